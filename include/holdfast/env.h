@@ -1,0 +1,48 @@
+/*
+ * The world as the library sees it: memory, clocks, randomness, a log. Whoever opens a scope or a
+ * database may hand in a world of his own, which is how tests get a settable clock, repeatable
+ * randomness and failing allocations. NULL, or a NULL function in it, is the system's.
+ *
+ * The library has no globals, prints nothing, never exits, and reads no environment variable.
+ */
+#ifndef HOLDFAST_ENV_H
+#define HOLDFAST_ENV_H
+
+#include <holdfast/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum hf_log_level { HF_LOG_ERROR = 3, HF_LOG_WARNING = 4, HF_LOG_INFO = 6, HF_LOG_DEBUG = 7 };
+
+/*
+ * Resize `ptr` (NULL: allocate) from `old_size` to `new_size` bytes (0: free, returns NULL).
+ * Returns NULL and leaves `ptr` alone when there is no memory. Any thread may call it.
+ */
+typedef void *hf_alloc_fn(void *user, void *ptr, size_t old_size, size_t new_size);
+
+/* Microseconds; any thread may call it. */
+typedef int64_t hf_clock_fn(void *user);
+
+/* Fill `len` bytes; any thread may call it. */
+typedef void hf_random_fn(void *user, void *bytes, size_t len);
+
+/* One line without a line end; any thread may call it. */
+typedef void hf_log_fn(void *user, enum hf_log_level level, struct hf_str line);
+
+struct hf_env {
+    size_t size;             /* set by HF_OPTIONS(), so that the struct can grow */
+    void *user;              /* handed to every function below */
+    hf_alloc_fn *alloc;      /* default: the C library's allocator */
+    hf_clock_fn *wall_us;    /* since 1970, UTC; default: the system's */
+    hf_clock_fn *elapsed_us; /* never steps back, runs during suspend; default: CLOCK_BOOTTIME */
+    hf_random_fn *random;    /* unpredictable bytes; default: getrandom() */
+    hf_log_fn *log;          /* default: nothing is logged */
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,208 @@
+/*
+ * Attribute values and items: DynamoDB's ten types, in a flat form that is read in place.
+ *
+ * An item, or a value, is a pointer to bytes that nobody changes after they are made; copying the
+ * struct copies nothing else. The form is canonical (numbers normalised, sets and maps sorted), so
+ * two values are equal exactly when their bytes are.
+ *
+ *     struct hf_item user = HF_ITEM(s, HF_S("id", HF_STR("ann")), HF_N("visits", 1),
+ *                                   HF_L("tags", HF_LIST(s, HF_S("", new_tag), HF_S("", eu))));
+ *     struct hf_str id = hf_value_str(hf_item_get(user, HF_STR("id")));
+ *
+ * Building never fails by itself: a failed allocation or a bad number is remembered in the item,
+ * and the first call that uses it returns the error.
+ */
+#ifndef HOLDFAST_ITEM_H
+#define HOLDFAST_ITEM_H
+
+#include <holdfast/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct hf_scope;
+
+enum hf_type {
+    HF_TYPE_NONE = 0, /* no value there */
+    HF_TYPE_S = 1,
+    HF_TYPE_N = 2,
+    HF_TYPE_B = 3,
+    HF_TYPE_BOOL = 4,
+    HF_TYPE_NULL = 5,
+    HF_TYPE_M = 6,
+    HF_TYPE_L = 7,
+    HF_TYPE_SS = 8,
+    HF_TYPE_NS = 9,
+    HF_TYPE_BS = 10
+};
+
+/* One value. ptr is NULL when there is none. The bytes are holdfast's own affair. */
+struct hf_value {
+    const uint8_t *ptr;
+    size_t len;
+};
+
+/* Attributes by name; ptr is NULL when there is no item. */
+struct hf_item {
+    const uint8_t *ptr;
+    size_t len;
+};
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+/* HF_TYPE_NONE when there is no value. Since 0.1. */
+HF_API enum hf_type hf_value_type(struct hf_value value);
+
+/* The text of an S; absent for every other type. Since 0.1. */
+HF_API struct hf_str hf_value_str(struct hf_value value);
+
+/* The bytes of a B; absent for every other type. Since 0.1. */
+HF_API struct hf_bytes hf_value_bytes(struct hf_value value);
+
+/* The canonical text of an N, in the scope; absent for every other type. Since 0.1. */
+HF_API struct hf_str hf_value_number(struct hf_scope *s, struct hf_value value);
+
+/* True and *out when the value is an N that is a whole number of 64 bits. Since 0.1. */
+HF_API bool hf_value_i64(struct hf_value value, int64_t *out);
+
+/* True when the value is a BOOL that is true. Since 0.1. */
+HF_API bool hf_value_true(struct hf_value value);
+
+/* How many elements an L, M, SS, NS or BS has; 0 for every other type. Since 0.1. */
+HF_API size_t hf_value_count(struct hf_value value);
+
+/* Element `index` of an L or a set (as S, N or B); none when out of range. Since 0.1. */
+HF_API struct hf_value hf_value_at(struct hf_scope *s, struct hf_value value, size_t index);
+
+/* The attribute `name` of an item, or the member of an M; none when it is not there. */
+HF_API struct hf_value hf_item_get(struct hf_item item, struct hf_str name);
+HF_API struct hf_value hf_value_get(struct hf_value map, struct hf_str name);
+
+/* An M as an item, and an item as an M. Since 0.1. */
+HF_API struct hf_item hf_value_item(struct hf_value map);
+HF_API struct hf_value hf_item_value(struct hf_item item);
+
+/* How many attributes there are; 0 when there is no item. Since 0.1. */
+HF_API size_t hf_item_count(struct hf_item item);
+
+/*
+ * Walk an item in the order of names:
+ *
+ *     struct hf_item_walk walk = {0};
+ *     while (hf_item_next(item, &walk))
+ *         use(walk.name, walk.value);
+ */
+struct hf_item_walk {
+    struct hf_str name;
+    struct hf_value value;
+    size_t next; /* holdfast's own */
+};
+HF_API bool hf_item_next(struct hf_item item, struct hf_item_walk *walk);
+
+/* Equal as DynamoDB judges it: numbers by value, sets and maps in any order. Since 0.1. */
+HF_API bool hf_value_equal(struct hf_value a, struct hf_value b);
+HF_API bool hf_item_equal(struct hf_item a, struct hf_item b);
+
+/* The size that DynamoDB counts against its limit of 400 KB. Since 0.1. */
+HF_API size_t hf_item_size(struct hf_item item);
+
+/* ---- building ------------------------------------------------------------------------------ */
+
+/* What HF_ITEM() and HF_LIST() are made of; use the macros. */
+struct hf_attr {
+    struct hf_str name;
+    enum hf_type type;
+    struct hf_str text;        /* S, B, and N when number is not used */
+    int64_t number;            /* N, when text is absent; BOOL */
+    struct hf_value value;     /* a ready value, when type is HF_TYPE_NONE */
+    const struct hf_str *list; /* SS, NS, BS */
+    size_t list_len;
+};
+
+/* Strings, whole numbers, numbers as text, bytes, truth, null, and any ready value. */
+#define HF_S(attr_name, str)                                                                       \
+    {                                                                                              \
+        .name = HF_STR(attr_name), .type = HF_TYPE_S, .text = (str)                                \
+    }
+#define HF_N(attr_name, whole)                                                                     \
+    {                                                                                              \
+        .name = HF_STR(attr_name), .type = HF_TYPE_N, .number = (int64_t)(whole)                   \
+    }
+#define HF_NUM(attr_name, str)                                                                     \
+    {                                                                                              \
+        .name = HF_STR(attr_name), .type = HF_TYPE_N, .text = (str)                                \
+    }
+#define HF_B(attr_name, bytes)                                                                     \
+    {                                                                                              \
+        .name = HF_STR(attr_name), .type = HF_TYPE_B, .text = {                                    \
+            (const char *)(bytes).ptr,                                                             \
+            (bytes).len                                                                            \
+        }                                                                                          \
+    }
+#define HF_BOOL(attr_name, truth)                                                                  \
+    {                                                                                              \
+        .name = HF_STR(attr_name), .type = HF_TYPE_BOOL, .number = (truth) ? 1 : 0                 \
+    }
+#define HF_NULL(attr_name)                                                                         \
+    {                                                                                              \
+        .name = HF_STR(attr_name), .type = HF_TYPE_NULL                                            \
+    }
+#define HF_V(attr_name, ready)                                                                     \
+    {                                                                                              \
+        .name = HF_STR(attr_name), .value = (ready)                                                \
+    }
+#define HF_M(attr_name, item)                                                                      \
+    {                                                                                              \
+        .name = HF_STR(attr_name), .value = hf_item_value(item)                                    \
+    }
+#define HF_L(attr_name, ready) HF_V(attr_name, ready)
+#define HF_SS(attr_name, strs, count)                                                              \
+    {                                                                                              \
+        .name = HF_STR(attr_name), .type = HF_TYPE_SS, .list = (strs), .list_len = (count)         \
+    }
+#define HF_NS(attr_name, strs, count)                                                              \
+    {                                                                                              \
+        .name = HF_STR(attr_name), .type = HF_TYPE_NS, .list = (strs), .list_len = (count)         \
+    }
+#define HF_BS(attr_name, strs, count)                                                              \
+    {                                                                                              \
+        .name = HF_STR(attr_name), .type = HF_TYPE_BS, .list = (strs), .list_len = (count)         \
+    }
+
+#define HF_ATTR_COUNT(...) (sizeof((const struct hf_attr[]){__VA_ARGS__}) / sizeof(struct hf_attr))
+
+/* An item in the scope. A name that comes twice keeps its last value. Since 0.1. */
+#define HF_ITEM(s, ...)                                                                            \
+    hf_item_make((s), (const struct hf_attr[]){__VA_ARGS__}, HF_ATTR_COUNT(__VA_ARGS__))
+
+/* An L in the scope; its elements are written with empty names: HF_S("", x). Since 0.1. */
+#define HF_LIST(s, ...)                                                                            \
+    hf_list_make((s), (const struct hf_attr[]){__VA_ARGS__}, HF_ATTR_COUNT(__VA_ARGS__))
+
+HF_API struct hf_item hf_item_make(struct hf_scope *s, const struct hf_attr *attrs, size_t count);
+HF_API struct hf_value hf_list_make(struct hf_scope *s, const struct hf_attr *attrs, size_t count);
+
+/* One value in the scope. Since 0.1. */
+HF_API struct hf_value hf_value_make(struct hf_scope *s, struct hf_attr attr);
+
+/* `item` with `attrs` set over it, as a new item; `item` may be absent. Since 0.1. */
+HF_API struct hf_item hf_item_with(struct hf_scope *s, struct hf_item item,
+                                   const struct hf_attr *attrs, size_t count);
+
+/* A copy that lives in the scope. Since 0.1. */
+HF_API struct hf_item hf_item_copy(struct hf_scope *s, struct hf_item item);
+
+/* HF_OK, or the error that was remembered while the item was built. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_item_check(struct hf_scope *s, struct hf_item item);
+
+/* Items as DynamoDB's JSON, {"id":{"S":"ann"}}, both ways. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_item_from_json(struct hf_scope *s, struct hf_str json,
+                                                     struct hf_item *item);
+HF_API struct hf_str hf_item_to_json(struct hf_scope *s, struct hf_item item);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

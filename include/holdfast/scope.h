@@ -1,0 +1,85 @@
+/*
+ * A scope is one thread's piece of work: its memory, its deadline, whether it was canceled, and
+ * its last error. Almost every call takes one first.
+ *
+ * What a call returns lives in the scope until hf_scope_reset() or hf_scope_free(). What a call is
+ * given is borrowed until it returns. That is all of ownership.
+ *
+ *     struct hf_scope *s = hf_scope_new(NULL);
+ *     while (next_job(&job)) {
+ *         hf_scope_reset(s);
+ *         hf_scope_timeout_ms(s, 2000);
+ *         if (work(s, &job) != HF_OK)
+ *             fprintf(stderr, "%s\n", hf_scope_error_text(s));
+ *     }
+ *     hf_scope_free(s);
+ */
+#ifndef HOLDFAST_SCOPE_H
+#define HOLDFAST_SCOPE_H
+
+#include <holdfast/base.h>
+#include <holdfast/env.h>
+#include <holdfast/item.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct hf_scope; /* one thread at a time uses it; only hf_scope_cancel() is for other threads */
+
+/* Why one action of a transaction did not happen; code is "None" for those that would have. */
+struct hf_cancel_reason {
+    struct hf_str code;
+    struct hf_str message; /* absent with "None" */
+    struct hf_item item;   /* the item as it is, when the action asked for it */
+};
+
+struct hf_error {
+    enum hf_status status;
+    struct hf_str message;                  /* names the thing: table, index, attribute, file */
+    struct hf_str operation;                /* such as "PutItem"; absent outside of an operation */
+    bool may_retry;                         /* the same call may succeed later */
+    bool may_have_happened;                 /* the effect may be there although the call failed */
+    struct hf_item item;                    /* with HF_CONDITION, when it was asked for */
+    const struct hf_cancel_reason *reasons; /* with HF_TX_CANCELED, one per action, in order */
+    size_t reasons_len;
+};
+
+/* A new scope in `env` (NULL: the system's), or NULL when there is no memory. Since 0.1. */
+HF_API HF_NODISCARD struct hf_scope *hf_scope_new(const struct hf_env *env);
+
+/* Free the scope and all that lives in it. NULL is accepted. Since 0.1. */
+HF_API void hf_scope_free(struct hf_scope *s);
+
+/*
+ * Forget everything that lives in the scope, its deadline, its cancellation and its error. Keeps
+ * memory for the next round, so that steady work does not allocate. Since 0.1.
+ */
+HF_API void hf_scope_reset(struct hf_scope *s);
+
+/* `size` bytes that live in the scope, aligned for any type; NULL when there is no memory. */
+HF_API void *hf_scope_alloc(struct hf_scope *s, size_t size);
+
+/* A copy that lives in the scope and is followed by a NUL; absent when there is no memory. */
+HF_API struct hf_str hf_scope_copy(struct hf_scope *s, struct hf_str text);
+
+/* Formatted text that lives in the scope; absent when there is no memory. Since 0.1. */
+HF_API struct hf_str hf_scope_format(struct hf_scope *s, const char *format, ...) HF_PRINTF(2, 3);
+
+/* Let calls on this scope end with HF_TIMEOUT from `ms` milliseconds on; 0 for never. */
+HF_API void hf_scope_timeout_ms(struct hf_scope *s, uint32_t ms);
+
+/* Let calls on this scope end with HF_CANCELED as soon as they can. Any thread. Since 0.1. */
+HF_API void hf_scope_cancel(struct hf_scope *s);
+
+/* The last error; its status is HF_OK when there was none. Lives as long as the scope's data. */
+HF_API const struct hf_error *hf_scope_error(const struct hf_scope *s);
+
+/* The last error's message with a NUL at its end, for printf; "" when there was none. */
+HF_API const char *hf_scope_error_text(const struct hf_scope *s);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

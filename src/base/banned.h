@@ -1,0 +1,13 @@
+/*
+ * base/banned.h: functions that have hurt programs often enough. Using one does not compile.
+ */
+#ifndef HF_BASE_BANNED_H
+#define HF_BASE_BANNED_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets strtok system popen atoi atol
+
+#endif

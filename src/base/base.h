@@ -1,0 +1,170 @@
+/*
+ * base/base.h: what the whole library uses without thinking: TRY, failing with a sentence, memory
+ * from the env, checked arithmetic, little-endian loads and stores.
+ */
+#ifndef HF_BASE_BASE_H
+#define HF_BASE_BASE_H
+
+#include <holdfast/base.h>
+#include <holdfast/env.h>
+#include <holdfast/scope.h>
+
+#include <assert.h>
+#include <stdarg.h>
+
+#include "base/banned.h"
+
+/* Return a failed status to the caller. No other macro changes the flow. */
+#define TRY(expr)                                                                                  \
+    do {                                                                                           \
+        enum hf_status try_status_ = (expr);                                                       \
+        if (try_status_ != HF_OK)                                                                  \
+            return try_status_;                                                                    \
+    } while (0)
+
+#define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- env ----------------------------------------------------------------------------------- */
+
+/* A whole env: what `env` leaves out is filled in from the system. */
+struct hf_env hf__env_fill(const struct hf_env *env);
+
+void *hf__env_alloc(const struct hf_env *env, size_t size);
+void *hf__env_resize(const struct hf_env *env, void *ptr, size_t old_size, size_t new_size);
+void hf__env_free(const struct hf_env *env, void *ptr, size_t size);
+int64_t hf__env_wall_us(const struct hf_env *env);
+int64_t hf__env_elapsed_us(const struct hf_env *env);
+void hf__env_random(const struct hf_env *env, void *bytes, size_t len);
+void hf__env_log(const struct hf_env *env, enum hf_log_level level, const char *format, ...)
+    HF_PRINTF(3, 4);
+
+/* ---- scope --------------------------------------------------------------------------------- */
+
+/* Texts that differ between DynamoDB's older and its 2026 validation layer; see model/messages. */
+enum hf__wording { HF__WORDING_CLASSIC = 0, HF__WORDING_2026 = 1 };
+
+const struct hf_env *hf__scope_env(const struct hf_scope *s);
+
+/* Zeroed memory for `count` elements in the scope, or NULL. */
+void *hf__scope_array(struct hf_scope *s, size_t count, size_t size);
+
+/*
+ * Grow the scope's newest allocation in place when it is `ptr`, or move it; NULL when there is no
+ * memory, and `ptr` stays as it was.
+ */
+void *hf__scope_grow(struct hf_scope *s, void *ptr, size_t old_size, size_t new_size);
+
+/* A position that hf__scope_rewind() returns to, giving back all memory taken since. */
+struct hf__mark {
+    void *chunk;
+    size_t used;
+};
+struct hf__mark hf__scope_mark(struct hf_scope *s);
+void hf__scope_rewind(struct hf_scope *s, struct hf__mark mark);
+
+/* HF_OK, HF_TIMEOUT or HF_CANCELED; with an error set. */
+enum hf_status hf__scope_alive(struct hf_scope *s);
+
+/* Milliseconds until the deadline, at most `cap`; `cap` when there is none. */
+int64_t hf__scope_left_ms(struct hf_scope *s, int64_t cap);
+
+/*
+ * Set the error of the scope and return its status, so that a failure is one statement:
+ * `return hf__fail(s, HF_INVALID, "The table ...")`. The message is DynamoDB's own where there is
+ * one.
+ */
+enum hf_status hf__fail(struct hf_scope *s, enum hf_status status, const char *format, ...)
+    HF_PRINTF(3, 4);
+enum hf_status hf__fail_text(struct hf_scope *s, enum hf_status status, struct hf_str message);
+enum hf_status hf__fail_nomem(struct hf_scope *s);
+
+/* The error under construction, to add an item, reasons, or "may have happened". */
+struct hf_error *hf__scope_error_edit(struct hf_scope *s);
+void hf__scope_error_clear(struct hf_scope *s);
+
+enum hf__wording hf__scope_wording(const struct hf_scope *s);
+void hf__scope_set_wording(struct hf_scope *s, enum hf__wording wording);
+
+/*
+ * Texts that an enum field of a request cannot hold: the decoder keeps the text here and stores
+ * the negative number that it gets; validation prints the text again. Cleared with the scope.
+ */
+int hf__scope_keep_text(struct hf_scope *s, struct hf_str text);
+struct hf_str hf__scope_kept_text(const struct hf_scope *s, int number);
+
+/* ---- bytes --------------------------------------------------------------------------------- */
+
+static inline uint16_t load_u16le(const uint8_t *p)
+{
+    return (uint16_t)(p[0] | p[1] << 8);
+}
+
+static inline uint32_t load_u32le(const uint8_t *p)
+{
+    uint32_t v;
+
+    memcpy(&v, p, sizeof(v));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    v = __builtin_bswap32(v);
+#endif
+    return v;
+}
+
+static inline void store_u16le(uint8_t *p, uint16_t v)
+{
+    p[0] = (uint8_t)v;
+    p[1] = (uint8_t)(v >> 8);
+}
+
+static inline void store_u32le(uint8_t *p, uint32_t v)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    v = __builtin_bswap32(v);
+#endif
+    memcpy(p, &v, sizeof(v));
+}
+
+/* Big-endian, whose bytes sort as the numbers do. */
+static inline void store_u16be(uint8_t *p, uint16_t v)
+{
+    p[0] = (uint8_t)(v >> 8);
+    p[1] = (uint8_t)v;
+}
+
+static inline void store_u32be(uint8_t *p, uint32_t v)
+{
+    store_u16be(p, (uint16_t)(v >> 16));
+    store_u16be(p + 2, (uint16_t)v);
+}
+
+static inline void store_u64be(uint8_t *p, uint64_t v)
+{
+    store_u32be(p, (uint32_t)(v >> 32));
+    store_u32be(p + 4, (uint32_t)v);
+}
+
+static inline uint16_t load_u16be(const uint8_t *p)
+{
+    return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static inline uint32_t load_u32be(const uint8_t *p)
+{
+    return (uint32_t)load_u16be(p) << 16 | load_u16be(p + 2);
+}
+
+static inline uint64_t load_u64be(const uint8_t *p)
+{
+    return (uint64_t)load_u32be(p) << 32 | load_u32be(p + 4);
+}
+
+/* memcmp() over two lengths: the order in which stores and sets keep their bytes. */
+static inline int bytes_compare(const void *a, size_t a_len, const void *b, size_t b_len)
+{
+    size_t shorter = a_len < b_len ? a_len : b_len;
+    int order = shorter ? memcmp(a, b, shorter) : 0;
+
+    return order ? order : (a_len > b_len) - (a_len < b_len);
+}
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * base/buf.c: growth by doubling. Inside a scope the newest allocation grows in place, so a buffer
+ * that nothing else interrupts is never copied.
+ */
+#include "base/buf.h"
+
+enum { BUF_FIRST = 256 };
+
+uint8_t *hf__buf_reserve_slow(struct hf__buf *buf, size_t more)
+{
+    size_t want;
+    uint8_t *moved;
+
+    if (buf->failed)
+        return NULL;
+    if (more > SIZE_MAX / 4 - buf->len) {
+        buf->failed = true;
+        return NULL;
+    }
+    want = buf->cap ? buf->cap * 2 : BUF_FIRST;
+    if (want < buf->len + more)
+        want = buf->len + more;
+    moved = buf->scope ? hf__scope_grow(buf->scope, buf->ptr, buf->cap, want)
+                       : hf__env_resize(buf->env, buf->ptr, buf->cap, want);
+    if (!moved) {
+        buf->failed = true;
+        return NULL;
+    }
+    buf->ptr = moved;
+    buf->cap = want;
+    return buf->ptr + buf->len;
+}
+
+void hf__buf_format(struct hf__buf *buf, const char *format, ...)
+{
+    va_list args;
+    int len;
+    uint8_t *to;
+
+    va_start(args, format);
+    len = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    to = hf__buf_reserve(buf, (size_t)len + 1);
+    if (!to)
+        return;
+    va_start(args, format);
+    vsnprintf((char *)to, (size_t)len + 1, format, args);
+    va_end(args);
+    buf->len += (size_t)len;
+}
+
+void hf__buf_free(struct hf__buf *buf)
+{
+    assert(!buf->scope);
+    hf__env_free(buf->env, buf->ptr, buf->cap);
+    buf->ptr = NULL;
+    buf->len = buf->cap = 0;
+    buf->failed = false;
+}

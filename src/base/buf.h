@@ -1,0 +1,60 @@
+/*
+ * base/buf.h: a growing buffer. It lives in a scope, or with an env when it outlives one. A failed
+ * allocation is remembered in `failed`, appending goes on without effect, and whoever asks for the
+ * result finds out: building needs no checks.
+ */
+#ifndef HF_BASE_BUF_H
+#define HF_BASE_BUF_H
+
+#include "base/base.h"
+
+struct hf__buf {
+    struct hf_scope *scope;   /* where the memory comes from, or NULL and then */
+    const struct hf_env *env; /* it comes from here, until hf__buf_free() */
+    uint8_t *ptr;
+    size_t len;
+    size_t cap;
+    bool failed;
+};
+
+/* Make room for `more` bytes behind the end and return where they go; NULL when failed. */
+uint8_t *hf__buf_reserve_slow(struct hf__buf *buf, size_t more);
+
+static inline uint8_t *hf__buf_reserve(struct hf__buf *buf, size_t more)
+{
+    if (buf->cap - buf->len >= more && !buf->failed)
+        return buf->ptr + buf->len;
+    return hf__buf_reserve_slow(buf, more);
+}
+
+static inline void hf__buf_put(struct hf__buf *buf, const void *bytes, size_t len)
+{
+    uint8_t *to = hf__buf_reserve(buf, len);
+
+    if (to && len) {
+        memcpy(to, bytes, len);
+        buf->len += len;
+    }
+}
+
+static inline void hf__buf_put_byte(struct hf__buf *buf, uint8_t byte)
+{
+    uint8_t *to = hf__buf_reserve(buf, 1);
+
+    if (to) {
+        *to = byte;
+        buf->len++;
+    }
+}
+
+static inline void hf__buf_put_str(struct hf__buf *buf, struct hf_str str)
+{
+    hf__buf_put(buf, str.ptr, str.len);
+}
+
+void hf__buf_format(struct hf__buf *buf, const char *format, ...) HF_PRINTF(2, 3);
+
+/* For buffers with an env; the buffer is empty and usable afterwards. */
+void hf__buf_free(struct hf__buf *buf);
+
+#endif

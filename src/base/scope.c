@@ -1,0 +1,356 @@
+/*
+ * base/scope.c: one thread's memory, deadline, cancellation and last error.
+ *
+ * Memory is a chain of chunks; allocation moves a mark forward. What always holds:
+ *
+ *  (1) A reset keeps the largest chunk and frees the rest, so that a round which fits into it
+ *      allocates nothing.
+ *  (2) Failing for lack of memory needs no memory: a failure whose message cannot be stored still
+ *      has its status, and the text of that status as its message.
+ *  (3) Only `canceled` is touched by other threads.
+ */
+#include "base/base.h"
+
+#include <stdatomic.h>
+
+enum {
+    CHUNK_FIRST = 8 * 1024,
+    CHUNK_MAX = 4 * 1024 * 1024,   /* chunks double up to this */
+    CHUNK_KEEP = 64 * 1024 * 1024, /* a larger chunk is not kept over a reset */
+    ALIGN = 16,
+    KEPT_TEXTS_MAX = 32
+};
+
+struct chunk {
+    struct chunk *older;
+    size_t cap;  /* bytes behind the header */
+    size_t used; /* of those */
+    size_t pad;
+};
+
+_Static_assert(sizeof(struct chunk) % ALIGN == 0, "chunks hand out aligned memory");
+
+struct hf_scope {
+    struct hf_env env;
+    struct chunk *newest;
+    int64_t deadline_us; /* on the env's elapsed clock; 0: none */
+    atomic_bool canceled;
+    enum hf__wording wording;
+    struct hf_error error;
+    int kept_len;
+    struct hf_str kept[KEPT_TEXTS_MAX];
+};
+
+static uint8_t *chunk_bytes(struct chunk *chunk)
+{
+    return (uint8_t *)(chunk + 1);
+}
+
+static void chunk_free(struct hf_scope *s, struct chunk *chunk)
+{
+    hf__env_free(&s->env, chunk, sizeof(*chunk) + chunk->cap);
+}
+
+struct hf_scope *hf_scope_new(const struct hf_env *env)
+{
+    struct hf_env whole = hf__env_fill(env);
+    struct hf_scope *s = hf__env_alloc(&whole, sizeof(*s));
+
+    if (!s)
+        return NULL;
+    memset(s, 0, sizeof(*s));
+    s->env = whole;
+    atomic_init(&s->canceled, false);
+    return s;
+}
+
+static void drop_older(struct hf_scope *s, struct chunk *keep)
+{
+    struct chunk *chunk = s->newest;
+
+    while (chunk) {
+        struct chunk *older = chunk->older;
+
+        if (chunk != keep)
+            chunk_free(s, chunk);
+        chunk = older;
+    }
+    s->newest = keep;
+    if (keep) {
+        keep->older = NULL;
+        keep->used = 0;
+    }
+}
+
+void hf_scope_free(struct hf_scope *s)
+{
+    struct hf_env env;
+
+    if (!s)
+        return;
+    drop_older(s, NULL);
+    env = s->env;
+    hf__env_free(&env, s, sizeof(*s));
+}
+
+void hf_scope_reset(struct hf_scope *s)
+{
+    struct chunk *largest = NULL;
+
+    for (struct chunk *chunk = s->newest; chunk; chunk = chunk->older)
+        if (chunk->cap <= CHUNK_KEEP && (!largest || chunk->cap > largest->cap))
+            largest = chunk;
+    drop_older(s, largest);
+    s->deadline_us = 0;
+    atomic_store_explicit(&s->canceled, false, memory_order_relaxed);
+    s->kept_len = 0;
+    memset(&s->error, 0, sizeof(s->error));
+}
+
+static size_t aligned(size_t size)
+{
+    return (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+}
+
+static bool chunk_add(struct hf_scope *s, size_t size)
+{
+    size_t cap = s->newest ? s->newest->cap * 2 : CHUNK_FIRST - sizeof(struct chunk);
+    struct chunk *chunk;
+
+    if (cap > CHUNK_MAX)
+        cap = CHUNK_MAX;
+    if (cap < size)
+        cap = size;
+    cap = aligned(cap);
+    chunk = hf__env_alloc(&s->env, sizeof(*chunk) + cap);
+    if (!chunk)
+        return false;
+    *chunk = (struct chunk){.older = s->newest, .cap = cap};
+    s->newest = chunk;
+    return true;
+}
+
+void *hf_scope_alloc(struct hf_scope *s, size_t size)
+{
+    void *ptr;
+
+    if (size > SIZE_MAX / 4)
+        return NULL;
+    size = aligned(size ? size : 1);
+    if (!s->newest || s->newest->cap - s->newest->used < size)
+        if (!chunk_add(s, size))
+            return NULL;
+    ptr = chunk_bytes(s->newest) + s->newest->used;
+    s->newest->used += size;
+    return ptr;
+}
+
+void *hf__scope_array(struct hf_scope *s, size_t count, size_t size)
+{
+    size_t bytes;
+    void *ptr;
+
+    if (__builtin_mul_overflow(count, size, &bytes))
+        return NULL;
+    ptr = hf_scope_alloc(s, bytes);
+    if (ptr)
+        memset(ptr, 0, bytes);
+    return ptr;
+}
+
+void *hf__scope_grow(struct hf_scope *s, void *ptr, size_t old_size, size_t new_size)
+{
+    struct chunk *chunk = s->newest;
+    size_t old_room = aligned(old_size ? old_size : 1);
+    void *moved;
+
+    if (new_size > SIZE_MAX / 4)
+        return NULL;
+    if (ptr && (uint8_t *)ptr + old_room == chunk_bytes(chunk) + chunk->used) {
+        size_t more = aligned(new_size) - old_room;
+
+        if (chunk->cap - chunk->used >= more) {
+            chunk->used += more;
+            return ptr;
+        }
+    }
+    moved = hf_scope_alloc(s, new_size);
+    if (moved && old_size)
+        memcpy(moved, ptr, old_size);
+    return moved;
+}
+
+struct hf__mark hf__scope_mark(struct hf_scope *s)
+{
+    return (struct hf__mark){s->newest, s->newest ? s->newest->used : 0};
+}
+
+void hf__scope_rewind(struct hf_scope *s, struct hf__mark mark)
+{
+    /* Newer chunks are larger: keep the newest, empty, as if it had been there first. */
+    if (s->newest == mark.chunk && mark.chunk)
+        s->newest->used = mark.used;
+    else if (s->newest && s->newest->older == mark.chunk)
+        s->newest->used = 0;
+}
+
+struct hf_str hf_scope_copy(struct hf_scope *s, struct hf_str text)
+{
+    char *copy = hf_scope_alloc(s, text.len + 1);
+
+    if (!copy)
+        return hf_str_of(NULL, 0);
+    if (text.len)
+        memcpy(copy, text.ptr, text.len);
+    copy[text.len] = '\0';
+    return hf_str_of(copy, text.len);
+}
+
+static struct hf_str format_args(struct hf_scope *s, const char *format, va_list args)
+{
+    va_list again;
+    int len;
+    char *text;
+
+    va_copy(again, args);
+    len = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    text = len < 0 ? NULL : hf_scope_alloc(s, (size_t)len + 1);
+    if (!text)
+        return hf_str_of(NULL, 0);
+    vsnprintf(text, (size_t)len + 1, format, args);
+    return hf_str_of(text, (size_t)len);
+}
+
+struct hf_str hf_scope_format(struct hf_scope *s, const char *format, ...)
+{
+    va_list args;
+    struct hf_str text;
+
+    va_start(args, format);
+    text = format_args(s, format, args);
+    va_end(args);
+    return text;
+}
+
+void hf_scope_timeout_ms(struct hf_scope *s, uint32_t ms)
+{
+    s->deadline_us = ms ? hf__env_elapsed_us(&s->env) + (int64_t)ms * 1000 : 0;
+}
+
+void hf_scope_cancel(struct hf_scope *s)
+{
+    atomic_store_explicit(&s->canceled, true, memory_order_relaxed);
+}
+
+enum hf_status hf__scope_alive(struct hf_scope *s)
+{
+    if (atomic_load_explicit(&s->canceled, memory_order_relaxed))
+        return hf__fail(s, HF_CANCELED, "The call was canceled");
+    if (s->deadline_us && hf__env_elapsed_us(&s->env) >= s->deadline_us)
+        return hf__fail(s, HF_TIMEOUT, "The deadline of the call has passed");
+    return HF_OK;
+}
+
+int64_t hf__scope_left_ms(struct hf_scope *s, int64_t cap)
+{
+    int64_t left;
+
+    if (!s->deadline_us)
+        return cap;
+    left = (s->deadline_us - hf__env_elapsed_us(&s->env) + 999) / 1000;
+    return left < 0 ? 0 : left < cap ? left : cap;
+}
+
+const struct hf_env *hf__scope_env(const struct hf_scope *s)
+{
+    return &s->env;
+}
+
+enum hf__wording hf__scope_wording(const struct hf_scope *s)
+{
+    return s->wording;
+}
+
+void hf__scope_set_wording(struct hf_scope *s, enum hf__wording wording)
+{
+    s->wording = wording;
+}
+
+/* ---- errors -------------------------------------------------------------------------------- */
+
+static bool is_transient(enum hf_status status)
+{
+    switch (status) {
+    case HF_TX_CONFLICT:
+    case HF_TX_IN_PROGRESS:
+    case HF_THROTTLED:
+    case HF_TIMEOUT:
+    case HF_NO_SPACE:
+    case HF_NOMEM:
+        return true;
+    default:
+        return false;
+    }
+}
+
+enum hf_status hf__fail_text(struct hf_scope *s, enum hf_status status, struct hf_str message)
+{
+    s->error = (struct hf_error){
+        .status = status,
+        .message = message.ptr ? message : hf_str_from(hf_status_text(status)),
+        .operation = s->error.operation,
+        .may_retry = is_transient(status),
+    };
+    return status;
+}
+
+enum hf_status hf__fail(struct hf_scope *s, enum hf_status status, const char *format, ...)
+{
+    va_list args;
+    struct hf_str text;
+
+    va_start(args, format);
+    text = format_args(s, format, args);
+    va_end(args);
+    return hf__fail_text(s, status, text);
+}
+
+enum hf_status hf__fail_nomem(struct hf_scope *s)
+{
+    return hf__fail_text(s, HF_NOMEM, hf_str_of(NULL, 0));
+}
+
+const struct hf_error *hf_scope_error(const struct hf_scope *s)
+{
+    return &s->error;
+}
+
+const char *hf_scope_error_text(const struct hf_scope *s)
+{
+    return s->error.message.ptr ? s->error.message.ptr : "";
+}
+
+struct hf_error *hf__scope_error_edit(struct hf_scope *s)
+{
+    return &s->error;
+}
+
+void hf__scope_error_clear(struct hf_scope *s)
+{
+    memset(&s->error, 0, sizeof(s->error));
+}
+
+int hf__scope_keep_text(struct hf_scope *s, struct hf_str text)
+{
+    if (s->kept_len == KEPT_TEXTS_MAX)
+        return -KEPT_TEXTS_MAX;
+    s->kept[s->kept_len++] = text;
+    return -s->kept_len;
+}
+
+struct hf_str hf__scope_kept_text(const struct hf_scope *s, int number)
+{
+    assert(number < 0 && -number <= s->kept_len);
+    return s->kept[-number - 1];
+}

@@ -1,0 +1,174 @@
+/*
+ * store/store.h: ordered bytes. The one seam between the engine and what keeps its data: RocksDB in
+ * a directory, a map in memory, and a wrapper that makes either fail on demand.
+ *
+ * A store maps keys to values, both plain bytes, in the order of memcmp(). Reads are of the newest
+ * state or of a snapshot. Writes are batches that happen wholly or not at all.
+ *
+ * A write has two steps, so that writers who wait for the disk hold nothing while they do:
+ *
+ *     hf__store_write(s, store, &batch, &ticket);   applied: every later read sees it
+ *     hf__store_sync(s, store, ticket);             durable, as the store's sync mode says
+ *
+ * Threads that wait in hf__store_sync() at the same time are served by one fsync (the first of them
+ * does it for all whose tickets it covers). Tickets grow in the order in which batches were
+ * applied, so what is durable is always a prefix of what was applied.
+ *
+ * What always holds:
+ *
+ *  (1) With STORE_SYNC_FULL, hf__store_sync() returning HF_OK means: this batch and all before it
+ *      survive kill -9 and power loss.
+ *  (2) After the first failed write or fsync the store refuses every write with HF_STOPPED; reads
+ *      go on. The write that failed reports `may_have_happened`.
+ *  (3) RocksDB never meets a full disk: below the reserve, writes end in HF_NO_SPACE before
+ *      anything was written, and work again once there is room.
+ *  (4) Any thread may call anything here at any time, except that an iterator or a batch belongs
+ *      to one thread.
+ */
+#ifndef HF_STORE_STORE_H
+#define HF_STORE_STORE_H
+
+#include "base/base.h"
+#include "base/buf.h"
+
+struct hf__store;          /* an open store */
+struct hf__store_snapshot; /* a state that stays as it is */
+struct hf__store_iter;     /* a walk over a range */
+
+enum store_sync {
+    STORE_SYNC_FULL,  /* a ticket is durable when hf__store_sync() returns */
+    STORE_SYNC_BATCH, /* durable within window_ms; hf__store_sync() does not wait */
+    STORE_SYNC_NONE   /* whenever the system writes it out; a clean close makes it durable */
+};
+
+struct store_options {
+    enum store_sync sync;
+    uint32_t window_ms;     /* for STORE_SYNC_BATCH; default 100 */
+    size_t memtable_bytes;  /* bytes of newest writes kept in memory; default 32 MiB */
+    size_t cache_bytes;     /* cache of blocks that are not mapped; default 8 MiB */
+    uint64_t reserve_bytes; /* free space that is never written into; default from memtables */
+    bool no_verify;         /* do not verify block checksums on reads */
+    bool compress;          /* lz4 for what is flushed */
+};
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+enum hf_status hf__store_open_memory(struct hf_scope *s, const struct hf_env *env,
+                                     struct hf__store **store);
+
+/*
+ * Open or create the store in the directory `path`.
+ *
+ * HF_LOCKED   another process, or this one, has it open
+ * HF_FORMAT   it was written by a newer version; the message has both numbers
+ * HF_CORRUPT  it is damaged: a log is missing or broken, a file is gone; the message names it
+ * HF_NO_SPACE the disk has less room than the reserve
+ * HF_INVALID  the directory holds something else
+ */
+enum hf_status hf__store_open_rocksdb(struct hf_scope *s, const struct hf_env *env,
+                                      struct hf_str path, const struct store_options *options,
+                                      struct hf__store **store);
+
+/* Flush, make durable, close. NULL is accepted. No iterator or snapshot may be open. */
+void hf__store_close(struct hf__store *store);
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+/*
+ * The value of `key`, copied into the scope; value->ptr is NULL when there is none. `snapshot`
+ * NULL reads the newest state.
+ */
+enum hf_status hf__store_get(struct hf_scope *s, struct hf__store *store,
+                             const struct hf__store_snapshot *snapshot, struct hf_bytes key,
+                             struct hf_bytes *value);
+
+enum hf_status hf__store_snapshot_open(struct hf_scope *s, struct hf__store *store,
+                                       struct hf__store_snapshot **snapshot);
+void hf__store_snapshot_close(struct hf__store *store, struct hf__store_snapshot *snapshot);
+
+/*
+ * Walk the keys in [lower, upper), forward or in reverse. An upper of length 0 is the end of all.
+ * The walk sees one state: that of the snapshot, or of the moment it was opened. The thread that
+ * holds an iterator must not write before it is closed (the memory store would wait for itself).
+ */
+struct store_range {
+    struct hf_bytes lower;
+    struct hf_bytes upper;
+    bool reverse;
+    bool fill_cache; /* keep what is read in the cache; false for long scans */
+};
+enum hf_status hf__store_iter_open(struct hf_scope *s, struct hf__store *store,
+                                   const struct hf__store_snapshot *snapshot,
+                                   const struct store_range *range, struct hf__store_iter **iter);
+
+/*
+ * Step to the next entry. *found is false at the end. Key and value are valid until the next step
+ * or the close.
+ */
+enum hf_status hf__store_iter_next(struct hf_scope *s, struct hf__store_iter *iter, bool *found,
+                                   struct hf_bytes *key, struct hf_bytes *value);
+void hf__store_iter_close(struct hf__store_iter *iter);
+
+/* ---- writing ------------------------------------------------------------------------------- */
+
+/*
+ * A batch is a list of changes in a buffer; later ones win over earlier ones on the same key.
+ * Memory comes from the scope, or from an env, as the buffer says.
+ */
+struct store_batch {
+    struct hf__buf ops; /* kind byte, u32le key length, u32le value length, key, value; ... */
+    size_t count;
+};
+void hf__batch_put(struct store_batch *batch, struct hf_bytes key, struct hf_bytes value);
+void hf__batch_delete(struct store_batch *batch, struct hf_bytes key);
+void hf__batch_delete_range(struct store_batch *batch, struct hf_bytes lower,
+                            struct hf_bytes upper);
+
+/*
+ * Apply the batch. On success *ticket is what hf__store_sync() wants.
+ *
+ * HF_NO_SPACE  nothing was written; the disk is below the reserve
+ * HF_STOPPED   nothing was written; an earlier write or fsync failed
+ * HF_IO        it may have been written
+ * HF_NOMEM     nothing was written
+ */
+enum hf_status hf__store_write(struct hf_scope *s, struct hf__store *store,
+                               const struct store_batch *batch, uint64_t *ticket);
+
+/* Wait until `ticket` is as durable as the sync mode promises. HF_IO: it may be lost. */
+enum hf_status hf__store_sync(struct hf_scope *s, struct hf__store *store, uint64_t ticket);
+
+/* The newest ticket given out, and the newest that is durable. */
+uint64_t hf__store_written(struct hf__store *store);
+uint64_t hf__store_durable(struct hf__store *store);
+
+/* ---- care ---------------------------------------------------------------------------------- */
+
+struct store_stats {
+    uint64_t syncs;        /* fsyncs of the log */
+    uint64_t sync_waits;   /* tickets that waited for one */
+    uint64_t disk_bytes;   /* 0 for memory */
+    uint64_t memory_bytes; /* what the store itself holds: memtables, caches, or the whole map */
+    bool stopped;          /* writes are refused for good */
+    bool no_space;         /* writes are refused until there is room */
+};
+void hf__store_stats(struct hf__store *store, struct store_stats *stats);
+
+/* Read and verify every block and file. HF_CORRUPT names what is damaged. */
+enum hf_status hf__store_verify(struct hf_scope *s, struct hf__store *store);
+
+/* ---- faults, for tests --------------------------------------------------------------------- */
+
+struct store_faults {
+    uint64_t calls;        /* reads, writes and syncs so far */
+    uint64_t fail_at;      /* the call that fails, from 1; 0: none */
+    enum hf_status status; /* how: HF_IO (default), HF_NO_SPACE, HF_NOMEM */
+    bool after;            /* a failing write takes effect all the same */
+};
+
+/* Wrap `inner`, which is closed with it; `faults` is read at every call and may change. */
+enum hf_status hf__store_open_faulty(struct hf_scope *s, const struct hf_env *env,
+                                     struct hf__store *inner, struct store_faults *faults,
+                                     struct hf__store **store);
+
+#endif

@@ -1,0 +1,233 @@
+/*
+ * test/lib/test.c: the list of tests, the runner, the env with counted memory and virtual clocks.
+ *
+ * A program runs all of its tests, or those whose "group.name" contains one of its arguments.
+ */
+#include "test.h"
+
+#include <ftw.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TESTS_MAX = 4096, DIRECTORIES_MAX = 256 };
+
+static struct test *first_test;
+static struct test **last_test = &first_test;
+static uint64_t run_seed;
+static char directories[DIRECTORIES_MAX][64];
+static int directories_len;
+
+/* Threads of the engine allocate too; one lock for all tests is enough. */
+static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void test_add(struct test *test)
+{
+    *last_test = test;
+    last_test = &test->next;
+}
+
+static void *counted_alloc(void *user, void *ptr, size_t old_size, size_t new_size)
+{
+    struct test *t = user;
+    void *moved = NULL;
+    bool fail = false;
+
+    pthread_mutex_lock(&memory_lock);
+    if (new_size) {
+        int64_t nth = (int64_t)++t->allocs;
+
+        fail = t->fail_at > 0 ? nth == t->fail_at : t->fail_at < 0 && nth >= -t->fail_at;
+    }
+    if (!fail) {
+        t->live_bytes -= ptr ? old_size : 0;
+        t->live_count -= ptr ? 1 : 0;
+    }
+    pthread_mutex_unlock(&memory_lock);
+    if (fail)
+        return NULL;
+    if (new_size)
+        moved = realloc(ptr, new_size);
+    else
+        free(ptr);
+    pthread_mutex_lock(&memory_lock);
+    t->live_bytes += new_size;
+    t->live_count += new_size ? 1 : 0;
+    pthread_mutex_unlock(&memory_lock);
+    return moved;
+}
+
+static int64_t virtual_wall(void *user)
+{
+    return __atomic_load_n(&((struct test *)user)->wall_us, __ATOMIC_RELAXED);
+}
+
+static int64_t virtual_elapsed(void *user)
+{
+    return __atomic_load_n(&((struct test *)user)->elapsed_us, __ATOMIC_RELAXED);
+}
+
+/* splitmix64: small, and every seed gives a good sequence. */
+uint64_t test_random(struct test *t)
+{
+    uint64_t z = __atomic_add_fetch(&t->seed, 0x9E3779B97F4A7C15u, __ATOMIC_RELAXED);
+
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+uint64_t test_random_below(struct test *t, uint64_t bound)
+{
+    return test_random(t) % bound;
+}
+
+static void seeded_random(void *user, void *bytes, size_t len)
+{
+    uint8_t *to = bytes;
+
+    for (size_t i = 0; i < len; i++)
+        to[i] = (uint8_t)test_random(user);
+}
+
+static void print_log(void *user, enum hf_log_level level, struct hf_str line)
+{
+    (void)user;
+    if (level <= HF_LOG_ERROR && getenv("HF_TEST_LOG"))
+        fprintf(stderr, "log %d: %.*s\n", (int)level, HF_FMT(line));
+}
+
+const struct hf_env *test_env(struct test *t)
+{
+    if (t->env.size == 0) {
+        t->wall_us = 1767225600000000; /* 2026-01-01T00:00:00Z */
+        t->elapsed_us = 1000000;
+        t->env = (struct hf_env){.size = sizeof(t->env),
+                                 .user = t,
+                                 .alloc = counted_alloc,
+                                 .wall_us = virtual_wall,
+                                 .elapsed_us = virtual_elapsed,
+                                 .random = seeded_random,
+                                 .log = print_log};
+    }
+    return &t->env;
+}
+
+void test_advance_ms(struct test *t, int64_t ms)
+{
+    __atomic_add_fetch(&t->wall_us, ms * 1000, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&t->elapsed_us, ms * 1000, __ATOMIC_RELAXED);
+}
+
+void test_check_int(long long expected, long long actual, const char *what, const char *file,
+                    int line)
+{
+    if (expected == actual)
+        return;
+    print_error("%s: expected %lld, got %lld\n", what, expected, actual);
+    _fail(file, line);
+}
+
+void test_check_str(struct hf_str expected, struct hf_str actual, const char *what,
+                    const char *file, int line)
+{
+    if (hf_str_equal(expected, actual) && !expected.ptr == !actual.ptr)
+        return;
+    print_error("%s:\n  expected  %.*s\n  got       %.*s%s\n", what, HF_FMT(expected),
+                HF_FMT(actual), actual.ptr ? "" : "(absent)");
+    _fail(file, line);
+}
+
+void test_check_status(enum hf_status expected, enum hf_status actual, const char *what,
+                       const char *file, int line)
+{
+    if (expected == actual)
+        return;
+    print_error("%s: expected %s, got %s\n", what, hf_status_name(expected),
+                hf_status_name(actual));
+    _fail(file, line);
+}
+
+void test_check_error(enum hf_status status, const char *message, const struct hf_scope *s,
+                      const char *file, int line)
+{
+    test_check_status(status, hf_scope_error(s)->status, "status", file, line);
+    test_check_str(hf_str_from(message), hf_scope_error(s)->message, "message", file, line);
+}
+
+static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where)
+{
+    (void)info;
+    (void)kind;
+    (void)where;
+    return remove(path);
+}
+
+static void remove_directories(void)
+{
+    for (int i = 0; i < directories_len; i++)
+        nftw(directories[i], remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+const char *test_directory(struct test *t)
+{
+    char *path;
+
+    (void)t;
+    if (directories_len == DIRECTORIES_MAX)
+        fail_msg("more than %d directories", DIRECTORIES_MAX);
+    if (directories_len == 0)
+        atexit(remove_directories);
+    path = directories[directories_len++];
+    snprintf(path, sizeof(directories[0]), "/tmp/holdfast-test-XXXXXX");
+    if (!mkdtemp(path))
+        fail_msg("cannot make %s", path);
+    return path;
+}
+
+static void run_one(void **state)
+{
+    struct test *t = *state;
+
+    t->seed = run_seed;
+    t->run(t);
+    if (t->live_bytes || t->live_count)
+        fail_msg("%zu allocations of %zu bytes were not freed", t->live_count, t->live_bytes);
+}
+
+static bool wanted(const struct test *test, int argc, char **argv)
+{
+    char full[256];
+
+    snprintf(full, sizeof(full), "%s.%s", test->group, test->name);
+    for (int i = 1; i < argc; i++)
+        if (strstr(full, argv[i]))
+            return true;
+    return argc < 2;
+}
+
+int main(int argc, char **argv)
+{
+    static struct CMUnitTest tests[TESTS_MAX];
+    static char names[TESTS_MAX][128];
+    const char *seed = getenv("HF_SEED");
+    size_t count = 0;
+    int failed;
+
+    run_seed = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL) ^ (uint64_t)getpid() << 32;
+    for (struct test *test = first_test; test && count < TESTS_MAX; test = test->next) {
+        if (!wanted(test, argc, argv))
+            continue;
+        snprintf(names[count], sizeof(names[count]), "%s.%s", test->group, test->name);
+        tests[count] =
+            (struct CMUnitTest){.name = names[count], .test_func = run_one, .initial_state = test};
+        count++;
+    }
+    failed = _cmocka_run_group_tests(argv[0], tests, count, NULL, NULL);
+    if (failed)
+        fprintf(stderr, "repeat with HF_SEED=%llu\n", (unsigned long long)run_seed);
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,86 @@
+/*
+ * test/lib/test.h: a thin layer over cmocka. A test registers itself, a failed check ends it and
+ * says where, and memory that it took from test_env() and did not give back fails it.
+ *
+ *     TEST(number, one_and_one_is_two)
+ *     {
+ *         CHECK_INT(2, 1 + 1);
+ *     }
+ *
+ * Tests that need randomness take it from test_random(t): its seed is printed when the test fails
+ * and HF_SEED=n repeats it.
+ */
+#ifndef HF_TEST_LIB_TEST_H
+#define HF_TEST_LIB_TEST_H
+
+#include <holdfast/base.h>
+#include <holdfast/env.h>
+#include <holdfast/scope.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+struct test {
+    const char *group;
+    const char *name;
+    void (*run)(struct test *t);
+    struct test *next;
+    uint64_t seed;     /* for test_random() */
+    size_t live_bytes; /* allocated through test_env() and not freed */
+    size_t live_count;
+    size_t allocs;   /* calls that asked for memory since the test began */
+    int64_t fail_at; /* the allocation that fails, from 1; 0: none; -n: all from the nth on */
+    int64_t wall_us; /* the virtual clocks; both move by test_advance_ms() */
+    int64_t elapsed_us;
+    struct hf_env env;
+};
+
+#define TEST(group_, name_)                                                                        \
+    static void test_##group_##_##name_(struct test *t);                                           \
+    __attribute__((constructor)) static void add_##group_##_##name_(void)                          \
+    {                                                                                              \
+        static struct test test = {.group = #group_,                                               \
+                                   .name = #name_,                                                 \
+                                   .run = test_##group_##_##name_};                                \
+        test_add(&test);                                                                           \
+    }                                                                                              \
+    static void test_##group_##_##name_(__attribute__((unused)) struct test *t)
+
+void test_add(struct test *test);
+
+/* An env with counted memory, virtual clocks (starting at 2026-01-01) and seeded randomness. */
+const struct hf_env *test_env(struct test *t);
+void test_advance_ms(struct test *t, int64_t ms);
+uint64_t test_random(struct test *t);
+uint64_t test_random_below(struct test *t, uint64_t bound);
+
+#define CHECK(condition) _assert_true(!!(condition), #condition, __FILE__, __LINE__)
+#define CHECK_INT(expected, actual)                                                                \
+    test_check_int((long long)(expected), (long long)(actual), #actual, __FILE__, __LINE__)
+#define CHECK_STR(expected, actual)                                                                \
+    test_check_str(hf_str_from(expected), (actual), #actual, __FILE__, __LINE__)
+#define CHECK_STATUS(expected, call)                                                               \
+    test_check_status((expected), (call), #call, __FILE__, __LINE__)
+#define CHECK_OK(call) CHECK_STATUS(HF_OK, call)
+
+/* The scope's last error has this status and exactly this message. */
+#define CHECK_ERROR(expected_status, expected_message, scope)                                      \
+    test_check_error((expected_status), (expected_message), (scope), __FILE__, __LINE__)
+
+void test_check_int(long long expected, long long actual, const char *what, const char *file,
+                    int line);
+void test_check_str(struct hf_str expected, struct hf_str actual, const char *what,
+                    const char *file, int line);
+void test_check_status(enum hf_status expected, enum hf_status actual, const char *what,
+                       const char *file, int line);
+void test_check_error(enum hf_status status, const char *message, const struct hf_scope *s,
+                      const char *file, int line);
+
+/* A new empty directory, removed with all in it when the program ends. */
+const char *test_directory(struct test *t);
+
+#endif
