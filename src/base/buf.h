@@ -22,16 +22,16 @@ uint8_t *hf__buf_reserve_slow(struct hf__buf *buf, size_t more);
 
 static inline uint8_t *hf__buf_reserve(struct hf__buf *buf, size_t more)
 {
-    if (buf->cap - buf->len >= more && !buf->failed)
+    if (buf->ptr && buf->cap - buf->len >= more && !buf->failed)
         return buf->ptr + buf->len;
     return hf__buf_reserve_slow(buf, more);
 }
 
 static inline void hf__buf_put(struct hf__buf *buf, const void *bytes, size_t len)
 {
-    uint8_t *to = hf__buf_reserve(buf, len);
+    uint8_t *to = len ? hf__buf_reserve(buf, len) : NULL;
 
-    if (to && len) {
+    if (to) {
         memcpy(to, bytes, len);
         buf->len += len;
     }
