@@ -262,7 +262,6 @@ static bool has_fraction(const struct reference *number)
 
 bool reference_to_i64(const struct reference *number, int64_t *out)
 {
-    static const struct reference zero;
     struct reference low, high;
 
     if (has_fraction(number))
@@ -273,8 +272,7 @@ bool reference_to_i64(const struct reference *number, int64_t *out)
         return false;
     *out = 0;
     for (int i = 0; i < POINT; i++)
-        *out =
-            *out * 10 + (reference_compare(number, &zero) < 0 ? -number->row[i] : number->row[i]);
+        *out = *out * 10 + (number->negative ? -number->row[i] : number->row[i]);
     return true;
 }
 
