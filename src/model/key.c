@@ -1,9 +1,10 @@
 /*
  * model/key.c: key parts, written and read back.
  *
- * The hash part of several values is one hash, then length and bytes of each:
+ * The hash part of several values is one hash, then length and bytes of each. The hash of a value
+ * is the seed for the next, which needs no state and tells ("ab", "c") from ("a", "bc"):
  *
- *     u64be XXH64(bytes 1, bytes 2, ...)   u16be length 1, bytes 1   u16be length 2, bytes 2   ...
+ *     u64be XXH64(bytes 2, XXH64(bytes 1, 0))   u16be length 1, bytes 1   u16be length 2, bytes 2
  *
  * What always holds:
  *
@@ -16,36 +17,23 @@
  */
 #include "model/key.h"
 
-#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 enum { HASH_BYTES = 8, LENGTH_BYTES = 2, VALUE_HEAD_MAX = 6 };
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-/* Over pieces that are only here side by side in thought. */
-static uint64_t hash_pieces(const struct hf_value *values, size_t count)
+uint64_t hf__key_hash(const struct hf_value *values, size_t count)
 {
-    XXH64_state_t state;
+    uint64_t hash = 0;
 
-    XXH64_reset(&state, 0);
+    assert(count > 0);
     for (size_t i = 0; i < count; i++) {
         struct hf_bytes bytes = hf__value_scalar(values[i]);
 
-        XXH64_update(&state, bytes.ptr, bytes.len);
+        hash = XXH64(bytes.ptr, bytes.len, hash);
     }
-    return XXH64_digest(&state);
-}
-
-uint64_t hf__key_hash(const struct hf_value *values, size_t count)
-{
-    struct hf_bytes only;
-
-    assert(count > 0);
-    if (count > 1)
-        return hash_pieces(values, count);
-    only = hf__value_scalar(values[0]);
-    return XXH64(only.ptr, only.len, 0);
+    return hash;
 }
 
 void hf__key_put_hash(struct hf__buf *buf, const struct hf_value *values, size_t count)

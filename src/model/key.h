@@ -12,8 +12,8 @@
  * append the table's key behind the index's.
  *
  * Both parts take lists of values although tables have one attribute each: keys of global
- * indexes may have up to four of either. The hash is taken over the joined hash values and stands
- * once, before the length and bytes of each; range parts stand one behind the other.
+ * indexes may have up to four of either. The hash of one hash value is the seed for the next; it
+ * stands once, before the length and bytes of each. Range parts stand one behind the other.
  */
 #ifndef HF_MODEL_KEY_H
 #define HF_MODEL_KEY_H

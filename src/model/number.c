@@ -427,7 +427,7 @@ enum number_error hf__number_subtract(const uint8_t *a, size_t a_len, const uint
 size_t hf__number_size(const uint8_t *bytes, size_t len)
 {
     struct digits number = get_digits(bytes, len);
-    int all, whole;
+    int all, whole, pairs;
 
     if (number.len == 0)
         return 1;
@@ -437,7 +437,8 @@ size_t hf__number_size(const uint8_t *bytes, size_t len)
         whole = 0;
     if (whole > all)
         whole = all;
-    return (size_t)(1 + (whole + 1) / 2 + (all - whole + 1) / 2 + number.negative);
+    pairs = (whole + 1) / 2 + (all - whole + 1) / 2;
+    return (size_t)pairs + (number.negative ? 2 : 1);
 }
 
 /* ---- whole numbers ------------------------------------------------------------------------- */
@@ -453,8 +454,10 @@ void hf__number_from_i64(int64_t value, struct number *out)
         put_zero(out);
         return;
     }
-    for (; left; left /= 100)
+    do {
         pairs[--from] = (uint8_t)(left % 100);
+        left /= 100;
+    } while (left);
     len = exponent = PAIRS_MAX - from;
     while (pairs[from + len - 1] == 0)
         len--;
