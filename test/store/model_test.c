@@ -208,3 +208,8 @@ TEST(store_model, faulty_without_faults)
 {
     run_model(t, KIND_FAULTY, 100);
 }
+
+TEST(store_model, rocksdb)
+{
+    run_model(t, KIND_ROCKSDB, 300);
+}
