@@ -60,10 +60,11 @@ void hf__batch_delete_range(struct store_batch *batch, struct hf_bytes lower, st
 
 bool hf__batch_next(const struct store_batch *batch, size_t *at, struct batch_op *op)
 {
-    const uint8_t *from = batch->ops.ptr + *at;
+    const uint8_t *from;
 
     if (*at == batch->ops.len)
         return false;
+    from = batch->ops.ptr + *at;
     assert(batch->ops.len - *at >= OP_HEADER);
     op->kind = from[0];
     op->key = hf_bytes_of(from + OP_HEADER, load_u32le(from + 1));

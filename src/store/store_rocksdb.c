@@ -345,7 +345,7 @@ static void iter_give(struct rocks *rocks, struct rocks_iter *iter)
 /* RocksDB keeps pointers to the bounds, so they are copied to where they stay. */
 static bool iter_bound(struct rocks_iter *iter, const struct store_range *range)
 {
-    const char *lower, *upper;
+    const char *bytes;
 
     iter->bounds.len = 0;
     hf__buf_put(&iter->bounds, range->lower.ptr, range->lower.len);
@@ -354,12 +354,12 @@ static bool iter_bound(struct rocks_iter *iter, const struct store_range *range)
         hf__buf_free(&iter->bounds);
         return false;
     }
-    lower = (const char *)iter->bounds.ptr;
-    upper = lower + range->lower.len;
+    bytes = (const char *)iter->bounds.ptr;
     iter->lower_len = range->lower.len;
-    rocksdb_readoptions_set_iterate_lower_bound(iter->options, range->lower.len ? lower : NULL,
+    rocksdb_readoptions_set_iterate_lower_bound(iter->options, range->lower.len ? bytes : NULL,
                                                 range->lower.len);
-    rocksdb_readoptions_set_iterate_upper_bound(iter->options, range->upper.len ? upper : NULL,
+    rocksdb_readoptions_set_iterate_upper_bound(iter->options,
+                                                range->upper.len ? bytes + range->lower.len : NULL,
                                                 range->upper.len);
     return true;
 }
