@@ -19,6 +19,7 @@ install(FILES ${CMAKE_BINARY_DIR}/holdfast-config.cmake
 
 # Paths relative to the .pc file, so that an installed tree can be moved.
 file(RELATIVE_PATH HF_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" HF_PC_TO_PREFIX ${HF_PC_TO_PREFIX})
 foreach(name holdfast holdfast-engine)
     configure_file(${CMAKE_SOURCE_DIR}/cmake/${name}.pc.in ${CMAKE_BINARY_DIR}/${name}.pc @ONLY)
     install(FILES ${CMAKE_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -39,6 +39,9 @@ target_link_libraries(holdfast_engine
     PUBLIC holdfast
     PRIVATE $<BUILD_INTERFACE:PkgConfig::XXHASH> $<BUILD_INTERFACE:${ROCKSDB_LIBRARY}>)
 
+# It finds the other where it lies itself, in whatever prefix.
+set_target_properties(holdfast_engine PROPERTIES INSTALL_RPATH "$ORIGIN")
+
 # For find_package(); inside this build nobody links the archives. Plain -l names: the packages
 # that they come from are the business of whoever links statically.
 target_link_libraries(holdfast_static INTERFACE Threads::Threads $<INSTALL_INTERFACE:-lxxhash>)

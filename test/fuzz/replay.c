@@ -4,7 +4,7 @@
  *     fuzz_NAME [DIRECTORY or FILE]...
  *
  * Runs the empty input, every file named, every file in the directories named, and then
- * HF_FUZZ_RUNS (default 4000) mutations of them. The mutations follow from HF_SEED, which is
+ * HF_FUZZ_RUNS (default 20000) mutations of them. The mutations follow from HF_SEED, which is
  * printed; by default from the clock, so that every run looks somewhere else. An input that fails a
  * target ends the program; then its name is printed, and a mutation is kept in the file
  * replay-failed.
@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { INPUTS_MAX = 65536, INPUT_MAX = 1024 * 1024, RUNS = 4000, RUN_SECONDS = 20 };
+enum { INPUTS_MAX = 65536, INPUT_MAX = 1024 * 1024, RUNS = 20000, RUN_SECONDS = 10 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
