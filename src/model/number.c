@@ -459,7 +459,7 @@ void hf__number_from_i64(int64_t value, struct number *out)
         left /= 100;
     } while (left);
     len = exponent = PAIRS_MAX - from;
-    while (pairs[from + len - 1] == 0)
+    while (len > 1 && pairs[from + len - 1] == 0)
         len--;
     put_digits(value < 0, exponent, pairs + from, len, out);
 }
