@@ -190,6 +190,8 @@ static uint64_t reserve_bytes(struct rocks *rocks)
         return rocks->options.reserve_bytes;
     if (rocks->db)
         rocksdb_property_int(rocks->db, "rocksdb.live-sst-files-size", &tables);
+    else /* an open: logs are replayed into tables, and compactions start at once */
+        tables = hf__home_used_bytes(&rocks->home);
     return rocks->options.memtable_bytes + RESERVE_SLACK +
            (tables < compaction ? tables : compaction);
 }
