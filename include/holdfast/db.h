@@ -1,0 +1,918 @@
+/*
+ * Databases and their operations.
+ *
+ * A database is opened by URL and used through one call, hf_db_call(): an operation, its request,
+ * its response. The functions below it are that call with types. Requests and responses are
+ * DynamoDB's, under our names: a member that is left out is zero, which is absent for a string, a
+ * list or an item, and "not given" for a number, a flag or an enum (HF_ZERO and HF_NO say zero and
+ * no where that differs).
+ *
+ *     struct hf_get_item_result got;
+ *     if (hf_get_item(s, db, &(struct hf_get_item){.table = HF_STR("users"),
+ *                                                  .key = HF_ITEM(s, HF_S("id", id))}, &got))
+ *         return complain(hf_scope_error(s));
+ *     if (got.item.ptr) ...
+ *
+ * Results live in the scope. A result may be NULL when it does not matter.
+ */
+#ifndef HOLDFAST_DB_H
+#define HOLDFAST_DB_H
+
+#include <holdfast/base.h>
+#include <holdfast/env.h>
+#include <holdfast/item.h>
+#include <holdfast/scope.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct hf_db; /* any thread may use it */
+
+/* ---- enums: 0 is "not given" ---------------------------------------------------------------- */
+
+enum hf_key_type { HF_KEY_HASH = 1, HF_KEY_RANGE };
+enum hf_scalar_type { HF_SCALAR_S = 1, HF_SCALAR_N, HF_SCALAR_B };
+enum hf_projection_type { HF_PROJECT_ALL = 1, HF_PROJECT_KEYS_ONLY, HF_PROJECT_INCLUDE };
+enum hf_billing { HF_BILLING_PROVISIONED = 1, HF_BILLING_PAY_PER_REQUEST };
+enum hf_table_class { HF_TABLE_STANDARD = 1, HF_TABLE_INFREQUENT_ACCESS };
+enum hf_table_status {
+    HF_TABLE_CREATING = 1,
+    HF_TABLE_UPDATING,
+    HF_TABLE_DELETING,
+    HF_TABLE_ACTIVE
+};
+enum hf_stream_view {
+    HF_VIEW_NEW_IMAGE = 1,
+    HF_VIEW_OLD_IMAGE,
+    HF_VIEW_NEW_AND_OLD_IMAGES,
+    HF_VIEW_KEYS_ONLY
+};
+enum hf_stream_status {
+    HF_STREAM_ENABLING = 1,
+    HF_STREAM_ENABLED,
+    HF_STREAM_DISABLING,
+    HF_STREAM_DISABLED
+};
+enum hf_ttl_status { HF_TTL_ENABLING = 1, HF_TTL_DISABLING, HF_TTL_ENABLED, HF_TTL_DISABLED };
+enum hf_sse_type { HF_SSE_AES256 = 1, HF_SSE_KMS };
+enum hf_return_values {
+    HF_RETURN_NONE = 1,
+    HF_RETURN_ALL_OLD,
+    HF_RETURN_UPDATED_OLD,
+    HF_RETURN_ALL_NEW,
+    HF_RETURN_UPDATED_NEW
+};
+enum hf_return_on_failure { HF_ON_FAILURE_ALL_OLD = 1, HF_ON_FAILURE_NONE };
+enum hf_return_capacity { HF_CAPACITY_INDEXES = 1, HF_CAPACITY_TOTAL, HF_CAPACITY_NONE };
+enum hf_return_metrics { HF_METRICS_SIZE = 1, HF_METRICS_NONE };
+enum hf_select {
+    HF_SELECT_ALL_ATTRIBUTES = 1,
+    HF_SELECT_ALL_PROJECTED_ATTRIBUTES,
+    HF_SELECT_SPECIFIC_ATTRIBUTES,
+    HF_SELECT_COUNT
+};
+enum hf_conditional_operator { HF_AND = 1, HF_OR };
+enum hf_comparison {
+    HF_EQ = 1,
+    HF_NE,
+    HF_IN,
+    HF_LE,
+    HF_LT,
+    HF_GE,
+    HF_GT,
+    HF_BETWEEN,
+    HF_NOT_NULL,
+    HF_IS_NULL,
+    HF_CONTAINS,
+    HF_NOT_CONTAINS,
+    HF_BEGINS_WITH
+};
+enum hf_update_action { HF_ACTION_ADD = 1, HF_ACTION_PUT, HF_ACTION_DELETE };
+enum hf_iterator_type {
+    HF_ITERATOR_TRIM_HORIZON = 1,
+    HF_ITERATOR_LATEST,
+    HF_ITERATOR_AT_SEQUENCE_NUMBER,
+    HF_ITERATOR_AFTER_SEQUENCE_NUMBER
+};
+enum hf_event_name { HF_EVENT_INSERT = 1, HF_EVENT_MODIFY, HF_EVENT_REMOVE };
+enum hf_shard_filter_type { HF_SHARD_FILTER_CHILD_SHARDS = 1 };
+
+/* ---- parts of requests and responses -------------------------------------------------------- */
+
+struct hf_attribute_definition {
+    struct hf_str name;
+    enum hf_scalar_type type;
+};
+
+struct hf_key_element {
+    struct hf_str name;
+    enum hf_key_type type;
+};
+
+struct hf_throughput {
+    int64_t read_units;
+    int64_t write_units;
+};
+
+struct hf_on_demand_throughput {
+    int64_t max_read_units;
+    int64_t max_write_units;
+};
+
+struct hf_projection {
+    enum hf_projection_type type;
+    const struct hf_str *attributes; /* with HF_PROJECT_INCLUDE */
+    size_t attributes_len;
+};
+
+/* A local or global secondary index to be made. */
+struct hf_index {
+    struct hf_str name;
+    const struct hf_key_element *key_schema;
+    size_t key_schema_len;
+    const struct hf_projection *projection;
+    const struct hf_throughput *throughput;                     /* global only */
+    const struct hf_on_demand_throughput *on_demand_throughput; /* global only */
+};
+
+struct hf_stream_spec {
+    enum hf_flag enabled;
+    enum hf_stream_view view;
+};
+
+struct hf_sse_spec {
+    enum hf_flag enabled;
+    enum hf_sse_type type;
+    struct hf_str kms_key_id;
+};
+
+struct hf_tag {
+    struct hf_str key;
+    struct hf_str value;
+};
+
+struct hf_throughput_description {
+    int64_t last_increase_us;
+    int64_t last_decrease_us;
+    int64_t decreases_today;
+    int64_t read_units;
+    int64_t write_units;
+};
+
+struct hf_billing_summary {
+    enum hf_billing billing;
+    int64_t last_to_pay_per_request_us;
+};
+
+struct hf_table_class_summary {
+    enum hf_table_class table_class;
+    int64_t last_update_us;
+};
+
+struct hf_sse_description {
+    struct hf_str status;
+    enum hf_sse_type type;
+    struct hf_str kms_key_arn;
+};
+
+struct hf_index_description {
+    struct hf_str name;
+    const struct hf_key_element *key_schema;
+    size_t key_schema_len;
+    const struct hf_projection *projection;
+    enum hf_table_status status; /* global only */
+    enum hf_flag backfilling;    /* global only, while it is being made */
+    const struct hf_throughput_description *throughput;
+    const struct hf_on_demand_throughput *on_demand_throughput;
+    int64_t size_bytes;
+    int64_t item_count;
+    struct hf_str arn;
+};
+
+struct hf_table_description {
+    struct hf_str name;
+    enum hf_table_status status;
+    int64_t created_us; /* since 1970 */
+    const struct hf_attribute_definition *attributes;
+    size_t attributes_len;
+    const struct hf_key_element *key_schema;
+    size_t key_schema_len;
+    const struct hf_throughput_description *throughput;
+    const struct hf_on_demand_throughput *on_demand_throughput;
+    int64_t size_bytes;
+    int64_t item_count;
+    struct hf_str arn;
+    struct hf_str id;
+    const struct hf_billing_summary *billing;
+    const struct hf_index_description *local_indexes;
+    size_t local_indexes_len;
+    const struct hf_index_description *global_indexes;
+    size_t global_indexes_len;
+    const struct hf_stream_spec *stream;
+    struct hf_str stream_label;
+    struct hf_str stream_arn;
+    const struct hf_sse_description *sse;
+    const struct hf_table_class_summary *table_class;
+    enum hf_flag deletion_protection;
+};
+
+/* A legacy condition of Expected, and of KeyConditions, QueryFilter, ScanFilter. */
+struct hf_expected {
+    struct hf_str name;
+    struct hf_value value;
+    enum hf_flag exists;
+    enum hf_comparison comparison;
+    const struct hf_value *values;
+    size_t values_len;
+};
+
+struct hf_condition {
+    struct hf_str name;
+    const struct hf_value *values;
+    size_t values_len;
+    enum hf_comparison comparison;
+};
+
+struct hf_attribute_update {
+    struct hf_str name;
+    struct hf_value value;
+    enum hf_update_action action;
+};
+
+struct hf_capacity_part {
+    struct hf_str name; /* of the index; absent for the table's part */
+    double units;
+    double read_units;
+    double write_units;
+};
+
+struct hf_capacity {
+    struct hf_str table;
+    double units;
+    double read_units;  /* in transactions */
+    double write_units; /* in transactions */
+    const struct hf_capacity_part *table_part;
+    const struct hf_capacity_part *local_indexes;
+    size_t local_indexes_len;
+    const struct hf_capacity_part *global_indexes;
+    size_t global_indexes_len;
+};
+
+struct hf_collection_metrics {
+    struct hf_item key;
+    const double *size_range_gb;
+    size_t size_range_gb_len;
+};
+
+struct hf_table_metrics {
+    struct hf_str table;
+    const struct hf_collection_metrics *metrics;
+    size_t metrics_len;
+};
+
+/* ---- items ----------------------------------------------------------------------------------- */
+
+struct hf_put_item {
+    struct hf_str table;
+    struct hf_item item;
+    struct hf_str condition;
+    struct hf_item names;  /* "#n" -> S */
+    struct hf_item values; /* ":v" -> any value */
+    enum hf_return_values returns;
+    enum hf_return_on_failure returns_on_failure;
+    enum hf_return_capacity return_capacity;
+    enum hf_return_metrics return_metrics;
+    const struct hf_expected *expected; /* legacy */
+    size_t expected_len;
+    enum hf_conditional_operator conditional_operator; /* legacy */
+};
+
+struct hf_put_item_result {
+    struct hf_item attributes;
+    const struct hf_capacity *capacity;
+    const struct hf_collection_metrics *metrics;
+};
+
+struct hf_get_item {
+    struct hf_str table;
+    struct hf_item key;
+    struct hf_str projection;
+    struct hf_item names;
+    enum hf_flag consistent;
+    enum hf_return_capacity return_capacity;
+    const struct hf_str *attributes_to_get; /* legacy */
+    size_t attributes_to_get_len;
+};
+
+struct hf_get_item_result {
+    struct hf_item item; /* absent when there is none */
+    const struct hf_capacity *capacity;
+};
+
+struct hf_update_item {
+    struct hf_str table;
+    struct hf_item key;
+    struct hf_str update;
+    struct hf_str condition;
+    struct hf_item names;
+    struct hf_item values;
+    enum hf_return_values returns;
+    enum hf_return_on_failure returns_on_failure;
+    enum hf_return_capacity return_capacity;
+    enum hf_return_metrics return_metrics;
+    const struct hf_attribute_update *updates; /* legacy */
+    size_t updates_len;
+    const struct hf_expected *expected; /* legacy */
+    size_t expected_len;
+    enum hf_conditional_operator conditional_operator; /* legacy */
+};
+
+struct hf_update_item_result {
+    struct hf_item attributes;
+    const struct hf_capacity *capacity;
+    const struct hf_collection_metrics *metrics;
+};
+
+struct hf_delete_item {
+    struct hf_str table;
+    struct hf_item key;
+    struct hf_str condition;
+    struct hf_item names;
+    struct hf_item values;
+    enum hf_return_values returns;
+    enum hf_return_on_failure returns_on_failure;
+    enum hf_return_capacity return_capacity;
+    enum hf_return_metrics return_metrics;
+    const struct hf_expected *expected; /* legacy */
+    size_t expected_len;
+    enum hf_conditional_operator conditional_operator; /* legacy */
+};
+
+struct hf_delete_item_result {
+    struct hf_item attributes;
+    const struct hf_capacity *capacity;
+    const struct hf_collection_metrics *metrics;
+};
+
+struct hf_query {
+    struct hf_str table;
+    struct hf_str index;
+    struct hf_str key_condition;
+    struct hf_str filter;
+    struct hf_str projection;
+    struct hf_item names;
+    struct hf_item values;
+    enum hf_flag forward; /* HF_NO: from the largest sort key down */
+    int64_t limit;        /* items to look at, before the filter */
+    struct hf_item start; /* where the last page ended */
+    enum hf_flag consistent;
+    enum hf_select select;
+    enum hf_return_capacity return_capacity;
+    const struct hf_condition *key_conditions; /* legacy */
+    size_t key_conditions_len;
+    const struct hf_condition *query_filter; /* legacy */
+    size_t query_filter_len;
+    enum hf_conditional_operator conditional_operator; /* legacy */
+    const struct hf_str *attributes_to_get;            /* legacy */
+    size_t attributes_to_get_len;
+};
+
+struct hf_query_result {
+    const struct hf_item *items; /* NULL with HF_SELECT_COUNT */
+    size_t items_len;
+    int64_t count;
+    int64_t scanned_count;
+    struct hf_item last; /* hand it to the next call as `start`; absent at the end */
+    const struct hf_capacity *capacity;
+};
+
+struct hf_scan {
+    struct hf_str table;
+    struct hf_str index;
+    struct hf_str filter;
+    struct hf_str projection;
+    struct hf_item names;
+    struct hf_item values;
+    int64_t limit;
+    struct hf_item start;
+    int64_t segment; /* from 0 on */
+    int64_t total_segments;
+    enum hf_flag consistent;
+    enum hf_select select;
+    enum hf_return_capacity return_capacity;
+    const struct hf_condition *scan_filter; /* legacy */
+    size_t scan_filter_len;
+    enum hf_conditional_operator conditional_operator; /* legacy */
+    const struct hf_str *attributes_to_get;            /* legacy */
+    size_t attributes_to_get_len;
+};
+
+struct hf_scan_result {
+    const struct hf_item *items;
+    size_t items_len;
+    int64_t count;
+    int64_t scanned_count;
+    struct hf_item last;
+    const struct hf_capacity *capacity;
+};
+
+/* ---- batches and transactions ------------------------------------------------------------------
+ */
+
+struct hf_table_gets {
+    struct hf_str table;
+    const struct hf_item *keys;
+    size_t keys_len;
+    struct hf_str projection;
+    struct hf_item names;
+    enum hf_flag consistent;
+    const struct hf_str *attributes_to_get; /* legacy */
+    size_t attributes_to_get_len;
+};
+
+struct hf_table_items {
+    struct hf_str table;
+    const struct hf_item *items;
+    size_t items_len;
+};
+
+struct hf_batch_get_item {
+    const struct hf_table_gets *tables;
+    size_t tables_len;
+    enum hf_return_capacity return_capacity;
+};
+
+struct hf_batch_get_item_result {
+    const struct hf_table_items *tables;
+    size_t tables_len;
+    const struct hf_table_gets *unprocessed;
+    size_t unprocessed_len;
+    const struct hf_capacity *capacity;
+    size_t capacity_len;
+};
+
+struct hf_put_request {
+    struct hf_item item;
+};
+
+struct hf_delete_request {
+    struct hf_item key;
+};
+
+struct hf_write_request {
+    const struct hf_put_request *put; /* one of the two */
+    const struct hf_delete_request *del;
+};
+
+struct hf_table_writes {
+    struct hf_str table;
+    const struct hf_write_request *writes;
+    size_t writes_len;
+};
+
+struct hf_batch_write_item {
+    const struct hf_table_writes *tables;
+    size_t tables_len;
+    enum hf_return_capacity return_capacity;
+    enum hf_return_metrics return_metrics;
+};
+
+struct hf_batch_write_item_result {
+    const struct hf_table_writes *unprocessed;
+    size_t unprocessed_len;
+    const struct hf_table_metrics *metrics;
+    size_t metrics_len;
+    const struct hf_capacity *capacity;
+    size_t capacity_len;
+};
+
+struct hf_condition_check {
+    struct hf_str table;
+    struct hf_item key;
+    struct hf_str condition;
+    struct hf_item names;
+    struct hf_item values;
+    enum hf_return_on_failure returns_on_failure;
+};
+
+/* One action of a transaction: one of the four. Of the requests only what DynamoDB's transactions
+ * know is used: table, key or item, update, condition, names, values, returns_on_failure. */
+struct hf_transact_write {
+    const struct hf_condition_check *check;
+    const struct hf_put_item *put;
+    const struct hf_delete_item *del;
+    const struct hf_update_item *update;
+};
+
+struct hf_transact_write_items {
+    const struct hf_transact_write *actions;
+    size_t actions_len;
+    struct hf_str token; /* the same token and request within ten minutes happen once */
+    enum hf_return_capacity return_capacity;
+    enum hf_return_metrics return_metrics;
+};
+
+struct hf_transact_write_items_result {
+    const struct hf_capacity *capacity;
+    size_t capacity_len;
+    const struct hf_table_metrics *metrics;
+    size_t metrics_len;
+};
+
+struct hf_transact_get {
+    const struct hf_get_item *get; /* table, key, projection and names of it */
+};
+
+struct hf_transact_get_items {
+    const struct hf_transact_get *actions;
+    size_t actions_len;
+    enum hf_return_capacity return_capacity;
+};
+
+struct hf_item_response {
+    struct hf_item item;
+};
+
+struct hf_transact_get_items_result {
+    const struct hf_item_response *items; /* in the order of the actions */
+    size_t items_len;
+    const struct hf_capacity *capacity;
+    size_t capacity_len;
+};
+
+/* ---- tables ------------------------------------------------------------------------------------
+ */
+
+struct hf_create_table {
+    struct hf_str table;
+    const struct hf_attribute_definition *attributes;
+    size_t attributes_len;
+    const struct hf_key_element *key_schema;
+    size_t key_schema_len;
+    const struct hf_index *local_indexes;
+    size_t local_indexes_len;
+    const struct hf_index *global_indexes;
+    size_t global_indexes_len;
+    enum hf_billing billing;
+    const struct hf_throughput *throughput;
+    const struct hf_on_demand_throughput *on_demand_throughput;
+    const struct hf_stream_spec *stream;
+    const struct hf_sse_spec *sse;
+    const struct hf_tag *tags;
+    size_t tags_len;
+    enum hf_table_class table_class;
+    enum hf_flag deletion_protection;
+    struct hf_str resource_policy;
+};
+
+struct hf_create_table_result {
+    const struct hf_table_description *table;
+};
+
+struct hf_delete_table {
+    struct hf_str table;
+};
+
+struct hf_delete_table_result {
+    const struct hf_table_description *table;
+};
+
+struct hf_describe_table {
+    struct hf_str table;
+};
+
+struct hf_describe_table_result {
+    const struct hf_table_description *table;
+};
+
+struct hf_list_tables {
+    struct hf_str start;
+    int64_t limit;
+};
+
+struct hf_list_tables_result {
+    const struct hf_str *tables;
+    size_t tables_len;
+    struct hf_str last;
+};
+
+struct hf_index_update {
+    struct hf_str name;
+    const struct hf_throughput *throughput;
+    const struct hf_on_demand_throughput *on_demand_throughput;
+};
+
+struct hf_index_delete {
+    struct hf_str name;
+};
+
+/* One change of the global indexes: one of the three. */
+struct hf_index_change {
+    const struct hf_index *create;
+    const struct hf_index_update *update;
+    const struct hf_index_delete *del;
+};
+
+struct hf_replica_update {
+    struct hf_str region;
+};
+
+struct hf_update_table {
+    struct hf_str table;
+    const struct hf_attribute_definition *attributes;
+    size_t attributes_len;
+    enum hf_billing billing;
+    const struct hf_throughput *throughput;
+    const struct hf_on_demand_throughput *on_demand_throughput;
+    const struct hf_index_change *index_changes;
+    size_t index_changes_len;
+    const struct hf_stream_spec *stream;
+    const struct hf_sse_spec *sse;
+    const struct hf_replica_update *replicas; /* refused: one machine has none */
+    size_t replicas_len;
+    enum hf_table_class table_class;
+    enum hf_flag deletion_protection;
+};
+
+struct hf_update_table_result {
+    const struct hf_table_description *table;
+};
+
+struct hf_ttl_spec {
+    enum hf_flag enabled;
+    struct hf_str attribute;
+};
+
+struct hf_update_time_to_live {
+    struct hf_str table;
+    const struct hf_ttl_spec *spec;
+};
+
+struct hf_update_time_to_live_result {
+    const struct hf_ttl_spec *spec;
+};
+
+struct hf_describe_time_to_live {
+    struct hf_str table;
+};
+
+struct hf_ttl_description {
+    enum hf_ttl_status status;
+    struct hf_str attribute;
+};
+
+struct hf_describe_time_to_live_result {
+    const struct hf_ttl_description *description;
+};
+
+struct hf_tag_resource {
+    struct hf_str arn;
+    const struct hf_tag *tags;
+    size_t tags_len;
+};
+
+struct hf_tag_resource_result {
+    char nothing;
+};
+
+struct hf_untag_resource {
+    struct hf_str arn;
+    const struct hf_str *keys;
+    size_t keys_len;
+};
+
+struct hf_untag_resource_result {
+    char nothing;
+};
+
+struct hf_list_tags_of_resource {
+    struct hf_str arn;
+    struct hf_str next_token;
+};
+
+struct hf_list_tags_of_resource_result {
+    const struct hf_tag *tags;
+    size_t tags_len;
+    struct hf_str next_token;
+};
+
+struct hf_describe_limits {
+    char nothing;
+};
+
+struct hf_describe_limits_result {
+    int64_t account_max_read_units;
+    int64_t account_max_write_units;
+    int64_t table_max_read_units;
+    int64_t table_max_write_units;
+};
+
+struct hf_describe_endpoints {
+    char nothing;
+};
+
+struct hf_endpoint {
+    struct hf_str address;
+    int64_t cache_minutes;
+};
+
+struct hf_describe_endpoints_result {
+    const struct hf_endpoint *endpoints;
+    size_t endpoints_len;
+};
+
+/* ---- streams ------------------------------------------------------------------------------------
+ */
+
+struct hf_list_streams {
+    struct hf_str table; /* absent: of all tables */
+    int64_t limit;
+    struct hf_str start_arn;
+};
+
+struct hf_stream_name {
+    struct hf_str arn;
+    struct hf_str table;
+    struct hf_str label;
+};
+
+struct hf_list_streams_result {
+    const struct hf_stream_name *streams;
+    size_t streams_len;
+    struct hf_str last_arn;
+};
+
+struct hf_shard_filter {
+    enum hf_shard_filter_type type;
+    struct hf_str shard;
+};
+
+struct hf_describe_stream {
+    struct hf_str arn;
+    int64_t limit;
+    struct hf_str start_shard;
+    const struct hf_shard_filter *filter;
+};
+
+struct hf_sequence_range {
+    struct hf_str first;
+    struct hf_str last; /* only of a closed shard */
+};
+
+struct hf_shard {
+    struct hf_str id;
+    const struct hf_sequence_range *range;
+    struct hf_str parent;
+};
+
+struct hf_stream_description {
+    struct hf_str arn;
+    struct hf_str label;
+    enum hf_stream_status status;
+    enum hf_stream_view view;
+    int64_t created_us;
+    struct hf_str table;
+    const struct hf_key_element *key_schema;
+    size_t key_schema_len;
+    const struct hf_shard *shards;
+    size_t shards_len;
+    struct hf_str last_shard;
+};
+
+struct hf_describe_stream_result {
+    const struct hf_stream_description *stream;
+};
+
+struct hf_get_shard_iterator {
+    struct hf_str arn;
+    struct hf_str shard;
+    enum hf_iterator_type type;
+    struct hf_str sequence;
+};
+
+struct hf_get_shard_iterator_result {
+    struct hf_str iterator;
+};
+
+struct hf_get_records {
+    struct hf_str iterator;
+    int64_t limit;
+};
+
+struct hf_stream_change {
+    int64_t created_us;
+    struct hf_item keys;
+    struct hf_item new_image;
+    struct hf_item old_image;
+    struct hf_str sequence;
+    int64_t size_bytes;
+    enum hf_stream_view view;
+};
+
+struct hf_stream_identity {
+    struct hf_str principal;
+    struct hf_str type;
+};
+
+struct hf_record {
+    struct hf_str id;
+    enum hf_event_name event;
+    struct hf_str version;
+    struct hf_str source;
+    struct hf_str region;
+    const struct hf_stream_change *change;
+    const struct hf_stream_identity *identity; /* of the service, for what TTL removed */
+};
+
+struct hf_get_records_result {
+    const struct hf_record *records;
+    size_t records_len;
+    struct hf_str next; /* absent when a closed shard is read to its end */
+};
+
+/* ---- the one call -------------------------------------------------------------------------------
+ */
+
+/* Operations, from src/ops/ops.def. */
+enum hf_op {
+    HF_OP_BATCH_GET_ITEM,
+    HF_OP_BATCH_WRITE_ITEM,
+    HF_OP_CREATE_TABLE,
+    HF_OP_DELETE_ITEM,
+    HF_OP_DELETE_TABLE,
+    HF_OP_DESCRIBE_ENDPOINTS,
+    HF_OP_DESCRIBE_LIMITS,
+    HF_OP_DESCRIBE_STREAM,
+    HF_OP_DESCRIBE_TABLE,
+    HF_OP_DESCRIBE_TIME_TO_LIVE,
+    HF_OP_GET_ITEM,
+    HF_OP_GET_RECORDS,
+    HF_OP_GET_SHARD_ITERATOR,
+    HF_OP_LIST_STREAMS,
+    HF_OP_LIST_TABLES,
+    HF_OP_LIST_TAGS_OF_RESOURCE,
+    HF_OP_PUT_ITEM,
+    HF_OP_QUERY,
+    HF_OP_SCAN,
+    HF_OP_TAG_RESOURCE,
+    HF_OP_TRANSACT_GET_ITEMS,
+    HF_OP_TRANSACT_WRITE_ITEMS,
+    HF_OP_UNTAG_RESOURCE,
+    HF_OP_UPDATE_ITEM,
+    HF_OP_UPDATE_TABLE,
+    HF_OP_UPDATE_TIME_TO_LIVE,
+    HF_OP_COUNT
+};
+
+/* The operation's name on the wire, such as "PutItem". Since 0.1. */
+HF_API struct hf_str hf_op_name(enum hf_op op);
+
+/*
+ * Do `op`. `request` is a struct of the operation's name, `response` its _result, zeroed by the
+ * call; NULL when it does not matter. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_db_call(struct hf_scope *s, struct hf_db *db, enum hf_op op,
+                                              const void *request, void *response);
+
+/* Close the database. NULL is accepted. No call may be under way. Since 0.1. */
+HF_API void hf_db_close(struct hf_db *db);
+
+/* hf_db_call() with the types of each operation. Since 0.1. */
+#define HF_DB_CALL_DECLARE(name)                                                                   \
+    HF_API HF_NODISCARD enum hf_status hf_##name(struct hf_scope *s, struct hf_db *db,             \
+                                                 const struct hf_##name *request,                  \
+                                                 struct hf_##name##_result *result);
+HF_DB_CALL_DECLARE(batch_get_item)
+HF_DB_CALL_DECLARE(batch_write_item)
+HF_DB_CALL_DECLARE(create_table)
+HF_DB_CALL_DECLARE(delete_item)
+HF_DB_CALL_DECLARE(delete_table)
+HF_DB_CALL_DECLARE(describe_endpoints)
+HF_DB_CALL_DECLARE(describe_limits)
+HF_DB_CALL_DECLARE(describe_stream)
+HF_DB_CALL_DECLARE(describe_table)
+HF_DB_CALL_DECLARE(describe_time_to_live)
+HF_DB_CALL_DECLARE(get_item)
+HF_DB_CALL_DECLARE(get_records)
+HF_DB_CALL_DECLARE(get_shard_iterator)
+HF_DB_CALL_DECLARE(list_streams)
+HF_DB_CALL_DECLARE(list_tables)
+HF_DB_CALL_DECLARE(list_tags_of_resource)
+HF_DB_CALL_DECLARE(put_item)
+HF_DB_CALL_DECLARE(query)
+HF_DB_CALL_DECLARE(scan)
+HF_DB_CALL_DECLARE(tag_resource)
+HF_DB_CALL_DECLARE(transact_get_items)
+HF_DB_CALL_DECLARE(transact_write_items)
+HF_DB_CALL_DECLARE(untag_resource)
+HF_DB_CALL_DECLARE(update_item)
+HF_DB_CALL_DECLARE(update_table)
+HF_DB_CALL_DECLARE(update_time_to_live)
+#undef HF_DB_CALL_DECLARE
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

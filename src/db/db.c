@@ -1,0 +1,85 @@
+/*
+ * db/db.c: the narrow waist. Every operation on every kind of database passes through
+ * hf_db_call(), so this is also where an error learns the name of its operation.
+ */
+#include "db/db.h"
+
+enum hf_status hf_db_call(struct hf_scope *s, struct hf_db *db, enum hf_op op, const void *request,
+                          void *response)
+{
+    const struct op *entry = hf__op(op);
+    enum hf_status status;
+
+    if (!response) {
+        response = hf_scope_alloc(s, entry->response->size);
+        if (!response)
+            return hf__fail_nomem(s);
+    }
+    memset(response, 0, entry->response->size);
+    hf__scope_error_clear(s);
+    status = hf__scope_alive(s);
+    if (status == HF_OK)
+        status = db->calls->call(s, db, op, request, response);
+    if (status != HF_OK)
+        hf__scope_error_edit(s)->operation = entry->name;
+    return status;
+}
+
+void hf_db_close(struct hf_db *db)
+{
+    if (db)
+        db->calls->close(db);
+}
+
+/* ---- typed calls --------------------------------------------------------------------------- */
+
+/* Where 0 is a legal number, a C program that writes .segment = 0 means it. */
+static struct hf_scan scan_as_meant(const struct hf_scan *request)
+{
+    struct hf_scan meant = *request;
+
+    if (meant.total_segments && meant.segment == 0)
+        meant.segment = HF_ZERO;
+    return meant;
+}
+
+enum hf_status hf_scan(struct hf_scope *s, struct hf_db *db, const struct hf_scan *request,
+                       struct hf_scan_result *result)
+{
+    struct hf_scan meant = scan_as_meant(request);
+
+    return hf_db_call(s, db, HF_OP_SCAN, &meant, result);
+}
+
+#define TYPED_CALL(constant, name)                                                                 \
+    enum hf_status hf_##name(struct hf_scope *s, struct hf_db *db,                                 \
+                             const struct hf_##name *request, struct hf_##name##_result *result)   \
+    {                                                                                              \
+        return hf_db_call(s, db, HF_OP_##constant, request, result);                               \
+    }
+
+TYPED_CALL(BATCH_GET_ITEM, batch_get_item)
+TYPED_CALL(BATCH_WRITE_ITEM, batch_write_item)
+TYPED_CALL(CREATE_TABLE, create_table)
+TYPED_CALL(DELETE_ITEM, delete_item)
+TYPED_CALL(DELETE_TABLE, delete_table)
+TYPED_CALL(DESCRIBE_ENDPOINTS, describe_endpoints)
+TYPED_CALL(DESCRIBE_LIMITS, describe_limits)
+TYPED_CALL(DESCRIBE_STREAM, describe_stream)
+TYPED_CALL(DESCRIBE_TABLE, describe_table)
+TYPED_CALL(DESCRIBE_TIME_TO_LIVE, describe_time_to_live)
+TYPED_CALL(GET_ITEM, get_item)
+TYPED_CALL(GET_RECORDS, get_records)
+TYPED_CALL(GET_SHARD_ITERATOR, get_shard_iterator)
+TYPED_CALL(LIST_STREAMS, list_streams)
+TYPED_CALL(LIST_TABLES, list_tables)
+TYPED_CALL(LIST_TAGS_OF_RESOURCE, list_tags_of_resource)
+TYPED_CALL(PUT_ITEM, put_item)
+TYPED_CALL(QUERY, query)
+TYPED_CALL(TAG_RESOURCE, tag_resource)
+TYPED_CALL(TRANSACT_GET_ITEMS, transact_get_items)
+TYPED_CALL(TRANSACT_WRITE_ITEMS, transact_write_items)
+TYPED_CALL(UNTAG_RESOURCE, untag_resource)
+TYPED_CALL(UPDATE_ITEM, update_item)
+TYPED_CALL(UPDATE_TABLE, update_table)
+TYPED_CALL(UPDATE_TIME_TO_LIVE, update_time_to_live)

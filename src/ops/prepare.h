@@ -1,0 +1,130 @@
+/*
+ * ops/prepare.h: everything that DynamoDB checks of a request before it looks at a table.
+ *
+ * hf__prepare_*() take a request as it came and give back its expressions, compiled and bound, or
+ * the error that DynamoDB would give. They run the first ten steps of the order in which the
+ * service validates (constraints, mixed parameters, values, legacy shapes, placeholders,
+ * expressions, unused placeholders, item size), so a request that is wrong in itself is refused in
+ * the same words whether or not its table exists. What needs the table's schema is the engine's.
+ *
+ * Nothing here knows a database. Everything returned lives in the scope.
+ */
+#ifndef HF_OPS_PREPARE_H
+#define HF_OPS_PREPARE_H
+
+#include <holdfast/db.h>
+
+#include "base/base.h"
+#include "expr/expr.h"
+#include "ops/fields.h"
+
+struct hf__expr_cache; /* expr/cache.h; NULL compiles every time */
+
+/* A put, update, delete or condition check. */
+struct prepared_write {
+    struct hf_str table;
+    struct hf_item item;          /* of a put */
+    struct hf_item key;           /* of the others */
+    struct expr_bound *condition; /* NULL: none */
+    struct expr_bound *update;    /* of an update; NULL: it changes nothing but makes the item */
+    enum hf_return_values returns;
+    bool return_old_on_failure;
+    enum hf_return_capacity return_capacity;
+    enum hf_return_metrics return_metrics;
+};
+
+enum write_kind { WRITE_PUT, WRITE_UPDATE, WRITE_DELETE, WRITE_CHECK };
+
+struct prepared_read {
+    struct hf_str table;
+    struct expr_bound *projection; /* NULL: all attributes */
+    bool consistent;
+    enum hf_return_capacity return_capacity;
+};
+
+/* A query or a scan. */
+struct prepared_page {
+    struct hf_str table;
+    struct hf_str index;           /* absent: the table itself */
+    const struct expr_bound *key;  /* of a query: hf__expr_key_terms() */
+    struct expr_bound *filter;     /* NULL: none */
+    struct expr_bound *projection; /* NULL: none */
+    bool legacy_filter;            /* QueryFilter or ScanFilter: another text in errors */
+    bool legacy_projection;        /* AttributesToGet */
+    bool legacy_key;               /* KeyConditions */
+    enum hf_select select;         /* 0: not given */
+    int64_t limit;                 /* 0: none */
+    struct hf_item start;          /* absent: from the beginning */
+    bool reverse;
+    bool consistent;
+    int64_t segment;        /* 0 when there are no segments */
+    int64_t total_segments; /* 1 when there are no segments */
+    enum hf_return_capacity return_capacity;
+};
+
+enum hf_status hf__prepare_put_item(struct hf_scope *s, struct hf__expr_cache *cache,
+                                    const struct hf_put_item *request, struct prepared_write *out);
+enum hf_status hf__prepare_update_item(struct hf_scope *s, struct hf__expr_cache *cache,
+                                       const struct hf_update_item *request,
+                                       struct prepared_write *out);
+enum hf_status hf__prepare_delete_item(struct hf_scope *s, struct hf__expr_cache *cache,
+                                       const struct hf_delete_item *request,
+                                       struct prepared_write *out);
+enum hf_status hf__prepare_get_item(struct hf_scope *s, struct hf__expr_cache *cache,
+                                    const struct hf_get_item *request, struct prepared_read *out);
+enum hf_status hf__prepare_query(struct hf_scope *s, struct hf__expr_cache *cache,
+                                 const struct hf_query *request, struct prepared_page *out);
+enum hf_status hf__prepare_scan(struct hf_scope *s, struct hf__expr_cache *cache,
+                                const struct hf_scan *request, struct prepared_page *out);
+
+/* One prepared_read per table of the request, in its order. Repeated keys are the engine's. */
+enum hf_status hf__prepare_batch_get_item(struct hf_scope *s, struct hf__expr_cache *cache,
+                                          const struct hf_batch_get_item *request,
+                                          struct prepared_read **out);
+enum hf_status hf__prepare_batch_write_item(struct hf_scope *s,
+                                            const struct hf_batch_write_item *request);
+
+/*
+ * One entry per action. What DynamoDB reports as a reason for cancelling (such as a key of the
+ * wrong type) is the engine's; what refuses the whole request is found here.
+ */
+struct prepared_action {
+    enum write_kind kind;
+    struct prepared_write write;
+};
+enum hf_status hf__prepare_transact_write_items(struct hf_scope *s, struct hf__expr_cache *cache,
+                                                const struct hf_transact_write_items *request,
+                                                struct prepared_action **out);
+struct prepared_get {
+    struct prepared_read read;
+    struct hf_item key;
+};
+enum hf_status hf__prepare_transact_get_items(struct hf_scope *s, struct hf__expr_cache *cache,
+                                              const struct hf_transact_get_items *request,
+                                              struct prepared_get **out);
+
+/*
+ * Table operations: all that can be judged without the catalog, including the consistency of
+ * schemas, indexes and attribute definitions of a new table.
+ */
+enum hf_status hf__prepare_create_table(struct hf_scope *s, const struct hf_create_table *request);
+enum hf_status hf__prepare_update_table(struct hf_scope *s, const struct hf_update_table *request);
+enum hf_status hf__prepare_tag_resource(struct hf_scope *s, const struct hf_tag_resource *request);
+enum hf_status hf__prepare_untag_resource(struct hf_scope *s,
+                                          const struct hf_untag_resource *request);
+
+/* The checks that every operation has: constraints of its fields, TableName alone first. */
+enum hf_status hf__prepare_plain(struct hf_scope *s, enum hf_op op, const void *request);
+
+/*
+ * One index of a new table, or of UpdateTable: its keys are defined, its projection makes sense.
+ * `hash` and `range` are the table's key names (range may be absent).
+ */
+enum hf_status hf__prepare_index(struct hf_scope *s, const struct hf_index *index, bool local,
+                                 const struct hf_attribute_definition *attributes,
+                                 size_t attributes_len, struct hf_str hash, struct hf_str range);
+
+/* A table's own name out of a TableName that may be an ARN. */
+struct hf_str hf__table_name(struct hf_str name_or_arn);
+
+#endif

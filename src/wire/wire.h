@@ -1,0 +1,49 @@
+/*
+ * wire/wire.h: DynamoDB's JSON to and from requests and responses, by walking the field tables.
+ *
+ * One reader and one writer serve every operation. The reader goes over the bytes once and puts
+ * attribute values straight into their flat form; it knows no operation either.
+ *
+ * Two kinds of error come from reading:
+ *
+ *  - the body is not JSON, or a member has the wrong JSON type: HF_SERIALIZATION, at once, with
+ *    DynamoDB's text (an empty message when the body is not JSON);
+ *  - an attribute value is of the right shape but not a value (two types, an empty set, a number
+ *    of 39 digits): the item is poisoned, see model/value.h, and validation reports it in its turn.
+ *
+ * An enum's text that is no member is kept with hf__scope_keep_text().
+ */
+#ifndef HF_WIRE_WIRE_H
+#define HF_WIRE_WIRE_H
+
+#include "base/base.h"
+#include "base/buf.h"
+#include "ops/fields.h"
+
+enum {
+    JSON_DEPTH_MAX = 200 /* of what is skipped or checked; deeper is refused as malformed */
+};
+
+/* Read `json` into the struct at `out`, which has fields->size zeroed bytes. Borrows from `json`
+ * where a string needs no unescaping. */
+enum hf_status hf__wire_read(struct hf_scope *s, const struct fields *fields, struct hf_str json,
+                             void *out);
+
+/* Append the struct at `in` as a JSON object. */
+void hf__wire_write(struct hf__buf *buf, const struct fields *fields, const void *in);
+
+/* Append one item, one value, or one string, as JSON. */
+void hf__wire_write_item(struct hf__buf *buf, struct hf_item item);
+void hf__wire_write_value(struct hf__buf *buf, struct hf_value value);
+void hf__wire_write_str(struct hf__buf *buf, struct hf_str text);
+
+/* The error of the scope as the body that DynamoDB would send, with its __type. */
+void hf__wire_write_error(struct hf__buf *buf, const struct hf_error *error);
+
+/* The exception's full name, such as "com.amazonaws.dynamodb.v20120810#LimitExceededException". */
+const char *hf__wire_type(enum hf_status status);
+
+/* Is the text one whole JSON value, and nothing behind it? */
+bool hf__json_valid(struct hf_str json);
+
+#endif
