@@ -208,33 +208,32 @@ static enum relation relate(const struct expr_path *a, const struct expr_path *b
 
 enum { PAIRS_MAX = 64 }; /* paths of which every pair is looked at to name the first */
 
-/* The first pair in reading order, overlaps before conflicts; at least the given one. */
-static enum hf_status fail_related(struct hf_scope *s, enum expr_kind kind,
-                                   const struct expr_bound *bound, uint16_t one, uint16_t two)
+/* The first pair in reading order that is so related. */
+static bool find_pair(const struct expr_bound *bound, enum relation relation, size_t *one,
+                      size_t *two)
 {
-    const struct expr_path *paths = bound->listed;
-    enum relation relation = relate(&paths[one], &paths[two]);
-    bool overlaps = false;
+    for (size_t b = 1; b < bound->listed_len; b++)
+        for (size_t a = 0; a < b; a++)
+            if (relate(&bound->listed[a], &bound->listed[b]) == relation) {
+                *one = a;
+                *two = b;
+                return true;
+            }
+    return false;
+}
+
+/* Overlaps are reported before conflicts; `one` and `two` exclude each other in any case. */
+static enum hf_status fail_related(struct hf_scope *s, enum expr_kind kind,
+                                   const struct expr_bound *bound, size_t one, size_t two)
+{
     struct hf_str first;
     struct hf_str second;
 
-    if (one > two) {
-        uint16_t swap = one;
-
-        one = two;
-        two = swap;
-    }
-    for (size_t b = 1; b < bound->listed_len && bound->listed_len <= PAIRS_MAX && !overlaps; b++)
-        for (size_t a = 0; a < b && !overlaps; a++)
-            if (relate(&paths[a], &paths[b]) == OVERLAP) {
-                overlaps = true;
-                relation = OVERLAP;
-                one = (uint16_t)a;
-                two = (uint16_t)b;
-            }
-    first = hf__expr_path_text(s, &paths[one]);
-    second = hf__expr_path_text(s, &paths[two]);
-    if (relation == OVERLAP)
+    if (bound->listed_len <= PAIRS_MAX && !find_pair(bound, OVERLAP, &one, &two))
+        find_pair(bound, CONFLICT, &one, &two);
+    first = hf__expr_path_text(s, &bound->listed[one < two ? one : two]);
+    second = hf__expr_path_text(s, &bound->listed[one < two ? two : one]);
+    if (relate(&bound->listed[one], &bound->listed[two]) == OVERLAP)
         return hf__expr_fail(s, kind, TEXT_OVERLAP, HF_FMT(first), HF_FMT(second));
     return hf__expr_fail(s, kind, TEXT_CONFLICT, HF_FMT(first), HF_FMT(second));
 }
