@@ -13,6 +13,12 @@ enum class {
     CLASS_DIGIT
 };
 
+/*
+ * Whether a bare name may begin with an underscore. Records of the service disagree; with 0 the
+ * underscore is a bad token of its own, as in `Syntax error; token: "_", near: "SET _a"`.
+ */
+enum { UNDERSCORE_BEGINS_NAMES = 1 };
+
 static enum class class_of(unsigned char c) {
     if ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') return CLASS_LETTER;
     if (c == '_') return CLASS_LETTER;
@@ -105,6 +111,11 @@ struct token_counts hf__expr_lex(struct hf_str text, struct token *tokens)
             at++;
             continue;
         case CLASS_LETTER:
+            if (c == '_' && !UNDERSCORE_BEGINS_NAMES) {
+                kind = TOKEN_BAD;
+                len = 1;
+                break;
+            }
             kind = TOKEN_NAME;
             len = word_length(text, at);
             counts.names++;

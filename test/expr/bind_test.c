@@ -19,7 +19,8 @@ static struct hf_item all_types(struct hf_scope *s)
                    HF_N(":n2", 2), HF_B(":b", hf_bytes_of("a", 1)), HF_BOOL(":bool", true),
                    HF_NULL(":null"), HF_M(":m", HF_ITEM(s, HF_N("a", 1))),
                    HF_L(":l", HF_LIST(s, HF_N("", 1))), HF_SS(":ss", set, 2), HF_NS(":ns", set, 2),
-                   HF_BS(":bs", set, 2), HF_S(":type", HF_STR("S")));
+                   HF_BS(":bs", set, 2), HF_S(":type", HF_STR("S")),
+                   HF_B(":b3", hf_bytes_of("\xFF\x00q", 3)));
 }
 
 TEST(expr_bind, what_is_undefined_is_named)
@@ -226,6 +227,10 @@ TEST(expr_bind, bounds_of_between)
         {C, "a BETWEEN :n AND :s",
          IC "The BETWEEN operator requires same data type for lower and upper bounds; lower bound "
             "operand: AttributeValue: {N:1}, upper bound operand: AttributeValue: {S:s}"},
+        {C, "a BETWEEN :b3 AND :b",
+         IC "The BETWEEN operator requires upper bound to be greater than or equal to lower bound; "
+            "lower bound operand: AttributeValue: {B:/wBx}, upper bound operand: AttributeValue: "
+            "{B:YQ==}"},
         {C, "a BETWEEN :b AND :s",
          IC "The BETWEEN operator requires same data type for lower and upper bounds; lower bound "
             "operand: AttributeValue: {B:YQ==}, upper bound operand: AttributeValue: {S:s}"},

@@ -122,6 +122,10 @@ TEST(expr_legacy, key_conditions)
     CHECK_INT(COMPARE_BETWEEN, terms[0].compare);
     CHECK(hf_value_equal(two[0], terms[0].low) && hf_value_equal(two[1], terms[0].high));
     CHECK(!terms[1].high.ptr);
+    list[1].compare = COMPARE_CONTAINS;
+    CHECK_STATUS(HF_INVALID, hf__expr_legacy_key(s, list, 2, &bound));
+    list[1].compare = COMPARE_BEGINS_WITH;
+    CHECK_OK(hf__expr_legacy_key(s, list, 2, &bound));
     list[1].compare = COMPARE_NE;
     CHECK_STATUS(HF_INVALID, hf__expr_legacy_key(s, list, 2, &bound));
     CHECK_ERROR(HF_INVALID, "Attempted conditional constraint is not an indexable operation", s);
@@ -162,9 +166,34 @@ TEST(expr_legacy, updates)
     check_item(HF_ITEM(s, HF_S("pk", HF_STR("k"))), run(s, list, 0, NO_ITEM),
                "no update makes a bare item");
     CHECK(!run(s, list + 2, 2, NO_ITEM).ptr);
+    one = (struct expr_legacy_update){HF_STR("s"), ACTION_DELETE, list[2].value};
+    CHECK_OK(hf__expr_legacy_update(s, &one, 1, &bound));
+    CHECK_STATUS(HF_INVALID, hf__expr_update(s, bound, NO_ITEM, sample(s), &after));
+    CHECK_ERROR(HF_INVALID, "Type mismatch for attribute to update", s);
     one = (struct expr_legacy_update){HF_STR("s"), ACTION_ADD, list[1].value};
     CHECK_OK(hf__expr_legacy_update(s, &one, 1, &bound));
     CHECK_STATUS(HF_INVALID, hf__expr_update(s, bound, NO_ITEM, sample(s), &after));
     CHECK_ERROR(HF_INVALID, "Type mismatch for attribute to update", s);
+    hf_scope_free(s);
+}
+
+TEST(expr_legacy, names_and_numbers_of_entries_have_limits)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    enum { MANY = 20000 };
+    char *name = hf_scope_alloc(s, ATTR_NAME_MAX + 1);
+    struct hf_str *names = hf__scope_array(s, MANY, sizeof(*names));
+    struct expr_legacy_update one = {.action = ACTION_DELETE};
+    struct expr_bound *bound;
+
+    memset(name, 'a', ATTR_NAME_MAX + 1);
+    one.name = hf_str_of(name, ATTR_NAME_MAX + 1);
+    CHECK_STATUS(HF_INVALID, hf__expr_legacy_update(s, &one, 1, &bound));
+    one.name.len--;
+    CHECK_OK(hf__expr_legacy_update(s, &one, 1, &bound));
+    for (size_t i = 0; i < MANY; i++)
+        names[i] = hf_scope_format(s, "n%zu", i);
+    CHECK_STATUS(HF_INVALID, hf__expr_legacy_projection(s, names, MANY, &bound));
+    CHECK_OK(hf__expr_legacy_projection(s, names, 1000, &bound));
     hf_scope_free(s);
 }

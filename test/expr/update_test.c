@@ -269,6 +269,8 @@ TEST(expr_update, no_item)
     CHECK(!run(s, "REMOVE a.b, c[1] DELETE d :ab, e.f :ab", NO_ITEM).ptr);
     check_item(HF_ITEM(s, HF_S("pk", HF_STR("k")), HF_N("n", 5)),
                run(s, "REMOVE a.b DELETE d :ab SET n = :n", NO_ITEM), "set beside remove");
+    check_item(HF_ITEM(s, HF_S("pk", HF_STR("k")), HF_N("n", 5)),
+               run(s, "REMOVE pk.b SET n = :n", NO_ITEM), "remove below the key");
     check_item(HF_ITEM(s, HF_S("pk", HF_STR("k")), HF_SS("x", ab, 2)), run(s, "ADD x :ab", NO_ITEM),
                "add");
     bound = must_bind(s, U, "SET a.b = :n", NO_ITEM, values(s));
