@@ -93,15 +93,6 @@ static bool is_absent(const struct field *field, const void *base)
 
 /* ---- printing ------------------------------------------------------------------------------- */
 
-size_t hf__characters(struct hf_str text)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < text.len; i++)
-        count += ((uint8_t)text.ptr[i] & 0xC0) != 0x80;
-    return count;
-}
-
 static void put_lower_first(struct hf__buf *out, const char *name)
 {
     char first = name[0];
@@ -360,7 +351,7 @@ static void check_fields(struct violations *v, const struct fields *fields, cons
 #define AT_LEAST "Member must have value greater than or equal to "
 #define AT_MOST "Member must have value less than or equal to "
 
-static bool in_pattern(struct hf_str text)
+bool hf__is_table_name(struct hf_str text)
 {
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
@@ -397,12 +388,12 @@ static void check_str(struct violations *v, const struct field *field, const voi
     int64_t max = field->max;
 
     if (field->pattern == PATTERN_TABLE_NAME && !is_arn(field, text)) {
-        if (!in_pattern(text))
+        if (!hf__is_table_name(text))
             violate(v, field, base, false,
                     "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+", INT64_MIN);
         max = TABLE_NAME_MAX;
     }
-    check_length(v, field, base, field->rules & FIELD_CHARS ? hf__characters(text) : text.len, max);
+    check_length(v, field, base, text.len, max);
 }
 
 static void check_int(struct violations *v, const struct field *field, const void *base)
@@ -435,7 +426,6 @@ static void check_elements(struct violations *v, const struct field *field, cons
     const uint8_t *element = pointer_of(field, base);
     const struct field str = {
         .kind = FIELD_STR,
-        .rules = field->rules & FIELD_CHARS,
         .min = field->element_min,
         .max = field->element_max,
     };
@@ -558,8 +548,8 @@ static enum hf_status check_newer_update(struct violations *v, const struct op *
     if (op->op != HF_OP_UPDATE_ITEM || !newer(v) || (int)update->returns >= 0)
         return HF_OK;
     return hf__fail(v->s, HF_INVALID,
-                    "1 validation error detected: Failed to satisfy constraint: Member must "
-                    "satisfy enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]");
+                    "Failed to satisfy constraint: Member must satisfy enum value set: "
+                    "[ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]");
 }
 
 enum hf_status hf__constraints_collect(struct violations *v, const struct op *op,

@@ -200,8 +200,8 @@ static TABLE(sse_spec, "SSESpecification");
 
 #define T hf_tag
 static const struct field tag_list[] = {
-    STR("Key", key, .rules = FIELD_REQUIRED | FIELD_ALWAYS | FIELD_CHARS, LENGTH(1, 128)),
-    STR("Value", value, .rules = FIELD_REQUIRED | FIELD_ALWAYS | FIELD_CHARS, LENGTH(0, 256)),
+    STR("Key", key, ALWAYS),
+    STR("Value", value, ALWAYS),
 };
 static TABLE(tag, "Tag");
 #undef T
@@ -669,10 +669,10 @@ static TABLE(transact_write, "TransactWriteItem");
 
 #define T hf_transact_write_items
 static const struct field transact_write_items_list[] = {
+    STR("ClientRequestToken", token, LENGTH(1, 36)),
     STRUCTS("TransactItems", actions, transact_write, REQUIRED, LENGTH(1, 100)),
     ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
     ENUMERATED("ReturnItemCollectionMetrics", return_metrics, return_metrics, .rules = 0),
-    STR("ClientRequestToken", token, LENGTH(1, 36)),
 };
 static TABLE(transact_write_items, "TransactWriteItemsInput");
 #undef T
@@ -732,8 +732,8 @@ static const struct field create_table_list[] = {
     STRUCTS("AttributeDefinitions", attributes, attribute_definition, REQUIRED),
     STR("TableName", table, .rules = FIELD_NO_CHECK, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
     STRUCTS("KeySchema", key_schema, key_element, REQUIRED, LENGTH(1, 2)),
-    STRUCTS("LocalSecondaryIndexes", local_indexes, local_index, .rules = 0),
     STRUCTS("GlobalSecondaryIndexes", global_indexes, global_index, .rules = 0),
+    STRUCTS("LocalSecondaryIndexes", local_indexes, local_index, .rules = 0),
     ENUMERATED("BillingMode", billing, billing_modes, .rules = 0),
     STRUCT("ProvisionedThroughput", throughput, throughput, .rules = 0),
     STRUCT("OnDemandThroughput", on_demand_throughput, on_demand_throughput, .rules = 0),
@@ -914,7 +914,7 @@ static const struct fields tag_resource_result = {"TagResourceOutput", NULL, 0,
 #define T hf_untag_resource
 static const struct field untag_resource_list[] = {
     STR("ResourceArn", arn, REQUIRED, LENGTH(1, 1283)),
-    STRS("TagKeys", keys, .rules = FIELD_REQUIRED | FIELD_CHARS, ELEMENTS(1, 128)),
+    STRS("TagKeys", keys, REQUIRED),
 };
 static TABLE(untag_resource, "UntagResourceInput");
 #undef T

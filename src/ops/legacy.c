@@ -82,11 +82,12 @@ static enum hf_status check_joined(struct hf_scope *s, enum hf_conditional_opera
 {
     if (joined && conditions == 0)
         return hf__fail(s, HF_INVALID,
-                        BAD_VALUES "ConditionalOperator cannot be used without Filter or Expected");
+                        "ConditionalOperator cannot be used without Filter or Expected");
     if (joined && conditions == 1)
-        return hf__fail(s, HF_INVALID,
-                        BAD_VALUES "ConditionalOperator can only be used when Filter or Expected "
-                                   "has two or more elements");
+        return hf__fail(
+            s, HF_INVALID,
+            "ConditionalOperator can only be used when Filter or Expected has two or more "
+            "elements");
     return HF_OK;
 }
 
@@ -160,9 +161,9 @@ enum hf_status hf__legacy_expected(struct hf_scope *s, const struct hf_expected 
     *bound = NULL;
     if (!conditions)
         return hf__fail_nomem(s);
+    TRY(check_joined(s, joined, len));
     for (size_t i = 0; i < len; i++)
         TRY(expected_entry(s, &expected[i], &conditions[i]));
-    TRY(check_joined(s, joined, len));
     return len ? hf__expr_legacy_condition(s, conditions, len, joined == HF_OR, bound) : HF_OK;
 }
 
@@ -196,8 +197,8 @@ enum hf_status hf__legacy_filter(struct hf_scope *s, const struct hf_condition *
     struct expr_legacy_condition *translated;
 
     *bound = NULL;
-    TRY(translate(s, conditions, len, &translated));
     TRY(check_joined(s, joined, len));
+    TRY(translate(s, conditions, len, &translated));
     return len ? hf__expr_legacy_condition(s, translated, len, joined == HF_OR, bound) : HF_OK;
 }
 

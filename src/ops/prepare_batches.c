@@ -7,11 +7,12 @@
  */
 #include "ops/private.h"
 
-enum { BATCH_GET_MAX = 100, BATCH_WRITE_MAX = 25, TABLE_MAX = 1024 };
+enum { BATCH_GET_MAX = 100, BATCH_WRITE_MAX = 25, TABLE_MIN = 3, TABLE_MAX = 255 };
 
 #define KEYS_CONSTRAINT                                                                            \
-    "Map keys must satisfy constraint: [Member must have length less than or equal to 1024, "      \
-    "Member must have length greater than or equal to 1]"
+    "Map keys must satisfy constraint: [Member must have length less than or equal to 255, "       \
+    "Member must have length greater than or equal to 3, Member must satisfy regular expression "  \
+    "pattern: [a-zA-Z0-9_.-]+]"
 #define WRITES_CONSTRAINT                                                                          \
     "Map value must satisfy constraint: [Member must have length less than or equal to 25, "       \
     "Member must have length greater than or equal to 1]"
@@ -40,7 +41,9 @@ static enum hf_status add_for_map(struct violations *v, const struct op *op, con
 
 static bool bad_table(struct hf_str table)
 {
-    return table.len < 1 || table.len > TABLE_MAX;
+    if (table.len > 4 && memcmp(table.ptr, "arn:", 4) == 0)
+        return false;
+    return table.len < TABLE_MIN || table.len > TABLE_MAX || !hf__is_table_name(table);
 }
 
 /* An empty map has a sentence of its own in the older texts. */
@@ -98,6 +101,26 @@ static enum hf_status prepare_reads(struct hf_scope *s, struct hf__expr_cache *c
     return HF_OK;
 }
 
+/* Expressions for one table and none for another count as mixed, too. */
+static enum hf_status check_mixed_tables(struct hf_scope *s,
+                                         const struct hf_batch_get_item *request)
+{
+    struct expressions all = {
+        .op = HF_OP_BATCH_GET_ITEM,
+        .list = {{.name = "ProjectionExpression", .kind = EXPR_PROJECTION}},
+        .len = 1,
+        .legacy = {{"AttributesToGet", false}},
+        .legacy_len = 1,
+    };
+
+    for (size_t i = 0; i < request->tables_len; i++) {
+        if (request->tables[i].projection.ptr)
+            all.list[0].text = request->tables[i].projection;
+        all.legacy[0].given |= request->tables[i].attributes_to_get != NULL;
+    }
+    return hf__expressions_mixed(s, &all);
+}
+
 enum hf_status hf__prepare_batch_get_item(struct hf_scope *s, struct hf__expr_cache *cache,
                                           const struct hf_batch_get_item *request,
                                           struct prepared_read **out)
@@ -105,6 +128,7 @@ enum hf_status hf__prepare_batch_get_item(struct hf_scope *s, struct hf__expr_ca
     size_t keys = 0;
 
     TRY(get_constraints(s, request));
+    TRY(check_mixed_tables(s, request));
     *out = hf__scope_array(s, request->tables_len, sizeof(**out));
     if (!*out)
         return hf__fail_nomem(s);
@@ -120,6 +144,24 @@ enum hf_status hf__prepare_batch_get_item(struct hf_scope *s, struct hf__expr_ca
 
 /* ---- BatchWriteItem ------------------------------------------------------------------------- */
 
+/* A list of the map is empty or too long; the newer layer names the list instead of the map. */
+static enum hf_status add_for_list(struct violations *v, const struct hf_batch_write_item *request,
+                                   const struct hf_table_writes *writes)
+{
+    struct hf_str path;
+
+    if (hf__scope_wording(v->s) != HF__WORDING_2026)
+        return add_for_map(v, hf__op(HF_OP_BATCH_WRITE_ITEM), request, WRITES_CONSTRAINT);
+    path = hf_scope_format(v->s, "RequestItems.%.*s.member", HF_FMT(writes->table));
+    if (!path.ptr)
+        return hf__fail_nomem(v->s);
+    hf__violation_add(v, path, path,
+                      writes->writes_len ? "Member must have length less than or equal to 25"
+                                         : "Member must have length greater than or equal to 1");
+    return HF_OK;
+}
+
+/* Unlike BatchGetItem, names of tables are looked at only when all else is right. */
 static enum hf_status write_constraints(struct hf_scope *s,
                                         const struct hf_batch_write_item *request)
 {
@@ -127,14 +169,13 @@ static enum hf_status write_constraints(struct hf_scope *s,
     struct violations v = {.s = s, .text = {.scope = s}};
 
     TRY(hf__constraints_collect(&v, op, request));
-    for (size_t i = 0; i < request->tables_len && v.count < VIOLATIONS_MAX; i++) {
-        size_t len = request->tables[i].writes_len;
-
+    for (size_t i = 0; i < request->tables_len && v.count < VIOLATIONS_MAX; i++)
+        if (request->tables[i].writes_len < 1 || request->tables[i].writes_len > BATCH_WRITE_MAX)
+            TRY(add_for_list(&v, request, &request->tables[i]));
+    TRY(hf__violations_end(&v));
+    for (size_t i = 0; i < request->tables_len && v.count == 0; i++)
         if (bad_table(request->tables[i].table))
             TRY(add_for_map(&v, op, request, KEYS_CONSTRAINT));
-        if (len < 1 || len > BATCH_WRITE_MAX)
-            TRY(add_for_map(&v, op, request, WRITES_CONSTRAINT));
-    }
     TRY(hf__violations_end(&v));
     return check_empty(s, op, request->tables, request->tables_len);
 }

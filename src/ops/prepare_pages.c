@@ -172,16 +172,14 @@ enum hf_status hf__prepare_select(struct hf_scope *s, const struct prepared_page
 
     if (page->select == HF_SELECT_SPECIFIC_ATTRIBUTES && !page->projection)
         return hf__fail(s, HF_INVALID,
-                        BAD_VALUES "Must specify the AttributesToGet or ProjectionExpression when "
-                                   "choosing to get SPECIFIC_ATTRIBUTES");
+                        "Must specify the AttributesToGet or ProjectionExpression when choosing "
+                        "to get SPECIFIC_ATTRIBUTES");
     if (page->select && page->select != HF_SELECT_SPECIFIC_ATTRIBUTES && page->projection)
-        return hf__fail(s, HF_INVALID, BAD_VALUES "Cannot specify the %s when choosing to get %s",
-                        projection,
+        return hf__fail(s, HF_INVALID, "Cannot specify the %s when choosing to get %s", projection,
                         page->select == HF_SELECT_COUNT ? "only the Count"
                                                         : select_name(page->select));
     if (page->select == HF_SELECT_ALL_PROJECTED_ATTRIBUTES && !page->index.ptr)
         return hf__fail(s, HF_INVALID,
-                        BAD_VALUES
                         "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an "
                         "IndexName");
     return HF_OK;

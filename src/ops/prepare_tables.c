@@ -13,7 +13,9 @@ enum {
     LOCAL_INDEXES_MAX = 5,
     GLOBAL_INDEXES_MAX = 20,
     PROJECTED_MAX = 100, /* names in INCLUDE projections of all indexes */
-    TAGS_MAX = 50
+    TAGS_MAX = 50,
+    TAG_KEY_MAX = 128,  /* characters */
+    TAG_VALUE_MAX = 256 /* characters */
 };
 
 #define UNITS_MAX INT64_C(1000000000000)
@@ -167,8 +169,7 @@ static enum hf_status check_projection(struct hf_scope *s, const struct hf_proje
     TRY(hf__find_repeat(s, projection->attributes, sizeof(*projection->attributes),
                         projection->attributes_len, &repeat));
     if (repeat)
-        return hf__fail(s, HF_INVALID,
-                        BAD_VALUES "Duplicate attribute name in NonKeyAttributes: %.*s",
+        return hf__fail(s, HF_INVALID, BAD_VALUES "Duplicate element in NonKeyAttributes: %.*s",
                         HF_FMT(*repeat));
     return HF_OK;
 }
@@ -319,18 +320,30 @@ static enum hf_status check_table_keys(struct hf_scope *s, const struct hf_creat
 
 /* ---- streams and tags ----------------------------------------------------------------------- */
 
-static enum hf_status check_stream(struct hf_scope *s, const struct hf_stream_spec *stream)
+static enum hf_status check_stream(struct hf_scope *s, const struct hf_stream_spec *stream,
+                                   bool creating)
 {
-    if (!stream)
-        return HF_OK;
-    if (stream->enabled == HF_YES && !stream->view)
-        return hf__fail(s, HF_INVALID,
-                        BAD_VALUES "StreamViewType is required when StreamEnabled is true");
-    if (stream->enabled == HF_NO && stream->view)
-        return hf__fail(s, HF_INVALID,
-                        BAD_VALUES
-                        "StreamViewType cannot be specified when StreamEnabled is false");
+    if (stream && stream->enabled == HF_YES && !stream->view)
+        return hf__fail(s, HF_INVALID, BAD_VALUES "%s",
+                        creating ? "Table is being created with a stream enabled, UpdateViewType "
+                                   "is required"
+                                 : "If stream is being enabled then UpdateViewType is required");
+    if (stream && stream->enabled == HF_NO && stream->view)
+        return hf__fail(s, HF_INVALID, BAD_VALUES "%s",
+                        creating ? "Table is being created with a stream disabled, UpdateViewType "
+                                   "should not be specified"
+                                 : "If stream is being disabled, then UpdateViewType must not be "
+                                   "specified");
     return HF_OK;
+}
+
+static size_t characters(struct hf_str text)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < text.len; i++)
+        count += ((uint8_t)text.ptr[i] & 0xC0) != 0x80;
+    return count;
 }
 
 /* Letters, digits, spaces and a few signs. Beyond ASCII we take every character for a letter. */
@@ -346,30 +359,44 @@ static bool tag_text(struct hf_str text)
     return true;
 }
 
-static bool reserved_tag(struct hf_str key)
+static enum hf_status check_tag_key(struct hf_scope *s, struct hf_str key)
 {
-    return key.len >= 4 && (key.ptr[0] | 0x20) == 'a' && (key.ptr[1] | 0x20) == 'w' &&
-           (key.ptr[2] | 0x20) == 's' && key.ptr[3] == ':';
+    if (!key.ptr)
+        return hf__fail(s, HF_INVALID, "The Tag Key provided is invalid, Key: null");
+    if (key.len == 0 || characters(key) > TAG_KEY_MAX || !tag_text(key))
+        return hf__fail(s, HF_INVALID, "The Tag Key provided is invalid, Key: %.*s", HF_FMT(key));
+    if (key.len >= 4 && memcmp(key.ptr, "aws:", 4) == 0)
+        return hf__fail(s, HF_INVALID, "Tag Key cannot be prefixed with aws:, Key: %.*s",
+                        HF_FMT(key));
+    return HF_OK;
+}
+
+static enum hf_status check_tag_value(struct hf_scope *s, struct hf_str value)
+{
+    if (!value.ptr)
+        return hf__fail(s, HF_INVALID, "The Tag Value provided is invalid, Value: null");
+    if (characters(value) > TAG_VALUE_MAX || !tag_text(value))
+        return hf__fail(s, HF_INVALID, "The Tag Value provided is invalid, Value: %.*s",
+                        HF_FMT(value));
+    return HF_OK;
 }
 
 static enum hf_status check_tags(struct hf_scope *s, const struct hf_tag *tags, size_t len)
 {
+    const struct hf_str *repeat;
+
     if (len > TAGS_MAX)
         return hf__fail(s, HF_INVALID,
-                        "Number of tags exceed the current limit for the provided ResourceArn");
+                        "Number of Tags exceed the current limit for the provided ResourceArn");
     for (size_t i = 0; i < len; i++) {
-        if (!tag_text(tags[i].key))
-            return hf__fail(s, HF_INVALID, BAD_VALUES "Invalid character in tag key: %.*s",
-                            HF_FMT(tags[i].key));
-        if (!tag_text(tags[i].value))
-            return hf__fail(s, HF_INVALID,
-                            BAD_VALUES "Invalid character in tag value for key: %.*s",
-                            HF_FMT(tags[i].key));
-        if (reserved_tag(tags[i].key))
-            return hf__fail(s, HF_INVALID,
-                            BAD_VALUES "Tag keys that begin with aws: are reserved: %.*s",
-                            HF_FMT(tags[i].key));
+        TRY(check_tag_key(s, tags[i].key));
+        TRY(check_tag_value(s, tags[i].value));
     }
+    TRY(hf__find_repeat(s, tags, sizeof(*tags), len, &repeat));
+    if (repeat)
+        return hf__fail(s, HF_INVALID,
+                        "Duplicate Tag Keys provided as input: Duplicate Tag Key found %.*s",
+                        HF_FMT(*repeat));
     return HF_OK;
 }
 
@@ -391,7 +418,7 @@ enum hf_status hf__prepare_create_table(struct hf_scope *s, const struct hf_crea
                         BAD_VALUES "Number of NonKeyAttributes of all indexes exceeds the "
                                    "per-table limit of 100");
     TRY(check_all_used(s, request));
-    TRY(check_stream(s, request->stream));
+    TRY(check_stream(s, request->stream, true));
     return check_tags(s, request->tags, request->tags_len);
 }
 
@@ -422,9 +449,8 @@ static enum hf_status check_change(struct hf_scope *s, const struct hf_index_cha
                                    "GlobalSecondaryIndexUpdate.Delete must not be null");
     if (members > 1)
         return hf__fail(s, HF_INVALID,
-                        BAD_VALUES "Only one of GlobalSecondaryIndexUpdate.Update, "
-                                   "GlobalSecondaryIndexUpdate.Create, "
-                                   "GlobalSecondaryIndexUpdate.Delete can be specified");
+                        BAD_VALUES "Only one global secondary index action is allowed per "
+                                   "GlobalSecondaryIndexUpdate object");
     if (change->create)
         TRY(hf__prepare_index(s, change->create, false, NULL, 0, hf_str_of(NULL, 0),
                               hf_str_of(NULL, 0)));
@@ -460,6 +486,49 @@ static enum hf_status check_changes(struct hf_scope *s, const struct hf_update_t
     return HF_OK;
 }
 
+/* How many kinds of change the request asks for. */
+static int count_kinds(const struct hf_update_table *request)
+{
+    return (request->throughput || request->billing || request->on_demand_throughput) +
+           (request->stream != NULL) + (request->index_changes_len > 0) + (request->sse != NULL) +
+           (request->replicas_len > 0) + (request->table_class != 0) +
+           (request->deletion_protection != HF_UNSET);
+}
+
+static bool changes_online(const struct hf_update_table *request)
+{
+    for (size_t i = 0; i < request->index_changes_len; i++)
+        if (request->index_changes[i].create || request->index_changes[i].del)
+            return true;
+    return false;
+}
+
+/* Some changes want a call of their own. */
+static enum hf_status check_together(struct hf_scope *s, const struct hf_update_table *request)
+{
+    const char *alone = request->sse                   ? "Server-Side Encryption"
+                        : request->table_class         ? "TableClass"
+                        : request->deletion_protection ? "DeletionProtection"
+                        : request->replicas_len        ? "Replica"
+                                                       : NULL;
+
+    if (alone && count_kinds(request) > 1)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "%s modification must be the only operation in the request",
+                        alone);
+    if (request->throughput && request->stream)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "You cannot modify stream status while updating table IOPS");
+    if (request->throughput && changes_online(request))
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "You cannot create or delete index while updating table IOPS");
+    if (request->stream && changes_online(request))
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "You cannot create or delete index while changing stream "
+                                   "status");
+    return HF_OK;
+}
+
 enum hf_status hf__prepare_update_table(struct hf_scope *s, const struct hf_update_table *request)
 {
     struct definitions d = {request->attributes, request->attributes_len};
@@ -481,7 +550,8 @@ enum hf_status hf__prepare_update_table(struct hf_scope *s, const struct hf_upda
     if (request->throughput)
         TRY(check_units(s, request->throughput));
     TRY(check_definitions(s, d));
-    TRY(check_stream(s, request->stream));
+    TRY(check_stream(s, request->stream, false));
+    TRY(check_together(s, request));
     if (request->replicas_len)
         return hf__fail(s, HF_INVALID,
                         BAD_VALUES "ReplicaUpdates are not supported: there are no other regions");
@@ -501,7 +571,7 @@ static bool next_part(struct hf_str *rest, struct hf_str *part)
     return true;
 }
 
-/* arn:aws:dynamodb:<region>:<account>:table/<name>, and nothing behind the name. */
+/* arn:aws:dynamodb:<region>:<account>:table/<name>, perhaps with an index behind it. */
 static bool is_table_arn(struct hf_str arn)
 {
     const struct hf_str table = HF_STR("table/");
@@ -545,5 +615,7 @@ enum hf_status hf__prepare_untag_resource(struct hf_scope *s,
     TRY(hf__prepare_resource_arn(s, request->arn));
     if (request->keys_len == 0)
         return hf__fail(s, HF_INVALID, "Atleast one Tag Key needs to be provided as Input.");
+    for (size_t i = 0; i < request->keys_len; i++)
+        TRY(check_tag_key(s, request->keys[i]));
     return HF_OK;
 }

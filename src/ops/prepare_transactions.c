@@ -102,7 +102,11 @@ static enum hf_status check_one_member(struct hf_scope *s, const struct hf_trans
     int members = (action->check != NULL) + (action->put != NULL) + (action->del != NULL) +
                   (action->update != NULL);
 
-    if (members != 1)
+    if (members == 0)
+        return hf__fail(s, HF_INVALID,
+                        "Invalid Request: TransactWriteRequest should contain Delete or Put or "
+                        "Update request");
+    if (members > 1)
         return hf__fail(s, HF_INVALID,
                         "TransactItems can only contain one of Check, Put, Update or Delete");
     return HF_OK;
