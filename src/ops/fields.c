@@ -167,10 +167,13 @@ static const struct field local_index_list[] = {
 static TABLE(local_index, "LocalSecondaryIndex");
 #undef T
 
+/* Keys of more attributes (up to eight) are refused as they were before DynamoDB had them. */
+enum { GLOBAL_INDEX_KEYS_MAX = 2 };
+
 #define T hf_index
 static const struct field global_index_list[] = {
     STR("IndexName", name, REQUIRED, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
-    STRUCTS("KeySchema", key_schema, key_element, REQUIRED, LENGTH(1, 8)),
+    STRUCTS("KeySchema", key_schema, key_element, REQUIRED, LENGTH(1, GLOBAL_INDEX_KEYS_MAX)),
     STRUCT("Projection", projection, projection, REQUIRED),
     STRUCT("ProvisionedThroughput", throughput, throughput, .rules = 0),
     STRUCT("OnDemandThroughput", on_demand_throughput, on_demand_throughput, .rules = 0),
@@ -197,8 +200,8 @@ static TABLE(sse_spec, "SSESpecification");
 
 #define T hf_tag
 static const struct field tag_list[] = {
-    STR("Key", key, .rules = FIELD_REQUIRED | FIELD_ALWAYS, LENGTH(1, 128)),
-    STR("Value", value, .rules = FIELD_REQUIRED | FIELD_ALWAYS, LENGTH(0, 256)),
+    STR("Key", key, ALWAYS),
+    STR("Value", value, ALWAYS),
 };
 static TABLE(tag, "Tag");
 #undef T
@@ -456,7 +459,7 @@ static const struct field query_list[] = {
     STR("IndexName", index, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
     ENUMERATED("Select", select, selects, .rules = 0),
     STRS("AttributesToGet", attributes_to_get, LENGTH(1, 0), ELEMENTS(0, 65535)),
-    INT("Limit", limit, RANGE(1, 0)),
+    INT("Limit", limit, .rules = FIELD_NEWER, RANGE(1, 0)),
     FLAG("ConsistentRead", consistent, .rules = 0),
     MAP("KeyConditions", key_conditions, condition, .rules = 0),
     MAP("QueryFilter", query_filter, condition, .rules = 0),
@@ -496,7 +499,7 @@ static const struct field scan_list[] = {
     ITEM("ExclusiveStartKey", start, .rules = 0),
     ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
     INT("TotalSegments", total_segments, RANGE(1, 1000000)),
-    INT("Segment", segment, .rules = FIELD_NO_CHECK),
+    INT("Segment", segment, .rules = FIELD_FROM_ZERO, RANGE(0, 999999)),
     STR("ProjectionExpression", projection, .rules = 0),
     STR("FilterExpression", filter, .rules = 0),
     NAMES("ExpressionAttributeNames", names, .rules = 0),
@@ -521,7 +524,7 @@ static TABLE(scan_result, "ScanOutput");
 
 #define T hf_table_gets
 static const struct field table_gets_list[] = {
-    ITEMS("Keys", keys, REQUIRED, LENGTH(1, 100)),
+    ITEMS("Keys", keys, .rules = FIELD_REQUIRED | FIELD_NEWER, LENGTH(1, 100)),
     STRS("AttributesToGet", attributes_to_get, LENGTH(1, 0), ELEMENTS(0, 65535)),
     FLAG("ConsistentRead", consistent, .rules = 0),
     STR("ProjectionExpression", projection, .rules = 0),
@@ -578,7 +581,7 @@ static TABLE(write_request, "WriteRequest");
 
 #define T hf_table_writes
 static const struct field table_writes_list[] = {
-    STRUCTS(NULL, writes, write_request, LENGTH(1, 25)),
+    STRUCTS(NULL, writes, write_request, .rules = FIELD_NO_CHECK, LENGTH(1, 25)),
 };
 static TABLE(table_writes, "WriteRequests");
 #undef T
@@ -666,10 +669,10 @@ static TABLE(transact_write, "TransactWriteItem");
 
 #define T hf_transact_write_items
 static const struct field transact_write_items_list[] = {
+    STR("ClientRequestToken", token, LENGTH(1, 36)),
     STRUCTS("TransactItems", actions, transact_write, REQUIRED, LENGTH(1, 100)),
     ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
     ENUMERATED("ReturnItemCollectionMetrics", return_metrics, return_metrics, .rules = 0),
-    STR("ClientRequestToken", token, LENGTH(1, 36)),
 };
 static TABLE(transact_write_items, "TransactWriteItemsInput");
 #undef T
@@ -729,8 +732,8 @@ static const struct field create_table_list[] = {
     STRUCTS("AttributeDefinitions", attributes, attribute_definition, REQUIRED),
     STR("TableName", table, .rules = FIELD_NO_CHECK, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
     STRUCTS("KeySchema", key_schema, key_element, REQUIRED, LENGTH(1, 2)),
-    STRUCTS("LocalSecondaryIndexes", local_indexes, local_index, .rules = 0),
     STRUCTS("GlobalSecondaryIndexes", global_indexes, global_index, .rules = 0),
+    STRUCTS("LocalSecondaryIndexes", local_indexes, local_index, .rules = 0),
     ENUMERATED("BillingMode", billing, billing_modes, .rules = 0),
     STRUCT("ProvisionedThroughput", throughput, throughput, .rules = 0),
     STRUCT("OnDemandThroughput", on_demand_throughput, on_demand_throughput, .rules = 0),
@@ -911,7 +914,7 @@ static const struct fields tag_resource_result = {"TagResourceOutput", NULL, 0,
 #define T hf_untag_resource
 static const struct field untag_resource_list[] = {
     STR("ResourceArn", arn, REQUIRED, LENGTH(1, 1283)),
-    STRS("TagKeys", keys, REQUIRED, ELEMENTS(1, 128)),
+    STRS("TagKeys", keys, REQUIRED),
 };
 static TABLE(untag_resource, "UntagResourceInput");
 #undef T

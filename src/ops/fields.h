@@ -54,10 +54,12 @@ enum field_kind {
 };
 
 enum {
-    FIELD_REQUIRED = 1, /* a request without it fails "Member must not be null" */
-    FIELD_ALWAYS = 2,   /* a response has it even when it is empty or zero */
-    FIELD_LONG = 4,     /* an INT of 64 bits on the wire: named Long in type errors */
-    FIELD_NO_CHECK = 8  /* missing or out of range is reported elsewhere, in other words */
+    FIELD_REQUIRED = 1,   /* a request without it fails "Member must not be null" */
+    FIELD_ALWAYS = 2,     /* a response has it even when it is empty or zero */
+    FIELD_LONG = 4,       /* an INT of 64 bits on the wire: named Long in type errors */
+    FIELD_NO_CHECK = 8,   /* its length or absence is reported elsewhere, in other words */
+    FIELD_FROM_ZERO = 16, /* an INT that may be 0 and not less */
+    FIELD_NEWER = 32      /* lengths and ranges are reported in the newer form: no value */
 };
 
 enum field_pattern {

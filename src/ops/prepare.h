@@ -77,6 +77,12 @@ enum hf_status hf__prepare_query(struct hf_scope *s, struct hf__expr_cache *cach
 enum hf_status hf__prepare_scan(struct hf_scope *s, struct hf__expr_cache *cache,
                                 const struct hf_scan *request, struct prepared_page *out);
 
+/*
+ * What Select allows, as far as the request itself says. DynamoDB judges it after it found the
+ * table and the index, so it is the engine that calls this, then.
+ */
+enum hf_status hf__prepare_select(struct hf_scope *s, const struct prepared_page *page);
+
 /* One prepared_read per table of the request, in its order. Repeated keys are the engine's. */
 enum hf_status hf__prepare_batch_get_item(struct hf_scope *s, struct hf__expr_cache *cache,
                                           const struct hf_batch_get_item *request,
@@ -113,12 +119,16 @@ enum hf_status hf__prepare_tag_resource(struct hf_scope *s, const struct hf_tag_
 enum hf_status hf__prepare_untag_resource(struct hf_scope *s,
                                           const struct hf_untag_resource *request);
 
+/* The ARN of a table, as the tag operations take it: not of an index or a stream. */
+enum hf_status hf__prepare_resource_arn(struct hf_scope *s, struct hf_str arn);
+
 /* The checks that every operation has: constraints of its fields, TableName alone first. */
 enum hf_status hf__prepare_plain(struct hf_scope *s, enum hf_op op, const void *request);
 
 /*
  * One index of a new table, or of UpdateTable: its keys are defined, its projection makes sense.
- * `hash` and `range` are the table's key names (range may be absent).
+ * `hash` and `range` are the table's key names (range may be absent). Without attributes it is
+ * not asked whether the keys are defined: UpdateTable knows that only with the catalog.
  */
 enum hf_status hf__prepare_index(struct hf_scope *s, const struct hf_index *index, bool local,
                                  const struct hf_attribute_definition *attributes,

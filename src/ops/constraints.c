@@ -1,0 +1,578 @@
+/*
+ * ops/constraints.c: what DynamoDB's model says of the members of a request, checked by walking
+ * the tables of fields.c.
+ *
+ * Everything that is wrong is reported together:
+ *
+ *     2 validation errors detected: Value 'x' at 'keySchema.1.member.keyType' failed to satisfy
+ *     constraint: Member must satisfy enum value set: [HASH, RANGE]; Value null at ...
+ *
+ * What always holds:
+ *
+ *  (1) At most VIOLATIONS_MAX are collected; the count in the sentence is the number printed.
+ *  (2) A TableName that is empty, too long or ill-formed is reported alone, before all else.
+ *  (3) A value is checked whether or not another is wrong; lists and structures inside values are
+ *      walked even when their length is wrong.
+ *
+ * Under the 2026 wording, and for members marked FIELD_NEWER, paths are in Pascal case and values
+ * are left out.
+ */
+#include "ops/private.h"
+
+enum {
+    PRINTED_MAX = 1024,   /* of one structure or list; DynamoDB prints object identities there */
+    TABLE_NAME_MAX = 255, /* characters of a name that is no ARN */
+    TABLE_NAME_MIN = 1    /* in all operations but CreateTable */
+};
+
+/* ---- members -------------------------------------------------------------------------------- */
+
+static const void *at(const struct field *field, const void *base)
+{
+    return (const uint8_t *)base + field->at;
+}
+
+static size_t count_of(const struct field *field, const void *base)
+{
+    size_t count;
+
+    memcpy(&count, (const uint8_t *)base + field->count_at, sizeof(count));
+    return count;
+}
+
+static struct hf_str str_of(const struct field *field, const void *base)
+{
+    struct hf_str str;
+
+    memcpy(&str, at(field, base), sizeof(str));
+    return str;
+}
+
+static int64_t int_of(const struct field *field, const void *base)
+{
+    int64_t number;
+
+    memcpy(&number, at(field, base), sizeof(number));
+    return number;
+}
+
+static int enum_of(const struct field *field, const void *base)
+{
+    int number;
+
+    memcpy(&number, at(field, base), sizeof(number));
+    return number;
+}
+
+static const void *pointer_of(const struct field *field, const void *base)
+{
+    const void *pointer;
+
+    memcpy(&pointer, at(field, base), sizeof(pointer));
+    return pointer;
+}
+
+static bool is_absent(const struct field *field, const void *base)
+{
+    double real;
+
+    switch (field->kind) {
+    case FIELD_INT:
+    case FIELD_TIME:
+        return int_of(field, base) == 0;
+    case FIELD_FLAG:
+    case FIELD_ENUM:
+        return enum_of(field, base) == 0;
+    case FIELD_DOUBLE:
+        memcpy(&real, at(field, base), sizeof(real));
+        return !(real < 0 || real > 0);
+    default: /* all others begin with a pointer */
+        return pointer_of(field, base) == NULL;
+    }
+}
+
+/* ---- printing ------------------------------------------------------------------------------- */
+
+static void put_lower_first(struct hf__buf *out, const char *name)
+{
+    char first = name[0];
+
+    if (first >= 'A' && first <= 'Z')
+        first = (char)(first - 'A' + 'a');
+    hf__buf_put_byte(out, (uint8_t)first);
+    hf__buf_put(out, name + 1, strlen(name + 1));
+}
+
+static void print_struct(struct hf_scope *s, struct hf__buf *out, const struct fields *fields,
+                         const void *base)
+{
+    hf__buf_format(out, "%s(", fields->name);
+    for (size_t i = 0; i < fields->len; i++) {
+        if (i > 0)
+            hf__buf_put_str(out, HF_STR(", "));
+        put_lower_first(out, fields->list[i].name);
+        hf__buf_put_byte(out, '=');
+        hf__print_field(s, out, &fields->list[i], base);
+    }
+    hf__buf_put_byte(out, ')');
+}
+
+static void print_item(struct hf__buf *out, struct hf_item item)
+{
+    struct hf_item_walk walk = {0};
+    size_t from = out->len;
+
+    hf__buf_put_byte(out, '{');
+    while (out->len - from < PRINTED_MAX && hf_item_next(item, &walk)) {
+        if (out->len - from > 1)
+            hf__buf_put_str(out, HF_STR(", "));
+        hf__buf_put_str(out, walk.name);
+        hf__buf_format(out, "=AttributeValue(%s)", hf__type_name(hf_value_type(walk.value)));
+    }
+    hf__buf_put_byte(out, '}');
+}
+
+static void print_element(struct hf_scope *s, struct hf__buf *out, const struct field *field,
+                          const void *element)
+{
+    struct hf_str str;
+    struct hf_item item;
+
+    switch (field->kind) {
+    case FIELD_STRS:
+        memcpy(&str, element, sizeof(str));
+        hf__buf_put_str(out, str);
+        break;
+    case FIELD_ITEMS:
+        memcpy(&item, element, sizeof(item));
+        print_item(out, item);
+        break;
+    case FIELD_MAP:
+        memcpy(&str, element, sizeof(str));
+        hf__buf_put_str(out, str);
+        hf__buf_put_byte(out, '=');
+        if (field->sub->len == 1 && !field->sub->list[0].name)
+            hf__print_field(s, out, &field->sub->list[0], element);
+        else
+            print_struct(s, out, field->sub, element);
+        break;
+    case FIELD_STRUCTS:
+        print_struct(s, out, field->sub, element);
+        break;
+    default:
+        hf__buf_put_str(out, HF_STR("AttributeValue"));
+        break;
+    }
+}
+
+static size_t element_size(const struct field *field)
+{
+    switch (field->kind) {
+    case FIELD_STRS:
+        return sizeof(struct hf_str);
+    case FIELD_ITEMS:
+        return sizeof(struct hf_item);
+    case FIELD_VALUES:
+        return sizeof(struct hf_value);
+    case FIELD_DOUBLES:
+        return sizeof(double);
+    default:
+        return field->sub->size;
+    }
+}
+
+static void print_list(struct hf_scope *s, struct hf__buf *out, const struct field *field,
+                       const void *base)
+{
+    const uint8_t *element = pointer_of(field, base);
+    size_t from = out->len;
+    bool map = field->kind == FIELD_MAP;
+
+    hf__buf_put_byte(out, map ? '{' : '[');
+    for (size_t i = 0; i < count_of(field, base); i++) {
+        if (i > 0)
+            hf__buf_put_str(out, HF_STR(", "));
+        if (out->len - from > PRINTED_MAX) {
+            hf__buf_put_str(out, HF_STR("..."));
+            break;
+        }
+        print_element(s, out, field, element + i * element_size(field));
+    }
+    hf__buf_put_byte(out, map ? '}' : ']');
+}
+
+void hf__print_field(struct hf_scope *s, struct hf__buf *out, const struct field *field,
+                     const void *base)
+{
+    struct hf_item item;
+    int64_t number;
+    int member;
+
+    if (is_absent(field, base)) {
+        hf__buf_put_str(out, HF_STR("null"));
+        return;
+    }
+    switch (field->kind) {
+    case FIELD_STR:
+        hf__buf_put_str(out, str_of(field, base));
+        break;
+    case FIELD_INT:
+    case FIELD_TIME:
+        number = int_of(field, base);
+        hf__buf_format(out, "%lld", number == HF_ZERO ? 0 : (long long)number);
+        break;
+    case FIELD_FLAG:
+        hf__buf_put_str(out, enum_of(field, base) == HF_YES ? HF_STR("true") : HF_STR("false"));
+        break;
+    case FIELD_ENUM:
+        member = enum_of(field, base);
+        hf__buf_put_str(out, member < 0 ? hf__scope_kept_text(s, member)
+                                        : hf_str_from(field->members->names[member - 1]));
+        break;
+    case FIELD_ITEM:
+    case FIELD_NAMES:
+        memcpy(&item, at(field, base), sizeof(item));
+        print_item(out, item);
+        break;
+    case FIELD_STRUCT:
+        print_struct(s, out, field->sub, pointer_of(field, base));
+        break;
+    case FIELD_VALUE:
+    case FIELD_DOUBLE:
+        hf__buf_put_str(out, HF_STR("AttributeValue"));
+        break;
+    case FIELD_STRS:
+    case FIELD_DOUBLES:
+    case FIELD_ITEMS:
+    case FIELD_VALUES:
+    case FIELD_STRUCTS:
+    case FIELD_MAP:
+        print_list(s, out, field, base);
+        break;
+    }
+}
+
+/* ---- collecting ----------------------------------------------------------------------------- */
+
+static bool newer(const struct violations *v)
+{
+    return hf__scope_wording(v->s) == HF__WORDING_2026;
+}
+
+static void put_path(struct violations *v, const struct path_step *step, bool pascal)
+{
+    if (step->up) {
+        put_path(v, step->up, pascal);
+        hf__buf_put_byte(&v->text, '.');
+    }
+    if (step->name && pascal)
+        hf__buf_put(&v->text, step->name, strlen(step->name));
+    else if (step->name)
+        put_lower_first(&v->text, step->name);
+    else if (step->key.ptr)
+        hf__buf_put_str(&v->text, step->key);
+    else
+        hf__buf_format(&v->text, "%zu", step->place);
+    if (!step->name)
+        hf__buf_put_str(&v->text, HF_STR(".member"));
+}
+
+/* Room for one more; writes what stands between two. (1) */
+static bool begin(struct violations *v)
+{
+    if (v->count == VIOLATIONS_MAX)
+        return false;
+    if (v->count++ > 0)
+        hf__buf_put_str(&v->text, HF_STR("; "));
+    return true;
+}
+
+/* The member at the path is wrong. */
+static void violate(struct violations *v, const struct field *field, const void *base,
+                    bool in_newer_form, const char *constraint, int64_t limit)
+{
+    bool pascal = in_newer_form || newer(v);
+
+    if (!begin(v))
+        return;
+    hf__buf_put_str(&v->text, HF_STR("Value "));
+    if (!pascal) {
+        bool quoted = !is_absent(field, base);
+
+        if (quoted)
+            hf__buf_put_byte(&v->text, '\'');
+        hf__print_field(v->s, &v->text, field, base);
+        hf__buf_put_str(&v->text, quoted ? HF_STR("' ") : HF_STR(" "));
+    }
+    hf__buf_put_str(&v->text, HF_STR("at '"));
+    put_path(v, v->at, pascal);
+    hf__buf_format(&v->text, "' failed to satisfy constraint: %s", constraint);
+    if (limit != INT64_MIN)
+        hf__buf_format(&v->text, "%lld", (long long)limit);
+}
+
+void hf__violation_add(struct violations *v, struct hf_str path, struct hf_str value,
+                       const char *constraint)
+{
+    if (!begin(v))
+        return;
+    hf__buf_put_str(&v->text, HF_STR("Value "));
+    if (!newer(v)) {
+        hf__buf_put_byte(&v->text, '\'');
+        hf__buf_put_str(&v->text, value);
+        hf__buf_put_str(&v->text, HF_STR("' "));
+    }
+    hf__buf_format(&v->text, "at '%.*s' failed to satisfy constraint: %s", HF_FMT(path),
+                   constraint);
+}
+
+enum hf_status hf__violations_end(struct violations *v)
+{
+    struct hf__buf whole = {.scope = v->s};
+
+    if (v->text.failed)
+        return hf__fail_nomem(v->s);
+    if (v->count == 0)
+        return HF_OK;
+    hf__buf_format(&whole, "%d validation error%s detected: ", v->count, v->count > 1 ? "s" : "");
+    hf__buf_put(&whole, v->text.ptr, v->text.len);
+    hf__buf_put_byte(&whole, '\0');
+    if (whole.failed)
+        return hf__fail_nomem(v->s);
+    return hf__fail_text(v->s, HF_INVALID, hf_str_of((const char *)whole.ptr, whole.len - 1));
+}
+
+/* ---- walking -------------------------------------------------------------------------------- */
+
+static void check_fields(struct violations *v, const struct fields *fields, const void *base);
+
+#define LONGER "Member must have length greater than or equal to "
+#define SHORTER "Member must have length less than or equal to "
+#define AT_LEAST "Member must have value greater than or equal to "
+#define AT_MOST "Member must have value less than or equal to "
+
+bool hf__is_table_name(struct hf_str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+
+        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
+            c != '_' && c != '.' && c != '-')
+            return false;
+    }
+    return text.len > 0;
+}
+
+/* Where a table may be named by ARN, the model's limit is that of an ARN. */
+static bool is_arn(const struct field *field, struct hf_str name)
+{
+    return field->max > TABLE_NAME_MAX && name.len > 4 && memcmp(name.ptr, "arn:", 4) == 0;
+}
+
+static void check_length(struct violations *v, const struct field *field, const void *base,
+                         size_t len, int64_t max)
+{
+    bool in_newer_form = field->rules & FIELD_NEWER;
+
+    if (field->rules & FIELD_NO_CHECK)
+        return;
+    if (field->min && len < (size_t)field->min)
+        violate(v, field, base, in_newer_form, LONGER, field->min);
+    if (max && len > (size_t)max)
+        violate(v, field, base, in_newer_form, SHORTER, max);
+}
+
+static void check_str(struct violations *v, const struct field *field, const void *base)
+{
+    struct hf_str text = str_of(field, base);
+    int64_t max = field->max;
+
+    if (field->pattern == PATTERN_TABLE_NAME && !is_arn(field, text)) {
+        if (!hf__is_table_name(text))
+            violate(v, field, base, false,
+                    "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+", INT64_MIN);
+        max = TABLE_NAME_MAX;
+    }
+    check_length(v, field, base, text.len, max);
+}
+
+static void check_int(struct violations *v, const struct field *field, const void *base)
+{
+    int64_t number = int_of(field, base);
+
+    if (number == HF_ZERO)
+        number = 0;
+    if ((field->rules & FIELD_FROM_ZERO) ? number < 0 : field->min && number < field->min)
+        violate(v, field, base, field->rules & FIELD_NEWER, AT_LEAST, field->min);
+    if (field->max && number > field->max)
+        violate(v, field, base, field->rules & FIELD_NEWER, AT_MOST, field->max);
+}
+
+static void check_enum(struct violations *v, const struct field *field, const void *base)
+{
+    char constraint[256];
+
+    if (enum_of(field, base) > 0 && (size_t)enum_of(field, base) <= field->members->len)
+        return;
+    assert(enum_of(field, base) < 0); /* a number beyond the enum is the caller's own */
+    snprintf(constraint, sizeof(constraint), "Member must satisfy enum value set: %s",
+             field->members->printed);
+    violate(v, field, base, false, constraint, INT64_MIN);
+}
+
+/* Elements of a list are at path.n.member, of a map at path.key.member. */
+static void check_elements(struct violations *v, const struct field *field, const void *base)
+{
+    const uint8_t *element = pointer_of(field, base);
+    const struct field str = {
+        .kind = FIELD_STR,
+        .min = field->element_min,
+        .max = field->element_max,
+    };
+    struct path_step step = {.up = v->at};
+
+    v->at = &step;
+    for (size_t i = 0; i < count_of(field, base) && v->count < VIOLATIONS_MAX; i++) {
+        step.place = i + 1;
+        if (field->kind == FIELD_MAP)
+            memcpy(&step.key, element, sizeof(step.key));
+        if (field->kind == FIELD_STRS)
+            check_str(v, &str, element);
+        else
+            check_fields(v, field->sub, element);
+        element += element_size(field);
+    }
+    v->at = step.up;
+}
+
+static void check_present(struct violations *v, const struct field *field, const void *base)
+{
+    switch (field->kind) {
+    case FIELD_STR:
+        check_str(v, field, base);
+        break;
+    case FIELD_INT:
+        check_int(v, field, base);
+        break;
+    case FIELD_ENUM:
+        check_enum(v, field, base);
+        break;
+    case FIELD_STRUCT:
+        check_fields(v, field->sub, pointer_of(field, base));
+        break;
+    case FIELD_STRS:
+    case FIELD_STRUCTS:
+    case FIELD_MAP:
+        check_length(v, field, base, count_of(field, base), field->max);
+        check_elements(v, field, base);
+        break;
+    case FIELD_ITEMS:
+        check_length(v, field, base, count_of(field, base), field->max);
+        break;
+    case FIELD_VALUES:
+    case FIELD_DOUBLES:
+    case FIELD_DOUBLE:
+    case FIELD_FLAG:
+    case FIELD_TIME:
+    case FIELD_ITEM:
+    case FIELD_NAMES:
+    case FIELD_VALUE:
+        break;
+    }
+}
+
+static void check_field(struct violations *v, const struct field *field, const void *base)
+{
+    struct path_step step = {.up = v->at, .name = field->name};
+    bool absent = is_absent(field, base);
+
+    if (absent && !(field->rules & FIELD_REQUIRED))
+        return;
+    if (field->name) /* the only field of a map's entry is at the entry's own path */
+        v->at = &step;
+    if (absent)
+        violate(v, field, base, false, "Member must not be null", INT64_MIN);
+    else
+        check_present(v, field, base);
+    v->at = step.up;
+}
+
+static void check_fields(struct violations *v, const struct fields *fields, const void *base)
+{
+    for (size_t i = 0; i < fields->len; i++)
+        check_field(v, &fields->list[i], base);
+}
+
+/* ---- the whole request ---------------------------------------------------------------------- */
+
+static const struct field *table_name_field(const struct op *op)
+{
+    for (size_t i = 0; i < op->request->len; i++)
+        if (op->request->list[i].kind == FIELD_STR &&
+            strcmp(op->request->list[i].name, "TableName") == 0)
+            return &op->request->list[i];
+    return NULL;
+}
+
+/* (2): of an empty name only its length is reported, of an ill-formed one only that. */
+static enum hf_status check_table_name(struct violations *v, const struct field *field,
+                                       const void *request)
+{
+    struct field by_length = *field;
+    struct hf_str name = str_of(field, request);
+
+    if (!name.ptr && !(field->rules & FIELD_NO_CHECK))
+        return HF_OK; /* reported with the rest, where it is required */
+    if (!name.ptr)
+        return hf__fail(v->s, HF_INVALID,
+                        "The parameter 'TableName' is required but was not present in the request");
+    by_length.rules = 0;
+    by_length.pattern = PATTERN_NONE;
+    if (!is_arn(field, name))
+        by_length.max = TABLE_NAME_MAX;
+    check_field(v, &by_length, request);
+    if (v->count == 0) {
+        by_length = *field;
+        by_length.min = 0;
+        check_field(v, &by_length, request);
+    }
+    return hf__violations_end(v);
+}
+
+/* The 2026 layer of UpdateItem stops at a bad ReturnValues, and has a list (sic) of its own. */
+static enum hf_status check_newer_update(struct violations *v, const struct op *op,
+                                         const void *request)
+{
+    const struct hf_update_item *update = request;
+
+    if (op->op != HF_OP_UPDATE_ITEM || !newer(v) || (int)update->returns >= 0)
+        return HF_OK;
+    return hf__fail(v->s, HF_INVALID,
+                    "Failed to satisfy constraint: Member must satisfy enum value set: "
+                    "[ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]");
+}
+
+enum hf_status hf__constraints_collect(struct violations *v, const struct op *op,
+                                       const void *request)
+{
+    const struct field *table = table_name_field(op);
+
+    if (table)
+        TRY(check_table_name(v, table, request));
+    TRY(check_newer_update(v, op, request));
+    check_fields(v, op->request, request);
+    return HF_OK;
+}
+
+enum hf_status hf__constraints(struct hf_scope *s, enum hf_op op, const void *request)
+{
+    struct violations v = {.s = s, .text = {.scope = s}};
+
+    TRY(hf__constraints_collect(&v, hf__op(op), request));
+    return hf__violations_end(&v);
+}
+
+enum hf_status hf__prepare_plain(struct hf_scope *s, enum hf_op op, const void *request)
+{
+    return hf__constraints(s, op, request);
+}

@@ -1,0 +1,149 @@
+/*
+ * ops/expressions.c: the expressions of a request, from "may they be there at all" to bound
+ * programs.
+ *
+ * Use of names and values is judged over all expressions of the request together, on what was
+ * parsed, so the check for unused ones comes after the last expression was bound.
+ */
+#include "expr/cache.h"
+#include "ops/private.h"
+
+static size_t count_given(const struct expressions *e)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < e->len; i++)
+        count += e->list[i].text.ptr != NULL;
+    return count;
+}
+
+/* KeyConditions may stand beside expressions of other kinds, but not beside its own. */
+static bool excluded(const struct expressions *e, const struct legacy_given *legacy)
+{
+    if (!legacy->given || strcmp(legacy->name, "KeyConditions") != 0)
+        return legacy->given;
+    for (size_t i = 0; i < e->len; i++)
+        if (e->list[i].kind == EXPR_KEY_CONDITION)
+            return e->list[i].text.ptr != NULL;
+    return false;
+}
+
+static void list_put(struct hf__buf *out, const char *name, bool *first)
+{
+    hf__buf_format(out, "%s%s", *first ? "" : ", ", name);
+    *first = false;
+}
+
+static enum hf_status check_both(struct hf_scope *s, const struct expressions *e)
+{
+    struct hf__buf without = {.scope = s};
+    struct hf__buf with = {.scope = s};
+    bool first_without = true;
+    bool first_with = true;
+
+    for (size_t i = 0; i < e->legacy_len; i++)
+        if (excluded(e, &e->legacy[i]))
+            list_put(&without, e->legacy[i].name, &first_without);
+    if (first_without)
+        return HF_OK;
+    for (size_t i = 0; i < e->len; i++)
+        if (e->list[i].text.ptr)
+            list_put(&with, e->list[i].name, &first_with);
+    if (without.failed || with.failed)
+        return hf__fail_nomem(s);
+    return hf__fail(s, HF_INVALID,
+                    "Can not use both expression and non-expression parameters in the same "
+                    "request: Non-expression parameters: {%.*s} Expression parameters: {%.*s}",
+                    (int)without.len, (const char *)without.ptr, (int)with.len,
+                    (const char *)with.ptr);
+}
+
+/* ExpressionAttributeValues want an expression that can use them: any but a projection. */
+static enum hf_status check_values_wanted(struct hf_scope *s, const struct expressions *e)
+{
+    struct hf__buf missing = {.scope = s};
+    size_t count = 0;
+
+    for (size_t i = 0; i < e->len; i++) {
+        if (e->list[i].kind == EXPR_PROJECTION)
+            continue;
+        if (e->list[i].text.ptr)
+            return HF_OK;
+        hf__buf_format(&missing, "%s%s", count ? " and " : "", e->list[i].name);
+        count++;
+    }
+    if (missing.failed)
+        return hf__fail_nomem(s);
+    return hf__fail(s, HF_INVALID,
+                    "ExpressionAttributeValues can only be specified when using expressions: "
+                    "%.*s %s null",
+                    (int)missing.len, (const char *)missing.ptr, count > 1 ? "are" : "is");
+}
+
+enum hf_status hf__expressions_mixed(struct hf_scope *s, const struct expressions *e)
+{
+    bool any = count_given(e) > 0;
+
+    if (any)
+        TRY(hf__reword(s, e->op, check_both(s, e)));
+    if (e->names.ptr && !any)
+        return hf__reword(
+            s, e->op,
+            hf__fail(s, HF_INVALID,
+                     "ExpressionAttributeNames can only be specified when using expressions"));
+    if (e->values.ptr)
+        TRY(hf__reword(s, e->op, check_values_wanted(s, e)));
+    return HF_OK;
+}
+
+/* ---- binding -------------------------------------------------------------------------------- */
+
+/* A value that could not be built hides the map's keys, so names are judged without it first. */
+static enum hf_status check_params(struct hf_scope *s, const struct expressions *e,
+                                   struct expr_params *params)
+{
+    const struct hf_item none = {NULL, 0};
+    struct hf_item_walk walk = {0};
+
+    TRY(hf_item_check(s, e->names));
+    if (hf__item_poisoned(e->values)) {
+        TRY(hf__expr_params(s, e->names, none, params));
+        return hf__fail_expression_value(s, e->op, hf__item_poison(e->values));
+    }
+    TRY(hf__expr_params(s, e->names, e->values, params));
+    /* In a transaction a value that is too deep cancels, once an update would write it. */
+    while (e->op != HF_OP_TRANSACT_WRITE_ITEMS && hf_item_next(e->values, &walk)) {
+        enum hf_status status = hf__check_value(s, walk.value);
+
+        if (status != HF_OK) {
+            struct poison poison = {status, hf_scope_error(s)->message, walk.name};
+
+            return hf__fail_expression_value(s, e->op, &poison);
+        }
+    }
+    return HF_OK;
+}
+
+static enum hf_status bind_all(struct hf_scope *s, const struct expressions *e)
+{
+    struct expr_params params = {.names = {NULL, 0}};
+
+    TRY(check_params(s, e, &params));
+    for (size_t i = 0; i < e->len; i++) {
+        const struct expression *expression = &e->list[e->turns[i]];
+        const struct expr *program;
+
+        if (!expression->text.ptr)
+            continue;
+        TRY(hf__expr_cached(s, e->cache, expression->kind, expression->text, &program));
+        TRY(hf__expr_bind(s, program, &params, expression->bound));
+    }
+    return hf__expr_unused(s, &params);
+}
+
+enum hf_status hf__expressions_bind(struct hf_scope *s, const struct expressions *e)
+{
+    if (count_given(e) == 0)
+        return HF_OK;
+    return hf__reword(s, e->op, bind_all(s, e));
+}

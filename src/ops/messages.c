@@ -1,0 +1,60 @@
+/*
+ * ops/messages.c: what differs between DynamoDB's older texts and those of its 2026 validation
+ * layer.
+ *
+ * The service moves operations to the newer layer one by one. The older texts are the default;
+ * hf__scope_set_wording() switches. Only how an error of a value or an expression is framed is
+ * decided here; constraints have their own form, in constraints.c.
+ */
+#include "ops/private.h"
+
+#define ONE_ERROR "1 validation error detected: "
+
+enum newer_wording hf__newer_wording(enum hf_op op)
+{
+    switch (op) {
+    case HF_OP_PUT_ITEM:
+    case HF_OP_UPDATE_ITEM:
+    case HF_OP_DELETE_ITEM:
+        return NEWER_PREFIXED;
+    case HF_OP_GET_ITEM:
+    case HF_OP_BATCH_GET_ITEM:
+    case HF_OP_QUERY:
+        return NEWER_BARE;
+    default:
+        return NEWER_AS_BEFORE;
+    }
+}
+
+enum hf_status hf__reword(struct hf_scope *s, enum hf_op op, enum hf_status status)
+{
+    struct hf__buf text = {.scope = s};
+
+    if (status != HF_INVALID || hf__scope_wording(s) != HF__WORDING_2026 ||
+        hf__newer_wording(op) != NEWER_PREFIXED)
+        return status;
+    hf__buf_put_str(&text, HF_STR(ONE_ERROR));
+    hf__buf_put_str(&text, hf_scope_error(s)->message);
+    hf__buf_put_byte(&text, '\0');
+    if (text.failed)
+        return hf__fail_nomem(s);
+    return hf__fail_text(s, HF_INVALID, hf_str_of((const char *)text.ptr, text.len - 1));
+}
+
+enum hf_status hf__fail_expression_value(struct hf_scope *s, enum hf_op op,
+                                         const struct poison *poison)
+{
+    struct hf__buf text = {.scope = s};
+
+    if (poison->status != HF_INVALID || !poison->key.ptr ||
+        (hf__scope_wording(s) == HF__WORDING_2026 && hf__newer_wording(op) != NEWER_AS_BEFORE))
+        return hf__fail_text(s, poison->status, poison->message);
+    hf__buf_put_str(&text, HF_STR("ExpressionAttributeValues contains invalid value: "));
+    hf__buf_put_str(&text, poison->message);
+    hf__buf_put_str(&text, HF_STR(" for key "));
+    hf__buf_put_str(&text, poison->key);
+    hf__buf_put_byte(&text, '\0');
+    if (text.failed)
+        return hf__fail_nomem(s);
+    return hf__fail_text(s, HF_INVALID, hf_str_of((const char *)text.ptr, text.len - 1));
+}

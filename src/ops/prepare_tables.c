@@ -1,0 +1,621 @@
+/*
+ * ops/prepare_tables.c: CreateTable, UpdateTable, TagResource, UntagResource: all that can be
+ * judged of a table without knowing the others.
+ *
+ * A new table is checked in DynamoDB's order: throughput, the table's own keys, local indexes,
+ * global indexes, then whether every attribute definition is used. Key schemas of one HASH and at
+ * most one RANGE element are accepted; hf__prepare_index() is the place where keys of several
+ * attributes would be.
+ */
+#include "ops/private.h"
+
+enum {
+    LOCAL_INDEXES_MAX = 5,
+    GLOBAL_INDEXES_MAX = 20,
+    PROJECTED_MAX = 100, /* names in INCLUDE projections of all indexes */
+    TAGS_MAX = 50,
+    TAG_KEY_MAX = 128,  /* characters */
+    TAG_VALUE_MAX = 256 /* characters */
+};
+
+#define UNITS_MAX INT64_C(1000000000000)
+
+/* ---- throughput ----------------------------------------------------------------------------- */
+
+static enum hf_status check_units(struct hf_scope *s, const struct hf_throughput *throughput)
+{
+    if (throughput->read_units > UNITS_MAX)
+        return hf__fail(s, HF_INVALID, "Given value %lld for ReadCapacityUnits is out of bounds",
+                        (long long)throughput->read_units);
+    if (throughput->write_units > UNITS_MAX)
+        return hf__fail(s, HF_INVALID, "Given value %lld for WriteCapacityUnits is out of bounds",
+                        (long long)throughput->write_units);
+    return HF_OK;
+}
+
+static enum hf_status check_throughput(struct hf_scope *s, const struct hf_create_table *request)
+{
+    if (request->billing == HF_BILLING_PAY_PER_REQUEST) {
+        if (request->throughput)
+            return hf__fail(s, HF_INVALID,
+                            BAD_VALUES "Neither ReadCapacityUnits nor WriteCapacityUnits can be "
+                                       "specified when BillingMode is PAY_PER_REQUEST");
+        return HF_OK;
+    }
+    if (!request->throughput)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "ReadCapacityUnits and WriteCapacityUnits must both be "
+                                   "specified when BillingMode is PROVISIONED");
+    return check_units(s, request->throughput);
+}
+
+static enum hf_status check_index_throughput(struct hf_scope *s, const struct hf_index *index,
+                                             enum hf_billing billing)
+{
+    if (billing == HF_BILLING_PAY_PER_REQUEST && index->throughput)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "ProvisionedThroughput should not be specified for index: %.*s "
+                                   "when BillingMode is PAY_PER_REQUEST",
+                        HF_FMT(index->name));
+    if (billing != HF_BILLING_PAY_PER_REQUEST && !index->throughput)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "ProvisionedThroughput is not specified for index: %.*s",
+                        HF_FMT(index->name));
+    return index->throughput ? check_units(s, index->throughput) : HF_OK;
+}
+
+/* ---- key schemas ---------------------------------------------------------------------------- */
+
+struct definitions {
+    const struct hf_attribute_definition *list;
+    size_t len;
+};
+
+static const struct hf_attribute_definition *defined(struct definitions d, struct hf_str name)
+{
+    for (size_t i = 0; i < d.len; i++)
+        if (hf_str_equal(d.list[i].name, name))
+            return &d.list[i];
+    return NULL;
+}
+
+static void put_names(struct hf__buf *out, const void *names, size_t len, size_t size)
+{
+    for (size_t i = 0; i < len; i++) {
+        struct hf_str name;
+
+        memcpy(&name, (const uint8_t *)names + i * size, sizeof(name));
+        if (i > 0)
+            hf__buf_put_str(out, HF_STR(", "));
+        hf__buf_put_str(out, name);
+    }
+}
+
+/* Names are the first member of both structs. */
+_Static_assert(offsetof(struct hf_attribute_definition, name) == 0, "put_names() reads it");
+_Static_assert(offsetof(struct hf_key_element, name) == 0, "put_names() reads it");
+
+static enum hf_status fail_undefined(struct hf_scope *s, const struct hf_key_element *keys,
+                                     size_t len, struct definitions d)
+{
+    struct hf__buf text = {.scope = s};
+
+    hf__buf_put_str(&text,
+                    HF_STR(BAD_VALUES
+                           "Some index key attributes are not defined in AttributeDefinitions. "
+                           "Keys: ["));
+    put_names(&text, keys, len, sizeof(*keys));
+    hf__buf_put_str(&text, HF_STR("], AttributeDefinitions: ["));
+    put_names(&text, d.list, d.len, sizeof(*d.list));
+    hf__buf_put(&text, "]", 2);
+    if (text.failed)
+        return hf__fail_nomem(s);
+    return hf__fail_text(s, HF_INVALID, hf_str_of((const char *)text.ptr, text.len - 1));
+}
+
+/* One HASH, then perhaps one RANGE; constraints have seen to there being one or two. */
+static enum hf_status check_key_schema(struct hf_scope *s, const struct hf_key_element *keys,
+                                       size_t len, struct definitions d)
+{
+    for (size_t i = 0; d.list && i < len; i++)
+        if (!defined(d, keys[i].name))
+            return fail_undefined(s, keys, len, d);
+    if (len == 2 && hf_str_equal(keys[0].name, keys[1].name))
+        return hf__fail(s, HF_INVALID,
+                        "Both the Hash Key and the Range Key element in the KeySchema have the "
+                        "same name");
+    if (keys[0].type != HF_KEY_HASH)
+        return hf__fail(s, HF_INVALID,
+                        "Invalid KeySchema: The first KeySchemaElement is not a HASH key type");
+    if (len == 2 && keys[1].type != HF_KEY_RANGE)
+        return hf__fail(s, HF_INVALID,
+                        "Invalid KeySchema: The second KeySchemaElement is not a RANGE key type");
+    return HF_OK;
+}
+
+static enum hf_status check_definitions(struct hf_scope *s, struct definitions d)
+{
+    const struct hf_str *repeat;
+
+    TRY(hf__find_repeat(s, d.list, sizeof(*d.list), d.len, &repeat));
+    if (repeat)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "Duplicate AttributeName in AttributeDefinitions: %.*s",
+                        HF_FMT(*repeat));
+    return HF_OK;
+}
+
+/* ---- indexes -------------------------------------------------------------------------------- */
+
+static const char *projection_name(enum hf_projection_type type)
+{
+    return type == HF_PROJECT_ALL ? "ALL" : type == HF_PROJECT_KEYS_ONLY ? "KEYS_ONLY" : "INCLUDE";
+}
+
+static enum hf_status check_projection(struct hf_scope *s, const struct hf_projection *projection)
+{
+    const struct hf_str *repeat;
+
+    if (!projection->type)
+        return hf__fail(s, HF_INVALID, BAD_VALUES "Unknown ProjectionType: null");
+    if (projection->attributes && projection->type != HF_PROJECT_INCLUDE)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "ProjectionType is %s, but NonKeyAttributes is specified",
+                        projection_name(projection->type));
+    if (!projection->attributes && projection->type == HF_PROJECT_INCLUDE)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES
+                        "ProjectionType is INCLUDE, but NonKeyAttributes is not specified");
+    TRY(hf__find_repeat(s, projection->attributes, sizeof(*projection->attributes),
+                        projection->attributes_len, &repeat));
+    if (repeat)
+        return hf__fail(s, HF_INVALID, BAD_VALUES "Duplicate element in NonKeyAttributes: %.*s",
+                        HF_FMT(*repeat));
+    return HF_OK;
+}
+
+enum hf_status hf__prepare_index(struct hf_scope *s, const struct hf_index *index, bool local,
+                                 const struct hf_attribute_definition *attributes,
+                                 size_t attributes_len, struct hf_str hash, struct hf_str range)
+{
+    struct definitions d = {attributes, attributes_len};
+
+    (void)range; /* an index may have the table's own sort key */
+    TRY(check_key_schema(s, index->key_schema, index->key_schema_len, d));
+    if (local && index->key_schema_len != 2)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "Index KeySchema does not have a range key for index: %.*s",
+                        HF_FMT(index->name));
+    if (local && !hf_str_equal(index->key_schema[0].name, hash))
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "Index KeySchema does not have the same leading hash key as "
+                                   "table KeySchema for index: %.*s. index hash key: %.*s, table "
+                                   "hash key: %.*s",
+                        HF_FMT(index->name), HF_FMT(index->key_schema[0].name), HF_FMT(hash));
+    return check_projection(s, index->projection);
+}
+
+/* Is the name of global_indexes[i], or local_indexes[i], taken by one before it? */
+static bool name_taken(const struct hf_create_table *request, bool local, size_t i)
+{
+    const struct hf_index *own = local ? request->local_indexes : request->global_indexes;
+
+    for (size_t k = 0; k < i; k++)
+        if (hf_str_equal(own[k].name, own[i].name))
+            return true;
+    for (size_t k = 0; !local && k < request->local_indexes_len; k++)
+        if (hf_str_equal(request->local_indexes[k].name, own[i].name))
+            return true;
+    return false;
+}
+
+static enum hf_status check_indexes(struct hf_scope *s, const struct hf_create_table *request,
+                                    bool local)
+{
+    const struct hf_index *indexes = local ? request->local_indexes : request->global_indexes;
+    size_t len = local ? request->local_indexes_len : request->global_indexes_len;
+    size_t most = local ? LOCAL_INDEXES_MAX : GLOBAL_INDEXES_MAX;
+    struct hf_str range =
+        request->key_schema_len == 2 ? request->key_schema[1].name : hf_str_of(NULL, 0);
+
+    if (indexes && len == 0)
+        return hf__fail(s, HF_INVALID, BAD_VALUES "List of %s is empty",
+                        local ? "LocalSecondaryIndexes" : "GlobalSecondaryIndexes");
+    if (local && indexes && !range.ptr)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "Table KeySchema does not have a range key, which is required "
+                                   "when specifying a LocalSecondaryIndex");
+    for (size_t i = 0; i < len && i <= most; i++) { /* one past the limit fails below */
+        TRY(hf__prepare_index(s, &indexes[i], local, request->attributes, request->attributes_len,
+                              request->key_schema[0].name, range));
+        if (!local)
+            TRY(check_index_throughput(s, &indexes[i], request->billing));
+        if (name_taken(request, local, i))
+            return hf__fail(s, HF_INVALID, BAD_VALUES "Duplicate index name: %.*s",
+                            HF_FMT(indexes[i].name));
+    }
+    if (local && len > most)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "Number of LocalSecondaryIndexes exceeds per-table limit of 5");
+    if (len > most)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "GlobalSecondaryIndex count exceeds the per-table limit of 20");
+    return HF_OK;
+}
+
+static size_t count_projected(const struct hf_index *indexes, size_t len)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < len; i++)
+        count += indexes[i].projection->attributes_len;
+    return count;
+}
+
+/* ---- every definition is used --------------------------------------------------------------- */
+
+static bool in_schema(const struct hf_key_element *keys, size_t len, struct hf_str name)
+{
+    for (size_t i = 0; i < len; i++)
+        if (hf_str_equal(keys[i].name, name))
+            return true;
+    return false;
+}
+
+static bool in_indexes(const struct hf_index *indexes, size_t len, struct hf_str name)
+{
+    for (size_t i = 0; i < len; i++)
+        if (in_schema(indexes[i].key_schema, indexes[i].key_schema_len, name))
+            return true;
+    return false;
+}
+
+static bool is_used(const struct hf_create_table *request, struct hf_str name)
+{
+    return in_schema(request->key_schema, request->key_schema_len, name) ||
+           in_indexes(request->local_indexes, request->local_indexes_len, name) ||
+           in_indexes(request->global_indexes, request->global_indexes_len, name);
+}
+
+static enum hf_status check_all_used(struct hf_scope *s, const struct hf_create_table *request)
+{
+    struct hf__buf text = {.scope = s};
+    size_t used = 0;
+
+    hf__buf_put_str(&text,
+                    HF_STR(BAD_VALUES
+                           "Some AttributeDefinitions are not used. AttributeDefinitions: ["));
+    put_names(&text, request->attributes, request->attributes_len, sizeof(*request->attributes));
+    hf__buf_put_str(&text, HF_STR("], keys used: ["));
+    for (size_t i = 0; i < request->attributes_len; i++) {
+        if (!is_used(request, request->attributes[i].name))
+            continue;
+        hf__buf_put_str(&text, used++ ? HF_STR(", ") : HF_STR(""));
+        hf__buf_put_str(&text, request->attributes[i].name);
+    }
+    hf__buf_put(&text, "]", 2);
+    if (used == request->attributes_len)
+        return HF_OK;
+    if (text.failed)
+        return hf__fail_nomem(s);
+    return hf__fail_text(s, HF_INVALID, hf_str_of((const char *)text.ptr, text.len - 1));
+}
+
+/* The table's own keys; without indexes every definition must be one of them. */
+static enum hf_status check_table_keys(struct hf_scope *s, const struct hf_create_table *request)
+{
+    struct definitions d = {request->attributes, request->attributes_len};
+
+    if (request->key_schema_len > d.len)
+        return hf__fail(s, HF_INVALID,
+                        "Invalid KeySchema: Some index key attribute have no definition");
+    TRY(check_definitions(s, d));
+    TRY(check_key_schema(s, request->key_schema, request->key_schema_len, d));
+    if (!request->local_indexes && !request->global_indexes && request->key_schema_len != d.len)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "Number of attributes in KeySchema does not exactly match "
+                                   "number of attributes defined in AttributeDefinitions");
+    return HF_OK;
+}
+
+/* ---- streams and tags ----------------------------------------------------------------------- */
+
+static enum hf_status check_stream(struct hf_scope *s, const struct hf_stream_spec *stream,
+                                   bool creating)
+{
+    if (stream && stream->enabled == HF_YES && !stream->view)
+        return hf__fail(s, HF_INVALID, BAD_VALUES "%s",
+                        creating ? "Table is being created with a stream enabled, UpdateViewType "
+                                   "is required"
+                                 : "If stream is being enabled then UpdateViewType is required");
+    if (stream && stream->enabled == HF_NO && stream->view)
+        return hf__fail(s, HF_INVALID, BAD_VALUES "%s",
+                        creating ? "Table is being created with a stream disabled, UpdateViewType "
+                                   "should not be specified"
+                                 : "If stream is being disabled, then UpdateViewType must not be "
+                                   "specified");
+    return HF_OK;
+}
+
+static size_t characters(struct hf_str text)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < text.len; i++)
+        count += ((uint8_t)text.ptr[i] & 0xC0) != 0x80;
+    return count;
+}
+
+/* Letters, digits, spaces and a few signs. Beyond ASCII we take every character for a letter. */
+static bool tag_text(struct hf_str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        uint8_t c = (uint8_t)text.ptr[i];
+
+        if (c < 0x80 && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') &&
+            !(c >= '0' && c <= '9') && (c == '\0' || !strchr(" +-=._:/@", c)))
+            return false;
+    }
+    return true;
+}
+
+static enum hf_status check_tag_key(struct hf_scope *s, struct hf_str key)
+{
+    if (!key.ptr)
+        return hf__fail(s, HF_INVALID, "The Tag Key provided is invalid, Key: null");
+    if (key.len == 0 || characters(key) > TAG_KEY_MAX || !tag_text(key))
+        return hf__fail(s, HF_INVALID, "The Tag Key provided is invalid, Key: %.*s", HF_FMT(key));
+    if (key.len >= 4 && memcmp(key.ptr, "aws:", 4) == 0)
+        return hf__fail(s, HF_INVALID, "Tag Key cannot be prefixed with aws:, Key: %.*s",
+                        HF_FMT(key));
+    return HF_OK;
+}
+
+static enum hf_status check_tag_value(struct hf_scope *s, struct hf_str value)
+{
+    if (!value.ptr)
+        return hf__fail(s, HF_INVALID, "The Tag Value provided is invalid, Value: null");
+    if (characters(value) > TAG_VALUE_MAX || !tag_text(value))
+        return hf__fail(s, HF_INVALID, "The Tag Value provided is invalid, Value: %.*s",
+                        HF_FMT(value));
+    return HF_OK;
+}
+
+static enum hf_status check_tags(struct hf_scope *s, const struct hf_tag *tags, size_t len)
+{
+    const struct hf_str *repeat;
+
+    if (len > TAGS_MAX)
+        return hf__fail(s, HF_INVALID,
+                        "Number of Tags exceed the current limit for the provided ResourceArn");
+    for (size_t i = 0; i < len; i++) {
+        TRY(check_tag_key(s, tags[i].key));
+        TRY(check_tag_value(s, tags[i].value));
+    }
+    TRY(hf__find_repeat(s, tags, sizeof(*tags), len, &repeat));
+    if (repeat)
+        return hf__fail(s, HF_INVALID,
+                        "Duplicate Tag Keys provided as input: Duplicate Tag Key found %.*s",
+                        HF_FMT(*repeat));
+    return HF_OK;
+}
+
+/* ---- CreateTable ---------------------------------------------------------------------------- */
+
+enum hf_status hf__prepare_create_table(struct hf_scope *s, const struct hf_create_table *request)
+{
+    size_t projected;
+
+    TRY(hf__constraints(s, HF_OP_CREATE_TABLE, request));
+    TRY(check_throughput(s, request));
+    TRY(check_table_keys(s, request));
+    TRY(check_indexes(s, request, true));
+    TRY(check_indexes(s, request, false));
+    projected = count_projected(request->local_indexes, request->local_indexes_len) +
+                count_projected(request->global_indexes, request->global_indexes_len);
+    if (projected > PROJECTED_MAX)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "Number of NonKeyAttributes of all indexes exceeds the "
+                                   "per-table limit of 100");
+    TRY(check_all_used(s, request));
+    TRY(check_stream(s, request->stream, true));
+    return check_tags(s, request->tags, request->tags_len);
+}
+
+/* ---- UpdateTable ---------------------------------------------------------------------------- */
+
+static bool changes_something(const struct hf_update_table *request)
+{
+    return request->throughput || request->billing || request->stream ||
+           request->index_changes_len || request->sse || request->replicas_len ||
+           request->table_class || request->deletion_protection || request->on_demand_throughput;
+}
+
+static struct hf_str change_name(const struct hf_index_change *change)
+{
+    return change->update   ? change->update->name
+           : change->create ? change->create->name
+                            : change->del->name;
+}
+
+static enum hf_status check_change(struct hf_scope *s, const struct hf_index_change *change)
+{
+    int members = (change->update != NULL) + (change->create != NULL) + (change->del != NULL);
+
+    if (members == 0)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "One of GlobalSecondaryIndexUpdate.Update, "
+                                   "GlobalSecondaryIndexUpdate.Create, "
+                                   "GlobalSecondaryIndexUpdate.Delete must not be null");
+    if (members > 1)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "Only one global secondary index action is allowed per "
+                                   "GlobalSecondaryIndexUpdate object");
+    if (change->create)
+        TRY(hf__prepare_index(s, change->create, false, NULL, 0, hf_str_of(NULL, 0),
+                              hf_str_of(NULL, 0)));
+    if (change->create && change->create->throughput)
+        TRY(check_units(s, change->create->throughput));
+    return change->update && change->update->throughput ? check_units(s, change->update->throughput)
+                                                        : HF_OK;
+}
+
+static enum hf_status check_changes(struct hf_scope *s, const struct hf_update_table *request)
+{
+    struct hf_str *names = hf__scope_array(s, request->index_changes_len, sizeof(*names));
+    const struct hf_str *repeat;
+    size_t online = 0;
+
+    if (!names)
+        return hf__fail_nomem(s);
+    for (size_t i = 0; i < request->index_changes_len; i++) {
+        TRY(check_change(s, &request->index_changes[i]));
+        names[i] = change_name(&request->index_changes[i]);
+        online += !request->index_changes[i].update;
+    }
+    TRY(hf__find_repeat(s, names, sizeof(*names), request->index_changes_len, &repeat));
+    if (repeat)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "Only one global secondary index update per index is allowed "
+                                   "simultaneously. Index: %.*s",
+                        HF_FMT(*repeat));
+    if (online > 1)
+        return hf__fail(s, HF_LIMIT,
+                        "Subscriber limit exceeded: Only 1 online index can be created or deleted "
+                        "simultaneously per table");
+    return HF_OK;
+}
+
+/* How many kinds of change the request asks for. */
+static int count_kinds(const struct hf_update_table *request)
+{
+    return (request->throughput || request->billing || request->on_demand_throughput) +
+           (request->stream != NULL) + (request->index_changes_len > 0) + (request->sse != NULL) +
+           (request->replicas_len > 0) + (request->table_class != 0) +
+           (request->deletion_protection != HF_UNSET);
+}
+
+static bool changes_online(const struct hf_update_table *request)
+{
+    for (size_t i = 0; i < request->index_changes_len; i++)
+        if (request->index_changes[i].create || request->index_changes[i].del)
+            return true;
+    return false;
+}
+
+/* Some changes want a call of their own. */
+static enum hf_status check_together(struct hf_scope *s, const struct hf_update_table *request)
+{
+    const char *alone = request->sse                   ? "Server-Side Encryption"
+                        : request->table_class         ? "TableClass"
+                        : request->deletion_protection ? "DeletionProtection"
+                        : request->replicas_len        ? "Replica"
+                                                       : NULL;
+
+    if (alone && count_kinds(request) > 1)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "%s modification must be the only operation in the request",
+                        alone);
+    if (request->throughput && request->stream)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "You cannot modify stream status while updating table IOPS");
+    if (request->throughput && changes_online(request))
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "You cannot create or delete index while updating table IOPS");
+    if (request->stream && changes_online(request))
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "You cannot create or delete index while changing stream "
+                                   "status");
+    return HF_OK;
+}
+
+enum hf_status hf__prepare_update_table(struct hf_scope *s, const struct hf_update_table *request)
+{
+    struct definitions d = {request->attributes, request->attributes_len};
+
+    TRY(hf__constraints(s, HF_OP_UPDATE_TABLE, request));
+    if (!changes_something(request))
+        return hf__fail(s, HF_INVALID,
+                        "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, "
+                        "GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is "
+                        "required");
+    if (request->billing == HF_BILLING_PROVISIONED && !request->throughput)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES
+                        "ProvisionedThroughput must be specified when BillingMode is PROVISIONED");
+    if (request->billing == HF_BILLING_PAY_PER_REQUEST && request->throughput)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "Neither ReadCapacityUnits nor WriteCapacityUnits can be "
+                                   "specified when BillingMode is PAY_PER_REQUEST");
+    if (request->throughput)
+        TRY(check_units(s, request->throughput));
+    TRY(check_definitions(s, d));
+    TRY(check_stream(s, request->stream, false));
+    TRY(check_together(s, request));
+    if (request->replicas_len)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "ReplicaUpdates are not supported: there are no other regions");
+    return check_changes(s, request);
+}
+
+/* ---- tags ----------------------------------------------------------------------------------- */
+
+static bool next_part(struct hf_str *rest, struct hf_str *part)
+{
+    const char *colon = rest->len ? memchr(rest->ptr, ':', rest->len) : NULL;
+
+    if (!colon)
+        return false;
+    *part = hf_str_of(rest->ptr, (size_t)(colon - rest->ptr));
+    *rest = hf_str_of(colon + 1, rest->len - part->len - 1);
+    return true;
+}
+
+/* arn:aws:dynamodb:<region>:<account>:table/<name>, perhaps with an index behind it. */
+static bool is_table_arn(struct hf_str arn)
+{
+    const struct hf_str table = HF_STR("table/");
+    struct hf_str rest = arn;
+    struct hf_str arn_part, partition, service, region, account;
+
+    if (!next_part(&rest, &arn_part) || !next_part(&rest, &partition) ||
+        !next_part(&rest, &service) || !next_part(&rest, &region) || !next_part(&rest, &account))
+        return false;
+    if (!hf_str_equal(arn_part, HF_STR("arn")) || !hf_str_equal(service, HF_STR("dynamodb")) ||
+        partition.len < 3 || memcmp(partition.ptr, "aws", 3) != 0 || region.len == 0)
+        return false;
+    for (size_t i = 0; i < account.len; i++)
+        if (account.ptr[i] < '0' || account.ptr[i] > '9')
+            return false;
+    return account.len > 0 && rest.len > table.len && memcmp(rest.ptr, table.ptr, table.len) == 0 &&
+           !memchr(rest.ptr + table.len, '/', rest.len - table.len);
+}
+
+enum hf_status hf__prepare_resource_arn(struct hf_scope *s, struct hf_str arn)
+{
+    if (is_table_arn(arn))
+        return HF_OK;
+    return hf__fail(s, HF_INVALID, "Invalid TableArn: Invalid ResourceArn provided as input %.*s",
+                    HF_FMT(arn));
+}
+
+enum hf_status hf__prepare_tag_resource(struct hf_scope *s, const struct hf_tag_resource *request)
+{
+    TRY(hf__constraints(s, HF_OP_TAG_RESOURCE, request));
+    TRY(hf__prepare_resource_arn(s, request->arn));
+    if (request->tags_len == 0)
+        return hf__fail(s, HF_INVALID, "Atleast one Tag needs to be provided as Input.");
+    return check_tags(s, request->tags, request->tags_len);
+}
+
+enum hf_status hf__prepare_untag_resource(struct hf_scope *s,
+                                          const struct hf_untag_resource *request)
+{
+    TRY(hf__constraints(s, HF_OP_UNTAG_RESOURCE, request));
+    TRY(hf__prepare_resource_arn(s, request->arn));
+    if (request->keys_len == 0)
+        return hf__fail(s, HF_INVALID, "Atleast one Tag Key needs to be provided as Input.");
+    for (size_t i = 0; i < request->keys_len; i++)
+        TRY(check_tag_key(s, request->keys[i]));
+    return HF_OK;
+}

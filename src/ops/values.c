@@ -1,0 +1,102 @@
+/*
+ * ops/values.c: checks of the items, keys and values in a request.
+ *
+ * What the decoder or HF_ITEM() could not build comes as poison that carries DynamoDB's message;
+ * what they could build may still be nested too deeply or have an attribute without a name.
+ */
+#include "ops/private.h"
+
+#define START_INVALID "The provided starting key is invalid: "
+#define TOO_DEEP                                                                                   \
+    "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels "    \
+    "beyond supported limit"
+
+/* A whole walk, so that one pass finds both; recursion ends at VALUE_DEPTH_MAX. */
+static enum hf_status check_part(struct hf_scope *s, struct hf_value value, int level)
+{
+    enum hf_type type = hf_value_type(value);
+    struct value_walk walk;
+
+    if (level > VALUE_DEPTH_MAX)
+        return hf__fail(s, HF_INVALID, TOO_DEEP);
+    if (type != HF_TYPE_M && type != HF_TYPE_L)
+        return HF_OK;
+    walk = hf__value_walk(value);
+    while (hf__value_next(&walk)) {
+        if (type == HF_TYPE_M && walk.name.len == 0)
+            return hf__fail(s, HF_INVALID, "Empty attribute name");
+        TRY(check_part(s, walk.value, level + 1));
+    }
+    return HF_OK;
+}
+
+enum hf_status hf__check_item(struct hf_scope *s, struct hf_item item)
+{
+    TRY(hf_item_check(s, item));
+    return item.ptr ? check_part(s, hf_item_value(item), 0) : HF_OK; /* the item is level 0 */
+}
+
+enum hf_status hf__check_value(struct hf_scope *s, struct hf_value value)
+{
+    if (hf__value_poisoned(value))
+        return hf_item_check(s, hf_value_item(value));
+    return value.ptr ? check_part(s, value, 1) : HF_OK;
+}
+
+static bool contains(struct hf_str text, struct hf_str part)
+{
+    return memmem(text.ptr, text.len, part.ptr, part.len) != NULL;
+}
+
+enum hf_status hf__check_start(struct hf_scope *s, struct hf_item start)
+{
+    enum hf_status status = hf__check_item(s, start);
+    struct hf_str message = hf_scope_error(s)->message;
+
+    /* Errors of numbers and of repeats come from a layer below, which knows no starting key. */
+    if (status != HF_INVALID || contains(message, HF_STR("contains duplicates")) ||
+        contains(message, HF_STR("number set")) || contains(message, HF_STR("numeric value")) ||
+        contains(message, HF_STR("significant digits")) ||
+        contains(message, HF_STR("number with magnitude")))
+        return status;
+    return hf__fail(s, HF_INVALID, START_INVALID "%.*s", HF_FMT(message));
+}
+
+enum hf_status hf__check_item_size(struct hf_scope *s, struct hf_item item)
+{
+    if (hf_item_size(item) > ITEM_SIZE_MAX)
+        return hf__fail(s, HF_INVALID, "Item size has exceeded the maximum allowed size");
+    return HF_OK;
+}
+
+/* ---- repeats -------------------------------------------------------------------------------- */
+
+/* By text, then by place, so that of equal strings the later follows the earlier. */
+static int str_order(const void *a, const void *b)
+{
+    const struct hf_str *x = *(const struct hf_str *const *)a;
+    const struct hf_str *y = *(const struct hf_str *const *)b;
+    int order = bytes_compare(x->ptr, x->len, y->ptr, y->len);
+
+    return order ? order : (x > y) - (x < y);
+}
+
+enum hf_status hf__find_repeat(struct hf_scope *s, const void *first, size_t stride, size_t len,
+                               const struct hf_str **repeat)
+{
+    const struct hf_str **sorted;
+
+    *repeat = NULL;
+    if (len < 2)
+        return HF_OK;
+    sorted = hf__scope_array(s, len, sizeof(*sorted));
+    if (!sorted)
+        return hf__fail_nomem(s);
+    for (size_t i = 0; i < len; i++)
+        sorted[i] = (const struct hf_str *)(const void *)((const uint8_t *)first + i * stride);
+    qsort(sorted, len, sizeof(*sorted), str_order);
+    for (size_t i = 1; i < len; i++)
+        if (hf_str_equal(*sorted[i - 1], *sorted[i]) && (!*repeat || sorted[i] < *repeat))
+            *repeat = sorted[i];
+    return HF_OK;
+}
