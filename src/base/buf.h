@@ -29,9 +29,9 @@ static inline uint8_t *hf__buf_reserve(struct hf__buf *buf, size_t more)
 
 static inline void hf__buf_put(struct hf__buf *buf, const void *bytes, size_t len)
 {
-    uint8_t *to = hf__buf_reserve(buf, len);
+    uint8_t *to = len ? hf__buf_reserve(buf, len) : NULL;
 
-    if (to && len) {
+    if (to) {
         memcpy(to, bytes, len);
         buf->len += len;
     }

@@ -175,7 +175,7 @@ void *hf__scope_grow(struct hf_scope *s, void *ptr, size_t old_size, size_t new_
         }
     }
     moved = hf_scope_alloc(s, new_size);
-    if (moved && old_size)
+    if (moved && ptr)
         memcpy(moved, ptr, old_size);
     return moved;
 }

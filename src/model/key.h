@@ -3,7 +3,7 @@
  *
  * A store key of an item is made of parts:
  *
- *     hash part    u64be xxHash of the partition value's bytes, u16be length, those bytes
+ *     hash part    u64be XXH64 (seed 0) of the partition value's bytes, u16be length, those bytes
  *     range part   S, B: the bytes with every 0x00 written 0x00 0xFF, then 0x00 0x00
  *                  N: the form of model/number.h, which ends itself
  *
@@ -12,8 +12,8 @@
  * append the table's key behind the index's.
  *
  * Both parts take lists of values although tables have one attribute each: keys of global
- * indexes may have up to four of either. The hash is taken over the joined hash values; range
- * parts stand one behind the other.
+ * indexes may have up to four of either. The hash of one hash value is the seed for the next; it
+ * stands once, before the length and bytes of each. Range parts stand one behind the other.
  */
 #ifndef HF_MODEL_KEY_H
 #define HF_MODEL_KEY_H
@@ -35,11 +35,15 @@ uint64_t hf__key_hash(const struct hf_value *values, size_t count);
 
 /*
  * Turn the last byte of a prefix into its successor, dropping trailing 0xFF, so that [prefix,
- * successor) holds all that begins with the prefix. False when there is none (all 0xFF).
+ * successor) holds all that begins with the prefix. False when there is none (all 0xFF), and then
+ * nothing is changed.
  */
 bool hf__key_successor(uint8_t *bytes, size_t *len);
 
-/* Read a part back; *at moves behind it. False when it is not well-formed. */
+/*
+ * Read a part back; *at moves behind it. False when it is not well-formed, or when scratch->failed:
+ * *at stays. The values live in `scratch`; in one that lives with an env they move when it grows.
+ */
 bool hf__key_get_hash(struct hf__buf *scratch, const uint8_t **at, const uint8_t *end,
                       const enum hf_type *types, size_t count, struct hf_value *values);
 bool hf__key_get_range(struct hf__buf *scratch, const uint8_t **at, const uint8_t *end,

@@ -46,7 +46,10 @@ enum number_error hf__number_parse(struct hf_str text, struct number *out);
 /* The canonical text, without exponent, into `out` of NUMBER_TEXT_MAX bytes; its length. */
 size_t hf__number_text(const uint8_t *bytes, size_t len, char *out);
 
-/* Exact sum or difference; NUMBER_OVERFLOW also when digits would be lost. */
+/*
+ * Exact sum or difference. NUMBER_OVERFLOW is the one error: also when digits would be lost, and
+ * when the result is too small. `out` may be what a or b lies in.
+ */
 enum number_error hf__number_add(const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len,
                                  struct number *out);
 enum number_error hf__number_subtract(const uint8_t *a, size_t a_len, const uint8_t *b,

@@ -76,3 +76,109 @@ TEST(scope, deadline_and_cancel)
     CHECK_STATUS(HF_CANCELED, hf__scope_alive(s));
     hf_scope_free(s);
 }
+
+/* Memory taken since a mark is given out again after a rewind, in the same chunk or a newer one. */
+TEST(scope, rewinding_gives_memory_back)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    void *kept = hf_scope_alloc(s, 100);
+    struct hf__mark mark = hf__scope_mark(s);
+    void *first = hf_scope_alloc(s, 100);
+    size_t allocs;
+
+    CHECK(kept && first);
+    memset(kept, 'k', 100);
+    hf__scope_rewind(s, mark);
+    CHECK(hf_scope_alloc(s, 100) == first);
+
+    CHECK(hf_scope_alloc(s, 20000)); /* does not fit: a second chunk */
+    hf__scope_rewind(s, mark);
+    allocs = t->allocs;
+    for (int i = 0; i < 100; i++) {
+        char *again = hf_scope_alloc(s, 15000);
+
+        CHECK(again);
+        memset(again, 'x', 15000);
+        hf__scope_rewind(s, mark);
+    }
+    CHECK_INT(allocs, t->allocs);
+    CHECK_INT('k', ((char *)kept)[99]);
+    hf_scope_free(s);
+}
+
+TEST(scope, a_mark_in_an_empty_scope)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf__mark mark = hf__scope_mark(s);
+    void *first = hf_scope_alloc(s, 10);
+
+    CHECK(first);
+    hf__scope_rewind(s, mark);
+    CHECK(hf_scope_alloc(s, 10) == first);
+    hf_scope_free(s);
+}
+
+/* Memory is aligned for any type, whatever was asked for before it. */
+TEST(scope, memory_is_aligned_and_nobody_elses)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    uint8_t *blocks[200];
+
+    for (size_t i = 0; i < ARRAY_LEN(blocks); i++) {
+        size_t size = test_random_below(t, 300);
+
+        blocks[i] = hf_scope_alloc(s, size);
+        CHECK(blocks[i] && (uintptr_t)blocks[i] % _Alignof(max_align_t) == 0);
+        memset(blocks[i], (int)i, size);
+        if (size)
+            blocks[i][size - 1] = blocks[i][0] = (uint8_t)i;
+        else
+            blocks[i][0] = (uint8_t)i; /* an allocation of nothing has an address of its own */
+    }
+    for (size_t i = 0; i < ARRAY_LEN(blocks); i++)
+        CHECK_INT((uint8_t)i, blocks[i][0]);
+    CHECK(!hf_scope_alloc(s, SIZE_MAX));
+    CHECK(!hf_scope_alloc(s, SIZE_MAX / 2));
+    CHECK(!hf__scope_array(s, SIZE_MAX / 4, 8));
+    hf_scope_free(s);
+}
+
+/* The last error stays until the next one or a reset, with its text ready for printf. */
+TEST(scope, the_last_error)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+
+    CHECK_INT(HF_OK, hf_scope_error(s)->status);
+    CHECK_STR("", hf_str_from(hf_scope_error_text(s)));
+    CHECK_STATUS(HF_INVALID, hf__fail(s, HF_INVALID, "no %s of %d", "table", 7));
+    CHECK_ERROR(HF_INVALID, "no table of 7", s);
+    CHECK_STR("no table of 7", hf_str_from(hf_scope_error_text(s)));
+    CHECK(!hf_scope_error(s)->may_retry && !hf_scope_error(s)->may_have_happened);
+    CHECK_STATUS(HF_THROTTLED, hf__fail_text(s, HF_THROTTLED, HF_STR("slow down")));
+    CHECK(hf_scope_error(s)->may_retry);
+    CHECK_STATUS(HF_NOMEM, hf__fail_nomem(s));
+    CHECK_STR("out of memory", hf_str_from(hf_scope_error_text(s)));
+    hf__scope_error_clear(s);
+    CHECK_INT(HF_OK, hf_scope_error(s)->status);
+    hf_scope_free(s);
+}
+
+TEST(scope, kept_texts_have_negative_numbers)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    int a = hf__scope_keep_text(s, HF_STR("one"));
+    int b = hf__scope_keep_text(s, HF_STR("two"));
+
+    CHECK(a < 0 && b < 0 && a != b);
+    CHECK_STR("one", hf__scope_kept_text(s, a));
+    CHECK_STR("two", hf__scope_kept_text(s, b));
+    for (int i = 0; i < 100; i++) /* more than there is room for: some text, never outside */
+        CHECK(hf__scope_kept_text(s, hf__scope_keep_text(s, HF_STR("more"))).ptr);
+    hf_scope_free(s);
+}
+
+TEST(scope, a_free_of_nothing_does_nothing)
+{
+    hf_scope_free(NULL);
+    CHECK_INT(0, t->allocs);
+}

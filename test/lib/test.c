@@ -1,7 +1,5 @@
 /*
  * test/lib/test.c: the list of tests, the runner, the env with counted memory and virtual clocks.
- *
- * A program runs all of its tests, or those whose "group.name" contains one of its arguments.
  */
 #include "test.h"
 
@@ -13,10 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TESTS_MAX = 4096, DIRECTORIES_MAX = 256 };
+enum { TESTS_MAX = 4096, DIRECTORIES_MAX = 256, SWEEP_MAX = 1000000 };
 
 static struct test *first_test;
 static struct test **last_test = &first_test;
+static struct test *running;
 static uint64_t run_seed;
 static char directories[DIRECTORIES_MAX][64];
 static int directories_len;
@@ -41,6 +40,7 @@ static void *counted_alloc(void *user, void *ptr, size_t old_size, size_t new_si
         int64_t nth = (int64_t)++t->allocs;
 
         fail = t->fail_at > 0 ? nth == t->fail_at : t->fail_at < 0 && nth >= -t->fail_at;
+        t->alloc_failed = t->alloc_failed || fail;
     }
     if (!fail) {
         t->live_bytes -= ptr ? old_size : 0;
@@ -122,13 +122,31 @@ void test_advance_ms(struct test *t, int64_t ms)
     __atomic_add_fetch(&t->elapsed_us, ms * 1000, __ATOMIC_RELAXED);
 }
 
+/* ---- checks -------------------------------------------------------------------------------- */
+
+/* End the test, which is the one that runs, at this place. */
+static void failed_at(const char *file, int line)
+{
+    if (running && running->sweep_at)
+        print_error("while allocation %lld of the round fails\n", (long long)running->sweep_at);
+    _fail(file, line);
+}
+
+void test_check(bool holds, const char *what, const char *file, int line)
+{
+    if (holds)
+        return;
+    print_error("%s: does not hold\n", what);
+    failed_at(file, line);
+}
+
 void test_check_int(long long expected, long long actual, const char *what, const char *file,
                     int line)
 {
     if (expected == actual)
         return;
     print_error("%s: expected %lld, got %lld\n", what, expected, actual);
-    _fail(file, line);
+    failed_at(file, line);
 }
 
 void test_check_str(struct hf_str expected, struct hf_str actual, const char *what,
@@ -138,7 +156,7 @@ void test_check_str(struct hf_str expected, struct hf_str actual, const char *wh
         return;
     print_error("%s:\n  expected  %.*s\n  got       %.*s%s\n", what, HF_FMT(expected),
                 HF_FMT(actual), actual.ptr ? "" : "(absent)");
-    _fail(file, line);
+    failed_at(file, line);
 }
 
 void test_check_status(enum hf_status expected, enum hf_status actual, const char *what,
@@ -148,7 +166,7 @@ void test_check_status(enum hf_status expected, enum hf_status actual, const cha
         return;
     print_error("%s: expected %s, got %s\n", what, hf_status_name(expected),
                 hf_status_name(actual));
-    _fail(file, line);
+    failed_at(file, line);
 }
 
 void test_check_error(enum hf_status status, const char *message, const struct hf_scope *s,
@@ -157,6 +175,39 @@ void test_check_error(enum hf_status status, const char *message, const struct h
     test_check_status(status, hf_scope_error(s)->status, "status", file, line);
     test_check_str(hf_str_from(message), hf_scope_error(s)->message, "message", file, line);
 }
+
+/* ---- sweeps -------------------------------------------------------------------------------- */
+
+int64_t test_sweep_first(struct test *t)
+{
+    if (t->sweep_at)
+        fail_msg("a sweep inside a sweep, or one that was left by break");
+    test_env(t);
+    t->sweep_live = t->live_count;
+    t->sweep_at = 1;
+    t->alloc_failed = false;
+    t->fail_at = (int64_t)t->allocs + 1;
+    return t->sweep_at;
+}
+
+int64_t test_sweep_next(struct test *t)
+{
+    bool more = t->alloc_failed;
+
+    t->fail_at = 0;
+    if (t->live_count != t->sweep_live)
+        fail_msg("%lld more allocations live after the round in which allocation %lld failed",
+                 (long long)t->live_count - (long long)t->sweep_live, (long long)t->sweep_at);
+    if (t->sweep_at == SWEEP_MAX)
+        fail_msg("a sweep that does not end: allocation %d failed too", SWEEP_MAX);
+    t->sweep_at = more ? t->sweep_at + 1 : 0;
+    t->alloc_failed = false;
+    if (more)
+        t->fail_at = (int64_t)t->allocs + t->sweep_at;
+    return t->sweep_at;
+}
+
+/* ---- directories --------------------------------------------------------------------------- */
 
 static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where)
 {
@@ -188,12 +239,17 @@ const char *test_directory(struct test *t)
     return path;
 }
 
+/* ---- running ------------------------------------------------------------------------------- */
+
 static void run_one(void **state)
 {
     struct test *t = *state;
 
+    running = t;
     t->seed = run_seed;
     t->run(t);
+    if (t->sweep_at)
+        fail_msg("a sweep was left before its end");
     if (t->live_bytes || t->live_count)
         fail_msg("%zu allocations of %zu bytes were not freed", t->live_count, t->live_bytes);
 }
@@ -218,13 +274,21 @@ int main(int argc, char **argv)
     int failed;
 
     run_seed = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL) ^ (uint64_t)getpid() << 32;
-    for (struct test *test = first_test; test && count < TESTS_MAX; test = test->next) {
+    for (struct test *test = first_test; test; test = test->next) {
         if (!wanted(test, argc, argv))
             continue;
+        if (count == TESTS_MAX) {
+            fprintf(stderr, "more than %d tests\n", TESTS_MAX);
+            return 1;
+        }
         snprintf(names[count], sizeof(names[count]), "%s.%s", test->group, test->name);
         tests[count] =
             (struct CMUnitTest){.name = names[count], .test_func = run_one, .initial_state = test};
         count++;
+    }
+    if (count == 0) {
+        fprintf(stderr, "no test has such a name\n");
+        return 1;
     }
     failed = _cmocka_run_group_tests(argv[0], tests, count, NULL, NULL);
     if (failed)

@@ -7,6 +7,8 @@
  *         CHECK_INT(2, 1 + 1);
  *     }
  *
+ * A program runs all of its tests, or those whose "group.name" contains one of its arguments.
+ *
  * Tests that need randomness take it from test_random(t): its seed is printed when the test fails
  * and HF_SEED=n repeats it.
  */
@@ -32,9 +34,12 @@ struct test {
     uint64_t seed;     /* for test_random() */
     size_t live_bytes; /* allocated through test_env() and not freed */
     size_t live_count;
-    size_t allocs;   /* calls that asked for memory since the test began */
-    int64_t fail_at; /* the allocation that fails, from 1; 0: none; -n: all from the nth on */
-    int64_t wall_us; /* the virtual clocks; both move by test_advance_ms() */
+    size_t allocs;     /* calls that asked for memory since the test began */
+    int64_t fail_at;   /* the allocation that fails, from 1; 0: none; -n: all from the nth on */
+    bool alloc_failed; /* fail_at made one fail, since ALLOC_SWEEP() last set it */
+    int64_t sweep_at;  /* which allocation of the round ALLOC_SWEEP() lets fail; 0: no sweep */
+    size_t sweep_live; /* live_count when the sweep began */
+    int64_t wall_us;   /* the virtual clocks; both move by test_advance_ms() */
     int64_t elapsed_us;
     struct hf_env env;
 };
@@ -58,7 +63,30 @@ void test_advance_ms(struct test *t, int64_t ms);
 uint64_t test_random(struct test *t);
 uint64_t test_random_below(struct test *t, uint64_t bound);
 
-#define CHECK(condition) _assert_true(!!(condition), #condition, __FILE__, __LINE__)
+/*
+ * Fail the first allocation of the body, then the second, and so on, until a round goes through
+ * without one to fail. Each round must leave as much memory as it found, or the sweep says which
+ * allocation made it leak. ALLOC_SWEEP_STOP(t) ends the failing for the rest of a round, to look at
+ * what came out and to clean up. Leave the body by its end only.
+ *
+ *     ALLOC_SWEEP(t, nth) {
+ *         struct hf_scope *s = hf_scope_new(test_env(t));
+ *         enum hf_status status = s ? thing(s) : HF_NOMEM;
+ *
+ *         ALLOC_SWEEP_STOP(t);
+ *         CHECK(status == HF_OK || status == HF_NOMEM);
+ *         CHECK((status == HF_NOMEM) == t->alloc_failed);
+ *         hf_scope_free(s);
+ *     }
+ */
+#define ALLOC_SWEEP(t_, nth)                                                                       \
+    for (int64_t nth = test_sweep_first(t_); nth > 0; nth = test_sweep_next(t_))
+#define ALLOC_SWEEP_STOP(t_) ((void)((t_)->fail_at = 0))
+
+int64_t test_sweep_first(struct test *t);
+int64_t test_sweep_next(struct test *t);
+
+#define CHECK(condition) test_check(!!(condition), #condition, __FILE__, __LINE__)
 #define CHECK_INT(expected, actual)                                                                \
     test_check_int((long long)(expected), (long long)(actual), #actual, __FILE__, __LINE__)
 #define CHECK_STR(expected, actual)                                                                \
@@ -71,6 +99,7 @@ uint64_t test_random_below(struct test *t, uint64_t bound);
 #define CHECK_ERROR(expected_status, expected_message, scope)                                      \
     test_check_error((expected_status), (expected_message), (scope), __FILE__, __LINE__)
 
+void test_check(bool holds, const char *what, const char *file, int line);
 void test_check_int(long long expected, long long actual, const char *what, const char *file,
                     int line);
 void test_check_str(struct hf_str expected, struct hf_str actual, const char *what,

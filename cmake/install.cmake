@@ -1,0 +1,26 @@
+# Headers, libraries, pkg-config files, the CMake package.
+include(CMakePackageConfigHelpers)
+
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/holdfast TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
+install(TARGETS holdfast holdfast_static holdfast_engine holdfast_engine_static
+    EXPORT holdfast-targets)
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md TYPE DOC)
+
+set(HF_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/holdfast)
+install(EXPORT holdfast-targets NAMESPACE holdfast:: DESTINATION ${HF_PACKAGE_DIR})
+configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/holdfast-config.cmake.in
+    ${CMAKE_BINARY_DIR}/holdfast-config.cmake INSTALL_DESTINATION ${HF_PACKAGE_DIR})
+# Until 1.0 a minor version may break what the one before it had.
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/holdfast-config-version.cmake
+    COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/holdfast-config.cmake
+              ${CMAKE_BINARY_DIR}/holdfast-config-version.cmake
+        DESTINATION ${HF_PACKAGE_DIR})
+
+# Paths relative to the .pc file, so that an installed tree can be moved.
+file(RELATIVE_PATH HF_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" HF_PC_TO_PREFIX ${HF_PC_TO_PREFIX})
+foreach(name holdfast holdfast-engine)
+    configure_file(${CMAKE_SOURCE_DIR}/cmake/${name}.pc.in ${CMAKE_BINARY_DIR}/${name}.pc @ONLY)
+    install(FILES ${CMAKE_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()

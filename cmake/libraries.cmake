@@ -1,0 +1,54 @@
+# The two libraries, each shared and static, from the objects of the folders.
+#
+# What libholdfast shows is decided by one version script, cmake/holdfast.map.in: hf_* to everybody,
+# hf__* to the libholdfast-engine of the very same version, nothing else to anybody. The reasons are
+# in docs/decisions/0001-two-libraries.md; the public names are in cmake/symbols/, and a test
+# compares them.
+
+configure_file(${CMAKE_SOURCE_DIR}/cmake/holdfast.map.in ${CMAKE_BINARY_DIR}/holdfast.map @ONLY)
+configure_file(${CMAKE_SOURCE_DIR}/cmake/holdfast-engine.map.in
+    ${CMAKE_BINARY_DIR}/holdfast-engine.map @ONLY)
+
+function(hf_library target output objects)
+    add_library(${target} SHARED $<TARGET_OBJECTS:${objects}>)
+    add_library(${target}_static STATIC $<TARGET_OBJECTS:${objects}>)
+    foreach(library ${target} ${target}_static)
+        set_target_properties(${library} PROPERTIES OUTPUT_NAME ${output})
+        target_include_directories(${library} PUBLIC
+            $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
+            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    endforeach()
+    set_target_properties(${target} PROPERTIES
+        VERSION ${PROJECT_VERSION}
+        SOVERSION ${PROJECT_VERSION_MAJOR}
+        LINK_DEPENDS ${CMAKE_BINARY_DIR}/${output}.map)
+    # Calls inside the library stay inside it; no table lookup, nobody can put himself in between.
+    target_link_options(${target} PRIVATE
+        -Wl,--version-script=${CMAKE_BINARY_DIR}/${output}.map -Wl,-Bsymbolic-functions)
+    if(NOT HF_SANITIZE)
+        target_link_options(${target} PRIVATE -Wl,-z,defs)
+    endif()
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:hf_flags> Threads::Threads)
+endfunction()
+
+hf_library(holdfast holdfast core)
+target_link_libraries(holdfast PRIVATE $<BUILD_INTERFACE:PkgConfig::XXHASH>)
+
+hf_library(holdfast_engine holdfast-engine engine)
+target_link_libraries(holdfast_engine
+    PUBLIC holdfast
+    PRIVATE $<BUILD_INTERFACE:PkgConfig::XXHASH> $<BUILD_INTERFACE:${ROCKSDB_LIBRARY}>)
+
+# It finds the other where it lies itself, in whatever prefix.
+set_target_properties(holdfast_engine PROPERTIES INSTALL_RPATH "$ORIGIN")
+
+# For find_package(); inside this build nobody links the archives. Plain -l names: the packages
+# that they come from are the business of whoever links statically.
+target_link_libraries(holdfast_static INTERFACE Threads::Threads $<INSTALL_INTERFACE:-lxxhash>)
+target_link_libraries(holdfast_engine_static INTERFACE
+    holdfast_static $<INSTALL_INTERFACE:-lrocksdb>)
+
+set_target_properties(holdfast PROPERTIES EXPORT_NAME holdfast)
+set_target_properties(holdfast_static PROPERTIES EXPORT_NAME holdfast_static)
+set_target_properties(holdfast_engine PROPERTIES EXPORT_NAME engine)
+set_target_properties(holdfast_engine_static PROPERTIES EXPORT_NAME engine_static)

@@ -1,0 +1,58 @@
+/*
+ * store/home.h: the directory of a store on disk, as far as it is ours: its format, its ballast,
+ * its record of what is durable, the space around it. The database inside is store_rocksdb.c's.
+ */
+#ifndef HF_STORE_HOME_H
+#define HF_STORE_HOME_H
+
+#include "base/base.h"
+
+enum { HOME_FORMAT = 1, HOME_BALLAST_BYTES = 16 * 1024 * 1024 };
+
+struct home {
+    struct hf_env env;
+    char *path;    /* with a NUL */
+    char *db_path; /* where the database goes */
+    size_t path_size, db_path_size;
+    int dir; /* file descriptors, or -1 */
+    int record;
+    int ballast;
+    bool fresh;        /* the store is being made */
+    bool ballast_full; /* the ballast holds its space */
+    uint64_t durable;  /* the newest that was recorded */
+    unsigned slot;     /* of the record that holds it */
+};
+
+/*
+ * Find the directory, or make its last component, lock it, and read its format.
+ *
+ * HF_LOCKED   somebody has it open
+ * HF_INVALID  it holds something that is not a store
+ * HF_FORMAT   it was made by a newer version
+ * HF_CORRUPT  it is a store, and a file that must be there is not
+ */
+enum hf_status hf__home_open(struct hf_scope *s, const struct hf_env *env, struct hf_str path,
+                             struct home *home);
+
+/* Read the record of what is durable into home->durable; make it in a fresh store. */
+enum hf_status hf__home_open_record(struct hf_scope *s, struct home *home);
+
+/* Note that everything up to `sequence` is durable. */
+void hf__home_record(struct home *home, uint64_t sequence);
+
+/* The database is there: from now on this is a store. */
+enum hf_status hf__home_seal(struct hf_scope *s, struct home *home);
+
+/* Bytes that this user may still write; UINT64_MAX when the system does not say. */
+uint64_t hf__home_free_bytes(const struct home *home);
+
+/* Take the space of the ballast, when it can be had, or give it back. */
+void hf__home_fill_ballast(struct home *home);
+void hf__home_drop_ballast(struct home *home);
+
+/* The bytes of all files of the database. */
+uint64_t hf__home_used_bytes(const struct home *home);
+
+void hf__home_close(struct home *home);
+
+#endif

@@ -1,0 +1,757 @@
+/*
+ * store/map.c: a B+tree whose old states stay readable.
+ *
+ * A cache miss costs more here than all the instructions of a lookup, so the tree is built to have
+ * few: nodes are wide, and for every key a node keeps its `head`, the eight bytes behind the
+ * prefix that all keys of the node share (`skip` is the length of that prefix), as a number that
+ * sorts as those bytes do. A search runs over the heads, which lie together, and follows one
+ * pointer when it is done. Keys with equal heads are told apart by reading them, which is right
+ * for any keys and rare for ours.
+ *
+ *     inner node   child 0 | separator 0 | child 1 | separator 1 | child 2 ...
+ *                  a separator is <= all keys to its right and > all keys to its left; it is the
+ *                  shortest such key, an entry without a value
+ *     leaf         entries: key and value in one allocation
+ *
+ * Old states. Nodes and entries count who points at them. A snapshot is one more pointer at the
+ * root. A writer changes a node in place if it is the only one to hold it and all above it, and a
+ * copy otherwise ("unshare"), so a snapshot costs nothing until something under it changes, and
+ * whoever holds one reads without a lock. Counters are atomic, as snapshots are dropped without a
+ * lock as well.
+ *
+ * A batch happens wholly or not at all, although memory may run out in its middle. All that can
+ * fail comes first and changes nothing that can be seen:
+ *
+ *     prepare   every put that needs a new slot gets one, which is marked dead; every node that
+ *               will change is unshared
+ *     apply     puts fill their slots, deletes mark theirs dead: a slot killed by an early change
+ *               is still there for a later put
+ *     sweep     dead slots are removed; the same step cleans up when preparing failed
+ *
+ * Dead is the lowest bit of a slot. What always holds between batches:
+ *
+ *  (1) Keys ascend through the leaves, and lie between the separators above them.
+ *  (2) No slot is dead; no leaf is empty; an inner node has one child more than separators.
+ *  (3) All leaves are equally deep, at most MAP_HEIGHT_MAX.
+ *  (4) All keys of a node share its first `skip` bytes, and heads[i] belongs to key i.
+ *  (5) A node or entry reached from a retained root does not change.
+ */
+#include "store/map.h"
+
+enum {
+    NODE_MAX = 64,    /* entries of a leaf, separators of an inner node */
+    NODE_THIN = 16,   /* below this a node looks for a neighbour to merge with */
+    NODE_MERGED = 40, /* which gives at most this many */
+    HEAD_GAIN = 4,    /* bytes a prefix must grow by before heads are taken anew */
+    LINE = 64         /* bytes of a cache line */
+};
+
+struct map_node {
+    atomic_uint refs;
+    uint32_t skip;
+    uint16_t count;
+    bool leaf;
+    uint64_t heads[NODE_MAX];
+    uintptr_t slots[NODE_MAX];   /* struct map_entry *, lowest bit: dead */
+    struct map_node *children[]; /* NODE_MAX + 1 of them in inner nodes */
+};
+
+enum { LEAF_SIZE = sizeof(struct map_node) };
+enum { INNER_SIZE = LEAF_SIZE + (NODE_MAX + 1) * sizeof(struct map_node *) };
+
+static struct map_entry *entry_at(const struct map_node *node, int i)
+{
+    return (struct map_entry *)(node->slots[i] & ~(uintptr_t)1);
+}
+
+static bool dead_at(const struct map_node *node, int i)
+{
+    return node->slots[i] & 1;
+}
+
+static struct hf_bytes key_at(const struct map_node *node, int i)
+{
+    return map_key(entry_at(node, i));
+}
+
+static size_t node_size(const struct map_node *node)
+{
+    return node->leaf ? LEAF_SIZE : INNER_SIZE;
+}
+
+static void *take(struct map *map, size_t size)
+{
+    void *ptr = hf__env_alloc(map->env, size);
+
+    if (ptr)
+        atomic_fetch_add_explicit(&map->bytes, size, memory_order_relaxed);
+    return ptr;
+}
+
+static void give(struct map *map, void *ptr, size_t size)
+{
+    atomic_fetch_sub_explicit(&map->bytes, size, memory_order_relaxed);
+    hf__env_free(map->env, ptr, size);
+}
+
+/* ---- counted pointers ------------------------------------------------------------------------ */
+
+static void entry_retain(struct map_entry *entry)
+{
+    atomic_fetch_add_explicit(&entry->refs, 1, memory_order_relaxed);
+}
+
+struct map_entry *hf__map_entry_new(struct map *map, struct hf_bytes key, struct hf_bytes value)
+{
+    struct map_entry *entry = take(map, sizeof(*entry) + key.len + value.len);
+
+    if (!entry)
+        return NULL;
+    atomic_init(&entry->refs, 1);
+    entry->key_len = (uint32_t)key.len;
+    entry->value_len = (uint32_t)value.len;
+    if (key.len)
+        memcpy(entry->bytes, key.ptr, key.len);
+    if (value.len)
+        memcpy(entry->bytes + key.len, value.ptr, value.len);
+    return entry;
+}
+
+void hf__map_entry_release(struct map *map, struct map_entry *entry)
+{
+    if (atomic_fetch_sub_explicit(&entry->refs, 1, memory_order_acq_rel) == 1)
+        give(map, entry, sizeof(*entry) + entry->key_len + entry->value_len);
+}
+
+static struct map_node *node_new(struct map *map, bool leaf)
+{
+    struct map_node *node = take(map, leaf ? LEAF_SIZE : INNER_SIZE);
+
+    if (!node)
+        return NULL;
+    atomic_init(&node->refs, 1);
+    node->skip = 0;
+    node->count = 0;
+    node->leaf = leaf;
+    return node;
+}
+
+struct map_node *hf__map_retain(struct map_node *root)
+{
+    if (root)
+        atomic_fetch_add_explicit(&root->refs, 1, memory_order_relaxed);
+    return root;
+}
+
+void hf__map_release(struct map *map, struct map_node *node)
+{
+    if (!node || atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    for (int i = 0; i < node->count; i++)
+        hf__map_entry_release(map, entry_at(node, i));
+    for (int i = 0; !node->leaf && i <= node->count; i++)
+        hf__map_release(map, node->children[i]);
+    give(map, node, node_size(node));
+}
+
+static bool is_ours(struct map_node *node)
+{
+    return atomic_load_explicit(&node->refs, memory_order_acquire) == 1;
+}
+
+/* Make *at a node that only the map holds, given that it holds all above it alone. */
+static bool unshare(struct map *map, struct map_node **at)
+{
+    struct map_node *old = *at;
+    struct map_node *copy;
+
+    if (is_ours(old))
+        return true;
+    copy = node_new(map, old->leaf);
+    if (!copy)
+        return false;
+    copy->skip = old->skip;
+    copy->count = old->count;
+    memcpy(copy->heads, old->heads, old->count * sizeof(old->heads[0]));
+    memcpy(copy->slots, old->slots, old->count * sizeof(old->slots[0]));
+    for (int i = 0; i < copy->count; i++)
+        entry_retain(entry_at(copy, i));
+    for (int i = 0; !copy->leaf && i <= copy->count; i++)
+        copy->children[i] = hf__map_retain(old->children[i]);
+    *at = copy;
+    hf__map_release(map, old);
+    return true;
+}
+
+/* ---- searching ------------------------------------------------------------------------------- */
+
+static uint64_t head_of(struct hf_bytes key, uint32_t skip)
+{
+    uint8_t bytes[8] = {0};
+
+    if (key.len >= (size_t)skip + 8)
+        return load_u64be(key.ptr + skip);
+    if (key.len > skip)
+        memcpy(bytes, key.ptr + skip, key.len - skip);
+    return load_u64be(bytes);
+}
+
+static uint32_t common_prefix(struct hf_bytes a, struct hf_bytes b)
+{
+    uint32_t i = 0;
+
+    while (i < a.len && i < b.len && a.ptr[i] == b.ptr[i])
+        i++;
+    return i;
+}
+
+/* The first of `len` heads that is >= `head`. */
+static int first_head(const uint64_t *heads, int len, uint64_t head)
+{
+    const uint64_t *base = heads;
+
+    while (len > 0) {
+        int half = len / 2;
+
+        if (base[half] < head) {
+            base += half + 1;
+            len -= half + 1;
+        } else {
+            len = half;
+        }
+    }
+    return (int)(base - heads);
+}
+
+/*
+ * The first slot whose key is >= `key`, and whether it is equal. With `guess` the key is taken to
+ * share the prefix of the node: if it does not, the place is wrong but never `equal`, which is all
+ * that a lookup in a leaf needs and saves it a cache miss.
+ */
+static int search(const struct map_node *node, struct hf_bytes key, bool guess, bool *equal)
+{
+    uint64_t head;
+    int lo, hi;
+
+    *equal = false;
+    if (!guess && node->skip && node->count) {
+        size_t len = key.len < node->skip ? key.len : node->skip;
+        int order = bytes_compare(key.ptr, len, key_at(node, 0).ptr, node->skip);
+
+        if (order)
+            return order < 0 ? 0 : node->count;
+    }
+    head = head_of(key, node->skip);
+    lo = first_head(node->heads, node->count, head);
+    if (lo == node->count || node->heads[lo] != head)
+        return lo;
+    hi = head == UINT64_MAX ? node->count
+                            : lo + first_head(node->heads + lo, node->count - lo, head + 1);
+    while (lo < hi) {
+        int mid = lo + (hi - lo) / 2;
+        struct hf_bytes other = key_at(node, mid);
+        int order = bytes_compare(other.ptr, other.len, key.ptr, key.len);
+
+        if (order == 0) {
+            *equal = true;
+            return mid;
+        }
+        if (order < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* The child under which `key` is or would be. */
+static int route(const struct map_node *node, struct hf_bytes key)
+{
+    bool equal;
+    int i = search(node, key, false, &equal);
+
+    return equal ? i + 1 : i;
+}
+
+const struct map_entry *hf__map_find(const struct map_node *node, struct hf_bytes key)
+{
+    bool equal;
+    int i;
+
+    if (!node)
+        return NULL;
+    while (!node->leaf) {
+        node = node->children[route(node, key)];
+        /* All of the heads at once: their misses overlap, those of a search would not. */
+        for (size_t at = 0; at < offsetof(struct map_node, slots); at += LINE)
+            __builtin_prefetch((const char *)node + at);
+    }
+    i = search(node, key, true, &equal);
+    return equal ? entry_at(node, i) : NULL;
+}
+
+/* ---- changing one node ----------------------------------------------------------------------- */
+
+static void set_skip(struct map_node *node, uint32_t skip)
+{
+    node->skip = skip;
+    for (int i = 0; i < node->count; i++)
+        node->heads[i] = head_of(key_at(node, i), skip);
+}
+
+/* After a split the keys of a node may share more than before. */
+static void lengthen_skip(struct map_node *node)
+{
+    uint32_t shared;
+
+    if (node->count == 0)
+        return;
+    shared = common_prefix(key_at(node, 0), key_at(node, node->count - 1));
+    if (shared >= node->skip + HEAD_GAIN)
+        set_skip(node, shared);
+}
+
+static void insert_slot(struct map_node *node, int at, uintptr_t slot)
+{
+    struct hf_bytes key = map_key((struct map_entry *)(slot & ~(uintptr_t)1));
+    size_t behind = (size_t)(node->count - at);
+
+    assert(node->count < NODE_MAX);
+    if (node->count == 0) {
+        node->skip = (uint32_t)key.len;
+    } else {
+        uint32_t shared = common_prefix(key, key_at(node, 0));
+
+        if (shared < node->skip)
+            set_skip(node, shared);
+    }
+    memmove(node->heads + at + 1, node->heads + at, behind * sizeof(node->heads[0]));
+    memmove(node->slots + at + 1, node->slots + at, behind * sizeof(node->slots[0]));
+    node->heads[at] = head_of(key, node->skip);
+    node->slots[at] = slot;
+    node->count++;
+}
+
+/* Move the slots from `from` on, and the children behind them, to the empty node `to`. */
+static void move_tail(struct map_node *node, int from, struct map_node *to)
+{
+    size_t moved = (size_t)(node->count - from);
+
+    memcpy(to->heads, node->heads + from, moved * sizeof(node->heads[0]));
+    memcpy(to->slots, node->slots + from, moved * sizeof(node->slots[0]));
+    if (!node->leaf)
+        memcpy(to->children, node->children + from, (moved + 1) * sizeof(node->children[0]));
+    to->skip = node->skip;
+    to->count = (uint16_t)moved;
+    node->count = (uint16_t)from;
+}
+
+/*
+ * Split child `i` of `parent`, which has room, to make room for `key`. Keys that arrive in order
+ * leave full nodes behind, others halves.
+ */
+static bool split_child(struct map *map, struct map_node *parent, int i, struct hf_bytes key)
+{
+    struct map_node *left = parent->children[i];
+    struct map_node *right = node_new(map, left->leaf);
+    struct map_entry *separator = NULL;
+    bool equal;
+    int at = search(left, key, false, &equal) == left->count ? left->count - 1 : left->count / 2;
+
+    if (!right)
+        return false;
+    if (left->leaf) {
+        struct hf_bytes first = key_at(left, at);
+
+        first.len = common_prefix(key_at(left, at - 1), first) + 1;
+        separator = hf__map_entry_new(map, first, hf_bytes_of(NULL, 0));
+        if (!separator) {
+            give(map, right, node_size(right));
+            return false;
+        }
+        move_tail(left, at, right);
+    } else {
+        separator = entry_at(left, at);
+        move_tail(left, at + 1, right);
+        left->count--;
+    }
+    lengthen_skip(left);
+    lengthen_skip(right);
+    memmove(parent->children + i + 2, parent->children + i + 1,
+            (size_t)(parent->count - i) * sizeof(parent->children[0]));
+    parent->children[i + 1] = right;
+    insert_slot(parent, i, (uintptr_t)separator);
+    return true;
+}
+
+/* Merge child i + 1 into child i when both are ours and together small. */
+static void merge_children(struct map *map, struct map_node *parent, int i)
+{
+    struct map_node *left = parent->children[i];
+    struct map_node *right = parent->children[i + 1];
+    int sum = left->count + right->count + !left->leaf;
+    int behind = parent->count - i - 1;
+
+    if (sum > NODE_MERGED || (left->count >= NODE_THIN && right->count >= NODE_THIN) ||
+        !is_ours(left) || !is_ours(right))
+        return;
+    if (left->leaf) {
+        hf__map_entry_release(map, entry_at(parent, i));
+    } else {
+        left->slots[left->count++] = parent->slots[i];
+        memcpy(left->children + left->count, right->children,
+               (size_t)(right->count + 1) * sizeof(right->children[0]));
+    }
+    memcpy(left->slots + left->count, right->slots, right->count * sizeof(right->slots[0]));
+    left->count = (uint16_t)sum;
+    set_skip(left, sum ? common_prefix(key_at(left, 0), key_at(left, sum - 1)) : 0);
+    give(map, right, node_size(right));
+    memmove(parent->heads + i, parent->heads + i + 1, (size_t)behind * sizeof(parent->heads[0]));
+    memmove(parent->slots + i, parent->slots + i + 1, (size_t)behind * sizeof(parent->slots[0]));
+    memmove(parent->children + i + 1, parent->children + i + 2,
+            (size_t)behind * sizeof(parent->children[0]));
+    parent->count--;
+}
+
+/* ---- batches --------------------------------------------------------------------------------- */
+
+/* A root with room for one more separator or entry. */
+static bool prepare_root(struct map *map, struct hf_bytes key)
+{
+    struct map_node *above;
+
+    if (!map->root) {
+        map->root = node_new(map, true);
+        return map->root != NULL;
+    }
+    if (!unshare(map, &map->root))
+        return false;
+    if (map->root->count < NODE_MAX)
+        return true;
+    above = node_new(map, false);
+    if (!above)
+        return false;
+    above->children[0] = map->root;
+    if (!split_child(map, above, 0, key)) {
+        give(map, above, INNER_SIZE);
+        return false;
+    }
+    map->root = above;
+    return true;
+}
+
+/*
+ * Make sure that the key of `entry` has a slot and that the slot may be changed. Nodes that are
+ * full are split on the way down, so that there is always room above.
+ */
+bool hf__map_prepare_put(struct map *map, struct map_entry *entry)
+{
+    struct hf_bytes key = map_key(entry);
+    struct map_node *node;
+    bool equal;
+    int i;
+
+    if (!prepare_root(map, key))
+        return false;
+    node = map->root;
+    while (!node->leaf) {
+        i = route(node, key);
+        if (!unshare(map, &node->children[i]))
+            return false;
+        if (node->children[i]->count == NODE_MAX) {
+            if (!split_child(map, node, i, key))
+                return false;
+            i = route(node, key);
+        }
+        node = node->children[i];
+    }
+    i = search(node, key, false, &equal);
+    if (!equal) {
+        entry_retain(entry);
+        insert_slot(node, i, (uintptr_t)entry | 1);
+    }
+    return true;
+}
+
+/* The slots, or children, of `node` that `span` touches: [*from, *to). */
+static void touched(const struct map_node *node, const struct map_span *span, int *from, int *to)
+{
+    bool equal;
+
+    if (node->leaf) {
+        *from = search(node, span->lower, false, &equal);
+        *to = search(node, span->upper, false, &equal);
+        *to += equal && span->closed;
+    } else {
+        *from = route(node, span->lower);
+        *to = route(node, span->upper) + 1;
+    }
+}
+
+static bool unshare_span(struct map *map, struct map_node **at, const struct map_span *span)
+{
+    int from, to;
+
+    if (!unshare(map, at))
+        return false;
+    if ((*at)->leaf)
+        return true;
+    touched(*at, span, &from, &to);
+    for (int i = from; i < to; i++)
+        if (!unshare_span(map, &(*at)->children[i], span))
+            return false;
+    return true;
+}
+
+bool hf__map_prepare_delete(struct map *map, const struct map_span *span)
+{
+    if (!map->root || (span->closed && !hf__map_find(map->root, span->lower)))
+        return true;
+    return unshare_span(map, &map->root, span);
+}
+
+/* Give the slot that was prepared for it the entry, of which the caller's reference moves here. */
+void hf__map_put(struct map *map, struct map_entry *entry)
+{
+    struct hf_bytes key = map_key(entry);
+    struct map_node *node = map->root;
+    struct map_entry *old;
+    bool equal;
+    int i;
+
+    while (!node->leaf) {
+        assert(is_ours(node));
+        node = node->children[route(node, key)];
+    }
+    i = search(node, key, true, &equal);
+    assert(is_ours(node) && equal);
+    old = entry_at(node, i);
+    node->slots[i] = (uintptr_t)entry;
+    hf__map_entry_release(map, old);
+}
+
+static void kill_span(struct map_node *node, const struct map_span *span)
+{
+    int from, to;
+
+    touched(node, span, &from, &to);
+    for (int i = from; i < to; i++) {
+        if (node->leaf) {
+            assert(is_ours(node));
+            node->slots[i] |= 1;
+        } else {
+            kill_span(node->children[i], span);
+        }
+    }
+}
+
+void hf__map_delete(struct map *map, const struct map_span *span)
+{
+    if (map->root)
+        kill_span(map->root, span);
+}
+
+static void sweep_leaf(struct map *map, struct map_node *node, int from, int to)
+{
+    int kept = from;
+
+    for (int i = from; i < node->count; i++) {
+        if (i < to && dead_at(node, i)) {
+            hf__map_entry_release(map, entry_at(node, i));
+            continue;
+        }
+        if (kept < i) {
+            node->heads[kept] = node->heads[i];
+            node->slots[kept] = node->slots[i];
+        }
+        kept++;
+    }
+    node->count = (uint16_t)kept;
+}
+
+/* Take out children that became NULL, each with a separator beside it. False: none is left. */
+static bool drop_children(struct map *map, struct map_node *node)
+{
+    int kept = 0;
+
+    for (int i = 0; i <= node->count; i++) {
+        if (!node->children[i]) {
+            if (i > 0)
+                hf__map_entry_release(map, entry_at(node, i - 1));
+            continue;
+        }
+        if (kept > 0) {
+            node->heads[kept - 1] = node->heads[i - 1];
+            node->slots[kept - 1] = node->slots[i - 1];
+        } else if (i > 0) {
+            hf__map_entry_release(map, entry_at(node, i - 1));
+        }
+        node->children[kept++] = node->children[i];
+    }
+    node->count = (uint16_t)(kept ? kept - 1 : 0);
+    return kept > 0;
+}
+
+static void sweep_span(struct map *map, struct map_node **at, const struct map_span *span)
+{
+    struct map_node *node = *at;
+    bool left = true;
+    int from, to;
+
+    /* What was not prepared has nothing dead in it. */
+    if (!is_ours(node))
+        return;
+    touched(node, span, &from, &to);
+    if (node->leaf) {
+        sweep_leaf(map, node, from, to);
+        left = node->count > 0;
+    } else {
+        bool emptied = false;
+
+        for (int i = from; i < to; i++) {
+            sweep_span(map, &node->children[i], span);
+            emptied |= !node->children[i];
+        }
+        if (emptied)
+            left = drop_children(map, node);
+        for (int i = from; left && i >= 0 && i + 2 > from; i--)
+            if (i < node->count)
+                merge_children(map, node, i);
+    }
+    if (!left) {
+        give(map, node, node_size(node));
+        *at = NULL;
+    }
+}
+
+void hf__map_sweep(struct map *map, const struct map_span *span)
+{
+    if (!map->root)
+        return;
+    sweep_span(map, &map->root, span);
+    while (map->root && !map->root->leaf && map->root->count == 0 && is_ours(map->root)) {
+        struct map_node *child = map->root->children[0];
+
+        give(map, map->root, INNER_SIZE);
+        map->root = child;
+    }
+}
+
+/* ---- cursors --------------------------------------------------------------------------------- */
+
+static void descend(struct map_cursor *cursor, const struct map_node *node, bool last)
+{
+    for (;;) {
+        assert(cursor->depth + 1 < MAP_HEIGHT_MAX);
+        cursor->depth++;
+        cursor->nodes[cursor->depth] = node;
+        cursor->at[cursor->depth] = last ? node->count : 0;
+        if (node->leaf)
+            return;
+        node = node->children[cursor->at[cursor->depth]];
+    }
+}
+
+void hf__map_seek(struct map_cursor *cursor, const struct map_node *root, struct hf_bytes key)
+{
+    bool equal;
+
+    cursor->depth = -1;
+    for (const struct map_node *node = root; node;) {
+        int at = node->leaf ? search(node, key, false, &equal) : route(node, key);
+
+        assert(cursor->depth + 1 < MAP_HEIGHT_MAX);
+        cursor->depth++;
+        cursor->nodes[cursor->depth] = node;
+        cursor->at[cursor->depth] = at;
+        node = node->leaf ? NULL : node->children[at];
+    }
+}
+
+void hf__map_seek_end(struct map_cursor *cursor, const struct map_node *root)
+{
+    cursor->depth = -1;
+    if (root)
+        descend(cursor, root, true);
+}
+
+/* Leave the leaf for its neighbour; -1 when there is none. */
+static void turn(struct map_cursor *cursor, int step)
+{
+    int depth = cursor->depth - 1;
+
+    while (depth >= 0) {
+        int at = cursor->at[depth] + step;
+
+        if (at >= 0 && at <= cursor->nodes[depth]->count) {
+            cursor->at[depth] = at;
+            cursor->depth = depth;
+            descend(cursor, cursor->nodes[depth]->children[at], step < 0);
+            return;
+        }
+        depth--;
+    }
+    cursor->depth = -1;
+}
+
+const struct map_entry *hf__map_next(struct map_cursor *cursor)
+{
+    if (cursor->depth >= 0 && cursor->at[cursor->depth] == cursor->nodes[cursor->depth]->count)
+        turn(cursor, 1);
+    if (cursor->depth < 0)
+        return NULL;
+    return entry_at(cursor->nodes[cursor->depth], cursor->at[cursor->depth]++);
+}
+
+const struct map_entry *hf__map_prev(struct map_cursor *cursor)
+{
+    if (cursor->depth >= 0 && cursor->at[cursor->depth] == 0)
+        turn(cursor, -1);
+    if (cursor->depth < 0)
+        return NULL;
+    return entry_at(cursor->nodes[cursor->depth], --cursor->at[cursor->depth]);
+}
+
+/* ---- checking -------------------------------------------------------------------------------- */
+
+/* The keys of `node` are in [lower, upper); an absent end is open. Sets the height. */
+static bool check_node(const struct map_node *node, struct hf_bytes lower, struct hf_bytes upper,
+                       int *height)
+{
+    int first_height = 0;
+
+    if (node->leaf && node->count == 0)
+        return false;
+    for (int i = 0; i < node->count; i++) {
+        struct hf_bytes key = key_at(node, i);
+
+        if (dead_at(node, i) || node->heads[i] != head_of(key, node->skip) ||
+            common_prefix(key, key_at(node, 0)) < node->skip)
+            return false;
+        if (i > 0 &&
+            bytes_compare(key_at(node, i - 1).ptr, key_at(node, i - 1).len, key.ptr, key.len) >= 0)
+            return false;
+        if ((lower.ptr && bytes_compare(lower.ptr, lower.len, key.ptr, key.len) > 0) ||
+            (upper.ptr && bytes_compare(upper.ptr, upper.len, key.ptr, key.len) <= 0))
+            return false;
+    }
+    for (int i = 0; !node->leaf && i <= node->count; i++) {
+        int child_height = 0;
+
+        if (!check_node(node->children[i], i ? key_at(node, i - 1) : lower,
+                        i < node->count ? key_at(node, i) : upper, &child_height))
+            return false;
+        if (i > 0 && child_height != first_height)
+            return false;
+        first_height = child_height;
+    }
+    *height = first_height + 1;
+    return *height <= MAP_HEIGHT_MAX;
+}
+
+bool hf__map_check(const struct map *map)
+{
+    int height = 0;
+
+    return !map->root || check_node(map->root, hf_bytes_of(NULL, 0), hf_bytes_of(NULL, 0), &height);
+}

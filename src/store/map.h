@@ -1,0 +1,86 @@
+/*
+ * store/map.h: an ordered map of bytes in memory, with snapshots for the price of a counter and
+ * changes that can be prepared, and then cannot fail. store_memory.c puts a lock around it.
+ */
+#ifndef HF_STORE_MAP_H
+#define HF_STORE_MAP_H
+
+#include "base/base.h"
+
+#include <stdatomic.h>
+
+enum { MAP_HEIGHT_MAX = 16 };
+
+struct map_node;
+
+/* A key and its value, never changed once it is in a map. */
+struct map_entry {
+    atomic_uint refs;
+    uint32_t key_len;
+    uint32_t value_len;
+    uint8_t bytes[]; /* key, value */
+};
+
+struct map {
+    const struct hf_env *env;
+    struct map_node *root; /* NULL: empty */
+    atomic_size_t bytes;   /* all memory of this map, old states that are still held included */
+};
+
+/* The keys from `lower` to `upper`, which belongs to them when `closed`. */
+struct map_span {
+    struct hf_bytes lower;
+    struct hf_bytes upper;
+    bool closed;
+};
+
+static inline struct hf_bytes map_key(const struct map_entry *entry)
+{
+    return hf_bytes_of(entry->bytes, entry->key_len);
+}
+
+static inline struct hf_bytes map_value(const struct map_entry *entry)
+{
+    return hf_bytes_of(entry->bytes + entry->key_len, entry->value_len);
+}
+
+struct map_entry *hf__map_entry_new(struct map *map, struct hf_bytes key, struct hf_bytes value);
+void hf__map_entry_release(struct map *map, struct map_entry *entry);
+
+/* ---- reading: on the map's root while no one writes, or on one that was retained --------------
+ */
+
+struct map_node *hf__map_retain(struct map_node *root);
+void hf__map_release(struct map *map, struct map_node *root);
+
+/* The entry of `key`, or NULL. */
+const struct map_entry *hf__map_find(const struct map_node *root, struct hf_bytes key);
+
+/* A place between two entries of a root. */
+struct map_cursor {
+    int depth; /* of the leaf; -1: there is nothing in this direction */
+    const struct map_node *nodes[MAP_HEIGHT_MAX];
+    int at[MAP_HEIGHT_MAX];
+};
+
+/* Place the cursor before the first entry whose key is >= `key`. */
+void hf__map_seek(struct map_cursor *cursor, const struct map_node *root, struct hf_bytes key);
+/* Place it behind the last entry of all. */
+void hf__map_seek_end(struct map_cursor *cursor, const struct map_node *root);
+/* Step over an entry and return it; NULL at the end. */
+const struct map_entry *hf__map_next(struct map_cursor *cursor);
+const struct map_entry *hf__map_prev(struct map_cursor *cursor);
+
+/* ---- writing: see "A batch" in map.c ----------------------------------------------------------
+ */
+
+bool hf__map_prepare_put(struct map *map, struct map_entry *entry);
+bool hf__map_prepare_delete(struct map *map, const struct map_span *span);
+void hf__map_put(struct map *map, struct map_entry *entry);
+void hf__map_delete(struct map *map, const struct map_span *span);
+void hf__map_sweep(struct map *map, const struct map_span *span);
+
+/* Whether everything that map.c says always holds does hold. */
+bool hf__map_check(const struct map *map);
+
+#endif

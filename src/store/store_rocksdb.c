@@ -1,0 +1,918 @@
+/*
+ * store/store_rocksdb.c: a store on disk, in RocksDB. No other file knows it; its error strings
+ * become statuses here. The directory around the database is home.c's.
+ *
+ * Tickets are sequence numbers: RocksDB gives every change one, in the order of the log.
+ *
+ * Durability. A write goes to the log without a sync. In hf__store_sync() the first thread that
+ * finds no sync under way becomes the leader: it notes the newest sequence number, syncs the log,
+ * and publishes that number as durable; whoever came meanwhile waits, and one of those leads the
+ * next round. So 32 writers share an fsync without anyone waiting for company. In the batch mode a
+ * thread of ours leads a round every window.
+ *
+ * Space. This build of RocksDB aborts the process when the disk is full, so it must never find out.
+ * Before a write we ask the file system for its free space, every CHECK_BYTES of writes and once
+ * per sync, and refuse below a reserve. The reserve is what RocksDB may write on its own account
+ * after the last write that we let through:
+ *
+ *     the memtables, which are flushed                        memtable_bytes
+ *     a compaction, which writes its output before            the tables there are, at most
+ *     it drops its input                                      COMPACTION_BUFFERS write buffers
+ *     logs and manifests, and writes between two checks       RESERVE_SLACK
+ *
+ * Below it the ballast is given back as well, and counted as owed: writes go on when there is room
+ * for the reserve and the ballast. Another process can still fill the disk between a check and a
+ * write; the reserve is there for that too.
+ *
+ * What always holds:
+ *
+ *  (1) `durable` <= what the log had when the last good sync began; it only grows.
+ *  (2) After a failed write or sync `stopped` is set for good and `first_error` does not change.
+ *  (3) The recorded sequence is <= the database's at every open, else a log was lost.
+ */
+#include "store/home.h"
+#include "store/private.h"
+
+#include "base/kill.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <rocksdb/c.h>
+
+enum {
+    KIB = 1024,
+    MIB = 1024 * KIB,
+    BLOCK_BYTES = 16 * KIB, /* measured: a scan costs half of what it does with 4 KiB */
+    BLOOM_BITS = 10,
+    WINDOW_MS = 100,
+    MEMTABLE_BYTES = 32 * MIB,
+    MEMTABLE_BYTES_MIN = 256 * KIB,
+    CACHE_BYTES = 8 * MIB,
+    WRITE_BUFFERS = 2,  /* one is filled while the other is flushed */
+    LEVEL0_COMPACT = 4, /* files in level 0 that start a compaction, */
+    LEVEL0_SLOW = 16,   /* that slow writers down, */
+    LEVEL0_STOP = 24,   /* and that stop them */
+    LEVEL1_BUFFERS = 4, /* size of level 1, in write buffers */
+    COMPACTION_BUFFERS = LEVEL0_STOP + LEVEL1_BUFFERS,
+    OPEN_FILES = 512,
+    BACKGROUND_JOBS = 2,
+    LOG_FILES = 2,
+    RESERVE_SLACK = 16 * MIB,
+    CHECK_BYTES = 256 * KIB, /* written between two looks at the free space */
+    POLL_MS = 10,            /* how long a waiter sleeps before it looks at its scope again */
+    ITERS_KEPT = 32,
+    ERROR_MAX = 400
+};
+
+struct rocks_iter {
+    struct hf__store_iter base;
+    struct rocks_iter *next;        /* in the list of spare ones */
+    rocksdb_readoptions_t *options; /* points into bounds */
+    rocksdb_iterator_t *it;
+    struct hf__buf bounds; /* lower, upper */
+    size_t lower_len;
+    bool reverse;
+    bool started;
+    bool ended;
+};
+
+struct rocks_snapshot {
+    const rocksdb_snapshot_t *snapshot;
+    rocksdb_readoptions_t *options;
+};
+
+struct rocks {
+    struct hf__store base;
+    struct store_options options;
+    struct home home; /* its ballast is guarded by space_lock, its record by whoever is syncing */
+    rocksdb_t *db;
+    rocksdb_options_t *db_options;
+    rocksdb_cache_t *cache;
+    rocksdb_readoptions_t *read_options;
+    rocksdb_writeoptions_t *write_options;
+
+    pthread_mutex_t lock;  /* guards the next six, and changes of durable and stopped */
+    pthread_cond_t synced; /* a round of syncing is over */
+    pthread_cond_t dirtied;
+    bool syncing;
+    bool closing;
+    uint64_t syncs;
+    uint64_t sync_waits;
+    char first_error[ERROR_MAX];
+    atomic_uint_fast64_t durable;
+    atomic_bool stopped;
+    atomic_bool dirty; /* written since the window's thread last synced */
+    bool opened;       /* all checks passed: a close may write */
+    bool has_thread;
+    pthread_t thread; /* syncs in the batch mode */
+
+    pthread_mutex_t space_lock;     /* held over looks at the disk, which writers may wait for */
+    atomic_uint_fast64_t unchecked; /* bytes written since the last look */
+    atomic_bool no_space;
+
+    pthread_mutex_t iters_lock; /* guards the next two */
+    struct rocks_iter *iters;   /* spare ones */
+    int iters_len;
+};
+
+static struct rocks *rocks_of(struct hf__store *store)
+{
+    return (struct rocks *)store;
+}
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+static enum hf_status status_of(const char *error)
+{
+    if (strstr(error, "/LOCK") && strstr(error, "lock"))
+        return HF_LOCKED;
+    if (strstr(error, "No space left"))
+        return HF_NO_SPACE;
+    if (strncmp(error, "Corruption", 10) == 0 || strstr(error, "No such file") ||
+        strstr(error, "does not exist"))
+        return HF_CORRUPT;
+    return HF_IO;
+}
+
+/* Turn an error of a read into the scope's, and free it. */
+static enum hf_status read_failed(struct hf_scope *s, struct rocks *rocks, char *error)
+{
+    enum hf_status status = status_of(error);
+
+    hf__fail(s, status, "Reading the store in %s failed: %s", rocks->home.path, error);
+    rocksdb_free(error);
+    return status;
+}
+
+/* Stop all writes for good. Takes lock; frees the error. */
+static void stop(struct rocks *rocks, const char *what, char *error)
+{
+    bool first;
+
+    pthread_mutex_lock(&rocks->lock);
+    first = !atomic_load(&rocks->stopped);
+    if (first) {
+        snprintf(rocks->first_error, sizeof(rocks->first_error), "%s failed: %s", what, error);
+        atomic_store(&rocks->stopped, true);
+    }
+    pthread_cond_broadcast(&rocks->synced);
+    pthread_mutex_unlock(&rocks->lock);
+    rocksdb_free(error);
+    if (first)
+        hf__env_log(&rocks->base.env, HF_LOG_ERROR, "store %s: writes are stopped: %s",
+                    rocks->home.path, rocks->first_error);
+}
+
+static enum hf_status fail_stopped(struct hf_scope *s, struct rocks *rocks, enum hf_status status)
+{
+    return hf__fail(s, status, "Writes to the store in %s are stopped until it is reopened: %s",
+                    rocks->home.path, rocks->first_error);
+}
+
+static enum hf_status may_have_happened(struct hf_scope *s, enum hf_status status)
+{
+    hf__scope_error_edit(s)->may_have_happened = true;
+    return status;
+}
+
+/* ---- space ----------------------------------------------------------------------------------- */
+
+static uint64_t reserve_bytes(struct rocks *rocks)
+{
+    uint64_t compaction = (uint64_t)COMPACTION_BUFFERS * (rocks->options.memtable_bytes / 2);
+    uint64_t tables = 0;
+
+    if (rocks->options.reserve_bytes)
+        return rocks->options.reserve_bytes;
+    if (rocks->db)
+        rocksdb_property_int(rocks->db, "rocksdb.live-sst-files-size", &tables);
+    return rocks->options.memtable_bytes + RESERVE_SLACK +
+           (tables < compaction ? tables : compaction);
+}
+
+/* Look at the disk: is there room for `bytes` more? Moves the ballast and sets no_space. */
+static bool has_room(struct rocks *rocks, uint64_t bytes, uint64_t *have, uint64_t *need)
+{
+    bool room;
+
+    pthread_mutex_lock(&rocks->space_lock);
+    atomic_store_explicit(&rocks->unchecked, 0, memory_order_relaxed);
+    *have = hf__home_free_bytes(&rocks->home);
+    *need = reserve_bytes(rocks) + bytes + (rocks->home.ballast_full ? 0 : HOME_BALLAST_BYTES);
+    room = *have >= *need;
+    if (!room && rocks->home.ballast_full)
+        hf__home_drop_ballast(&rocks->home);
+    if (room && !rocks->home.ballast_full)
+        hf__home_fill_ballast(&rocks->home);
+    if (room == atomic_load(&rocks->no_space))
+        hf__env_log(&rocks->base.env, HF_LOG_WARNING, "store %s: %s (%llu bytes are free)",
+                    rocks->home.path, room ? "there is room again" : "too little space",
+                    (unsigned long long)*have);
+    atomic_store(&rocks->no_space, !room);
+    pthread_mutex_unlock(&rocks->space_lock);
+    return room;
+}
+
+static enum hf_status check_room(struct hf_scope *s, struct rocks *rocks, uint64_t bytes)
+{
+    uint64_t before = atomic_fetch_add_explicit(&rocks->unchecked, bytes, memory_order_relaxed);
+    uint64_t have, need;
+
+    if (before + bytes < CHECK_BYTES && !atomic_load(&rocks->no_space))
+        return HF_OK;
+    if (has_room(rocks, bytes, &have, &need))
+        return HF_OK;
+    return hf__fail(s, HF_NO_SPACE,
+                    "The disk of the store in %s has %llu bytes free; writing needs %llu",
+                    rocks->home.path, (unsigned long long)have, (unsigned long long)need);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static enum hf_status rocks_get(struct hf_scope *s, struct hf__store *store,
+                                const struct hf__store_snapshot *snapshot, struct hf_bytes key,
+                                struct hf_bytes *value)
+{
+    struct rocks *rocks = rocks_of(store);
+    const rocksdb_readoptions_t *options =
+        snapshot ? ((const struct rocks_snapshot *)snapshot)->options : rocks->read_options;
+    rocksdb_pinnableslice_t *pinned;
+    char *error = NULL;
+    const char *from;
+    uint8_t *to;
+    size_t len;
+
+    pinned = rocksdb_get_pinned(rocks->db, options, (const char *)key.ptr, key.len, &error);
+    if (error)
+        return read_failed(s, rocks, error);
+    if (!pinned)
+        return HF_OK;
+    from = rocksdb_pinnableslice_value(pinned, &len);
+    to = hf_scope_alloc(s, len);
+    if (to && len)
+        memcpy(to, from, len);
+    rocksdb_pinnableslice_destroy(pinned);
+    if (!to)
+        return hf__fail_nomem(s);
+    *value = hf_bytes_of(to, len);
+    return HF_OK;
+}
+
+static rocksdb_readoptions_t *new_read_options(const struct rocks *rocks)
+{
+    rocksdb_readoptions_t *options = rocksdb_readoptions_create();
+
+    rocksdb_readoptions_set_verify_checksums(options, !rocks->options.no_verify);
+    return options;
+}
+
+static enum hf_status rocks_snapshot_open(struct hf_scope *s, struct hf__store *store,
+                                          struct hf__store_snapshot **snapshot)
+{
+    struct rocks *rocks = rocks_of(store);
+    struct rocks_snapshot *mine = hf__env_alloc(&store->env, sizeof(*mine));
+
+    if (!mine)
+        return hf__fail_nomem(s);
+    mine->snapshot = rocksdb_create_snapshot(rocks->db);
+    mine->options = new_read_options(rocks);
+    rocksdb_readoptions_set_snapshot(mine->options, mine->snapshot);
+    *snapshot = (struct hf__store_snapshot *)mine;
+    return HF_OK;
+}
+
+static void rocks_snapshot_close(struct hf__store *store, struct hf__store_snapshot *snapshot)
+{
+    struct rocks_snapshot *mine = (struct rocks_snapshot *)snapshot;
+
+    rocksdb_readoptions_destroy(mine->options);
+    rocksdb_release_snapshot(rocks_of(store)->db, mine->snapshot);
+    hf__env_free(&store->env, mine, sizeof(*mine));
+}
+
+/* ---- iterators ------------------------------------------------------------------------------- */
+
+static void iter_free(struct rocks *rocks, struct rocks_iter *iter)
+{
+    rocksdb_readoptions_destroy(iter->options);
+    hf__buf_free(&iter->bounds);
+    hf__env_free(&rocks->base.env, iter, sizeof(*iter));
+}
+
+/* A spare iterator, or a new one. */
+static struct rocks_iter *iter_take(struct rocks *rocks)
+{
+    struct rocks_iter *iter;
+
+    pthread_mutex_lock(&rocks->iters_lock);
+    iter = rocks->iters;
+    if (iter) {
+        rocks->iters = iter->next;
+        rocks->iters_len--;
+    }
+    pthread_mutex_unlock(&rocks->iters_lock);
+    if (iter)
+        return iter;
+    iter = hf__env_alloc(&rocks->base.env, sizeof(*iter));
+    if (!iter)
+        return NULL;
+    *iter = (struct rocks_iter){.base = {.store = &rocks->base},
+                                .options = new_read_options(rocks),
+                                .bounds = {.env = &rocks->base.env}};
+    return iter;
+}
+
+static void iter_give(struct rocks *rocks, struct rocks_iter *iter)
+{
+    bool keep;
+
+    pthread_mutex_lock(&rocks->iters_lock);
+    keep = rocks->iters_len < ITERS_KEPT;
+    if (keep) {
+        iter->next = rocks->iters;
+        rocks->iters = iter;
+        rocks->iters_len++;
+    }
+    pthread_mutex_unlock(&rocks->iters_lock);
+    if (!keep)
+        iter_free(rocks, iter);
+}
+
+/* RocksDB keeps pointers to the bounds, so they are copied to where they stay. */
+static bool iter_bound(struct rocks_iter *iter, const struct store_range *range)
+{
+    const char *bytes;
+
+    iter->bounds.len = 0;
+    hf__buf_put(&iter->bounds, range->lower.ptr, range->lower.len);
+    hf__buf_put(&iter->bounds, range->upper.ptr, range->upper.len);
+    if (iter->bounds.failed) {
+        hf__buf_free(&iter->bounds);
+        return false;
+    }
+    bytes = (const char *)iter->bounds.ptr;
+    iter->lower_len = range->lower.len;
+    rocksdb_readoptions_set_iterate_lower_bound(iter->options, range->lower.len ? bytes : NULL,
+                                                range->lower.len);
+    rocksdb_readoptions_set_iterate_upper_bound(iter->options,
+                                                range->upper.len ? bytes + range->lower.len : NULL,
+                                                range->upper.len);
+    return true;
+}
+
+static enum hf_status rocks_iter_open(struct hf_scope *s, struct hf__store *store,
+                                      const struct hf__store_snapshot *snapshot,
+                                      const struct store_range *range, struct hf__store_iter **iter)
+{
+    struct rocks *rocks = rocks_of(store);
+    struct rocks_iter *mine = iter_take(rocks);
+
+    if (!mine)
+        return hf__fail_nomem(s);
+    if (!iter_bound(mine, range)) {
+        iter_give(rocks, mine);
+        return hf__fail_nomem(s);
+    }
+    mine->reverse = range->reverse;
+    mine->started = false;
+    /* RocksDB asserts that bounds are in order. */
+    mine->ended = range->upper.len && bytes_compare(range->lower.ptr, range->lower.len,
+                                                    range->upper.ptr, range->upper.len) >= 0;
+    mine->it = NULL;
+    if (!mine->ended) {
+        rocksdb_readoptions_set_fill_cache(mine->options, range->fill_cache);
+        rocksdb_readoptions_set_snapshot(
+            mine->options, snapshot ? ((const struct rocks_snapshot *)snapshot)->snapshot : NULL);
+        mine->it = rocksdb_create_iterator(rocks->db, mine->options);
+    }
+    *iter = &mine->base;
+    return HF_OK;
+}
+
+static void iter_step(struct rocks_iter *iter)
+{
+    if (iter->started && iter->reverse)
+        rocksdb_iter_prev(iter->it);
+    else if (iter->started)
+        rocksdb_iter_next(iter->it);
+    else if (iter->reverse)
+        rocksdb_iter_seek_to_last(iter->it);
+    else if (iter->lower_len)
+        rocksdb_iter_seek(iter->it, (const char *)iter->bounds.ptr, iter->lower_len);
+    else
+        rocksdb_iter_seek_to_first(iter->it);
+    iter->started = true;
+}
+
+static enum hf_status rocks_iter_next(struct hf_scope *s, struct hf__store_iter *iter, bool *found,
+                                      struct hf_bytes *key, struct hf_bytes *value)
+{
+    struct rocks_iter *mine = (struct rocks_iter *)iter;
+    char *error = NULL;
+    const char *ptr;
+    size_t len;
+
+    if (mine->ended)
+        return HF_OK;
+    iter_step(mine);
+    if (!rocksdb_iter_valid(mine->it)) {
+        mine->ended = true;
+        rocksdb_iter_get_error(mine->it, &error);
+        return error ? read_failed(s, rocks_of(iter->store), error) : HF_OK;
+    }
+    ptr = rocksdb_iter_key(mine->it, &len);
+    *key = hf_bytes_of(ptr, len);
+    ptr = rocksdb_iter_value(mine->it, &len);
+    *value = hf_bytes_of(ptr, len);
+    *found = true;
+    return HF_OK;
+}
+
+static void rocks_iter_close(struct hf__store_iter *iter)
+{
+    struct rocks_iter *mine = (struct rocks_iter *)iter;
+
+    if (mine->it)
+        rocksdb_iter_destroy(mine->it);
+    iter_give(rocks_of(iter->store), mine);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static uint64_t rocks_written(struct hf__store *store)
+{
+    return rocksdb_get_latest_sequence_number(rocks_of(store)->db);
+}
+
+static uint64_t rocks_durable(struct hf__store *store)
+{
+    return atomic_load(&rocks_of(store)->durable);
+}
+
+static rocksdb_writebatch_t *translate(const struct store_batch *batch)
+{
+    rocksdb_writebatch_t *out = rocksdb_writebatch_create();
+    struct batch_op op;
+
+    for (size_t at = 0; hf__batch_next(batch, &at, &op);) {
+        const char *key = (const char *)op.key.ptr;
+        const char *value = (const char *)op.value.ptr;
+
+        if (op.kind == BATCH_PUT)
+            rocksdb_writebatch_put(out, key, op.key.len, value, op.value.len);
+        else if (op.kind == BATCH_DELETE)
+            rocksdb_writebatch_delete(out, key, op.key.len);
+        else
+            rocksdb_writebatch_delete_range(out, key, op.key.len, value, op.value.len);
+    }
+    return out;
+}
+
+static void wake_window(struct rocks *rocks)
+{
+    if (rocks->options.sync != STORE_SYNC_BATCH || atomic_exchange(&rocks->dirty, true))
+        return;
+    pthread_mutex_lock(&rocks->lock);
+    pthread_cond_signal(&rocks->dirtied);
+    pthread_mutex_unlock(&rocks->lock);
+}
+
+static enum hf_status rocks_write(struct hf_scope *s, struct hf__store *store,
+                                  const struct store_batch *batch, uint64_t *ticket)
+{
+    struct rocks *rocks = rocks_of(store);
+    rocksdb_writebatch_t *changes;
+    char *error = NULL;
+
+    if (atomic_load(&rocks->stopped))
+        return fail_stopped(s, rocks, HF_STOPPED);
+    TRY(check_room(s, rocks, batch->ops.len));
+    hf__kill_point("before_write");
+    changes = translate(batch);
+    rocksdb_write(rocks->db, rocks->write_options, changes, &error);
+    rocksdb_writebatch_destroy(changes);
+    if (error) {
+        stop(rocks, "a write", error);
+        return may_have_happened(s, fail_stopped(s, rocks, HF_IO));
+    }
+    hf__kill_point("after_write");
+    *ticket = rocks_written(store);
+    wake_window(rocks);
+    return HF_OK;
+}
+
+/* ---- durability ------------------------------------------------------------------------------ */
+
+/* Sync the log. The caller has set `syncing`, or is the only thread there is. */
+static bool sync_round(struct rocks *rocks)
+{
+    uint64_t target = rocks_written(&rocks->base);
+    uint64_t have, need;
+    char *error = NULL;
+
+    has_room(rocks, 0, &have, &need);
+    hf__kill_point("before_sync");
+    rocksdb_flush_wal(rocks->db, 1, &error);
+    if (error) {
+        stop(rocks, "a sync of the log", error);
+        return false;
+    }
+    hf__kill_point("after_sync");
+    hf__home_record(&rocks->home, target);
+    hf__kill_point("after_record");
+    atomic_store(&rocks->durable, target);
+    return true;
+}
+
+/* Lead a round. Called and left with lock held, which is free meanwhile. */
+static void lead(struct rocks *rocks)
+{
+    rocks->syncing = true;
+    pthread_mutex_unlock(&rocks->lock);
+    sync_round(rocks);
+    pthread_mutex_lock(&rocks->lock);
+    rocks->syncing = false;
+    rocks->syncs++;
+    pthread_cond_broadcast(&rocks->synced);
+}
+
+static void wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t ms)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += ms % 1000 * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    pthread_cond_timedwait(cond, lock, &until);
+}
+
+/* With lock held: until the ticket is durable, writes stop, or the scope has no more time. */
+static enum hf_status wait_durable(struct hf_scope *s, struct rocks *rocks, uint64_t ticket)
+{
+    enum hf_status status = HF_OK;
+
+    rocks->sync_waits++;
+    while (status == HF_OK && atomic_load(&rocks->durable) < ticket) {
+        if (atomic_load(&rocks->stopped))
+            return fail_stopped(s, rocks, HF_IO);
+        if (!rocks->syncing) {
+            lead(rocks);
+            continue;
+        }
+        status = hf__scope_alive(s);
+        /* A canceled scope and a virtual clock wake nobody: look again now and then. */
+        if (status == HF_OK)
+            wait_ms(&rocks->synced, &rocks->lock, hf__scope_left_ms(s, POLL_MS));
+    }
+    return status;
+}
+
+static enum hf_status rocks_sync(struct hf_scope *s, struct hf__store *store, uint64_t ticket)
+{
+    struct rocks *rocks = rocks_of(store);
+    enum hf_status status = HF_OK;
+
+    if (atomic_load(&rocks->durable) >= ticket)
+        return HF_OK;
+    if (rocks->options.sync == STORE_SYNC_FULL) {
+        pthread_mutex_lock(&rocks->lock);
+        status = wait_durable(s, rocks, ticket);
+        pthread_mutex_unlock(&rocks->lock);
+    } else if (atomic_load(&rocks->stopped)) {
+        status = fail_stopped(s, rocks, HF_IO);
+    }
+    return status == HF_OK ? HF_OK : may_have_happened(s, status);
+}
+
+/* The thread of the batch mode: a window after something was written, sync it. */
+static void *window_thread(void *user)
+{
+    struct rocks *rocks = user;
+
+    pthread_mutex_lock(&rocks->lock);
+    while (!rocks->closing) {
+        if (!atomic_load(&rocks->dirty)) {
+            pthread_cond_wait(&rocks->dirtied, &rocks->lock);
+            continue;
+        }
+        wait_ms(&rocks->synced, &rocks->lock, rocks->options.window_ms);
+        if (rocks->closing || atomic_load(&rocks->stopped))
+            break;
+        atomic_store(&rocks->dirty, false);
+        lead(rocks);
+    }
+    pthread_mutex_unlock(&rocks->lock);
+    return NULL;
+}
+
+/* ---- care ------------------------------------------------------------------------------------ */
+
+static uint64_t property(struct rocks *rocks, const char *name)
+{
+    uint64_t value = 0;
+
+    rocksdb_property_int(rocks->db, name, &value);
+    return value;
+}
+
+static void rocks_stats(struct hf__store *store, struct store_stats *stats)
+{
+    struct rocks *rocks = rocks_of(store);
+
+    pthread_mutex_lock(&rocks->lock);
+    stats->syncs = rocks->syncs;
+    stats->sync_waits = rocks->sync_waits;
+    pthread_mutex_unlock(&rocks->lock);
+    stats->disk_bytes = hf__home_used_bytes(&rocks->home);
+    stats->memory_bytes = property(rocks, "rocksdb.cur-size-all-mem-tables") +
+                          property(rocks, "rocksdb.estimate-table-readers-mem") +
+                          property(rocks, "rocksdb.block-cache-usage");
+    stats->stopped = atomic_load(&rocks->stopped);
+    stats->no_space = atomic_load(&rocks->no_space);
+}
+
+/* Every table that the database needs is there and has its size. */
+static enum hf_status verify_files(struct hf_scope *s, struct rocks *rocks)
+{
+    const rocksdb_livefiles_t *files = rocksdb_livefiles(rocks->db);
+    enum hf_status status = HF_OK;
+
+    for (int i = 0; status == HF_OK && i < rocksdb_livefiles_count(files); i++) {
+        struct hf_str path =
+            hf_scope_format(s, "%s%s", rocks->home.db_path, rocksdb_livefiles_name(files, i));
+        struct stat info;
+
+        if (!path.ptr)
+            status = hf__fail_nomem(s);
+        else if (stat(path.ptr, &info) ||
+                 (uint64_t)info.st_size != rocksdb_livefiles_size(files, i))
+            status = hf__fail(s, HF_CORRUPT, "%s is missing or has the wrong size", path.ptr);
+    }
+    rocksdb_livefiles_destroy(files);
+    return status;
+}
+
+static enum hf_status rocks_verify(struct hf_scope *s, struct hf__store *store)
+{
+    struct rocks *rocks = rocks_of(store);
+    rocksdb_readoptions_t *options;
+    rocksdb_iterator_t *it;
+    char *error = NULL;
+
+    TRY(verify_files(s, rocks));
+    options = rocksdb_readoptions_create();
+    rocksdb_readoptions_set_verify_checksums(options, 1);
+    rocksdb_readoptions_set_fill_cache(options, 0);
+    it = rocksdb_create_iterator(rocks->db, options);
+    for (rocksdb_iter_seek_to_first(it); rocksdb_iter_valid(it); rocksdb_iter_next(it))
+        continue;
+    rocksdb_iter_get_error(it, &error);
+    rocksdb_iter_destroy(it);
+    rocksdb_readoptions_destroy(options);
+    return error ? read_failed(s, rocks, error) : HF_OK;
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
+
+static void set_table_options(struct rocks *rocks)
+{
+    rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
+
+    rocks->cache = rocksdb_cache_create_lru(rocks->options.cache_bytes);
+    rocksdb_block_based_options_set_block_size(table, BLOCK_BYTES);
+    rocksdb_block_based_options_set_block_cache(table, rocks->cache);
+    rocksdb_block_based_options_set_filter_policy(table, rocksdb_filterpolicy_create_bloom_full(
+                                                             BLOOM_BITS));
+    rocksdb_block_based_options_set_whole_key_filtering(table, 1);
+    rocksdb_options_set_block_based_table_factory(rocks->db_options, table);
+    rocksdb_block_based_options_destroy(table);
+}
+
+static void set_options(struct rocks *rocks)
+{
+    size_t buffer = rocks->options.memtable_bytes / WRITE_BUFFERS;
+    rocksdb_options_t *o = rocks->db_options = rocksdb_options_create();
+
+    rocksdb_options_set_create_if_missing(o, rocks->home.fresh);
+    rocksdb_options_set_paranoid_checks(o, 1);
+    /* 0: a torn end of the log is forgiven, damage before it is not. */
+    rocksdb_options_set_wal_recovery_mode(o, 0);
+    rocksdb_options_set_allow_mmap_reads(o, 1);
+    rocksdb_options_set_max_open_files(o, OPEN_FILES);
+    rocksdb_options_set_max_background_jobs(o, BACKGROUND_JOBS);
+    rocksdb_options_set_write_buffer_size(o, buffer);
+    rocksdb_options_set_max_write_buffer_number(o, WRITE_BUFFERS);
+    rocksdb_options_set_max_total_wal_size(o, 2 * rocks->options.memtable_bytes);
+    rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
+    rocksdb_options_set_level0_file_num_compaction_trigger(o, LEVEL0_COMPACT);
+    rocksdb_options_set_level0_slowdown_writes_trigger(o, LEVEL0_SLOW);
+    rocksdb_options_set_level0_stop_writes_trigger(o, LEVEL0_STOP);
+    rocksdb_options_set_max_bytes_for_level_base(o, LEVEL1_BUFFERS * buffer);
+    rocksdb_options_set_target_file_size_base(o, buffer);
+    rocksdb_options_set_max_compaction_bytes(o, COMPACTION_BUFFERS * buffer);
+    rocksdb_options_set_compression(o, rocks->options.compress ? rocksdb_lz4_compression
+                                                               : rocksdb_no_compression);
+    rocksdb_options_set_keep_log_file_num(o, LOG_FILES);
+    rocksdb_options_set_info_log_level(o, 2); /* warnings */
+    rocksdb_options_set_stats_dump_period_sec(o, 0);
+    rocksdb_options_set_stats_persist_period_sec(o, 0);
+    set_table_options(rocks);
+    rocks->read_options = new_read_options(rocks);
+    rocks->write_options = rocksdb_writeoptions_create();
+}
+
+static void set_locks(struct rocks *rocks)
+{
+    pthread_condattr_t attr;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&rocks->synced, &attr);
+    pthread_cond_init(&rocks->dirtied, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&rocks->lock, NULL);
+    pthread_mutex_init(&rocks->space_lock, NULL);
+    pthread_mutex_init(&rocks->iters_lock, NULL);
+}
+
+/* Flush what is in memory, so that the next open has no log to replay, if there is room for it. */
+static void flush_all(struct rocks *rocks)
+{
+    rocksdb_flushoptions_t *options;
+    char *error = NULL;
+
+    if (hf__home_free_bytes(&rocks->home) < rocks->options.memtable_bytes + RESERVE_SLACK / 2)
+        return;
+    hf__kill_point("before_close_flush");
+    options = rocksdb_flushoptions_create();
+    rocksdb_flushoptions_set_wait(options, 1);
+    rocksdb_flush(rocks->db, options, &error);
+    rocksdb_flushoptions_destroy(options);
+    if (error) /* the log has it all */
+        hf__env_log(&rocks->base.env, HF_LOG_WARNING, "store %s: flush at close failed: %s",
+                    rocks->home.path, error);
+    rocksdb_free(error);
+    hf__kill_point("after_close_flush");
+}
+
+static void rocks_close(struct hf__store *store)
+{
+    struct rocks *rocks = rocks_of(store);
+    struct hf_env env = store->env;
+
+    if (rocks->has_thread) {
+        pthread_mutex_lock(&rocks->lock);
+        rocks->closing = true;
+        pthread_cond_broadcast(&rocks->synced);
+        pthread_cond_signal(&rocks->dirtied);
+        pthread_mutex_unlock(&rocks->lock);
+        pthread_join(rocks->thread, NULL);
+    }
+    if (rocks->db) {
+        if (rocks->opened && !atomic_load(&rocks->stopped) && sync_round(rocks))
+            flush_all(rocks);
+        rocksdb_close(rocks->db);
+    }
+    while (rocks->iters) {
+        struct rocks_iter *iter = rocks->iters;
+
+        rocks->iters = iter->next;
+        iter_free(rocks, iter);
+    }
+    rocksdb_readoptions_destroy(rocks->read_options);
+    rocksdb_writeoptions_destroy(rocks->write_options);
+    rocksdb_options_destroy(rocks->db_options);
+    rocksdb_cache_destroy(rocks->cache);
+    hf__home_close(&rocks->home);
+    pthread_mutex_destroy(&rocks->lock);
+    pthread_mutex_destroy(&rocks->space_lock);
+    pthread_mutex_destroy(&rocks->iters_lock);
+    pthread_cond_destroy(&rocks->synced);
+    pthread_cond_destroy(&rocks->dirtied);
+    hf__env_free(&env, rocks, sizeof(*rocks));
+}
+
+static const struct store_kind rocks_kind = {
+    .close = rocks_close,
+    .get = rocks_get,
+    .snapshot_open = rocks_snapshot_open,
+    .snapshot_close = rocks_snapshot_close,
+    .iter_open = rocks_iter_open,
+    .iter_next = rocks_iter_next,
+    .iter_close = rocks_iter_close,
+    .write = rocks_write,
+    .sync = rocks_sync,
+    .written = rocks_written,
+    .durable = rocks_durable,
+    .stats = rocks_stats,
+    .verify = rocks_verify,
+};
+
+/* (3): the database has all that was ever made durable. */
+static enum hf_status check_record(struct hf_scope *s, struct rocks *rocks)
+{
+    uint64_t newest = rocks_written(&rocks->base);
+
+    TRY(hf__home_open_record(s, &rocks->home));
+    if (newest < rocks->home.durable)
+        return hf__fail(s, HF_CORRUPT,
+                        "The store in %s is damaged: a log file is missing or cut short (it ends "
+                        "at change %llu, and %llu were made durable)",
+                        rocks->home.path, (unsigned long long)newest,
+                        (unsigned long long)rocks->home.durable);
+    atomic_store(&rocks->durable, rocks->home.durable);
+    return HF_OK;
+}
+
+static enum hf_status open_database(struct hf_scope *s, struct rocks *rocks)
+{
+    char *error = NULL;
+    enum hf_status status;
+
+    rocks->db = rocksdb_open(rocks->db_options, rocks->home.db_path, &error);
+    if (!error)
+        return HF_OK;
+    status = status_of(error);
+    if (status == HF_LOCKED)
+        hf__fail(s, status, "The store in %s is open already, in this or in another process",
+                 rocks->home.path);
+    else
+        hf__fail(s, status, "The store in %s cannot be opened: %s", rocks->home.path, error);
+    rocksdb_free(error);
+    rocks->db = NULL;
+    return status;
+}
+
+static enum hf_status open_inside(struct hf_scope *s, struct rocks *rocks)
+{
+    uint64_t have, need;
+
+    /* The ballast of the last run, if it is there, is not owed again. */
+    hf__home_fill_ballast(&rocks->home);
+    if (!has_room(rocks, 0, &have, &need))
+        return hf__fail(s, HF_NO_SPACE,
+                        "The disk of the store in %s has %llu bytes free; opening needs %llu",
+                        rocks->home.path, (unsigned long long)have, (unsigned long long)need);
+    TRY(open_database(s, rocks));
+    TRY(check_record(s, rocks));
+    TRY(hf__home_seal(s, &rocks->home));
+    rocks->opened = true;
+    if (rocks->options.sync != STORE_SYNC_BATCH)
+        return HF_OK;
+    if (pthread_create(&rocks->thread, NULL, window_thread, rocks))
+        return hf__fail(s, HF_NOMEM, "The store in %s cannot start a thread", rocks->home.path);
+    rocks->has_thread = true;
+    return HF_OK;
+}
+
+static struct store_options whole_options(const struct store_options *options)
+{
+    struct store_options whole = options ? *options : (struct store_options){0};
+
+    if (!whole.window_ms)
+        whole.window_ms = WINDOW_MS;
+    if (!whole.memtable_bytes)
+        whole.memtable_bytes = MEMTABLE_BYTES;
+    if (whole.memtable_bytes < MEMTABLE_BYTES_MIN)
+        whole.memtable_bytes = MEMTABLE_BYTES_MIN;
+    if (!whole.cache_bytes)
+        whole.cache_bytes = CACHE_BYTES;
+    return whole;
+}
+
+enum hf_status hf__store_open_rocksdb(struct hf_scope *s, const struct hf_env *env,
+                                      struct hf_str path, const struct store_options *options,
+                                      struct hf__store **store)
+{
+    struct hf_env whole = hf__env_fill(env);
+    struct rocks *rocks = hf__env_alloc(&whole, sizeof(*rocks));
+    enum hf_status status;
+
+    *store = NULL;
+    if (!rocks)
+        return hf__fail_nomem(s);
+    memset(rocks, 0, sizeof(*rocks));
+    rocks->base = (struct hf__store){.kind = &rocks_kind, .env = whole};
+    rocks->options = whole_options(options);
+    status = hf__home_open(s, &rocks->base.env, path, &rocks->home);
+    if (status != HF_OK) {
+        hf__env_free(&whole, rocks, sizeof(*rocks));
+        return status;
+    }
+    set_locks(rocks);
+    set_options(rocks);
+    status = open_inside(s, rocks);
+    if (status != HF_OK)
+        rocks_close(&rocks->base);
+    else
+        *store = &rocks->base;
+    return status;
+}

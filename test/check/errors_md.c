@@ -1,0 +1,33 @@
+/*
+ * test/check/errors_md.c: print docs/errors.md from HF_STATUS_MAP.
+ */
+#include <holdfast/base.h>
+
+#include <stdio.h>
+
+static void row(const char *name, int number, const char *wire, const char *text)
+{
+    printf("| `HF_%s` | %d | %s | %s |\n", name, number, wire[0] ? wire : "none", text);
+}
+
+int main(void)
+{
+    printf("# Errors\n"
+           "\n"
+           "Made from `HF_STATUS_MAP` in `include/holdfast/base.h` by `script/errors`; change it "
+           "there.\n"
+           "\n"
+           "Every call ends in one of these. `hf_scope_error()` adds a sentence that names the "
+           "thing, and the two\n"
+           "answers a caller needs: `may_retry` (the same call may succeed later) and "
+           "`may_have_happened` (the\n"
+           "effect may be there although the call failed). Numbers are never reused. \"On the "
+           "wire\" is the\n"
+           "exception that DynamoDB's protocol has for it.\n"
+           "\n"
+           "| status | number | on the wire | text |\n"
+           "|---|---|---|---|\n");
+#define ROW(name, number, wire, text) row(#name, number, wire, text);
+    HF_STATUS_MAP(ROW)
+    return 0;
+}
