@@ -562,7 +562,7 @@ bool hf__json_skip(struct json *json)
 
 bool hf__json_valid(struct hf_str text)
 {
-    struct json json = {.at = text.ptr, .end = text.ptr + text.len};
+    struct json json = {.at = text.ptr, .end = text.ptr ? text.ptr + text.len : NULL};
 
     return hf__json_skip(&json) && hf__json_ended(&json);
 }

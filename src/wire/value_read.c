@@ -447,8 +447,8 @@ static void begin(struct json *json)
 
     if (used > flat->cap)
         used = flat->cap;
-    flat->ptr = flat->ptr ? flat->ptr + used : NULL;
     flat->cap -= used;
+    flat->ptr = flat->cap ? flat->ptr + used : NULL; /* never the memory behind our own */
     flat->len = 0;
     json->poison = (struct hf_item){NULL, 0};
     json->attr = hf_str_of(NULL, 0);

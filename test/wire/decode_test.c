@@ -443,6 +443,32 @@ TEST(decode, damaged_bodies_are_read_or_refused)
     hf_scope_free(s);
 }
 
+/*
+ * Items stay as they were read while others follow, and small strings are kept between them:
+ * whatever length an item has, and so wherever the buffer of items ends.
+ */
+TEST(decode, an_item_is_not_written_over_by_the_next)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+
+    for (int len = 1; len < 1200; len++) {
+        struct hf_str body = hf_scope_format(
+            s,
+            "{\"Item\":{\"a\":{\"S\":\"%0*d\"}},\"ConditionExpression\":\"\\u0061b\","
+            "\"ExpressionAttributeValues\":{\":v\":{\"S\":\"a longer text than that\"}}}",
+            len, 0);
+        union any_request r;
+
+        CHECK_OK(decode(s, HF_OP_PUT_ITEM, body, &r));
+        CHECK_STR("ab", r.put.condition);
+        CHECK_INT(len, hf_value_str(hf_item_get(r.put.item, HF_STR("a"))).len);
+        CHECK(hf__item_valid(r.put.item.ptr, r.put.item.len));
+        CHECK_STR("a longer text than that", hf_value_str(hf_item_get(r.put.values, HF_STR(":v"))));
+        hf_scope_reset(s);
+    }
+    hf_scope_free(s);
+}
+
 /* Steady work takes no memory but the scope's. */
 TEST(decode, steady_reading_allocates_nothing)
 {

@@ -139,7 +139,10 @@ TEST(jansson, agrees_on_what_json_is)
         ours = hf__json_valid(hf_str_of((const char *)buf.ptr, buf.len));
         tree = json_loadb((const char *)buf.ptr, buf.len,
                           JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error);
-        if (ours != (tree != NULL) && !(ours && only_jansson_cannot(&error)))
+        /* A NUL byte is never JSON, but jansson loses one that stands behind a number. */
+        if (memchr(buf.ptr, '\0', buf.len))
+            CHECK(!ours);
+        else if (ours != (tree != NULL) && !(ours && only_jansson_cannot(&error)))
             fail_msg("we say %d, jansson %d (%s): %.*s", ours, tree != NULL, error.text,
                      (int)buf.len, (const char *)buf.ptr);
         good += ours;
