@@ -13,6 +13,8 @@
  */
 #include "wire/private.h"
 
+#include <math.h>
+
 /* ---- texts ---------------------------------------------------------------------------------- */
 
 bool hf__read_keep(struct json *json, struct json_text text, struct hf_str *out)
@@ -30,14 +32,10 @@ bool hf__read_keep(struct json *json, struct json_text text, struct hf_str *out)
     return true;
 }
 
-bool hf__read_scratch(struct json *json, struct json_text text, struct hf_str *out)
+bool hf__read_unescaped(struct json *json, struct json_text text, struct hf_str *out)
 {
     char *room;
 
-    if (!text.escaped) {
-        *out = text.raw;
-        return true;
-    }
     json->scratch.len = 0;
     room = (char *)hf__buf_reserve(&json->scratch, text.raw.len);
     if (!room)
@@ -187,6 +185,8 @@ static bool read_double(struct json *json, double *out)
     if (!hf__json_number(json, &text))
         return false;
     *out = hf__json_double(text);
+    if (!isfinite(*out))
+        return hf__read_type_error(json, "NUMBER_VALUE cannot be converted to Double");
     return true;
 }
 

@@ -30,57 +30,17 @@ bool hf__json_nomem(struct json *json)
     return false;
 }
 
-static inline void skip_spaces(struct json *json)
-{
-    while (json->at < json->end && (unsigned char)*json->at <= ' ') {
-        char c = *json->at;
-
-        if (c != ' ' && c != '\n' && c != '\r' && c != '\t')
-            return;
-        json->at++;
-    }
-}
-
-enum json_kind hf__json_kind(struct json *json)
-{
-    skip_spaces(json);
-    if (json->at < json->end) {
-        switch (*json->at) {
-        case '"':
-            return JSON_STRING;
-        case '{':
-            return JSON_OBJECT;
-        case '[':
-            return JSON_ARRAY;
-        case 't':
-            return JSON_TRUE;
-        case 'f':
-            return JSON_FALSE;
-        case 'n':
-            return JSON_NULL;
-        case '-':
-        case '0':
-        case '1':
-        case '2':
-        case '3':
-        case '4':
-        case '5':
-        case '6':
-        case '7':
-        case '8':
-        case '9':
-            return JSON_NUMBER;
-        default:
-            break;
-        }
-    }
-    hf__json_malformed(json);
-    return JSON_BAD;
-}
+const uint8_t hf__json_kinds[256] = {
+    ['"'] = JSON_STRING, ['{'] = JSON_OBJECT, ['['] = JSON_ARRAY,  ['t'] = JSON_TRUE,
+    ['f'] = JSON_FALSE,  ['n'] = JSON_NULL,   ['-'] = JSON_NUMBER, ['0'] = JSON_NUMBER,
+    ['1'] = JSON_NUMBER, ['2'] = JSON_NUMBER, ['3'] = JSON_NUMBER, ['4'] = JSON_NUMBER,
+    ['5'] = JSON_NUMBER, ['6'] = JSON_NUMBER, ['7'] = JSON_NUMBER, ['8'] = JSON_NUMBER,
+    ['9'] = JSON_NUMBER,
+};
 
 bool hf__json_ended(struct json *json)
 {
-    skip_spaces(json);
+    hf__json_spaces(json);
     return json->at == json->end;
 }
 
@@ -463,48 +423,6 @@ double hf__json_double(struct hf_str text)
     len += (size_t)snprintf(plain + len, sizeof(plain) - len, "e%lld", (long long)decimal.power);
     plain[len] = '\0';
     return decimal.negative ? -strtod(plain, NULL) : strtod(plain, NULL);
-}
-
-/* ---- brackets ------------------------------------------------------------------------------- */
-
-bool hf__json_enter(struct json *json, char close)
-{
-    json->at++;
-    skip_spaces(json);
-    if (json->at == json->end)
-        return hf__json_malformed(json);
-    if (*json->at == close) {
-        json->at++;
-        return false;
-    }
-    return true;
-}
-
-bool hf__json_more(struct json *json, char close)
-{
-    skip_spaces(json);
-    if (json->at == json->end)
-        return hf__json_malformed(json);
-    if (*json->at == close) {
-        json->at++;
-        return false;
-    }
-    if (*json->at != ',')
-        return hf__json_malformed(json);
-    json->at++;
-    return true;
-}
-
-bool hf__json_name(struct json *json, struct json_text *name)
-{
-    skip_spaces(json);
-    if (!hf__json_string(json, name))
-        return false;
-    skip_spaces(json);
-    if (json->at == json->end || *json->at != ':')
-        return hf__json_malformed(json);
-    json->at++;
-    return true;
 }
 
 /* ---- skipping ------------------------------------------------------------------------------- */

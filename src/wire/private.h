@@ -43,8 +43,35 @@ enum json_kind {
     JSON_OBJECT
 };
 
+/* Both set the trouble and return false, so that giving up is one statement. */
+bool hf__json_malformed(struct json *json);
+bool hf__json_nomem(struct json *json);
+
+extern const uint8_t hf__json_kinds[256]; /* by the first character */
+
+static inline void hf__json_spaces(struct json *json)
+{
+    while (json->at < json->end && (unsigned char)*json->at <= ' ') {
+        char c = *json->at;
+
+        if (c != ' ' && c != '\n' && c != '\r' && c != '\t')
+            return;
+        json->at++;
+    }
+}
+
 /* What the next value is, judged by its first character; the cursor stays in front of it. */
-enum json_kind hf__json_kind(struct json *json);
+static inline enum json_kind hf__json_kind(struct json *json)
+{
+    enum json_kind kind = JSON_BAD;
+
+    hf__json_spaces(json);
+    if (json->at < json->end)
+        kind = (enum json_kind)hf__json_kinds[(unsigned char)*json->at];
+    if (kind == JSON_BAD)
+        hf__json_malformed(json);
+    return kind;
+}
 
 /* A string as it stands between its quotes, known to be valid. */
 struct json_text {
@@ -71,9 +98,46 @@ bool hf__json_word(struct json *json, enum json_kind kind);
  *     }
  *     return hf__json_sound(&json);
  */
-bool hf__json_enter(struct json *json, char close);
-bool hf__json_more(struct json *json, char close);
-bool hf__json_name(struct json *json, struct json_text *name); /* and its colon */
+static inline bool hf__json_enter(struct json *json, char close)
+{
+    json->at++;
+    hf__json_spaces(json);
+    if (json->at == json->end)
+        return hf__json_malformed(json);
+    if (*json->at == close) {
+        json->at++;
+        return false;
+    }
+    return true;
+}
+
+static inline bool hf__json_more(struct json *json, char close)
+{
+    hf__json_spaces(json);
+    if (json->at == json->end)
+        return hf__json_malformed(json);
+    if (*json->at == close) {
+        json->at++;
+        return false;
+    }
+    if (*json->at != ',')
+        return hf__json_malformed(json);
+    json->at++;
+    return true;
+}
+
+/* A member's name and the colon behind it. */
+static inline bool hf__json_name(struct json *json, struct json_text *name)
+{
+    hf__json_spaces(json);
+    if (!hf__json_string(json, name))
+        return false;
+    hf__json_spaces(json);
+    if (json->at == json->end || *json->at != ':')
+        return hf__json_malformed(json);
+    json->at++;
+    return true;
+}
 
 static inline bool hf__json_sound(const struct json *json)
 {
@@ -85,9 +149,6 @@ bool hf__json_skip(struct json *json);
 
 /* Only spaces up to the end? */
 bool hf__json_ended(struct json *json);
-
-bool hf__json_malformed(struct json *json);
-bool hf__json_nomem(struct json *json);
 
 /*
  * The value of a number's text times 10^scale, cut towards zero; false when that is beyond 64
@@ -102,7 +163,13 @@ double hf__json_double(struct hf_str text);
 
 /* The text of a string: borrowed, or unescaped into the scope, or into the scratch buffer. */
 bool hf__read_keep(struct json *json, struct json_text text, struct hf_str *out);
-bool hf__read_scratch(struct json *json, struct json_text text, struct hf_str *out);
+bool hf__read_unescaped(struct json *json, struct json_text text, struct hf_str *out);
+
+static inline bool hf__read_scratch(struct json *json, struct json_text text, struct hf_str *out)
+{
+    *out = text.raw;
+    return !text.escaped || hf__read_unescaped(json, text, out);
+}
 
 /* Trouble of type: "<what was found> cannot be converted to <wanted>", and its kin. */
 bool hf__read_type_error(struct json *json, const char *format, ...) HF_PRINTF(2, 3);

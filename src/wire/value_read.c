@@ -334,11 +334,14 @@ static bool read_m(struct json *json, int depth)
 
 static bool read_tagged(struct json *json, enum hf_type type, int depth)
 {
+    if (type == HF_TYPE_S)
+        return read_s(json);
+    if (type == HF_TYPE_N)
+        return read_n(json);
     switch (type) {
     case HF_TYPE_S:
-        return read_s(json);
     case HF_TYPE_N:
-        return read_n(json);
+        break;
     case HF_TYPE_B:
         return read_b(json);
     case HF_TYPE_BOOL:
@@ -361,21 +364,16 @@ static bool read_tagged(struct json *json, enum hf_type type, int depth)
 
 static enum hf_type type_of_tag(struct hf_str name)
 {
+    static const uint8_t letters['Z' + 1] = {['S'] = HF_TYPE_S,
+                                             ['N'] = HF_TYPE_N,
+                                             ['B'] = HF_TYPE_B,
+                                             ['M'] = HF_TYPE_M,
+                                             ['L'] = HF_TYPE_L};
+
     if (name.len == 1) {
-        switch (name.ptr[0]) {
-        case 'S':
-            return HF_TYPE_S;
-        case 'N':
-            return HF_TYPE_N;
-        case 'B':
-            return HF_TYPE_B;
-        case 'M':
-            return HF_TYPE_M;
-        case 'L':
-            return HF_TYPE_L;
-        default:
-            return HF_TYPE_NONE;
-        }
+        unsigned char letter = (unsigned char)name.ptr[0];
+
+        return letter <= 'Z' ? (enum hf_type)letters[letter] : HF_TYPE_NONE;
     }
     return hf__type_of_name(name);
 }

@@ -66,16 +66,66 @@ static void put_escape(struct hf__buf *buf, unsigned char c)
     hf__buf_put(buf, escape, 2);
 }
 
+/* Has any of the eight bytes to be escaped? */
+static inline bool odd8(uint64_t bytes)
+{
+    const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
+    uint64_t quote = bytes ^ ones * '"';
+    uint64_t backslash = bytes ^ ones * '\\';
+
+    /* Subtracting borrows from a byte's top bit when it is too small, and only then. */
+    return (((bytes - ones * 0x20) & ~bytes) | ((quote - ones) & ~quote) |
+            ((backslash - ones) & ~backslash)) &
+           tops;
+}
+
+static inline bool copy8(uint8_t *to, const char *from)
+{
+    uint64_t bytes;
+
+    memcpy(&bytes, from, sizeof(bytes));
+    memcpy(to, &bytes, sizeof(bytes));
+    return !odd8(bytes);
+}
+
+/* Copy a text, checking on the way that nothing in it needs an escape; short texts are most. */
+static inline bool copy_plain(uint8_t *to, struct hf_str text)
+{
+    bool plain = true;
+
+    if (text.len >= 8) {
+        size_t at = 0;
+
+        for (; plain && at + 8 <= text.len; at += 8)
+            plain = copy8(to + at, text.ptr + at);
+        return plain && copy8(to + text.len - 8, text.ptr + text.len - 8);
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+
+        to[i] = c;
+        plain &= c >= 0x20 && c != '"' && c != '\\';
+    }
+    return plain;
+}
+
+enum { SHORT_TEXT = 64 };
+
 void hf__wire_write_str(struct hf__buf *buf, struct hf_str text)
 {
-    size_t at = plain_run(text.ptr, text.len);
     uint8_t *to = hf__buf_reserve(buf, text.len + 2);
+    size_t at;
 
     if (!to)
         return;
-    *to++ = '"';
-    if (at)
-        memcpy(to, text.ptr, at);
+    *to = '"';
+    if (text.len <= SHORT_TEXT && copy_plain(to + 1, text)) {
+        to[text.len + 1] = '"';
+        buf->len += text.len + 2;
+        return;
+    }
+    at = plain_run(text.ptr, text.len);
+    memcpy(to + 1, text.ptr, at);
     buf->len += 1 + at;
     while (at < text.len) {
         size_t run;
@@ -242,18 +292,24 @@ static void write_list(struct hf__buf *buf, struct hf_value list)
 
 void hf__wire_write_value(struct hf__buf *buf, struct hf_value value)
 {
-    static const struct hf_str heads[] = {
+    /* Always copied as eight bytes, of which the first few count. */
+    static const struct {
+        char text[8];
+        uint8_t len;
+    } heads[] = {
         {"", 0},           {"{\"S\":", 5},    {"{\"N\":", 5},  {"{\"B\":", 5},
         {"{\"BOOL\":", 8}, {"{\"NULL\":", 8}, {"{\"M\":", 5},  {"{\"L\":", 5},
         {"{\"SS\":", 6},   {"{\"NS\":", 6},   {"{\"BS\":", 6},
     };
+    uint8_t *to = hf__buf_reserve(buf, sizeof(heads[0].text));
     enum hf_type type = hf_value_type(value);
 
-    if (type == HF_TYPE_NONE) {
+    if (type == HF_TYPE_NONE)
         buf->failed = true;
+    if (!to || buf->failed)
         return;
-    }
-    hf__buf_put_str(buf, heads[type]);
+    memcpy(to, heads[type].text, sizeof(heads[type].text));
+    buf->len += heads[type].len;
     switch (type) {
     case HF_TYPE_S:
     case HF_TYPE_N:
