@@ -35,20 +35,20 @@ enum hf_wording {
 };
 
 struct hf_engine_options {
-    size_t size;               /* set by HF_OPTIONS(), so that the struct can grow */
-    const struct hf_env *env;  /* memory, clocks, log; default: the system's */
-    enum hf_sync sync;         /* default HF_SYNC_FULL */
-    uint32_t sync_window_ms;   /* with HF_SYNC_BATCH; default 100 */
-    size_t memtable_bytes;     /* memory for the newest writes; default 32 MiB */
-    size_t cache_bytes;        /* memory for what is read; default 8 MiB (reads are mapped) */
-    uint64_t reserve_bytes;    /* free disk that is left alone; default from memtable_bytes */
-    bool no_verify;            /* skip checksums of blocks on reads */
-    bool compress;             /* lz4 on disk */
-    bool no_upkeep_thread;     /* expiry, trimming and index building wait for hf_engine_upkeep() */
-    uint32_t stream_shards;    /* of a stream that is enabled; default 4 */
-    struct hf_str region;      /* in ARNs and stream records; default "us-east-1" */
-    struct hf_str account;     /* in ARNs; default "123456789012" */
-    enum hf_wording wording;   /* default HF_WORDING_CLASSIC */
+    size_t size;              /* set by HF_OPTIONS(), so that the struct can grow */
+    const struct hf_env *env; /* memory, clocks, log; default: the system's */
+    enum hf_sync sync;        /* default HF_SYNC_FULL */
+    uint32_t sync_window_ms;  /* with HF_SYNC_BATCH; default 100 */
+    size_t memtable_bytes;    /* memory for the newest writes; default 32 MiB */
+    size_t cache_bytes;       /* memory for what is read; default 8 MiB (reads are mapped) */
+    uint64_t reserve_bytes;   /* free disk that is left alone; default from memtable_bytes */
+    bool no_verify;           /* skip checksums of blocks on reads */
+    bool compress;            /* lz4 on disk */
+    bool no_upkeep_thread;    /* expiry, trimming and index building wait for hf_engine_upkeep() */
+    uint32_t stream_shards;   /* of a stream that is enabled; default 4 */
+    struct hf_str region;     /* in ARNs and stream records; default "us-east-1" */
+    struct hf_str account;    /* in ARNs; default "123456789012" */
+    enum hf_wording wording;  /* default HF_WORDING_CLASSIC */
 };
 
 /*
