@@ -157,6 +157,18 @@ TEST(legacy, the_bounds_of_a_range_are_in_order)
     hf_scope_free(s);
 }
 
+TEST(legacy, values_are_nested_thirty_two_levels_and_no_more)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct prepared_write out;
+
+    CHECK_OK(expect(s, (struct hf_expected){.value = nested(s, 32)}, &out));
+    REFUSED("Nesting Levels have exceeded supported limits: Attributes in the item have nested "
+            "levels beyond supported limit",
+            expect(s, (struct hf_expected){.value = nested(s, 33)}, &out));
+    hf_scope_free(s);
+}
+
 TEST(legacy, a_conditional_operator_wants_two_conditions)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
