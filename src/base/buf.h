@@ -22,7 +22,7 @@ uint8_t *hf__buf_reserve_slow(struct hf__buf *buf, size_t more);
 
 static inline uint8_t *hf__buf_reserve(struct hf__buf *buf, size_t more)
 {
-    if (buf->cap - buf->len >= more && !buf->failed)
+    if (buf->ptr && buf->cap - buf->len >= more && !buf->failed)
         return buf->ptr + buf->len;
     return hf__buf_reserve_slow(buf, more);
 }

@@ -125,6 +125,9 @@ enum hf_status hf__expr_legacy_projection(struct hf_scope *s, const struct hf_st
 /* Every document path of the program, in reading order. */
 void hf__expr_paths(const struct expr_bound *bound, const struct expr_path **paths, size_t *len);
 
+/* Of those, what an update writes to, or a projection shows; in reading order. */
+void hf__expr_targets(const struct expr_bound *bound, const struct expr_path **paths, size_t *len);
+
 /* Does the item (absent: no such item) satisfy the condition or filter? */
 bool hf__expr_match(const struct expr_bound *bound, struct hf_item item);
 

@@ -10,10 +10,10 @@
  * next round. So 32 writers share an fsync without anyone waiting for company. In the batch mode a
  * thread of ours leads a round every window.
  *
- * Space. This build of RocksDB aborts the process when the disk is full, so it must never find out.
- * Before a write we ask the file system for its free space, every CHECK_BYTES of writes and once
- * per sync, and refuse below a reserve. The reserve is what RocksDB may write on its own account
- * after the last write that we let through:
+ * Space. RocksDB on a full disk is at best stopped, and this build may abort the process, so it
+ * must never find out. Before a write we ask the file system for its free space, every CHECK_BYTES
+ * of writes and once per sync, and refuse below a reserve. The reserve is what RocksDB may write on
+ * its own account after the last write that we let through:
  *
  *     the memtables, which are flushed                        memtable_bytes
  *     a compaction, which writes its output before            the tables there are, at most
@@ -61,6 +61,7 @@ enum {
     OPEN_FILES = 512,
     BACKGROUND_JOBS = 2,
     LOG_FILES = 2,
+    LOG_LEVEL = 4, /* fatal */
     RESERVE_SLACK = 16 * MIB,
     CHECK_BYTES = 256 * KIB, /* written between two looks at the free space */
     POLL_MS = 10,            /* how long a waiter sleeps before it looks at its scope again */
@@ -190,6 +191,8 @@ static uint64_t reserve_bytes(struct rocks *rocks)
         return rocks->options.reserve_bytes;
     if (rocks->db)
         rocksdb_property_int(rocks->db, "rocksdb.live-sst-files-size", &tables);
+    else /* an open: logs are replayed into tables, and compactions start at once */
+        tables = hf__home_used_bytes(&rocks->home);
     return rocks->options.memtable_bytes + RESERVE_SLACK +
            (tables < compaction ? tables : compaction);
 }
@@ -721,7 +724,11 @@ static void set_options(struct rocks *rocks)
     rocksdb_options_set_compression(o, rocks->options.compress ? rocksdb_lz4_compression
                                                                : rocksdb_no_compression);
     rocksdb_options_set_keep_log_file_num(o, LOG_FILES);
-    rocksdb_options_set_info_log_level(o, 2); /* warnings */
+    /*
+     * RocksDB's file of messages is a hazard: in this build the second failed write to it aborts
+     * the process, and errors elsewhere make it write. So it gets next to none.
+     */
+    rocksdb_options_set_info_log_level(o, LOG_LEVEL);
     rocksdb_options_set_stats_dump_period_sec(o, 0);
     rocksdb_options_set_stats_persist_period_sec(o, 0);
     set_table_options(rocks);

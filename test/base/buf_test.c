@@ -34,6 +34,19 @@ TEST(buf, a_free_buffer_is_empty_and_usable)
     hf__buf_free(&buf);
 }
 
+TEST(buf, nothing_put_into_an_empty_buffer_is_nothing)
+{
+    struct hf__buf buf = {.env = test_env(t)};
+
+    hf__buf_put(&buf, NULL, 0);
+    hf__buf_put_str(&buf, HF_STR(""));
+    CHECK(!buf.failed);
+    CHECK_INT(0, buf.len);
+    CHECK_INT(0, t->allocs);
+    CHECK(hf__buf_reserve(&buf, 0)); /* NULL would mean that it failed */
+    hf__buf_free(&buf);
+}
+
 /* What does not fit in memory, or in a size, is remembered; what was there stays. */
 TEST(buf, a_failure_is_remembered_and_keeps_what_was_there)
 {

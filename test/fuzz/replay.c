@@ -7,7 +7,7 @@
  * HF_FUZZ_RUNS (default 20000) mutations of them. The mutations follow from HF_SEED, which is
  * printed; by default from the clock, so that every run looks somewhere else. An input that fails a
  * target ends the program; then its name is printed, and a mutation is kept in the file
- * replay-failed.
+ * fuzz_NAME-failed.
  *
  * What always holds:
  *
@@ -47,6 +47,7 @@ static uint64_t seed;
 static const char *current_name;
 static const uint8_t *current_data;
 static size_t current_size;
+static char kept_name[256];
 
 static uint64_t next_random(void)
 {
@@ -74,10 +75,11 @@ static void report(void)
     if (!current_data)
         return;
     say("failed on: ");
-    say(current_name ? current_name : "a mutation, kept in the file replay-failed");
+    say(current_name ? current_name : "a mutation, kept in the file ");
+    say(current_name ? "" : kept_name);
     say("\n");
     if (!current_name) {
-        int fd = open("replay-failed", O_WRONLY | O_CREAT | O_TRUNC, 0666);
+        int fd = open(kept_name, O_WRONLY | O_CREAT | O_TRUNC, 0666);
 
         if (fd < 0 || write(fd, current_data, current_size) != (ssize_t)current_size)
             say("and it could not be kept\n");
@@ -225,6 +227,7 @@ int main(int argc, char **argv)
         __sanitizer_set_death_callback(report);
     seed =
         seed_text ? strtoull(seed_text, NULL, 0) : (uint64_t)time(NULL) ^ (uint64_t)getpid() << 32;
+    snprintf(kept_name, sizeof(kept_name), "%s-failed", basename(argv[0]));
     printf("HF_SEED=%llu\n", (unsigned long long)seed);
     fflush(stdout);
 

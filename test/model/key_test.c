@@ -288,7 +288,7 @@ TEST(key, reads_back_what_was_written)
         struct hf__mark mark = hf__scope_mark(s);
         struct hf__buf key = {.scope = s}, scratch = {.scope = s};
         size_t hashes = 1 + test_random_below(t, 4), ranges = test_random_below(t, 5);
-        enum hf_type types[8];
+        enum hf_type types[8] = {HF_TYPE_NONE};
         struct hf_value in[8] = {{0}}, out[8] = {{0}};
         const uint8_t *at;
 

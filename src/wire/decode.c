@@ -1,0 +1,625 @@
+/*
+ * wire/decode.c: the walker that reads JSON into the structs of <holdfast/db.h> by their tables.
+ *
+ * What always holds:
+ *
+ *  (1) The body is gone over once. Syntax is checked on the way, so a body that is malformed is
+ *      noticed at the latest at its end; only when a type error is met first is the whole body
+ *      checked on its own, for malformed goes before mistyped.
+ *  (2) Members that the table does not have are stepped over; null is a member that is not there;
+ *      of a member that comes twice the last one counts.
+ *  (3) The depth of the recursion is that of the tables.
+ *  (4) Everything read lives in the scope or in the body.
+ */
+#include "wire/private.h"
+
+#include <math.h>
+
+/* ---- texts ---------------------------------------------------------------------------------- */
+
+bool hf__read_keep(struct json *json, struct json_text text, struct hf_str *out)
+{
+    char *room;
+
+    if (!text.escaped) {
+        *out = text.raw;
+        return true;
+    }
+    room = hf_scope_alloc(json->scope, text.raw.len);
+    if (!room)
+        return hf__json_nomem(json);
+    *out = hf_str_of(room, hf__json_unescape(text.raw, room));
+    return true;
+}
+
+bool hf__read_unescaped(struct json *json, struct json_text text, struct hf_str *out)
+{
+    char *room;
+
+    json->scratch.len = 0;
+    room = (char *)hf__buf_reserve(&json->scratch, text.raw.len);
+    if (!room)
+        return hf__json_nomem(json);
+    *out = hf_str_of(room, hf__json_unescape(text.raw, room));
+    return true;
+}
+
+/* ---- type errors ---------------------------------------------------------------------------- */
+
+bool hf__read_type_error(struct json *json, const char *format, ...)
+{
+    char text[256];
+    va_list args;
+    int len;
+
+    va_start(args, format);
+    len = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    assert(len >= 0 && (size_t)len < sizeof(text));
+    json->trouble = TROUBLE_TYPE;
+    json->message = hf_scope_copy(json->scope, hf_str_of(text, (size_t)len));
+    return json->message.ptr ? false : hf__json_nomem(json);
+}
+
+/* A number with a point or an exponent is a decimal to the service. */
+static const char *value_name(struct json *json, enum json_kind kind)
+{
+    struct hf_str text;
+
+    switch (kind) {
+    case JSON_STRING:
+        return "STRING_VALUE";
+    case JSON_TRUE:
+        return "TRUE_VALUE";
+    case JSON_FALSE:
+        return "FALSE_VALUE";
+    default:
+        if (!hf__json_number(json, &text))
+            return "NUMBER_VALUE";
+        for (size_t i = 0; i < text.len; i++)
+            if (text.ptr[i] == '.' || text.ptr[i] == 'e' || text.ptr[i] == 'E')
+                return "DECIMAL_VALUE";
+        return "NUMBER_VALUE";
+    }
+}
+
+bool hf__read_not_scalar(struct json *json, enum json_kind kind, const char *wanted)
+{
+    const char *package = strchr(wanted, '.') ? "java" : "java.lang";
+
+    switch (kind) {
+    case JSON_BAD:
+        return false;
+    case JSON_ARRAY:
+        return hf__read_type_error(json, "Unrecognized collection type class %s.%s", package,
+                                   wanted);
+    case JSON_OBJECT:
+        return hf__read_type_error(json, "Start of structure or map found where not expected");
+    default:
+        return hf__read_type_error(json, "%s cannot be converted to %s", value_name(json, kind),
+                                   wanted);
+    }
+}
+
+bool hf__read_not_compound(struct json *json, enum json_kind kind, const char *scalar,
+                           const char *type)
+{
+    switch (kind) {
+    case JSON_BAD:
+        return false;
+    case JSON_ARRAY:
+        return hf__read_type_error(json, "Unrecognized collection type %s", type);
+    case JSON_OBJECT:
+        return hf__read_type_error(json, "Start of structure or map found where not expected");
+    default:
+        return hf__read_type_error(json, "%s", scalar);
+    }
+}
+
+bool hf__read_string(struct json *json, const char *wanted, struct json_text *text)
+{
+    enum json_kind kind = hf__json_kind(json);
+
+    if (kind != JSON_STRING)
+        return hf__read_not_scalar(json, kind, wanted);
+    return hf__json_string(json, text);
+}
+
+bool hf__read_bool(struct json *json, bool *out)
+{
+    enum json_kind kind = hf__json_kind(json);
+
+    if (kind == JSON_STRING)
+        return hf__read_type_error(json, "Unexpected token received from parser");
+    if (kind != JSON_TRUE && kind != JSON_FALSE)
+        return hf__read_not_scalar(json, kind, "Boolean");
+    *out = kind == JSON_TRUE;
+    return hf__json_word(json, kind);
+}
+
+enum hf_status hf__read_fail(struct json *json, struct hf_str whole)
+{
+    if (json->trouble == TROUBLE_NOMEM)
+        return hf__fail_nomem(json->scope);
+    assert(json->trouble != TROUBLE_NONE);
+    if (json->trouble == TROUBLE_MALFORMED || !hf__json_valid(whole))
+        return hf__fail_text(json->scope, HF_SERIALIZATION, HF_STR(""));
+    return hf__fail_text(json->scope, HF_SERIALIZATION, json->message);
+}
+
+/* ---- scalars -------------------------------------------------------------------------------- */
+
+static bool read_str(struct json *json, struct hf_str *out)
+{
+    struct json_text text;
+
+    return hf__read_string(json, "String", &text) && hf__read_keep(json, text, out);
+}
+
+static bool read_int(struct json *json, const struct field *field, int64_t *out)
+{
+    const char *wanted = field->rules & FIELD_LONG ? "Long" : "Integer";
+    enum json_kind kind = hf__json_kind(json);
+    struct hf_str text;
+    int64_t value;
+
+    if (kind != JSON_NUMBER)
+        return hf__read_not_scalar(json, kind, wanted);
+    if (!hf__json_number(json, &text))
+        return false;
+    /* The service cuts fractions off. */
+    if (!hf__json_scaled(text, 0, &value) || value == HF_ZERO)
+        return hf__read_type_error(json, "NUMBER_VALUE cannot be converted to %s", wanted);
+    /* Where a response always has the member, 0 is just a number. */
+    *out = value == 0 && !(field->rules & FIELD_ALWAYS) ? HF_ZERO : value;
+    return true;
+}
+
+static bool read_double(struct json *json, double *out)
+{
+    enum json_kind kind = hf__json_kind(json);
+    struct hf_str text;
+
+    if (kind != JSON_NUMBER)
+        return hf__read_not_scalar(json, kind, "Double");
+    if (!hf__json_number(json, &text))
+        return false;
+    *out = hf__json_double(text);
+    if (!isfinite(*out))
+        return hf__read_type_error(json, "NUMBER_VALUE cannot be converted to Double");
+    return true;
+}
+
+enum { MICRO_DIGITS = 6 };
+
+static bool read_time(struct json *json, int64_t *out)
+{
+    enum json_kind kind = hf__json_kind(json);
+    struct hf_str text;
+
+    if (kind != JSON_NUMBER)
+        return hf__read_not_scalar(json, kind, "util.Date");
+    if (!hf__json_number(json, &text))
+        return false;
+    if (!hf__json_scaled(text, MICRO_DIGITS, out))
+        return hf__read_type_error(json, "NUMBER_VALUE cannot be converted to Date");
+    return true;
+}
+
+static bool read_flag(struct json *json, enum hf_flag *out)
+{
+    bool truth;
+
+    if (!hf__read_bool(json, &truth))
+        return false;
+    *out = truth ? HF_YES : HF_NO;
+    return true;
+}
+
+static bool read_enum(struct json *json, const struct field *field, int *out)
+{
+    struct json_text raw;
+    struct hf_str text;
+
+    if (!hf__read_string(json, "String", &raw) || !hf__read_keep(json, raw, &text))
+        return false;
+    *out = hf__enum_of_name(field->members, text);
+    if (*out == 0)
+        *out = hf__scope_keep_text(json->scope, text);
+    return true;
+}
+
+/* ---- lists ---------------------------------------------------------------------------------- */
+
+static bool read_struct(struct json *json, const struct fields *fields, void *out);
+
+/* Elements of a list or map, zeroed one by one as they come. */
+struct elements {
+    uint8_t *ptr;
+    size_t len;
+    size_t cap;
+};
+
+enum { ELEMENTS_FIRST = 4 };
+
+/* An empty list has to point somewhere. */
+static const int64_t nothing;
+
+static void *next_element(struct json *json, struct elements *elements, size_t size)
+{
+    uint8_t *element;
+
+    if (elements->len == elements->cap) {
+        size_t cap = elements->cap ? 2 * elements->cap : ELEMENTS_FIRST;
+        uint8_t *moved =
+            hf__scope_grow(json->scope, elements->ptr, elements->cap * size, cap * size);
+
+        if (!moved) {
+            hf__json_nomem(json);
+            return NULL;
+        }
+        elements->ptr = moved;
+        elements->cap = cap;
+    }
+    element = elements->ptr + elements->len * size;
+    elements->len++;
+    memset(element, 0, size);
+    return element;
+}
+
+static void store_elements(const struct field *field, uint8_t *out, struct elements elements)
+{
+    const void *ptr = elements.ptr ? (const void *)elements.ptr : &nothing;
+
+    memcpy(out + field->at, &ptr, sizeof(ptr));
+    memcpy(out + field->count_at, &elements.len, sizeof(elements.len));
+}
+
+static size_t element_size(const struct field *field)
+{
+    switch (field->kind) {
+    case FIELD_STRS:
+        return sizeof(struct hf_str);
+    case FIELD_DOUBLES:
+        return sizeof(double);
+    case FIELD_ITEMS:
+        return sizeof(struct hf_item);
+    case FIELD_VALUES:
+        return sizeof(struct hf_value);
+    default:
+        return field->sub->size;
+    }
+}
+
+static bool read_struct_at(struct json *json, const struct fields *fields, const char *scalar,
+                           void *out)
+{
+    enum json_kind kind = hf__json_kind(json);
+    char type[128];
+
+    if (kind == JSON_OBJECT)
+        return read_struct(json, fields, out);
+    snprintf(type, sizeof(type), "class com.amazonaws.dynamodb.v20120810.%s", fields->name);
+    return hf__read_not_compound(json, kind, scalar, type);
+}
+
+static bool read_element(struct json *json, const struct field *field, void *element)
+{
+    switch (field->kind) {
+    case FIELD_STRS:
+        return read_str(json, element);
+    case FIELD_DOUBLES:
+        return read_double(json, element);
+    case FIELD_ITEMS:
+        return hf__read_item(json, ELEMENT_SCALAR, element);
+    case FIELD_VALUES:
+        return hf__read_value(json, ELEMENT_SCALAR, element);
+    default:
+        return read_struct_at(json, field->sub, ELEMENT_SCALAR, element);
+    }
+}
+
+static bool read_list(struct json *json, const struct field *field, uint8_t *out)
+{
+    enum json_kind kind = hf__json_kind(json);
+    struct elements elements = {NULL, 0, 0};
+
+    if (kind != JSON_ARRAY)
+        return hf__read_not_compound(json, kind, FIELD_SCALAR, NULL);
+    for (bool more = hf__json_enter(json, ']'); more; more = hf__json_more(json, ']')) {
+        void *element = next_element(json, &elements, element_size(field));
+
+        if (!element)
+            return false;
+        if (hf__json_kind(json) == JSON_NULL && field->kind != FIELD_VALUES) {
+            if (!hf__json_word(json, JSON_NULL)) /* an element that is absent */
+                return false;
+        } else if (!read_element(json, field, element)) {
+            return false;
+        }
+    }
+    store_elements(field, out, elements);
+    return hf__json_sound(json);
+}
+
+/* ---- maps ----------------------------------------------------------------------------------- */
+
+static bool read_field(struct json *json, const struct field *field, uint8_t *out);
+
+/* The key of an entry is its first member. */
+static struct hf_str entry_key(const struct elements *entries, size_t size, size_t at)
+{
+    struct hf_str key;
+
+    memcpy(&key, entries->ptr + at * size, sizeof(key));
+    return key;
+}
+
+/* Order of two entries by key, and of equal keys by position. */
+static bool entry_before(const struct elements *entries, size_t size, uint32_t a, uint32_t b)
+{
+    struct hf_str x = entry_key(entries, size, a);
+    struct hf_str y = entry_key(entries, size, b);
+    int order = bytes_compare(x.ptr, x.len, y.ptr, y.len);
+
+    return order ? order < 0 : a < b;
+}
+
+/* Heapsort: a map may have a million entries, and whoever sent them chose their order. */
+static void sort_entries(const struct elements *entries, size_t size, uint32_t *order)
+{
+    size_t count = entries->len;
+
+    for (size_t end = count, start = count / 2; end > 1;) {
+        size_t root;
+
+        if (start > 0) {
+            start--;
+        } else {
+            uint32_t last = order[--end];
+
+            order[end] = order[0];
+            order[0] = last;
+        }
+        root = start;
+        for (size_t child = 2 * root + 1; child < end; child = 2 * root + 1) {
+            uint32_t moved;
+
+            if (child + 1 < end && entry_before(entries, size, order[child], order[child + 1]))
+                child++;
+            if (!entry_before(entries, size, order[root], order[child]))
+                break;
+            moved = order[root];
+            order[root] = order[child];
+            order[child] = moved;
+            root = child;
+        }
+    }
+}
+
+/* Of entries with one key, keep the last; the order stays. */
+static bool drop_repeated(struct json *json, struct elements *entries, size_t size)
+{
+    uint32_t *order;
+    size_t kept = 0;
+    struct hf__mark mark = hf__scope_mark(json->scope);
+
+    if (entries->len < 2)
+        return true;
+    order = hf__scope_array(json->scope, entries->len, 2 * sizeof(*order));
+    if (!order)
+        return hf__json_nomem(json);
+    for (uint32_t i = 0; i < entries->len; i++)
+        order[i] = i;
+    sort_entries(entries, size, order);
+    for (size_t i = 0; i + 1 < entries->len; i++)
+        if (hf_str_equal(entry_key(entries, size, order[i]),
+                         entry_key(entries, size, order[i + 1])))
+            order[entries->len + order[i]] = 1;
+    for (size_t i = 0; i < entries->len; i++) {
+        if (order[entries->len + i])
+            continue;
+        if (kept != i)
+            memcpy(entries->ptr + kept * size, entries->ptr + i * size, size);
+        kept++;
+    }
+    entries->len = kept;
+    hf__scope_rewind(json->scope, mark);
+    return true;
+}
+
+static bool read_entry(struct json *json, const struct fields *sub, uint8_t *entry)
+{
+    if (sub->len == 1 && !sub->list[0].name)
+        return read_field(json, &sub->list[0], entry);
+    return read_struct_at(json, sub, ELEMENT_SCALAR, entry);
+}
+
+static bool not_a_map(struct json *json, enum json_kind kind, const struct fields *sub)
+{
+    bool list = sub->len == 1 && !sub->list[0].name;
+    const struct fields *of = list ? sub->list[0].sub : sub;
+    char type[192];
+
+    snprintf(type, sizeof(type), "java.util.Map<java.lang.String, %s%s%s%s>",
+             list ? "java.util.List<" : "", "com.amazonaws.dynamodb.v20120810.",
+             of ? of->name : "AttributeMap", list ? ">" : "");
+    return hf__read_not_compound(json, kind, FIELD_SCALAR, type);
+}
+
+static bool read_map(struct json *json, const struct field *field, uint8_t *out)
+{
+    enum json_kind kind = hf__json_kind(json);
+    struct elements entries = {NULL, 0, 0};
+    size_t size = field->sub->size;
+
+    if (kind != JSON_OBJECT)
+        return not_a_map(json, kind, field->sub);
+    for (bool more = hf__json_enter(json, '}'); more; more = hf__json_more(json, '}')) {
+        uint8_t *entry = next_element(json, &entries, size);
+        struct json_text raw;
+        struct hf_str key;
+
+        if (!entry || !hf__json_name(json, &raw) || !hf__read_keep(json, raw, &key))
+            return false;
+        if (hf__json_kind(json) == JSON_NULL) {
+            if (!hf__json_word(json, JSON_NULL))
+                return false;
+        } else if (!read_entry(json, field->sub, entry)) {
+            return false;
+        }
+        memcpy(entry, &key, sizeof(key)); /* last: a field may lie over a member called alike */
+    }
+    if (!hf__json_sound(json) || !drop_repeated(json, &entries, size))
+        return false;
+    store_elements(field, out, entries);
+    return true;
+}
+
+/* ---- structs -------------------------------------------------------------------------------- */
+
+static bool read_struct_pointer(struct json *json, const struct field *field, uint8_t *out)
+{
+    void *made = NULL;
+
+    if (hf__json_kind(json) == JSON_OBJECT) {
+        made = hf__scope_array(json->scope, 1, field->sub->size);
+        if (!made)
+            return hf__json_nomem(json);
+    }
+    if (!read_struct_at(json, field->sub, FIELD_SCALAR, made))
+        return false;
+    memcpy(out + field->at, &made, sizeof(made));
+    return true;
+}
+
+/* Read the value at the cursor, which is not null, to where the field lies. */
+static bool read_field(struct json *json, const struct field *field, uint8_t *out)
+{
+    void *at = out + field->at;
+
+    switch (field->kind) {
+    case FIELD_STR:
+        return read_str(json, at);
+    case FIELD_INT:
+        return read_int(json, field, at);
+    case FIELD_DOUBLE:
+        return read_double(json, at);
+    case FIELD_FLAG:
+        return read_flag(json, at);
+    case FIELD_ENUM:
+        return read_enum(json, field, at);
+    case FIELD_TIME:
+        return read_time(json, at);
+    case FIELD_ITEM:
+        return hf__read_item(json, FIELD_SCALAR, at);
+    case FIELD_NAMES:
+        return hf__read_names(json, FIELD_SCALAR, at);
+    case FIELD_VALUE:
+        return hf__read_value(json, FIELD_SCALAR, at);
+    case FIELD_STRUCT:
+        return read_struct_pointer(json, field, out);
+    case FIELD_STRS:
+    case FIELD_DOUBLES:
+    case FIELD_ITEMS:
+    case FIELD_VALUES:
+    case FIELD_STRUCTS:
+        return read_list(json, field, out);
+    case FIELD_MAP:
+        return read_map(json, field, out);
+    }
+    return hf__json_malformed(json);
+}
+
+/* Make a member absent again that was there before and then comes as null. */
+static void clear_field(const struct field *field, uint8_t *out)
+{
+    static const size_t sizes[] = {
+        [FIELD_STR] = sizeof(struct hf_str),
+        [FIELD_INT] = sizeof(int64_t),
+        [FIELD_DOUBLE] = sizeof(double),
+        [FIELD_FLAG] = sizeof(enum hf_flag),
+        [FIELD_ENUM] = sizeof(int),
+        [FIELD_TIME] = sizeof(int64_t),
+        [FIELD_ITEM] = sizeof(struct hf_item),
+        [FIELD_NAMES] = sizeof(struct hf_item),
+        [FIELD_VALUE] = sizeof(struct hf_value),
+        [FIELD_STRUCT] = sizeof(void *),
+    };
+
+    if (field->kind <= FIELD_STRUCT) {
+        memset(out + field->at, 0, sizes[field->kind]);
+    } else {
+        memset(out + field->at, 0, sizeof(void *));
+        memset(out + field->count_at, 0, sizeof(size_t));
+    }
+}
+
+/* The field of that name; `hint` is where to look first, as members mostly come in one order. */
+static const struct field *find_field(const struct fields *fields, struct hf_str name, size_t *hint)
+{
+    for (size_t i = 0; i < fields->len; i++) {
+        size_t at = *hint + i < fields->len ? *hint + i : *hint + i - fields->len;
+        const struct field *field = &fields->list[at];
+
+        if (name.len == 0 || field->name[0] != name.ptr[0] || strlen(field->name) != name.len ||
+            memcmp(field->name, name.ptr, name.len) != 0)
+            continue;
+        *hint = at + 1 < fields->len ? at + 1 : 0;
+        return field;
+    }
+    return NULL;
+}
+
+/* Read the object at the cursor. */
+static bool read_struct(struct json *json, const struct fields *fields, void *out)
+{
+    size_t hint = 0;
+
+    for (bool more = hf__json_enter(json, '}'); more; more = hf__json_more(json, '}')) {
+        const struct field *field;
+        struct json_text raw;
+        struct hf_str name;
+        bool done;
+
+        if (!hf__json_name(json, &raw) || !hf__read_scratch(json, raw, &name))
+            return false;
+        field = find_field(fields, name, &hint);
+        if (!field) {
+            done = hf__json_skip(json);
+        } else if (hf__json_kind(json) == JSON_NULL) {
+            clear_field(field, out);
+            done = hf__json_word(json, JSON_NULL);
+        } else {
+            done = read_field(json, field, out);
+        }
+        if (!done)
+            return false;
+    }
+    return hf__json_sound(json);
+}
+
+enum hf_status hf__wire_read(struct hf_scope *s, const struct fields *fields, struct hf_str text,
+                             void *out)
+{
+    struct json json = {.scope = s, .flat = {.scope = s}, .scratch = {.scope = s}};
+    enum json_kind kind;
+    bool done;
+
+    if (!text.ptr)
+        text = HF_STR("");
+    json.at = text.ptr;
+    json.end = text.ptr + text.len;
+    kind = hf__json_kind(&json);
+    if (kind == JSON_OBJECT)
+        done = read_struct(&json, fields, out);
+    else
+        done = kind != JSON_BAD && hf__read_type_error(&json, ELEMENT_SCALAR);
+    if (!done)
+        return hf__read_fail(&json, text);
+    if (!hf__json_ended(&json)) {
+        hf__json_malformed(&json);
+        return hf__read_fail(&json, text);
+    }
+    return HF_OK;
+}

@@ -1,0 +1,257 @@
+/*
+ * wire/encode.c: the walker that writes the structs of <holdfast/db.h> as JSON by their tables.
+ *
+ * Members come in the order of the table. An absent one is left out, unless the table says that a
+ * response always has it; then it is empty or zero.
+ */
+#include "wire/private.h"
+
+static void write_struct(struct hf__buf *buf, const struct fields *fields, const uint8_t *in);
+
+enum { MICROS = 1000000, MICRO_DIGITS = 6 };
+
+/* Seconds, with as many decimals as it needs. */
+static void write_time(struct hf__buf *buf, int64_t us)
+{
+    int64_t seconds = us / MICROS;
+    int64_t rest = us % MICROS;
+    char decimals[1 + MICRO_DIGITS] = ".";
+    size_t len = sizeof(decimals);
+
+    if (us < 0 && seconds == 0)
+        hf__buf_put_byte(buf, '-');
+    hf__write_int(buf, seconds);
+    if (rest == 0)
+        return;
+    rest = rest < 0 ? -rest : rest;
+    for (size_t i = MICRO_DIGITS; i > 0; i--, rest /= 10)
+        decimals[i] = (char)('0' + rest % 10);
+    while (decimals[len - 1] == '0')
+        len--;
+    hf__buf_put(buf, decimals, len);
+}
+
+/* ---- what is where in a struct -------------------------------------------------------------- */
+
+static const void *pointer_at(const uint8_t *in, const struct field *field)
+{
+    const void *ptr;
+
+    memcpy(&ptr, in + field->at, sizeof(ptr));
+    return ptr;
+}
+
+static size_t count_at(const uint8_t *in, const struct field *field)
+{
+    size_t count;
+
+    memcpy(&count, in + field->count_at, sizeof(count));
+    return count;
+}
+
+static int64_t int_at(const uint8_t *in, const struct field *field)
+{
+    int64_t value;
+
+    memcpy(&value, in + field->at, sizeof(value));
+    return value;
+}
+
+static int enum_at(const uint8_t *in, const struct field *field)
+{
+    int value;
+
+    memcpy(&value, in + field->at, sizeof(value));
+    return value;
+}
+
+static double double_at(const uint8_t *in, const struct field *field)
+{
+    double value;
+
+    memcpy(&value, in + field->at, sizeof(value));
+    return value;
+}
+
+/* Is there nothing to write? Pointers come first in strings, items and values too. */
+static bool is_absent(const uint8_t *in, const struct field *field)
+{
+    switch (field->kind) {
+    case FIELD_INT:
+    case FIELD_TIME:
+        return int_at(in, field) == 0;
+    case FIELD_DOUBLE:
+        return double_at(in, field) == 0;
+    case FIELD_FLAG:
+        return enum_at(in, field) == HF_UNSET;
+    case FIELD_ENUM:
+        /* A text that is no member is for error messages; a caller cannot have meant it. */
+        return enum_at(in, field) <= 0 || (size_t)enum_at(in, field) > field->members->len;
+    default:
+        return pointer_at(in, field) == NULL;
+    }
+}
+
+_Static_assert(offsetof(struct hf_str, ptr) == 0 && offsetof(struct hf_item, ptr) == 0 &&
+                   offsetof(struct hf_value, ptr) == 0,
+               "is_absent() looks at the first member");
+
+/* ---- fields --------------------------------------------------------------------------------- */
+
+static void write_names(struct hf__buf *buf, struct hf_item names)
+{
+    struct value_walk walk = hf__value_walk(hf_item_value(names));
+    const uint32_t count = walk.left;
+
+    if (hf__item_poisoned(names)) {
+        buf->failed = true;
+        return;
+    }
+    hf__buf_put_byte(buf, '{');
+    while (hf__value_next(&walk)) {
+        if (walk.left + 1 != count)
+            hf__buf_put_byte(buf, ',');
+        hf__wire_write_str(buf, walk.name);
+        hf__buf_put_byte(buf, ':');
+        hf__wire_write_str(buf, hf_value_str(walk.value));
+    }
+    hf__buf_put_byte(buf, '}');
+}
+
+static void write_list(struct hf__buf *buf, const struct field *field, const void *list,
+                       size_t count)
+{
+    hf__buf_put_byte(buf, '[');
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            hf__buf_put_byte(buf, ',');
+        switch (field->kind) {
+        case FIELD_STRS:
+            hf__wire_write_str(buf, ((const struct hf_str *)list)[i]);
+            break;
+        case FIELD_DOUBLES:
+            hf__write_double(buf, ((const double *)list)[i]);
+            break;
+        case FIELD_ITEMS:
+            hf__wire_write_item(buf, ((const struct hf_item *)list)[i]);
+            break;
+        case FIELD_VALUES:
+            hf__wire_write_value(buf, ((const struct hf_value *)list)[i]);
+            break;
+        default:
+            write_struct(buf, field->sub, (const uint8_t *)list + i * field->sub->size);
+            break;
+        }
+    }
+    hf__buf_put_byte(buf, ']');
+}
+
+static void write_field(struct hf__buf *buf, const struct field *field, const uint8_t *in);
+
+static void write_map(struct hf__buf *buf, const struct field *field, const uint8_t *entries,
+                      size_t count)
+{
+    const struct fields *sub = field->sub;
+
+    hf__buf_put_byte(buf, '{');
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *entry = entries + i * sub->size;
+        struct hf_str key;
+
+        if (i > 0)
+            hf__buf_put_byte(buf, ',');
+        memcpy(&key, entry, sizeof(key));
+        hf__wire_write_str(buf, key);
+        hf__buf_put_byte(buf, ':');
+        if (sub->len == 1 && !sub->list[0].name)
+            write_field(buf, &sub->list[0], entry);
+        else
+            write_struct(buf, sub, entry);
+    }
+    hf__buf_put_byte(buf, '}');
+}
+
+static void write_enum(struct hf__buf *buf, const struct field *field, int number)
+{
+    if (number <= 0 || (size_t)number > field->members->len)
+        hf__buf_put_str(buf, HF_STR("\"\""));
+    else
+        hf__wire_write_str(buf, hf_str_from(field->members->names[number - 1]));
+}
+
+static void write_field(struct hf__buf *buf, const struct field *field, const uint8_t *in)
+{
+    const void *at = in + field->at;
+    int64_t number;
+
+    switch (field->kind) {
+    case FIELD_STR:
+        hf__wire_write_str(buf, *(const struct hf_str *)at);
+        break;
+    case FIELD_INT:
+        number = int_at(in, field);
+        hf__write_int(buf, number == HF_ZERO ? 0 : number);
+        break;
+    case FIELD_DOUBLE:
+        hf__write_double(buf, double_at(in, field));
+        break;
+    case FIELD_FLAG:
+        hf__buf_put_str(buf, enum_at(in, field) == HF_YES ? HF_STR("true") : HF_STR("false"));
+        break;
+    case FIELD_ENUM:
+        write_enum(buf, field, enum_at(in, field));
+        break;
+    case FIELD_TIME:
+        write_time(buf, int_at(in, field));
+        break;
+    case FIELD_ITEM:
+        hf__wire_write_item(buf, *(const struct hf_item *)at);
+        break;
+    case FIELD_NAMES:
+        write_names(buf, *(const struct hf_item *)at);
+        break;
+    case FIELD_VALUE:
+        hf__wire_write_value(buf, *(const struct hf_value *)at);
+        break;
+    case FIELD_STRUCT:
+        write_struct(buf, field->sub, pointer_at(in, field));
+        break;
+    case FIELD_STRS:
+    case FIELD_DOUBLES:
+    case FIELD_ITEMS:
+    case FIELD_VALUES:
+    case FIELD_STRUCTS:
+        write_list(buf, field, pointer_at(in, field), count_at(in, field));
+        break;
+    case FIELD_MAP:
+        write_map(buf, field, pointer_at(in, field), count_at(in, field));
+        break;
+    }
+}
+
+/* `in` may be NULL: a struct of which nothing is there. */
+static void write_struct(struct hf__buf *buf, const struct fields *fields, const uint8_t *in)
+{
+    char before = '{';
+
+    for (size_t i = 0; in && i < fields->len; i++) {
+        const struct field *field = &fields->list[i];
+
+        if (!(field->rules & FIELD_ALWAYS) && is_absent(in, field))
+            continue;
+        hf__buf_put_byte(buf, (uint8_t)before);
+        hf__buf_put_byte(buf, '"');
+        hf__buf_put_str(buf, hf_str_from(field->name));
+        hf__buf_put_str(buf, HF_STR("\":"));
+        write_field(buf, field, in);
+        before = ',';
+    }
+    if (before == '{')
+        hf__buf_put_byte(buf, '{');
+    hf__buf_put_byte(buf, '}');
+}
+
+void hf__wire_write(struct hf__buf *buf, const struct fields *fields, const void *in)
+{
+    write_struct(buf, fields, in);
+}

@@ -1,0 +1,551 @@
+/*
+ * wire/value_read.c: attribute values and items from JSON straight into their flat form.
+ *
+ * A value is one object with one tag, {"S":"ann"}. It is built at the end of json->flat while it is
+ * read; a container is opened, its parts are read behind it, and closing it puts them in order.
+ *
+ * What always holds:
+ *
+ *  (1) What is no value although its JSON is of the right shape poisons the item and reading goes
+ *      on: a type error or malformed JSON behind it is reported first, as the service does. Of
+ *      several, the first poison stays. Something valid is put in its place, so that closing works.
+ *  (2) Recursion is at most VALUE_DEPTH_MAX deep; a value below that is stepped over.
+ *  (3) Within one value the same tag twice keeps the last, and its poison; two tags are poison.
+ *  (4) null is an absent tag. In place of a value, or of an element of a set, it is poison.
+ */
+#include "wire/base64.h"
+#include "wire/private.h"
+
+#define INVALID "One or more parameter values were invalid: "
+
+#define JAVA_STRUCT "com.amazonaws.dynamodb.v20120810."
+
+static void poison_text(struct json *json, struct hf_str message)
+{
+    if (json->poison.ptr)
+        return;
+    json->poison = message.ptr ? hf__item_poison_new(json->scope, HF_INVALID, message, json->attr)
+                               : hf__item_poison_new(json->scope, HF_NOMEM, HF_STR("out of memory"),
+                                                     json->attr);
+}
+
+#define POISON(json, literal) poison_text((json), HF_STR(literal))
+
+/* ---- scalars -------------------------------------------------------------------------------- */
+
+static bool read_number(struct json *json, struct hf_str text, struct number *number)
+{
+    enum number_error error = hf__number_parse(text, number);
+
+    switch (error) {
+    case NUMBER_OK:
+        return true;
+    case NUMBER_SYNTAX:
+        if (text.len == 0)
+            POISON(json, "The parameter cannot be converted to a numeric value");
+        else if (!json->poison.ptr)
+            poison_text(json, hf_scope_format(json->scope,
+                                              "The parameter cannot be converted to a numeric "
+                                              "value: %.*s",
+                                              HF_FMT(text)));
+        break;
+    case NUMBER_PRECISION:
+        POISON(json, "Attempting to store more than 38 significant digits in a Number");
+        break;
+    case NUMBER_OVERFLOW:
+        POISON(json, "Number overflow. Attempting to store a number with magnitude larger than "
+                     "supported range");
+        break;
+    case NUMBER_UNDERFLOW:
+        POISON(json, "Number underflow. Attempting to store a number with magnitude smaller than "
+                     "supported range");
+        break;
+    }
+    return false;
+}
+
+/* A string of base64 at the cursor, decoded into the scratch buffer. */
+static bool read_binary(struct json *json, struct hf_bytes *bytes)
+{
+    enum json_kind kind = hf__json_kind(json);
+    struct json_text raw;
+    struct hf_str text;
+    uint8_t *out;
+    size_t len;
+
+    if (kind == JSON_ARRAY || kind == JSON_OBJECT || kind == JSON_BAD)
+        return hf__read_not_scalar(json, kind, "nio.ByteBuffer");
+    if (kind != JSON_STRING)
+        return hf__read_type_error(json, "only base-64-encoded strings are convertible to bytes");
+    if (!hf__json_string(json, &raw) || !hf__read_scratch(json, raw, &text))
+        return false;
+    /* Behind the text, if it was unescaped to there. */
+    json->scratch.len = raw.escaped ? text.len : 0;
+    out = hf__buf_reserve(&json->scratch, hf__base64_decoded_max(text.len) + 1);
+    if (!out)
+        return hf__json_nomem(json);
+    if (raw.escaped)
+        text.ptr = (const char *)json->scratch.ptr; /* it may have moved */
+    switch (hf__base64_decode(text, out, &len)) {
+    case BASE64_OK:
+        break;
+    case BASE64_LENGTH:
+        return hf__read_type_error(
+            json, "Base64 encoded length is expected a multiple of 4 bytes but found: %zu",
+            text.len);
+    case BASE64_LAST:
+        return hf__read_type_error(json, "Invalid last non-pad Base64 character dectected");
+    case BASE64_CHARACTER:
+        return hf__read_type_error(json, "Invalid base 64 character");
+    }
+    *bytes = hf_bytes_of(out, len);
+    return true;
+}
+
+static bool read_s(struct json *json)
+{
+    struct json_text raw;
+    struct hf_str text;
+
+    if (!hf__read_string(json, "String", &raw) || !hf__read_scratch(json, raw, &text))
+        return false;
+    hf__build_str(&json->flat, HF_TYPE_S, text);
+    return true;
+}
+
+static bool read_n(struct json *json)
+{
+    struct json_text raw;
+    struct hf_str text;
+    struct number number;
+
+    if (!hf__read_string(json, "String", &raw) || !hf__read_scratch(json, raw, &text))
+        return false;
+    if (read_number(json, text, &number))
+        hf__build_number(&json->flat, number.bytes, number.len);
+    else
+        hf__build_null(&json->flat);
+    return true;
+}
+
+static bool read_b(struct json *json)
+{
+    struct hf_bytes bytes;
+
+    if (!read_binary(json, &bytes))
+        return false;
+    hf__build_str(&json->flat, HF_TYPE_B, hf_str_of((const char *)bytes.ptr, bytes.len));
+    return true;
+}
+
+static bool read_bool(struct json *json)
+{
+    bool truth;
+
+    if (!hf__read_bool(json, &truth))
+        return false;
+    hf__build_bool(&json->flat, truth);
+    return true;
+}
+
+static bool read_null(struct json *json)
+{
+    bool truth;
+
+    if (!hf__read_bool(json, &truth))
+        return false;
+    if (!truth)
+        POISON(json, INVALID "Null attribute value types must have the value of true");
+    hf__build_null(&json->flat);
+    return true;
+}
+
+/* ---- sets ----------------------------------------------------------------------------------- */
+
+/* The elements of the set at the cursor, once more, as the message about duplicates lists them. */
+static void poison_duplicates(struct json *json, enum hf_type type, const char *array)
+{
+    struct json again = {.at = array,
+                         .end = json->end,
+                         .scope = json->scope,
+                         .scratch = json->scratch};
+    struct hf__buf text = {.scope = json->scope};
+    const char *before = "";
+
+    if (json->poison.ptr)
+        return;
+    if (type == HF_TYPE_NS) {
+        POISON(json, "Input collection contains duplicates");
+        return;
+    }
+    hf__buf_put_str(&text, HF_STR(INVALID "Input collection ["));
+    for (bool more = hf__json_enter(&again, ']'); more; more = hf__json_more(&again, ']')) {
+        struct json_text raw;
+        struct hf_str element;
+
+        /* It was read before; only memory can be missing. */
+        if (hf__json_kind(&again) != JSON_STRING || !hf__json_string(&again, &raw) ||
+            !hf__read_scratch(&again, raw, &element))
+            break;
+        hf__buf_put_str(&text, hf_str_from(before));
+        hf__buf_put_str(&text, element);
+        before = ", ";
+    }
+    json->scratch = again.scratch;
+    hf__buf_put_str(&text, type == HF_TYPE_SS ? HF_STR("] contains duplicates.")
+                                              : HF_STR("]of type BS contains duplicates."));
+    hf__buf_put_byte(&text, '\0');
+    if (text.failed)
+        poison_text(json, hf_str_of(NULL, 0));
+    else
+        poison_text(json, hf_str_of((const char *)text.ptr, text.len - 1));
+}
+
+static void poison_null_element(struct json *json, enum hf_type type)
+{
+    if (type == HF_TYPE_SS)
+        POISON(json, INVALID "An string set may not have a null string as a member");
+    else if (type == HF_TYPE_NS)
+        POISON(json, "The parameter cannot be converted to a numeric value");
+    else
+        POISON(json, INVALID "Binary sets may not contain null or empty values");
+}
+
+static bool read_element(struct json *json, enum hf_type type)
+{
+    struct json_text raw;
+    struct hf_str text;
+    struct hf_bytes bytes;
+    struct number number;
+    enum json_kind kind = hf__json_kind(json);
+
+    if (kind == JSON_NULL) {
+        poison_null_element(json, type);
+        return hf__json_word(json, kind);
+    }
+    if (type == HF_TYPE_BS) {
+        if (!read_binary(json, &bytes))
+            return false;
+    } else {
+        if (!hf__read_string(json, "String", &raw) || !hf__read_scratch(json, raw, &text))
+            return false;
+        bytes = hf_bytes_of(text.ptr, text.len);
+        if (type == HF_TYPE_NS) {
+            if (!read_number(json, text, &number))
+                return true;
+            bytes = hf_bytes_of(number.bytes, number.len);
+        }
+    }
+    hf__build_element(&json->flat, type, bytes);
+    return true;
+}
+
+static bool read_set(struct json *json, enum hf_type type)
+{
+    enum json_kind kind = hf__json_kind(json);
+    const char *array = json->at;
+    bool any = false;
+    size_t open;
+
+    if (kind != JSON_ARRAY)
+        return hf__read_not_compound(json, kind, FIELD_SCALAR, NULL);
+    open = hf__build_open(&json->flat, type);
+    for (bool more = hf__json_enter(json, ']'); more; more = hf__json_more(json, ']')) {
+        any = true;
+        if (!read_element(json, type))
+            return false;
+    }
+    if (!hf__json_sound(json))
+        return false;
+    switch (hf__build_close(&json->flat, open)) {
+    case BUILD_OK:
+        break;
+    case BUILD_DUPLICATE:
+        poison_duplicates(json, type, array);
+        break;
+    case BUILD_EMPTY_SET:
+        if (any)
+            break; /* its elements were all bad, and said so */
+        if (type == HF_TYPE_SS)
+            POISON(json, INVALID "An string set  may not be empty");
+        else if (type == HF_TYPE_NS)
+            POISON(json, INVALID "An number set  may not be empty");
+        else
+            POISON(json, INVALID "Binary sets should not be empty");
+        break;
+    }
+    return true;
+}
+
+/* ---- lists, maps, any value ------------------------------------------------------------------ */
+
+static bool read_any(struct json *json, const char *scalar, int depth);
+
+static bool read_l(struct json *json, int depth)
+{
+    enum json_kind kind = hf__json_kind(json);
+    size_t open;
+
+    if (kind != JSON_ARRAY)
+        return hf__read_not_compound(json, kind, FIELD_SCALAR, NULL);
+    open = hf__build_open(&json->flat, HF_TYPE_L);
+    for (bool more = hf__json_enter(json, ']'); more; more = hf__json_more(json, ']'))
+        if (!read_any(json, ELEMENT_SCALAR, depth + 1))
+            return false;
+    hf__build_close(&json->flat, open);
+    return hf__json_sound(json);
+}
+
+/* The name of an attribute or member, as far as it can be one. */
+static void build_name(struct json *json, struct hf_str name)
+{
+    if (name.len == 0)
+        POISON(json, INVALID "Empty attribute name");
+    if (name.len > ATTR_NAME_MAX) {
+        POISON(json, INVALID "Attribute name is too large, must be less than 65535 bytes");
+        name.len = ATTR_NAME_MAX;
+    }
+    hf__build_name(&json->flat, name);
+}
+
+static bool read_m(struct json *json, int depth)
+{
+    enum json_kind kind = hf__json_kind(json);
+    size_t open;
+
+    if (kind != JSON_OBJECT)
+        return hf__read_not_compound(json, kind, FIELD_SCALAR,
+                                     "java.util.Map<java.lang.String, " JAVA_STRUCT
+                                     "AttributeValue>");
+    open = hf__build_open(&json->flat, HF_TYPE_M);
+    for (bool more = hf__json_enter(json, '}'); more; more = hf__json_more(json, '}')) {
+        struct json_text raw;
+        struct hf_str name;
+
+        if (!hf__json_name(json, &raw) || !hf__read_scratch(json, raw, &name))
+            return false;
+        build_name(json, name);
+        if (!read_any(json, ELEMENT_SCALAR, depth + 1))
+            return false;
+    }
+    hf__build_close(&json->flat, open);
+    return hf__json_sound(json);
+}
+
+static bool read_tagged(struct json *json, enum hf_type type, int depth)
+{
+    if (type == HF_TYPE_S)
+        return read_s(json);
+    if (type == HF_TYPE_N)
+        return read_n(json);
+    switch (type) {
+    case HF_TYPE_S:
+    case HF_TYPE_N:
+        break;
+    case HF_TYPE_B:
+        return read_b(json);
+    case HF_TYPE_BOOL:
+        return read_bool(json);
+    case HF_TYPE_NULL:
+        return read_null(json);
+    case HF_TYPE_M:
+        return read_m(json, depth);
+    case HF_TYPE_L:
+        return read_l(json, depth);
+    case HF_TYPE_SS:
+    case HF_TYPE_NS:
+    case HF_TYPE_BS:
+        return read_set(json, type);
+    case HF_TYPE_NONE:
+        break;
+    }
+    return hf__json_skip(json); /* members that we do not know are ignored */
+}
+
+static enum hf_type type_of_tag(struct hf_str name)
+{
+    static const uint8_t letters['Z' + 1] = {['S'] = HF_TYPE_S,
+                                             ['N'] = HF_TYPE_N,
+                                             ['B'] = HF_TYPE_B,
+                                             ['M'] = HF_TYPE_M,
+                                             ['L'] = HF_TYPE_L};
+
+    if (name.len == 1) {
+        unsigned char letter = (unsigned char)name.ptr[0];
+
+        return letter <= 'Z' ? (enum hf_type)letters[letter] : HF_TYPE_NONE;
+    }
+    return hf__type_of_name(name);
+}
+
+/* Build the value at the cursor at the end of json->flat; `depth` is its level, from 1. */
+static bool read_any(struct json *json, const char *scalar, int depth)
+{
+    enum json_kind kind = hf__json_kind(json);
+    struct hf_item poison_before = json->poison;
+    size_t start = json->flat.len;
+    unsigned tags = 0;
+
+    if (kind == JSON_NULL) {
+        POISON(json, "Supplied AttributeValue is empty, must contain exactly one of the supported "
+                     "datatypes");
+        hf__build_null(&json->flat);
+        return hf__json_word(json, kind);
+    }
+    if (kind != JSON_OBJECT)
+        return hf__read_not_compound(json, kind, scalar, "class " JAVA_STRUCT "AttributeValue");
+    if (depth > VALUE_DEPTH_MAX) {
+        POISON(json, "Nesting Levels have exceeded supported limits: Attributes in the item have "
+                     "nested levels beyond supported limit");
+        hf__build_null(&json->flat);
+        return hf__json_skip(json);
+    }
+    for (bool more = hf__json_enter(json, '}'); more; more = hf__json_more(json, '}')) {
+        struct json_text raw;
+        struct hf_str name;
+        enum hf_type type;
+
+        if (!hf__json_name(json, &raw) || !hf__read_scratch(json, raw, &name))
+            return false;
+        type = type_of_tag(name);
+        if (hf__json_kind(json) == JSON_NULL)
+            type = HF_TYPE_NONE;
+        if (type != HF_TYPE_NONE) {
+            json->flat.len = start; /* the last one stays */
+            if (tags & 1u << type)
+                json->poison = poison_before;
+            tags |= 1u << type;
+        }
+        if (!read_tagged(json, type, depth))
+            return false;
+    }
+    if (tags == 0) {
+        POISON(json, "Supplied AttributeValue is empty, must contain exactly one of the supported "
+                     "datatypes");
+        hf__build_null(&json->flat);
+    } else if (tags & (tags - 1)) {
+        POISON(json, "Supplied AttributeValue has more than one datatypes set, must contain "
+                     "exactly one of the supported datatypes");
+    }
+    return hf__json_sound(json);
+}
+
+/* ---- whole items ----------------------------------------------------------------------------- */
+
+enum { FLAT_ALIGN = 16 }; /* of allocations in a scope */
+
+/*
+ * Begin a value in json->flat. What is in there already stays where it is, for others point to it;
+ * the buffer goes on behind it as if it began there.
+ */
+static void begin(struct json *json)
+{
+    struct hf__buf *flat = &json->flat;
+    size_t used = (flat->len + FLAT_ALIGN - 1) / FLAT_ALIGN * FLAT_ALIGN;
+
+    if (used > flat->cap)
+        used = flat->cap;
+    flat->cap -= used;
+    flat->ptr = flat->cap ? flat->ptr + used : NULL; /* never the memory behind our own */
+    flat->len = 0;
+    json->poison = (struct hf_item){NULL, 0};
+    json->attr = hf_str_of(NULL, 0);
+}
+
+static bool finish(struct json *json, struct hf_item *out)
+{
+    if (json->flat.failed)
+        return hf__json_nomem(json);
+    *out = json->poison.ptr ? json->poison : hf__build_item_from(&json->flat, 0);
+    if (hf__item_poisoned(*out) && hf__item_poison(*out)->status == HF_NOMEM)
+        return hf__json_nomem(json);
+    return true;
+}
+
+bool hf__read_item(struct json *json, const char *scalar, struct hf_item *out)
+{
+    enum json_kind kind = hf__json_kind(json);
+    size_t open;
+
+    if (kind != JSON_OBJECT)
+        return hf__read_not_compound(json, kind, scalar,
+                                     "java.util.Map<java.lang.String, " JAVA_STRUCT
+                                     "AttributeValue>");
+    begin(json);
+    open = hf__build_open(&json->flat, HF_TYPE_M);
+    for (bool more = hf__json_enter(json, '}'); more; more = hf__json_more(json, '}')) {
+        struct json_text raw;
+
+        if (!hf__json_name(json, &raw) || !hf__read_keep(json, raw, &json->attr))
+            return false;
+        build_name(json, json->attr);
+        if (!read_any(json, ELEMENT_SCALAR, 1))
+            return false;
+    }
+    hf__build_close(&json->flat, open);
+    return hf__json_sound(json) && finish(json, out);
+}
+
+bool hf__read_value(struct json *json, const char *scalar, struct hf_value *out)
+{
+    struct hf_item built;
+
+    begin(json);
+    if (!read_any(json, scalar, 1) || !finish(json, &built))
+        return false;
+    *out = hf_item_value(built);
+    return true;
+}
+
+bool hf__read_names(struct json *json, const char *scalar, struct hf_item *out)
+{
+    enum json_kind kind = hf__json_kind(json);
+    size_t open;
+
+    if (kind != JSON_OBJECT)
+        return hf__read_not_compound(json, kind, scalar,
+                                     "java.util.Map<java.lang.String, java.lang.String>");
+    begin(json);
+    open = hf__build_open(&json->flat, HF_TYPE_M);
+    for (bool more = hf__json_enter(json, '}'); more; more = hf__json_more(json, '}')) {
+        struct json_text raw;
+        struct hf_str name;
+
+        if (!hf__json_name(json, &raw))
+            return false;
+        if (hf__json_kind(json) == JSON_NULL) {
+            if (!hf__json_word(json, JSON_NULL))
+                return false;
+            continue;
+        }
+        if (!hf__read_scratch(json, raw, &name))
+            return false;
+        if (name.len > ATTR_NAME_MAX) {
+            POISON(json, "ExpressionAttributeNames contains invalid key: a key is too long");
+            name.len = ATTR_NAME_MAX;
+        }
+        hf__build_name(&json->flat, name);
+        if (!read_s(json))
+            return false;
+    }
+    hf__build_close(&json->flat, open);
+    return hf__json_sound(json) && finish(json, out);
+}
+
+enum hf_status hf_item_from_json(struct hf_scope *s, struct hf_str text, struct hf_item *item)
+{
+    struct json json = {.scope = s, .flat = {.scope = s}, .scratch = {.scope = s}};
+
+    *item = (struct hf_item){NULL, 0};
+    if (!text.ptr)
+        text = HF_STR("");
+    json.at = text.ptr;
+    json.end = text.ptr + text.len;
+    if (!hf__read_item(&json, FIELD_SCALAR, item))
+        return hf__read_fail(&json, text);
+    if (!hf__json_ended(&json)) {
+        hf__json_malformed(&json);
+        return hf__read_fail(&json, text);
+    }
+    return hf_item_check(s, *item);
+}

@@ -1,0 +1,355 @@
+/*
+ * wire/value_write.c: strings, numbers, attribute values and items as JSON.
+ *
+ * Runs of bytes that need no escape are found 16 at a time and copied whole. Only the quote, the
+ * backslash and control characters are escaped; everything else is written as it is, so what was
+ * UTF-8 stays UTF-8.
+ *
+ * A poisoned item has no JSON: writing one fails the buffer. Whoever writes has checked before.
+ */
+#include "wire/base64.h"
+#include "wire/private.h"
+
+#include <math.h>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+/* ---- strings -------------------------------------------------------------------------------- */
+
+/* How many bytes from `at` on stand for themselves. */
+static inline size_t plain_run(const char *at, size_t len)
+{
+    size_t run = 0;
+
+#if defined(__SSE2__)
+    const __m128i quote = _mm_set1_epi8('"');
+    const __m128i backslash = _mm_set1_epi8('\\');
+    const __m128i last_control = _mm_set1_epi8(0x1F);
+
+    while (len - run >= 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(at + run));
+        __m128i odd = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(bytes, quote),
+                                                _mm_cmpeq_epi8(bytes, backslash)),
+                                   _mm_cmpeq_epi8(_mm_min_epu8(bytes, last_control),
+                                                  bytes)); /* unsigned <= 0x1F */
+        int mask = _mm_movemask_epi8(odd);
+
+        if (mask)
+            return run + (size_t)__builtin_ctz((unsigned)mask);
+        run += 16;
+    }
+#endif
+    while (run < len) {
+        unsigned char c = (unsigned char)at[run];
+
+        if (c < 0x20 || c == '"' || c == '\\')
+            break;
+        run++;
+    }
+    return run;
+}
+
+static void put_escape(struct hf__buf *buf, unsigned char c)
+{
+    static const char hex[] = "0123456789abcdef";
+    char escape[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+    static const char letters[0x20] = {
+        ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
+
+    if (c < 0x20 && !letters[c]) {
+        hf__buf_put(buf, escape, sizeof(escape));
+        return;
+    }
+    escape[1] = c < 0x20 ? letters[c] : (char)c;
+    hf__buf_put(buf, escape, 2);
+}
+
+/* Has any of the eight bytes to be escaped? */
+static inline bool odd8(uint64_t bytes)
+{
+    const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
+    uint64_t quote = bytes ^ ones * '"';
+    uint64_t backslash = bytes ^ ones * '\\';
+
+    /* Subtracting borrows from a byte's top bit when it is too small, and only then. */
+    return (((bytes - ones * 0x20) & ~bytes) | ((quote - ones) & ~quote) |
+            ((backslash - ones) & ~backslash)) &
+           tops;
+}
+
+static inline bool copy8(uint8_t *to, const char *from)
+{
+    uint64_t bytes;
+
+    memcpy(&bytes, from, sizeof(bytes));
+    memcpy(to, &bytes, sizeof(bytes));
+    return !odd8(bytes);
+}
+
+/* Copy a text, checking on the way that nothing in it needs an escape; short texts are most. */
+static inline bool copy_plain(uint8_t *to, struct hf_str text)
+{
+    bool plain = true;
+
+    if (text.len >= 8) {
+        size_t at = 0;
+
+        for (; plain && at + 8 <= text.len; at += 8)
+            plain = copy8(to + at, text.ptr + at);
+        return plain && copy8(to + text.len - 8, text.ptr + text.len - 8);
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+
+        to[i] = c;
+        plain &= c >= 0x20 && c != '"' && c != '\\';
+    }
+    return plain;
+}
+
+enum { SHORT_TEXT = 64 };
+
+void hf__wire_write_str(struct hf__buf *buf, struct hf_str text)
+{
+    uint8_t *to = hf__buf_reserve(buf, text.len + 2);
+    size_t at;
+
+    if (!to)
+        return;
+    *to = '"';
+    if (text.len <= SHORT_TEXT && copy_plain(to + 1, text)) {
+        to[text.len + 1] = '"';
+        buf->len += text.len + 2;
+        return;
+    }
+    at = plain_run(text.ptr, text.len);
+    memcpy(to + 1, text.ptr, at);
+    buf->len += 1 + at;
+    while (at < text.len) {
+        size_t run;
+
+        put_escape(buf, (unsigned char)text.ptr[at++]);
+        run = plain_run(text.ptr + at, text.len - at);
+        hf__buf_put(buf, text.ptr + at, run);
+        at += run;
+    }
+    hf__buf_put_byte(buf, '"');
+}
+
+/* ---- numbers -------------------------------------------------------------------------------- */
+
+void hf__write_int(struct hf__buf *buf, int64_t value)
+{
+    char text[24];
+    char *at = text + sizeof(text);
+    uint64_t left = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+
+    do {
+        *--at = (char)('0' + left % 10);
+        left /= 10;
+    } while (left);
+    if (value < 0)
+        *--at = '-';
+    hf__buf_put(buf, at, (size_t)(text + sizeof(text) - at));
+}
+
+/* The fewest digits that read back as the same double. printf() puts the locale's point among
+ * them, which may be any bytes but those of a number. */
+static void write_fraction(struct hf__buf *buf, double value)
+{
+    char text[64];
+    size_t len = 0;
+
+    for (int digits = 1; digits <= 17; digits++) {
+        int printed = snprintf(text, sizeof(text), "%.*g", digits, value);
+
+        len = 0;
+        for (int i = 0; i < printed; i++) {
+            if (strchr("0123456789+-e", text[i]))
+                text[len++] = text[i];
+            else if (len > 0 && text[len - 1] != '.')
+                text[len++] = '.';
+        }
+        if (hf__json_double(hf_str_of(text, len)) == value)
+            break;
+    }
+    hf__buf_put(buf, text, len);
+}
+
+void hf__write_double(struct hf__buf *buf, double value)
+{
+    enum { EXACT = 1 << 30 };
+    int64_t halves;
+
+    if (!isfinite(value)) {
+        hf__buf_put_byte(buf, '0'); /* JSON has no word for it */
+        return;
+    }
+    if (!(value > -EXACT && value < EXACT) || value * 2 != (double)(int64_t)(value * 2)) {
+        write_fraction(buf, value);
+        return;
+    }
+    /* Capacity comes in halves. */
+    halves = (int64_t)(value * 2);
+    if (halves == -1)
+        hf__buf_put_byte(buf, '-');
+    hf__write_int(buf, halves / 2);
+    if (halves % 2)
+        hf__buf_put_str(buf, HF_STR(".5"));
+}
+
+/* ---- attribute values ----------------------------------------------------------------------- */
+
+/* "text" of a number. */
+static void write_number(struct hf__buf *buf, struct hf_bytes bytes)
+{
+    char *to = (char *)hf__buf_reserve(buf, NUMBER_TEXT_MAX + 2);
+    size_t len;
+
+    if (!to)
+        return;
+    to[0] = '"';
+    len = hf__number_text(bytes.ptr, bytes.len, to + 1);
+    to[len + 1] = '"';
+    buf->len += len + 2;
+}
+
+static void write_binary(struct hf__buf *buf, struct hf_bytes bytes)
+{
+    char *to = (char *)hf__buf_reserve(buf, hf__base64_encoded_len(bytes.len) + 2);
+    size_t len;
+
+    if (!to)
+        return;
+    to[0] = '"';
+    len = hf__base64_encode(bytes, to + 1);
+    to[len + 1] = '"';
+    buf->len += len + 2;
+}
+
+static void write_scalar(struct hf__buf *buf, enum hf_type type, struct hf_bytes bytes)
+{
+    switch (type) {
+    case HF_TYPE_N:
+    case HF_TYPE_NS:
+        write_number(buf, bytes);
+        break;
+    case HF_TYPE_B:
+    case HF_TYPE_BS:
+        write_binary(buf, bytes);
+        break;
+    default:
+        hf__wire_write_str(buf, hf_str_of((const char *)bytes.ptr, bytes.len));
+        break;
+    }
+}
+
+static void write_set(struct hf__buf *buf, struct hf_value set)
+{
+    struct value_walk walk = hf__value_walk(set);
+    char open = '[';
+
+    while (hf__value_next(&walk)) {
+        hf__buf_put_byte(buf, (uint8_t)open);
+        write_scalar(buf, walk.type, walk.scalar);
+        open = ',';
+    }
+    hf__buf_put_byte(buf, ']');
+}
+
+static void write_members(struct hf__buf *buf, struct hf_value map)
+{
+    struct value_walk walk = hf__value_walk(map);
+    char before = '{';
+
+    if (walk.left == 0)
+        hf__buf_put_byte(buf, '{');
+    while (hf__value_next(&walk)) {
+        hf__buf_put_byte(buf, (uint8_t)before);
+        hf__wire_write_str(buf, walk.name);
+        hf__buf_put_byte(buf, ':');
+        hf__wire_write_value(buf, walk.value);
+        before = ',';
+    }
+    hf__buf_put_byte(buf, '}');
+}
+
+static void write_list(struct hf__buf *buf, struct hf_value list)
+{
+    struct value_walk walk = hf__value_walk(list);
+    const uint32_t count = walk.left;
+
+    hf__buf_put_byte(buf, '[');
+    while (hf__value_next(&walk)) {
+        if (walk.left + 1 != count)
+            hf__buf_put_byte(buf, ',');
+        hf__wire_write_value(buf, walk.value);
+    }
+    hf__buf_put_byte(buf, ']');
+}
+
+void hf__wire_write_value(struct hf__buf *buf, struct hf_value value)
+{
+    /* Always copied as eight bytes, of which the first few count. */
+    static const struct {
+        char text[8];
+        uint8_t len;
+    } heads[] = {
+        {"", 0},           {"{\"S\":", 5},    {"{\"N\":", 5},  {"{\"B\":", 5},
+        {"{\"BOOL\":", 8}, {"{\"NULL\":", 8}, {"{\"M\":", 5},  {"{\"L\":", 5},
+        {"{\"SS\":", 6},   {"{\"NS\":", 6},   {"{\"BS\":", 6},
+    };
+    uint8_t *to = hf__buf_reserve(buf, sizeof(heads[0].text));
+    enum hf_type type = hf_value_type(value);
+
+    if (type == HF_TYPE_NONE)
+        buf->failed = true;
+    if (!to || buf->failed)
+        return;
+    memcpy(to, heads[type].text, sizeof(heads[type].text));
+    buf->len += heads[type].len;
+    switch (type) {
+    case HF_TYPE_S:
+    case HF_TYPE_N:
+    case HF_TYPE_B:
+        write_scalar(buf, type, hf__value_scalar(value));
+        break;
+    case HF_TYPE_BOOL:
+        hf__buf_put_str(buf, hf_value_true(value) ? HF_STR("true") : HF_STR("false"));
+        break;
+    case HF_TYPE_NULL:
+        hf__buf_put_str(buf, HF_STR("true"));
+        break;
+    case HF_TYPE_M:
+        write_members(buf, value);
+        break;
+    case HF_TYPE_L:
+        write_list(buf, value);
+        break;
+    default:
+        write_set(buf, value);
+        break;
+    }
+    hf__buf_put_byte(buf, '}');
+}
+
+void hf__wire_write_item(struct hf__buf *buf, struct hf_item item)
+{
+    if (hf__item_poisoned(item))
+        buf->failed = true;
+    else
+        write_members(buf, hf_item_value(item));
+}
+
+struct hf_str hf_item_to_json(struct hf_scope *s, struct hf_item item)
+{
+    struct hf__buf buf = {.scope = s};
+
+    if (!item.ptr)
+        return hf_str_of(NULL, 0);
+    hf__wire_write_item(&buf, item);
+    hf__buf_put_byte(&buf, '\0'); /* for printf(), as other texts in a scope */
+    return buf.failed ? hf_str_of(NULL, 0) : hf_str_of((const char *)buf.ptr, buf.len - 1);
+}

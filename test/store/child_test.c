@@ -1,0 +1,421 @@
+/* store/child_test.c: the child of child.h, and the loops that kill it. */
+#include "child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { ITEM_BYTES = 300, CHILD_MEMTABLE = 256 * 1024 };
+
+/* ---- items ----------------------------------------------------------------------------------- */
+
+static struct hf_bytes item_key(struct hf_scope *s, unsigned thread, uint32_t n)
+{
+    return bytes_from(hf_scope_format(s, "item/%u/%08u", thread, n).ptr);
+}
+
+static struct hf_bytes last_key(struct hf_scope *s, unsigned thread)
+{
+    return bytes_from(hf_scope_format(s, "last/%u", thread).ptr);
+}
+
+static void item_value(uint8_t value[ITEM_BYTES], unsigned thread, uint32_t n)
+{
+    for (uint32_t i = 0; i < ITEM_BYTES; i++)
+        value[i] = (uint8_t)((n + i) * 31 + thread);
+}
+
+enum hf_status write_items(struct hf_scope *s, struct hf__store *store, unsigned thread,
+                           uint32_t from, uint32_t to, bool sync)
+{
+    for (uint32_t n = from; n <= to; n++) {
+        struct hf__mark mark = hf__scope_mark(s);
+        struct store_batch batch = {.ops = {.scope = s}};
+        uint8_t value[ITEM_BYTES], number[4];
+        uint64_t ticket;
+
+        item_value(value, thread, n);
+        store_u32be(number, n);
+        hf__batch_put(&batch, item_key(s, thread, n), hf_bytes_of(value, ITEM_BYTES));
+        hf__batch_put(&batch, last_key(s, thread), hf_bytes_of(number, 4));
+        TRY(hf__store_write(s, store, &batch, &ticket));
+        if (sync)
+            TRY(hf__store_sync(s, store, ticket));
+        hf__scope_rewind(s, mark);
+    }
+    return HF_OK;
+}
+
+/* The newest batch of a thread, or UINT32_MAX when that cannot be read. */
+static uint32_t last_of(struct hf_scope *s, struct hf__store *store, unsigned thread)
+{
+    struct hf_bytes value;
+
+    if (hf__store_get(s, store, NULL, last_key(s, thread), &value) != HF_OK)
+        return UINT32_MAX;
+    return value.len == 4 ? load_u32be(value.ptr) : 0;
+}
+
+bool acked_is_there(struct hf_scope *s, struct hf__store *store, const struct acked *acked)
+{
+    for (unsigned thread = 0; thread < CHILD_THREADS_MAX; thread++) {
+        uint32_t last = last_of(s, store, thread);
+
+        if (last == UINT32_MAX || last < acked->by_thread[thread])
+            return false;
+        for (uint32_t n = 1; n <= last + 1; n++) {
+            struct hf__mark mark = hf__scope_mark(s);
+            uint8_t want[ITEM_BYTES];
+            struct hf_bytes value;
+            bool there;
+
+            item_value(want, thread, n);
+            if (hf__store_get(s, store, NULL, item_key(s, thread, n), &value) != HF_OK)
+                return false;
+            there = value.ptr && value.len == ITEM_BYTES && !memcmp(value.ptr, want, ITEM_BYTES);
+            if (there != (n <= last) || (n > last && value.ptr))
+                return false;
+            hf__scope_rewind(s, mark);
+        }
+    }
+    return true;
+}
+
+/* ---- the child ------------------------------------------------------------------------------- */
+
+struct writer {
+    struct hf__store *store;
+    unsigned thread;
+    uint32_t count;
+    int failed;
+};
+
+static void *writer_thread(void *user)
+{
+    struct writer *w = user;
+    struct hf_scope *s = hf_scope_new(NULL);
+    uint32_t from = last_of(s, w->store, w->thread) + 1;
+
+    for (uint32_t n = from; n < from + w->count; n++) {
+        uint8_t report[8];
+
+        if (write_items(s, w->store, w->thread, n, n, true) != HF_OK) {
+            fprintf(stderr, "child: %s\n", hf_scope_error_text(s));
+            w->failed = 1;
+            break;
+        }
+        store_u32be(report, w->thread);
+        store_u32be(report + 4, n);
+        if (write(STDOUT_FILENO, report, 8) != 8)
+            break;
+        hf_scope_reset(s);
+    }
+    hf_scope_free(s);
+    return NULL;
+}
+
+/* "write": `threads` write `count` batches each, then close. */
+static int child_write(struct hf_scope *s, struct hf__store *store, unsigned threads,
+                       unsigned count)
+{
+    struct writer writers[CHILD_THREADS_MAX];
+    pthread_t ids[CHILD_THREADS_MAX];
+    int failed = 0;
+
+    (void)s;
+    for (unsigned i = 0; i < threads; i++) {
+        writers[i] = (struct writer){store, i, count, 0};
+        pthread_create(&ids[i], NULL, writer_thread, &writers[i]);
+    }
+    for (unsigned i = 0; i < threads; i++) {
+        pthread_join(ids[i], NULL);
+        failed |= writers[i].failed;
+    }
+    return failed ? CHILD_ERROR : CHILD_OK;
+}
+
+/* "check": `count` batches of thread 0 are all there. */
+static int child_check(struct hf_scope *s, struct hf__store *store, unsigned threads,
+                       unsigned count)
+{
+    struct acked acked = {.by_thread = {count}};
+
+    (void)threads;
+    if (hf__store_verify(s, store) != HF_OK)
+        return CHILD_ERROR;
+    if (acked_is_there(s, store, &acked))
+        return CHILD_OK;
+    return hf_scope_error(s)->status ? CHILD_ERROR : CHILD_WRONG;
+}
+
+/* A disk of our own. false: the system does not let us have one. */
+static bool mount_disk(const char *path)
+{
+    if (unshare(CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNS))
+        return false;
+    /* What we mount is not to be seen outside, and goes with us. */
+    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
+    return mount("holdfast-test", path, "tmpfs", 0, "size=96m") == 0;
+}
+
+static void fill(const char *path, off_t bytes)
+{
+    int fd = open(path, O_WRONLY | O_CREAT, 0600);
+
+    if (fd < 0 || posix_fallocate(fd, 0, bytes))
+        fprintf(stderr, "child: cannot fill %s\n", path);
+    close(fd);
+}
+
+/* "fill": a disk that gets full and empty again; `count` times. */
+static int child_fill(struct hf_scope *s, const char *path, unsigned count)
+{
+    struct store_options options = {.memtable_bytes = 2 << 20};
+    struct hf_str inside = hf_scope_format(s, "%s/store", path);
+    const char *filler = hf_scope_format(s, "%s/filler", path).ptr;
+    const char *filler2 = hf_scope_format(s, "%s/filler2", path).ptr;
+    struct hf__store *store;
+    struct store_stats stats;
+    struct acked acked = {{0}};
+
+    if (!mount_disk(path))
+        return CHILD_SKIPPED;
+    for (unsigned round = 0; round < count; round++) {
+        enum hf_status status = HF_OK;
+
+        if (hf__store_open_rocksdb(s, NULL, inside, &options, &store) != HF_OK) {
+            fprintf(stderr, "child: round %u: %s\n", round, hf_scope_error_text(s));
+            return CHILD_ERROR;
+        }
+        fill(filler, (off_t)(24 + 8 * round) << 20);
+        while (status == HF_OK && acked.by_thread[0] < 1000000) {
+            status = write_items(s, store, 0, acked.by_thread[0] + 1, acked.by_thread[0] + 1,
+                                 acked.by_thread[0] % 50 == 0);
+            acked.by_thread[0] += status == HF_OK;
+        }
+        hf__store_stats(store, &stats);
+        if (status != HF_NO_SPACE || !stats.no_space || stats.stopped ||
+            hf_scope_error(s)->may_have_happened || !acked_is_there(s, store, &acked)) {
+            fprintf(stderr, "child: round %u: full: %s\n", round, hf_scope_error_text(s));
+            return CHILD_WRONG;
+        }
+        /* Full at close and at open; what the close itself frees is taken away. */
+        hf__store_close(store);
+        fill(filler2, 24 << 20);
+        if (hf__store_open_rocksdb(s, NULL, inside, &options, &store) != HF_NO_SPACE) {
+            fprintf(stderr, "child: round %u: opened on a full disk\n", round);
+            return CHILD_WRONG;
+        }
+        unlink(filler);
+        unlink(filler2);
+        hf_scope_reset(s);
+        filler2 = hf_scope_format(s, "%s/filler2", path).ptr;
+        inside = hf_scope_format(s, "%s/store", path);
+        filler = hf_scope_format(s, "%s/filler", path).ptr;
+        if (hf__store_open_rocksdb(s, NULL, inside, &options, &store) != HF_OK ||
+            write_items(s, store, 0, acked.by_thread[0] + 1, acked.by_thread[0] + 10, true)) {
+            fprintf(stderr, "child: round %u: freed: %s\n", round, hf_scope_error_text(s));
+            return CHILD_WRONG;
+        }
+        acked.by_thread[0] += 10;
+        /* Full and free again while it is open. */
+        fill(filler, 60 << 20);
+        status = HF_OK;
+        for (int i = 0; status == HF_OK && i < 2000; i++) {
+            status = write_items(s, store, 0, acked.by_thread[0] + 1, acked.by_thread[0] + 1, true);
+            acked.by_thread[0] += status == HF_OK;
+        }
+        unlink(filler);
+        if (status != HF_NO_SPACE || write_items(s, store, 0, acked.by_thread[0] + 1,
+                                                 acked.by_thread[0] + 10, true) != HF_OK) {
+            fprintf(stderr, "child: round %u: freed while open: %s\n", round,
+                    hf_scope_error_text(s));
+            return CHILD_WRONG;
+        }
+        acked.by_thread[0] += 10;
+        if (!acked_is_there(s, store, &acked) || hf__store_verify(s, store))
+            return CHILD_WRONG;
+        hf__store_close(store);
+    }
+    return CHILD_OK;
+}
+
+static int child_main(const char *mode, const char *path, unsigned threads, unsigned count)
+{
+    struct store_options options = {.memtable_bytes = CHILD_MEMTABLE};
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf__store *store;
+    int result;
+
+    if (strcmp(mode, "fill") == 0) {
+        result = child_fill(s, path, count);
+        hf_scope_free(s);
+        return result;
+    }
+    if (strcmp(mode, "open") == 0) {
+        result = (int)hf__store_open_rocksdb(s, NULL, hf_str_from(path), &options, &store);
+        hf__store_close(store);
+        hf_scope_free(s);
+        return result;
+    }
+    if (hf__store_open_rocksdb(s, NULL, hf_str_from(path), &options, &store) != HF_OK) {
+        if (strcmp(mode, "check") != 0)
+            fprintf(stderr, "child: %s\n", hf_scope_error_text(s));
+        hf_scope_free(s);
+        return CHILD_ERROR;
+    }
+    result = strcmp(mode, "check") == 0 ? child_check(s, store, threads, count)
+                                        : child_write(s, store, threads, count);
+    hf__store_close(store);
+    hf_scope_free(s);
+    return result;
+}
+
+/* Runs before main(): a child never becomes a test run. */
+__attribute__((constructor)) static void become_child(void)
+{
+    const char *mode = getenv("HF_STORE_CHILD");
+
+    if (mode)
+        _exit(child_main(mode, getenv("HF_STORE_PATH"),
+                         (unsigned)strtoul(getenv("HF_STORE_THREADS"), NULL, 10),
+                         (unsigned)strtoul(getenv("HF_STORE_COUNT"), NULL, 10)));
+}
+
+/* ---- the parent ------------------------------------------------------------------------------ */
+
+static void set_number(const char *name, unsigned value)
+{
+    char text[16];
+
+    snprintf(text, sizeof(text), "%u", value);
+    setenv(name, text, 1);
+}
+
+pid_t child_start(const char *mode, const char *path, unsigned threads, unsigned count,
+                  const char *kill_at, int *out)
+{
+    char name[] = "/proc/self/exe";
+    char *args[] = {name, NULL};
+    posix_spawn_file_actions_t actions;
+    int ends[2];
+    pid_t pid;
+
+    CHECK(pipe2(ends, O_CLOEXEC) == 0);
+    setenv("HF_STORE_CHILD", mode, 1);
+    setenv("HF_STORE_PATH", path, 1);
+    set_number("HF_STORE_THREADS", threads);
+    set_number("HF_STORE_COUNT", count);
+    if (kill_at)
+        setenv("HF_KILL_AT", kill_at, 1);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    CHECK_INT(0, posix_spawn(&pid, name, &actions, NULL, args, environ));
+    posix_spawn_file_actions_destroy(&actions);
+    unsetenv("HF_STORE_CHILD");
+    unsetenv("HF_KILL_AT");
+    close(ends[1]);
+    *out = ends[0];
+    return pid;
+}
+
+int child_wait(pid_t pid, int out, struct acked *acked)
+{
+    uint8_t report[8];
+    int status;
+
+    while (read(out, report, 8) == 8) {
+        uint32_t thread = load_u32be(report);
+
+        CHECK(thread < CHILD_THREADS_MAX);
+        acked->by_thread[thread] = load_u32be(report + 4);
+    }
+    close(out);
+    CHECK_INT(pid, waitpid(pid, &status, 0));
+    return status;
+}
+
+static void check_acked(struct test *t, const char *path, const struct acked *acked)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf__store *store;
+
+    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), NULL, &store));
+    CHECK(acked_is_there(s, store, acked));
+    CHECK_OK(hf__store_verify(s, store));
+    hf__store_close(store);
+    hf_scope_free(s);
+}
+
+/* (1) of store.h: whatever was acked survives kill -9, round after round on one directory. */
+TEST(store_kill, acked_writes_survive_kill_9)
+{
+    const char *path = test_directory(t);
+    struct acked acked = {{0}};
+    uint32_t before = 0;
+
+    for (int round = 0; round < 20; round++) {
+        int out;
+        pid_t pid = child_start("write", path, 4, 1000000, NULL, &out);
+
+        usleep((useconds_t)(20000 + test_random_below(t, 150000)));
+        kill(pid, SIGKILL);
+        CHECK(WIFSIGNALED(child_wait(pid, out, &acked)));
+        if (round % 4 == 3) {
+            check_acked(t, path, &acked);
+            CHECK(acked.by_thread[0] > before);
+            before = acked.by_thread[0];
+        }
+    }
+}
+
+#ifdef HF_KILL_POINTS
+/* As above, at each place where it might matter, on the first and on a later pass. */
+TEST(store_kill, acked_writes_survive_every_kill_point)
+{
+    static const char *const points[] = {
+        "after_format_file:1", "before_seal:1",   "after_seal:1",         "before_ballast:1",
+        "before_write:1",      "before_write:30", "after_write:1",        "after_write:30",
+        "before_sync:1",       "before_sync:30",  "after_sync:1",         "after_sync:30",
+        "after_record:1",      "after_record:30", "before_close_flush:1", "after_close_flush:1",
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(points); i++) {
+        const char *path = test_directory(t);
+        struct acked acked = {{0}};
+        int out;
+        pid_t pid = child_start("write", path, 1, 40, points[i], &out);
+        int status = child_wait(pid, out, &acked);
+
+        if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+            fail_msg("%s was not passed", points[i]);
+        check_acked(t, path, &acked);
+    }
+}
+#endif
+
+/* (3) of store.h. */
+TEST(store_space, a_full_disk_is_an_error_and_then_is_not)
+{
+    struct acked acked = {{0}};
+    int out;
+    pid_t pid = child_start("fill", test_directory(t), 0, 3, NULL, &out);
+    int status = child_wait(pid, out, &acked);
+
+    if (WIFEXITED(status) && WEXITSTATUS(status) == CHILD_SKIPPED) {
+        print_message("skipped: the system does not let us mount a small disk\n");
+        return;
+    }
+    CHECK(WIFEXITED(status)); /* RocksDB would have aborted */
+    CHECK_INT(CHILD_OK, WEXITSTATUS(status));
+}

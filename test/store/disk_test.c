@@ -1,0 +1,684 @@
+/*
+ * store/disk_test.c: the RocksDB store and its directory: opening, locking, damage, syncs that
+ * are shared, slow or fail. fdatasync() and write() of this program are our own, so that a test
+ * can make those of RocksDB fail or take their time.
+ */
+#include "child.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- the system's calls, as this test wants them ------------------------------------------------
+ */
+
+static atomic_int sync_delay_ms;
+static atomic_int sync_errno;
+static atomic_int write_errno;
+static atomic_int sync_calls;
+static const char *_Atomic write_target; /* NULL: all files */
+
+__attribute__((visibility("default"))) int fdatasync(int fd)
+{
+    int error = atomic_load(&sync_errno);
+
+    atomic_fetch_add(&sync_calls, 1);
+    if (atomic_load(&sync_delay_ms))
+        usleep((useconds_t)atomic_load(&sync_delay_ms) * 1000);
+    if (error) {
+        errno = error;
+        return -1;
+    }
+    return (int)syscall(SYS_fdatasync, fd);
+}
+
+/* Whether a file's name has write_target in it. */
+static bool is_target(int fd)
+{
+    const char *target = atomic_load(&write_target);
+    char link[32], name[256];
+    ssize_t len;
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    len = readlink(link, name, sizeof(name) - 1);
+    if (len < 0 || !target)
+        return true;
+    name[len] = '\0';
+    return strstr(name, target);
+}
+
+__attribute__((visibility("default"))) ssize_t write(int fd, const void *bytes, size_t len)
+{
+    int error = atomic_load(&write_errno);
+
+    if (error && fd > STDERR_FILENO && is_target(fd)) {
+        errno = error;
+        return -1;
+    }
+    return syscall(SYS_write, fd, bytes, len);
+}
+
+/* ---- helpers --------------------------------------------------------------------------------- */
+
+enum { SMALL = 256 * 1024 };
+
+static const struct store_options full_options = {.memtable_bytes = SMALL};
+
+static enum hf_status open_at(struct test *t, struct hf_scope *s, const char *path,
+                              struct hf__store **store)
+{
+    return hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &full_options, store);
+}
+
+static const char *in(struct hf_scope *s, const char *path, const char *name)
+{
+    return hf_scope_format(s, "%s/%s", path, name).ptr;
+}
+
+static void write_file(const char *path, const void *bytes, size_t len)
+{
+    FILE *file = fopen(path, "wb");
+
+    CHECK(file);
+    CHECK_INT(len, fwrite(bytes, 1, len, file));
+    fclose(file);
+}
+
+static uint8_t *read_file(const char *path, size_t *len)
+{
+    FILE *file = fopen(path, "rb");
+    struct stat info;
+    uint8_t *bytes;
+
+    CHECK(file && fstat(fileno(file), &info) == 0);
+    *len = (size_t)info.st_size;
+    bytes = malloc(*len + 1);
+    CHECK_INT(*len, fread(bytes, 1, *len, file));
+    fclose(file);
+    return bytes;
+}
+
+typedef void file_fn(struct hf_scope *s, const char *dir, const char *name, void *user);
+
+static void each_file(struct hf_scope *s, const char *dir, file_fn *fn, void *user)
+{
+    DIR *listing = opendir(dir);
+    struct dirent *entry;
+
+    CHECK(listing);
+    while ((entry = readdir(listing)))
+        if (entry->d_type == DT_REG)
+            fn(s, dir, entry->d_name, user);
+    closedir(listing);
+}
+
+static void copy_file(struct hf_scope *s, const char *dir, const char *name, void *user)
+{
+    size_t len;
+    uint8_t *bytes = read_file(in(s, dir, name), &len);
+
+    /* The ballast has nothing in it, and takes long. */
+    write_file(in(s, user, name), bytes, strcmp(name, "ballast") ? len : 0);
+    free(bytes);
+}
+
+static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where)
+{
+    (void)info;
+    (void)kind;
+    return where->level ? remove(path) : 0;
+}
+
+/* What a crash now would leave: a copy of the directory. There is one image at a time. */
+static const char *crash_image(struct test *t, struct hf_scope *s, const char *path)
+{
+    static char image[64], db[80];
+
+    if (!*image)
+        snprintf(image, sizeof(image), "%s", test_directory(t));
+    CHECK(nftw(image, remove_entry, 16, FTW_DEPTH | FTW_PHYS) == 0);
+    snprintf(db, sizeof(db), "%s/db", image);
+    CHECK(mkdir(db, 0700) == 0);
+    each_file(s, in(s, path, "db"), copy_file, db);
+    each_file(s, path, copy_file, image);
+    return image;
+}
+
+static void note_log(struct hf_scope *s, const char *dir, const char *name, void *user)
+{
+    const char **newest = user;
+
+    if (strstr(name, ".log") && (!*newest || strcmp(in(s, dir, name), *newest) > 0))
+        *newest = in(s, dir, name);
+}
+
+static const char *newest_log(struct hf_scope *s, const char *path)
+{
+    const char *newest = NULL;
+
+    each_file(s, in(s, path, "db"), note_log, &newest);
+    CHECK(newest);
+    return newest;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+TEST(store_disk, a_reopened_store_has_everything)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = in(s, test_directory(t), "new");
+    struct acked acked = {.by_thread = {50}};
+    struct hf__store *store;
+    struct store_stats stats;
+    struct stat info;
+
+    CHECK_OK(open_at(t, s, path, &store));
+    CHECK(stat(path, &info) == 0 && (info.st_mode & 0777) == 0700);
+    CHECK_OK(write_items(s, store, 0, 1, 50, false));
+    CHECK(hf__store_durable(store) < hf__store_written(store));
+    hf__store_close(store);
+    /* Flushed at close: there is no log to replay. */
+    CHECK(stat(newest_log(s, path), &info) == 0 && info.st_size == 0);
+    CHECK_OK(open_at(t, s, path, &store));
+    CHECK(acked_is_there(s, store, &acked));
+    CHECK_INT(hf__store_written(store), hf__store_durable(store));
+    hf__store_stats(store, &stats);
+    CHECK(stats.disk_bytes > 50 * 300 && stats.memory_bytes > 0);
+    CHECK(!stats.stopped && !stats.no_space);
+    hf__store_close(store);
+    hf__store_close(NULL);
+    hf_scope_free(s);
+}
+
+TEST(store_disk, all_settings_open)
+{
+    static const struct store_options cases[] = {
+        {.sync = STORE_SYNC_BATCH, .window_ms = 5},
+        {.sync = STORE_SYNC_NONE, .no_verify = true},
+        {.compress = true, .cache_bytes = 1 << 20},
+    };
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct acked acked = {{0}};
+    struct hf__store *store;
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &cases[i], &store));
+        CHECK(acked_is_there(s, store, &acked));
+        CHECK_OK(write_items(s, store, 0, acked.by_thread[0] + 1, acked.by_thread[0] + 20, true));
+        acked.by_thread[0] += 20;
+        if (cases[i].sync == STORE_SYNC_BATCH) {
+            for (int wait = 0; wait < 1000; wait++)
+                if (hf__store_durable(store) < hf__store_written(store))
+                    usleep(5000);
+            CHECK_INT(hf__store_written(store), hf__store_durable(store));
+        }
+        hf__store_close(store);
+    }
+    hf_scope_free(s);
+}
+
+TEST(store_disk, two_openers)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct acked acked = {{0}};
+    struct hf__store *store, *second;
+    int out, status;
+    pid_t pid;
+
+    CHECK_OK(open_at(t, s, path, &store));
+    CHECK_STATUS(HF_LOCKED, open_at(t, s, path, &second));
+    CHECK(!second);
+    CHECK(strstr(hf_scope_error_text(s), path));
+    pid = child_start("open", path, 0, 0, NULL, &out);
+    status = child_wait(pid, out, &acked);
+    CHECK(WIFEXITED(status));
+    CHECK_INT(HF_LOCKED, WEXITSTATUS(status));
+    CHECK_OK(write_items(s, store, 0, 1, 5, true)); /* the first one is none the worse */
+    hf__store_close(store);
+    pid = child_start("open", path, 0, 0, NULL, &out);
+    CHECK_INT(0, child_wait(pid, out, &acked));
+    hf_scope_free(s);
+}
+
+TEST(store_disk, what_is_not_a_store_is_refused)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct hf__store *store;
+    struct stat info;
+
+    write_file(in(s, path, "letter.txt"), "dear", 4);
+    CHECK_STATUS(HF_INVALID, open_at(t, s, path, &store));
+    CHECK(strstr(hf_scope_error_text(s), path));
+    CHECK(stat(in(s, path, "db"), &info) != 0); /* and not touched */
+    CHECK_STATUS(HF_INVALID, open_at(t, s, in(s, path, "letter.txt"), &store));
+    CHECK_STATUS(HF_INVALID, open_at(t, s, "", &store));
+    CHECK_STATUS(HF_IO, open_at(t, s, in(s, path, "no/such"), &store));
+    CHECK(!store);
+    hf_scope_free(s);
+}
+
+TEST(store_disk, a_newer_format_is_refused)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct hf__store *store;
+
+    CHECK_OK(open_at(t, s, path, &store));
+    hf__store_close(store);
+    write_file(in(s, path, "HOLDFAST"), "holdfast store format 2\n", 24);
+    CHECK_STATUS(HF_FORMAT, open_at(t, s, path, &store));
+    CHECK_STR(hf_scope_format(s, "The store in %s has format 2; this version knows formats up to 1",
+                              path)
+                  .ptr,
+              hf_scope_error(s)->message);
+    write_file(in(s, path, "HOLDFAST"), "holdfast store format 1x\n", 25);
+    CHECK_STATUS(HF_CORRUPT, open_at(t, s, path, &store));
+    write_file(in(s, path, "HOLDFAST"), "holdfast store format 1\n", 24);
+    CHECK_OK(open_at(t, s, path, &store));
+    hf__store_close(store);
+    hf_scope_free(s);
+}
+
+TEST(store_disk, a_reserve_larger_than_the_disk)
+{
+    struct store_options options = {.reserve_bytes = UINT64_MAX / 2};
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct hf__store *store;
+
+    CHECK_STATUS(HF_NO_SPACE,
+                 hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+    CHECK(hf_scope_error(s)->may_retry);
+    options.reserve_bytes = 1;
+    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+    CHECK_OK(write_items(s, store, 0, 1, 5, true));
+    hf__store_close(store);
+    hf_scope_free(s);
+}
+
+/* Every allocation of an open fails in turn. */
+TEST(store_disk, an_open_without_memory_leaves_nothing_behind)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct hf__store *store;
+    enum hf_status status;
+    int failures = -1;
+
+    hf__fail(s, HF_OK, "warm"); /* the scope has its first chunk */
+    do {
+        failures++;
+        t->fail_at = (int64_t)t->allocs + 1 + failures;
+        status = open_at(t, s, path, &store);
+        t->fail_at = 0;
+        CHECK(status == HF_OK ? store != NULL : status == HF_NOMEM && !store);
+    } while (status != HF_OK);
+    CHECK(failures >= 3);
+    hf__store_close(store);
+    hf_scope_free(s);
+}
+
+/* ---- damage ---------------------------------------------------------------------------------- */
+
+/*
+ * A store with batches in a table, durable ones in the log, and others in the log; it stays open.
+ * One table only: four would be compacted, and when that fails RocksDB sleeps for a second.
+ */
+enum { IN_TABLE = 400, DURABLE = 430, WRITTEN = 440 };
+
+static struct hf__store *busy_store(struct test *t, struct hf_scope *s, const char *path)
+{
+    struct hf__store *store;
+
+    CHECK_OK(open_at(t, s, path, &store));
+    CHECK_OK(write_items(s, store, 0, 1, IN_TABLE, false));
+    hf__store_close(store);
+    CHECK_OK(open_at(t, s, path, &store));
+    CHECK_OK(write_items(s, store, 0, IN_TABLE + 1, DURABLE, true));
+    CHECK_OK(write_items(s, store, 0, DURABLE + 1, WRITTEN, false));
+    return store;
+}
+
+TEST(store_damage, a_lost_log_is_noticed)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct hf__store *store = busy_store(t, s, path);
+    const char *image = crash_image(t, s, path);
+    struct hf__store *broken;
+
+    CHECK(unlink(newest_log(s, image)) == 0);
+    for (int i = 0; i < 2; i++) { /* and it stays noticed */
+        CHECK_STATUS(HF_CORRUPT, open_at(t, s, image, &broken));
+        CHECK(strstr(hf_scope_error_text(s), "a log file is missing"));
+        CHECK(strstr(hf_scope_error_text(s), image));
+    }
+    hf__store_close(store);
+    hf_scope_free(s);
+}
+
+/* Cut the log at many places: what was synced is there, or the store does not open. */
+TEST(store_damage, a_torn_end_is_forgiven_a_torn_middle_is_not)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct hf__store *store = busy_store(t, s, path);
+    struct acked acked = {.by_thread = {DURABLE}};
+    struct hf__store *torn;
+    struct stat info;
+    int opened = 0, refused = 0;
+
+    CHECK(stat(newest_log(s, path), &info) == 0);
+    for (off_t cut = 1; cut < info.st_size; cut += 97 + (off_t)test_random_below(t, 700)) {
+        const char *image = crash_image(t, s, path);
+        enum hf_status status;
+
+        CHECK(truncate(newest_log(s, image), info.st_size - cut) == 0);
+        status = open_at(t, s, image, &torn);
+        if (status == HF_OK) {
+            CHECK(acked_is_there(s, torn, &acked));
+            hf__store_close(torn);
+            opened++;
+        } else {
+            CHECK_STATUS(HF_CORRUPT, status);
+            refused++;
+        }
+    }
+    CHECK(opened > 0 && refused > 0);
+    hf__store_close(store);
+    hf_scope_free(s);
+}
+
+TEST(store_damage, a_flipped_byte_in_the_log_is_refused)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct hf__store *store = busy_store(t, s, path);
+    struct hf__store *broken;
+
+    for (int i = 0; i < 10; i++) {
+        const char *image = crash_image(t, s, path);
+        const char *log = newest_log(s, image);
+        size_t len;
+        uint8_t *bytes = read_file(log, &len);
+
+        bytes[len / 2 + test_random_below(t, len / 8)] ^= 0x10;
+        write_file(log, bytes, len);
+        free(bytes);
+        CHECK_STATUS(HF_CORRUPT, open_at(t, s, image, &broken));
+    }
+    hf__store_close(store);
+    hf_scope_free(s);
+}
+
+struct survey {
+    struct test *t;
+    const char *path;   /* the store */
+    const char *folder; /* "." or "db" */
+    uint32_t items;
+    int harmless;
+    int refused;
+};
+
+/* A child opens the image and looks: all is there, or it says that it is not. */
+static void look(struct survey *survey, const char *image, const char *what)
+{
+    struct acked acked = {{0}};
+    int out;
+    pid_t pid = child_start("check", image, 1, survey->items, NULL, &out);
+    int status = child_wait(pid, out, &acked);
+
+    if (WIFEXITED(status) && WEXITSTATUS(status) == CHILD_OK)
+        survey->harmless++;
+    else if (WIFEXITED(status) && WEXITSTATUS(status) == CHILD_ERROR)
+        survey->refused++;
+    else
+        fail_msg("%s: status %#x", what, (unsigned)status);
+}
+
+static void look_without(struct hf_scope *s, const char *dir, const char *name, void *user)
+{
+    struct survey *survey = user;
+    const char *image = crash_image(survey->t, s, survey->path);
+
+    (void)dir;
+    CHECK(unlink(in(s, in(s, image, survey->folder), name)) == 0);
+    look(survey, image, name);
+}
+
+/* C7 of the plan: each file missing in turn. */
+TEST(store_damage, no_missing_file_loses_data_silently)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct hf__store *store = busy_store(t, s, path);
+    struct survey survey = {.t = t, .path = path, .folder = ".", .items = DURABLE};
+    struct hf__store *broken;
+    const char *image;
+
+    each_file(s, path, look_without, &survey);
+    survey.folder = "db";
+    each_file(s, in(s, path, "db"), look_without, &survey);
+    /* At least: HOLDFAST, durable, CURRENT, MANIFEST, log, a table. And LOCK, LOG, ballast. */
+    CHECK(survey.refused >= 6);
+    CHECK(survey.harmless >= 3);
+
+    image = crash_image(t, s, path);
+    CHECK(rename(in(s, image, "db"), in(s, image, "gone")) == 0);
+    CHECK_STATUS(HF_CORRUPT, open_at(t, s, image, &broken));
+    hf__store_close(store);
+    hf_scope_free(s);
+}
+
+struct pick {
+    uint64_t bytes; /* seen so far */
+    char name[64];
+    struct test *t;
+};
+
+/* A file at random, by its share of the bytes. */
+static void pick_file(struct hf_scope *s, const char *dir, const char *name, void *user)
+{
+    struct pick *pick = user;
+    struct stat info;
+
+    CHECK(stat(in(s, dir, name), &info) == 0);
+    if (info.st_size == 0)
+        return;
+    pick->bytes += (uint64_t)info.st_size;
+    if (test_random_below(pick->t, pick->bytes) < (uint64_t)info.st_size)
+        snprintf(pick->name, sizeof(pick->name), "%s", name);
+}
+
+/* C6 of the plan: one flipped bit anywhere is harmless or an error, never wrong data. */
+TEST(store_damage, no_flipped_bit_gives_wrong_data)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct hf__store *store = busy_store(t, s, path);
+    struct survey survey = {.t = t, .path = path, .items = DURABLE};
+
+    for (int i = 0; i < 120; i++) {
+        const char *image = crash_image(t, s, path);
+        struct pick pick = {.t = t};
+        const char *file;
+        uint8_t *bytes;
+        size_t len, at;
+
+        each_file(s, in(s, image, "db"), pick_file, &pick);
+        file = in(s, in(s, image, "db"), pick.name);
+        bytes = read_file(file, &len);
+        at = test_random_below(t, len);
+        bytes[at] ^= (uint8_t)(1 << test_random_below(t, 8));
+        write_file(file, bytes, len);
+        free(bytes);
+        look(&survey, image, hf_scope_format(s, "%s, byte %zu", file, at).ptr);
+    }
+    CHECK(survey.refused > 0);
+    hf__store_close(store);
+    hf_scope_free(s);
+}
+
+/* ---- syncs ----------------------------------------------------------------------------------- */
+
+struct syncer {
+    struct test *t;
+    struct hf__store *store;
+    unsigned thread;
+    enum hf_status status;
+    bool may_have_happened;
+    uint32_t timeout_ms;
+    uint32_t count;
+};
+
+static void *sync_thread(void *user)
+{
+    struct syncer *me = user;
+    struct hf_scope *s = hf_scope_new(NULL);
+
+    if (me->timeout_ms)
+        hf_scope_timeout_ms(s, me->timeout_ms);
+    me->status = write_items(s, me->store, me->thread, 1, me->count, true);
+    me->may_have_happened = hf_scope_error(s)->may_have_happened;
+    hf_scope_free(s);
+    return NULL;
+}
+
+TEST(store_sync, threads_share_syncs)
+{
+    enum { CROWD = 32, EACH = 20 };
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct syncer syncers[CROWD];
+    pthread_t ids[CROWD];
+    struct hf__store *store;
+    struct store_stats stats;
+    int before;
+
+    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(test_directory(t)), NULL, &store));
+    before = atomic_load(&sync_calls);
+    for (unsigned i = 0; i < CROWD; i++) {
+        syncers[i] = (struct syncer){.t = t, .store = store, .thread = i, .count = EACH};
+        pthread_create(&ids[i], NULL, sync_thread, &syncers[i]);
+    }
+    for (unsigned i = 0; i < CROWD; i++) {
+        pthread_join(ids[i], NULL);
+        CHECK_OK(syncers[i].status);
+    }
+    hf__store_stats(store, &stats);
+    CHECK(stats.syncs > 0);
+    CHECK(stats.sync_waits >= stats.syncs);
+    CHECK(stats.syncs * 4 < CROWD * EACH);
+    CHECK_INT(hf__store_written(store), hf__store_durable(store));
+    /* It was the log that was synced, that often. */
+    CHECK((uint64_t)(atomic_load(&sync_calls) - before) >= stats.syncs);
+    hf__store_close(store);
+    hf_scope_free(s);
+}
+
+/* A waiter whose time is up leaves, and says that its write may have happened. */
+TEST(store_sync, a_waiter_keeps_its_deadline)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct acked acked = {.by_thread = {1, 1}};
+    struct hf__store *store;
+    struct syncer leader, waiter;
+    pthread_t leader_id, waiter_id;
+
+    CHECK_OK(open_at(t, s, test_directory(t), &store));
+    leader = (struct syncer){.store = store, .thread = 0, .count = 1};
+    waiter = (struct syncer){.store = store, .thread = 1, .count = 1, .timeout_ms = 20};
+    atomic_store(&sync_delay_ms, 600);
+    pthread_create(&leader_id, NULL, sync_thread, &leader);
+    usleep(100000); /* it leads now */
+    pthread_create(&waiter_id, NULL, sync_thread, &waiter);
+    pthread_join(waiter_id, NULL);
+    CHECK_STATUS(HF_TIMEOUT, waiter.status);
+    CHECK(waiter.may_have_happened);
+    atomic_store(&sync_delay_ms, 0);
+    pthread_join(leader_id, NULL);
+    CHECK_OK(leader.status);
+    CHECK(acked_is_there(s, store, &acked)); /* as indeed it did */
+    hf__store_close(store);
+    hf_scope_free(s);
+}
+
+/* (2) of store.h, and H33: a failed sync is not tried again. */
+TEST(store_sync, a_failed_sync_stops_writes)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct acked acked = {.by_thread = {5}};
+    struct hf__store *store;
+    struct store_stats stats;
+
+    CHECK_OK(open_at(t, s, path, &store));
+    CHECK_OK(write_items(s, store, 0, 1, 5, true));
+    atomic_store(&sync_errno, EIO);
+    CHECK_STATUS(HF_IO, write_items(s, store, 0, 6, 6, true));
+    CHECK(hf_scope_error(s)->may_have_happened);
+    CHECK(strstr(hf_scope_error_text(s), path));
+    atomic_store(&sync_errno, 0);
+    CHECK_STATUS(HF_STOPPED, write_items(s, store, 0, 7, 7, true));
+    CHECK(!hf_scope_error(s)->may_have_happened);
+    CHECK(strstr(hf_scope_error_text(s), "Input/output error"));
+    CHECK_STATUS(HF_IO, hf__store_sync(s, store, hf__store_written(store)));
+    CHECK(acked_is_there(s, store, &acked)); /* reads go on */
+    hf__store_stats(store, &stats);
+    CHECK(stats.stopped);
+    CHECK(hf__store_durable(store) < hf__store_written(store));
+    hf__store_close(store);
+    CHECK_OK(open_at(t, s, path, &store)); /* and a reopen is a new start */
+    CHECK(acked_is_there(s, store, &acked));
+    hf__store_close(store);
+    hf_scope_free(s);
+}
+
+/*
+ * A write that fails, in the log, in a table, in the manifest or everywhere, for any reason, stops
+ * writes and never the process: with its own log of messages on, this build of RocksDB aborts here.
+ */
+TEST(store_sync, a_failed_write_stops_writes)
+{
+    static const char *const targets[] = {NULL, ".log", ".sst", "MANIFEST"};
+
+    /* Where background work fails, RocksDB sleeps for a second: there, one mode is enough. */
+    for (unsigned i = 0; i < 16; i += i < 8 ? 1 : 2) {
+        struct store_options options = {.memtable_bytes = SMALL,
+                                        .sync = i & 1 ? STORE_SYNC_NONE : STORE_SYNC_FULL};
+        struct hf_scope *s = hf_scope_new(test_env(t));
+        const char *path = test_directory(t);
+        struct acked acked = {.by_thread = {5}};
+        struct hf__store *store;
+        struct store_stats stats;
+
+        CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+        CHECK_OK(write_items(s, store, 0, 1, 5, true));
+        atomic_store(&write_target, targets[i / 4]);
+        atomic_store(&write_errno, i & 2 ? ENOSPC : EIO);
+        CHECK_STATUS(HF_IO, write_items(s, store, 0, 6, 20000, true));
+        CHECK(hf_scope_error(s)->may_have_happened);
+        atomic_store(&write_errno, 0);
+        CHECK_STATUS(HF_STOPPED, write_items(s, store, 0, 20001, 20001, true));
+        CHECK(!hf_scope_error(s)->may_have_happened);
+        CHECK(acked_is_there(s, store, &acked)); /* reads go on */
+        hf__store_stats(store, &stats);
+        CHECK(stats.stopped);
+        hf__store_close(store);
+        CHECK_OK(open_at(t, s, path, &store));
+        CHECK(acked_is_there(s, store, &acked));
+        hf__store_close(store);
+        hf_scope_free(s);
+    }
+}
