@@ -1,6 +1,6 @@
 /*
- * ops/prepare_tables.c: CreateTable, UpdateTable, TagResource, UntagResource: all that can be
- * judged of a table without knowing the others.
+ * ops/prepare_tables.c: CreateTable and UpdateTable: all that can be judged of a table without
+ * knowing the others.
  *
  * A new table is checked in DynamoDB's order: throughput, the table's own keys, local indexes,
  * global indexes, then whether every attribute definition is used. Key schemas of one HASH and at
@@ -12,10 +12,7 @@
 enum {
     LOCAL_INDEXES_MAX = 5,
     GLOBAL_INDEXES_MAX = 20,
-    PROJECTED_MAX = 100, /* names in INCLUDE projections of all indexes */
-    TAGS_MAX = 50,
-    TAG_KEY_MAX = 128,  /* characters */
-    TAG_VALUE_MAX = 256 /* characters */
+    PROJECTED_MAX = 100 /* names in INCLUDE projections of all indexes */
 };
 
 #define UNITS_MAX INT64_C(1000000000000)
@@ -33,8 +30,33 @@ static enum hf_status check_units(struct hf_scope *s, const struct hf_throughput
     return HF_OK;
 }
 
+/* Of a new table; -1, which lifts a limit, is for UpdateTable. */
+static enum hf_status check_on_demand(struct hf_scope *s, int64_t limit, const char *name,
+                                      enum hf_billing billing)
+{
+    if (limit == 0)
+        return HF_OK;
+    if (billing != HF_BILLING_PAY_PER_REQUEST)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "%s for OnDemandThroughput cannot be specified when the table "
+                                   "BillingMode is PROVISIONED",
+                        name);
+    if (limit < 1) /* HF_ZERO, too */
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "Requested %s for OnDemandThroughput for table is outside of "
+                                   "valid range",
+                        name);
+    return HF_OK;
+}
+
 static enum hf_status check_throughput(struct hf_scope *s, const struct hf_create_table *request)
 {
+    const struct hf_on_demand_throughput *limits = request->on_demand_throughput;
+
+    if (limits) {
+        TRY(check_on_demand(s, limits->max_read_units, "MaxReadRequestUnits", request->billing));
+        TRY(check_on_demand(s, limits->max_write_units, "MaxWriteRequestUnits", request->billing));
+    }
     if (request->billing == HF_BILLING_PAY_PER_REQUEST) {
         if (request->throughput)
             return hf__fail(s, HF_INVALID,
@@ -318,7 +340,8 @@ static enum hf_status check_table_keys(struct hf_scope *s, const struct hf_creat
     return HF_OK;
 }
 
-/* ---- streams and tags ----------------------------------------------------------------------- */
+/* ---- streams ----------------------------------------------------------------------------------
+ */
 
 static enum hf_status check_stream(struct hf_scope *s, const struct hf_stream_spec *stream,
                                    bool creating)
@@ -334,69 +357,6 @@ static enum hf_status check_stream(struct hf_scope *s, const struct hf_stream_sp
                                    "should not be specified"
                                  : "If stream is being disabled, then UpdateViewType must not be "
                                    "specified");
-    return HF_OK;
-}
-
-static size_t characters(struct hf_str text)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < text.len; i++)
-        count += ((uint8_t)text.ptr[i] & 0xC0) != 0x80;
-    return count;
-}
-
-/* Letters, digits, spaces and a few signs. Beyond ASCII we take every character for a letter. */
-static bool tag_text(struct hf_str text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        uint8_t c = (uint8_t)text.ptr[i];
-
-        if (c < 0x80 && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') &&
-            !(c >= '0' && c <= '9') && (c == '\0' || !strchr(" +-=._:/@", c)))
-            return false;
-    }
-    return true;
-}
-
-static enum hf_status check_tag_key(struct hf_scope *s, struct hf_str key)
-{
-    if (!key.ptr)
-        return hf__fail(s, HF_INVALID, "The Tag Key provided is invalid, Key: null");
-    if (key.len == 0 || characters(key) > TAG_KEY_MAX || !tag_text(key))
-        return hf__fail(s, HF_INVALID, "The Tag Key provided is invalid, Key: %.*s", HF_FMT(key));
-    if (key.len >= 4 && memcmp(key.ptr, "aws:", 4) == 0)
-        return hf__fail(s, HF_INVALID, "Tag Key cannot be prefixed with aws:, Key: %.*s",
-                        HF_FMT(key));
-    return HF_OK;
-}
-
-static enum hf_status check_tag_value(struct hf_scope *s, struct hf_str value)
-{
-    if (!value.ptr)
-        return hf__fail(s, HF_INVALID, "The Tag Value provided is invalid, Value: null");
-    if (characters(value) > TAG_VALUE_MAX || !tag_text(value))
-        return hf__fail(s, HF_INVALID, "The Tag Value provided is invalid, Value: %.*s",
-                        HF_FMT(value));
-    return HF_OK;
-}
-
-static enum hf_status check_tags(struct hf_scope *s, const struct hf_tag *tags, size_t len)
-{
-    const struct hf_str *repeat;
-
-    if (len > TAGS_MAX)
-        return hf__fail(s, HF_INVALID,
-                        "Number of Tags exceed the current limit for the provided ResourceArn");
-    for (size_t i = 0; i < len; i++) {
-        TRY(check_tag_key(s, tags[i].key));
-        TRY(check_tag_value(s, tags[i].value));
-    }
-    TRY(hf__find_repeat(s, tags, sizeof(*tags), len, &repeat));
-    if (repeat)
-        return hf__fail(s, HF_INVALID,
-                        "Duplicate Tag Keys provided as input: Duplicate Tag Key found %.*s",
-                        HF_FMT(*repeat));
     return HF_OK;
 }
 
@@ -419,7 +379,7 @@ enum hf_status hf__prepare_create_table(struct hf_scope *s, const struct hf_crea
                                    "per-table limit of 100");
     TRY(check_all_used(s, request));
     TRY(check_stream(s, request->stream, true));
-    return check_tags(s, request->tags, request->tags_len);
+    return hf__check_tags(s, request->tags, request->tags_len);
 }
 
 /* ---- UpdateTable ---------------------------------------------------------------------------- */
@@ -552,70 +512,10 @@ enum hf_status hf__prepare_update_table(struct hf_scope *s, const struct hf_upda
     TRY(check_definitions(s, d));
     TRY(check_stream(s, request->stream, false));
     TRY(check_together(s, request));
+    if (request->index_changes && request->index_changes_len == 0)
+        return hf__fail(s, HF_INVALID, BAD_VALUES "List of GlobalSecondaryIndexUpdates is empty");
     if (request->replicas_len)
         return hf__fail(s, HF_INVALID,
                         BAD_VALUES "ReplicaUpdates are not supported: there are no other regions");
     return check_changes(s, request);
-}
-
-/* ---- tags ----------------------------------------------------------------------------------- */
-
-static bool next_part(struct hf_str *rest, struct hf_str *part)
-{
-    const char *colon = rest->len ? memchr(rest->ptr, ':', rest->len) : NULL;
-
-    if (!colon)
-        return false;
-    *part = hf_str_of(rest->ptr, (size_t)(colon - rest->ptr));
-    *rest = hf_str_of(colon + 1, rest->len - part->len - 1);
-    return true;
-}
-
-/* arn:aws:dynamodb:<region>:<account>:table/<name>, perhaps with an index behind it. */
-static bool is_table_arn(struct hf_str arn)
-{
-    const struct hf_str table = HF_STR("table/");
-    struct hf_str rest = arn;
-    struct hf_str arn_part, partition, service, region, account;
-
-    if (!next_part(&rest, &arn_part) || !next_part(&rest, &partition) ||
-        !next_part(&rest, &service) || !next_part(&rest, &region) || !next_part(&rest, &account))
-        return false;
-    if (!hf_str_equal(arn_part, HF_STR("arn")) || !hf_str_equal(service, HF_STR("dynamodb")) ||
-        partition.len < 3 || memcmp(partition.ptr, "aws", 3) != 0 || region.len == 0)
-        return false;
-    for (size_t i = 0; i < account.len; i++)
-        if (account.ptr[i] < '0' || account.ptr[i] > '9')
-            return false;
-    return account.len > 0 && rest.len > table.len && memcmp(rest.ptr, table.ptr, table.len) == 0 &&
-           !memchr(rest.ptr + table.len, '/', rest.len - table.len);
-}
-
-enum hf_status hf__prepare_resource_arn(struct hf_scope *s, struct hf_str arn)
-{
-    if (is_table_arn(arn))
-        return HF_OK;
-    return hf__fail(s, HF_INVALID, "Invalid TableArn: Invalid ResourceArn provided as input %.*s",
-                    HF_FMT(arn));
-}
-
-enum hf_status hf__prepare_tag_resource(struct hf_scope *s, const struct hf_tag_resource *request)
-{
-    TRY(hf__constraints(s, HF_OP_TAG_RESOURCE, request));
-    TRY(hf__prepare_resource_arn(s, request->arn));
-    if (request->tags_len == 0)
-        return hf__fail(s, HF_INVALID, "Atleast one Tag needs to be provided as Input.");
-    return check_tags(s, request->tags, request->tags_len);
-}
-
-enum hf_status hf__prepare_untag_resource(struct hf_scope *s,
-                                          const struct hf_untag_resource *request)
-{
-    TRY(hf__constraints(s, HF_OP_UNTAG_RESOURCE, request));
-    TRY(hf__prepare_resource_arn(s, request->arn));
-    if (request->keys_len == 0)
-        return hf__fail(s, HF_INVALID, "Atleast one Tag Key needs to be provided as Input.");
-    for (size_t i = 0; i < request->keys_len; i++)
-        TRY(check_tag_key(s, request->keys[i]));
-    return HF_OK;
 }

@@ -131,6 +131,10 @@ enum hf_status hf__legacy_updates(struct hf_scope *s, const struct hf_attribute_
 enum hf_status hf__legacy_projection(struct hf_scope *s, const struct hf_str *names, size_t len,
                                      struct expr_bound **bound);
 
+/* ---- prepare_tags.c ------------------------------------------------------------------------ */
+
+enum hf_status hf__check_tags(struct hf_scope *s, const struct hf_tag *tags, size_t len);
+
 /* ---- messages.c ---------------------------------------------------------------------------- */
 
 /* How the 2026 layer words errors of values and expressions for an operation. */
