@@ -183,7 +183,7 @@ struct streams {
 
 struct latch {
     pthread_mutex_t lock;
-    atomic_ullong ticket; /* of the newest write under it */
+    atomic_uint_fast64_t ticket; /* of the newest write under it; see latch.c */
 };
 
 struct upkeep {
@@ -420,7 +420,15 @@ void hf__latch_want(struct latch_set *set, size_t number);
 void hf__latch_all(struct engine *e, struct latch_set *set);
 void hf__unlatch_all(struct engine *e, struct latch_set *set, uint64_t ticket);
 void hf__latch(struct engine *e, size_t number);
+
+/* `ticket` is that of the write that was made under the latch; 0 when there was none. */
 void hf__unlatch(struct engine *e, size_t number, uint64_t ticket);
+
+/* What has to be durable before a read of that partition may be shown. */
+uint64_t hf__latch_ticket(struct engine *e, size_t number);
+
+/* The newest ticket, for who holds the latch. */
+uint64_t hf__latch_own_ticket(struct engine *e, size_t number);
 
 /* ---- capacity.c
  * ---------------------------------------------------------------------------------- */

@@ -234,6 +234,6 @@ enum hf_status hf__engine_settle_read(struct hf_scope *s, struct engine *e, size
 
     if (!e->full_sync)
         return HF_OK;
-    ticket = atomic_load_explicit(&e->latches[latch].ticket, memory_order_acquire);
+    ticket = hf__latch_ticket(e, latch);
     return ticket <= hf__store_durable(e->store) ? HF_OK : hf__store_sync(s, e->store, ticket);
 }
