@@ -424,8 +424,8 @@ static void check_enum(struct violations *v, const struct field *field, const vo
 static void check_elements(struct violations *v, const struct field *field, const void *base)
 {
     const uint8_t *element = pointer_of(field, base);
-    const struct field str = {
-        .kind = FIELD_STR,
+    const struct field one = {
+        .kind = field->kind == FIELD_STRS ? FIELD_STR : FIELD_ITEM,
         .min = field->element_min,
         .max = field->element_max,
     };
@@ -436,10 +436,12 @@ static void check_elements(struct violations *v, const struct field *field, cons
         step.place = i + 1;
         if (field->kind == FIELD_MAP)
             memcpy(&step.key, element, sizeof(step.key));
-        if (field->kind == FIELD_STRS)
-            check_str(v, &str, element);
-        else
+        if (field->sub)
             check_fields(v, field->sub, element);
+        else if (is_absent(&one, element))
+            violate(v, &one, element, false, "Member must not be null", INT64_MIN);
+        else if (field->kind == FIELD_STRS)
+            check_str(v, &one, element);
         element += element_size(field);
     }
     v->at = step.up;
@@ -461,13 +463,11 @@ static void check_present(struct violations *v, const struct field *field, const
         check_fields(v, field->sub, pointer_of(field, base));
         break;
     case FIELD_STRS:
+    case FIELD_ITEMS:
     case FIELD_STRUCTS:
     case FIELD_MAP:
         check_length(v, field, base, count_of(field, base), field->max);
         check_elements(v, field, base);
-        break;
-    case FIELD_ITEMS:
-        check_length(v, field, base, count_of(field, base), field->max);
         break;
     case FIELD_VALUES:
     case FIELD_DOUBLES:

@@ -111,8 +111,7 @@ static enum hf_status check_params(struct hf_scope *s, const struct expressions 
         return hf__fail_expression_value(s, e->op, hf__item_poison(e->values));
     }
     TRY(hf__expr_params(s, e->names, e->values, params));
-    /* In a transaction a value that is too deep cancels, once an update would write it. */
-    while (e->op != HF_OP_TRANSACT_WRITE_ITEMS && hf_item_next(e->values, &walk)) {
+    while (hf_item_next(e->values, &walk)) {
         enum hf_status status = hf__check_value(s, walk.value);
 
         if (status != HF_OK) {

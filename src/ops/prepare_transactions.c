@@ -3,8 +3,7 @@
  *
  * Actions are read in the order of the request, each through the same steps as the operation of
  * its kind, and the first that fails decides for the whole request. What depends on data, a key of
- * the wrong type among it, becomes a reason for cancelling and is the engine's; so is the nesting
- * of a value in an Update's expression, which counts only once it is written.
+ * the wrong type among it, becomes a reason for cancelling and is the engine's.
  */
 #include "ops/private.h"
 
