@@ -8,6 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets strtok system popen atoi atol
+#pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf strtok system popen atoi atol
 
 #endif

@@ -39,11 +39,13 @@
 #include "store/map.h"
 
 enum {
-    NODE_MAX = 64,    /* entries of a leaf, separators of an inner node */
-    NODE_THIN = 16,   /* below this a node looks for a neighbour to merge with */
-    NODE_MERGED = 40, /* which gives at most this many */
-    HEAD_GAIN = 4,    /* bytes a prefix must grow by before heads are taken anew */
-    LINE = 64         /* bytes of a cache line */
+    NODE_MAX = 64,     /* entries of a leaf, separators of an inner node */
+    NODE_THIN = 16,    /* below this a node looks for a neighbour to merge with */
+    NODE_MERGED = 40,  /* which gives at most this many */
+    PREFIX_NEAR = 53,  /* fills the first cache line of a node */
+    VALUE_AHEAD = 512, /* bytes of an entry that a lookup asks for before it needs them */
+    HEAD_GAIN = 4,     /* bytes a prefix must grow by before heads are taken anew */
+    LINE = 64          /* bytes of a cache line */
 };
 
 struct map_node {
@@ -51,6 +53,7 @@ struct map_node {
     uint32_t skip;
     uint16_t count;
     bool leaf;
+    uint8_t prefix[PREFIX_NEAR]; /* the first bytes that the keys share, at most `skip` of them */
     uint64_t heads[NODE_MAX];
     uintptr_t slots[NODE_MAX];   /* struct map_entry *, lowest bit: dead */
     struct map_node *children[]; /* NODE_MAX + 1 of them in inner nodes */
@@ -171,6 +174,7 @@ static bool unshare(struct map *map, struct map_node **at)
     if (!copy)
         return false;
     copy->skip = old->skip;
+    memcpy(copy->prefix, old->prefix, sizeof(old->prefix));
     copy->count = old->count;
     memcpy(copy->heads, old->heads, old->count * sizeof(old->heads[0]));
     memcpy(copy->slots, old->slots, old->count * sizeof(old->slots[0]));
@@ -235,8 +239,9 @@ static int search(const struct map_node *node, struct hf_bytes key, bool guess, 
 
     *equal = false;
     if (!guess && node->skip && node->count) {
+        const uint8_t *prefix = node->skip <= PREFIX_NEAR ? node->prefix : key_at(node, 0).ptr;
         size_t len = key.len < node->skip ? key.len : node->skip;
-        int order = bytes_compare(key.ptr, len, key_at(node, 0).ptr, node->skip);
+        int order = bytes_compare(key.ptr, len, prefix, node->skip);
 
         if (order)
             return order < 0 ? 0 : node->count;
@@ -286,15 +291,32 @@ const struct map_entry *hf__map_find(const struct map_node *node, struct hf_byte
         for (size_t at = 0; at < offsetof(struct map_node, slots); at += LINE)
             __builtin_prefetch((const char *)node + at);
     }
+    i = first_head(node->heads, node->count, head_of(key, node->skip));
+    if (i == node->count)
+        return NULL;
+    /* Most likely this is it, and its value is wanted. */
+    for (size_t at = 0; at < VALUE_AHEAD; at += LINE)
+        __builtin_prefetch((const char *)entry_at(node, i) + at);
     i = search(node, key, true, &equal);
     return equal ? entry_at(node, i) : NULL;
 }
 
 /* ---- changing one node ----------------------------------------------------------------------- */
 
-static void set_skip(struct map_node *node, uint32_t skip)
+/* `key` is one of the node's, or the one that it gets. */
+static void set_prefix(struct map_node *node, struct hf_bytes key, uint32_t skip)
 {
     node->skip = skip;
+    if (skip)
+        memcpy(node->prefix, key.ptr, skip < PREFIX_NEAR ? skip : PREFIX_NEAR);
+}
+
+static void set_skip(struct map_node *node, uint32_t skip)
+{
+    if (node->count)
+        set_prefix(node, key_at(node, 0), skip);
+    else
+        node->skip = 0;
     for (int i = 0; i < node->count; i++)
         node->heads[i] = head_of(key_at(node, i), skip);
 }
@@ -318,7 +340,7 @@ static void insert_slot(struct map_node *node, int at, uintptr_t slot)
 
     assert(node->count < NODE_MAX);
     if (node->count == 0) {
-        node->skip = (uint32_t)key.len;
+        set_prefix(node, key, (uint32_t)key.len);
     } else {
         uint32_t shared = common_prefix(key, key_at(node, 0));
 
@@ -342,6 +364,7 @@ static void move_tail(struct map_node *node, int from, struct map_node *to)
     if (!node->leaf)
         memcpy(to->children, node->children + from, (moved + 1) * sizeof(node->children[0]));
     to->skip = node->skip;
+    memcpy(to->prefix, node->prefix, sizeof(node->prefix));
     to->count = (uint16_t)moved;
     node->count = (uint16_t)from;
 }
@@ -726,7 +749,8 @@ static bool check_node(const struct map_node *node, struct hf_bytes lower, struc
         struct hf_bytes key = key_at(node, i);
 
         if (dead_at(node, i) || node->heads[i] != head_of(key, node->skip) ||
-            common_prefix(key, key_at(node, 0)) < node->skip)
+            common_prefix(key, key_at(node, 0)) < node->skip ||
+            memcmp(key.ptr, node->prefix, node->skip < PREFIX_NEAR ? node->skip : PREFIX_NEAR) != 0)
             return false;
         if (i > 0 &&
             bytes_compare(key_at(node, i - 1).ptr, key_at(node, i - 1).len, key.ptr, key.len) >= 0)

@@ -88,8 +88,10 @@ void hf__store_snapshot_close(struct hf__store *store, struct hf__store_snapshot
 
 /*
  * Walk the keys in [lower, upper), forward or in reverse. An upper of length 0 is the end of all.
- * The walk sees one state: that of the snapshot, or of the moment it was opened. The thread that
- * holds an iterator must not write before it is closed (the memory store would wait for itself).
+ * The walk sees one state: that of the snapshot, or of the moment it was opened. No lock is held
+ * between calls: any thread may write meanwhile, the one that walks included. What an iterator or
+ * a snapshot keeps from being freed grows with what is written while it is open, so neither should
+ * stay open for long.
  */
 struct store_range {
     struct hf_bytes lower;
@@ -121,6 +123,7 @@ struct store_batch {
 };
 void hf__batch_put(struct store_batch *batch, struct hf_bytes key, struct hf_bytes value);
 void hf__batch_delete(struct store_batch *batch, struct hf_bytes key);
+/* The keys in [lower, upper); nothing when lower >= upper, so an empty upper is not "the end". */
 void hf__batch_delete_range(struct store_batch *batch, struct hf_bytes lower,
                             struct hf_bytes upper);
 
@@ -160,11 +163,11 @@ enum hf_status hf__store_verify(struct hf_scope *s, struct hf__store *store);
 /* ---- faults, for tests --------------------------------------------------------------------- */
 
 struct store_faults {
-    uint64_t calls;        /* reads, writes and syncs so far */
+    uint64_t calls;        /* gets, snapshots, iterators, steps, writes and syncs so far */
     uint64_t fail_at;      /* the call that fails, from 1; 0: none */
     enum hf_status status; /* how: HF_IO (default), HF_NO_SPACE, HF_NOMEM */
     bool after;            /* a failing write takes effect all the same */
-};
+};                         /* HF_IO from a write or sync also stops later writes, as (2) says */
 
 /* Wrap `inner`, which is closed with it; `faults` is read at every call and may change. */
 enum hf_status hf__store_open_faulty(struct hf_scope *s, const struct hf_env *env,

@@ -26,7 +26,6 @@ struct memory_store {
     atomic_uint_fast64_t written; /* batches; changed under lock */
 };
 
-/* A snapshot is a root; this type is never defined, so that it is told from other pointers. */
 struct memory_iter {
     struct hf__store_iter base;
     struct map_node *root; /* retained by this iterator, or NULL: the snapshot's */

@@ -96,8 +96,10 @@ struct rocks {
     rocksdb_readoptions_t *read_options;
     rocksdb_writeoptions_t *write_options;
 
-    pthread_mutex_t lock;  /* guards the next six, and changes of durable and stopped */
-    pthread_cond_t synced; /* a round of syncing is over */
+    pthread_mutex_t lock;     /* guards the next eight, and changes of durable and stopped */
+    pthread_cond_t synced[2]; /* a round of syncing is over: even ones, odd ones */
+    uint64_t round;           /* the newest that began */
+    uint64_t target;          /* what it makes durable */
     pthread_cond_t dirtied;
     bool syncing;
     bool closing;
@@ -160,7 +162,8 @@ static void stop(struct rocks *rocks, const char *what, char *error)
         snprintf(rocks->first_error, sizeof(rocks->first_error), "%s failed: %s", what, error);
         atomic_store(&rocks->stopped, true);
     }
-    pthread_cond_broadcast(&rocks->synced);
+    pthread_cond_broadcast(&rocks->synced[0]);
+    pthread_cond_broadcast(&rocks->synced[1]);
     pthread_mutex_unlock(&rocks->lock);
     rocksdb_free(error);
     if (first)
@@ -510,10 +513,9 @@ static enum hf_status rocks_write(struct hf_scope *s, struct hf__store *store,
 
 /* ---- durability ------------------------------------------------------------------------------ */
 
-/* Sync the log. The caller has set `syncing`, or is the only thread there is. */
-static bool sync_round(struct rocks *rocks)
+/* Sync the log, which has `target` in it. One thread at a time. */
+static bool sync_round(struct rocks *rocks, uint64_t target)
 {
-    uint64_t target = rocks_written(&rocks->base);
     uint64_t have, need;
     char *error = NULL;
 
@@ -531,16 +533,23 @@ static bool sync_round(struct rocks *rocks)
     return true;
 }
 
-/* Lead a round. Called and left with lock held, which is free meanwhile. */
+/*
+ * Lead a round. Called and left with lock held, which is free meanwhile. Whoever this round serves
+ * waits at its condition; those who came too late wait at the other one, and of them a single one
+ * is woken, to lead: a thread that is woken for nothing costs as much as a write.
+ */
 static void lead(struct rocks *rocks)
 {
     rocks->syncing = true;
+    rocks->round++;
+    rocks->target = rocks_written(&rocks->base);
     pthread_mutex_unlock(&rocks->lock);
-    sync_round(rocks);
+    sync_round(rocks, rocks->target);
     pthread_mutex_lock(&rocks->lock);
     rocks->syncing = false;
     rocks->syncs++;
-    pthread_cond_broadcast(&rocks->synced);
+    pthread_cond_broadcast(&rocks->synced[rocks->round % 2]);
+    pthread_cond_signal(&rocks->synced[(rocks->round + 1) % 2]);
 }
 
 static void wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t ms)
@@ -564,6 +573,8 @@ static enum hf_status wait_durable(struct hf_scope *s, struct rocks *rocks, uint
 
     rocks->sync_waits++;
     while (status == HF_OK && atomic_load(&rocks->durable) < ticket) {
+        uint64_t round = rocks->round + (ticket > rocks->target);
+
         if (atomic_load(&rocks->stopped))
             return fail_stopped(s, rocks, HF_IO);
         if (!rocks->syncing) {
@@ -573,7 +584,7 @@ static enum hf_status wait_durable(struct hf_scope *s, struct rocks *rocks, uint
         status = hf__scope_alive(s);
         /* A canceled scope and a virtual clock wake nobody: look again now and then. */
         if (status == HF_OK)
-            wait_ms(&rocks->synced, &rocks->lock, hf__scope_left_ms(s, POLL_MS));
+            wait_ms(&rocks->synced[round % 2], &rocks->lock, hf__scope_left_ms(s, POLL_MS));
     }
     return status;
 }
@@ -606,7 +617,7 @@ static void *window_thread(void *user)
             pthread_cond_wait(&rocks->dirtied, &rocks->lock);
             continue;
         }
-        wait_ms(&rocks->synced, &rocks->lock, rocks->options.window_ms);
+        wait_ms(&rocks->dirtied, &rocks->lock, rocks->options.window_ms);
         if (rocks->closing || atomic_load(&rocks->stopped))
             break;
         atomic_store(&rocks->dirty, false);
@@ -711,6 +722,8 @@ static void set_options(struct rocks *rocks)
     rocksdb_options_set_allow_mmap_reads(o, 1);
     rocksdb_options_set_max_open_files(o, OPEN_FILES);
     rocksdb_options_set_max_background_jobs(o, BACKGROUND_JOBS);
+    /* Writers that wait for each other sleep: spinning is paid for by the program around us. */
+    rocksdb_options_set_enable_write_thread_adaptive_yield(o, 0);
     rocksdb_options_set_write_buffer_size(o, buffer);
     rocksdb_options_set_max_write_buffer_number(o, WRITE_BUFFERS);
     rocksdb_options_set_max_total_wal_size(o, 2 * rocks->options.memtable_bytes);
@@ -742,7 +755,8 @@ static void set_locks(struct rocks *rocks)
 
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&rocks->synced, &attr);
+    pthread_cond_init(&rocks->synced[0], &attr);
+    pthread_cond_init(&rocks->synced[1], &attr);
     pthread_cond_init(&rocks->dirtied, &attr);
     pthread_condattr_destroy(&attr);
     pthread_mutex_init(&rocks->lock, NULL);
@@ -778,13 +792,13 @@ static void rocks_close(struct hf__store *store)
     if (rocks->has_thread) {
         pthread_mutex_lock(&rocks->lock);
         rocks->closing = true;
-        pthread_cond_broadcast(&rocks->synced);
         pthread_cond_signal(&rocks->dirtied);
         pthread_mutex_unlock(&rocks->lock);
         pthread_join(rocks->thread, NULL);
     }
     if (rocks->db) {
-        if (rocks->opened && !atomic_load(&rocks->stopped) && sync_round(rocks))
+        if (rocks->opened && !atomic_load(&rocks->stopped) &&
+            sync_round(rocks, rocks_written(store)))
             flush_all(rocks);
         rocksdb_close(rocks->db);
     }
@@ -802,7 +816,8 @@ static void rocks_close(struct hf__store *store)
     pthread_mutex_destroy(&rocks->lock);
     pthread_mutex_destroy(&rocks->space_lock);
     pthread_mutex_destroy(&rocks->iters_lock);
-    pthread_cond_destroy(&rocks->synced);
+    pthread_cond_destroy(&rocks->synced[0]);
+    pthread_cond_destroy(&rocks->synced[1]);
     pthread_cond_destroy(&rocks->dirtied);
     hf__env_free(&env, rocks, sizeof(*rocks));
 }

@@ -11,6 +11,7 @@
  *      several, the first poison stays. Something valid is put in its place, so that closing works.
  *  (2) Recursion is at most VALUE_DEPTH_MAX deep; a value below that is stepped over.
  *  (3) Within one value the same tag twice keeps the last, and its poison; two tags are poison.
+ *      Of attributes with one name the last counts too, but poison in an earlier one stays.
  *  (4) null is an absent tag. In place of a value, or of an element of a set, it is poison.
  */
 #include "wire/base64.h"
@@ -535,17 +536,20 @@ bool hf__read_names(struct json *json, const char *scalar, struct hf_item *out)
 enum hf_status hf_item_from_json(struct hf_scope *s, struct hf_str text, struct hf_item *item)
 {
     struct json json = {.scope = s, .flat = {.scope = s}, .scratch = {.scope = s}};
+    struct hf_item read;
 
     *item = (struct hf_item){NULL, 0};
     if (!text.ptr)
         text = HF_STR("");
     json.at = text.ptr;
     json.end = text.ptr + text.len;
-    if (!hf__read_item(&json, FIELD_SCALAR, item))
+    if (!hf__read_item(&json, FIELD_SCALAR, &read))
         return hf__read_fail(&json, text);
     if (!hf__json_ended(&json)) {
         hf__json_malformed(&json);
         return hf__read_fail(&json, text);
     }
-    return hf_item_check(s, *item);
+    TRY(hf_item_check(s, read)); /* poison may point into `text`, which is only borrowed */
+    *item = read;
+    return HF_OK;
 }

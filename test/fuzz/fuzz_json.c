@@ -36,7 +36,7 @@ static void item(struct hf_scope *s, struct hf_str body)
     enum hf_status status = hf_item_from_json(s, body, &first);
 
     if (status == HF_INVALID) {
-        MUST(hf__item_poisoned(first));
+        MUST(!first.ptr);
         MUST(hf_scope_error(s)->message.len > 0);
         return;
     }

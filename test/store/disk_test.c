@@ -81,6 +81,7 @@ static enum hf_status open_at(struct test *t, struct hf_scope *s, const char *pa
 
 static const char *in(struct hf_scope *s, const char *path, const char *name)
 {
+    CHECK(path && name);
     return hf_scope_format(s, "%s/%s", path, name).ptr;
 }
 
@@ -484,7 +485,7 @@ TEST(store_damage, no_missing_file_loses_data_silently)
 
 struct pick {
     uint64_t bytes; /* seen so far */
-    char name[64];
+    const char *name;
     struct test *t;
 };
 
@@ -499,7 +500,7 @@ static void pick_file(struct hf_scope *s, const char *dir, const char *name, voi
         return;
     pick->bytes += (uint64_t)info.st_size;
     if (test_random_below(pick->t, pick->bytes) < (uint64_t)info.st_size)
-        snprintf(pick->name, sizeof(pick->name), "%s", name);
+        pick->name = hf_scope_copy(s, hf_str_from(name)).ptr;
 }
 
 /* C6 of the plan: one flipped bit anywhere is harmless or an error, never wrong data. */
@@ -512,7 +513,7 @@ TEST(store_damage, no_flipped_bit_gives_wrong_data)
 
     for (int i = 0; i < 120; i++) {
         const char *image = crash_image(t, s, path);
-        struct pick pick = {.t = t};
+        struct pick pick = {.t = t, .name = ""};
         const char *file;
         uint8_t *bytes;
         size_t len, at;

@@ -1,0 +1,119 @@
+/*
+ * The embedded engine: a whole DynamoDB-compatible database in your process. Link
+ * libholdfast-engine.
+ *
+ *     struct hf_db *db;
+ *     if (hf_open(s, HF_STR("embedded:/var/lib/shop"), NULL, &db) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
+ *     ...
+ *     hf_db_close(db);
+ *
+ * By default a write that returned HF_OK survives kill -9 and power loss. One process at a time
+ * has a directory open; any number of its threads use the database.
+ */
+#ifndef HOLDFAST_ENGINE_H
+#define HOLDFAST_ENGINE_H
+
+#include <holdfast/base.h>
+#include <holdfast/db.h>
+#include <holdfast/env.h>
+#include <holdfast/scope.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum hf_sync {
+    HF_SYNC_FULL = 1, /* a call that returns HF_OK has been synced to disk; the default */
+    HF_SYNC_BATCH,    /* it will be within sync_window_ms; a crash of the machine may lose that */
+    HF_SYNC_NONE      /* the system decides; a crash of the machine may lose minutes */
+};
+
+enum hf_wording {
+    HF_WORDING_CLASSIC = 1, /* DynamoDB's texts before 2026; the default */
+    HF_WORDING_2026         /* the texts of the newer validation layer where they are known */
+};
+
+struct hf_engine_options {
+    size_t size;              /* set by HF_OPTIONS(), so that the struct can grow */
+    const struct hf_env *env; /* memory, clocks, log; default: the system's */
+    enum hf_sync sync;        /* default HF_SYNC_FULL */
+    uint32_t sync_window_ms;  /* with HF_SYNC_BATCH; default 100 */
+    size_t memtable_bytes;    /* memory for the newest writes; default 32 MiB */
+    size_t cache_bytes;       /* memory for what is read; default 8 MiB (reads are mapped) */
+    uint64_t reserve_bytes;   /* free disk that is left alone; default from memtable_bytes */
+    bool no_verify;           /* skip checksums of blocks on reads */
+    bool compress;            /* lz4 on disk */
+    bool no_upkeep_thread;    /* expiry, trimming and index building wait for hf_engine_upkeep() */
+    uint32_t stream_shards;   /* of a stream that is enabled; default 4 */
+    struct hf_str region;     /* in ARNs and stream records; default "us-east-1" */
+    struct hf_str account;    /* in ARNs; default "123456789012" */
+    enum hf_wording wording;  /* default HF_WORDING_CLASSIC */
+};
+
+/*
+ * Open a database by URL: "memory:" is new, empty and gone when closed; "embedded:PATH" is the
+ * directory PATH, made when it is missing.
+ *
+ * HF_INVALID   the URL is of another kind, or the directory holds something else
+ * HF_LOCKED    the directory is open already
+ * HF_FORMAT    it was written by a newer version
+ * HF_CORRUPT   it is damaged; the message names what
+ * HF_NO_SPACE  the disk is too full to open it safely
+ *
+ * Blocks. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_open(struct hf_scope *s, struct hf_str url,
+                                           const struct hf_engine_options *options,
+                                           struct hf_db **db);
+
+/* What one round of upkeep did. */
+struct hf_upkeep_report {
+    uint64_t expired_items;   /* deleted because their time to live ended */
+    uint64_t trimmed_records; /* stream records older than 24 hours */
+    uint64_t dropped_tokens;  /* of transactions, older than ten minutes */
+    uint64_t indexed_items;   /* looked at for indexes that are being built */
+};
+
+/*
+ * Do now what is due by the env's clock: expire items, trim streams, drop tokens, finish indexes.
+ * The engine's own thread does the same about once a second. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
+                                                    struct hf_upkeep_report *report);
+
+/* What a check looked at, and the first thing that was wrong. */
+struct hf_check_report {
+    uint64_t tables;
+    uint64_t items;
+    uint64_t index_entries;
+    uint64_t stream_records;
+    uint64_t expiry_entries;
+    uint64_t tokens;
+    uint64_t problems;
+    struct hf_str first_problem; /* absent when there is none */
+};
+
+/*
+ * Verify everything: each stored record is well-formed, every index entry has its item and every
+ * item its entries, sequence numbers grow, expiry entries and tokens match. Reads the whole
+ * database; runs beside other work. HF_CORRUPT when anything is wrong. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_engine_check(struct hf_scope *s, struct hf_db *db,
+                                                   struct hf_check_report *report);
+
+struct hf_engine_stats {
+    uint64_t syncs;        /* times the log was synced */
+    uint64_t sync_waits;   /* writes that waited for one */
+    uint64_t disk_bytes;   /* what the directory takes; 0 in memory */
+    uint64_t memory_bytes; /* what the store holds in memory */
+    bool stopped;          /* a sync failed: writes are refused until it is opened again */
+    bool no_space;         /* writes are refused until there is room */
+};
+HF_API void hf_engine_stats(struct hf_db *db, struct hf_engine_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

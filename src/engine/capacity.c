@@ -1,0 +1,122 @@
+/*
+ * engine/capacity.c: consumed capacity, as DynamoDB counts it.
+ *
+ * A read costs one unit per 4 KiB begun, half of that when it need not be consistent. A write costs
+ * one unit per KiB begun of the larger of the item before and after; and for each index one unit
+ * per KiB of an entry that is written or removed, nothing for an entry that stays as it is.
+ * Transactions cost twice as much on the table itself.
+ */
+#include "engine/private.h"
+
+enum { READ_BLOCK = 4096, WRITE_BLOCK = 1024 };
+
+static double blocks(size_t bytes, size_t block)
+{
+    size_t count = (bytes + block - 1) / block;
+
+    return count ? (double)count : 1.0;
+}
+
+double hf__read_units(size_t bytes, bool consistent)
+{
+    return blocks(bytes, READ_BLOCK) * (consistent ? 1.0 : 0.5);
+}
+
+double hf__write_units(size_t before, size_t after)
+{
+    return blocks(before > after ? before : after, WRITE_BLOCK);
+}
+
+void hf__usage_add_change(struct usage *usage, const struct change *change, double table_factor)
+{
+    usage->table = change->table;
+    usage->table_units += change->units * table_factor;
+    usage->table_used = true;
+    usage->write = true;
+    for (size_t i = 0; change->indexes && i < change->table->indexes_len; i++) {
+        if (change->indexes[i].units > 0) {
+            usage->index_units[i] += change->indexes[i].units;
+            usage->index_used[i] = true;
+        }
+    }
+}
+
+static void fill_part(struct hf_capacity_part *part, const struct usage *usage, double units)
+{
+    part->units = units;
+    if (usage->transaction && usage->write)
+        part->write_units = units;
+    else if (usage->transaction)
+        part->read_units = units;
+}
+
+/* The parts of the local, or of the global indexes that were used. */
+static const struct hf_capacity_part *index_parts(struct hf_scope *s, const struct usage *usage,
+                                                  bool local, size_t *len)
+{
+    const struct table *table = usage->table;
+    struct hf_capacity_part *parts = hf__scope_array(s, table->indexes_len, sizeof(*parts));
+
+    *len = 0;
+    for (size_t i = 0; parts && i < table->indexes_len; i++) {
+        if (table->indexes[i].local != local || !usage->index_used[i])
+            continue;
+        parts[*len].name = hf_scope_copy(s, table->indexes[i].name);
+        fill_part(&parts[*len], usage, usage->index_units[i]);
+        (*len)++;
+    }
+    return *len ? parts : NULL;
+}
+
+const struct hf_capacity *hf__usage_capacity(struct hf_scope *s, const struct usage *usage,
+                                             enum hf_return_capacity asked)
+{
+    struct hf_capacity *capacity;
+    struct hf_capacity_part *part;
+
+    if (asked != HF_CAPACITY_TOTAL && asked != HF_CAPACITY_INDEXES)
+        return NULL;
+    capacity = hf__scope_array(s, 1, sizeof(*capacity));
+    if (!capacity)
+        return NULL;
+    capacity->table = hf_scope_copy(s, usage->table->name);
+    capacity->units = usage->table_units;
+    for (size_t i = 0; i < usage->table->indexes_len; i++)
+        capacity->units += usage->index_units[i];
+    if (usage->transaction && usage->write)
+        capacity->write_units = capacity->units;
+    else if (usage->transaction)
+        capacity->read_units = capacity->units;
+    if (asked == HF_CAPACITY_TOTAL)
+        return capacity;
+    capacity->local_indexes = index_parts(s, usage, true, &capacity->local_indexes_len);
+    capacity->global_indexes = index_parts(s, usage, false, &capacity->global_indexes_len);
+    part = usage->table_used ? hf__scope_array(s, 1, sizeof(*part)) : NULL;
+    if (part)
+        fill_part(part, usage, usage->table_units);
+    capacity->table_part = part;
+    return capacity;
+}
+
+const struct hf_collection_metrics *hf__metrics_of(struct hf_scope *s, const struct table *table,
+                                                   enum hf_return_metrics asked,
+                                                   struct hf_item item)
+{
+    static const double range[2] = {0, 1};
+    struct hf_collection_metrics *metrics;
+    struct key_schema hash_only = table->key;
+    bool has_local = false;
+
+    for (size_t i = 0; i < table->indexes_len; i++)
+        has_local = has_local || table->indexes[i].local;
+    if (asked != HF_METRICS_SIZE || !has_local)
+        return NULL;
+    metrics = hf__scope_array(s, 1, sizeof(*metrics));
+    if (!metrics)
+        return NULL;
+    hash_only.range_len = 0;
+    metrics->key = hf__schema_key_item(s, &hash_only, item);
+    metrics->size_range_gb = range;
+    metrics->size_range_gb_len = 2;
+    return metrics;
+}

@@ -1,0 +1,378 @@
+/*
+ * engine/catalog.c: the tables that there are.
+ *
+ * A table in memory is one version of its schema, made from its record and never changed. An
+ * operation on tables makes the next version, stores its record, and puts it in the old one's
+ * place while it holds the schema lock; so whoever reads under that lock has a schema that stays.
+ * Counts are the exception: they live on from version to version.
+ */
+#include "engine/private.h"
+
+#include "wire/wire.h"
+
+/* ---- one version of a table ------------------------------------------------------------------ */
+
+static enum hf_type type_of(const struct hf_table_description *d, struct hf_str name)
+{
+    for (size_t i = 0; i < d->attributes_len; i++)
+        if (hf_str_equal(d->attributes[i].name, name))
+            return (enum hf_type)d->attributes[i].type; /* the two enums agree */
+    return HF_TYPE_NONE;
+}
+
+_Static_assert((int)HF_SCALAR_S == HF_TYPE_S && (int)HF_SCALAR_N == HF_TYPE_N &&
+                   (int)HF_SCALAR_B == HF_TYPE_B,
+               "scalar types are types");
+
+/* False when the record makes no sense: damaged. */
+static bool fill_key(const struct hf_table_description *d, const struct hf_key_element *elements,
+                     size_t len, struct key_schema *key)
+{
+    for (size_t i = 0; i < len; i++) {
+        struct key_attr attr = {elements[i].name, type_of(d, elements[i].name)};
+        bool hash = elements[i].type == HF_KEY_HASH;
+        size_t *count = hash ? &key->hash_len : &key->range_len;
+
+        if (*count == KEY_ATTRS_MAX || attr.type == HF_TYPE_NONE)
+            return false;
+        (hash ? key->hash : key->range)[(*count)++] = attr;
+    }
+    return key->hash_len > 0;
+}
+
+/* The counts of the index `id`: those it has, or a place for it. */
+static struct counts *index_counts(struct table_counts *counts, uint32_t id)
+{
+    for (size_t i = 0; i < INDEXES_MAX; i++)
+        if (counts->ids[i] == id)
+            return &counts->indexes[i];
+    for (size_t i = 0; i < INDEXES_MAX; i++) {
+        if (counts->ids[i] == 0) {
+            counts->ids[i] = id;
+            atomic_store(&counts->indexes[i].items, 0);
+            atomic_store(&counts->indexes[i].bytes, 0);
+            return &counts->indexes[i];
+        }
+    }
+    return NULL;
+}
+
+static bool fill_index(struct table *table, const struct hf_index_description *d, bool local)
+{
+    const struct table_record *record = &table->record;
+    struct index *index = &table->indexes[table->indexes_len];
+
+    if (table->indexes_len == INDEXES_MAX || !d->projection)
+        return false;
+    *index = (struct index){.name = d->name,
+                            .local = local,
+                            .projection = d->projection->type,
+                            .included = d->projection->attributes,
+                            .included_len = d->projection->attributes_len};
+    for (size_t i = 0; i < record->indexes_len; i++) {
+        if (hf_str_equal(record->indexes[i].name, d->name)) {
+            index->id = (uint32_t)record->indexes[i].id;
+            index->building = record->indexes[i].building == HF_YES;
+        }
+    }
+    if (index->id == 0 ||
+        !fill_key(record->description, d->key_schema, d->key_schema_len, &index->key))
+        return false;
+    index->counts = index_counts(table->counts, index->id);
+    table->indexes_len++;
+    return index->counts != NULL;
+}
+
+static bool fill_table(struct engine *e, struct table *table)
+{
+    const struct hf_table_description *d = table->record.description;
+
+    if (!d || !d->name.ptr || table->record.id <= 0)
+        return false;
+    table->name = d->name;
+    table->id = (uint32_t)table->record.id;
+    table->ttl_attribute = table->record.ttl_attribute;
+    if (table->record.stream_id)
+        table->stream = hf__stream_by_id(e, (uint32_t)table->record.stream_id);
+    if (!fill_key(d, d->key_schema, d->key_schema_len, &table->key))
+        return false;
+    for (size_t i = 0; i < d->local_indexes_len; i++)
+        if (!fill_index(table, &d->local_indexes[i], true))
+            return false;
+    for (size_t i = 0; i < d->global_indexes_len; i++)
+        if (!fill_index(table, &d->global_indexes[i], false))
+            return false;
+    return true;
+}
+
+/* Copying a record is writing and reading it: nothing to forget when it grows. */
+static enum hf_status copy_record(struct hf_scope *s, const struct table_record *record,
+                                  struct table *table)
+{
+    struct hf__buf json = {.scope = table->memory};
+
+    hf__wire_write(&json, &hf__table_record_fields, record);
+    if (json.failed)
+        return hf__fail_nomem(s);
+    if (hf__wire_read(table->memory, &hf__table_record_fields,
+                      hf_str_of((const char *)json.ptr, json.len), &table->record) != HF_OK)
+        return hf__fail(s, hf_scope_error(table->memory)->status, "The record of a table: %s",
+                        hf_scope_error_text(table->memory));
+    return HF_OK;
+}
+
+enum hf_status hf__table_new(struct hf_scope *s, struct engine *e,
+                             const struct table_record *record, struct table_counts *counts,
+                             struct table **out)
+{
+    struct hf_scope *memory = hf_scope_new(&e->env);
+    struct table *table = memory ? hf__scope_array(memory, 1, sizeof(*table)) : NULL;
+    enum hf_status status = HF_NOMEM;
+
+    if (!table)
+        goto failed;
+    table->memory = memory;
+    table->counts = counts;
+    if (!counts) {
+        table->counts = hf__env_alloc(&e->env, sizeof(*table->counts));
+        if (!table->counts)
+            goto failed;
+        memset(table->counts, 0, sizeof(*table->counts));
+    }
+    status = copy_record(s, record, table);
+    if (status == HF_OK && !fill_table(e, table))
+        status = hf__fail(s, HF_CORRUPT, "The record of a table is damaged");
+    if (status == HF_OK) {
+        *out = table;
+        return HF_OK;
+    }
+    if (!counts)
+        hf__env_free(&e->env, table->counts, sizeof(*table->counts));
+failed:
+    hf_scope_free(memory);
+    return status == HF_NOMEM ? hf__fail_nomem(s) : status;
+}
+
+void hf__table_free(struct engine *e, struct table *table, bool with_counts)
+{
+    if (!table)
+        return;
+    if (with_counts)
+        hf__env_free(&e->env, table->counts, sizeof(*table->counts));
+    hf_scope_free(table->memory);
+}
+
+struct index *hf__table_index(struct table *table, struct hf_str name)
+{
+    for (size_t i = 0; i < table->indexes_len; i++)
+        if (hf_str_equal(table->indexes[i].name, name))
+            return &table->indexes[i];
+    return NULL;
+}
+
+struct hf_str hf__table_arn(struct hf_scope *s, struct engine *e, struct hf_str name)
+{
+    return hf_scope_format(s, "arn:aws:dynamodb:%.*s:%.*s:table/%.*s", HF_FMT(e->region),
+                           HF_FMT(e->account), HF_FMT(name));
+}
+
+/* ---- finding --------------------------------------------------------------------------------- */
+
+/* Where the name is, or would be. */
+static size_t position(const struct catalog *catalog, struct hf_str name)
+{
+    size_t low = 0;
+    size_t high = catalog->len;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        struct hf_str there = catalog->tables[middle]->name;
+
+        if (bytes_compare(there.ptr, there.len, name.ptr, name.len) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct table *hf__catalog_find(struct engine *e, struct hf_str name_or_arn)
+{
+    struct hf_str name = hf__table_name(name_or_arn);
+    size_t at = position(&e->catalog, name);
+
+    if (at == e->catalog.len || !hf_str_equal(e->catalog.tables[at]->name, name))
+        return NULL;
+    return e->catalog.tables[at];
+}
+
+enum hf_status hf__catalog_item_table(struct hf_scope *s, struct engine *e, struct hf_str name,
+                                      struct table **table)
+{
+    *table = hf__catalog_find(e, name);
+    return *table ? HF_OK : hf__fail(s, HF_NOT_FOUND, "Requested resource not found");
+}
+
+enum hf_status hf__catalog_table(struct hf_scope *s, struct engine *e, struct hf_str name,
+                                 struct table **table)
+{
+    *table = hf__catalog_find(e, name);
+    if (*table)
+        return HF_OK;
+    return hf__fail(s, HF_NOT_FOUND, "Requested resource not found: Table: %.*s not found",
+                    HF_FMT(hf__table_name(name)));
+}
+
+/* ---- changing -------------------------------------------------------------------------------- */
+
+enum hf_status hf__catalog_reserve(struct hf_scope *s, struct engine *e)
+{
+    struct catalog *catalog = &e->catalog;
+    size_t cap = catalog->cap ? catalog->cap * 2 : 16;
+    struct table **tables;
+
+    if (catalog->len < catalog->cap)
+        return HF_OK;
+    tables = hf__env_resize(&e->env, catalog->tables, catalog->cap * sizeof(*tables),
+                            cap * sizeof(*tables));
+    if (!tables)
+        return hf__fail_nomem(s);
+    catalog->tables = tables;
+    catalog->cap = cap;
+    return HF_OK;
+}
+
+void hf__catalog_add(struct engine *e, struct table *table)
+{
+    struct catalog *catalog = &e->catalog;
+    size_t at = position(catalog, table->name);
+
+    assert(catalog->len < catalog->cap);
+    memmove(catalog->tables + at + 1, catalog->tables + at,
+            (catalog->len - at) * sizeof(*catalog->tables));
+    catalog->tables[at] = table;
+    catalog->len++;
+}
+
+void hf__catalog_replace(struct engine *e, struct table *from, struct table *to)
+{
+    size_t at = position(&e->catalog, from->name);
+
+    assert(e->catalog.tables[at] == from);
+    e->catalog.tables[at] = to;
+    hf__table_free(e, from, false);
+}
+
+void hf__catalog_remove(struct engine *e, struct table *table)
+{
+    struct catalog *catalog = &e->catalog;
+    size_t at = position(catalog, table->name);
+
+    assert(catalog->tables[at] == table);
+    memmove(catalog->tables + at, catalog->tables + at + 1,
+            (catalog->len - at - 1) * sizeof(*catalog->tables));
+    catalog->len--;
+    hf__table_free(e, table, true);
+}
+
+static struct hf_bytes record_key(struct hf_scope *s, struct hf_str name, struct hf__buf *key)
+{
+    *key = (struct hf__buf){.scope = s};
+    hf__buf_put_byte(key, SPACE_TABLE);
+    hf__buf_put_str(key, name);
+    return hf_bytes_of(key->ptr, key->len);
+}
+
+void hf__catalog_put_record(struct hf_scope *s, struct store_batch *batch,
+                            const struct table_record *record)
+{
+    struct hf__buf key;
+    struct hf__buf json = {.scope = s};
+    struct hf_bytes name = record_key(s, record->description->name, &key);
+
+    hf__wire_write(&json, &hf__table_record_fields, record);
+    if (key.failed || json.failed)
+        batch->ops.failed = true;
+    else
+        hf__batch_put(batch, name, hf_bytes_of(json.ptr, json.len));
+}
+
+void hf__catalog_delete_record(struct hf_scope *s, struct store_batch *batch, struct hf_str name)
+{
+    struct hf__buf key;
+    struct hf_bytes bytes = record_key(s, name, &key);
+
+    if (key.failed)
+        batch->ops.failed = true;
+    else
+        hf__batch_delete(batch, bytes);
+}
+
+uint32_t hf__catalog_new_id(struct hf_scope *s, struct engine *e, struct store_batch *batch)
+{
+    uint32_t id = e->next_id++;
+    uint8_t next[4];
+
+    store_u32be(next, e->next_id);
+    hf__setting_put(s, batch, "next_id", hf_bytes_of(next, sizeof(next)));
+    return id;
+}
+
+enum hf_status hf__catalog_commit(struct hf_scope *s, struct engine *e,
+                                  const struct store_batch *batch)
+{
+    uint64_t ticket;
+
+    if (batch->ops.failed)
+        return hf__fail_nomem(s);
+    return hf__store_write(s, e->store, batch, &ticket);
+}
+
+/* ---- loading --------------------------------------------------------------------------------- */
+
+static enum hf_status load_table(struct hf_scope *s, struct engine *e, struct hf_bytes json)
+{
+    struct table_record record = {.id = 0};
+    struct table *table;
+    struct hf_str text = hf_scope_copy(s, hf_str_of((const char *)json.ptr, json.len));
+
+    if (!text.ptr)
+        return hf__fail_nomem(s);
+    if (hf__wire_read(s, &hf__table_record_fields, text, &record) != HF_OK)
+        return hf__fail(s, HF_CORRUPT, "The record of a table is damaged");
+    TRY(hf__catalog_reserve(s, e));
+    TRY(hf__table_new(s, e, &record, NULL, &table));
+    hf__catalog_add(e, table);
+    return HF_OK;
+}
+
+enum hf_status hf__catalog_load(struct hf_scope *s, struct engine *e)
+{
+    static const uint8_t lower[] = {SPACE_TABLE};
+    static const uint8_t upper[] = {SPACE_TABLE + 1};
+    const struct store_range range = {.lower = {lower, 1}, .upper = {upper, 1}};
+    struct hf__store_iter *iter;
+    struct hf_bytes key, value, next;
+    enum hf_status status;
+    bool found = true;
+
+    TRY(hf__setting_get(s, e, "next_id", &next));
+    e->next_id = next.len == 4 ? load_u32be(next.ptr) : 1;
+    TRY(hf__store_iter_open(s, e->store, NULL, &range, &iter));
+    do {
+        status = hf__store_iter_next(s, iter, &found, &key, &value);
+        if (status == HF_OK && found)
+            status = load_table(s, e, value);
+    } while (status == HF_OK && found);
+    hf__store_iter_close(iter);
+    return status;
+}
+
+void hf__catalog_free(struct engine *e)
+{
+    struct catalog *catalog = &e->catalog;
+
+    for (size_t i = 0; i < catalog->len; i++)
+        hf__table_free(e, catalog->tables[i], true);
+    hf__env_free(&e->env, catalog->tables, catalog->cap * sizeof(*catalog->tables));
+}

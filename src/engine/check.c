@@ -1,0 +1,322 @@
+/*
+ * engine/check.c: deep verification: is everything that is stored well-formed, and does it agree
+ * with everything else?
+ *
+ * The whole check looks at one snapshot. It goes over every key once; of an item it asks for the
+ * entries that it should have, of an entry for the item that it belongs to. So a missing entry, a
+ * stray one and a stale one are all found.
+ */
+#include "engine/private.h"
+
+#include "engine/stream.h"
+
+struct checking {
+    struct hf_scope *s; /* for one key at a time */
+    struct engine *e;
+    struct hf__store_snapshot *snapshot;
+    struct hf_check_report *report;
+    struct hf_scope *caller; /* where the first problem goes */
+    uint64_t numbers_end;    /* no stream record has this number or a higher one */
+};
+
+static void problem(struct checking *c, struct hf_bytes key, const char *what)
+{
+    struct hf__buf text = {.scope = c->caller};
+
+    if (c->report->problems++ > 0)
+        return;
+    hf__buf_format(&text, "%s (key", what);
+    for (size_t i = 0; i < key.len && i < 64; i++)
+        hf__buf_format(&text, "%s%02x", i ? "" : " ", key.ptr[i]);
+    hf__buf_format(&text, ")");
+    c->report->first_problem = text.failed ? hf_str_from("no memory to describe the problem")
+                                           : hf_str_of((const char *)text.ptr, text.len);
+}
+
+static struct table *table_by_id(struct engine *e, uint32_t id)
+{
+    for (size_t i = 0; i < e->catalog.len; i++)
+        if (e->catalog.tables[i]->id == id)
+            return e->catalog.tables[i];
+    return NULL;
+}
+
+static struct index *index_by_id(struct engine *e, uint32_t id, struct table **table)
+{
+    for (size_t i = 0; i < e->catalog.len; i++) {
+        *table = e->catalog.tables[i];
+        for (size_t j = 0; j < (*table)->indexes_len; j++)
+            if ((*table)->indexes[j].id == id)
+                return &(*table)->indexes[j];
+    }
+    return NULL;
+}
+
+/* The stored row: its outline, its inside, and the size in front of it. */
+static bool good_row(struct checking *c, struct hf_bytes stored, struct row *row)
+{
+    return hf__row_decode(c->s, stored, row) == HF_OK &&
+           hf__item_valid(row->item.ptr, row->item.len) && hf_item_size(row->item) == row->size;
+}
+
+static bool same_bytes(const struct hf__buf *buf, struct hf_bytes bytes)
+{
+    return !buf->failed && bytes_compare(buf->ptr, buf->len, bytes.ptr, bytes.len) == 0;
+}
+
+/* ---- items
+ * ---------------------------------------------------------------------------------------------------
+ */
+
+static enum hf_status check_entry_of(struct checking *c, struct table *table, struct index *index,
+                                     struct hf_bytes key, const struct row *row)
+{
+    struct hf__buf entry_key = {.scope = c->s};
+    struct hf_item projected;
+    struct hf_bytes stored;
+    struct row entry;
+
+    if (!hf__index_key(&entry_key, table, index, row->item))
+        return HF_OK;
+    projected = hf__index_project(c->s, table, index, row->item);
+    TRY(hf_item_check(c->s, projected));
+    TRY(hf__store_get(c->s, c->e->store, c->snapshot, hf_bytes_of(entry_key.ptr, entry_key.len),
+                      &stored));
+    if (!stored.ptr && index->building)
+        return HF_OK;
+    if (!stored.ptr)
+        problem(c, key, "an item has no entry in an index");
+    else if (!good_row(c, stored, &entry) || !hf_item_equal(entry.item, projected))
+        problem(c, key, "an index entry differs from its item");
+    return HF_OK;
+}
+
+static enum hf_status check_expiry_of(struct checking *c, struct table *table, struct hf_bytes key,
+                                      const struct row *row)
+{
+    struct hf__buf expiry_key = {.scope = c->s};
+    struct hf_bytes stored;
+    uint64_t expiry;
+
+    if (!table->ttl_attribute.ptr || !hf__ttl_expiry(table->ttl_attribute, row->item, &expiry))
+        return HF_OK;
+    hf__ttl_key(&expiry_key, table, expiry, row->item);
+    if (expiry_key.failed)
+        return hf__fail_nomem(c->s);
+    TRY(hf__store_get(c->s, c->e->store, c->snapshot, hf_bytes_of(expiry_key.ptr, expiry_key.len),
+                      &stored));
+    if (!stored.ptr && table->record.ttl_building != HF_YES)
+        problem(c, key, "an item has no expiry entry");
+    return HF_OK;
+}
+
+static enum hf_status check_item(struct checking *c, struct hf_bytes key, struct hf_bytes value)
+{
+    struct table *table = key.len > PREFIX_LEN ? table_by_id(c->e, load_u32be(key.ptr + 1)) : NULL;
+    struct hf__buf own = {.scope = c->s};
+    struct row row;
+
+    c->report->items++;
+    if (!table || !good_row(c, value, &row)) {
+        problem(c, key, table ? "an item is damaged" : "an item of no table");
+        return HF_OK;
+    }
+    if (hf__schema_check_put(c->s, table, row.item) != HF_OK) {
+        problem(c, key, "an item lacks its key");
+        return HF_OK;
+    }
+    hf__row_key(&own, table, row.item);
+    if (!same_bytes(&own, key))
+        problem(c, key, "an item lies under another key than its own");
+    for (size_t i = 0; i < table->indexes_len; i++)
+        TRY(check_entry_of(c, table, &table->indexes[i], key, &row));
+    return check_expiry_of(c, table, key, &row);
+}
+
+/* ---- entries
+ * --------------------------------------------------------------------------------------------------
+ */
+
+static enum hf_status check_index_entry(struct checking *c, struct hf_bytes key,
+                                        struct hf_bytes value)
+{
+    struct table *table = NULL;
+    struct index *index =
+        key.len > PREFIX_LEN ? index_by_id(c->e, load_u32be(key.ptr + 1), &table) : NULL;
+    struct hf__buf own = {.scope = c->s};
+    struct row entry;
+    struct row row;
+
+    c->report->index_entries++;
+    if (!index || !good_row(c, value, &entry) ||
+        hf__schema_check_put(c->s, table, entry.item) != HF_OK) {
+        problem(c, key, index ? "an index entry is damaged" : "an entry of no index");
+        return HF_OK;
+    }
+    TRY(hf__read_key(c->s, c->e, table, c->snapshot, entry.item, &row));
+    if (!row.item.ptr || !hf__index_key(&own, table, index, row.item) || !same_bytes(&own, key))
+        problem(c, key, "an index entry has no item");
+    return HF_OK;
+}
+
+static enum hf_status check_expiry_entry(struct checking *c, struct hf_bytes key)
+{
+    struct table *table =
+        key.len > PREFIX_LEN + 8 ? table_by_id(c->e, load_u32be(key.ptr + 1)) : NULL;
+    struct hf__buf row_key = {.scope = c->s};
+    struct row row;
+    uint64_t expiry;
+
+    c->report->expiry_entries++;
+    if (!table || !table->ttl_attribute.ptr) {
+        problem(c, key, "an expiry entry of no table");
+        return HF_OK;
+    }
+    hf__key_prefix(&row_key, SPACE_ITEM, table->id);
+    hf__buf_put(&row_key, key.ptr + PREFIX_LEN + 8, key.len - PREFIX_LEN - 8);
+    if (row_key.failed)
+        return hf__fail_nomem(c->s);
+    TRY(hf__row_read(c->s, c->e, c->snapshot, hf_bytes_of(row_key.ptr, row_key.len), &row));
+    if (!row.item.ptr || !hf__ttl_expiry(table->ttl_attribute, row.item, &expiry) ||
+        expiry != load_u64be(key.ptr + PREFIX_LEN))
+        problem(c, key, "an expiry entry has no item");
+    return HF_OK;
+}
+
+static void check_record(struct checking *c, struct hf_bytes key, struct hf_bytes value)
+{
+    struct stream *stream =
+        key.len == RECORD_KEY ? hf__stream_by_id(c->e, load_u32be(key.ptr + 1)) : NULL;
+    struct record_head head;
+
+    c->report->stream_records++;
+    if (!stream || load_u16be(key.ptr + 5) >= stream->record.shards_len)
+        problem(c, key, "a record of no stream");
+    else if (!hf__record_head_get(value, &head) ||
+             !hf__item_valid(value.ptr + RECORD_HEAD, head.keys_len) ||
+             (head.new_len &&
+              !hf__item_valid(value.ptr + RECORD_HEAD + head.keys_len, head.new_len)) ||
+             (head.old_len &&
+              !hf__item_valid(value.ptr + RECORD_HEAD + head.keys_len + head.new_len,
+                              head.old_len)))
+        problem(c, key, "a stream record is damaged");
+    else if (load_u64be(key.ptr + 7) >= c->numbers_end)
+        problem(c, key, "a stream record has a number that was not given out");
+}
+
+static enum hf_status check_token(struct checking *c, struct hf_bytes key, struct hf_bytes value)
+{
+    struct hf__buf age = {.scope = c->s};
+    struct hf_bytes stored;
+
+    c->report->tokens++;
+    if (value.len != 8 + sizeof(struct token_digest)) {
+        problem(c, key, "a token is damaged");
+        return HF_OK;
+    }
+    hf__buf_put_byte(&age, SPACE_TOKEN_AGE);
+    hf__buf_put(&age, value.ptr, 8);
+    hf__buf_put(&age, key.ptr + 1, key.len - 1);
+    if (age.failed)
+        return hf__fail_nomem(c->s);
+    TRY(hf__store_get(c->s, c->e->store, c->snapshot, hf_bytes_of(age.ptr, age.len), &stored));
+    if (!stored.ptr)
+        problem(c, key, "a token has no age");
+    return HF_OK;
+}
+
+/* ---- all of it
+ * --------------------------------------------------------------------------------------------------
+ */
+
+static enum hf_status check_one(struct checking *c, struct hf_bytes key, struct hf_bytes value)
+{
+    switch (key.ptr[0]) {
+    case SPACE_SETTING:
+    case SPACE_STREAM:
+    case SPACE_TOKEN_AGE:
+        return HF_OK;
+    case SPACE_TABLE:
+        c->report->tables++;
+        return HF_OK;
+    case SPACE_ITEM:
+        return check_item(c, key, value);
+    case SPACE_INDEX:
+        return check_index_entry(c, key, value);
+    case SPACE_RECORD:
+        check_record(c, key, value);
+        return HF_OK;
+    case SPACE_EXPIRY:
+        return check_expiry_entry(c, key);
+    case SPACE_TOKEN:
+        return check_token(c, key, value);
+    default:
+        problem(c, key, "a key of no known kind");
+        return HF_OK;
+    }
+}
+
+static enum hf_status check_all(struct checking *c)
+{
+    const struct store_range all = {.lower = {NULL, 0}};
+    struct hf__store_iter *iter;
+    enum hf_status status;
+    bool found = true;
+
+    TRY(hf__store_iter_open(c->caller, c->e->store, c->snapshot, &all, &iter));
+    do {
+        struct hf_bytes key, value;
+
+        status = hf__store_iter_next(c->caller, iter, &found, &key, &value);
+        if (status == HF_OK && found) {
+            status = check_one(c, key, value);
+            if (status != HF_OK)
+                hf__fail(c->caller, status, "%s", hf_scope_error_text(c->s));
+            hf_scope_reset(c->s);
+        }
+    } while (status == HF_OK && found);
+    hf__store_iter_close(iter);
+    return status;
+}
+
+static enum hf_status check_locked(struct hf_scope *s, struct engine *e,
+                                   struct hf_check_report *report)
+{
+    struct checking c = {.e = e, .report = report, .caller = s};
+    enum hf_status status;
+
+    TRY(hf__store_verify(s, e->store));
+    c.s = hf_scope_new(&e->env);
+    if (!c.s)
+        return hf__fail_nomem(s);
+    status = hf__store_snapshot_open(s, e->store, &c.snapshot);
+    if (status == HF_OK) {
+        pthread_mutex_lock(&e->sequencer.lock);
+        c.numbers_end = e->sequencer.next;
+        pthread_mutex_unlock(&e->sequencer.lock);
+        status = check_all(&c);
+        hf__store_snapshot_close(e->store, c.snapshot);
+    }
+    hf_scope_free(c.s);
+    return status;
+}
+
+enum hf_status hf_engine_check(struct hf_scope *s, struct hf_db *db, struct hf_check_report *report)
+{
+    struct engine *e = hf__engine_of(db);
+    struct hf_check_report ignored;
+    enum hf_status status;
+
+    if (!e)
+        return hf__fail(s, HF_UNSUPPORTED, "A check is only for embedded databases");
+    if (!report)
+        report = &ignored;
+    memset(report, 0, sizeof(*report));
+    pthread_rwlock_rdlock(&e->schema);
+    status = check_locked(s, e, report);
+    pthread_rwlock_unlock(&e->schema);
+    if (status == HF_OK && report->problems)
+        return hf__fail(s, HF_CORRUPT, "%llu problems, the first: %.*s",
+                        (unsigned long long)report->problems, HF_FMT(report->first_problem));
+    return status;
+}

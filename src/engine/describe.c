@@ -1,0 +1,169 @@
+/*
+ * engine/describe.c: descriptions of tables, and the operations that only read the catalog.
+ */
+#include "engine/private.h"
+
+#include "wire/wire.h"
+
+static int64_t counted(atomic_llong *value)
+{
+    long long count = atomic_load_explicit(value, memory_order_relaxed);
+
+    return count > 0 ? count : 0;
+}
+
+static enum hf_status describe_indexes(struct hf_scope *s, struct table *table,
+                                       const struct hf_index_description *from, size_t len,
+                                       const struct hf_index_description **out)
+{
+    struct hf_index_description *copies;
+
+    if (len == 0)
+        return HF_OK;
+    copies = hf__scope_array(s, len, sizeof(*copies));
+    if (!copies)
+        return hf__fail_nomem(s);
+    for (size_t i = 0; i < len; i++) {
+        struct index *index = hf__table_index(table, from[i].name);
+
+        copies[i] = from[i];
+        copies[i].item_count = counted(&index->counts->items);
+        copies[i].size_bytes = counted(&index->counts->bytes);
+        if (!index->local) {
+            copies[i].status = index->building ? HF_TABLE_CREATING : HF_TABLE_ACTIVE;
+            copies[i].backfilling = index->building ? HF_YES : HF_UNSET;
+        }
+    }
+    *out = copies;
+    return HF_OK;
+}
+
+/* A copy that does not point into this version of the table, which may be gone tomorrow. */
+static enum hf_status copy(struct hf_scope *s, const struct hf_table_description *d,
+                           const struct hf_table_description **out)
+{
+    struct hf_table_description *copied = hf__scope_array(s, 1, sizeof(*copied));
+    struct hf__buf json = {.scope = s};
+
+    hf__wire_write(&json, &hf__table_description_fields, d);
+    if (!copied || json.failed)
+        return hf__fail_nomem(s);
+    TRY(hf__wire_read(s, &hf__table_description_fields, hf_str_of((const char *)json.ptr, json.len),
+                      copied));
+    *out = copied;
+    return HF_OK;
+}
+
+enum hf_status hf__table_describe(struct hf_scope *s, struct engine *e, struct table *table,
+                                  const struct hf_table_description **out)
+{
+    const struct hf_table_description *stored = table->record.description;
+    struct hf_table_description d = *stored;
+
+    d.status = HF_TABLE_ACTIVE;
+    for (size_t i = 0; i < table->indexes_len; i++)
+        if (table->indexes[i].building)
+            d.status = HF_TABLE_UPDATING;
+    TRY(hf__counts_refresh(s, e, table));
+    d.item_count = counted(&table->counts->table.items);
+    d.size_bytes = counted(&table->counts->table.bytes);
+    TRY(describe_indexes(s, table, stored->local_indexes, d.local_indexes_len, &d.local_indexes));
+    TRY(describe_indexes(s, table, stored->global_indexes, d.global_indexes_len,
+                         &d.global_indexes));
+    return copy(s, &d, out);
+}
+
+/* ---- operations --------------------------------------------------------------------------------
+ */
+
+enum hf_status hf__engine_describe_table(struct hf_scope *s, struct engine *e,
+                                         const struct hf_describe_table *request,
+                                         struct hf_describe_table_result *result)
+{
+    struct table *table;
+    enum hf_status status;
+
+    TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_TABLE, request));
+    pthread_rwlock_rdlock(&e->schema);
+    status = hf__catalog_table(s, e, request->table, &table);
+    if (status == HF_OK)
+        status = hf__table_describe(s, e, table, &result->table);
+    pthread_rwlock_unlock(&e->schema);
+    return status;
+}
+
+enum { LIST_TABLES_MAX = 100 };
+
+static enum hf_status list_locked(struct hf_scope *s, struct engine *e,
+                                  const struct hf_list_tables *request,
+                                  struct hf_list_tables_result *result)
+{
+    size_t limit = request->limit ? (size_t)request->limit : LIST_TABLES_MAX;
+    struct hf_str *names = hf__scope_array(s, limit, sizeof(*names));
+    const struct catalog *catalog = &e->catalog;
+    size_t len = 0;
+
+    if (!names)
+        return hf__fail_nomem(s);
+    for (size_t i = 0; i < catalog->len; i++) {
+        struct hf_str name = catalog->tables[i]->name;
+
+        if (request->start.ptr &&
+            bytes_compare(name.ptr, name.len, request->start.ptr, request->start.len) <= 0)
+            continue;
+        if (len == limit) {
+            result->last = names[len - 1];
+            break;
+        }
+        names[len] = hf_scope_copy(s, name);
+        if (!names[len++].ptr)
+            return hf__fail_nomem(s);
+    }
+    result->tables = names;
+    result->tables_len = len;
+    return HF_OK;
+}
+
+enum hf_status hf__engine_list_tables(struct hf_scope *s, struct engine *e,
+                                      const struct hf_list_tables *request,
+                                      struct hf_list_tables_result *result)
+{
+    enum hf_status status;
+
+    TRY(hf__prepare_plain(s, HF_OP_LIST_TABLES, request));
+    pthread_rwlock_rdlock(&e->schema);
+    status = list_locked(s, e, request, result);
+    pthread_rwlock_unlock(&e->schema);
+    return status;
+}
+
+/* What AWS gives a new account in most regions. */
+enum { ACCOUNT_UNITS_MAX = 80000, TABLE_UNITS_MAX = 40000, ENDPOINT_CACHE_MINUTES = 1440 };
+
+enum hf_status hf__engine_describe_limits(struct hf_scope *s, struct engine *e,
+                                          const struct hf_describe_limits *request,
+                                          struct hf_describe_limits_result *result)
+{
+    (void)s;
+    (void)e;
+    (void)request;
+    *result = (struct hf_describe_limits_result){ACCOUNT_UNITS_MAX, ACCOUNT_UNITS_MAX,
+                                                 TABLE_UNITS_MAX, TABLE_UNITS_MAX};
+    return HF_OK;
+}
+
+enum hf_status hf__engine_describe_endpoints(struct hf_scope *s, struct engine *e,
+                                             const struct hf_describe_endpoints *request,
+                                             struct hf_describe_endpoints_result *result)
+{
+    struct hf_endpoint *endpoint = hf__scope_array(s, 1, sizeof(*endpoint));
+
+    (void)request;
+    if (!endpoint)
+        return hf__fail_nomem(s);
+    endpoint->address = hf_scope_format(s, "dynamodb.%.*s.amazonaws.com", HF_FMT(e->region));
+    endpoint->cache_minutes = ENDPOINT_CACHE_MINUTES;
+    result->endpoints = endpoint;
+    result->endpoints_len = 1;
+    return HF_OK;
+}

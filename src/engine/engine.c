@@ -1,0 +1,240 @@
+/*
+ * engine/engine.c: opening and closing a database, and handing each operation to its function.
+ */
+#include "engine/private.h"
+
+static const struct db_calls engine_calls;
+
+struct engine *hf__engine_of(struct hf_db *db)
+{
+    return db && db->calls == &engine_calls ? (struct engine *)(void *)db : NULL;
+}
+
+/* ---- operations
+ * ------------------------------------------------------------------------------------------- */
+
+typedef enum hf_status operation(struct hf_scope *s, struct engine *e, const void *request,
+                                 void *result);
+
+#define OP(name_, constant, struct_, service_, access_, repeat_)                                   \
+    static enum hf_status call_##struct_(struct hf_scope *s, struct engine *e,                     \
+                                         const void *request, void *result)                        \
+    {                                                                                              \
+        return hf__engine_##struct_(s, e, request, result);                                        \
+    }
+#include "ops/ops.def"
+#undef OP
+
+static operation *const operations[] = {
+#define OP(name_, constant, struct_, service_, access_, repeat_)                                   \
+    [HF_OP_##constant] = call_##struct_,
+#include "ops/ops.def"
+#undef OP
+};
+
+static enum hf_status engine_call(struct hf_scope *s, struct hf_db *db, enum hf_op op,
+                                  const void *request, void *response)
+{
+    struct engine *e = (struct engine *)(void *)db;
+
+    hf__scope_set_wording(s, e->wording);
+    return operations[op](s, e, request, response);
+}
+
+/* ---- opening
+ * -----------------------------------------------------------------------------------------------
+ */
+
+static bool has_prefix(struct hf_str text, struct hf_str prefix, struct hf_str *rest)
+{
+    if (text.len < prefix.len || memcmp(text.ptr, prefix.ptr, prefix.len) != 0)
+        return false;
+    *rest = hf_str_of(text.ptr + prefix.len, text.len - prefix.len);
+    return true;
+}
+
+static enum store_sync store_sync_of(enum hf_sync sync)
+{
+    return sync == HF_SYNC_NONE    ? STORE_SYNC_NONE
+           : sync == HF_SYNC_BATCH ? STORE_SYNC_BATCH
+                                   : STORE_SYNC_FULL;
+}
+
+static enum hf_status open_store(struct hf_scope *s, struct engine *e, struct hf_str url,
+                                 const struct hf_engine_options *o)
+{
+    const struct store_options options = {.sync = store_sync_of(o->sync),
+                                          .window_ms = o->sync_window_ms,
+                                          .memtable_bytes = o->memtable_bytes,
+                                          .cache_bytes = o->cache_bytes,
+                                          .reserve_bytes = o->reserve_bytes,
+                                          .no_verify = o->no_verify,
+                                          .compress = o->compress};
+    struct hf_str path;
+
+    if (hf_str_equal(url, HF_STR("memory:")))
+        return hf__store_open_memory(s, &e->env, &e->store);
+    if (!has_prefix(url, HF_STR("embedded:"), &path))
+        return hf__fail(s, HF_INVALID,
+                        "\"%.*s\" is not a database this library opens: use memory: or "
+                        "embedded:PATH",
+                        HF_FMT(url));
+    if (path.len == 0)
+        return hf__fail(s, HF_INVALID, "embedded: needs the path of a directory behind it");
+    e->full_sync = options.sync == STORE_SYNC_FULL;
+    return hf__store_open_rocksdb(s, &e->env, path, &options, &e->store);
+}
+
+/* The secret is made once, with the database. */
+static enum hf_status load_secret(struct hf_scope *s, struct engine *e)
+{
+    struct store_batch batch = {.ops = {.scope = s}};
+    struct hf_bytes stored;
+    uint64_t ticket;
+
+    TRY(hf__setting_get(s, e, "secret", &stored));
+    if (stored.len == sizeof(e->secret)) {
+        memcpy(e->secret, stored.ptr, sizeof(e->secret));
+        return HF_OK;
+    }
+    hf__env_random(&e->env, e->secret, sizeof(e->secret));
+    hf__setting_put(s, &batch, "secret", hf_bytes_of(e->secret, sizeof(e->secret)));
+    if (batch.ops.failed)
+        return hf__fail_nomem(s);
+    TRY(hf__store_write(s, e->store, &batch, &ticket));
+    return hf__store_sync(s, e->store, ticket);
+}
+
+static enum hf_status load(struct hf_scope *s, struct engine *e)
+{
+    TRY(load_secret(s, e));
+    TRY(hf__streams_load(s, e));
+    TRY(hf__catalog_load(s, e));
+    TRY(hf__sequencer_load(s, e));
+    return hf__counts_load(s, e);
+}
+
+enum { DEFAULT_SHARDS = 4, MAX_SHARDS = 64 };
+
+static enum hf_status settings(struct hf_scope *s, struct engine *e,
+                               const struct hf_engine_options *o)
+{
+    if (o->stream_shards > MAX_SHARDS)
+        return hf__fail(s, HF_INVALID, "stream_shards is %u; a stream has at most %d shards",
+                        o->stream_shards, MAX_SHARDS);
+    e->stream_shards = o->stream_shards ? o->stream_shards : DEFAULT_SHARDS;
+    e->wording = o->wording == HF_WORDING_2026 ? HF__WORDING_2026 : HF__WORDING_CLASSIC;
+    e->region = hf_scope_copy(e->memory, o->region.ptr ? o->region : HF_STR("us-east-1"));
+    e->account = hf_scope_copy(e->memory, o->account.ptr ? o->account : HF_STR("123456789012"));
+    e->cache = hf__expr_cache_new(&e->env);
+    return e->region.ptr && e->account.ptr && e->cache ? HF_OK : hf__fail_nomem(s);
+}
+
+static void init_locks(struct engine *e)
+{
+    pthread_rwlockattr_t fair;
+
+    /* Operations on tables must not wait for ever behind a stream of readers. */
+    pthread_rwlockattr_init(&fair);
+    pthread_rwlockattr_setkind_np(&fair, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&e->schema, &fair);
+    pthread_rwlockattr_destroy(&fair);
+    pthread_mutex_init(&e->sequencer.lock, NULL);
+    pthread_mutex_init(&e->upkeep.lock, NULL);
+    pthread_cond_init(&e->upkeep.wake, NULL);
+    pthread_mutex_init(&e->upkeep_turn, NULL);
+    pthread_mutex_init(&e->counting, NULL);
+    for (size_t i = 0; i < LATCH_COUNT; i++)
+        pthread_mutex_init(&e->latches[i].lock, NULL);
+}
+
+static void destroy_locks(struct engine *e)
+{
+    for (size_t i = 0; i < LATCH_COUNT; i++)
+        pthread_mutex_destroy(&e->latches[i].lock);
+    pthread_mutex_destroy(&e->counting);
+    pthread_mutex_destroy(&e->upkeep_turn);
+    pthread_cond_destroy(&e->upkeep.wake);
+    pthread_mutex_destroy(&e->upkeep.lock);
+    pthread_mutex_destroy(&e->sequencer.lock);
+    pthread_rwlock_destroy(&e->schema);
+}
+
+/* Everything but what a clean close adds; also the way out of a failed open. */
+static void engine_free(struct engine *e)
+{
+    struct hf_env env = e->env;
+
+    hf__upkeep_stop(e);
+    if (e->opened)
+        hf__store_snapshot_close(e->store, e->opened);
+    hf__catalog_free(e);
+    hf__streams_free(e);
+    hf__expr_cache_free(e->cache);
+    hf__store_close(e->store);
+    hf_scope_free(e->memory);
+    destroy_locks(e);
+    hf__env_free(&env, e, sizeof(*e));
+}
+
+static void engine_close(struct hf_db *db)
+{
+    struct engine *e = (struct engine *)(void *)db;
+    struct hf_scope *s = hf_scope_new(&e->env);
+
+    hf__upkeep_stop(e);
+    if (s)
+        hf__counts_save(s, e);
+    hf_scope_free(s);
+    engine_free(e);
+}
+
+static const struct db_calls engine_calls = {.call = engine_call, .close = engine_close};
+
+enum hf_status hf_open(struct hf_scope *s, struct hf_str url,
+                       const struct hf_engine_options *options, struct hf_db **db)
+{
+    struct hf_engine_options o = {.size = sizeof(o)};
+    struct hf_env env;
+    struct engine *e;
+    enum hf_status status;
+
+    *db = NULL;
+    if (options)
+        memcpy(&o, options, options->size && options->size < sizeof(o) ? options->size : sizeof(o));
+    env = hf__env_fill(o.env);
+    e = hf__env_alloc(&env, sizeof(*e));
+    if (!e)
+        return hf__fail_nomem(s);
+    memset(e, 0, sizeof(*e));
+    e->db.calls = &engine_calls;
+    e->env = env;
+    init_locks(e);
+    e->memory = hf_scope_new(&env);
+    status = e->memory ? settings(s, e, &o) : hf__fail_nomem(s);
+    if (status == HF_OK)
+        status = open_store(s, e, url, &o);
+    if (status == HF_OK)
+        status = load(s, e);
+    if (status == HF_OK && !o.no_upkeep_thread)
+        status = hf__upkeep_start(s, e);
+    if (status != HF_OK) {
+        engine_free(e);
+        return status;
+    }
+    *db = &e->db;
+    return HF_OK;
+}
+
+void hf_engine_stats(struct hf_db *db, struct hf_engine_stats *stats)
+{
+    struct engine *e = hf__engine_of(db);
+    struct store_stats store;
+
+    memset(stats, 0, sizeof(*stats));
+    if (!e)
+        return;
+    hf__store_stats(e->store, &store);
+    *stats = (struct hf_engine_stats){store.syncs,        store.sync_waits, store.disk_bytes,
+                                      store.memory_bytes, store.stopped,    store.no_space};
+}

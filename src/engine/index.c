@@ -1,0 +1,75 @@
+/*
+ * engine/index.c: entries of secondary indexes.
+ *
+ * An item has an entry in an index when it has all of the index's key attributes, of the right
+ * types, not empty and within the size limits. The entry's stored key is the index's key parts
+ * followed by the table's, so that items with equal index keys lie side by side in the order of
+ * their table keys; its value is a row that holds the projected attributes.
+ */
+#include "engine/private.h"
+
+static bool fits(const struct key_attr *attr, struct hf_value value, size_t max)
+{
+    size_t len;
+
+    if (hf_value_type(value) != attr->type)
+        return false;
+    len = hf__value_scalar(value).len;
+    return len > 0 && len <= max;
+}
+
+bool hf__index_has(const struct index *index, struct hf_item item)
+{
+    const struct key_schema *key = &index->key;
+
+    for (size_t i = 0; i < key->hash_len; i++)
+        if (!fits(&key->hash[i], hf_item_get(item, key->hash[i].name), KEY_HASH_MAX))
+            return false;
+    for (size_t i = 0; i < key->range_len; i++)
+        if (!fits(&key->range[i], hf_item_get(item, key->range[i].name), KEY_RANGE_MAX))
+            return false;
+    return true;
+}
+
+bool hf__index_key(struct hf__buf *buf, const struct table *table, const struct index *index,
+                   struct hf_item item)
+{
+    if (!item.ptr || !hf__index_has(index, item))
+        return false;
+    hf__key_prefix(buf, SPACE_INDEX, index->id);
+    hf__key_parts(buf, &index->key, item);
+    hf__key_parts(buf, &table->key, item);
+    return true;
+}
+
+bool hf__index_projects(const struct table *table, const struct index *index, struct hf_str name)
+{
+    if (index->projection == HF_PROJECT_ALL || hf__schema_is_key(&index->key, name) ||
+        hf__schema_is_key(&table->key, name))
+        return true;
+    for (size_t i = 0; i < index->included_len; i++)
+        if (hf_str_equal(index->included[i], name))
+            return true;
+    return false;
+}
+
+struct hf_item hf__index_project(struct hf_scope *s, const struct table *table,
+                                 const struct index *index, struct hf_item item)
+{
+    struct hf__buf buf = {.scope = s};
+    struct value_walk walk;
+    size_t open;
+
+    if (index->projection == HF_PROJECT_ALL)
+        return item;
+    open = hf__build_open(&buf, HF_TYPE_M);
+    walk = hf__value_walk(hf_item_value(item));
+    while (hf__value_next(&walk)) {
+        if (hf__index_projects(table, index, walk.name)) {
+            hf__build_name(&buf, walk.name);
+            hf__build_value(&buf, walk.value);
+        }
+    }
+    hf__build_close(&buf, open);
+    return hf__build_item_from(&buf, 0);
+}

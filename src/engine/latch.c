@@ -1,0 +1,79 @@
+/*
+ * engine/latch.c: short locks on partitions.
+ *
+ * Every partition of every table maps to one of LATCH_COUNT latches. A writer holds the latches of
+ * all partitions it looks at and changes, from its first read until its batch is applied. They
+ * are taken in ascending order, so writers cannot wait for each other in a circle.
+ *
+ * A latch remembers the ticket of the newest write under it. A consistent reader, which takes no
+ * latch, waits for that ticket after it has read: so nobody is shown a state that a crash could
+ * take back. While the latch is held the ticket is not known yet; then the reader waits for all
+ * that was written by now, which has whatever it saw in it.
+ */
+#include "engine/private.h"
+
+#define LATCH_BUSY (UINT64_C(1) << 63) /* in a ticket: somebody holds the latch */
+
+void hf__latch(struct engine *e, size_t number)
+{
+    struct latch *latch = &e->latches[number];
+
+    pthread_mutex_lock(&latch->lock);
+    atomic_fetch_or(&latch->ticket, LATCH_BUSY);
+}
+
+void hf__unlatch(struct engine *e, size_t number, uint64_t ticket)
+{
+    struct latch *latch = &e->latches[number];
+
+    if (ticket)
+        atomic_store(&latch->ticket, ticket);
+    else
+        atomic_fetch_and(&latch->ticket, ~LATCH_BUSY);
+    pthread_mutex_unlock(&latch->lock);
+}
+
+uint64_t hf__latch_ticket(struct engine *e, size_t number)
+{
+    uint64_t ticket = atomic_load(&e->latches[number].ticket);
+
+    return ticket & LATCH_BUSY ? hf__store_written(e->store) : ticket;
+}
+
+uint64_t hf__latch_own_ticket(struct engine *e, size_t number)
+{
+    return atomic_load(&e->latches[number].ticket) & ~LATCH_BUSY;
+}
+
+enum hf_status hf__latch_set(struct hf_scope *s, size_t cap, struct latch_set *set)
+{
+    set->len = 0;
+    set->numbers = hf__scope_array(s, cap, sizeof(*set->numbers));
+    return set->numbers ? HF_OK : hf__fail_nomem(s);
+}
+
+/* Insertion into a short sorted list; a number that is there already is not added again. */
+void hf__latch_want(struct latch_set *set, size_t number)
+{
+    size_t at = set->len;
+
+    while (at > 0 && set->numbers[at - 1] > number)
+        at--;
+    if (at > 0 && set->numbers[at - 1] == number)
+        return;
+    memmove(set->numbers + at + 1, set->numbers + at, (set->len - at) * sizeof(*set->numbers));
+    set->numbers[at] = (uint16_t)number;
+    set->len++;
+}
+
+void hf__latch_all(struct engine *e, struct latch_set *set)
+{
+    for (size_t i = 0; i < set->len; i++)
+        hf__latch(e, set->numbers[i]);
+}
+
+void hf__unlatch_all(struct engine *e, struct latch_set *set, uint64_t ticket)
+{
+    for (size_t i = set->len; i > 0; i--)
+        hf__unlatch(e, set->numbers[i - 1], ticket);
+}

@@ -1,0 +1,254 @@
+/*
+ * engine/query.c: Query: a key condition becomes a range of stored keys, and page.c reads it.
+ */
+#include "engine/private.h"
+
+/* The condition's terms, sorted to the attributes of the key. */
+struct bounds {
+    struct hf_value hash;
+    const struct expr_key_term *range; /* NULL: the whole partition */
+};
+
+static enum hf_status check_operand(struct hf_scope *s, const struct key_attr *attr, bool hash,
+                                    struct hf_value value)
+{
+    size_t len;
+
+    if (hf_value_type(value) != attr->type)
+        return hf__fail(s, HF_INVALID,
+                        "One or more parameter values were invalid: Condition parameter type does "
+                        "not match schema type");
+    len = hf__value_scalar(value).len;
+    if (len == 0)
+        return hf__fail(s, HF_INVALID,
+                        "One or more parameter values are not valid. The AttributeValue for a key "
+                        "attribute cannot contain an empty %s value. Key: %.*s",
+                        attr->type == HF_TYPE_B ? "binary" : "string", HF_FMT(attr->name));
+    if (hash && len > KEY_HASH_MAX)
+        return hf__fail(s, HF_INVALID,
+                        "One or more parameter values were invalid: Size of hashkey has exceeded "
+                        "the maximum size limit of2048 bytes");
+    if (!hash && len > KEY_RANGE_MAX)
+        return hf__fail(s, HF_INVALID,
+                        "One or more parameter values were invalid: Aggregated size of all range "
+                        "keys has exceeded the size limit of 1024 bytes");
+    return HF_OK;
+}
+
+static const struct expr_key_term *term_of(const struct expr_key_term *terms, size_t len,
+                                           struct hf_str name)
+{
+    for (size_t i = 0; i < len; i++)
+        if (hf_str_equal(terms[i].name, name))
+            return &terms[i];
+    return NULL;
+}
+
+static enum hf_status sort_terms(struct hf_scope *s, const struct key_schema *key,
+                                 const struct prepared_page *page, struct bounds *bounds)
+{
+    const struct expr_key_term *terms;
+    const struct expr_key_term *hash;
+    size_t len;
+    size_t attrs = key->hash_len + key->range_len;
+
+    hf__expr_key_terms(page->key, &terms, &len);
+    if (len > attrs)
+        return hf__fail(s, HF_INVALID,
+                        "The number of query conditions (%zu) exceeds the number of key attributes "
+                        "defined in the schema (%zu)",
+                        len, attrs);
+    hash = term_of(terms, len, key->hash[0].name);
+    if (!hash)
+        return hf__fail(s, HF_INVALID, "Query condition missed key schema element: %.*s",
+                        HF_FMT(key->hash[0].name));
+    bounds->range = key->range_len ? term_of(terms, len, key->range[0].name) : NULL;
+    if (len == 2 && !bounds->range)
+        return hf__fail(s, HF_INVALID, "Query condition missed key schema element: %.*s",
+                        HF_FMT(key->range[0].name));
+    if (hash->compare != COMPARE_EQ)
+        return hf__fail(s, HF_INVALID, "Query key condition not supported");
+    TRY(check_operand(s, &key->hash[0], true, hash->low));
+    bounds->hash = hash->low;
+    if (!bounds->range)
+        return HF_OK;
+    TRY(check_operand(s, &key->range[0], false, bounds->range->low));
+    if (bounds->range->compare == COMPARE_BETWEEN)
+        TRY(check_operand(s, &key->range[0], false, bounds->range->high));
+    return HF_OK;
+}
+
+/* ---- ranges
+ * --------------------------------------------------------------------------------------- */
+
+struct key_range {
+    struct hf__buf lower;
+    struct hf__buf upper;
+};
+
+static void copy_buf(struct hf__buf *to, const struct hf__buf *from)
+{
+    hf__buf_put(to, from->ptr, from->len);
+}
+
+static void succeed(struct hf__buf *buf)
+{
+    if (!buf->failed)
+        hf__key_successor(buf->ptr, &buf->len);
+}
+
+/* The range of the whole partition lies in `range`; narrow it by the condition on the sort key. */
+static void narrow(struct key_range *range, const struct hf__buf *partition,
+                   const struct expr_key_term *term)
+{
+    struct hf__buf low = {.scope = partition->scope};
+    struct hf__buf high = {.scope = partition->scope};
+
+    copy_buf(&low, partition);
+    copy_buf(&high, partition);
+    if (term->compare == COMPARE_BEGINS_WITH) {
+        struct hf_bytes prefix = hf__value_scalar(term->low);
+
+        hf__key_put_range_prefix(&low, prefix);
+        hf__key_put_range_prefix(&high, prefix);
+    } else {
+        hf__key_put_range(&low, term->low);
+        hf__key_put_range(&high, term->compare == COMPARE_BETWEEN ? term->high : term->low);
+    }
+    switch (term->compare) {
+    case COMPARE_LT:
+        range->upper = low;
+        break;
+    case COMPARE_LE:
+        succeed(&high);
+        range->upper = high;
+        break;
+    case COMPARE_GT:
+        succeed(&low);
+        range->lower = low;
+        break;
+    case COMPARE_GE:
+        range->lower = low;
+        break;
+    default: /* EQ, BETWEEN, BEGINS_WITH */
+        succeed(&high);
+        range->lower = low;
+        range->upper = high;
+        break;
+    }
+}
+
+static enum hf_status make_range(struct hf_scope *s, uint8_t space, uint32_t id,
+                                 const struct bounds *bounds, struct hf__buf *partition,
+                                 struct key_range *range)
+{
+    *partition = (struct hf__buf){.scope = s};
+    *range = (struct key_range){{.scope = s}, {.scope = s}};
+    hf__key_prefix(partition, space, id);
+    hf__key_put_hash(partition, &bounds->hash, 1);
+    copy_buf(&range->lower, partition);
+    copy_buf(&range->upper, partition);
+    succeed(&range->upper);
+    if (bounds->range)
+        narrow(range, partition, bounds->range);
+    return range->lower.failed || range->upper.failed ? hf__fail_nomem(s) : HF_OK;
+}
+
+static int compare_bufs(const struct hf__buf *a, const struct hf__buf *b)
+{
+    return bytes_compare(a->ptr, a->len, b->ptr, b->len);
+}
+
+/* Go on behind the start key: it must lie in the partition, and in the range. */
+static enum hf_status apply_start(struct hf_scope *s, const struct table *table,
+                                  const struct index *index, const struct prepared_page *page,
+                                  const struct hf__buf *partition, struct key_range *range)
+{
+    struct hf__buf start = {.scope = s};
+
+    if (!page->start.ptr)
+        return HF_OK;
+    if (!index && table->key.range_len == 0)
+        return hf__fail(s, HF_INVALID,
+                        "The query can return at most one row and cannot be restarted");
+    TRY(hf__page_start_key(s, table, index, page->start, &start));
+    if (start.len < partition->len || memcmp(start.ptr, partition->ptr, partition->len) != 0)
+        return hf__fail(s, HF_INVALID,
+                        "The provided starting key is outside query boundaries based on provided "
+                        "conditions");
+    if (compare_bufs(&start, &range->lower) < 0 || compare_bufs(&start, &range->upper) >= 0)
+        return hf__fail(s, HF_INVALID,
+                        "The provided starting key does not match the range key predicate");
+    if (page->reverse) {
+        range->upper = start;
+    } else {
+        hf__buf_put_byte(&start, 0); /* the least key that is greater */
+        range->lower = start;
+    }
+    return start.failed ? hf__fail_nomem(s) : HF_OK;
+}
+
+/* ---- the operation
+ * --------------------------------------------------------------------------------- */
+
+static enum hf_status check_filter(struct hf_scope *s, const struct prepared_page *page,
+                                   const struct key_schema *key)
+{
+    const struct expr_path *paths;
+    size_t len;
+
+    if (!page->filter)
+        return HF_OK;
+    hf__expr_paths(page->filter, &paths, &len);
+    for (size_t i = 0; i < len; i++)
+        if (hf__schema_is_key(key, paths[i].steps[0].name))
+            return hf__fail(s, HF_INVALID,
+                            "%s can only contain non-primary key attributes: Primary key "
+                            "attribute: %.*s",
+                            page->legacy_filter ? "QueryFilter" : "Filter Expression",
+                            HF_FMT(paths[i].steps[0].name));
+    return HF_OK;
+}
+
+static enum hf_status query_locked(struct hf_scope *s, struct engine *e,
+                                   const struct prepared_page *page, size_t *latch,
+                                   struct page_answer *answer)
+{
+    struct table *table;
+    struct index *index;
+    struct bounds bounds = {.range = NULL};
+    struct hf__buf partition;
+    struct key_range range;
+    const struct key_schema *key;
+
+    TRY(hf__catalog_item_table(s, e, page->table, &table));
+    TRY(hf__page_check(s, table, page, &index));
+    key = index ? &index->key : &table->key;
+    TRY(sort_terms(s, key, page, &bounds));
+    TRY(check_filter(s, page, key));
+    TRY(make_range(s, index ? SPACE_INDEX : SPACE_ITEM, index ? index->id : table->id, &bounds,
+                   &partition, &range));
+    TRY(apply_start(s, table, index, page, &partition, &range));
+    *latch = hf__hash_latch(table, bounds.hash);
+    return hf__page_read(s, e, table, index, page, hf_bytes_of(range.lower.ptr, range.lower.len),
+                         hf_bytes_of(range.upper.ptr, range.upper.len), answer);
+}
+
+enum hf_status hf__engine_query(struct hf_scope *s, struct engine *e,
+                                const struct hf_query *request, struct hf_query_result *result)
+{
+    struct prepared_page page;
+    struct page_answer answer = {.count = 0};
+    enum hf_status status;
+    size_t latch = 0;
+
+    TRY(hf__prepare_query(s, e->cache, request, &page));
+    pthread_rwlock_rdlock(&e->schema);
+    status = query_locked(s, e, &page, &latch, &answer);
+    pthread_rwlock_unlock(&e->schema);
+    if (status == HF_OK && page.consistent)
+        status = hf__engine_settle_read(s, e, latch);
+    *result = (struct hf_query_result){answer.items,   answer.items_len, answer.count,
+                                       answer.scanned, answer.last,      answer.capacity};
+    return status;
+}

@@ -1,0 +1,239 @@
+/*
+ * engine/rows.c: reading items, and changing them together with all that hangs on them.
+ *
+ * A change is an item before and after. Everything else follows from those two: which index
+ * entries go and come, whether there is a stream record, when the item expires, what it costs. So
+ * PutItem, UpdateItem, DeleteItem, batches, transactions, expiry and index building all end here,
+ * and private.h (1) is kept in one place.
+ *
+ *  (1) A change that leaves the item as it was writes nothing: no row, no entry, no record.
+ *  (2) Counts move only after the batch was applied.
+ */
+#include "engine/private.h"
+
+#include "base/kill.h"
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+enum hf_status hf__row_decode(struct hf_scope *s, struct hf_bytes stored, struct row *row)
+{
+    const uint8_t *item = stored.ptr + ROW_HEAD;
+
+    if (stored.len < ROW_HEAD + VALUE_HEAD || item[0] != HF_TYPE_M ||
+        (size_t)load_u32le(item + 1) + 5 != stored.len - ROW_HEAD)
+        return hf__fail(s, HF_CORRUPT, "A stored item is damaged; run a check of the database");
+    row->size = load_u32le(stored.ptr);
+    row->item = (struct hf_item){item, stored.len - ROW_HEAD};
+    return HF_OK;
+}
+
+void hf__row_encode(struct hf__buf *buf, const struct row *row)
+{
+    uint8_t head[ROW_HEAD];
+
+    store_u32le(head, (uint32_t)row->size);
+    hf__buf_put(buf, head, sizeof(head));
+    hf__buf_put(buf, row->item.ptr, row->item.len);
+}
+
+enum hf_status hf__row_read(struct hf_scope *s, struct engine *e,
+                            const struct hf__store_snapshot *snapshot, struct hf_bytes key,
+                            struct row *row)
+{
+    struct hf_bytes stored;
+
+    *row = (struct row){{NULL, 0}, 0};
+    TRY(hf__store_get(s, e->store, snapshot, key, &stored));
+    return stored.ptr ? hf__row_decode(s, stored, row) : HF_OK;
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+enum hf_status hf__change_set(struct hf_scope *s, size_t cap, struct change_set *set)
+{
+    *set = (struct change_set){.batch = {.ops = {.scope = s}}, .cap = cap, .records = {.scope = s}};
+    set->changes = hf__scope_array(s, cap, sizeof(struct change *));
+    return set->changes ? HF_OK : hf__fail_nomem(s);
+}
+
+static struct hf_bytes buf_bytes(const struct hf__buf *buf)
+{
+    return hf_bytes_of(buf->ptr, buf->len);
+}
+
+/* Put a key and a row into the batch; `key` is used up. */
+static void put_row(struct hf_scope *s, struct change_set *set, const struct hf__buf *key,
+                    const struct row *row)
+{
+    struct hf__buf value = {.scope = s};
+
+    hf__row_encode(&value, row);
+    if (key->failed || value.failed)
+        set->batch.ops.failed = true;
+    else
+        hf__batch_put(&set->batch, buf_bytes(key), buf_bytes(&value));
+}
+
+static void delete_row(struct change_set *set, const struct hf__buf *key)
+{
+    if (key->failed)
+        set->batch.ops.failed = true;
+    else
+        hf__batch_delete(&set->batch, buf_bytes(key));
+}
+
+/* What an index makes of one side of a change. */
+struct entry {
+    bool there;
+    struct hf__buf key;
+    struct row row;
+};
+
+static struct entry entry_of(struct hf_scope *s, const struct table *table,
+                             const struct index *index, const struct row *row)
+{
+    struct entry entry = {.key = {.scope = s}};
+
+    entry.there = hf__index_key(&entry.key, table, index, row->item);
+    if (!entry.there)
+        return entry;
+    entry.row = *row;
+    if (index->projection != HF_PROJECT_ALL) {
+        entry.row.item = hf__index_project(s, table, index, row->item);
+        entry.row.size = hf__item_poisoned(entry.row.item) ? 0 : hf_item_size(entry.row.item);
+    }
+    return entry;
+}
+
+static void change_index(struct hf_scope *s, struct change_set *set, const struct change *change,
+                         const struct index *index, struct index_effect *effect)
+{
+    struct entry before = entry_of(s, change->table, index, &change->before);
+    struct entry after = entry_of(s, change->table, index, &change->after);
+    bool moved;
+
+    if (!before.there && !after.there)
+        return;
+    if (before.key.failed || after.key.failed || hf__item_poisoned(before.row.item) ||
+        hf__item_poisoned(after.row.item)) {
+        set->batch.ops.failed = true;
+        return;
+    }
+    moved = bytes_compare(before.key.ptr, before.key.len, after.key.ptr, after.key.len) != 0;
+    if (before.there && after.there && !moved) {
+        if (hf_item_equal(before.row.item, after.row.item))
+            return;
+        put_row(s, set, &after.key, &after.row);
+        effect->units = hf__write_units(before.row.size, after.row.size);
+        effect->bytes = (int64_t)after.row.size - (int64_t)before.row.size;
+        return;
+    }
+    if (before.there) {
+        delete_row(set, &before.key);
+        effect->units += hf__write_units(before.row.size, 0);
+        effect->items--;
+        effect->bytes -= (int64_t)before.row.size;
+    }
+    if (after.there) {
+        put_row(s, set, &after.key, &after.row);
+        effect->units += hf__write_units(0, after.row.size);
+        effect->items++;
+        effect->bytes += (int64_t)after.row.size;
+    }
+}
+
+enum hf_status hf__change_add(struct hf_scope *s, struct engine *e, struct change_set *set,
+                              struct change *change)
+{
+    struct table *table = change->table;
+    struct hf__buf key = {.scope = s};
+
+    assert(set->len < set->cap);
+    set->changes[set->len++] = change;
+    change->units = hf__write_units(change->before.size, change->after.size);
+    change->same = hf_item_equal(change->before.item, change->after.item);
+    if (change->same)
+        return HF_OK;
+    hf__row_key(&key, table, change->after.item.ptr ? change->after.item : change->before.item);
+    if (change->after.item.ptr)
+        put_row(s, set, &key, &change->after);
+    else
+        delete_row(set, &key);
+    if (table->indexes_len) {
+        change->indexes = hf__scope_array(s, table->indexes_len, sizeof(*change->indexes));
+        if (!change->indexes)
+            return hf__fail_nomem(s);
+    }
+    for (size_t i = 0; i < table->indexes_len; i++)
+        change_index(s, set, change, &table->indexes[i], &change->indexes[i]);
+    if (table->ttl_attribute.ptr)
+        hf__ttl_change(s, set, change);
+    if (table->stream)
+        hf__stream_add(s, e, set, change);
+    return set->batch.ops.failed || set->records.failed ? hf__fail_nomem(s) : HF_OK;
+}
+
+static void count(struct counts *counts, int64_t items, int64_t bytes)
+{
+    if (items)
+        atomic_fetch_add_explicit(&counts->items, items, memory_order_relaxed);
+    if (bytes)
+        atomic_fetch_add_explicit(&counts->bytes, bytes, memory_order_relaxed);
+}
+
+static void count_change(const struct change *change)
+{
+    struct table *table = change->table;
+
+    if (change->same)
+        return;
+    count(&table->counts->table,
+          (change->after.item.ptr != NULL) - (change->before.item.ptr != NULL),
+          (int64_t)change->after.size - (int64_t)change->before.size);
+    for (size_t i = 0; i < table->indexes_len; i++)
+        count(table->indexes[i].counts, change->indexes[i].items, change->indexes[i].bytes);
+}
+
+enum hf_status hf__change_apply(struct hf_scope *s, struct engine *e, struct change_set *set,
+                                uint64_t *ticket)
+{
+    enum hf_status status;
+
+    *ticket = 0;
+    if (set->batch.count == 0)
+        return HF_OK;
+    TRY(hf__sequence_begin(s, e, set));
+    hf__kill_point("before_apply");
+    status = hf__store_write(s, e->store, &set->batch, ticket);
+    hf__sequence_end(e, set);
+    if (status != HF_OK)
+        return status;
+    hf__kill_point("after_apply");
+    for (size_t i = 0; i < set->len; i++)
+        count_change(set->changes[i]);
+    return HF_OK;
+}
+
+/* ---- durability ------------------------------------------------------------------------------ */
+
+enum hf_status hf__engine_settle(struct hf_scope *s, struct engine *e, uint64_t ticket)
+{
+    enum hf_status status;
+
+    if (!e->full_sync || ticket <= hf__store_durable(e->store))
+        return HF_OK;
+    status = hf__store_sync(s, e->store, ticket);
+    if (status != HF_OK)
+        hf__scope_error_edit(s)->may_have_happened = true;
+    return status;
+}
+
+enum hf_status hf__engine_settle_read(struct hf_scope *s, struct engine *e, size_t latch)
+{
+    uint64_t ticket;
+
+    if (!e->full_sync)
+        return HF_OK;
+    ticket = hf__latch_ticket(e, latch);
+    return ticket <= hf__store_durable(e->store) ? HF_OK : hf__store_sync(s, e->store, ticket);
+}

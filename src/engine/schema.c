@@ -1,0 +1,271 @@
+/*
+ * engine/schema.c: items and keys against the schema of their table, and the stored keys that
+ * follow from them.
+ *
+ * The order of checks and the texts are DynamoDB's; a PutItem and a GetItem report the same
+ * mistake in different words.
+ */
+#include "engine/private.h"
+
+#define INVALID_VALUES "One or more parameter values were invalid: "
+#define NOT_VALID "One or more parameter values are not valid. "
+
+static bool is_empty(struct hf_value value)
+{
+    return hf_value_type(value) != HF_TYPE_N && hf__value_scalar(value).len == 0;
+}
+
+static const char *empty_word(enum hf_type type)
+{
+    return type == HF_TYPE_B ? "binary" : "string";
+}
+
+static enum hf_status check_size(struct hf_scope *s, struct hf_value value, bool hash)
+{
+    size_t len = hf__value_scalar(value).len;
+
+    if (hash && len > KEY_HASH_MAX)
+        return hf__fail(s, HF_INVALID,
+                        INVALID_VALUES
+                        "Size of hashkey has exceeded the maximum size limit of2048 bytes");
+    if (!hash && len > KEY_RANGE_MAX)
+        return hf__fail(s, HF_INVALID,
+                        INVALID_VALUES "Aggregated size of all range keys has exceeded the size "
+                                       "limit of 1024 bytes");
+    return HF_OK;
+}
+
+static enum hf_status check_not_empty(struct hf_scope *s, const struct key_attr *attr,
+                                      struct hf_value value)
+{
+    if (!is_empty(value))
+        return HF_OK;
+    return hf__fail(s, HF_INVALID,
+                    NOT_VALID "The AttributeValue for a key attribute cannot contain an empty %s "
+                              "value. Key: %.*s",
+                    empty_word(attr->type), HF_FMT(attr->name));
+}
+
+/* Call `check` for the hash attributes, then for the range attributes. */
+typedef enum hf_status attr_check(struct hf_scope *s, const struct key_attr *attr, bool hash,
+                                  struct hf_item item);
+
+static enum hf_status each_attr(struct hf_scope *s, const struct key_schema *key,
+                                struct hf_item item, attr_check *check)
+{
+    for (size_t i = 0; i < key->hash_len; i++)
+        TRY(check(s, &key->hash[i], true, item));
+    for (size_t i = 0; i < key->range_len; i++)
+        TRY(check(s, &key->range[i], false, item));
+    return HF_OK;
+}
+
+static enum hf_status check_put_attr(struct hf_scope *s, const struct key_attr *attr, bool hash,
+                                     struct hf_item item)
+{
+    struct hf_value value = hf_item_get(item, attr->name);
+    enum hf_type type = hf_value_type(value);
+
+    if (type == HF_TYPE_NONE)
+        return hf__fail(s, HF_INVALID, INVALID_VALUES "Missing the key %.*s in the item",
+                        HF_FMT(attr->name));
+    if (type != attr->type)
+        return hf__fail(s, HF_INVALID,
+                        INVALID_VALUES "Type mismatch for key %.*s expected: %s actual: %s",
+                        HF_FMT(attr->name), hf__type_name(attr->type), hf__type_name(type));
+    TRY(check_not_empty(s, attr, value));
+    return check_size(s, value, hash);
+}
+
+enum hf_status hf__schema_check_put(struct hf_scope *s, const struct table *table,
+                                    struct hf_item item)
+{
+    return each_attr(s, &table->key, item, check_put_attr);
+}
+
+static enum hf_status check_key_type(struct hf_scope *s, const struct key_attr *attr, bool hash,
+                                     struct hf_item key)
+{
+    (void)hash;
+    if (hf_value_type(hf_item_get(key, attr->name)) != attr->type)
+        return hf__fail(s, HF_INVALID, "The provided key element does not match the schema");
+    return HF_OK;
+}
+
+static enum hf_status check_key_value(struct hf_scope *s, const struct key_attr *attr, bool hash,
+                                      struct hf_item key)
+{
+    struct hf_value value = hf_item_get(key, attr->name);
+
+    TRY(check_not_empty(s, attr, value));
+    return check_size(s, value, hash);
+}
+
+enum hf_status hf__schema_check_key(struct hf_scope *s, const struct table *table,
+                                    struct hf_item key)
+{
+    if (hf_item_count(key) != table->key.hash_len + table->key.range_len)
+        return hf__fail(s, HF_INVALID, "The provided key element does not match the schema");
+    TRY(each_attr(s, &table->key, key, check_key_type));
+    return each_attr(s, &table->key, key, check_key_value);
+}
+
+/* ---- index keys ------------------------------------------------------------------------------ */
+
+static enum hf_status check_index_attr(struct hf_scope *s, const struct index *index,
+                                       const struct key_attr *attr, bool hash,
+                                       struct hf_value value, bool updating)
+{
+    enum hf_type type = hf_value_type(value);
+
+    if (type != attr->type && updating)
+        return hf__fail(s, HF_INVALID,
+                        "The update expression attempted to update the secondary index key to "
+                        "unsupported type");
+    if (type != attr->type)
+        return hf__fail(s, HF_INVALID,
+                        INVALID_VALUES "Type mismatch for Index Key %.*s Expected: %s Actual: %s "
+                                       "IndexName: %.*s",
+                        HF_FMT(attr->name), hf__type_name(attr->type), hf__type_name(type),
+                        HF_FMT(index->name));
+    if (is_empty(value) && updating)
+        return hf__fail(s, HF_INVALID,
+                        NOT_VALID "The update expression attempted to update a secondary index "
+                                  "key to a value that is not supported. The AttributeValue for a "
+                                  "key attribute cannot contain an empty %s value.",
+                        empty_word(attr->type));
+    if (is_empty(value))
+        return hf__fail(s, HF_INVALID,
+                        NOT_VALID "A value specified for a secondary index key is not supported. "
+                                  "The AttributeValue for a key attribute cannot contain an empty "
+                                  "%s value. IndexName: %.*s, IndexKey: %.*s",
+                        empty_word(attr->type), HF_FMT(index->name), HF_FMT(attr->name));
+    return check_size(s, value, hash);
+}
+
+enum hf_status hf__schema_check_indexes(struct hf_scope *s, const struct table *table,
+                                        struct hf_item item, bool updating, struct hf_item before)
+{
+    for (size_t i = 0; i < table->indexes_len; i++) {
+        const struct index *index = &table->indexes[i];
+        const struct key_schema *key = &index->key;
+
+        for (size_t j = 0; j < key->hash_len + key->range_len; j++) {
+            bool hash = j < key->hash_len;
+            const struct key_attr *attr = hash ? &key->hash[j] : &key->range[j - key->hash_len];
+            struct hf_value value = hf_item_get(item, attr->name);
+
+            if (!value.ptr)
+                continue;
+            if (updating && hf_value_equal(value, hf_item_get(before, attr->name)))
+                continue;
+            TRY(check_index_attr(s, index, attr, hash, value, updating));
+        }
+    }
+    return HF_OK;
+}
+
+/* ---- paths of expressions -------------------------------------------------------------------- */
+
+static bool has_attr(const struct key_schema *key, struct hf_str name)
+{
+    for (size_t i = 0; i < key->hash_len; i++)
+        if (hf_str_equal(key->hash[i].name, name))
+            return true;
+    for (size_t i = 0; i < key->range_len; i++)
+        if (hf_str_equal(key->range[i].name, name))
+            return true;
+    return false;
+}
+
+enum hf_status hf__schema_check_paths(struct hf_scope *s, const struct table *table,
+                                      const struct expr_bound *bound)
+{
+    const struct expr_path *paths;
+    size_t len;
+
+    if (!bound)
+        return HF_OK;
+    hf__expr_paths(bound, &paths, &len);
+    for (size_t i = 0; i < len; i++) {
+        struct hf_str name = paths[i].steps[0].name;
+        const char *word = NULL;
+
+        if (paths[i].len < 2)
+            continue;
+        if (has_attr(&table->key, name))
+            word = "Key";
+        for (size_t j = 0; j < table->indexes_len && !word; j++)
+            if (has_attr(&table->indexes[j].key, name))
+                word = "IndexKey";
+        if (word)
+            return hf__fail(s, HF_INVALID,
+                            "Key attributes must be scalars; list random access '[]' and map "
+                            "lookup '.' are not allowed: %s: %.*s",
+                            word, HF_FMT(name));
+    }
+    return HF_OK;
+}
+
+bool hf__schema_is_key(const struct key_schema *key, struct hf_str name)
+{
+    return has_attr(key, name);
+}
+
+/* ---- stored keys ------------------------------------------------------------------------------
+ */
+
+struct hf_item hf__schema_key_item(struct hf_scope *s, const struct key_schema *key,
+                                   struct hf_item item)
+{
+    struct hf__buf buf = {.scope = s};
+    size_t open = hf__build_open(&buf, HF_TYPE_M);
+
+    for (size_t i = 0; i < key->hash_len + key->range_len; i++) {
+        const struct key_attr *attr =
+            i < key->hash_len ? &key->hash[i] : &key->range[i - key->hash_len];
+        struct hf_value value = hf_item_get(item, attr->name);
+
+        if (value.ptr) {
+            hf__build_name(&buf, attr->name);
+            hf__build_value(&buf, value);
+        }
+    }
+    hf__build_close(&buf, open);
+    return hf__build_item_from(&buf, 0);
+}
+
+void hf__key_prefix(struct hf__buf *buf, uint8_t space, uint32_t id)
+{
+    uint8_t bytes[PREFIX_LEN] = {space};
+
+    store_u32be(bytes + 1, id);
+    hf__buf_put(buf, bytes, sizeof(bytes));
+}
+
+void hf__key_parts(struct hf__buf *buf, const struct key_schema *key, struct hf_item item)
+{
+    struct hf_value hash[KEY_ATTRS_MAX];
+
+    for (size_t i = 0; i < key->hash_len; i++)
+        hash[i] = hf_item_get(item, key->hash[i].name);
+    hf__key_put_hash(buf, hash, key->hash_len);
+    for (size_t i = 0; i < key->range_len; i++)
+        hf__key_put_range(buf, hf_item_get(item, key->range[i].name));
+}
+
+void hf__row_key(struct hf__buf *buf, const struct table *table, struct hf_item item)
+{
+    hf__key_prefix(buf, SPACE_ITEM, table->id);
+    hf__key_parts(buf, &table->key, item);
+}
+
+size_t hf__hash_latch(const struct table *table, struct hf_value hash)
+{
+    return (size_t)(hf__key_hash(&hash, 1) + table->id * 0x9E3779B97F4A7C15u) & (LATCH_COUNT - 1);
+}
+
+size_t hf__row_latch(const struct table *table, struct hf_item item)
+{
+    return hf__hash_latch(table, hf_item_get(item, table->key.hash[0].name));
+}

@@ -1,0 +1,45 @@
+/*
+ * engine/setting.c: small named values of the database itself: the next id, the sequence numbers
+ * used up, the secret, whether it was closed cleanly.
+ */
+#include "engine/private.h"
+
+static void setting_key(struct hf__buf *buf, const char *name)
+{
+    hf__buf_put_byte(buf, SPACE_SETTING);
+    hf__buf_put_str(buf, hf_str_from(name));
+}
+
+void hf__setting_put(struct hf_scope *s, struct store_batch *batch, const char *name,
+                     struct hf_bytes value)
+{
+    struct hf__buf key = {.scope = s};
+
+    setting_key(&key, name);
+    if (key.failed)
+        batch->ops.failed = true;
+    else
+        hf__batch_put(batch, hf_bytes_of(key.ptr, key.len), value);
+}
+
+void hf__setting_delete(struct hf_scope *s, struct store_batch *batch, const char *name)
+{
+    struct hf__buf key = {.scope = s};
+
+    setting_key(&key, name);
+    if (key.failed)
+        batch->ops.failed = true;
+    else
+        hf__batch_delete(batch, hf_bytes_of(key.ptr, key.len));
+}
+
+enum hf_status hf__setting_get(struct hf_scope *s, struct engine *e, const char *name,
+                               struct hf_bytes *value)
+{
+    struct hf__buf key = {.scope = s};
+
+    setting_key(&key, name);
+    if (key.failed)
+        return hf__fail_nomem(s);
+    return hf__store_get(s, e->store, NULL, hf_bytes_of(key.ptr, key.len), value);
+}

@@ -1,0 +1,276 @@
+/*
+ * engine/tables.c: CreateTable and DeleteTable.
+ *
+ * A table exists from the moment its record is stored; there is no time in which it is "creating".
+ * Deleting removes the record and, in the same batch, all that belonged to it by range, so that a
+ * crash leaves either the whole table or nothing of it.
+ */
+#include "engine/private.h"
+
+/* A random UUID, version 4. */
+static struct hf_str new_uuid(struct hf_scope *s, struct engine *e)
+{
+    uint8_t b[16];
+
+    hf__env_random(&e->env, b, sizeof(b));
+    b[6] = (uint8_t)((b[6] & 0x0F) | 0x40);
+    b[8] = (uint8_t)((b[8] & 0x3F) | 0x80);
+    return hf_scope_format(s,
+                           "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+                           b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11],
+                           b[12], b[13], b[14], b[15]);
+}
+
+const struct hf_throughput_description *
+hf__describe_throughput(struct hf_scope *s, const struct hf_throughput *throughput)
+{
+    struct hf_throughput_description *d = hf__scope_array(s, 1, sizeof(*d));
+
+    if (d && throughput) {
+        d->read_units = throughput->read_units;
+        d->write_units = throughput->write_units;
+    }
+    return d;
+}
+
+/* The stored description of an index that a request asks for. */
+enum hf_status hf__describe_new_index(struct hf_scope *s, struct engine *e, struct hf_str table,
+                                      const struct hf_index *index, bool local,
+                                      struct hf_index_description *out)
+{
+    *out = (struct hf_index_description){
+        .name = index->name,
+        .key_schema = index->key_schema,
+        .key_schema_len = index->key_schema_len,
+        .projection = index->projection,
+        .arn = hf_scope_format(s, "arn:aws:dynamodb:%.*s:%.*s:table/%.*s/index/%.*s",
+                               HF_FMT(e->region), HF_FMT(e->account), HF_FMT(table),
+                               HF_FMT(index->name)),
+    };
+    if (!local) {
+        out->throughput = hf__describe_throughput(s, index->throughput);
+        out->on_demand_throughput = index->on_demand_throughput;
+        if (!out->throughput)
+            return hf__fail_nomem(s);
+    }
+    return out->arn.ptr ? HF_OK : hf__fail_nomem(s);
+}
+
+struct creating {
+    const struct hf_create_table *request;
+    struct hf_table_description description;
+    struct table_record record;
+    struct store_batch batch;
+    struct stream *stream;
+};
+
+static enum hf_status add_indexes(struct hf_scope *s, struct engine *e, struct creating *c)
+{
+    const struct hf_create_table *r = c->request;
+    size_t count = r->local_indexes_len + r->global_indexes_len;
+    struct hf_index_description *all = hf__scope_array(s, count, sizeof(*all));
+    struct index_record *records = hf__scope_array(s, count, sizeof(*records));
+
+    if (!all || !records)
+        return hf__fail_nomem(s);
+    for (size_t i = 0; i < count; i++) {
+        bool local = i < r->local_indexes_len;
+        const struct hf_index *index =
+            local ? &r->local_indexes[i] : &r->global_indexes[i - r->local_indexes_len];
+
+        TRY(hf__describe_new_index(s, e, c->description.name, index, local, &all[i]));
+        records[i].name = index->name;
+        records[i].id = hf__catalog_new_id(s, e, &c->batch);
+    }
+    if (r->local_indexes_len) {
+        c->description.local_indexes = all;
+        c->description.local_indexes_len = r->local_indexes_len;
+    }
+    if (r->global_indexes_len) {
+        c->description.global_indexes = all + r->local_indexes_len;
+        c->description.global_indexes_len = r->global_indexes_len;
+    }
+    c->record.indexes = records;
+    c->record.indexes_len = count;
+    return HF_OK;
+}
+
+static enum hf_status add_settings(struct hf_scope *s, struct engine *e, struct creating *c)
+{
+    const struct hf_create_table *r = c->request;
+    struct hf_table_description *d = &c->description;
+    struct hf_billing_summary *billing = hf__scope_array(s, 1, sizeof(*billing));
+    struct hf_table_class_summary *class = hf__scope_array(s, 1, sizeof(*class));
+    struct hf_sse_description *sse = hf__scope_array(s, 1, sizeof(*sse));
+
+    d->throughput = hf__describe_throughput(s, r->throughput);
+    if (!billing || !class || !sse || !d->throughput)
+        return hf__fail_nomem(s);
+    if (r->billing == HF_BILLING_PAY_PER_REQUEST) {
+        billing->billing = r->billing;
+        billing->last_to_pay_per_request_us = d->created_us;
+        d->billing = billing;
+    }
+    if (r->table_class) {
+        class->table_class = r->table_class;
+        d->table_class = class;
+    }
+    if (r->sse && r->sse->enabled == HF_YES) {
+        sse->status = HF_STR("ENABLED");
+        sse->type = HF_SSE_KMS;
+        sse->kms_key_arn = r->sse->kms_key_id;
+        d->sse = sse;
+    }
+    d->deletion_protection = r->deletion_protection == HF_YES ? HF_YES : HF_NO;
+    if (!r->stream || r->stream->enabled != HF_YES)
+        return HF_OK;
+    TRY(hf__stream_enable(s, e, &c->batch, d, r->stream->view, &c->stream));
+    d->stream = r->stream;
+    d->stream_arn = hf__stream_arn(c->stream);
+    d->stream_label = hf__stream_label(c->stream);
+    c->record.stream_id = hf__stream_id(c->stream);
+    return HF_OK;
+}
+
+static enum hf_status create_locked(struct hf_scope *s, struct engine *e,
+                                    const struct hf_create_table *r, struct creating *c,
+                                    struct table **table, struct hf_create_table_result *result)
+{
+    struct hf_str name = hf__table_name(r->table);
+    enum hf_status status;
+
+    if (hf__catalog_find(e, name))
+        return hf__fail(s, HF_IN_USE, "Table already exists: %.*s", HF_FMT(name));
+    *c = (struct creating){.request = r, .batch = {.ops = {.scope = s}}};
+    c->description = (struct hf_table_description){
+        .name = name,
+        .created_us = hf__env_wall_us(&e->env),
+        .attributes = r->attributes,
+        .attributes_len = r->attributes_len,
+        .key_schema = r->key_schema,
+        .key_schema_len = r->key_schema_len,
+        .on_demand_throughput = r->on_demand_throughput,
+        .arn = hf__table_arn(s, e, name),
+        .id = new_uuid(s, e),
+    };
+    c->record = (struct table_record){.description = &c->description,
+                                      .tags = r->tags,
+                                      .tags_len = r->tags_len,
+                                      .resource_policy = r->resource_policy};
+    c->record.id = hf__catalog_new_id(s, e, &c->batch);
+    TRY(hf__catalog_reserve(s, e));
+    TRY(add_indexes(s, e, c));
+    TRY(add_settings(s, e, c));
+    hf__catalog_put_record(s, &c->batch, &c->record);
+    TRY(hf__table_new(s, e, &c->record, NULL, table));
+    status = hf__table_describe(s, e, *table, &result->table);
+    if (status == HF_OK)
+        status = hf__catalog_commit(s, e, &c->batch);
+    if (status != HF_OK) {
+        hf__table_free(e, *table, true);
+        *table = NULL;
+    }
+    return status;
+}
+
+enum hf_status hf__engine_create_table(struct hf_scope *s, struct engine *e,
+                                       const struct hf_create_table *request,
+                                       struct hf_create_table_result *result)
+{
+    struct creating c = {.request = NULL};
+    struct table *table = NULL;
+    enum hf_status status;
+
+    TRY(hf__prepare_create_table(s, request));
+    pthread_rwlock_wrlock(&e->schema);
+    status = create_locked(s, e, request, &c, &table, result);
+    if (c.stream) {
+        hf__stream_settle(e, c.stream, status == HF_OK);
+        if (status == HF_OK)
+            table->stream = c.stream;
+    }
+    if (status == HF_OK)
+        hf__catalog_add(e, table);
+    pthread_rwlock_unlock(&e->schema);
+    return status == HF_OK ? hf__engine_settle(s, e, hf__store_written(e->store)) : status;
+}
+
+/* ---- DeleteTable -------------------------------------------------------------------------------
+ */
+
+/* Everything whose key begins with this space and id. */
+void hf__delete_space(struct hf_scope *s, struct store_batch *batch, uint8_t space, uint32_t id)
+{
+    struct hf__buf lower = {.scope = s};
+    struct hf__buf upper = {.scope = s};
+
+    hf__key_prefix(&lower, space, id);
+    hf__key_prefix(&upper, space, id + 1);
+    if (lower.failed || upper.failed)
+        batch->ops.failed = true;
+    else
+        hf__batch_delete_range(batch, hf_bytes_of(lower.ptr, lower.len),
+                               hf_bytes_of(upper.ptr, upper.len));
+}
+
+static enum hf_status describe_deleted(struct hf_scope *s, const struct table *table,
+                                       const struct hf_table_description **out)
+{
+    const struct hf_table_description *stored = table->record.description;
+    struct hf_table_description *d = hf__scope_array(s, 1, sizeof(*d));
+
+    if (!d)
+        return hf__fail_nomem(s);
+    d->name = hf_scope_copy(s, stored->name);
+    d->status = HF_TABLE_DELETING;
+    d->arn = hf_scope_copy(s, stored->arn);
+    d->id = hf_scope_copy(s, stored->id);
+    d->deletion_protection = HF_NO;
+    d->throughput =
+        hf__describe_throughput(s, &(struct hf_throughput){stored->throughput->read_units,
+                                                           stored->throughput->write_units});
+    *out = d;
+    return HF_OK;
+}
+
+static enum hf_status delete_locked(struct hf_scope *s, struct engine *e, struct table *table)
+{
+    struct store_batch batch = {.ops = {.scope = s}};
+    enum hf_status status;
+
+    hf__catalog_delete_record(s, &batch, table->name);
+    hf__delete_space(s, &batch, SPACE_ITEM, table->id);
+    hf__delete_space(s, &batch, SPACE_EXPIRY, table->id);
+    for (size_t i = 0; i < table->indexes_len; i++)
+        hf__delete_space(s, &batch, SPACE_INDEX, table->indexes[i].id);
+    if (table->stream)
+        TRY(hf__stream_disable(s, e, &batch, table->stream));
+    status = hf__catalog_commit(s, e, &batch);
+    if (table->stream)
+        hf__stream_settle(e, table->stream, status == HF_OK);
+    if (status == HF_OK)
+        hf__catalog_remove(e, table);
+    return status;
+}
+
+enum hf_status hf__engine_delete_table(struct hf_scope *s, struct engine *e,
+                                       const struct hf_delete_table *request,
+                                       struct hf_delete_table_result *result)
+{
+    struct table *table;
+    enum hf_status status;
+
+    TRY(hf__prepare_plain(s, HF_OP_DELETE_TABLE, request));
+    pthread_rwlock_wrlock(&e->schema);
+    status = hf__catalog_table(s, e, request->table, &table);
+    if (status == HF_OK && table->record.description->deletion_protection == HF_YES)
+        status = hf__fail(s, HF_INVALID,
+                          "Resource cannot be deleted as it is currently protected against "
+                          "deletion. Disable deletion protection first.");
+    if (status == HF_OK)
+        status = describe_deleted(s, table, &result->table);
+    if (status == HF_OK)
+        status = delete_locked(s, e, table);
+    pthread_rwlock_unlock(&e->schema);
+    return status == HF_OK ? hf__engine_settle(s, e, hf__store_written(e->store)) : status;
+}

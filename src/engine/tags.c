@@ -1,0 +1,202 @@
+/*
+ * engine/tags.c: tags of tables, and the ARNs by which they are asked for.
+ */
+#include "engine/private.h"
+
+enum { TAGS_MAX = 50 };
+
+/* The next of six parts that colons divide; the last takes the rest. */
+static struct hf_str next_part(struct hf_str *rest, bool last)
+{
+    const char *colon = last ? NULL : memchr(rest->ptr, ':', rest->len);
+    struct hf_str part = *rest;
+
+    if (!colon) {
+        rest->len = 0;
+        return part;
+    }
+    part.len = (size_t)(colon - rest->ptr);
+    rest->ptr = colon + 1;
+    rest->len -= part.len + 1;
+    return part;
+}
+
+static enum hf_status fail_arn(struct hf_scope *s, struct hf_str arn)
+{
+    return hf__fail(s, HF_INVALID, "Invalid TableArn: Invalid ResourceArn provided as input %.*s",
+                    HF_FMT(arn));
+}
+
+/* The table that an ARN names; the schema lock is held. */
+static enum hf_status find_by_arn(struct hf_scope *s, struct engine *e, struct hf_str arn,
+                                  struct table **table)
+{
+    static const char prefix[] = "table/";
+    struct hf_str parts[6];
+    struct hf_str rest = arn;
+    struct hf_str name;
+
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        parts[i] = next_part(&rest, i == 5);
+    name = parts[5];
+    if (!hf_str_equal(parts[0], HF_STR("arn")) || !hf_str_equal(parts[2], HF_STR("dynamodb")) ||
+        parts[4].len == 0 || name.len <= sizeof(prefix) - 1 ||
+        memcmp(name.ptr, prefix, sizeof(prefix) - 1) != 0)
+        return fail_arn(s, arn);
+    name.ptr += sizeof(prefix) - 1;
+    name.len -= sizeof(prefix) - 1;
+    if (memchr(name.ptr, '/', name.len))
+        return fail_arn(s, arn);
+    if (!hf_str_equal(parts[4], e->account))
+        return hf__fail(s, HF_DENIED,
+                        "User: arn:aws:iam::%.*s:root is not authorized to perform this operation "
+                        "on resource: %.*s",
+                        HF_FMT(e->account), HF_FMT(arn));
+    *table = hf__catalog_find(e, name);
+    if (!*table || !hf_str_equal(parts[3], e->region))
+        return hf__fail(s, HF_NOT_FOUND, "Requested resource not found: ResourcArn: %.*s not found",
+                        HF_FMT(arn));
+    return HF_OK;
+}
+
+/* ---- changing
+ * ------------------------------------------------------------------------------------ */
+
+static enum hf_status replace_tags(struct hf_scope *s, struct engine *e, struct table *table,
+                                   const struct hf_tag *tags, size_t len)
+{
+    struct table_record record = table->record;
+    struct store_batch batch = {.ops = {.scope = s}};
+    struct table *next;
+    enum hf_status status;
+
+    record.tags = tags;
+    record.tags_len = len;
+    hf__catalog_put_record(s, &batch, &record);
+    TRY(hf__table_new(s, e, &record, table->counts, &next));
+    status = hf__catalog_commit(s, e, &batch);
+    if (status == HF_OK)
+        hf__catalog_replace(e, table, next);
+    else
+        hf__table_free(e, next, false);
+    return status;
+}
+
+static enum hf_status tag_locked(struct hf_scope *s, struct engine *e,
+                                 const struct hf_tag_resource *request)
+{
+    struct table *table;
+    struct hf_tag *tags;
+    size_t len;
+
+    TRY(find_by_arn(s, e, request->arn, &table));
+    len = table->record.tags_len;
+    tags = hf__scope_array(s, len + request->tags_len, sizeof(*tags));
+    if (!tags)
+        return hf__fail_nomem(s);
+    if (len)
+        memcpy(tags, table->record.tags, len * sizeof(*tags));
+    for (size_t i = 0; i < request->tags_len; i++) {
+        size_t at = 0;
+
+        while (at < len && !hf_str_equal(tags[at].key, request->tags[i].key))
+            at++;
+        tags[at] = request->tags[i];
+        len += at == len;
+    }
+    if (len > TAGS_MAX)
+        return hf__fail(s, HF_INVALID,
+                        "One or more parameter values were invalid: Too many tags: a table can "
+                        "have at most 50 tags");
+    return replace_tags(s, e, table, tags, len);
+}
+
+enum hf_status hf__engine_tag_resource(struct hf_scope *s, struct engine *e,
+                                       const struct hf_tag_resource *request,
+                                       struct hf_tag_resource_result *result)
+{
+    enum hf_status status;
+
+    (void)result;
+    TRY(hf__prepare_tag_resource(s, request));
+    pthread_rwlock_wrlock(&e->schema);
+    status = tag_locked(s, e, request);
+    pthread_rwlock_unlock(&e->schema);
+    return status == HF_OK ? hf__engine_settle(s, e, hf__store_written(e->store)) : status;
+}
+
+static bool is_listed(const struct hf_str *keys, size_t len, struct hf_str key)
+{
+    for (size_t i = 0; i < len; i++)
+        if (hf_str_equal(keys[i], key))
+            return true;
+    return false;
+}
+
+static enum hf_status untag_locked(struct hf_scope *s, struct engine *e,
+                                   const struct hf_untag_resource *request)
+{
+    struct table *table;
+    struct hf_tag *tags;
+    size_t len = 0;
+
+    TRY(find_by_arn(s, e, request->arn, &table));
+    tags = hf__scope_array(s, table->record.tags_len, sizeof(*tags));
+    if (!tags)
+        return hf__fail_nomem(s);
+    for (size_t i = 0; i < table->record.tags_len; i++)
+        if (!is_listed(request->keys, request->keys_len, table->record.tags[i].key))
+            tags[len++] = table->record.tags[i];
+    return replace_tags(s, e, table, tags, len);
+}
+
+enum hf_status hf__engine_untag_resource(struct hf_scope *s, struct engine *e,
+                                         const struct hf_untag_resource *request,
+                                         struct hf_untag_resource_result *result)
+{
+    enum hf_status status;
+
+    (void)result;
+    TRY(hf__prepare_untag_resource(s, request));
+    pthread_rwlock_wrlock(&e->schema);
+    status = untag_locked(s, e, request);
+    pthread_rwlock_unlock(&e->schema);
+    return status == HF_OK ? hf__engine_settle(s, e, hf__store_written(e->store)) : status;
+}
+
+/* ---- listing
+ * ------------------------------------------------------------------------------------- */
+
+static enum hf_status list_locked(struct hf_scope *s, struct engine *e, struct hf_str arn,
+                                  struct hf_list_tags_of_resource_result *result)
+{
+    struct table *table;
+    struct hf_tag *tags;
+
+    TRY(find_by_arn(s, e, arn, &table));
+    tags = hf__scope_array(s, table->record.tags_len, sizeof(*tags));
+    if (!tags)
+        return hf__fail_nomem(s);
+    for (size_t i = 0; i < table->record.tags_len; i++) {
+        tags[i].key = hf_scope_copy(s, table->record.tags[i].key);
+        tags[i].value = hf_scope_copy(s, table->record.tags[i].value);
+        if (!tags[i].key.ptr || !tags[i].value.ptr)
+            return hf__fail_nomem(s);
+    }
+    result->tags = tags;
+    result->tags_len = table->record.tags_len;
+    return HF_OK;
+}
+
+enum hf_status hf__engine_list_tags_of_resource(struct hf_scope *s, struct engine *e,
+                                                const struct hf_list_tags_of_resource *request,
+                                                struct hf_list_tags_of_resource_result *result)
+{
+    enum hf_status status;
+
+    TRY(hf__prepare_plain(s, HF_OP_LIST_TAGS_OF_RESOURCE, request));
+    pthread_rwlock_rdlock(&e->schema);
+    status = list_locked(s, e, request->arn, result);
+    pthread_rwlock_unlock(&e->schema);
+    return status;
+}

@@ -1,0 +1,189 @@
+/*
+ * engine/token.c: client tokens of transactions.
+ *
+ * A token is kept for ten minutes with a digest of its request. The same token with the same
+ * request is a success without effect; with another request it is refused. After ten minutes the
+ * token is as good as new, whether or not upkeep has dropped it yet.
+ */
+#include "engine/private.h"
+
+#include <xxhash.h>
+
+#include "wire/wire.h"
+
+#define TOKEN_LIFE_US (10 * 60 * INT64_C(1000000))
+
+enum { TOKEN_VALUE = 8 + sizeof(struct token_digest), TOKENS_A_ROUND = 1000 };
+
+size_t hf__token_latch(struct hf_str token)
+{
+    return (size_t)XXH64(token.ptr, token.len, SPACE_TOKEN) & (LATCH_COUNT - 1);
+}
+
+enum hf_status hf__token_digest(struct hf_scope *s, const struct hf_transact_write_items *request,
+                                struct token_digest *digest)
+{
+    struct hf__buf json = {.scope = s};
+    struct hf_transact_write_items counted = *request;
+    XXH128_canonical_t canonical;
+
+    /* What is asked of the answer is not part of what the request does. */
+    counted.return_capacity = 0;
+    counted.return_metrics = 0;
+    hf__wire_write(&json, hf__op(HF_OP_TRANSACT_WRITE_ITEMS)->request, &counted);
+    if (json.failed)
+        return hf__fail_nomem(s);
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits(json.ptr, json.len));
+    memcpy(digest->bytes, canonical.digest, sizeof(digest->bytes));
+    return HF_OK;
+}
+
+static void token_key(struct hf__buf *buf, struct hf_str token)
+{
+    hf__buf_put_byte(buf, SPACE_TOKEN);
+    hf__buf_put_str(buf, token);
+}
+
+static void age_key(struct hf__buf *buf, uint64_t time_us, struct hf_str token)
+{
+    uint8_t bytes[8];
+
+    store_u64be(bytes, time_us);
+    hf__buf_put_byte(buf, SPACE_TOKEN_AGE);
+    hf__buf_put(buf, bytes, sizeof(bytes));
+    hf__buf_put_str(buf, token);
+}
+
+enum hf_status hf__token_look(struct hf_scope *s, struct engine *e, struct hf_str token,
+                              const struct token_digest *digest, bool *seen)
+{
+    struct hf__buf key = {.scope = s};
+    struct hf_bytes value;
+    int64_t age;
+
+    *seen = false;
+    token_key(&key, token);
+    if (key.failed)
+        return hf__fail_nomem(s);
+    TRY(hf__store_get(s, e->store, NULL, hf_bytes_of(key.ptr, key.len), &value));
+    if (value.len != TOKEN_VALUE)
+        return HF_OK;
+    age = hf__env_wall_us(&e->env) - (int64_t)load_u64be(value.ptr);
+    if (age >= TOKEN_LIFE_US)
+        return HF_OK;
+    if (memcmp(value.ptr + 8, digest->bytes, sizeof(digest->bytes)) != 0)
+        return hf__fail(s, HF_TOKEN_MISMATCH,
+                        "The request uses the same client token as a previous, but non-identical "
+                        "request. Do not reuse a client token with different requests, unless the "
+                        "requests are identical");
+    *seen = true;
+    return HF_OK;
+}
+
+void hf__token_add(struct hf_scope *s, struct engine *e, struct store_batch *batch,
+                   struct hf_str token, const struct token_digest *digest)
+{
+    struct hf__buf key = {.scope = s};
+    struct hf__buf age = {.scope = s};
+    uint64_t now = (uint64_t)hf__env_wall_us(&e->env);
+    uint8_t value[TOKEN_VALUE];
+
+    store_u64be(value, now);
+    memcpy(value + 8, digest->bytes, sizeof(digest->bytes));
+    token_key(&key, token);
+    age_key(&age, now, token);
+    if (key.failed || age.failed) {
+        batch->ops.failed = true;
+        return;
+    }
+    hf__batch_put(batch, hf_bytes_of(key.ptr, key.len), hf_bytes_of(value, sizeof(value)));
+    hf__batch_put(batch, hf_bytes_of(age.ptr, age.len), hf_bytes_of(NULL, 0));
+}
+
+/* ---- dropping
+ * ---------------------------------------------------------------------------------------- */
+
+/* Collect what is too old; the tokens themselves are looked at again before they are deleted, as
+ * one of them may have been used anew. */
+static enum hf_status collect(struct hf_scope *s, struct engine *e, uint64_t before,
+                              struct store_batch *batch, struct latch_set *latches,
+                              struct hf_str *tokens, size_t *len)
+{
+    struct hf__buf lower = {.scope = s};
+    struct hf__buf upper = {.scope = s};
+    struct hf__store_iter *iter;
+    struct store_range range;
+    enum hf_status status;
+    bool found = true;
+
+    hf__buf_put_byte(&lower, SPACE_TOKEN_AGE);
+    age_key(&upper, before, hf_str_of(NULL, 0));
+    if (lower.failed || upper.failed)
+        return hf__fail_nomem(s);
+    range = (struct store_range){.lower = {lower.ptr, lower.len}, .upper = {upper.ptr, upper.len}};
+    TRY(hf__store_iter_open(s, e->store, NULL, &range, &iter));
+    while (*len < TOKENS_A_ROUND) {
+        struct hf_bytes key, value;
+
+        status = hf__store_iter_next(s, iter, &found, &key, &value);
+        if (status != HF_OK || !found)
+            break;
+        tokens[*len] = hf_scope_copy(s, hf_str_of((const char *)key.ptr + 9, key.len - 9));
+        if (!tokens[*len].ptr) {
+            status = hf__fail_nomem(s);
+            break;
+        }
+        hf__batch_delete(batch, key);
+        hf__latch_want(latches, hf__token_latch(tokens[*len]));
+        (*len)++;
+    }
+    hf__store_iter_close(iter);
+    return *len == TOKENS_A_ROUND ? HF_OK : status;
+}
+
+static enum hf_status drop_latched(struct hf_scope *s, struct engine *e, uint64_t before,
+                                   struct store_batch *batch, const struct hf_str *tokens,
+                                   size_t len)
+{
+    uint64_t ticket;
+
+    for (size_t i = 0; i < len; i++) {
+        struct hf__buf key = {.scope = s};
+        struct hf_bytes value;
+
+        token_key(&key, tokens[i]);
+        if (key.failed)
+            return hf__fail_nomem(s);
+        TRY(hf__store_get(s, e->store, NULL, hf_bytes_of(key.ptr, key.len), &value));
+        if (value.len == TOKEN_VALUE && load_u64be(value.ptr) < before)
+            hf__batch_delete(batch, hf_bytes_of(key.ptr, key.len));
+    }
+    if (batch->ops.failed)
+        return hf__fail_nomem(s);
+    return hf__store_write(s, e->store, batch, &ticket);
+}
+
+enum hf_status hf__tokens_drop(struct hf_scope *s, struct engine *e, uint64_t *dropped)
+{
+    int64_t before = hf__env_wall_us(&e->env) - TOKEN_LIFE_US;
+    struct store_batch batch = {.ops = {.scope = s}};
+    struct hf_str *tokens = hf__scope_array(s, TOKENS_A_ROUND, sizeof(*tokens));
+    struct latch_set latches;
+    enum hf_status status;
+    size_t len = 0;
+
+    if (before < 0)
+        return HF_OK;
+    if (!tokens)
+        return hf__fail_nomem(s);
+    TRY(hf__latch_set(s, TOKENS_A_ROUND, &latches));
+    TRY(collect(s, e, (uint64_t)before, &batch, &latches, tokens, &len));
+    if (len == 0)
+        return HF_OK;
+    hf__latch_all(e, &latches);
+    status = drop_latched(s, e, (uint64_t)before, &batch, tokens, len);
+    hf__unlatch_all(e, &latches, 0);
+    if (status == HF_OK)
+        *dropped += len;
+    return status;
+}

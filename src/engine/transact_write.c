@@ -1,0 +1,278 @@
+/*
+ * engine/transact_write.c: TransactWriteItems: up to a hundred writes and checks that happen all or
+ * not at all.
+ *
+ * All partitions are latched first, so transactions never conflict; they wait for each other, and a
+ * writer holds its latches only while it reads and applies. Then every action is judged against the
+ * item as it is. One failing action cancels all; the reasons are in the order of the actions.
+ *
+ * A client token is written in the same batch as the transaction, so the one cannot be there
+ * without the other. The token has a latch too: of two calls with one token the second finds the
+ * first one's token.
+ */
+#include "engine/private.h"
+
+struct transaction {
+    const struct hf_transact_write_items *request;
+    const struct prepared_action *actions;
+    size_t len;
+    struct table **tables; /* of each action */
+    struct change *changes;
+    struct hf_cancel_reason *reasons;
+    bool canceled;
+    bool replayed; /* the token was seen before: success without effect */
+    struct token_digest digest;
+};
+
+enum hf_status hf__cancel(struct hf_scope *s, const struct hf_cancel_reason *reasons, size_t len)
+{
+    struct hf__buf text = {.scope = s};
+    enum hf_status status;
+
+    hf__buf_put_str(&text, HF_STR("Transaction cancelled, please refer cancellation reasons for "
+                                  "specific reasons ["));
+    for (size_t i = 0; i < len; i++) {
+        if (i > 0)
+            hf__buf_put_str(&text, HF_STR(", "));
+        hf__buf_put_str(&text, reasons[i].code);
+    }
+    hf__buf_put(&text, "]", 2); /* and its NUL */
+    if (text.failed)
+        return hf__fail_nomem(s);
+    status = hf__fail_text(s, HF_TX_CANCELED, hf_str_of((const char *)text.ptr, text.len - 1));
+    hf__scope_error_edit(s)->reasons = reasons;
+    hf__scope_error_edit(s)->reasons_len = len;
+    return status;
+}
+
+/* Turn the error of one action into its reason; other errors are the whole call's. */
+static enum hf_status note_reason(struct hf_scope *s, struct transaction *t, size_t at)
+{
+    const struct hf_error *error = hf_scope_error(s);
+    struct hf_cancel_reason *reason = &t->reasons[at];
+
+    if (error->status != HF_CONDITION && error->status != HF_INVALID)
+        return error->status;
+    reason->code = error->status == HF_CONDITION ? HF_STR("ConditionalCheckFailed")
+                                                 : HF_STR("ValidationError");
+    reason->message = error->message;
+    reason->item = error->item;
+    t->canceled = true;
+    return HF_OK;
+}
+
+static struct hf_item target(const struct prepared_action *action)
+{
+    return action->kind == WRITE_PUT ? action->write.item : action->write.key;
+}
+
+/* ---- before anything is latched
+ * -------------------------------------------------------------------- */
+
+static enum hf_status find_tables(struct hf_scope *s, struct engine *e, struct transaction *t)
+{
+    struct hf_item *keys = hf__scope_array(s, t->len, sizeof(*keys));
+
+    if (!keys)
+        return hf__fail_nomem(s);
+    for (size_t i = 0; i < t->len; i++) {
+        TRY(hf__catalog_item_table(s, e, t->actions[i].write.table, &t->tables[i]));
+        keys[i] = hf__schema_key_item(s, &t->tables[i]->key, target(&t->actions[i]));
+        TRY(hf_item_check(s, keys[i]));
+        for (size_t j = 0; j < i; j++)
+            if (t->tables[i] == t->tables[j] && hf_item_equal(keys[i], keys[j]))
+                return hf__fail(s, HF_INVALID,
+                                "Transaction request cannot include multiple operations on one "
+                                "item");
+    }
+    return HF_OK;
+}
+
+/* A key that does not fit the schema cancels, and ends the reading. */
+static enum hf_status check_schemas(struct hf_scope *s, struct transaction *t)
+{
+    for (size_t i = 0; i < t->len && !t->canceled; i++)
+        if (hf__write_check_schema(s, t->tables[i], t->actions[i].kind, &t->actions[i].write) !=
+            HF_OK)
+            TRY(note_reason(s, t, i));
+    return t->canceled ? hf__cancel(s, t->reasons, t->len) : HF_OK;
+}
+
+/* ---- with latches
+ * ------------------------------------------------------------------------------------ */
+
+static enum hf_status read_all(struct hf_scope *s, struct engine *e, struct transaction *t)
+{
+    for (size_t i = 0; i < t->len; i++) {
+        t->changes[i] = (struct change){.table = t->tables[i]};
+        TRY(hf__read_key(s, e, t->tables[i], NULL, target(&t->actions[i]), &t->changes[i].before));
+    }
+    return HF_OK;
+}
+
+static enum hf_status judge_all(struct hf_scope *s, struct transaction *t)
+{
+    for (size_t i = 0; i < t->len; i++)
+        if (hf__write_evaluate(s, t->actions[i].kind, &t->actions[i].write, &t->changes[i]) !=
+            HF_OK)
+            TRY(note_reason(s, t, i));
+    return t->canceled ? hf__cancel(s, t->reasons, t->len) : HF_OK;
+}
+
+/* ---- the answer
+ * --------------------------------------------------------------------------------------- */
+
+static struct usage *usage_of(struct usage *usages, size_t *len, const struct table *table)
+{
+    for (size_t i = 0; i < *len; i++)
+        if (usages[i].table == table)
+            return &usages[i];
+    usages[*len] = (struct usage){.table = table, .transaction = true};
+    return &usages[(*len)++];
+}
+
+static enum hf_status add_metrics(struct hf_scope *s, const struct transaction *t,
+                                  struct hf_transact_write_items_result *result)
+{
+    struct hf_table_metrics *tables = hf__scope_array(s, t->len, sizeof(*tables));
+
+    if (!tables)
+        return hf__fail_nomem(s);
+    for (size_t i = 0; i < t->len; i++) {
+        struct hf_collection_metrics *list;
+        size_t len = 0;
+        bool first = true;
+
+        for (size_t j = 0; j < i; j++)
+            first = first && t->tables[j] != t->tables[i];
+        if (!first)
+            continue;
+        list = hf__scope_array(s, t->len, sizeof(*list));
+        if (!list)
+            return hf__fail_nomem(s);
+        for (size_t j = i; j < t->len; j++) {
+            const struct hf_collection_metrics *one =
+                t->tables[j] == t->tables[i] && t->actions[j].kind != WRITE_CHECK
+                    ? hf__metrics_of(s, t->tables[j], t->request->return_metrics,
+                                     target(&t->actions[j]))
+                    : NULL;
+
+            if (one)
+                list[len++] = *one;
+        }
+        if (len)
+            tables[result->metrics_len++] =
+                (struct hf_table_metrics){hf_scope_copy(s, t->tables[i]->name), list, len};
+    }
+    result->metrics = result->metrics_len ? tables : NULL;
+    return HF_OK;
+}
+
+static enum hf_status answer(struct hf_scope *s, const struct transaction *t,
+                             struct hf_transact_write_items_result *result)
+{
+    struct usage *usages = hf__scope_array(s, t->len, sizeof(*usages));
+    struct hf_capacity *capacity = hf__scope_array(s, t->len, sizeof(*capacity));
+    size_t len = 0;
+
+    if (!usages || !capacity)
+        return hf__fail_nomem(s);
+    for (size_t i = 0; i < t->len; i++) {
+        struct usage *usage = usage_of(usages, &len, t->tables[i]);
+
+        if (t->replayed) {
+            usage->table_units +=
+                TRANSACTION_FACTOR * hf__read_units(t->changes[i].before.size, true);
+            usage->table_used = true;
+        } else {
+            hf__usage_add_change(usage, &t->changes[i], TRANSACTION_FACTOR);
+        }
+    }
+    for (size_t i = 0; i < len; i++) {
+        const struct hf_capacity *used =
+            hf__usage_capacity(s, &usages[i], t->request->return_capacity);
+
+        if (used)
+            capacity[result->capacity_len++] = *used;
+    }
+    result->capacity = result->capacity_len ? capacity : NULL;
+    return add_metrics(s, t, result);
+}
+
+/* ---- applying
+ * ------------------------------------------------------------------------------------------- */
+
+static enum hf_status apply_latched(struct hf_scope *s, struct engine *e, struct transaction *t,
+                                    struct hf_transact_write_items_result *result, uint64_t *ticket)
+{
+    struct hf_str token = t->request->token;
+    struct change_set set;
+
+    TRY(read_all(s, e, t));
+    if (token.ptr) {
+        TRY(hf__token_look(s, e, token, &t->digest, &t->replayed));
+        if (t->replayed)
+            return answer(s, t, result);
+    }
+    TRY(judge_all(s, t));
+    TRY(hf__change_set(s, t->len, &set));
+    for (size_t i = 0; i < t->len; i++)
+        TRY(hf__change_add(s, e, &set, &t->changes[i]));
+    if (token.ptr)
+        hf__token_add(s, e, &set.batch, token, &t->digest);
+    if (set.batch.ops.failed)
+        return hf__fail_nomem(s);
+    TRY(answer(s, t, result)); /* so that nothing can fail once it is applied */
+    return hf__change_apply(s, e, &set, ticket);
+}
+
+/* ---- the operation
+ * ------------------------------------------------------------------------------------- */
+
+static enum hf_status transact_locked(struct hf_scope *s, struct engine *e, struct transaction *t,
+                                      struct hf_transact_write_items_result *result,
+                                      uint64_t *ticket)
+{
+    struct latch_set latches;
+    enum hf_status status;
+
+    TRY(find_tables(s, e, t));
+    TRY(check_schemas(s, t));
+    TRY(hf__latch_set(s, t->len + 1, &latches));
+    for (size_t i = 0; i < t->len; i++)
+        hf__latch_want(&latches, hf__row_latch(t->tables[i], target(&t->actions[i])));
+    if (t->request->token.ptr) {
+        TRY(hf__token_digest(s, t->request, &t->digest));
+        hf__latch_want(&latches, hf__token_latch(t->request->token));
+    }
+    hf__latch_all(e, &latches);
+    status = apply_latched(s, e, t, result, ticket);
+    if (status == HF_OK && *ticket == 0)
+        *ticket = hf__store_written(e->store);
+    hf__unlatch_all(e, &latches, status == HF_OK ? *ticket : 0);
+    return status;
+}
+
+enum hf_status hf__engine_transact_write_items(struct hf_scope *s, struct engine *e,
+                                               const struct hf_transact_write_items *request,
+                                               struct hf_transact_write_items_result *result)
+{
+    struct transaction t = {.request = request, .len = request->actions_len};
+    struct prepared_action *actions;
+    enum hf_status status;
+    uint64_t ticket = 0;
+
+    TRY(hf__prepare_transact_write_items(s, e->cache, request, &actions));
+    t.actions = actions;
+    t.tables = hf__scope_array(s, t.len, sizeof(*t.tables));
+    t.changes = hf__scope_array(s, t.len, sizeof(*t.changes));
+    t.reasons = hf__scope_array(s, t.len, sizeof(*t.reasons));
+    if (!t.tables || !t.changes || !t.reasons)
+        return hf__fail_nomem(s);
+    for (size_t i = 0; i < t.len; i++)
+        t.reasons[i].code = HF_STR("None");
+    pthread_rwlock_rdlock(&e->schema);
+    status = transact_locked(s, e, &t, result, &ticket);
+    pthread_rwlock_unlock(&e->schema);
+    return status == HF_OK ? hf__engine_settle(s, e, ticket) : status;
+}

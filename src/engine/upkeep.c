@@ -1,0 +1,102 @@
+/*
+ * engine/upkeep.c: the engine's own thread. About once a second, or when poked, it does what is
+ * due: building indexes, expiring items, trimming streams, dropping tokens. hf_engine_upkeep() does
+ * the same on the caller's thread; one round runs at a time.
+ */
+#include "engine/private.h"
+
+#include <errno.h>
+#include <time.h>
+
+enum { UPKEEP_PAUSE_MS = 1000 };
+
+static enum hf_status upkeep_round(struct hf_scope *s, struct engine *e,
+                                   struct hf_upkeep_report *report)
+{
+    TRY(hf__counts_refresh_all(s, e));
+    TRY(hf__backfill(s, e, &report->indexed_items));
+    TRY(hf__ttl_sweep(s, e, &report->expired_items));
+    TRY(hf__streams_trim(s, e, &report->trimmed_records));
+    return hf__tokens_drop(s, e, &report->dropped_tokens);
+}
+
+enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
+                                struct hf_upkeep_report *report)
+{
+    struct engine *e = hf__engine_of(db);
+    struct hf_upkeep_report ignored;
+    enum hf_status status;
+
+    if (!e)
+        return hf__fail(s, HF_UNSUPPORTED, "Upkeep is only for embedded databases");
+    if (!report)
+        report = &ignored;
+    memset(report, 0, sizeof(*report));
+    pthread_mutex_lock(&e->upkeep_turn);
+    status = upkeep_round(s, e, report);
+    pthread_mutex_unlock(&e->upkeep_turn);
+    return status;
+}
+
+/* ---- the thread
+ * ---------------------------------------------------------------------------------------------- */
+
+static void wait_for_work(struct upkeep *u)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += UPKEEP_PAUSE_MS / 1000;
+    pthread_mutex_lock(&u->lock);
+    while (!atomic_load(&u->stop) && !u->poked)
+        if (pthread_cond_timedwait(&u->wake, &u->lock, &until) == ETIMEDOUT)
+            break;
+    u->poked = false;
+    pthread_mutex_unlock(&u->lock);
+}
+
+static void *upkeep_thread(void *arg)
+{
+    struct engine *e = arg;
+    struct hf_scope *s = hf_scope_new(&e->env);
+
+    while (s && !atomic_load(&e->upkeep.stop)) {
+        struct hf_upkeep_report report;
+
+        wait_for_work(&e->upkeep);
+        if (!atomic_load(&e->upkeep.stop) && hf_engine_upkeep(s, &e->db, &report) != HF_OK)
+            hf__env_log(&e->env, HF_LOG_ERROR, "upkeep: %s", hf_scope_error_text(s));
+        hf_scope_reset(s);
+    }
+    if (!s)
+        hf__env_log(&e->env, HF_LOG_ERROR, "upkeep: no memory; items will not expire");
+    hf_scope_free(s);
+    return NULL;
+}
+
+enum hf_status hf__upkeep_start(struct hf_scope *s, struct engine *e)
+{
+    if (pthread_create(&e->upkeep.thread, NULL, upkeep_thread, e) != 0)
+        return hf__fail(s, HF_NOMEM, "The upkeep thread could not be started");
+    e->upkeep.running = true;
+    return HF_OK;
+}
+
+void hf__upkeep_poke(struct engine *e)
+{
+    pthread_mutex_lock(&e->upkeep.lock);
+    e->upkeep.poked = true;
+    pthread_cond_signal(&e->upkeep.wake);
+    pthread_mutex_unlock(&e->upkeep.lock);
+}
+
+void hf__upkeep_stop(struct engine *e)
+{
+    pthread_mutex_lock(&e->upkeep.lock);
+    atomic_store(&e->upkeep.stop, true);
+    pthread_cond_signal(&e->upkeep.wake);
+    pthread_mutex_unlock(&e->upkeep.lock);
+    if (e->upkeep.running)
+        pthread_join(e->upkeep.thread, NULL);
+    e->upkeep.running = false;
+}
