@@ -114,7 +114,7 @@ struct table_record {
     const struct index_record *indexes; /* ids and states, in the order local, then global */
     size_t indexes_len;
     struct hf_str ttl_attribute; /* absent: off */
-    enum hf_flag ttl_building;   /* items from before are still being looked at */
+    int64_t ttl_walk;            /* while items from before are being looked at: its id, or 0 */
     int64_t stream_id;           /* 0: none */
     const struct hf_tag *tags;
     size_t tags_len;
