@@ -71,7 +71,7 @@ enum {
     PREFIX_LEN = 5          /* space and id in front of item and index keys */
 };
 
-/* ---- schema -------------------------------------------------------------------------------- */
+/* ---- schema --------------------------------------------------------------------------------- */
 
 struct key_attr {
     struct hf_str name;
@@ -179,7 +179,7 @@ struct streams {
     size_t cap;
 };
 
-/* ---- the engine ------------------------------------------------------------------------------ */
+/* ---- the engine ----------------------------------------------------------------------------- */
 
 struct latch {
     pthread_mutex_t lock;
@@ -288,8 +288,7 @@ enum hf_status hf__describe_new_index(struct hf_scope *s, struct engine *e, stru
                                       struct hf_index_description *out);
 void hf__delete_space(struct hf_scope *s, struct store_batch *batch, uint8_t space, uint32_t id);
 
-/* ---- schema.c: keys against schemas ------------------------------------------------------------
- */
+/* ---- schema.c: keys against schemas --------------------------------------------------------- */
 
 /* The key attributes of `item` fit the schema of the table, as a PutItem reports it. */
 enum hf_status hf__schema_check_put(struct hf_scope *s, const struct table *table,
@@ -329,8 +328,7 @@ size_t hf__hash_latch(const struct table *table, struct hf_value hash);
 /* Space and id: what all keys of a table's items (or an index's entries) begin with. */
 void hf__key_prefix(struct hf__buf *buf, uint8_t space, uint32_t id);
 
-/* ---- index.c ------------------------------------------------------------------------------------
- */
+/* ---- index.c -------------------------------------------------------------------------------- */
 
 /* The entry of an item in an index: its stored key, and the attributes that it projects. False
  * when the item has none. */
@@ -344,8 +342,7 @@ bool hf__index_has(const struct index *index, struct hf_item item);
 /* Can the index give this attribute? */
 bool hf__index_projects(const struct table *table, const struct index *index, struct hf_str name);
 
-/* ---- rows.c: reading and changing items --------------------------------------------------------
- */
+/* ---- rows.c: reading and changing items ----------------------------------------------------- */
 
 /* An item as it is stored, with the size that DynamoDB counts for it. */
 struct row {
@@ -406,8 +403,7 @@ enum hf_status hf__engine_settle(struct hf_scope *s, struct engine *e, uint64_t 
 /* Wait until what a consistent read under that latch may have seen is durable. */
 enum hf_status hf__engine_settle_read(struct hf_scope *s, struct engine *e, size_t latch);
 
-/* ---- latch.c ------------------------------------------------------------------------------------
- */
+/* ---- latch.c -------------------------------------------------------------------------------- */
 
 /* A set of latches, held in ascending order. */
 struct latch_set {
@@ -585,8 +581,7 @@ void hf__setting_delete(struct hf_scope *s, struct store_batch *batch, const cha
 enum hf_status hf__setting_get(struct hf_scope *s, struct engine *e, const char *name,
                                struct hf_bytes *value);
 
-/* ---- counts.c: stored at a clean close, counted again after a crash ----------------------------
- */
+/* ---- counts.c: stored at a clean close, counted again after a crash ------------------------- */
 
 enum hf_status hf__counts_load(struct hf_scope *s, struct engine *e);
 /* Count the table if that is still due. The schema lock is held. */

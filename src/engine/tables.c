@@ -195,8 +195,7 @@ enum hf_status hf__engine_create_table(struct hf_scope *s, struct engine *e,
     return status == HF_OK ? hf__engine_settle(s, e, hf__store_written(e->store)) : status;
 }
 
-/* ---- DeleteTable -------------------------------------------------------------------------------
- */
+/* ---- DeleteTable ---------------------------------------------------------------------------- */
 
 /* Everything whose key begins with this space and id. */
 void hf__delete_space(struct hf_scope *s, struct store_batch *batch, uint8_t space, uint32_t id)

@@ -7,8 +7,7 @@
  */
 #include "ops/fields.h"
 
-/* ---- enums, in the order of their numbers; `printed` is the order in which messages list them --
- */
+/* ---- enums, in the order of their numbers; `printed` is the order in which messages list them ---- */
 
 #define ENUM(name, printed_set, ...)                                                               \
     static const char *const name##_names[] = {__VA_ARGS__};                                       \
@@ -47,8 +46,7 @@ ENUM(iterator_types, "[AFTER_SEQUENCE_NUMBER, LATEST, AT_SEQUENCE_NUMBER, TRIM_H
 ENUM(event_names, "[INSERT, MODIFY, REMOVE]", "INSERT", "MODIFY", "REMOVE");
 ENUM(shard_filter_types, "[CHILD_SHARDS]", "CHILD_SHARDS");
 
-/* ---- how a line of a table is written ----------------------------------------------------------
- */
+/* ---- how a line of a table is written ------------------------------------------------------- */
 
 #define AT(member) (uint16_t) offsetof(struct T, member)
 #define COUNT_AT(member) (uint16_t) offsetof(struct T, member##_len)
@@ -117,7 +115,7 @@ ENUM(shard_filter_types, "[CHILD_SHARDS]", "CHILD_SHARDS");
 #define TABLE(name_, wire_)                                                                        \
     const struct fields name_ = {wire_, name_##_list, ARRAY_LEN(name_##_list), sizeof(struct T)}
 
-/* ---- parts */
+/* ---- parts ---------------------------------------------------------------------------------- */
 
 #define T hf_attribute_definition
 static const struct field attribute_definition_list[] = {
@@ -348,7 +346,7 @@ static const struct field table_metrics_list[] = {
 static TABLE(table_metrics, "ItemCollectionMetricsPerTable");
 #undef T
 
-/* ---- items */
+/* ---- items ---------------------------------------------------------------------------------- */
 
 #define T hf_put_item
 static const struct field put_item_list[] = {
@@ -521,7 +519,7 @@ static const struct field scan_result_list[] = {
 static TABLE(scan_result, "ScanOutput");
 #undef T
 
-/* ---- batches and transactions */
+/* ---- batches and transactions --------------------------------------------------------------- */
 
 #define T hf_table_gets
 static const struct field table_gets_list[] = {
@@ -726,7 +724,7 @@ static const struct field transact_get_items_result_list[] = {
 static TABLE(transact_get_items_result, "TransactGetItemsOutput");
 #undef T
 
-/* ---- tables */
+/* ---- tables --------------------------------------------------------------------------------- */
 
 #define T hf_create_table
 static const struct field create_table_list[] = {
@@ -970,7 +968,7 @@ static const struct field describe_endpoints_result_list[] = {
 static TABLE(describe_endpoints_result, "DescribeEndpointsResponse");
 #undef T
 
-/* ---- streams */
+/* ---- streams -------------------------------------------------------------------------------- */
 
 #define T hf_list_streams
 static const struct field list_streams_list[] = {
@@ -1122,7 +1120,7 @@ static const struct field get_records_result_list[] = {
 static TABLE(get_records_result, "GetRecordsOutput");
 #undef T
 
-/* ---- operations ---- */
+/* ---- operations ----------------------------------------------------------------------------- */
 
 #define OP(name_, constant, struct_, service_, access_, repeat_)                                   \
     [HF_OP_##constant] = {.name = {#name_, sizeof(#name_) - 1},                                    \

@@ -19,7 +19,7 @@ extern char **environ;
 
 enum { ITEM_BYTES = 300, CHILD_MEMTABLE = 256 * 1024 };
 
-/* ---- items ----------------------------------------------------------------------------------- */
+/* ---- items ---------------------------------------------------------------------------------- */
 
 static struct hf_bytes item_key(struct hf_scope *s, unsigned thread, uint32_t n)
 {
@@ -93,7 +93,7 @@ bool acked_is_there(struct hf_scope *s, struct hf__store *store, const struct ac
     return true;
 }
 
-/* ---- the child ------------------------------------------------------------------------------- */
+/* ---- the child ------------------------------------------------------------------------------ */
 
 struct writer {
     struct hf__store *store;
@@ -303,7 +303,7 @@ __attribute__((constructor)) static void become_child(void)
                          (unsigned)strtoul(getenv("HF_STORE_COUNT"), NULL, 10)));
 }
 
-/* ---- the parent ------------------------------------------------------------------------------ */
+/* ---- the parent ----------------------------------------------------------------------------- */
 
 static void set_number(const char *name, unsigned value)
 {
