@@ -7,7 +7,8 @@
  */
 #include "ops/fields.h"
 
-/* ---- enums, in the order of their numbers; `printed` is the order in which messages list them ---- */
+/* ---- enums: `printed` is the order in which messages list the members -------------------------
+ */
 
 #define ENUM(name, printed_set, ...)                                                               \
     static const char *const name##_names[] = {__VA_ARGS__};                                       \

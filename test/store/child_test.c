@@ -187,6 +187,19 @@ static void fill(const char *path, int mib, int leave_mib)
     close(fd);
 }
 
+/* A compaction that is under way takes room too, for a moment: writes must go on soon after. */
+static enum hf_status write_soon(struct hf_scope *s, struct hf__store *store, uint32_t from,
+                                 uint32_t to)
+{
+    enum hf_status status = write_items(s, store, 0, from, to, true);
+
+    for (int i = 0; status == HF_NO_SPACE && i < 500; i++) {
+        usleep(10000);
+        status = write_items(s, store, 0, from, to, true);
+    }
+    return status;
+}
+
 /* "fill": a disk that gets full and empty again; `count` times. */
 static int child_fill(struct hf_scope *s, const char *path, unsigned count)
 {
@@ -233,7 +246,7 @@ static int child_fill(struct hf_scope *s, const char *path, unsigned count)
         inside = hf_scope_format(s, "%s/store", path);
         filler = hf_scope_format(s, "%s/filler", path).ptr;
         if (hf__store_open_rocksdb(s, NULL, inside, &options, &store) != HF_OK ||
-            write_items(s, store, 0, acked.by_thread[0] + 1, acked.by_thread[0] + 10, true)) {
+            write_soon(s, store, acked.by_thread[0] + 1, acked.by_thread[0] + 10)) {
             fprintf(stderr, "child: round %u: freed: %s\n", round, hf_scope_error_text(s));
             return CHILD_WRONG;
         }
@@ -247,8 +260,8 @@ static int child_fill(struct hf_scope *s, const char *path, unsigned count)
             acked.by_thread[0] += status == HF_OK;
         }
         unlink(filler);
-        if (status != HF_NO_SPACE || write_items(s, store, 0, acked.by_thread[0] + 1,
-                                                 acked.by_thread[0] + 10, true) != HF_OK) {
+        if (status != HF_NO_SPACE ||
+            write_soon(s, store, acked.by_thread[0] + 1, acked.by_thread[0] + 10) != HF_OK) {
             fprintf(stderr, "child: round %u: freed while open: %s\n", round,
                     hf_scope_error_text(s));
             return CHILD_WRONG;
