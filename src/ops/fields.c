@@ -1,12 +1,13 @@
 /*
  * ops/fields.c: the tables that fields.h describes, and the table of operations.
  *
- * Lengths and ranges are DynamoDB's model. FIELD_NO_CHECK marks members whose absence or size the
+ * Lengths and ranges are DynamoDB's model; members stand in the order in which the service reports
+ * them. FIELD_NO_CHECK marks members whose absence or size the
  * service reports in a sentence of its own rather than as a constraint; ops/validate_*.c has those.
  */
 #include "ops/fields.h"
 
-/* ---- enums, in the order of their numbers; `printed` is the order in which messages list them --
+/* ---- enums: `printed` is the order in which messages list the members -------------------------
  */
 
 #define ENUM(name, printed_set, ...)                                                               \
@@ -46,8 +47,7 @@ ENUM(iterator_types, "[AFTER_SEQUENCE_NUMBER, LATEST, AT_SEQUENCE_NUMBER, TRIM_H
 ENUM(event_names, "[INSERT, MODIFY, REMOVE]", "INSERT", "MODIFY", "REMOVE");
 ENUM(shard_filter_types, "[CHILD_SHARDS]", "CHILD_SHARDS");
 
-/* ---- how a line of a table is written ----------------------------------------------------------
- */
+/* ---- how a line of a table is written ------------------------------------------------------- */
 
 #define AT(member) (uint16_t) offsetof(struct T, member)
 #define COUNT_AT(member) (uint16_t) offsetof(struct T, member##_len)
@@ -116,7 +116,7 @@ ENUM(shard_filter_types, "[CHILD_SHARDS]", "CHILD_SHARDS");
 #define TABLE(name_, wire_)                                                                        \
     const struct fields name_ = {wire_, name_##_list, ARRAY_LEN(name_##_list), sizeof(struct T)}
 
-/* ---- parts */
+/* ---- parts ---------------------------------------------------------------------------------- */
 
 #define T hf_attribute_definition
 static const struct field attribute_definition_list[] = {
@@ -347,20 +347,20 @@ static const struct field table_metrics_list[] = {
 static TABLE(table_metrics, "ItemCollectionMetricsPerTable");
 #undef T
 
-/* ---- items */
+/* ---- items ---------------------------------------------------------------------------------- */
 
 #define T hf_put_item
 static const struct field put_item_list[] = {
+    ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
     STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
     ITEM("Item", item, REQUIRED),
-    MAP("Expected", expected, expected, .rules = 0),
     ENUMERATED("ConditionalOperator", conditional_operator, conditional_operators, .rules = 0),
+    MAP("Expected", expected, expected, .rules = 0),
+    ENUMERATED("ReturnValues", returns, return_values, .rules = 0),
+    ENUMERATED("ReturnItemCollectionMetrics", return_metrics, return_metrics, .rules = 0),
     STR("ConditionExpression", condition, .rules = 0),
     NAMES("ExpressionAttributeNames", names, .rules = 0),
     ITEM("ExpressionAttributeValues", values, .rules = 0),
-    ENUMERATED("ReturnValues", returns, return_values, .rules = 0),
-    ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
-    ENUMERATED("ReturnItemCollectionMetrics", return_metrics, return_metrics, .rules = 0),
     ENUMERATED("ReturnValuesOnConditionCheckFailure", returns_on_failure, return_on_failure,
                .rules = 0),
 };
@@ -378,13 +378,13 @@ static TABLE(put_item_result, "PutItemOutput");
 
 #define T hf_get_item
 static const struct field get_item_list[] = {
+    ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
+    STRS("AttributesToGet", attributes_to_get, LENGTH(1, 0), ELEMENTS(0, 65535)),
     STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
     ITEM("Key", key, REQUIRED),
     FLAG("ConsistentRead", consistent, .rules = 0),
     STR("ProjectionExpression", projection, .rules = 0),
     NAMES("ExpressionAttributeNames", names, .rules = 0),
-    STRS("AttributesToGet", attributes_to_get, LENGTH(1, 0), ELEMENTS(0, 65535)),
-    ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
 };
 static TABLE(get_item, "GetItemInput");
 #undef T
@@ -399,18 +399,18 @@ static TABLE(get_item_result, "GetItemOutput");
 
 #define T hf_update_item
 static const struct field update_item_list[] = {
+    ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
     STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
-    ITEM("Key", key, REQUIRED),
-    MAP("AttributeUpdates", updates, attribute_update, .rules = 0),
-    MAP("Expected", expected, expected, .rules = 0),
+    ENUMERATED("ReturnItemCollectionMetrics", return_metrics, return_metrics, .rules = 0),
     ENUMERATED("ConditionalOperator", conditional_operator, conditional_operators, .rules = 0),
+    ENUMERATED("ReturnValues", returns, return_values, .rules = 0),
+    ITEM("Key", key, REQUIRED),
+    MAP("Expected", expected, expected, .rules = 0),
+    MAP("AttributeUpdates", updates, attribute_update, .rules = 0),
     STR("UpdateExpression", update, .rules = 0),
     STR("ConditionExpression", condition, .rules = 0),
     NAMES("ExpressionAttributeNames", names, .rules = 0),
     ITEM("ExpressionAttributeValues", values, .rules = 0),
-    ENUMERATED("ReturnValues", returns, return_values, .rules = 0),
-    ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
-    ENUMERATED("ReturnItemCollectionMetrics", return_metrics, return_metrics, .rules = 0),
     ENUMERATED("ReturnValuesOnConditionCheckFailure", returns_on_failure, return_on_failure,
                .rules = 0),
 };
@@ -428,16 +428,16 @@ static TABLE(update_item_result, "UpdateItemOutput");
 
 #define T hf_delete_item
 static const struct field delete_item_list[] = {
+    ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
     STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    ENUMERATED("ReturnValues", returns, return_values, .rules = 0),
+    ENUMERATED("ReturnItemCollectionMetrics", return_metrics, return_metrics, .rules = 0),
     ITEM("Key", key, REQUIRED),
-    MAP("Expected", expected, expected, .rules = 0),
     ENUMERATED("ConditionalOperator", conditional_operator, conditional_operators, .rules = 0),
+    MAP("Expected", expected, expected, .rules = 0),
     STR("ConditionExpression", condition, .rules = 0),
     NAMES("ExpressionAttributeNames", names, .rules = 0),
     ITEM("ExpressionAttributeValues", values, .rules = 0),
-    ENUMERATED("ReturnValues", returns, return_values, .rules = 0),
-    ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
-    ENUMERATED("ReturnItemCollectionMetrics", return_metrics, return_metrics, .rules = 0),
     ENUMERATED("ReturnValuesOnConditionCheckFailure", returns_on_failure, return_on_failure,
                .rules = 0),
 };
@@ -455,18 +455,18 @@ static TABLE(delete_item_result, "DeleteItemOutput");
 
 #define T hf_query
 static const struct field query_list[] = {
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
-    STR("IndexName", index, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
     ENUMERATED("Select", select, selects, .rules = 0),
+    STR("IndexName", index, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
+    ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
+    MAP("QueryFilter", query_filter, condition, .rules = 0),
+    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    ENUMERATED("ConditionalOperator", conditional_operator, conditional_operators, .rules = 0),
     STRS("AttributesToGet", attributes_to_get, LENGTH(1, 0), ELEMENTS(0, 65535)),
     INT("Limit", limit, .rules = FIELD_NEWER, RANGE(1, 0)),
-    FLAG("ConsistentRead", consistent, .rules = 0),
     MAP("KeyConditions", key_conditions, condition, .rules = 0),
-    MAP("QueryFilter", query_filter, condition, .rules = 0),
-    ENUMERATED("ConditionalOperator", conditional_operator, conditional_operators, .rules = 0),
+    FLAG("ConsistentRead", consistent, .rules = 0),
     FLAG("ScanIndexForward", forward, .rules = 0),
     ITEM("ExclusiveStartKey", start, .rules = 0),
-    ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
     STR("ProjectionExpression", projection, .rules = 0),
     STR("FilterExpression", filter, .rules = 0),
     STR("KeyConditionExpression", key_condition, .rules = 0),
@@ -489,17 +489,17 @@ static TABLE(query_result, "QueryOutput");
 
 #define T hf_scan
 static const struct field scan_list[] = {
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
-    STR("IndexName", index, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
-    STRS("AttributesToGet", attributes_to_get, LENGTH(1, 0), ELEMENTS(0, 65535)),
-    INT("Limit", limit, RANGE(1, 0)),
     ENUMERATED("Select", select, selects, .rules = 0),
-    MAP("ScanFilter", scan_filter, condition, .rules = 0),
-    ENUMERATED("ConditionalOperator", conditional_operator, conditional_operators, .rules = 0),
-    ITEM("ExclusiveStartKey", start, .rules = 0),
-    ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
+    STR("IndexName", index, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
     INT("TotalSegments", total_segments, RANGE(1, 1000000)),
+    ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
+    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    ENUMERATED("ConditionalOperator", conditional_operator, conditional_operators, .rules = 0),
+    MAP("ScanFilter", scan_filter, condition, .rules = 0),
     INT("Segment", segment, .rules = FIELD_FROM_ZERO, RANGE(0, 999999)),
+    INT("Limit", limit, RANGE(1, 0)),
+    STRS("AttributesToGet", attributes_to_get, LENGTH(1, 0), ELEMENTS(0, 65535)),
+    ITEM("ExclusiveStartKey", start, .rules = 0),
     STR("ProjectionExpression", projection, .rules = 0),
     STR("FilterExpression", filter, .rules = 0),
     NAMES("ExpressionAttributeNames", names, .rules = 0),
@@ -520,7 +520,7 @@ static const struct field scan_result_list[] = {
 static TABLE(scan_result, "ScanOutput");
 #undef T
 
-/* ---- batches and transactions */
+/* ---- batches and transactions --------------------------------------------------------------- */
 
 #define T hf_table_gets
 static const struct field table_gets_list[] = {
@@ -725,7 +725,7 @@ static const struct field transact_get_items_result_list[] = {
 static TABLE(transact_get_items_result, "TransactGetItemsOutput");
 #undef T
 
-/* ---- tables */
+/* ---- tables --------------------------------------------------------------------------------- */
 
 #define T hf_create_table
 static const struct field create_table_list[] = {
@@ -969,7 +969,7 @@ static const struct field describe_endpoints_result_list[] = {
 static TABLE(describe_endpoints_result, "DescribeEndpointsResponse");
 #undef T
 
-/* ---- streams */
+/* ---- streams -------------------------------------------------------------------------------- */
 
 #define T hf_list_streams
 static const struct field list_streams_list[] = {
@@ -1121,7 +1121,7 @@ static const struct field get_records_result_list[] = {
 static TABLE(get_records_result, "GetRecordsOutput");
 #undef T
 
-/* ---- operations ---- */
+/* ---- operations ----------------------------------------------------------------------------- */
 
 #define OP(name_, constant, struct_, service_, access_, repeat_)                                   \
     [HF_OP_##constant] = {.name = {#name_, sizeof(#name_) - 1},                                    \
