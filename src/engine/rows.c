@@ -105,41 +105,55 @@ static struct entry entry_of(struct hf_scope *s, const struct table *table,
     return entry;
 }
 
-static void change_index(struct hf_scope *s, struct change_set *set, const struct change *change,
-                         const struct index *index, struct index_effect *effect)
+/* An index that is being built may lack the entry of an item from before it. */
+static enum hf_status was_counted(struct hf_scope *s, struct engine *e, const struct index *index,
+                                  const struct entry *before, bool *counted)
+{
+    struct hf_bytes stored;
+
+    *counted = before->there;
+    if (!index->building || !before->there)
+        return HF_OK;
+    TRY(hf__store_get(s, e->store, NULL, buf_bytes(&before->key), &stored));
+    *counted = stored.ptr != NULL;
+    return HF_OK;
+}
+
+static enum hf_status change_index(struct hf_scope *s, struct engine *e, struct change_set *set,
+                                   const struct change *change, const struct index *index,
+                                   struct index_effect *effect)
 {
     struct entry before = entry_of(s, change->table, index, &change->before);
     struct entry after = entry_of(s, change->table, index, &change->after);
+    bool counted;
     bool moved;
 
     if (!before.there && !after.there)
-        return;
+        return HF_OK;
     if (before.key.failed || after.key.failed || hf__item_poisoned(before.row.item) ||
-        hf__item_poisoned(after.row.item)) {
-        set->batch.ops.failed = true;
-        return;
-    }
+        hf__item_poisoned(after.row.item))
+        return hf__fail_nomem(s);
     moved = bytes_compare(before.key.ptr, before.key.len, after.key.ptr, after.key.len) != 0;
-    if (before.there && after.there && !moved) {
-        if (hf_item_equal(before.row.item, after.row.item))
-            return;
-        put_row(s, set, &after.key, &after.row);
-        effect->units = hf__write_units(before.row.size, after.row.size);
-        effect->bytes = (int64_t)after.row.size - (int64_t)before.row.size;
-        return;
-    }
-    if (before.there) {
-        delete_row(set, &before.key);
-        effect->units += hf__write_units(before.row.size, 0);
+    if (before.there && after.there && !moved && hf_item_equal(before.row.item, after.row.item))
+        return HF_OK;
+    TRY(was_counted(s, e, index, &before, &counted));
+    if (counted) {
         effect->items--;
         effect->bytes -= (int64_t)before.row.size;
     }
     if (after.there) {
         put_row(s, set, &after.key, &after.row);
-        effect->units += hf__write_units(0, after.row.size);
         effect->items++;
         effect->bytes += (int64_t)after.row.size;
     }
+    if (before.there && moved)
+        delete_row(set, &before.key);
+    if (before.there && after.there && !moved)
+        effect->units = hf__write_units(before.row.size, after.row.size);
+    else
+        effect->units = (before.there ? hf__write_units(before.row.size, 0) : 0) +
+                        (after.there ? hf__write_units(0, after.row.size) : 0);
+    return HF_OK;
 }
 
 enum hf_status hf__change_add(struct hf_scope *s, struct engine *e, struct change_set *set,
@@ -165,7 +179,7 @@ enum hf_status hf__change_add(struct hf_scope *s, struct engine *e, struct chang
             return hf__fail_nomem(s);
     }
     for (size_t i = 0; i < table->indexes_len; i++)
-        change_index(s, set, change, &table->indexes[i], &change->indexes[i]);
+        TRY(change_index(s, e, set, change, &table->indexes[i], &change->indexes[i]));
     if (table->ttl_attribute.ptr)
         hf__ttl_change(s, set, change);
     if (table->stream)

@@ -26,3 +26,35 @@ TEST(found, a_filter_does_not_widen_what_a_local_index_shows)
                "'ExpressionAttributeValues':{':one':{'N':'1'}}}");
     world_close(&w);
 }
+
+/* Items that change while an index is being built are counted once. */
+TEST(found, counts_of_an_index_are_right_when_items_change_while_it_is_built)
+{
+    struct world w = world_open(t, "memory:");
+    struct hf_upkeep_report report;
+    struct hf_describe_table_result result;
+
+    world_ok(&w, "CreateTable", LOCAL);
+    world_ok(&w, "PutItem",
+             "{'TableName':'lists','Item':{'pk':{'S':'moved'},'sk':{'S':'b'},'g':{'S':'c'}}}");
+    world_ok(&w, "PutItem",
+             "{'TableName':'lists','Item':{'pk':{'S':'gone'},'sk':{'S':'b'},'g':{'S':'c'}}}");
+    world_ok(&w, "PutItem",
+             "{'TableName':'lists','Item':{'pk':{'S':'grown'},'sk':{'S':'b'},'g':{'S':'c'}}}");
+    world_ok(&w, "UpdateTable",
+             "{'TableName':'lists','AttributeDefinitions':[{'AttributeName':'g','AttributeType':"
+             "'S'}],'GlobalSecondaryIndexUpdates':[{'Create':{'IndexName':'late','KeySchema':[{"
+             "'AttributeName':'g','KeyType':'HASH'}],'Projection':{'ProjectionType':'ALL'}}}]}");
+    world_ok(&w, "PutItem",
+             "{'TableName':'lists','Item':{'pk':{'S':'moved'},'sk':{'S':'b'},'g':{'S':'d'}}}");
+    world_ok(&w, "DeleteItem", "{'TableName':'lists','Key':{'pk':{'S':'gone'},'sk':{'S':'b'}}}");
+    world_ok(&w, "PutItem",
+             "{'TableName':'lists','Item':{'pk':{'S':'grown'},'sk':{'S':'b'},'g':{'S':'c'},"
+             "'x':{'S':'more'}}}");
+    CHECK_OK(hf_engine_upkeep(w.scope, w.db, &report));
+    CHECK_OK(hf_describe_table(w.scope, w.db,
+                               &(struct hf_describe_table){.table = HF_STR("lists")}, &result));
+    CHECK_INT(2, result.table->global_indexes[0].item_count);
+    CHECK_INT(result.table->size_bytes, result.table->global_indexes[0].size_bytes);
+    world_close(&w);
+}

@@ -81,6 +81,29 @@ static void complain(struct judged *judged, const char *message)
         judged->messages[judged->messages_len++] = message;
 }
 
+#define NOT_VALID "One or more parameter values are not valid. "
+#define NO_EMPTY "The AttributeValue for a key attribute cannot contain an empty %s value."
+#define WRONG_TYPE                                                                                 \
+    "One or more parameter values were invalid: Type mismatch for Index Key %s Expected: %s "      \
+    "Actual: %s IndexName: %s"
+#define EMPTY_BY_PUT                                                                               \
+    NOT_VALID "A value specified for a secondary index key is not supported. " NO_EMPTY            \
+              " IndexName: %s, IndexKey: %s"
+#define EMPTY_BY_UPDATE                                                                            \
+    NOT_VALID "The update expression attempted to update a secondary index key to a value that "   \
+              "is not supported. " NO_EMPTY
+
+static void put_empty(struct text *text, enum write_kind kind, enum vtype type, const char *index,
+                      const char *key)
+{
+    const char *word = type == V_S ? "string" : "binary";
+
+    if (kind == W_UPDATE)
+        text_add(text, EMPTY_BY_UPDATE, word);
+    else
+        text_add(text, EMPTY_BY_PUT, word, index, key);
+}
+
 /* Index keys that are there must have their type; of an update, those that it changed. */
 static void judge_index_keys(struct oracle *o, const struct owrite *write, const struct val *before,
                              const struct val *after, struct judged *judged)
@@ -93,15 +116,18 @@ static void judge_index_keys(struct oracle *o, const struct owrite *write, const
             const struct val *val = parts[j]->name ? map_get(after, parts[j]->name) : NULL;
             struct text text = {.arena = &o->arena};
 
-            if (!val || val->type == parts[j]->type)
+            if (!val || part_fits(parts[j], after))
                 continue;
             if (write->kind == W_UPDATE && val_equal(val, map_get(before, parts[j]->name)))
                 continue;
-            text_add(&text,
-                     "One or more parameter values were invalid: Type mismatch for Index Key %s "
-                     "Expected: %s Actual: %s IndexName: %s",
-                     parts[j]->name, type_tag(parts[j]->type), type_tag(val->type), index->name);
-            complain(judged, write->kind == W_UPDATE ? text_index_type : text.ptr);
+            if (val->type == parts[j]->type)
+                put_empty(&text, write->kind, val->type, index->name, parts[j]->name);
+            else if (write->kind == W_UPDATE)
+                text_add(&text, "%s", text_index_type);
+            else
+                text_add(&text, WRONG_TYPE, parts[j]->name, type_tag(parts[j]->type),
+                         type_tag(val->type), index->name);
+            complain(judged, text.ptr);
         }
     }
 }
