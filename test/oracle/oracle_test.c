@@ -14,7 +14,7 @@
 #include "ops/fields.h"
 #include "wire/wire.h"
 
-enum { ROUNDS_MEMORY = 60, ROUNDS_DISK = 30, STEPS = 500 };
+enum { ROUNDS_MEMORY = 800, ROUNDS_DISK = 60, STEPS = 500 };
 
 /* ---- calling and comparing ------------------------------------------------------------------- */
 
