@@ -58,6 +58,7 @@ enum hf_status hf__page_check(struct hf_scope *s, struct table *table,
             return hf__fail(s, HF_INVALID,
                             "Consistent reads are not supported on global secondary indexes");
     }
+    TRY(hf__prepare_select(s, page));
     TRY(hf__schema_check_paths(s, table, page->projection));
     TRY(hf__schema_check_paths(s, table, page->filter));
     return check_select(s, page, table, *index);

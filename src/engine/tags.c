@@ -195,6 +195,7 @@ enum hf_status hf__engine_list_tags_of_resource(struct hf_scope *s, struct engin
     enum hf_status status;
 
     TRY(hf__prepare_plain(s, HF_OP_LIST_TAGS_OF_RESOURCE, request));
+    TRY(hf__prepare_resource_arn(s, request->arn));
     pthread_rwlock_rdlock(&e->schema);
     status = list_locked(s, e, request->arn, result);
     pthread_rwlock_unlock(&e->schema);
