@@ -241,6 +241,7 @@ enum hf_status hf__engine_settle(struct hf_scope *s, struct engine *e, uint64_t 
     status = hf__store_sync(s, e->store, ticket);
     if (status != HF_OK)
         hf__scope_error_edit(s)->may_have_happened = true;
+    hf__kill_point("before_answer");
     return status;
 }
 
