@@ -223,6 +223,13 @@ struct engine {
 /* The engine behind a database; NULL when it is another kind of database. */
 struct engine *hf__engine_of(struct hf_db *db);
 
+/*
+ * Open the database that lies in `store`, which is closed with it, also when this fails. Whoever
+ * has a store of another kind than hf_open() makes, as tests do, starts here.
+ */
+enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
+                                  const struct hf_engine_options *options, struct hf_db **db);
+
 /* ---- engine.c: operations ------------------------------------------------------------------- */
 
 #define OP(name_, constant, struct_, service_, access_, repeat_)                                   \

@@ -167,9 +167,11 @@ struct store_faults {
     uint64_t fail_at;      /* the call that fails, from 1; 0: none */
     enum hf_status status; /* how: HF_IO (default), HF_NO_SPACE, HF_NOMEM */
     bool after;            /* a failing write takes effect all the same */
+    const char *struck;    /* set to what failed: "get", "snapshot", "iterator", "step", ... */
 };                         /* HF_IO from a write or sync also stops later writes, as (2) says */
 
-/* Wrap `inner`, which is closed with it; `faults` is read at every call and may change. */
+/* Wrap `inner`, which is closed with it; `faults` is read at every call and may change. Nothing
+ * counts as durable before it was synced, even if the inner store is one in memory. */
 enum hf_status hf__store_open_faulty(struct hf_scope *s, const struct hf_env *env,
                                      struct hf__store *inner, struct store_faults *faults,
                                      struct hf__store **store);
