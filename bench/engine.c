@@ -191,7 +191,7 @@ static void group_in_memory(struct bench *b, bool indexed)
     data->db = open_db(b, NULL, no_sync);
     load(data);
     cells(b, "memory", indexed, false, data);
-    hf_db_close(data->db);
+    bench_data_free(data);
 }
 
 static void group_on_disk(struct bench *b, bool indexed)
@@ -205,13 +205,13 @@ static void group_on_disk(struct bench *b, bool indexed)
     data->db = open_db(b, "db", no_sync);
     load(data);
     cells(b, "rocksdb/none", indexed, false, data);
-    hf_db_close(data->db);
-    if (!full)
-        return;
-    data->db = open_db(b, "db", full_sync);
-    bench_settle(3);
-    cells(b, "rocksdb/full", indexed, true, data);
-    hf_db_close(data->db);
+    if (full) {
+        hf_db_close(data->db);
+        data->db = open_db(b, "db", full_sync);
+        bench_settle(3);
+        cells(b, "rocksdb/full", indexed, true, data);
+    }
+    bench_data_free(data);
 }
 
 static void group_memory_plain(struct bench *b)
@@ -334,7 +334,7 @@ static void group_million(struct bench *b)
     after = bench_memory_now();
     emit_fact(b, "MiB", mib_between(before.anon, after.anon), "million/anon-after-reads");
     emit_fact(b, "MiB", mib_between(before.rss, after.rss), "million/rss-after-reads");
-    hf_db_close(data->db);
+    bench_data_free(data);
 }
 
 static void group_small_settings(struct bench *b)
@@ -346,7 +346,7 @@ static void group_small_settings(struct bench *b)
         return;
     data = bench_data_new(b->items, false, false);
     load_and_weigh(b, data, "small-settings", settings);
-    hf_db_close(data->db);
+    bench_data_free(data);
 }
 
 static void group_open(struct bench *b)
@@ -414,7 +414,7 @@ static void query_partition(struct bench *b, const char *store, const char *size
         if (wanted(b, names[i]))
             query_cell(b, data, names[i]);
     }
-    hf_db_close(data->db);
+    bench_data_free(data);
 }
 
 static void query_store(struct bench *b, const char *store)
@@ -469,9 +469,10 @@ static void group_bare(struct bench *b)
               "bare/engine-to-rocksdb");
     emit_fact(b, "of store", (double)tallies[ENGINE].ops / (double)tallies[STORE].ops,
               "bare/engine-to-store");
-    hf_db_close(data->db);
+    bench_data_free(data);
     bench_bare_close(users[STORE]);
     bench_bare_close(users[RAW]);
+    free(tallies);
 }
 
 /* ---- groups in processes --------------------------------------------------------------------- */
@@ -680,5 +681,7 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < report.len; i++)
         good = good && !(report.records[i].is_cell && report.records[i].cell.errors);
+    free(report.records);
+    free(report.goals);
     return good && !interrupted ? 0 : 1;
 }

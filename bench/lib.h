@@ -37,6 +37,9 @@ struct bench_allocs {
     uint64_t our_bytes;
 };
 
+/* False in a build with a sanitizer, where only holdfast's own are counted. */
+bool bench_counts_malloc(void);
+
 /* What the calling thread did since it began. */
 struct bench_allocs bench_allocs_now(void);
 
