@@ -431,6 +431,11 @@ static void group_query(struct bench *b)
 
 /* ---- against a bare loop --------------------------------------------------------------------- */
 
+static double speed(const struct bench_tally *tally)
+{
+    return (double)tally->ops / tally->seconds;
+}
+
 /* In turns, as the speed of a disk's fsync drifts; each gets its part of the time in every round.
  */
 static void group_bare(struct bench *b)
@@ -465,9 +470,9 @@ static void group_bare(struct bench *b)
             bench_run(&tallies[i], kinds[i], users[i], MANY_THREADS, b->seconds);
     for (int i = 0; i < KINDS; i++)
         emit_cell(b, names[i], &tallies[i]);
-    emit_fact(b, "of raw", (double)tallies[ENGINE].ops / (double)tallies[RAW].ops,
+    emit_fact(b, "of raw", speed(&tallies[ENGINE]) / speed(&tallies[RAW]),
               "bare/engine-to-rocksdb");
-    emit_fact(b, "of store", (double)tallies[ENGINE].ops / (double)tallies[STORE].ops,
+    emit_fact(b, "of store", speed(&tallies[ENGINE]) / speed(&tallies[STORE]),
               "bare/engine-to-store");
     bench_data_free(data);
     bench_bare_close(users[STORE]);
