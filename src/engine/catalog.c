@@ -8,9 +8,10 @@
  */
 #include "engine/private.h"
 
+#include "base/kill.h"
 #include "wire/wire.h"
 
-/* ---- one version of a table ------------------------------------------------------------------ */
+/* ---- one version of a table ----------------------------------------------------------------- */
 
 static enum hf_type type_of(const struct hf_table_description *d, struct hf_str name)
 {
@@ -176,7 +177,7 @@ struct hf_str hf__table_arn(struct hf_scope *s, struct engine *e, struct hf_str 
                            HF_FMT(e->account), HF_FMT(name));
 }
 
-/* ---- finding --------------------------------------------------------------------------------- */
+/* ---- finding -------------------------------------------------------------------------------- */
 
 /* Where the name is, or would be. */
 static size_t position(const struct catalog *catalog, struct hf_str name)
@@ -223,7 +224,7 @@ enum hf_status hf__catalog_table(struct hf_scope *s, struct engine *e, struct hf
                     HF_FMT(hf__table_name(name)));
 }
 
-/* ---- changing -------------------------------------------------------------------------------- */
+/* ---- changing ------------------------------------------------------------------------------- */
 
 enum hf_status hf__catalog_reserve(struct hf_scope *s, struct engine *e)
 {
@@ -325,10 +326,13 @@ enum hf_status hf__catalog_commit(struct hf_scope *s, struct engine *e,
 
     if (batch->ops.failed)
         return hf__fail_nomem(s);
-    return hf__store_write(s, e->store, batch, &ticket);
+    hf__kill_point("before_catalog");
+    TRY(hf__store_write(s, e->store, batch, &ticket));
+    hf__kill_point("after_catalog");
+    return HF_OK;
 }
 
-/* ---- loading --------------------------------------------------------------------------------- */
+/* ---- loading -------------------------------------------------------------------------------- */
 
 static enum hf_status load_table(struct hf_scope *s, struct engine *e, struct hf_bytes json)
 {

@@ -67,7 +67,7 @@ enum hf_status hf__engine_get_item(struct hf_scope *s, struct engine *e,
     return hf__engine_settle_read(s, e, latch);
 }
 
-/* ---- BatchGetItem ---------------------------------------------------------------------------- */
+/* ---- BatchGetItem --------------------------------------------------------------------------- */
 
 struct batch_get {
     const struct hf_batch_get_item *request;

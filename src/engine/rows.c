@@ -15,7 +15,7 @@
 
 #include "base/kill.h"
 
-/* ---- rows ------------------------------------------------------------------------------------ */
+/* ---- rows ----------------------------------------------------------------------------------- */
 
 enum hf_status hf__row_decode(struct hf_scope *s, struct hf_bytes stored, struct row *row)
 {
@@ -49,7 +49,7 @@ enum hf_status hf__row_read(struct hf_scope *s, struct engine *e,
     return stored.ptr ? hf__row_decode(s, stored, row) : HF_OK;
 }
 
-/* ---- changes --------------------------------------------------------------------------------- */
+/* ---- changes -------------------------------------------------------------------------------- */
 
 enum hf_status hf__change_set(struct hf_scope *s, size_t cap, struct change_set *set)
 {
@@ -230,7 +230,7 @@ enum hf_status hf__change_apply(struct hf_scope *s, struct engine *e, struct cha
     return HF_OK;
 }
 
-/* ---- durability ------------------------------------------------------------------------------ */
+/* ---- durability ----------------------------------------------------------------------------- */
 
 enum hf_status hf__engine_settle(struct hf_scope *s, struct engine *e, uint64_t ticket)
 {
@@ -241,6 +241,7 @@ enum hf_status hf__engine_settle(struct hf_scope *s, struct engine *e, uint64_t 
     status = hf__store_sync(s, e->store, ticket);
     if (status != HF_OK)
         hf__scope_error_edit(s)->may_have_happened = true;
+    hf__kill_point("before_answer");
     return status;
 }
 
@@ -250,6 +251,6 @@ enum hf_status hf__engine_settle_read(struct hf_scope *s, struct engine *e, size
 
     if (!e->full_sync)
         return HF_OK;
-    ticket = atomic_load_explicit(&e->latches[latch].ticket, memory_order_acquire);
+    ticket = hf__latch_ticket(e, latch);
     return ticket <= hf__store_durable(e->store) ? HF_OK : hf__store_sync(s, e->store, ticket);
 }

@@ -20,8 +20,7 @@ struct updating {
     bool building;
 };
 
-/* ---- billing and throughput ---------------------------------------------------------------------
- */
+/* ---- billing and throughput ----------------------------------------------------------------- */
 
 static enum hf_billing billing_of(const struct hf_table_description *d)
 {
@@ -90,8 +89,7 @@ static enum hf_status update_billing(struct hf_scope *s, struct engine *e, struc
     return update_throughput(s, u);
 }
 
-/* ---- indexes ------------------------------------------------------------------------------------
- */
+/* ---- indexes -------------------------------------------------------------------------------- */
 
 static bool is_used(const struct hf_table_description *d, struct hf_str name)
 {
@@ -358,7 +356,7 @@ static void prune_counts(struct table *table)
 }
 
 static enum hf_status update_locked(struct hf_scope *s, struct engine *e, struct updating *u,
-                                    struct table **next)
+                                    struct table **next, struct hf_update_table_result *result)
 {
     TRY(hf__catalog_table(s, e, u->request->table, &u->table));
     u->description = *u->table->record.description;
@@ -370,6 +368,7 @@ static enum hf_status update_locked(struct hf_scope *s, struct engine *e, struct
     TRY(update_settings(s, e, u));
     hf__catalog_put_record(s, &u->batch, &u->record);
     TRY(hf__table_new(s, e, &u->record, u->table->counts, next));
+    TRY(hf__table_describe(s, e, *next, &result->table));
     return hf__catalog_commit(s, e, &u->batch);
 }
 
@@ -402,10 +401,8 @@ enum hf_status hf__engine_update_table(struct hf_scope *s, struct engine *e,
 
     TRY(hf__prepare_update_table(s, request));
     pthread_rwlock_wrlock(&e->schema);
-    status = update_locked(s, e, &u, &next);
+    status = update_locked(s, e, &u, &next, result);
     finish(e, &u, next, status == HF_OK);
-    if (status == HF_OK)
-        status = hf__table_describe(s, e, next, &result->table);
     pthread_rwlock_unlock(&e->schema);
     if (status == HF_OK && u.building)
         hf__upkeep_poke(e);

@@ -340,8 +340,7 @@ static enum hf_status check_table_keys(struct hf_scope *s, const struct hf_creat
     return HF_OK;
 }
 
-/* ---- streams ----------------------------------------------------------------------------------
- */
+/* ---- streams -------------------------------------------------------------------------------- */
 
 static enum hf_status check_stream(struct hf_scope *s, const struct hf_stream_spec *stream,
                                    bool creating)

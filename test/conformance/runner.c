@@ -49,7 +49,7 @@ static bool complain(struct run *r, const char *what)
     return false;
 }
 
-/* ---- one call ------------------------------------------------------------------------------ */
+/* ---- one call ------------------------------------------------------------------------------- */
 
 static bool exchange(struct run *r, const char *operation, struct hf_str body, bool *good,
                      json_t **answer)
@@ -198,7 +198,7 @@ static void run_call(struct run *r, const json_t *step)
     json_decref(answer);
 }
 
-/* ---- other steps --------------------------------------------------------------------------- */
+/* ---- other steps ---------------------------------------------------------------------------- */
 
 static void run_check(struct run *r, const json_t *step)
 {
@@ -264,7 +264,7 @@ static void run_step(struct run *r, const json_t *step)
             run_call(r, step);
 }
 
-/* ---- files --------------------------------------------------------------------------------- */
+/* ---- files ---------------------------------------------------------------------------------- */
 
 /* May the file run on this kind of database? "only" says which; without it, all. */
 static bool for_kind(const json_t *file, const char *kind)

@@ -32,7 +32,7 @@ static bool starts(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* ---- filling ------------------------------------------------------------------------------- */
+/* ---- filling -------------------------------------------------------------------------------- */
 
 /* "$repeat:3:ab" is "ababab". */
 static json_t *fill_repeat(struct holes *h, const char *text)
@@ -258,7 +258,7 @@ json_t *hf__holes_fill(struct holes *h, const json_t *value)
     return all;
 }
 
-/* ---- comparing ----------------------------------------------------------------------------- */
+/* ---- comparing ------------------------------------------------------------------------------ */
 
 /* The way from the answer's top to a value, for the message when it is another than expected. */
 struct place {

@@ -125,8 +125,7 @@ TEST(ttl, an_expired_item_leaves_its_indexes)
     world_close(&w);
 }
 
-/* ---- racing the sweeper ------------------------------------------------------------------------
- */
+/* ---- racing the sweeper --------------------------------------------------------------------- */
 
 enum { RACE_ITEMS = 200 };
 
