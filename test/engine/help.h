@@ -115,7 +115,7 @@ __attribute__((unused)) static void crash_here(struct test *t, work_fn *work)
 /* Close, let that process do its work, and open again. */
 __attribute__((unused)) static void crash_after(struct world *w)
 {
-    int status;
+    int status = -1;
     char name[256];
     pid_t pid;
 
