@@ -323,7 +323,7 @@ enum hf_status hf__catalog_commit(struct hf_scope *s, struct engine *e,
 {
     uint64_t ticket;
 
-    if (batch->ops.failed)
+    if (batch->ops.failed || hf__scope_starved(s))
         return hf__fail_nomem(s);
     return hf__store_write(s, e->store, batch, &ticket);
 }

@@ -52,8 +52,8 @@ TEST(found, counts_of_an_index_are_right_when_items_change_while_it_is_built)
              "{'TableName':'lists','Item':{'pk':{'S':'grown'},'sk':{'S':'b'},'g':{'S':'c'},"
              "'x':{'S':'more'}}}");
     CHECK_OK(hf_engine_upkeep(w.scope, w.db, &report));
-    CHECK_OK(hf_describe_table(w.scope, w.db,
-                               &(struct hf_describe_table){.table = HF_STR("lists")}, &result));
+    CHECK_OK(hf_describe_table(w.scope, w.db, &(struct hf_describe_table){.table = HF_STR("lists")},
+                               &result));
     CHECK_INT(2, result.table->global_indexes[0].item_count);
     CHECK_INT(result.table->size_bytes, result.table->global_indexes[0].size_bytes);
     world_close(&w);

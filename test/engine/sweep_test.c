@@ -495,12 +495,35 @@ static void finish_it(struct bench *b, const struct operation *o, const struct c
 /* ---- allocations ------------------------------------------------------------------------------
  */
 
+/*
+ * A scope takes memory in chunks, so that most operations ask for none. Here is one with only
+ * `room` bytes left in its first chunk: with all values of `room`, every place where an operation
+ * takes memory is one where a new chunk is needed.
+ */
+static struct hf_scope *filled_scope(struct test *t, size_t room)
+{
+    struct hf_scope *probe = hf_scope_new(test_env(t));
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    size_t allocs, pieces = 1;
+
+    CHECK(probe && s && hf_scope_alloc(probe, 1));
+    for (allocs = t->allocs; t->allocs == allocs; pieces++)
+        CHECK(hf_scope_alloc(probe, 1));
+    pieces--;
+    hf_scope_free(probe);
+    for (size_t i = room / 16; i < pieces; i++)
+        CHECK(hf_scope_alloc(s, 1));
+    return s;
+}
+
+enum { FRESH = 0 }; /* as room: a new scope, made while allocations may fail */
+
 static void one_alloc_round(struct test *t, const struct operation *o, const struct course *course,
-                            int64_t nth)
+                            size_t room, int64_t nth)
 {
     struct bench b;
     struct ready ready;
-    struct hf_scope *s;
+    struct hf_scope *s = NULL;
     enum hf_status status;
     enum state state;
     bool may_have_happened;
@@ -508,9 +531,12 @@ static void one_alloc_round(struct test *t, const struct operation *o, const str
     ALLOC_SWEEP_STOP(t);
     bench_open(&b, t);
     ready = get_ready(&b, o);
+    if (room != FRESH)
+        s = filled_scope(t, room);
     t->alloc_failed = false;
     t->fail_at = (int64_t)t->allocs + nth;
-    s = hf_scope_new(test_env(t));
+    if (!s)
+        s = hf_scope_new(test_env(t));
     status = s ? go(&b, s, &ready) : HF_NOMEM;
     ALLOC_SWEEP_STOP(t);
     may_have_happened = s && hf_scope_error(s)->may_have_happened;
@@ -521,7 +547,8 @@ static void one_alloc_round(struct test *t, const struct operation *o, const str
         fail_msg("%s with allocation %lld failing answered %.*s instead of %s", o->name,
                  (long long)nth, HF_FMT(answer_text(&b, &ready)), course->answer);
     state = state_of(o, course, nth, dump(&b.w));
-    (void)state_of(o, course, nth, dump_after_crash(&b));
+    if (room == FRESH)
+        (void)state_of(o, course, nth, dump_after_crash(&b));
     if (status == HF_OK && state != AFTER && !course->reads)
         fail_msg("%s with allocation %lld failing: success without effect", o->name,
                  (long long)nth);
@@ -542,11 +569,26 @@ TEST(sweep, every_allocation_of_every_operation)
         long long rounds = 0;
 
         ALLOC_SWEEP (t, nth) {
-            one_alloc_round(t, &operations[i], &course, nth);
+            one_alloc_round(t, &operations[i], &course, FRESH, nth);
             rounds++;
         }
         if (getenv("HF_TEST_LOG"))
             print_message("%s: %lld allocations\n", operations[i].name, rounds - 1);
+        free_course(&course);
+    }
+}
+
+TEST(sweep, every_place_where_an_operation_takes_memory)
+{
+    enum { STEP = 48, ROOM_MAX = 6000 };
+
+    for (size_t i = 0; i < ARRAY_LEN(operations); i++) {
+        struct course course = clean_course(t, &operations[i]);
+
+        for (size_t room = 16; room < ROOM_MAX; room += STEP)
+            ALLOC_SWEEP (t, nth) {
+                one_alloc_round(t, &operations[i], &course, room, nth);
+            }
         free_course(&course);
     }
 }
