@@ -10,6 +10,8 @@
  */
 #include "engine/private.h"
 
+#include "base/kill.h"
+
 enum { BACKFILL_CHUNK = 100 };
 
 /* What one walk is for. */
@@ -114,6 +116,7 @@ static enum hf_status add_entry(struct hf_scope *s, struct engine *e, struct tab
     hf__batch_put(&batch, hf_bytes_of(key.ptr, key.len), hf_bytes_of(value.ptr, value.len));
     if (batch.ops.failed)
         return hf__fail_nomem(s);
+    hf__kill_point("before_backfill_entry");
     TRY(hf__store_write(s, e->store, &batch, &ticket));
     if (index) {
         atomic_fetch_add(&index->counts->items, 1);
@@ -194,7 +197,9 @@ static enum hf_status finish(struct hf_scope *s, struct engine *e, const struct 
         record.ttl_walk = 0;
     hf__catalog_put_record(s, &batch, &record);
     TRY(hf__table_new(s, e, &record, table->counts, &next));
+    hf__kill_point("before_backfill_end");
     status = hf__catalog_commit(s, e, &batch);
+    hf__kill_point("after_backfill_end");
     if (status == HF_OK)
         hf__catalog_replace(e, table, next);
     else

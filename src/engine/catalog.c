@@ -8,6 +8,7 @@
  */
 #include "engine/private.h"
 
+#include "base/kill.h"
 #include "wire/wire.h"
 
 /* ---- one version of a table ----------------------------------------------------------------- */
@@ -325,7 +326,10 @@ enum hf_status hf__catalog_commit(struct hf_scope *s, struct engine *e,
 
     if (batch->ops.failed || hf__scope_starved(s))
         return hf__fail_nomem(s);
-    return hf__store_write(s, e->store, batch, &ticket);
+    hf__kill_point("before_catalog");
+    TRY(hf__store_write(s, e->store, batch, &ticket));
+    hf__kill_point("after_catalog");
+    return HF_OK;
 }
 
 /* ---- loading -------------------------------------------------------------------------------- */

@@ -9,6 +9,8 @@
  */
 #include "engine/private.h"
 
+#include "base/kill.h"
+
 enum { COUNT_VALUE = 16 };
 
 static const char clean_setting[] = "clean";
@@ -184,6 +186,8 @@ void hf__counts_save(struct hf_scope *s, struct engine *e)
             save_counts(s, &batch, 'i', table->indexes[j].id, table->indexes[j].counts);
     }
     hf__setting_put(s, &batch, clean_setting, hf_bytes_of("1", 1));
+    hf__kill_point("before_counts_saved");
     if (!batch.ops.failed && hf__store_write(s, e->store, &batch, &ticket) != HF_OK)
         hf__env_log(&e->env, HF_LOG_WARNING, "counts were not saved: %s", hf_scope_error_text(s));
+    hf__kill_point("after_counts_saved");
 }

@@ -8,6 +8,8 @@
  *
  *  (1) A change that leaves the item as it was writes nothing: no row, no entry, no record.
  *  (2) Counts move only after the batch was applied.
+ *  (3) While an index is being built an item may not have its entry yet: then the entry is not
+ *      counted as one that goes, and one that comes is counted as new.
  */
 #include "engine/private.h"
 
@@ -105,17 +107,16 @@ static struct entry entry_of(struct hf_scope *s, const struct table *table,
     return entry;
 }
 
-/* An index that is being built may lack the entry of an item from before it. */
-static enum hf_status was_counted(struct hf_scope *s, struct engine *e, const struct index *index,
-                                  const struct entry *before, bool *counted)
+/* (3): whether the entry of the item as it was is stored. */
+static enum hf_status look_for(struct hf_scope *s, struct engine *e, const struct index *index,
+                               struct entry *before)
 {
     struct hf_bytes stored;
 
-    *counted = before->there;
     if (!index->building || !before->there)
         return HF_OK;
     TRY(hf__store_get(s, e->store, NULL, buf_bytes(&before->key), &stored));
-    *counted = stored.ptr != NULL;
+    before->there = stored.ptr != NULL;
     return HF_OK;
 }
 
@@ -125,7 +126,6 @@ static enum hf_status change_index(struct hf_scope *s, struct engine *e, struct 
 {
     struct entry before = entry_of(s, change->table, index, &change->before);
     struct entry after = entry_of(s, change->table, index, &change->after);
-    bool counted;
     bool moved;
 
     if (!before.there && !after.there)
@@ -133,26 +133,28 @@ static enum hf_status change_index(struct hf_scope *s, struct engine *e, struct 
     if (before.key.failed || after.key.failed || hf__item_poisoned(before.row.item) ||
         hf__item_poisoned(after.row.item))
         return hf__fail_nomem(s);
+    TRY(look_for(s, e, index, &before));
     moved = bytes_compare(before.key.ptr, before.key.len, after.key.ptr, after.key.len) != 0;
-    if (before.there && after.there && !moved && hf_item_equal(before.row.item, after.row.item))
+    if (before.there && after.there && !moved) {
+        if (hf_item_equal(before.row.item, after.row.item))
+            return HF_OK;
+        put_row(s, set, &after.key, &after.row);
+        effect->units = hf__write_units(before.row.size, after.row.size);
+        effect->bytes = (int64_t)after.row.size - (int64_t)before.row.size;
         return HF_OK;
-    TRY(was_counted(s, e, index, &before, &counted));
-    if (counted) {
+    }
+    if (before.there) {
+        delete_row(set, &before.key);
+        effect->units += hf__write_units(before.row.size, 0);
         effect->items--;
         effect->bytes -= (int64_t)before.row.size;
     }
     if (after.there) {
         put_row(s, set, &after.key, &after.row);
+        effect->units += hf__write_units(0, after.row.size);
         effect->items++;
         effect->bytes += (int64_t)after.row.size;
     }
-    if (before.there && moved)
-        delete_row(set, &before.key);
-    if (before.there && after.there && !moved)
-        effect->units = hf__write_units(before.row.size, after.row.size);
-    else
-        effect->units = (before.there ? hf__write_units(before.row.size, 0) : 0) +
-                        (after.there ? hf__write_units(0, after.row.size) : 0);
     return HF_OK;
 }
 
@@ -241,6 +243,7 @@ enum hf_status hf__engine_settle(struct hf_scope *s, struct engine *e, uint64_t 
     status = hf__store_sync(s, e->store, ticket);
     if (status != HF_OK)
         hf__scope_error_edit(s)->may_have_happened = true;
+    hf__kill_point("before_answer");
     return status;
 }
 

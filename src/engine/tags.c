@@ -106,8 +106,7 @@ static enum hf_status tag_locked(struct hf_scope *s, struct engine *e,
     }
     if (len > TAGS_MAX)
         return hf__fail(s, HF_INVALID,
-                        "One or more parameter values were invalid: Too many tags: a table can "
-                        "have at most 50 tags");
+                        "Number of Tags exceed the current limit for the provided ResourceArn");
     return replace_tags(s, e, table, tags, len);
 }
 

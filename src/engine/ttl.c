@@ -9,6 +9,8 @@
  */
 #include "engine/private.h"
 
+#include "base/kill.h"
+
 #define EXPIRY_WINDOW_S (INT64_C(5) * 365 * 24 * 60 * 60)
 
 enum { SWEEP_BATCH = 100 };
@@ -126,6 +128,7 @@ static enum hf_status expire_latched(struct hf_scope *s, struct engine *e, struc
         return HF_OK;
     TRY(hf__change_set(s, 1, &set));
     TRY(hf__change_add(s, e, &set, &change));
+    hf__kill_point("before_expiry");
     TRY(hf__change_apply(s, e, &set, ticket));
     (*expired)++;
     return HF_OK;

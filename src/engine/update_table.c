@@ -22,9 +22,9 @@ struct updating {
 
 /* ---- billing and throughput ----------------------------------------------------------------- */
 
-static bool is_on_demand(const struct hf_table_description *d)
+static enum hf_billing billing_of(const struct hf_table_description *d)
 {
-    return d->billing && d->billing->billing == HF_BILLING_PAY_PER_REQUEST;
+    return d->billing ? d->billing->billing : HF_BILLING_PROVISIONED;
 }
 
 static enum hf_status update_throughput(struct hf_scope *s, struct updating *u)
@@ -34,7 +34,7 @@ static enum hf_status update_throughput(struct hf_scope *s, struct updating *u)
 
     if (!wanted)
         return HF_OK;
-    if (is_on_demand(&u->description))
+    if (billing_of(&u->description) == HF_BILLING_PAY_PER_REQUEST)
         return hf__fail(s, HF_INVALID,
                         "One or more parameter values were invalid: Neither ReadCapacityUnits nor "
                         "WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST");
@@ -53,6 +53,23 @@ static enum hf_status update_throughput(struct hf_scope *s, struct updating *u)
     return u->description.throughput ? HF_OK : hf__fail_nomem(s);
 }
 
+/* What is billed by request has no units, and neither do its indexes. */
+static enum hf_status drop_units(struct hf_scope *s, struct hf_table_description *d)
+{
+    const struct hf_throughput_description *none = hf__describe_throughput(s, NULL);
+    struct hf_index_description *all = hf__scope_array(s, d->global_indexes_len, sizeof(*all));
+
+    if (!none || !all)
+        return hf__fail_nomem(s);
+    d->throughput = none;
+    for (size_t i = 0; i < d->global_indexes_len; i++) {
+        all[i] = d->global_indexes[i];
+        all[i].throughput = none;
+    }
+    d->global_indexes = d->global_indexes_len ? all : NULL;
+    return HF_OK;
+}
+
 static enum hf_status update_billing(struct hf_scope *s, struct engine *e, struct updating *u)
 {
     struct hf_billing_summary *billing = hf__scope_array(s, 1, sizeof(*billing));
@@ -63,9 +80,7 @@ static enum hf_status update_billing(struct hf_scope *s, struct engine *e, struc
         *billing = *u->description.billing;
     if (u->request->billing == HF_BILLING_PAY_PER_REQUEST) {
         billing->last_to_pay_per_request_us = hf__env_wall_us(&e->env);
-        u->description.throughput = hf__describe_throughput(s, NULL);
-        if (!u->description.throughput)
-            return hf__fail_nomem(s);
+        TRY(drop_units(s, &u->description));
     }
     if (u->request->billing) {
         billing->billing = u->request->billing;
@@ -165,17 +180,7 @@ static enum hf_status create_index(struct hf_scope *s, struct engine *e, struct 
         return hf__fail(s, HF_LIMIT,
                         "One or more parameter values were invalid: GlobalSecondaryIndex count "
                         "exceeds the per-table limit of 20");
-    if (!is_on_demand(d) && !index->throughput)
-        return hf__fail(s, HF_INVALID,
-                        "One or more parameter values were invalid: ProvisionedThroughput must be "
-                        "specified for index: %.*s",
-                        HF_FMT(index->name));
-    if (is_on_demand(d) && index->throughput)
-        return hf__fail(s, HF_INVALID,
-                        "One or more parameter values were invalid: Neither ReadCapacityUnits nor "
-                        "WriteCapacityUnits can be specified for index: %.*s when BillingMode is "
-                        "PAY_PER_REQUEST",
-                        HF_FMT(index->name));
+    TRY(hf__check_index_throughput(s, index, billing_of(d)));
     TRY(known_definitions(s, u, &definitions, &definitions_len));
     TRY(hf__prepare_index(s, index, false, definitions, definitions_len, table->key.hash[0].name,
                           table->key.range_len ? table->key.range[0].name : hf_str_of(NULL, 0)));

@@ -5,6 +5,8 @@
  */
 #include "engine/private.h"
 
+#include "base/kill.h"
+
 #include <errno.h>
 #include <time.h>
 
@@ -13,6 +15,7 @@ enum { UPKEEP_PAUSE_MS = 1000 };
 static enum hf_status upkeep_round(struct hf_scope *s, struct engine *e,
                                    struct hf_upkeep_report *report)
 {
+    hf__kill_point("before_upkeep");
     TRY(hf__counts_refresh_all(s, e));
     TRY(hf__backfill(s, e, &report->indexed_items));
     TRY(hf__ttl_sweep(s, e, &report->expired_items));
