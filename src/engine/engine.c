@@ -43,8 +43,10 @@ static enum hf_status engine_call(struct hf_scope *s, struct hf_db *db, enum hf_
     status = operations[op](s, e, request, response);
     if (status == HF_OK && hf__scope_starved(s)) { /* the answer may lack something */
         status = hf__fail_nomem(s);
-        hf__scope_error_edit(s)->may_have_happened = hf__op(op)->access == OP_WRITE;
+        hf__scope_error_edit(s)->may_have_happened = true;
     }
+    if (status != HF_OK && hf__op(op)->access == OP_READ) /* nothing, even if a sync failed */
+        hf__scope_error_edit(s)->may_have_happened = false;
     return status;
 }
 

@@ -83,9 +83,10 @@ static void find_stream(struct bench *b)
     b->iterator = iterator.iterator;
 }
 
-/* Always the same: clocks and randomness start anew. */
-static void bench_open(struct bench *b, struct test *t)
+/* Always the same: clocks and randomness start anew. In memory when there is no path. */
+static void bench_open_in(struct bench *b, struct test *t, const char *path)
 {
+    const struct store_options plain = {.sync = STORE_SYNC_NONE};
     struct hf__store *inner;
     struct hf_str due;
 
@@ -94,7 +95,11 @@ static void bench_open(struct bench *b, struct test *t)
     t->seed = 7;
     t->wall_us = 1767225600000000;
     b->w = (struct world){.t = t, .scope = hf_scope_new(test_env(t)), .url = "memory:"};
-    CHECK_OK(hf__store_open_memory(b->w.scope, test_env(t), &inner));
+    if (path)
+        CHECK_OK(
+            hf__store_open_rocksdb(b->w.scope, test_env(t), hf_str_from(path), &plain, &inner));
+    else
+        CHECK_OK(hf__store_open_memory(b->w.scope, test_env(t), &inner));
     open_on(b, inner);
     world_ok(&b->w, "CreateTable", TABLE);
     world_ok(&b->w, "UpdateTimeToLive",
@@ -114,6 +119,11 @@ static void bench_open(struct bench *b, struct test *t)
              "{'TransactItems':[{'Put':{'TableName':'all','Item':{'pk':{'S':'c'},'sk':{'N':'1'},"
              "'k':{'S':'k'}}}}],'ClientRequestToken':'seen'}");
     find_stream(b);
+}
+
+static void bench_open(struct bench *b, struct test *t)
+{
+    bench_open_in(b, t, NULL);
 }
 
 static void bench_close(struct bench *b)
@@ -204,31 +214,36 @@ static struct hf_str dump(struct world *w)
     return hf_str_of((const char *)buf.ptr, buf.len - 1);
 }
 
-/* The store as it is now, opened as if the process had been killed. */
+/* A store in memory with what this one holds now, as if the process had been killed. */
+static struct hf__store *copy_store(struct bench *b)
+{
+    struct store_batch batch = {.ops = {.scope = b->w.scope}};
+    const struct store_range all = {.fill_cache = true};
+    struct hf__store *copy;
+    struct hf__store_iter *iter;
+    struct hf_bytes key, value;
+    uint64_t ticket;
+    bool found = true;
+
+    CHECK_OK(hf__store_iter_open(b->w.scope, b->store, NULL, &all, &iter));
+    while (found) {
+        CHECK_OK(hf__store_iter_next(b->w.scope, iter, &found, &key, &value));
+        if (found)
+            hf__batch_put(&batch, key, value);
+    }
+    hf__store_iter_close(iter);
+    CHECK_OK(hf__store_open_memory(b->w.scope, test_env(b->t), &copy));
+    CHECK_OK(hf__store_write(b->w.scope, copy, &batch, &ticket));
+    return copy;
+}
+
 static struct hf_str dump_after_crash(struct bench *b)
 {
     struct bench copy = {.t = b->t};
-    struct store_batch batch = {.ops = {.scope = b->w.scope}};
-    const struct store_range all = {.fill_cache = true};
-    struct hf__store *inner;
-    struct hf__store_iter *iter;
-    struct hf_bytes key, value;
     struct hf_str text;
-    uint64_t ticket;
-    bool found;
 
-    CHECK_OK(hf__store_iter_open(b->w.scope, b->store, NULL, &all, &iter));
-    for (;;) {
-        CHECK_OK(hf__store_iter_next(b->w.scope, iter, &found, &key, &value));
-        if (!found)
-            break;
-        hf__batch_put(&batch, key, value);
-    }
-    hf__store_iter_close(iter);
     copy.w = (struct world){.t = b->t, .scope = hf_scope_new(test_env(b->t))};
-    CHECK_OK(hf__store_open_memory(copy.w.scope, test_env(b->t), &inner));
-    CHECK_OK(hf__store_write(copy.w.scope, inner, &batch, &ticket));
-    open_on(&copy, inner);
+    open_on(&copy, copy_store(b));
     text = hf_scope_copy(b->w.scope, dump(&copy.w));
     bench_close(&copy);
     return text;
@@ -612,47 +627,81 @@ TEST(sweep, every_allocation_of_opening_and_closing)
     }
 }
 
+/* Open what a crash left; it is all there, or there is an error. */
+static void open_copy(struct bench *b, struct hf__store *store, const struct course *course,
+                      int64_t nth, enum hf_status expected, struct store_faults *faults)
+{
+    struct world w = b->w;
+    enum hf_status status = hf__engine_open_on(b->w.scope, store, &b->w.options, &w.db);
+
+    ALLOC_SWEEP_STOP(b->t);
+    faults->fail_at = 0;
+    CHECK(status == HF_OK || status == expected);
+    CHECK((status == HF_OK) == (w.db != NULL));
+    CHECK(status != HF_OK || !faults->struck);
+    if (w.db)
+        (void)state_of(&operations[0], course, nth, dump(&w));
+    hf_db_close(w.db);
+}
+
 TEST(sweep, every_allocation_of_opening_what_a_crash_left)
 {
     struct course course = clean_course(t, &operations[0]);
 
     ALLOC_SWEEP (t, nth) {
+        struct hf__store *copy;
         struct bench b;
-        struct store_batch batch;
-        const struct store_range all = {.fill_cache = true};
-        struct hf__store *inner;
-        struct hf__store_iter *iter;
-        struct hf_bytes key, value;
-        struct hf_db *db = NULL;
-        enum hf_status status;
-        uint64_t ticket;
-        bool found = true;
 
         ALLOC_SWEEP_STOP(t);
         bench_open(&b, t);
-        batch = (struct store_batch){.ops = {.scope = b.w.scope}};
-        CHECK_OK(hf__store_iter_open(b.w.scope, b.store, NULL, &all, &iter));
-        while (found) {
-            CHECK_OK(hf__store_iter_next(b.w.scope, iter, &found, &key, &value));
-            if (found)
-                hf__batch_put(&batch, key, value);
-        }
-        hf__store_iter_close(iter);
-        CHECK_OK(hf__store_open_memory(b.w.scope, test_env(t), &inner));
-        CHECK_OK(hf__store_write(b.w.scope, inner, &batch, &ticket));
+        copy = copy_store(&b);
         t->alloc_failed = false;
         t->fail_at = (int64_t)t->allocs + nth;
-        status = hf__engine_open_on(b.w.scope, inner, &b.w.options, &db);
-        ALLOC_SWEEP_STOP(t);
-        CHECK(status == HF_OK || status == HF_NOMEM);
-        CHECK((status == HF_OK) == (db != NULL));
-        if (db) {
-            struct world w = b.w;
+        open_copy(&b, copy, &course, nth, HF_NOMEM, &b.faults);
+        bench_close(&b);
+    }
+    free_course(&course);
+}
 
-            w.db = db;
-            (void)state_of(&operations[0], &course, nth, dump(&w));
-            hf_db_close(db);
-        }
+TEST(sweep, every_call_of_the_store_while_opening)
+{
+    struct course course = clean_course(t, &operations[0]);
+    struct store_faults faults = {.fail_at = 0};
+
+    for (uint64_t nth = 1; nth == 1 || faults.struck; nth++) {
+        struct hf__store *faulty;
+        struct bench b;
+
+        bench_open(&b, t);
+        faults = (struct store_faults){.fail_at = 0};
+        CHECK_OK(hf__store_open_faulty(b.w.scope, test_env(t), copy_store(&b), &faults, &faulty));
+        faults.fail_at = nth;
+        open_copy(&b, faulty, &course, (int64_t)nth, HF_IO, &faults);
+        bench_close(&b);
+    }
+    free_course(&course);
+}
+
+/* A database that cannot save its counts when it is closed counts again when it is opened. */
+TEST(sweep, every_call_of_the_store_while_closing)
+{
+    struct course course = clean_course(t, &operations[0]);
+    const char *struck = "";
+
+    for (uint64_t nth = 1; struck; nth++) {
+        const char *path = test_directory(t);
+        struct hf_engine_options options = {.size = sizeof(options),
+                                            .env = test_env(t),
+                                            .no_upkeep_thread = true};
+        struct bench b;
+
+        bench_open_in(&b, t, path);
+        b.faults = (struct store_faults){.fail_at = nth};
+        hf_db_close(b.w.db);
+        struck = b.faults.struck;
+        CHECK_OK(
+            hf_open(b.w.scope, hf_scope_format(b.w.scope, "embedded:%s", path), &options, &b.w.db));
+        (void)state_of(&operations[0], &course, (int64_t)nth, dump(&b.w));
         bench_close(&b);
     }
     free_course(&course);
@@ -665,6 +714,24 @@ struct fault {
     enum hf_status status;
     bool after;
 };
+
+/* Write something that changes nothing and is not synced, so that consistent reads have to sync. */
+static void leave_unsynced(struct bench *b)
+{
+    struct store_batch batch = {.ops = {.scope = b->w.scope}};
+    const struct store_range all = {.fill_cache = true};
+    struct hf__store_iter *iter;
+    struct hf_bytes key, value;
+    uint64_t ticket;
+    bool found;
+
+    CHECK_OK(hf__store_iter_open(b->w.scope, b->store, NULL, &all, &iter));
+    CHECK_OK(hf__store_iter_next(b->w.scope, iter, &found, &key, &value));
+    CHECK(found);
+    hf__batch_put(&batch, key, value);
+    hf__store_iter_close(iter);
+    CHECK_OK(hf__store_write(b->w.scope, b->store, &batch, &ticket));
+}
 
 /* One round; false when the operation makes fewer than `nth` calls. */
 static bool one_store_round(struct test *t, const struct operation *o, const struct course *course,
@@ -680,6 +747,8 @@ static bool one_store_round(struct test *t, const struct operation *o, const str
 
     bench_open(&b, t);
     ready = get_ready(&b, o);
+    if (course->reads)
+        leave_unsynced(&b);
     s = hf_scope_new(test_env(t));
     b.faults = (struct store_faults){.fail_at = nth, .status = fault.status, .after = fault.after};
     status = go(&b, s, &ready);
