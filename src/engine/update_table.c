@@ -151,7 +151,8 @@ static enum hf_status known_definitions(struct hf_scope *s, struct updating *u,
     *out = hf__scope_array(s, count, sizeof(**out));
     if (!*out)
         return hf__fail_nomem(s);
-    memcpy(*out, u->request->attributes, u->request->attributes_len * sizeof(**out));
+    if (u->request->attributes_len)
+        memcpy(*out, u->request->attributes, u->request->attributes_len * sizeof(**out));
     memcpy(*out + u->request->attributes_len, old->attributes, old->attributes_len * sizeof(**out));
     *len = count;
     return HF_OK;
