@@ -253,100 +253,131 @@ static struct hf_str dump_after_crash(struct bench *b)
  */
 
 struct operation {
-    const char *name;   /* "Upkeep" is one too */
-    const char *json;   /* %A, %S, %I: the stream's ARN, its shard, an iterator */
-    const char *before; /* an operation to be done first, "UpdateTable" */
-    int64_t wait_ms;    /* before it */
+    const char *name;     /* "Upkeep" is one too */
+    const char *json;     /* %A, %S, %I: the stream's ARN, its shard, an iterator */
+    const char *before;   /* an operation to be done first, "UpdateTable" */
+    int64_t wait_ms;      /* before it */
+    enum hf_status fails; /* how it ends without a fault: an error is an answer too */
 };
 
 static const struct operation operations[] = {
-    {"BatchGetItem",
-     "{'RequestItems':{'all':{'Keys':[{'pk':{'S':'a'},'sk':{'N':'1'}},{'pk':{'S':'b'},'sk':{'N':"
-     "'1'}}],'ProjectionExpression':'pk, l[0], g','ConsistentRead':true}},"
-     "'ReturnConsumedCapacity':'INDEXES'}",
-     NULL, 0},
-    {"BatchWriteItem",
-     "{'RequestItems':{'all':[{'PutRequest':{'Item':{'pk':{'S':'a'},'sk':{'N':'1'},'g':{'S':'z'}}"
-     "}},{'DeleteRequest':{'Key':{'pk':{'S':'a'},'sk':{'N':'2'}}}},{'PutRequest':{'Item':{'pk':{"
-     "'S':'new'},'sk':{'N':'1'},'t':{'N':'99999999999'}}}}]},'ReturnConsumedCapacity':'INDEXES',"
-     "'ReturnItemCollectionMetrics':'SIZE'}",
-     NULL, 0},
-    {"CreateTable",
-     "{'TableName':'more','AttributeDefinitions':[{'AttributeName':'p','AttributeType':'B'},{"
-     "'AttributeName':'q','AttributeType':'S'}],'KeySchema':[{'AttributeName':'p','KeyType':'HASH'"
-     "}],'BillingMode':'PAY_PER_REQUEST','GlobalSecondaryIndexes':[{'IndexName':'byq','KeySchema'"
-     ":[{'AttributeName':'q','KeyType':'HASH'}],'Projection':{'ProjectionType':'ALL'}}],"
-     "'StreamSpecification':{'StreamEnabled':true,'StreamViewType':'NEW_IMAGE'},'Tags':[{'Key':"
-     "'a','Value':'b'}]}",
-     NULL, 0},
-    {"DeleteItem",
-     "{'TableName':'all','Key':{'pk':{'S':'a'},'sk':{'N':'1'}},'ConditionExpression':'n = :one',"
-     "'ExpressionAttributeValues':{':one':{'N':'1'}},'ReturnValues':'ALL_OLD',"
-     "'ReturnConsumedCapacity':'INDEXES','ReturnItemCollectionMetrics':'SIZE'}",
-     NULL, 0},
-    {"DeleteTable", "{'TableName':'all'}", NULL, 0},
-    {"DescribeEndpoints", "{}", NULL, 0},
-    {"DescribeLimits", "{}", NULL, 0},
-    {"DescribeStream", "{'StreamArn':'%A'}", NULL, 0},
-    {"DescribeTable", "{'TableName':'all'}", NULL, 0},
-    {"DescribeTimeToLive", "{'TableName':'all'}", NULL, 0},
-    {"GetItem",
-     "{'TableName':'all','Key':{'pk':{'S':'a'},'sk':{'N':'1'}},'ConsistentRead':true,"
-     "'ProjectionExpression':'l[0], x','ReturnConsumedCapacity':'TOTAL'}",
-     NULL, 0},
-    {"GetRecords", "{'ShardIterator':'%I','Limit':10}", NULL, 0},
-    {"GetShardIterator", "{'StreamArn':'%A','ShardId':'%S','ShardIteratorType':'LATEST'}", NULL, 0},
-    {"ListStreams", "{'TableName':'all'}", NULL, 0},
-    {"ListTables", "{}", NULL, 0},
-    {"ListTagsOfResource", "{'ResourceArn':'" ARN "'}", NULL, 0},
-    {"PutItem",
-     "{'TableName':'all','Item':{'pk':{'S':'a'},'sk':{'N':'1'},'g':{'S':'moved'},'k':{'S':'kk'},"
-     "'t':{'N':'99999999999'}},'ConditionExpression':'n < :two','ExpressionAttributeValues':{':two'"
-     ":{'N':'2'}},'ReturnValues':'ALL_OLD','ReturnConsumedCapacity':'INDEXES',"
-     "'ReturnItemCollectionMetrics':'SIZE'}",
-     NULL, 0},
-    {"Query",
-     "{'TableName':'all','IndexName':'local','KeyConditionExpression':'pk = :a AND "
-     "begins_with(k, :k)','FilterExpression':'contains(x, :x)','ExpressionAttributeValues':{':a':{"
-     "'S':'a'},':k':{'S':'k'},':x':{'S':'x'}},'ProjectionExpression':'pk, l[0]','Limit':1,"
-     "'ConsistentRead':true,'ReturnConsumedCapacity':'INDEXES'}",
-     NULL, 0},
-    {"Scan",
-     "{'TableName':'all','Segment':0,'TotalSegments':1,'FilterExpression':'attribute_exists(pk)',"
-     "'ConsistentRead':true,'ReturnConsumedCapacity':'TOTAL'}",
-     NULL, 0},
-    {"TagResource", "{'ResourceArn':'" ARN "','Tags':[{'Key':'new','Value':'tag'}]}", NULL, 0},
-    {"TransactGetItems",
-     "{'TransactItems':[{'Get':{'TableName':'all','Key':{'pk':{'S':'a'},'sk':{'N':'1'}}}},{'Get':{"
-     "'TableName':'all','Key':{'pk':{'S':'none'},'sk':{'N':'1'}}}}],'ReturnConsumedCapacity':"
-     "'TOTAL'}",
-     NULL, 0},
-    {"TransactWriteItems",
-     "{'TransactItems':[{'Put':{'TableName':'all','Item':{'pk':{'S':'tx'},'sk':{'N':'1'},'g':{'S':"
-     "'g'},'t':{'N':'99999999999'}}}},{'Update':{'TableName':'all','Key':{'pk':{'S':'a'},'sk':{'N'"
-     ":'1'}},'UpdateExpression':'SET l = list_append(l, :l), g = :g ADD n :one','ConditionExpression"
-     "':'n = :one','ExpressionAttributeValues':{':l':{'L':[{'N':'1'}]},':g':{'S':'tx'},':one':{'N':"
-     "'1'}}}},{'Delete':{'TableName':'all','Key':{'pk':{'S':'b'},'sk':{'N':'1'}}}},"
-     "{'ConditionCheck':{'TableName':'all','Key':{'pk':{'S':'a'},'sk':{'N':'2'}},"
-     "'ConditionExpression':'attribute_exists(pk)'}}],'ClientRequestToken':'fresh',"
-     "'ReturnConsumedCapacity':'INDEXES','ReturnItemCollectionMetrics':'SIZE'}",
-     NULL, 0},
-    {"UntagResource", "{'ResourceArn':'" ARN "','TagKeys':['owner']}", NULL, 0},
-    {"UpdateItem",
-     "{'TableName':'all','Key':{'pk':{'S':'a'},'sk':{'N':'1'}},'UpdateExpression':'SET l = "
-     "list_append(l, :l), g = :g ADD n :n REMOVE x','ExpressionAttributeValues':{':l':{'L':[{'S':"
-     "'tail'}]},':n':{'N':'5'},':g':{'S':'else'}},'ReturnValues':'ALL_NEW',"
-     "'ReturnConsumedCapacity':'INDEXES','ReturnItemCollectionMetrics':'SIZE'}",
-     NULL, 0},
-    {"UpdateTable", LATE_INDEX, NULL, 0},
-    {"UpdateTable",
-     "{'TableName':'all','GlobalSecondaryIndexUpdates':[{'Delete':{'IndexName':'global'}}]}", NULL,
-     0},
-    {"UpdateTable", "{'TableName':'all','StreamSpecification':{'StreamEnabled':false}}", NULL, 0},
-    {"UpdateTimeToLive",
-     "{'TableName':'all','TimeToLiveSpecification':{'Enabled':false,'AttributeName':'t'}}", NULL,
-     2 * 3600 * 1000},
-    {"Upkeep", LATE_INDEX, "UpdateTable", 25 * 3600 * 1000},
+    {.name = "BatchGetItem",
+     .json =
+         "{'RequestItems':{'all':{'Keys':[{'pk':{'S':'a'},'sk':{'N':'1'}},{'pk':{'S':'b'},'sk':{'N':"
+         "'1'}}],'ProjectionExpression':'pk, l[0], g','ConsistentRead':true}},"
+         "'ReturnConsumedCapacity':'INDEXES'}"},
+    {.name = "BatchWriteItem",
+     .json =
+         "{'RequestItems':{'all':[{'PutRequest':{'Item':{'pk':{'S':'a'},'sk':{'N':'1'},'g':{'S':'z'}}"
+         "}},{'DeleteRequest':{'Key':{'pk':{'S':'a'},'sk':{'N':'2'}}}},{'PutRequest':{'Item':{'pk':{"
+         "'S':'new'},'sk':{'N':'1'},'t':{'N':'99999999999'}}}}]},'ReturnConsumedCapacity':'INDEXES',"
+         "'ReturnItemCollectionMetrics':'SIZE'}"},
+    {.name = "CreateTable",
+     .json =
+         "{'TableName':'more','AttributeDefinitions':[{'AttributeName':'p','AttributeType':'B'},{"
+         "'AttributeName':'q','AttributeType':'S'}],'KeySchema':[{'AttributeName':'p','KeyType':'HASH'"
+         "}],'BillingMode':'PAY_PER_REQUEST','GlobalSecondaryIndexes':[{'IndexName':'byq','KeySchema'"
+         ":[{'AttributeName':'q','KeyType':'HASH'}],'Projection':{'ProjectionType':'ALL'}}],"
+         "'StreamSpecification':{'StreamEnabled':true,'StreamViewType':'NEW_IMAGE'},'Tags':[{'Key':"
+         "'a','Value':'b'}]}"},
+    {.name = "DeleteItem",
+     .json =
+         "{'TableName':'all','Key':{'pk':{'S':'a'},'sk':{'N':'1'}},'ConditionExpression':'n = :one',"
+         "'ExpressionAttributeValues':{':one':{'N':'1'}},'ReturnValues':'ALL_OLD',"
+         "'ReturnConsumedCapacity':'INDEXES','ReturnItemCollectionMetrics':'SIZE'}"},
+    {.name = "DeleteTable", .json = "{'TableName':'all'}"},
+    {.name = "DescribeEndpoints", .json = "{}"},
+    {.name = "DescribeLimits", .json = "{}"},
+    {.name = "DescribeStream", .json = "{'StreamArn':'%A'}"},
+    {.name = "DescribeTable", .json = "{'TableName':'all'}"},
+    {.name = "DescribeTimeToLive", .json = "{'TableName':'all'}"},
+    {.name = "GetItem",
+     .json = "{'TableName':'all','Key':{'pk':{'S':'a'},'sk':{'N':'1'}},'ConsistentRead':true,"
+             "'ProjectionExpression':'l[0], x','ReturnConsumedCapacity':'TOTAL'}"},
+    {.name = "GetRecords", .json = "{'ShardIterator':'%I','Limit':10}"},
+    {.name = "GetShardIterator",
+     .json = "{'StreamArn':'%A','ShardId':'%S','ShardIteratorType':'LATEST'}"},
+    {.name = "ListStreams", .json = "{'TableName':'all'}"},
+    {.name = "ListTables", .json = "{}"},
+    {.name = "ListTagsOfResource", .json = "{'ResourceArn':'" ARN "'}"},
+    {.name = "PutItem",
+     .json =
+         "{'TableName':'all','Item':{'pk':{'S':'a'},'sk':{'N':'1'},'g':{'S':'moved'},'k':{'S':'kk'},"
+         "'t':{'N':'99999999999'}},'ConditionExpression':'n < :two','ExpressionAttributeValues':{':two'"
+         ":{'N':'2'}},'ReturnValues':'ALL_OLD','ReturnConsumedCapacity':'INDEXES',"
+         "'ReturnItemCollectionMetrics':'SIZE'}"},
+    {.name = "Query",
+     .json =
+         "{'TableName':'all','IndexName':'local','KeyConditionExpression':'pk = :a AND "
+         "begins_with(k, :k)','FilterExpression':'contains(x, :x)','ExpressionAttributeValues':{':a':{"
+         "'S':'a'},':k':{'S':'k'},':x':{'S':'x'}},'ProjectionExpression':'pk, l[0]','Limit':1,"
+         "'ConsistentRead':true,'ReturnConsumedCapacity':'INDEXES'}"},
+    {.name = "Scan",
+     .json =
+         "{'TableName':'all','Segment':0,'TotalSegments':1,'FilterExpression':'attribute_exists(pk)',"
+         "'ConsistentRead':true,'ReturnConsumedCapacity':'TOTAL'}"},
+    {.name = "TagResource",
+     .json = "{'ResourceArn':'" ARN "','Tags':[{'Key':'new','Value':'tag'}]}"},
+    {.name = "TransactGetItems",
+     .json =
+         "{'TransactItems':[{'Get':{'TableName':'all','Key':{'pk':{'S':'a'},'sk':{'N':'1'}}}},{'Get':{"
+         "'TableName':'all','Key':{'pk':{'S':'none'},'sk':{'N':'1'}}}}],'ReturnConsumedCapacity':"
+         "'TOTAL'}"},
+    {.name = "TransactWriteItems",
+     .json =
+         "{'TransactItems':[{'Put':{'TableName':'all','Item':{'pk':{'S':'tx'},'sk':{'N':'1'},'g':{'S':"
+         "'g'},'t':{'N':'99999999999'}}}},{'Update':{'TableName':'all','Key':{'pk':{'S':'a'},'sk':{'N'"
+         ":'1'}},'UpdateExpression':'SET l = list_append(l, :l), g = :g ADD n :one','ConditionExpression"
+         "':'n = :one','ExpressionAttributeValues':{':l':{'L':[{'N':'1'}]},':g':{'S':'tx'},':one':{'N':"
+         "'1'}}}},{'Delete':{'TableName':'all','Key':{'pk':{'S':'b'},'sk':{'N':'1'}}}},"
+         "{'ConditionCheck':{'TableName':'all','Key':{'pk':{'S':'a'},'sk':{'N':'2'}},"
+         "'ConditionExpression':'attribute_exists(pk)'}}],'ClientRequestToken':'fresh',"
+         "'ReturnConsumedCapacity':'INDEXES','ReturnItemCollectionMetrics':'SIZE'}"},
+    {.name = "UntagResource", .json = "{'ResourceArn':'" ARN "','TagKeys':['owner']}"},
+    {.name = "UpdateItem",
+     .json =
+         "{'TableName':'all','Key':{'pk':{'S':'a'},'sk':{'N':'1'}},'UpdateExpression':'SET l = "
+         "list_append(l, :l), g = :g ADD n :n REMOVE x','ExpressionAttributeValues':{':l':{'L':[{'S':"
+         "'tail'}]},':n':{'N':'5'},':g':{'S':'else'}},'ReturnValues':'ALL_NEW',"
+         "'ReturnConsumedCapacity':'INDEXES','ReturnItemCollectionMetrics':'SIZE'}"},
+    {.name = "UpdateTable", .json = LATE_INDEX},
+    {.name = "UpdateTable",
+     .json =
+         "{'TableName':'all','GlobalSecondaryIndexUpdates':[{'Delete':{'IndexName':'global'}}]}"},
+    {.name = "UpdateTable",
+     .json = "{'TableName':'all','StreamSpecification':{'StreamEnabled':false}}"},
+    {.name = "UpdateTimeToLive",
+     .json = "{'TableName':'all','TimeToLiveSpecification':{'Enabled':false,'AttributeName':'t'}}",
+     .wait_ms = 2 * 3600 * 1000},
+    {.name = "Upkeep", .json = LATE_INDEX, .before = "UpdateTable", .wait_ms = 25 * 3600 * 1000},
+    {.name = "UpdateItem",
+     .json =
+         "{'TableName':'all','Key':{'pk':{'S':'a'},'sk':{'N':'1'}},'UpdateExpression':'SET x = :x',"
+         "'ConditionExpression':'n > :two','ExpressionAttributeValues':{':x':{'S':'x'},':two':{'N':'2'}"
+         "},'ReturnValuesOnConditionCheckFailure':'ALL_OLD'}",
+     .fails = HF_CONDITION},
+    {.name = "UpdateItem",
+     .json =
+         "{'TableName':'all','Key':{'pk':{'S':'a'},'sk':{'N':'1'}},'UpdateExpression':'SET x = l + :x',"
+         "'ExpressionAttributeValues':{':x':{'N':'1'}}}",
+     .fails = HF_INVALID},
+    {.name = "TransactWriteItems",
+     .json =
+         "{'TransactItems':[{'Put':{'TableName':'all','Item':{'pk':{'S':'tx'},'sk':{'N':'1'}}}},"
+         "{'Delete':{'TableName':'all','Key':{'pk':{'S':'a'},'sk':{'N':'1'}},'ConditionExpression':"
+         "'attribute_not_exists(pk)','ReturnValuesOnConditionCheckFailure':'ALL_OLD'}},{'Update':{"
+         "'TableName':'all','Key':{'pk':{'S':'b'},'sk':{'N':'1'}},'UpdateExpression':'SET g = :n',"
+         "'ExpressionAttributeValues':{':n':{'N':'1'}}}}]}",
+     .fails = HF_TX_CANCELED},
+    {.name = "TransactWriteItems",
+     .json =
+         "{'TransactItems':[{'Delete':{'TableName':'all','Key':{'pk':{'S':'a'},'sk':{'N':'1'}}}}],"
+         "'ClientRequestToken':'seen'}",
+     .fails = HF_TOKEN_MISMATCH},
+    {.name = "PutItem",
+     .json = "{'TableName':'none','Item':{'pk':{'S':'a'}}}",
+     .fails = HF_NOT_FOUND},
+    {.name = "CreateTable", .json = TABLE, .fails = HF_IN_USE},
 };
 
 static const struct op *op_of(const char *name)
@@ -408,16 +439,34 @@ static enum hf_status go(struct bench *b, struct hf_scope *s, const struct ready
     return hf_db_call(s, b->w.db, ready->op->op, ready->request, ready->response);
 }
 
-static struct hf_str answer_text(struct bench *b, const struct ready *ready)
+/* The error without its words: those give way to the status's own when there is no memory. */
+static void add_error(struct bench *b, struct hf__buf *text, const struct hf_error *error)
+{
+    add(text, hf_str_from(hf_status_name(error->status)));
+    if (error->item.ptr)
+        add(text, hf_item_to_json(b->w.scope, error->item));
+    for (size_t i = 0; i < error->reasons_len; i++) {
+        add(text, error->reasons[i].code);
+        if (error->reasons[i].item.ptr)
+            add(text, hf_item_to_json(b->w.scope, error->reasons[i].item));
+    }
+}
+
+static struct hf_str answer_text(struct bench *b, const struct ready *ready, struct hf_scope *s,
+                                 enum hf_status status)
 {
     struct hf__buf buf = {.scope = b->w.scope};
     struct hf__buf text = {.scope = b->w.scope};
 
     if (!ready->op)
         return HF_STR("");
-    hf__wire_write(&buf, ready->op->response, ready->response);
-    CHECK(!buf.failed);
-    add(&text, hf_str_of((const char *)buf.ptr, buf.len));
+    if (status != HF_OK) {
+        add_error(b, &text, hf_scope_error(s));
+    } else {
+        hf__wire_write(&buf, ready->op->response, ready->response);
+        CHECK(!buf.failed);
+        add(&text, hf_str_of((const char *)buf.ptr, buf.len));
+    }
     CHECK(!text.failed);
     return hf_str_of((const char *)text.ptr, text.len);
 }
@@ -447,8 +496,8 @@ static struct course clean_course(struct test *t, const struct operation *o)
     bench_open(&b, t);
     ready = get_ready(&b, o);
     course.before = keep(dump(&b.w));
-    CHECK_OK(go(&b, b.w.scope, &ready));
-    course.answer = keep(answer_text(&b, &ready));
+    CHECK_STATUS(o->fails, go(&b, b.w.scope, &ready));
+    course.answer = keep(answer_text(&b, &ready, b.w.scope, o->fails));
     course.after = keep(dump(&b.w));
     course.reads = strcmp(course.before, course.after) == 0;
     bench_close(&b);
@@ -500,7 +549,7 @@ static void finish_it(struct bench *b, const struct operation *o, const struct c
 {
     enum hf_status status = go(b, b->w.scope, ready);
 
-    if (status != HF_OK)
+    if (status != o->fails)
         fail_msg("%s after fault %lld: %s", o->name, (long long)nth,
                  hf_scope_error_text(b->w.scope));
     if (state_of(o, course, nth, dump(&b->w)) != AFTER && !course->reads)
@@ -555,12 +604,12 @@ static void one_alloc_round(struct test *t, const struct operation *o, const str
     status = s ? go(&b, s, &ready) : HF_NOMEM;
     ALLOC_SWEEP_STOP(t);
     may_have_happened = s && hf_scope_error(s)->may_have_happened;
-    if (status != HF_OK && status != HF_NOMEM)
+    if (status != o->fails && status != HF_NOMEM)
         fail_msg("%s with allocation %lld failing: %s", o->name, (long long)nth,
                  hf_scope_error_text(s));
-    if (status == HF_OK && !is(course->answer, answer_text(&b, &ready)))
+    if (status == o->fails && !is(course->answer, answer_text(&b, &ready, s, status)))
         fail_msg("%s with allocation %lld failing answered %.*s instead of %s", o->name,
-                 (long long)nth, HF_FMT(answer_text(&b, &ready)), course->answer);
+                 (long long)nth, HF_FMT(answer_text(&b, &ready, s, status)), course->answer);
     state = state_of(o, course, nth, dump(&b.w));
     if (room == FRESH)
         (void)state_of(o, course, nth, dump_after_crash(&b));
@@ -755,7 +804,7 @@ static bool one_store_round(struct test *t, const struct operation *o, const str
     struck = b.faults.struck;
     b.faults.fail_at = 0;
     if (!struck) {
-        CHECK_OK(status);
+        CHECK_STATUS(o->fails, status);
         hf_scope_free(s);
         bench_close(&b);
         return false;
