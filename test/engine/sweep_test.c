@@ -543,15 +543,15 @@ static enum state state_of(const struct operation *o, const struct course *cours
     return BETWEEN;
 }
 
-/* (4): the operation can be done now, and leads where it should. */
+/* (4): the operation can be done now, in the same scope, and leads where it should. */
 static void finish_it(struct bench *b, const struct operation *o, const struct course *course,
-                      const struct ready *ready, int64_t nth)
+                      const struct ready *ready, struct hf_scope *failed, int64_t nth)
 {
-    enum hf_status status = go(b, b->w.scope, ready);
+    struct hf_scope *s = failed ? failed : b->w.scope;
+    enum hf_status status = go(b, s, ready);
 
     if (status != o->fails)
-        fail_msg("%s after fault %lld: %s", o->name, (long long)nth,
-                 hf_scope_error_text(b->w.scope));
+        fail_msg("%s after fault %lld: %s", o->name, (long long)nth, hf_scope_error_text(s));
     if (state_of(o, course, nth, dump(&b->w)) != AFTER && !course->reads)
         fail_msg("%s after fault %lld does not reach its end", o->name, (long long)nth);
 }
@@ -621,7 +621,7 @@ static void one_alloc_round(struct test *t, const struct operation *o, const str
         fail_msg("%s with allocation %lld failing: may_have_happened is %d, it did %shappen",
                  o->name, (long long)nth, may_have_happened, state == AFTER ? "" : "not ");
     if (status != HF_OK && state != AFTER)
-        finish_it(&b, o, course, &ready, nth);
+        finish_it(&b, o, course, &ready, s, nth);
     hf_scope_free(s);
     bench_close(&b);
 }
@@ -828,7 +828,7 @@ static bool one_store_round(struct test *t, const struct operation *o, const str
         fail_msg("%s, which changes nothing, may have happened: the %s, call %llu, failed", o->name,
                  struck, (unsigned long long)nth);
     if (!stopped && state != AFTER)
-        finish_it(&b, o, course, &ready, (int64_t)nth);
+        finish_it(&b, o, course, &ready, s, (int64_t)nth);
     if (stopped && !course->reads && strcmp(o->name, "Upkeep") != 0)
         CHECK(go(&b, b.w.scope, &ready) != HF_OK);
     hf_scope_free(s);
