@@ -54,6 +54,14 @@ void *hf__scope_array(struct hf_scope *s, size_t count, size_t size);
  */
 void *hf__scope_grow(struct hf_scope *s, void *ptr, size_t old_size, size_t new_size);
 
+/*
+ * Whether an allocation in the scope failed since hf__scope_feed(). Whoever writes something down,
+ * or hands out an answer made of many pieces, asks this instead of trusting that each piece was
+ * checked.
+ */
+bool hf__scope_starved(const struct hf_scope *s);
+void hf__scope_feed(struct hf_scope *s);
+
 /* A position that hf__scope_rewind() returns to, giving back all memory taken since. */
 struct hf__mark {
     void *chunk;

@@ -35,6 +35,7 @@ struct hf_scope {
     struct chunk *newest;
     int64_t deadline_us; /* on the env's elapsed clock; 0: none */
     atomic_bool canceled;
+    bool starved; /* an allocation failed since hf__scope_feed() */
     enum hf__wording wording;
     struct hf_error error;
     int kept_len;
@@ -103,6 +104,7 @@ void hf_scope_reset(struct hf_scope *s)
     drop_older(s, largest);
     s->deadline_us = 0;
     atomic_store_explicit(&s->canceled, false, memory_order_relaxed);
+    s->starved = false;
     s->kept_len = 0;
     memset(&s->error, 0, sizeof(s->error));
 }
@@ -134,12 +136,13 @@ void *hf_scope_alloc(struct hf_scope *s, size_t size)
 {
     void *ptr;
 
-    if (size > SIZE_MAX / 4)
+    if (size <= SIZE_MAX / 4)
+        size = aligned(size ? size : 1);
+    if (size > SIZE_MAX / 4 ||
+        ((!s->newest || s->newest->cap - s->newest->used < size) && !chunk_add(s, size))) {
+        s->starved = true;
         return NULL;
-    size = aligned(size ? size : 1);
-    if (!s->newest || s->newest->cap - s->newest->used < size)
-        if (!chunk_add(s, size))
-            return NULL;
+    }
     ptr = chunk_bytes(s->newest) + s->newest->used;
     s->newest->used += size;
     return ptr;
@@ -178,6 +181,16 @@ void *hf__scope_grow(struct hf_scope *s, void *ptr, size_t old_size, size_t new_
     if (moved && ptr)
         memcpy(moved, ptr, old_size);
     return moved;
+}
+
+bool hf__scope_starved(const struct hf_scope *s)
+{
+    return s->starved;
+}
+
+void hf__scope_feed(struct hf_scope *s)
+{
+    s->starved = false;
 }
 
 struct hf__mark hf__scope_mark(struct hf_scope *s)

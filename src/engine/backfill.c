@@ -211,9 +211,11 @@ static enum hf_status finish(struct hf_scope *s, struct engine *e, const struct 
  * ------------------------------------------------------------------------------------------------
  */
 
-/* The next thing that waits to be filled; false when there is none. */
-static bool next_filling(struct hf_scope *s, struct engine *e, struct filling *f)
+/* The next thing that waits to be filled; *found is false when there is none. */
+static enum hf_status next_filling(struct hf_scope *s, struct engine *e, struct filling *f,
+                                   bool *found)
 {
+    *found = false;
     for (size_t i = 0; i < e->catalog.len; i++) {
         struct table *table = e->catalog.tables[i];
 
@@ -227,9 +229,10 @@ static bool next_filling(struct hf_scope *s, struct engine *e, struct filling *f
             continue;
         f->table = hf_scope_copy(s, table->name);
         hf__key_prefix(&f->from, SPACE_ITEM, table->id);
-        return f->table.ptr && !f->from.failed;
+        *found = true;
+        return f->table.ptr && !f->from.failed ? HF_OK : hf__fail_nomem(s);
     }
-    return false;
+    return HF_OK;
 }
 
 static enum hf_status fill(struct hf_scope *s, struct engine *e, struct filling *f,
@@ -261,11 +264,13 @@ enum hf_status hf__backfill(struct hf_scope *s, struct engine *e, uint64_t *look
 {
     for (;;) {
         struct filling f;
+        enum hf_status status;
         bool found;
 
         pthread_rwlock_rdlock(&e->schema);
-        found = next_filling(s, e, &f);
+        status = next_filling(s, e, &f, &found);
         pthread_rwlock_unlock(&e->schema);
+        TRY(status);
         if (!found || atomic_load(&e->upkeep.stop))
             return HF_OK;
         TRY(fill(s, e, &f, looked_at));

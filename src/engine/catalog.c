@@ -324,7 +324,7 @@ enum hf_status hf__catalog_commit(struct hf_scope *s, struct engine *e,
 {
     uint64_t ticket;
 
-    if (batch->ops.failed)
+    if (batch->ops.failed || hf__scope_starved(s))
         return hf__fail_nomem(s);
     hf__kill_point("before_catalog");
     TRY(hf__store_write(s, e->store, batch, &ticket));

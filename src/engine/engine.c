@@ -36,9 +36,18 @@ static enum hf_status engine_call(struct hf_scope *s, struct hf_db *db, enum hf_
                                   const void *request, void *response)
 {
     struct engine *e = (struct engine *)(void *)db;
+    enum hf_status status;
 
     hf__scope_set_wording(s, e->wording);
-    return operations[op](s, e, request, response);
+    hf__scope_feed(s);
+    status = operations[op](s, e, request, response);
+    if (status == HF_OK && hf__scope_starved(s)) { /* the answer may lack something */
+        status = hf__fail_nomem(s);
+        hf__scope_error_edit(s)->may_have_happened = true;
+    }
+    if (status != HF_OK && hf__op(op)->access == OP_READ) /* nothing, even if a sync failed */
+        hf__scope_error_edit(s)->may_have_happened = false;
+    return status;
 }
 
 /* ---- opening

@@ -218,6 +218,8 @@ enum hf_status hf__change_apply(struct hf_scope *s, struct engine *e, struct cha
     *ticket = 0;
     if (set->batch.count == 0)
         return HF_OK;
+    if (hf__scope_starved(s))
+        return hf__fail_nomem(s);
     TRY(hf__sequence_begin(s, e, set));
     hf__kill_point("before_apply");
     status = hf__store_write(s, e->store, &set->batch, ticket);

@@ -152,6 +152,11 @@ static enum hf_status faulty_sync(struct hf_scope *s, struct hf__store *store, u
     if (!strikes(faulty)) {
         unsigned long long durable = atomic_load(&faulty->durable);
 
+        if (ticket > durable && atomic_load(&faulty->stopped)) {
+            status = hf__fail(s, HF_IO, "Syncs are stopped after one was made to fail");
+            hf__scope_error_edit(s)->may_have_happened = true;
+            return status;
+        }
         TRY(hf__store_sync(s, faulty->inner, ticket));
         while (durable < ticket &&
                !atomic_compare_exchange_weak(&faulty->durable, &durable, ticket))

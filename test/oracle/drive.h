@@ -17,6 +17,7 @@ struct drive {
     int step;
     const char *operation; /* the newest call, for the report of a mismatch */
     const char *request;
+    bool streams_left; /* streams that were switched off are trimmed too, and not modelled */
     uint64_t calls;
     uint64_t refused; /* calls that both sides refused */
 };
@@ -54,7 +55,9 @@ void compare_tables(struct drive *d);
 /* drive_time.c */
 void make_tables(struct drive *d);
 void do_index_change(struct drive *d);
-void do_enable_ttl(struct drive *d);
+void do_ttl_change(struct drive *d);
+void do_stream_change(struct drive *d);
+void do_recreate(struct drive *d);
 void do_upkeep(struct drive *d);
 void do_advance(struct drive *d);
 void compare_streams(struct drive *d);

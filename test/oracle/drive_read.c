@@ -297,6 +297,7 @@ struct pages {
     size_t len, cap;
     int64_t count;
     int64_t scanned;
+    bool deleting; /* delete some of the items that pages end with */
 };
 
 static void add_text(struct drive *d, struct pages *pages, const char *text)
@@ -311,6 +312,43 @@ static void add_text(struct drive *d, struct pages *pages, const char *text)
         pages->texts = more;
     }
     pages->texts[pages->len++] = text;
+}
+
+/* The item that a cursor names. */
+static struct val *at_cursor(struct drive *d, const struct reading *r, struct hf_item last)
+{
+    const char *wanted = engine_item(d, last);
+
+    for (size_t i = 0; i < r->table->len; i++) {
+        struct val *item = r->table->items[i];
+        struct val *key;
+
+        if (r->index && !index_has(r->index, item))
+            continue;
+        key = key_of(&d->o, r->table, item);
+        if (r->index)
+            map_set(&d->o.arena, key, r->index->hash.name, map_get(item, r->index->hash.name));
+        if (r->index && r->index->range.name)
+            map_set(&d->o.arena, key, r->index->range.name, map_get(item, r->index->range.name));
+        if (strcmp(item_text(&d->o.arena, key), wanted) == 0)
+            return item;
+    }
+    mismatch(d, "LastEvaluatedKey", "the key of an item", wanted);
+}
+
+/* The item that a page ended with goes away; the next page is none the wiser. */
+static void delete_at_cursor(struct drive *d, const struct reading *r, struct hf_item last)
+{
+    struct val *key = key_of(&d->o, r->table, at_cursor(d, r, last));
+    struct owrite write = {.kind = W_DELETE, .table = r->table, .item = key};
+    struct judged judged = judge(&d->o, &write);
+    struct text json = {.arena = &d->o.arena};
+    struct hf_delete_item_result result;
+
+    text_add(&json, "{\"TableName\":\"%s\",\"Key\":%s}", r->table->name,
+             item_text(&d->o.arena, key));
+    drive_ok(d, "DeleteItem", json.ptr, &result);
+    apply(&d->o, &write, &judged, d->t->wall_us);
 }
 
 /* Read page after page; `request` lacks its closing brace. */
@@ -344,6 +382,9 @@ static void read_pages(struct drive *d, const char *operation, const char *reque
         if (!result.last.ptr || one_row)
             return;
         last = result.last;
+        (void)at_cursor(d, r, last);
+        if (pages->deleting && chance(d, 3))
+            delete_at_cursor(d, r, last);
         if (page > PAGES_MAX)
             mismatch(d, "pages", "an end", "none");
     }
@@ -500,7 +541,7 @@ void do_query(struct drive *d)
     struct text json = {.arena = &d->o.arena};
     struct text text = {.arena = &d->o.arena};
     struct rows rows = {.list = arena_alloc(&d->o.arena, (r.table->len + 1) * sizeof(struct row))};
-    struct pages pages = {.texts = NULL};
+    struct pages pages = {.deleting = chance(d, 4)};
     struct pages back = {.texts = NULL};
     struct render render;
 
@@ -523,7 +564,8 @@ void do_query(struct drive *d)
     text = (struct text){.arena = &d->o.arena};
     text_add(&text, "%s,\"ScanIndexForward\":%s", json.ptr, down ? "false" : "true");
     read_pages(d, "Query", text.ptr, &r, limit, one_row, &pages);
-    if (chance(d, 3)) { /* the other way round is the exact reverse, ties included */
+    if (!pages.deleting &&
+        chance(d, 3)) { /* the other way round is the exact reverse, ties included */
         text = (struct text){.arena = &d->o.arena};
         text_add(&text, "%s,\"ScanIndexForward\":%s", json.ptr, down ? "true" : "false");
         read_pages(d, "Query", text.ptr, &r, 0, one_row, &back);
@@ -536,11 +578,12 @@ void do_query(struct drive *d)
 
 /* ---- Scan ------------------------------------------------------------------------------------ */
 
-static void scan(struct drive *d, const struct reading *reading, int segments, int limit)
+static void scan(struct drive *d, const struct reading *reading, int segments, int limit,
+                 bool deleting)
 {
     struct reading r = *reading;
     struct rows rows = {.list = arena_alloc(&d->o.arena, (r.table->len + 1) * sizeof(struct row))};
-    struct pages pages = {.texts = NULL};
+    struct pages pages = {.deleting = deleting};
     struct text json = {.arena = &d->o.arena};
     struct render render;
 
@@ -570,7 +613,8 @@ void do_scan(struct drive *d)
 {
     struct reading r = gen_reading(d, false);
 
-    scan(d, &r, 1 + rnd_below(&d->g.rnd, 4), chance(d, 2) ? 1 + rnd_below(&d->g.rnd, 6) : 0);
+    scan(d, &r, 1 + rnd_below(&d->g.rnd, 4), chance(d, 2) ? 1 + rnd_below(&d->g.rnd, 6) : 0,
+         chance(d, 4));
 }
 
 /* ---- everything ------------------------------------------------------------------------------ */
@@ -619,11 +663,11 @@ void compare_tables(struct drive *d)
         struct reading r = {.table = &d->o.tables[t]};
 
         compare_counts(d, r.table);
-        scan(d, &r, 1, 0);
+        scan(d, &r, 1, 0, false);
         for (int i = 0; i < r.table->indexes_len; i++) {
             r.index = &r.table->indexes[i];
             if (!r.index->building)
-                scan(d, &r, 1, 0);
+                scan(d, &r, 1, 0, false);
         }
     }
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "crash.h"
 #include "drive.h"
 #include "ops/fields.h"
 #include "wire/wire.h"
@@ -115,6 +116,8 @@ static void reopen(struct drive *d)
     d->request = "";
     if (d->on_disk)
         world_reopen(&d->w);
+    else
+        crash_world(&d->w);
 }
 
 static void one_step(struct drive *d)
@@ -122,11 +125,23 @@ static void one_step(struct drive *d)
     static const struct {
         void (*run)(struct drive *d);
         int weight;
-    } kinds[] = {{do_write, 300},      {do_batch_write, 40}, {do_transact_write, 80},
-                 {do_get, 60},         {do_batch_get, 30},   {do_transact_get, 20},
-                 {do_query, 200},      {do_scan, 60},        {do_index_change, 12},
-                 {do_enable_ttl, 2},   {do_upkeep, 12},      {do_advance, 12},
-                 {compare_streams, 6}, {compare_tables, 6},  {check, 4},
+    } kinds[] = {{do_write, 300},
+                 {do_batch_write, 40},
+                 {do_transact_write, 80},
+                 {do_get, 60},
+                 {do_batch_get, 30},
+                 {do_transact_get, 20},
+                 {do_query, 200},
+                 {do_scan, 60},
+                 {do_index_change, 12},
+                 {do_ttl_change, 4},
+                 {do_stream_change, 4},
+                 {do_recreate, 2},
+                 {do_upkeep, 12},
+                 {do_advance, 12},
+                 {compare_streams, 6},
+                 {compare_tables, 6},
+                 {check, 4},
                  {reopen, 5}};
     int all = 0, at;
 
