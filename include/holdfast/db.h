@@ -271,7 +271,7 @@ struct hf_table_metrics {
     size_t metrics_len;
 };
 
-/* ---- items ----------------------------------------------------------------------------------- */
+/* ---- items ---------------------------------------------------------------------------------- */
 
 struct hf_put_item {
     struct hf_str table;
@@ -417,8 +417,7 @@ struct hf_scan_result {
     const struct hf_capacity *capacity;
 };
 
-/* ---- batches and transactions ------------------------------------------------------------------
- */
+/* ---- batches and transactions --------------------------------------------------------------- */
 
 struct hf_table_gets {
     struct hf_str table;
@@ -541,8 +540,7 @@ struct hf_transact_get_items_result {
     size_t capacity_len;
 };
 
-/* ---- tables ------------------------------------------------------------------------------------
- */
+/* ---- tables --------------------------------------------------------------------------------- */
 
 struct hf_create_table {
     struct hf_str table;
@@ -722,8 +720,7 @@ struct hf_describe_endpoints_result {
     size_t endpoints_len;
 };
 
-/* ---- streams ------------------------------------------------------------------------------------
- */
+/* ---- streams -------------------------------------------------------------------------------- */
 
 struct hf_list_streams {
     struct hf_str table; /* absent: of all tables */
@@ -831,8 +828,7 @@ struct hf_get_records_result {
     struct hf_str next; /* absent when a closed shard is read to its end */
 };
 
-/* ---- the one call -------------------------------------------------------------------------------
- */
+/* ---- the one call --------------------------------------------------------------------------- */
 
 /* Operations, from src/ops/ops.def. */
 enum hf_op {

@@ -49,7 +49,7 @@ struct hf_item {
     size_t len;
 };
 
-/* ---- reading ------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 /* HF_TYPE_NONE when there is no value. Since 0.1. */
 HF_API enum hf_type hf_value_type(struct hf_value value);
@@ -107,7 +107,7 @@ HF_API bool hf_item_equal(struct hf_item a, struct hf_item b);
 /* The size that DynamoDB counts against its limit of 400 KB. Since 0.1. */
 HF_API size_t hf_item_size(struct hf_item item);
 
-/* ---- building ------------------------------------------------------------------------------ */
+/* ---- building ------------------------------------------------------------------------------- */
 
 /* What HF_ITEM() and HF_LIST() are made of; use the macros. */
 struct hf_attr {

@@ -24,7 +24,7 @@
 
 #define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))
 
-/* ---- env ----------------------------------------------------------------------------------- */
+/* ---- env ------------------------------------------------------------------------------------ */
 
 /* A whole env: what `env` leaves out is filled in from the system. */
 struct hf_env hf__env_fill(const struct hf_env *env);
@@ -38,7 +38,7 @@ void hf__env_random(const struct hf_env *env, void *bytes, size_t len);
 void hf__env_log(const struct hf_env *env, enum hf_log_level level, const char *format, ...)
     HF_PRINTF(3, 4);
 
-/* ---- scope --------------------------------------------------------------------------------- */
+/* ---- scope ---------------------------------------------------------------------------------- */
 
 /* Texts that differ between DynamoDB's older and its 2026 validation layer; see model/messages. */
 enum hf__wording { HF__WORDING_CLASSIC = 0, HF__WORDING_2026 = 1 };
@@ -92,7 +92,7 @@ void hf__scope_set_wording(struct hf_scope *s, enum hf__wording wording);
 int hf__scope_keep_text(struct hf_scope *s, struct hf_str text);
 struct hf_str hf__scope_kept_text(const struct hf_scope *s, int number);
 
-/* ---- bytes --------------------------------------------------------------------------------- */
+/* ---- bytes ---------------------------------------------------------------------------------- */
 
 static inline uint16_t load_u16le(const uint8_t *p)
 {

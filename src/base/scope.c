@@ -277,7 +277,7 @@ void hf__scope_set_wording(struct hf_scope *s, enum hf__wording wording)
     s->wording = wording;
 }
 
-/* ---- errors -------------------------------------------------------------------------------- */
+/* ---- errors --------------------------------------------------------------------------------- */
 
 static bool is_transient(enum hf_status status)
 {
@@ -351,6 +351,6 @@ int hf__scope_keep_text(struct hf_scope *s, struct hf_str text)
 
 struct hf_str hf__scope_kept_text(const struct hf_scope *s, int number)
 {
-    assert(number < 0 && -number <= s->kept_len);
-    return s->kept[-number - 1];
+    /* A C program can put any number into an enum, so this one may not be ours. */
+    return number < 0 && number >= -s->kept_len ? s->kept[-number - 1] : HF_STR("?");
 }

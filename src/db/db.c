@@ -31,7 +31,7 @@ void hf_db_close(struct hf_db *db)
         db->calls->close(db);
 }
 
-/* ---- typed calls --------------------------------------------------------------------------- */
+/* ---- typed calls ---------------------------------------------------------------------------- */
 
 /* Where 0 is a legal number, a C program that writes .segment = 0 means it. */
 static struct hf_scan scan_as_meant(const struct hf_scan *request)

@@ -5,7 +5,8 @@
  * Writers maintain the new index from the moment it is in the schema. Backfilling walks the table
  * once; under the latch of each item it reads the item again and adds the entry if it is missing.
  * When the walk is done the index stops "building". A crash in between starts the walk anew, which
- * adds nothing twice.
+ * adds nothing twice. Expiry can be switched off and on again during a walk, which removes what the
+ * walk added; so each time it is switched on the walk has a new id, and an old walk ends.
  */
 #include "engine/private.h"
 
@@ -18,6 +19,7 @@ struct filling {
     struct hf_str table; /* its name, as the table may be replaced meanwhile */
     uint32_t table_id;
     uint32_t index_id;   /* 0: expiry entries */
+    int64_t ttl_walk;    /* for those: table_record.ttl_walk when it began */
     struct hf__buf from; /* the stored key to go on from */
     bool done;
 };
@@ -39,7 +41,7 @@ static struct table *still_wanted(struct engine *e, const struct filling *f)
     if (!table || table->id != f->table_id)
         return NULL;
     if (f->index_id == 0)
-        return table->record.ttl_building == HF_YES ? table : NULL;
+        return table->record.ttl_walk == f->ttl_walk ? table : NULL;
     index = find_index(table, f->index_id);
     return index && index->building ? table : NULL;
 }
@@ -192,7 +194,7 @@ static enum hf_status finish(struct hf_scope *s, struct engine *e, const struct 
     }
     record.indexes = indexes;
     if (f->index_id == 0)
-        record.ttl_building = HF_UNSET;
+        record.ttl_walk = 0;
     hf__catalog_put_record(s, &batch, &record);
     TRY(hf__table_new(s, e, &record, table->counts, &next));
     hf__kill_point("before_backfill_end");
@@ -215,11 +217,13 @@ static bool next_filling(struct hf_scope *s, struct engine *e, struct filling *f
     for (size_t i = 0; i < e->catalog.len; i++) {
         struct table *table = e->catalog.tables[i];
 
-        *f = (struct filling){.table_id = table->id, .from = {.scope = s}};
+        *f = (struct filling){.table_id = table->id,
+                              .ttl_walk = table->record.ttl_walk,
+                              .from = {.scope = s}};
         for (size_t j = 0; j < table->indexes_len; j++)
             if (table->indexes[j].building)
                 f->index_id = table->indexes[j].id;
-        if (f->index_id == 0 && table->record.ttl_building != HF_YES)
+        if (f->index_id == 0 && f->ttl_walk == 0)
             continue;
         f->table = hf_scope_copy(s, table->name);
         hf__key_prefix(&f->from, SPACE_ITEM, table->id);

@@ -53,19 +53,6 @@ static enum hf_status check_all(struct hf_scope *s, struct engine *e, struct bat
     return HF_OK;
 }
 
-static enum hf_status write_latched(struct hf_scope *s, struct engine *e, struct batch_write *b,
-                                    uint64_t *ticket)
-{
-    struct change_set set;
-
-    TRY(hf__change_set(s, b->len, &set));
-    for (size_t i = 0; i < b->len; i++) {
-        TRY(hf__read_key(s, e, b->changes[i].table, NULL, b->keys[i], &b->changes[i].before));
-        TRY(hf__change_add(s, e, &set, &b->changes[i]));
-    }
-    return hf__change_apply(s, e, &set, ticket);
-}
-
 static enum hf_status answer(struct hf_scope *s, struct batch_write *b)
 {
     size_t tables = b->request->tables_len;
@@ -104,6 +91,20 @@ static enum hf_status answer(struct hf_scope *s, struct batch_write *b)
     return HF_OK;
 }
 
+static enum hf_status write_latched(struct hf_scope *s, struct engine *e, struct batch_write *b,
+                                    uint64_t *ticket)
+{
+    struct change_set set;
+
+    TRY(hf__change_set(s, b->len, &set));
+    for (size_t i = 0; i < b->len; i++) {
+        TRY(hf__read_key(s, e, b->changes[i].table, NULL, b->keys[i], &b->changes[i].before));
+        TRY(hf__change_add(s, e, &set, &b->changes[i]));
+    }
+    TRY(answer(s, b)); /* so that nothing can fail once it is applied */
+    return hf__change_apply(s, e, &set, ticket);
+}
+
 static enum hf_status write_locked(struct hf_scope *s, struct engine *e, struct batch_write *b,
                                    uint64_t *ticket)
 {
@@ -125,7 +126,7 @@ static enum hf_status write_locked(struct hf_scope *s, struct engine *e, struct 
     if (status == HF_OK && *ticket == 0)
         *ticket = hf__store_written(e->store);
     hf__unlatch_all(e, &latches, status == HF_OK ? *ticket : 0);
-    return status == HF_OK ? answer(s, b) : status;
+    return status;
 }
 
 enum hf_status hf__engine_batch_write_item(struct hf_scope *s, struct engine *e,

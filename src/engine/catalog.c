@@ -11,7 +11,7 @@
 #include "base/kill.h"
 #include "wire/wire.h"
 
-/* ---- one version of a table ------------------------------------------------------------------ */
+/* ---- one version of a table ----------------------------------------------------------------- */
 
 static enum hf_type type_of(const struct hf_table_description *d, struct hf_str name)
 {
@@ -177,7 +177,7 @@ struct hf_str hf__table_arn(struct hf_scope *s, struct engine *e, struct hf_str 
                            HF_FMT(e->account), HF_FMT(name));
 }
 
-/* ---- finding --------------------------------------------------------------------------------- */
+/* ---- finding -------------------------------------------------------------------------------- */
 
 /* Where the name is, or would be. */
 static size_t position(const struct catalog *catalog, struct hf_str name)
@@ -224,7 +224,7 @@ enum hf_status hf__catalog_table(struct hf_scope *s, struct engine *e, struct hf
                     HF_FMT(hf__table_name(name)));
 }
 
-/* ---- changing -------------------------------------------------------------------------------- */
+/* ---- changing ------------------------------------------------------------------------------- */
 
 enum hf_status hf__catalog_reserve(struct hf_scope *s, struct engine *e)
 {
@@ -332,7 +332,7 @@ enum hf_status hf__catalog_commit(struct hf_scope *s, struct engine *e,
     return HF_OK;
 }
 
-/* ---- loading --------------------------------------------------------------------------------- */
+/* ---- loading -------------------------------------------------------------------------------- */
 
 static enum hf_status load_table(struct hf_scope *s, struct engine *e, struct hf_bytes json)
 {

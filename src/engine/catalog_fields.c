@@ -37,7 +37,7 @@ static const struct field table_record_list[] = {
      .count_at = AT(table_record, indexes_len),
      .sub = &index_record_fields},
     {.name = "TtlAttribute", .kind = FIELD_STR, .at = AT(table_record, ttl_attribute)},
-    {.name = "TtlBuilding", .kind = FIELD_FLAG, .at = AT(table_record, ttl_building)},
+    {.name = "TtlWalk", .kind = FIELD_INT, .at = AT(table_record, ttl_walk)},
     {.name = "StreamId", .kind = FIELD_INT, .at = AT(table_record, stream_id)},
     {.name = "Tags",
      .kind = FIELD_STRUCTS,

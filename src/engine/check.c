@@ -105,7 +105,7 @@ static enum hf_status check_expiry_of(struct checking *c, struct table *table, s
         return hf__fail_nomem(c->s);
     TRY(hf__store_get(c->s, c->e->store, c->snapshot, hf_bytes_of(expiry_key.ptr, expiry_key.len),
                       &stored));
-    if (!stored.ptr && table->record.ttl_building != HF_YES)
+    if (!stored.ptr && table->record.ttl_walk == 0)
         problem(c, key, "an item has no expiry entry");
     return HF_OK;
 }

@@ -73,8 +73,7 @@ enum hf_status hf__table_describe(struct hf_scope *s, struct engine *e, struct t
     return copy(s, &d, out);
 }
 
-/* ---- operations --------------------------------------------------------------------------------
- */
+/* ---- operations ----------------------------------------------------------------------------- */
 
 enum hf_status hf__engine_describe_table(struct hf_scope *s, struct engine *e,
                                          const struct hf_describe_table *request,

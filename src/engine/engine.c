@@ -60,8 +60,8 @@ static enum store_sync store_sync_of(enum hf_sync sync)
                                    : STORE_SYNC_FULL;
 }
 
-static enum hf_status open_store(struct hf_scope *s, struct engine *e, struct hf_str url,
-                                 const struct hf_engine_options *o)
+static enum hf_status open_store(struct hf_scope *s, const struct hf_env *env, struct hf_str url,
+                                 const struct hf_engine_options *o, struct hf__store **store)
 {
     const struct store_options options = {.sync = store_sync_of(o->sync),
                                           .window_ms = o->sync_window_ms,
@@ -73,7 +73,7 @@ static enum hf_status open_store(struct hf_scope *s, struct engine *e, struct hf
     struct hf_str path;
 
     if (hf_str_equal(url, HF_STR("memory:")))
-        return hf__store_open_memory(s, &e->env, &e->store);
+        return hf__store_open_memory(s, env, store);
     if (!has_prefix(url, HF_STR("embedded:"), &path))
         return hf__fail(s, HF_INVALID,
                         "\"%.*s\" is not a database this library opens: use memory: or "
@@ -81,8 +81,7 @@ static enum hf_status open_store(struct hf_scope *s, struct engine *e, struct hf
                         HF_FMT(url));
     if (path.len == 0)
         return hf__fail(s, HF_INVALID, "embedded: needs the path of a directory behind it");
-    e->full_sync = options.sync == STORE_SYNC_FULL;
-    return hf__store_open_rocksdb(s, &e->env, path, &options, &e->store);
+    return hf__store_open_rocksdb(s, env, path, &options, store);
 }
 
 /* The secret is made once, with the database. */
@@ -191,29 +190,36 @@ static void engine_close(struct hf_db *db)
 
 static const struct db_calls engine_calls = {.call = engine_call, .close = engine_close};
 
-enum hf_status hf_open(struct hf_scope *s, struct hf_str url,
-                       const struct hf_engine_options *options, struct hf_db **db)
+static struct hf_engine_options fill_options(const struct hf_engine_options *options)
 {
     struct hf_engine_options o = {.size = sizeof(o)};
-    struct hf_env env;
-    struct engine *e;
+
+    if (options)
+        memcpy(&o, options, options->size && options->size < sizeof(o) ? options->size : sizeof(o));
+    return o;
+}
+
+enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
+                                  const struct hf_engine_options *options, struct hf_db **db)
+{
+    struct hf_engine_options o = fill_options(options);
+    struct hf_env env = hf__env_fill(o.env);
+    struct engine *e = hf__env_alloc(&env, sizeof(*e));
     enum hf_status status;
 
     *db = NULL;
-    if (options)
-        memcpy(&o, options, options->size && options->size < sizeof(o) ? options->size : sizeof(o));
-    env = hf__env_fill(o.env);
-    e = hf__env_alloc(&env, sizeof(*e));
-    if (!e)
+    if (!e) {
+        hf__store_close(store);
         return hf__fail_nomem(s);
+    }
     memset(e, 0, sizeof(*e));
     e->db.calls = &engine_calls;
     e->env = env;
+    e->store = store;
+    e->full_sync = store_sync_of(o.sync) == STORE_SYNC_FULL;
     init_locks(e);
     e->memory = hf_scope_new(&env);
     status = e->memory ? settings(s, e, &o) : hf__fail_nomem(s);
-    if (status == HF_OK)
-        status = open_store(s, e, url, &o);
     if (status == HF_OK)
         status = load(s, e);
     if (status == HF_OK && !o.no_upkeep_thread)
@@ -224,6 +230,18 @@ enum hf_status hf_open(struct hf_scope *s, struct hf_str url,
     }
     *db = &e->db;
     return HF_OK;
+}
+
+enum hf_status hf_open(struct hf_scope *s, struct hf_str url,
+                       const struct hf_engine_options *options, struct hf_db **db)
+{
+    struct hf_engine_options o = fill_options(options);
+    struct hf_env env = hf__env_fill(o.env);
+    struct hf__store *store;
+
+    *db = NULL;
+    TRY(open_store(s, &env, url, &o, &store));
+    return hf__engine_open_on(s, store, &o, db);
 }
 
 void hf_engine_stats(struct hf_db *db, struct hf_engine_stats *stats)

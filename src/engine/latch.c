@@ -6,13 +6,20 @@
  * are taken in ascending order, so writers cannot wait for each other in a circle.
  *
  * A latch remembers the ticket of the newest write under it. A consistent reader, which takes no
- * latch, waits for that ticket: so nobody is shown a state that a crash could take back.
+ * latch, waits for that ticket after it has read: so nobody is shown a state that a crash could
+ * take back. While the latch is held the ticket is not known yet; then the reader waits for all
+ * that was written by now, which has whatever it saw in it.
  */
 #include "engine/private.h"
 
+#define LATCH_BUSY (UINT64_C(1) << 63) /* in a ticket: somebody holds the latch */
+
 void hf__latch(struct engine *e, size_t number)
 {
-    pthread_mutex_lock(&e->latches[number].lock);
+    struct latch *latch = &e->latches[number];
+
+    pthread_mutex_lock(&latch->lock);
+    atomic_fetch_or(&latch->ticket, LATCH_BUSY);
 }
 
 void hf__unlatch(struct engine *e, size_t number, uint64_t ticket)
@@ -20,8 +27,22 @@ void hf__unlatch(struct engine *e, size_t number, uint64_t ticket)
     struct latch *latch = &e->latches[number];
 
     if (ticket)
-        atomic_store_explicit(&latch->ticket, ticket, memory_order_release);
+        atomic_store(&latch->ticket, ticket);
+    else
+        atomic_fetch_and(&latch->ticket, ~LATCH_BUSY);
     pthread_mutex_unlock(&latch->lock);
+}
+
+uint64_t hf__latch_ticket(struct engine *e, size_t number)
+{
+    uint64_t ticket = atomic_load(&e->latches[number].ticket);
+
+    return ticket & LATCH_BUSY ? hf__store_written(e->store) : ticket;
+}
+
+uint64_t hf__latch_own_ticket(struct engine *e, size_t number)
+{
+    return atomic_load(&e->latches[number].ticket) & ~LATCH_BUSY;
 }
 
 enum hf_status hf__latch_set(struct hf_scope *s, size_t cap, struct latch_set *set)

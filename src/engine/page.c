@@ -58,6 +58,7 @@ enum hf_status hf__page_check(struct hf_scope *s, struct table *table,
             return hf__fail(s, HF_INVALID,
                             "Consistent reads are not supported on global secondary indexes");
     }
+    TRY(hf__prepare_select(s, page));
     TRY(hf__schema_check_paths(s, table, page->projection));
     TRY(hf__schema_check_paths(s, table, page->filter));
     return check_select(s, page, table, *index);
@@ -155,6 +156,12 @@ static bool must_fetch(const struct reading *r)
     return false;
 }
 
+/* A filter alone may need the whole item, and yet only the entry is shown. */
+static bool shows_whole(const struct reading *r)
+{
+    return r->page->projection || r->page->select == HF_SELECT_ALL_ATTRIBUTES;
+}
+
 /* The attributes that say where the item stands: the keys of the table and of the index. */
 static enum hf_status last_key(struct hf_scope *s, const struct reading *r, struct hf_item item,
                                struct hf_item *out)
@@ -206,7 +213,7 @@ static enum hf_status look_at(struct hf_scope *s, struct reading *r, struct hf_b
             whole = row; /* deleted in between: the entry is all that is left of it */
     }
     if (!r->page->filter || hf__expr_match(r->page->filter, whole.item))
-        TRY(keep(s, r, whole.item));
+        TRY(keep(s, r, shows_whole(r) ? whole.item : row.item));
     r->full = r->bytes > PAGE_BYTES_MAX || r->answer->scanned == r->page->limit;
     return r->full ? last_key(s, r, row.item, &r->answer->last) : HF_OK;
 }

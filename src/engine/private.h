@@ -71,7 +71,7 @@ enum {
     PREFIX_LEN = 5          /* space and id in front of item and index keys */
 };
 
-/* ---- schema -------------------------------------------------------------------------------- */
+/* ---- schema --------------------------------------------------------------------------------- */
 
 struct key_attr {
     struct hf_str name;
@@ -114,7 +114,7 @@ struct table_record {
     const struct index_record *indexes; /* ids and states, in the order local, then global */
     size_t indexes_len;
     struct hf_str ttl_attribute; /* absent: off */
-    enum hf_flag ttl_building;   /* items from before are still being looked at */
+    int64_t ttl_walk;            /* while items from before are being looked at: its id, or 0 */
     int64_t stream_id;           /* 0: none */
     const struct hf_tag *tags;
     size_t tags_len;
@@ -179,11 +179,11 @@ struct streams {
     size_t cap;
 };
 
-/* ---- the engine ------------------------------------------------------------------------------ */
+/* ---- the engine ----------------------------------------------------------------------------- */
 
 struct latch {
     pthread_mutex_t lock;
-    atomic_ullong ticket; /* of the newest write under it */
+    atomic_uint_fast64_t ticket; /* of the newest write under it; see latch.c */
 };
 
 struct upkeep {
@@ -222,6 +222,13 @@ struct engine {
 
 /* The engine behind a database; NULL when it is another kind of database. */
 struct engine *hf__engine_of(struct hf_db *db);
+
+/*
+ * Open the database that lies in `store`, which is closed with it, also when this fails. Whoever
+ * has a store of another kind than hf_open() makes, as tests do, starts here.
+ */
+enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
+                                  const struct hf_engine_options *options, struct hf_db **db);
 
 /* ---- engine.c: operations ------------------------------------------------------------------- */
 
@@ -288,8 +295,7 @@ enum hf_status hf__describe_new_index(struct hf_scope *s, struct engine *e, stru
                                       struct hf_index_description *out);
 void hf__delete_space(struct hf_scope *s, struct store_batch *batch, uint8_t space, uint32_t id);
 
-/* ---- schema.c: keys against schemas ------------------------------------------------------------
- */
+/* ---- schema.c: keys against schemas --------------------------------------------------------- */
 
 /* The key attributes of `item` fit the schema of the table, as a PutItem reports it. */
 enum hf_status hf__schema_check_put(struct hf_scope *s, const struct table *table,
@@ -329,8 +335,7 @@ size_t hf__hash_latch(const struct table *table, struct hf_value hash);
 /* Space and id: what all keys of a table's items (or an index's entries) begin with. */
 void hf__key_prefix(struct hf__buf *buf, uint8_t space, uint32_t id);
 
-/* ---- index.c ------------------------------------------------------------------------------------
- */
+/* ---- index.c -------------------------------------------------------------------------------- */
 
 /* The entry of an item in an index: its stored key, and the attributes that it projects. False
  * when the item has none. */
@@ -344,8 +349,7 @@ bool hf__index_has(const struct index *index, struct hf_item item);
 /* Can the index give this attribute? */
 bool hf__index_projects(const struct table *table, const struct index *index, struct hf_str name);
 
-/* ---- rows.c: reading and changing items --------------------------------------------------------
- */
+/* ---- rows.c: reading and changing items ----------------------------------------------------- */
 
 /* An item as it is stored, with the size that DynamoDB counts for it. */
 struct row {
@@ -406,8 +410,7 @@ enum hf_status hf__engine_settle(struct hf_scope *s, struct engine *e, uint64_t 
 /* Wait until what a consistent read under that latch may have seen is durable. */
 enum hf_status hf__engine_settle_read(struct hf_scope *s, struct engine *e, size_t latch);
 
-/* ---- latch.c ------------------------------------------------------------------------------------
- */
+/* ---- latch.c -------------------------------------------------------------------------------- */
 
 /* A set of latches, held in ascending order. */
 struct latch_set {
@@ -420,7 +423,15 @@ void hf__latch_want(struct latch_set *set, size_t number);
 void hf__latch_all(struct engine *e, struct latch_set *set);
 void hf__unlatch_all(struct engine *e, struct latch_set *set, uint64_t ticket);
 void hf__latch(struct engine *e, size_t number);
+
+/* `ticket` is that of the write that was made under the latch; 0 when there was none. */
 void hf__unlatch(struct engine *e, size_t number, uint64_t ticket);
+
+/* What has to be durable before a read of that partition may be shown. */
+uint64_t hf__latch_ticket(struct engine *e, size_t number);
+
+/* The newest ticket, for who holds the latch. */
+uint64_t hf__latch_own_ticket(struct engine *e, size_t number);
 
 /* ---- capacity.c
  * ---------------------------------------------------------------------------------- */
@@ -577,8 +588,7 @@ void hf__setting_delete(struct hf_scope *s, struct store_batch *batch, const cha
 enum hf_status hf__setting_get(struct hf_scope *s, struct engine *e, const char *name,
                                struct hf_bytes *value);
 
-/* ---- counts.c: stored at a clean close, counted again after a crash ----------------------------
- */
+/* ---- counts.c: stored at a clean close, counted again after a crash ------------------------- */
 
 enum hf_status hf__counts_load(struct hf_scope *s, struct engine *e);
 /* Count the table if that is still due. The schema lock is held. */

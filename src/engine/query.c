@@ -230,8 +230,11 @@ static enum hf_status query_locked(struct hf_scope *s, struct engine *e,
                    &partition, &range));
     TRY(apply_start(s, table, index, page, &partition, &range));
     *latch = hf__hash_latch(table, bounds.hash);
-    return hf__page_read(s, e, table, index, page, hf_bytes_of(range.lower.ptr, range.lower.len),
-                         hf_bytes_of(range.upper.ptr, range.upper.len), answer);
+    TRY(hf__page_read(s, e, table, index, page, hf_bytes_of(range.lower.ptr, range.lower.len),
+                      hf_bytes_of(range.upper.ptr, range.upper.len), answer));
+    if (!index && table->key.range_len == 0)
+        answer->last = (struct hf_item){.ptr = NULL}; /* apply_start() would not take it back */
+    return HF_OK;
 }
 
 enum hf_status hf__engine_query(struct hf_scope *s, struct engine *e,

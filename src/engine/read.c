@@ -67,7 +67,7 @@ enum hf_status hf__engine_get_item(struct hf_scope *s, struct engine *e,
     return hf__engine_settle_read(s, e, latch);
 }
 
-/* ---- BatchGetItem ---------------------------------------------------------------------------- */
+/* ---- BatchGetItem --------------------------------------------------------------------------- */
 
 struct batch_get {
     const struct hf_batch_get_item *request;
@@ -78,6 +78,7 @@ struct batch_get {
     struct hf_table_gets *unprocessed; /* what result->unprocessed will be */
     struct hf_capacity *capacity;      /* what result->capacity will be */
     size_t bytes;                      /* of the items so far */
+    bool full;                         /* the next item did not fit */
     bool consistent;                   /* any of the tables is read consistently */
 };
 
@@ -119,11 +120,12 @@ static enum hf_status get_from_table(struct hf_scope *s, struct engine *e, struc
     for (size_t i = 0; i < gets->keys_len; i++) {
         struct row row;
 
-        if (b->bytes > BATCH_BYTES_MAX) {
+        TRY(hf__read_key(s, e, b->tables[at], NULL, gets->keys[i], &row));
+        if (b->bytes + row.size > BATCH_BYTES_MAX) {
+            b->full = true;
             leave(b, at, i);
             break;
         }
-        TRY(hf__read_key(s, e, b->tables[at], NULL, gets->keys[i], &row));
         usage.table_units += hf__read_units(row.size, read->consistent);
         if (!row.item.ptr)
             continue;
@@ -158,7 +160,7 @@ static enum hf_status batch_get_locked(struct hf_scope *s, struct engine *e, str
         b->consistent = b->consistent || b->reads[i].consistent;
     }
     for (size_t i = 0; i < tables; i++) {
-        if (b->bytes > BATCH_BYTES_MAX)
+        if (b->full)
             leave(b, i, 0);
         else
             TRY(get_from_table(s, e, b, i));

@@ -8,12 +8,14 @@
  *
  *  (1) A change that leaves the item as it was writes nothing: no row, no entry, no record.
  *  (2) Counts move only after the batch was applied.
+ *  (3) While an index is being built an item may not have its entry yet: then the entry is not
+ *      counted as one that goes, and one that comes is counted as new.
  */
 #include "engine/private.h"
 
 #include "base/kill.h"
 
-/* ---- rows ------------------------------------------------------------------------------------ */
+/* ---- rows ----------------------------------------------------------------------------------- */
 
 enum hf_status hf__row_decode(struct hf_scope *s, struct hf_bytes stored, struct row *row)
 {
@@ -47,7 +49,7 @@ enum hf_status hf__row_read(struct hf_scope *s, struct engine *e,
     return stored.ptr ? hf__row_decode(s, stored, row) : HF_OK;
 }
 
-/* ---- changes --------------------------------------------------------------------------------- */
+/* ---- changes -------------------------------------------------------------------------------- */
 
 enum hf_status hf__change_set(struct hf_scope *s, size_t cap, struct change_set *set)
 {
@@ -105,28 +107,41 @@ static struct entry entry_of(struct hf_scope *s, const struct table *table,
     return entry;
 }
 
-static void change_index(struct hf_scope *s, struct change_set *set, const struct change *change,
-                         const struct index *index, struct index_effect *effect)
+/* (3): whether the entry of the item as it was is stored. */
+static enum hf_status look_for(struct hf_scope *s, struct engine *e, const struct index *index,
+                               struct entry *before)
+{
+    struct hf_bytes stored;
+
+    if (!index->building || !before->there)
+        return HF_OK;
+    TRY(hf__store_get(s, e->store, NULL, buf_bytes(&before->key), &stored));
+    before->there = stored.ptr != NULL;
+    return HF_OK;
+}
+
+static enum hf_status change_index(struct hf_scope *s, struct engine *e, struct change_set *set,
+                                   const struct change *change, const struct index *index,
+                                   struct index_effect *effect)
 {
     struct entry before = entry_of(s, change->table, index, &change->before);
     struct entry after = entry_of(s, change->table, index, &change->after);
     bool moved;
 
     if (!before.there && !after.there)
-        return;
+        return HF_OK;
     if (before.key.failed || after.key.failed || hf__item_poisoned(before.row.item) ||
-        hf__item_poisoned(after.row.item)) {
-        set->batch.ops.failed = true;
-        return;
-    }
+        hf__item_poisoned(after.row.item))
+        return hf__fail_nomem(s);
+    TRY(look_for(s, e, index, &before));
     moved = bytes_compare(before.key.ptr, before.key.len, after.key.ptr, after.key.len) != 0;
     if (before.there && after.there && !moved) {
         if (hf_item_equal(before.row.item, after.row.item))
-            return;
+            return HF_OK;
         put_row(s, set, &after.key, &after.row);
         effect->units = hf__write_units(before.row.size, after.row.size);
         effect->bytes = (int64_t)after.row.size - (int64_t)before.row.size;
-        return;
+        return HF_OK;
     }
     if (before.there) {
         delete_row(set, &before.key);
@@ -140,6 +155,7 @@ static void change_index(struct hf_scope *s, struct change_set *set, const struc
         effect->items++;
         effect->bytes += (int64_t)after.row.size;
     }
+    return HF_OK;
 }
 
 enum hf_status hf__change_add(struct hf_scope *s, struct engine *e, struct change_set *set,
@@ -165,7 +181,7 @@ enum hf_status hf__change_add(struct hf_scope *s, struct engine *e, struct chang
             return hf__fail_nomem(s);
     }
     for (size_t i = 0; i < table->indexes_len; i++)
-        change_index(s, set, change, &table->indexes[i], &change->indexes[i]);
+        TRY(change_index(s, e, set, change, &table->indexes[i], &change->indexes[i]));
     if (table->ttl_attribute.ptr)
         hf__ttl_change(s, set, change);
     if (table->stream)
@@ -214,7 +230,7 @@ enum hf_status hf__change_apply(struct hf_scope *s, struct engine *e, struct cha
     return HF_OK;
 }
 
-/* ---- durability ------------------------------------------------------------------------------ */
+/* ---- durability ----------------------------------------------------------------------------- */
 
 enum hf_status hf__engine_settle(struct hf_scope *s, struct engine *e, uint64_t ticket)
 {
@@ -235,6 +251,6 @@ enum hf_status hf__engine_settle_read(struct hf_scope *s, struct engine *e, size
 
     if (!e->full_sync)
         return HF_OK;
-    ticket = atomic_load_explicit(&e->latches[latch].ticket, memory_order_acquire);
+    ticket = hf__latch_ticket(e, latch);
     return ticket <= hf__store_durable(e->store) ? HF_OK : hf__store_sync(s, e->store, ticket);
 }

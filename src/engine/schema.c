@@ -110,7 +110,7 @@ enum hf_status hf__schema_check_key(struct hf_scope *s, const struct table *tabl
     return each_attr(s, &table->key, key, check_key_value);
 }
 
-/* ---- index keys ------------------------------------------------------------------------------ */
+/* ---- index keys ----------------------------------------------------------------------------- */
 
 static enum hf_status check_index_attr(struct hf_scope *s, const struct index *index,
                                        const struct key_attr *attr, bool hash,
@@ -165,7 +165,7 @@ enum hf_status hf__schema_check_indexes(struct hf_scope *s, const struct table *
     return HF_OK;
 }
 
-/* ---- paths of expressions -------------------------------------------------------------------- */
+/* ---- paths of expressions ------------------------------------------------------------------- */
 
 static bool has_attr(const struct key_schema *key, struct hf_str name)
 {
@@ -212,8 +212,7 @@ bool hf__schema_is_key(const struct key_schema *key, struct hf_str name)
     return has_attr(key, name);
 }
 
-/* ---- stored keys ------------------------------------------------------------------------------
- */
+/* ---- stored keys ---------------------------------------------------------------------------- */
 
 struct hf_item hf__schema_key_item(struct hf_scope *s, const struct key_schema *key,
                                    struct hf_item item)

@@ -476,7 +476,7 @@ enum hf_status hf__engine_get_records(struct hf_scope *s, struct engine *e,
                                       struct hf_get_records_result *result)
 {
     size_t limit = request->limit ? (size_t)request->limit : PAGE_RECORDS;
-    struct position at;
+    struct position at = {.stream = 0};
     struct hf_str arn;
     enum hf_status status;
 

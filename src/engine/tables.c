@@ -134,7 +134,7 @@ static enum hf_status add_settings(struct hf_scope *s, struct engine *e, struct 
 
 static enum hf_status create_locked(struct hf_scope *s, struct engine *e,
                                     const struct hf_create_table *r, struct creating *c,
-                                    struct table **table)
+                                    struct table **table, struct hf_create_table_result *result)
 {
     struct hf_str name = hf__table_name(r->table);
     enum hf_status status;
@@ -163,7 +163,9 @@ static enum hf_status create_locked(struct hf_scope *s, struct engine *e,
     TRY(add_settings(s, e, c));
     hf__catalog_put_record(s, &c->batch, &c->record);
     TRY(hf__table_new(s, e, &c->record, NULL, table));
-    status = hf__catalog_commit(s, e, &c->batch);
+    status = hf__table_describe(s, e, *table, &result->table);
+    if (status == HF_OK)
+        status = hf__catalog_commit(s, e, &c->batch);
     if (status != HF_OK) {
         hf__table_free(e, *table, true);
         *table = NULL;
@@ -181,22 +183,19 @@ enum hf_status hf__engine_create_table(struct hf_scope *s, struct engine *e,
 
     TRY(hf__prepare_create_table(s, request));
     pthread_rwlock_wrlock(&e->schema);
-    status = create_locked(s, e, request, &c, &table);
+    status = create_locked(s, e, request, &c, &table, result);
     if (c.stream) {
         hf__stream_settle(e, c.stream, status == HF_OK);
         if (status == HF_OK)
             table->stream = c.stream;
     }
-    if (status == HF_OK) {
+    if (status == HF_OK)
         hf__catalog_add(e, table);
-        status = hf__table_describe(s, e, table, &result->table);
-    }
     pthread_rwlock_unlock(&e->schema);
     return status == HF_OK ? hf__engine_settle(s, e, hf__store_written(e->store)) : status;
 }
 
-/* ---- DeleteTable -------------------------------------------------------------------------------
- */
+/* ---- DeleteTable ---------------------------------------------------------------------------- */
 
 /* Everything whose key begins with this space and id. */
 void hf__delete_space(struct hf_scope *s, struct store_batch *batch, uint8_t space, uint32_t id)

@@ -106,8 +106,7 @@ static enum hf_status tag_locked(struct hf_scope *s, struct engine *e,
     }
     if (len > TAGS_MAX)
         return hf__fail(s, HF_INVALID,
-                        "One or more parameter values were invalid: Too many tags: a table can "
-                        "have at most 50 tags");
+                        "Number of Tags exceed the current limit for the provided ResourceArn");
     return replace_tags(s, e, table, tags, len);
 }
 
@@ -195,6 +194,7 @@ enum hf_status hf__engine_list_tags_of_resource(struct hf_scope *s, struct engin
     enum hf_status status;
 
     TRY(hf__prepare_plain(s, HF_OP_LIST_TAGS_OF_RESOURCE, request));
+    TRY(hf__prepare_resource_arn(s, request->arn));
     pthread_rwlock_rdlock(&e->schema);
     status = list_locked(s, e, request->arn, result);
     pthread_rwlock_unlock(&e->schema);

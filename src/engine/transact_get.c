@@ -8,6 +8,7 @@ struct transact_get {
     const struct prepared_get *gets;
     size_t len;
     struct table **tables;
+    size_t *latches;
     struct usage *usages; /* one per table, in the order of their first mention */
     size_t usages_len;
 };
@@ -64,6 +65,7 @@ static enum hf_status read_all(struct hf_scope *s, struct engine *e, struct tran
             return cancel_gets(s, t->len, i);
         TRY(hf__schema_check_paths(s, t->tables[i], t->gets[i].read.projection));
         TRY(hf__read_key(s, e, t->tables[i], snapshot, t->gets[i].key, &row));
+        t->latches[i] = hf__row_latch(t->tables[i], t->gets[i].key);
         usage_of(t, t->tables[i])->table_units +=
             TRANSACTION_FACTOR * hf__read_units(row.size, true);
         items[i].item = row.item;
@@ -83,8 +85,9 @@ static enum hf_status transact_get_locked(struct hf_scope *s, struct engine *e,
     enum hf_status status;
 
     t->tables = hf__scope_array(s, t->len, sizeof(*t->tables));
+    t->latches = hf__scope_array(s, t->len, sizeof(*t->latches));
     t->usages = hf__scope_array(s, t->len, sizeof(*t->usages));
-    if (!items || !capacity || !t->tables || !t->usages)
+    if (!items || !capacity || !t->tables || !t->latches || !t->usages)
         return hf__fail_nomem(s);
     TRY(check_gets(s, e, t));
     TRY(hf__store_snapshot_open(s, e->store, &snapshot));
@@ -118,5 +121,7 @@ enum hf_status hf__engine_transact_get_items(struct hf_scope *s, struct engine *
     pthread_rwlock_rdlock(&e->schema);
     status = transact_get_locked(s, e, &t, request, result);
     pthread_rwlock_unlock(&e->schema);
-    return status == HF_OK ? hf__engine_settle(s, e, hf__store_written(e->store)) : status;
+    for (size_t i = 0; i < t.len && status == HF_OK; i++)
+        status = hf__engine_settle_read(s, e, t.latches[i]);
+    return status;
 }

@@ -119,29 +119,6 @@ static enum hf_status judge_all(struct hf_scope *s, struct transaction *t)
     return t->canceled ? hf__cancel(s, t->reasons, t->len) : HF_OK;
 }
 
-static enum hf_status apply_latched(struct hf_scope *s, struct engine *e, struct transaction *t,
-                                    uint64_t *ticket)
-{
-    struct hf_str token = t->request->token;
-    struct change_set set;
-
-    TRY(read_all(s, e, t));
-    if (token.ptr) {
-        TRY(hf__token_look(s, e, token, &t->digest, &t->replayed));
-        if (t->replayed)
-            return HF_OK;
-    }
-    TRY(judge_all(s, t));
-    TRY(hf__change_set(s, t->len, &set));
-    for (size_t i = 0; i < t->len; i++)
-        TRY(hf__change_add(s, e, &set, &t->changes[i]));
-    if (token.ptr)
-        hf__token_add(s, e, &set.batch, token, &t->digest);
-    if (set.batch.ops.failed)
-        return hf__fail_nomem(s);
-    return hf__change_apply(s, e, &set, ticket);
-}
-
 /* ---- the answer
  * --------------------------------------------------------------------------------------- */
 
@@ -222,6 +199,33 @@ static enum hf_status answer(struct hf_scope *s, const struct transaction *t,
     return add_metrics(s, t, result);
 }
 
+/* ---- applying
+ * ------------------------------------------------------------------------------------------- */
+
+static enum hf_status apply_latched(struct hf_scope *s, struct engine *e, struct transaction *t,
+                                    struct hf_transact_write_items_result *result, uint64_t *ticket)
+{
+    struct hf_str token = t->request->token;
+    struct change_set set;
+
+    TRY(read_all(s, e, t));
+    if (token.ptr) {
+        TRY(hf__token_look(s, e, token, &t->digest, &t->replayed));
+        if (t->replayed)
+            return answer(s, t, result);
+    }
+    TRY(judge_all(s, t));
+    TRY(hf__change_set(s, t->len, &set));
+    for (size_t i = 0; i < t->len; i++)
+        TRY(hf__change_add(s, e, &set, &t->changes[i]));
+    if (token.ptr)
+        hf__token_add(s, e, &set.batch, token, &t->digest);
+    if (set.batch.ops.failed)
+        return hf__fail_nomem(s);
+    TRY(answer(s, t, result)); /* so that nothing can fail once it is applied */
+    return hf__change_apply(s, e, &set, ticket);
+}
+
 /* ---- the operation
  * ------------------------------------------------------------------------------------- */
 
@@ -242,11 +246,11 @@ static enum hf_status transact_locked(struct hf_scope *s, struct engine *e, stru
         hf__latch_want(&latches, hf__token_latch(t->request->token));
     }
     hf__latch_all(e, &latches);
-    status = apply_latched(s, e, t, ticket);
+    status = apply_latched(s, e, t, result, ticket);
     if (status == HF_OK && *ticket == 0)
         *ticket = hf__store_written(e->store);
     hf__unlatch_all(e, &latches, status == HF_OK ? *ticket : 0);
-    return status == HF_OK ? answer(s, t, result) : status;
+    return status;
 }
 
 enum hf_status hf__engine_transact_write_items(struct hf_scope *s, struct engine *e,

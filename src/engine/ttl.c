@@ -220,10 +220,10 @@ static enum hf_status update_locked(struct hf_scope *s, struct engine *e,
     record = table->record;
     if (request->spec->enabled == HF_YES) {
         record.ttl_attribute = request->spec->attribute;
-        record.ttl_building = HF_YES;
+        record.ttl_walk = hf__catalog_new_id(s, e, &batch);
     } else {
         record.ttl_attribute = hf_str_of(NULL, 0);
-        record.ttl_building = HF_UNSET;
+        record.ttl_walk = 0;
         hf__delete_space(s, &batch, SPACE_EXPIRY, table->id);
     }
     hf__catalog_put_record(s, &batch, &record);

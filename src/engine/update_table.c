@@ -20,19 +20,21 @@ struct updating {
     bool building;
 };
 
-/* ---- billing and throughput ---------------------------------------------------------------------
- */
+/* ---- billing and throughput ----------------------------------------------------------------- */
+
+static enum hf_billing billing_of(const struct hf_table_description *d)
+{
+    return d->billing ? d->billing->billing : HF_BILLING_PROVISIONED;
+}
 
 static enum hf_status update_throughput(struct hf_scope *s, struct updating *u)
 {
     const struct hf_throughput *wanted = u->request->throughput;
     const struct hf_throughput_description *now = u->description.throughput;
-    bool on_demand =
-        u->description.billing && u->description.billing->billing == HF_BILLING_PAY_PER_REQUEST;
 
     if (!wanted)
         return HF_OK;
-    if (on_demand)
+    if (billing_of(&u->description) == HF_BILLING_PAY_PER_REQUEST)
         return hf__fail(s, HF_INVALID,
                         "One or more parameter values were invalid: Neither ReadCapacityUnits nor "
                         "WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST");
@@ -51,6 +53,23 @@ static enum hf_status update_throughput(struct hf_scope *s, struct updating *u)
     return u->description.throughput ? HF_OK : hf__fail_nomem(s);
 }
 
+/* What is billed by request has no units, and neither do its indexes. */
+static enum hf_status drop_units(struct hf_scope *s, struct hf_table_description *d)
+{
+    const struct hf_throughput_description *none = hf__describe_throughput(s, NULL);
+    struct hf_index_description *all = hf__scope_array(s, d->global_indexes_len, sizeof(*all));
+
+    if (!none || !all)
+        return hf__fail_nomem(s);
+    d->throughput = none;
+    for (size_t i = 0; i < d->global_indexes_len; i++) {
+        all[i] = d->global_indexes[i];
+        all[i].throughput = none;
+    }
+    d->global_indexes = d->global_indexes_len ? all : NULL;
+    return HF_OK;
+}
+
 static enum hf_status update_billing(struct hf_scope *s, struct engine *e, struct updating *u)
 {
     struct hf_billing_summary *billing = hf__scope_array(s, 1, sizeof(*billing));
@@ -61,9 +80,7 @@ static enum hf_status update_billing(struct hf_scope *s, struct engine *e, struc
         *billing = *u->description.billing;
     if (u->request->billing == HF_BILLING_PAY_PER_REQUEST) {
         billing->last_to_pay_per_request_us = hf__env_wall_us(&e->env);
-        u->description.throughput = hf__describe_throughput(s, NULL);
-        if (!u->description.throughput)
-            return hf__fail_nomem(s);
+        TRY(drop_units(s, &u->description));
     }
     if (u->request->billing) {
         billing->billing = u->request->billing;
@@ -72,8 +89,7 @@ static enum hf_status update_billing(struct hf_scope *s, struct engine *e, struc
     return update_throughput(s, u);
 }
 
-/* ---- indexes ------------------------------------------------------------------------------------
- */
+/* ---- indexes -------------------------------------------------------------------------------- */
 
 static bool is_used(const struct hf_table_description *d, struct hf_str name)
 {
@@ -135,7 +151,8 @@ static enum hf_status known_definitions(struct hf_scope *s, struct updating *u,
     *out = hf__scope_array(s, count, sizeof(**out));
     if (!*out)
         return hf__fail_nomem(s);
-    memcpy(*out, u->request->attributes, u->request->attributes_len * sizeof(**out));
+    if (u->request->attributes_len)
+        memcpy(*out, u->request->attributes, u->request->attributes_len * sizeof(**out));
     memcpy(*out + u->request->attributes_len, old->attributes, old->attributes_len * sizeof(**out));
     *len = count;
     return HF_OK;
@@ -164,6 +181,7 @@ static enum hf_status create_index(struct hf_scope *s, struct engine *e, struct 
         return hf__fail(s, HF_LIMIT,
                         "One or more parameter values were invalid: GlobalSecondaryIndex count "
                         "exceeds the per-table limit of 20");
+    TRY(hf__check_index_throughput(s, index, billing_of(d)));
     TRY(known_definitions(s, u, &definitions, &definitions_len));
     TRY(hf__prepare_index(s, index, false, definitions, definitions_len, table->key.hash[0].name,
                           table->key.range_len ? table->key.range[0].name : hf_str_of(NULL, 0)));
@@ -339,7 +357,7 @@ static void prune_counts(struct table *table)
 }
 
 static enum hf_status update_locked(struct hf_scope *s, struct engine *e, struct updating *u,
-                                    struct table **next)
+                                    struct table **next, struct hf_update_table_result *result)
 {
     TRY(hf__catalog_table(s, e, u->request->table, &u->table));
     u->description = *u->table->record.description;
@@ -351,6 +369,7 @@ static enum hf_status update_locked(struct hf_scope *s, struct engine *e, struct
     TRY(update_settings(s, e, u));
     hf__catalog_put_record(s, &u->batch, &u->record);
     TRY(hf__table_new(s, e, &u->record, u->table->counts, next));
+    TRY(hf__table_describe(s, e, *next, &result->table));
     return hf__catalog_commit(s, e, &u->batch);
 }
 
@@ -383,10 +402,8 @@ enum hf_status hf__engine_update_table(struct hf_scope *s, struct engine *e,
 
     TRY(hf__prepare_update_table(s, request));
     pthread_rwlock_wrlock(&e->schema);
-    status = update_locked(s, e, &u, &next);
+    status = update_locked(s, e, &u, &next, result);
     finish(e, &u, next, status == HF_OK);
-    if (status == HF_OK)
-        status = hf__table_describe(s, e, next, &result->table);
     pthread_rwlock_unlock(&e->schema);
     if (status == HF_OK && u.building)
         hf__upkeep_poke(e);

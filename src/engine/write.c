@@ -118,24 +118,6 @@ static enum hf_status returned(struct hf_scope *s, enum write_kind kind,
     return HF_OK;
 }
 
-/* With the schema read-locked and the partition latched. */
-static enum hf_status write_latched(struct hf_scope *s, struct engine *e, enum write_kind kind,
-                                    const struct prepared_write *write, struct change *change,
-                                    uint64_t *ticket)
-{
-    struct change_set set;
-    struct hf__buf key = {.scope = s};
-
-    TRY(hf__change_set(s, 1, &set));
-    hf__row_key(&key, change->table, key_source(kind, write));
-    if (key.failed)
-        return hf__fail_nomem(s);
-    TRY(hf__row_read(s, e, NULL, hf_bytes_of(key.ptr, key.len), &change->before));
-    TRY(hf__write_evaluate(s, kind, write, change));
-    TRY(hf__change_add(s, e, &set, change));
-    return hf__change_apply(s, e, &set, ticket);
-}
-
 static enum hf_status answer(struct hf_scope *s, enum write_kind kind,
                              const struct prepared_write *write, const struct change *change,
                              struct write_answer *out)
@@ -148,6 +130,25 @@ static enum hf_status answer(struct hf_scope *s, enum write_kind kind,
     out->capacity = hf__usage_capacity(s, &usage, write->return_capacity);
     out->metrics = hf__metrics_of(s, change->table, write->return_metrics, key_source(kind, write));
     return HF_OK;
+}
+
+/* With the schema read-locked and the partition latched. */
+static enum hf_status write_latched(struct hf_scope *s, struct engine *e, enum write_kind kind,
+                                    const struct prepared_write *write, struct change *change,
+                                    struct write_answer *out, uint64_t *ticket)
+{
+    struct change_set set;
+    struct hf__buf key = {.scope = s};
+
+    TRY(hf__change_set(s, 1, &set));
+    hf__row_key(&key, change->table, key_source(kind, write));
+    if (key.failed)
+        return hf__fail_nomem(s);
+    TRY(hf__row_read(s, e, NULL, hf_bytes_of(key.ptr, key.len), &change->before));
+    TRY(hf__write_evaluate(s, kind, write, change));
+    TRY(hf__change_add(s, e, &set, change));
+    TRY(answer(s, kind, write, change, out)); /* so that nothing can fail once it is applied */
+    return hf__change_apply(s, e, &set, ticket);
 }
 
 enum hf_status hf__write_one(struct hf_scope *s, struct engine *e, enum write_kind kind,
@@ -166,12 +167,10 @@ enum hf_status hf__write_one(struct hf_scope *s, struct engine *e, enum write_ki
         goto done;
     latch = hf__row_latch(change.table, key_source(kind, write));
     hf__latch(e, latch);
-    status = write_latched(s, e, kind, write, &change, &ticket);
+    status = write_latched(s, e, kind, write, &change, out, &ticket);
     if (status == HF_OK && ticket == 0) /* nothing changed: what is there must be durable */
-        ticket = atomic_load_explicit(&e->latches[latch].ticket, memory_order_relaxed);
+        ticket = hf__latch_own_ticket(e, latch);
     hf__unlatch(e, latch, ticket);
-    if (status == HF_OK)
-        status = answer(s, kind, write, &change, out);
 done:
     pthread_rwlock_unlock(&e->schema);
     return status == HF_OK ? hf__engine_settle(s, e, ticket) : status;

@@ -54,7 +54,7 @@ struct expr_path {
 /* A program with its names and values; lives in the scope it was bound in. */
 struct expr_bound;
 
-/* ---- making -------------------------------------------------------------------------------- */
+/* ---- making --------------------------------------------------------------------------------- */
 
 /* Compile into the scope. The text is copied where the program needs it. */
 enum hf_status hf__expr_compile(struct hf_scope *s, enum expr_kind kind, struct hf_str text,
@@ -70,7 +70,7 @@ enum hf_status hf__expr_bind(struct hf_scope *s, const struct expr *expr,
 /* Fail when the request has a name or a value that no bound expression used. */
 enum hf_status hf__expr_unused(struct hf_scope *s, const struct expr_params *params);
 
-/* ---- legacy parameters --------------------------------------------------------------------- */
+/* ---- legacy parameters ---------------------------------------------------------------------- */
 
 enum expr_compare {
     COMPARE_NONE = 0, /* not given */
@@ -120,7 +120,7 @@ enum hf_status hf__expr_legacy_update(struct hf_scope *s, const struct expr_lega
 enum hf_status hf__expr_legacy_projection(struct hf_scope *s, const struct hf_str *names,
                                           size_t len, struct expr_bound **bound);
 
-/* ---- using --------------------------------------------------------------------------------- */
+/* ---- using ---------------------------------------------------------------------------------- */
 
 /* Every document path of the program, in reading order. */
 void hf__expr_paths(const struct expr_bound *bound, const struct expr_path **paths, size_t *len);

@@ -8,7 +8,7 @@
  */
 #include "model/value.h"
 
-/* ---- poison -------------------------------------------------------------------------------- */
+/* ---- poison --------------------------------------------------------------------------------- */
 
 /* What a poisoned item points to when there was no memory even for that. */
 static const struct poison no_memory = {.status = HF_NOMEM, .message = {"out of memory", 13}};
@@ -34,7 +34,7 @@ enum hf_status hf_item_check(struct hf_scope *s, struct hf_item item)
     return hf__fail_text(s, poison->status, poison->message);
 }
 
-/* ---- the builder --------------------------------------------------------------------------- */
+/* ---- the builder ---------------------------------------------------------------------------- */
 
 static void put_leb(struct hf__buf *buf, size_t value)
 {
@@ -390,10 +390,11 @@ static struct hf_value finish(struct making *m)
     if (m->poison.ptr)
         return hf_item_value(m->poison);
     if (!hf__value_poisoned(value) && hf__value_depth(value) > VALUE_DEPTH_MAX + 1)
-        return hf_item_value(
-            hf__item_poison_new(m->s, HF_INVALID,
-                                HF_STR("Nesting Levels have exceeded supported limits"),
-                                hf_str_of(NULL, 0)));
+        return hf_item_value(hf__item_poison_new(
+            m->s, HF_INVALID,
+            HF_STR("Nesting Levels have exceeded supported limits: Attributes in the item have "
+                   "nested levels beyond supported limit"),
+            hf_str_of(NULL, 0)));
     return value;
 }
 

@@ -21,7 +21,7 @@
 
 enum { HASH_BYTES = 8, LENGTH_BYTES = 2, VALUE_HEAD_MAX = 6 };
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- writing -------------------------------------------------------------------------------- */
 
 uint64_t hf__key_hash(const struct hf_value *values, size_t count)
 {
@@ -105,7 +105,7 @@ bool hf__key_successor(uint8_t *bytes, size_t *len)
     return true;
 }
 
-/* ---- reading ------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 /* Write the head of a value as model/value.h has it; where its bytes go. */
 static uint8_t *put_head(uint8_t *to, enum hf_type type, size_t len)

@@ -50,7 +50,7 @@ struct digits {
     uint8_t at[PAIRS_MAX]; /* 0 to 99 */
 };
 
-/* ---- stored form --------------------------------------------------------------------------- */
+/* ---- stored form ---------------------------------------------------------------------------- */
 
 /* How many decimal digits there are from the first to the last that is not zero. */
 static int decimals(const uint8_t *pairs, int len)
@@ -117,7 +117,7 @@ size_t hf__number_length(const uint8_t *bytes, size_t max)
     return 0;
 }
 
-/* ---- from text ----------------------------------------------------------------------------- */
+/* ---- from text ------------------------------------------------------------------------------ */
 
 struct scan {
     int64_t point; /* the number is 0.d1d2... * 10^point, before the written exponent */
@@ -252,7 +252,7 @@ enum number_error hf__number_parse(struct hf_str text, struct number *out)
     return NUMBER_OK;
 }
 
-/* ---- to text ------------------------------------------------------------------------------- */
+/* ---- to text -------------------------------------------------------------------------------- */
 
 /* "00", "01", ..., "99" */
 static const char pair_text[] = "00010203040506070809101112131415161718192021222324"
@@ -307,7 +307,7 @@ size_t hf__number_text(const uint8_t *bytes, size_t len, char *out)
     return (size_t)(to - out);
 }
 
-/* ---- sums ---------------------------------------------------------------------------------- */
+/* ---- sums ----------------------------------------------------------------------------------- */
 
 static int compare_magnitude(const struct digits *a, const struct digits *b)
 {
@@ -422,7 +422,7 @@ enum number_error hf__number_subtract(const uint8_t *a, size_t a_len, const uint
     return add(&left, &right, out);
 }
 
-/* ---- size ---------------------------------------------------------------------------------- */
+/* ---- size ----------------------------------------------------------------------------------- */
 
 size_t hf__number_size(const uint8_t *bytes, size_t len)
 {
@@ -441,7 +441,7 @@ size_t hf__number_size(const uint8_t *bytes, size_t len)
     return (size_t)pairs + (number.negative ? 2 : 1);
 }
 
-/* ---- whole numbers ------------------------------------------------------------------------- */
+/* ---- whole numbers -------------------------------------------------------------------------- */
 
 void hf__number_from_i64(int64_t value, struct number *out)
 {

@@ -6,7 +6,7 @@
  */
 #include "model/value.h"
 
-/* ---- lengths ------------------------------------------------------------------------------- */
+/* ---- lengths -------------------------------------------------------------------------------- */
 
 enum { LEB_MAX = 5 };
 
@@ -127,7 +127,7 @@ size_t hf_value_count(struct hf_value value)
     return is_container(hf_value_type(value)) ? load_u32le(value.ptr + 5) : 0;
 }
 
-/* ---- walking ------------------------------------------------------------------------------- */
+/* ---- walking -------------------------------------------------------------------------------- */
 
 struct value_walk hf__value_walk(struct hf_value container)
 {
@@ -253,7 +253,7 @@ bool hf__set_has(struct hf_value set, struct hf_bytes bytes)
     return false;
 }
 
-/* ---- comparing and measuring --------------------------------------------------------------- */
+/* ---- comparing and measuring ---------------------------------------------------------------- */
 
 bool hf_value_equal(struct hf_value a, struct hf_value b)
 {
@@ -340,7 +340,7 @@ int hf__value_depth(struct hf_value value)
     return deepest + 1;
 }
 
-/* ---- names of types ------------------------------------------------------------------------ */
+/* ---- names of types ------------------------------------------------------------------------- */
 
 static const char *const type_names[] = {"",  "S", "N",  "B",  "BOOL", "NULL",
                                          "M", "L", "SS", "NS", "BS"};
@@ -358,7 +358,7 @@ enum hf_type hf__type_of_name(struct hf_str name)
     return HF_TYPE_NONE;
 }
 
-/* ---- validity ------------------------------------------------------------------------------ */
+/* ---- validity ------------------------------------------------------------------------------- */
 
 /* Read a LEB128 that is followed by at least that many bytes; 0 when it is not so. */
 static size_t valid_leb(const uint8_t *p, size_t len, uint32_t *value)

@@ -42,7 +42,7 @@ enum {
     KEY_RANGE_MAX = 1024        /* bytes of a sort key value */
 };
 
-/* ---- poison -------------------------------------------------------------------------------- */
+/* ---- poison --------------------------------------------------------------------------------- */
 
 struct poison {
     enum hf_status status;
@@ -68,7 +68,7 @@ static inline const struct poison *hf__item_poison(struct hf_item item)
 struct hf_item hf__item_poison_new(struct hf_scope *s, enum hf_status status, struct hf_str message,
                                    struct hf_str key);
 
-/* ---- reading ------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 /* Bytes that the value at `p` takes; the bytes are trusted (they were checked, or built here). */
 size_t hf__value_length(const uint8_t *p);
@@ -108,7 +108,7 @@ enum hf_type hf__type_of_name(struct hf_str name);
 bool hf__value_valid(const uint8_t *bytes, size_t len);
 bool hf__item_valid(const uint8_t *bytes, size_t len);
 
-/* ---- building ------------------------------------------------------------------------------ */
+/* ---- building ------------------------------------------------------------------------------- */
 
 /*
  * Values are appended to a buffer; a container is opened, filled, and closed:

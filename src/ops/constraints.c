@@ -10,7 +10,8 @@
  * What always holds:
  *
  *  (1) At most VIOLATIONS_MAX are collected; the count in the sentence is the number printed.
- *  (2) A TableName that is empty, too long or ill-formed is reported alone, before all else.
+ *  (2) A TableName that is empty, too long or ill-formed is reported alone, before all else; but
+ *      when the Key or the Item is not there at all, then with all else.
  *  (3) A value is checked whether or not another is wrong; lists and structures inside values are
  *      walked even when their length is wrong.
  *
@@ -226,8 +227,12 @@ void hf__print_field(struct hf_scope *s, struct hf__buf *out, const struct field
         break;
     case FIELD_ENUM:
         member = enum_of(field, base);
-        hf__buf_put_str(out, member < 0 ? hf__scope_kept_text(s, member)
-                                        : hf_str_from(field->members->names[member - 1]));
+        if (member < 0)
+            hf__buf_put_str(out, hf__scope_kept_text(s, member));
+        else if ((size_t)member <= field->members->len)
+            hf__buf_put_str(out, hf_str_from(field->members->names[member - 1]));
+        else /* only a C program can say this */
+            hf__buf_format(out, "%d", member);
         break;
     case FIELD_ITEM:
     case FIELD_NAMES:
@@ -388,7 +393,8 @@ static void check_str(struct violations *v, const struct field *field, const voi
     int64_t max = field->max;
 
     if (field->pattern == PATTERN_TABLE_NAME && !is_arn(field, text)) {
-        if (!hf__is_table_name(text))
+        /* An empty name that may have one character is too short, and that is all. */
+        if (!hf__is_table_name(text) && !(text.len == 0 && field->min == TABLE_NAME_MIN))
             violate(v, field, base, false,
                     "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+", INT64_MIN);
         max = TABLE_NAME_MAX;
@@ -414,7 +420,6 @@ static void check_enum(struct violations *v, const struct field *field, const vo
 
     if (enum_of(field, base) > 0 && (size_t)enum_of(field, base) <= field->members->len)
         return;
-    assert(enum_of(field, base) < 0); /* a number beyond the enum is the caller's own */
     snprintf(constraint, sizeof(constraint), "Member must satisfy enum value set: %s",
              field->members->printed);
     violate(v, field, base, false, constraint, INT64_MIN);
@@ -424,8 +429,8 @@ static void check_enum(struct violations *v, const struct field *field, const vo
 static void check_elements(struct violations *v, const struct field *field, const void *base)
 {
     const uint8_t *element = pointer_of(field, base);
-    const struct field str = {
-        .kind = FIELD_STR,
+    const struct field one = {
+        .kind = field->kind == FIELD_STRS ? FIELD_STR : FIELD_ITEM,
         .min = field->element_min,
         .max = field->element_max,
     };
@@ -436,10 +441,12 @@ static void check_elements(struct violations *v, const struct field *field, cons
         step.place = i + 1;
         if (field->kind == FIELD_MAP)
             memcpy(&step.key, element, sizeof(step.key));
-        if (field->kind == FIELD_STRS)
-            check_str(v, &str, element);
-        else
+        if (field->sub)
             check_fields(v, field->sub, element);
+        else if (is_absent(&one, element))
+            violate(v, &one, element, false, "Member must not be null", INT64_MIN);
+        else if (field->kind == FIELD_STRS)
+            check_str(v, &one, element);
         element += element_size(field);
     }
     v->at = step.up;
@@ -461,13 +468,11 @@ static void check_present(struct violations *v, const struct field *field, const
         check_fields(v, field->sub, pointer_of(field, base));
         break;
     case FIELD_STRS:
+    case FIELD_ITEMS:
     case FIELD_STRUCTS:
     case FIELD_MAP:
         check_length(v, field, base, count_of(field, base), field->max);
         check_elements(v, field, base);
-        break;
-    case FIELD_ITEMS:
-        check_length(v, field, base, count_of(field, base), field->max);
         break;
     case FIELD_VALUES:
     case FIELD_DOUBLES:
@@ -514,6 +519,18 @@ static const struct field *table_name_field(const struct op *op)
     return NULL;
 }
 
+/* Of PutItem, GetItem, UpdateItem and DeleteItem: is what they are about missing? */
+static bool lacks_item(const struct op *op, const void *request)
+{
+    for (size_t i = 0; i < op->request->len; i++) {
+        const struct field *field = &op->request->list[i];
+
+        if (field->kind == FIELD_ITEM && field->rules & FIELD_REQUIRED)
+            return is_absent(field, request);
+    }
+    return false;
+}
+
 /* (2): of an empty name only its length is reported, of an ill-formed one only that. */
 static enum hf_status check_table_name(struct violations *v, const struct field *field,
                                        const void *request)
@@ -548,8 +565,8 @@ static enum hf_status check_newer_update(struct violations *v, const struct op *
     if (op->op != HF_OP_UPDATE_ITEM || !newer(v) || (int)update->returns >= 0)
         return HF_OK;
     return hf__fail(v->s, HF_INVALID,
-                    "Failed to satisfy constraint: Member must satisfy enum value set: "
-                    "[ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]");
+                    "1 validation error detected: Failed to satisfy constraint: Member must "
+                    "satisfy enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]");
 }
 
 enum hf_status hf__constraints_collect(struct violations *v, const struct op *op,
@@ -557,7 +574,7 @@ enum hf_status hf__constraints_collect(struct violations *v, const struct op *op
 {
     const struct field *table = table_name_field(op);
 
-    if (table)
+    if (table && !lacks_item(op, request))
         TRY(check_table_name(v, table, request));
     TRY(check_newer_update(v, op, request));
     check_fields(v, op->request, request);

@@ -74,6 +74,9 @@ static enum hf_status check_values_wanted(struct hf_scope *s, const struct expre
     }
     if (missing.failed)
         return hf__fail_nomem(s);
+    if (hf__scope_wording(s) == HF__WORDING_2026 && hf__newer_wording(e->op) == NEWER_PREFIXED)
+        return hf__fail(s, HF_INVALID,
+                        "ExpressionAttributeValues can only be specified when using expressions");
     return hf__fail(s, HF_INVALID,
                     "ExpressionAttributeValues can only be specified when using expressions: "
                     "%.*s %s null",
@@ -85,15 +88,11 @@ enum hf_status hf__expressions_mixed(struct hf_scope *s, const struct expression
     bool any = count_given(e) > 0;
 
     if (any)
-        TRY(hf__reword(s, e->op, check_both(s, e)));
+        TRY(check_both(s, e));
     if (e->names.ptr && !any)
-        return hf__reword(
-            s, e->op,
-            hf__fail(s, HF_INVALID,
-                     "ExpressionAttributeNames can only be specified when using expressions"));
-    if (e->values.ptr)
-        TRY(hf__reword(s, e->op, check_values_wanted(s, e)));
-    return HF_OK;
+        return hf__fail(s, HF_INVALID,
+                        "ExpressionAttributeNames can only be specified when using expressions");
+    return e->values.ptr ? check_values_wanted(s, e) : HF_OK;
 }
 
 /* ---- binding -------------------------------------------------------------------------------- */
@@ -111,8 +110,7 @@ static enum hf_status check_params(struct hf_scope *s, const struct expressions 
         return hf__fail_expression_value(s, e->op, hf__item_poison(e->values));
     }
     TRY(hf__expr_params(s, e->names, e->values, params));
-    /* In a transaction a value that is too deep cancels, once an update would write it. */
-    while (e->op != HF_OP_TRANSACT_WRITE_ITEMS && hf_item_next(e->values, &walk)) {
+    while (hf_item_next(e->values, &walk)) {
         enum hf_status status = hf__check_value(s, walk.value);
 
         if (status != HF_OK) {
@@ -145,5 +143,5 @@ enum hf_status hf__expressions_bind(struct hf_scope *s, const struct expressions
 {
     if (count_given(e) == 0)
         return HF_OK;
-    return hf__reword(s, e->op, bind_all(s, e));
+    return bind_all(s, e);
 }

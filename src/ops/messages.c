@@ -3,8 +3,8 @@
  * layer.
  *
  * The service moves operations to the newer layer one by one. The older texts are the default;
- * hf__scope_set_wording() switches. Only how an error of a value or an expression is framed is
- * decided here; constraints have their own form, in constraints.c.
+ * hf__scope_set_wording() switches. Only how an error of a value, an expression or a legacy
+ * parameter is framed is decided here; constraints have their own form, in constraints.c.
  */
 #include "ops/private.h"
 

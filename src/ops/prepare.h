@@ -134,6 +134,10 @@ enum hf_status hf__prepare_index(struct hf_scope *s, const struct hf_index *inde
                                  const struct hf_attribute_definition *attributes,
                                  size_t attributes_len, struct hf_str hash, struct hf_str range);
 
+/* A global index has throughput of its own exactly when its table is billed by it. */
+enum hf_status hf__check_index_throughput(struct hf_scope *s, const struct hf_index *index,
+                                          enum hf_billing billing);
+
 /* A table's own name out of a TableName that may be an ARN. */
 struct hf_str hf__table_name(struct hf_str name_or_arn);
 

@@ -7,7 +7,13 @@
  */
 #include "ops/private.h"
 
-enum { BATCH_GET_MAX = 100, BATCH_WRITE_MAX = 25, TABLE_MIN = 3, TABLE_MAX = 255 };
+enum {
+    BATCH_GET_MAX = 100,
+    BATCH_WRITE_MAX = 25,
+    TABLE_MIN = 3, /* characters of a name in the map */
+    TABLE_MAX = 255,
+    PRINTED_MAX = 4096 /* bytes of a map, about, in a message */
+};
 
 #define KEYS_CONSTRAINT                                                                            \
     "Map keys must satisfy constraint: [Member must have length less than or equal to 255, "       \
@@ -23,13 +29,58 @@ static const struct field *request_items(const struct op *op)
     return &op->request->list[0];
 }
 
+/* Text as JSON has it; what the quotes, backslashes and controls of a table's name become. */
+static void put_quoted(struct hf__buf *out, struct hf_str text)
+{
+    hf__buf_put_byte(out, '"');
+    for (size_t i = 0; i < text.len; i++) {
+        uint8_t c = (uint8_t)text.ptr[i];
+
+        if (c < 0x20)
+            hf__buf_format(out, "\\u%04x", c);
+        else if (c == '"' || c == '\\')
+            hf__buf_format(out, "\\%c", c);
+        else
+            hf__buf_put_byte(out, c);
+    }
+    hf__buf_put_byte(out, '"');
+}
+
+/* BatchGetItem's map is printed as JSON. */
+static void print_reads(struct hf_scope *s, struct hf__buf *out,
+                        const struct hf_batch_get_item *request)
+{
+    hf__buf_put_byte(out, '{');
+    for (size_t i = 0; i < request->tables_len && out->len < PRINTED_MAX; i++) {
+        const struct hf_table_gets *reads = &request->tables[i];
+
+        hf__buf_put_str(out, i ? HF_STR(",") : HF_STR(""));
+        put_quoted(out, reads->table);
+        hf__buf_put_str(out, HF_STR(":{\"Keys\":["));
+        for (size_t k = 0; k < reads->keys_len && out->len < PRINTED_MAX; k++) {
+            struct hf_str key = HF_STR("null");
+
+            if (reads->keys[k].ptr && !hf__item_poisoned(reads->keys[k]))
+                key = hf_item_to_json(s, reads->keys[k]);
+            out->failed |= !key.ptr;
+            hf__buf_put_str(out, k ? HF_STR(",") : HF_STR(""));
+            hf__buf_put_str(out, key);
+        }
+        hf__buf_put_str(out, HF_STR("]}"));
+    }
+    hf__buf_put_byte(out, '}');
+}
+
 /* RequestItems as a whole breaks `constraint`. */
 static enum hf_status add_for_map(struct violations *v, const struct op *op, const void *request,
                                   const char *constraint)
 {
     struct hf__buf printed = {.scope = v->s};
 
-    hf__print_field(v->s, &printed, request_items(op), request);
+    if (op->op == HF_OP_BATCH_GET_ITEM)
+        print_reads(v->s, &printed, request);
+    else
+        hf__print_field(v->s, &printed, request_items(op), request);
     if (printed.failed)
         return hf__fail_nomem(v->s);
     hf__violation_add(v,

@@ -15,6 +15,18 @@ static enum hf_status check_returns_old(struct hf_scope *s, enum hf_return_value
     return HF_OK;
 }
 
+/* From mixed parameters to unused values. */
+static enum hf_status put_steps(struct hf_scope *s, const struct hf_put_item *request,
+                                const struct expressions *expressions, struct prepared_write *out)
+{
+    TRY(hf__expressions_mixed(s, expressions));
+    TRY(hf__check_item(s, request->item));
+    TRY(check_returns_old(s, request->returns));
+    TRY(hf__legacy_expected(s, request->expected, request->expected_len,
+                            request->conditional_operator, &out->condition));
+    return hf__expressions_bind(s, expressions);
+}
+
 enum hf_status hf__prepare_put_item(struct hf_scope *s, struct hf__expr_cache *cache,
                                     const struct hf_put_item *request, struct prepared_write *out)
 {
@@ -39,13 +51,20 @@ enum hf_status hf__prepare_put_item(struct hf_scope *s, struct hf__expr_cache *c
         .return_metrics = request->return_metrics,
     };
     TRY(hf__constraints(s, HF_OP_PUT_ITEM, request));
-    TRY(hf__expressions_mixed(s, &expressions));
-    TRY(hf__reword(s, HF_OP_PUT_ITEM, hf__check_item(s, request->item)));
+    TRY(hf__reword(s, HF_OP_PUT_ITEM, put_steps(s, request, &expressions, out)));
+    return hf__check_item_size(s, request->item);
+}
+
+static enum hf_status delete_steps(struct hf_scope *s, const struct hf_delete_item *request,
+                                   const struct expressions *expressions,
+                                   struct prepared_write *out)
+{
+    TRY(hf__expressions_mixed(s, expressions));
+    TRY(hf__check_item(s, request->key));
     TRY(check_returns_old(s, request->returns));
     TRY(hf__legacy_expected(s, request->expected, request->expected_len,
                             request->conditional_operator, &out->condition));
-    TRY(hf__expressions_bind(s, &expressions));
-    return hf__check_item_size(s, request->item);
+    return hf__expressions_bind(s, expressions);
 }
 
 enum hf_status hf__prepare_delete_item(struct hf_scope *s, struct hf__expr_cache *cache,
@@ -73,12 +92,19 @@ enum hf_status hf__prepare_delete_item(struct hf_scope *s, struct hf__expr_cache
         .return_metrics = request->return_metrics,
     };
     TRY(hf__constraints(s, HF_OP_DELETE_ITEM, request));
-    TRY(hf__expressions_mixed(s, &expressions));
-    TRY(hf__reword(s, HF_OP_DELETE_ITEM, hf__check_item(s, request->key)));
-    TRY(check_returns_old(s, request->returns));
+    return hf__reword(s, HF_OP_DELETE_ITEM, delete_steps(s, request, &expressions, out));
+}
+
+static enum hf_status update_steps(struct hf_scope *s, const struct hf_update_item *request,
+                                   const struct expressions *expressions,
+                                   struct prepared_write *out)
+{
+    TRY(hf__expressions_mixed(s, expressions));
+    TRY(hf__check_item(s, request->key));
+    TRY(hf__legacy_updates(s, request->updates, request->updates_len, &out->update));
     TRY(hf__legacy_expected(s, request->expected, request->expected_len,
                             request->conditional_operator, &out->condition));
-    return hf__expressions_bind(s, &expressions);
+    return hf__expressions_bind(s, expressions);
 }
 
 enum hf_status hf__prepare_update_item(struct hf_scope *s, struct hf__expr_cache *cache,
@@ -109,12 +135,7 @@ enum hf_status hf__prepare_update_item(struct hf_scope *s, struct hf__expr_cache
         .return_metrics = request->return_metrics,
     };
     TRY(hf__constraints(s, HF_OP_UPDATE_ITEM, request));
-    TRY(hf__expressions_mixed(s, &expressions));
-    TRY(hf__reword(s, HF_OP_UPDATE_ITEM, hf__check_item(s, request->key)));
-    TRY(hf__legacy_updates(s, request->updates, request->updates_len, &out->update));
-    TRY(hf__legacy_expected(s, request->expected, request->expected_len,
-                            request->conditional_operator, &out->condition));
-    return hf__expressions_bind(s, &expressions);
+    return hf__reword(s, HF_OP_UPDATE_ITEM, update_steps(s, request, &expressions, out));
 }
 
 enum hf_status hf__prepare_get_item(struct hf_scope *s, struct hf__expr_cache *cache,

@@ -71,8 +71,8 @@ static enum hf_status check_throughput(struct hf_scope *s, const struct hf_creat
     return check_units(s, request->throughput);
 }
 
-static enum hf_status check_index_throughput(struct hf_scope *s, const struct hf_index *index,
-                                             enum hf_billing billing)
+enum hf_status hf__check_index_throughput(struct hf_scope *s, const struct hf_index *index,
+                                          enum hf_billing billing)
 {
     if (billing == HF_BILLING_PAY_PER_REQUEST && index->throughput)
         return hf__fail(s, HF_INVALID,
@@ -251,7 +251,7 @@ static enum hf_status check_indexes(struct hf_scope *s, const struct hf_create_t
         TRY(hf__prepare_index(s, &indexes[i], local, request->attributes, request->attributes_len,
                               request->key_schema[0].name, range));
         if (!local)
-            TRY(check_index_throughput(s, &indexes[i], request->billing));
+            TRY(hf__check_index_throughput(s, &indexes[i], request->billing));
         if (name_taken(request, local, i))
             return hf__fail(s, HF_INVALID, BAD_VALUES "Duplicate index name: %.*s",
                             HF_FMT(indexes[i].name));
@@ -340,8 +340,7 @@ static enum hf_status check_table_keys(struct hf_scope *s, const struct hf_creat
     return HF_OK;
 }
 
-/* ---- streams ----------------------------------------------------------------------------------
- */
+/* ---- streams -------------------------------------------------------------------------------- */
 
 static enum hf_status check_stream(struct hf_scope *s, const struct hf_stream_spec *stream,
                                    bool creating)

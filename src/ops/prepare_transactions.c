@@ -3,8 +3,8 @@
  *
  * Actions are read in the order of the request, each through the same steps as the operation of
  * its kind, and the first that fails decides for the whole request. What depends on data, a key of
- * the wrong type among it, becomes a reason for cancelling and is the engine's; so is the nesting
- * of a value in an Update's expression, which counts only once it is written.
+ * the wrong type among it, becomes a reason for cancelling and is the engine's. Unlike elsewhere an
+ * action's expressions come before the values of its key.
  */
 #include "ops/private.h"
 
@@ -29,8 +29,8 @@ static enum hf_status prepare_check(struct hf_scope *s, struct hf__expr_cache *c
     out->key = check->key;
     out->return_old_on_failure = check->returns_on_failure == HF_ON_FAILURE_ALL_OLD;
     TRY(hf__expressions_mixed(s, &expressions));
-    TRY(hf__check_item(s, check->key));
-    return hf__expressions_bind(s, &expressions);
+    TRY(hf__expressions_bind(s, &expressions));
+    return hf__check_item(s, check->key);
 }
 
 static enum hf_status prepare_put(struct hf_scope *s, struct hf__expr_cache *cache,
@@ -70,8 +70,8 @@ static enum hf_status prepare_delete(struct hf_scope *s, struct hf__expr_cache *
     out->key = del->key;
     out->return_old_on_failure = del->returns_on_failure == HF_ON_FAILURE_ALL_OLD;
     TRY(hf__expressions_mixed(s, &expressions));
-    TRY(hf__check_item(s, del->key));
-    return hf__expressions_bind(s, &expressions);
+    TRY(hf__expressions_bind(s, &expressions));
+    return hf__check_item(s, del->key);
 }
 
 static enum hf_status prepare_update(struct hf_scope *s, struct hf__expr_cache *cache,
@@ -93,8 +93,8 @@ static enum hf_status prepare_update(struct hf_scope *s, struct hf__expr_cache *
     out->key = update->key;
     out->return_old_on_failure = update->returns_on_failure == HF_ON_FAILURE_ALL_OLD;
     TRY(hf__expressions_mixed(s, &expressions));
-    TRY(hf__check_item(s, update->key));
-    return hf__expressions_bind(s, &expressions);
+    TRY(hf__expressions_bind(s, &expressions));
+    return hf__check_item(s, update->key);
 }
 
 static enum hf_status check_one_member(struct hf_scope *s, const struct hf_transact_write *action)

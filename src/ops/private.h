@@ -10,7 +10,7 @@
 /* How many of DynamoDB's sentences about a request begin. */
 #define BAD_VALUES "One or more parameter values were invalid: "
 
-/* ---- constraints.c ------------------------------------------------------------------------- */
+/* ---- constraints.c -------------------------------------------------------------------------- */
 
 enum { VIOLATIONS_MAX = 10 };
 
@@ -51,7 +51,7 @@ bool hf__is_table_name(struct hf_str text);
 void hf__print_field(struct hf_scope *s, struct hf__buf *out, const struct field *field,
                      const void *base);
 
-/* ---- values.c ------------------------------------------------------------------------------ */
+/* ---- values.c ------------------------------------------------------------------------------- */
 
 /* An item, key or value is well-formed, within 32 levels, and names no attribute "". */
 enum hf_status hf__check_item(struct hf_scope *s, struct hf_item item);
@@ -69,7 +69,7 @@ enum hf_status hf__find_repeat(struct hf_scope *s, const void *first, size_t str
 
 enum hf_status hf__check_item_size(struct hf_scope *s, struct hf_item item);
 
-/* ---- expressions.c ------------------------------------------------------------------------- */
+/* ---- expressions.c -------------------------------------------------------------------------- */
 
 /* One expression of a request. */
 struct expression {
@@ -109,7 +109,7 @@ enum hf_status hf__expressions_mixed(struct hf_scope *s, const struct expression
 /* Steps 7 to 9: placeholders, each expression in its turn, nothing unused. */
 enum hf_status hf__expressions_bind(struct hf_scope *s, const struct expressions *e);
 
-/* ---- legacy.c ------------------------------------------------------------------------------ */
+/* ---- legacy.c ------------------------------------------------------------------------------- */
 
 /* Expected as a condition: NULL when it is absent or empty. */
 enum hf_status hf__legacy_expected(struct hf_scope *s, const struct hf_expected *expected,
@@ -131,11 +131,11 @@ enum hf_status hf__legacy_updates(struct hf_scope *s, const struct hf_attribute_
 enum hf_status hf__legacy_projection(struct hf_scope *s, const struct hf_str *names, size_t len,
                                      struct expr_bound **bound);
 
-/* ---- prepare_tags.c ------------------------------------------------------------------------ */
+/* ---- prepare_tags.c ------------------------------------------------------------------------- */
 
 enum hf_status hf__check_tags(struct hf_scope *s, const struct hf_tag *tags, size_t len);
 
-/* ---- messages.c ---------------------------------------------------------------------------- */
+/* ---- messages.c ----------------------------------------------------------------------------- */
 
 /* How the 2026 layer words errors of values and expressions for an operation. */
 enum newer_wording {

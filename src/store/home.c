@@ -74,7 +74,7 @@ static bool exists(const struct home *home, const char *name)
     return fstatat(home->dir, name, &info, 0) == 0;
 }
 
-/* ---- finding or making ----------------------------------------------------------------------- */
+/* ---- finding or making ---------------------------------------------------------------------- */
 
 static char *path_join(const struct hf_env *env, struct hf_str path, const char *tail, size_t *size)
 {
@@ -260,7 +260,7 @@ void hf__home_close(struct home *home)
     home->dir = home->record = home->ballast = -1;
 }
 
-/* ---- the record ------------------------------------------------------------------------------ */
+/* ---- the record ----------------------------------------------------------------------------- */
 
 static void slot_write(const uint8_t *from, const struct home *home, unsigned slot)
 {
@@ -330,7 +330,7 @@ enum hf_status hf__home_open_record(struct hf_scope *s, struct home *home)
     return HF_OK;
 }
 
-/* ---- space ----------------------------------------------------------------------------------- */
+/* ---- space ---------------------------------------------------------------------------------- */
 
 uint64_t hf__home_free_bytes(const struct home *home)
 {

@@ -97,7 +97,7 @@ static void give(struct map *map, void *ptr, size_t size)
     hf__env_free(map->env, ptr, size);
 }
 
-/* ---- counted pointers ------------------------------------------------------------------------ */
+/* ---- counted pointers ----------------------------------------------------------------------- */
 
 static void entry_retain(struct map_entry *entry)
 {
@@ -187,7 +187,7 @@ static bool unshare(struct map *map, struct map_node **at)
     return true;
 }
 
-/* ---- searching ------------------------------------------------------------------------------- */
+/* ---- searching ------------------------------------------------------------------------------ */
 
 static uint64_t head_of(struct hf_bytes key, uint32_t skip)
 {
@@ -301,7 +301,7 @@ const struct map_entry *hf__map_find(const struct map_node *node, struct hf_byte
     return equal ? entry_at(node, i) : NULL;
 }
 
-/* ---- changing one node ----------------------------------------------------------------------- */
+/* ---- changing one node ---------------------------------------------------------------------- */
 
 /* `key` is one of the node's, or the one that it gets. */
 static void set_prefix(struct map_node *node, struct hf_bytes key, uint32_t skip)
@@ -436,7 +436,7 @@ static void merge_children(struct map *map, struct map_node *parent, int i)
     parent->count--;
 }
 
-/* ---- batches --------------------------------------------------------------------------------- */
+/* ---- batches -------------------------------------------------------------------------------- */
 
 /* A root with room for one more separator or entry. */
 static bool prepare_root(struct map *map, struct hf_bytes key)
@@ -660,7 +660,7 @@ void hf__map_sweep(struct map *map, const struct map_span *span)
     }
 }
 
-/* ---- cursors --------------------------------------------------------------------------------- */
+/* ---- cursors -------------------------------------------------------------------------------- */
 
 static void descend(struct map_cursor *cursor, const struct map_node *node, bool last)
 {
@@ -735,7 +735,7 @@ const struct map_entry *hf__map_prev(struct map_cursor *cursor)
     return entry_at(cursor->nodes[cursor->depth], --cursor->at[cursor->depth]);
 }
 
-/* ---- checking -------------------------------------------------------------------------------- */
+/* ---- checking ------------------------------------------------------------------------------- */
 
 /* The keys of `node` are in [lower, upper); an absent end is open. Sets the height. */
 static bool check_node(const struct map_node *node, struct hf_bytes lower, struct hf_bytes upper,

@@ -47,8 +47,7 @@ static inline struct hf_bytes map_value(const struct map_entry *entry)
 struct map_entry *hf__map_entry_new(struct map *map, struct hf_bytes key, struct hf_bytes value);
 void hf__map_entry_release(struct map *map, struct map_entry *entry);
 
-/* ---- reading: on the map's root while no one writes, or on one that was retained --------------
- */
+/* ---- reading: on the map's root while no one writes, or on one that was retained ------------ */
 
 struct map_node *hf__map_retain(struct map_node *root);
 void hf__map_release(struct map *map, struct map_node *root);
@@ -71,8 +70,7 @@ void hf__map_seek_end(struct map_cursor *cursor, const struct map_node *root);
 const struct map_entry *hf__map_next(struct map_cursor *cursor);
 const struct map_entry *hf__map_prev(struct map_cursor *cursor);
 
-/* ---- writing: see "A batch" in map.c ----------------------------------------------------------
- */
+/* ---- writing: see "A batch" in map.c -------------------------------------------------------- */
 
 bool hf__map_prepare_put(struct map *map, struct map_entry *entry);
 bool hf__map_prepare_delete(struct map *map, const struct map_span *span);

@@ -42,7 +42,7 @@ struct hf__store_iter {
     struct hf__store *store;
 };
 
-/* ---- batches ------------------------------------------------------------------------------- */
+/* ---- batches -------------------------------------------------------------------------------- */
 
 enum batch_kind { BATCH_PUT = 1, BATCH_DELETE = 2, BATCH_DELETE_RANGE = 3 };
 

@@ -16,7 +16,7 @@
 
 enum { OP_HEADER = 9 };
 
-/* ---- batches ------------------------------------------------------------------------------- */
+/* ---- batches -------------------------------------------------------------------------------- */
 
 static void batch_add(struct store_batch *batch, enum batch_kind kind, struct hf_bytes key,
                       struct hf_bytes value)
@@ -74,7 +74,7 @@ bool hf__batch_next(const struct store_batch *batch, size_t *at, struct batch_op
     return true;
 }
 
-/* ---- dispatch ------------------------------------------------------------------------------ */
+/* ---- dispatch ------------------------------------------------------------------------------- */
 
 void hf__store_close(struct hf__store *store)
 {

@@ -51,7 +51,7 @@ struct store_options {
     bool compress;          /* lz4 for what is flushed */
 };
 
-/* ---- opening ------------------------------------------------------------------------------- */
+/* ---- opening -------------------------------------------------------------------------------- */
 
 enum hf_status hf__store_open_memory(struct hf_scope *s, const struct hf_env *env,
                                      struct hf__store **store);
@@ -72,7 +72,7 @@ enum hf_status hf__store_open_rocksdb(struct hf_scope *s, const struct hf_env *e
 /* Flush, make durable, close. NULL is accepted. No iterator or snapshot may be open. */
 void hf__store_close(struct hf__store *store);
 
-/* ---- reading ------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 /*
  * The value of `key`, copied into the scope; value->ptr is NULL when there is none. `snapshot`
@@ -111,7 +111,7 @@ enum hf_status hf__store_iter_next(struct hf_scope *s, struct hf__store_iter *it
                                    struct hf_bytes *key, struct hf_bytes *value);
 void hf__store_iter_close(struct hf__store_iter *iter);
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- writing -------------------------------------------------------------------------------- */
 
 /*
  * A batch is a list of changes in a buffer; later ones win over earlier ones on the same key.
@@ -145,7 +145,7 @@ enum hf_status hf__store_sync(struct hf_scope *s, struct hf__store *store, uint6
 uint64_t hf__store_written(struct hf__store *store);
 uint64_t hf__store_durable(struct hf__store *store);
 
-/* ---- care ---------------------------------------------------------------------------------- */
+/* ---- care ----------------------------------------------------------------------------------- */
 
 struct store_stats {
     uint64_t syncs;        /* fsyncs of the log */
@@ -160,16 +160,18 @@ void hf__store_stats(struct hf__store *store, struct store_stats *stats);
 /* Read and verify every block and file. HF_CORRUPT names what is damaged. */
 enum hf_status hf__store_verify(struct hf_scope *s, struct hf__store *store);
 
-/* ---- faults, for tests --------------------------------------------------------------------- */
+/* ---- faults, for tests ---------------------------------------------------------------------- */
 
 struct store_faults {
     uint64_t calls;        /* gets, snapshots, iterators, steps, writes and syncs so far */
     uint64_t fail_at;      /* the call that fails, from 1; 0: none */
     enum hf_status status; /* how: HF_IO (default), HF_NO_SPACE, HF_NOMEM */
     bool after;            /* a failing write takes effect all the same */
+    const char *struck;    /* set to what failed: "get", "snapshot", "iterator", "step", ... */
 };                         /* HF_IO from a write or sync also stops later writes, as (2) says */
 
-/* Wrap `inner`, which is closed with it; `faults` is read at every call and may change. */
+/* Wrap `inner`, which is closed with it; `faults` is read at every call and may change. Nothing
+ * counts as durable before it was synced, even if the inner store is one in memory. */
 enum hf_status hf__store_open_faulty(struct hf_scope *s, const struct hf_env *env,
                                      struct hf__store *inner, struct store_faults *faults,
                                      struct hf__store **store);

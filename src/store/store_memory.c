@@ -56,7 +56,7 @@ static void memory_close(struct hf__store *store)
     hf__env_free(&env, memory, sizeof(*memory));
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 static enum hf_status copy_value(struct hf_scope *s, const struct map_entry *entry,
                                  struct hf_bytes *value)
@@ -184,7 +184,7 @@ static void memory_iter_close(struct hf__store_iter *iter)
     hf__env_free(&store->env, mine, mine->size);
 }
 
-/* ---- writing --------------------------------------------------------------------------------- */
+/* ---- writing -------------------------------------------------------------------------------- */
 
 static struct map_span span_of(const struct batch_op *op)
 {

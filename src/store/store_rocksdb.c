@@ -132,7 +132,7 @@ static struct rocks *rocks_of(struct hf__store *store)
     return (struct rocks *)store;
 }
 
-/* ---- errors ---------------------------------------------------------------------------------- */
+/* ---- errors --------------------------------------------------------------------------------- */
 
 static enum hf_status status_of(const char *error)
 {
@@ -188,7 +188,7 @@ static enum hf_status may_have_happened(struct hf_scope *s, enum hf_status statu
     return status;
 }
 
-/* ---- space ----------------------------------------------------------------------------------- */
+/* ---- space ---------------------------------------------------------------------------------- */
 
 static uint64_t reserve_bytes(struct rocks *rocks)
 {
@@ -242,7 +242,7 @@ static enum hf_status check_room(struct hf_scope *s, struct rocks *rocks, uint64
                     rocks->home.path, (unsigned long long)have, (unsigned long long)need);
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 static enum hf_status rocks_get(struct hf_scope *s, struct hf__store *store,
                                 const struct hf__store_snapshot *snapshot, struct hf_bytes key,
@@ -306,7 +306,7 @@ static void rocks_snapshot_close(struct hf__store *store, struct hf__store_snaps
     hf__env_free(&store->env, mine, sizeof(*mine));
 }
 
-/* ---- iterators ------------------------------------------------------------------------------- */
+/* ---- iterators ------------------------------------------------------------------------------ */
 
 static void iter_free(struct rocks *rocks, struct rocks_iter *iter)
 {
@@ -453,7 +453,7 @@ static void rocks_iter_close(struct hf__store_iter *iter)
     iter_give(rocks_of(iter->store), mine);
 }
 
-/* ---- writing --------------------------------------------------------------------------------- */
+/* ---- writing -------------------------------------------------------------------------------- */
 
 static uint64_t rocks_written(struct hf__store *store)
 {
@@ -566,7 +566,7 @@ static enum hf_status rocks_write(struct hf_scope *s, struct hf__store *store,
     return HF_OK;
 }
 
-/* ---- durability ------------------------------------------------------------------------------ */
+/* ---- durability ----------------------------------------------------------------------------- */
 
 /* Sync the log, which has `target` in it. One thread at a time. */
 static bool sync_round(struct rocks *rocks, uint64_t target)
@@ -682,7 +682,7 @@ static void *window_thread(void *user)
     return NULL;
 }
 
-/* ---- care ------------------------------------------------------------------------------------ */
+/* ---- care ----------------------------------------------------------------------------------- */
 
 static uint64_t property(struct rocks *rocks, const char *name)
 {
@@ -749,7 +749,7 @@ static enum hf_status rocks_verify(struct hf_scope *s, struct hf__store *store)
     return error ? read_failed(s, rocks, error) : HF_OK;
 }
 
-/* ---- opening and closing --------------------------------------------------------------------- */
+/* ---- opening and closing -------------------------------------------------------------------- */
 
 static void set_table_options(struct rocks *rocks)
 {

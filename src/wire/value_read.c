@@ -278,7 +278,7 @@ static bool read_set(struct json *json, enum hf_type type)
     return true;
 }
 
-/* ---- lists, maps, any value ------------------------------------------------------------------ */
+/* ---- lists, maps, any value ----------------------------------------------------------------- */
 
 static bool read_any(struct json *json, const char *scalar, int depth);
 
@@ -431,7 +431,7 @@ static bool read_any(struct json *json, const char *scalar, int depth)
     return hf__json_sound(json);
 }
 
-/* ---- whole items ----------------------------------------------------------------------------- */
+/* ---- whole items ---------------------------------------------------------------------------- */
 
 enum { FLAT_ALIGN = 16 }; /* of allocations in a scope */
 

@@ -11,7 +11,7 @@
 #define AT(power) (REFERENCE_TOP - (power))
 #define POINT AT(-1)
 
-/* ---- rows ---------------------------------------------------------------------------------- */
+/* ---- rows ----------------------------------------------------------------------------------- */
 
 /* Index of the first and of the last digit that is not zero; -1 for zero. */
 static int first_digit(const struct reference *number)
@@ -43,7 +43,7 @@ static enum reference_error check(const struct reference *number)
     return last_digit(number) - first + 1 > 38 ? REFERENCE_PRECISION : REFERENCE_OK;
 }
 
-/* ---- text ---------------------------------------------------------------------------------- */
+/* ---- text ----------------------------------------------------------------------------------- */
 
 static bool all_digits(const char *text, size_t len)
 {
@@ -180,7 +180,7 @@ size_t reference_text(const struct reference *number, char *out)
     return len;
 }
 
-/* ---- arithmetic ---------------------------------------------------------------------------- */
+/* ---- arithmetic ----------------------------------------------------------------------------- */
 
 int reference_compare(const struct reference *a, const struct reference *b)
 {
@@ -236,7 +236,7 @@ enum reference_error reference_subtract(const struct reference *a, const struct 
     return reference_add(a, &minus, out);
 }
 
-/* ---- measures ------------------------------------------------------------------------------ */
+/* ---- measures ------------------------------------------------------------------------------- */
 
 size_t reference_size(const struct reference *number)
 {

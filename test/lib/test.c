@@ -122,7 +122,7 @@ void test_advance_ms(struct test *t, int64_t ms)
     __atomic_add_fetch(&t->elapsed_us, ms * 1000, __ATOMIC_RELAXED);
 }
 
-/* ---- checks -------------------------------------------------------------------------------- */
+/* ---- checks --------------------------------------------------------------------------------- */
 
 /* End the test, which is the one that runs, at this place. */
 static void failed_at(const char *file, int line)
@@ -176,7 +176,7 @@ void test_check_error(enum hf_status status, const char *message, const struct h
     test_check_str(hf_str_from(message), hf_scope_error(s)->message, "message", file, line);
 }
 
-/* ---- sweeps -------------------------------------------------------------------------------- */
+/* ---- sweeps --------------------------------------------------------------------------------- */
 
 int64_t test_sweep_first(struct test *t)
 {
@@ -207,7 +207,7 @@ int64_t test_sweep_next(struct test *t)
     return t->sweep_at;
 }
 
-/* ---- directories --------------------------------------------------------------------------- */
+/* ---- directories ---------------------------------------------------------------------------- */
 
 static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where)
 {
@@ -239,7 +239,7 @@ const char *test_directory(struct test *t)
     return path;
 }
 
-/* ---- running ------------------------------------------------------------------------------- */
+/* ---- running -------------------------------------------------------------------------------- */
 
 static void run_one(void **state)
 {

@@ -79,8 +79,8 @@ static const struct op *op_of(const char *name)
     return op;
 }
 
-static enum hf_status call(struct world *w, const char *operation, const char *json,
-                           struct hf_str *answer)
+enum hf_status world_exchange(struct world *w, const char *operation, struct hf_str body,
+                              struct hf_str *answer)
 {
     const struct op *op = op_of(operation);
     void *request = hf_scope_alloc(w->scope, op->request->size);
@@ -89,7 +89,7 @@ static enum hf_status call(struct world *w, const char *operation, const char *j
     enum hf_status status;
 
     memset(request, 0, op->request->size);
-    status = hf__wire_read(w->scope, op->request, world_json(w, json), request);
+    status = hf__wire_read(w->scope, op->request, body, request);
     if (status == HF_OK)
         status = hf_db_call(w->scope, w->db, op->op, request, response);
     if (status == HF_OK)
@@ -100,6 +100,12 @@ static enum hf_status call(struct world *w, const char *operation, const char *j
         fail_msg("no memory");
     *answer = hf_str_of((const char *)buf.ptr, buf.len);
     return status;
+}
+
+static enum hf_status call(struct world *w, const char *operation, const char *json,
+                           struct hf_str *answer)
+{
+    return world_exchange(w, operation, world_json(w, json), answer);
 }
 
 struct hf_str world_call(struct world *w, const char *operation, const char *json)

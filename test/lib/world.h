@@ -37,6 +37,10 @@ void world_close(struct world *w);
 /* The answer of an operation as JSON, or its error as the body that the service would send. */
 struct hf_str world_call(struct world *w, const char *operation, const char *json);
 
+/* The same for a body as it is, in which ' is '; says whether it succeeded. */
+enum hf_status world_exchange(struct world *w, const char *operation, struct hf_str body,
+                              struct hf_str *answer);
+
 /* As world_call(), but any error fails the test. */
 struct hf_str world_ok(struct world *w, const char *operation, const char *json);
 

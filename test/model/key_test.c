@@ -7,7 +7,7 @@
 #include "decimal_reference.h"
 #include "test.h"
 
-/* ---- helpers ------------------------------------------------------------------------------- */
+/* ---- helpers -------------------------------------------------------------------------------- */
 
 enum { PLAIN_MAX = 3000 };
 
@@ -103,7 +103,7 @@ static void check_range(const char *bytes, size_t len, struct hf_value value, st
     hf__buf_free(&buf);
 }
 
-/* ---- forms that are on disk ---------------------------------------------------------------- */
+/* ---- forms that are on disk ----------------------------------------------------------------- */
 
 /* (3) */
 TEST(key, hash_is_frozen)
@@ -158,7 +158,7 @@ TEST(key, parts_are_frozen)
     check_range("\x80\x00", 2, make_number(&a, "0"), t);
 }
 
-/* ---- order --------------------------------------------------------------------------------- */
+/* ---- order ---------------------------------------------------------------------------------- */
 
 /* (1), for strings and binaries, with zeros within and one the beginning of the other. */
 TEST(key, range_parts_of_bytes_sort_as_the_bytes_do)
@@ -275,7 +275,7 @@ TEST(key, successor_drops_what_cannot_grow)
     CHECK_INT(1, len);
 }
 
-/* ---- reading back -------------------------------------------------------------------------- */
+/* ---- reading back --------------------------------------------------------------------------- */
 
 /* A whole key of random parts, as an index entry has it, comes back part by part. */
 TEST(key, reads_back_what_was_written)
@@ -400,7 +400,7 @@ TEST(key, refuses_other_forms_of_a_value)
     hf__buf_free(&scratch);
 }
 
-/* ---- memory -------------------------------------------------------------------------------- */
+/* ---- memory --------------------------------------------------------------------------------- */
 
 TEST(key, no_memory_is_remembered)
 {

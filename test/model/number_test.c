@@ -11,7 +11,7 @@
 #define DIGITS_38 "12345678901234567890123456789012345678"
 #define ZEROS_40 "0000000000000000000000000000000000000000"
 
-/* ---- helpers ------------------------------------------------------------------------------- */
+/* ---- helpers -------------------------------------------------------------------------------- */
 
 static struct number parse(const char *text)
 {
@@ -83,7 +83,7 @@ static size_t size_of(const char *text)
     return hf__number_size(number.bytes, number.len);
 }
 
-/* ---- grammar ------------------------------------------------------------------------------- */
+/* ---- grammar -------------------------------------------------------------------------------- */
 
 TEST(number, reads_every_way_to_write_a_number)
 {
@@ -171,7 +171,7 @@ TEST(number, longest_text_fits)
         CHECK_INT('#', out[i]);
 }
 
-/* ---- limits -------------------------------------------------------------------------------- */
+/* ---- limits --------------------------------------------------------------------------------- */
 
 TEST(number, holds_38_digits_wherever_they_lie)
 {
@@ -284,7 +284,7 @@ TEST(number, zero_is_judged_by_its_written_exponent)
     check_text("0", ZEROS_40 ZEROS_40 ZEROS_40 ZEROS_40);
 }
 
-/* ---- stored form --------------------------------------------------------------------------- */
+/* ---- stored form ---------------------------------------------------------------------------- */
 
 static void check_bytes(const char *text, const char *bytes, size_t len)
 {
@@ -411,7 +411,7 @@ TEST(number, bytes_sort_as_the_numbers_do)
             CHECK_INT((i > j) - (i < j), compare(parse(order[i]), parse(order[j])));
 }
 
-/* ---- sums ---------------------------------------------------------------------------------- */
+/* ---- sums ----------------------------------------------------------------------------------- */
 
 TEST(number, sums_are_exact)
 {
@@ -497,7 +497,7 @@ TEST(number, sum_may_replace_its_operand)
     CHECK_STR("0", text_of(a, out));
 }
 
-/* ---- size ---------------------------------------------------------------------------------- */
+/* ---- size ----------------------------------------------------------------------------------- */
 
 TEST(number, size_is_what_dynamodb_counts)
 {
@@ -522,7 +522,7 @@ TEST(number, size_is_what_dynamodb_counts)
     CHECK_INT(21, size_of("9.9999999999999999999999999999999999999"));
 }
 
-/* ---- whole numbers ------------------------------------------------------------------------- */
+/* ---- whole numbers -------------------------------------------------------------------------- */
 
 static void check_i64(const char *text, bool fits, int64_t whole, int64_t floor)
 {
@@ -589,7 +589,7 @@ TEST(number, i64_round_trip)
     }
 }
 
-/* ---- against the reference ----------------------------------------------------------------- */
+/* ---- against the reference ------------------------------------------------------------------ */
 
 /* A written number: mostly valid, with digits, zeros, points and exponents where they hurt. */
 static size_t random_text(struct test *t, char *out, int power)

@@ -95,6 +95,12 @@ TEST(items, names_and_values_want_an_expression)
     put.names = HF_ITEM(s, HF_S("#n", HF_STR("n"))); /* names come first */
     REFUSED("ExpressionAttributeNames can only be specified when using expressions",
             hf__prepare_put_item(s, NULL, &put, &out));
+    hf__scope_set_wording(s, HF__WORDING_2026);
+    put.names.ptr = NULL;
+    REFUSED(ONE "ExpressionAttributeValues can only be specified when using expressions",
+            hf__prepare_put_item(s, NULL, &put, &out));
+    hf__scope_set_wording(s, HF__WORDING_CLASSIC);
+    put.names = HF_ITEM(s, HF_S("#n", HF_STR("n")));
     update.values = put.values;
     REFUSED("ExpressionAttributeValues can only be specified when using expressions: "
             "UpdateExpression and ConditionExpression are null",

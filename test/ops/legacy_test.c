@@ -45,6 +45,9 @@ TEST(legacy, members_of_expected_that_exclude_each_other)
             expect(s, (struct hf_expected){.exists = HF_YES}, &out));
     REFUSED(BAD "Value cannot be used when Exists is false for Attribute: a",
             expect(s, (struct hf_expected){.exists = HF_NO, .value = x}, &out));
+    hf__scope_set_wording(s, HF__WORDING_2026);
+    REFUSED(ONE BAD "Value cannot be used when Exists is false for Attribute: a",
+            expect(s, (struct hf_expected){.exists = HF_NO, .value = x}, &out));
     hf_scope_free(s);
 }
 

@@ -124,11 +124,17 @@ TEST(transactions, the_first_failing_action_decides)
     const struct hf_transact_write actions[] = {{.check = &syntax}, {.put = &deep},
                                                 {.check = &syntax}, {.check = &unused},
                                                 {.put = &large},    {.check = &unused}};
+    const struct hf_delete_item del = {.table = HF_STR("abc"),
+                                       .key = spoiled(s, NO_TYPE, "a"),
+                                       .condition = HF_STR("")};
+    const struct hf_transact_write both_wrong = {.del = &del};
     struct prepared_action *out;
 
     REFUSED("Invalid ConditionExpression: Syntax error; token: \"<EOF>\", near: \"(\"",
             prepare(s, actions, 2, &out));
     REFUSED(NO_TYPE, prepare(s, actions + 1, 2, &out));
+    REFUSED("Invalid ConditionExpression: The expression can not be empty;",
+            prepare(s, &both_wrong, 1, &out));
     REFUSED("Value provided in ExpressionAttributeValues unused in expressions: keys: {:v}",
             prepare(s, actions + 3, 2, &out));
     REFUSED("Item size has exceeded the maximum allowed size", prepare(s, actions + 4, 2, &out));

@@ -259,7 +259,7 @@ TEST(store, tickets_grow)
     }
 }
 
-/* ---- threads --------------------------------------------------------------------------------- */
+/* ---- threads -------------------------------------------------------------------------------- */
 
 enum { PAIRS = 64, WRITERS = 2, READERS = 2, ROUNDS = 300 };
 
@@ -373,7 +373,7 @@ TEST(store, walks_are_whole_while_others_write)
     }
 }
 
-/* ---- memory ---------------------------------------------------------------------------------- */
+/* ---- memory --------------------------------------------------------------------------------- */
 
 /* (1) of store_memory.c: fail every allocation of a batch in turn; the map is old or new. */
 TEST(store_memory, any_failed_allocation_leaves_the_map_as_it_was)
@@ -463,7 +463,7 @@ TEST(store_memory, grows_and_shrinks)
     }
 }
 
-/* ---- faults ---------------------------------------------------------------------------------- */
+/* ---- faults --------------------------------------------------------------------------------- */
 
 TEST(store_faults, the_chosen_call_fails)
 {

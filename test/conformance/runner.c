@@ -1,0 +1,363 @@
+/*
+ * test/conformance/runner.c: plays the files. Each file is a test of its own for each kind of
+ * database: "memory.query/order", "disk.query/order". The database is new and empty.
+ *
+ * A step that fails is reported and the next ones run nevertheless, as they mostly do not depend
+ * on each other and one run should show all that is wrong. README.md describes the format.
+ *
+ *  (1) Nothing here knows the engine but world_exchange(), world_reopen() and the upkeep call.
+ *  (2) A file with an unknown member, or without steps, fails: a misspelt one must not pass.
+ */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test.h"
+#include "values.h"
+#include "world.h"
+
+enum { SHOWN_MAX = 1200, PAGES_MAX = 10000 };
+
+struct file_test {
+    struct test test; /* first: the runner of tests hands it back to us */
+    char name[128];
+    char path[512];
+};
+
+struct run {
+    struct world world;
+    const char *path;
+    struct holes holes;
+    size_t step;
+    int failed;
+};
+
+static void show(const char *what, const json_t *value)
+{
+    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
+
+    print_error("  %-9s %.*s%s\n", what, SHOWN_MAX, text ? text : "nothing",
+                text && strlen(text) > SHOWN_MAX ? "..." : "");
+    free(text);
+}
+
+static bool complain(struct run *r, const char *what)
+{
+    print_error("%s: step %zu: %s\n", r->path, r->step, what);
+    r->failed++;
+    return false;
+}
+
+/* ---- one call ------------------------------------------------------------------------------- */
+
+static bool exchange(struct run *r, const char *operation, struct hf_str body, bool *good,
+                     json_t **answer)
+{
+    json_error_t error;
+    struct hf_str text;
+
+    hf_scope_reset(r->world.scope);
+    *good = world_exchange(&r->world, operation, body, &text) == HF_OK;
+    *answer = json_loadb(text.ptr, text.len, JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
+    return *answer || complain(r, "the answer is not JSON");
+}
+
+static bool exchange_json(struct run *r, const char *operation, const json_t *request, bool *good,
+                          json_t **answer)
+{
+    char *text = json_dumps(request, JSON_COMPACT | JSON_ENCODE_ANY);
+    bool done = text && exchange(r, operation, hf_str_from(text), good, answer);
+
+    free(text);
+    return done;
+}
+
+/* {"type", "message", ...} from the body of an error; what else is in it stays. */
+static json_t *plain_error(json_t *body)
+{
+    json_t *plain = json_copy(body), *message = json_object_get(body, "message");
+    const char *type = json_string_value(json_object_get(body, "__type"));
+    const char *hash = type ? strchr(type, '#') : NULL;
+
+    if (!message)
+        message = json_object_get(body, "Message");
+    if (message)
+        json_object_set(plain, "message", message);
+    json_object_del(plain, "Message");
+    json_object_del(plain, "__type");
+    json_object_set_new(plain, "type", json_string(hash ? hash + 1 : "none"));
+    return plain;
+}
+
+/* Add a page to what the pages before gave. False when it was the last. */
+static bool add_page(json_t *request, json_t *sum, const json_t *page)
+{
+    static const char *const counts[] = {"Count", "ScannedCount"};
+    json_t *items = json_object_get(page, "Items"),
+           *next = json_object_get(page, "LastEvaluatedKey");
+
+    for (size_t i = 0; i < 2; i++)
+        json_object_set_new(sum, counts[i],
+                            json_integer(json_integer_value(json_object_get(sum, counts[i])) +
+                                         json_integer_value(json_object_get(page, counts[i]))));
+    json_object_set_new(sum, "Pages",
+                        json_integer(json_integer_value(json_object_get(sum, "Pages")) + 1));
+    if (items && !json_object_get(sum, "Items"))
+        json_object_set_new(sum, "Items", json_array());
+    if (items)
+        json_array_extend(json_object_get(sum, "Items"), items);
+    if (next)
+        json_object_set(request, "ExclusiveStartKey", next);
+    return next && json_integer_value(json_object_get(sum, "Pages")) < PAGES_MAX;
+}
+
+/* All pages of a Query or Scan as one answer. */
+static bool exchange_pages(struct run *r, const char *operation, json_t *request, bool *good,
+                           json_t **answer)
+{
+    json_t *sum = json_object(), *page = NULL;
+    bool more = true;
+
+    while (more) {
+        if (!exchange_json(r, operation, request, good, &page)) {
+            json_decref(sum);
+            return false;
+        }
+        if (!*good) {
+            json_decref(sum);
+            *answer = page;
+            return true;
+        }
+        more = add_page(request, sum, page);
+        json_decref(page);
+    }
+    *answer = sum;
+    return true;
+}
+
+static bool send_step(struct run *r, const json_t *step, const char *operation, bool *good,
+                      json_t **answer)
+{
+    const json_t *raw = json_object_get(step, "raw");
+    json_t *request = hf__holes_fill(&r->holes, raw ? raw : json_object_get(step, "request"));
+    bool done;
+
+    if (!request)
+        return complain(r, r->holes.why);
+    if (raw)
+        done = exchange(r, operation,
+                        hf_str_of(json_string_value(request), json_string_length(request)), good,
+                        answer);
+    else if (json_is_true(json_object_get(step, "all_pages")))
+        done = exchange_pages(r, operation, request, good, answer);
+    else
+        done = exchange_json(r, operation, request, good, answer);
+    json_decref(request);
+    return done;
+}
+
+/* Compare, and say what was asked and what came if it is not as expected. */
+static void judge(struct run *r, const json_t *step, const json_t *expected, const json_t *actual)
+{
+    json_t *filled = hf__holes_fill(&r->holes, expected);
+
+    if (!filled || !hf__holes_match(&r->holes, filled, actual)) {
+        complain(r, r->holes.why);
+        show("asked", json_object_get(step, "request"));
+        show("expected", expected);
+        show("got", actual);
+    }
+    json_decref(filled);
+}
+
+static void run_call(struct run *r, const json_t *step)
+{
+    const char *operation = json_string_value(json_object_get(step, "call"));
+    json_t *error = json_object_get(step, "error"), *response = json_object_get(step, "response");
+    json_t *answer;
+    bool good;
+
+    if (!send_step(r, step, operation, &good, &answer))
+        return;
+    if (good != !error) {
+        complain(r, good ? "it succeeded" : "it failed");
+        show("asked", json_object_get(step, "request"));
+        show("got", answer);
+    } else if (error) {
+        json_t *expected = json_copy(error), *actual = plain_error(answer);
+
+        if (!json_object_get(expected, "message"))
+            json_object_del(actual, "message");
+        judge(r, step, expected, actual);
+        json_decref(expected);
+        json_decref(actual);
+    } else if (response) {
+        judge(r, step, response, answer);
+    }
+    json_decref(answer);
+}
+
+/* ---- other steps ---------------------------------------------------------------------------- */
+
+static void run_check(struct run *r, const json_t *step)
+{
+    json_t *value = hf__holes_fill(&r->holes, json_object_get(step, "check"));
+
+    if (value)
+        judge(r, step, json_object_get(step, "is"), value);
+    else
+        complain(r, r->holes.why);
+    json_decref(value);
+}
+
+static void run_upkeep(struct run *r)
+{
+    struct hf_upkeep_report report;
+
+    hf_scope_reset(r->world.scope);
+    if (hf_engine_upkeep(r->world.scope, r->world.db, &report) != HF_OK)
+        complain(r, hf_scope_error_text(r->world.scope));
+}
+
+/* (2) */
+static bool known_members(struct run *r, const json_t *object, const char *const *known)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+    {
+        bool found = false;
+
+        for (size_t i = 0; known[i]; i++)
+            found = found || strcmp(key, known[i]) == 0;
+        if (!found)
+            return complain(r, key);
+    }
+    return true;
+}
+
+static void run_step(struct run *r, const json_t *step)
+{
+    static const char *const members[] = {"about",      "call",   "request", "raw", "response",
+                                          "error",      "times",  "check",   "is",  "all_pages",
+                                          "advance_ms", "upkeep", "reopen",  NULL};
+    json_int_t times = json_integer_value(json_object_get(step, "times"));
+    int failed = r->failed;
+
+    if (!known_members(r, step, members))
+        return;
+    if (json_object_get(step, "advance_ms"))
+        test_advance_ms(r->world.t, json_integer_value(json_object_get(step, "advance_ms")));
+    else if (json_object_get(step, "upkeep"))
+        run_upkeep(r);
+    else if (json_object_get(step, "reopen"))
+        world_reopen(&r->world);
+    else if (json_object_get(step, "check"))
+        run_check(r, step);
+    else if (!json_is_string(json_object_get(step, "call")))
+        complain(r, "neither a call nor anything else that is known");
+    else
+        for (r->holes.turn = 0; r->holes.turn < (times ? times : 1) && r->failed == failed;
+             r->holes.turn++)
+            run_call(r, step);
+}
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+/* May the file run on this kind of database? "only" says which; without it, all. */
+static bool for_kind(const json_t *file, const char *kind)
+{
+    const json_t *only = json_object_get(file, "only"), *name;
+    size_t i;
+    bool found = !only;
+
+    json_array_foreach(only, i, name) found =
+        found || (json_is_string(name) && strcmp(json_string_value(name), kind) == 0);
+    return found;
+}
+
+static void run_file(struct test *t)
+{
+    static const char *const members[] = {"about", "only", "steps", NULL};
+    const struct file_test *self = (const struct file_test *)t;
+    struct run r = {.path = self->path};
+    json_error_t error;
+    json_t *file = json_load_file(self->path, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &error);
+    const json_t *steps = json_object_get(file, "steps"), *step;
+
+    if (!file)
+        fail_msg("%s:%d: %s", self->path, error.line, error.text);
+    if (!json_is_string(json_object_get(file, "about")) || json_array_size(steps) == 0)
+        complain(&r, "no steps, or not about anything");
+    known_members(&r, file, members);
+    if (for_kind(file, t->group)) {
+        r.world = world_open(t, strcmp(t->group, "disk") == 0 ? "disk:" : "memory:");
+        r.holes.saved = json_object();
+        json_array_foreach(steps, r.step, step) run_step(&r, step);
+        json_decref(r.holes.saved);
+        hf_scope_reset(r.world.scope);
+        world_close(&r.world);
+    }
+    json_decref(file);
+    if (r.failed)
+        fail_msg("%d steps failed", r.failed);
+}
+
+static void add_file(const char *kind, const char *folder, const char *file)
+{
+    struct file_test *self = calloc(1, sizeof(*self));
+    size_t stem = strlen(file) - strlen(".json");
+
+    if (!self)
+        abort();
+    snprintf(self->name, sizeof(self->name), "%s/%.*s", folder, (int)stem, file);
+    snprintf(self->path, sizeof(self->path), "%s/%s/%s", CONFORMANCE_FILES, folder, file);
+    self->test = (struct test){.group = kind, .name = self->name, .run = run_file};
+    test_add(&self->test);
+}
+
+static bool is_json(const struct dirent *entry)
+{
+    size_t len = strlen(entry->d_name);
+
+    return len > 5 && strcmp(entry->d_name + len - 5, ".json") == 0;
+}
+
+static int named_files(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+static void add_folder(const char *folder)
+{
+    static const char *const kinds[] = {"memory", "disk"};
+    struct dirent **entries;
+    char path[512];
+    int count;
+
+    snprintf(path, sizeof(path), "%s/%s", CONFORMANCE_FILES, folder);
+    count = scandir(path, &entries, named_files, alphasort);
+    for (size_t k = 0; k < 2; k++)
+        for (int i = 0; i < count; i++)
+            if (is_json(entries[i]))
+                add_file(kinds[k], folder, entries[i]->d_name);
+    for (int i = 0; i < count; i++)
+        free(entries[i]);
+    if (count >= 0)
+        free(entries);
+}
+
+__attribute__((constructor)) static void add_all(void)
+{
+    struct dirent **entries;
+    int count = scandir(CONFORMANCE_FILES, &entries, named_files, alphasort);
+
+    for (int i = 0; i < count; i++) {
+        add_folder(entries[i]->d_name);
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
+}
