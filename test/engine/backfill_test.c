@@ -215,3 +215,35 @@ TEST(backfill, goes_on_after_reopening)
     CHECK_INT(251, described(&w));
     world_close(&w);
 }
+
+/* The process that asked for the index ends before it is built. */
+static int add_index(struct world *w)
+{
+    int wrong = is_error(world_call(w, "UpdateTable", ADD_INDEX));
+
+    wrong +=
+        is_error(world_call(w, "DeleteItem", "{'TableName':'tab','Key':{'pk':{'S':'p000001'}}}"));
+    return wrong + is_error(world_call(w, "PutItem",
+                                       "{'TableName':'tab','Item':{'pk':{'S':'p000002'},'g':{'S':"
+                                       "'moved'}}}"));
+}
+
+TEST(backfill, goes_on_after_a_crash)
+{
+    struct world w;
+
+    crash_here(t, add_index);
+    w = world_open(t, "disk:");
+    world_ok(&w, "CreateTable", PK_TABLE("tab", ""));
+    for (unsigned i = 0; i < 250; i++)
+        put(&w, i, ",'g':{'S':'x'}");
+    crash_after(&w);
+    CHECK_INT(1, described(&w)); /* the one that was put after the index was there */
+    put(&w, 3, ",'g':{'S':'moved'}");
+    CHECK_INT(2, described(&w));
+    upkeep(&w);
+    CHECK_INT(249, described(&w));
+    world_reopen(&w);
+    CHECK_INT(249, described(&w));
+    world_close(&w);
+}
