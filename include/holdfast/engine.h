@@ -73,10 +73,12 @@ struct hf_upkeep_report {
     uint64_t trimmed_records; /* stream records older than 24 hours */
     uint64_t dropped_tokens;  /* of transactions, older than ten minutes */
     uint64_t indexed_items;   /* looked at for indexes that are being built */
+    uint64_t erased_keys;     /* of tables, indexes and streams that are gone */
 };
 
 /*
- * Do now what is due by the env's clock: expire items, trim streams, drop tokens, finish indexes.
+ * Do now what is due by the env's clock: expire items, trim streams, drop tokens, finish indexes,
+ * erase what belonged to deleted tables.
  * The engine's own thread does the same about once a second. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,

@@ -19,7 +19,7 @@ struct filling {
     struct hf_str table; /* its name, as the table may be replaced meanwhile */
     uint32_t table_id;
     uint32_t index_id;   /* 0: expiry entries */
-    int64_t ttl_walk;    /* for those: table_record.ttl_walk when it began */
+    uint32_t ttl_id;     /* for those: under which id they go */
     struct hf__buf from; /* the stored key to go on from */
     bool done;
 };
@@ -41,13 +41,12 @@ static struct table *still_wanted(struct engine *e, const struct filling *f)
     if (!table || table->id != f->table_id)
         return NULL;
     if (f->index_id == 0)
-        return table->record.ttl_walk == f->ttl_walk ? table : NULL;
+        return table->ttl_id == f->ttl_id && table->record.ttl_building == HF_YES ? table : NULL;
     index = find_index(table, f->index_id);
     return index && index->building ? table : NULL;
 }
 
-/* ---- one chunk
- * ---------------------------------------------------------------------------------------------- */
+/* ---- one chunk ------------------------------------------------------------------------------ */
 
 static enum hf_status next_keys(struct hf_scope *s, struct engine *e, struct filling *f,
                                 struct hf_bytes *keys, size_t *len)
@@ -169,8 +168,7 @@ static enum hf_status fill_chunk(struct hf_scope *s, struct engine *e, struct fi
     return f->from.failed ? hf__fail_nomem(s) : HF_OK;
 }
 
-/* ---- the end of a walk
- * ---------------------------------------------------------------------------------------- */
+/* ---- the end of a walk ---------------------------------------------------------------------- */
 
 static enum hf_status finish(struct hf_scope *s, struct engine *e, const struct filling *f)
 {
@@ -194,7 +192,7 @@ static enum hf_status finish(struct hf_scope *s, struct engine *e, const struct 
     }
     record.indexes = indexes;
     if (f->index_id == 0)
-        record.ttl_walk = 0;
+        record.ttl_building = HF_UNSET;
     hf__catalog_put_record(s, &batch, &record);
     TRY(hf__table_new(s, e, &record, table->counts, &next));
     hf__kill_point("before_backfill_end");
@@ -207,9 +205,7 @@ static enum hf_status finish(struct hf_scope *s, struct engine *e, const struct 
     return status;
 }
 
-/* ---- all walks
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- all walks ------------------------------------------------------------------------------ */
 
 /* The next thing that waits to be filled; *found is false when there is none. */
 static enum hf_status next_filling(struct hf_scope *s, struct engine *e, struct filling *f,
@@ -220,12 +216,12 @@ static enum hf_status next_filling(struct hf_scope *s, struct engine *e, struct 
         struct table *table = e->catalog.tables[i];
 
         *f = (struct filling){.table_id = table->id,
-                              .ttl_walk = table->record.ttl_walk,
+                              .ttl_id = table->record.ttl_building == HF_YES ? table->ttl_id : 0,
                               .from = {.scope = s}};
         for (size_t j = 0; j < table->indexes_len; j++)
             if (table->indexes[j].building)
                 f->index_id = table->indexes[j].id;
-        if (f->index_id == 0 && f->ttl_walk == 0)
+        if (f->index_id == 0 && f->ttl_id == 0)
             continue;
         f->table = hf_scope_copy(s, table->name);
         hf__key_prefix(&f->from, SPACE_ITEM, table->id);

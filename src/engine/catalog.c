@@ -93,6 +93,7 @@ static bool fill_table(struct engine *e, struct table *table)
     table->name = d->name;
     table->id = (uint32_t)table->record.id;
     table->ttl_attribute = table->record.ttl_attribute;
+    table->ttl_id = (uint32_t)table->record.ttl_id;
     if (table->record.stream_id)
         table->stream = hf__stream_by_id(e, (uint32_t)table->record.stream_id);
     if (!fill_key(d, d->key_schema, d->key_schema_len, &table->key))

@@ -52,6 +52,27 @@ static struct index *index_by_id(struct engine *e, uint32_t id, struct table **t
     return NULL;
 }
 
+static struct table *table_by_ttl_id(struct engine *e, uint32_t id)
+{
+    for (size_t i = 0; i < e->catalog.len; i++)
+        if (e->catalog.tables[i]->ttl_id == id)
+            return e->catalog.tables[i];
+    return NULL;
+}
+
+/* What belongs to nothing is no problem if it is noted to be erased. */
+static enum hf_status belongs_nowhere(struct checking *c, struct hf_bytes key, const char *what)
+{
+    bool noted = false;
+
+    if (key.len > PREFIX_LEN)
+        TRY(hf__erase_is_noted(c->s, c->e, c->snapshot, key.ptr[0], load_u32be(key.ptr + 1),
+                               &noted));
+    if (!noted)
+        problem(c, key, what);
+    return HF_OK;
+}
+
 /* The stored row: its outline, its inside, and the size in front of it. */
 static bool good_row(struct checking *c, struct hf_bytes stored, struct row *row)
 {
@@ -64,9 +85,7 @@ static bool same_bytes(const struct hf__buf *buf, struct hf_bytes bytes)
     return !buf->failed && bytes_compare(buf->ptr, buf->len, bytes.ptr, bytes.len) == 0;
 }
 
-/* ---- items
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- items ---------------------------------------------------------------------------------- */
 
 static enum hf_status check_entry_of(struct checking *c, struct table *table, struct index *index,
                                      struct hf_bytes key, const struct row *row)
@@ -105,7 +124,7 @@ static enum hf_status check_expiry_of(struct checking *c, struct table *table, s
         return hf__fail_nomem(c->s);
     TRY(hf__store_get(c->s, c->e->store, c->snapshot, hf_bytes_of(expiry_key.ptr, expiry_key.len),
                       &stored));
-    if (!stored.ptr && table->record.ttl_walk == 0)
+    if (!stored.ptr && table->record.ttl_building != HF_YES)
         problem(c, key, "an item has no expiry entry");
     return HF_OK;
 }
@@ -117,8 +136,10 @@ static enum hf_status check_item(struct checking *c, struct hf_bytes key, struct
     struct row row;
 
     c->report->items++;
-    if (!table || !good_row(c, value, &row)) {
-        problem(c, key, table ? "an item is damaged" : "an item of no table");
+    if (!table)
+        return belongs_nowhere(c, key, "an item of no table");
+    if (!good_row(c, value, &row)) {
+        problem(c, key, "an item is damaged");
         return HF_OK;
     }
     if (hf__schema_check_put(c->s, table, row.item) != HF_OK) {
@@ -133,9 +154,7 @@ static enum hf_status check_item(struct checking *c, struct hf_bytes key, struct
     return check_expiry_of(c, table, key, &row);
 }
 
-/* ---- entries
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- entries -------------------------------------------------------------------------------- */
 
 static enum hf_status check_index_entry(struct checking *c, struct hf_bytes key,
                                         struct hf_bytes value)
@@ -148,9 +167,10 @@ static enum hf_status check_index_entry(struct checking *c, struct hf_bytes key,
     struct row row;
 
     c->report->index_entries++;
-    if (!index || !good_row(c, value, &entry) ||
-        hf__schema_check_put(c->s, table, entry.item) != HF_OK) {
-        problem(c, key, index ? "an index entry is damaged" : "an entry of no index");
+    if (!index)
+        return belongs_nowhere(c, key, "an entry of no index");
+    if (!good_row(c, value, &entry) || hf__schema_check_put(c->s, table, entry.item) != HF_OK) {
+        problem(c, key, "an index entry is damaged");
         return HF_OK;
     }
     TRY(hf__read_key(c->s, c->e, table, c->snapshot, entry.item, &row));
@@ -162,16 +182,14 @@ static enum hf_status check_index_entry(struct checking *c, struct hf_bytes key,
 static enum hf_status check_expiry_entry(struct checking *c, struct hf_bytes key)
 {
     struct table *table =
-        key.len > PREFIX_LEN + 8 ? table_by_id(c->e, load_u32be(key.ptr + 1)) : NULL;
+        key.len > PREFIX_LEN + 8 ? table_by_ttl_id(c->e, load_u32be(key.ptr + 1)) : NULL;
     struct hf__buf row_key = {.scope = c->s};
     struct row row;
     uint64_t expiry;
 
     c->report->expiry_entries++;
-    if (!table || !table->ttl_attribute.ptr) {
-        problem(c, key, "an expiry entry of no table");
-        return HF_OK;
-    }
+    if (!table)
+        return belongs_nowhere(c, key, "an expiry entry of no table");
     hf__key_prefix(&row_key, SPACE_ITEM, table->id);
     hf__buf_put(&row_key, key.ptr + PREFIX_LEN + 8, key.len - PREFIX_LEN - 8);
     if (row_key.failed)
@@ -183,15 +201,17 @@ static enum hf_status check_expiry_entry(struct checking *c, struct hf_bytes key
     return HF_OK;
 }
 
-static void check_record(struct checking *c, struct hf_bytes key, struct hf_bytes value)
+static enum hf_status check_record(struct checking *c, struct hf_bytes key, struct hf_bytes value)
 {
     struct stream *stream =
         key.len == RECORD_KEY ? hf__stream_by_id(c->e, load_u32be(key.ptr + 1)) : NULL;
     struct record_head head;
 
     c->report->stream_records++;
-    if (!stream || load_u16be(key.ptr + 5) >= stream->record.shards_len)
-        problem(c, key, "a record of no stream");
+    if (!stream)
+        return belongs_nowhere(c, key, "a record of no stream");
+    if (load_u16be(key.ptr + 5) >= stream->record.shards_len)
+        problem(c, key, "a record of no shard");
     else if (!hf__record_head_get(value, &head) ||
              !hf__item_valid(value.ptr + RECORD_HEAD, head.keys_len) ||
              (head.new_len &&
@@ -202,6 +222,7 @@ static void check_record(struct checking *c, struct hf_bytes key, struct hf_byte
         problem(c, key, "a stream record is damaged");
     else if (load_u64be(key.ptr + 7) >= c->numbers_end)
         problem(c, key, "a stream record has a number that was not given out");
+    return HF_OK;
 }
 
 static enum hf_status check_token(struct checking *c, struct hf_bytes key, struct hf_bytes value)
@@ -225,15 +246,14 @@ static enum hf_status check_token(struct checking *c, struct hf_bytes key, struc
     return HF_OK;
 }
 
-/* ---- all of it
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- all of it ------------------------------------------------------------------------------ */
 
 static enum hf_status check_one(struct checking *c, struct hf_bytes key, struct hf_bytes value)
 {
     switch (key.ptr[0]) {
     case SPACE_SETTING:
     case SPACE_STREAM:
+    case SPACE_ERASE:
     case SPACE_TOKEN_AGE:
         return HF_OK;
     case SPACE_TABLE:
@@ -244,8 +264,7 @@ static enum hf_status check_one(struct checking *c, struct hf_bytes key, struct 
     case SPACE_INDEX:
         return check_index_entry(c, key, value);
     case SPACE_RECORD:
-        check_record(c, key, value);
-        return HF_OK;
+        return check_record(c, key, value);
     case SPACE_EXPIRY:
         return check_expiry_entry(c, key);
     case SPACE_TOKEN:

@@ -20,8 +20,7 @@ static void count_name(char *name, size_t size, char kind, uint32_t id)
     snprintf(name, size, "count/%c%u", kind, id);
 }
 
-/* ---- at opening
- * ------------------------------------------------------------------------------------------ */
+/* ---- at opening ----------------------------------------------------------------------------- */
 
 static enum hf_status load_counts(struct hf_scope *s, struct engine *e, char kind, uint32_t id,
                                   struct counts *counts)
@@ -71,8 +70,7 @@ enum hf_status hf__counts_load(struct hf_scope *s, struct engine *e)
     return hf__store_write(s, e->store, &batch, &ticket);
 }
 
-/* ---- counting again
- * -------------------------------------------------------------------------------------- */
+/* ---- counting again ------------------------------------------------------------------------- */
 
 static enum hf_status count_space(struct hf_scope *s, struct engine *e, uint8_t space, uint32_t id,
                                   struct counts *counts)
@@ -151,8 +149,7 @@ enum hf_status hf__counts_refresh_all(struct hf_scope *s, struct engine *e)
     return status;
 }
 
-/* ---- at closing
- * ------------------------------------------------------------------------------------------ */
+/* ---- at closing ----------------------------------------------------------------------------- */
 
 static void save_counts(struct hf_scope *s, struct store_batch *batch, char kind, uint32_t id,
                         struct counts *counts)

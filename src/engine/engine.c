@@ -10,8 +10,7 @@ struct engine *hf__engine_of(struct hf_db *db)
     return db && db->calls == &engine_calls ? (struct engine *)(void *)db : NULL;
 }
 
-/* ---- operations
- * ------------------------------------------------------------------------------------------- */
+/* ---- operations ----------------------------------------------------------------------------- */
 
 typedef enum hf_status operation(struct hf_scope *s, struct engine *e, const void *request,
                                  void *result);
@@ -50,9 +49,7 @@ static enum hf_status engine_call(struct hf_scope *s, struct hf_db *db, enum hf_
     return status;
 }
 
-/* ---- opening
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- opening -------------------------------------------------------------------------------- */
 
 static bool has_prefix(struct hf_str text, struct hf_str prefix, struct hf_str *rest)
 {

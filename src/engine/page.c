@@ -12,8 +12,7 @@
 
 enum { PAGE_BYTES_MAX = 1024 * 1024 };
 
-/* ---- checks against the schema
- * ------------------------------------------------------------------- */
+/* ---- checks against the schema -------------------------------------------------------------- */
 
 /* A query's filter sees what the global index has; a scan's merely finds the rest missing. */
 static enum hf_status check_filter_projected(struct hf_scope *s, const struct prepared_page *page,
@@ -83,8 +82,7 @@ enum hf_status hf__page_check(struct hf_scope *s, struct table *table,
     return check_select(s, page, table, *index);
 }
 
-/* ---- start keys
- * ----------------------------------------------------------------------------------- */
+/* ---- start keys ----------------------------------------------------------------------------- */
 
 static bool has_types(const struct key_schema *key, struct hf_item item, bool *present)
 {
@@ -136,8 +134,7 @@ enum hf_status hf__page_start_key(struct hf_scope *s, const struct table *table,
     return buf->failed ? hf__fail_nomem(s) : HF_OK;
 }
 
-/* ---- reading
- * -------------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 struct reading {
     struct engine *e;

@@ -6,10 +6,11 @@
  *     0x00 name                                    settings of the database itself
  *     0x01 table name                              a table: JSON of struct table_record
  *     0x02 u32be stream id                         a stream: JSON of struct stream_record
+ *     0x03 space, u32be id                         everything under that prefix is to be erased
  *     0x10 u32be table id, hash part, range part   an item: u32le size, then the flat item
  *     0x11 u32be index id, index key parts, table key parts        an index entry: likewise
  *     0x20 u32be stream id, u16be shard, u64be sequence            a stream record
- *     0x30 u32be table id, u64be expiry, table key parts           an expiry entry: empty
+ *     0x30 u32be ttl id, u64be expiry, table key parts             an expiry entry: empty
  *     0x40 token                                   a transaction's token: u64be time, digest
  *     0x41 u64be time, token                       the same by age: empty
  *
@@ -54,6 +55,7 @@ enum {
     SPACE_SETTING = 0x00,
     SPACE_TABLE = 0x01,
     SPACE_STREAM = 0x02,
+    SPACE_ERASE = 0x03,
     SPACE_ITEM = 0x10,
     SPACE_INDEX = 0x11,
     SPACE_RECORD = 0x20,
@@ -114,7 +116,8 @@ struct table_record {
     const struct index_record *indexes; /* ids and states, in the order local, then global */
     size_t indexes_len;
     struct hf_str ttl_attribute; /* absent: off */
-    int64_t ttl_walk;            /* while items from before are being looked at: its id, or 0 */
+    int64_t ttl_id;              /* under which its expiry entries lie; 0: off */
+    enum hf_flag ttl_building;   /* items from before are still being looked at */
     int64_t stream_id;           /* 0: none */
     const struct hf_tag *tags;
     size_t tags_len;
@@ -137,6 +140,7 @@ struct table {
     struct index indexes[INDEXES_MAX];
     size_t indexes_len;
     struct hf_str ttl_attribute;
+    uint32_t ttl_id;
     struct stream *stream; /* the enabled one, or NULL */
     struct table_counts *counts;
 };
@@ -293,7 +297,6 @@ hf__describe_throughput(struct hf_scope *s, const struct hf_throughput *throughp
 enum hf_status hf__describe_new_index(struct hf_scope *s, struct engine *e, struct hf_str table,
                                       const struct hf_index *index, bool local,
                                       struct hf_index_description *out);
-void hf__delete_space(struct hf_scope *s, struct store_batch *batch, uint8_t space, uint32_t id);
 
 /* ---- schema.c: keys against schemas --------------------------------------------------------- */
 
@@ -436,8 +439,7 @@ uint64_t hf__latch_ticket(struct engine *e, size_t number);
 /* The newest ticket, for who holds the latch. */
 uint64_t hf__latch_own_ticket(struct engine *e, size_t number);
 
-/* ---- capacity.c
- * ---------------------------------------------------------------------------------- */
+/* ---- capacity.c ----------------------------------------------------------------------------- */
 
 double hf__read_units(size_t bytes, bool consistent);
 double hf__write_units(size_t before, size_t after);
@@ -463,8 +465,7 @@ const struct hf_collection_metrics *hf__metrics_of(struct hf_scope *s, const str
                                                    enum hf_return_metrics asked,
                                                    struct hf_item item);
 
-/* ---- read.c
- * ---------------------------------------------------------------------------------------- */
+/* ---- read.c --------------------------------------------------------------------------------- */
 
 /* The item of a key that was checked against the schema; and what the projection leaves of it. */
 enum hf_status hf__read_key(struct hf_scope *s, struct engine *e, const struct table *table,
@@ -473,8 +474,7 @@ enum hf_status hf__read_key(struct hf_scope *s, struct engine *e, const struct t
 enum hf_status hf__read_project(struct hf_scope *s, const struct prepared_read *read,
                                 struct hf_item *item);
 
-/* ---- write.c: what put, update and delete share
- * --------------------------------------------------- */
+/* ---- write.c: what put, update and delete share --------------------------------------------- */
 
 /* Evaluate one prepared write against change->before; fills change->after. */
 enum hf_status hf__write_evaluate(struct hf_scope *s, enum write_kind kind,
@@ -491,14 +491,12 @@ enum hf_status hf__write_one(struct hf_scope *s, struct engine *e, enum write_ki
 enum hf_status hf__write_check_schema(struct hf_scope *s, const struct table *table,
                                       enum write_kind kind, const struct prepared_write *write);
 
-/* ---- transact.c
- * ------------------------------------------------------------------------------------- */
+/* ---- transact.c ----------------------------------------------------------------------------- */
 
 /* Fail with TransactionCanceledException and these reasons, one per action. */
 enum hf_status hf__cancel(struct hf_scope *s, const struct hf_cancel_reason *reasons, size_t len);
 
-/* ---- page.c: what Query and Scan share
- * -------------------------------------------------------------- */
+/* ---- page.c: what Query and Scan share ------------------------------------------------------ */
 
 struct page_answer {
     const struct hf_item *items;
@@ -520,8 +518,7 @@ enum hf_status hf__page_start_key(struct hf_scope *s, const struct table *table,
                                   const struct index *index, struct hf_item start,
                                   struct hf__buf *buf);
 
-/* ---- stream.c
- * ---------------------------------------------------------------------------------------- */
+/* ---- stream.c ------------------------------------------------------------------------------- */
 
 struct stream_record; /* as it is stored */
 
@@ -553,8 +550,16 @@ enum hf_status hf__sequencer_load(struct hf_scope *s, struct engine *e);
 
 enum hf_status hf__streams_trim(struct hf_scope *s, struct engine *e, uint64_t *trimmed);
 
-/* ---- ttl.c, token.c, backfill.c, upkeep.c
- * ---------------------------------------------------------- */
+/* ---- erase.c -------------------------------------------------------------------------------- */
+
+/* Note that all keys of this space and id are to be erased. */
+void hf__erase_later(struct store_batch *batch, uint8_t space, uint32_t id);
+enum hf_status hf__erase_is_noted(struct hf_scope *s, struct engine *e,
+                                  const struct hf__store_snapshot *snapshot, uint8_t space,
+                                  uint32_t id, bool *noted);
+enum hf_status hf__erase(struct hf_scope *s, struct engine *e, uint64_t *erased);
+
+/* ---- ttl.c, token.c, backfill.c, upkeep.c --------------------------------------------------- */
 
 /* When the item expires, in seconds; false when it never does. */
 bool hf__ttl_expiry(struct hf_str attribute, struct hf_item item, uint64_t *expiry);
@@ -582,8 +587,7 @@ enum hf_status hf__upkeep_start(struct hf_scope *s, struct engine *e);
 void hf__upkeep_stop(struct engine *e);
 void hf__upkeep_poke(struct engine *e); /* there is work: do not wait for the next second */
 
-/* ---- setting.c: small values of the database itself
- * ------------------------------------------------- */
+/* ---- setting.c: small values of the database itself ----------------------------------------- */
 
 void hf__setting_put(struct hf_scope *s, struct store_batch *batch, const char *name,
                      struct hf_bytes value);

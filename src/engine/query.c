@@ -148,8 +148,7 @@ static enum hf_status sort_terms(struct hf_scope *s, const struct key_schema *ke
     return HF_OK;
 }
 
-/* ---- ranges
- * --------------------------------------------------------------------------------------- */
+/* ---- ranges --------------------------------------------------------------------------------- */
 
 struct key_range {
     struct hf__buf lower;
@@ -263,8 +262,7 @@ static enum hf_status apply_start(struct hf_scope *s, const struct table *table,
     return start.failed ? hf__fail_nomem(s) : HF_OK;
 }
 
-/* ---- the operation
- * --------------------------------------------------------------------------------- */
+/* ---- the operation -------------------------------------------------------------------------- */
 
 static enum hf_status check_filter(struct hf_scope *s, const struct prepared_page *page,
                                    const struct key_schema *key)

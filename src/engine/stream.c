@@ -9,8 +9,7 @@
 
 #include "wire/wire.h"
 
-/* ---- how a stream is stored
- * -------------------------------------------------------------------------- */
+/* ---- how a stream is stored ----------------------------------------------------------------- */
 
 #define AT(type, member) (uint16_t) offsetof(struct type, member)
 
@@ -75,8 +74,7 @@ void hf__stream_put_record(struct hf_scope *s, struct store_batch *batch,
         hf__batch_put(batch, hf_bytes_of(key, sizeof(key)), hf_bytes_of(json.ptr, json.len));
 }
 
-/* ---- streams in memory
- * -------------------------------------------------------------------------------- */
+/* ---- streams in memory ---------------------------------------------------------------------- */
 
 /* A stream of its own memory from a record, by writing and reading it. */
 static enum hf_status stream_new(struct hf_scope *s, struct engine *e,
@@ -151,8 +149,7 @@ struct hf_str hf__stream_label(const struct stream *stream)
     return stream->record.label;
 }
 
-/* ---- enabling and disabling
- * ------------------------------------------------------------------------------ */
+/* ---- enabling and disabling ----------------------------------------------------------------- */
 
 /* Labels are times to the millisecond; one that is taken moves on by one. */
 static struct hf_str label_of(struct hf_scope *s, int64_t us)
@@ -273,8 +270,7 @@ void hf__stream_settle(struct engine *e, struct stream *stream, bool done)
     stream->closing_us = stream->closing_at = 0;
 }
 
-/* ---- loading
- * ---------------------------------------------------------------------------------------------- */
+/* ---- loading -------------------------------------------------------------------------------- */
 
 static enum hf_status load_stream(struct hf_scope *s, struct engine *e, struct hf_bytes json)
 {
@@ -321,8 +317,7 @@ void hf__streams_free(struct engine *e)
     hf__env_free(&e->env, e->streams.list, e->streams.cap * sizeof(*e->streams.list));
 }
 
-/* ---- trimming
- * ---------------------------------------------------------------------------------------------- */
+/* ---- trimming ------------------------------------------------------------------------------- */
 
 enum { TRIM_A_ROUND = 10000 };
 
@@ -397,7 +392,7 @@ static enum hf_status drop_stream(struct hf_scope *s, struct engine *e, size_t a
 
     stream_key(key, hf__stream_id(stream));
     hf__batch_delete(&batch, hf_bytes_of(key, sizeof(key)));
-    hf__delete_space(s, &batch, SPACE_RECORD, hf__stream_id(stream));
+    hf__erase_later(&batch, SPACE_RECORD, hf__stream_id(stream));
     if (batch.ops.failed)
         return hf__fail_nomem(s);
     TRY(hf__store_write(s, e->store, &batch, &ticket));

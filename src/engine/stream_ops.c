@@ -20,8 +20,7 @@ enum {
     ITERATOR_TAG = 8
 };
 
-/* ---- sequence numbers as text
- * ---------------------------------------------------------------------------- */
+/* ---- sequence numbers as text --------------------------------------------------------------- */
 
 static struct hf_str sequence_text(struct hf_scope *s, uint64_t number)
 {
@@ -45,8 +44,7 @@ static bool sequence_number(struct hf_str text, uint64_t *number)
     return true;
 }
 
-/* ---- finding
- * --------------------------------------------------------------------------------------------- */
+/* ---- finding -------------------------------------------------------------------------------- */
 
 static enum hf_status find_stream(struct hf_scope *s, struct engine *e, struct hf_str arn,
                                   struct stream **stream)
@@ -75,8 +73,7 @@ static enum hf_status find_shard(struct hf_scope *s, const struct stream *stream
                     HF_FMT(id), HF_FMT(stream->record.arn));
 }
 
-/* ---- ListStreams
- * ------------------------------------------------------------------------------------------- */
+/* ---- ListStreams ---------------------------------------------------------------------------- */
 
 /* The stream with the least ARN behind `after` (of one table, if given); NULL when none is left. */
 static const struct stream *next_stream(struct engine *e, struct hf_str after, struct hf_str table)
@@ -139,8 +136,7 @@ enum hf_status hf__engine_list_streams(struct hf_scope *s, struct engine *e,
     return status;
 }
 
-/* ---- DescribeStream
- * ---------------------------------------------------------------------------------------- */
+/* ---- DescribeStream ------------------------------------------------------------------------- */
 
 static enum hf_status describe_shard(struct hf_scope *s, const struct shard_record *record,
                                      struct hf_shard *out)
@@ -234,8 +230,7 @@ enum hf_status hf__engine_describe_stream(struct hf_scope *s, struct engine *e,
     return status;
 }
 
-/* ---- iterators
- * --------------------------------------------------------------------------------------------- */
+/* ---- iterators ------------------------------------------------------------------------------ */
 
 struct position {
     uint32_t stream;
@@ -363,8 +358,7 @@ enum hf_status hf__engine_get_shard_iterator(struct hf_scope *s, struct engine *
     return result->iterator.ptr ? HF_OK : hf__fail_nomem(s);
 }
 
-/* ---- GetRecords
- * --------------------------------------------------------------------------------------------- */
+/* ---- GetRecords ----------------------------------------------------------------------------- */
 
 static enum hf_status decode_record(struct hf_scope *s, struct engine *e, struct hf_bytes key,
                                     struct hf_bytes stored, struct hf_record *record)

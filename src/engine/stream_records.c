@@ -12,8 +12,7 @@
 
 enum { SEQUENCE_BLOCK = 1 << 20, BATCH_OP_HEAD = 9 };
 
-/* ---- the form of a record
- * -------------------------------------------------------------------------------- */
+/* ---- the form of a record ------------------------------------------------------------------- */
 
 void hf__record_key(uint8_t key[RECORD_KEY], uint32_t stream, uint16_t shard, uint64_t sequence)
 {
@@ -54,8 +53,7 @@ bool hf__record_head_get(struct hf_bytes stored, struct record_head *head)
            (uint64_t)RECORD_HEAD + head->keys_len + head->new_len + head->old_len == stored.len;
 }
 
-/* ---- adding
- * ---------------------------------------------------------------------------------------------- */
+/* ---- adding --------------------------------------------------------------------------------- */
 
 static uint16_t shard_of(const struct table *table, struct hf_item item)
 {
@@ -114,9 +112,7 @@ void hf__stream_add(struct hf_scope *s, struct engine *e, struct change_set *set
     hf__buf_put(&set->records, &number_at, sizeof(number_at));
 }
 
-/* ---- numbers
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- numbers -------------------------------------------------------------------------------- */
 
 static const char reserved_setting[] = "sequence";
 

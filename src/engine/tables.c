@@ -2,8 +2,8 @@
  * engine/tables.c: CreateTable and DeleteTable.
  *
  * A table exists from the moment its record is stored; there is no time in which it is "creating".
- * Deleting removes the record and, in the same batch, all that belonged to it by range, so that a
- * crash leaves either the whole table or nothing of it.
+ * Deleting removes the record and notes what belonged to it, which upkeep erases (erase.c); so a
+ * crash leaves either the whole table or nothing of it that anyone can see.
  */
 #include "engine/private.h"
 
@@ -197,21 +197,6 @@ enum hf_status hf__engine_create_table(struct hf_scope *s, struct engine *e,
 
 /* ---- DeleteTable ---------------------------------------------------------------------------- */
 
-/* Everything whose key begins with this space and id. */
-void hf__delete_space(struct hf_scope *s, struct store_batch *batch, uint8_t space, uint32_t id)
-{
-    struct hf__buf lower = {.scope = s};
-    struct hf__buf upper = {.scope = s};
-
-    hf__key_prefix(&lower, space, id);
-    hf__key_prefix(&upper, space, id + 1);
-    if (lower.failed || upper.failed)
-        batch->ops.failed = true;
-    else
-        hf__batch_delete_range(batch, hf_bytes_of(lower.ptr, lower.len),
-                               hf_bytes_of(upper.ptr, upper.len));
-}
-
 static enum hf_status describe_deleted(struct hf_scope *s, const struct table *table,
                                        const struct hf_table_description **out)
 {
@@ -238,10 +223,11 @@ static enum hf_status delete_locked(struct hf_scope *s, struct engine *e, struct
     enum hf_status status;
 
     hf__catalog_delete_record(s, &batch, table->name);
-    hf__delete_space(s, &batch, SPACE_ITEM, table->id);
-    hf__delete_space(s, &batch, SPACE_EXPIRY, table->id);
+    hf__erase_later(&batch, SPACE_ITEM, table->id);
+    if (table->ttl_id)
+        hf__erase_later(&batch, SPACE_EXPIRY, table->ttl_id);
     for (size_t i = 0; i < table->indexes_len; i++)
-        hf__delete_space(s, &batch, SPACE_INDEX, table->indexes[i].id);
+        hf__erase_later(&batch, SPACE_INDEX, table->indexes[i].id);
     if (table->stream)
         TRY(hf__stream_disable(s, e, &batch, table->stream));
     status = hf__catalog_commit(s, e, &batch);

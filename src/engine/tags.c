@@ -59,8 +59,7 @@ static enum hf_status find_by_arn(struct hf_scope *s, struct engine *e, struct h
     return HF_OK;
 }
 
-/* ---- changing
- * ------------------------------------------------------------------------------------ */
+/* ---- changing ------------------------------------------------------------------------------- */
 
 static enum hf_status replace_tags(struct hf_scope *s, struct engine *e, struct table *table,
                                    const struct hf_tag *tags, size_t len)
@@ -163,8 +162,7 @@ enum hf_status hf__engine_untag_resource(struct hf_scope *s, struct engine *e,
     return status == HF_OK ? hf__engine_settle(s, e, hf__store_written(e->store)) : status;
 }
 
-/* ---- listing
- * ------------------------------------------------------------------------------------- */
+/* ---- listing -------------------------------------------------------------------------------- */
 
 static enum hf_status list_locked(struct hf_scope *s, struct engine *e, struct hf_str arn,
                                   struct hf_list_tags_of_resource_result *result)

@@ -101,8 +101,7 @@ void hf__token_add(struct hf_scope *s, struct engine *e, struct store_batch *bat
     hf__batch_put(batch, hf_bytes_of(age.ptr, age.len), hf_bytes_of(NULL, 0));
 }
 
-/* ---- dropping
- * ---------------------------------------------------------------------------------------- */
+/* ---- dropping ------------------------------------------------------------------------------- */
 
 /* Collect what is too old; the tokens themselves are looked at again before they are deleted, as
  * one of them may have been used anew. */

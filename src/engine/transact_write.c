@@ -66,8 +66,7 @@ static struct hf_item target(const struct prepared_action *action)
     return action->kind == WRITE_PUT ? action->write.item : action->write.key;
 }
 
-/* ---- before anything is latched
- * -------------------------------------------------------------------- */
+/* ---- before anything is latched ------------------------------------------------------------- */
 
 static enum hf_status find_tables(struct hf_scope *s, struct engine *e, struct transaction *t)
 {
@@ -98,8 +97,7 @@ static enum hf_status check_schemas(struct hf_scope *s, struct transaction *t)
     return t->canceled ? hf__cancel(s, t->reasons, t->len) : HF_OK;
 }
 
-/* ---- with latches
- * ------------------------------------------------------------------------------------ */
+/* ---- with latches --------------------------------------------------------------------------- */
 
 static enum hf_status read_all(struct hf_scope *s, struct engine *e, struct transaction *t)
 {
@@ -119,8 +117,7 @@ static enum hf_status judge_all(struct hf_scope *s, struct transaction *t)
     return t->canceled ? hf__cancel(s, t->reasons, t->len) : HF_OK;
 }
 
-/* ---- the answer
- * --------------------------------------------------------------------------------------- */
+/* ---- the answer ----------------------------------------------------------------------------- */
 
 static struct usage *usage_of(struct usage *usages, size_t *len, const struct table *table)
 {
@@ -199,8 +196,7 @@ static enum hf_status answer(struct hf_scope *s, const struct transaction *t,
     return add_metrics(s, t, result);
 }
 
-/* ---- applying
- * ------------------------------------------------------------------------------------------- */
+/* ---- applying ------------------------------------------------------------------------------- */
 
 static enum hf_status apply_latched(struct hf_scope *s, struct engine *e, struct transaction *t,
                                     struct hf_transact_write_items_result *result, uint64_t *ticket)
@@ -226,8 +222,7 @@ static enum hf_status apply_latched(struct hf_scope *s, struct engine *e, struct
     return hf__change_apply(s, e, &set, ticket);
 }
 
-/* ---- the operation
- * ------------------------------------------------------------------------------------- */
+/* ---- the operation -------------------------------------------------------------------------- */
 
 static enum hf_status transact_locked(struct hf_scope *s, struct engine *e, struct transaction *t,
                                       struct hf_transact_write_items_result *result,

@@ -36,7 +36,7 @@ void hf__ttl_key(struct hf__buf *buf, const struct table *table, uint64_t expiry
 {
     uint8_t bytes[8];
 
-    hf__key_prefix(buf, SPACE_EXPIRY, table->id);
+    hf__key_prefix(buf, SPACE_EXPIRY, table->ttl_id);
     store_u64be(bytes, expiry);
     hf__buf_put(buf, bytes, sizeof(bytes));
     if (item.ptr)
@@ -68,8 +68,7 @@ void hf__ttl_change(struct hf_scope *s, struct change_set *set, const struct cha
         set->batch.ops.failed = true;
 }
 
-/* ---- sweeping
- * ---------------------------------------------------------------------------------------------- */
+/* ---- sweeping ------------------------------------------------------------------------------- */
 
 struct due {
     struct hf_bytes row_key;
@@ -186,8 +185,7 @@ enum hf_status hf__ttl_sweep(struct hf_scope *s, struct engine *e, uint64_t *exp
     return status;
 }
 
-/* ---- operations
- * ---------------------------------------------------------------------------------------------- */
+/* ---- operations ----------------------------------------------------------------------------- */
 
 static enum hf_status check_change(struct hf_scope *s, const struct table *table,
                                    const struct hf_ttl_spec *spec)
@@ -220,11 +218,13 @@ static enum hf_status update_locked(struct hf_scope *s, struct engine *e,
     record = table->record;
     if (request->spec->enabled == HF_YES) {
         record.ttl_attribute = request->spec->attribute;
-        record.ttl_walk = hf__catalog_new_id(s, e, &batch);
+        record.ttl_id = hf__catalog_new_id(s, e, &batch);
+        record.ttl_building = HF_YES;
     } else {
         record.ttl_attribute = hf_str_of(NULL, 0);
-        record.ttl_walk = 0;
-        hf__delete_space(s, &batch, SPACE_EXPIRY, table->id);
+        record.ttl_id = 0;
+        record.ttl_building = HF_UNSET;
+        hf__erase_later(&batch, SPACE_EXPIRY, table->ttl_id);
     }
     hf__catalog_put_record(s, &batch, &record);
     TRY(hf__table_new(s, e, &record, table->counts, &next));

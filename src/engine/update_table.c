@@ -231,7 +231,7 @@ static enum hf_status drop_index(struct hf_scope *s, struct updating *u, struct 
             records[len++] = u->record.indexes[i];
     u->record.indexes = records;
     u->record.indexes_len = len;
-    hf__delete_space(s, &u->batch, SPACE_INDEX, u->dropped->id);
+    hf__erase_later(&u->batch, SPACE_INDEX, u->dropped->id);
     return HF_OK;
 }
 
@@ -279,8 +279,7 @@ static enum hf_status update_indexes(struct hf_scope *s, struct engine *e, struc
     return u->request->index_changes_len ? merge_definitions(s, u) : HF_OK;
 }
 
-/* ---- streams and settings
- * ------------------------------------------------------------------------ */
+/* ---- streams and settings ------------------------------------------------------------------- */
 
 static enum hf_status update_stream(struct hf_scope *s, struct engine *e, struct updating *u)
 {
@@ -338,8 +337,7 @@ static enum hf_status update_settings(struct hf_scope *s, struct engine *e, stru
     return update_stream(s, e, u);
 }
 
-/* ---- the operation
- * ------------------------------------------------------------------------------- */
+/* ---- the operation -------------------------------------------------------------------------- */
 
 /* Counts of indexes that the table does not have make room for others. */
 static void prune_counts(struct table *table)

@@ -1,7 +1,7 @@
 /*
  * engine/upkeep.c: the engine's own thread. About once a second, or when poked, it does what is
- * due: building indexes, expiring items, trimming streams, dropping tokens. hf_engine_upkeep() does
- * the same on the caller's thread; one round runs at a time.
+ * due: building indexes, expiring items, trimming streams, dropping tokens, erasing what is gone.
+ * hf_engine_upkeep() does the same on the caller's thread; one round runs at a time.
  */
 #include "engine/private.h"
 
@@ -20,7 +20,8 @@ static enum hf_status upkeep_round(struct hf_scope *s, struct engine *e,
     TRY(hf__backfill(s, e, &report->indexed_items));
     TRY(hf__ttl_sweep(s, e, &report->expired_items));
     TRY(hf__streams_trim(s, e, &report->trimmed_records));
-    return hf__tokens_drop(s, e, &report->dropped_tokens);
+    TRY(hf__tokens_drop(s, e, &report->dropped_tokens));
+    return hf__erase(s, e, &report->erased_keys);
 }
 
 enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
@@ -41,8 +42,7 @@ enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
     return status;
 }
 
-/* ---- the thread
- * ---------------------------------------------------------------------------------------------- */
+/* ---- the thread ----------------------------------------------------------------------------- */
 
 static void wait_for_work(struct upkeep *u)
 {

@@ -394,8 +394,7 @@ static void compare_shared(struct judge *j)
     log_add(j->log, (struct entry){.phase = OBSERVED, .what = DO_COUNT, .n = (uint64_t)value});
 }
 
-/* ---- the table that comes and goes ------------------------------------------------------------
- */
+/* ---- the table that comes and goes ---------------------------------------------------------- */
 
 static void compare_scratch(struct judge *j)
 {
@@ -443,8 +442,7 @@ static void compare_scratch_built(struct judge *j)
     }
 }
 
-/* ---- once more with the same token ------------------------------------------------------------
- */
+/* ---- once more with the same token ---------------------------------------------------------- */
 
 static void send_again(struct judge *j)
 {

@@ -104,8 +104,7 @@ static void greatest(struct world *w, char number[32], unsigned *records)
             memcpy(number, r.last[i], 32);
 }
 
-/* ---- over time --------------------------------------------------------------------------------
- */
+/* ---- over time ------------------------------------------------------------------------------ */
 
 TEST(streams, numbers_are_not_used_again_after_reopening)
 {
@@ -215,8 +214,7 @@ TEST(streams, a_disabled_stream_is_readable_to_its_end_for_a_day)
     world_close(&w);
 }
 
-/* ---- many writers, one reader ------------------------------------------------------------------
- */
+/* ---- many writers, one reader --------------------------------------------------------------- */
 
 enum { FOLLOWED = 24, TURNS = 250 };
 

@@ -23,8 +23,7 @@
 #include "wire/wire.h"
 #include "world.h"
 
-/* ---- the database -----------------------------------------------------------------------------
- */
+/* ---- the database --------------------------------------------------------------------------- */
 
 struct bench {
     struct test *t;
@@ -134,8 +133,7 @@ static void bench_close(struct bench *b)
     hf_scope_free(b->w.scope);
 }
 
-/* ---- looking at all of it ---------------------------------------------------------------------
- */
+/* ---- looking at all of it ------------------------------------------------------------------- */
 
 /* Does the text, up to and including `at`, end in `mark`? */
 static bool ends_in(struct hf_str text, size_t at, const char *mark)
@@ -249,8 +247,7 @@ static struct hf_str dump_after_crash(struct bench *b)
     return text;
 }
 
-/* ---- operations -------------------------------------------------------------------------------
- */
+/* ---- operations ----------------------------------------------------------------------------- */
 
 struct operation {
     const char *name;     /* "Upkeep" is one too */
@@ -556,8 +553,7 @@ static void finish_it(struct bench *b, const struct operation *o, const struct c
         fail_msg("%s after fault %lld does not reach its end", o->name, (long long)nth);
 }
 
-/* ---- allocations ------------------------------------------------------------------------------
- */
+/* ---- allocations ---------------------------------------------------------------------------- */
 
 /*
  * A scope takes memory in chunks, so that most operations ask for none. Here is one with only
@@ -756,8 +752,7 @@ TEST(sweep, every_call_of_the_store_while_closing)
     free_course(&course);
 }
 
-/* ---- the store --------------------------------------------------------------------------------
- */
+/* ---- the store ------------------------------------------------------------------------------ */
 
 struct fault {
     enum hf_status status;

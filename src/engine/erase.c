@@ -1,0 +1,126 @@
+/*
+ * engine/erase.c: getting rid of what belonged to a table, an index or a stream that is gone.
+ *
+ * All keys of one such thing lie side by side under its space and id, and ids are never used again.
+ * So dropping it is a small write: the batch that removes it from the catalog notes its space and
+ * id, and upkeep erases the keys afterwards, a few at a time. A crash in between leaves the note,
+ * and upkeep goes on from there.
+ */
+#include "engine/private.h"
+
+enum { ERASE_CHUNK = 1000, ERASE_KEY = 6 };
+
+static void note_key(uint8_t key[ERASE_KEY], uint8_t space, uint32_t id)
+{
+    key[0] = SPACE_ERASE;
+    key[1] = space;
+    store_u32be(key + 2, id);
+}
+
+void hf__erase_later(struct store_batch *batch, uint8_t space, uint32_t id)
+{
+    uint8_t key[ERASE_KEY];
+
+    note_key(key, space, id);
+    hf__batch_put(batch, hf_bytes_of(key, sizeof(key)), hf_bytes_of(NULL, 0));
+}
+
+enum hf_status hf__erase_is_noted(struct hf_scope *s, struct engine *e,
+                                  const struct hf__store_snapshot *snapshot, uint8_t space,
+                                  uint32_t id, bool *noted)
+{
+    uint8_t key[ERASE_KEY];
+    struct hf_bytes value;
+
+    note_key(key, space, id);
+    TRY(hf__store_get(s, e->store, snapshot, hf_bytes_of(key, sizeof(key)), &value));
+    *noted = value.ptr != NULL;
+    return HF_OK;
+}
+
+/* ---- erasing -------------------------------------------------------------------------------- */
+
+/* The first note that there is. */
+static enum hf_status next_note(struct hf_scope *s, struct engine *e, bool *found, uint8_t *space,
+                                uint32_t *id)
+{
+    static const uint8_t lower[] = {SPACE_ERASE};
+    static const uint8_t upper[] = {SPACE_ERASE + 1};
+    const struct store_range range = {.lower = {lower, 1}, .upper = {upper, 1}};
+    struct hf__store_iter *iter;
+    struct hf_bytes key, value;
+    enum hf_status status;
+
+    TRY(hf__store_iter_open(s, e->store, NULL, &range, &iter));
+    status = hf__store_iter_next(s, iter, found, &key, &value);
+    if (status == HF_OK && *found && key.len != ERASE_KEY)
+        status = hf__fail(s, HF_CORRUPT, "A note of what is to be erased is damaged");
+    if (status == HF_OK && *found) {
+        *space = key.ptr[1];
+        *id = load_u32be(key.ptr + 2);
+    }
+    hf__store_iter_close(iter);
+    return status;
+}
+
+/* Delete up to ERASE_CHUNK keys; when fewer are left, the note goes with them. */
+static enum hf_status erase_chunk(struct hf_scope *s, struct engine *e, uint8_t space, uint32_t id,
+                                  uint64_t *erased)
+{
+    struct store_batch batch = {.ops = {.scope = s}};
+    struct hf__buf lower = {.scope = s};
+    struct hf__buf upper = {.scope = s};
+    struct hf__store_iter *iter;
+    struct store_range range;
+    enum hf_status status;
+    uint8_t note[ERASE_KEY];
+    uint64_t ticket;
+    uint64_t count = 0;
+    bool found = true;
+
+    hf__key_prefix(&lower, space, id);
+    hf__key_prefix(&upper, space, id + 1);
+    if (lower.failed || upper.failed)
+        return hf__fail_nomem(s);
+    range = (struct store_range){.lower = {lower.ptr, lower.len}, .upper = {upper.ptr, upper.len}};
+    TRY(hf__store_iter_open(s, e->store, NULL, &range, &iter));
+    do {
+        struct hf_bytes key, value;
+
+        status = hf__store_iter_next(s, iter, &found, &key, &value);
+        if (status == HF_OK && found) {
+            hf__batch_delete(&batch, key);
+            count++;
+        }
+    } while (status == HF_OK && found && count < ERASE_CHUNK);
+    hf__store_iter_close(iter);
+    if (status != HF_OK)
+        return status;
+    if (!found) {
+        note_key(note, space, id);
+        hf__batch_delete(&batch, hf_bytes_of(note, sizeof(note)));
+    }
+    if (batch.ops.failed)
+        return hf__fail_nomem(s);
+    TRY(hf__store_write(s, e->store, &batch, &ticket));
+    *erased += count;
+    return HF_OK;
+}
+
+enum hf_status hf__erase(struct hf_scope *s, struct engine *e, uint64_t *erased)
+{
+    for (;;) {
+        struct hf__mark mark = hf__scope_mark(s);
+        bool found = false;
+        uint8_t space = 0;
+        uint32_t id = 0;
+
+        if (atomic_load(&e->upkeep.stop))
+            return HF_OK;
+        TRY(next_note(s, e, &found, &space, &id));
+        if (!found)
+            return HF_OK;
+        TRY(erase_chunk(s, e, space, id, erased));
+        hf__scope_rewind(s, mark);
+    }
+}
