@@ -18,14 +18,14 @@ static struct hf_item target(const struct hf_write_request *write)
     return write->put ? write->put->item : write->del->key;
 }
 
-/* Find tables, check every entry, and refuse two writes to one item; nothing is latched yet. */
+/* Find tables, check every entry, and refuse two writes to one item, also of a table that is named
+ * twice (as it is, and by its ARN); nothing is latched yet. */
 static enum hf_status check_all(struct hf_scope *s, struct engine *e, struct batch_write *b,
                                 struct latch_set *latches)
 {
     for (size_t i = 0; i < b->request->tables_len; i++) {
         const struct hf_table_writes *writes = &b->request->tables[i];
         struct table *table;
-        size_t first = b->len;
 
         TRY(hf__catalog_item_table(s, e, writes->table, &table));
         b->tables[i] = table;
@@ -37,8 +37,8 @@ static enum hf_status check_all(struct hf_scope *s, struct engine *e, struct bat
             TRY(hf__write_check_schema(s, table, write->put ? WRITE_PUT : WRITE_DELETE, &prepared));
             key = hf__schema_key_item(s, &table->key, target(write));
             TRY(hf_item_check(s, key));
-            for (size_t k = first; k < b->len; k++)
-                if (hf_item_equal(b->keys[k], key))
+            for (size_t k = 0; k < b->len; k++)
+                if (b->changes[k].table == table && hf_item_equal(b->keys[k], key))
                     return hf__fail(s, HF_INVALID,
                                     "Provided list of item keys contains duplicates");
             b->keys[b->len] = key;

@@ -8,27 +8,31 @@
  */
 #include "engine/private.h"
 
-static bool fits(const struct key_attr *attr, struct hf_value value, size_t max)
+/* All of them are there, of the right types, not empty, and together not too long. */
+static bool fit(const struct key_attr *attrs, size_t attrs_len, struct hf_item item, size_t max)
 {
-    size_t len;
+    size_t sum = 0;
 
-    if (hf_value_type(value) != attr->type)
-        return false;
-    len = hf__value_scalar(value).len;
-    return len > 0 && len <= max;
+    for (size_t i = 0; i < attrs_len; i++) {
+        struct hf_value value = hf_item_get(item, attrs[i].name);
+        size_t len;
+
+        if (hf_value_type(value) != attrs[i].type)
+            return false;
+        len = hf__value_scalar(value).len;
+        if (len == 0)
+            return false;
+        sum += len;
+    }
+    return sum <= max;
 }
 
 bool hf__index_has(const struct index *index, struct hf_item item)
 {
     const struct key_schema *key = &index->key;
 
-    for (size_t i = 0; i < key->hash_len; i++)
-        if (!fits(&key->hash[i], hf_item_get(item, key->hash[i].name), KEY_HASH_MAX))
-            return false;
-    for (size_t i = 0; i < key->range_len; i++)
-        if (!fits(&key->range[i], hf_item_get(item, key->range[i].name), KEY_RANGE_MAX))
-            return false;
-    return true;
+    return fit(key->hash, key->hash_len, item, KEY_HASH_MAX) &&
+           fit(key->range, key->range_len, item, KEY_RANGE_MAX);
 }
 
 bool hf__index_key(struct hf__buf *buf, const struct table *table, const struct index *index,

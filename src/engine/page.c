@@ -15,6 +15,25 @@ enum { PAGE_BYTES_MAX = 1024 * 1024 };
 /* ---- checks against the schema
  * ------------------------------------------------------------------- */
 
+/* A query's filter sees what the global index has; a scan's merely finds the rest missing. */
+static enum hf_status check_filter_projected(struct hf_scope *s, const struct prepared_page *page,
+                                             const struct table *table, const struct index *index)
+{
+    const struct expr_path *paths;
+    size_t len;
+
+    if (!page->key || !page->filter)
+        return HF_OK;
+    hf__expr_paths(page->filter, &paths, &len);
+    for (size_t i = 0; i < len; i++)
+        if (!hf__index_projects(table, index, paths[i].steps[0].name))
+            return hf__fail(s, HF_INVALID,
+                            "One or more parameter values were invalid: Secondary index %.*s does "
+                            "not project one or more filter attributes: [%.*s]",
+                            HF_FMT(index->name), HF_FMT(paths[i].steps[0].name));
+    return HF_OK;
+}
+
 static enum hf_status check_select(struct hf_scope *s, const struct prepared_page *page,
                                    const struct table *table, const struct index *index)
 {
@@ -29,16 +48,16 @@ static enum hf_status check_select(struct hf_scope *s, const struct prepared_pag
                         "not supported for global secondary index %.*s because its projection type "
                         "is not ALL",
                         HF_FMT(index->name));
-    if (!page->projection)
-        return HF_OK;
-    hf__expr_paths(page->projection, &paths, &len);
+    len = 0;
+    if (page->projection)
+        hf__expr_paths(page->projection, &paths, &len);
     for (size_t i = 0; i < len; i++)
         if (!hf__index_projects(table, index, paths[i].steps[0].name))
             return hf__fail(s, HF_INVALID,
                             "One or more parameter values were invalid: Global secondary index "
                             "%.*s does not project [%.*s]",
                             HF_FMT(index->name), HF_FMT(paths[i].steps[0].name));
-    return HF_OK;
+    return check_filter_projected(s, page, table, index);
 }
 
 enum hf_status hf__page_check(struct hf_scope *s, struct table *table,

@@ -326,6 +326,9 @@ void hf__row_key(struct hf__buf *buf, const struct table *table, struct hf_item 
 /* The hash and range parts of a key alone; the item has all of its attributes. */
 void hf__key_parts(struct hf__buf *buf, const struct key_schema *key, struct hf_item item);
 
+/* Append a name to a list of them for a message: "a, b". */
+void hf__put_name(struct hf__buf *names, struct hf_str name);
+
 bool hf__schema_is_key(const struct key_schema *key, struct hf_str name);
 
 /* Which latch the partition of that item has. */

@@ -5,8 +5,11 @@
 
 /* The condition's terms, sorted to the attributes of the key. */
 struct bounds {
-    struct hf_value hash;
-    const struct expr_key_term *range; /* NULL: the whole partition */
+    struct hf_value hash[KEY_ATTRS_MAX];
+    size_t hash_len;
+    struct hf_value equal[KEY_ATTRS_MAX]; /* of the range attributes before `range` */
+    size_t equal_len;
+    const struct expr_key_term *range; /* on the last one named; NULL: the whole partition */
 };
 
 static enum hf_status check_operand(struct hf_scope *s, const struct key_attr *attr, bool hash,
@@ -44,6 +47,71 @@ static const struct expr_key_term *term_of(const struct expr_key_term *terms, si
     return NULL;
 }
 
+/* The names of those attributes that have no equality, or an empty text. */
+static enum hf_status without_equality(struct hf_scope *s, const struct key_attr *attrs, size_t len,
+                                       const struct expr_key_term *const *found,
+                                       struct hf_str *names)
+{
+    struct hf__buf buf = {.scope = s};
+
+    for (size_t i = 0; i < len; i++)
+        if (!found[i] || found[i]->compare != COMPARE_EQ)
+            hf__put_name(&buf, attrs[i].name);
+    *names = hf_str_of((const char *)buf.ptr, buf.len);
+    return buf.failed ? hf__fail_nomem(s) : HF_OK;
+}
+
+/* A key of several attributes: equality on all HASH, and on RANGE up to the last one named. */
+static enum hf_status sort_many(struct hf_scope *s, const struct key_schema *key,
+                                const struct expr_key_term *terms, size_t len,
+                                struct bounds *bounds)
+{
+    const struct expr_key_term *hash[KEY_ATTRS_MAX];
+    const struct expr_key_term *range[KEY_ATTRS_MAX];
+    struct hf_str names;
+    size_t found = 0;
+    size_t named = 0; /* RANGE attributes up to the last one with a condition */
+
+    for (size_t i = 0; i < key->hash_len; i++) {
+        hash[i] = term_of(terms, len, key->hash[i].name);
+        found += hash[i] != NULL;
+    }
+    for (size_t i = 0; i < key->range_len; i++) {
+        range[i] = term_of(terms, len, key->range[i].name);
+        found += range[i] != NULL;
+        named = range[i] ? i + 1 : named;
+    }
+    TRY(without_equality(s, key->hash, key->hash_len, hash, &names));
+    if (names.len)
+        return hf__fail(s, HF_INVALID,
+                        "HASH key attributes %.*s must have equality conditions specified in the "
+                        "query",
+                        HF_FMT(names));
+    if (found < len)
+        return hf__fail(s, HF_INVALID, "Query condition missed key schema element");
+    for (size_t i = 0; i < key->hash_len; i++) {
+        TRY(check_operand(s, &key->hash[i], true, hash[i]->low));
+        bounds->hash[bounds->hash_len++] = hash[i]->low;
+    }
+    if (!named)
+        return HF_OK;
+    TRY(without_equality(s, key->range, named - 1, range, &names));
+    if (names.len)
+        return hf__fail(s, HF_INVALID,
+                        "RANGE key attributes %.*s must have equality conditions specified in the "
+                        "query because a condition is present on key attribute %.*s",
+                        HF_FMT(names), HF_FMT(key->range[named - 1].name));
+    for (size_t i = 0; i < named; i++) {
+        TRY(check_operand(s, &key->range[i], false, range[i]->low));
+        if (range[i]->compare == COMPARE_BETWEEN)
+            TRY(check_operand(s, &key->range[i], false, range[i]->high));
+        if (i < named - 1)
+            bounds->equal[bounds->equal_len++] = range[i]->low;
+    }
+    bounds->range = range[named - 1];
+    return HF_OK;
+}
+
 static enum hf_status sort_terms(struct hf_scope *s, const struct key_schema *key,
                                  const struct prepared_page *page, struct bounds *bounds)
 {
@@ -58,6 +126,8 @@ static enum hf_status sort_terms(struct hf_scope *s, const struct key_schema *ke
                         "The number of query conditions (%zu) exceeds the number of key attributes "
                         "defined in the schema (%zu)",
                         len, attrs);
+    if (key->hash_len > 1 || key->range_len > 1)
+        return sort_many(s, key, terms, len, bounds);
     hash = term_of(terms, len, key->hash[0].name);
     if (!hash)
         return hf__fail(s, HF_INVALID, "Query condition missed key schema element: %.*s",
@@ -69,7 +139,7 @@ static enum hf_status sort_terms(struct hf_scope *s, const struct key_schema *ke
     if (hash->compare != COMPARE_EQ)
         return hf__fail(s, HF_INVALID, "Query key condition not supported");
     TRY(check_operand(s, &key->hash[0], true, hash->low));
-    bounds->hash = hash->low;
+    bounds->hash[bounds->hash_len++] = hash->low;
     if (!bounds->range)
         return HF_OK;
     TRY(check_operand(s, &key->range[0], false, bounds->range->low));
@@ -97,7 +167,7 @@ static void succeed(struct hf__buf *buf)
         hf__key_successor(buf->ptr, &buf->len);
 }
 
-/* The range of the whole partition lies in `range`; narrow it by the condition on the sort key. */
+/* All that begins with `partition` lies in `range`; narrow it by the condition on what follows. */
 static void narrow(struct key_range *range, const struct hf__buf *partition,
                    const struct expr_key_term *term)
 {
@@ -142,15 +212,20 @@ static enum hf_status make_range(struct hf_scope *s, uint8_t space, uint32_t id,
                                  const struct bounds *bounds, struct hf__buf *partition,
                                  struct key_range *range)
 {
+    struct hf__buf base = {.scope = s}; /* partition, and the equalities behind it */
+
     *partition = (struct hf__buf){.scope = s};
     *range = (struct key_range){{.scope = s}, {.scope = s}};
     hf__key_prefix(partition, space, id);
-    hf__key_put_hash(partition, &bounds->hash, 1);
-    copy_buf(&range->lower, partition);
-    copy_buf(&range->upper, partition);
+    hf__key_put_hash(partition, bounds->hash, bounds->hash_len);
+    copy_buf(&base, partition);
+    for (size_t i = 0; i < bounds->equal_len; i++)
+        hf__key_put_range(&base, bounds->equal[i]);
+    copy_buf(&range->lower, &base);
+    copy_buf(&range->upper, &base);
     succeed(&range->upper);
     if (bounds->range)
-        narrow(range, partition, bounds->range);
+        narrow(range, &base, bounds->range);
     return range->lower.failed || range->upper.failed ? hf__fail_nomem(s) : HF_OK;
 }
 
@@ -229,7 +304,7 @@ static enum hf_status query_locked(struct hf_scope *s, struct engine *e,
     TRY(make_range(s, index ? SPACE_INDEX : SPACE_ITEM, index ? index->id : table->id, &bounds,
                    &partition, &range));
     TRY(apply_start(s, table, index, page, &partition, &range));
-    *latch = hf__hash_latch(table, bounds.hash);
+    *latch = hf__hash_latch(table, bounds.hash[0]);
     TRY(hf__page_read(s, e, table, index, page, hf_bytes_of(range.lower.ptr, range.lower.len),
                       hf_bytes_of(range.upper.ptr, range.upper.len), answer));
     if (!index && table->key.range_len == 0)

@@ -143,6 +143,45 @@ static enum hf_status check_index_attr(struct hf_scope *s, const struct index *i
     return check_size(s, value, hash);
 }
 
+/* Several attributes share the limit of one. An update answers for what it changes only. */
+static enum hf_status check_sum(struct hf_scope *s, const struct index *index, bool hash,
+                                struct hf_item item, bool updating, struct hf_item before)
+{
+    const struct key_attr *attrs = hash ? index->key.hash : index->key.range;
+    size_t len = hash ? index->key.hash_len : index->key.range_len;
+    size_t max = hash ? KEY_HASH_MAX : KEY_RANGE_MAX;
+    size_t sum = 0;
+    bool changed = !updating;
+    struct hf__buf names = {.scope = s};
+
+    if (len < 2)
+        return HF_OK;
+    for (size_t i = 0; i < len; i++) {
+        struct hf_value value = hf_item_get(item, attrs[i].name);
+
+        if (hf_value_type(value) == attrs[i].type)
+            sum += hf__value_scalar(value).len;
+        changed = changed || !hf_value_equal(value, hf_item_get(before, attrs[i].name));
+        hf__put_name(&names, attrs[i].name);
+    }
+    if (!changed || sum <= max)
+        return HF_OK;
+    if (names.failed)
+        return hf__fail_nomem(s);
+    return hf__fail(s, HF_INVALID,
+                    "Aggregate size for %s key attributes %.*s of index %.*s has exceeded limit "
+                    "%zu bytes, with actual size %zu bytes",
+                    hash ? "HASH" : "RANGE", (int)names.len, (const char *)names.ptr,
+                    HF_FMT(index->name), max, sum);
+}
+
+void hf__put_name(struct hf__buf *names, struct hf_str name)
+{
+    if (names->len)
+        hf__buf_put(names, ", ", 2);
+    hf__buf_put(names, name.ptr, name.len);
+}
+
 enum hf_status hf__schema_check_indexes(struct hf_scope *s, const struct table *table,
                                         struct hf_item item, bool updating, struct hf_item before)
 {
@@ -161,6 +200,8 @@ enum hf_status hf__schema_check_indexes(struct hf_scope *s, const struct table *
                 continue;
             TRY(check_index_attr(s, index, attr, hash, value, updating));
         }
+        TRY(check_sum(s, index, true, item, updating, before));
+        TRY(check_sum(s, index, false, item, updating, before));
     }
     return HF_OK;
 }

@@ -13,7 +13,8 @@
 
 #define TOKEN_LIFE_US (10 * 60 * INT64_C(1000000))
 
-enum { TOKEN_VALUE = 8 + sizeof(struct token_digest), TOKENS_A_ROUND = 1000 };
+/* Few at a time: a round holds the latches of all its tokens, and writers wait for them. */
+enum { TOKEN_VALUE = 8 + sizeof(struct token_digest), TOKENS_A_ROUND = 32 };
 
 size_t hf__token_latch(struct hf_str token)
 {
@@ -163,27 +164,41 @@ static enum hf_status drop_latched(struct hf_scope *s, struct engine *e, uint64_
     return hf__store_write(s, e->store, batch, &ticket);
 }
 
-enum hf_status hf__tokens_drop(struct hf_scope *s, struct engine *e, uint64_t *dropped)
+/* One round; *len tells how many tokens it took. */
+static enum hf_status drop_round(struct hf_scope *s, struct engine *e, uint64_t before, size_t *len)
 {
-    int64_t before = hf__env_wall_us(&e->env) - TOKEN_LIFE_US;
     struct store_batch batch = {.ops = {.scope = s}};
     struct hf_str *tokens = hf__scope_array(s, TOKENS_A_ROUND, sizeof(*tokens));
     struct latch_set latches;
     enum hf_status status;
-    size_t len = 0;
 
-    if (before < 0)
-        return HF_OK;
+    *len = 0;
     if (!tokens)
         return hf__fail_nomem(s);
     TRY(hf__latch_set(s, TOKENS_A_ROUND, &latches));
-    TRY(collect(s, e, (uint64_t)before, &batch, &latches, tokens, &len));
-    if (len == 0)
+    TRY(collect(s, e, before, &batch, &latches, tokens, len));
+    if (*len == 0)
         return HF_OK;
     hf__latch_all(e, &latches);
-    status = drop_latched(s, e, (uint64_t)before, &batch, tokens, len);
+    status = drop_latched(s, e, before, &batch, tokens, *len);
     hf__unlatch_all(e, &latches, 0);
-    if (status == HF_OK)
-        *dropped += len;
+    return status;
+}
+
+enum hf_status hf__tokens_drop(struct hf_scope *s, struct engine *e, uint64_t *dropped)
+{
+    int64_t before = hf__env_wall_us(&e->env) - TOKEN_LIFE_US;
+    enum hf_status status = HF_OK;
+    size_t len = TOKENS_A_ROUND;
+
+    while (before >= 0 && len == TOKENS_A_ROUND && status == HF_OK) {
+        struct hf__mark mark = hf__scope_mark(s);
+
+        status = drop_round(s, e, (uint64_t)before, &len);
+        if (status == HF_OK) {
+            *dropped += len;
+            hf__scope_rewind(s, mark);
+        }
+    }
     return status;
 }

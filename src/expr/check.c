@@ -91,22 +91,24 @@ static enum hf_status check_defined(struct hf_scope *s, const struct expr_bound 
     return HF_OK;
 }
 
-/* `a = a` and `contains(a, a)` are refused. */
+/* `a = a`, `contains(a, a)` and `a IN (b, a)` are refused. */
 static enum hf_status check_distinct(struct hf_scope *s, const struct expr_bound *bound,
                                      const struct node *node)
 {
     const struct expr *expr = bound->expr;
     const struct node *first = hf__expr_node(expr, node->first);
-    const struct node *second;
 
-    if (node->count != 2 || first->kind != NODE_PATH)
+    if (first->kind != NODE_PATH)
         return HF_OK;
-    second = hf__expr_node(expr, first->next);
-    if (second->kind == NODE_PATH &&
-        hf__expr_path_compare(&bound->paths[first->ref], &bound->paths[second->ref]) == 0) {
-        struct hf_str path = hf__expr_path_text(s, &bound->paths[first->ref]);
+    for (uint16_t i = first->next; i != NO_NODE; i = expr->nodes[i].next) {
+        const struct node *other = &expr->nodes[i];
 
-        return hf__expr_fail(s, expr->kind, TEXT_DISTINCT, node_name(node), HF_FMT(path));
+        if (other->kind == NODE_PATH &&
+            hf__expr_path_compare(&bound->paths[first->ref], &bound->paths[other->ref]) == 0) {
+            struct hf_str path = hf__expr_path_text(s, &bound->paths[first->ref]);
+
+            return hf__expr_fail(s, expr->kind, TEXT_DISTINCT, node_name(node), HF_FMT(path));
+        }
     }
     return HF_OK;
 }

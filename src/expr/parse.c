@@ -212,18 +212,20 @@ static void check_function(struct parser *p, enum function function, size_t name
         note(p, FOUND_FUNCTION, name);
     else if (update != (function == FUNCTION_IF_NOT_EXISTS || function == FUNCTION_LIST_APPEND))
         note(p, FOUND_NOT_ALLOWED, name);
-    if (function == FUNCTION_LIST_APPEND && p->appends_open > 0)
-        note(p, FOUND_MISUSE, name);
 }
 
-/* A call stands where an operand belongs: only size() may, and anything may in an update. */
+/* A call stands where an operand belongs: only size() may, and in an update all but list_append().
+ */
 static void check_call_operand(struct parser *p, uint16_t parent, uint16_t call)
 {
     const struct node *node = &p->expr->nodes[call];
     const struct node *around = &p->expr->nodes[parent];
 
-    if (p->expr->kind == EXPR_UPDATE)
+    if (p->expr->kind == EXPR_UPDATE) {
+        if (node->op == FUNCTION_LIST_APPEND)
+            note(p, FOUND_MISUSE, node->ref);
         return;
+    }
     if (node->op != FUNCTION_SIZE)
         note(p, FOUND_MISUSE, node->ref);
     else if (around->kind == NODE_CALL && around->op == FUNCTION_SIZE)
@@ -288,7 +290,6 @@ static bool read_operand(struct parser *p, struct current *c)
             uint16_t node = node_new(p, NODE_CALL, function);
 
             check_function(p, function, p->at);
-            p->appends_open += function == FUNCTION_LIST_APPEND;
             p->expr->nodes[node].ref = (uint16_t)p->at; /* for findings; calls have no ref */
             push(p, SLOT_CALL, node, true);
             p->at += 2;
@@ -364,8 +365,6 @@ static enum step_result continue_list(struct parser *p, struct current *c)
     p->at++;
     if (kind == TOKEN_COMMA)
         return STEP_OPERAND;
-    if (p->expr->nodes[node].kind == NODE_CALL && p->expr->nodes[node].op == FUNCTION_LIST_APPEND)
-        p->appends_open--;
     *c = (struct current){node, slot == SLOT_CALL ? ROLE_CALL : ROLE_CONDITION, false};
     p->depth--;
     return STEP_MORE;

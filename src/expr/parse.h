@@ -47,7 +47,6 @@ struct parser {
     size_t at;  /* the token being looked at */
     size_t bad; /* the token of the syntax error */
     unsigned operators;
-    unsigned appends_open; /* list_append() calls around here */
     size_t values_len;
     size_t aliases_len;
     size_t depth; /* of the stack */

@@ -78,8 +78,7 @@ static const struct field local_index_list[] = {
 static TABLE(local_index, "LocalSecondaryIndex");
 #undef T
 
-/* Keys of more attributes (up to eight) are refused as they were before DynamoDB had them. */
-enum { GLOBAL_INDEX_KEYS_MAX = 2 };
+enum { GLOBAL_INDEX_KEYS_MAX = 8 }; /* four of HASH, four of RANGE */
 
 #define T hf_index
 static const struct field global_index_list[] = {

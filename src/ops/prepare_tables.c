@@ -12,6 +12,7 @@
 enum {
     LOCAL_INDEXES_MAX = 5,
     GLOBAL_INDEXES_MAX = 20,
+    INDEX_KEYS_MAX = 4, /* HASH attributes of a global index, and RANGE attributes */
     PROJECTED_MAX = 100 /* names in INCLUDE projections of all indexes */
 };
 
@@ -135,20 +136,44 @@ static enum hf_status fail_undefined(struct hf_scope *s, const struct hf_key_ele
     return hf__fail_text(s, HF_INVALID, hf_str_of((const char *)text.ptr, text.len - 1));
 }
 
-/* One HASH, then perhaps one RANGE; constraints have seen to there being one or two. */
+/* HASH before RANGE, and not too many of either; constraints have seen to the sum. */
+static enum hf_status check_global_keys(struct hf_scope *s, const struct hf_key_element *keys,
+                                        size_t len)
+{
+    size_t hashes = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        if (keys[i].type == HF_KEY_HASH && hashes < i)
+            return hf__fail(s, HF_INVALID,
+                            "Invalid KeySchema: HASH key types must come before RANGE key types");
+        hashes += keys[i].type == HF_KEY_HASH;
+    }
+    if (hashes > INDEX_KEYS_MAX || len - hashes > INDEX_KEYS_MAX)
+        return hf__fail(s, HF_INVALID,
+                        "Invalid KeySchema: A global secondary index can have at most %d HASH and "
+                        "%d RANGE key types",
+                        INDEX_KEYS_MAX, INDEX_KEYS_MAX);
+    return HF_OK;
+}
+
+/* One HASH, then perhaps one RANGE; a global index may have several of both. */
 static enum hf_status check_key_schema(struct hf_scope *s, const struct hf_key_element *keys,
-                                       size_t len, struct definitions d)
+                                       size_t len, struct definitions d, bool global)
 {
     for (size_t i = 0; d.list && i < len; i++)
         if (!defined(d, keys[i].name))
             return fail_undefined(s, keys, len, d);
-    if (len == 2 && hf_str_equal(keys[0].name, keys[1].name))
-        return hf__fail(s, HF_INVALID,
-                        "Both the Hash Key and the Range Key element in the KeySchema have the "
-                        "same name");
+    for (size_t i = 1; i < len; i++)
+        for (size_t k = 0; k < i; k++)
+            if (hf_str_equal(keys[i].name, keys[k].name))
+                return hf__fail(s, HF_INVALID,
+                                "Both the Hash Key and the Range Key element in the KeySchema "
+                                "have the same name");
     if (keys[0].type != HF_KEY_HASH)
         return hf__fail(s, HF_INVALID,
                         "Invalid KeySchema: The first KeySchemaElement is not a HASH key type");
+    if (global)
+        return check_global_keys(s, keys, len);
     if (len == 2 && keys[1].type != HF_KEY_RANGE)
         return hf__fail(s, HF_INVALID,
                         "Invalid KeySchema: The second KeySchemaElement is not a RANGE key type");
@@ -203,7 +228,7 @@ enum hf_status hf__prepare_index(struct hf_scope *s, const struct hf_index *inde
     struct definitions d = {attributes, attributes_len};
 
     (void)range; /* an index may have the table's own sort key */
-    TRY(check_key_schema(s, index->key_schema, index->key_schema_len, d));
+    TRY(check_key_schema(s, index->key_schema, index->key_schema_len, d, !local));
     if (local && index->key_schema_len != 2)
         return hf__fail(s, HF_INVALID,
                         BAD_VALUES "Index KeySchema does not have a range key for index: %.*s",
@@ -332,7 +357,7 @@ static enum hf_status check_table_keys(struct hf_scope *s, const struct hf_creat
         return hf__fail(s, HF_INVALID,
                         "Invalid KeySchema: Some index key attribute have no definition");
     TRY(check_definitions(s, d));
-    TRY(check_key_schema(s, request->key_schema, request->key_schema_len, d));
+    TRY(check_key_schema(s, request->key_schema, request->key_schema_len, d, false));
     if (!request->local_indexes && !request->global_indexes && request->key_schema_len != d.len)
         return hf__fail(s, HF_INVALID,
                         BAD_VALUES "Number of attributes in KeySchema does not exactly match "

@@ -4,9 +4,6 @@
  */
 #include "help.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #define TABLE                                                                                      \
     "{'TableName':'tab','AttributeDefinitions':[{'AttributeName':'pk','AttributeType':'S'},"       \
     "{'AttributeName':'sk','AttributeType':'N'},{'AttributeName':'g','AttributeType':'S'}],"       \
@@ -105,30 +102,14 @@ TEST(counts, are_exact_after_reopening)
     world_close(&w);
 }
 
-/* A child that writes and ends without closing; then the database is opened here. */
-static void crash_while_writing(struct world *w)
-{
-    int status;
-    pid_t pid;
-
-    hf_db_close(w->db);
-    w->db = NULL;
-    pid = fork();
-    if (pid == 0) {
-        world_reopen(w);
-        _exit(write_some(w));
-    }
-    CHECK(waitpid(pid, &status, 0) == pid);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    world_reopen(w);
-}
-
 TEST(counts, are_exact_after_a_crash)
 {
-    struct world w = world_open(t, "disk:");
+    struct world w;
 
+    crash_here(t, write_some);
+    w = world_open(t, "disk:");
     world_ok(&w, "CreateTable", TABLE);
-    crash_while_writing(&w);
+    crash_after(&w);
     check_counts(&w, &after_some);
     CHECK_INT(0, put(&w, 2, ",'g':{'S':'g'},'x':{'S':'0123456789'}"));
     check_counts(&w, &after_one_more);
@@ -140,10 +121,12 @@ TEST(counts, are_exact_after_a_crash)
 /* Writes after the crash and before anybody asks are counted once, not twice. */
 TEST(counts, are_exact_when_asked_late_after_a_crash)
 {
-    struct world w = world_open(t, "disk:");
+    struct world w;
 
+    crash_here(t, write_some);
+    w = world_open(t, "disk:");
     world_ok(&w, "CreateTable", TABLE);
-    crash_while_writing(&w);
+    crash_after(&w);
     CHECK_INT(0, put(&w, 2, ",'g':{'S':'g'},'x':{'S':'0123456789'}"));
     CHECK_INT(0, put(&w, 2, ",'g':{'S':'h'},'x':{'S':'0123456789'}"));
     upkeep(&w);
@@ -154,10 +137,12 @@ TEST(counts, are_exact_when_asked_late_after_a_crash)
 /* Never asked, closed cleanly: then a clean close must not save counts that it does not know. */
 TEST(counts, are_exact_when_never_asked_after_a_crash)
 {
-    struct world w = world_open(t, "disk:");
+    struct world w;
 
+    crash_here(t, write_some);
+    w = world_open(t, "disk:");
     world_ok(&w, "CreateTable", TABLE);
-    crash_while_writing(&w);
+    crash_after(&w);
     CHECK_INT(0, put(&w, 2, ",'g':{'S':'g'},'x':{'S':'0123456789'}"));
     world_reopen(&w);
     check_counts(&w, &after_one_more);

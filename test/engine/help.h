@@ -8,10 +8,13 @@
 #include "world.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 /* A table with the hash key pk, and a comma and more members of the request behind it. */
 #define PK_TABLE(name, more)                                                                       \
@@ -86,6 +89,50 @@ __attribute__((unused)) static struct hf_upkeep_report upkeep(struct world *w)
 
     CHECK_OK(hf_engine_upkeep(w->scope, w->db, &report));
     return report;
+}
+
+/*
+ * A process that ends without closing its database. It is this program once more, with the running
+ * test as its argument and the database in its environment: a test that wants one begins with
+ * crash_here(), which in that process does the work and ends it, and comes to crash_after() later.
+ * (Only forking is not enough: RocksDB's threads would be missing.)
+ */
+static const char crash_variable[] = "HF_TEST_CRASH_URL";
+
+typedef int work_fn(struct world *w); /* how many things went wrong */
+
+__attribute__((unused)) static void crash_here(struct test *t, work_fn *work)
+{
+    const char *url = getenv(crash_variable);
+    struct world w;
+
+    if (!url)
+        return;
+    w = world_open(t, url);
+    _exit(work(&w));
+}
+
+/* Close, let that process do its work, and open again. */
+__attribute__((unused)) static void crash_after(struct world *w)
+{
+    int status = -1;
+    char name[256];
+    pid_t pid;
+
+    snprintf(name, sizeof(name), "%s.%s", w->t->group, w->t->name);
+    hf_db_close(w->db);
+    w->db = NULL;
+    pid = fork();
+    if (pid == 0) {
+        setenv(crash_variable, w->url, 1);
+        if (freopen("/dev/null", "w", stdout))
+            execl("/proc/self/exe", "test_engine", name, (char *)NULL);
+        _exit(127);
+    }
+    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+    CHECK(WIFEXITED(status));
+    CHECK_INT(0, WEXITSTATUS(status));
+    world_reopen(w);
 }
 
 /* One of several threads on one database. A check that fails would end the wrong thread: what a

@@ -296,7 +296,6 @@ TEST(expr_bind, operands_of_updates)
         {U, "SET a = list_append(:s, a)", IU TYPE "list_append, operand type: S"},
         {U, "SET a = b + :s", IU TYPE "+, operand type: S"},
         {U, "SET a = :ns - b", IU TYPE "-, operand type: NS"},
-        {U, "SET a = b + list_append(b, :l)", IU TYPE "+, operand type: L"},
         {U, "SET a = if_not_exists(a)",
          IU "Incorrect number of operands for operator or function; operator or function: "
             "if_not_exists, number of operands: 1"},

@@ -207,6 +207,9 @@ TEST(expr_compile, functions_in_the_wrong_place)
         {U, "SET a = list_append(if_not_exists(a, list_append(b, c)), d)",
          IU "The function is not allowed to be used this way in an expression; "
             "function: list_append"},
+        {U, "SET a = b + list_append(b, c)",
+         IU "The function is not allowed to be used this way in an expression; "
+            "function: list_append"},
         {U, "SET a = list_append(if_not_exists(a, b), c)", NULL},
         {U, "SET a = if_not_exists(a, if_not_exists(b, :v))", NULL},
         {U, "SET a = if_not_exists(a, :n) + if_not_exists(b, :n)", NULL},

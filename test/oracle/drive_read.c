@@ -224,6 +224,18 @@ static struct row row_of(struct drive *d, const struct reading *r, struct val *i
     return row;
 }
 
+/* Does the index have all that the filter names? */
+static bool filter_projected(const struct reading *r, const struct cond *cond)
+{
+    if (!cond)
+        return true;
+    for (int i = 0; i < cond->x_len; i++)
+        if (cond->x[i]->kind != O_VALUE &&
+            !index_projects(r->table, r->index, cond->x[i]->path.steps[0].name))
+            return false;
+    return filter_projected(r, cond->l) && filter_projected(r, cond->r);
+}
+
 static struct reading gen_reading(struct drive *d, bool query)
 {
     struct reading r = {.table = some_table(d)};
@@ -240,6 +252,8 @@ static struct reading gen_reading(struct drive *d, bool query)
     }
     if (chance(d, 2))
         r.filter = gen_cond(&d->g, r.table, 2, but1, but2);
+    if (query && r.index && !r.index->local && !filter_projected(&r, r.filter))
+        r.filter = NULL; /* which a query of a global index refuses */
     if (chance(d, 3))
         r.projection = gen_projection(&d->g, r.table);
     for (int i = 0; i < r.projection.len; i++)

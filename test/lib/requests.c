@@ -1,0 +1,285 @@
+/*
+ * test/lib/requests.c: machines that take requests as bytes.
+ *
+ * Letters of operations never change, as the corpus is made of them; a new operation takes a new
+ * one.
+ */
+#include "requests.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "ops/fields.h"
+#include "wire/wire.h"
+
+enum { LETTERS = 27, UPKEEP = 26 };
+
+static const struct {
+    const char *name;
+    unsigned may; /* statuses beyond those of every operation, as bits */
+} letters[] = {
+#define BIT(status) (1u << HF_##status)
+#define WRITES (BIT(CONDITION) | BIT(COLLECTION_SIZE))
+#define TABLES (BIT(IN_USE) | BIT(LIMIT))
+    {"BatchGetItem", 0},
+    {"BatchWriteItem", BIT(COLLECTION_SIZE)},
+    {"CreateTable", TABLES},
+    {"DeleteItem", WRITES},
+    {"DeleteTable", TABLES},
+    {"DescribeEndpoints", 0},
+    {"DescribeLimits", 0},
+    {"DescribeStream", 0},
+    {"DescribeTable", 0},
+    {"DescribeTimeToLive", 0},
+    {"GetItem", 0},
+    {"GetRecords", BIT(EXPIRED) | BIT(TRIMMED)},
+    {"GetShardIterator", BIT(TRIMMED)},
+    {"ListStreams", 0},
+    {"ListTables", 0},
+    {"ListTagsOfResource", BIT(DENIED)},
+    {"PutItem", WRITES},
+    {"Query", 0},
+    {"Scan", 0},
+    {"TagResource", TABLES | BIT(DENIED)},
+    {"TransactGetItems", BIT(TX_CANCELED)},
+    {"TransactWriteItems", BIT(TX_CANCELED) | BIT(TOKEN_MISMATCH)},
+    {"UntagResource", TABLES | BIT(DENIED)},
+    {"UpdateItem", WRITES},
+    {"UpdateTable", TABLES},
+    {"UpdateTimeToLive", TABLES},
+};
+
+static const unsigned always = BIT(OK) | BIT(INVALID) | BIT(SERIALIZATION) | BIT(NOT_FOUND);
+
+/* ---- the world of a machine ------------------------------------------------------------------ */
+
+static int64_t clock_of(void *user)
+{
+    return ((struct machine *)user)->now_us;
+}
+
+static void random_of(void *user, void *bytes, size_t len)
+{
+    struct machine *m = user;
+
+    for (size_t i = 0; i < len; i++) {
+        m->random = m->random * 6364136223846793005u + 1442695040888963407u;
+        ((uint8_t *)bytes)[i] = (uint8_t)(m->random >> 56);
+    }
+}
+
+void machine_open(struct machine *m, const char *url)
+{
+    struct hf_engine_options options = {.size = sizeof(options),
+                                        .sync = HF_SYNC_NONE,
+                                        .no_upkeep_thread = true,
+                                        .stream_shards = 2};
+
+    *m = (struct machine){.now_us = INT64_C(1767225600000000), .random = 1};
+    m->env = (struct hf_env){.size = sizeof(struct hf_env),
+                             .user = m,
+                             .wall_us = clock_of,
+                             .elapsed_us = clock_of,
+                             .random = random_of};
+    options.env = &m->env;
+    m->s = hf_scope_new(&m->env);
+    if (hf_open(m->s, hf_str_from(url), &options, &m->db) != HF_OK) {
+        fprintf(stderr, "%s: %s\n", url, hf_scope_error_text(m->s));
+        abort();
+    }
+}
+
+void machine_close(struct machine *m)
+{
+    hf_db_close(m->db);
+    hf_scope_free(m->s);
+}
+
+static void must_do(struct machine *m, const char *line)
+{
+    enum hf_status status;
+    struct hf_str answer = machine_do(m, (const uint8_t *)line, strlen(line), &status);
+
+    if (status != HF_OK) {
+        fprintf(stderr, "%s: %.*s\n", line, HF_FMT(answer));
+        abort();
+    }
+    hf_scope_reset(m->s);
+}
+
+void machine_begin(struct machine *m)
+{
+    must_do(m, "C{\"TableName\":\"users\",\"BillingMode\":\"PAY_PER_REQUEST\",\"KeySchema\":[{"
+               "\"AttributeName\":\"pk\",\"KeyType\":\"HASH\"}],\"AttributeDefinitions\":[{"
+               "\"AttributeName\":\"pk\",\"AttributeType\":\"S\"},{\"AttributeName\":\"g\","
+               "\"AttributeType\":\"S\"}],\"GlobalSecondaryIndexes\":[{\"IndexName\":\"by_g\","
+               "\"KeySchema\":[{\"AttributeName\":\"g\",\"KeyType\":\"HASH\"}],\"Projection\":{"
+               "\"ProjectionType\":\"ALL\"}}],\"StreamSpecification\":{\"StreamEnabled\":true,"
+               "\"StreamViewType\":\"NEW_AND_OLD_IMAGES\"}}");
+    must_do(m, "Z{\"TableName\":\"users\",\"TimeToLiveSpecification\":{\"Enabled\":true,"
+               "\"AttributeName\":\"e\"}}");
+    must_do(m, "C{\"TableName\":\"orders\",\"BillingMode\":\"PAY_PER_REQUEST\",\"KeySchema\":[{"
+               "\"AttributeName\":\"pk\",\"KeyType\":\"HASH\"},{\"AttributeName\":\"sk\","
+               "\"KeyType\":\"RANGE\"}],\"AttributeDefinitions\":[{\"AttributeName\":\"pk\","
+               "\"AttributeType\":\"S\"},{\"AttributeName\":\"sk\",\"AttributeType\":\"N\"},{"
+               "\"AttributeName\":\"l\",\"AttributeType\":\"S\"},{\"AttributeName\":\"g\","
+               "\"AttributeType\":\"N\"}],\"LocalSecondaryIndexes\":[{\"IndexName\":\"by_l\","
+               "\"KeySchema\":[{\"AttributeName\":\"pk\",\"KeyType\":\"HASH\"},{"
+               "\"AttributeName\":\"l\",\"KeyType\":\"RANGE\"}],\"Projection\":{"
+               "\"ProjectionType\":\"INCLUDE\",\"NonKeyAttributes\":[\"v\"]}}],"
+               "\"GlobalSecondaryIndexes\":[{\"IndexName\":\"by_g\",\"KeySchema\":[{"
+               "\"AttributeName\":\"g\",\"KeyType\":\"HASH\"},{\"AttributeName\":\"l\","
+               "\"KeyType\":\"RANGE\"}],\"Projection\":{\"ProjectionType\":\"KEYS_ONLY\"}}]}");
+    must_do(m, "C{\"TableName\":\"blobs\",\"BillingMode\":\"PAY_PER_REQUEST\",\"KeySchema\":[{"
+               "\"AttributeName\":\"pk\",\"KeyType\":\"HASH\"}],\"AttributeDefinitions\":[{"
+               "\"AttributeName\":\"pk\",\"AttributeType\":\"B\"}]}");
+    must_do(m, "Q{\"TableName\":\"users\",\"Item\":{\"pk\":{\"S\":\"ann\"},\"g\":{\"S\":\"x\"},"
+               "\"v\":{\"N\":\"1\"}}}");
+    must_do(m, "Q{\"TableName\":\"users\",\"Item\":{\"pk\":{\"S\":\"ben\"},\"e\":{\"N\":"
+               "\"1767225601\"},\"s\":{\"SS\":[\"a\",\"b\"]}}}");
+    must_do(m, "Q{\"TableName\":\"orders\",\"Item\":{\"pk\":{\"S\":\"ann\"},\"sk\":{\"N\":\"1\"},"
+               "\"l\":{\"S\":\"b\"},\"g\":{\"N\":\"7\"},\"v\":{\"L\":[{\"N\":\"1\"}]}}}");
+    must_do(m, "Q{\"TableName\":\"orders\",\"Item\":{\"pk\":{\"S\":\"ann\"},\"sk\":{\"N\":\"-2\"},"
+               "\"l\":{\"S\":\"a\"},\"g\":{\"N\":\"7\"}}}");
+}
+
+void machine_end(struct machine *m)
+{
+    struct hf_list_tables list = {.limit = 0};
+    struct hf_list_tables_result tables;
+
+    MUST(hf_list_tables(m->s, m->db, &list, &tables) == HF_OK);
+    for (size_t i = 0; i < tables.tables_len; i++) {
+        struct hf_update_table unprotect = {.table = tables.tables[i],
+                                            .deletion_protection = HF_NO};
+        struct hf_delete_table del = {.table = tables.tables[i]};
+
+        if (hf_delete_table(m->s, m->db, &del, NULL) == HF_OK)
+            continue;
+        MUST(hf_engine_upkeep(m->s, m->db, NULL) == HF_OK);
+        MUST(hf_update_table(m->s, m->db, &unprotect, NULL) == HF_OK);
+        MUST(hf_delete_table(m->s, m->db, &del, NULL) == HF_OK);
+    }
+    m->now_us += INT64_C(48) * 3600 * 1000000;
+    MUST(hf_engine_upkeep(m->s, m->db, NULL) == HF_OK);
+    hf_scope_reset(m->s);
+    m->iterator.len = m->stream.len = m->shard.len = m->last.len = 0;
+}
+
+/* ---- marks ----------------------------------------------------------------------------------- */
+
+/* Keep what stands behind `before` in the answer, up to `end`. */
+static void keep(struct kept *kept, struct hf_str answer, const char *before, const char *end)
+{
+    const char *from = memmem(answer.ptr, answer.len, before, strlen(before));
+    const char *to;
+
+    if (!from)
+        return;
+    from += strlen(before);
+    to = memmem(from, (size_t)(answer.ptr + answer.len - from), end, strlen(end));
+    if (!to || (size_t)(to - from) > KEPT_MAX)
+        return;
+    kept->len = (size_t)(to - from);
+    memcpy(kept->bytes, from, kept->len);
+}
+
+static void keep_all(struct machine *m, struct hf_str answer)
+{
+    keep(&m->iterator, answer, "ShardIterator\":\"", "\"");
+    keep(&m->stream, answer, "StreamArn\":\"", "\"");
+    keep(&m->shard, answer, "\"ShardId\":\"", "\"");
+    keep(&m->last, answer, "\"LastEvaluatedKey\":", "}}");
+    if (m->last.len && m->last.len + 2 < KEPT_MAX && m->last.bytes[m->last.len - 1] == '"') {
+        memcpy(m->last.bytes + m->last.len, "}}", 2);
+        m->last.len += 2;
+    }
+}
+
+static struct hf_str fill_in(struct machine *m, const uint8_t *body, size_t len)
+{
+    struct hf__buf out = {.scope = m->s};
+
+    for (size_t i = 0; i < len; i++) {
+        const struct kept *kept = NULL;
+
+        if (body[i] == '$' && i + 1 < len) {
+            kept = body[i + 1] == 'I'   ? &m->iterator
+                   : body[i + 1] == 'S' ? &m->stream
+                   : body[i + 1] == 'H' ? &m->shard
+                   : body[i + 1] == 'L' ? &m->last
+                                        : NULL;
+        }
+        if (kept) {
+            hf__buf_put(&out, kept->bytes, kept->len);
+            i++;
+        } else {
+            hf__buf_put_byte(&out, body[i]);
+        }
+    }
+    hf__buf_reserve(&out, 1);
+    return hf_str_of((const char *)out.ptr, out.len);
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static const struct op *op_of(const char *name)
+{
+    const struct op *op = hf__op_of_name(OP_DYNAMODB, hf_str_from(name));
+
+    return op ? op : hf__op_of_name(OP_STREAMS, hf_str_from(name));
+}
+
+struct hf_str machine_do(struct machine *m, const uint8_t *line, size_t len, enum hf_status *status)
+{
+    unsigned letter = (line[0] + 10u * LETTERS - 'A') % LETTERS;
+    struct hf__buf buf = {.scope = m->s};
+    const struct op *op;
+    struct hf_str answer;
+    void *request, *response;
+
+    if (letter == UPKEEP) {
+        m->now_us += INT64_C(1000000) * (1 + (len > 1 ? line[1] % 8 * 200 : 0));
+        *status = hf_engine_upkeep(m->s, m->db, NULL);
+        MUST(*status == HF_OK);
+        return HF_STR("{}");
+    }
+    op = op_of(letters[letter].name);
+    request = hf__scope_array(m->s, 1, op->request->size);
+    response = hf__scope_array(m->s, 1, op->response->size);
+    MUST(request && response);
+    *status = hf__wire_read(m->s, op->request, fill_in(m, line + 1, len - 1), request);
+    if (*status == HF_OK)
+        *status = hf_db_call(m->s, m->db, op->op, request, response);
+    if (*status == HF_OK)
+        hf__wire_write(&buf, op->response, response);
+    else
+        hf__wire_write_error(&buf, hf_scope_error(m->s));
+    MUST(!buf.failed);
+    answer = hf_str_of((const char *)buf.ptr, buf.len);
+    if (!((always | letters[letter].may) >> *status & 1) || !hf__json_valid(answer)) {
+        fprintf(stderr, "%s answers %s: %.*s\n", letters[letter].name, hf_status_name(*status),
+                HF_FMT(answer));
+        abort();
+    }
+    keep_all(m, answer);
+    return answer;
+}
+
+bool next_line(const uint8_t **data, size_t *size, const uint8_t **line, size_t *len)
+{
+    const uint8_t *end;
+
+    while (*size > 0) {
+        end = memchr(*data, '\n', *size);
+        *line = *data;
+        *len = end ? (size_t)(end - *data) : *size;
+        *data += *len + (end != NULL);
+        *size -= *len + (end != NULL);
+        if (*len > 0)
+            return true;
+    }
+    return false;
+}
