@@ -16,6 +16,7 @@ static enum hf_status upkeep_round(struct hf_scope *s, struct engine *e,
                                    struct hf_upkeep_report *report)
 {
     hf__kill_point("before_upkeep");
+    hf__scope_feed(s); /* what an earlier call missed does not matter to this one */
     TRY(hf__counts_refresh_all(s, e));
     TRY(hf__backfill(s, e, &report->indexed_items));
     TRY(hf__ttl_sweep(s, e, &report->expired_items));

@@ -740,8 +740,7 @@ static void rocks_stats(struct hf__store *store, struct store_stats *stats)
     stats->no_space = atomic_load(&rocks->no_space);
 }
 
-/* Every table that the database needs is there and has its size. */
-static enum hf_status verify_files(struct hf_scope *s, struct rocks *rocks)
+static enum hf_status verify_listed(struct hf_scope *s, struct rocks *rocks)
 {
     const rocksdb_livefiles_t *files = rocksdb_livefiles(rocks->db);
     enum hf_status status = HF_OK;
@@ -758,6 +757,26 @@ static enum hf_status verify_files(struct hf_scope *s, struct rocks *rocks)
             status = hf__fail(s, HF_CORRUPT, "%s is missing or has the wrong size", path.ptr);
     }
     rocksdb_livefiles_destroy(files);
+    return status;
+}
+
+/*
+ * Every table that the database needs is there and has its size. A compaction that ends meanwhile
+ * must not take away what it replaced before we have looked at it.
+ */
+static enum hf_status verify_files(struct hf_scope *s, struct rocks *rocks)
+{
+    enum hf_status status;
+    char *error = NULL;
+
+    rocksdb_disable_file_deletions(rocks->db, &error);
+    if (error)
+        return read_failed(s, rocks, error);
+    status = verify_listed(s, rocks);
+    rocksdb_enable_file_deletions(rocks->db, 0, &error);
+    if (error && status == HF_OK)
+        return read_failed(s, rocks, error);
+    rocksdb_free(error);
     return status;
 }
 
