@@ -33,13 +33,11 @@ enum {
     BARE_ROUNDS = 3,
     PATH_BYTES = 512,
     RECORDS_MAX = 512,
-    GOALS_MAX = 16,
     MIB = 1024 * 1024,
     DEFAULT_MEMTABLE_MIB = 32,
     DEFAULT_CACHE_MIB = 8,
     SMALL_MEMTABLE_MIB = 8,
-    SMALL_CACHE_MIB = 2,
-    ALLOWED_MIB = 32 /* besides the settings: threads, table readers, a compaction's buffers */
+    SMALL_CACHE_MIB = 2
 };
 
 struct bench {
@@ -61,6 +59,14 @@ static bool wanted(const struct bench *b, const char *name)
     if (!b->only)
         return true;
     return strpbrk(b->only, "*?[") ? fnmatch(b->only, name, 0) == 0 : strstr(name, b->only) != NULL;
+}
+
+static bool wanted_any(const struct bench *b, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (wanted(b, names[i]))
+            return true;
+    return false;
 }
 
 static void emit(const struct bench *b, const struct bench_record *record)
@@ -161,7 +167,7 @@ static bool cells(const struct bench *b, const char *prefix, bool indexed, bool 
             any = true;
             if (!data)
                 continue;
-            bench_settle(1);
+            bench_settle(0.5);
             cell(b, name, ops[i].op, data, thread_counts[j], b->seconds);
         }
     }
@@ -185,7 +191,7 @@ static void group_in_memory(struct bench *b, bool indexed)
     data->db = open_db(b, NULL, no_sync);
     load(data);
     cells(b, "memory", indexed, false, data);
-    hf_db_close(data->db);
+    bench_data_free(data);
 }
 
 static void group_on_disk(struct bench *b, bool indexed)
@@ -199,13 +205,13 @@ static void group_on_disk(struct bench *b, bool indexed)
     data->db = open_db(b, "db", no_sync);
     load(data);
     cells(b, "rocksdb/none", indexed, false, data);
-    hf_db_close(data->db);
-    if (!full)
-        return;
-    data->db = open_db(b, "db", full_sync);
-    bench_settle(3);
-    cells(b, "rocksdb/full", indexed, true, data);
-    hf_db_close(data->db);
+    if (full) {
+        hf_db_close(data->db);
+        data->db = open_db(b, "db", full_sync);
+        bench_settle(3);
+        cells(b, "rocksdb/full", indexed, true, data);
+    }
+    bench_data_free(data);
 }
 
 static void group_memory_plain(struct bench *b)
@@ -260,6 +266,27 @@ static double reopen_ms(const struct bench *b, const char *name, size_t times)
     return ms[times / 2];
 }
 
+/* What load_and_weigh() says, and group_million() besides. */
+static const char *const weights[] = {"loaded",    "load-speed", "settings",
+                                      "anon-peak", "anon",       "rss"};
+
+static bool weight_wanted(const struct bench *b, const char *label)
+{
+    for (size_t i = 0; i < ARRAY_LEN(weights); i++) {
+        char name[BENCH_NAME_MAX];
+
+        snprintf(name, sizeof(name), "%s/%s", label, weights[i]);
+        if (wanted(b, name))
+            return true;
+    }
+    return false;
+}
+
+static double mib_between(uint64_t before, uint64_t after)
+{
+    return ((double)after - (double)before) / MIB;
+}
+
 /* Load, and say what memory that took above what the process had before it opened the database. */
 static void load_and_weigh(const struct bench *b, struct bench_data *data, const char *label,
                            struct settings settings)
@@ -271,21 +298,26 @@ static void load_and_weigh(const struct bench *b, struct bench_data *data, const
     bench_create_table(data);
     loaded = bench_load(data, LOAD_SECONDS);
     after = bench_memory_now();
+    if (loaded.peak_anon < after.anon) /* a short load is hardly looked at */
+        loaded.peak_anon = after.anon;
     emit_fact(b, "items", (double)data->loaded, "%s/loaded", label);
     emit_fact(b, "items/s", (double)data->loaded / loaded.seconds, "%s/load-speed", label);
     emit_fact(b, "MiB", (double)(settings.memtable_mib + settings.cache_mib), "%s/settings", label);
-    emit_fact(b, "MiB", (double)(loaded.peak_anon - before.anon) / MIB, "%s/anon-peak", label);
-    emit_fact(b, "MiB", (double)(after.anon - before.anon) / MIB, "%s/anon", label);
-    emit_fact(b, "MiB", (double)(after.rss - before.rss) / MIB, "%s/rss", label);
+    emit_fact(b, "MiB", mib_between(before.anon, loaded.peak_anon), "%s/anon-peak", label);
+    emit_fact(b, "MiB", mib_between(before.anon, after.anon), "%s/anon", label);
+    emit_fact(b, "MiB", mib_between(before.rss, after.rss), "%s/rss", label);
 }
 
 static void group_million(struct bench *b)
 {
+    static const char *const others[] = {"rocksdb/none/million/get/1",
+                                         "rocksdb/none/million/get/32", "million/open",
+                                         "million/anon-after-reads", "million/rss-after-reads"};
     const struct settings settings = {HF_SYNC_NONE, DEFAULT_MEMTABLE_MIB, DEFAULT_CACHE_MIB};
     struct bench_memory before, after;
     struct bench_data *data;
 
-    if (!wanted(b, "rocksdb/none/million/get/1") && !wanted(b, "million"))
+    if (!weight_wanted(b, "million") && !wanted_any(b, others, ARRAY_LEN(others)))
         return;
     data = bench_data_new(b->items * MILLION_FACTOR, false, false);
     before = bench_memory_now();
@@ -297,12 +329,12 @@ static void group_million(struct bench *b)
     bench_settle(10);
     /* Warm: what a cold file cache costs is the disk's affair. */
     bench_run(&(struct bench_tally){.ops = 0}, bench_op_get, data, 2, b->seconds);
-    cell(b, "rocksdb/none/million/get/1", bench_op_get, data, 1, b->seconds);
-    cell(b, "rocksdb/none/million/get/32", bench_op_get, data, MANY_THREADS, b->seconds);
+    cell(b, others[0], bench_op_get, data, 1, b->seconds);
+    cell(b, others[1], bench_op_get, data, MANY_THREADS, b->seconds);
     after = bench_memory_now();
-    emit_fact(b, "MiB", (double)(after.anon - before.anon) / MIB, "million/anon-after-reads");
-    emit_fact(b, "MiB", (double)(after.rss - before.rss) / MIB, "million/rss-after-reads");
-    hf_db_close(data->db);
+    emit_fact(b, "MiB", mib_between(before.anon, after.anon), "million/anon-after-reads");
+    emit_fact(b, "MiB", mib_between(before.rss, after.rss), "million/rss-after-reads");
+    bench_data_free(data);
 }
 
 static void group_small_settings(struct bench *b)
@@ -310,18 +342,19 @@ static void group_small_settings(struct bench *b)
     const struct settings settings = {HF_SYNC_NONE, SMALL_MEMTABLE_MIB, SMALL_CACHE_MIB};
     struct bench_data *data;
 
-    if (!wanted(b, "small-settings"))
+    if (!weight_wanted(b, "small-settings"))
         return;
     data = bench_data_new(b->items, false, false);
     load_and_weigh(b, data, "small-settings", settings);
-    hf_db_close(data->db);
+    bench_data_free(data);
 }
 
 static void group_open(struct bench *b)
 {
+    static const char *const names[] = {"open-empty/create", "open-empty/again"};
     double ms[OPEN_TIMES];
 
-    if (!wanted(b, "open-empty"))
+    if (!wanted_any(b, names, ARRAY_LEN(names)))
         return;
     for (size_t i = 0; i < OPEN_TIMES; i++) {
         struct hf_db *db;
@@ -332,8 +365,8 @@ static void group_open(struct bench *b)
         hf_db_close(db);
     }
     qsort(ms, OPEN_TIMES, sizeof(ms[0]), compare_doubles);
-    emit_fact(b, "ms", ms[OPEN_TIMES / 2], "open-empty/create");
-    emit_fact(b, "ms", reopen_ms(b, "db0", OPEN_TIMES), "open-empty/again");
+    emit_fact(b, "ms", ms[OPEN_TIMES / 2], "%s", names[0]);
+    emit_fact(b, "ms", reopen_ms(b, "db0", OPEN_TIMES), "%s", names[1]);
 }
 
 /* ---- queries --------------------------------------------------------------------------------- */
@@ -341,38 +374,51 @@ static void group_open(struct bench *b)
 static const uint64_t query_counts[] = {1, 10, 50, 200};
 enum { SMALL_PARTITION = 1000 };
 
-/* One partition of `items`; its cells are named by whether it is the small or the large one. */
+static void query_name(char name[BENCH_NAME_MAX], const char *store, const char *size, size_t i)
+{
+    snprintf(name, BENCH_NAME_MAX, "%s/query-%s/%llu/1", store, size,
+             (unsigned long long)query_counts[i]);
+}
+
+static void query_cell(const struct bench *b, struct bench_data *data, const char *name)
+{
+    struct bench_tally *tally = calloc(1, sizeof(*tally));
+
+    if (!tally)
+        bench_die("out of memory");
+    bench_run(tally, bench_op_query, data, 1, b->seconds / 2);
+    emit_cell(b, name, tally);
+    emit_fact(b, "us/item", bench_histogram_us(&tally->histogram, 0.5) / (double)data->query_items,
+              "%s/per-item", name);
+    free(tally);
+}
+
+/* One partition of `items`, which is the small or the large one. */
 static void query_partition(struct bench *b, const char *store, const char *size, uint64_t items)
 {
-    struct bench_data *data = bench_data_new(items, false, true);
+    char names[ARRAY_LEN(query_counts)][BENCH_NAME_MAX];
+    struct bench_data *data;
+    bool any = false;
 
+    for (size_t i = 0; i < ARRAY_LEN(query_counts); i++) {
+        query_name(names[i], store, size, i);
+        any = any || wanted(b, names[i]);
+    }
+    if (!any)
+        return;
+    data = bench_data_new(items, false, true);
     data->db = open_db(b, strcmp(store, "memory") == 0 ? NULL : size, no_sync);
     load(data);
     for (size_t i = 0; i < ARRAY_LEN(query_counts); i++) {
-        struct bench_tally *tally = calloc(1, sizeof(*tally));
-        unsigned count = (unsigned)query_counts[i];
-        char name[BENCH_NAME_MAX];
-
-        if (!tally)
-            bench_die("out of memory");
-        data->query_items = count;
-        snprintf(name, sizeof(name), "%s/query-%s/%u/1", store, size, count);
-        bench_run(tally, bench_op_query, data, 1, b->seconds / 2);
-        emit_cell(b, name, tally);
-        emit_fact(b, "us/item", bench_histogram_us(&tally->histogram, 0.5) / count,
-                  "%s/query-%s/%u/per-item", store, size, count);
-        free(tally);
+        data->query_items = query_counts[i];
+        if (wanted(b, names[i]))
+            query_cell(b, data, names[i]);
     }
-    hf_db_close(data->db);
+    bench_data_free(data);
 }
 
 static void query_store(struct bench *b, const char *store)
 {
-    char name[BENCH_NAME_MAX];
-
-    snprintf(name, sizeof(name), "%s/query-", store);
-    if (!wanted(b, name))
-        return;
     query_partition(b, store, "small", SMALL_PARTITION);
     query_partition(b, store, "large", b->items);
 }
@@ -385,6 +431,11 @@ static void group_query(struct bench *b)
 
 /* ---- against a bare loop --------------------------------------------------------------------- */
 
+static double speed(const struct bench_tally *tally)
+{
+    return (double)tally->ops / tally->seconds;
+}
+
 /* In turns, as the speed of a disk's fsync drifts; each gets its part of the time in every round.
  */
 static void group_bare(struct bench *b)
@@ -394,13 +445,14 @@ static void group_bare(struct bench *b)
                                              "bare/engine-put/32"};
     static bench_op_fn *const kinds[KINDS] = {bench_op_bare_rocksdb, bench_op_bare_store,
                                               bench_op_put};
-    struct bench_tally *tallies = calloc(KINDS, sizeof(*tallies));
+    struct bench_tally *tallies;
     struct bench_data *data;
     char raw[PATH_BYTES + 8], store[PATH_BYTES + 8];
     void *users[KINDS];
 
-    if (!wanted(b, "bare"))
+    if (!wanted_any(b, names, KINDS))
         return;
+    tallies = calloc(KINDS, sizeof(*tallies));
     if (!tallies)
         bench_die("out of memory");
     snprintf(raw, sizeof(raw), "%s/raw", b->dir);
@@ -418,147 +470,14 @@ static void group_bare(struct bench *b)
             bench_run(&tallies[i], kinds[i], users[i], MANY_THREADS, b->seconds);
     for (int i = 0; i < KINDS; i++)
         emit_cell(b, names[i], &tallies[i]);
-    emit_fact(b, "of raw", (double)tallies[ENGINE].ops / (double)tallies[RAW].ops,
+    emit_fact(b, "of raw", speed(&tallies[ENGINE]) / speed(&tallies[RAW]),
               "bare/engine-to-rocksdb");
-    emit_fact(b, "of store", (double)tallies[ENGINE].ops / (double)tallies[STORE].ops,
+    emit_fact(b, "of store", speed(&tallies[ENGINE]) / speed(&tallies[STORE]),
               "bare/engine-to-store");
-    hf_db_close(data->db);
+    bench_data_free(data);
     bench_bare_close(users[STORE]);
     bench_bare_close(users[RAW]);
-}
-
-/* ---- goals ----------------------------------------------------------------------------------- */
-
-static void HF_PRINTF(4, 5)
-    goal(struct bench_report *report, int met, const char *name, const char *format, ...)
-{
-    struct bench_goal *goal = &report->goals[report->goals_len++];
-    va_list args;
-
-    assert(report->goals_len <= GOALS_MAX);
-    goal->met = met;
-    snprintf(goal->name, sizeof(goal->name), "%s", name);
-    va_start(args, format);
-    vsnprintf(goal->measured, sizeof(goal->measured), format, args);
-    va_end(args);
-}
-
-static const struct bench_cell no_cell;
-
-/* The cell, or one of zeros, with which no goal counts as measured. */
-static const struct bench_cell *get_cell(const struct bench_report *report, const char *name)
-{
-    const struct bench_cell *found = bench_find_cell(report, name);
-
-    return found ? found : &no_cell;
-}
-
-static double get_fact(const struct bench_report *report, const char *name)
-{
-    const struct bench_fact *found = bench_find_fact(report, name);
-
-    return found ? found->value : 0;
-}
-
-static int judge(bool measured, bool met)
-{
-    return !measured ? -1 : met;
-}
-
-static void goals_of_speed(struct bench_report *report)
-{
-    const struct bench_cell *get = get_cell(report, "memory/plain/get/1");
-    const struct bench_cell *million = get_cell(report, "rocksdb/none/million/get/1");
-    const struct bench_cell *put = get_cell(report, "rocksdb/none/plain/put/1");
-    const struct bench_cell *batch = get_cell(report, "rocksdb/none/plain/batch25/1");
-    double per_get = get->ops ? 1e6 / get->ops_per_s : 0;
-    double of_raw = get_fact(report, "bare/engine-to-rocksdb");
-    double of_store = get_fact(report, "bare/engine-to-store");
-
-    goal(report, judge(get->ops, per_get < 2), "memory GetItem under 2 us",
-         "%.2f us (p50 of the call %.2f us)", per_get, get->p50_us);
-    goal(report, judge(get->ops, get->mallocs < 0.001), "memory GetItem without malloc",
-         "%.4f per call", get->mallocs);
-    goal(report, judge(million->ops, million->p50_us <= 8),
-         "RocksDB warm GetItem p50 at most 8 us, a million items", "%.2f us with %.0f items",
-         million->p50_us, get_fact(report, "million/loaded"));
-    goal(report, judge(put->ops, put->ops_per_s > 60000),
-         "RocksDB PutItem, durability none, 1 thread, above 60000/s", "%.0f/s", put->ops_per_s);
-    goal(report, judge(batch->ops, batch->items_per_s > 80000),
-         "batches of 25, durability none, 1 thread, above 80000 items/s", "%.0f items/s",
-         batch->items_per_s);
-    goal(report, judge(of_raw > 0, of_raw >= 0.6 && of_store >= 0.6),
-         "durability full, 32 threads, at least 60 % of a bare loop",
-         "%.0f %% of raw RocksDB, %.0f %% of the store alone", of_raw * 100, of_store * 100);
-}
-
-/*
- * Linear: an item of a page of 200 costs no more than one of a page of 50 (a quarter for noise),
- * and no more than twice as much in a partition a hundred times the size, whose blocks do not fit
- * the processor's caches.
- */
-static void goal_query(struct bench_report *report, const char *store)
-{
-    double items[2][2];
-    static const char *const sizes[] = {"small", "large"};
-    char name[BENCH_NAME_MAX];
-
-    for (size_t i = 0; i < 2; i++) {
-        snprintf(name, sizeof(name), "%s/query-%s/50/per-item", store, sizes[i]);
-        items[i][0] = get_fact(report, name);
-        snprintf(name, sizeof(name), "%s/query-%s/200/per-item", store, sizes[i]);
-        items[i][1] = get_fact(report, name);
-    }
-    snprintf(name, sizeof(name), "Query cost linear in items returned, %s", store);
-    goal(report,
-         judge(items[1][1] > 0, items[0][1] <= 1.25 * items[0][0] &&
-                                    items[1][1] <= 1.25 * items[1][0] &&
-                                    items[1][1] <= 2 * items[0][1]),
-         name, "us per item, 50 and 200 of small: %.2f %.2f, of large: %.2f %.2f", items[0][0],
-         items[0][1], items[1][0], items[1][1]);
-}
-
-static void goal_memory(struct bench_report *report, const char *label)
-{
-    char name[BENCH_NAME_MAX];
-    double peak, set;
-
-    snprintf(name, sizeof(name), "%s/anon-peak", label);
-    peak = get_fact(report, name);
-    snprintf(name, sizeof(name), "%s/settings", label);
-    set = get_fact(report, name);
-    snprintf(name, sizeof(name), "memory bounded by settings, %s", label);
-    goal(report, judge(set > 0, peak <= set + ALLOWED_MIB), name,
-         "peak %.1f MiB; settings %.0f MiB, %d MiB allowed besides", peak, set, ALLOWED_MIB);
-}
-
-static void judge_goals(struct bench_report *report)
-{
-    double create = get_fact(report, "open-empty/create");
-    double again = get_fact(report, "open-empty/again");
-
-    goals_of_speed(report);
-    goal_query(report, "memory");
-    goal_query(report, "rocksdb");
-    goal(report, judge(again > 0, again < 25), "open of an empty database under 25 ms", "%.1f ms",
-         again);
-    goal(report, judge(create > 0, create < 25), "the same when it has to be created", "%.1f ms",
-         create);
-    goal_memory(report, "million");
-    goal_memory(report, "small-settings");
-}
-
-static void print_goals(const struct bench_report *report)
-{
-    printf("\n%-62s %-58s %s\n", "goal", "measured", "met?");
-    for (size_t i = 0; i < report->goals_len; i++) {
-        const struct bench_goal *g = &report->goals[i];
-
-        printf("%-62s %-58s %s\n", g->name, g->met < 0 ? "-" : g->measured,
-               g->met < 0 ? "not measured"
-               : g->met   ? "yes"
-                          : "NO");
-    }
+    free(tallies);
 }
 
 /* ---- groups in processes --------------------------------------------------------------------- */
@@ -692,7 +611,7 @@ static _Noreturn void usage(int status)
             "usage: bench_engine [--quick] [--seconds S] [--only PATTERN] [--items N]\n"
             "                    [--json FILE] [--dir DIR]\n\n"
             "  --quick     0.2 seconds per cell and 10000 items: does it work?\n"
-            "  --seconds   per cell; default 1.2\n"
+            "  --seconds   per cell; default 1\n"
             "  --only      cells whose name contains it, or matches it as a shell pattern\n"
             "  --items     in a table, default 100000; the large table has ten times as many\n"
             "  --json      write the results there too\n"
@@ -733,9 +652,9 @@ static void parse(struct bench *b, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    struct bench b = {.seconds = 1.2, .items = 100000, .parent = "."};
+    struct bench b = {.seconds = 1, .items = 100000, .parent = "."};
     struct bench_report report = {.records = calloc(RECORDS_MAX, sizeof(*report.records)),
-                                  .goals = calloc(GOALS_MAX, sizeof(*report.goals))};
+                                  .goals = calloc(BENCH_GOALS_MAX, sizeof(*report.goals))};
     char about[PATH_BYTES];
     struct utsname host;
     bool good = true;
@@ -759,13 +678,15 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < ARRAY_LEN(groups) && !interrupted; i++)
         good = run_group(&b, i, &report) && good;
     remove_tree(b.dir);
-    judge_goals(&report);
-    print_goals(&report);
+    bench_judge_engine(&report);
+    bench_print_goals(&report);
     if (b.json && !bench_write_json(&report, b.json, about)) {
         fprintf(stderr, "bench: %s: %s\n", b.json, strerror(errno));
         good = false;
     }
     for (size_t i = 0; i < report.len; i++)
         good = good && !(report.records[i].is_cell && report.records[i].cell.errors);
+    free(report.records);
+    free(report.goals);
     return good && !interrupted ? 0 : 1;
 }

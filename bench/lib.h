@@ -37,6 +37,9 @@ struct bench_allocs {
     uint64_t our_bytes;
 };
 
+/* False in a build with a sanitizer, where only holdfast's own are counted. */
+bool bench_counts_malloc(void);
+
 /* What the calling thread did since it began. */
 struct bench_allocs bench_allocs_now(void);
 
@@ -110,7 +113,7 @@ void bench_settle(double max_seconds);
 
 /* ---- results ------------------------------------------------------------------------------- */
 
-enum { BENCH_NAME_MAX = 64, BENCH_TEXT_MAX = 200 };
+enum { BENCH_NAME_MAX = 64, BENCH_TEXT_MAX = 200, BENCH_GOALS_MAX = 16 };
 
 /* A line of the table: one operation in one setting. */
 struct bench_cell {
@@ -155,6 +158,11 @@ void bench_print_head(void);
 void bench_print(const struct bench_record *record);
 const struct bench_cell *bench_find_cell(const struct bench_report *report, const char *name);
 const struct bench_fact *bench_find_fact(const struct bench_report *report, const char *name);
+
+/* Add the goals of the engine, judged by what was recorded; print all goals. */
+void bench_judge_engine(struct bench_report *report);
+void bench_print_goals(const struct bench_report *report);
+
 bool bench_write_json(const struct bench_report *report, const char *path, const char *about);
 
 /* Print a message and end the process: benchmarks have nobody to hand an error to. */

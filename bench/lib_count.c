@@ -49,6 +49,11 @@ HF_API void *realloc(void *ptr, size_t size)
 }
 #endif
 
+bool bench_counts_malloc(void)
+{
+    return COUNTS_MALLOC;
+}
+
 struct bench_allocs bench_allocs_now(void)
 {
     return counts;

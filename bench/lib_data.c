@@ -100,6 +100,12 @@ struct bench_data *bench_data_new(uint64_t items, bool indexed, bool one_partiti
     return data;
 }
 
+void bench_data_free(struct bench_data *data)
+{
+    hf_db_close(data->db);
+    free(data);
+}
+
 void bench_create_table(struct bench_data *data)
 {
     const struct hf_attribute_definition attributes[] = {{HF_STR("pk"), HF_SCALAR_S},

@@ -34,8 +34,11 @@ struct bench_data {
     char text[TEXT_BYTES]; /* random letters that strings are cut from */
 };
 
-/* Make data for `items`; the database is the caller's to open and close. NULL is never returned. */
+/* Make data for `items`; the database is the caller's to open. NULL is never returned. */
 struct bench_data *bench_data_new(uint64_t items, bool indexed, bool one_partition);
+
+/* Close the database and forget the data. */
+void bench_data_free(struct bench_data *data);
 
 void bench_create_table(struct bench_data *data);
 

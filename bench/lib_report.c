@@ -43,6 +43,8 @@ struct bench_cell bench_cell_of(const char *name, const struct bench_tally *tall
 
 void bench_print_head(void)
 {
+    if (!bench_counts_malloc())
+        printf("malloc() is not counted in a build with a sanitizer\n");
     printf("%-36s %10s %10s %9s %9s %8s %7s %8s %6s %7s\n", "cell (.../threads)", "ops/s",
            "items/s", "p50 us", "p99 us", "cpu us", "malloc", "bytes", "ours", "bytes");
 }

@@ -25,10 +25,10 @@ int64_t bench_now_ns(void)
 
 uint64_t bench_roll(struct bench_dice *dice)
 {
-    uint64_t z = dice->state += 0x9e3779b97f4a7c15;
+    uint64_t z = dice->state += UINT64_C(0x9e3779b97f4a7c15);
 
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
     return z ^ z >> 31;
 }
 
@@ -187,9 +187,10 @@ static void start(struct run *run, struct thread *threads, unsigned count, void 
         struct thread *t = &threads[i];
 
         t->run = run;
-        t->worker = (struct bench_worker){.s = hf_scope_new(&bench_env),
-                                          .user = user,
-                                          .dice = {.state = (i + 1) * 0x6a09e667f3bcc909}};
+        t->worker =
+            (struct bench_worker){.s = hf_scope_new(&bench_env),
+                                  .user = user,
+                                  .dice = {.state = (i + 1) * UINT64_C(0x6a09e667f3bcc909)}};
         if (!t->worker.s || pthread_create(&t->id, NULL, thread_main, t))
             bench_die("cannot start thread %u", i);
     }

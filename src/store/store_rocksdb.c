@@ -71,6 +71,9 @@ enum {
     CHECK_BYTES = 256 * KIB, /* written between two looks at the free space */
     POLL_MS = 10,            /* how long a waiter sleeps before it looks at its scope again */
     ITERS_KEPT = 32,
+    BATCHES_KEPT = 32,
+    BATCH_KEPT_BYTES = 256 * KIB, /* a larger batch is not kept */
+    MEMTABLE_BLOOM = 20,          /* one byte of memtable in so many is its bloom filter */
     ERROR_MAX = 400
 };
 
@@ -125,6 +128,10 @@ struct rocks {
     pthread_mutex_t iters_lock; /* guards the next two */
     struct rocks_iter *iters;   /* spare ones */
     int iters_len;
+
+    pthread_mutex_t batches_lock;                /* guards the next two */
+    rocksdb_writebatch_t *batches[BATCHES_KEPT]; /* spare ones, with the memory they grew */
+    int batches_len;
 };
 
 static struct rocks *rocks_of(struct hf__store *store)
@@ -465,6 +472,31 @@ static uint64_t rocks_durable(struct hf__store *store)
     return atomic_load(&rocks_of(store)->durable);
 }
 
+/* A batch that grew to the size of a write once does not have to grow again. */
+static rocksdb_writebatch_t *batch_take(struct rocks *rocks)
+{
+    rocksdb_writebatch_t *batch = NULL;
+
+    pthread_mutex_lock(&rocks->batches_lock);
+    if (rocks->batches_len)
+        batch = rocks->batches[--rocks->batches_len];
+    pthread_mutex_unlock(&rocks->batches_lock);
+    return batch ? batch : rocksdb_writebatch_create();
+}
+
+static void batch_give(struct rocks *rocks, rocksdb_writebatch_t *batch, size_t bytes)
+{
+    rocksdb_writebatch_clear(batch);
+    pthread_mutex_lock(&rocks->batches_lock);
+    if (bytes <= BATCH_KEPT_BYTES && rocks->batches_len < BATCHES_KEPT) {
+        rocks->batches[rocks->batches_len++] = batch;
+        batch = NULL;
+    }
+    pthread_mutex_unlock(&rocks->batches_lock);
+    if (batch)
+        rocksdb_writebatch_destroy(batch);
+}
+
 static bool in_range(struct hf_bytes key, const struct batch_op *range)
 {
     return bytes_compare(key.ptr, key.len, range->key.ptr, range->key.len) >= 0 &&
@@ -543,19 +575,18 @@ static enum hf_status rocks_write(struct hf_scope *s, struct hf__store *store,
 
     if (atomic_load(&rocks->stopped))
         return fail_stopped(s, rocks, HF_STOPPED);
-    changes = rocksdb_writebatch_create();
+    changes = batch_take(rocks);
     status = translate(s, rocks, batch, changes);
-    if (status == HF_OK) {
-        rocksdb_writebatch_data(changes, &size);
+    rocksdb_writebatch_data(changes, &size);
+    if (status == HF_OK)
         status = check_room(s, rocks, size);
-    }
     if (status != HF_OK) {
-        rocksdb_writebatch_destroy(changes);
+        batch_give(rocks, changes, size);
         return status;
     }
     hf__kill_point("before_write");
     rocksdb_write(rocks->db, rocks->write_options, changes, &error);
-    rocksdb_writebatch_destroy(changes);
+    batch_give(rocks, changes, size);
     if (error) {
         stop(rocks, "a write", error);
         return may_have_happened(s, fail_stopped(s, rocks, HF_IO));
@@ -781,6 +812,9 @@ static void set_options(struct rocks *rocks)
     rocksdb_options_set_enable_write_thread_adaptive_yield(o, 0);
     rocksdb_options_set_write_buffer_size(o, buffer);
     rocksdb_options_set_max_write_buffer_number(o, WRITE_BUFFERS);
+    /* Most reads of a writer are for keys that the memtable does not have. */
+    rocksdb_options_set_memtable_whole_key_filtering(o, 1);
+    rocksdb_options_set_memtable_prefix_bloom_size_ratio(o, 1.0 / MEMTABLE_BLOOM);
     rocksdb_options_set_max_total_wal_size(o, 2 * rocks->options.memtable_bytes);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
     rocksdb_options_set_level0_file_num_compaction_trigger(o, LEVEL0_COMPACT);
@@ -817,6 +851,7 @@ static void set_locks(struct rocks *rocks)
     pthread_mutex_init(&rocks->lock, NULL);
     pthread_mutex_init(&rocks->space_lock, NULL);
     pthread_mutex_init(&rocks->iters_lock, NULL);
+    pthread_mutex_init(&rocks->batches_lock, NULL);
 }
 
 /* Flush what is in memory, so that the next open has no log to replay, if there is room for it. */
@@ -863,6 +898,8 @@ static void rocks_close(struct hf__store *store)
         rocks->iters = iter->next;
         iter_free(rocks, iter);
     }
+    while (rocks->batches_len)
+        rocksdb_writebatch_destroy(rocks->batches[--rocks->batches_len]);
     rocksdb_readoptions_destroy(rocks->read_options);
     rocksdb_writeoptions_destroy(rocks->write_options);
     rocksdb_options_destroy(rocks->db_options);
@@ -871,6 +908,7 @@ static void rocks_close(struct hf__store *store)
     pthread_mutex_destroy(&rocks->lock);
     pthread_mutex_destroy(&rocks->space_lock);
     pthread_mutex_destroy(&rocks->iters_lock);
+    pthread_mutex_destroy(&rocks->batches_lock);
     pthread_cond_destroy(&rocks->synced[0]);
     pthread_cond_destroy(&rocks->synced[1]);
     pthread_cond_destroy(&rocks->dirtied);
