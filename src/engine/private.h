@@ -413,6 +413,9 @@ enum hf_status hf__change_apply(struct hf_scope *s, struct engine *e, struct cha
 /* Wait until the ticket is durable; a failure says that it may have happened. */
 enum hf_status hf__engine_settle(struct hf_scope *s, struct engine *e, uint64_t ticket);
 
+/* Wait until a ticket of others, whose effect this call has seen, is durable. */
+enum hf_status hf__engine_settle_seen(struct hf_scope *s, struct engine *e, uint64_t ticket);
+
 /* Wait until what a consistent read under that latch may have seen is durable. */
 enum hf_status hf__engine_settle_read(struct hf_scope *s, struct engine *e, size_t latch);
 

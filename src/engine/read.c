@@ -184,5 +184,5 @@ enum hf_status hf__engine_batch_get_item(struct hf_scope *s, struct engine *e,
     pthread_rwlock_unlock(&e->schema);
     if (status != HF_OK || !b.consistent)
         return status;
-    return hf__engine_settle(s, e, hf__store_written(e->store));
+    return hf__engine_settle_seen(s, e, hf__store_written(e->store));
 }

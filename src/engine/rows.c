@@ -247,12 +247,19 @@ enum hf_status hf__engine_settle(struct hf_scope *s, struct engine *e, uint64_t 
     return status;
 }
 
+enum hf_status hf__engine_settle_seen(struct hf_scope *s, struct engine *e, uint64_t ticket)
+{
+    enum hf_status status;
+
+    if (!e->full_sync || ticket <= hf__store_durable(e->store))
+        return HF_OK;
+    status = hf__store_sync(s, e->store, ticket);
+    if (status != HF_OK) /* it was somebody else's write that may be lost */
+        hf__scope_error_edit(s)->may_have_happened = false;
+    return status;
+}
+
 enum hf_status hf__engine_settle_read(struct hf_scope *s, struct engine *e, size_t latch)
 {
-    uint64_t ticket;
-
-    if (!e->full_sync)
-        return HF_OK;
-    ticket = hf__latch_ticket(e, latch);
-    return ticket <= hf__store_durable(e->store) ? HF_OK : hf__store_sync(s, e->store, ticket);
+    return e->full_sync ? hf__engine_settle_seen(s, e, hf__latch_ticket(e, latch)) : HF_OK;
 }

@@ -84,7 +84,7 @@ enum hf_status hf__engine_scan(struct hf_scope *s, struct engine *e, const struc
     status = scan_locked(s, e, &page, &answer);
     pthread_rwlock_unlock(&e->schema);
     if (status == HF_OK && page.consistent)
-        status = hf__engine_settle(s, e, hf__store_written(e->store));
+        status = hf__engine_settle_seen(s, e, hf__store_written(e->store));
     *result = (struct hf_scan_result){answer.items,   answer.items_len, answer.count,
                                       answer.scanned, answer.last,      answer.capacity};
     return status;

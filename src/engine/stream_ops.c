@@ -483,5 +483,5 @@ enum hf_status hf__engine_get_records(struct hf_scope *s, struct engine *e,
     pthread_rwlock_unlock(&e->schema);
     if (status != HF_OK || result->records_len == 0)
         return status;
-    return hf__engine_settle(s, e, hf__store_written(e->store));
+    return hf__engine_settle_seen(s, e, hf__store_written(e->store));
 }

@@ -269,5 +269,9 @@ enum hf_status hf__engine_transact_write_items(struct hf_scope *s, struct engine
     pthread_rwlock_rdlock(&e->schema);
     status = transact_locked(s, e, &t, result, &ticket);
     pthread_rwlock_unlock(&e->schema);
-    return status == HF_OK ? hf__engine_settle(s, e, ticket) : status;
+    if (status == HF_OK)
+        return hf__engine_settle(s, e, ticket);
+    if (status == HF_TX_CANCELED) /* what it was canceled for must not be taken back by a crash */
+        TRY(hf__engine_settle_seen(s, e, hf__store_written(e->store)));
+    return status;
 }

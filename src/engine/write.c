@@ -157,7 +157,7 @@ enum hf_status hf__write_one(struct hf_scope *s, struct engine *e, enum write_ki
     struct change change = {.table = NULL};
     enum hf_status status;
     uint64_t ticket = 0;
-    size_t latch;
+    size_t latch = 0;
 
     pthread_rwlock_rdlock(&e->schema);
     status = hf__catalog_item_table(s, e, write->table, &change.table);
@@ -173,7 +173,11 @@ enum hf_status hf__write_one(struct hf_scope *s, struct engine *e, enum write_ki
     hf__unlatch(e, latch, ticket);
 done:
     pthread_rwlock_unlock(&e->schema);
-    return status == HF_OK ? hf__engine_settle(s, e, ticket) : status;
+    if (status == HF_OK)
+        return hf__engine_settle(s, e, ticket);
+    if (status == HF_CONDITION) /* what it was refused for must not be taken back by a crash */
+        TRY(hf__engine_settle_read(s, e, latch));
+    return status;
 }
 
 enum hf_status hf__engine_put_item(struct hf_scope *s, struct engine *e,

@@ -3,7 +3,7 @@
  *
  * Leaf after leaf is tested and says where to go on, until one says accept or reject. Nothing is
  * allocated and nothing can fail: what is missing or of the wrong type makes a leaf false, but
- * `<>` true.
+ * `<>` true, unless it is the size of something that has none.
  */
 #include "expr/private.h"
 
@@ -58,6 +58,18 @@ static struct hf_value operand_value(const struct expr_bound *bound, const struc
     }
 }
 
+/* Is it size() of something that is there but has no size? Then no comparison holds, not even <>.
+ */
+static bool has_no_size(const struct expr_bound *bound, const struct node *node,
+                        struct hf_item item)
+{
+    struct size_room room;
+
+    if (node->kind != NODE_CALL || operand_value(bound, node, item, &room).ptr)
+        return false;
+    return operand_value(bound, hf__expr_node(bound->expr, node->first), item, &room).ptr != NULL;
+}
+
 /* Are both there, of one type, and of one that has an order? */
 static bool comparable(struct hf_value a, struct hf_value b)
 {
@@ -99,6 +111,9 @@ static bool match_compare(const struct expr_bound *bound, const struct node *lea
     struct hf_value first = operand_value(bound, node, item, &first_room);
     enum compare op = (enum compare)leaf->op;
 
+    if (op == OP_NE && (has_no_size(bound, node, item) ||
+                        has_no_size(bound, hf__expr_node(expr, node->next), item)))
+        return false;
     node = hf__expr_node(expr, node->next);
     if (op == OP_BETWEEN)
         return compare_values(OP_GE, first, operand_value(bound, node, item, &room)) &&

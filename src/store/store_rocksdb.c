@@ -577,17 +577,16 @@ static enum hf_status rocks_write(struct hf_scope *s, struct hf__store *store,
         return fail_stopped(s, rocks, HF_STOPPED);
     changes = batch_take(rocks);
     status = translate(s, rocks, batch, changes);
-    if (status == HF_OK) {
-        rocksdb_writebatch_data(changes, &size);
+    rocksdb_writebatch_data(changes, &size);
+    if (status == HF_OK)
         status = check_room(s, rocks, size);
-    }
     if (status != HF_OK) {
-        batch_give(rocks, changes, batch->ops.len);
+        batch_give(rocks, changes, size);
         return status;
     }
     hf__kill_point("before_write");
     rocksdb_write(rocks->db, rocks->write_options, changes, &error);
-    batch_give(rocks, changes, batch->ops.len);
+    batch_give(rocks, changes, size);
     if (error) {
         stop(rocks, "a write", error);
         return may_have_happened(s, fail_stopped(s, rocks, HF_IO));

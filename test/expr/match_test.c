@@ -129,6 +129,8 @@ TEST(expr_match, what_is_missing_or_of_another_type)
         {"s[0] = :one", false},
         {"size(nope) = :zero", false},
         {"size(nope) <> :zero", true},
+        {"size(n) <> :zero", false},
+        {":zero <> size(n)", false},
         {"size(n) < :five", false},
         {"size(t) >= :zero", false},
         {"size(nul) >= :zero", false},
