@@ -98,7 +98,7 @@ static enum hf_status write_latched(struct hf_scope *s, struct engine *e, struct
 
     TRY(hf__change_set(s, b->len, &set));
     for (size_t i = 0; i < b->len; i++) {
-        TRY(hf__read_key(s, e, b->changes[i].table, NULL, b->keys[i], &b->changes[i].before));
+        TRY(hf__change_begin(s, e, &b->changes[i], b->keys[i]));
         TRY(hf__change_add(s, e, &set, &b->changes[i]));
     }
     TRY(answer(s, b)); /* so that nothing can fail once it is applied */

@@ -385,6 +385,7 @@ struct index_effect {
  */
 struct change {
     struct table *table;
+    struct hf_bytes key; /* the stored key */
     struct row before;
     struct row after;
     bool by_service;              /* TTL's deletion */
@@ -402,6 +403,9 @@ struct change_set {
     struct sequence_use use; /* the numbers, between begin and end */
 };
 enum hf_status hf__change_set(struct hf_scope *s, size_t cap, struct change_set *set);
+/* Fill in the stored key and the item as it is; the latch of its partition is held. */
+enum hf_status hf__change_begin(struct hf_scope *s, struct engine *e, struct change *change,
+                                struct hf_item key);
 enum hf_status hf__change_add(struct hf_scope *s, struct engine *e, struct change_set *set,
                               struct change *change);
 

@@ -63,25 +63,25 @@ static struct hf_bytes buf_bytes(const struct hf__buf *buf)
     return hf_bytes_of(buf->ptr, buf->len);
 }
 
-/* Put a key and a row into the batch; `key` is used up. */
-static void put_row(struct hf_scope *s, struct change_set *set, const struct hf__buf *key,
-                    const struct row *row)
+enum hf_status hf__change_begin(struct hf_scope *s, struct engine *e, struct change *change,
+                                struct hf_item key)
 {
-    struct hf__buf value = {.scope = s};
+    struct hf__buf stored = {.scope = s};
 
-    hf__row_encode(&value, row);
-    if (key->failed || value.failed)
-        set->batch.ops.failed = true;
-    else
-        hf__batch_put(&set->batch, buf_bytes(key), buf_bytes(&value));
+    hf__row_key(&stored, change->table, key);
+    if (stored.failed)
+        return hf__fail_nomem(s);
+    change->key = buf_bytes(&stored);
+    return hf__row_read(s, e, NULL, change->key, &change->before);
 }
 
-static void delete_row(struct change_set *set, const struct hf__buf *key)
+static void put_row(struct change_set *set, struct hf_bytes key, const struct row *row)
 {
-    if (key->failed)
-        set->batch.ops.failed = true;
-    else
-        hf__batch_delete(&set->batch, buf_bytes(key));
+    uint8_t head[ROW_HEAD];
+
+    store_u32le(head, (uint32_t)row->size);
+    hf__batch_put_parts(&set->batch, key, hf_bytes_of(head, sizeof(head)),
+                        hf_bytes_of(row->item.ptr, row->item.len));
 }
 
 /* What an index makes of one side of a change. */
@@ -138,19 +138,19 @@ static enum hf_status change_index(struct hf_scope *s, struct engine *e, struct 
     if (before.there && after.there && !moved) {
         if (hf_item_equal(before.row.item, after.row.item))
             return HF_OK;
-        put_row(s, set, &after.key, &after.row);
+        put_row(set, buf_bytes(&after.key), &after.row);
         effect->units = hf__write_units(before.row.size, after.row.size);
         effect->bytes = (int64_t)after.row.size - (int64_t)before.row.size;
         return HF_OK;
     }
     if (before.there) {
-        delete_row(set, &before.key);
+        hf__batch_delete(&set->batch, buf_bytes(&before.key));
         effect->units += hf__write_units(before.row.size, 0);
         effect->items--;
         effect->bytes -= (int64_t)before.row.size;
     }
     if (after.there) {
-        put_row(s, set, &after.key, &after.row);
+        put_row(set, buf_bytes(&after.key), &after.row);
         effect->units += hf__write_units(0, after.row.size);
         effect->items++;
         effect->bytes += (int64_t)after.row.size;
@@ -162,19 +162,17 @@ enum hf_status hf__change_add(struct hf_scope *s, struct engine *e, struct chang
                               struct change *change)
 {
     struct table *table = change->table;
-    struct hf__buf key = {.scope = s};
 
-    assert(set->len < set->cap);
+    assert(set->len < set->cap && change->key.ptr);
     set->changes[set->len++] = change;
     change->units = hf__write_units(change->before.size, change->after.size);
     change->same = hf_item_equal(change->before.item, change->after.item);
     if (change->same)
         return HF_OK;
-    hf__row_key(&key, table, change->after.item.ptr ? change->after.item : change->before.item);
     if (change->after.item.ptr)
-        put_row(s, set, &key, &change->after);
+        put_row(set, change->key, &change->after);
     else
-        delete_row(set, &key);
+        hf__batch_delete(&set->batch, change->key);
     if (table->indexes_len) {
         change->indexes = hf__scope_array(s, table->indexes_len, sizeof(*change->indexes));
         if (!change->indexes)

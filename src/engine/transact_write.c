@@ -103,7 +103,7 @@ static enum hf_status read_all(struct hf_scope *s, struct engine *e, struct tran
 {
     for (size_t i = 0; i < t->len; i++) {
         t->changes[i] = (struct change){.table = t->tables[i]};
-        TRY(hf__read_key(s, e, t->tables[i], NULL, target(&t->actions[i]), &t->changes[i].before));
+        TRY(hf__change_begin(s, e, &t->changes[i], target(&t->actions[i])));
     }
     return HF_OK;
 }

@@ -117,7 +117,7 @@ static enum hf_status find_due(struct hf_scope *s, struct engine *e, struct tabl
 static enum hf_status expire_latched(struct hf_scope *s, struct engine *e, struct table *table,
                                      struct due *due, uint64_t *ticket, uint64_t *expired)
 {
-    struct change change = {.table = table, .by_service = true};
+    struct change change = {.table = table, .key = due->row_key, .by_service = true};
     struct change_set set;
     uint64_t expiry;
 

@@ -79,7 +79,7 @@ enum hf_status hf__write_evaluate(struct hf_scope *s, enum write_kind kind,
         return fail_condition(s, write, change->before.item);
     switch (kind) {
     case WRITE_PUT:
-        change->after = (struct row){write->item, hf_item_size(write->item)};
+        change->after = (struct row){write->item, write->size};
         return HF_OK;
     case WRITE_UPDATE:
         return evaluate_update(s, write, change);
@@ -138,13 +138,9 @@ static enum hf_status write_latched(struct hf_scope *s, struct engine *e, enum w
                                     struct write_answer *out, uint64_t *ticket)
 {
     struct change_set set;
-    struct hf__buf key = {.scope = s};
 
     TRY(hf__change_set(s, 1, &set));
-    hf__row_key(&key, change->table, key_source(kind, write));
-    if (key.failed)
-        return hf__fail_nomem(s);
-    TRY(hf__row_read(s, e, NULL, hf_bytes_of(key.ptr, key.len), &change->before));
+    TRY(hf__change_begin(s, e, change, key_source(kind, write)));
     TRY(hf__write_evaluate(s, kind, write, change));
     TRY(hf__change_add(s, e, &set, change));
     TRY(answer(s, kind, write, change, out)); /* so that nothing can fail once it is applied */

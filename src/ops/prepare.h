@@ -24,6 +24,7 @@ struct hf__expr_cache; /* expr/cache.h; NULL compiles every time */
 struct prepared_write {
     struct hf_str table;
     struct hf_item item;          /* of a put */
+    size_t size;                  /* of a put: of the item */
     struct hf_item key;           /* of the others */
     struct expr_bound *condition; /* NULL: none */
     struct expr_bound *update;    /* of an update; NULL: it changes nothing but makes the item */

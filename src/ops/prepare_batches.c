@@ -234,6 +234,8 @@ static enum hf_status write_constraints(struct hf_scope *s,
 /* One of the two, and one only: the service words it as if it were an attribute value. */
 static enum hf_status check_write(struct hf_scope *s, const struct hf_write_request *write)
 {
+    size_t size;
+
     if (!write->put == !write->del)
         return hf__fail(s, HF_INVALID,
                         "Supplied AttributeValue has more than one datatypes set, must contain "
@@ -241,7 +243,7 @@ static enum hf_status check_write(struct hf_scope *s, const struct hf_write_requ
     if (write->del)
         return hf__check_item(s, write->del->key);
     TRY(hf__check_item(s, write->put->item));
-    return hf__check_item_size(s, write->put->item);
+    return hf__check_item_size(s, write->put->item, &size);
 }
 
 enum hf_status hf__prepare_batch_write_item(struct hf_scope *s,

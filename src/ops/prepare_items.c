@@ -52,7 +52,7 @@ enum hf_status hf__prepare_put_item(struct hf_scope *s, struct hf__expr_cache *c
     };
     TRY(hf__constraints(s, HF_OP_PUT_ITEM, request));
     TRY(hf__reword(s, HF_OP_PUT_ITEM, put_steps(s, request, &expressions, out)));
-    return hf__check_item_size(s, request->item);
+    return hf__check_item_size(s, request->item, &out->size);
 }
 
 static enum hf_status delete_steps(struct hf_scope *s, const struct hf_delete_item *request,

@@ -51,7 +51,7 @@ static enum hf_status prepare_put(struct hf_scope *s, struct hf__expr_cache *cac
     TRY(hf__expressions_mixed(s, &expressions));
     TRY(hf__check_item(s, put->item));
     TRY(hf__expressions_bind(s, &expressions));
-    return hf__check_item_size(s, put->item);
+    return hf__check_item_size(s, put->item, &out->size);
 }
 
 static enum hf_status prepare_delete(struct hf_scope *s, struct hf__expr_cache *cache,

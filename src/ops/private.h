@@ -67,7 +67,7 @@ enum hf_status hf__check_start(struct hf_scope *s, struct hf_item start);
 enum hf_status hf__find_repeat(struct hf_scope *s, const void *first, size_t stride, size_t len,
                                const struct hf_str **repeat);
 
-enum hf_status hf__check_item_size(struct hf_scope *s, struct hf_item item);
+enum hf_status hf__check_item_size(struct hf_scope *s, struct hf_item item, size_t *size);
 
 /* ---- expressions.c -------------------------------------------------------------------------- */
 

@@ -62,9 +62,10 @@ enum hf_status hf__check_start(struct hf_scope *s, struct hf_item start)
     return hf__fail(s, HF_INVALID, START_INVALID "%.*s", HF_FMT(message));
 }
 
-enum hf_status hf__check_item_size(struct hf_scope *s, struct hf_item item)
+enum hf_status hf__check_item_size(struct hf_scope *s, struct hf_item item, size_t *size)
 {
-    if (hf_item_size(item) > ITEM_SIZE_MAX)
+    *size = hf_item_size(item);
+    if (*size > ITEM_SIZE_MAX)
         return hf__fail(s, HF_INVALID, "Item size has exceeded the maximum allowed size");
     return HF_OK;
 }

@@ -18,44 +18,55 @@ enum { OP_HEADER = 9 };
 
 /* ---- batches -------------------------------------------------------------------------------- */
 
+static uint8_t *append(uint8_t *to, struct hf_bytes bytes)
+{
+    if (bytes.len)
+        memcpy(to, bytes.ptr, bytes.len);
+    return to + bytes.len;
+}
+
+/* The value comes in two parts, so that nobody has to join them first. */
 static void batch_add(struct store_batch *batch, enum batch_kind kind, struct hf_bytes key,
-                      struct hf_bytes value)
+                      struct hf_bytes head, struct hf_bytes body)
 {
     uint8_t *to;
 
-    if (key.len > UINT32_MAX / 2 || value.len > UINT32_MAX / 2) {
+    if (key.len > UINT32_MAX / 2 || head.len > UINT32_MAX / 4 || body.len > UINT32_MAX / 4) {
         batch->ops.failed = true;
         return;
     }
-    to = hf__buf_reserve(&batch->ops, OP_HEADER + key.len + value.len);
+    to = hf__buf_reserve(&batch->ops, OP_HEADER + key.len + head.len + body.len);
     if (!to)
         return;
     to[0] = (uint8_t)kind;
     store_u32le(to + 1, (uint32_t)key.len);
-    store_u32le(to + 5, (uint32_t)value.len);
-    if (key.len)
-        memcpy(to + OP_HEADER, key.ptr, key.len);
-    if (value.len)
-        memcpy(to + OP_HEADER + key.len, value.ptr, value.len);
-    batch->ops.len += OP_HEADER + key.len + value.len;
+    store_u32le(to + 5, (uint32_t)(head.len + body.len));
+    append(append(append(to + OP_HEADER, key), head), body);
+    batch->ops.len += OP_HEADER + key.len + head.len + body.len;
     batch->count++;
 }
 
 void hf__batch_put(struct store_batch *batch, struct hf_bytes key, struct hf_bytes value)
 {
-    batch_add(batch, BATCH_PUT, key, value);
+    batch_add(batch, BATCH_PUT, key, value, hf_bytes_of(NULL, 0));
+}
+
+void hf__batch_put_parts(struct store_batch *batch, struct hf_bytes key, struct hf_bytes head,
+                         struct hf_bytes body)
+{
+    batch_add(batch, BATCH_PUT, key, head, body);
 }
 
 void hf__batch_delete(struct store_batch *batch, struct hf_bytes key)
 {
-    batch_add(batch, BATCH_DELETE, key, hf_bytes_of(NULL, 0));
+    batch_add(batch, BATCH_DELETE, key, hf_bytes_of(NULL, 0), hf_bytes_of(NULL, 0));
 }
 
 void hf__batch_delete_range(struct store_batch *batch, struct hf_bytes lower, struct hf_bytes upper)
 {
     /* An empty range is no change, and RocksDB would refuse one that is upside down. */
     if (bytes_compare(lower.ptr, lower.len, upper.ptr, upper.len) < 0)
-        batch_add(batch, BATCH_DELETE_RANGE, lower, upper);
+        batch_add(batch, BATCH_DELETE_RANGE, lower, upper, hf_bytes_of(NULL, 0));
 }
 
 bool hf__batch_next(const struct store_batch *batch, size_t *at, struct batch_op *op)

@@ -122,6 +122,8 @@ struct store_batch {
     size_t count;
 };
 void hf__batch_put(struct store_batch *batch, struct hf_bytes key, struct hf_bytes value);
+void hf__batch_put_parts(struct store_batch *batch, struct hf_bytes key, struct hf_bytes head,
+                         struct hf_bytes body); /* the value is head and body */
 void hf__batch_delete(struct store_batch *batch, struct hf_bytes key);
 /* The keys in [lower, upper); nothing when lower >= upper, so an empty upper is not "the end". */
 void hf__batch_delete_range(struct store_batch *batch, struct hf_bytes lower,
