@@ -337,6 +337,7 @@ bool hf__schema_is_key(const struct key_schema *key, struct hf_str name);
 /* Which latch the partition of that item has. */
 size_t hf__row_latch(const struct table *table, struct hf_item item);
 size_t hf__hash_latch(const struct table *table, struct hf_value hash);
+size_t hf__stored_latch(struct hf_bytes key);
 
 /* Space and id: what all keys of a table's items (or an index's entries) begin with. */
 void hf__key_prefix(struct hf__buf *buf, uint8_t space, uint32_t id);
@@ -403,9 +404,9 @@ struct change_set {
     struct sequence_use use; /* the numbers, between begin and end */
 };
 enum hf_status hf__change_set(struct hf_scope *s, size_t cap, struct change_set *set);
-/* Fill in the stored key and the item as it is; the latch of its partition is held. */
-enum hf_status hf__change_begin(struct hf_scope *s, struct engine *e, struct change *change,
-                                struct hf_item key);
+/* Fill in the stored key of the item; and, with its latch held, the item as it is. */
+enum hf_status hf__change_key(struct hf_scope *s, struct change *change, struct hf_item item);
+enum hf_status hf__change_read(struct hf_scope *s, struct engine *e, struct change *change);
 enum hf_status hf__change_add(struct hf_scope *s, struct engine *e, struct change_set *set,
                               struct change *change);
 
