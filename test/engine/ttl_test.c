@@ -257,3 +257,34 @@ TEST(ttl, the_upkeep_thread_sweeps)
     CHECK(is_there(&w, "b"));
     world_close(&w);
 }
+
+/* A round of upkeep holds a few items at a time, however many expire. */
+TEST(ttl, expiring_large_items_takes_little_memory)
+{
+    enum { ITEMS = 350, BYTES = 40000 };
+    struct world w = world_open(t, "memory:");
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf_upkeep_report report;
+    char text[BYTES + 1];
+    size_t with;
+
+    memset(text, 'x', BYTES);
+    text[BYTES] = '\0';
+    world_ok(&w, "CreateTable", PK_TABLE("tab", STREAM_OF("OLD_IMAGE")));
+    world_ok(&w, "UpdateTimeToLive", ENABLE_TTL);
+    for (int i = 0; i < ITEMS; i++) {
+        CHECK(!is_error(callf(&w, "PutItem",
+                              "{'TableName':'tab','Item':{'pk':{'S':'%d'},'ttl':{'N':'1767225600'},"
+                              "'x':{'S':'%s'}}}",
+                              i, text)));
+        hf_scope_reset(w.scope);
+    }
+    upkeep(&w);
+    test_advance_ms(t, 10000);
+    CHECK_OK(hf_engine_upkeep(s, w.db, &report));
+    CHECK_INT(ITEMS, report.expired_items);
+    with = t->live_bytes;
+    hf_scope_free(s);
+    CHECK(with - t->live_bytes < 1024 * 1024);
+    world_close(&w);
+}
