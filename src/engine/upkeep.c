@@ -68,7 +68,8 @@ static void *upkeep_thread(void *arg)
         struct hf_upkeep_report report;
 
         wait_for_work(&e->upkeep);
-        if (!atomic_load(&e->upkeep.stop) && hf_engine_upkeep(s, &e->db, &report) != HF_OK)
+        if (!atomic_load(&e->upkeep.stop) && hf_engine_upkeep(s, &e->db, &report) != HF_OK &&
+            !atomic_load(&e->upkeep.stop))
             hf__env_log(&e->env, HF_LOG_ERROR, "upkeep: %s", hf_scope_error_text(s));
         hf_scope_reset(s);
     }
