@@ -247,6 +247,7 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
 
 /* ---- catalog.c ------------------------------------------------------------------------------ */
 
+/* Load all tables; from the snapshot engine.opened, where there is one. Likewise streams. */
 enum hf_status hf__catalog_load(struct hf_scope *s, struct engine *e);
 void hf__catalog_free(struct engine *e);
 

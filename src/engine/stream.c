@@ -298,7 +298,7 @@ enum hf_status hf__streams_load(struct hf_scope *s, struct engine *e)
     enum hf_status status;
     bool found = true;
 
-    TRY(hf__store_iter_open(s, e->store, NULL, &range, &iter));
+    TRY(hf__store_iter_open(s, e->store, e->opened, &range, &iter));
     do {
         struct hf_bytes key, value;
 
