@@ -141,3 +141,28 @@ TEST(busy, a_check_holds_nobody_up)
     must_not_wait(t, (struct call){"Check", NULL},
                   (struct call){"DeleteTable", "{'TableName':'tab'}"});
 }
+
+/* Upkeep that finds nothing to change does not wait for a reader, and so nobody waits for it. */
+TEST(busy, upkeep_beside_a_long_read_holds_nobody_up)
+{
+    struct call scan = {"Scan", "{'TableName':'tab'}"};
+    struct call idle = {"Upkeep", NULL};
+    struct call put = {"PutItem", "{'TableName':'tab','Item':{'pk':{'S':'0'},'x':{'S':'x'}}}"};
+    struct slow slow;
+    struct world w = open_uncounted(t, &slow);
+    struct worker reader, keeper, writer;
+
+    workers_start(&w, &reader, 1, 1, do_call, &scan);
+    while (!atomic_load(&slow.waiting))
+        nap();
+    workers_start(&w, &keeper, 1, 1, do_call, &idle);
+    for (int i = 0; i < 100; i++)
+        nap();
+    workers_start(&w, &writer, 1, 1, do_call, &put);
+    CHECK_INT(0, workers_join(&writer, 1));
+    atomic_store(&slow.released, true);
+    CHECK_INT(0, workers_join(&reader, 1));
+    CHECK_INT(0, workers_join(&keeper, 1));
+    CHECK(!atomic_load(&slow.gave_up));
+    world_close(&w);
+}
