@@ -175,6 +175,7 @@ struct sequencer {
 struct sequence_use {
     uint64_t from;
     uint64_t count;
+    bool reserves; /* its batch records the end of a new block */
     struct sequence_use *before;
     struct sequence_use *after;
 };
@@ -553,9 +554,10 @@ struct hf_str hf__stream_label(const struct stream *stream);
 /* Add the record of a change; its sequence number is filled in by hf__change_apply(). */
 void hf__stream_add(struct hf_scope *s, struct engine *e, struct change_set *set,
                     const struct change *change);
-/* Give numbers to the records of a set, in the order of the batch; and say that they are in. */
+/* Give numbers to the records of a set, in the order of the batch; and say that they are in, or
+ * that the batch failed. */
 enum hf_status hf__sequence_begin(struct hf_scope *s, struct engine *e, struct change_set *set);
-void hf__sequence_end(struct engine *e, struct change_set *set);
+void hf__sequence_end(struct engine *e, struct change_set *set, bool done);
 enum hf_status hf__sequencer_load(struct hf_scope *s, struct engine *e);
 
 enum hf_status hf__streams_trim(struct hf_scope *s, struct engine *e, uint64_t *trimmed);
