@@ -18,6 +18,8 @@
  *
  * Locks, in the order in which they are taken:
  *
+ *     upkeep_turn     by upkeep
+ *     counting        by who counts a table after a crash
  *     engine.schema   read by every operation on items until its write is applied; written by
  *                     operations on tables. So the schema cannot change under a write.
  *     latches         one of LATCH_COUNT per partition; a writer holds those of all partitions that
@@ -150,7 +152,7 @@ struct table_counts {
     struct counts table;
     struct counts indexes[INDEXES_MAX]; /* by position in `ids` */
     uint32_t ids[INDEXES_MAX];
-    bool stale; /* to be counted from engine.opened; guarded by engine.counting */
+    atomic_bool stale; /* to be counted from engine.opened; cleared with engine.counting held */
 };
 
 struct catalog {
@@ -173,6 +175,7 @@ struct sequencer {
 struct sequence_use {
     uint64_t from;
     uint64_t count;
+    bool reserves; /* its batch records the end of a new block */
     struct sequence_use *before;
     struct sequence_use *after;
 };
@@ -245,6 +248,7 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
 
 /* ---- catalog.c ------------------------------------------------------------------------------ */
 
+/* Load all tables; from the snapshot engine.opened, where there is one. Likewise streams. */
 enum hf_status hf__catalog_load(struct hf_scope *s, struct engine *e);
 void hf__catalog_free(struct engine *e);
 
@@ -286,8 +290,8 @@ extern const struct fields hf__table_record_fields;
 struct index *hf__table_index(struct table *table, struct hf_str name);
 struct hf_str hf__table_arn(struct hf_scope *s, struct engine *e, struct hf_str name);
 
-/* What DescribeTable answers, in the scope. */
-enum hf_status hf__table_describe(struct hf_scope *s, struct engine *e, struct table *table,
+/* What DescribeTable answers, in the scope; after hf__counts_refresh(), if counts may be due. */
+enum hf_status hf__table_describe(struct hf_scope *s, struct table *table,
                                   const struct hf_table_description **out);
 
 /* ---- tables.c ------------------------------------------------------------------------------- */
@@ -551,9 +555,10 @@ struct hf_str hf__stream_label(const struct stream *stream);
 /* Add the record of a change; its sequence number is filled in by hf__change_apply(). */
 void hf__stream_add(struct hf_scope *s, struct engine *e, struct change_set *set,
                     const struct change *change);
-/* Give numbers to the records of a set, in the order of the batch; and say that they are in. */
+/* Give numbers to the records of a set, in the order of the batch; and say that they are in, or
+ * that the batch failed. */
 enum hf_status hf__sequence_begin(struct hf_scope *s, struct engine *e, struct change_set *set);
-void hf__sequence_end(struct engine *e, struct change_set *set);
+void hf__sequence_end(struct engine *e, struct change_set *set, bool done);
 enum hf_status hf__sequencer_load(struct hf_scope *s, struct engine *e);
 
 enum hf_status hf__streams_trim(struct hf_scope *s, struct engine *e, uint64_t *trimmed);
@@ -606,8 +611,8 @@ enum hf_status hf__setting_get(struct hf_scope *s, struct engine *e, const char 
 /* ---- counts.c: stored at a clean close, counted again after a crash ------------------------- */
 
 enum hf_status hf__counts_load(struct hf_scope *s, struct engine *e);
-/* Count the table if that is still due. The schema lock is held. */
-enum hf_status hf__counts_refresh(struct hf_scope *s, struct engine *e, struct table *table);
+/* Count the table of that name if that is still due. No lock is held. */
+enum hf_status hf__counts_refresh(struct hf_scope *s, struct engine *e, struct hf_str name);
 enum hf_status hf__counts_refresh_all(struct hf_scope *s, struct engine *e);
 void hf__counts_save(struct hf_scope *s, struct engine *e);
 

@@ -223,7 +223,7 @@ enum hf_status hf__change_apply(struct hf_scope *s, struct engine *e, struct cha
     TRY(hf__sequence_begin(s, e, set));
     hf__kill_point("before_apply");
     status = hf__store_write(s, e->store, &set->batch, ticket);
-    hf__sequence_end(e, set);
+    hf__sequence_end(e, set, status == HF_OK);
     if (status != HF_OK)
         return status;
     hf__kill_point("after_apply");
