@@ -248,10 +248,10 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
 enum hf_status hf__catalog_load(struct hf_scope *s, struct engine *e);
 void hf__catalog_free(struct engine *e);
 
-/* The table of that name (or ARN), or NULL. The schema lock must be held. */
+/* The table of that name, or NULL. The schema lock must be held. */
 struct table *hf__catalog_find(struct engine *e, struct hf_str name);
 
-/* As above, failing as operations on items do, and as operations on tables do. */
+/* As above by name or ARN, failing as operations on items do, and as operations on tables do. */
 enum hf_status hf__catalog_item_table(struct hf_scope *s, struct engine *e, struct hf_str name,
                                       struct table **table);
 enum hf_status hf__catalog_table(struct hf_scope *s, struct engine *e, struct hf_str name,
@@ -285,6 +285,17 @@ extern const struct fields hf__table_record_fields;
 
 struct index *hf__table_index(struct table *table, struct hf_str name);
 struct hf_str hf__table_arn(struct hf_scope *s, struct engine *e, struct hf_str name);
+
+/* arn.c: the parts of a table's ARN; false when it is not one. */
+struct table_arn {
+    struct hf_str region;
+    struct hf_str account;
+    struct hf_str name;
+};
+bool hf__is_arn(struct hf_str text);
+bool hf__arn_split(struct hf_str arn, struct table_arn *out);
+enum hf_status hf__arn_check_account(struct hf_scope *s, const struct engine *e,
+                                     struct hf_str account, struct hf_str arn);
 
 /* What DescribeTable answers, in the scope. */
 enum hf_status hf__table_describe(struct hf_scope *s, struct engine *e, struct table *table,
