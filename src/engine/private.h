@@ -465,6 +465,7 @@ double hf__write_units(size_t before, size_t after);
 /* Units of one table while an operation adds them up. */
 struct usage {
     const struct table *table;
+    struct hf_str named; /* as the request named it: its name or its ARN */
     double table_units;
     double index_units[INDEXES_MAX];
     bool table_used;

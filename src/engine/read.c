@@ -33,7 +33,7 @@ static enum hf_status get_locked(struct hf_scope *s, struct engine *e, struct hf
                                  const struct prepared_read *read, size_t *latch,
                                  struct hf_get_item_result *result)
 {
-    struct usage usage = {.table_used = true};
+    struct usage usage = {.named = read->table, .table_used = true};
     struct table *table;
     struct row row;
 
@@ -132,7 +132,7 @@ static enum hf_status get_from_table(struct hf_scope *s, struct engine *e, struc
 {
     const struct hf_table_gets *gets = &b->request->tables[at];
     const struct prepared_read *read = &b->reads[at];
-    struct usage usage = {.table = b->tables[at], .table_used = true};
+    struct usage usage = {.table = b->tables[at], .named = gets->table, .table_used = true};
     struct hf_item *items = hf__scope_array(s, gets->keys_len, sizeof(*items));
     const struct hf_capacity *used;
     size_t len = 0;

@@ -119,12 +119,13 @@ static enum hf_status judge_all(struct hf_scope *s, struct transaction *t)
 
 /* ---- the answer ----------------------------------------------------------------------------- */
 
-static struct usage *usage_of(struct usage *usages, size_t *len, const struct table *table)
+static struct usage *usage_of(struct usage *usages, size_t *len, const struct table *table,
+                              struct hf_str named)
 {
     for (size_t i = 0; i < *len; i++)
         if (usages[i].table == table)
             return &usages[i];
-    usages[*len] = (struct usage){.table = table, .transaction = true};
+    usages[*len] = (struct usage){.table = table, .named = named, .transaction = true};
     return &usages[(*len)++];
 }
 
@@ -175,7 +176,7 @@ static enum hf_status answer(struct hf_scope *s, const struct transaction *t,
     if (!usages || !capacity)
         return hf__fail_nomem(s);
     for (size_t i = 0; i < t->len; i++) {
-        struct usage *usage = usage_of(usages, &len, t->tables[i]);
+        struct usage *usage = usage_of(usages, &len, t->tables[i], t->actions[i].write.table);
 
         if (t->replayed) {
             usage->table_units +=

@@ -122,7 +122,7 @@ static enum hf_status answer(struct hf_scope *s, enum write_kind kind,
                              const struct prepared_write *write, const struct change *change,
                              struct write_answer *out)
 {
-    struct usage usage = {.table = change->table};
+    struct usage usage = {.table = change->table, .named = write->table};
 
     TRY(returned(s, kind, write, change, &out->attributes));
     TRY(hf_item_check(s, out->attributes));
