@@ -262,6 +262,10 @@ TEST(items, an_update_is_read_before_its_condition)
     update.update = HF_STR("");
     REFUSED(ONE "Invalid UpdateExpression: The expression can not be empty;",
             hf__prepare_update_item(s, NULL, &update, &out));
+    update.update = HF_STR("DELETE b :v");
+    REFUSED(ONE "Invalid UpdateExpression: Incorrect operand type for operator or function; "
+                "operator: DELETE, operand type: NUMBER, typeSet: ALLOWED_FOR_ADD_OPERAND",
+            hf__prepare_update_item(s, NULL, &update, &out));
     hf_scope_free(s);
 }
 
