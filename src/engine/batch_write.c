@@ -65,7 +65,7 @@ static enum hf_status answer(struct hf_scope *s, struct batch_write *b)
         return hf__fail_nomem(s);
     for (size_t i = 0; i < tables; i++) {
         size_t writes = b->request->tables[i].writes_len;
-        struct usage usage = {.table = b->tables[i]};
+        struct usage usage = {.table = b->tables[i], .named = b->request->tables[i].table};
         struct hf_collection_metrics *list = hf__scope_array(s, writes, sizeof(*list));
         const struct hf_capacity *used;
         size_t len = 0;

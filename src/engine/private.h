@@ -252,10 +252,10 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
 enum hf_status hf__catalog_load(struct hf_scope *s, struct engine *e);
 void hf__catalog_free(struct engine *e);
 
-/* The table of that name (or ARN), or NULL. The schema lock must be held. */
+/* The table of that name, or NULL. The schema lock must be held. */
 struct table *hf__catalog_find(struct engine *e, struct hf_str name);
 
-/* As above, failing as operations on items do, and as operations on tables do. */
+/* As above by name or ARN, failing as operations on items do, and as operations on tables do. */
 enum hf_status hf__catalog_item_table(struct hf_scope *s, struct engine *e, struct hf_str name,
                                       struct table **table);
 enum hf_status hf__catalog_table(struct hf_scope *s, struct engine *e, struct hf_str name,
@@ -289,6 +289,17 @@ extern const struct fields hf__table_record_fields;
 
 struct index *hf__table_index(struct table *table, struct hf_str name);
 struct hf_str hf__table_arn(struct hf_scope *s, struct engine *e, struct hf_str name);
+
+/* arn.c: the parts of a table's ARN; false when it is not one. */
+struct table_arn {
+    struct hf_str region;
+    struct hf_str account;
+    struct hf_str name;
+};
+bool hf__is_arn(struct hf_str text);
+bool hf__arn_split(struct hf_str arn, struct table_arn *out);
+enum hf_status hf__arn_check_account(struct hf_scope *s, const struct engine *e,
+                                     struct hf_str account, struct hf_str arn);
 
 /* What DescribeTable answers, in the scope; after hf__counts_refresh(), if counts may be due. */
 enum hf_status hf__table_describe(struct hf_scope *s, struct table *table,
@@ -459,6 +470,7 @@ double hf__write_units(size_t before, size_t after);
 /* Units of one table while an operation adds them up. */
 struct usage {
     const struct table *table;
+    struct hf_str named; /* as the request named it: its name or its ARN */
     double table_units;
     double index_units[INDEXES_MAX];
     bool table_used;
@@ -587,11 +599,14 @@ struct token_digest {
 size_t hf__token_latch(struct hf_str token);
 enum hf_status hf__token_digest(struct hf_scope *s, const struct hf_transact_write_items *request,
                                 struct token_digest *digest);
-/* *seen: the token was used for this very request less than ten minutes ago. */
+/* *seen: the token was used for this very request less than ten minutes ago; *sizes is what was
+ * kept with it. A stored token is u64be time, digest, then a u32be size for each action. */
+enum { TOKEN_HEAD = 8 + sizeof(struct token_digest), TOKEN_SIZE = 4 };
 enum hf_status hf__token_look(struct hf_scope *s, struct engine *e, struct hf_str token,
-                              const struct token_digest *digest, bool *seen);
+                              const struct token_digest *digest, bool *seen,
+                              struct hf_bytes *sizes);
 void hf__token_add(struct hf_scope *s, struct engine *e, struct store_batch *batch,
-                   struct hf_str token, const struct token_digest *digest);
+                   struct hf_str token, const struct token_digest *digest, struct hf_bytes sizes);
 enum hf_status hf__tokens_drop(struct hf_scope *s, struct engine *e, uint64_t *dropped);
 
 enum hf_status hf__backfill(struct hf_scope *s, struct engine *e, uint64_t *looked_at);

@@ -102,7 +102,7 @@ static enum hf_status list_locked(struct hf_scope *s, struct engine *e,
     size_t limit = request->limit ? (size_t)request->limit : PAGE_STREAMS;
     struct hf_stream_name *names = hf__scope_array(s, limit, sizeof(*names));
     struct hf_str after = request->start_arn;
-    struct hf_str table = request->table.ptr ? hf__table_name(request->table) : request->table;
+    struct hf_str table = request->table;
     const struct stream *stream;
     size_t len = 0;
 

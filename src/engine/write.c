@@ -127,7 +127,7 @@ static enum hf_status answer(struct hf_scope *s, enum write_kind kind,
     TRY(returned(s, kind, write, change, &out->attributes));
     TRY(hf_item_check(s, out->attributes));
     if (write->return_capacity) {
-        usage = (struct usage){.table = change->table};
+        usage = (struct usage){.table = change->table, .named = write->table};
         hf__usage_add_change(&usage, change, 1.0);
         out->capacity = hf__usage_capacity(s, &usage, write->return_capacity);
     }
