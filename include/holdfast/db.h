@@ -861,7 +861,7 @@ enum hf_op {
     HF_OP_COUNT
 };
 
-/* The operation's name on the wire, such as "PutItem". Since 0.1. */
+/* The operation's name on the wire, such as "PutItem"; absent for any other number. Since 0.1. */
 HF_API struct hf_str hf_op_name(enum hf_op op);
 
 /*
