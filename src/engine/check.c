@@ -286,7 +286,9 @@ static enum hf_status check_all(struct checking *c)
     do {
         struct hf_bytes key, value;
 
-        status = hf__store_iter_next(c->caller, iter, &found, &key, &value);
+        status = hf__scope_alive(c->caller);
+        if (status == HF_OK)
+            status = hf__store_iter_next(c->caller, iter, &found, &key, &value);
         if (status == HF_OK && found) {
             status = check_one(c, key, value);
             if (status != HF_OK)
@@ -326,11 +328,13 @@ enum hf_status hf_engine_check(struct hf_scope *s, struct hf_db *db, struct hf_c
     struct hf_check_report ignored;
     enum hf_status status;
 
-    if (!e)
-        return hf__fail(s, HF_UNSUPPORTED, "A check is only for embedded databases");
     if (!report)
         report = &ignored;
     memset(report, 0, sizeof(*report));
+    hf__scope_error_clear(s);
+    if (!e)
+        return hf__fail(s, HF_UNSUPPORTED, "A check is only for embedded databases");
+    TRY(hf__scope_alive(s)); /* before the files are read, which takes long */
     pthread_rwlock_rdlock(&e->schema);
     status = check_locked(s, e, report);
     pthread_rwlock_unlock(&e->schema);

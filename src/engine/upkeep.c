@@ -19,9 +19,12 @@ static enum hf_status upkeep_round(struct hf_scope *s, struct engine *e,
     hf__scope_feed(s); /* what an earlier call missed does not matter to this one */
     TRY(hf__counts_refresh_all(s, e));
     TRY(hf__backfill(s, e, &report->indexed_items));
+    TRY(hf__scope_alive(s));
     TRY(hf__ttl_sweep(s, e, &report->expired_items));
+    TRY(hf__scope_alive(s));
     TRY(hf__streams_trim(s, e, &report->trimmed_records));
     TRY(hf__tokens_drop(s, e, &report->dropped_tokens));
+    TRY(hf__scope_alive(s));
     return hf__erase(s, e, &report->erased_keys);
 }
 
@@ -32,11 +35,13 @@ enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
     struct hf_upkeep_report ignored;
     enum hf_status status;
 
-    if (!e)
-        return hf__fail(s, HF_UNSUPPORTED, "Upkeep is only for embedded databases");
     if (!report)
         report = &ignored;
     memset(report, 0, sizeof(*report));
+    hf__scope_error_clear(s);
+    if (!e)
+        return hf__fail(s, HF_UNSUPPORTED, "Upkeep is only for embedded databases");
+    TRY(hf__scope_alive(s));
     pthread_mutex_lock(&e->upkeep_turn);
     status = upkeep_round(s, e, report);
     pthread_mutex_unlock(&e->upkeep_turn);
