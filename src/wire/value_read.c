@@ -533,15 +533,13 @@ bool hf__read_names(struct json *json, const char *scalar, struct hf_item *out)
     return hf__json_sound(json) && finish(json, out);
 }
 
-/* The service has no words for what is not JSON; a C program gets some, with the place. */
+/* The service has no words for what is not JSON; a C program gets some. */
 static enum hf_status item_fail(struct json *json, struct hf_str whole)
 {
     enum hf_status status = hf__read_fail(json, whole);
 
     if (status == HF_SERIALIZATION && hf_scope_error(json->scope)->message.len == 0)
-        return hf__fail(json->scope, status,
-                        "The item is not well-formed JSON, near byte %zu of %zu",
-                        (size_t)(json->at - whole.ptr), whole.len);
+        return hf__fail_text(json->scope, status, HF_STR("The item is not well-formed JSON"));
     return status;
 }
 
