@@ -133,7 +133,8 @@ HF_API const char *hf_status_text(enum hf_status status);
 /*
  * Option structs: NULL is all defaults, 0 in a field is its default, and the first field is the
  * size, so that a program built against an older header keeps working.
- * HF_OPTIONS(hf_engine_options, .sync = HF_SYNC_NONE) gives C named arguments.
+ * HF_OPTIONS(hf_engine_options, .sync = HF_SYNC_NONE) gives C named arguments. C++ has no such
+ * expression: there, declare a zeroed struct and set `size` and what differs.
  */
 #define HF_OPTIONS(type, ...) (&(struct type){.size = sizeof(struct type), __VA_ARGS__})
 

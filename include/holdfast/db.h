@@ -13,7 +13,12 @@
  *         return complain(hf_scope_error(s));
  *     if (got.item.ptr) ...
  *
- * Results live in the scope. A result may be NULL when it does not matter.
+ * Results live in the scope. A result may be NULL when it does not matter; it is zeroed when the
+ * call fails. A NULL database or request is HF_INVALID.
+ *
+ * A request struct and its function have the same name, so C++ has to say `struct hf_get_item` as C
+ * does. Members that are called legacy are DynamoDB's older parameters, before expressions.
+ * Times that end in _us are microseconds since 1970.
  */
 #ifndef HOLDFAST_DB_H
 #define HOLDFAST_DB_H
@@ -861,7 +866,7 @@ enum hf_op {
     HF_OP_COUNT
 };
 
-/* The operation's name on the wire, such as "PutItem". Since 0.1. */
+/* The operation's name on the wire, such as "PutItem"; absent for any other number. Since 0.1. */
 HF_API struct hf_str hf_op_name(enum hf_op op);
 
 /*

@@ -36,7 +36,7 @@ enum hf_wording {
 
 struct hf_engine_options {
     size_t size;              /* set by HF_OPTIONS(), so that the struct can grow */
-    const struct hf_env *env; /* memory, clocks, log; default: the system's */
+    const struct hf_env *env; /* memory, clocks, log; copied; default: the system's */
     enum hf_sync sync;        /* default HF_SYNC_FULL */
     uint32_t sync_window_ms;  /* with HF_SYNC_BATCH; default 100 */
     size_t memtable_bytes;    /* memory for the newest writes; default 32 MiB */
@@ -45,7 +45,7 @@ struct hf_engine_options {
     bool no_verify;           /* skip checksums of blocks on reads */
     bool compress;            /* lz4 on disk */
     bool no_upkeep_thread;    /* expiry, trimming and index building wait for hf_engine_upkeep() */
-    uint32_t stream_shards;   /* of a stream that is enabled; default 4 */
+    uint32_t stream_shards;   /* of a stream that is enabled; default 4, at most 64 */
     struct hf_str region;     /* in ARNs and stream records; default "us-east-1" */
     struct hf_str account;    /* in ARNs; default "123456789012" */
     enum hf_wording wording;  /* default HF_WORDING_CLASSIC */
@@ -53,9 +53,11 @@ struct hf_engine_options {
 
 /*
  * Open a database by URL: "memory:" is new, empty and gone when closed; "embedded:PATH" is the
- * directory PATH, made when it is missing.
+ * directory PATH, made when it is missing (its parent must be there). On failure *db is NULL.
  *
- * HF_INVALID   the URL is of another kind, or the directory holds something else
+ * HF_INVALID   the URL is of another kind, an option is no such option, or the directory holds
+ *              something else
+ * HF_IO        the directory cannot be made, read or written; the message says why
  * HF_LOCKED    the directory is open already
  * HF_FORMAT    it was written by a newer version
  * HF_CORRUPT   it is damaged; the message names what
@@ -78,8 +80,9 @@ struct hf_upkeep_report {
 
 /*
  * Do now what is due by the env's clock: expire items, trim streams, drop tokens, finish indexes,
- * erase what belonged to deleted tables.
- * The engine's own thread does the same about once a second. Since 0.1.
+ * erase what belonged to deleted tables. The engine's own thread does the same about once a second,
+ * and one round runs at a time. `report` may be NULL. HF_UNSUPPORTED when `db` is no embedded
+ * database. Blocks. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
                                                     struct hf_upkeep_report *report);
@@ -99,7 +102,8 @@ struct hf_check_report {
 /*
  * Verify everything: each stored record is well-formed, every index entry has its item and every
  * item its entries, sequence numbers grow, expiry entries and tokens match. Reads the whole
- * database; runs beside other work. HF_CORRUPT when anything is wrong. Since 0.1.
+ * database; runs beside other work. `report` may be NULL. HF_CORRUPT when anything is wrong,
+ * HF_UNSUPPORTED when `db` is no embedded database. Blocks. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_engine_check(struct hf_scope *s, struct hf_db *db,
                                                    struct hf_check_report *report);
@@ -112,6 +116,8 @@ struct hf_engine_stats {
     bool stopped;          /* a sync failed: writes are refused until it is opened again */
     bool no_space;         /* writes are refused until there is room */
 };
+
+/* Figures of now; all zero when `db` is no embedded database. Any thread. Since 0.1. */
 HF_API void hf_engine_stats(struct hf_db *db, struct hf_engine_stats *stats);
 
 #ifdef __cplusplus

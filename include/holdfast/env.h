@@ -1,7 +1,9 @@
 /*
  * The world as the library sees it: memory, clocks, randomness, a log. Whoever opens a scope or a
  * database may hand in a world of his own, which is how tests get a settable clock, repeatable
- * randomness and failing allocations. NULL, or a NULL function in it, is the system's.
+ * randomness and failing allocations. NULL, or a NULL function in it, is the system's. The struct
+ * is copied; what `user` points to has to outlive the scopes and databases that were opened with
+ * it. RocksDB uses the C library's allocator and the system's clocks for itself.
  *
  * The library has no globals, prints nothing, never exits, and reads no environment variable.
  */

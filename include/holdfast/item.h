@@ -18,6 +18,8 @@
 #include <holdfast/base.h>
 
 #ifdef __cplusplus
+#include <initializer_list>
+
 extern "C" {
 #endif
 
@@ -75,7 +77,7 @@ HF_API size_t hf_value_count(struct hf_value value);
 /* Element `index` of an L or a set (as S, N or B); none when out of range. Since 0.1. */
 HF_API struct hf_value hf_value_at(struct hf_scope *s, struct hf_value value, size_t index);
 
-/* The attribute `name` of an item, or the member of an M; none when it is not there. */
+/* The attribute `name` of an item, or the member of an M; none when it is not there. Since 0.1. */
 HF_API struct hf_value hf_item_get(struct hf_item item, struct hf_str name);
 HF_API struct hf_value hf_value_get(struct hf_value map, struct hf_str name);
 
@@ -120,7 +122,11 @@ struct hf_attr {
     size_t list_len;
 };
 
-/* Strings, whole numbers, numbers as text, bytes, truth, null, and any ready value. */
+/*
+ * Strings, whole numbers, numbers as text, bytes, truth, null, and any ready value. The strings of
+ * HF_SS(), HF_NS() and HF_BS() are an array of struct hf_str: texts, numbers as text, bytes.
+ */
+#ifndef __cplusplus
 #define HF_S(attr_name, str)                                                                       \
     {                                                                                              \
         .name = HF_STR(attr_name), .type = HF_TYPE_S, .text = (str)                                \
@@ -156,7 +162,6 @@ struct hf_attr {
     {                                                                                              \
         .name = HF_STR(attr_name), .value = hf_item_value(item)                                    \
     }
-#define HF_L(attr_name, ready) HF_V(attr_name, ready)
 #define HF_SS(attr_name, strs, count)                                                              \
     {                                                                                              \
         .name = HF_STR(attr_name), .type = HF_TYPE_SS, .list = (strs), .list_len = (count)         \
@@ -169,16 +174,72 @@ struct hf_attr {
     {                                                                                              \
         .name = HF_STR(attr_name), .type = HF_TYPE_BS, .list = (strs), .list_len = (count)         \
     }
+#else
+#define HF_S(attr_name, str) hf_attr_of(HF_STR(attr_name), HF_TYPE_S, (str), 0)
+#define HF_N(attr_name, whole)                                                                     \
+    hf_attr_of(HF_STR(attr_name), HF_TYPE_N, hf_str_of(NULL, 0), (int64_t)(whole))
+#define HF_NUM(attr_name, str) hf_attr_of(HF_STR(attr_name), HF_TYPE_N, (str), 0)
+#define HF_B(attr_name, bytes)                                                                     \
+    hf_attr_of(HF_STR(attr_name), HF_TYPE_B, hf_str_of((const char *)(bytes).ptr, (bytes).len), 0)
+#define HF_BOOL(attr_name, truth)                                                                  \
+    hf_attr_of(HF_STR(attr_name), HF_TYPE_BOOL, hf_str_of(NULL, 0), (truth) ? 1 : 0)
+#define HF_NULL(attr_name) hf_attr_of(HF_STR(attr_name), HF_TYPE_NULL, hf_str_of(NULL, 0), 0)
+#define HF_V(attr_name, ready) hf_attr_of_value(HF_STR(attr_name), (ready))
+#define HF_M(attr_name, item) HF_V(attr_name, hf_item_value(item))
+#define HF_SS(attr_name, strs, count) hf_attr_of_set(HF_STR(attr_name), HF_TYPE_SS, (strs), (count))
+#define HF_NS(attr_name, strs, count) hf_attr_of_set(HF_STR(attr_name), HF_TYPE_NS, (strs), (count))
+#define HF_BS(attr_name, strs, count) hf_attr_of_set(HF_STR(attr_name), HF_TYPE_BS, (strs), (count))
 
+static inline struct hf_attr hf_attr_of(struct hf_str name, enum hf_type type, struct hf_str text,
+                                        int64_t number)
+{
+    struct hf_attr attr = hf_attr();
+
+    attr.name = name;
+    attr.type = type;
+    attr.text = text;
+    attr.number = number;
+    return attr;
+}
+
+static inline struct hf_attr hf_attr_of_value(struct hf_str name, struct hf_value value)
+{
+    struct hf_attr attr = hf_attr();
+
+    attr.name = name;
+    attr.value = value;
+    return attr;
+}
+
+static inline struct hf_attr hf_attr_of_set(struct hf_str name, enum hf_type type,
+                                            const struct hf_str *list, size_t list_len)
+{
+    struct hf_attr attr = hf_attr();
+
+    attr.name = name;
+    attr.type = type;
+    attr.list = list;
+    attr.list_len = list_len;
+    return attr;
+}
+#endif
+#define HF_L(attr_name, ready) HF_V(attr_name, ready)
+
+/*
+ * HF_ITEM(s, HF_S(...), ...) is an item in the scope; a name that comes twice keeps its last value.
+ * HF_LIST(s, HF_S("", x), ...) is an L in the scope; its elements have empty names. In C++ they
+ * need C++11. Since 0.1.
+ */
+#ifndef __cplusplus
 #define HF_ATTR_COUNT(...) (sizeof((const struct hf_attr[]){__VA_ARGS__}) / sizeof(struct hf_attr))
-
-/* An item in the scope. A name that comes twice keeps its last value. Since 0.1. */
 #define HF_ITEM(s, ...)                                                                            \
     hf_item_make((s), (const struct hf_attr[]){__VA_ARGS__}, HF_ATTR_COUNT(__VA_ARGS__))
-
-/* An L in the scope; its elements are written with empty names: HF_S("", x). Since 0.1. */
 #define HF_LIST(s, ...)                                                                            \
     hf_list_make((s), (const struct hf_attr[]){__VA_ARGS__}, HF_ATTR_COUNT(__VA_ARGS__))
+#else
+#define HF_ITEM(s, ...) hf_item_of((s), {__VA_ARGS__})
+#define HF_LIST(s, ...) hf_list_of((s), {__VA_ARGS__})
+#endif
 
 HF_API struct hf_item hf_item_make(struct hf_scope *s, const struct hf_attr *attrs, size_t count);
 HF_API struct hf_value hf_list_make(struct hf_scope *s, const struct hf_attr *attrs, size_t count);
@@ -196,12 +257,26 @@ HF_API struct hf_item hf_item_copy(struct hf_scope *s, struct hf_item item);
 /* HF_OK, or the error that was remembered while the item was built. Since 0.1. */
 HF_API HF_NODISCARD enum hf_status hf_item_check(struct hf_scope *s, struct hf_item item);
 
-/* Items as DynamoDB's JSON, {"id":{"S":"ann"}}, both ways. Since 0.1. */
+/*
+ * Items as DynamoDB's JSON, {"id":{"S":"ann"}}, both ways. The text ends with a NUL, and is absent
+ * when there is no item or no memory. HF_SERIALIZATION when it is not such JSON. Since 0.1.
+ */
 HF_API HF_NODISCARD enum hf_status hf_item_from_json(struct hf_scope *s, struct hf_str json,
                                                      struct hf_item *item);
 HF_API struct hf_str hf_item_to_json(struct hf_scope *s, struct hf_item item);
 
 #ifdef __cplusplus
+}
+
+/* What HF_ITEM() and HF_LIST() are in C++, which has no arrays without a name. */
+inline struct hf_item hf_item_of(struct hf_scope *s, std::initializer_list<struct hf_attr> attrs)
+{
+    return hf_item_make(s, attrs.begin(), attrs.size());
+}
+
+inline struct hf_value hf_list_of(struct hf_scope *s, std::initializer_list<struct hf_attr> attrs)
+{
+    return hf_list_make(s, attrs.begin(), attrs.size());
 }
 #endif
 

@@ -36,7 +36,7 @@ struct hf_cancel_reason {
 
 struct hf_error {
     enum hf_status status;
-    struct hf_str message;                  /* names the thing: table, index, attribute, file */
+    struct hf_str message;                  /* of operations in DynamoDB's words, else in ours */
     struct hf_str operation;                /* such as "PutItem"; absent outside of an operation */
     bool may_retry;                         /* the same call may succeed later */
     bool may_have_happened;                 /* the effect may be there although the call failed */
@@ -57,25 +57,38 @@ HF_API void hf_scope_free(struct hf_scope *s);
  */
 HF_API void hf_scope_reset(struct hf_scope *s);
 
-/* `size` bytes that live in the scope, aligned for any type; NULL when there is no memory. */
+/* `size` bytes that live in the scope, aligned for any type; NULL when there is no memory.
+ * Since 0.1. */
 HF_API void *hf_scope_alloc(struct hf_scope *s, size_t size);
 
-/* A copy that lives in the scope and is followed by a NUL; absent when there is no memory. */
+/* A copy that lives in the scope and is followed by a NUL; absent when there is no memory.
+ * Since 0.1. */
 HF_API struct hf_str hf_scope_copy(struct hf_scope *s, struct hf_str text);
 
 /* Formatted text that lives in the scope; absent when there is no memory. Since 0.1. */
 HF_API struct hf_str hf_scope_format(struct hf_scope *s, const char *format, ...) HF_PRINTF(2, 3);
 
-/* Let calls on this scope end with HF_TIMEOUT from `ms` milliseconds on; 0 for never. */
+/*
+ * Let calls on this scope end with HF_TIMEOUT from `ms` milliseconds on, by the elapsed clock of
+ * the scope's env; 0 for never. A write that timed out may have happened all the same: see
+ * hf_error.may_have_happened. Since 0.1.
+ */
 HF_API void hf_scope_timeout_ms(struct hf_scope *s, uint32_t ms);
 
-/* Let calls on this scope end with HF_CANCELED as soon as they can. Any thread. Since 0.1. */
+/*
+ * Let calls on this scope end with HF_CANCELED as soon as they can, until hf_scope_reset(). Any
+ * thread. Since 0.1.
+ */
 HF_API void hf_scope_cancel(struct hf_scope *s);
 
-/* The last error; its status is HF_OK when there was none. Lives as long as the scope's data. */
+/*
+ * The error of the last call; its status is HF_OK when there was none. Operations and the calls of
+ * engine.h forget an earlier error when they begin. Its texts live as long as the scope's data.
+ * Since 0.1.
+ */
 HF_API const struct hf_error *hf_scope_error(const struct hf_scope *s);
 
-/* The last error's message with a NUL at its end, for printf; "" when there was none. */
+/* That error's message with a NUL at its end, for printf; "" when there was none. Since 0.1. */
 HF_API const char *hf_scope_error_text(const struct hf_scope *s);
 
 #ifdef __cplusplus

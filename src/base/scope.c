@@ -326,7 +326,6 @@ enum hf_status hf__fail_text(struct hf_scope *s, enum hf_status status, struct h
     s->error = (struct hf_error){
         .status = status,
         .message = message.ptr ? message : hf_str_from(hf_status_text(status)),
-        .operation = s->error.operation,
         .may_retry = is_transient(status),
     };
     return status;

@@ -7,16 +7,28 @@
 enum hf_status hf_db_call(struct hf_scope *s, struct hf_db *db, enum hf_op op, const void *request,
                           void *response)
 {
-    const struct op *entry = hf__op(op);
+    const struct op *entry;
     enum hf_status status;
 
+    hf__scope_error_clear(s);
+    if ((unsigned)op >= HF_OP_COUNT)
+        return hf__fail(s, HF_UNKNOWN_OPERATION, "There is no operation with the number %d",
+                        (int)op);
+    entry = hf__op(op);
+    if (!db || !request) {
+        status = hf__fail(s, HF_INVALID, "%.*s was called without a %s (NULL)", HF_FMT(entry->name),
+                          db ? "request" : "database");
+        hf__scope_error_edit(s)->operation = entry->name;
+        if (response)
+            memset(response, 0, entry->response->size);
+        return status;
+    }
     if (!response) {
         response = hf_scope_alloc(s, entry->response->size);
         if (!response)
             return hf__fail_nomem(s);
     }
     memset(response, 0, entry->response->size);
-    hf__scope_error_clear(s);
     status = hf__scope_alive(s);
     if (status == HF_OK)
         status = db->calls->call(s, db, op, request, response);
@@ -46,8 +58,11 @@ static struct hf_scan scan_as_meant(const struct hf_scan *request)
 enum hf_status hf_scan(struct hf_scope *s, struct hf_db *db, const struct hf_scan *request,
                        struct hf_scan_result *result)
 {
-    struct hf_scan meant = scan_as_meant(request);
+    struct hf_scan meant;
 
+    if (!request)
+        return hf_db_call(s, db, HF_OP_SCAN, NULL, result);
+    meant = scan_as_meant(request);
     return hf_db_call(s, db, HF_OP_SCAN, &meant, result);
 }
 

@@ -287,7 +287,9 @@ static enum hf_status check_all(struct checking *c)
     do {
         struct hf_bytes key, value;
 
-        status = hf__store_iter_next(c->caller, iter, &found, &key, &value);
+        status = hf__scope_alive(c->caller);
+        if (status == HF_OK)
+            status = hf__store_iter_next(c->caller, iter, &found, &key, &value);
         if (status == HF_OK && found) {
             status = check_one(c, key, value);
             if (status != HF_OK)
@@ -348,10 +350,12 @@ enum hf_status hf_engine_check(struct hf_scope *s, struct hf_db *db, struct hf_c
     struct checking c = {.report = report ? report : &ignored, .caller = s};
     enum hf_status status;
 
-    if (!e)
-        return hf__fail(s, HF_UNSUPPORTED, "A check is only for embedded databases");
     report = c.report;
     memset(report, 0, sizeof(*report));
+    hf__scope_error_clear(s);
+    if (!e)
+        return hf__fail(s, HF_UNSUPPORTED, "A check is only for embedded databases");
+    TRY(hf__scope_alive(s)); /* before the files are read, which takes long */
     TRY(hf__store_verify(s, e->store));
     TRY(hf__store_snapshot_open(s, e->store, &c.snapshot));
     status = check_snapshot(e, &c);

@@ -78,6 +78,11 @@ static enum hf_status open_store(struct hf_scope *s, const struct hf_env *env, s
                                           .compress = o->compress};
     struct hf_str path;
 
+    if ((unsigned)o->sync > HF_SYNC_NONE)
+        return hf__fail(s, HF_INVALID, "sync is %d, which is no enum hf_sync", (int)o->sync);
+    if ((unsigned)o->wording > HF_WORDING_2026)
+        return hf__fail(s, HF_INVALID, "wording is %d, which is no enum hf_wording",
+                        (int)o->wording);
     if (hf_str_equal(url, HF_STR("memory:")))
         return hf__store_open_memory(s, env, store);
     if (!has_prefix(url, HF_STR("embedded:"), &path))
@@ -246,6 +251,8 @@ enum hf_status hf_open(struct hf_scope *s, struct hf_str url,
     struct hf__store *store;
 
     *db = NULL;
+    hf__scope_error_clear(s);
+    TRY(hf__scope_alive(s));
     TRY(open_store(s, &env, url, &o, &store));
     return hf__engine_open_on(s, store, &o, db);
 }

@@ -39,8 +39,10 @@ static enum hf_status upkeep_round(struct hf_scope *s, struct engine *e,
 
     hf__kill_point("before_upkeep");
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        bool alive = hf__scope_alive(s) == HF_OK;
+
         hf__scope_feed(s); /* what an earlier call or step missed does not matter to this one */
-        if (steps[i].step(s, e, steps[i].done) != HF_OK && first.status == HF_OK)
+        if ((!alive || steps[i].step(s, e, steps[i].done) != HF_OK) && first.status == HF_OK)
             first = *hf_scope_error(s);
     }
     if (first.status != HF_OK)
@@ -55,11 +57,13 @@ enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
     struct hf_upkeep_report ignored;
     enum hf_status status;
 
-    if (!e)
-        return hf__fail(s, HF_UNSUPPORTED, "Upkeep is only for embedded databases");
     if (!report)
         report = &ignored;
     memset(report, 0, sizeof(*report));
+    hf__scope_error_clear(s);
+    if (!e)
+        return hf__fail(s, HF_UNSUPPORTED, "Upkeep is only for embedded databases");
+    TRY(hf__scope_alive(s));
     pthread_mutex_lock(&e->upkeep_turn);
     status = upkeep_round(s, e, report);
     pthread_mutex_unlock(&e->upkeep_turn);

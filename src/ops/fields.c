@@ -34,7 +34,7 @@ const struct op *hf__op_of_name(enum op_service service, struct hf_str name)
 
 struct hf_str hf_op_name(enum hf_op op)
 {
-    return hf__op(op)->name;
+    return (unsigned)op < HF_OP_COUNT ? hf__op(op)->name : hf_str_of(NULL, 0);
 }
 
 int hf__enum_of_name(const struct field_enum *members, struct hf_str name)

@@ -533,6 +533,16 @@ bool hf__read_names(struct json *json, const char *scalar, struct hf_item *out)
     return hf__json_sound(json) && finish(json, out);
 }
 
+/* The service has no words for what is not JSON; a C program gets some. */
+static enum hf_status item_fail(struct json *json, struct hf_str whole)
+{
+    enum hf_status status = hf__read_fail(json, whole);
+
+    if (status == HF_SERIALIZATION && hf_scope_error(json->scope)->message.len == 0)
+        return hf__fail_text(json->scope, status, HF_STR("The item is not well-formed JSON"));
+    return status;
+}
+
 enum hf_status hf_item_from_json(struct hf_scope *s, struct hf_str text, struct hf_item *item)
 {
     struct json json = {.scope = s, .flat = {.scope = s}, .scratch = {.scope = s}};
@@ -544,10 +554,10 @@ enum hf_status hf_item_from_json(struct hf_scope *s, struct hf_str text, struct 
     json.at = text.ptr;
     json.end = text.ptr + text.len;
     if (!hf__read_item(&json, FIELD_SCALAR, &read))
-        return hf__read_fail(&json, text);
+        return item_fail(&json, text);
     if (!hf__json_ended(&json)) {
         hf__json_malformed(&json);
-        return hf__read_fail(&json, text);
+        return item_fail(&json, text);
     }
     TRY(hf_item_check(s, read)); /* poison may point into `text`, which is only borrowed */
     *item = read;

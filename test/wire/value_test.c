@@ -3,6 +3,8 @@
 
 #include "test.h"
 
+#define MALFORMED "The item is not well-formed JSON"
+
 /* The item is read, and written again it is `expected`. */
 static void check_item(struct hf_scope *s, const char *json, const char *expected)
 {
@@ -203,7 +205,7 @@ TEST(value, nesting_has_32_levels)
             CHECK_INT(levels, hf__value_depth(hf_item_get(item, HF_STR("k"))));
         }
         CHECK_STATUS(HF_SERIALIZATION, hf_item_from_json(s, nested_item(s, levels, false), &item));
-        CHECK_ERROR(HF_SERIALIZATION, "", s);
+        CHECK_ERROR(HF_SERIALIZATION, MALFORMED, s);
     }
     CHECK_STATUS(HF_SERIALIZATION, hf_item_from_json(s, nested_item(s, 200000, true), &item));
     CHECK_STATUS(HF_SERIALIZATION, hf_item_from_json(s, nested_item(s, 200000, false), &item));
@@ -217,12 +219,12 @@ TEST(value, items_from_json_report_what_is_wrong)
         const char *json;
         const char *message;
     } cases[] = {
-        {"", ""},
-        {"{", ""},
-        {"{\"a\":{\"S\":\"x\"}} x", ""},
-        {"{\"a\":{\"S\":1}", ""},     /* both: malformed goes first */
-        {"{\"a\":{\"N\":\"x\"}", ""}, /* poison, then malformed */
-        {"{\"a\":{\"S\":\"\\ud800\"}}", ""},
+        {"", MALFORMED},
+        {"{", MALFORMED},
+        {"{\"a\":{\"S\":\"x\"}} x", MALFORMED},
+        {"{\"a\":{\"S\":1}", MALFORMED},     /* both: malformed goes first */
+        {"{\"a\":{\"N\":\"x\"}", MALFORMED}, /* poison, then malformed */
+        {"{\"a\":{\"S\":\"\\ud800\"}}", MALFORMED},
         {"{\"a\":{\"S\":1}}", "NUMBER_VALUE cannot be converted to String"},
         {"{\"a\":{\"SS\":[]},\"b\":{\"S\":1}}", "NUMBER_VALUE cannot be converted to String"},
         {"[]", "Unrecognized collection type java.util.Map<java.lang.String, "

@@ -1,0 +1,97 @@
+/*
+ * db/db_test.c: what hf_db_call() and the calls beside it do with mistakes of the caller, and that
+ * deadlines, cancellation and the last error mean the same for all of them.
+ */
+#include "world.h"
+
+#include <string.h>
+
+static bool error_has(struct world *w, const char *piece)
+{
+    return strstr(hf_scope_error_text(w->scope), piece) != NULL;
+}
+
+TEST(db, a_missing_database_or_request_is_an_error)
+{
+    struct world w = world_open(t, "memory:");
+    const struct hf_list_tables list = {.limit = 0};
+    struct hf_list_tables_result result = {.tables_len = 7};
+
+    CHECK_STATUS(HF_INVALID, hf_list_tables(w.scope, NULL, &list, &result));
+    CHECK(error_has(&w, "ListTables was called without a database"));
+    CHECK_INT(0, result.tables_len);
+    CHECK_STATUS(HF_INVALID, hf_list_tables(w.scope, w.db, NULL, NULL));
+    CHECK(error_has(&w, "ListTables was called without a request"));
+    CHECK(hf_str_equal(HF_STR("ListTables"), hf_scope_error(w.scope)->operation));
+    CHECK_STATUS(HF_INVALID, hf_scan(w.scope, w.db, NULL, NULL));
+    CHECK_OK(hf_list_tables(w.scope, w.db, &list, NULL));
+    CHECK_STATUS(HF_OK, hf_scope_error(w.scope)->status);
+    world_close(&w);
+}
+
+TEST(db, a_number_that_is_no_operation_is_an_error)
+{
+    struct world w = world_open(t, "memory:");
+
+    CHECK_STATUS(HF_UNKNOWN_OPERATION, hf_db_call(w.scope, w.db, HF_OP_COUNT, "", NULL));
+    CHECK_STATUS(HF_UNKNOWN_OPERATION, hf_db_call(w.scope, w.db, (enum hf_op) - 1, "", NULL));
+    CHECK(error_has(&w, "-1"));
+    CHECK(!hf_op_name(HF_OP_COUNT).ptr);
+    world_close(&w);
+}
+
+/* An error outside of an operation does not carry the name of the last one. */
+TEST(db, the_operation_of_an_error_is_its_own)
+{
+    struct world w = world_open(t, "memory:");
+    struct hf_item item;
+
+    CHECK_STATUS(HF_INVALID, hf_get_item(w.scope, w.db, &(struct hf_get_item){0}, NULL));
+    CHECK(hf_str_equal(HF_STR("GetItem"), hf_scope_error(w.scope)->operation));
+    CHECK_STATUS(HF_SERIALIZATION, hf_item_from_json(w.scope, HF_STR("{\"a\":"), &item));
+    CHECK(!hf_scope_error(w.scope)->operation.ptr);
+    CHECK(error_has(&w, "not well-formed JSON"));
+    CHECK_STATUS(HF_SERIALIZATION, hf_item_from_json(w.scope, HF_STR(""), &item));
+    CHECK(error_has(&w, "not well-formed JSON"));
+    CHECK_OK(hf_engine_upkeep(w.scope, w.db, NULL));
+    CHECK_STATUS(HF_OK, hf_scope_error(w.scope)->status);
+    world_close(&w);
+}
+
+TEST(db, every_call_heeds_the_deadline_and_cancellation)
+{
+    struct world w = world_open(t, "memory:");
+    struct hf_check_report report;
+    struct hf_db *other;
+
+    hf_scope_cancel(w.scope);
+    CHECK_STATUS(HF_CANCELED, hf_engine_check(w.scope, w.db, &report));
+    CHECK_STATUS(HF_CANCELED, hf_engine_upkeep(w.scope, w.db, NULL));
+    CHECK_STATUS(HF_CANCELED, hf_open(w.scope, HF_STR("memory:"), NULL, &other));
+    CHECK(!other);
+    hf_scope_reset(w.scope);
+    hf_scope_timeout_ms(w.scope, 10);
+    test_advance_ms(t, 10);
+    CHECK_STATUS(HF_TIMEOUT, hf_engine_check(w.scope, w.db, &report));
+    CHECK_STATUS(HF_TIMEOUT, hf_engine_upkeep(w.scope, w.db, NULL));
+    CHECK_STATUS(HF_TIMEOUT, hf_open(w.scope, HF_STR("memory:"), NULL, &other));
+    hf_scope_reset(w.scope);
+    world_close(&w);
+}
+
+TEST(db, options_that_are_no_members_of_their_enums_are_refused)
+{
+    struct world w = world_open(t, "memory:");
+    const struct hf_engine_options sync = {.size = sizeof(sync), .sync = (enum hf_sync)9};
+    const struct hf_engine_options wording = {.size = sizeof(wording),
+                                              .wording = (enum hf_wording)9};
+    struct hf_db *other;
+
+    CHECK_STATUS(HF_INVALID, hf_open(w.scope, HF_STR("memory:"), &sync, &other));
+    CHECK(error_has(&w, "sync is 9"));
+    CHECK_STATUS(HF_INVALID, hf_open(w.scope, HF_STR("memory:"), &wording, &other));
+    CHECK(error_has(&w, "wording is 9"));
+    CHECK(!other);
+    hf_db_close(other);
+    world_close(&w);
+}
