@@ -379,7 +379,7 @@ enum hf_status hf__catalog_load(struct hf_scope *s, struct engine *e)
 
     TRY(hf__setting_get(s, e, "next_id", &next));
     e->next_id = next.len == 4 ? load_u32be(next.ptr) : 1;
-    TRY(hf__store_iter_open(s, e->store, NULL, &range, &iter));
+    TRY(hf__store_iter_open(s, e->store, e->opened, &range, &iter));
     do {
         status = hf__store_iter_next(s, iter, &found, &key, &value);
         if (status == HF_OK && found)

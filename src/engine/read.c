@@ -33,19 +33,27 @@ static enum hf_status get_locked(struct hf_scope *s, struct engine *e, struct hf
                                  const struct prepared_read *read, size_t *latch,
                                  struct hf_get_item_result *result)
 {
-    struct usage usage = {.named = read->table, .table_used = true};
+    struct hf__buf stored = {.scope = s};
+    struct usage usage;
     struct table *table;
     struct row row;
 
     TRY(hf__catalog_item_table(s, e, read->table, &table));
     TRY(hf__schema_check_key(s, table, key));
     TRY(hf__schema_check_paths(s, table, read->projection));
-    *latch = hf__row_latch(table, key);
-    TRY(hf__read_key(s, e, table, NULL, key, &row));
+    hf__row_key(&stored, table, key);
+    if (stored.failed)
+        return hf__fail_nomem(s);
+    *latch = hf__stored_latch(hf_bytes_of(stored.ptr, stored.len));
+    TRY(hf__row_read(s, e, NULL, hf_bytes_of(stored.ptr, stored.len), &row));
     result->item = row.item;
     TRY(hf__read_project(s, read, &result->item));
-    usage.table = table;
-    usage.table_units = hf__read_units(row.size, read->consistent);
+    if (read->return_capacity == 0)
+        return HF_OK;
+    usage = (struct usage){.table = table,
+                           .named = read->table,
+                           .table_used = true,
+                           .table_units = hf__read_units(row.size, read->consistent)};
     result->capacity = hf__usage_capacity(s, &usage, read->return_capacity);
     return HF_OK;
 }

@@ -455,6 +455,8 @@ static enum hf_status get_locked(struct hf_scope *s, struct engine *e, struct hf
     if (at->sequence && at->sequence < (uint64_t)shard->trimmed)
         return hf__fail(s, HF_TRIMMED,
                         "The operation attempted to read past the oldest stream record in a shard");
+    if (at->sequence == 0) /* from the oldest record: what was trimmed is not looked for */
+        at->sequence = (uint64_t)shard->trimmed;
     if (shard->last && (uint64_t)shard->last < end)
         end = (uint64_t)shard->last;
     TRY(read_records(s, e, at, end, limit, result));

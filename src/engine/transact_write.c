@@ -102,10 +102,8 @@ static enum hf_status check_schemas(struct hf_scope *s, struct transaction *t)
 
 static enum hf_status read_all(struct hf_scope *s, struct engine *e, struct transaction *t)
 {
-    for (size_t i = 0; i < t->len; i++) {
-        t->changes[i] = (struct change){.table = t->tables[i]};
-        TRY(hf__change_begin(s, e, &t->changes[i], target(&t->actions[i])));
-    }
+    for (size_t i = 0; i < t->len; i++)
+        TRY(hf__change_read(s, e, &t->changes[i]));
     return HF_OK;
 }
 
@@ -262,8 +260,11 @@ static enum hf_status transact_locked(struct hf_scope *s, struct engine *e, stru
     TRY(find_tables(s, e, t));
     TRY(check_schemas(s, t));
     TRY(hf__latch_set(s, t->len + 1, &latches));
-    for (size_t i = 0; i < t->len; i++)
-        hf__latch_want(&latches, hf__row_latch(t->tables[i], target(&t->actions[i])));
+    for (size_t i = 0; i < t->len; i++) {
+        t->changes[i] = (struct change){.table = t->tables[i]};
+        TRY(hf__change_key(s, &t->changes[i], target(&t->actions[i])));
+        hf__latch_want(&latches, hf__stored_latch(t->changes[i].key));
+    }
     if (t->request->token.ptr) {
         TRY(hf__token_digest(s, t->request, &t->digest));
         hf__latch_want(&latches, hf__token_latch(t->request->token));
