@@ -3,6 +3,8 @@
  */
 #include "engine/private.h"
 
+#include <time.h>
+
 static const struct db_calls engine_calls;
 
 struct engine *hf__engine_of(struct hf_db *db)
@@ -138,6 +140,7 @@ static enum hf_status settings(struct hf_scope *s, struct engine *e,
 static void init_locks(struct engine *e)
 {
     pthread_rwlockattr_t fair;
+    pthread_condattr_t steady;
 
     /* Operations on tables must not wait for ever behind a stream of readers. */
     pthread_rwlockattr_init(&fair);
@@ -146,7 +149,11 @@ static void init_locks(struct engine *e)
     pthread_rwlockattr_destroy(&fair);
     pthread_mutex_init(&e->sequencer.lock, NULL);
     pthread_mutex_init(&e->upkeep.lock, NULL);
-    pthread_cond_init(&e->upkeep.wake, NULL);
+    /* Upkeep must not sleep for an hour when somebody sets the clock back. */
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_cond_init(&e->upkeep.wake, &steady);
+    pthread_condattr_destroy(&steady);
     pthread_mutex_init(&e->upkeep_turn, NULL);
     pthread_mutex_init(&e->counting, NULL);
     for (size_t i = 0; i < LATCH_COUNT; i++)
