@@ -55,7 +55,8 @@ struct hf_engine_options {
  * Open a database by URL: "memory:" is new, empty and gone when closed; "embedded:PATH" is the
  * directory PATH, made when it is missing.
  *
- * HF_INVALID   the URL is of another kind, or the directory holds something else
+ * HF_INVALID   the URL is of another kind, the directory holds something else, or an option cannot
+ *              be: a region or account is up to 64 letters, digits, - and _
  * HF_LOCKED    the directory is open already
  * HF_FORMAT    it was written by a newer version
  * HF_CORRUPT   it is damaged; the message names what
