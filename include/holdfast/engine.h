@@ -55,8 +55,8 @@ struct hf_engine_options {
  * Open a database by URL: "memory:" is new, empty and gone when closed; "embedded:PATH" is the
  * directory PATH, made when it is missing (its parent must be there). On failure *db is NULL.
  *
- * HF_INVALID   the URL is of another kind, an option is no such option, or the directory holds
- *              something else
+ * HF_INVALID   the URL is of another kind, the directory holds something else, or an option cannot
+ *              be: a region or account is up to 64 letters, digits, - and _
  * HF_IO        the directory cannot be made, read or written; the message says why
  * HF_LOCKED    the directory is open already
  * HF_FORMAT    it was written by a newer version

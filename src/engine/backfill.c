@@ -180,7 +180,6 @@ static enum hf_status finish(struct hf_scope *s, struct engine *e, const struct 
     struct table *table = still_wanted(e, f);
     struct table_record record;
     struct index_record *indexes;
-    struct table *next;
     enum hf_status status;
 
     if (!table)
@@ -197,15 +196,9 @@ static enum hf_status finish(struct hf_scope *s, struct engine *e, const struct 
     record.indexes = indexes;
     if (f->index_id == 0)
         record.ttl_building = HF_UNSET;
-    hf__catalog_put_record(s, &batch, &record);
-    TRY(hf__table_new(s, e, &record, table->counts, &next));
     hf__kill_point("before_backfill_end");
-    status = hf__catalog_commit(s, e, &batch);
+    status = hf__catalog_update(s, e, &batch, table, &record);
     hf__kill_point("after_backfill_end");
-    if (status == HF_OK)
-        hf__catalog_replace(e, table, next);
-    else
-        hf__table_free(e, next, false);
     return status;
 }
 

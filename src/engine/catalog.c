@@ -349,6 +349,22 @@ enum hf_status hf__catalog_commit(struct hf_scope *s, struct engine *e,
     return HF_OK;
 }
 
+enum hf_status hf__catalog_update(struct hf_scope *s, struct engine *e, struct store_batch *batch,
+                                  struct table *table, const struct table_record *record)
+{
+    struct table *next;
+    enum hf_status status;
+
+    hf__catalog_put_record(s, batch, record);
+    TRY(hf__table_new(s, e, record, table->counts, &next));
+    status = hf__catalog_commit(s, e, batch);
+    if (status == HF_OK)
+        hf__catalog_replace(e, table, next);
+    else
+        hf__table_free(e, next, false);
+    return status;
+}
+
 /* ---- loading -------------------------------------------------------------------------------- */
 
 static enum hf_status load_table(struct hf_scope *s, struct engine *e, struct hf_bytes json)

@@ -3,6 +3,8 @@
  */
 #include "engine/private.h"
 
+#include <time.h>
+
 static const struct db_calls engine_calls;
 
 struct engine *hf__engine_of(struct hf_db *db)
@@ -124,7 +126,27 @@ static enum hf_status load(struct hf_scope *s, struct engine *e)
     return hf__counts_load(s, e);
 }
 
-enum { DEFAULT_SHARDS = 4, MAX_SHARDS = 64 };
+enum { DEFAULT_SHARDS = 4, MAX_SHARDS = 64, ARN_PART_MAX = 64 };
+
+/* A region or an account becomes a part of ARNs, which requests bring back and which are taken
+ * apart: so it is short and has nothing in it that divides. */
+static enum hf_status arn_part(struct hf_scope *s, struct engine *e, const char *what,
+                               struct hf_str wanted, struct hf_str standard, struct hf_str *part)
+{
+    bool good = wanted.len <= ARN_PART_MAX;
+
+    for (size_t i = 0; i < wanted.len && good; i++) {
+        char c = wanted.ptr[i];
+
+        good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '-' || c == '_';
+    }
+    if (!good)
+        return hf__fail(s, HF_INVALID, "%s may have up to %d letters, digits, - and _", what,
+                        ARN_PART_MAX);
+    *part = hf_scope_copy(e->memory, wanted.len ? wanted : standard);
+    return part->ptr ? HF_OK : hf__fail_nomem(s);
+}
 
 static enum hf_status settings(struct hf_scope *s, struct engine *e,
                                const struct hf_engine_options *o)
@@ -134,15 +156,16 @@ static enum hf_status settings(struct hf_scope *s, struct engine *e,
                         o->stream_shards, MAX_SHARDS);
     e->stream_shards = o->stream_shards ? o->stream_shards : DEFAULT_SHARDS;
     e->wording = o->wording == HF_WORDING_2026 ? HF__WORDING_2026 : HF__WORDING_CLASSIC;
-    e->region = hf_scope_copy(e->memory, o->region.ptr ? o->region : HF_STR("us-east-1"));
-    e->account = hf_scope_copy(e->memory, o->account.ptr ? o->account : HF_STR("123456789012"));
+    TRY(arn_part(s, e, "region", o->region, HF_STR("us-east-1"), &e->region));
+    TRY(arn_part(s, e, "account", o->account, HF_STR("123456789012"), &e->account));
     e->cache = hf__expr_cache_new(&e->env);
-    return e->region.ptr && e->account.ptr && e->cache ? HF_OK : hf__fail_nomem(s);
+    return e->cache ? HF_OK : hf__fail_nomem(s);
 }
 
 static void init_locks(struct engine *e)
 {
     pthread_rwlockattr_t fair;
+    pthread_condattr_t steady;
 
     /* Operations on tables must not wait for ever behind a stream of readers. */
     pthread_rwlockattr_init(&fair);
@@ -151,7 +174,11 @@ static void init_locks(struct engine *e)
     pthread_rwlockattr_destroy(&fair);
     pthread_mutex_init(&e->sequencer.lock, NULL);
     pthread_mutex_init(&e->upkeep.lock, NULL);
-    pthread_cond_init(&e->upkeep.wake, NULL);
+    /* Upkeep must not sleep for an hour when somebody sets the clock back. */
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_cond_init(&e->upkeep.wake, &steady);
+    pthread_condattr_destroy(&steady);
     pthread_mutex_init(&e->upkeep_turn, NULL);
     pthread_mutex_init(&e->counting, NULL);
     for (size_t i = 0; i < LATCH_COUNT; i++)

@@ -284,6 +284,10 @@ uint32_t hf__catalog_new_id(struct hf_scope *s, struct engine *e, struct store_b
 enum hf_status hf__catalog_commit(struct hf_scope *s, struct engine *e,
                                   const struct store_batch *batch);
 
+/* Apply the batch and the new record, and replace the table by a version that is made from it. */
+enum hf_status hf__catalog_update(struct hf_scope *s, struct engine *e, struct store_batch *batch,
+                                  struct table *table, const struct table_record *record);
+
 /* Fields of struct table_record, for storing it. */
 extern const struct fields hf__table_record_fields;
 

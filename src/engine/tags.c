@@ -34,19 +34,10 @@ static enum hf_status replace_tags(struct hf_scope *s, struct engine *e, struct 
 {
     struct table_record record = table->record;
     struct store_batch batch = {.ops = {.scope = s}};
-    struct table *next;
-    enum hf_status status;
 
     record.tags = tags;
     record.tags_len = len;
-    hf__catalog_put_record(s, &batch, &record);
-    TRY(hf__table_new(s, e, &record, table->counts, &next));
-    status = hf__catalog_commit(s, e, &batch);
-    if (status == HF_OK)
-        hf__catalog_replace(e, table, next);
-    else
-        hf__table_free(e, next, false);
-    return status;
+    return hf__catalog_update(s, e, &batch, table, &record);
 }
 
 static enum hf_status tag_locked(struct hf_scope *s, struct engine *e,

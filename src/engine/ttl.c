@@ -252,8 +252,6 @@ static enum hf_status update_locked(struct hf_scope *s, struct engine *e,
     struct store_batch batch = {.ops = {.scope = s}};
     struct table_record record;
     struct table *table;
-    struct table *next;
-    enum hf_status status;
 
     TRY(hf__catalog_table(s, e, request->table, &table));
     TRY(check_change(s, table, request->spec));
@@ -268,14 +266,7 @@ static enum hf_status update_locked(struct hf_scope *s, struct engine *e,
         record.ttl_building = HF_UNSET;
         hf__erase_later(&batch, SPACE_EXPIRY, table->ttl_id);
     }
-    hf__catalog_put_record(s, &batch, &record);
-    TRY(hf__table_new(s, e, &record, table->counts, &next));
-    status = hf__catalog_commit(s, e, &batch);
-    if (status == HF_OK)
-        hf__catalog_replace(e, table, next);
-    else
-        hf__table_free(e, next, false);
-    return status;
+    return hf__catalog_update(s, e, &batch, table, &record);
 }
 
 enum hf_status hf__engine_update_time_to_live(struct hf_scope *s, struct engine *e,

@@ -76,7 +76,7 @@ static void wait_for_work(struct upkeep *u)
 {
     struct timespec until;
 
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += UPKEEP_PAUSE_MS / 1000;
     pthread_mutex_lock(&u->lock);
     while (!atomic_load(&u->stop) && !u->poked)

@@ -140,3 +140,28 @@ TEST(tables, change_under_four_writers)
     CHECK_INT(0, workers_join(workers, 4));
     world_close(&w);
 }
+
+/* A region and an account can be parts of ARNs, or there is no database. */
+TEST(tables, regions_and_accounts_are_parts_of_arns)
+{
+    static const char too_long[] = "r23456789-123456789-123456789-123456789-123456789-123456789-"
+                                   "12345";
+    static const char *const bad[] = {"a b", "a:table/b", "\xff", "quo\"te", too_long};
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf_engine_options options = {.env = test_env(t), .no_upkeep_thread = true};
+    struct hf_db *db;
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        options.region = hf_str_from(bad[i]);
+        options.account = hf_str_of(NULL, 0);
+        CHECK_STATUS(HF_INVALID, hf_open(s, HF_STR("memory:"), &options, &db));
+        CHECK(!db);
+        options.account = options.region;
+        options.region = HF_STR("local");
+        CHECK_STATUS(HF_INVALID, hf_open(s, HF_STR("memory:"), &options, &db));
+    }
+    options.account = HF_STR(""); /* as if it were not there */
+    CHECK_OK(hf_open(s, HF_STR("memory:"), &options, &db));
+    hf_db_close(db);
+    hf_scope_free(s);
+}
