@@ -471,8 +471,14 @@ struct hf_item hf_item_copy(struct hf_scope *s, struct hf_item item)
 {
     uint8_t *copy;
 
-    if (!item.ptr || hf__item_poisoned(item))
+    if (!item.ptr)
         return item;
+    if (hf__item_poisoned(item)) { /* may outlive the scope in which it was built, as any copy */
+        const struct poison *poison = hf__item_poison(item);
+
+        return hf__item_poison_new(s, poison->status, hf_scope_copy(s, poison->message),
+                                   poison->key.ptr ? hf_scope_copy(s, poison->key) : poison->key);
+    }
     copy = hf_scope_alloc(s, item.len);
     if (!copy)
         return (struct hf_item){(const uint8_t *)(const void *)&no_memory, SIZE_MAX};

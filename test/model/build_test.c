@@ -26,3 +26,15 @@ TEST(build, strings_and_names_are_utf8)
                   HF_ITEM(s, HF_L("l", HF_LIST(s, HF_S("", HF_STR("\xFF"))))));
     hf_scope_free(s);
 }
+
+/* A copy lives in its own scope, also one of an item that could not be built. */
+TEST(build, a_copy_of_a_spoiled_item_outlives_it)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf_scope *other = hf_scope_new(test_env(t));
+    struct hf_item copy = hf_item_copy(other, HF_ITEM(s, HF_NUM("n", HF_STR("one"))));
+
+    hf_scope_free(s);
+    CHECK_SPOILED(other, "Attribute \"n\": not a number", copy);
+    hf_scope_free(other);
+}
