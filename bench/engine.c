@@ -372,7 +372,7 @@ static void group_open(struct bench *b)
 /* ---- queries --------------------------------------------------------------------------------- */
 
 static const uint64_t query_counts[] = {1, 10, 50, 200};
-enum { SMALL_PARTITION = 1000 };
+enum { LARGE_TO_SMALL = 10 };
 
 static void query_name(char name[BENCH_NAME_MAX], const char *store, const char *size, size_t i)
 {
@@ -409,6 +409,10 @@ static void query_partition(struct bench *b, const char *store, const char *size
     data = bench_data_new(items, false, true);
     data->db = open_db(b, strcmp(store, "memory") == 0 ? NULL : size, no_sync);
     load(data);
+    if (strcmp(store, "memory") != 0) { /* so that both sizes are read from files */
+        hf_db_close(data->db);
+        data->db = open_db(b, size, no_sync);
+    }
     for (size_t i = 0; i < ARRAY_LEN(query_counts); i++) {
         data->query_items = query_counts[i];
         if (wanted(b, names[i]))
@@ -419,7 +423,7 @@ static void query_partition(struct bench *b, const char *store, const char *size
 
 static void query_store(struct bench *b, const char *store)
 {
-    query_partition(b, store, "small", SMALL_PARTITION);
+    query_partition(b, store, "small", b->items / LARGE_TO_SMALL);
     query_partition(b, store, "large", b->items);
 }
 
@@ -646,7 +650,8 @@ static void parse(struct bench *b, int argc, char **argv)
             usage(option == 'h' ? 0 : 2);
         }
     }
-    if (optind < argc || !(b->seconds > 0) || b->items < SMALL_PARTITION || b->items > 10000000)
+    if (optind < argc || !(b->seconds > 0) || b->items < 2 * 200 * LARGE_TO_SMALL ||
+        b->items > 10000000)
         usage(2);
 }
 

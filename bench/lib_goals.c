@@ -75,8 +75,8 @@ static void goals_of_speed(struct bench_report *report)
 
 /*
  * Linear: an item of a page of 200 costs no more than one of a page of 50 (a quarter for noise),
- * and no more than twice as much in a partition a hundred times the size, whose blocks do not fit
- * the processor's caches.
+ * and no more than twice as much in a partition ten times the size, which does not fit the
+ * processor's caches any more.
  */
 static void goal_query(struct bench_report *report, const char *store)
 {

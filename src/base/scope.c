@@ -198,13 +198,27 @@ struct hf__mark hf__scope_mark(struct hf_scope *s)
     return (struct hf__mark){s->newest, s->newest ? s->newest->used : 0};
 }
 
+/* A chunk that was added since then is kept, empty, so that a loop does not ask for one each time;
+ * but where the mark's own chunk is empty that one will do, or every round would keep one more. */
 void hf__scope_rewind(struct hf_scope *s, struct hf__mark mark)
 {
-    /* Newer chunks are larger: keep the newest, empty, as if it had been there first. */
-    if (s->newest == mark.chunk && mark.chunk)
-        s->newest->used = mark.used;
-    else if (s->newest && s->newest->older == mark.chunk)
-        s->newest->used = 0;
+    struct chunk *marked = mark.chunk;
+    struct chunk *keep = marked && mark.used == 0 ? NULL : s->newest;
+
+    while (s->newest != marked) {
+        struct chunk *chunk = s->newest;
+
+        s->newest = chunk->older;
+        if (chunk != keep)
+            chunk_free(s, chunk);
+    }
+    if (marked)
+        marked->used = mark.used;
+    if (keep && keep != marked) {
+        keep->older = marked;
+        keep->used = 0;
+        s->newest = keep;
+    }
 }
 
 struct hf_str hf_scope_copy(struct hf_scope *s, struct hf_str text)

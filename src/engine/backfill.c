@@ -157,8 +157,12 @@ static enum hf_status fill_chunk(struct hf_scope *s, struct engine *e, struct fi
         return HF_OK;
     }
     TRY(next_keys(s, e, f, keys, &len));
-    for (size_t i = 0; i < len; i++)
+    for (size_t i = 0; i < len; i++) {
+        struct hf__mark mark = hf__scope_mark(s);
+
         TRY(fill_one(s, e, table, f, keys[i]));
+        hf__scope_rewind(s, mark);
+    }
     *looked_at += len;
     if (len == 0)
         return HF_OK;

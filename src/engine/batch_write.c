@@ -46,8 +46,9 @@ static enum hf_status check_all(struct hf_scope *s, struct engine *e, struct bat
             if (write->put)
                 b->changes[b->len].after =
                     (struct row){write->put->item, hf_item_size(write->put->item)};
+            TRY(hf__change_key(s, &b->changes[b->len], key));
+            hf__latch_want(latches, hf__stored_latch(b->changes[b->len].key));
             b->len++;
-            hf__latch_want(latches, hf__row_latch(table, key));
         }
     }
     return HF_OK;
@@ -64,7 +65,7 @@ static enum hf_status answer(struct hf_scope *s, struct batch_write *b)
         return hf__fail_nomem(s);
     for (size_t i = 0; i < tables; i++) {
         size_t writes = b->request->tables[i].writes_len;
-        struct usage usage = {.table = b->tables[i]};
+        struct usage usage = {.table = b->tables[i], .named = b->request->tables[i].table};
         struct hf_collection_metrics *list = hf__scope_array(s, writes, sizeof(*list));
         const struct hf_capacity *used;
         size_t len = 0;
@@ -98,7 +99,7 @@ static enum hf_status write_latched(struct hf_scope *s, struct engine *e, struct
 
     TRY(hf__change_set(s, b->len, &set));
     for (size_t i = 0; i < b->len; i++) {
-        TRY(hf__change_begin(s, e, &b->changes[i], b->keys[i]));
+        TRY(hf__change_read(s, e, &b->changes[i]));
         TRY(hf__change_add(s, e, &set, &b->changes[i]));
     }
     TRY(answer(s, b)); /* so that nothing can fail once it is applied */

@@ -79,7 +79,7 @@ const struct hf_capacity *hf__usage_capacity(struct hf_scope *s, const struct us
     capacity = hf__scope_array(s, 1, sizeof(*capacity));
     if (!capacity)
         return NULL;
-    capacity->table = hf_scope_copy(s, usage->table->name);
+    capacity->table = hf_scope_copy(s, usage->named.ptr ? usage->named : usage->table->name);
     capacity->units = usage->table_units;
     for (size_t i = 0; i < usage->table->indexes_len; i++)
         capacity->units += usage->index_units[i];

@@ -198,9 +198,8 @@ static size_t position(const struct catalog *catalog, struct hf_str name)
     return low;
 }
 
-struct table *hf__catalog_find(struct engine *e, struct hf_str name_or_arn)
+struct table *hf__catalog_find(struct engine *e, struct hf_str name)
 {
-    struct hf_str name = hf__table_name(name_or_arn);
     size_t at = position(&e->catalog, name);
 
     if (at == e->catalog.len || !hf_str_equal(e->catalog.tables[at]->name, name))
@@ -208,17 +207,34 @@ struct table *hf__catalog_find(struct engine *e, struct hf_str name_or_arn)
     return e->catalog.tables[at];
 }
 
+/* *table stays NULL when there is none. */
+static enum hf_status look_up(struct hf_scope *s, struct engine *e, struct hf_str name_or_arn,
+                              struct table **table)
+{
+    struct table_arn parts;
+
+    *table = NULL;
+    if (!hf__is_arn(name_or_arn)) {
+        *table = hf__catalog_find(e, name_or_arn);
+    } else if (hf__arn_split(name_or_arn, &parts)) {
+        TRY(hf__arn_check_account(s, e, parts.account, name_or_arn));
+        if (hf_str_equal(parts.region, e->region))
+            *table = hf__catalog_find(e, parts.name);
+    }
+    return HF_OK;
+}
+
 enum hf_status hf__catalog_item_table(struct hf_scope *s, struct engine *e, struct hf_str name,
                                       struct table **table)
 {
-    *table = hf__catalog_find(e, name);
+    TRY(look_up(s, e, name, table));
     return *table ? HF_OK : hf__fail(s, HF_NOT_FOUND, "Requested resource not found");
 }
 
 enum hf_status hf__catalog_table(struct hf_scope *s, struct engine *e, struct hf_str name,
                                  struct table **table)
 {
-    *table = hf__catalog_find(e, name);
+    TRY(look_up(s, e, name, table));
     if (*table)
         return HF_OK;
     return hf__fail(s, HF_NOT_FOUND, "Requested resource not found: Table: %.*s not found",
@@ -363,7 +379,7 @@ enum hf_status hf__catalog_load(struct hf_scope *s, struct engine *e)
 
     TRY(hf__setting_get(s, e, "next_id", &next));
     e->next_id = next.len == 4 ? load_u32be(next.ptr) : 1;
-    TRY(hf__store_iter_open(s, e->store, NULL, &range, &iter));
+    TRY(hf__store_iter_open(s, e->store, e->opened, &range, &iter));
     do {
         status = hf__store_iter_next(s, iter, &found, &key, &value);
         if (status == HF_OK && found)

@@ -2,7 +2,8 @@
  * engine/check.c: deep verification: is everything that is stored well-formed, and does it agree
  * with everything else?
  *
- * The whole check looks at one snapshot. It goes over every key once; of an item it asks for the
+ * The whole check looks at one snapshot, and at the tables and streams as they are in it: so it
+ * takes no lock, and nobody waits for it. It goes over every key once; of an item it asks for the
  * entries that it should have, of an entry for the item that it belongs to. So a missing entry, a
  * stray one and a stale one are all found.
  */
@@ -12,7 +13,7 @@
 
 struct checking {
     struct hf_scope *s; /* for one key at a time */
-    struct engine *e;
+    struct engine *e;   /* not the one that works, but a view of the snapshot */
     struct hf__store_snapshot *snapshot;
     struct hf_check_report *report;
     struct hf_scope *caller; /* where the first problem goes */
@@ -231,7 +232,7 @@ static enum hf_status check_token(struct checking *c, struct hf_bytes key, struc
     struct hf_bytes stored;
 
     c->report->tokens++;
-    if (value.len != 8 + sizeof(struct token_digest)) {
+    if (value.len < TOKEN_HEAD || (value.len - TOKEN_HEAD) % TOKEN_SIZE != 0) {
         problem(c, key, "a token is damaged");
         return HF_OK;
     }
@@ -300,25 +301,45 @@ static enum hf_status check_all(struct checking *c)
     return status;
 }
 
-static enum hf_status check_locked(struct hf_scope *s, struct engine *e,
-                                   struct hf_check_report *report)
+/* Of an engine's members a view has only what reading needs. */
+static enum hf_status view_open(struct hf_scope *s, struct engine *e,
+                                struct hf__store_snapshot *snapshot, struct engine **view)
 {
-    struct checking c = {.e = e, .report = report, .caller = s};
+    *view = hf__env_alloc(&e->env, sizeof(**view));
+    if (!*view)
+        return hf__fail_nomem(s);
+    memset(*view, 0, sizeof(**view));
+    (*view)->env = e->env;
+    (*view)->store = e->store;
+    (*view)->opened = snapshot;
+    TRY(hf__streams_load(s, *view));
+    return hf__catalog_load(s, *view);
+}
+
+static void view_close(struct engine *e, struct engine *view)
+{
+    if (!view)
+        return;
+    hf__catalog_free(view);
+    hf__streams_free(view);
+    hf__env_free(&e->env, view, sizeof(*view));
+}
+
+static enum hf_status check_snapshot(struct engine *e, struct checking *c)
+{
     enum hf_status status;
 
-    TRY(hf__store_verify(s, e->store));
-    c.s = hf_scope_new(&e->env);
-    if (!c.s)
-        return hf__fail_nomem(s);
-    status = hf__store_snapshot_open(s, e->store, &c.snapshot);
-    if (status == HF_OK) {
-        pthread_mutex_lock(&e->sequencer.lock);
-        c.numbers_end = e->sequencer.next;
-        pthread_mutex_unlock(&e->sequencer.lock);
-        status = check_all(&c);
-        hf__store_snapshot_close(e->store, c.snapshot);
-    }
-    hf_scope_free(c.s);
+    c->s = hf_scope_new(&e->env);
+    if (!c->s)
+        return hf__fail_nomem(c->caller);
+    pthread_mutex_lock(&e->sequencer.lock);
+    c->numbers_end = e->sequencer.next;
+    pthread_mutex_unlock(&e->sequencer.lock);
+    status = view_open(c->caller, e, c->snapshot, &c->e);
+    if (status == HF_OK)
+        status = check_all(c);
+    view_close(e, c->e);
+    hf_scope_free(c->s);
     return status;
 }
 
@@ -326,18 +347,19 @@ enum hf_status hf_engine_check(struct hf_scope *s, struct hf_db *db, struct hf_c
 {
     struct engine *e = hf__engine_of(db);
     struct hf_check_report ignored;
+    struct checking c = {.report = report ? report : &ignored, .caller = s};
     enum hf_status status;
 
-    if (!report)
-        report = &ignored;
+    report = c.report;
     memset(report, 0, sizeof(*report));
     hf__scope_error_clear(s);
     if (!e)
         return hf__fail(s, HF_UNSUPPORTED, "A check is only for embedded databases");
     TRY(hf__scope_alive(s)); /* before the files are read, which takes long */
-    pthread_rwlock_rdlock(&e->schema);
-    status = check_locked(s, e, report);
-    pthread_rwlock_unlock(&e->schema);
+    TRY(hf__store_verify(s, e->store));
+    TRY(hf__store_snapshot_open(s, e->store, &c.snapshot));
+    status = check_snapshot(e, &c);
+    hf__store_snapshot_close(e->store, c.snapshot);
     if (status == HF_OK && report->problems)
         return hf__fail(s, HF_CORRUPT, "%llu problems, the first: %.*s",
                         (unsigned long long)report->problems, HF_FMT(report->first_problem));

@@ -5,7 +5,8 @@
  * which the next open removes before anything else is written; so a database that opens without the
  * mark was not closed cleanly, and its counters are not known. Then the state at opening is kept as
  * a snapshot, and a table is counted from it when somebody asks, or by upkeep; what writers added
- * since is in the counters already and the sum is exact.
+ * since is in the counters already and the sum is exact. Counting takes long, so the schema lock is
+ * not held meanwhile: the ids of the table and its indexes say where the sums belong afterwards.
  */
 #include "engine/private.h"
 
@@ -58,7 +59,7 @@ enum hf_status hf__counts_load(struct hf_scope *s, struct engine *e)
     TRY(hf__setting_get(s, e, clean_setting, &clean));
     if (!clean.ptr && e->catalog.len > 0) {
         for (size_t i = 0; i < e->catalog.len; i++)
-            e->catalog.tables[i]->counts->stale = true;
+            atomic_store(&e->catalog.tables[i]->counts->stale, true);
         return hf__store_snapshot_open(s, e->store, &e->opened);
     }
     if (!clean.ptr)
@@ -72,20 +73,41 @@ enum hf_status hf__counts_load(struct hf_scope *s, struct engine *e)
 
 /* ---- counting again ------------------------------------------------------------------------- */
 
-static enum hf_status count_space(struct hf_scope *s, struct engine *e, uint8_t space, uint32_t id,
-                                  struct counts *counts)
+enum { COUNTED_BETWEEN_LOOKS = 1000 };
+
+/* What one table, or one of its indexes, has in the snapshot. */
+struct sum {
+    uint8_t space;
+    uint32_t id;
+    long long items;
+    long long bytes;
+};
+
+struct tally {
+    struct hf_str table; /* its name, as the table may be replaced meanwhile */
+    struct sum sums[1 + INDEXES_MAX];
+    size_t len;
+};
+
+/* Whoever waits for a count may have no more time, and a close does not wait for one. */
+static enum hf_status go_on(struct hf_scope *s, struct engine *e)
+{
+    if (atomic_load(&e->upkeep.stop))
+        return hf__fail(s, HF_CANCELED, "The database is being closed");
+    return hf__scope_alive(s);
+}
+
+static enum hf_status count_sum(struct hf_scope *s, struct engine *e, struct sum *sum)
 {
     struct hf__buf lower = {.scope = s};
     struct hf__buf upper = {.scope = s};
     struct hf__store_iter *iter;
     struct store_range range;
     enum hf_status status;
-    long long items = 0;
-    long long bytes = 0;
     bool found = true;
 
-    hf__key_prefix(&lower, space, id);
-    hf__key_prefix(&upper, space, id + 1);
+    hf__key_prefix(&lower, sum->space, sum->id);
+    hf__key_prefix(&upper, sum->space, sum->id + 1);
     if (lower.failed || upper.failed)
         return hf__fail_nomem(s);
     range = (struct store_range){.lower = {lower.ptr, lower.len}, .upper = {upper.ptr, upper.len}};
@@ -95,57 +117,127 @@ static enum hf_status count_space(struct hf_scope *s, struct engine *e, uint8_t 
         struct row row;
 
         status = hf__store_iter_next(s, iter, &found, &key, &value);
-        if (status == HF_OK && found) {
+        if (status == HF_OK && found)
             status = hf__row_decode(s, value, &row);
-            items++;
-            bytes += (long long)row.size;
+        if (status == HF_OK && found) {
+            sum->items++;
+            sum->bytes += (long long)row.size;
+            if (sum->items % COUNTED_BETWEEN_LOOKS == 0)
+                status = go_on(s, e);
         }
     } while (status == HF_OK && found);
     hf__store_iter_close(iter);
-    if (status == HF_OK) {
-        atomic_fetch_add(&counts->items, items);
-        atomic_fetch_add(&counts->bytes, bytes);
-    }
     return status;
 }
 
-static enum hf_status count_table(struct hf_scope *s, struct engine *e, struct table *table)
+/* What there is to count of a table; nothing when it is counted already, or gone. */
+static void tally_begin(struct engine *e, struct tally *tally)
 {
-    if (!table->counts->stale)
+    struct table *table;
+
+    pthread_rwlock_rdlock(&e->schema);
+    table = hf__catalog_find(e, tally->table);
+    if (table && atomic_load(&table->counts->stale)) {
+        tally->sums[tally->len++] = (struct sum){.space = SPACE_ITEM, .id = table->id};
+        for (size_t i = 0; i < table->indexes_len; i++)
+            tally->sums[tally->len++] =
+                (struct sum){.space = SPACE_INDEX, .id = table->indexes[i].id};
+    }
+    pthread_rwlock_unlock(&e->schema);
+}
+
+static void sum_add(const struct sum *sum, uint8_t space, uint32_t id, struct counts *counts)
+{
+    if (sum->space != space || sum->id != id)
+        return;
+    atomic_fetch_add(&counts->items, sum->items);
+    atomic_fetch_add(&counts->bytes, sum->bytes);
+}
+
+/* Add what was counted to what is still there. */
+static void tally_end(struct engine *e, const struct tally *tally)
+{
+    struct table *table;
+
+    pthread_rwlock_rdlock(&e->schema);
+    table = hf__catalog_find(e, tally->table);
+    if (table && table->id == tally->sums[0].id) {
+        for (size_t i = 0; i < tally->len; i++) {
+            sum_add(&tally->sums[i], SPACE_ITEM, table->id, &table->counts->table);
+            for (size_t j = 0; j < table->indexes_len; j++)
+                sum_add(&tally->sums[i], SPACE_INDEX, table->indexes[j].id,
+                        table->indexes[j].counts);
+        }
+        atomic_store(&table->counts->stale, false);
+    }
+    pthread_rwlock_unlock(&e->schema);
+}
+
+/* With `counting` held, and not the schema lock. */
+static enum hf_status count_table(struct hf_scope *s, struct engine *e, struct hf_str name)
+{
+    struct tally tally = {.table = name};
+
+    tally_begin(e, &tally);
+    if (tally.len == 0)
         return HF_OK;
-    TRY(count_space(s, e, SPACE_ITEM, table->id, &table->counts->table));
-    for (size_t i = 0; i < table->indexes_len; i++)
-        TRY(count_space(s, e, SPACE_INDEX, table->indexes[i].id, table->indexes[i].counts));
-    table->counts->stale = false;
+    for (size_t i = 0; i < tally.len; i++)
+        TRY(count_sum(s, e, &tally.sums[i]));
+    tally_end(e, &tally);
     return HF_OK;
 }
 
-enum hf_status hf__counts_refresh(struct hf_scope *s, struct engine *e, struct table *table)
+enum hf_status hf__counts_refresh(struct hf_scope *s, struct engine *e, struct hf_str name)
 {
+    struct table *table;
     enum hf_status status;
+    bool stale;
 
+    pthread_rwlock_rdlock(&e->schema);
+    table = hf__catalog_find(e, name);
+    stale = table && atomic_load(&table->counts->stale);
+    pthread_rwlock_unlock(&e->schema);
+    if (!stale)
+        return HF_OK;
     pthread_mutex_lock(&e->counting);
-    status = count_table(s, e, table);
+    status = count_table(s, e, name);
     pthread_mutex_unlock(&e->counting);
     return status;
+}
+
+/* The name of the first table that is not counted; absent when there is none. */
+static enum hf_status next_stale(struct hf_scope *s, struct engine *e, struct hf_str *name)
+{
+    bool found = false;
+
+    *name = hf_str_of(NULL, 0);
+    pthread_rwlock_rdlock(&e->schema);
+    for (size_t i = 0; i < e->catalog.len && !found; i++) {
+        found = atomic_load(&e->catalog.tables[i]->counts->stale);
+        if (found)
+            *name = hf_scope_copy(s, e->catalog.tables[i]->name);
+    }
+    pthread_rwlock_unlock(&e->schema);
+    return found && !name->ptr ? hf__fail_nomem(s) : HF_OK;
 }
 
 enum hf_status hf__counts_refresh_all(struct hf_scope *s, struct engine *e)
 {
     enum hf_status status = HF_OK;
 
-    pthread_rwlock_rdlock(&e->schema);
     pthread_mutex_lock(&e->counting);
-    if (e->opened) {
-        for (size_t i = 0; i < e->catalog.len && status == HF_OK; i++)
-            status = count_table(s, e, e->catalog.tables[i]);
-        if (status == HF_OK) {
+    while (e->opened && status == HF_OK) {
+        struct hf_str name;
+
+        status = next_stale(s, e, &name);
+        if (status == HF_OK && name.ptr) {
+            status = count_table(s, e, name);
+        } else if (status == HF_OK) {
             hf__store_snapshot_close(e->store, e->opened);
             e->opened = NULL;
         }
     }
     pthread_mutex_unlock(&e->counting);
-    pthread_rwlock_unlock(&e->schema);
     return status;
 }
 
@@ -176,7 +268,7 @@ void hf__counts_save(struct hf_scope *s, struct engine *e)
     for (size_t i = 0; i < e->catalog.len; i++) {
         struct table *table = e->catalog.tables[i];
 
-        if (table->counts->stale)
+        if (atomic_load(&table->counts->stale))
             return;
         save_counts(s, &batch, 't', table->id, &table->counts->table);
         for (size_t j = 0; j < table->indexes_len; j++)

@@ -54,7 +54,7 @@ static enum hf_status copy(struct hf_scope *s, const struct hf_table_description
     return HF_OK;
 }
 
-enum hf_status hf__table_describe(struct hf_scope *s, struct engine *e, struct table *table,
+enum hf_status hf__table_describe(struct hf_scope *s, struct table *table,
                                   const struct hf_table_description **out)
 {
     const struct hf_table_description *stored = table->record.description;
@@ -64,7 +64,6 @@ enum hf_status hf__table_describe(struct hf_scope *s, struct engine *e, struct t
     for (size_t i = 0; i < table->indexes_len; i++)
         if (table->indexes[i].building)
             d.status = HF_TABLE_UPDATING;
-    TRY(hf__counts_refresh(s, e, table));
     d.item_count = counted(&table->counts->table.items);
     d.size_bytes = counted(&table->counts->table.bytes);
     TRY(describe_indexes(s, table, stored->local_indexes, d.local_indexes_len, &d.local_indexes));
@@ -83,10 +82,11 @@ enum hf_status hf__engine_describe_table(struct hf_scope *s, struct engine *e,
     enum hf_status status;
 
     TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_TABLE, request));
+    TRY(hf__counts_refresh(s, e, request->table));
     pthread_rwlock_rdlock(&e->schema);
     status = hf__catalog_table(s, e, request->table, &table);
     if (status == HF_OK)
-        status = hf__table_describe(s, e, table, &result->table);
+        status = hf__table_describe(s, table, &result->table);
     pthread_rwlock_unlock(&e->schema);
     return status;
 }

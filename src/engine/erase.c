@@ -8,7 +8,7 @@
  */
 #include "engine/private.h"
 
-enum { ERASE_CHUNK = 1000, ERASE_KEY = 6 };
+enum { ERASE_CHUNK = 1000, ERASE_CHUNK_BYTES = 256 * 1024, ERASE_KEY = 6 };
 
 static void note_key(uint8_t key[ERASE_KEY], uint8_t space, uint32_t id)
 {
@@ -40,9 +40,17 @@ enum hf_status hf__erase_is_noted(struct hf_scope *s, struct engine *e,
 
 /* ---- erasing -------------------------------------------------------------------------------- */
 
+/* What is being erased, and how far. Keys that are erased are still there for an iterator to step
+ * over, for a while: who began with the first of them each time would step over all, each time. */
+struct erasing {
+    uint8_t space;
+    uint32_t id;
+    struct hf__buf from; /* the key to go on from; empty: the first */
+};
+
 /* The first note that there is. */
-static enum hf_status next_note(struct hf_scope *s, struct engine *e, bool *found, uint8_t *space,
-                                uint32_t *id)
+static enum hf_status next_note(struct hf_scope *s, struct engine *e, bool *found,
+                                struct erasing *erasing)
 {
     static const uint8_t lower[] = {SPACE_ERASE};
     static const uint8_t upper[] = {SPACE_ERASE + 1};
@@ -56,19 +64,24 @@ static enum hf_status next_note(struct hf_scope *s, struct engine *e, bool *foun
     if (status == HF_OK && *found && key.len != ERASE_KEY)
         status = hf__fail(s, HF_CORRUPT, "A note of what is to be erased is damaged");
     if (status == HF_OK && *found) {
-        *space = key.ptr[1];
-        *id = load_u32be(key.ptr + 2);
+        uint8_t space = key.ptr[1];
+        uint32_t id = load_u32be(key.ptr + 2);
+
+        if (erasing->space != space || erasing->id != id)
+            erasing->from.len = 0;
+        erasing->space = space;
+        erasing->id = id;
     }
     hf__store_iter_close(iter);
     return status;
 }
 
-/* Delete up to ERASE_CHUNK keys; when fewer are left, the note goes with them. */
-static enum hf_status erase_chunk(struct hf_scope *s, struct engine *e, uint8_t space, uint32_t id,
+/* Delete up to ERASE_CHUNK keys; when no more are left, the note goes with them. */
+static enum hf_status erase_chunk(struct hf_scope *s, struct engine *e, struct erasing *erasing,
                                   uint64_t *erased)
 {
     struct store_batch batch = {.ops = {.scope = s}};
-    struct hf__buf lower = {.scope = s};
+    struct hf__buf *from = &erasing->from;
     struct hf__buf upper = {.scope = s};
     struct hf__store_iter *iter;
     struct store_range range;
@@ -78,11 +91,12 @@ static enum hf_status erase_chunk(struct hf_scope *s, struct engine *e, uint8_t 
     uint64_t count = 0;
     bool found = true;
 
-    hf__key_prefix(&lower, space, id);
-    hf__key_prefix(&upper, space, id + 1);
-    if (lower.failed || upper.failed)
+    if (from->len == 0)
+        hf__key_prefix(from, erasing->space, erasing->id);
+    hf__key_prefix(&upper, erasing->space, erasing->id + 1);
+    if (from->failed || upper.failed)
         return hf__fail_nomem(s);
-    range = (struct store_range){.lower = {lower.ptr, lower.len}, .upper = {upper.ptr, upper.len}};
+    range = (struct store_range){.lower = {from->ptr, from->len}, .upper = {upper.ptr, upper.len}};
     TRY(hf__store_iter_open(s, e->store, NULL, &range, &iter));
     do {
         struct hf_bytes key, value;
@@ -90,37 +104,47 @@ static enum hf_status erase_chunk(struct hf_scope *s, struct engine *e, uint8_t 
         status = hf__store_iter_next(s, iter, &found, &key, &value);
         if (status == HF_OK && found) {
             hf__batch_delete(&batch, key);
+            from->len = 0;
+            hf__buf_put(from, key.ptr, key.len);
             count++;
         }
-    } while (status == HF_OK && found && count < ERASE_CHUNK);
+    } while (status == HF_OK && found && count < ERASE_CHUNK && batch.ops.len < ERASE_CHUNK_BYTES);
     hf__store_iter_close(iter);
     if (status != HF_OK)
         return status;
     if (!found) {
-        note_key(note, space, id);
+        note_key(note, erasing->space, erasing->id);
         hf__batch_delete(&batch, hf_bytes_of(note, sizeof(note)));
     }
-    if (batch.ops.failed)
+    if (batch.ops.failed || from->failed)
         return hf__fail_nomem(s);
     TRY(hf__store_write(s, e->store, &batch, &ticket));
     *erased += count;
     return HF_OK;
 }
 
-enum hf_status hf__erase(struct hf_scope *s, struct engine *e, uint64_t *erased)
+static enum hf_status erase_all(struct hf_scope *s, struct engine *e, struct erasing *erasing,
+                                uint64_t *erased)
 {
     for (;;) {
         struct hf__mark mark = hf__scope_mark(s);
         bool found = false;
-        uint8_t space = 0;
-        uint32_t id = 0;
 
         if (atomic_load(&e->upkeep.stop))
             return HF_OK;
-        TRY(next_note(s, e, &found, &space, &id));
+        TRY(next_note(s, e, &found, erasing));
         if (!found)
             return HF_OK;
-        TRY(erase_chunk(s, e, space, id, erased));
+        TRY(erase_chunk(s, e, erasing, erased));
         hf__scope_rewind(s, mark);
     }
+}
+
+enum hf_status hf__erase(struct hf_scope *s, struct engine *e, uint64_t *erased)
+{
+    struct erasing erasing = {.from = {.env = &e->env}}; /* the scope is rewound under it */
+    enum hf_status status = erase_all(s, e, &erasing, erased);
+
+    hf__buf_free(&erasing.from);
+    return status;
 }

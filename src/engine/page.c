@@ -255,7 +255,7 @@ static enum hf_status walk_range(struct hf_scope *s, struct reading *r,
 
 static void charge(struct hf_scope *s, struct reading *r)
 {
-    struct usage usage = {.table = r->table};
+    struct usage usage = {.table = r->table, .named = r->page->table};
     double units = hf__read_units(r->bytes, r->page->consistent);
 
     if (r->index) {

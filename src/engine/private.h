@@ -18,6 +18,8 @@
  *
  * Locks, in the order in which they are taken:
  *
+ *     upkeep_turn     by upkeep
+ *     counting        by who counts a table after a crash
  *     engine.schema   read by every operation on items until its write is applied; written by
  *                     operations on tables. So the schema cannot change under a write.
  *     latches         one of LATCH_COUNT per partition; a writer holds those of all partitions that
@@ -150,7 +152,7 @@ struct table_counts {
     struct counts table;
     struct counts indexes[INDEXES_MAX]; /* by position in `ids` */
     uint32_t ids[INDEXES_MAX];
-    bool stale; /* to be counted from engine.opened; guarded by engine.counting */
+    atomic_bool stale; /* to be counted from engine.opened; cleared with engine.counting held */
 };
 
 struct catalog {
@@ -173,6 +175,7 @@ struct sequencer {
 struct sequence_use {
     uint64_t from;
     uint64_t count;
+    bool reserves; /* its batch records the end of a new block */
     struct sequence_use *before;
     struct sequence_use *after;
 };
@@ -245,13 +248,14 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
 
 /* ---- catalog.c ------------------------------------------------------------------------------ */
 
+/* Load all tables; from the snapshot engine.opened, where there is one. Likewise streams. */
 enum hf_status hf__catalog_load(struct hf_scope *s, struct engine *e);
 void hf__catalog_free(struct engine *e);
 
-/* The table of that name (or ARN), or NULL. The schema lock must be held. */
+/* The table of that name, or NULL. The schema lock must be held. */
 struct table *hf__catalog_find(struct engine *e, struct hf_str name);
 
-/* As above, failing as operations on items do, and as operations on tables do. */
+/* As above by name or ARN, failing as operations on items do, and as operations on tables do. */
 enum hf_status hf__catalog_item_table(struct hf_scope *s, struct engine *e, struct hf_str name,
                                       struct table **table);
 enum hf_status hf__catalog_table(struct hf_scope *s, struct engine *e, struct hf_str name,
@@ -286,8 +290,19 @@ extern const struct fields hf__table_record_fields;
 struct index *hf__table_index(struct table *table, struct hf_str name);
 struct hf_str hf__table_arn(struct hf_scope *s, struct engine *e, struct hf_str name);
 
-/* What DescribeTable answers, in the scope. */
-enum hf_status hf__table_describe(struct hf_scope *s, struct engine *e, struct table *table,
+/* arn.c: the parts of a table's ARN; false when it is not one. */
+struct table_arn {
+    struct hf_str region;
+    struct hf_str account;
+    struct hf_str name;
+};
+bool hf__is_arn(struct hf_str text);
+bool hf__arn_split(struct hf_str arn, struct table_arn *out);
+enum hf_status hf__arn_check_account(struct hf_scope *s, const struct engine *e,
+                                     struct hf_str account, struct hf_str arn);
+
+/* What DescribeTable answers, in the scope; after hf__counts_refresh(), if counts may be due. */
+enum hf_status hf__table_describe(struct hf_scope *s, struct table *table,
                                   const struct hf_table_description **out);
 
 /* ---- tables.c ------------------------------------------------------------------------------- */
@@ -337,6 +352,7 @@ bool hf__schema_is_key(const struct key_schema *key, struct hf_str name);
 /* Which latch the partition of that item has. */
 size_t hf__row_latch(const struct table *table, struct hf_item item);
 size_t hf__hash_latch(const struct table *table, struct hf_value hash);
+size_t hf__stored_latch(struct hf_bytes key);
 
 /* Space and id: what all keys of a table's items (or an index's entries) begin with. */
 void hf__key_prefix(struct hf__buf *buf, uint8_t space, uint32_t id);
@@ -403,9 +419,9 @@ struct change_set {
     struct sequence_use use; /* the numbers, between begin and end */
 };
 enum hf_status hf__change_set(struct hf_scope *s, size_t cap, struct change_set *set);
-/* Fill in the stored key and the item as it is; the latch of its partition is held. */
-enum hf_status hf__change_begin(struct hf_scope *s, struct engine *e, struct change *change,
-                                struct hf_item key);
+/* Fill in the stored key of the item; and, with its latch held, the item as it is. */
+enum hf_status hf__change_key(struct hf_scope *s, struct change *change, struct hf_item item);
+enum hf_status hf__change_read(struct hf_scope *s, struct engine *e, struct change *change);
 enum hf_status hf__change_add(struct hf_scope *s, struct engine *e, struct change_set *set,
                               struct change *change);
 
@@ -454,6 +470,7 @@ double hf__write_units(size_t before, size_t after);
 /* Units of one table while an operation adds them up. */
 struct usage {
     const struct table *table;
+    struct hf_str named; /* as the request named it: its name or its ARN */
     double table_units;
     double index_units[INDEXES_MAX];
     bool table_used;
@@ -550,9 +567,10 @@ struct hf_str hf__stream_label(const struct stream *stream);
 /* Add the record of a change; its sequence number is filled in by hf__change_apply(). */
 void hf__stream_add(struct hf_scope *s, struct engine *e, struct change_set *set,
                     const struct change *change);
-/* Give numbers to the records of a set, in the order of the batch; and say that they are in. */
+/* Give numbers to the records of a set, in the order of the batch; and say that they are in, or
+ * that the batch failed. */
 enum hf_status hf__sequence_begin(struct hf_scope *s, struct engine *e, struct change_set *set);
-void hf__sequence_end(struct engine *e, struct change_set *set);
+void hf__sequence_end(struct engine *e, struct change_set *set, bool done);
 enum hf_status hf__sequencer_load(struct hf_scope *s, struct engine *e);
 
 enum hf_status hf__streams_trim(struct hf_scope *s, struct engine *e, uint64_t *trimmed);
@@ -581,11 +599,14 @@ struct token_digest {
 size_t hf__token_latch(struct hf_str token);
 enum hf_status hf__token_digest(struct hf_scope *s, const struct hf_transact_write_items *request,
                                 struct token_digest *digest);
-/* *seen: the token was used for this very request less than ten minutes ago. */
+/* *seen: the token was used for this very request less than ten minutes ago; *sizes is what was
+ * kept with it. A stored token is u64be time, digest, then a u32be size for each action. */
+enum { TOKEN_HEAD = 8 + sizeof(struct token_digest), TOKEN_SIZE = 4 };
 enum hf_status hf__token_look(struct hf_scope *s, struct engine *e, struct hf_str token,
-                              const struct token_digest *digest, bool *seen);
+                              const struct token_digest *digest, bool *seen,
+                              struct hf_bytes *sizes);
 void hf__token_add(struct hf_scope *s, struct engine *e, struct store_batch *batch,
-                   struct hf_str token, const struct token_digest *digest);
+                   struct hf_str token, const struct token_digest *digest, struct hf_bytes sizes);
 enum hf_status hf__tokens_drop(struct hf_scope *s, struct engine *e, uint64_t *dropped);
 
 enum hf_status hf__backfill(struct hf_scope *s, struct engine *e, uint64_t *looked_at);
@@ -605,8 +626,8 @@ enum hf_status hf__setting_get(struct hf_scope *s, struct engine *e, const char 
 /* ---- counts.c: stored at a clean close, counted again after a crash ------------------------- */
 
 enum hf_status hf__counts_load(struct hf_scope *s, struct engine *e);
-/* Count the table if that is still due. The schema lock is held. */
-enum hf_status hf__counts_refresh(struct hf_scope *s, struct engine *e, struct table *table);
+/* Count the table of that name if that is still due. No lock is held. */
+enum hf_status hf__counts_refresh(struct hf_scope *s, struct engine *e, struct hf_str name);
 enum hf_status hf__counts_refresh_all(struct hf_scope *s, struct engine *e);
 void hf__counts_save(struct hf_scope *s, struct engine *e);
 

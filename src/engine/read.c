@@ -33,19 +33,27 @@ static enum hf_status get_locked(struct hf_scope *s, struct engine *e, struct hf
                                  const struct prepared_read *read, size_t *latch,
                                  struct hf_get_item_result *result)
 {
-    struct usage usage = {.table_used = true};
+    struct hf__buf stored = {.scope = s};
+    struct usage usage;
     struct table *table;
     struct row row;
 
     TRY(hf__catalog_item_table(s, e, read->table, &table));
     TRY(hf__schema_check_key(s, table, key));
     TRY(hf__schema_check_paths(s, table, read->projection));
-    *latch = hf__row_latch(table, key);
-    TRY(hf__read_key(s, e, table, NULL, key, &row));
+    hf__row_key(&stored, table, key);
+    if (stored.failed)
+        return hf__fail_nomem(s);
+    *latch = hf__stored_latch(hf_bytes_of(stored.ptr, stored.len));
+    TRY(hf__row_read(s, e, NULL, hf_bytes_of(stored.ptr, stored.len), &row));
     result->item = row.item;
     TRY(hf__read_project(s, read, &result->item));
-    usage.table = table;
-    usage.table_units = hf__read_units(row.size, read->consistent);
+    if (read->return_capacity == 0)
+        return HF_OK;
+    usage = (struct usage){.table = table,
+                           .named = read->table,
+                           .table_used = true,
+                           .table_units = hf__read_units(row.size, read->consistent)};
     result->capacity = hf__usage_capacity(s, &usage, read->return_capacity);
     return HF_OK;
 }
@@ -95,14 +103,36 @@ static enum hf_status check_keys(struct hf_scope *s, const struct table *table,
     return HF_OK;
 }
 
-/* Keys `from` and later of one table go back to the caller. */
-static void leave(struct batch_get *b, size_t table, size_t from)
+static struct hf_str copy_if_any(struct hf_scope *s, struct hf_str text)
 {
-    struct hf_table_gets *left = &b->unprocessed[b->result->unprocessed_len++];
+    return text.ptr ? hf_scope_copy(s, text) : text;
+}
 
-    *left = b->request->tables[table];
-    left->keys += from;
-    left->keys_len -= from;
+/* Keys `from` and later of one table go back to the caller, whose request may be gone by then. */
+static enum hf_status leave(struct hf_scope *s, struct batch_get *b, size_t table, size_t from)
+{
+    const struct hf_table_gets *gets = &b->request->tables[table];
+    struct hf_table_gets *left = &b->unprocessed[b->result->unprocessed_len++];
+    struct hf_item *keys = hf__scope_array(s, gets->keys_len - from, sizeof(*keys));
+    struct hf_str *names = hf__scope_array(s, gets->attributes_to_get_len, sizeof(*names));
+
+    if (!keys || (!names && gets->attributes_to_get_len))
+        return hf__fail_nomem(s);
+    for (size_t i = from; i < gets->keys_len; i++)
+        keys[i - from] = hf_item_copy(s, gets->keys[i]);
+    for (size_t i = 0; i < gets->attributes_to_get_len; i++)
+        names[i] = hf_scope_copy(s, gets->attributes_to_get[i]);
+    *left = (struct hf_table_gets){
+        .table = hf_scope_copy(s, gets->table),
+        .keys = keys,
+        .keys_len = gets->keys_len - from,
+        .projection = copy_if_any(s, gets->projection),
+        .names = gets->names.ptr ? hf_item_copy(s, gets->names) : gets->names,
+        .consistent = gets->consistent,
+        .attributes_to_get = gets->attributes_to_get ? names : NULL,
+        .attributes_to_get_len = gets->attributes_to_get_len,
+    };
+    return hf__scope_starved(s) ? hf__fail_nomem(s) : HF_OK;
 }
 
 static enum hf_status get_from_table(struct hf_scope *s, struct engine *e, struct batch_get *b,
@@ -110,7 +140,7 @@ static enum hf_status get_from_table(struct hf_scope *s, struct engine *e, struc
 {
     const struct hf_table_gets *gets = &b->request->tables[at];
     const struct prepared_read *read = &b->reads[at];
-    struct usage usage = {.table = b->tables[at], .table_used = true};
+    struct usage usage = {.table = b->tables[at], .named = gets->table, .table_used = true};
     struct hf_item *items = hf__scope_array(s, gets->keys_len, sizeof(*items));
     const struct hf_capacity *used;
     size_t len = 0;
@@ -123,7 +153,7 @@ static enum hf_status get_from_table(struct hf_scope *s, struct engine *e, struc
         TRY(hf__read_key(s, e, b->tables[at], NULL, gets->keys[i], &row));
         if (b->bytes + row.size > BATCH_BYTES_MAX) {
             b->full = true;
-            leave(b, at, i);
+            TRY(leave(s, b, at, i));
             break;
         }
         usage.table_units += hf__read_units(row.size, read->consistent);
@@ -161,7 +191,7 @@ static enum hf_status batch_get_locked(struct hf_scope *s, struct engine *e, str
     }
     for (size_t i = 0; i < tables; i++) {
         if (b->full)
-            leave(b, i, 0);
+            TRY(leave(s, b, i, 0));
         else
             TRY(get_from_table(s, e, b, i));
     }

@@ -63,15 +63,17 @@ static struct hf_bytes buf_bytes(const struct hf__buf *buf)
     return hf_bytes_of(buf->ptr, buf->len);
 }
 
-enum hf_status hf__change_begin(struct hf_scope *s, struct engine *e, struct change *change,
-                                struct hf_item key)
+enum hf_status hf__change_key(struct hf_scope *s, struct change *change, struct hf_item item)
 {
     struct hf__buf stored = {.scope = s};
 
-    hf__row_key(&stored, change->table, key);
-    if (stored.failed)
-        return hf__fail_nomem(s);
+    hf__row_key(&stored, change->table, item);
     change->key = buf_bytes(&stored);
+    return stored.failed ? hf__fail_nomem(s) : HF_OK;
+}
+
+enum hf_status hf__change_read(struct hf_scope *s, struct engine *e, struct change *change)
+{
     return hf__row_read(s, e, NULL, change->key, &change->before);
 }
 
@@ -221,7 +223,7 @@ enum hf_status hf__change_apply(struct hf_scope *s, struct engine *e, struct cha
     TRY(hf__sequence_begin(s, e, set));
     hf__kill_point("before_apply");
     status = hf__store_write(s, e->store, &set->batch, ticket);
-    hf__sequence_end(e, set);
+    hf__sequence_end(e, set, status == HF_OK);
     if (status != HF_OK)
         return status;
     hf__kill_point("after_apply");

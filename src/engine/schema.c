@@ -83,31 +83,29 @@ enum hf_status hf__schema_check_put(struct hf_scope *s, const struct table *tabl
     return each_attr(s, &table->key, item, check_put_attr);
 }
 
-static enum hf_status check_key_type(struct hf_scope *s, const struct key_attr *attr, bool hash,
-                                     struct hf_item key)
+static const struct key_attr *attr_at(const struct key_schema *key, size_t at)
 {
-    (void)hash;
-    if (hf_value_type(hf_item_get(key, attr->name)) != attr->type)
-        return hf__fail(s, HF_INVALID, "The provided key element does not match the schema");
-    return HF_OK;
-}
-
-static enum hf_status check_key_value(struct hf_scope *s, const struct key_attr *attr, bool hash,
-                                      struct hf_item key)
-{
-    struct hf_value value = hf_item_get(key, attr->name);
-
-    TRY(check_not_empty(s, attr, value));
-    return check_size(s, value, hash);
+    return at < key->hash_len ? &key->hash[at] : &key->range[at - key->hash_len];
 }
 
 enum hf_status hf__schema_check_key(struct hf_scope *s, const struct table *table,
                                     struct hf_item key)
 {
-    if (hf_item_count(key) != table->key.hash_len + table->key.range_len)
+    struct hf_value values[2 * KEY_ATTRS_MAX];
+    size_t len = table->key.hash_len + table->key.range_len;
+    bool fit = hf_item_count(key) == len;
+
+    for (size_t i = 0; i < len && fit; i++) {
+        values[i] = hf_item_get(key, attr_at(&table->key, i)->name);
+        fit = hf_value_type(values[i]) == attr_at(&table->key, i)->type;
+    }
+    if (!fit)
         return hf__fail(s, HF_INVALID, "The provided key element does not match the schema");
-    TRY(each_attr(s, &table->key, key, check_key_type));
-    return each_attr(s, &table->key, key, check_key_value);
+    for (size_t i = 0; i < len; i++) {
+        TRY(check_not_empty(s, attr_at(&table->key, i), values[i]));
+        TRY(check_size(s, values[i], i < table->key.hash_len));
+    }
+    return HF_OK;
 }
 
 /* ---- index keys ----------------------------------------------------------------------------- */
@@ -300,9 +298,20 @@ void hf__row_key(struct hf__buf *buf, const struct table *table, struct hf_item 
     hf__key_parts(buf, &table->key, item);
 }
 
+static size_t latch_of(uint32_t id, uint64_t hash)
+{
+    return (size_t)(hash + id * 0x9E3779B97F4A7C15u) & (LATCH_COUNT - 1);
+}
+
 size_t hf__hash_latch(const struct table *table, struct hf_value hash)
 {
-    return (size_t)(hf__key_hash(&hash, 1) + table->id * 0x9E3779B97F4A7C15u) & (LATCH_COUNT - 1);
+    return latch_of(table->id, hf__key_hash(&hash, 1));
+}
+
+/* A stored key begins with the table's id and the hash. */
+size_t hf__stored_latch(struct hf_bytes key)
+{
+    return latch_of(load_u32be(key.ptr + 1), load_u64be(key.ptr + PREFIX_LEN));
 }
 
 size_t hf__row_latch(const struct table *table, struct hf_item item)

@@ -298,7 +298,7 @@ enum hf_status hf__streams_load(struct hf_scope *s, struct engine *e)
     enum hf_status status;
     bool found = true;
 
-    TRY(hf__store_iter_open(s, e->store, NULL, &range, &iter));
+    TRY(hf__store_iter_open(s, e->store, e->opened, &range, &iter));
     do {
         struct hf_bytes key, value;
 
@@ -319,7 +319,8 @@ void hf__streams_free(struct engine *e)
 
 /* ---- trimming ------------------------------------------------------------------------------- */
 
-enum { TRIM_A_ROUND = 10000 };
+/* Few at a time: other operations wait while they are deleted. */
+enum { TRIM_A_ROUND = 1000 };
 
 /* Find the first record of the shard that is young enough to stay; count those before it. */
 static enum hf_status find_horizon(struct hf_scope *s, struct engine *e,
@@ -333,7 +334,8 @@ static enum hf_status find_horizon(struct hf_scope *s, struct engine *e,
     enum hf_status status;
     bool found = true;
 
-    hf__record_key(lower, hf__stream_id(stream), shard, 0);
+    /* What was trimmed before is not there, but an iterator would step over it once more. */
+    hf__record_key(lower, hf__stream_id(stream), shard, (uint64_t)stream->shards[shard].trimmed);
     hf__record_key(upper, hf__stream_id(stream), shard, UINT64_MAX);
     range = (struct store_range){.lower = {lower, sizeof(lower)}, .upper = {upper, sizeof(upper)}};
     *count = 0;
@@ -354,32 +356,49 @@ static enum hf_status find_horizon(struct hf_scope *s, struct engine *e,
     return status;
 }
 
-static enum hf_status trim_shard(struct hf_scope *s, struct engine *e, struct stream *stream,
-                                 uint16_t shard, int64_t before_us, uint64_t *trimmed)
+/* *count is how many records went; less than TRIM_A_ROUND when no more are too old. */
+static enum hf_status trim_some(struct hf_scope *s, struct engine *e, struct stream *stream,
+                                uint16_t shard, int64_t before_us, uint64_t *count)
 {
     struct store_batch batch = {.ops = {.scope = s}};
     uint8_t lower[RECORD_KEY];
     uint8_t upper[RECORD_KEY];
     uint64_t horizon = 0;
-    uint64_t count;
     uint64_t ticket;
+    int64_t trimmed;
     enum hf_status status;
 
-    TRY(find_horizon(s, e, stream, shard, before_us, &horizon, &count));
-    if (count == 0)
+    TRY(find_horizon(s, e, stream, shard, before_us, &horizon, count));
+    if (*count == 0)
         return HF_OK;
-    hf__record_key(lower, hf__stream_id(stream), shard, 0);
+    hf__record_key(lower, hf__stream_id(stream), shard, (uint64_t)stream->shards[shard].trimmed);
     hf__record_key(upper, hf__stream_id(stream), shard, horizon);
     hf__batch_delete_range(&batch, hf_bytes_of(lower, sizeof(lower)),
                            hf_bytes_of(upper, sizeof(upper)));
     pthread_rwlock_wrlock(&e->schema);
+    trimmed = stream->shards[shard].trimmed;
     stream->shards[shard].trimmed = (int64_t)horizon;
     hf__stream_put_record(s, &batch, &stream->record);
-    status = batch.ops.failed ? hf__fail_nomem(s) : hf__store_write(s, e->store, &batch, &ticket);
+    status = hf__store_write(s, e->store, &batch, &ticket);
+    if (status != HF_OK) /* the records are still there, and found again */
+        stream->shards[shard].trimmed = trimmed;
     pthread_rwlock_unlock(&e->schema);
-    if (status == HF_OK)
-        *trimmed += count;
     return status;
+}
+
+static enum hf_status trim_shard(struct hf_scope *s, struct engine *e, struct stream *stream,
+                                 uint16_t shard, int64_t before_us, uint64_t *trimmed)
+{
+    uint64_t count = TRIM_A_ROUND;
+
+    while (count == TRIM_A_ROUND && !atomic_load(&e->upkeep.stop)) {
+        struct hf__mark mark = hf__scope_mark(s);
+
+        TRY(trim_some(s, e, stream, shard, before_us, &count));
+        *trimmed += count;
+        hf__scope_rewind(s, mark);
+    }
+    return HF_OK;
 }
 
 /* A stream that was disabled a day ago disappears with all that is left of it. */
@@ -403,15 +422,26 @@ static enum hf_status drop_stream(struct hf_scope *s, struct engine *e, size_t a
     return HF_OK;
 }
 
+static bool is_old(const struct stream *stream, int64_t before_us)
+{
+    return stream->record.disabled_us && stream->record.disabled_us < before_us;
+}
+
 static enum hf_status drop_old(struct hf_scope *s, struct engine *e, int64_t before_us)
 {
     enum hf_status status = HF_OK;
+    bool any = false;
 
+    /* Nobody is made to wait every second for a lock that is hardly ever needed. */
+    pthread_rwlock_rdlock(&e->schema);
+    for (size_t i = 0; i < e->streams.len; i++)
+        any = any || is_old(e->streams.list[i], before_us);
+    pthread_rwlock_unlock(&e->schema);
+    if (!any)
+        return HF_OK;
     pthread_rwlock_wrlock(&e->schema);
     for (size_t i = 0; i < e->streams.len && status == HF_OK;) {
-        int64_t disabled = e->streams.list[i]->record.disabled_us;
-
-        if (disabled && disabled < before_us)
+        if (is_old(e->streams.list[i], before_us))
             status = drop_stream(s, e, i);
         else
             i++;

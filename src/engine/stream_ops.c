@@ -102,7 +102,7 @@ static enum hf_status list_locked(struct hf_scope *s, struct engine *e,
     size_t limit = request->limit ? (size_t)request->limit : PAGE_STREAMS;
     struct hf_stream_name *names = hf__scope_array(s, limit, sizeof(*names));
     struct hf_str after = request->start_arn;
-    struct hf_str table = request->table.ptr ? hf__table_name(request->table) : request->table;
+    struct hf_str table = request->table;
     const struct stream *stream;
     size_t len = 0;
 
@@ -455,6 +455,8 @@ static enum hf_status get_locked(struct hf_scope *s, struct engine *e, struct hf
     if (at->sequence && at->sequence < (uint64_t)shard->trimmed)
         return hf__fail(s, HF_TRIMMED,
                         "The operation attempted to read past the oldest stream record in a shard");
+    if (at->sequence == 0) /* from the oldest record: what was trimmed is not looked for */
+        at->sequence = (uint64_t)shard->trimmed;
     if (shard->last && (uint64_t)shard->last < end)
         end = (uint64_t)shard->last;
     TRY(read_records(s, e, at, end, limit, result));

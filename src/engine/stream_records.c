@@ -130,6 +130,7 @@ enum hf_status hf__sequence_begin(struct hf_scope *s, struct engine *e, struct c
     q->next += count;
     if (q->next > q->reserved) {
         q->reserved = q->next + SEQUENCE_BLOCK;
+        set->use.reserves = true;
         store_u64be(limit, q->reserved);
         hf__setting_put(s, &set->batch, reserved_setting, hf_bytes_of(limit, sizeof(limit)));
     }
@@ -141,7 +142,7 @@ enum hf_status hf__sequence_begin(struct hf_scope *s, struct engine *e, struct c
     q->last = &set->use;
     pthread_mutex_unlock(&q->lock);
     if (set->batch.ops.failed) {
-        hf__sequence_end(e, set);
+        hf__sequence_end(e, set, false);
         return hf__fail_nomem(s);
     }
     for (size_t i = 0; i < count; i++) {
@@ -153,7 +154,7 @@ enum hf_status hf__sequence_begin(struct hf_scope *s, struct engine *e, struct c
     return HF_OK;
 }
 
-void hf__sequence_end(struct engine *e, struct change_set *set)
+void hf__sequence_end(struct engine *e, struct change_set *set, bool done)
 {
     struct sequencer *q = &e->sequencer;
     struct sequence_use *use = &set->use;
@@ -161,6 +162,8 @@ void hf__sequence_end(struct engine *e, struct change_set *set)
     if (use->count == 0)
         return;
     pthread_mutex_lock(&q->lock);
+    if (use->reserves && !done)
+        q->reserved = 0; /* the next one records it */
     if (use->before)
         use->before->after = use->after;
     else

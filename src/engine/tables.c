@@ -163,7 +163,7 @@ static enum hf_status create_locked(struct hf_scope *s, struct engine *e,
     TRY(add_settings(s, e, c));
     hf__catalog_put_record(s, &c->batch, &c->record);
     TRY(hf__table_new(s, e, &c->record, NULL, table));
-    status = hf__table_describe(s, e, *table, &result->table);
+    status = hf__table_describe(s, *table, &result->table);
     if (status == HF_OK)
         status = hf__catalog_commit(s, e, &c->batch);
     if (status != HF_OK) {

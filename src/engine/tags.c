@@ -5,22 +5,6 @@
 
 enum { TAGS_MAX = 50 };
 
-/* The next of six parts that colons divide; the last takes the rest. */
-static struct hf_str next_part(struct hf_str *rest, bool last)
-{
-    const char *colon = last ? NULL : memchr(rest->ptr, ':', rest->len);
-    struct hf_str part = *rest;
-
-    if (!colon) {
-        rest->len = 0;
-        return part;
-    }
-    part.len = (size_t)(colon - rest->ptr);
-    rest->ptr = colon + 1;
-    rest->len -= part.len + 1;
-    return part;
-}
-
 static enum hf_status fail_arn(struct hf_scope *s, struct hf_str arn)
 {
     return hf__fail(s, HF_INVALID, "Invalid TableArn: Invalid ResourceArn provided as input %.*s",
@@ -31,29 +15,13 @@ static enum hf_status fail_arn(struct hf_scope *s, struct hf_str arn)
 static enum hf_status find_by_arn(struct hf_scope *s, struct engine *e, struct hf_str arn,
                                   struct table **table)
 {
-    static const char prefix[] = "table/";
-    struct hf_str parts[6];
-    struct hf_str rest = arn;
-    struct hf_str name;
+    struct table_arn parts;
 
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-        parts[i] = next_part(&rest, i == 5);
-    name = parts[5];
-    if (!hf_str_equal(parts[0], HF_STR("arn")) || !hf_str_equal(parts[2], HF_STR("dynamodb")) ||
-        parts[4].len == 0 || name.len <= sizeof(prefix) - 1 ||
-        memcmp(name.ptr, prefix, sizeof(prefix) - 1) != 0)
+    if (!hf__arn_split(arn, &parts))
         return fail_arn(s, arn);
-    name.ptr += sizeof(prefix) - 1;
-    name.len -= sizeof(prefix) - 1;
-    if (memchr(name.ptr, '/', name.len))
-        return fail_arn(s, arn);
-    if (!hf_str_equal(parts[4], e->account))
-        return hf__fail(s, HF_DENIED,
-                        "User: arn:aws:iam::%.*s:root is not authorized to perform this operation "
-                        "on resource: %.*s",
-                        HF_FMT(e->account), HF_FMT(arn));
-    *table = hf__catalog_find(e, name);
-    if (!*table || !hf_str_equal(parts[3], e->region))
+    TRY(hf__arn_check_account(s, e, parts.account, arn));
+    *table = hf__catalog_find(e, parts.name);
+    if (!*table || !hf_str_equal(parts.region, e->region))
         return hf__fail(s, HF_NOT_FOUND, "Requested resource not found: ResourcArn: %.*s not found",
                         HF_FMT(arn));
     return HF_OK;

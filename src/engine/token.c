@@ -1,9 +1,10 @@
 /*
  * engine/token.c: client tokens of transactions.
  *
- * A token is kept for ten minutes with a digest of its request. The same token with the same
- * request is a success without effect; with another request it is refused. After ten minutes the
- * token is as good as new, whether or not upkeep has dropped it yet.
+ * A token is kept for ten minutes with a digest of its request, and with the sizes of the items
+ * that the request was charged for: a replay is charged for reading those. The same token with the
+ * same request is a success without effect; with another request it is refused. After ten minutes
+ * the token is as good as new, whether or not upkeep has dropped it yet.
  */
 #include "engine/private.h"
 
@@ -14,7 +15,7 @@
 #define TOKEN_LIFE_US (10 * 60 * INT64_C(1000000))
 
 /* Few at a time: a round holds the latches of all its tokens, and writers wait for them. */
-enum { TOKEN_VALUE = 8 + sizeof(struct token_digest), TOKENS_A_ROUND = 32 };
+enum { TOKENS_A_ROUND = 32 };
 
 size_t hf__token_latch(struct hf_str token)
 {
@@ -56,7 +57,7 @@ static void age_key(struct hf__buf *buf, uint64_t time_us, struct hf_str token)
 }
 
 enum hf_status hf__token_look(struct hf_scope *s, struct engine *e, struct hf_str token,
-                              const struct token_digest *digest, bool *seen)
+                              const struct token_digest *digest, bool *seen, struct hf_bytes *sizes)
 {
     struct hf__buf key = {.scope = s};
     struct hf_bytes value;
@@ -67,7 +68,7 @@ enum hf_status hf__token_look(struct hf_scope *s, struct engine *e, struct hf_st
     if (key.failed)
         return hf__fail_nomem(s);
     TRY(hf__store_get(s, e->store, NULL, hf_bytes_of(key.ptr, key.len), &value));
-    if (value.len != TOKEN_VALUE)
+    if (value.len < TOKEN_HEAD)
         return HF_OK;
     age = hf__env_wall_us(&e->env) - (int64_t)load_u64be(value.ptr);
     if (age >= TOKEN_LIFE_US)
@@ -78,26 +79,28 @@ enum hf_status hf__token_look(struct hf_scope *s, struct engine *e, struct hf_st
                         "request. Do not reuse a client token with different requests, unless the "
                         "requests are identical");
     *seen = true;
+    *sizes = hf_bytes_of(value.ptr + TOKEN_HEAD, value.len - TOKEN_HEAD);
     return HF_OK;
 }
 
 void hf__token_add(struct hf_scope *s, struct engine *e, struct store_batch *batch,
-                   struct hf_str token, const struct token_digest *digest)
+                   struct hf_str token, const struct token_digest *digest, struct hf_bytes sizes)
 {
     struct hf__buf key = {.scope = s};
     struct hf__buf age = {.scope = s};
     uint64_t now = (uint64_t)hf__env_wall_us(&e->env);
-    uint8_t value[TOKEN_VALUE];
+    uint8_t head[TOKEN_HEAD];
 
-    store_u64be(value, now);
-    memcpy(value + 8, digest->bytes, sizeof(digest->bytes));
+    store_u64be(head, now);
+    memcpy(head + 8, digest->bytes, sizeof(digest->bytes));
     token_key(&key, token);
     age_key(&age, now, token);
     if (key.failed || age.failed) {
         batch->ops.failed = true;
         return;
     }
-    hf__batch_put(batch, hf_bytes_of(key.ptr, key.len), hf_bytes_of(value, sizeof(value)));
+    hf__batch_put_parts(batch, hf_bytes_of(key.ptr, key.len), hf_bytes_of(head, sizeof(head)),
+                        sizes);
     hf__batch_put(batch, hf_bytes_of(age.ptr, age.len), hf_bytes_of(NULL, 0));
 }
 
@@ -155,7 +158,7 @@ static enum hf_status drop_latched(struct hf_scope *s, struct engine *e, uint64_
         if (key.failed)
             return hf__fail_nomem(s);
         TRY(hf__store_get(s, e->store, NULL, hf_bytes_of(key.ptr, key.len), &value));
-        if (value.len == TOKEN_VALUE && load_u64be(value.ptr) < before)
+        if (value.len >= TOKEN_HEAD && load_u64be(value.ptr) < before)
             hf__batch_delete(batch, hf_bytes_of(key.ptr, key.len));
     }
     if (batch->ops.failed)

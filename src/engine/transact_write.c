@@ -22,6 +22,7 @@ struct transaction {
     bool canceled;
     bool replayed; /* the token was seen before: success without effect */
     struct token_digest digest;
+    struct hf_bytes sizes; /* of a token seen before: what its request was charged for */
 };
 
 enum hf_status hf__cancel(struct hf_scope *s, const struct hf_cancel_reason *reasons, size_t len)
@@ -101,10 +102,8 @@ static enum hf_status check_schemas(struct hf_scope *s, struct transaction *t)
 
 static enum hf_status read_all(struct hf_scope *s, struct engine *e, struct transaction *t)
 {
-    for (size_t i = 0; i < t->len; i++) {
-        t->changes[i] = (struct change){.table = t->tables[i]};
-        TRY(hf__change_begin(s, e, &t->changes[i], target(&t->actions[i])));
-    }
+    for (size_t i = 0; i < t->len; i++)
+        TRY(hf__change_read(s, e, &t->changes[i]));
     return HF_OK;
 }
 
@@ -119,12 +118,13 @@ static enum hf_status judge_all(struct hf_scope *s, struct transaction *t)
 
 /* ---- the answer ----------------------------------------------------------------------------- */
 
-static struct usage *usage_of(struct usage *usages, size_t *len, const struct table *table)
+static struct usage *usage_of(struct usage *usages, size_t *len, const struct table *table,
+                              struct hf_str named)
 {
     for (size_t i = 0; i < *len; i++)
         if (usages[i].table == table)
             return &usages[i];
-    usages[*len] = (struct usage){.table = table, .transaction = true};
+    usages[*len] = (struct usage){.table = table, .named = named, .transaction = true};
     return &usages[(*len)++];
 }
 
@@ -165,6 +165,15 @@ static enum hf_status add_metrics(struct hf_scope *s, const struct transaction *
     return HF_OK;
 }
 
+/* Of the item that an action was charged for when its token came first; the item as it is now,
+ * where a token was stored without sizes. */
+static size_t kept_size(const struct transaction *t, size_t at)
+{
+    if (t->sizes.len != t->len * TOKEN_SIZE)
+        return t->changes[at].before.size;
+    return load_u32be(t->sizes.ptr + at * TOKEN_SIZE);
+}
+
 static enum hf_status answer(struct hf_scope *s, const struct transaction *t,
                              struct hf_transact_write_items_result *result)
 {
@@ -175,11 +184,10 @@ static enum hf_status answer(struct hf_scope *s, const struct transaction *t,
     if (!usages || !capacity)
         return hf__fail_nomem(s);
     for (size_t i = 0; i < t->len; i++) {
-        struct usage *usage = usage_of(usages, &len, t->tables[i]);
+        struct usage *usage = usage_of(usages, &len, t->tables[i], t->actions[i].write.table);
 
         if (t->replayed) {
-            usage->table_units +=
-                TRANSACTION_FACTOR * hf__read_units(t->changes[i].before.size, true);
+            usage->table_units += TRANSACTION_FACTOR * hf__read_units(kept_size(t, i), true);
             usage->table_used = true;
         } else {
             hf__usage_add_change(usage, &t->changes[i], TRANSACTION_FACTOR);
@@ -198,6 +206,24 @@ static enum hf_status answer(struct hf_scope *s, const struct transaction *t,
 
 /* ---- applying ------------------------------------------------------------------------------- */
 
+static enum hf_status add_token(struct hf_scope *s, struct engine *e, const struct transaction *t,
+                                struct change_set *set)
+{
+    uint8_t *sizes = hf_scope_alloc(s, t->len * TOKEN_SIZE);
+
+    if (!sizes)
+        return hf__fail_nomem(s);
+    for (size_t i = 0; i < t->len; i++) {
+        size_t before = t->changes[i].before.size;
+        size_t after = t->changes[i].after.size;
+
+        store_u32be(sizes + i * TOKEN_SIZE, (uint32_t)(before > after ? before : after));
+    }
+    hf__token_add(s, e, &set->batch, t->request->token, &t->digest,
+                  hf_bytes_of(sizes, t->len * TOKEN_SIZE));
+    return HF_OK;
+}
+
 static enum hf_status apply_latched(struct hf_scope *s, struct engine *e, struct transaction *t,
                                     struct hf_transact_write_items_result *result, uint64_t *ticket)
 {
@@ -206,7 +232,7 @@ static enum hf_status apply_latched(struct hf_scope *s, struct engine *e, struct
 
     TRY(read_all(s, e, t));
     if (token.ptr) {
-        TRY(hf__token_look(s, e, token, &t->digest, &t->replayed));
+        TRY(hf__token_look(s, e, token, &t->digest, &t->replayed, &t->sizes));
         if (t->replayed)
             return answer(s, t, result);
     }
@@ -215,7 +241,7 @@ static enum hf_status apply_latched(struct hf_scope *s, struct engine *e, struct
     for (size_t i = 0; i < t->len; i++)
         TRY(hf__change_add(s, e, &set, &t->changes[i]));
     if (token.ptr)
-        hf__token_add(s, e, &set.batch, token, &t->digest);
+        TRY(add_token(s, e, t, &set));
     if (set.batch.ops.failed)
         return hf__fail_nomem(s);
     TRY(answer(s, t, result)); /* so that nothing can fail once it is applied */
@@ -234,8 +260,11 @@ static enum hf_status transact_locked(struct hf_scope *s, struct engine *e, stru
     TRY(find_tables(s, e, t));
     TRY(check_schemas(s, t));
     TRY(hf__latch_set(s, t->len + 1, &latches));
-    for (size_t i = 0; i < t->len; i++)
-        hf__latch_want(&latches, hf__row_latch(t->tables[i], target(&t->actions[i])));
+    for (size_t i = 0; i < t->len; i++) {
+        t->changes[i] = (struct change){.table = t->tables[i]};
+        TRY(hf__change_key(s, &t->changes[i], target(&t->actions[i])));
+        hf__latch_want(&latches, hf__stored_latch(t->changes[i].key));
+    }
     if (t->request->token.ptr) {
         TRY(hf__token_digest(s, t->request, &t->digest));
         hf__latch_want(&latches, hf__token_latch(t->request->token));

@@ -75,10 +75,21 @@ struct due {
     uint64_t expiry;
 };
 
+/* Where a sweep is. It goes on behind the last entry that it took: what it deleted before is
+ * still there for an iterator to step over, and would be again and again. */
+struct sweep {
+    int64_t now_s;
+    uint64_t *expired;
+    size_t at;           /* in the catalog */
+    uint32_t ttl_id;     /* of the table that `from` is about */
+    struct hf__buf from; /* the expiry key to go on from; empty: from the beginning */
+};
+
 /* The keys of up to SWEEP_BATCH items of a table that are due. */
 static enum hf_status find_due(struct hf_scope *s, struct engine *e, struct table *table,
-                               int64_t now_s, struct due *due, size_t *len)
+                               struct sweep *sweep, struct due *due, size_t *len)
 {
+    int64_t now_s = sweep->now_s;
     struct hf__buf lower = {.scope = s};
     struct hf__buf upper = {.scope = s};
     struct hf__store_iter *iter;
@@ -86,8 +97,12 @@ static enum hf_status find_due(struct hf_scope *s, struct engine *e, struct tabl
     enum hf_status status = HF_OK;
     bool found = true;
 
-    hf__ttl_key(&lower, table, now_s > EXPIRY_WINDOW_S ? (uint64_t)(now_s - EXPIRY_WINDOW_S) : 0,
-                (struct hf_item){NULL, 0});
+    if (sweep->from.len && sweep->ttl_id == table->ttl_id)
+        hf__buf_put(&lower, sweep->from.ptr, sweep->from.len);
+    else
+        hf__ttl_key(&lower, table,
+                    now_s > EXPIRY_WINDOW_S ? (uint64_t)(now_s - EXPIRY_WINDOW_S) : 0,
+                    (struct hf_item){NULL, 0});
     hf__ttl_key(&upper, table, (uint64_t)now_s, (struct hf_item){NULL, 0});
     if (lower.failed || upper.failed)
         return hf__fail_nomem(s);
@@ -108,7 +123,11 @@ static enum hf_status find_due(struct hf_scope *s, struct engine *e, struct tabl
         }
         due[(*len)++] =
             (struct due){.row_key = {row.ptr, row.len}, .expiry = load_u64be(key.ptr + PREFIX_LEN)};
+        sweep->from.len = 0;
+        hf__buf_put(&sweep->from, key.ptr, key.len);
+        hf__buf_put_byte(&sweep->from, 0);
     }
+    sweep->ttl_id = table->ttl_id;
     hf__store_iter_close(iter);
     return status;
 }
@@ -133,55 +152,78 @@ static enum hf_status expire_latched(struct hf_scope *s, struct engine *e, struc
     return HF_OK;
 }
 
+static enum hf_status expire(struct hf_scope *s, struct engine *e, struct table *table,
+                             struct due *due, uint64_t *expired)
+{
+    struct row row;
+    uint64_t ticket = 0;
+    enum hf_status status;
+    size_t latch;
+
+    TRY(hf__row_read(s, e, NULL, due->row_key, &row));
+    if (!row.item.ptr)
+        return HF_OK;
+    latch = hf__row_latch(table, row.item);
+    hf__latch(e, latch);
+    status = expire_latched(s, e, table, due, &ticket, expired);
+    hf__unlatch(e, latch, ticket);
+    return status;
+}
+
 static enum hf_status sweep_table(struct hf_scope *s, struct engine *e, struct table *table,
-                                  int64_t now_s, uint64_t *expired, bool *more)
+                                  struct sweep *sweep, bool *more)
 {
     struct due *due = hf__scope_array(s, SWEEP_BATCH, sizeof(*due));
     size_t len = 0;
 
     if (!due)
         return hf__fail_nomem(s);
-    TRY(find_due(s, e, table, now_s, due, &len));
+    TRY(find_due(s, e, table, sweep, due, &len));
+    if (sweep->from.failed)
+        return hf__fail_nomem(s);
     *more = len == SWEEP_BATCH;
     for (size_t i = 0; i < len; i++) {
-        struct row row;
-        uint64_t ticket = 0;
-        enum hf_status status;
-        size_t latch;
+        struct hf__mark mark = hf__scope_mark(s);
 
-        TRY(hf__row_read(s, e, NULL, due[i].row_key, &row));
-        if (!row.item.ptr)
-            continue;
-        latch = hf__row_latch(table, row.item);
-        hf__latch(e, latch);
-        status = expire_latched(s, e, table, &due[i], &ticket, expired);
-        hf__unlatch(e, latch, ticket);
-        if (status != HF_OK)
-            return status;
+        TRY(expire(s, e, table, &due[i], sweep->expired));
+        hf__scope_rewind(s, mark);
     }
     return HF_OK;
 }
 
-enum hf_status hf__ttl_sweep(struct hf_scope *s, struct engine *e, uint64_t *expired)
+/* The schema lock is given back between batches, so that operations on tables get their turn. */
+static enum hf_status sweep_all(struct hf_scope *s, struct engine *e, struct sweep *sweep)
 {
-    int64_t now_s = hf__env_wall_us(&e->env) / 1000000;
     enum hf_status status = HF_OK;
     bool any = true;
 
-    /* The schema lock is given back between batches, so that operations on tables get their turn.
-     */
-    for (size_t at = 0; any && status == HF_OK;) {
+    while (any && status == HF_OK && !atomic_load(&e->upkeep.stop)) {
         struct hf__mark mark = hf__scope_mark(s);
         bool more = false;
 
         pthread_rwlock_rdlock(&e->schema);
-        any = at < e->catalog.len;
-        if (any && e->catalog.tables[at]->ttl_attribute.ptr)
-            status = sweep_table(s, e, e->catalog.tables[at], now_s, expired, &more);
+        any = sweep->at < e->catalog.len;
+        if (any && e->catalog.tables[sweep->at]->ttl_attribute.ptr)
+            status = sweep_table(s, e, e->catalog.tables[sweep->at], sweep, &more);
         pthread_rwlock_unlock(&e->schema);
-        at += !more;
-        hf__scope_rewind(s, mark);
+        if (!more) {
+            sweep->at++;
+            sweep->from.len = 0;
+        }
+        if (status == HF_OK)
+            hf__scope_rewind(s, mark);
     }
+    return status;
+}
+
+enum hf_status hf__ttl_sweep(struct hf_scope *s, struct engine *e, uint64_t *expired)
+{
+    struct sweep sweep = {.now_s = hf__env_wall_us(&e->env) / 1000000,
+                          .expired = expired,
+                          .from = {.env = &e->env}}; /* the scope is rewound under it */
+    enum hf_status status = sweep_all(s, e, &sweep);
+
+    hf__buf_free(&sweep.from);
     return status;
 }
 

@@ -367,7 +367,7 @@ static enum hf_status update_locked(struct hf_scope *s, struct engine *e, struct
     TRY(update_settings(s, e, u));
     hf__catalog_put_record(s, &u->batch, &u->record);
     TRY(hf__table_new(s, e, &u->record, u->table->counts, next));
-    TRY(hf__table_describe(s, e, *next, &result->table));
+    TRY(hf__table_describe(s, *next, &result->table));
     return hf__catalog_commit(s, e, &u->batch);
 }
 
@@ -399,6 +399,7 @@ enum hf_status hf__engine_update_table(struct hf_scope *s, struct engine *e,
     enum hf_status status;
 
     TRY(hf__prepare_update_table(s, request));
+    TRY(hf__counts_refresh(s, e, request->table)); /* for the answer */
     pthread_rwlock_wrlock(&e->schema);
     status = update_locked(s, e, &u, &next, result);
     finish(e, &u, next, status == HF_OK);

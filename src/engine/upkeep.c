@@ -12,20 +12,42 @@
 
 enum { UPKEEP_PAUSE_MS = 1000 };
 
+typedef enum hf_status upkeep_step(struct hf_scope *s, struct engine *e, uint64_t *done);
+
+static enum hf_status count_all(struct hf_scope *s, struct engine *e, uint64_t *done)
+{
+    (void)done;
+    return hf__counts_refresh_all(s, e);
+}
+
+/* All that is due. A step that fails, because of one damaged item say, does not keep the others
+ * from being done; the first error is the one that is reported. */
 static enum hf_status upkeep_round(struct hf_scope *s, struct engine *e,
                                    struct hf_upkeep_report *report)
 {
+    uint64_t counted = 0;
+    const struct {
+        upkeep_step *step;
+        uint64_t *done;
+    } steps[] = {{count_all, &counted},
+                 {hf__backfill, &report->indexed_items},
+                 {hf__ttl_sweep, &report->expired_items},
+                 {hf__streams_trim, &report->trimmed_records},
+                 {hf__tokens_drop, &report->dropped_tokens},
+                 {hf__erase, &report->erased_keys}};
+    struct hf_error first = {.status = HF_OK};
+
     hf__kill_point("before_upkeep");
-    hf__scope_feed(s); /* what an earlier call missed does not matter to this one */
-    TRY(hf__counts_refresh_all(s, e));
-    TRY(hf__backfill(s, e, &report->indexed_items));
-    TRY(hf__scope_alive(s));
-    TRY(hf__ttl_sweep(s, e, &report->expired_items));
-    TRY(hf__scope_alive(s));
-    TRY(hf__streams_trim(s, e, &report->trimmed_records));
-    TRY(hf__tokens_drop(s, e, &report->dropped_tokens));
-    TRY(hf__scope_alive(s));
-    return hf__erase(s, e, &report->erased_keys);
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        bool alive = hf__scope_alive(s) == HF_OK;
+
+        hf__scope_feed(s); /* what an earlier call or step missed does not matter to this one */
+        if ((!alive || steps[i].step(s, e, steps[i].done) != HF_OK) && first.status == HF_OK)
+            first = *hf_scope_error(s);
+    }
+    if (first.status != HF_OK)
+        *hf__scope_error_edit(s) = first;
+    return first.status;
 }
 
 enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
@@ -73,7 +95,8 @@ static void *upkeep_thread(void *arg)
         struct hf_upkeep_report report;
 
         wait_for_work(&e->upkeep);
-        if (!atomic_load(&e->upkeep.stop) && hf_engine_upkeep(s, &e->db, &report) != HF_OK)
+        if (!atomic_load(&e->upkeep.stop) && hf_engine_upkeep(s, &e->db, &report) != HF_OK &&
+            !atomic_load(&e->upkeep.stop))
             hf__env_log(&e->env, HF_LOG_ERROR, "upkeep: %s", hf_scope_error_text(s));
         hf_scope_reset(s);
     }

@@ -122,12 +122,15 @@ static enum hf_status answer(struct hf_scope *s, enum write_kind kind,
                              const struct prepared_write *write, const struct change *change,
                              struct write_answer *out)
 {
-    struct usage usage = {.table = change->table};
+    struct usage usage;
 
     TRY(returned(s, kind, write, change, &out->attributes));
     TRY(hf_item_check(s, out->attributes));
-    hf__usage_add_change(&usage, change, 1.0);
-    out->capacity = hf__usage_capacity(s, &usage, write->return_capacity);
+    if (write->return_capacity) {
+        usage = (struct usage){.table = change->table, .named = write->table};
+        hf__usage_add_change(&usage, change, 1.0);
+        out->capacity = hf__usage_capacity(s, &usage, write->return_capacity);
+    }
     out->metrics = hf__metrics_of(s, change->table, write->return_metrics, key_source(kind, write));
     return HF_OK;
 }
@@ -140,7 +143,7 @@ static enum hf_status write_latched(struct hf_scope *s, struct engine *e, enum w
     struct change_set set;
 
     TRY(hf__change_set(s, 1, &set));
-    TRY(hf__change_begin(s, e, change, key_source(kind, write)));
+    TRY(hf__change_read(s, e, change));
     TRY(hf__write_evaluate(s, kind, write, change));
     TRY(hf__change_add(s, e, &set, change));
     TRY(answer(s, kind, write, change, out)); /* so that nothing can fail once it is applied */
@@ -159,9 +162,11 @@ enum hf_status hf__write_one(struct hf_scope *s, struct engine *e, enum write_ki
     status = hf__catalog_item_table(s, e, write->table, &change.table);
     if (status == HF_OK)
         status = hf__write_check_schema(s, change.table, kind, write);
+    if (status == HF_OK)
+        status = hf__change_key(s, &change, key_source(kind, write));
     if (status != HF_OK)
         goto done;
-    latch = hf__row_latch(change.table, key_source(kind, write));
+    latch = hf__stored_latch(change.key);
     hf__latch(e, latch);
     status = write_latched(s, e, kind, write, &change, out, &ticket);
     if (status == HF_OK && ticket == 0) /* nothing changed: what is there must be durable */

@@ -291,7 +291,8 @@ static enum hf_status check_action(struct hf_scope *s, const struct expr_bound *
     if (type >= HF_TYPE_SS || (type == HF_TYPE_N && action->section == SECTION_ADD))
         return HF_OK;
     return hf__expr_fail(s, bound->expr->kind, TEXT_ACTION_TYPE,
-                         hf__expr_section_name((enum section)action->section), long_name(type));
+                         hf__expr_section_name((enum section)action->section), long_name(type),
+                         hf__scope_wording(s) == HF__WORDING_2026 ? TEXT_ACTION_TYPE_2026 : "");
 }
 
 static enum hf_status check_operands(struct hf_scope *s, const struct expr_bound *bound,

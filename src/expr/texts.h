@@ -39,7 +39,8 @@
 #define TEXT_OPERAND_TYPE                                                                          \
     "Incorrect operand type for operator or function; operator or function: %s, operand type: %s"
 #define TEXT_ACTION_TYPE                                                                           \
-    "Incorrect operand type for operator or function; operator: %s, operand type: %s"
+    "Incorrect operand type for operator or function; operator: %s, operand type: %s%s"
+#define TEXT_ACTION_TYPE_2026 ", typeSet: ALLOWED_FOR_ADD_OPERAND" /* (sic) of DELETE, too */
 #define TEXT_TYPE_NAME                                                                             \
     "Invalid attribute type name found; type: %.*s, valid types: "                                 \
     "{B,NULL,SS,BOOL,L,BS,N,NS,S,M}"

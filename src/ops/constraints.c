@@ -535,7 +535,7 @@ static bool lacks_item(const struct op *op, const void *request)
 static enum hf_status check_table_name(struct violations *v, const struct field *field,
                                        const void *request)
 {
-    struct field by_length = *field;
+    struct field by_length;
     struct hf_str name = str_of(field, request);
 
     if (!name.ptr && !(field->rules & FIELD_NO_CHECK))
@@ -543,6 +543,9 @@ static enum hf_status check_table_name(struct violations *v, const struct field 
     if (!name.ptr)
         return hf__fail(v->s, HF_INVALID,
                         "The parameter 'TableName' is required but was not present in the request");
+    if (name.len >= (size_t)field->min && name.len <= TABLE_NAME_MAX && hf__is_table_name(name))
+        return HF_OK; /* nearly always */
+    by_length = *field;
     by_length.rules = 0;
     by_length.pattern = PATTERN_NONE;
     if (!is_arn(field, name))

@@ -20,7 +20,7 @@
 
 struct hf__expr_cache; /* expr/cache.h; NULL compiles every time */
 
-/* A put, update, delete or condition check. */
+/* A put, update, delete or condition check. Tables are as the caller named them, here and below. */
 struct prepared_write {
     struct hf_str table;
     struct hf_item item;          /* of a put */

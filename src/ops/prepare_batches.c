@@ -140,7 +140,7 @@ static enum hf_status prepare_reads(struct hf_scope *s, struct hf__expr_cache *c
     };
 
     *out = (struct prepared_read){
-        .table = hf__table_name(reads->table),
+        .table = reads->table,
         .consistent = reads->consistent == HF_YES,
     };
     TRY(hf__expressions_mixed(s, &expressions));

@@ -43,7 +43,7 @@ enum hf_status hf__prepare_put_item(struct hf_scope *s, struct hf__expr_cache *c
     };
 
     *out = (struct prepared_write){
-        .table = hf__table_name(request->table),
+        .table = request->table,
         .item = request->item,
         .returns = request->returns,
         .return_old_on_failure = request->returns_on_failure == HF_ON_FAILURE_ALL_OLD,
@@ -84,7 +84,7 @@ enum hf_status hf__prepare_delete_item(struct hf_scope *s, struct hf__expr_cache
     };
 
     *out = (struct prepared_write){
-        .table = hf__table_name(request->table),
+        .table = request->table,
         .key = request->key,
         .returns = request->returns,
         .return_old_on_failure = request->returns_on_failure == HF_ON_FAILURE_ALL_OLD,
@@ -127,7 +127,7 @@ enum hf_status hf__prepare_update_item(struct hf_scope *s, struct hf__expr_cache
     };
 
     *out = (struct prepared_write){
-        .table = hf__table_name(request->table),
+        .table = request->table,
         .key = request->key,
         .returns = request->returns,
         .return_old_on_failure = request->returns_on_failure == HF_ON_FAILURE_ALL_OLD,
@@ -152,7 +152,7 @@ enum hf_status hf__prepare_get_item(struct hf_scope *s, struct hf__expr_cache *c
     };
 
     *out = (struct prepared_read){
-        .table = hf__table_name(request->table),
+        .table = request->table,
         .consistent = request->consistent == HF_YES,
         .return_capacity = request->return_capacity,
     };

@@ -26,7 +26,7 @@ static enum hf_status query_legacy(struct hf_scope *s, const struct hf_query *re
 static struct prepared_page query_page(const struct hf_query *request)
 {
     return (struct prepared_page){
-        .table = hf__table_name(request->table),
+        .table = request->table,
         .index = request->index,
         .legacy_filter = request->query_filter != NULL,
         .legacy_projection = request->attributes_to_get != NULL,
@@ -105,7 +105,7 @@ static enum hf_status check_segments(struct hf_scope *s, const struct hf_scan *r
 static struct prepared_page scan_page(const struct hf_scan *request)
 {
     return (struct prepared_page){
-        .table = hf__table_name(request->table),
+        .table = request->table,
         .index = request->index,
         .legacy_filter = request->scan_filter != NULL,
         .legacy_projection = request->attributes_to_get != NULL,

@@ -25,7 +25,7 @@ static enum hf_status prepare_check(struct hf_scope *s, struct hf__expr_cache *c
         .values = check->values,
     };
 
-    out->table = hf__table_name(check->table);
+    out->table = check->table;
     out->key = check->key;
     out->return_old_on_failure = check->returns_on_failure == HF_ON_FAILURE_ALL_OLD;
     TRY(hf__expressions_mixed(s, &expressions));
@@ -45,7 +45,7 @@ static enum hf_status prepare_put(struct hf_scope *s, struct hf__expr_cache *cac
         .values = put->values,
     };
 
-    out->table = hf__table_name(put->table);
+    out->table = put->table;
     out->item = put->item;
     out->return_old_on_failure = put->returns_on_failure == HF_ON_FAILURE_ALL_OLD;
     TRY(hf__expressions_mixed(s, &expressions));
@@ -66,7 +66,7 @@ static enum hf_status prepare_delete(struct hf_scope *s, struct hf__expr_cache *
         .values = del->values,
     };
 
-    out->table = hf__table_name(del->table);
+    out->table = del->table;
     out->key = del->key;
     out->return_old_on_failure = del->returns_on_failure == HF_ON_FAILURE_ALL_OLD;
     TRY(hf__expressions_mixed(s, &expressions));
@@ -89,7 +89,7 @@ static enum hf_status prepare_update(struct hf_scope *s, struct hf__expr_cache *
         .values = update->values,
     };
 
-    out->table = hf__table_name(update->table);
+    out->table = update->table;
     out->key = update->key;
     out->return_old_on_failure = update->returns_on_failure == HF_ON_FAILURE_ALL_OLD;
     TRY(hf__expressions_mixed(s, &expressions));
@@ -172,7 +172,7 @@ static enum hf_status prepare_get(struct hf_scope *s, struct hf__expr_cache *cac
         .names = get->names,
     };
 
-    out->read.table = hf__table_name(get->table);
+    out->read.table = get->table;
     out->read.consistent = true;
     out->key = get->key;
     TRY(hf__expressions_mixed(s, &expressions));

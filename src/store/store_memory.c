@@ -75,6 +75,39 @@ static enum hf_status copy_value(struct hf_scope *s, const struct map_entry *ent
     return HF_OK;
 }
 
+/*
+ * The lock is held for a microsecond or two, and waking a thread that sleeps for it costs twenty
+ * times that: so whoever finds it taken tries for a moment before he sleeps.
+ */
+enum { LOCK_TRIES = 100 };
+
+static void pause_briefly(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
+static void lock_to_read(struct memory_store *memory)
+{
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (pthread_rwlock_tryrdlock(&memory->lock) == 0)
+            return;
+        pause_briefly();
+    }
+    pthread_rwlock_rdlock(&memory->lock);
+}
+
+static void lock_to_write(struct memory_store *memory)
+{
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (pthread_rwlock_trywrlock(&memory->lock) == 0)
+            return;
+        pause_briefly();
+    }
+    pthread_rwlock_wrlock(&memory->lock);
+}
+
 static enum hf_status memory_get(struct hf_scope *s, struct hf__store *store,
                                  const struct hf__store_snapshot *snapshot, struct hf_bytes key,
                                  struct hf_bytes *value)
@@ -85,7 +118,7 @@ static enum hf_status memory_get(struct hf_scope *s, struct hf__store *store,
     if (snapshot)
         return copy_value(s, hf__map_find(((const struct memory_snapshot *)snapshot)->root, key),
                           value);
-    pthread_rwlock_rdlock(&memory->lock);
+    lock_to_read(memory);
     status = copy_value(s, hf__map_find(memory->map.root, key), value);
     pthread_rwlock_unlock(&memory->lock);
     return status;
@@ -95,7 +128,7 @@ static struct map_node *newest_root(struct memory_store *memory)
 {
     struct map_node *root;
 
-    pthread_rwlock_rdlock(&memory->lock);
+    lock_to_read(memory);
     root = hf__map_retain(memory->map.root);
     pthread_rwlock_unlock(&memory->lock);
     return root;
@@ -279,7 +312,7 @@ static enum hf_status memory_write(struct hf_scope *s, struct hf__store *store,
         entries = hf__env_alloc(&store->env, size);
     if (!entries)
         return hf__fail_nomem(s);
-    pthread_rwlock_wrlock(&memory->lock);
+    lock_to_write(memory);
     done = write_locked(&memory->map, batch, entries);
     if (done)
         *ticket = atomic_fetch_add(&memory->written, 1) + 1;
@@ -312,7 +345,7 @@ static enum hf_status memory_verify(struct hf_scope *s, struct hf__store *store)
     struct memory_store *memory = memory_of(store);
     bool good;
 
-    pthread_rwlock_rdlock(&memory->lock);
+    lock_to_read(memory);
     good = hf__map_check(&memory->map);
     pthread_rwlock_unlock(&memory->lock);
     return good ? HF_OK : hf__fail(s, HF_CORRUPT, "The map of the memory store is damaged");

@@ -118,6 +118,34 @@ TEST(scope, a_mark_in_an_empty_scope)
     hf_scope_free(s);
 }
 
+/* A loop that marks, takes more than a chunk, and rewinds needs no more in its last round than in
+ * an early one. */
+TEST(scope, rewinding_over_many_chunks_frees_them)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    char *kept = hf_scope_alloc(s, 100);
+    size_t early = 0;
+
+    CHECK(kept);
+    memset(kept, 'k', 100);
+    for (int round = 0; round < 20; round++) {
+        struct hf__mark mark = hf__scope_mark(s);
+
+        for (int i = 0; i < 4; i++) {
+            char *some = hf_scope_alloc(s, 3 * 1024 * 1024);
+
+            CHECK(some);
+            some[0] = some[3 * 1024 * 1024 - 1] = 'x';
+        }
+        hf__scope_rewind(s, mark);
+        if (round == 2)
+            early = t->live_bytes;
+    }
+    CHECK_INT(early, t->live_bytes);
+    CHECK_INT('k', kept[99]);
+    hf_scope_free(s);
+}
+
 /* Memory is aligned for any type, whatever was asked for before it. */
 TEST(scope, memory_is_aligned_and_nobody_elses)
 {

@@ -1,4 +1,6 @@
 /* engine/items_test.c: single items, on memory and on disk. */
+#include <stdio.h>
+
 #include "world.h"
 
 #define USERS                                                                                      \
@@ -48,4 +50,58 @@ TEST(items, put_get_update_delete_in_memory)
 TEST(items, put_get_update_delete_on_disk)
 {
     put_get_update_delete(t, "disk:");
+}
+
+/* The answer must not lean on the request: it is overwritten here before the answer is looked at.
+ */
+TEST(items, what_a_batch_left_lives_in_the_scope)
+{
+    enum { ITEMS = 42, BYTES = 400000 };
+    struct world w = world_open(t, "memory:");
+    char *filled = hf_scope_alloc(w.scope, BYTES);
+    char name[] = "big";
+    char names[ITEMS][8];
+    struct hf_item keys[ITEMS];
+    struct hf_str wanted[] = {HF_STR("pk")};
+    struct hf_table_gets gets = {.table = hf_str_of(name, 3),
+                                 .keys = keys,
+                                 .keys_len = ITEMS,
+                                 .attributes_to_get = wanted,
+                                 .attributes_to_get_len = 1};
+    struct hf_batch_get_item request = {.tables = &gets, .tables_len = 1};
+    struct hf_batch_get_item_result result = {.tables = NULL};
+    const struct hf_table_gets *left;
+
+    CHECK(filled != NULL);
+    memset(filled, 'x', BYTES);
+    world_ok(&w, "CreateTable",
+             "{'TableName':'big','AttributeDefinitions':[{'AttributeName':'pk','AttributeType':"
+             "'S'}],'KeySchema':[{'AttributeName':'pk','KeyType':'HASH'}],'BillingMode':"
+             "'PAY_PER_REQUEST'}");
+    for (size_t i = 0; i < ITEMS; i++) {
+        struct hf_put_item put = {.table = HF_STR("big")};
+        struct hf_put_item_result none = {.capacity = NULL};
+
+        snprintf(names[i], sizeof(names[i]), "k%02zu", i);
+        keys[i] = HF_ITEM(w.scope, HF_S("pk", hf_str_from(names[i])));
+        put.item = HF_ITEM(w.scope, HF_S("pk", hf_str_from(names[i])),
+                           HF_S("v", hf_str_of(filled, BYTES)));
+        CHECK_OK(hf_put_item(w.scope, w.db, &put, &none));
+    }
+    CHECK_OK(hf_batch_get_item(w.scope, w.db, &request, &result));
+    memset(name, '?', sizeof(name) - 1);
+    for (size_t i = 0; i < ITEMS; i++)
+        memset((void *)(uintptr_t)keys[i].ptr, 0, keys[i].len);
+    memset(keys, 0, sizeof(keys));
+    wanted[0] = HF_STR("??");
+    CHECK(result.tables_len == 1 && result.tables[0].items_len < ITEMS);
+    CHECK(result.unprocessed_len == 1);
+    left = &result.unprocessed[0];
+    CHECK_STR("big", left->table);
+    CHECK_INT(ITEMS, result.tables[0].items_len + left->keys_len);
+    CHECK(hf_item_equal(left->keys[left->keys_len - 1],
+                        HF_ITEM(w.scope, HF_S("pk", hf_str_from(names[ITEMS - 1])))));
+    CHECK_STR("pk", left->attributes_to_get[0]);
+    CHECK(!left->projection.ptr && !left->names.ptr);
+    world_close(&w);
 }

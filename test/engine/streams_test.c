@@ -4,6 +4,8 @@
  */
 #include "help.h"
 
+#include "engine/private.h"
+
 enum { SHARDS_MAX = 16 };
 
 /* Somebody who reads all shards of the table's stream from its beginning. */
@@ -318,5 +320,33 @@ TEST(streams, transactions_across_shards_keep_the_order_of_each_item)
         ;
     CHECK(r.in_order);
     CHECK_INT(WORKERS_MAX * 100 * 2, r.records);
+    world_close(&w);
+}
+
+/* The numbers in use are recorded as used up, also when the write that should have recorded them
+ * failed and others followed. Otherwise they would be used again once their records are trimmed. */
+TEST(streams, numbers_are_reserved_after_a_failed_write)
+{
+    struct world w = {.t = t, .scope = hf_scope_new(test_env(t))};
+    struct store_faults faults = {.status = HF_NO_SPACE};
+    struct hf__store *memory, *store;
+    struct hf_bytes reserved;
+    struct hf_str answer;
+    struct engine *e;
+
+    w.options = (struct hf_engine_options){.env = test_env(t), .no_upkeep_thread = true};
+    CHECK_OK(hf__store_open_memory(w.scope, test_env(t), &memory));
+    CHECK_OK(hf__store_open_faulty(w.scope, test_env(t), memory, &faults, &store));
+    CHECK_OK(hf__engine_open_on(w.scope, store, &w.options, &w.db));
+    e = hf__engine_of(w.db);
+    world_ok(&w, "CreateTable", PK_TABLE("tab", STREAM_OF("KEYS_ONLY")));
+    faults.fail_at = faults.calls + 2; /* the item is read, then written */
+    answer = world_call(&w, "PutItem", "{'TableName':'tab','Item':{'pk':{'S':'a'}}}");
+    CHECK(is_error(answer));
+    CHECK(faults.struck && strcmp(faults.struck, "write") == 0);
+    world_ok(&w, "PutItem", "{'TableName':'tab','Item':{'pk':{'S':'a'}}}");
+    CHECK_OK(hf__setting_get(w.scope, e, "sequence", &reserved));
+    CHECK_INT(8, reserved.len);
+    CHECK(load_u64be(reserved.ptr) >= e->sequencer.next);
     world_close(&w);
 }

@@ -4,6 +4,8 @@
  */
 #include "help.h"
 
+#include "engine/private.h"
+
 #define ENABLE_TTL                                                                                 \
     "{'TableName':'tab','TimeToLiveSpecification':{'Enabled':true,'AttributeName':'ttl'}}"
 #define DISABLE_TTL                                                                                \
@@ -255,5 +257,71 @@ TEST(ttl, the_upkeep_thread_sweeps)
     }
     CHECK(!is_there(&w, "a"));
     CHECK(is_there(&w, "b"));
+    world_close(&w);
+}
+
+/* A round of upkeep holds a few items at a time, however many expire. */
+TEST(ttl, expiring_large_items_takes_little_memory)
+{
+    enum { ITEMS = 350, BYTES = 40000 };
+    struct world w = world_open(t, "memory:");
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf_upkeep_report report;
+    char text[BYTES + 1];
+    size_t with;
+
+    memset(text, 'x', BYTES);
+    text[BYTES] = '\0';
+    world_ok(&w, "CreateTable", PK_TABLE("tab", STREAM_OF("OLD_IMAGE")));
+    world_ok(&w, "UpdateTimeToLive", ENABLE_TTL);
+    for (int i = 0; i < ITEMS; i++) {
+        CHECK(!is_error(callf(&w, "PutItem",
+                              "{'TableName':'tab','Item':{'pk':{'S':'%d'},'ttl':{'N':'1767225600'},"
+                              "'x':{'S':'%s'}}}",
+                              i, text)));
+        hf_scope_reset(w.scope);
+    }
+    upkeep(&w);
+    test_advance_ms(t, 10000);
+    CHECK_OK(hf_engine_upkeep(s, w.db, &report));
+    CHECK_INT(ITEMS, report.expired_items);
+    with = t->live_bytes;
+    hf_scope_free(s);
+    CHECK(with - t->live_bytes < 1024 * 1024);
+    world_close(&w);
+}
+
+/* A damaged item, at which the building of an index ends, does not keep others from expiring. */
+TEST(ttl, items_expire_beside_a_damaged_one)
+{
+    struct world w = world_open(t, "memory:");
+    struct hf__store *store = hf__engine_of(w.db)->store;
+    struct store_batch damage = {.ops = {.scope = w.scope}};
+    struct store_batch repair = {.ops = {.scope = w.scope}};
+    struct hf__buf key = {.scope = w.scope};
+    struct hf_upkeep_report report;
+    uint64_t ticket;
+
+    world_ok(&w, "CreateTable", PK_TABLE("other", ""));
+    world_ok(&w, "CreateTable", PK_TABLE("tab", ""));
+    world_ok(&w, "UpdateTimeToLive", ENABLE_TTL);
+    put_expiring(&w, "due", "{'N':'1767225610'}");
+    upkeep(&w);
+    world_ok(&w, "UpdateTable",
+             "{'TableName':'other','AttributeDefinitions':[{'AttributeName':'x','AttributeType':"
+             "'S'}],'GlobalSecondaryIndexUpdates':[{'Create':{'IndexName':'idx','KeySchema':["
+             "{'AttributeName':'x','KeyType':'HASH'}],'Projection':{'ProjectionType':'ALL'}}}]}");
+    hf__key_prefix(&key, SPACE_ITEM, hf__catalog_find(hf__engine_of(w.db), HF_STR("other"))->id);
+    hf__buf_put_byte(&key, 1);
+    hf__batch_put(&damage, hf_bytes_of(key.ptr, key.len), hf_bytes_of("?", 1));
+    hf__batch_delete(&repair, hf_bytes_of(key.ptr, key.len));
+    CHECK_OK(hf__store_write(w.scope, store, &damage, &ticket));
+
+    test_advance_ms(t, 11000);
+    CHECK_STATUS(HF_CORRUPT, hf_engine_upkeep(w.scope, w.db, &report));
+    CHECK_INT(1, report.expired_items);
+    CHECK_STATUS(HF_CORRUPT, hf_scope_error(w.scope)->status);
+    CHECK_OK(hf__store_write(w.scope, store, &repair, &ticket));
+    upkeep(&w);
     world_close(&w);
 }

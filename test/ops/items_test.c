@@ -24,7 +24,7 @@ TEST(items, a_put_gives_its_parts)
     put.return_capacity = HF_CAPACITY_TOTAL;
     put.return_metrics = HF_METRICS_SIZE;
     CHECK_OK(hf__prepare_put_item(s, NULL, &put, &out));
-    CHECK_STR("abc", out.table);
+    CHECK(hf_str_equal(put.table, out.table)); /* whose ARN it is, the catalog knows */
     CHECK(hf_item_equal(put.item, out.item) && !out.key.ptr && !out.update);
     CHECK(hf__expr_match(out.condition, (struct hf_item){NULL, 0}));
     CHECK(!hf__expr_match(out.condition, put.item));
@@ -261,6 +261,10 @@ TEST(items, an_update_is_read_before_its_condition)
     hf__scope_set_wording(s, HF__WORDING_2026);
     update.update = HF_STR("");
     REFUSED(ONE "Invalid UpdateExpression: The expression can not be empty;",
+            hf__prepare_update_item(s, NULL, &update, &out));
+    update.update = HF_STR("DELETE b :v");
+    REFUSED(ONE "Invalid UpdateExpression: Incorrect operand type for operator or function; "
+                "operator: DELETE, operand type: NUMBER, typeSet: ALLOWED_FOR_ADD_OPERAND",
             hf__prepare_update_item(s, NULL, &update, &out));
     hf_scope_free(s);
 }

@@ -1,0 +1,55 @@
+/*
+ * engine/arn.c: ARNs of tables, arn:aws:dynamodb:<region>:<account>:table/<name>. What is another
+ * account's or another region's must not reach a table of ours that happens to have the name.
+ */
+#include "engine/private.h"
+
+bool hf__is_arn(struct hf_str text)
+{
+    return text.len >= 4 && memcmp(text.ptr, "arn:", 4) == 0;
+}
+
+/* The next of six parts that colons divide; the last takes the rest. */
+static struct hf_str next_part(struct hf_str *rest, bool last)
+{
+    const char *colon = last ? NULL : memchr(rest->ptr, ':', rest->len);
+    struct hf_str part = *rest;
+
+    if (!colon) {
+        rest->len = 0;
+        return part;
+    }
+    part.len = (size_t)(colon - rest->ptr);
+    rest->ptr = colon + 1;
+    rest->len -= part.len + 1;
+    return part;
+}
+
+bool hf__arn_split(struct hf_str arn, struct table_arn *out)
+{
+    static const char prefix[] = "table/";
+    const size_t prefix_len = sizeof(prefix) - 1;
+    struct hf_str parts[6];
+    struct hf_str name;
+
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        parts[i] = next_part(&arn, i == ARRAY_LEN(parts) - 1);
+    name = parts[5];
+    if (!hf_str_equal(parts[0], HF_STR("arn")) || !hf_str_equal(parts[2], HF_STR("dynamodb")) ||
+        parts[4].len == 0 || name.len <= prefix_len || memcmp(name.ptr, prefix, prefix_len) != 0)
+        return false;
+    *out = (struct table_arn){parts[3], parts[4],
+                              hf_str_of(name.ptr + prefix_len, name.len - prefix_len)};
+    return memchr(out->name.ptr, '/', out->name.len) == NULL;
+}
+
+enum hf_status hf__arn_check_account(struct hf_scope *s, const struct engine *e,
+                                     struct hf_str account, struct hf_str arn)
+{
+    if (hf_str_equal(account, e->account))
+        return HF_OK;
+    return hf__fail(s, HF_DENIED,
+                    "User: arn:aws:iam::%.*s:root is not authorized to perform this operation on "
+                    "resource: %.*s",
+                    HF_FMT(e->account), HF_FMT(arn));
+}
