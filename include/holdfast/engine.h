@@ -102,8 +102,8 @@ struct hf_check_report {
 /*
  * Verify everything: each stored record is well-formed, every index entry has its item and every
  * item its entries, sequence numbers grow, expiry entries and tokens match. Reads the whole
- * database; runs beside other work. `report` may be NULL. HF_CORRUPT when anything is wrong,
- * HF_UNSUPPORTED when `db` is no embedded database. Blocks. Since 0.1.
+ * database as it was at one moment; runs beside other work. `report` may be NULL. HF_CORRUPT when
+ * anything is wrong, HF_UNSUPPORTED when `db` is no embedded database. Blocks. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_engine_check(struct hf_scope *s, struct hf_db *db,
                                                    struct hf_check_report *report);

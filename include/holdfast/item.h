@@ -9,8 +9,8 @@
  *                                   HF_L("tags", HF_LIST(s, HF_S("", new_tag), HF_S("", eu))));
  *     struct hf_str id = hf_value_str(hf_item_get(user, HF_STR("id")));
  *
- * Building never fails by itself: a failed allocation or a bad number is remembered in the item,
- * and the first call that uses it returns the error.
+ * Building never fails by itself: a failed allocation, a bad number, an empty set or a string that
+ * is not UTF-8 is remembered in the item, and the first call that uses it returns the error.
  */
 #ifndef HOLDFAST_ITEM_H
 #define HOLDFAST_ITEM_H
@@ -124,7 +124,8 @@ struct hf_attr {
 
 /*
  * Strings, whole numbers, numbers as text, bytes, truth, null, and any ready value. The strings of
- * HF_SS(), HF_NS() and HF_BS() are an array of struct hf_str: texts, numbers as text, bytes.
+ * HF_SS(), HF_NS() and HF_BS() are an array of struct hf_str: texts, numbers as text, bytes; what
+ * comes twice counts once.
  */
 #ifndef __cplusplus
 #define HF_S(attr_name, str)                                                                       \

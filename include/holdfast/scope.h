@@ -57,12 +57,16 @@ HF_API void hf_scope_free(struct hf_scope *s);
  */
 HF_API void hf_scope_reset(struct hf_scope *s);
 
-/* `size` bytes that live in the scope, aligned for any type; NULL when there is no memory.
- * Since 0.1. */
+/*
+ * `size` bytes that live in the scope, aligned for any type; NULL when there is no memory.
+ * Since 0.1.
+ */
 HF_API void *hf_scope_alloc(struct hf_scope *s, size_t size);
 
-/* A copy that lives in the scope and is followed by a NUL; absent when there is no memory.
- * Since 0.1. */
+/*
+ * A copy that lives in the scope and is followed by a NUL; absent when there is no memory. A copy
+ * of the absent string is empty. Since 0.1.
+ */
 HF_API struct hf_str hf_scope_copy(struct hf_scope *s, struct hf_str text);
 
 /* Formatted text that lives in the scope; absent when there is no memory. Since 0.1. */

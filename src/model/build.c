@@ -8,6 +8,8 @@
  */
 #include "model/value.h"
 
+#include "base/utf8.h"
+
 /* ---- poison --------------------------------------------------------------------------------- */
 
 /* What a poisoned item points to when there was no memory even for that. */
@@ -329,6 +331,8 @@ static void make_set(struct making *m, const struct hf_attr *attr)
                 continue;
             bytes = hf_bytes_of(number.bytes, number.len);
         }
+        if (attr->type == HF_TYPE_SS && !hf__utf8_valid(attr->list[i]))
+            spoil(m, attr, "a string of the set is not UTF-8");
         hf__build_element(&m->buf, attr->type, bytes);
     }
     if (hf__build_close(&m->buf, open) == BUILD_EMPTY_SET)
@@ -344,6 +348,8 @@ static void make_value(struct making *m, const struct hf_attr *attr)
     case HF_TYPE_B:
         if (!attr->text.ptr && attr->text.len == 0 && attr->type == HF_TYPE_S)
             spoil(m, attr, "the string is absent");
+        else if (attr->type == HF_TYPE_S && !hf__utf8_valid(attr->text))
+            spoil(m, attr, "the string is not UTF-8");
         hf__build_str(&m->buf, attr->type, attr->text);
         break;
     case HF_TYPE_N:
@@ -400,8 +406,14 @@ static struct hf_value finish(struct making *m)
 
 static void make_member(struct making *m, const struct hf_attr *attr)
 {
+    const struct hf_attr unnamed = {.name = HF_STR("?")};
+
     if (attr->name.len > ATTR_NAME_MAX) {
         spoil(m, attr, "the name is longer than 65535 bytes");
+        return;
+    }
+    if (!hf__utf8_valid(attr->name)) {
+        spoil(m, &unnamed, "the name is not UTF-8");
         return;
     }
     hf__build_name(&m->buf, attr->name);
@@ -459,8 +471,14 @@ struct hf_item hf_item_copy(struct hf_scope *s, struct hf_item item)
 {
     uint8_t *copy;
 
-    if (!item.ptr || hf__item_poisoned(item))
+    if (!item.ptr)
         return item;
+    if (hf__item_poisoned(item)) { /* may outlive the scope in which it was built, as any copy */
+        const struct poison *poison = hf__item_poison(item);
+
+        return hf__item_poison_new(s, poison->status, hf_scope_copy(s, poison->message),
+                                   poison->key.ptr ? hf_scope_copy(s, poison->key) : poison->key);
+    }
     copy = hf_scope_alloc(s, item.len);
     if (!copy)
         return (struct hf_item){(const uint8_t *)(const void *)&no_memory, SIZE_MAX};

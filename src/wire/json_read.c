@@ -13,6 +13,8 @@
  */
 #include "wire/private.h"
 
+#include "base/utf8.h"
+
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -75,32 +77,6 @@ static inline const char *skip_plain(const char *at, const char *end)
         at++;
     }
     return at;
-}
-
-/* Bytes of the UTF-8 sequence at `p`, which begins outside of ASCII; 0 when it is none. */
-static size_t utf8_length(const unsigned char *p, size_t left)
-{
-    unsigned char first = p[0];
-
-    if (first >= 0xC2 && first <= 0xDF)
-        return left >= 2 && (p[1] & 0xC0) == 0x80 ? 2 : 0;
-    if (first >= 0xE0 && first <= 0xEF) {
-        if (left < 3 || (p[1] & 0xC0) != 0x80 || (p[2] & 0xC0) != 0x80)
-            return 0;
-        if (first == 0xE0 && p[1] < 0xA0)
-            return 0; /* too long for what it says */
-        if (first == 0xED && p[1] >= 0xA0)
-            return 0; /* a surrogate */
-        return 3;
-    }
-    if (first >= 0xF0 && first <= 0xF4) {
-        if (left < 4 || (p[1] & 0xC0) != 0x80 || (p[2] & 0xC0) != 0x80 || (p[3] & 0xC0) != 0x80)
-            return 0;
-        if ((first == 0xF0 && p[1] < 0x90) || (first == 0xF4 && p[1] >= 0x90))
-            return 0;
-        return 4;
-    }
-    return 0;
 }
 
 static int hex_digit(char c)
@@ -193,7 +169,7 @@ bool hf__json_string(struct json *json, struct json_text *text)
             step = escape_length(at, json->end);
             text->escaped = true;
         } else {
-            step = utf8_length((const unsigned char *)at, (size_t)(json->end - at));
+            step = hf__utf8_length((const unsigned char *)at, (size_t)(json->end - at));
         }
         if (step == 0)
             return hf__json_malformed(json);
