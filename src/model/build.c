@@ -149,7 +149,23 @@ static struct part part_at(const uint8_t *p, enum hf_type type)
 
 static int part_order(const struct part *a, const struct part *b)
 {
+    if (a->key.len && b->key.len && a->key.ptr[0] != b->key.ptr[0]) /* most often */
+        return a->key.ptr[0] < b->key.ptr[0] ? -1 : 1;
     return bytes_compare(a->key.ptr, a->key.len, b->key.ptr, b->key.len);
+}
+
+enum { INSERT_MAX = 16 }; /* so many parts are sorted by inserting, which is quicker then */
+
+static void insert_parts(struct part *parts, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        struct part part = parts[i];
+        size_t at = i;
+
+        for (; at > 0 && part_order(&parts[at - 1], &part) > 0; at--)
+            parts[at] = parts[at - 1];
+        parts[at] = part;
+    }
 }
 
 /* Stable merge sort, so that of two members with one name the later stays behind the earlier. */
@@ -159,8 +175,10 @@ static void sort_parts(struct part *parts, struct part *other, size_t count)
     size_t left = 0;
     size_t right = half;
 
-    if (count < 2)
+    if (count <= INSERT_MAX) {
+        insert_parts(parts, count);
         return;
+    }
     sort_parts(parts, other, half);
     sort_parts(parts + half, other, count - half);
     if (part_order(&parts[half - 1], &parts[half]) <= 0)
@@ -174,29 +192,44 @@ static void sort_parts(struct part *parts, struct part *other, size_t count)
     memcpy(parts, other, count * sizeof(*parts));
 }
 
-/* Memory that is needed only while parts are put in order. */
+enum { SMALL_PARTS = 24, SMALL_BYTES = 2048 };
+
+/* Memory that is needed only while parts are put in order: this, when it is enough. */
 struct scratch {
+    struct part few[2 * SMALL_PARTS];
+    uint8_t small[SMALL_BYTES];
     struct part *parts; /* twice the count */
     uint8_t *copy;      /* of the body */
 };
 
+static void *scratch_alloc(struct hf__buf *buf, size_t size)
+{
+    return buf->scope ? hf_scope_alloc(buf->scope, size) : hf__env_alloc(buf->env, size);
+}
+
 static bool scratch_take(struct hf__buf *buf, size_t count, size_t bytes, struct scratch *scratch)
 {
-    if (buf->scope) {
-        scratch->parts = hf__scope_array(buf->scope, 2 * count, sizeof(struct part));
-        scratch->copy = hf_scope_alloc(buf->scope, bytes);
-    } else {
-        scratch->parts = hf__env_alloc(buf->env, 2 * count * sizeof(struct part));
-        scratch->copy = hf__env_alloc(buf->env, bytes);
-    }
+    scratch->parts =
+        count <= SMALL_PARTS ? scratch->few : scratch_alloc(buf, 2 * count * sizeof(struct part));
+    scratch->copy = bytes <= SMALL_BYTES ? scratch->small : scratch_alloc(buf, bytes);
     return scratch->parts && scratch->copy;
+}
+
+static void scratch_give(struct hf__buf *buf, size_t count, size_t bytes, struct scratch *scratch)
+{
+    if (buf->scope)
+        return; /* rewound as a whole */
+    if (scratch->parts != scratch->few)
+        hf__env_free(buf->env, scratch->parts, 2 * count * sizeof(struct part));
+    if (scratch->copy != scratch->small)
+        hf__env_free(buf->env, scratch->copy, bytes);
 }
 
 /* Write the parts in order over the body; returns how many stay, or SIZE_MAX without memory. */
 static size_t reorder(struct hf__buf *buf, size_t body, enum hf_type type, size_t count,
                       bool *duplicate)
 {
-    struct scratch scratch = {NULL, NULL};
+    struct scratch scratch;
     size_t kept = 0;
     size_t bytes = buf->len - body;
     struct hf__mark mark = {NULL, 0};
@@ -223,12 +256,9 @@ static size_t reorder(struct hf__buf *buf, size_t body, enum hf_type type, size_
         kept++;
     }
 done:
-    if (buf->scope) {
+    scratch_give(buf, count, bytes, &scratch);
+    if (buf->scope)
         hf__scope_rewind(buf->scope, mark);
-    } else {
-        hf__env_free(buf->env, scratch.parts, 2 * count * sizeof(struct part));
-        hf__env_free(buf->env, scratch.copy, bytes);
-    }
     return kept;
 }
 
