@@ -440,7 +440,7 @@ TEST(store_space, a_full_disk_is_an_error_and_then_is_not)
 {
     struct acked acked = {{0}};
     int out;
-    pid_t pid = child_start("fill", test_directory(t), 0, 3, NULL, &out);
+    pid_t pid = child_start("fill", test_directory(t), 0, 2, NULL, &out);
     int status = child_wait(pid, out, &acked);
 
     if (WIFEXITED(status) && WEXITSTATUS(status) == CHILD_SKIPPED) {
