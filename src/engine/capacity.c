@@ -27,6 +27,17 @@ double hf__write_units(size_t before, size_t after)
     return blocks(before > after ? before : after, WRITE_BLOCK);
 }
 
+struct usage *hf__usage_of(struct usage *usages, size_t *len, const struct table *table,
+                           struct hf_str named)
+{
+    for (size_t i = 0; i < *len; i++)
+        if (usages[i].table == table)
+            return &usages[i];
+    usages[*len] =
+        (struct usage){.table = table, .named = named, .transaction = true, .table_used = true};
+    return &usages[(*len)++];
+}
+
 void hf__usage_add_change(struct usage *usage, const struct change *change, double table_factor)
 {
     usage->table = change->table;

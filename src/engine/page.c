@@ -89,8 +89,7 @@ static bool has_types(const struct key_schema *key, struct hf_item item, bool *p
     bool fit = true;
 
     for (size_t i = 0; i < key->hash_len + key->range_len; i++) {
-        const struct key_attr *attr =
-            i < key->hash_len ? &key->hash[i] : &key->range[i - key->hash_len];
+        const struct key_attr *attr = hf__schema_attr(key, i);
         struct hf_value value = hf_item_get(item, attr->name);
 
         *present = *present && value.ptr;

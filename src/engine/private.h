@@ -351,6 +351,13 @@ void hf__key_parts(struct hf__buf *buf, const struct key_schema *key, struct hf_
 /* Append a name to a list of them for a message: "a, b". */
 void hf__put_name(struct hf__buf *names, struct hf_str name);
 
+/* A value of the right type is not empty and within the limit of a hash or range key. */
+enum hf_status hf__schema_check_value(struct hf_scope *s, const struct key_attr *attr, bool hash,
+                                      struct hf_value value);
+
+/* The attributes of a key by number, the hash attributes first. */
+const struct key_attr *hf__schema_attr(const struct key_schema *key, size_t at);
+
 bool hf__schema_is_key(const struct key_schema *key, struct hf_str name);
 
 /* Which latch the partition of that item has. */
@@ -482,6 +489,9 @@ struct usage {
     bool transaction; /* tells reads from writes in the answer */
     bool write;
 };
+/* A transaction's usage of that table, in a list that has room for it; new when it is not there. */
+struct usage *hf__usage_of(struct usage *usages, size_t *len, const struct table *table,
+                           struct hf_str named);
 void hf__usage_add_change(struct usage *usage, const struct change *change, double table_factor);
 
 /* ConsumedCapacity; NULL when it was not asked for. */

@@ -15,27 +15,11 @@ struct bounds {
 static enum hf_status check_operand(struct hf_scope *s, const struct key_attr *attr, bool hash,
                                     struct hf_value value)
 {
-    size_t len;
-
     if (hf_value_type(value) != attr->type)
         return hf__fail(s, HF_INVALID,
                         "One or more parameter values were invalid: Condition parameter type does "
                         "not match schema type");
-    len = hf__value_scalar(value).len;
-    if (len == 0)
-        return hf__fail(s, HF_INVALID,
-                        "One or more parameter values are not valid. The AttributeValue for a key "
-                        "attribute cannot contain an empty %s value. Key: %.*s",
-                        attr->type == HF_TYPE_B ? "binary" : "string", HF_FMT(attr->name));
-    if (hash && len > KEY_HASH_MAX)
-        return hf__fail(s, HF_INVALID,
-                        "One or more parameter values were invalid: Size of hashkey has exceeded "
-                        "the maximum size limit of2048 bytes");
-    if (!hash && len > KEY_RANGE_MAX)
-        return hf__fail(s, HF_INVALID,
-                        "One or more parameter values were invalid: Aggregated size of all range "
-                        "keys has exceeded the size limit of 1024 bytes");
-    return HF_OK;
+    return hf__schema_check_value(s, attr, hash, value);
 }
 
 static const struct expr_key_term *term_of(const struct expr_key_term *terms, size_t len,

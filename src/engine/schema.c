@@ -46,6 +46,13 @@ static enum hf_status check_not_empty(struct hf_scope *s, const struct key_attr 
                     empty_word(attr->type), HF_FMT(attr->name));
 }
 
+enum hf_status hf__schema_check_value(struct hf_scope *s, const struct key_attr *attr, bool hash,
+                                      struct hf_value value)
+{
+    TRY(check_not_empty(s, attr, value));
+    return check_size(s, value, hash);
+}
+
 /* Call `check` for the hash attributes, then for the range attributes. */
 typedef enum hf_status attr_check(struct hf_scope *s, const struct key_attr *attr, bool hash,
                                   struct hf_item item);
@@ -73,8 +80,7 @@ static enum hf_status check_put_attr(struct hf_scope *s, const struct key_attr *
         return hf__fail(s, HF_INVALID,
                         INVALID_VALUES "Type mismatch for key %.*s expected: %s actual: %s",
                         HF_FMT(attr->name), hf__type_name(attr->type), hf__type_name(type));
-    TRY(check_not_empty(s, attr, value));
-    return check_size(s, value, hash);
+    return hf__schema_check_value(s, attr, hash, value);
 }
 
 enum hf_status hf__schema_check_put(struct hf_scope *s, const struct table *table,
@@ -83,7 +89,7 @@ enum hf_status hf__schema_check_put(struct hf_scope *s, const struct table *tabl
     return each_attr(s, &table->key, item, check_put_attr);
 }
 
-static const struct key_attr *attr_at(const struct key_schema *key, size_t at)
+const struct key_attr *hf__schema_attr(const struct key_schema *key, size_t at)
 {
     return at < key->hash_len ? &key->hash[at] : &key->range[at - key->hash_len];
 }
@@ -96,15 +102,16 @@ enum hf_status hf__schema_check_key(struct hf_scope *s, const struct table *tabl
     bool fit = hf_item_count(key) == len;
 
     for (size_t i = 0; i < len && fit; i++) {
-        values[i] = hf_item_get(key, attr_at(&table->key, i)->name);
-        fit = hf_value_type(values[i]) == attr_at(&table->key, i)->type;
+        const struct key_attr *attr = hf__schema_attr(&table->key, i);
+
+        values[i] = hf_item_get(key, attr->name);
+        fit = hf_value_type(values[i]) == attr->type;
     }
     if (!fit)
         return hf__fail(s, HF_INVALID, "The provided key element does not match the schema");
-    for (size_t i = 0; i < len; i++) {
-        TRY(check_not_empty(s, attr_at(&table->key, i), values[i]));
-        TRY(check_size(s, values[i], i < table->key.hash_len));
-    }
+    for (size_t i = 0; i < len; i++)
+        TRY(hf__schema_check_value(s, hf__schema_attr(&table->key, i), i < table->key.hash_len,
+                                   values[i]));
     return HF_OK;
 }
 
@@ -260,8 +267,7 @@ struct hf_item hf__schema_key_item(struct hf_scope *s, const struct key_schema *
     size_t open = hf__build_open(&buf, HF_TYPE_M);
 
     for (size_t i = 0; i < key->hash_len + key->range_len; i++) {
-        const struct key_attr *attr =
-            i < key->hash_len ? &key->hash[i] : &key->range[i - key->hash_len];
+        const struct key_attr *attr = hf__schema_attr(key, i);
         struct hf_value value = hf_item_get(item, attr->name);
 
         if (value.ptr) {

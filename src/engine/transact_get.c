@@ -13,17 +13,6 @@ struct transact_get {
     size_t usages_len;
 };
 
-static struct usage *usage_of(struct transact_get *t, const struct table *table,
-                              struct hf_str named)
-{
-    for (size_t i = 0; i < t->usages_len; i++)
-        if (t->usages[i].table == table)
-            return &t->usages[i];
-    t->usages[t->usages_len] =
-        (struct usage){.table = table, .named = named, .transaction = true, .table_used = true};
-    return &t->usages[t->usages_len++];
-}
-
 static enum hf_status check_gets(struct hf_scope *s, struct engine *e, struct transact_get *t)
 {
     for (size_t i = 0; i < t->len; i++) {
@@ -67,7 +56,7 @@ static enum hf_status read_all(struct hf_scope *s, struct engine *e, struct tran
         TRY(hf__schema_check_paths(s, t->tables[i], t->gets[i].read.projection));
         TRY(hf__read_key(s, e, t->tables[i], snapshot, t->gets[i].key, &row));
         t->latches[i] = hf__row_latch(t->tables[i], t->gets[i].key);
-        usage_of(t, t->tables[i], t->gets[i].read.table)->table_units +=
+        hf__usage_of(t->usages, &t->usages_len, t->tables[i], t->gets[i].read.table)->table_units +=
             TRANSACTION_FACTOR * hf__read_units(row.size, true);
         items[i].item = row.item;
         TRY(hf__read_project(s, &t->gets[i].read, &items[i].item));

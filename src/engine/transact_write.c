@@ -118,16 +118,6 @@ static enum hf_status judge_all(struct hf_scope *s, struct transaction *t)
 
 /* ---- the answer ----------------------------------------------------------------------------- */
 
-static struct usage *usage_of(struct usage *usages, size_t *len, const struct table *table,
-                              struct hf_str named)
-{
-    for (size_t i = 0; i < *len; i++)
-        if (usages[i].table == table)
-            return &usages[i];
-    usages[*len] = (struct usage){.table = table, .named = named, .transaction = true};
-    return &usages[(*len)++];
-}
-
 static enum hf_status add_metrics(struct hf_scope *s, const struct transaction *t,
                                   struct hf_transact_write_items_result *result)
 {
@@ -184,7 +174,7 @@ static enum hf_status answer(struct hf_scope *s, const struct transaction *t,
     if (!usages || !capacity)
         return hf__fail_nomem(s);
     for (size_t i = 0; i < t->len; i++) {
-        struct usage *usage = usage_of(usages, &len, t->tables[i], t->actions[i].write.table);
+        struct usage *usage = hf__usage_of(usages, &len, t->tables[i], t->actions[i].write.table);
 
         if (t->replayed) {
             usage->table_units += TRANSACTION_FACTOR * hf__read_units(kept_size(t, i), true);

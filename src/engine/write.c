@@ -11,22 +11,24 @@ static struct hf_item key_source(enum write_kind kind, const struct prepared_wri
 }
 
 /* An update that would change a key attribute is refused before anything is read. */
-static enum hf_status check_update_spares_key(struct hf_scope *s, const struct table *table,
+static enum hf_status check_update_spares_key(struct hf_scope *s,
                                               const struct prepared_write *write)
 {
-    struct hf_item touched;
     struct hf_item_walk walk = {.next = 0};
+    const struct expr_path *targets;
+    size_t len;
 
     if (!write->update)
         return HF_OK;
-    TRY(hf__expr_touched(s, write->update, write->key, &touched));
-    if (!hf_item_next(touched, &walk))
-        return HF_OK;
-    (void)table;
-    return hf__fail(s, HF_INVALID,
-                    "One or more parameter values were invalid: Cannot update attribute %.*s. This "
-                    "attribute is part of the key",
-                    HF_FMT(walk.name));
+    hf__expr_targets(write->update, &targets, &len);
+    while (hf_item_next(write->key, &walk))
+        for (size_t i = 0; i < len; i++)
+            if (hf_str_equal(targets[i].steps[0].name, walk.name))
+                return hf__fail(s, HF_INVALID,
+                                "One or more parameter values were invalid: Cannot update "
+                                "attribute %.*s. This attribute is part of the key",
+                                HF_FMT(walk.name));
+    return HF_OK;
 }
 
 enum hf_status hf__write_check_schema(struct hf_scope *s, const struct table *table,
@@ -40,7 +42,7 @@ enum hf_status hf__write_check_schema(struct hf_scope *s, const struct table *ta
     TRY(hf__schema_check_key(s, table, write->key));
     TRY(hf__schema_check_paths(s, table, write->update));
     TRY(hf__schema_check_paths(s, table, write->condition));
-    return check_update_spares_key(s, table, write);
+    return check_update_spares_key(s, write);
 }
 
 static enum hf_status fail_condition(struct hf_scope *s, const struct prepared_write *write,
