@@ -1,0 +1,63 @@
+/*
+ * server/server.h: a database behind DynamoDB's wire protocol.
+ *
+ *     hf__server_open(s, db, &options, &server);     listens from here on
+ *     hf__server_run(s, server);                     until a signal or hf__server_stop()
+ *     hf__server_close(server);
+ */
+#ifndef HF_SERVER_SERVER_H
+#define HF_SERVER_SERVER_H
+
+#include <holdfast/db.h>
+
+#include "base/base.h"
+#include "http/sign.h"
+
+struct server;
+
+struct server_options {
+    const struct hf_env *env; /* memory, clocks, log; default: the system's */
+    struct hf_str host;       /* address to listen on; default 127.0.0.1 */
+    uint16_t port;            /* 0: any free one; hf__server_port() tells */
+    const int *sockets;       /* listening already, instead of host and port */
+    size_t sockets_len;
+    uint32_t loops;                      /* default: one per core that we may use */
+    uint32_t connections_max;            /* default 10,000 */
+    uint32_t head_ms;                    /* time for a request's head; default 10,000 */
+    uint32_t body_ms;                    /* time for the whole request; default 60,000 */
+    uint32_t idle_ms;                    /* between two requests; default 300,000 */
+    uint32_t drain_ms;                   /* for requests under way when stopping; default 5,000 */
+    struct hf_str region;                /* that signatures may name; absent: any */
+    const struct sign_credentials *keys; /* who may call; none: anybody, on loopback only */
+    size_t keys_len;
+    uint32_t clock_window_s;    /* a signature's time may be off by this; default 300 */
+    const struct hf_str *hosts; /* names besides the address that Host may have */
+    size_t hosts_len;
+    struct hf_str cors;           /* origins that browsers may call from: "*" or a list with commas;
+                                     absent: none */
+    struct hf_str certificate;    /* path of a PEM chain; absent: no TLS */
+    struct hf_str private_key;    /* path of its key */
+    bool admin;                   /* offer /_holdfast/: faults, clock, snapshots */
+    bool access_log;              /* a line per request */
+    bool signals;                 /* SIGTERM and SIGINT stop, SIGHUP reloads certificates */
+    void (*on_ready)(void *user); /* called by hf__server_run() when requests are served */
+    void (*on_stop)(void *user);  /* ... and when it begins to stop */
+    void *user;
+};
+
+/* Listen. HF_INVALID for options that cannot be, HF_IO when the address cannot be had. */
+enum hf_status hf__server_open(struct hf_scope *s, struct hf_db *db,
+                               const struct server_options *options, struct server **server);
+
+/* Serve until told to stop, then finish what is under way. */
+enum hf_status hf__server_run(struct hf_scope *s, struct server *server);
+
+/* Begin to stop. Any thread; also before hf__server_run(). */
+void hf__server_stop(struct server *server);
+
+/* Where it listens: the first socket's port. */
+uint16_t hf__server_port(const struct server *server);
+
+void hf__server_close(struct server *server);
+
+#endif
