@@ -86,10 +86,14 @@ void hf__build_str(struct hf__buf *buf, enum hf_type type, struct hf_str bytes)
 
 void hf__build_number(struct hf__buf *buf, const uint8_t *bytes, size_t len)
 {
-    const uint8_t head[2] = {HF_TYPE_N, (uint8_t)len};
+    uint8_t *to = hf__buf_reserve(buf, 2 + len);
 
-    hf__buf_put(buf, head, sizeof(head));
-    hf__buf_put(buf, bytes, len);
+    if (!to)
+        return;
+    to[0] = HF_TYPE_N;
+    to[1] = (uint8_t)len;
+    memcpy(to + 2, bytes, len);
+    buf->len += 2 + len;
 }
 
 void hf__build_bool(struct hf__buf *buf, bool truth)
