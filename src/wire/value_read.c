@@ -237,8 +237,15 @@ static bool read_null(struct json *json)
 
 /* ---- sets ----------------------------------------------------------------------------------- */
 
-/* The elements of the set at the cursor, once more, as the message about duplicates lists them. */
-static void poison_duplicates(struct json *json, enum hf_type type, const char *array)
+/* The text that was put together, or an absent one without memory. */
+static struct hf_str text_of(struct hf__buf *text)
+{
+    hf__buf_put_byte(text, '\0'); /* for printf(), as other texts in a scope */
+    return text->failed ? hf_str_of(NULL, 0) : hf_str_of((const char *)text->ptr, text->len - 1);
+}
+
+/* The older message about duplicates: the elements of the set at `array` as they were sent. */
+static struct hf_str duplicates_as_sent(struct json *json, enum hf_type type, const char *array)
 {
     struct json again = {.at = array,
                          .end = json->end,
@@ -247,12 +254,6 @@ static void poison_duplicates(struct json *json, enum hf_type type, const char *
     struct hf__buf text = {.scope = json->scope};
     const char *before = "";
 
-    if (json->poison.ptr)
-        return;
-    if (type == HF_TYPE_NS) {
-        POISON(json, "Input collection contains duplicates");
-        return;
-    }
     hf__buf_put_str(&text, HF_STR(INVALID "Input collection ["));
     for (bool more = hf__json_enter(&again, ']'); more; more = hf__json_more(&again, ']')) {
         struct json_text raw;
@@ -269,11 +270,50 @@ static void poison_duplicates(struct json *json, enum hf_type type, const char *
     json->scratch = again.scratch;
     hf__buf_put_str(&text, type == HF_TYPE_SS ? HF_STR("] contains duplicates.")
                                               : HF_STR("]of type BS contains duplicates."));
-    hf__buf_put_byte(&text, '\0');
-    if (text.failed)
+    return text_of(&text);
+}
+
+/* The newer one: in order, quoted, up to the first that came twice. */
+static struct hf_str duplicates_in_order(struct json *json, size_t open, size_t repeat)
+{
+    struct value_walk walk =
+        hf__value_walk((struct hf_value){json->flat.ptr + open, json->flat.len - open});
+    struct hf__buf text = {.scope = json->scope};
+
+    hf__buf_put_str(&text, HF_STR(INVALID "Input collection ["));
+    for (size_t i = 0; i <= repeat && hf__value_next(&walk); i++) {
+        for (size_t times = 0; times < (i == repeat ? 2 : 1); times++) {
+            hf__buf_put_str(&text, i + times ? HF_STR(", \"") : HF_STR("\""));
+            hf__buf_put(&text, walk.scalar.ptr, walk.scalar.len);
+            hf__buf_put_byte(&text, '"');
+        }
+    }
+    hf__buf_put_str(&text, HF_STR("] contains duplicates."));
+    return text_of(&text);
+}
+
+/*
+ * The set at `array` in the body, and at `open` without its repeats, has duplicates. Which wording
+ * is in force is known only when the poison is reported, so it carries both.
+ */
+static void poison_duplicates(struct json *json, enum hf_type type, const char *array, size_t open,
+                              size_t repeat)
+{
+    struct poison poison = {.status = HF_INVALID, .key = json->attr};
+
+    if (json->poison.ptr)
+        return;
+    if (type == HF_TYPE_NS) {
+        POISON(json, "Input collection contains duplicates");
+        return;
+    }
+    poison.message = duplicates_as_sent(json, type, array);
+    if (type == HF_TYPE_SS)
+        poison.newer = duplicates_in_order(json, open, repeat);
+    if (!poison.message.ptr || (type == HF_TYPE_SS && !poison.newer.ptr))
         poison_text(json, hf_str_of(NULL, 0));
     else
-        poison_text(json, hf_str_of((const char *)text.ptr, text.len - 1));
+        json->poison = hf__item_poison_of(json->scope, &poison);
 }
 
 static void poison_null_element(struct json *json, enum hf_type type)
@@ -320,7 +360,7 @@ static bool read_set(struct json *json, enum hf_type type)
     enum json_kind kind = hf__json_kind(json);
     const char *array = json->at;
     bool any = false;
-    size_t open;
+    size_t open, repeat;
 
     if (kind != JSON_ARRAY)
         return hf__read_not_compound(json, kind, FIELD_SCALAR, NULL);
@@ -332,11 +372,11 @@ static bool read_set(struct json *json, enum hf_type type)
     }
     if (!hf__json_sound(json))
         return false;
-    switch (hf__build_close(&json->flat, open)) {
+    switch (hf__build_close_set(&json->flat, open, &repeat)) {
     case BUILD_OK:
         break;
     case BUILD_DUPLICATE:
-        poison_duplicates(json, type, array);
+        poison_duplicates(json, type, array, open, repeat);
         break;
     case BUILD_EMPTY_SET:
         if (any)
