@@ -163,10 +163,12 @@ static enum hf_status read_tight(struct hf_scope *s, const char *body, size_t le
 }
 
 /* Names and values that are written the usual way are read another way than those with spaces. */
-static void check_ways(struct hf_scope *s, const char *name, const char *value)
+static void check_ways(struct hf_scope *s, const char *name, const char *value, const char *tail)
 {
-    static const char *const forms[] = {"{\"%s\":{\"%c\":\"%s\"}}", "{\"%s\": {\"%c\": \"%s\"}}",
-                                        "{ \"%s\" : { \"%c\" : \"%s\" } }"};
+    static const char *const forms[] = {"{\"%s\":{\"%c\":\"%s\"}%s}",
+                                        "{\"%s\": {\"%c\": \"%s\"}%s}",
+                                        "{ \"%s\" : { \"%c\" : \"%s\" } %s}"};
+    enum { SLOW = ARRAY_LEN(forms) - 1 };
     char body[1024];
 
     for (const char *tag = "SN"; *tag; tag++) {
@@ -175,13 +177,14 @@ static void check_ways(struct hf_scope *s, const char *name, const char *value)
         int len = 0;
 
         for (size_t i = ARRAY_LEN(forms); i-- > 0;) {
-            len = snprintf(body, sizeof(body), forms[i], name, *tag, value);
+            len = snprintf(body, sizeof(body), forms[i], name, *tag, value, tail);
             CHECK(len > 0 && (size_t)len < sizeof(body));
             statuses[i] = read_tight(s, body, (size_t)len, &items[i]);
-            CHECK_STATUS(statuses[ARRAY_LEN(forms) - 1], statuses[i]);
-            CHECK(hf_item_equal(items[ARRAY_LEN(forms) - 1], items[i]));
+            CHECK_STATUS(statuses[SLOW], statuses[i]);
+            CHECK(hf_item_equal(items[SLOW], items[i]));
+            CHECK(!items[i].ptr || hf__item_valid(items[i].ptr, items[i].len));
         }
-        for (int cut = len; cut-- > 0;) /* of the usual form */
+        for (int cut = len; cut-- > 0 && !*tail;) /* of the usual form */
             CHECK_STATUS(HF_SERIALIZATION, read_tight(s, body, (size_t)cut, &items[0]));
     }
 }
@@ -191,6 +194,7 @@ TEST(value, the_quick_way_and_the_slow_way_agree)
     static const char *const odd[] = {"x", "7", "\\n", "\\\"", "\xC3\xA9", "\xC3", "\x01", "\""};
     static const size_t lens[] = {0,  1,  2,  14,  15,  16,  17,  18,  31,  32,  33, 47,
                                   48, 95, 96, 110, 111, 112, 113, 126, 127, 128, 129};
+    const char *tail = ",\"a name that is long\":{\"S\":\"and a value that is longer\"}";
     struct hf_scope *s = hf_scope_new(test_env(t));
     char text[256];
 
@@ -202,8 +206,10 @@ TEST(value, the_quick_way_and_the_slow_way_agree)
                 hf_scope_reset(s);
                 snprintf(text, sizeof(text), "%.*s%s%.*s", (int)at, digits, odd[j], (int)rest,
                          digits + at);
-                check_ways(s, "a", text);
-                check_ways(s, text, "1");
+                check_ways(s, "a", text, "");
+                check_ways(s, text, "1", "");
+                check_ways(s, "a", text, tail);
+                check_ways(s, text, "1", tail);
             }
     hf_scope_free(s);
 }
