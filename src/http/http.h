@@ -128,10 +128,13 @@ enum http_coding { HTTP_IDENTITY, HTTP_GZIP, HTTP_DEFLATE };
 enum hf_status hf__http_unpack(struct hf_scope *s, struct hf_str encoding, struct hf_bytes body,
                                size_t limit, struct hf_bytes *unpacked);
 
-/* The coding of ours that an Accept-Encoding value likes best; q values count. */
+/*
+ * The coding of ours that an Accept-Encoding value likes best: q values count, gzip comes before
+ * deflate, and both before identity when they are liked as much. HTTP_IDENTITY for an absent value.
+ */
 enum http_coding hf__http_accepted(struct hf_str accept_encoding);
 
-/* `body` packed, in the scope. HF_NOMEM. */
+/* `body` packed, in the scope; `body` itself for HTTP_IDENTITY. HF_NOMEM. */
 enum hf_status hf__http_pack(struct hf_scope *s, enum http_coding coding, struct hf_bytes body,
                              struct hf_bytes *packed);
 
