@@ -846,3 +846,21 @@ TEST(read, reasons_of_all_statuses_are_known)
     CHECK_STR("OK", hf_str_from(hf__http_reason(200)));
     CHECK_STR("Unknown", hf_str_from(hf__http_reason(299)));
 }
+
+/* Letters are equal in both cases; no other characters are that differ in the same bit. */
+TEST(read, names_are_compared_in_any_case)
+{
+    for (int a = 0; a < 256; a++) {
+        for (int b = 0; b < 256; b++) {
+            char x = (char)a, y = (char)b;
+            bool upper = a >= 'A' && a <= 'Z', lower = a >= 'a' && a <= 'z';
+            bool same = a == b || (upper && b == a + 32) || (lower && b == a - 32);
+
+            CHECK_INT(same, hf__http_same(&x, &y, 1));
+        }
+    }
+    CHECK(hf__http_is(HF_STR("HOST"), "Host"));
+    CHECK(!hf__http_is(HF_STR("Hos"), "Host") && !hf__http_is(HF_STR("Hosts"), "Host"));
+    CHECK(!hf__http_is(HF_STR("Hosr"), "Host") && !hf__http_is((struct hf_str){0}, "Host"));
+    CHECK(hf__http_is((struct hf_str){0}, ""));
+}
