@@ -1,13 +1,18 @@
 /*
- * cli/main.c: the holdfast command. A command will be a line in a table here and a file cmd_*.c.
+ * cli/main.c: the holdfast command. A command is a line in the table below and a file cmd_*.c.
  */
 #include "cli/cli.h"
+#include "cli/serve.h"
 
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { WIDTH_MIN = 60, WIDTH_USUAL = 80, WIDTH_MAX = 100 };
+
+static const struct cli_command commands[] = {
+    {"serve", "serve a database over DynamoDB's protocol", &hf__serve_options, hf__serve_run},
+};
 
 static const char *variable(const char *name)
 {
@@ -32,7 +37,9 @@ int main(int argc, char **argv)
                       .out = stdout,
                       .err = stderr,
                       .width = help_width(),
-                      .env = variable};
+                      .env = variable,
+                      .commands = commands,
+                      .commands_len = sizeof(commands) / sizeof(commands[0])};
     int ends;
 
     if (!cli.scope)

@@ -87,12 +87,15 @@ uint64_t hf__notify_watchdog_ms(options_env_fn *env)
 
 static bool is_loopback(const struct sockaddr_storage *address)
 {
+    const struct in6_addr *in6;
+
     if (address->ss_family == AF_INET) {
         const struct sockaddr_in *in4 = (const struct sockaddr_in *)address;
 
         return ntohl(in4->sin_addr.s_addr) >> 24 == 127;
     }
-    return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
+    in6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
+    return IN6_IS_ADDR_LOOPBACK(in6) || (IN6_IS_ADDR_V4MAPPED(in6) && in6->s6_addr[12] == 127);
 }
 
 /* What is wrong with the socket; NULL: nothing. */

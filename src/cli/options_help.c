@@ -19,6 +19,14 @@ static size_t indent_to(FILE *out, size_t indent)
     return indent;
 }
 
+/* What stands in brackets stays on one line. */
+static size_t word_len(const char *text)
+{
+    size_t len = strcspn(text, text[0] == '[' ? "]\n" : " \n");
+
+    return text[len] == ']' ? len + 1 : len;
+}
+
 /* One paragraph; returns where the next one starts, or its end. */
 static const char *wrap_paragraph(FILE *out, const char *text, size_t indent, size_t column,
                                   size_t width)
@@ -26,7 +34,7 @@ static const char *wrap_paragraph(FILE *out, const char *text, size_t indent, si
     bool line_is_empty = true;
 
     while (*text && *text != '\n') {
-        size_t word = strcspn(text, " \n");
+        size_t word = word_len(text);
 
         if (word == 0) {
             text++;

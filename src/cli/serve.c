@@ -269,8 +269,8 @@ static const struct option_example examples[] = {
     {"holdfast serve", "Serve holdfast.db in the working directory on http://127.0.0.1:8000."},
     {"holdfast serve --in-memory --port 0", "An empty database for a test, on a free port."},
     {"holdfast serve -inMemory -sharedDb -port 8000", "Instead of DynamoDB Local."},
-    {"holdfast serve --host 0.0.0.0 --credentials keys.ini --tls-cert chain.pem --tls-key key.pem",
-     "For other machines: signed and encrypted."},
+    {"holdfast serve --host 0.0.0.0 --credentials keys.ini",
+     "For other machines; --tls-cert and --tls-key encrypt."},
     {"aws dynamodb list-tables --endpoint-url http://127.0.0.1:8000", "Try it."},
 };
 

@@ -132,6 +132,8 @@ TEST(cli, help_and_version)
     CHECK(strncmp(d.out, "Usage: holdfast table list\n", 27) == 0);
     RUN(0, "help", "serve");
     CHECK(strncmp(d.out, "Usage: holdfast serve [options]\n", 32) == 0);
+    for (const char *line = d.out; line < d.out + d.out_len; line += strcspn(line, "\n") + 1)
+        CHECK(strcspn(line, "\n") <= 80);
     RUN(CLI_USAGE, "help", "nothing-like-it");
     run(&d, CLI_USAGE, 0, NULL);
     CHECK(strncmp(d.out, "Usage: holdfast COMMAND", 23) == 0);

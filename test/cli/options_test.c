@@ -363,6 +363,8 @@ TEST(options, wrapping)
     check_wrap("a\n\nb\n", "a\n\nb", 0, 10);
     check_wrap("a b\n", "a  b", 0, 10);
     check_wrap("", "", 0, 10);
+    check_wrap("aaa\n[b c]\n", "aaa [b c]", 0, 7); /* brackets are not torn */
+    check_wrap("aaa [b\n", "aaa [b", 0, 7);
 }
 
 static void check_complete(const char *expected, size_t len, const char *const *words)
