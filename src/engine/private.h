@@ -529,11 +529,6 @@ enum hf_status hf__write_one(struct hf_scope *s, struct engine *e, enum write_ki
 enum hf_status hf__write_check_schema(struct hf_scope *s, const struct table *table,
                                       enum write_kind kind, const struct prepared_write *write);
 
-/* ---- transact.c ----------------------------------------------------------------------------- */
-
-/* Fail with TransactionCanceledException and these reasons, one per action. */
-enum hf_status hf__cancel(struct hf_scope *s, const struct hf_cancel_reason *reasons, size_t len);
-
 /* ---- page.c: what Query and Scan share ------------------------------------------------------ */
 
 struct page_answer {

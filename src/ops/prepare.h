@@ -142,4 +142,7 @@ enum hf_status hf__check_index_throughput(struct hf_scope *s, const struct hf_in
 /* A table's own name out of a TableName that may be an ARN. */
 struct hf_str hf__table_name(struct hf_str name_or_arn);
 
+/* Fail with TransactionCanceledException and these reasons, one per action. */
+enum hf_status hf__cancel(struct hf_scope *s, const struct hf_cancel_reason *reasons, size_t len);
+
 #endif

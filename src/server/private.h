@@ -54,6 +54,7 @@ enum conn_state {
     CONN_HEAD,    /* a request has begun */
     CONN_BODY,    /* its head is there */
     CONN_SENDING, /* the reader is slow: an answer is on its way */
+    CONN_HELD,    /* a fault on purpose keeps the answer back */
     CONN_LINGER,  /* we said all; what comes is dropped until the other side ends */
     CONN_CLOSED
 };
@@ -73,7 +74,7 @@ struct conn {
     struct hf__buf in;           /* its bytes, and those behind it */
     struct hf__buf out;          /* answers; empty between turns unless CONN_SENDING */
     size_t out_begin;            /* where they begin in `out` */
-    uint64_t debt;               /* ticket that has to be durable before `out` leaves */
+    struct hf__debt debt;        /* what has to happen before `out` leaves */
     uint32_t answers;            /* in `out` */
     bool ready;                  /* is in the list */
     bool again;                  /* has requests left that waited for room */
@@ -100,9 +101,10 @@ struct loop {
     size_t number;
     uv_loop_t uv;
     uv_check_t check;
-    uv_idle_t idle;   /* runs while a connection has requests that waited for room */
-    uv_timer_t sweep; /* runs while there are connections */
-    uv_async_t wake;  /* there are connections to take over, or the server stops */
+    uv_idle_t idle;     /* runs while a connection has requests that waited for room */
+    uv_timer_t sweep;   /* runs while there are connections */
+    uv_timer_t release; /* runs while there are answers that are kept back */
+    uv_async_t wake;    /* there are connections to take over, or the server stops */
     pthread_t thread;
     struct hf_scope *scope; /* of the request being handled */
     struct auth *auth;

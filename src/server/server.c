@@ -382,11 +382,13 @@ static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_
     uv_check_init(&loop->uv, &loop->check);
     uv_idle_init(&loop->uv, &loop->idle);
     uv_timer_init(&loop->uv, &loop->sweep);
+    uv_timer_init(&loop->uv, &loop->release);
     if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0)
         return hf__fail(s, HF_IO, "cannot make an event loop: out of descriptors?");
     loop->check.data = loop;
     loop->idle.data = loop;
     loop->sweep.data = loop;
+    loop->release.data = loop;
     loop->wake.data = loop;
     uv_check_start(&loop->check, on_check);
     loop->scope = hf_scope_new(&server->env);
