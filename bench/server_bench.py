@@ -107,8 +107,9 @@ class Bench:
                 server.wipe()
             times.append(server.start() * 1000)
         time.sleep(0.3)
-        self.note(name, "start_ms", statistics.median(times))
-        self.note(name, "start_best_ms", min(times))
+        if self.wanted("start"):
+            self.note(name, "start_ms", statistics.median(times))
+            self.note(name, "start_best_ms", min(times))
         self.note_memory(server, "idle")
 
     def note(self, server, name, value):
@@ -209,8 +210,8 @@ class Bench:
             if name in COMMANDS:
                 try:
                     self.note_memory(server, "end")
-                except OSError:
-                    self.failures.append(f"{name} is gone at the end")
+                except Failed as error:
+                    self.failures.append(str(error))
             stopped = server.stop()
             if name in COMMANDS:
                 self.note(name, "stop_ms", stopped * 1000)
@@ -366,7 +367,7 @@ def main():
         bench.close()
     goals.print_facts(bench.results, options.servers)
     judged = goals.judge(bench.results)
-    goals.print_goals(bench.results, judged)
+    goals.print_goals(bench.results, judged, options.whole)
     if options.json:
         write_json(options.json, bench, judged, about)
     return conclude(bench, judged)
