@@ -183,7 +183,9 @@ class Bench:
         server.start()
         server.create_table("bench")
         run = self.load(server, "batch25", MILLION_CONNECTIONS, "--fill", "--items", items)
-        facts = {"items": items, "fill_per_s": items / run["seconds"], "errors": run["errors"]}
+        if run["errors"]:
+            raise Failed(f"{run['errors']} errors while filling {items} items")
+        facts = {"items": items, "fill_per_s": items / run["seconds"]}
         facts["rss_filled"], facts["anon_filled"] = server.memory()
         facts["stop_ms"] = server.stop() * 1000
         facts["disk_mb"] = disk_bytes(server.dir) / 1e6
