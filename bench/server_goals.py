@@ -2,8 +2,8 @@
 
 A goal has up to three limits. The floor must hold, or the run fails. The goal is what we set
 ourselves, and the aim what the costs of the parts say is possible. Ours counts with the median of
-its runs, a peer with its best, so a lucky run of ours proves nothing and an unlucky one of a peer
-neither. Shares are of the echo server (H) or of a bare group commit (G) in the same run.
+its runs, all others with their best, so a lucky run of ours proves nothing and an unlucky one of
+theirs neither. Shares are of the echo server (H) or of a bare group commit (G) in the same run.
 
 With "cpu" as the basis, factors and shares are those of processor time per operation, which holds
 still when others use the machine; a peer then counts with its least.
@@ -90,11 +90,11 @@ def print_cells(results, workload, connections, servers):
         cell = results.cell(workload, connections, server)
         if not cell:
             continue
-        share = results.factor(workload, server, "echo", connections, medians=True)
+        share = results.factor(workload, server, "echo", connections)
         line = (f"  {server:<20}{cell.ops:>9.0f}{cell.best_ops:>9.0f}{cell.p50:>9.0f}"
                 f"{cell.p99:>10.0f}{cell.max:>10.0f}{cell.cpu:>9.1f}{cell.errors:>8}")
         line += f"{share * 100:>8.1f}" if share and server not in COMMITS else f"{'':>8}"
-        share = results.factor(workload, server, "commit", connections, "ops", medians=True)
+        share = results.factor(workload, server, "commit", connections, "ops")
         line += f"{share * 100:>8.1f}" if share and server in DURABLE else f"{'':>8}"
         for ours in against:
             factor = results.factor(workload, ours, server, connections)
@@ -191,10 +191,10 @@ def goals_against_ceilings(r):
         ("put", "holdfast-mem", "echo", 40, None, 50),
     )
     for workload, ours, other, floor, goal, aim in rows:
-        factor = r.factor(workload, ours, other, medians=True)
+        factor = r.factor(workload, ours, other)
         yield Goal(f"{workload}/{MANY}: {ours}, share of H", factor and factor * 100, "%",
                    floor, goal, aim)
-    factor = r.factor("put", "holdfast-full", "commit", basis="ops", medians=True)
+    factor = r.factor("put", "holdfast-full", "commit", basis="ops")
     yield Goal(f"put/{MANY}: holdfast-full, share of G", factor and factor * 100, "%", 27, None, 45)
     batch = r.good("batch25", MANY, "holdfast-none")
     yield Goal(f"batch25/{MANY}: holdfast-none, items", batch and batch.ops * 25, "/s", 35000)
