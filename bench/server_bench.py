@@ -34,6 +34,7 @@ IDLE_TICKS = 1
 IDLE_SECONDS = 2
 MILLION_CONNECTIONS = 8
 LOG_ITEMS = 10000  # fit a memtable, so that they are in the log alone when we kill it
+KILLS = 3
 LOG_MB = 8  # with less, recovery is lost in the noise of a start
 BUSY_LOAD = 0.5
 IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs")
@@ -199,13 +200,17 @@ class Bench:
             server.stop()
         facts["start_ms"], facts["start_best_ms"] = statistics.median(times), min(times)
         server.start()
-        self.load(server, "batch25", 1, "--fill", "--items", min(items, LOG_ITEMS))
-        server.stop(signal.SIGKILL)
-        log_mb = facts["killed_log_mb"] = log_bytes(server.dir) / 1e6
-        facts["killed_start_ms"] = server.start() * 1000
-        if log_mb >= LOG_MB:
+        rates = []
+        for _ in range(KILLS):
+            self.load(server, "batch25", 1, "--fill", "--items", min(items, LOG_ITEMS))
+            server.stop(signal.SIGKILL)
+            log_mb = facts["killed_log_mb"] = log_bytes(server.dir) / 1e6
+            facts["killed_start_ms"] = server.start() * 1000
             took = max(0, facts["killed_start_ms"] - facts["start_ms"]) / 1000
-            facts["recovery_s_per_64mb"] = took / log_mb * 64
+            if log_mb >= LOG_MB:
+                rates.append(took / log_mb * 64)
+        if rates:
+            facts["recovery_s_per_64mb"] = statistics.median(rates)
         server.stop()
         for name, value in facts.items():
             self.note("million", name, value)
