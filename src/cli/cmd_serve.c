@@ -23,6 +23,7 @@
 #include "cli/serve.h"
 
 #include <holdfast/engine.h>
+#include <holdfast/faults.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -39,7 +40,9 @@ struct serving {
     struct serve_plan plan;
     struct cli_log log;
     struct hf_env env;
-    struct hf_db *db;
+    struct hf_db *db; /* what is served: the engine, or with --admin faults around it */
+    struct hf_db *engine;
+    struct server_clock clock; /* what --admin moves */
     struct server *server;
     const char *notify_socket;
     /* the watch */
@@ -228,22 +231,43 @@ static void begin_log(struct serving *v)
     v->env = (struct hf_env){.size = sizeof(v->env), .user = &v->log, .log = hf__log_line};
 }
 
+/* The database's clock, which --admin can move; the log and signatures have the true one. */
+static int64_t movable_clock(void *user)
+{
+    struct serving *v = user;
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 + atomic_load(&v->clock.offset_us);
+}
+
+static void log_line(void *user, enum hf_log_level level, struct hf_str line)
+{
+    struct serving *v = user;
+
+    hf__log_line(&v->log, level, line);
+}
+
 static int open_database(struct serving *v)
 {
     const struct serve_settings *settings = &v->plan.settings;
     struct hf_scope *s = v->cli->scope;
     struct hf_str holder = {0};
+    struct hf_env env = {.size = sizeof(env), .user = v, .log = log_line, .wall_us = movable_clock};
     enum hf_status status = hf_open(
         s, v->plan.url,
-        HF_OPTIONS(hf_engine_options, .env = &v->env, .sync = (enum hf_sync)(settings->sync + 1),
+        HF_OPTIONS(hf_engine_options, .env = &env, .sync = (enum hf_sync)(settings->sync + 1),
                    .sync_window_ms = (uint32_t)settings->sync_window_ms,
                    .memtable_bytes = (size_t)settings->memtable_bytes,
                    .cache_bytes = (size_t)settings->cache_bytes, .compress = settings->compress,
                    .stream_shards = (uint32_t)settings->stream_shards, .region = settings->region,
                    .account = settings->account,
                    .wording = (enum hf_wording)(settings->wording + 1)),
-        &v->db);
+        &v->engine);
 
+    v->db = v->engine;
+    if (status == HF_OK && settings->admin)
+        status = hf_faulty_open(s, v->engine, &v->db);
     if (status == HF_OK)
         return CLI_OK;
     if (status == HF_LOCKED)
@@ -289,6 +313,8 @@ static int open_server(struct serving *v)
                                  .certificate = settings->tls_cert,
                                  .private_key = settings->tls_key,
                                  .admin = settings->admin,
+                                 .engine = v->engine,
+                                 .clock = &v->clock,
                                  .access_log = settings->access_log,
                                  .signals = true,
                                  .on_ready = on_ready,
@@ -321,7 +347,7 @@ int hf__serve_run(struct cli *cli, size_t args_len, const char *const *args)
         ends = hf__cli_fail(cli, "serve", CLI_FAILED, "%s", hf_scope_error_text(cli->scope));
     watch_end(&v);
     hf__server_close(v.server);
-    hf_db_close(v.db);
+    hf_db_close(v.db ? v.db : v.engine);
     if (ends == CLI_OK)
         hf__log_print(&v.log, HF_LOG_INFO, "stopped");
     return ends;

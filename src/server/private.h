@@ -140,7 +140,8 @@ struct listener {
 struct server {
     struct server_options options;
     struct hf_env env;
-    struct hf_db *db;
+    struct hf_db *db;        /* what requests are asked of */
+    struct hf_db *engine;    /* what figures and upkeep are asked of */
     struct hf_scope *memory; /* of what lives as long as the server */
     struct loop *loops;
     size_t loops_len;
@@ -154,7 +155,6 @@ struct server {
     atomic_uint conns_len;
     struct tls_context *tls;
     struct metrics *metrics; /* one per loop */
-    struct admin *admin;
 };
 
 static inline struct conn *conn_of(uv_stream_t *stream)

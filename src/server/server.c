@@ -86,6 +86,8 @@ static enum hf_status take_options(struct hf_scope *s, struct server *server,
     if (o->loops > LOOPS_MAX)
         return hf__fail(s, HF_INVALID, "%u loops are more than the %d that a server may have",
                         o->loops, LOOPS_MAX);
+    if (o->admin && (!o->engine || !o->clock))
+        return hf__fail(s, HF_INVALID, "the admin path needs a database and a clock to work on");
     if (!o->certificate.ptr != !o->private_key.ptr)
         return hf__fail(s, HF_INVALID, "TLS needs both a certificate and its private key");
     return copy_keys(s, server);
@@ -491,6 +493,7 @@ enum hf_status hf__server_open(struct hf_scope *s, struct hf_db *db,
     memset(made, 0, sizeof(*made));
     made->env = env;
     made->db = db;
+    made->engine = options->engine ? options->engine : db;
     made->memory = hf_scope_new(&made->env);
     status = made->memory ? open_parts(s, made, options) : hf__fail_nomem(s);
     if (status != HF_OK) {
