@@ -72,7 +72,7 @@ static struct http_field *find(struct court *c, const char *name)
         if (hf__http_is(c->head.fields[i].name, name))
             return &c->head.fields[i];
     }
-    CHECK(!"no such field");
+    fail_msg("no field %s", name);
     return NULL;
 }
 
