@@ -94,6 +94,15 @@ enum hf__wording hf__scope_wording(const struct hf_scope *s);
 void hf__scope_set_wording(struct hf_scope *s, enum hf__wording wording);
 
 /*
+ * Waiting for the disk once for many calls. While a scope has a debt, a database does not wait
+ * until what a call wrote or saw is durable: it notes the ticket to wait for in *debt, if it is
+ * higher than what is there, and returns. Nothing of the answer may be shown before hf__db_settle()
+ * has paid it. NULL, as after a reset, lets calls wait for themselves.
+ */
+void hf__scope_set_debt(struct hf_scope *s, uint64_t *debt);
+bool hf__scope_owe(struct hf_scope *s, uint64_t ticket); /* false: there is no debt, wait */
+
+/*
  * Texts that an enum field of a request cannot hold: the decoder keeps the text here and stores
  * the negative number that it gets; validation prints the text again. Cleared with the scope.
  */

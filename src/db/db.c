@@ -37,6 +37,12 @@ enum hf_status hf_db_call(struct hf_scope *s, struct hf_db *db, enum hf_op op, c
     return status;
 }
 
+enum hf_status hf__db_settle(struct hf_scope *s, struct hf_db *db, uint64_t debt)
+{
+    hf__scope_error_clear(s);
+    return debt && db->calls->settle ? db->calls->settle(s, db, debt) : HF_OK;
+}
+
 void hf_db_close(struct hf_db *db)
 {
     if (db)

@@ -30,6 +30,7 @@ struct server_options {
     struct hf_str region;                /* that signatures may name; absent: any */
     const struct sign_credentials *keys; /* who may call; none: anybody, on loopback only */
     size_t keys_len;
+    bool open_to_all;           /* without keys, listen beyond loopback all the same */
     uint32_t clock_window_s;    /* a signature's time may be off by this; default 300 */
     const struct hf_str *hosts; /* names besides the address that Host may have */
     size_t hosts_len;
