@@ -80,20 +80,22 @@ static uint64_t load_u64le(const uint8_t *p)
     return (uint64_t)load_u32le(p + 4) << 32 | load_u32le(p);
 }
 
-/* The first control character other than a tab from `p` on; there is one before `end`. */
+/*
+ * The first control character other than a tab from `p` on; there is one before `end`. Words in
+ * which all bytes are plain ASCII are passed over; in others the lowest mark is at the first byte
+ * that is not, as a borrow or carry comes from a byte that is marked itself.
+ */
 static const uint8_t *find_control(const uint8_t *p, const uint8_t *end)
 {
-    const uint64_t ones = UINT64_MAX / 255, tops = ones << 7;
+    const uint64_t ones = UINT64_MAX / 255;
 
     for (;;) {
         while (end - p >= 8) {
-            uint64_t word = load_u64le(p), del = word ^ ones * 0x7F;
-            uint64_t below = (word - ones * 0x20) & ~word, zero = (del - ones) & ~del;
-            uint64_t found = (below | zero) & tops;
+            uint64_t word = load_u64le(p);
+            uint64_t marks = ((word - ones * 0x20) | (word + ones) | word) & ones * 0x80;
 
-            /* A borrow can only mark bytes above one that is rightly marked. */
-            if (found) {
-                p += __builtin_ctzll(found) / 8;
+            if (marks) {
+                p += __builtin_ctzll(marks) / 8;
                 break;
             }
             p += 8;
@@ -288,16 +290,6 @@ static void take_connection(struct hf_str value, struct seen *seen)
     }
 }
 
-/* Equal in any case: of the characters in hosts, none but letters differ in that bit alone. */
-static bool same_host(struct hf_str a, struct hf_str b)
-{
-    bool same = a.len == b.len;
-
-    for (size_t i = 0; same && i < a.len; i++)
-        same = (a.ptr[i] | 0x20) == (b.ptr[i] | 0x20);
-    return same;
-}
-
 static bool take_host(struct http_reader *r, struct hf_str value, struct seen *seen)
 {
     if (seen->host)
@@ -305,7 +297,8 @@ static bool take_host(struct http_reader *r, struct hf_str value, struct seen *s
     seen->host = true;
     if (!is_host(value))
         return hf__http_refuse(r, 400, "Host is not a host with an optional port");
-    if (r->head.host.ptr && !same_host(r->head.host, value))
+    if (r->head.host.ptr &&
+        (r->head.host.len != value.len || !hf__http_same(r->head.host.ptr, value.ptr, value.len)))
         return hf__http_refuse(r, 400, "Host is not the host of the request target");
     r->head.host = value;
     return true;

@@ -108,8 +108,14 @@ enum http_result hf__http_read(struct http_reader *reader, uint8_t *bytes, size_
 /* The first field of that name, in any case; absent when there is none. */
 struct hf_str hf__http_field(const struct http_head *head, const char *name);
 
-/* Are they equal, in any case of ASCII letters? */
-bool hf__http_is(struct hf_str text, const char *name);
+/* Are these bytes equal, in any case of ASCII letters? */
+bool hf__http_same(const char *a, const char *b, size_t len);
+
+/* Is it this name? Inline, as the length of a literal is known and decides most comparisons. */
+static inline bool hf__http_is(struct hf_str text, const char *name)
+{
+    return text.len == strlen(name) && hf__http_same(text.ptr, name, text.len);
+}
 
 /* "OK" for 200 and so on; "Unknown" for what the server never sends. */
 const char *hf__http_reason(int status);

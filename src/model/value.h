@@ -71,7 +71,14 @@ struct hf_item hf__item_poison_new(struct hf_scope *s, enum hf_status status, st
 /* ---- reading -------------------------------------------------------------------------------- */
 
 /* Bytes that the value at `p` takes; the bytes are trusted (they were checked, or built here). */
-size_t hf__value_length(const uint8_t *p);
+size_t hf__value_length_slow(const uint8_t *p);
+
+static inline size_t hf__value_length(const uint8_t *p)
+{
+    if (p[0] >= HF_TYPE_S && p[0] <= HF_TYPE_B && p[1] < 0x80) /* a short S, N or B: most are */
+        return 2u + p[1];
+    return hf__value_length_slow(p);
+}
 
 /* The payload of an S, N or B. */
 struct hf_bytes hf__value_scalar(struct hf_value value);

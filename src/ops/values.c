@@ -25,7 +25,9 @@ static enum hf_status check_part(struct hf_scope *s, struct hf_value value, int 
     while (hf__value_next(&walk)) {
         if (type == HF_TYPE_M && walk.name.len == 0)
             return hf__fail(s, HF_INVALID, "Empty attribute name");
-        TRY(check_part(s, walk.value, level + 1));
+        if (level == VALUE_DEPTH_MAX || walk.value.ptr[0] == HF_TYPE_M ||
+            walk.value.ptr[0] == HF_TYPE_L) /* a scalar or a set can only be too deep */
+            TRY(check_part(s, walk.value, level + 1));
     }
     return HF_OK;
 }
