@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -397,6 +398,49 @@ class Systemd(InDirectory):
         with os.fdopen(reader, encoding="utf-8") as log:
             for line in log:
                 self.assertRegex(line, r"^<[3-7]>\d{4}-")
+
+
+class Signals(InDirectory):
+    def test_a_signal_as_soon_as_the_port_is_open(self):
+        for _ in range(20):
+            port = free_port()
+            process = subprocess.Popen([COMMAND, "serve", "--in-memory", "--port", str(port)],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                       env=clean_env())
+            while not reachable(port):
+                self.assertIsNone(process.poll())
+            process.terminate()
+            self.assertEqual(process.wait(timeout=WAIT_S), 0)
+
+    def test_sighup_without_certificates_changes_nothing(self):
+        with Server("--in-memory", "--port", "0") as server:
+            server.process.send_signal(signal.SIGHUP)
+            time.sleep(0.1)
+            self.assertEqual(server.call("ListTables", {})[0].status, 200)
+            self.assertEqual(server.stop(), 0)
+
+    @unittest.skipUnless(shutil.which("openssl"), "no openssl")
+    def test_tls_and_reload(self):
+        def make(name):
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                            "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+                            "/CN=" + name, "-keyout", self.path("key.pem"), "-out",
+                            self.path("chain.pem")], check=True, capture_output=True)
+
+        def certificate(port):
+            return ssl.get_server_certificate(("127.0.0.1", port), timeout=WAIT_S)
+
+        make("one")
+        with Server("--in-memory", "--port", "0", "--tls-cert", self.path("chain.pem"),
+                    "--tls-key", self.path("key.pem")) as server:
+            self.assertIn("https://127.0.0.1:", server.start[3])
+            first = certificate(server.port)
+            make("two")
+            server.process.send_signal(signal.SIGHUP)
+            wait_for(lambda: certificate(server.port) != first)
+            with open(self.path("chain.pem"), encoding="ascii") as file:
+                self.assertEqual(certificate(server.port), file.read())
+            self.assertEqual(server.stop(), 0)
 
 
 class Draining(InDirectory):
