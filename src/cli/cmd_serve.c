@@ -16,6 +16,7 @@
  *
  *  (1) Nothing is opened before everything that can be checked was.
  *  (2) "Ready" is said once requests are served, not before.
+ *  (3) Once the database is being opened, a signal to stop ends in an orderly way.
  */
 #include "server/server.h"
 
@@ -272,8 +273,8 @@ static int open_database(struct serving *v)
         return CLI_OK;
     if (status == HF_LOCKED)
         holder = hf__serve_holder(s, v->plan.path.ptr);
-    return hf__cli_fail(v->cli, "serve", CLI_DATABASE, "%s%s%.*s", hf_scope_error_text(s),
-                        holder.ptr ? ": " : "", HF_FMT(holder));
+    return hf__cli_fail(v->cli, "serve", CLI_DATABASE, "%s%s%s", hf_scope_error_text(s),
+                        holder.ptr ? ": " : "", holder.ptr ? holder.ptr : "");
 }
 
 static int open_server(struct serving *v)
@@ -328,6 +329,27 @@ static int open_server(struct serving *v)
                         hf_scope_error_text(s));
 }
 
+/*
+ * A signal to stop, from whoever sees the port open, waits until the server takes signals. The
+ * threads that the database starts inherit that, so none of them takes one with the usual effect.
+ */
+static int open_both(struct serving *v)
+{
+    sigset_t stops, before;
+    int ends;
+
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGTERM);
+    sigaddset(&stops, SIGINT);
+    sigaddset(&stops, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &stops, &before);
+    ends = open_database(v);
+    if (ends == CLI_OK)
+        ends = open_server(v);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return ends;
+}
+
 /* ---- the command ---------------------------------------------------------------------------- */
 
 int hf__serve_run(struct cli *cli, size_t args_len, const char *const *args)
@@ -340,9 +362,7 @@ int hf__serve_run(struct cli *cli, size_t args_len, const char *const *args)
     signal(SIGPIPE, SIG_IGN);
     begin_log(&v);
     raise_files(&v);
-    ends = open_database(&v);
-    if (ends == CLI_OK)
-        ends = open_server(&v);
+    ends = open_both(&v);
     if (ends == CLI_OK && hf__server_run(cli->scope, v.server) != HF_OK)
         ends = hf__cli_fail(cli, "serve", CLI_FAILED, "%s", hf_scope_error_text(cli->scope));
     watch_end(&v);

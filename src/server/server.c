@@ -318,11 +318,22 @@ static void on_check(uv_check_t *check)
     hf__conn_turn(check->data);
 }
 
+/* At once: who calls now is to be refused and go elsewhere, not to wait for us to end. */
+static void close_listener(struct listener *listener)
+{
+    if (listener->ours)
+        close(listener->fd);
+    listener->ours = false;
+}
+
 static void stop_listening(struct server *server)
 {
     for (size_t i = 0; i < server->listeners_len; i++) {
-        if (!uv_is_closing((uv_handle_t *)&server->listeners[i].poll))
-            uv_close((uv_handle_t *)&server->listeners[i].poll, NULL);
+        struct listener *listener = &server->listeners[i];
+
+        if (!uv_is_closing((uv_handle_t *)&listener->poll))
+            uv_close((uv_handle_t *)&listener->poll, NULL);
+        close_listener(listener);
     }
     if (server->options.on_stop)
         server->options.on_stop(server->options.user);
@@ -548,10 +559,8 @@ void hf__server_close(struct server *server)
     env = server->env;
     for (size_t i = 0; i < server->loops_len; i++)
         close_loop(&server->loops[i]);
-    for (size_t i = 0; i < server->listeners_len; i++) {
-        if (server->listeners[i].ours)
-            close(server->listeners[i].fd);
-    }
+    for (size_t i = 0; i < server->listeners_len; i++)
+        close_listener(&server->listeners[i]);
     hf__tls_close(server->tls);
     hf_scope_free(server->memory);
     hf__env_free(&env, server, sizeof(*server));
