@@ -241,6 +241,15 @@ enum hf_status hf__catalog_table(struct hf_scope *s, struct engine *e, struct hf
                     HF_FMT(hf__table_name(name)));
 }
 
+enum hf_status hf__catalog_backup_table(struct hf_scope *s, struct engine *e, struct hf_str name,
+                                        struct table **table)
+{
+    TRY(look_up(s, e, name, table));
+    if (*table)
+        return HF_OK;
+    return hf__fail(s, HF_TABLE_NOT_FOUND, "Table not found: %.*s", HF_FMT(hf__table_name(name)));
+}
+
 /* ---- changing ------------------------------------------------------------------------------- */
 
 enum hf_status hf__catalog_reserve(struct hf_scope *s, struct engine *e)

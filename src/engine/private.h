@@ -124,6 +124,7 @@ struct table_record {
     const struct hf_tag *tags;
     size_t tags_len;
     struct hf_str resource_policy;
+    int64_t policy_revision; /* the last that was given out, also of a policy that is gone */
 };
 
 struct index_record {
@@ -261,6 +262,10 @@ enum hf_status hf__catalog_item_table(struct hf_scope *s, struct engine *e, stru
 enum hf_status hf__catalog_table(struct hf_scope *s, struct engine *e, struct hf_str name,
                                  struct table **table);
 
+/* As above, failing as operations on backups do. */
+enum hf_status hf__catalog_backup_table(struct hf_scope *s, struct engine *e, struct hf_str name,
+                                        struct table **table);
+
 /* A new version of a table from its record; `counts` is taken over (NULL: new ones). */
 enum hf_status hf__table_new(struct hf_scope *s, struct engine *e,
                              const struct table_record *record, struct table_counts *counts,
@@ -316,6 +321,11 @@ hf__describe_throughput(struct hf_scope *s, const struct hf_throughput *throughp
 enum hf_status hf__describe_new_index(struct hf_scope *s, struct engine *e, struct hf_str table,
                                       const struct hf_index *index, bool local,
                                       struct hf_index_description *out);
+
+/* ---- policies.c ----------------------------------------------------------------------------- */
+
+enum hf_status hf__policy_check(struct hf_scope *s, struct hf_str policy);
+int64_t hf__policy_revision(struct engine *e, int64_t last); /* the next one */
 
 /* ---- schema.c: keys against schemas --------------------------------------------------------- */
 

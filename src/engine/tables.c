@@ -157,6 +157,8 @@ static enum hf_status create_locked(struct hf_scope *s, struct engine *e,
                                       .tags = r->tags,
                                       .tags_len = r->tags_len,
                                       .resource_policy = r->resource_policy};
+    if (r->resource_policy.ptr)
+        c->record.policy_revision = hf__policy_revision(e, 0);
     c->record.id = hf__catalog_new_id(s, e, &c->batch);
     TRY(hf__catalog_reserve(s, e));
     TRY(add_indexes(s, e, c));
@@ -182,6 +184,8 @@ enum hf_status hf__engine_create_table(struct hf_scope *s, struct engine *e,
     enum hf_status status;
 
     TRY(hf__prepare_create_table(s, request));
+    if (request->resource_policy.ptr)
+        TRY(hf__policy_check(s, request->resource_policy));
     pthread_rwlock_wrlock(&e->schema);
     status = create_locked(s, e, request, &c, &table, result);
     if (c.stream) {
