@@ -1262,6 +1262,11 @@ enum hf_op {
     HF_OP_UPDATE_TIME_TO_LIVE,
     HF_OP_DESCRIBE_CONTINUOUS_BACKUPS,
     HF_OP_UPDATE_CONTINUOUS_BACKUPS,
+    HF_OP_CREATE_BACKUP,
+    HF_OP_DELETE_BACKUP,
+    HF_OP_DESCRIBE_BACKUP,
+    HF_OP_LIST_BACKUPS,
+    HF_OP_RESTORE_TABLE_FROM_BACKUP,
     HF_OP_DELETE_RESOURCE_POLICY,
     HF_OP_GET_RESOURCE_POLICY,
     HF_OP_PUT_RESOURCE_POLICY,
@@ -1324,6 +1329,11 @@ HF_DB_CALL_DECLARE(update_table)
 HF_DB_CALL_DECLARE(update_time_to_live)
 HF_DB_CALL_DECLARE(describe_continuous_backups)
 HF_DB_CALL_DECLARE(update_continuous_backups)
+HF_DB_CALL_DECLARE(create_backup)
+HF_DB_CALL_DECLARE(delete_backup)
+HF_DB_CALL_DECLARE(describe_backup)
+HF_DB_CALL_DECLARE(list_backups)
+HF_DB_CALL_DECLARE(restore_table_from_backup)
 HF_DB_CALL_DECLARE(delete_resource_policy)
 HF_DB_CALL_DECLARE(get_resource_policy)
 HF_DB_CALL_DECLARE(put_resource_policy)
