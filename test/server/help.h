@@ -59,6 +59,7 @@ struct site {
     pthread_t thread;
     enum hf_status outcome; /* of hf__server_run() */
     bool joined;
+    bool borrowed;              /* the database is somebody else's */
     struct store_faults faults; /* of site_open_faulty() */
     struct hf__store *store;
 };
@@ -67,6 +68,8 @@ struct site {
 void site_open(struct test *t, struct site *site, const struct server_options *options);
 /* The same on a store whose calls can be made to fail. */
 void site_open_faulty(struct test *t, struct site *site, const struct server_options *options);
+/* On a database that is there; it stays open. */
+void site_serve(struct test *t, struct site *site, struct hf_db *db);
 /* Wait until hf__server_run() has returned, after somebody stopped the server. */
 void site_join(struct site *site);
 void site_close(struct site *site);
