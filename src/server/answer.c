@@ -9,6 +9,7 @@
  */
 #include "server/private.h"
 
+#include <arpa/inet.h>
 #include <libdeflate.h>
 #include <time.h>
 
@@ -90,6 +91,7 @@ struct head_parts {
     bool close;
 };
 
+enum { LOGGED_MAX = 200 }; /* bytes of a path that are logged */
 enum { HEAD_FIXED = 512 }; /* more than everything in put_head() but type and fields */
 
 static char *put_head(char *at, const struct answer *answer, const struct head_parts *parts)
@@ -192,6 +194,48 @@ static char *make_room(struct answer *answer, size_t len)
     return (char *)out->ptr + answer->begin;
 }
 
+/* ---- the access log ------------------------------------------------------------------------- */
+
+static const char *peer(struct conn *conn)
+{
+    struct sockaddr_storage address;
+    int len = sizeof(address);
+    char name[INET6_ADDRSTRLEN] = "";
+    uint16_t port = 0;
+
+    if (conn->peer[0] || uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&address, &len) != 0)
+        return conn->peer;
+    if (address.ss_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address;
+
+        uv_ip4_name(v4, name, sizeof(name));
+        port = ntohs(v4->sin_port);
+    } else if (address.ss_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address;
+
+        uv_ip6_name(v6, name, sizeof(name));
+        port = ntohs(v6->sin6_port);
+    }
+    snprintf(conn->peer, sizeof(conn->peer), "%s port %u", name, (unsigned)port);
+    return conn->peer;
+}
+
+/* What a client chose is cut short, and was checked to have no control characters by the reader. */
+static void log_access(const struct answer *answer, int status, size_t bytes)
+{
+    const struct http_head *head = answer->head;
+    struct hf_str method = head ? head->method : HF_STR("-");
+    struct hf_str path = head ? head->path : HF_STR("-");
+    uint64_t ns = answer->begun_ns ? uv_hrtime() - answer->begun_ns : 0;
+
+    if (path.len > LOGGED_MAX)
+        path.len = LOGGED_MAX;
+    hf__env_log(&answer->conn->loop->server->env, HF_LOG_INFO,
+                "%s: %.*s %.*s%s%.*s: %d, %zu bytes, %.3f ms", peer(answer->conn), HF_FMT(method),
+                HF_FMT(path), answer->operation.len ? " " : "", HF_FMT(answer->operation), status,
+                bytes, (double)ns / 1e6);
+}
+
 static bool finish(struct answer *answer, int status)
 {
     struct conn *conn = answer->conn;
@@ -204,6 +248,8 @@ static bool finish(struct answer *answer, int status)
     parts.coding = pack(answer);
     parts.body = hf_bytes_of(conn->out.ptr + answer->begin, conn->out.len - answer->begin);
     parts.close = conn->close_after;
+    if (conn->loop->server->options.access_log)
+        log_access(answer, status, parts.body.len);
     refresh_date(conn->loop);
     if (cap > sizeof(fixed))
         head = hf_scope_alloc(conn->loop->scope, cap);

@@ -187,6 +187,7 @@ void hf__call(struct answer *answer, struct hf_bytes body)
         refuse_op(answer, name, body);
         return;
     }
+    answer->operation = op->name;
     begun = uv_hrtime();
     if (!hf__auth_check(loop->scope, loop->auth, answer->head, sent,
                         hf__env_wall_us(&loop->server->env) / 1000000, &refusal)) {

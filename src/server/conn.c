@@ -254,6 +254,7 @@ static void on_release(uv_timer_t *timer)
     }
     if (next != UINT64_MAX)
         uv_timer_start(timer, on_release, next - now, 0);
+    hf__conn_turn(loop); /* poll comes first otherwise, and may sleep */
 }
 
 void hf__conn_turn(struct loop *loop)
@@ -484,6 +485,7 @@ static void on_idle(uv_idle_t *idle)
         if (!conn->again && conn->state != CONN_CLOSED)
             read_on(conn);
     }
+    hf__conn_turn(loop);
 }
 
 /* ---- opening, time limits, stopping --------------------------------------------------------- */

@@ -67,6 +67,7 @@ struct conn {
     uv_tcp_t tcp;
     uv_write_t write;
     struct tls *tls; /* NULL: plain */
+    char peer[64];   /* who it is, for the access log; empty until it is wanted */
     enum conn_state state;
     uint64_t deadline_ms;        /* of the state, on the loop's clock */
     uint64_t begun_ms;           /* when the first byte of the request came */
@@ -176,6 +177,8 @@ struct answer {
     struct hf_str fields;         /* more header fields, each with its CR LF; mostly absent */
     bool no_crc;                  /* of things that are not DynamoDB's */
     size_t begin;                 /* where the body starts in conn->out */
+    uint64_t begun_ns;            /* when the request was there, for the access log */
+    struct hf_str operation;      /* for the access log; absent: none */
 };
 
 /* Begin an answer: returns the buffer that its body goes to. */

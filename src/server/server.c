@@ -408,8 +408,10 @@ static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_
     loop->input = hf__env_alloc(&server->env, INPUT_SIZE);
     if (!loop->scope || !loop->input)
         return hf__fail_nomem(s);
-    return hf__auth_new(s, &server->env, server->options.keys, server->options.keys_len,
-                        server->options.clock_window_s, &loop->auth);
+    TRY(hf__auth_new(s, &server->env, server->options.keys, server->options.keys_len,
+                     server->options.clock_window_s, &loop->auth));
+    return server->options.region.len ? hf__auth_set_region(s, loop->auth, server->options.region)
+                                      : HF_OK;
 }
 
 static void close_handle(uv_handle_t *handle, void *user)

@@ -50,6 +50,7 @@ struct bench {
     "{'TableName':'all','AttributeDefinitions':[{'AttributeName':'x','AttributeType':'S'}],"       \
     "'GlobalSecondaryIndexUpdates':[{'Create':{'IndexName':'late','KeySchema':[{'AttributeName':"  \
     "'x','KeyType':'HASH'}],'Projection':{'ProjectionType':'ALL'}}}]}"
+#define ARN_OF "arn:aws:dynamodb:us-east-1:123456789012:table/%.*s"
 #define ARN "arn:aws:dynamodb:us-east-1:123456789012:table/all"
 
 static void open_on(struct bench *b, struct hf__store *inner)
@@ -203,6 +204,9 @@ static struct hf_str dump(struct world *w)
                                  .ptr));
         }
     }
+    for (size_t i = 0; i < tables.tables_len; i++)
+        add(&buf, world_call(w, "GetResourcePolicy",
+                             with_name(w, "{'ResourceArn':'" ARN_OF "'}", tables.tables[i]).ptr));
     CHECK_OK(hf_list_streams(w->scope, w->db, &(struct hf_list_streams){.limit = 100}, &streams));
     for (size_t i = 0; i < streams.streams_len; i++)
         add(&buf, world_ok(w, "DescribeStream",
@@ -375,6 +379,21 @@ static const struct operation operations[] = {
      .json = "{'TableName':'none','Item':{'pk':{'S':'a'}}}",
      .fails = HF_NOT_FOUND},
     {.name = "CreateTable", .json = TABLE, .fails = HF_IN_USE},
+    {.name = "DescribeContinuousBackups", .json = "{'TableName':'all'}"},
+    {.name = "UpdateContinuousBackups",
+     .json = "{'TableName':'all','PointInTimeRecoverySpecification':{'PointInTimeRecoveryEnabled':"
+             "true}}",
+     .fails = HF_BACKUPS_UNAVAILABLE},
+    {.name = "PutResourcePolicy",
+     .json = "{'ResourceArn':'" ARN "','Policy':'{}','ExpectedRevisionId':'NO_POLICY'}"},
+    {.name = "DeleteResourcePolicy",
+     .json = "{'ResourceArn':'" ARN "','Policy':'{}'}",
+     .before = "PutResourcePolicy"},
+    {.name = "GetResourcePolicy",
+     .json = "{'ResourceArn':'" ARN "','Policy':'{}'}",
+     .before = "PutResourcePolicy"},
+    {.name = "DescribeContributorInsights", .json = "{'TableName':'all','IndexName':'global'}"},
+    {.name = "DescribeKinesisStreamingDestination", .json = "{'TableName':'all'}"},
 };
 
 static const struct op *op_of(const char *name)
