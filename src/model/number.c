@@ -457,19 +457,24 @@ enum number_error hf__number_subtract(const uint8_t *a, size_t a_len, const uint
 
 size_t hf__number_size(const uint8_t *bytes, size_t len)
 {
-    struct digits number = get_digits(bytes, len);
+    uint8_t flip = bytes[0] < 0x80 ? 0xFF : 0x00;
+    int exponent = (bytes[0] ^ flip) - 0x80 + EXPONENT_MIN;
     int all, whole, pairs;
+    uint8_t first, last;
 
-    if (number.len == 0)
+    assert(len >= 2 && len <= NUMBER_BYTES_MAX && bytes[len - 1] == flip);
+    if (len == 2)
         return 1;
-    all = decimals(number.at, number.len);
-    whole = 2 * number.exponent - (number.at[0] < 10);
+    first = (uint8_t)((bytes[1] ^ flip) - 1);
+    last = (uint8_t)((bytes[len - 2] ^ flip) - 1);
+    all = 2 * ((int)len - 2) - (first < 10) - (last % 10 == 0);
+    whole = 2 * exponent - (first < 10);
     if (whole < 0)
         whole = 0;
     if (whole > all)
         whole = all;
     pairs = (whole + 1) / 2 + (all - whole + 1) / 2;
-    return (size_t)pairs + (number.negative ? 2 : 1);
+    return (size_t)pairs + (flip ? 2 : 1);
 }
 
 /* ---- whole numbers -------------------------------------------------------------------------- */

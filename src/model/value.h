@@ -96,7 +96,21 @@ struct value_walk {
     struct hf_bytes scalar; /* the element of a set: bytes only */
 };
 struct value_walk hf__value_walk(struct hf_value container);
-bool hf__value_next(struct value_walk *walk);
+bool hf__value_next_slow(struct value_walk *walk);
+
+static inline bool hf__value_next(struct value_walk *walk)
+{
+    if (walk->left == 0)
+        return false;
+    if (walk->type != HF_TYPE_M) /* members are what is walked most */
+        return hf__value_next_slow(walk);
+    walk->left--;
+    walk->name = hf_str_of((const char *)walk->at + 2, load_u16le(walk->at));
+    walk->at += 2 + walk->name.len;
+    walk->value = (struct hf_value){walk->at, hf__value_length(walk->at)};
+    walk->at += walk->value.len;
+    return true;
+}
 
 /* Is `bytes` an element of the set (of SS, NS or BS)? */
 bool hf__set_has(struct hf_value set, struct hf_bytes bytes);
