@@ -527,7 +527,7 @@ enum hf_status hf__engine_create_backup(struct hf_scope *s, struct engine *e,
     enum hf_status status;
 
     TRY(hf__prepare_plain(s, HF_OP_CREATE_BACKUP, request));
-    TRY(hf__counts_refresh(s, e, hf__table_name(request->table)));
+    TRY(hf__counts_refresh(s, e, request->table));
     pthread_rwlock_wrlock(&e->schema);
     status = create_locked(s, e, request, result);
     pthread_rwlock_unlock(&e->schema);

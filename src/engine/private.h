@@ -724,7 +724,7 @@ enum hf_status hf__setting_get(struct hf_scope *s, struct engine *e, const char 
 /* ---- counts.c: stored at a clean close, counted again after a crash ------------------------- */
 
 enum hf_status hf__counts_load(struct hf_scope *s, struct engine *e);
-/* Count the table of that name if that is still due. No lock is held. */
+/* Count the table of that name or ARN if that is still due. No lock is held. */
 enum hf_status hf__counts_refresh(struct hf_scope *s, struct engine *e, struct hf_str name);
 enum hf_status hf__counts_refresh_all(struct hf_scope *s, struct engine *e);
 void hf__counts_save(struct hf_scope *s, struct engine *e);

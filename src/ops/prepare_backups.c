@@ -28,29 +28,37 @@ static enum hf_billing billing_of(const struct hf_restore_table_from_backup *req
 }
 
 /* What a description says, as a request says it; NULL when it has no units. */
-static const struct hf_throughput *units_of(struct hf_scope *s,
-                                            const struct hf_throughput_description *d)
+static enum hf_status units_of(struct hf_scope *s, const struct hf_throughput_description *d,
+                               const struct hf_throughput **out)
 {
     struct hf_throughput *units = hf__scope_array(s, 1, sizeof(*units));
 
-    if (!units || !d || d->read_units <= 0 || d->write_units <= 0)
-        return NULL;
-    units->read_units = d->read_units;
-    units->write_units = d->write_units;
-    return units;
+    if (!units)
+        return hf__fail_nomem(s);
+    *out = NULL;
+    if (!d || d->read_units <= 0 || d->write_units <= 0)
+        return HF_OK;
+    *units = (struct hf_throughput){d->read_units, d->write_units};
+    *out = units;
+    return HF_OK;
 }
 
 /* Limits that were lifted, which is -1, are none for a new table. */
-static const struct hf_on_demand_throughput *limits_of(struct hf_scope *s,
-                                                       const struct hf_on_demand_throughput *limits)
+static enum hf_status limits_of(struct hf_scope *s, const struct hf_on_demand_throughput *limits,
+                                const struct hf_on_demand_throughput **out)
 {
     struct hf_on_demand_throughput *own = hf__scope_array(s, 1, sizeof(*own));
 
-    if (!own || !limits)
-        return NULL;
+    if (!own)
+        return hf__fail_nomem(s);
+    *out = NULL;
+    if (!limits)
+        return HF_OK;
     own->max_read_units = limits->max_read_units > 0 ? limits->max_read_units : 0;
     own->max_write_units = limits->max_write_units > 0 ? limits->max_write_units : 0;
-    return own->max_read_units || own->max_write_units ? own : NULL;
+    if (own->max_read_units || own->max_write_units)
+        *out = own;
+    return HF_OK;
 }
 
 static enum hf_status restore_billing(struct hf_scope *s,
@@ -66,16 +74,13 @@ static enum hf_status restore_billing(struct hf_scope *s,
         return hf__fail(s, HF_INVALID,
                         "Must override ProvisionedThroughput if BillingMode is overridden to "
                         "PROVISIONED");
-    if (out->billing == HF_BILLING_PROVISIONED) {
-        out->throughput =
-            request->throughput ? request->throughput : units_of(s, source->throughput);
-        out->on_demand_throughput = request->on_demand_throughput;
-    } else {
-        out->on_demand_throughput = request->on_demand_throughput
-                                        ? request->on_demand_throughput
-                                        : limits_of(s, source->on_demand_throughput);
-    }
-    return HF_OK;
+    out->throughput = request->throughput;
+    out->on_demand_throughput = request->on_demand_throughput;
+    if (out->billing == HF_BILLING_PROVISIONED)
+        return request->throughput ? HF_OK : units_of(s, source->throughput, &out->throughput);
+    return request->on_demand_throughput
+               ? HF_OK
+               : limits_of(s, source->on_demand_throughput, &out->on_demand_throughput);
 }
 
 /* ---- indexes -------------------------------------------------------------------------------- */
@@ -158,9 +163,9 @@ static enum hf_status all_sources(struct hf_scope *s, const struct sources *sour
         if (local)
             continue;
         if (billing == HF_BILLING_PROVISIONED)
-            out[i].throughput = units_of(s, d->throughput);
+            TRY(units_of(s, d->throughput, &out[i].throughput));
         else
-            out[i].on_demand_throughput = limits_of(s, d->on_demand_throughput);
+            TRY(limits_of(s, d->on_demand_throughput, &out[i].on_demand_throughput));
         TRY(check_units(s, &out[i], billing));
     }
     return HF_OK;
