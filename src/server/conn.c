@@ -463,10 +463,13 @@ static void read_on(struct conn *conn)
         hf__conn_close(conn);
 }
 
-/* The answer that did not fit is sent: go on with what came meanwhile. */
+/* The answer that did not fit is sent: go on with what came meanwhile. The time in which we did not
+ * listen counts for nobody. */
 static void listen_again(struct conn *conn)
 {
     enter(conn, conn->in.len == 0 ? CONN_IDLE : CONN_HEAD);
+    if (conn->partial && conn->partial->head.path.len > 0) /* its head is there */
+        enter(conn, CONN_BODY);
     if (conn->in.len > 0 && !conn->partial)
         ask_again(conn);
     else

@@ -185,6 +185,18 @@ void site_open_faulty(struct test *t, struct site *site, const struct server_opt
     open_server(site, options);
 }
 
+int listen_small(int send_bytes)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK_INT(0, setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof(send_bytes)));
+    CHECK_INT(0, bind(fd, (struct sockaddr *)&at, sizeof(at)));
+    CHECK_INT(0, listen(fd, 64));
+    return fd;
+}
+
 void site_join(struct site *site)
 {
     if (site->joined)

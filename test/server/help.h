@@ -70,6 +70,9 @@ void site_open(struct test *t, struct site *site, const struct server_options *o
 void site_open_faulty(struct test *t, struct site *site, const struct server_options *options);
 /* On a database that is there; it stays open. */
 void site_serve(struct test *t, struct site *site, struct hf_db *db);
+/* A socket that listens, whose connections have a send buffer of about that size; for options.
+ * The caller closes it. */
+int listen_small(int send_bytes);
 /* Wait until hf__server_run() has returned, after somebody stopped the server. */
 void site_join(struct site *site);
 void site_close(struct site *site);
