@@ -116,7 +116,8 @@ static inline bool hf_str_equal(struct hf_str a, struct hf_str b)
     X(FORMAT, 25, "InternalServerError", "the data was written by a newer version")                \
     X(STOPPED, 26, "InternalServerError", "writes are stopped after a failed sync; reopen")        \
     X(LOST, 27, "InternalServerError", "what was held is held no more")                            \
-    X(INTERNAL, 28, "InternalServerError", "an error inside holdfast")
+    X(INTERNAL, 28, "InternalServerError", "an error inside holdfast")                             \
+    X(DUPLICATE, 29, "DuplicateItemException", "an item with that key is there already")
 
 enum hf_status {
 #define HF_STATUS_ENUM(name, number, wire, text) HF_##name = number,
