@@ -13,7 +13,9 @@
  *  (4) The database goes on: it passes a check, and after an error without effect the operation
  *      can be done.
  *  (5) A copy of the store as it is now, opened as after a crash, is as (2) says and passes a
- * check. (6) Nothing leaks.
+ *      check.
+ *  (6) Nothing leaks.
+ *  (7) What upkeep was in the midst of, it finishes after a crash.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -255,6 +257,20 @@ static struct hf_str dump_after_crash(struct bench *b)
 
     copy.w = (struct world){.t = b->t, .scope = hf_scope_new(test_env(b->t))};
     open_on(&copy, copy_store(b));
+    text = hf_scope_copy(b->w.scope, dump(&copy.w));
+    bench_close(&copy);
+    return text;
+}
+
+/* The same, after upkeep has done what the other had begun. */
+static struct hf_str dump_finished_after_crash(struct bench *b)
+{
+    struct bench copy = {.t = b->t};
+    struct hf_str text;
+
+    copy.w = (struct world){.t = b->t, .scope = hf_scope_new(test_env(b->t))};
+    open_on(&copy, copy_store(b));
+    CHECK_OK(hf_engine_upkeep(copy.w.scope, copy.w.db, NULL));
     text = hf_scope_copy(b->w.scope, dump(&copy.w));
     bench_close(&copy);
     return text;
@@ -891,6 +907,9 @@ static bool one_store_round(struct test *t, const struct operation *o, const str
                  struck, (unsigned long long)nth, (int)fault.status, (int)status,
                  hf_scope_error_text(s));
     state = state_of(o, course, (int64_t)nth, dump_after_crash(&b));
+    if (course->several && !is(course->after, dump_finished_after_crash(&b))) /* (7) */
+        fail_msg("upkeep, its %s, call %llu, failed, does not reach its end after a crash", struck,
+                 (unsigned long long)nth);
     if (!stopped || !fault.after) /* what memory says of a write that failed and is there is open */
         (void)state_of(o, course, (int64_t)nth, dump(&b.w));
     if (!course->several && !course->reads &&
