@@ -229,7 +229,14 @@ static void engine_close(struct hf_db *db)
     engine_free(e);
 }
 
-static const struct db_calls engine_calls = {.call = engine_call, .close = engine_close};
+static enum hf_status engine_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
+{
+    return hf__engine_settle(s, (struct engine *)(void *)db, ticket);
+}
+
+static const struct db_calls engine_calls = {.call = engine_call,
+                                             .settle = engine_settle,
+                                             .close = engine_close};
 
 static struct hf_engine_options fill_options(const struct hf_engine_options *options)
 {
