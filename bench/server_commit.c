@@ -182,6 +182,9 @@ int main(int argc, char **argv)
     log.until_ns = begin + (int64_t)(seconds * 1e9);
     (loop ? run_loop : run_writers)(&log, writers, &all);
     took = (double)(bench_now_ns() - begin) / 1e9;
+    close(log.fd);
+    free(log.gathered);
+    free(log.writing);
     printf("{\"ops\": %llu, \"errors\": 0, \"seconds\": %.6f, \"ops_per_s\": %.1f, "
            "\"p50_us\": %.1f, \"p99_us\": %.1f, \"max_us\": %.1f, \"cpu_us\": 0}\n",
            (unsigned long long)all.count, took, (double)all.count / took,

@@ -66,6 +66,19 @@ class Failed(Exception):
     """A server did not do what it was asked for."""
 
 
+def headers(operation):
+    """As SDKs send them, with a signature of the right form that nobody checks."""
+    day = time.strftime("%Y%m%d", time.gmtime())
+    return {
+        "Content-Type": "application/x-amz-json-1.0",
+        "X-Amz-Target": "DynamoDB_20120810." + operation,
+        "X-Amz-Date": time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()),
+        "Authorization": f"AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/{day}/us-east-1/"
+                         "dynamodb/aws4_request, SignedHeaders=content-type;host;x-amz-date;"
+                         "x-amz-target, Signature=" + "d2c1f0a3b4958677" * 4,
+    }
+
+
 def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -127,31 +140,24 @@ class Server:
             time.sleep(POLL_SECONDS)
 
     def answers(self):
-        """Does it answer? Refused connections are the rule at first, and cheap to find out."""
+        """Does it answer? By hand, as a library would add its own time to the start's."""
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", self.port)) != 0:
                 return False
-        try:
-            if self.name == "echo":
-                return True
-            self.call("ListTables", {})
-            return True
-        except (OSError, http.client.HTTPException, Failed):
-            return False
+            path = "/2" if self.name == "echo" else "/"
+            try:
+                head = "".join(f"{name}: {value}\r\n"
+                               for name, value in headers("ListTables").items())
+                probe.sendall(f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n{head}"
+                              "Content-Length: 2\r\n\r\n{}".encode())
+                return probe.recv(64).startswith(b"HTTP/1.1 200 ")
+            except OSError:
+                return False
 
     def call(self, operation, request):
-        day = time.strftime("%Y%m%d", time.gmtime())
-        headers = {
-            "Content-Type": "application/x-amz-json-1.0",
-            "X-Amz-Target": "DynamoDB_20120810." + operation,
-            "X-Amz-Date": time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()),
-            "Authorization": f"AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/{day}/us-east-1/"
-                             "dynamodb/aws4_request, SignedHeaders=content-type;host;x-amz-date;"
-                             "x-amz-target, Signature=" + "d2c1f0a3b4958677" * 4,
-        }
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=START_SECONDS)
         try:
-            connection.request("POST", "/", json.dumps(request), headers)
+            connection.request("POST", "/", json.dumps(request), headers(operation))
             answer = connection.getresponse()
             body = answer.read()
         finally:
@@ -190,20 +196,20 @@ class Server:
     def memory(self):
         """Resident and anonymous megabytes."""
         found = {}
-        with open(f"/proc/{self.pid}/smaps_rollup", encoding="ascii") as f:
-            for line in f:
-                word = line.split()
-                if word[0] in ("Rss:", "Anonymous:"):
-                    found[word[0]] = int(word[1]) * 1024 / 1e6
-        return found["Rss:"], found["Anonymous:"]
+        try:
+            with open(f"/proc/{self.pid}/smaps_rollup", encoding="ascii") as f:
+                for line in f:
+                    word = line.split()
+                    if word[0] in ("Rss:", "Anonymous:"):
+                        found[word[0]] = int(word[1]) * 1024 / 1e6
+            return found["Rss:"], found["Anonymous:"]
+        except (OSError, KeyError):
+            raise Failed(f"{self.name} is gone; see {self.log_path}") from None
 
     def cpu_ticks(self):
         """Of all threads; coarse, good enough to see whether it is idle."""
-        try:
-            with open(f"/proc/{self.pid}/stat", encoding="utf-8", errors="replace") as f:
-                fields = f.read().rpartition(")")[2].split()
-        except FileNotFoundError:
-            raise Failed(f"{self.name} is gone; see {self.log_path}") from None
+        with open(f"/proc/{self.pid}/stat", encoding="utf-8", errors="replace") as f:
+            fields = f.read().rpartition(")")[2].split()
         return int(fields[11]) + int(fields[12])
 
 

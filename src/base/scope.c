@@ -37,7 +37,7 @@ struct hf_scope {
     atomic_bool canceled;
     bool starved; /* an allocation failed since hf__scope_feed() */
     enum hf__wording wording;
-    uint64_t *debt; /* where the ticket is noted that has to be durable; NULL: calls wait */
+    struct hf__debt *debt; /* what the answer has to wait for; NULL: calls wait themselves */
     struct hf_error error;
     int kept_len;
     struct hf_str kept[KEPT_TEXTS_MAX];
@@ -296,18 +296,23 @@ const struct hf_env *hf__scope_env(const struct hf_scope *s)
     return &s->env;
 }
 
-void hf__scope_set_debt(struct hf_scope *s, uint64_t *debt)
+void hf__scope_set_debt(struct hf_scope *s, struct hf__debt *debt)
 {
     s->debt = debt;
 }
 
 bool hf__scope_owe(struct hf_scope *s, uint64_t ticket)
 {
-    if (!s->debt)
-        return false;
-    if (ticket > *s->debt)
-        *s->debt = ticket;
-    return true;
+    if (s->debt && ticket > s->debt->ticket)
+        s->debt->ticket = ticket;
+    return s->debt != NULL;
+}
+
+bool hf__scope_owe_delay(struct hf_scope *s, uint32_t ms)
+{
+    if (s->debt)
+        s->debt->delay_ms += ms;
+    return s->debt != NULL;
 }
 
 enum hf__wording hf__scope_wording(const struct hf_scope *s)

@@ -172,6 +172,10 @@ static void complete_names(struct cli *cli, size_t words_len, const char *const 
 {
     const char *last = words_len ? words[words_len - 1] : "";
 
+    if (words_len < 2 && strncmp("help", last, strlen(last)) == 0)
+        fprintf(cli->out, "help\n");
+    if (words_len < 2 && strncmp("version", last, strlen(last)) == 0)
+        fprintf(cli->out, "version\n");
     for (size_t i = 0; i < cli->commands_len; i++) {
         const char *name = cli->commands[i].name;
         bool goes_on = cli->commands[i].summary != NULL;

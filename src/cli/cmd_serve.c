@@ -16,6 +16,7 @@
  *
  *  (1) Nothing is opened before everything that can be checked was.
  *  (2) "Ready" is said once requests are served, not before.
+ *  (3) Once the database is being opened, a signal to stop ends in an orderly way.
  */
 #include "server/server.h"
 
@@ -23,6 +24,7 @@
 #include "cli/serve.h"
 
 #include <holdfast/engine.h>
+#include <holdfast/faults.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -39,7 +41,9 @@ struct serving {
     struct serve_plan plan;
     struct cli_log log;
     struct hf_env env;
-    struct hf_db *db;
+    struct hf_db *db; /* what is served: the engine, or with --admin faults around it */
+    struct hf_db *engine;
+    struct server_clock clock; /* what --admin moves */
     struct server *server;
     const char *notify_socket;
     /* the watch */
@@ -90,7 +94,7 @@ static void *watch(void *user)
         struct hf_list_tables_result result;
 
         hf_scope_reset(s);
-        if (hf_list_tables(s, v->db, &(struct hf_list_tables){.limit = 1}, &result) == HF_OK)
+        if (hf_list_tables(s, v->engine, &(struct hf_list_tables){.limit = 1}, &result) == HF_OK)
             notify(v, "WATCHDOG=1");
         else
             hf__log_print(&v->log, HF_LOG_ERROR, "the database does not answer: %s",
@@ -228,28 +232,49 @@ static void begin_log(struct serving *v)
     v->env = (struct hf_env){.size = sizeof(v->env), .user = &v->log, .log = hf__log_line};
 }
 
+/* The database's clock, which --admin can move; the log and signatures have the true one. */
+static int64_t movable_clock(void *user)
+{
+    struct serving *v = user;
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 + atomic_load(&v->clock.offset_us);
+}
+
+static void log_line(void *user, enum hf_log_level level, struct hf_str line)
+{
+    struct serving *v = user;
+
+    hf__log_line(&v->log, level, line);
+}
+
 static int open_database(struct serving *v)
 {
     const struct serve_settings *settings = &v->plan.settings;
     struct hf_scope *s = v->cli->scope;
     struct hf_str holder = {0};
+    struct hf_env env = {.size = sizeof(env), .user = v, .log = log_line, .wall_us = movable_clock};
     enum hf_status status = hf_open(
         s, v->plan.url,
-        HF_OPTIONS(hf_engine_options, .env = &v->env, .sync = (enum hf_sync)(settings->sync + 1),
+        HF_OPTIONS(hf_engine_options, .env = &env, .sync = (enum hf_sync)(settings->sync + 1),
                    .sync_window_ms = (uint32_t)settings->sync_window_ms,
                    .memtable_bytes = (size_t)settings->memtable_bytes,
                    .cache_bytes = (size_t)settings->cache_bytes, .compress = settings->compress,
                    .stream_shards = (uint32_t)settings->stream_shards, .region = settings->region,
                    .account = settings->account,
                    .wording = (enum hf_wording)(settings->wording + 1)),
-        &v->db);
+        &v->engine);
 
+    v->db = v->engine;
+    if (status == HF_OK && settings->admin)
+        status = hf_faulty_open(s, v->engine, &v->db);
     if (status == HF_OK)
         return CLI_OK;
     if (status == HF_LOCKED)
         holder = hf__serve_holder(s, v->plan.path.ptr);
-    return hf__cli_fail(v->cli, "serve", CLI_DATABASE, "%s%s%.*s", hf_scope_error_text(s),
-                        holder.ptr ? ": " : "", HF_FMT(holder));
+    return hf__cli_fail(v->cli, "serve", CLI_DATABASE, "%s%s%s", hf_scope_error_text(s),
+                        holder.ptr ? ": " : "", holder.ptr ? holder.ptr : "");
 }
 
 static int open_server(struct serving *v)
@@ -289,6 +314,8 @@ static int open_server(struct serving *v)
                                  .certificate = settings->tls_cert,
                                  .private_key = settings->tls_key,
                                  .admin = settings->admin,
+                                 .engine = v->engine,
+                                 .clock = &v->clock,
                                  .access_log = settings->access_log,
                                  .signals = true,
                                  .on_ready = on_ready,
@@ -300,6 +327,27 @@ static int open_server(struct serving *v)
         return CLI_OK;
     return hf__cli_fail(v->cli, "serve", status == HF_INVALID ? CLI_USAGE : CLI_ADDRESS, "%s",
                         hf_scope_error_text(s));
+}
+
+/*
+ * A signal to stop, from whoever sees the port open, waits until the server takes signals. The
+ * threads that the database starts inherit that, so none of them takes one with the usual effect.
+ */
+static int open_both(struct serving *v)
+{
+    sigset_t stops, before;
+    int ends;
+
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGTERM);
+    sigaddset(&stops, SIGINT);
+    sigaddset(&stops, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &stops, &before);
+    ends = open_database(v);
+    if (ends == CLI_OK)
+        ends = open_server(v);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return ends;
 }
 
 /* ---- the command ---------------------------------------------------------------------------- */
@@ -314,14 +362,12 @@ int hf__serve_run(struct cli *cli, size_t args_len, const char *const *args)
     signal(SIGPIPE, SIG_IGN);
     begin_log(&v);
     raise_files(&v);
-    ends = open_database(&v);
-    if (ends == CLI_OK)
-        ends = open_server(&v);
+    ends = open_both(&v);
     if (ends == CLI_OK && hf__server_run(cli->scope, v.server) != HF_OK)
         ends = hf__cli_fail(cli, "serve", CLI_FAILED, "%s", hf_scope_error_text(cli->scope));
     watch_end(&v);
     hf__server_close(v.server);
-    hf_db_close(v.db);
+    hf_db_close(v.db ? v.db : v.engine);
     if (ends == CLI_OK)
         hf__log_print(&v.log, HF_LOG_INFO, "stopped");
     return ends;

@@ -25,6 +25,6 @@ struct db_calls {
 
 /* Pay a debt, see hf__scope_set_debt(); the scope has none set now. When it fails, everything that
  * was owed may have happened and may be lost. */
-enum hf_status hf__db_settle(struct hf_scope *s, struct hf_db *db, uint64_t debt);
+enum hf_status hf__db_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket);
 
 #endif

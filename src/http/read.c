@@ -93,7 +93,8 @@ static enum step find_line(struct http_reader *r, const uint8_t *bytes, size_t l
         return STEP_BAD;
     }
     r->scanned = (size_t)(found - bytes) + 1;
-    if (r->scanned - 1 == r->line || found[-1] != '\r')
+    /* There is a byte before: a request line starts with a token, others follow an LF. */
+    if (found[-1] != '\r')
         return refuse(r, 400, "a line does not end with CR LF");
     return STEP_ON;
 }

@@ -346,6 +346,30 @@ static enum hf_status add_field(struct hf_scope *s, struct http_head *head, cons
     return HF_OK;
 }
 
+static struct hf_str authorization(struct hf_scope *s, const struct sign_how *how,
+                                   const struct sign_claim *claim, const char *signature)
+{
+    const struct hf_str parts[] = {
+        HF_STR(SIGN_ALGORITHM " Credential="),
+        how->credentials->access_key,
+        HF_STR("/"),
+        claim->date,
+        HF_STR("/"),
+        how->region,
+        HF_STR("/"),
+        how->service,
+        HF_STR("/" SIGN_TERMINATOR ", SignedHeaders="),
+        claim->signed_headers,
+        HF_STR(", Signature="),
+        hf_str_from(signature),
+    };
+    struct hf__buf out = {.scope = s};
+
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        hf__buf_put_str(&out, parts[i]);
+    return out.failed ? (struct hf_str){0} : hf_str_of((const char *)out.ptr, out.len);
+}
+
 enum hf_status hf__sign_request(struct hf_scope *s, struct signer *signer, struct http_head *head,
                                 const struct sign_how *how)
 {
@@ -376,12 +400,5 @@ enum hf_status hf__sign_request(struct hf_scope *s, struct signer *signer, struc
     hf__sign_signature(signer, key, string, signature);
     OPENSSL_cleanse(key, sizeof(key));
 
-    return add_field(s, head, "Authorization",
-                     hf_scope_format(s,
-                                     SIGN_ALGORITHM
-                                     " Credential=%.*s/%.*s/%.*s/%.*s/" SIGN_TERMINATOR
-                                     ", SignedHeaders=%.*s, Signature=%s",
-                                     HF_FMT(how->credentials->access_key), HF_FMT(claim.date),
-                                     HF_FMT(how->region), HF_FMT(how->service),
-                                     HF_FMT(claim.signed_headers), signature));
+    return add_field(s, head, "Authorization", authorization(s, how, &claim, signature));
 }

@@ -58,7 +58,7 @@ static void give_back(struct conn *conn)
     }
     conn->out_begin = 0;
     conn->answers = 0;
-    conn->debt = 0;
+    conn->debt = (struct hf__debt){0};
 }
 
 static void ask_no_more(struct conn *conn)
@@ -198,23 +198,63 @@ void hf__conn_ready(struct conn *conn)
 /* Wait for the disk, once for all that owe; when that fails, they all hear of it. */
 static void settle(struct loop *loop, struct conn *ready)
 {
-    uint64_t debt = 0, begun = uv_hrtime();
+    uint64_t ticket = 0, begun = uv_hrtime();
     uint32_t answers = 0;
 
     for (struct conn *conn = ready; conn; conn = conn->next_ready) {
-        debt = conn->debt > debt ? conn->debt : debt;
-        answers += conn->debt ? conn->answers : 0;
+        ticket = conn->debt.ticket > ticket ? conn->debt.ticket : ticket;
+        answers += conn->debt.ticket ? conn->answers : 0;
     }
-    if (debt == 0)
+    if (ticket == 0)
         return;
     hf_scope_reset(loop->scope);
-    if (hf__db_settle(loop->scope, loop->server->db, debt) != HF_OK) {
+    if (hf__db_settle(loop->scope, loop->server->db, ticket) != HF_OK) {
         for (struct conn *conn = ready; conn; conn = conn->next_ready) {
-            if (conn->debt && conn->state != CONN_CLOSED)
+            if (conn->debt.ticket && conn->state != CONN_CLOSED)
                 hf__call_lost(conn, hf_scope_error(loop->scope));
         }
     }
     hf__metrics_commit(loop->metrics, answers, uv_hrtime() - begun);
+}
+
+static void on_release(uv_timer_t *timer);
+
+/* Keep the answer back for as long as a fault wants it; until then nothing more is read. */
+static void hold(struct conn *conn)
+{
+    struct loop *loop = conn->loop;
+    uint64_t now = uv_now(&loop->uv), due = now + conn->debt.delay_ms;
+
+    if (conn->state == CONN_CLOSED)
+        return;
+    conn->debt = (struct hf__debt){0};
+    uv_read_stop((uv_stream_t *)&conn->tcp);
+    ask_no_more(conn);
+    conn->state = CONN_HELD;
+    conn->deadline_ms = due;
+    if (!uv_is_active((uv_handle_t *)&loop->release) ||
+        uv_timer_get_due_in(&loop->release) > due - now)
+        uv_timer_start(&loop->release, on_release, due - now, 0);
+}
+
+static void on_release(uv_timer_t *timer)
+{
+    struct loop *loop = timer->data;
+    uint64_t now = uv_now(&loop->uv), next = UINT64_MAX;
+
+    for (struct conn *conn = loop->conns; conn; conn = conn->next) {
+        if (conn->state != CONN_HELD)
+            continue;
+        if (conn->deadline_ms <= now) {
+            enter(conn, CONN_SENDING); /* as after an answer that did not fit: then it listens */
+            hf__conn_ready(conn);
+        } else if (conn->deadline_ms < next) {
+            next = conn->deadline_ms;
+        }
+    }
+    if (next != UINT64_MAX)
+        uv_timer_start(timer, on_release, next - now, 0);
+    hf__conn_turn(loop); /* poll comes first otherwise, and may sleep */
 }
 
 void hf__conn_turn(struct loop *loop)
@@ -227,7 +267,7 @@ void hf__conn_turn(struct loop *loop)
         struct conn *conn = ready;
 
         ready = conn->next_ready;
-        if (conn->debt) {
+        if (conn->debt.ticket || conn->debt.delay_ms) {
             *owing_end = conn;
             owing_end = &conn->next_ready;
         } else {
@@ -242,7 +282,10 @@ void hf__conn_turn(struct loop *loop)
 
         owing = conn->next_ready;
         conn->ready = false;
-        send_out(conn);
+        if (conn->debt.delay_ms)
+            hold(conn);
+        else
+            send_out(conn);
     }
 }
 
@@ -445,6 +488,7 @@ static void on_idle(uv_idle_t *idle)
         if (!conn->again && conn->state != CONN_CLOSED)
             read_on(conn);
     }
+    hf__conn_turn(loop);
 }
 
 /* ---- opening, time limits, stopping --------------------------------------------------------- */
@@ -538,7 +582,7 @@ static void on_sweep(uv_timer_t *timer)
     for (struct conn *conn = loop->conns; conn; conn = conn->next) {
         if (loop->draining && now >= loop->drain_ms)
             hf__conn_close(conn);
-        else if (conn->state != CONN_CLOSED && now >= conn->deadline_ms)
+        else if (conn->state != CONN_CLOSED && conn->state != CONN_HELD && now >= conn->deadline_ms)
             time_out(conn);
     }
 }
@@ -549,4 +593,10 @@ void hf__conn_drain(struct loop *loop)
         if (conn->state == CONN_IDLE && !conn->ready && !conn->again)
             hf__conn_close(conn);
     }
+}
+
+void hf__conn_cut(struct loop *loop)
+{
+    for (struct conn *conn = loop->conns; conn; conn = conn->next)
+        hf__conn_close(conn);
 }

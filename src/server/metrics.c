@@ -265,7 +265,7 @@ static void write_engine(struct hf__buf *buf, struct server *server)
 {
     struct hf_engine_stats stats;
 
-    hf_engine_stats(server->db, &stats);
+    hf_engine_stats(server->engine, &stats);
     head(buf, "holdfast_log_syncs_total", "counter", "Times the log was synced to disk.");
     hf__buf_format(buf, "holdfast_log_syncs_total %llu\n", (unsigned long long)stats.syncs);
     gauge(buf, "holdfast_disk_bytes", "What the database takes on disk.", stats.disk_bytes);

@@ -54,6 +54,7 @@ enum conn_state {
     CONN_HEAD,    /* a request has begun */
     CONN_BODY,    /* its head is there */
     CONN_SENDING, /* the reader is slow: an answer is on its way */
+    CONN_HELD,    /* a fault on purpose keeps the answer back */
     CONN_LINGER,  /* we said all; what comes is dropped until the other side ends */
     CONN_CLOSED
 };
@@ -66,6 +67,7 @@ struct conn {
     uv_tcp_t tcp;
     uv_write_t write;
     struct tls *tls; /* NULL: plain */
+    char peer[64];   /* who it is, for the access log; empty until it is wanted */
     enum conn_state state;
     uint64_t deadline_ms;        /* of the state, on the loop's clock */
     uint64_t begun_ms;           /* when the first byte of the request came */
@@ -73,7 +75,7 @@ struct conn {
     struct hf__buf in;           /* its bytes, and those behind it */
     struct hf__buf out;          /* answers; empty between turns unless CONN_SENDING */
     size_t out_begin;            /* where they begin in `out` */
-    uint64_t debt;               /* ticket that has to be durable before `out` leaves */
+    struct hf__debt debt;        /* what has to happen before `out` leaves */
     uint32_t answers;            /* in `out` */
     bool ready;                  /* is in the list */
     bool again;                  /* has requests left that waited for room */
@@ -92,6 +94,8 @@ void hf__conn_ready(struct conn *conn);
 void hf__conn_turn(struct loop *loop);
 /* The server stops: close the connections that wait for nothing. */
 void hf__conn_drain(struct loop *loop);
+/* ... and all the others too. */
+void hf__conn_cut(struct loop *loop);
 
 /* ---- loops ---------------------------------------------------------------------------------- */
 
@@ -100,9 +104,10 @@ struct loop {
     size_t number;
     uv_loop_t uv;
     uv_check_t check;
-    uv_idle_t idle;   /* runs while a connection has requests that waited for room */
-    uv_timer_t sweep; /* runs while there are connections */
-    uv_async_t wake;  /* there are connections to take over, or the server stops */
+    uv_idle_t idle;     /* runs while a connection has requests that waited for room */
+    uv_timer_t sweep;   /* runs while there are connections */
+    uv_timer_t release; /* runs while there are answers that are kept back */
+    uv_async_t wake;    /* there are connections to take over, or the server stops */
     pthread_t thread;
     struct hf_scope *scope; /* of the request being handled */
     struct auth *auth;
@@ -138,7 +143,8 @@ struct listener {
 struct server {
     struct server_options options;
     struct hf_env env;
-    struct hf_db *db;
+    struct hf_db *db;        /* what requests are asked of */
+    struct hf_db *engine;    /* what figures and upkeep are asked of */
     struct hf_scope *memory; /* of what lives as long as the server */
     struct loop *loops;
     size_t loops_len;
@@ -149,10 +155,10 @@ struct server {
     uint16_t port;
     bool loopback; /* every socket is on loopback */
     atomic_bool stopping;
+    atomic_bool hurry; /* stop without waiting for anybody */
     atomic_uint conns_len;
     struct tls_context *tls;
     struct metrics *metrics; /* one per loop */
-    struct admin *admin;
 };
 
 static inline struct conn *conn_of(uv_stream_t *stream)
@@ -174,6 +180,8 @@ struct answer {
     struct hf_str fields;         /* more header fields, each with its CR LF; mostly absent */
     bool no_crc;                  /* of things that are not DynamoDB's */
     size_t begin;                 /* where the body starts in conn->out */
+    uint64_t begun_ns;            /* when the request was there, for the access log */
+    struct hf_str operation;      /* for the access log; absent: none */
 };
 
 /* Begin an answer: returns the buffer that its body goes to. */

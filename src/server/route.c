@@ -7,6 +7,7 @@
  *     GET /livez        the process runs
  *     GET /readyz       it takes requests, and writes are possible
  *     GET /metrics      figures for Prometheus
+ *     /_holdfast/       for users' tests, when it was asked for: admin.c
  *
  * Everything else is what DynamoDB says to a path it does not know.
  */
@@ -14,6 +15,7 @@
 
 #include <holdfast/engine.h>
 
+#include "server/admin.h"
 #include "server/metrics.h"
 
 static bool is_method(const struct http_head *head, const char *method)
@@ -45,7 +47,7 @@ static void ready(struct answer *answer)
     struct server *server = answer->conn->loop->server;
     struct hf_engine_stats stats;
 
-    hf_engine_stats(server->db, &stats);
+    hf_engine_stats(server->engine, &stats);
     answer->type = hf__type_text;
     if (atomic_load(&server->stopping))
         hf__answer(answer, 503, HF_STR("stopping\n"));
@@ -136,11 +138,15 @@ void hf__route(struct conn *conn, const struct http_reader *reader)
     struct hf_str origin;
 
     hf_scope_reset(conn->loop->scope);
+    if (conn->loop->server->options.access_log)
+        answer.begun_ns = uv_hrtime();
     origin = hf__http_field(head, "origin");
     if (!admit(&answer, origin))
         return;
     if (is_method(head, "POST") && hf_str_equal(head->path, HF_STR("/")))
         hf__call(&answer, reader->body);
+    else if (hf__admin_path(conn->loop->server, head->path))
+        hf__admin(&answer, reader->body);
     else if (is_method(head, "GET") || is_method(head, "HEAD"))
         get(&answer);
     else if (is_method(head, "OPTIONS"))

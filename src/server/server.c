@@ -86,6 +86,8 @@ static enum hf_status take_options(struct hf_scope *s, struct server *server,
     if (o->loops > LOOPS_MAX)
         return hf__fail(s, HF_INVALID, "%u loops are more than the %d that a server may have",
                         o->loops, LOOPS_MAX);
+    if (o->admin && (!o->engine || !o->clock))
+        return hf__fail(s, HF_INVALID, "the admin path needs a database and a clock to work on");
     if (!o->certificate.ptr != !o->private_key.ptr)
         return hf__fail(s, HF_INVALID, "TLS needs both a certificate and its private key");
     return copy_keys(s, server);
@@ -316,11 +318,22 @@ static void on_check(uv_check_t *check)
     hf__conn_turn(check->data);
 }
 
+/* At once: who calls now is to be refused and go elsewhere, not to wait for us to end. */
+static void close_listener(struct listener *listener)
+{
+    if (listener->ours)
+        close(listener->fd);
+    listener->ours = false;
+}
+
 static void stop_listening(struct server *server)
 {
     for (size_t i = 0; i < server->listeners_len; i++) {
-        if (!uv_is_closing((uv_handle_t *)&server->listeners[i].poll))
-            uv_close((uv_handle_t *)&server->listeners[i].poll, NULL);
+        struct listener *listener = &server->listeners[i];
+
+        if (!uv_is_closing((uv_handle_t *)&listener->poll))
+            uv_close((uv_handle_t *)&listener->poll, NULL);
+        close_listener(listener);
     }
     if (server->options.on_stop)
         server->options.on_stop(server->options.user);
@@ -344,6 +357,15 @@ static void on_wake(uv_async_t *wake)
     take_over(loop);
     if (atomic_load(&loop->server->stopping) && !loop->draining)
         begin_draining(loop);
+    if (atomic_load(&loop->server->hurry))
+        hf__conn_cut(loop);
+}
+
+static void hurry(struct server *server)
+{
+    atomic_store(&server->hurry, true);
+    for (size_t i = 0; i < server->loops_len; i++)
+        uv_async_send(&server->loops[i].wake);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -352,6 +374,8 @@ static void on_signal(uv_signal_t *handle, int number)
     struct hf_scope *s = server->loops[0].scope;
 
     if (number != SIGHUP) {
+        if (atomic_load(&server->stopping)) /* once more: no patience left */
+            hurry(server);
         hf__server_stop(server);
         return;
     }
@@ -382,19 +406,23 @@ static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_
     uv_check_init(&loop->uv, &loop->check);
     uv_idle_init(&loop->uv, &loop->idle);
     uv_timer_init(&loop->uv, &loop->sweep);
+    uv_timer_init(&loop->uv, &loop->release);
     if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0)
         return hf__fail(s, HF_IO, "cannot make an event loop: out of descriptors?");
     loop->check.data = loop;
     loop->idle.data = loop;
     loop->sweep.data = loop;
+    loop->release.data = loop;
     loop->wake.data = loop;
     uv_check_start(&loop->check, on_check);
     loop->scope = hf_scope_new(&server->env);
     loop->input = hf__env_alloc(&server->env, INPUT_SIZE);
     if (!loop->scope || !loop->input)
         return hf__fail_nomem(s);
-    return hf__auth_new(s, &server->env, server->options.keys, server->options.keys_len,
-                        server->options.clock_window_s, &loop->auth);
+    TRY(hf__auth_new(s, &server->env, server->options.keys, server->options.keys_len,
+                     server->options.clock_window_s, &loop->auth));
+    return server->options.region.len ? hf__auth_set_region(s, loop->auth, server->options.region)
+                                      : HF_OK;
 }
 
 static void close_handle(uv_handle_t *handle, void *user)
@@ -489,6 +517,7 @@ enum hf_status hf__server_open(struct hf_scope *s, struct hf_db *db,
     memset(made, 0, sizeof(*made));
     made->env = env;
     made->db = db;
+    made->engine = options->engine ? options->engine : db;
     made->memory = hf_scope_new(&made->env);
     status = made->memory ? open_parts(s, made, options) : hf__fail_nomem(s);
     if (status != HF_OK) {
@@ -571,10 +600,8 @@ void hf__server_close(struct server *server)
     env = server->env;
     for (size_t i = 0; i < server->loops_len; i++)
         close_loop(&server->loops[i]);
-    for (size_t i = 0; i < server->listeners_len; i++) {
-        if (server->listeners[i].ours)
-            close(server->listeners[i].fd);
-    }
+    for (size_t i = 0; i < server->listeners_len; i++)
+        close_listener(&server->listeners[i]);
     hf__tls_close(server->tls);
     hf_scope_free(server->memory);
     hf__env_free(&env, server, sizeof(*server));

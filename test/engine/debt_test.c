@@ -11,7 +11,7 @@ struct owing {
     struct world w;
     struct store_faults faults;
     struct hf__store *store;
-    uint64_t debt;
+    struct hf__debt debt;
 };
 
 static void open_owing(struct test *t, struct owing *o)
@@ -59,16 +59,16 @@ TEST(debt, is_paid_once_for_many_calls)
     before = o.faults.calls;
     hf__scope_set_debt(o.w.scope, &o.debt);
     CHECK_OK(put(&o, 1));
-    CHECK(o.debt > hf__store_durable(o.store));
+    CHECK(o.debt.ticket > hf__store_durable(o.store));
     CHECK_OK(put(&o, 2));
     CHECK_OK(get(&o, &got));
     CHECK(got.item.ptr != NULL);
-    CHECK(o.debt == hf__store_written(o.store));
+    CHECK(o.debt.ticket == hf__store_written(o.store));
     CHECK_INT(5, o.faults.calls - before); /* a put reads and writes */
     hf__scope_set_debt(o.w.scope, NULL);
-    CHECK_OK(hf__db_settle(o.w.scope, o.w.db, o.debt));
+    CHECK_OK(hf__db_settle(o.w.scope, o.w.db, o.debt.ticket));
     CHECK_INT(6, o.faults.calls - before);
-    CHECK(o.debt <= hf__store_durable(o.store));
+    CHECK(o.debt.ticket <= hf__store_durable(o.store));
     world_close(&o.w);
 }
 
@@ -82,8 +82,8 @@ TEST(debt, is_none_for_what_is_durable)
     CHECK_OK(put(&o, 1));
     hf__scope_set_debt(o.w.scope, &o.debt);
     CHECK_OK(get(&o, &got));
-    CHECK_INT(0, o.debt);
-    CHECK_OK(hf__db_settle(o.w.scope, o.w.db, o.debt));
+    CHECK_INT(0, o.debt.ticket);
+    CHECK_OK(hf__db_settle(o.w.scope, o.w.db, o.debt.ticket));
     world_close(&o.w);
 }
 
@@ -91,7 +91,7 @@ TEST(debt, is_none_for_what_is_durable)
 TEST(debt, of_a_failed_sync_is_an_error)
 {
     struct hf_get_item_result got;
-    uint64_t reader = 0;
+    struct hf__debt reader = {0};
     struct owing o;
 
     open_owing(t, &o);
@@ -99,10 +99,10 @@ TEST(debt, of_a_failed_sync_is_an_error)
     CHECK_OK(put(&o, 1));
     hf__scope_set_debt(o.w.scope, &reader);
     CHECK_OK(get(&o, &got));
-    CHECK(reader >= o.debt);
+    CHECK(reader.ticket >= o.debt.ticket);
     hf__scope_set_debt(o.w.scope, NULL);
     o.faults.fail_at = o.faults.calls + 1;
-    CHECK_STATUS(HF_IO, hf__db_settle(o.w.scope, o.w.db, o.debt));
+    CHECK_STATUS(HF_IO, hf__db_settle(o.w.scope, o.w.db, o.debt.ticket));
     CHECK(hf_scope_error(o.w.scope)->may_have_happened);
     world_close(&o.w);
 }
@@ -116,7 +116,7 @@ TEST(debt, ends_with_a_reset)
     hf__scope_set_debt(o.w.scope, &o.debt);
     hf_scope_reset(o.w.scope);
     CHECK_OK(put(&o, 1));
-    CHECK_INT(0, o.debt);
+    CHECK_INT(0, o.debt.ticket);
     CHECK(hf__store_written(o.store) == hf__store_durable(o.store));
     world_close(&o.w);
 }

@@ -287,6 +287,7 @@ TEST(coding, weights_decide)
         {"gzip;q=0.1, *;q=0.2", HTTP_DEFLATE},
         {"identity;q=0, *", HTTP_GZIP},
         {"identity, gzip;q=0.5", HTTP_IDENTITY},
+        {"identity, deflate;q=0.5", HTTP_IDENTITY},
         {"identity;q=0.5, gzip;q=0.5", HTTP_GZIP},
         {"identity;q=0.5, gzip;q=0.4, deflate;q=0.5", HTTP_DEFLATE},
         {"gzip;q=0, gzip;q=1", HTTP_IDENTITY},

@@ -374,6 +374,8 @@ TEST(read, request_lines)
     BAD(400, version, "GET / HTTP/11\r\nHost: h\r\n\r\n");
     BAD(400, version, "GET / HTTP/1.1\r\r\nHost: h\r\n\r\n");
     BAD(400, version, "GET / HTTP/x.1\r\nHost: h\r\n\r\n");
+    BAD(400, version, "GET / HTTP/1.x\r\nHost: h\r\n\r\n");
+    BAD(400, version, "GET / HTTP/1./\r\nHost: h\r\n\r\n");
     BAD(505, NULL, "GET / HTTP/0.9\r\nHost: h\r\n\r\n");
     BAD(505, NULL, "GET / HTTP/1.2\r\nHost: h\r\n\r\n");
     BAD(505, NULL, "GET / HTTP/3.0\r\nHost: h\r\n\r\n");

@@ -72,7 +72,7 @@ static struct http_field *find(struct court *c, const char *name)
         if (hf__http_is(c->head.fields[i].name, name))
             return &c->head.fields[i];
     }
-    CHECK(!"no such field");
+    fail_msg("no field %s", name);
     return NULL;
 }
 
@@ -89,7 +89,7 @@ static void sign(struct court *c, const struct sign_credentials *who, const char
     struct sign_how how = {.credentials = who,
                            .region = hf_str_from(region),
                            .service = HF_STR("dynamodb"),
-                           .now_s = NOW,
+                           .now_s = c->now_s,
                            .body = c->body};
 
     CHECK_OK(hf__sign_request(c->s, c->signer, &c->head, &how));
@@ -501,6 +501,58 @@ TEST(auth, the_scope_is_checked_piece_by_piece)
     court_close(&c);
 }
 
+/* A request with everything wrong that can be; each time, what was said is put right. */
+TEST(auth, the_first_thing_wrong_is_the_answer)
+{
+    static const struct {
+        const char *date;
+        const char *authorization;
+        const char *type;
+        const char *message;
+    } steps[] = {
+        {"2016", "AWS4-X a Credential=a/b", SERVICE "IncompleteSignatureException", "'a' not"},
+        {"2016", "AWS4-X Credential=a/b", SERVICE "IncompleteSignatureException",
+         "Authorization header requires 'Signature'"},
+        {"2016", "AWS4-X Credential=a/b Signature=c SignedHeaders=d",
+         SERVICE "IncompleteSignatureException", "Date must be"},
+        {"20160830T123600Z", "AWS4-X Credential=a/b Signature=c SignedHeaders=d",
+         SERVICE "InvalidSignatureException", "Signature not yet current"},
+        {"20140830T123600Z", "AWS4-X Credential=a/b Signature=c SignedHeaders=d",
+         SERVICE "InvalidSignatureException", "Signature expired"},
+        {"20150830T123600Z", "AWS4-X Credential=a/b Signature=c SignedHeaders=d",
+         SERVICE "InvalidSignatureException", "'Host' or"},
+        {"20150830T123600Z", "AWS4-X Credential=a/b Signature=c SignedHeaders=host",
+         SERVICE "InvalidSignatureException", "'X-Amz-Target' must"},
+        {"20150830T123600Z", "AWS4-X Credential=a/b Signature=c SignedHeaders=host;x-amz-target",
+         SERVICE "IncompleteSignatureException", "Unsupported AWS 'algorithm'"},
+        {"20150830T123600Z",
+         "AWS4-HMAC-SHA256 Credential=a/b Signature=c SignedHeaders=host;x-amz-target",
+         SERVICE "IncompleteSignatureException", "Credential must have exactly 5"},
+        {"20150830T123600Z",
+         "AWS4-HMAC-SHA256 Credential=a/b/c/d/e Signature=c SignedHeaders=host;x-amz-target",
+         SERVICE "InvalidSignatureException", "Credential should be scoped"},
+        {"20150830T123600Z",
+         "AWS4-HMAC-SHA256 Credential=a/20150830/c/dynamodb/aws4_request Signature=c "
+         "SignedHeaders=host;x-amz-target",
+         SERVICE "UnrecognizedClientException", "The security token"},
+        {"20150830T123600Z",
+         "AWS4-HMAC-SHA256 Credential=BEN/20150830/c/dynamodb/aws4_request Signature=c "
+         "SignedHeaders=host;x-amz-target",
+         SERVICE "InvalidSignatureException", "The request signature we calculated"},
+    };
+    struct court c = court_open_two(t);
+
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        with_header(&c, steps[i].authorization);
+        find(&c, "x-amz-date")->value = hf_str_from(steps[i].date);
+        CHECK(!passes(&c));
+        CHECK_STR(steps[i].type, hf_str_from(c.refusal.type));
+        CHECK(c.refusal.message.len > strlen(steps[i].message));
+        CHECK_STR(steps[i].message, hf_str_of(c.refusal.message.ptr, strlen(steps[i].message)));
+    }
+    court_close(&c);
+}
+
 /* (3) */
 TEST(auth, host_and_target_must_be_signed)
 {
@@ -697,7 +749,7 @@ TEST(auth, a_query_may_have_a_token_and_leave_out_the_body)
 
 /* ---- the table of signing keys -------------------------------------------------------------- */
 
-/* (2): more regions than are kept, strangers between them, regions that are too long to be kept. */
+/* (2): more regions and days than are kept, strangers between them, regions too long to keep. */
 TEST(auth, kept_keys_are_never_mixed_up)
 {
     struct court c = court_open_two(t);
@@ -710,6 +762,7 @@ TEST(auth, kept_keys_are_never_mixed_up)
 
         snprintf(region, sizeof(region), "region-%0*d", 1 + 3 * number, number);
         hf_scope_reset(c.s);
+        c.now_s = NOW + (int64_t)test_random_below(t, 3) * 86400;
         plain(&c);
         sign(&c, &liar, region);
         check_refused(&c, SERVICE "InvalidSignatureException", MISMATCH);
@@ -751,7 +804,7 @@ TEST(auth, without_memory_nobody_passes)
     memset(padding, 'x', sizeof(padding) - 1); /* more than the first chunk of a scope */
     ALLOC_SWEEP (t, nth) {
         const struct sign_credentials keys[] = {ann, ben};
-        struct court c = {.s = NULL, .now_s = NOW};
+        struct court c = {.now_s = NOW};
         struct hf_scope *s = NULL;
         enum hf_status status;
         bool good = false, bad = false;

@@ -132,7 +132,6 @@ static void open_server(struct site *site, const struct server_options *options)
         o.on_stop = on_stop;
         o.user = site;
     }
-    make_table(site);
     if (hf__server_open(site->s, site->db, &o, &site->server) != HF_OK)
         fail_msg("cannot open the server: %s", hf_scope_error_text(site->s));
     site->port = hf__server_port(site->server);
@@ -160,7 +159,16 @@ void site_open(struct test *t, struct site *site, const struct server_options *o
 
     begin(t, site);
     CHECK_OK(hf_open(site->s, HF_STR("memory:"), &engine, &site->db));
+    make_table(site);
     open_server(site, options);
+}
+
+void site_serve(struct test *t, struct site *site, struct hf_db *db)
+{
+    begin(t, site);
+    site->db = db;
+    site->borrowed = true;
+    open_server(site, &(struct server_options){.loops = 1});
 }
 
 void site_open_faulty(struct test *t, struct site *site, const struct server_options *options)
@@ -172,6 +180,7 @@ void site_open_faulty(struct test *t, struct site *site, const struct server_opt
     CHECK_OK(hf__store_open_memory(site->s, test_env(t), &memory));
     CHECK_OK(hf__store_open_faulty(site->s, test_env(t), memory, &site->faults, &site->store));
     CHECK_OK(hf__engine_open_on(site->s, site->store, &engine, &site->db));
+    make_table(site);
     open_server(site, options);
 }
 
@@ -202,7 +211,8 @@ void site_close(struct site *site)
     site_join(site);
     hf__server_close(site->server);
     CHECK_INT(0, atomic_load(&site->bytes));
-    hf_db_close(site->db);
+    if (!site->borrowed)
+        hf_db_close(site->db);
     hf_scope_free(site->s);
 }
 

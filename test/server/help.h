@@ -60,6 +60,7 @@ struct site {
     pthread_t thread;
     enum hf_status outcome; /* of hf__server_run() */
     bool joined;
+    bool borrowed;              /* the database is somebody else's */
     struct store_faults faults; /* of site_open_faulty() */
     struct hf__store *store;
 };
@@ -68,6 +69,8 @@ struct site {
 void site_open(struct test *t, struct site *site, const struct server_options *options);
 /* The same on a store whose calls can be made to fail. */
 void site_open_faulty(struct test *t, struct site *site, const struct server_options *options);
+/* On a database that is there; it stays open. */
+void site_serve(struct test *t, struct site *site, struct hf_db *db);
 /* A socket that listens, whose connections have a send buffer of about that size; for options.
  * The caller closes it. */
 int listen_small(int send_bytes);
