@@ -328,6 +328,7 @@ static void close_listener(struct listener *listener)
 
 static void stop_listening(struct server *server)
 {
+    uv_timer_stop(&server->retry);
     for (size_t i = 0; i < server->listeners_len; i++) {
         struct listener *listener = &server->listeners[i];
 
