@@ -69,6 +69,7 @@ function line(error) {
 }
 
 async function attempt(name, run, result) {
+    const begun = Date.now();
     try {
         await within(Promise.resolve().then(run), CASE_MS);
         return true;
@@ -76,6 +77,9 @@ async function attempt(name, run, result) {
         console.log(`FAILED ${name}: ${line(error)}`);
         result.failed++;
         return false;
+    } finally {
+        if (process.env.TIMES)
+            console.log(`${String(Date.now() - begun).padStart(6)} ms  ${name}`);
     }
 }
 
