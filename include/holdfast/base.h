@@ -117,6 +117,7 @@ static inline bool hf_str_equal(struct hf_str a, struct hf_str b)
     X(STOPPED, 26, "InternalServerError", "writes are stopped after a failed sync; reopen")        \
     X(LOST, 27, "InternalServerError", "what was held is held no more")                            \
     X(INTERNAL, 28, "InternalServerError", "an error inside holdfast")                             \
+    X(DUPLICATE, 29, "DuplicateItemException", "an item with that key is there already")           \
     X(TABLE_NOT_FOUND, 30, "TableNotFoundException", "no such table to back up")                   \
     X(TABLE_EXISTS, 31, "TableAlreadyExistsException", "a table of that name exists already")      \
     X(TABLE_IN_USE, 32, "TableInUseException", "the table is being restored")                      \

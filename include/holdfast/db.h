@@ -569,6 +569,82 @@ struct hf_transact_get_items_result {
     size_t capacity_len;
 };
 
+/* ---- statements ----------------------------------------------------------------------------- */
+
+/* A statement of PartiQL; `parameters` are the values of its question marks, in their order. */
+struct hf_execute_statement {
+    struct hf_str statement;
+    const struct hf_value *parameters;
+    size_t parameters_len;
+    enum hf_flag consistent;
+    struct hf_str next_token; /* of the page before, with the same statement and parameters */
+    enum hf_return_capacity return_capacity;
+    int64_t limit; /* items to look at, before the WHERE clause */
+    enum hf_return_on_failure returns_on_failure;
+};
+
+struct hf_execute_statement_result {
+    const struct hf_item *items; /* of a SELECT, or of a RETURNING clause */
+    size_t items_len;
+    struct hf_str next_token; /* hand it to the next call; absent at the end */
+    const struct hf_capacity *capacity;
+    struct hf_item last;
+};
+
+struct hf_batch_statement {
+    struct hf_str statement;
+    const struct hf_value *parameters;
+    size_t parameters_len;
+    enum hf_flag consistent;
+    enum hf_return_on_failure returns_on_failure;
+};
+
+struct hf_batch_execute_statement {
+    const struct hf_batch_statement *statements; /* reads or writes, each of one item */
+    size_t statements_len;
+    enum hf_return_capacity return_capacity;
+};
+
+struct hf_statement_error {
+    struct hf_str code; /* such as "ConditionalCheckFailed" */
+    struct hf_str message;
+    struct hf_item item;
+};
+
+struct hf_batch_statement_response {
+    const struct hf_statement_error *error; /* NULL: it was done */
+    struct hf_str table;
+    struct hf_item item;
+};
+
+struct hf_batch_execute_statement_result {
+    const struct hf_batch_statement_response *responses; /* in the order of the statements */
+    size_t responses_len;
+    const struct hf_capacity *capacity;
+    size_t capacity_len;
+};
+
+struct hf_transact_statement {
+    struct hf_str statement;
+    const struct hf_value *parameters;
+    size_t parameters_len;
+    enum hf_return_on_failure returns_on_failure;
+};
+
+struct hf_execute_transaction {
+    const struct hf_transact_statement *statements; /* reads or writes, each of one item */
+    size_t statements_len;
+    struct hf_str token; /* the same token and request within ten minutes happen once */
+    enum hf_return_capacity return_capacity;
+};
+
+struct hf_execute_transaction_result {
+    const struct hf_item_response *items; /* of reads, in the order of the statements */
+    size_t items_len;
+    const struct hf_capacity *capacity;
+    size_t capacity_len;
+};
+
 /* ---- tables --------------------------------------------------------------------------------- */
 
 struct hf_create_table {
@@ -1234,6 +1310,7 @@ struct hf_describe_import_result {
 
 /* Operations, from src/ops/ops.def. */
 enum hf_op {
+    HF_OP_BATCH_EXECUTE_STATEMENT,
     HF_OP_BATCH_GET_ITEM,
     HF_OP_BATCH_WRITE_ITEM,
     HF_OP_CREATE_TABLE,
@@ -1244,6 +1321,8 @@ enum hf_op {
     HF_OP_DESCRIBE_STREAM,
     HF_OP_DESCRIBE_TABLE,
     HF_OP_DESCRIBE_TIME_TO_LIVE,
+    HF_OP_EXECUTE_STATEMENT,
+    HF_OP_EXECUTE_TRANSACTION,
     HF_OP_GET_ITEM,
     HF_OP_GET_RECORDS,
     HF_OP_GET_SHARD_ITERATOR,
@@ -1301,6 +1380,7 @@ HF_API void hf_db_close(struct hf_db *db);
     HF_API HF_NODISCARD enum hf_status hf_##name(struct hf_scope *s, struct hf_db *db,             \
                                                  const struct hf_##name *request,                  \
                                                  struct hf_##name##_result *result);
+HF_DB_CALL_DECLARE(batch_execute_statement)
 HF_DB_CALL_DECLARE(batch_get_item)
 HF_DB_CALL_DECLARE(batch_write_item)
 HF_DB_CALL_DECLARE(create_table)
@@ -1311,6 +1391,8 @@ HF_DB_CALL_DECLARE(describe_limits)
 HF_DB_CALL_DECLARE(describe_stream)
 HF_DB_CALL_DECLARE(describe_table)
 HF_DB_CALL_DECLARE(describe_time_to_live)
+HF_DB_CALL_DECLARE(execute_statement)
+HF_DB_CALL_DECLARE(execute_transaction)
 HF_DB_CALL_DECLARE(get_item)
 HF_DB_CALL_DECLARE(get_records)
 HF_DB_CALL_DECLARE(get_shard_iterator)

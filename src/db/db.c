@@ -79,6 +79,7 @@ enum hf_status hf_scan(struct hf_scope *s, struct hf_db *db, const struct hf_sca
         return hf_db_call(s, db, HF_OP_##constant, request, result);                               \
     }
 
+TYPED_CALL(BATCH_EXECUTE_STATEMENT, batch_execute_statement)
 TYPED_CALL(BATCH_GET_ITEM, batch_get_item)
 TYPED_CALL(BATCH_WRITE_ITEM, batch_write_item)
 TYPED_CALL(CREATE_TABLE, create_table)
@@ -89,6 +90,8 @@ TYPED_CALL(DESCRIBE_LIMITS, describe_limits)
 TYPED_CALL(DESCRIBE_STREAM, describe_stream)
 TYPED_CALL(DESCRIBE_TABLE, describe_table)
 TYPED_CALL(DESCRIBE_TIME_TO_LIVE, describe_time_to_live)
+TYPED_CALL(EXECUTE_STATEMENT, execute_statement)
+TYPED_CALL(EXECUTE_TRANSACTION, execute_transaction)
 TYPED_CALL(GET_ITEM, get_item)
 TYPED_CALL(GET_RECORDS, get_records)
 TYPED_CALL(GET_SHARD_ITERATOR, get_shard_iterator)

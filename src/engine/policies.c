@@ -23,7 +23,7 @@ enum hf_status hf__policy_check(struct hf_scope *s, struct hf_str policy)
     if (policy.len > POLICY_MAX)
         return hf__fail(s, HF_INVALID, BAD_VALUES "Maximum policy size of %d bytes exceeded",
                         POLICY_MAX);
-    while (at < policy.len && memchr(" \t\r\n", policy.ptr[at], 4))
+    while (at < policy.len && strchr(" \t\r\n", policy.ptr[at]) && policy.ptr[at])
         at++;
     if (at == policy.len || policy.ptr[at] != '{' || !hf__json_valid(policy))
         return hf__fail(s, HF_INVALID,

@@ -71,12 +71,13 @@ enum {
 };
 
 enum {
-    KEY_ATTRS_MAX = 4,      /* attributes of a hash or range key of a global index */
-    INDEXES_MAX = 25,       /* 5 local and 20 global */
-    LATCH_COUNT = 1024,     /* power of two */
-    ROW_HEAD = 4,           /* u32le size in front of a stored item */
-    TRANSACTION_FACTOR = 2, /* transactions cost twice as much on the table */
-    PREFIX_LEN = 5          /* space and id in front of item and index keys */
+    KEY_ATTRS_MAX = 4,           /* attributes of a hash or range key of a global index */
+    INDEXES_MAX = 25,            /* 5 local and 20 global */
+    LATCH_COUNT = 1024,          /* power of two */
+    ROW_HEAD = 4,                /* u32le size in front of a stored item */
+    TRANSACTION_FACTOR = 2,      /* transactions cost twice as much on the table */
+    PREFIX_LEN = 5,              /* space and id in front of item and index keys */
+    PAGE_BYTES_MAX = 1024 * 1024 /* that Query or Scan looks at in one page */
 };
 
 /* ---- schema --------------------------------------------------------------------------------- */
@@ -165,6 +166,11 @@ struct catalog {
     struct table **tables; /* in the order of names */
     size_t len;
     size_t cap;
+};
+
+/* What a transaction's request comes to, kept with its token. */
+struct token_digest {
+    uint8_t bytes[16];
 };
 
 /* ---- streams -------------------------------------------------------------------------------- */
@@ -587,12 +593,20 @@ void hf__usage_add_change(struct usage *usage, const struct change *change, doub
 const struct hf_capacity *hf__usage_capacity(struct hf_scope *s, const struct usage *usage,
                                              enum hf_return_capacity asked);
 
+/* Add what a further part of one operation cost, on the same table. */
+enum hf_status hf__capacity_add(struct hf_scope *s, struct hf_capacity *sum,
+                                const struct hf_capacity *more);
+
 /* ItemCollectionMetrics; NULL when not asked for, or the table has no local index. */
 const struct hf_collection_metrics *hf__metrics_of(struct hf_scope *s, const struct table *table,
                                                    enum hf_return_metrics asked,
                                                    struct hf_item item);
 
 /* ---- read.c --------------------------------------------------------------------------------- */
+
+/* The whole of GetItem. */
+enum hf_status hf__get_one(struct hf_scope *s, struct engine *e, struct hf_item key,
+                           const struct prepared_read *read, struct hf_get_item_result *result);
 
 /* The item of a key that was checked against the schema; and what the projection leaves of it. */
 enum hf_status hf__read_key(struct hf_scope *s, struct engine *e, const struct table *table,
@@ -618,6 +632,28 @@ enum hf_status hf__write_one(struct hf_scope *s, struct engine *e, enum write_ki
 enum hf_status hf__write_check_schema(struct hf_scope *s, const struct table *table,
                                       enum write_kind kind, const struct prepared_write *write);
 
+/* ---- transact_write.c, transact_get.c ------------------------------------------------------- */
+
+/* A transaction of writes, whatever request it came in. */
+struct transact_request {
+    const struct prepared_action *actions;
+    size_t len;
+    struct hf_str token; /* absent: none */
+    struct token_digest digest;
+    enum hf_return_capacity return_capacity;
+    enum hf_return_metrics return_metrics;
+    bool statements; /* a put is an INSERT */
+};
+enum hf_status hf__transact_write(struct hf_scope *s, struct engine *e,
+                                  const struct transact_request *request,
+                                  struct hf_transact_write_items_result *result);
+
+/* A transaction of reads. */
+enum hf_status hf__transact_get(struct hf_scope *s, struct engine *e,
+                                const struct prepared_get *gets, size_t len,
+                                enum hf_return_capacity return_capacity,
+                                struct hf_transact_get_items_result *result);
+
 /* ---- page.c: what Query and Scan share ------------------------------------------------------ */
 
 struct page_answer {
@@ -625,9 +661,15 @@ struct page_answer {
     size_t items_len;
     int64_t count;
     int64_t scanned;
+    size_t bytes; /* looked at */
     struct hf_item last;
     const struct hf_capacity *capacity;
 };
+/* One page of a prepared query or scan. */
+enum hf_status hf__query_page(struct hf_scope *s, struct engine *e,
+                              const struct prepared_page *page, struct page_answer *answer);
+enum hf_status hf__scan_page(struct hf_scope *s, struct engine *e, const struct prepared_page *page,
+                             struct page_answer *answer);
 enum hf_status hf__page_check(struct hf_scope *s, struct table *table,
                               const struct prepared_page *page, struct index **index);
 /* Read one page of the keys in [lower, upper). */
@@ -691,12 +733,14 @@ void hf__ttl_key(struct hf__buf *buf, const struct table *table, uint64_t expiry
 void hf__ttl_change(struct hf_scope *s, struct change_set *set, const struct change *change);
 enum hf_status hf__ttl_sweep(struct hf_scope *s, struct engine *e, uint64_t *expired);
 
-struct token_digest {
-    uint8_t bytes[16];
-};
 size_t hf__token_latch(struct hf_str token);
 enum hf_status hf__token_digest(struct hf_scope *s, const struct hf_transact_write_items *request,
                                 struct token_digest *digest);
+/* The same of ExecuteTransaction; and its token, in a space of its own. */
+enum hf_status hf__token_digest_statements(struct hf_scope *s,
+                                           const struct hf_execute_transaction *request,
+                                           struct token_digest *digest);
+struct hf_str hf__token_of_statements(struct hf_scope *s, struct hf_str token);
 /* *seen: the token was used for this very request less than ten minutes ago; *sizes is what was
  * kept with it. A stored token is u64be time, digest, then a u32be size for each action. */
 enum { TOKEN_HEAD = 8 + sizeof(struct token_digest), TOKEN_SIZE = 4 };

@@ -16,6 +16,7 @@
 
 #include "base/base.h"
 #include "expr/expr.h"
+#include "expr/partiql.h"
 #include "ops/fields.h"
 
 struct hf__expr_cache; /* expr/cache.h; NULL compiles every time */
@@ -53,6 +54,8 @@ struct prepared_page {
     bool legacy_filter;            /* QueryFilter or ScanFilter: another text in errors */
     bool legacy_projection;        /* AttributesToGet */
     bool legacy_key;               /* KeyConditions */
+    bool statement;                /* a SELECT: its filter may speak of keys, and of an index it
+                                    * sees what the index has */
     enum hf_select select;         /* 0: not given */
     int64_t limit;                 /* 0: none */
     struct hf_item start;          /* absent: from the beginning */
@@ -109,6 +112,15 @@ struct prepared_get {
 enum hf_status hf__prepare_transact_get_items(struct hf_scope *s, struct hf__expr_cache *cache,
                                               const struct hf_transact_get_items *request,
                                               struct prepared_get **out);
+
+/* The values of a statement's parameters; they are judged before the statement is read. */
+enum hf_status hf__prepare_parameters(struct hf_scope *s, const struct hf_value *parameters,
+                                      size_t len);
+
+/* A statement, and the item of an INSERT. */
+enum hf_status hf__prepare_statement(struct hf_scope *s, struct hf_str text,
+                                     const struct hf_value *parameters, size_t len,
+                                     struct statement *out);
 
 /*
  * Table operations: all that can be judged without the catalog, including the consistency of

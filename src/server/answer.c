@@ -51,7 +51,7 @@ static uint64_t next_random(struct loop *loop)
 }
 
 /* Ids tell requests apart in logs; nobody has to be unable to guess them. */
-static char *put_request_id(char *at, struct loop *loop)
+static void make_request_id(struct loop *loop, char id[REQUEST_ID])
 {
     static const char letters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUV";
     uint64_t bits = 0;
@@ -59,10 +59,9 @@ static char *put_request_id(char *at, struct loop *loop)
     for (int i = 0; i < REQUEST_ID; i++) {
         if (i % 12 == 0)
             bits = next_random(loop);
-        *at++ = letters[bits & 31];
+        id[i] = letters[bits & 31];
         bits >>= 5;
     }
-    return at;
 }
 
 static void refresh_date(struct loop *loop)
@@ -89,6 +88,7 @@ struct head_parts {
     struct hf_bytes body;
     enum http_coding coding;
     bool close;
+    char id[REQUEST_ID];
 };
 
 enum { LOGGED_MAX = 200 }; /* bytes of a path that are logged */
@@ -116,7 +116,7 @@ static char *put_head(char *at, const struct answer *answer, const struct head_p
         at = parts->coding == HTTP_GZIP ? PUT(at, "gzip") : PUT(at, "deflate");
     }
     at = PUT(at, "\r\nx-amzn-RequestId: ");
-    at = put_request_id(at, loop);
+    at = put_text(at, parts->id, REQUEST_ID);
     if (!answer->no_crc) {
         at = PUT(at, "\r\nx-amz-crc32: ");
         at = put_number(at, libdeflate_crc32(0, parts->body.ptr, parts->body.len));
@@ -221,7 +221,7 @@ static const char *peer(struct conn *conn)
 }
 
 /* What a client chose is cut short, and was checked to have no control characters by the reader. */
-static void log_access(const struct answer *answer, int status, size_t bytes)
+static void log_access(const struct answer *answer, const struct head_parts *parts)
 {
     const struct http_head *head = answer->head;
     struct hf_str method = head ? head->method : HF_STR("-");
@@ -231,9 +231,10 @@ static void log_access(const struct answer *answer, int status, size_t bytes)
     if (path.len > LOGGED_MAX)
         path.len = LOGGED_MAX;
     hf__env_log(&answer->conn->loop->server->env, HF_LOG_INFO,
-                "%s: %.*s %.*s%s%.*s: %d, %zu bytes, %.3f ms", peer(answer->conn), HF_FMT(method),
-                HF_FMT(path), answer->operation.len ? " " : "", HF_FMT(answer->operation), status,
-                bytes, (double)ns / 1e6);
+                "%s: %.*s %.*s%s%.*s: %d, %zu bytes, %.3f ms, %.*s", peer(answer->conn),
+                HF_FMT(method), HF_FMT(path), answer->operation.len ? " " : "",
+                HF_FMT(answer->operation), parts->status, parts->body.len, (double)ns / 1e6,
+                REQUEST_ID, parts->id);
 }
 
 static bool finish(struct answer *answer, int status)
@@ -248,8 +249,9 @@ static bool finish(struct answer *answer, int status)
     parts.coding = pack(answer);
     parts.body = hf_bytes_of(conn->out.ptr + answer->begin, conn->out.len - answer->begin);
     parts.close = conn->close_after;
+    make_request_id(conn->loop, parts.id);
     if (conn->loop->server->options.access_log)
-        log_access(answer, status, parts.body.len);
+        log_access(answer, &parts);
     refresh_date(conn->loop);
     if (cap > sizeof(fixed))
         head = hf_scope_alloc(conn->loop->scope, cap);

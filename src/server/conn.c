@@ -594,3 +594,9 @@ void hf__conn_drain(struct loop *loop)
             hf__conn_close(conn);
     }
 }
+
+void hf__conn_cut(struct loop *loop)
+{
+    for (struct conn *conn = loop->conns; conn; conn = conn->next)
+        hf__conn_close(conn);
+}

@@ -94,6 +94,8 @@ void hf__conn_ready(struct conn *conn);
 void hf__conn_turn(struct loop *loop);
 /* The server stops: close the connections that wait for nothing. */
 void hf__conn_drain(struct loop *loop);
+/* ... and all the others too. */
+void hf__conn_cut(struct loop *loop);
 
 /* ---- loops ---------------------------------------------------------------------------------- */
 
@@ -153,6 +155,7 @@ struct server {
     uint16_t port;
     bool loopback; /* every socket is on loopback */
     atomic_bool stopping;
+    atomic_bool hurry; /* stop without waiting for anybody */
     atomic_uint conns_len;
     struct tls_context *tls;
     struct metrics *metrics; /* one per loop */

@@ -357,6 +357,15 @@ static void on_wake(uv_async_t *wake)
     take_over(loop);
     if (atomic_load(&loop->server->stopping) && !loop->draining)
         begin_draining(loop);
+    if (atomic_load(&loop->server->hurry))
+        hf__conn_cut(loop);
+}
+
+static void hurry(struct server *server)
+{
+    atomic_store(&server->hurry, true);
+    for (size_t i = 0; i < server->loops_len; i++)
+        uv_async_send(&server->loops[i].wake);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -365,6 +374,8 @@ static void on_signal(uv_signal_t *handle, int number)
     struct hf_scope *s = server->loops[0].scope;
 
     if (number != SIGHUP) {
+        if (atomic_load(&server->stopping)) /* once more: no patience left */
+            hurry(server);
         hf__server_stop(server);
         return;
     }

@@ -180,7 +180,7 @@ class Serving(InDirectory):
 
     def test_access_log(self):
         with Server("--in-memory", "--port", "0", "--access-log") as server:
-            server.call("ListTables", {})
+            answer = server.call("ListTables", {})[0]
             server.call("NoSuchThing", {})
             with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_S) as client:
                 client.sendall(b"GET /livez?X-Amz-Signature=hush HTTP/1.1\r\nHost: x.localhost\r\n"
@@ -190,13 +190,25 @@ class Serving(InDirectory):
                 client.sendall(b"nonsense\r\n\r\n")
                 client.recv(1000)
             self.assertEqual(server.stop(), 0)
-        lines = re.findall(r"info  127\.0\.0\.1 port \d+: (.*), [\d.]+ ms\n", server.log)
+        lines = re.findall(r"info  127\.0\.0\.1 port \d+: (.*), [\d.]+ ms, [0-9A-V]{52}\n", server.log)
+        self.assertIn(answer.headers["x-amzn-RequestId"], server.log)
         self.assertEqual(len(lines), 4, server.log)
         self.assertEqual(lines[0], "POST / ListTables: 200, 17 bytes")
         self.assertRegex(lines[1], r"^POST /.*: 400, \d+ bytes$")
         self.assertEqual(lines[2], "GET /livez: 200, 6 bytes")
         self.assertRegex(lines[3], r": 400, \d+ bytes$")
         self.assertNotIn("hush", server.log)
+
+    def test_a_second_signal_does_not_wait(self):
+        with Server("--in-memory", "--port", "0", "--drain-timeout", "5m") as server:
+            with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_S) as client:
+                client.sendall(b"GET /livez HTTP/1.1\r\n")  # and never the rest
+                while server.call("ListTables", {})[0].status != 200:
+                    pass
+                server.process.send_signal(signal.SIGTERM)
+                time.sleep(0.3)
+                self.assertIsNone(server.process.poll())
+                self.assertEqual(server.stop(signal.SIGINT), 0)
 
     def test_quiet_log(self):
         with Server("--in-memory", "--port", "0", "--log-level", "error") as server:
