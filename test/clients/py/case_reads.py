@@ -321,7 +321,7 @@ P2 = {":p": S("a"), ":s": N(1)}
                   re.compile("Value '0' at 'limit' failed to satisfy constraint: Member must have "
                              "value greater than or equal to 1")),
     start_key=("query", query("pk = :p", ExclusiveStartKey={"pk": S("a")}), INVALID,
-               re.compile("^The provided starting key is invalid")),
+               "The provided starting key is invalid"),
     start_key_type=("query", query("pk = :p", ExclusiveStartKey={"pk": S("a"), "sk": S("1")}),
                     INVALID, "The provided starting key is invalid: The provided key element does "
                     "not match the schema"),
@@ -341,10 +341,11 @@ P2 = {":p": S("a"), ":s": N(1)}
                    "The Segment parameter is zero-based and must be less than parameter "
                    "TotalSegments: Segment: 5 is not less than TotalSegments: 5"),
     select_without_projection=("scan", {"Select": "SPECIFIC_ATTRIBUTES"}, INVALID,
-                               re.compile("SPECIFIC_ATTRIBUTES")),
+                               "Must specify the AttributesToGet or ProjectionExpression when "
+                               "choosing to get SPECIFIC_ATTRIBUTES"),
     select_projected=("scan", {"Select": "ALL_PROJECTED_ATTRIBUTES"}, INVALID,
-                      re.compile("ALL_PROJECTED_ATTRIBUTES can be used only when Querying using "
-                                 "an IndexName|ALL_PROJECTED_ATTRIBUTES")),
+                      "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an "
+                      "IndexName"),
     count_with_projection=("scan", {"Select": "COUNT", "ProjectionExpression": "a"}, INVALID,
                            re.compile("Cannot specify the ProjectionExpression when choosing to "
                                       "get only the Count")),
