@@ -75,14 +75,16 @@ struct hf_upkeep_report {
     uint64_t trimmed_records; /* stream records older than 24 hours */
     uint64_t dropped_tokens;  /* of transactions, older than ten minutes */
     uint64_t indexed_items;   /* looked at for indexes that are being built */
-    uint64_t erased_keys;     /* of tables, indexes and streams that are gone */
+    uint64_t erased_keys;     /* of tables, indexes, streams and backups that are gone */
+    uint64_t backed_up_items; /* copied to backups that are being made */
+    uint64_t restored_items;  /* put into tables that are being restored */
 };
 
 /*
- * Do now what is due by the env's clock: expire items, trim streams, drop tokens, finish indexes,
- * erase what belonged to deleted tables. The engine's own thread does the same about once a second,
- * and one round runs at a time. `report` may be NULL. HF_UNSUPPORTED when `db` is no embedded
- * database. Blocks. Since 0.1.
+ * Do now what is due by the env's clock: finish backups, restores and indexes, expire items, trim
+ * streams, drop tokens, erase what belonged to deleted tables. The engine's own thread does the
+ * same about once a second, and one round runs at a time. `report` may be NULL. HF_UNSUPPORTED when
+ * `db` is no embedded database. Blocks. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
                                                     struct hf_upkeep_report *report);
@@ -97,11 +99,14 @@ struct hf_check_report {
     uint64_t tokens;
     uint64_t problems;
     struct hf_str first_problem; /* absent when there is none */
+    uint64_t backups;
+    uint64_t backup_items;
 };
 
 /*
  * Verify everything: each stored record is well-formed, every index entry has its item and every
- * item its entries, sequence numbers grow, expiry entries and tokens match. Reads the whole
+ * item its entries, sequence numbers grow, expiry entries and tokens match, backups have all their
+ * items. Reads the whole
  * database as it was at one moment; runs beside other work. `report` may be NULL. HF_CORRUPT when
  * anything is wrong, HF_UNSUPPORTED when `db` is no embedded database. Blocks. Since 0.1.
  */

@@ -33,45 +33,62 @@ size_t hf__utf8_length(const unsigned char *p, size_t left)
     return 0;
 }
 
-/* Step over whole groups of ASCII; at most seven bytes of it are left where it ends. */
-static const unsigned char *skip_ascii(const unsigned char *p, const unsigned char *end)
+enum { EIGHT = 8 };
+
+static inline bool ascii8(const unsigned char *p)
 {
     uint64_t eight;
 
+    memcpy(&eight, p, sizeof(eight));
+    return (eight & UINT64_C(0x8080808080808080)) == 0;
+}
+
+/* Is all of it ASCII? The last eight bytes are looked at together, whether or not some of them
+ * were before; of less than eight, each. */
+static inline bool is_ascii(const unsigned char *p, size_t len)
+{
+    const unsigned char *end = p + len;
+    unsigned char any = 0;
+
+    if (len < EIGHT) {
+        while (p < end)
+            any |= *p++;
+        return any < 0x80;
+    }
 #if defined(__SSE2__)
     for (; end - p >= 32; p += 32) {
         __m128i first = _mm_loadu_si128((const __m128i *)(const void *)p);
         __m128i second = _mm_loadu_si128((const __m128i *)(const void *)(p + 16));
 
         if (_mm_movemask_epi8(_mm_or_si128(first, second)))
-            break;
+            return false;
     }
 #endif
-    for (; end - p >= 8; p += 8) {
-        memcpy(&eight, p, sizeof(eight));
-        if (eight & UINT64_C(0x8080808080808080))
-            break;
+    for (; end - p >= EIGHT; p += EIGHT)
+        if (!ascii8(p))
+            return false;
+    return ascii8(end - EIGHT);
+}
+
+static bool is_utf8(const unsigned char *p, const unsigned char *end)
+{
+    while (p < end) {
+        size_t step = 1;
+
+        if (*p >= 0x80)
+            step = hf__utf8_length(p, (size_t)(end - p));
+        else if (end - p >= EIGHT && ascii8(p))
+            step = EIGHT;
+        if (step == 0)
+            return false;
+        p += step;
     }
-    return p;
+    return true;
 }
 
 bool hf__utf8_valid(struct hf_str text)
 {
     const unsigned char *p = (const unsigned char *)text.ptr;
-    const unsigned char *end = text.len ? p + text.len : p;
 
-    while (p < end) {
-        if (*p >= 0x80) {
-            size_t step = hf__utf8_length(p, (size_t)(end - p));
-
-            if (step == 0)
-                return false;
-            p += step;
-        } else {
-            p = skip_ascii(p, end);
-            while (p < end && *p < 0x80)
-                p++;
-        }
-    }
-    return true;
+    return text.len == 0 || is_ascii(p, text.len) || is_utf8(p, p + text.len);
 }

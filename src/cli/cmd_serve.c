@@ -94,7 +94,7 @@ static void *watch(void *user)
         struct hf_list_tables_result result;
 
         hf_scope_reset(s);
-        if (hf_list_tables(s, v->db, &(struct hf_list_tables){.limit = 1}, &result) == HF_OK)
+        if (hf_list_tables(s, v->engine, &(struct hf_list_tables){.limit = 1}, &result) == HF_OK)
             notify(v, "WATCHDOG=1");
         else
             hf__log_print(&v->log, HF_LOG_ERROR, "the database does not answer: %s",

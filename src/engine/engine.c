@@ -132,8 +132,10 @@ static enum hf_status load(struct hf_scope *s, struct engine *e)
     TRY(load_secret(s, e));
     TRY(hf__streams_load(s, e));
     TRY(hf__catalog_load(s, e));
+    TRY(hf__backups_load(s, e));
     TRY(hf__sequencer_load(s, e));
-    return hf__counts_load(s, e);
+    TRY(hf__counts_load(s, e));
+    return hf__backups_resume(s, e);
 }
 
 enum { DEFAULT_SHARDS = 4, MAX_SHARDS = 64, ARN_PART_MAX = 64 };
@@ -215,6 +217,7 @@ static void engine_free(struct engine *e)
     hf__upkeep_stop(e);
     if (e->opened)
         hf__store_snapshot_close(e->store, e->opened);
+    hf__backups_free(e);
     hf__catalog_free(e);
     hf__streams_free(e);
     hf__expr_cache_free(e->cache);

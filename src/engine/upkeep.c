@@ -1,7 +1,8 @@
 /*
  * engine/upkeep.c: the engine's own thread. About once a second, or when poked, it does what is
- * due: building indexes, expiring items, trimming streams, dropping tokens, erasing what is gone.
- * hf_engine_upkeep() does the same on the caller's thread; one round runs at a time.
+ * due: copying what is backed up, filling what is restored, building indexes, expiring items,
+ * trimming streams, dropping tokens, erasing what is gone. hf_engine_upkeep() does the same on the
+ * caller's thread; one round runs at a time.
  */
 #include "engine/private.h"
 
@@ -30,6 +31,8 @@ static enum hf_status upkeep_round(struct hf_scope *s, struct engine *e,
         upkeep_step *step;
         uint64_t *done;
     } steps[] = {{count_all, &counted},
+                 {hf__backups_copy, &report->backed_up_items},
+                 {hf__restore, &report->restored_items},
                  {hf__backfill, &report->indexed_items},
                  {hf__ttl_sweep, &report->expired_items},
                  {hf__streams_trim, &report->trimmed_records},

@@ -15,15 +15,22 @@
 /* What a poisoned item points to when there was no memory even for that. */
 static const struct poison no_memory = {.status = HF_NOMEM, .message = {"out of memory", 13}};
 
+struct hf_item hf__item_poison_of(struct hf_scope *s, const struct poison *poison)
+{
+    struct poison *mine = hf_scope_alloc(s, sizeof(*mine));
+
+    if (!mine)
+        return (struct hf_item){(const uint8_t *)(const void *)&no_memory, SIZE_MAX};
+    *mine = *poison;
+    return (struct hf_item){(const uint8_t *)(const void *)mine, SIZE_MAX};
+}
+
 struct hf_item hf__item_poison_new(struct hf_scope *s, enum hf_status status, struct hf_str message,
                                    struct hf_str key)
 {
-    struct poison *poison = hf_scope_alloc(s, sizeof(*poison));
+    const struct poison poison = {.status = status, .message = message, .key = key};
 
-    if (!poison)
-        return (struct hf_item){(const uint8_t *)(const void *)&no_memory, SIZE_MAX};
-    *poison = (struct poison){.status = status, .message = message, .key = key};
-    return (struct hf_item){(const uint8_t *)(const void *)poison, SIZE_MAX};
+    return hf__item_poison_of(s, &poison);
 }
 
 enum hf_status hf_item_check(struct hf_scope *s, struct hf_item item)
@@ -33,6 +40,8 @@ enum hf_status hf_item_check(struct hf_scope *s, struct hf_item item)
     if (!hf__item_poisoned(item))
         return HF_OK;
     poison = hf__item_poison(item);
+    if (poison->newer.ptr && hf__scope_wording(s) == HF__WORDING_2026)
+        return hf__fail_text(s, poison->status, poison->newer);
     return hf__fail_text(s, poison->status, poison->message);
 }
 
@@ -86,10 +95,14 @@ void hf__build_str(struct hf__buf *buf, enum hf_type type, struct hf_str bytes)
 
 void hf__build_number(struct hf__buf *buf, const uint8_t *bytes, size_t len)
 {
-    const uint8_t head[2] = {HF_TYPE_N, (uint8_t)len};
+    uint8_t *to = hf__buf_reserve(buf, 2 + len);
 
-    hf__buf_put(buf, head, sizeof(head));
-    hf__buf_put(buf, bytes, len);
+    if (!to)
+        return;
+    to[0] = HF_TYPE_N;
+    to[1] = (uint8_t)len;
+    memcpy(to + 2, bytes, len);
+    buf->len += 2 + len;
 }
 
 void hf__build_bool(struct hf__buf *buf, bool truth)
@@ -286,7 +299,7 @@ static void find_parts(const uint8_t *body, size_t bytes, enum hf_type type, siz
 
 /* Write the parts in order over the body; returns how many stay, or SIZE_MAX without memory. */
 static size_t reorder(struct hf__buf *buf, size_t open, enum hf_type type, size_t count,
-                      struct scratch *scratch, bool *duplicate)
+                      struct scratch *scratch, size_t *repeat)
 {
     uint8_t *body = buf->ptr + open + VALUE_HEAD;
     size_t bytes = buf->len - open - VALUE_HEAD;
@@ -308,7 +321,8 @@ static size_t reorder(struct hf__buf *buf, size_t open, enum hf_type type, size_
         const struct part *part = &scratch->parts[i];
 
         if (i + 1 < count && part_order(&of, part, part + 1) == 0) {
-            *duplicate = true;
+            if (*repeat == SIZE_MAX)
+                *repeat = kept;
             continue; /* the later one wins */
         }
         memcpy(to, scratch->copy + part->at, part->len);
@@ -325,7 +339,7 @@ done:
 
 /* Sets and maps: count the parts and put them in order; SIZE_MAX without memory. */
 static inline size_t close_parts(struct hf__buf *buf, size_t open, enum hf_type type,
-                                 bool *duplicate)
+                                 size_t *repeat)
 {
     const struct parts of = {buf->ptr + open + VALUE_HEAD, type};
     size_t bytes = buf->len - open - VALUE_HEAD;
@@ -344,7 +358,7 @@ static inline size_t close_parts(struct hf__buf *buf, size_t open, enum hf_type 
         before = part;
         at += part.len;
     }
-    return in_order ? count : reorder(buf, open, type, count, &scratch, duplicate);
+    return in_order ? count : reorder(buf, open, type, count, &scratch, repeat);
 }
 
 static size_t count_values(const struct hf__buf *buf, size_t open)
@@ -356,21 +370,21 @@ static size_t count_values(const struct hf__buf *buf, size_t open)
     return count;
 }
 
-enum build_result hf__build_close(struct hf__buf *buf, size_t open)
+enum build_result hf__build_close_set(struct hf__buf *buf, size_t open, size_t *repeat)
 {
-    bool duplicate = false;
     enum hf_type type;
     size_t count;
 
+    *repeat = SIZE_MAX;
     if (buf->failed)
         return BUILD_OK;
     type = (enum hf_type)buf->ptr[open];
     if (type == HF_TYPE_L)
         count = count_values(buf, open);
     else if (type == HF_TYPE_M)
-        count = close_parts(buf, open, HF_TYPE_M, &duplicate);
+        count = close_parts(buf, open, HF_TYPE_M, repeat);
     else
-        count = close_parts(buf, open, type, &duplicate);
+        count = close_parts(buf, open, type, repeat);
     if (count == SIZE_MAX) {
         buf->failed = true;
         return BUILD_OK;
@@ -379,7 +393,14 @@ enum build_result hf__build_close(struct hf__buf *buf, size_t open)
     store_u32le(buf->ptr + open + 5, (uint32_t)count);
     if (type >= HF_TYPE_SS && count == 0)
         return BUILD_EMPTY_SET;
-    return duplicate && type != HF_TYPE_M ? BUILD_DUPLICATE : BUILD_OK;
+    return *repeat != SIZE_MAX && type != HF_TYPE_M ? BUILD_DUPLICATE : BUILD_OK;
+}
+
+enum build_result hf__build_close(struct hf__buf *buf, size_t open)
+{
+    size_t repeat;
+
+    return hf__build_close_set(buf, open, &repeat);
 }
 
 struct hf_value hf__build_value_from(struct hf__buf *buf, size_t from)
@@ -591,6 +612,11 @@ struct hf_value hf_value_make(struct hf_scope *s, struct hf_attr attr)
     return finish(&m, 0);
 }
 
+static struct hf_str copy_if(struct hf_scope *s, struct hf_str text)
+{
+    return text.ptr ? hf_scope_copy(s, text) : text;
+}
+
 struct hf_item hf_item_copy(struct hf_scope *s, struct hf_item item)
 {
     uint8_t *copy;
@@ -600,8 +626,12 @@ struct hf_item hf_item_copy(struct hf_scope *s, struct hf_item item)
     if (hf__item_poisoned(item)) { /* may outlive the scope in which it was built, as any copy */
         const struct poison *poison = hf__item_poison(item);
 
-        return hf__item_poison_new(s, poison->status, hf_scope_copy(s, poison->message),
-                                   poison->key.ptr ? hf_scope_copy(s, poison->key) : poison->key);
+        struct poison mine = {.status = poison->status,
+                              .message = hf_scope_copy(s, poison->message),
+                              .key = copy_if(s, poison->key),
+                              .newer = copy_if(s, poison->newer)};
+
+        return hf__item_poison_of(s, &mine);
     }
     copy = hf_scope_alloc(s, item.len);
     if (!copy)

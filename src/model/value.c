@@ -140,18 +140,13 @@ struct value_walk hf__value_walk(struct hf_value container)
     return walk;
 }
 
-bool hf__value_next(struct value_walk *walk)
+/* The next element of what is no M; there is one. */
+bool hf__value_next_slow(struct value_walk *walk)
 {
     uint32_t len;
 
-    if (walk->left == 0)
-        return false;
     walk->left--;
     switch (walk->type) {
-    case HF_TYPE_M:
-        walk->name = hf_str_of((const char *)walk->at + 2, load_u16le(walk->at));
-        walk->at += 2 + walk->name.len;
-        /* fall through */
     case HF_TYPE_L:
         walk->value = (struct hf_value){walk->at, hf__value_length(walk->at)};
         walk->at += walk->value.len;

@@ -9,6 +9,7 @@
  */
 #include "server/private.h"
 
+#include <arpa/inet.h>
 #include <libdeflate.h>
 #include <time.h>
 
@@ -50,7 +51,7 @@ static uint64_t next_random(struct loop *loop)
 }
 
 /* Ids tell requests apart in logs; nobody has to be unable to guess them. */
-static char *put_request_id(char *at, struct loop *loop)
+static void make_request_id(struct loop *loop, char id[REQUEST_ID])
 {
     static const char letters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUV";
     uint64_t bits = 0;
@@ -58,10 +59,9 @@ static char *put_request_id(char *at, struct loop *loop)
     for (int i = 0; i < REQUEST_ID; i++) {
         if (i % 12 == 0)
             bits = next_random(loop);
-        *at++ = letters[bits & 31];
+        id[i] = letters[bits & 31];
         bits >>= 5;
     }
-    return at;
 }
 
 static void refresh_date(struct loop *loop)
@@ -88,8 +88,10 @@ struct head_parts {
     struct hf_bytes body;
     enum http_coding coding;
     bool close;
+    char id[REQUEST_ID];
 };
 
+enum { LOGGED_MAX = 200 }; /* bytes of a path that are logged */
 enum { HEAD_FIXED = 512 }; /* more than everything in put_head() but type and fields */
 
 static char *put_head(char *at, const struct answer *answer, const struct head_parts *parts)
@@ -114,7 +116,7 @@ static char *put_head(char *at, const struct answer *answer, const struct head_p
         at = parts->coding == HTTP_GZIP ? PUT(at, "gzip") : PUT(at, "deflate");
     }
     at = PUT(at, "\r\nx-amzn-RequestId: ");
-    at = put_request_id(at, loop);
+    at = put_text(at, parts->id, REQUEST_ID);
     if (!answer->no_crc) {
         at = PUT(at, "\r\nx-amz-crc32: ");
         at = put_number(at, libdeflate_crc32(0, parts->body.ptr, parts->body.len));
@@ -192,6 +194,49 @@ static char *make_room(struct answer *answer, size_t len)
     return (char *)out->ptr + answer->begin;
 }
 
+/* ---- the access log ------------------------------------------------------------------------- */
+
+static const char *peer(struct conn *conn)
+{
+    struct sockaddr_storage address;
+    int len = sizeof(address);
+    char name[INET6_ADDRSTRLEN] = "";
+    uint16_t port = 0;
+
+    if (conn->peer[0] || uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&address, &len) != 0)
+        return conn->peer;
+    if (address.ss_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address;
+
+        uv_ip4_name(v4, name, sizeof(name));
+        port = ntohs(v4->sin_port);
+    } else if (address.ss_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address;
+
+        uv_ip6_name(v6, name, sizeof(name));
+        port = ntohs(v6->sin6_port);
+    }
+    snprintf(conn->peer, sizeof(conn->peer), "%s port %u", name, (unsigned)port);
+    return conn->peer;
+}
+
+/* What a client chose is cut short, and was checked to have no control characters by the reader. */
+static void log_access(const struct answer *answer, const struct head_parts *parts)
+{
+    const struct http_head *head = answer->head;
+    struct hf_str method = head ? head->method : HF_STR("-");
+    struct hf_str path = head ? head->path : HF_STR("-");
+    uint64_t ns = answer->begun_ns ? uv_hrtime() - answer->begun_ns : 0;
+
+    if (path.len > LOGGED_MAX)
+        path.len = LOGGED_MAX;
+    hf__env_log(&answer->conn->loop->server->env, HF_LOG_INFO,
+                "%s: %.*s %.*s%s%.*s: %d, %zu bytes, %.3f ms, %.*s", peer(answer->conn),
+                HF_FMT(method), HF_FMT(path), answer->operation.len ? " " : "",
+                HF_FMT(answer->operation), parts->status, parts->body.len, (double)ns / 1e6,
+                REQUEST_ID, parts->id);
+}
+
 static bool finish(struct answer *answer, int status)
 {
     struct conn *conn = answer->conn;
@@ -204,6 +249,9 @@ static bool finish(struct answer *answer, int status)
     parts.coding = pack(answer);
     parts.body = hf_bytes_of(conn->out.ptr + answer->begin, conn->out.len - answer->begin);
     parts.close = conn->close_after;
+    make_request_id(conn->loop, parts.id);
+    if (conn->loop->server->options.access_log)
+        log_access(answer, &parts);
     refresh_date(conn->loop);
     if (cap > sizeof(fixed))
         head = hf_scope_alloc(conn->loop->scope, cap);

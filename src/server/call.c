@@ -158,6 +158,19 @@ static enum hf_status perform(struct answer *answer, const struct op *op, struct
     return hf_db_call(s, loop->server->db, op->op, request, *response);
 }
 
+/* A client that asks where to go on (endpoint discovery) is to stay here: the engine does not know
+ * by what name it is reached, and names the service that has its data elsewhere. */
+static void name_endpoint(struct answer *answer, struct hf_describe_endpoints_result *result)
+{
+    struct hf_endpoint *endpoint = hf__scope_array(answer->conn->loop->scope, 1, sizeof(*endpoint));
+
+    if (!endpoint || !answer->head->host.len || result->endpoints_len != 1)
+        return;
+    *endpoint = result->endpoints[0];
+    endpoint->address = answer->head->host;
+    result->endpoints = endpoint;
+}
+
 /* These two say nothing at all when they have done what was asked. */
 static bool answers_empty(enum hf_op op)
 {
@@ -187,6 +200,7 @@ void hf__call(struct answer *answer, struct hf_bytes body)
         refuse_op(answer, name, body);
         return;
     }
+    answer->operation = op->name;
     begun = uv_hrtime();
     if (!hf__auth_check(loop->scope, loop->auth, answer->head, sent,
                         hf__env_wall_us(&loop->server->env) / 1000000, &refusal)) {
@@ -201,6 +215,8 @@ void hf__call(struct answer *answer, struct hf_bytes body)
     } else {
         struct hf__buf *out = hf__answer_begin(answer);
 
+        if (op->op == HF_OP_DESCRIBE_ENDPOINTS)
+            name_endpoint(answer, response);
         if (!answers_empty(op->op))
             hf__wire_write(out, op->response, response);
         hf__answer_end(answer, 200);

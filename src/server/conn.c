@@ -254,6 +254,7 @@ static void on_release(uv_timer_t *timer)
     }
     if (next != UINT64_MAX)
         uv_timer_start(timer, on_release, next - now, 0);
+    hf__conn_turn(loop); /* poll comes first otherwise, and may sleep */
 }
 
 void hf__conn_turn(struct loop *loop)
@@ -462,10 +463,13 @@ static void read_on(struct conn *conn)
         hf__conn_close(conn);
 }
 
-/* The answer that did not fit is sent: go on with what came meanwhile. */
+/* The answer that did not fit is sent: go on with what came meanwhile. The time in which we did not
+ * listen counts for nobody. */
 static void listen_again(struct conn *conn)
 {
     enter(conn, conn->in.len == 0 ? CONN_IDLE : CONN_HEAD);
+    if (conn->partial && conn->partial->head.path.len > 0) /* its head is there */
+        enter(conn, CONN_BODY);
     if (conn->in.len > 0 && !conn->partial)
         ask_again(conn);
     else
@@ -484,6 +488,7 @@ static void on_idle(uv_idle_t *idle)
         if (!conn->again && conn->state != CONN_CLOSED)
             read_on(conn);
     }
+    hf__conn_turn(loop);
 }
 
 /* ---- opening, time limits, stopping --------------------------------------------------------- */
@@ -588,4 +593,10 @@ void hf__conn_drain(struct loop *loop)
         if (conn->state == CONN_IDLE && !conn->ready && !conn->again)
             hf__conn_close(conn);
     }
+}
+
+void hf__conn_cut(struct loop *loop)
+{
+    for (struct conn *conn = loop->conns; conn; conn = conn->next)
+        hf__conn_close(conn);
 }

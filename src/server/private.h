@@ -67,6 +67,7 @@ struct conn {
     uv_tcp_t tcp;
     uv_write_t write;
     struct tls *tls; /* NULL: plain */
+    char peer[64];   /* who it is, for the access log; empty until it is wanted */
     enum conn_state state;
     uint64_t deadline_ms;        /* of the state, on the loop's clock */
     uint64_t begun_ms;           /* when the first byte of the request came */
@@ -93,6 +94,8 @@ void hf__conn_ready(struct conn *conn);
 void hf__conn_turn(struct loop *loop);
 /* The server stops: close the connections that wait for nothing. */
 void hf__conn_drain(struct loop *loop);
+/* ... and all the others too. */
+void hf__conn_cut(struct loop *loop);
 
 /* ---- loops ---------------------------------------------------------------------------------- */
 
@@ -152,6 +155,7 @@ struct server {
     uint16_t port;
     bool loopback; /* every socket is on loopback */
     atomic_bool stopping;
+    atomic_bool hurry; /* stop without waiting for anybody */
     atomic_uint conns_len;
     struct tls_context *tls;
     struct metrics *metrics; /* one per loop */
@@ -176,6 +180,8 @@ struct answer {
     struct hf_str fields;         /* more header fields, each with its CR LF; mostly absent */
     bool no_crc;                  /* of things that are not DynamoDB's */
     size_t begin;                 /* where the body starts in conn->out */
+    uint64_t begun_ns;            /* when the request was there, for the access log */
+    struct hf_str operation;      /* for the access log; absent: none */
 };
 
 /* Begin an answer: returns the buffer that its body goes to. */

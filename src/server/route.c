@@ -138,6 +138,8 @@ void hf__route(struct conn *conn, const struct http_reader *reader)
     struct hf_str origin;
 
     hf_scope_reset(conn->loop->scope);
+    if (conn->loop->server->options.access_log)
+        answer.begun_ns = uv_hrtime();
     origin = hf__http_field(head, "origin");
     if (!admit(&answer, origin))
         return;

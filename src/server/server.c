@@ -357,6 +357,15 @@ static void on_wake(uv_async_t *wake)
     take_over(loop);
     if (atomic_load(&loop->server->stopping) && !loop->draining)
         begin_draining(loop);
+    if (atomic_load(&loop->server->hurry))
+        hf__conn_cut(loop);
+}
+
+static void hurry(struct server *server)
+{
+    atomic_store(&server->hurry, true);
+    for (size_t i = 0; i < server->loops_len; i++)
+        uv_async_send(&server->loops[i].wake);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -365,6 +374,8 @@ static void on_signal(uv_signal_t *handle, int number)
     struct hf_scope *s = server->loops[0].scope;
 
     if (number != SIGHUP) {
+        if (atomic_load(&server->stopping)) /* once more: no patience left */
+            hurry(server);
         hf__server_stop(server);
         return;
     }
@@ -408,8 +419,10 @@ static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_
     loop->input = hf__env_alloc(&server->env, INPUT_SIZE);
     if (!loop->scope || !loop->input)
         return hf__fail_nomem(s);
-    return hf__auth_new(s, &server->env, server->options.keys, server->options.keys_len,
-                        server->options.clock_window_s, &loop->auth);
+    TRY(hf__auth_new(s, &server->env, server->options.keys, server->options.keys_len,
+                     server->options.clock_window_s, &loop->auth));
+    return server->options.region.len ? hf__auth_set_region(s, loop->auth, server->options.region)
+                                      : HF_OK;
 }
 
 static void close_handle(uv_handle_t *handle, void *user)

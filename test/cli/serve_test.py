@@ -178,6 +178,38 @@ class Serving(InDirectory):
             self.assertEqual({tuple(line) for line in lines}, {("time", "level", "message")})
             self.assertEqual(lines[-1]["message"], "stopped")
 
+    def test_access_log(self):
+        with Server("--in-memory", "--port", "0", "--access-log") as server:
+            answer = server.call("ListTables", {})[0]
+            server.call("NoSuchThing", {})
+            with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_S) as client:
+                client.sendall(b"GET /livez?X-Amz-Signature=hush HTTP/1.1\r\nHost: x.localhost\r\n"
+                               b"X-Amz-Target: a.b\xffc d\r\n\r\n")
+                client.recv(1000)
+            with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_S) as client:
+                client.sendall(b"nonsense\r\n\r\n")
+                client.recv(1000)
+            self.assertEqual(server.stop(), 0)
+        lines = re.findall(r"info  127\.0\.0\.1 port \d+: (.*), [\d.]+ ms, [0-9A-V]{52}\n", server.log)
+        self.assertIn(answer.headers["x-amzn-RequestId"], server.log)
+        self.assertEqual(len(lines), 4, server.log)
+        self.assertEqual(lines[0], "POST / ListTables: 200, 17 bytes")
+        self.assertRegex(lines[1], r"^POST /.*: 400, \d+ bytes$")
+        self.assertEqual(lines[2], "GET /livez: 200, 6 bytes")
+        self.assertRegex(lines[3], r": 400, \d+ bytes$")
+        self.assertNotIn("hush", server.log)
+
+    def test_a_second_signal_does_not_wait(self):
+        with Server("--in-memory", "--port", "0", "--drain-timeout", "5m") as server:
+            with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_S) as client:
+                client.sendall(b"GET /livez HTTP/1.1\r\n")  # and never the rest
+                while server.call("ListTables", {})[0].status != 200:
+                    pass
+                server.process.send_signal(signal.SIGTERM)
+                time.sleep(0.3)
+                self.assertIsNone(server.process.poll())
+                self.assertEqual(server.stop(signal.SIGINT), 0)
+
     def test_quiet_log(self):
         with Server("--in-memory", "--port", "0", "--log-level", "error") as server:
             self.assertEqual(server.stop(), 0)
@@ -337,6 +369,24 @@ class Systemd(InDirectory):
                 while True:
                     listener.recv(1000)
             server.process.send_signal(signal.SIGCONT)
+            listener.settimeout(WAIT_S)
+            self.assertEqual(listener.recv(1000), b"WATCHDOG=1")
+            self.assertEqual(server.stop(), 0)
+
+    def test_faults_that_were_asked_for_do_not_starve_the_watchdog(self):
+        listener = self.notify_socket()
+        env = clean_env(NOTIFY_SOCKET=self.path("notify"), WATCHDOG_USEC="100000")
+        with Server("--in-memory", "--port", "0", "--admin", env=env) as server:
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=WAIT_S)
+            connection.request("PUT", "/_holdfast/faults", json.dumps(
+                {"faults": [{"kind": "throttle"}]}))
+            self.assertEqual(connection.getresponse().status, 200)
+            connection.close()
+            self.assertEqual(server.call("ListTables", {})[0].status, 400)
+            listener.settimeout(0.01)
+            with self.assertRaises(socket.timeout):
+                while True:
+                    listener.recv(1000)
             listener.settimeout(WAIT_S)
             self.assertEqual(listener.recv(1000), b"WATCHDOG=1")
             self.assertEqual(server.stop(), 0)

@@ -144,6 +144,44 @@ TEST(value, what_is_no_value_poisons)
     hf_scope_free(s);
 }
 
+/* The item says it in the words that are in force when it is asked, not when it was read. */
+TEST(value, duplicates_are_worded_when_they_are_reported)
+{
+    static const struct {
+        const char *value, *older, *newer;
+    } cases[] = {
+        {"{\"SS\":[\"b\",\"a\",\"b\"]}", INVALID "Input collection [b, a, b] contains duplicates.",
+         INVALID "Input collection [\"a\", \"b\", \"b\"] contains duplicates."},
+        {"{\"SS\":[\"d\",\"c\",\"a\",\"c\",\"d\"]}",
+         INVALID "Input collection [d, c, a, c, d] contains duplicates.",
+         INVALID "Input collection [\"a\", \"c\", \"c\"] contains duplicates."},
+        {"{\"SS\":[\"x\",\"x\",\"x\"]}", INVALID "Input collection [x, x, x] contains duplicates.",
+         INVALID "Input collection [\"x\", \"x\"] contains duplicates."},
+        {"{\"NS\":[\"1\",\"1.0\"]}", "Input collection contains duplicates",
+         "Input collection contains duplicates"},
+        {"{\"BS\":[\"Yg==\",\"Yg==\"]}",
+         INVALID "Input collection [Yg==, Yg==]of type BS contains duplicates.",
+         INVALID "Input collection [Yg==, Yg==]of type BS contains duplicates."},
+    };
+    struct hf_scope *s = hf_scope_new(test_env(t));
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct hf_put_item put = {.table = {NULL, 0}};
+        struct hf_item copy;
+        struct hf_str body = hf_scope_format(s, "{\"Item\":{\"k\":%s}}", cases[i].value);
+
+        CHECK_OK(hf__wire_read(s, hf__op(HF_OP_PUT_ITEM)->request, body, &put));
+        copy = hf_item_copy(s, put.item);
+        CHECK_STATUS(HF_INVALID, hf_item_check(s, put.item));
+        CHECK_ERROR(HF_INVALID, cases[i].older, s);
+        hf__scope_set_wording(s, HF__WORDING_2026);
+        CHECK_STATUS(HF_INVALID, hf_item_check(s, copy));
+        CHECK_ERROR(HF_INVALID, cases[i].newer, s);
+        hf__scope_set_wording(s, HF__WORDING_CLASSIC);
+    }
+    hf_scope_free(s);
+}
+
 TEST(value, names_have_a_length)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
