@@ -131,3 +131,53 @@ const struct hf_collection_metrics *hf__metrics_of(struct hf_scope *s, const str
     metrics->size_range_gb_len = 2;
     return metrics;
 }
+
+/* ---- sums ----------------------------------------------------------------------------------- */
+
+/* The parts of both lists, those of one name added up. */
+static enum hf_status add_parts(struct hf_scope *s, const struct hf_capacity_part **sum,
+                                size_t *sum_len, const struct hf_capacity_part *more,
+                                size_t more_len)
+{
+    struct hf_capacity_part *parts;
+    size_t len = *sum_len;
+
+    if (!more_len)
+        return HF_OK;
+    parts = hf__scope_array(s, len + more_len, sizeof(*parts));
+    if (!parts)
+        return hf__fail_nomem(s);
+    if (len)
+        memcpy(parts, *sum, len * sizeof(*parts));
+    for (size_t i = 0; i < more_len; i++) {
+        size_t at = 0;
+
+        while (at < len && !hf_str_equal(parts[at].name, more[i].name))
+            at++;
+        if (at == len) {
+            parts[len++] = more[i];
+            continue;
+        }
+        parts[at].units += more[i].units;
+        parts[at].read_units += more[i].read_units;
+        parts[at].write_units += more[i].write_units;
+    }
+    *sum = parts;
+    *sum_len = len;
+    return HF_OK;
+}
+
+enum hf_status hf__capacity_add(struct hf_scope *s, struct hf_capacity *sum,
+                                const struct hf_capacity *more)
+{
+    size_t tables = sum->table_part != NULL;
+
+    sum->units += more->units;
+    sum->read_units += more->read_units;
+    sum->write_units += more->write_units;
+    TRY(add_parts(s, &sum->table_part, &tables, more->table_part, more->table_part != NULL));
+    TRY(add_parts(s, &sum->local_indexes, &sum->local_indexes_len, more->local_indexes,
+                  more->local_indexes_len));
+    return add_parts(s, &sum->global_indexes, &sum->global_indexes_len, more->global_indexes,
+                     more->global_indexes_len);
+}

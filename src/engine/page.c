@@ -10,8 +10,6 @@
  */
 #include "engine/private.h"
 
-enum { PAGE_BYTES_MAX = 1024 * 1024 };
-
 /* ---- checks against the schema -------------------------------------------------------------- */
 
 /* A query's filter sees what the global index has; a scan's merely finds the rest missing. */
@@ -21,7 +19,7 @@ static enum hf_status check_filter_projected(struct hf_scope *s, const struct pr
     const struct expr_path *paths;
     size_t len;
 
-    if (!page->key || !page->filter)
+    if (!page->key || !page->filter || page->statement)
         return HF_OK;
     hf__expr_paths(page->filter, &paths, &len);
     for (size_t i = 0; i < len; i++)
@@ -151,7 +149,8 @@ struct reading {
 /* Must items be fetched from the table, because the local index lacks something? */
 static bool must_fetch(const struct reading *r)
 {
-    const struct expr_bound *wanted[] = {r->page->projection, r->page->filter};
+    const struct expr_bound *wanted[] = {r->page->projection,
+                                         r->page->statement ? NULL : r->page->filter};
 
     if (!r->index || !r->index->local || r->index->projection == HF_PROJECT_ALL)
         return false;
@@ -227,7 +226,8 @@ static enum hf_status look_at(struct hf_scope *s, struct reading *r, struct hf_b
         if (!whole.item.ptr)
             whole = row; /* deleted in between: the entry is all that is left of it */
     }
-    if (!r->page->filter || hf__expr_match(r->page->filter, whole.item))
+    if (!r->page->filter ||
+        hf__expr_match(r->page->filter, r->page->statement ? row.item : whole.item))
         TRY(keep(s, r, shows_whole(r) ? whole.item : row.item));
     r->full = r->bytes > PAGE_BYTES_MAX || r->answer->scanned == r->page->limit;
     return r->full ? last_key(s, r, row.item, &r->answer->last) : HF_OK;
@@ -296,6 +296,7 @@ enum hf_status hf__page_read(struct hf_scope *s, struct engine *e, struct table 
         answer->items = (const struct hf_item *)(const void *)r.items.ptr;
         answer->items_len = r.items.len / sizeof(struct hf_item);
     }
+    answer->bytes = r.bytes;
     charge(s, &r);
     return HF_OK;
 }

@@ -254,7 +254,7 @@ static enum hf_status check_filter(struct hf_scope *s, const struct prepared_pag
     const struct expr_path *paths;
     size_t len;
 
-    if (!page->filter)
+    if (!page->filter || page->statement)
         return HF_OK;
     hf__expr_paths(page->filter, &paths, &len);
     for (size_t i = 0; i < len; i++)
@@ -294,20 +294,29 @@ static enum hf_status query_locked(struct hf_scope *s, struct engine *e,
     return HF_OK;
 }
 
+enum hf_status hf__query_page(struct hf_scope *s, struct engine *e,
+                              const struct prepared_page *page, struct page_answer *answer)
+{
+    enum hf_status status;
+    size_t latch = 0;
+
+    pthread_rwlock_rdlock(&e->schema);
+    status = query_locked(s, e, page, &latch, answer);
+    pthread_rwlock_unlock(&e->schema);
+    if (status == HF_OK && page->consistent)
+        status = hf__engine_settle_read(s, e, latch);
+    return status;
+}
+
 enum hf_status hf__engine_query(struct hf_scope *s, struct engine *e,
                                 const struct hf_query *request, struct hf_query_result *result)
 {
     struct prepared_page page;
     struct page_answer answer = {.count = 0};
     enum hf_status status;
-    size_t latch = 0;
 
     TRY(hf__prepare_query(s, e->cache, request, &page));
-    pthread_rwlock_rdlock(&e->schema);
-    status = query_locked(s, e, &page, &latch, &answer);
-    pthread_rwlock_unlock(&e->schema);
-    if (status == HF_OK && page.consistent)
-        status = hf__engine_settle_read(s, e, latch);
+    status = hf__query_page(s, e, &page, &answer);
     *result = (struct hf_query_result){answer.items,   answer.items_len, answer.count,
                                        answer.scanned, answer.last,      answer.capacity};
     return status;

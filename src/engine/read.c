@@ -58,21 +58,28 @@ static enum hf_status get_locked(struct hf_scope *s, struct engine *e, struct hf
     return HF_OK;
 }
 
+enum hf_status hf__get_one(struct hf_scope *s, struct engine *e, struct hf_item key,
+                           const struct prepared_read *read, struct hf_get_item_result *result)
+{
+    enum hf_status status;
+    size_t latch = 0;
+
+    pthread_rwlock_rdlock(&e->schema);
+    status = get_locked(s, e, key, read, &latch, result);
+    pthread_rwlock_unlock(&e->schema);
+    if (status != HF_OK || !read->consistent)
+        return status;
+    return hf__engine_settle_read(s, e, latch);
+}
+
 enum hf_status hf__engine_get_item(struct hf_scope *s, struct engine *e,
                                    const struct hf_get_item *request,
                                    struct hf_get_item_result *result)
 {
     struct prepared_read read;
-    enum hf_status status;
-    size_t latch = 0;
 
     TRY(hf__prepare_get_item(s, e->cache, request, &read));
-    pthread_rwlock_rdlock(&e->schema);
-    status = get_locked(s, e, request->key, &read, &latch, result);
-    pthread_rwlock_unlock(&e->schema);
-    if (status != HF_OK || !read.consistent)
-        return status;
-    return hf__engine_settle_read(s, e, latch);
+    return hf__get_one(s, e, request->key, &read, result);
 }
 
 /* ---- BatchGetItem --------------------------------------------------------------------------- */

@@ -72,6 +72,19 @@ static enum hf_status scan_locked(struct hf_scope *s, struct engine *e,
                          hf_bytes_of(upper.ptr, upper.len), answer);
 }
 
+enum hf_status hf__scan_page(struct hf_scope *s, struct engine *e, const struct prepared_page *page,
+                             struct page_answer *answer)
+{
+    enum hf_status status;
+
+    pthread_rwlock_rdlock(&e->schema);
+    status = scan_locked(s, e, page, answer);
+    pthread_rwlock_unlock(&e->schema);
+    if (status == HF_OK && page->consistent)
+        status = hf__engine_settle_seen(s, e, hf__store_written(e->store));
+    return status;
+}
+
 enum hf_status hf__engine_scan(struct hf_scope *s, struct engine *e, const struct hf_scan *request,
                                struct hf_scan_result *result)
 {
@@ -80,11 +93,7 @@ enum hf_status hf__engine_scan(struct hf_scope *s, struct engine *e, const struc
     enum hf_status status;
 
     TRY(hf__prepare_scan(s, e->cache, request, &page));
-    pthread_rwlock_rdlock(&e->schema);
-    status = scan_locked(s, e, &page, &answer);
-    pthread_rwlock_unlock(&e->schema);
-    if (status == HF_OK && page.consistent)
-        status = hf__engine_settle_seen(s, e, hf__store_written(e->store));
+    status = hf__scan_page(s, e, &page, &answer);
     *result = (struct hf_scan_result){answer.items,   answer.items_len, answer.count,
                                       answer.scanned, answer.last,      answer.capacity};
     return status;

@@ -22,22 +22,49 @@ size_t hf__token_latch(struct hf_str token)
     return (size_t)XXH64(token.ptr, token.len, SPACE_TOKEN) & (LATCH_COUNT - 1);
 }
 
-enum hf_status hf__token_digest(struct hf_scope *s, const struct hf_transact_write_items *request,
+static enum hf_status digest_of(struct hf_scope *s, enum hf_op op, const void *request,
                                 struct token_digest *digest)
 {
     struct hf__buf json = {.scope = s};
-    struct hf_transact_write_items counted = *request;
     XXH128_canonical_t canonical;
 
-    /* What is asked of the answer is not part of what the request does. */
-    counted.return_capacity = 0;
-    counted.return_metrics = 0;
-    hf__wire_write(&json, hf__op(HF_OP_TRANSACT_WRITE_ITEMS)->request, &counted);
+    hf__wire_write(&json, hf__op(op)->request, request);
     if (json.failed)
         return hf__fail_nomem(s);
     XXH128_canonicalFromHash(&canonical, XXH3_128bits(json.ptr, json.len));
     memcpy(digest->bytes, canonical.digest, sizeof(digest->bytes));
     return HF_OK;
+}
+
+/* What is asked of the answer is not part of what the request does. */
+enum hf_status hf__token_digest(struct hf_scope *s, const struct hf_transact_write_items *request,
+                                struct token_digest *digest)
+{
+    struct hf_transact_write_items counted = *request;
+
+    counted.return_capacity = 0;
+    counted.return_metrics = 0;
+    return digest_of(s, HF_OP_TRANSACT_WRITE_ITEMS, &counted, digest);
+}
+
+enum hf_status hf__token_digest_statements(struct hf_scope *s,
+                                           const struct hf_execute_transaction *request,
+                                           struct token_digest *digest)
+{
+    struct hf_execute_transaction counted = *request;
+
+    counted.return_capacity = 0;
+    return digest_of(s, HF_OP_EXECUTE_TRANSACTION, &counted, digest);
+}
+
+/* No text begins with this byte, so no token of TransactWriteItems is met. */
+struct hf_str hf__token_of_statements(struct hf_scope *s, struct hf_str token)
+{
+    struct hf__buf buf = {.scope = s};
+
+    hf__buf_put_byte(&buf, 0xFF);
+    hf__buf_put_str(&buf, token);
+    return buf.failed ? hf_str_of(NULL, 0) : hf_str_of((const char *)buf.ptr, buf.len);
 }
 
 static void token_key(struct hf__buf *buf, struct hf_str token)

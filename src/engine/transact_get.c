@@ -66,7 +66,7 @@ static enum hf_status read_all(struct hf_scope *s, struct engine *e, struct tran
 
 static enum hf_status transact_get_locked(struct hf_scope *s, struct engine *e,
                                           struct transact_get *t,
-                                          const struct hf_transact_get_items *request,
+                                          enum hf_return_capacity return_capacity,
                                           struct hf_transact_get_items_result *result)
 {
     struct hf__store_snapshot *snapshot;
@@ -88,8 +88,7 @@ static enum hf_status transact_get_locked(struct hf_scope *s, struct engine *e,
     result->items = items;
     result->items_len = t->len;
     for (size_t i = 0; i < t->usages_len; i++) {
-        const struct hf_capacity *used =
-            hf__usage_capacity(s, &t->usages[i], request->return_capacity);
+        const struct hf_capacity *used = hf__usage_capacity(s, &t->usages[i], return_capacity);
 
         if (used)
             capacity[result->capacity_len++] = *used;
@@ -98,20 +97,28 @@ static enum hf_status transact_get_locked(struct hf_scope *s, struct engine *e,
     return HF_OK;
 }
 
-enum hf_status hf__engine_transact_get_items(struct hf_scope *s, struct engine *e,
-                                             const struct hf_transact_get_items *request,
-                                             struct hf_transact_get_items_result *result)
+enum hf_status hf__transact_get(struct hf_scope *s, struct engine *e,
+                                const struct prepared_get *gets, size_t len,
+                                enum hf_return_capacity return_capacity,
+                                struct hf_transact_get_items_result *result)
 {
-    struct transact_get t = {.len = request->actions_len};
-    struct prepared_get *gets;
+    struct transact_get t = {.gets = gets, .len = len};
     enum hf_status status;
 
-    TRY(hf__prepare_transact_get_items(s, e->cache, request, &gets));
-    t.gets = gets;
     pthread_rwlock_rdlock(&e->schema);
-    status = transact_get_locked(s, e, &t, request, result);
+    status = transact_get_locked(s, e, &t, return_capacity, result);
     pthread_rwlock_unlock(&e->schema);
     for (size_t i = 0; i < t.len && status == HF_OK; i++)
         status = hf__engine_settle_read(s, e, t.latches[i]);
     return status;
+}
+
+enum hf_status hf__engine_transact_get_items(struct hf_scope *s, struct engine *e,
+                                             const struct hf_transact_get_items *request,
+                                             struct hf_transact_get_items_result *result)
+{
+    struct prepared_get *gets;
+
+    TRY(hf__prepare_transact_get_items(s, e->cache, request, &gets));
+    return hf__transact_get(s, e, gets, request->actions_len, request->return_capacity, result);
 }

@@ -13,38 +13,16 @@
 #include "engine/private.h"
 
 struct transaction {
-    const struct hf_transact_write_items *request;
+    const struct transact_request *request;
     const struct prepared_action *actions;
     size_t len;
     struct table **tables; /* of each action */
     struct change *changes;
     struct hf_cancel_reason *reasons;
     bool canceled;
-    bool replayed; /* the token was seen before: success without effect */
-    struct token_digest digest;
+    bool replayed;         /* the token was seen before: success without effect */
     struct hf_bytes sizes; /* of a token seen before: what its request was charged for */
 };
-
-enum hf_status hf__cancel(struct hf_scope *s, const struct hf_cancel_reason *reasons, size_t len)
-{
-    struct hf__buf text = {.scope = s};
-    enum hf_status status;
-
-    hf__buf_put_str(&text, HF_STR("Transaction cancelled, please refer cancellation reasons for "
-                                  "specific reasons ["));
-    for (size_t i = 0; i < len; i++) {
-        if (i > 0)
-            hf__buf_put_str(&text, HF_STR(", "));
-        hf__buf_put_str(&text, reasons[i].code);
-    }
-    hf__buf_put(&text, "]", 2); /* and its NUL */
-    if (text.failed)
-        return hf__fail_nomem(s);
-    status = hf__fail_text(s, HF_TX_CANCELED, hf_str_of((const char *)text.ptr, text.len - 1));
-    hf__scope_error_edit(s)->reasons = reasons;
-    hf__scope_error_edit(s)->reasons_len = len;
-    return status;
-}
 
 /* Turn the error of one action into its reason; other errors are the whole call's. */
 static enum hf_status note_reason(struct hf_scope *s, struct transaction *t, size_t at)
@@ -57,6 +35,11 @@ static enum hf_status note_reason(struct hf_scope *s, struct transaction *t, siz
     reason->code = error->status == HF_CONDITION ? HF_STR("ConditionalCheckFailed")
                                                  : HF_STR("ValidationError");
     reason->message = error->message;
+    if (error->status == HF_CONDITION && t->request->statements &&
+        t->actions[at].kind == WRITE_PUT) { /* an INSERT, whose only condition is to be new */
+        reason->code = HF_STR("DuplicateItem");
+        reason->message = HF_STR("Duplicate primary key exists in table");
+    }
     reason->item = error->item;
     t->canceled = true;
     return HF_OK;
@@ -209,7 +192,7 @@ static enum hf_status add_token(struct hf_scope *s, struct engine *e, const stru
 
         store_u32be(sizes + i * TOKEN_SIZE, (uint32_t)(before > after ? before : after));
     }
-    hf__token_add(s, e, &set->batch, t->request->token, &t->digest,
+    hf__token_add(s, e, &set->batch, t->request->token, &t->request->digest,
                   hf_bytes_of(sizes, t->len * TOKEN_SIZE));
     return HF_OK;
 }
@@ -222,7 +205,7 @@ static enum hf_status apply_latched(struct hf_scope *s, struct engine *e, struct
 
     TRY(read_all(s, e, t));
     if (token.ptr) {
-        TRY(hf__token_look(s, e, token, &t->digest, &t->replayed, &t->sizes));
+        TRY(hf__token_look(s, e, token, &t->request->digest, &t->replayed, &t->sizes));
         if (t->replayed)
             return answer(s, t, result);
     }
@@ -255,10 +238,8 @@ static enum hf_status transact_locked(struct hf_scope *s, struct engine *e, stru
         TRY(hf__change_key(s, &t->changes[i], target(&t->actions[i])));
         hf__latch_want(&latches, hf__stored_latch(t->changes[i].key));
     }
-    if (t->request->token.ptr) {
-        TRY(hf__token_digest(s, t->request, &t->digest));
+    if (t->request->token.ptr)
         hf__latch_want(&latches, hf__token_latch(t->request->token));
-    }
     hf__latch_all(e, &latches);
     status = apply_latched(s, e, t, result, ticket);
     if (status == HF_OK && *ticket == 0)
@@ -267,17 +248,14 @@ static enum hf_status transact_locked(struct hf_scope *s, struct engine *e, stru
     return status;
 }
 
-enum hf_status hf__engine_transact_write_items(struct hf_scope *s, struct engine *e,
-                                               const struct hf_transact_write_items *request,
-                                               struct hf_transact_write_items_result *result)
+enum hf_status hf__transact_write(struct hf_scope *s, struct engine *e,
+                                  const struct transact_request *request,
+                                  struct hf_transact_write_items_result *result)
 {
-    struct transaction t = {.request = request, .len = request->actions_len};
-    struct prepared_action *actions;
+    struct transaction t = {.request = request, .actions = request->actions, .len = request->len};
     enum hf_status status;
     uint64_t ticket = 0;
 
-    TRY(hf__prepare_transact_write_items(s, e->cache, request, &actions));
-    t.actions = actions;
     t.tables = hf__scope_array(s, t.len, sizeof(*t.tables));
     t.changes = hf__scope_array(s, t.len, sizeof(*t.changes));
     t.reasons = hf__scope_array(s, t.len, sizeof(*t.reasons));
@@ -293,4 +271,21 @@ enum hf_status hf__engine_transact_write_items(struct hf_scope *s, struct engine
     if (status == HF_TX_CANCELED) /* what it was canceled for must not be taken back by a crash */
         TRY(hf__engine_settle_seen(s, e, hf__store_written(e->store)));
     return status;
+}
+
+enum hf_status hf__engine_transact_write_items(struct hf_scope *s, struct engine *e,
+                                               const struct hf_transact_write_items *request,
+                                               struct hf_transact_write_items_result *result)
+{
+    struct transact_request run = {.len = request->actions_len,
+                                   .token = request->token,
+                                   .return_capacity = request->return_capacity,
+                                   .return_metrics = request->return_metrics};
+    struct prepared_action *actions;
+
+    TRY(hf__prepare_transact_write_items(s, e->cache, request, &actions));
+    run.actions = actions;
+    if (request->token.ptr)
+        TRY(hf__token_digest(s, request, &run.digest));
+    return hf__transact_write(s, e, &run, result);
 }

@@ -233,6 +233,12 @@ static void turn_leaves(struct expr *expr)
     }
 }
 
+void hf__expr_link_leaves(struct expr *expr)
+{
+    list_leaves(expr, expr->root, LEAF_ACCEPT, LEAF_REJECT);
+    turn_leaves(expr);
+}
+
 /* ---- compiling ------------------------------------------------------------------------------ */
 
 static bool parse(struct parser *p)
@@ -245,6 +251,7 @@ static bool parse(struct parser *p)
     case EXPR_UPDATE:
         return hf__expr_parse_update(p);
     case EXPR_PROJECTION:
+    case EXPR_STATEMENT: /* has a parser of its own */
         break;
     }
     return hf__expr_parse_projection(p);
@@ -270,10 +277,8 @@ enum hf_status hf__expr_compile(struct hf_scope *s, enum expr_kind kind, struct 
         return fail_syntax(s, &p);
     TRY(report_findings(s, &p));
     number_placeholders(&p);
-    if (kind != EXPR_UPDATE && kind != EXPR_PROJECTION) {
-        list_leaves(p.expr, p.expr->root, LEAF_ACCEPT, LEAF_REJECT);
-        turn_leaves(p.expr);
-    }
+    if (kind != EXPR_UPDATE && kind != EXPR_PROJECTION)
+        hf__expr_link_leaves(p.expr);
     *expr = p.expr;
     return HF_OK;
 }

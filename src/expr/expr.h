@@ -22,7 +22,14 @@
 #include "base/base.h"
 #include "model/value.h"
 
-enum expr_kind { EXPR_CONDITION, EXPR_FILTER, EXPR_PROJECTION, EXPR_UPDATE, EXPR_KEY_CONDITION };
+enum expr_kind {
+    EXPR_CONDITION,
+    EXPR_FILTER,
+    EXPR_PROJECTION,
+    EXPR_UPDATE,
+    EXPR_KEY_CONDITION,
+    EXPR_STATEMENT /* any part of a statement (partiql.h), whose errors have nothing in front */
+};
 
 enum {
     EXPR_TEXT_MAX = 4096,     /* bytes of one expression */

@@ -20,7 +20,8 @@
  *  (2) Numbers fit 16 bits, since a text has at most EXPR_TEXT_MAX bytes.
  *  (3) Operands nest in bounds: in conditions the only call among operands is size() of something
  *      that is no call; in updates calls nest only through the last operand of if_not_exists() and
- *      through one list_append(). LOGIC nests at most EXPR_OPERATORS_MAX deep.
+ *      through one list_append(). LOGIC nests at most EXPR_OPERATORS_MAX deep, and so do the calls
+ *      and sums of statements.
  *  (4) No path has more than EXPR_PATH_MAX steps, no bare name is a reserved word.
  *  (5) Aliases (#n) and values (:v) are listed once each, in the order of their bytes, which is
  *      the order in which a request's names and values lie in their items.
@@ -144,6 +145,14 @@ struct expr {
     size_t actions_len;
 };
 
+/* One column of a SELECT: what lies at `head`, or of that only where its paths lead to. */
+struct expr_column {
+    struct hf_str name;
+    struct expr_path head;
+    size_t from; /* its paths, in the order of the listed ones */
+    size_t to;
+};
+
 struct expr_bound {
     const struct expr *expr;
     const struct expr_path *paths;
@@ -151,6 +160,8 @@ struct expr_bound {
     const struct expr_path *listed; /* targets of an update, paths of a projection */
     const uint16_t *order;          /* those in the order of their steps */
     size_t listed_len;
+    const struct expr_column *columns; /* of a SELECT: how the listed paths are shown */
+    size_t columns_len;
     struct expr_key_term *terms;
     size_t terms_len;
 };
@@ -160,6 +171,9 @@ static inline const struct node *hf__expr_node(const struct expr *expr, uint16_t
     assert(number < expr->nodes_len);
     return &expr->nodes[number];
 }
+
+/* List the leaves under the root, in reading order, into expr->leaves, which has room for them. */
+void hf__expr_link_leaves(struct expr *expr);
 
 /* ---- shared --------------------------------------------------------------------------------- */
 

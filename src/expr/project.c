@@ -5,6 +5,8 @@
  * are a tree without being stored as one. A container and its share of the paths are walked
  * together, both in order, once. Names go along their maps in the order of bytes, indexes along
  * their lists upwards. What leads nowhere leaves nothing, not even the containers on its way.
+ *
+ * The columns of a SELECT are the same without the containers above them.
  */
 #include "expr/private.h"
 
@@ -74,10 +76,41 @@ static enum hf_status project(struct hf_scope *s, const struct expr_bound *bound
     return HF_OK;
 }
 
+/* Columns are named by the ends of their paths and lie side by side, however deep they were. */
+static enum hf_status project_columns(struct hf_scope *s, const struct expr_bound *bound,
+                                      struct hf_item item, struct hf_item *out)
+{
+    struct hf__buf buf = {.scope = s};
+    size_t open = hf__build_open(&buf, HF_TYPE_M);
+
+    for (size_t i = 0; i < bound->columns_len; i++) {
+        const struct expr_column *column = &bound->columns[i];
+        struct share share = {bound, column->from, column->to, column->head.len};
+        struct hf_value value = hf__expr_resolve(item, &column->head);
+        size_t before = buf.len;
+
+        if (!value.ptr)
+            continue;
+        hf__build_name(&buf, column->name);
+        if (hf__share_path(&share, share.from)->len == share.depth)
+            hf__build_value(&buf, value);
+        else if (!project_container(&buf, value, share))
+            buf.len = before;
+    }
+    hf__build_close(&buf, open);
+    if (buf.failed)
+        return hf__fail_nomem(s);
+    *out = hf__build_item_from(&buf, 0);
+    return HF_OK;
+}
+
 enum hf_status hf__expr_project(struct hf_scope *s, const struct expr_bound *bound,
                                 struct hf_item item, struct hf_item *out)
 {
     bool any;
+
+    if (bound->columns)
+        return project_columns(s, bound, item, out);
 
     return project(s, bound, item, out, &any);
 }

@@ -5,21 +5,23 @@
 
 /* ---- failing -------------------------------------------------------------------------------- */
 
-static const char *kind_name(enum expr_kind kind)
+static const char *kind_prefix(enum expr_kind kind)
 {
     switch (kind) {
     case EXPR_CONDITION:
-        return "ConditionExpression";
+        return "Invalid ConditionExpression: ";
     case EXPR_FILTER:
-        return "FilterExpression";
+        return "Invalid FilterExpression: ";
     case EXPR_PROJECTION:
-        return "ProjectionExpression";
+        return "Invalid ProjectionExpression: ";
     case EXPR_UPDATE:
-        return "UpdateExpression";
+        return "Invalid UpdateExpression: ";
     case EXPR_KEY_CONDITION:
+        return "Invalid KeyConditionExpression: ";
+    case EXPR_STATEMENT:
         break;
     }
-    return "KeyConditionExpression";
+    return "";
 }
 
 enum hf_status hf__expr_fail(struct hf_scope *s, enum expr_kind kind, const char *format, ...)
@@ -32,7 +34,7 @@ enum hf_status hf__expr_fail(struct hf_scope *s, enum expr_kind kind, const char
     va_start(args, format);
     len = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    hf__buf_format(&buf, "Invalid %s: ", kind_name(kind));
+    hf__buf_put_str(&buf, hf_str_from(kind_prefix(kind)));
     to = len < 0 ? NULL : (char *)hf__buf_reserve(&buf, (size_t)len + 1);
     if (!to)
         return hf__fail_text(s, HF_INVALID, hf_str_of(NULL, 0));

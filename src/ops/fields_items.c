@@ -462,3 +462,101 @@ static const struct field transact_get_items_result_list[] = {
 };
 OP_TABLE(transact_get_items_result, "TransactGetItemsOutput");
 #undef T
+
+/* ---- statements ----------------------------------------------------------------------------- */
+
+#define T hf_execute_statement
+static const struct field execute_statement_list[] = {
+    STR("Statement", statement, REQUIRED, LENGTH(1, 8192)),
+    VALUES("Parameters", parameters, LENGTH(1, 0)),
+    FLAG("ConsistentRead", consistent, .rules = 0),
+    STR("NextToken", next_token, LENGTH(1, 32768)),
+    ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
+    INT("Limit", limit, RANGE(1, 0)),
+    ENUMERATED("ReturnValuesOnConditionCheckFailure", returns_on_failure, return_on_failure,
+               .rules = 0),
+};
+OP_TABLE(execute_statement, "ExecuteStatementInput");
+#undef T
+
+#define T hf_execute_statement_result
+static const struct field execute_statement_result_list[] = {
+    ITEMS("Items", items, ALWAYS),
+    STR("NextToken", next_token, .rules = 0),
+    STRUCT("ConsumedCapacity", capacity, capacity, .rules = 0),
+    ITEM("LastEvaluatedKey", last, .rules = 0),
+};
+OP_TABLE(execute_statement_result, "ExecuteStatementOutput");
+#undef T
+
+#define T hf_batch_statement
+static const struct field batch_statement_list[] = {
+    STR("Statement", statement, REQUIRED, LENGTH(1, 8192)),
+    VALUES("Parameters", parameters, LENGTH(1, 0)),
+    FLAG("ConsistentRead", consistent, .rules = 0),
+    ENUMERATED("ReturnValuesOnConditionCheckFailure", returns_on_failure, return_on_failure,
+               .rules = 0),
+};
+static TABLE(batch_statement, "BatchStatementRequest");
+#undef T
+
+#define T hf_batch_execute_statement
+static const struct field batch_execute_statement_list[] = {
+    STRUCTS("Statements", statements, batch_statement, REQUIRED, LENGTH(1, 25)),
+    ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
+};
+OP_TABLE(batch_execute_statement, "BatchExecuteStatementInput");
+#undef T
+
+#define T hf_statement_error
+static const struct field statement_error_list[] = {
+    STR("Code", code, .rules = 0),
+    STR("Message", message, .rules = 0),
+    ITEM("Item", item, .rules = 0),
+};
+static TABLE(statement_error, "BatchStatementError");
+#undef T
+
+#define T hf_batch_statement_response
+static const struct field batch_statement_response_list[] = {
+    STRUCT("Error", error, statement_error, .rules = 0),
+    STR("TableName", table, .rules = 0),
+    ITEM("Item", item, .rules = 0),
+};
+static TABLE(batch_statement_response, "BatchStatementResponse");
+#undef T
+
+#define T hf_batch_execute_statement_result
+static const struct field batch_execute_statement_result_list[] = {
+    STRUCTS("Responses", responses, batch_statement_response, ALWAYS),
+    STRUCTS("ConsumedCapacity", capacity, capacity, .rules = 0),
+};
+OP_TABLE(batch_execute_statement_result, "BatchExecuteStatementOutput");
+#undef T
+
+#define T hf_transact_statement
+static const struct field transact_statement_list[] = {
+    STR("Statement", statement, REQUIRED, LENGTH(1, 8192)),
+    VALUES("Parameters", parameters, LENGTH(1, 0)),
+    ENUMERATED("ReturnValuesOnConditionCheckFailure", returns_on_failure, return_on_failure,
+               .rules = 0),
+};
+static TABLE(transact_statement, "ParameterizedStatement");
+#undef T
+
+#define T hf_execute_transaction
+static const struct field execute_transaction_list[] = {
+    STRUCTS("TransactStatements", statements, transact_statement, REQUIRED, LENGTH(1, 100)),
+    STR("ClientRequestToken", token, LENGTH(1, 36)),
+    ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
+};
+OP_TABLE(execute_transaction, "ExecuteTransactionInput");
+#undef T
+
+#define T hf_execute_transaction_result
+static const struct field execute_transaction_result_list[] = {
+    STRUCTS("Responses", items, item_response, ALWAYS),
+    STRUCTS("ConsumedCapacity", capacity, capacity, .rules = 0),
+};
+OP_TABLE(execute_transaction_result, "ExecuteTransactionOutput");
+#undef T

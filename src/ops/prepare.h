@@ -16,6 +16,7 @@
 
 #include "base/base.h"
 #include "expr/expr.h"
+#include "expr/partiql.h"
 #include "ops/fields.h"
 
 struct hf__expr_cache; /* expr/cache.h; NULL compiles every time */
@@ -53,6 +54,8 @@ struct prepared_page {
     bool legacy_filter;            /* QueryFilter or ScanFilter: another text in errors */
     bool legacy_projection;        /* AttributesToGet */
     bool legacy_key;               /* KeyConditions */
+    bool statement;                /* a SELECT: its filter may speak of keys, and of an index it
+                                    * sees what the index has */
     enum hf_select select;         /* 0: not given */
     int64_t limit;                 /* 0: none */
     struct hf_item start;          /* absent: from the beginning */
@@ -110,6 +113,15 @@ enum hf_status hf__prepare_transact_get_items(struct hf_scope *s, struct hf__exp
                                               const struct hf_transact_get_items *request,
                                               struct prepared_get **out);
 
+/* The values of a statement's parameters; they are judged before the statement is read. */
+enum hf_status hf__prepare_parameters(struct hf_scope *s, const struct hf_value *parameters,
+                                      size_t len);
+
+/* A statement, and the item of an INSERT. */
+enum hf_status hf__prepare_statement(struct hf_scope *s, struct hf_str text,
+                                     const struct hf_value *parameters, size_t len,
+                                     struct statement *out);
+
 /*
  * Table operations: all that can be judged without the catalog, including the consistency of
  * schemas, indexes and attribute definitions of a new table.
@@ -122,6 +134,17 @@ enum hf_status hf__prepare_untag_resource(struct hf_scope *s,
 
 /* The ARN of a table, as the tag operations take it: not of an index or a stream. */
 enum hf_status hf__prepare_resource_arn(struct hf_scope *s, struct hf_str arn);
+
+enum hf_status hf__prepare_list_backups(struct hf_scope *s, const struct hf_list_backups *request);
+
+/*
+ * The table that a backup of `source` is restored to: what RestoreTableFromBackup asks for, and
+ * what it leaves as it was, as a request to create it, which is valid.
+ */
+enum hf_status hf__prepare_restore(struct hf_scope *s,
+                                   const struct hf_restore_table_from_backup *request,
+                                   const struct hf_table_description *source,
+                                   struct hf_create_table *out);
 
 /* The checks that every operation has: constraints of its fields, TableName alone first. */
 enum hf_status hf__prepare_plain(struct hf_scope *s, enum hf_op op, const void *request);
@@ -141,5 +164,8 @@ enum hf_status hf__check_index_throughput(struct hf_scope *s, const struct hf_in
 
 /* A table's own name out of a TableName that may be an ARN. */
 struct hf_str hf__table_name(struct hf_str name_or_arn);
+
+/* Fail with TransactionCanceledException and these reasons, one per action. */
+enum hf_status hf__cancel(struct hf_scope *s, const struct hf_cancel_reason *reasons, size_t len);
 
 #endif

@@ -141,6 +141,8 @@ static void use(struct hf_scope *s, const struct expr_bound *bound, enum expr_ki
     case EXPR_PROJECTION:
         use_projection(s, bound, item);
         break;
+    case EXPR_STATEMENT: /* fuzz_partiql.c */
+        break;
     case EXPR_KEY_CONDITION:
         hf__expr_key_terms(bound, &terms, &len);
         MUST(len > 0);

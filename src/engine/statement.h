@@ -1,0 +1,55 @@
+/*
+ * engine/statement.h: what the files statement*.c share: a statement with the table it is about.
+ */
+#ifndef HF_ENGINE_STATEMENT_H
+#define HF_ENGINE_STATEMENT_H
+
+#include "engine/private.h"
+
+/*
+ * What a statement has to know of its table, looked up once. The schema is not locked any more when
+ * this is used: a table that changes in between is noticed where the statement is carried out.
+ */
+struct statement_target {
+    struct statement_key key; /* of the table */
+    struct statement_key index_key;
+    bool index; /* the statement is about an index */
+    bool global;
+    bool many;                    /* the index has a key of more than two attributes */
+    struct hf_str missing_column; /* of a global index, for what it does not project */
+    struct hf_str missing_filter; /* of any index: attributes of the WHERE clause */
+};
+
+/* The table exists, and so does the index; fails as DynamoDB does for statements. */
+enum hf_status hf__statement_target(struct hf_scope *s, struct engine *e,
+                                    const struct statement *statement,
+                                    struct statement_target *target);
+
+/* How a statement wants its effect reported. */
+struct statement_wishes {
+    enum hf_return_capacity capacity;
+    bool old_on_failure;
+};
+
+/*
+ * The write that an INSERT, UPDATE, DELETE or EXISTS comes to. `found` is what its WHERE clause
+ * says of the key; an INSERT has none. A key that does not fit is not judged here.
+ */
+enum hf_status hf__statement_write(struct hf_scope *s, const struct statement *statement,
+                                   const struct statement_target *target,
+                                   const struct statement_found *found,
+                                   const struct statement_wishes *wishes, enum write_kind *kind,
+                                   struct prepared_write *write);
+
+/* The key of one item as the WHERE clause gives it. */
+struct hf_item hf__statement_key_item(struct hf_scope *s, const struct statement_key *key,
+                                      const struct statement_found *found);
+
+/* Carry out an INSERT, UPDATE or DELETE by itself. */
+enum hf_status hf__statement_change(struct hf_scope *s, struct engine *e,
+                                    const struct statement *statement,
+                                    const struct statement_target *target,
+                                    const struct statement_wishes *wishes,
+                                    struct write_answer *answer);
+
+#endif

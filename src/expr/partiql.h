@@ -1,0 +1,134 @@
+/*
+ * expr/partiql.h: statements of PartiQL, as DynamoDB knows them.
+ *
+ *     text --lex--> tokens --parse--> tree --translate--> statement --> keys of a table in it
+ *          partiql_lex.c   partiql_parse*.c  partiql_build.c             partiql_keys.c
+ *                                            partiql_values.c
+ *
+ * A statement holds programs of the same kind as expressions do: a condition, an update, a list of
+ * columns. They are bound already, since a statement brings its values along. What depends on a
+ * table's schema, which is how the item or items are found, is asked for with the names of the key.
+ *
+ * Errors are HF_INVALID with DynamoDB's texts. No statement, however nested, may exhaust the stack.
+ */
+#ifndef HF_EXPR_PARTIQL_H
+#define HF_EXPR_PARTIQL_H
+
+#include "expr/expr.h"
+
+enum {
+    STATEMENT_TEXT_MAX = 32768, /* bytes; the constraint check allows 8192 characters */
+    STATEMENT_READS_MAX = 50    /* reads that one SELECT may be taken apart into */
+};
+
+enum statement_kind {
+    STATEMENT_SELECT,
+    STATEMENT_INSERT,
+    STATEMENT_UPDATE,
+    STATEMENT_DELETE,
+    STATEMENT_EXISTS /* of ExecuteTransaction: the SELECT in it, as a check */
+};
+
+enum statement_returns {
+    RETURNS_NONE,
+    RETURNS_ALL_OLD,
+    RETURNS_MODIFIED_OLD,
+    RETURNS_ALL_NEW,
+    RETURNS_MODIFIED_NEW
+};
+
+/* One term of ORDER BY. */
+struct statement_order {
+    struct hf_str name;
+    bool descending;
+};
+
+struct pq_node; /* of the tree, see partiql_tree.h */
+
+struct statement {
+    enum statement_kind kind;
+    struct hf_str table;
+    struct hf_str index;        /* absent: the table itself */
+    struct expr_bound *columns; /* of a SELECT; NULL: all attributes */
+    struct expr_bound *where;   /* NULL: none */
+    struct expr_bound *update;  /* of an UPDATE */
+    struct hf_item item;        /* of an INSERT */
+    enum statement_returns returns;
+    const struct statement_order *order;
+    size_t order_len;
+    struct pq_node *condition; /* the tree of `where` */
+    const struct hf_value *params;
+    size_t params_len;
+};
+
+/* Read a statement; `params` are the values of its question marks, in their order. */
+enum hf_status hf__statement_parse(struct hf_scope *s, struct hf_str text,
+                                   const struct hf_value *params, size_t params_len,
+                                   struct statement *out);
+
+/*
+ * The WHERE clause of a DELETE as the condition of the write: it holds, or there is no item, which
+ * `hash`, the name of the partition key, tells.
+ */
+enum hf_status hf__statement_unless_missing(struct hf_scope *s, const struct statement *statement,
+                                            struct hf_str hash, struct expr_bound **bound);
+
+/* An INSERT's condition: no item has that key yet. */
+enum hf_status hf__statement_not_exists(struct hf_scope *s, struct hf_str hash,
+                                        struct expr_bound **bound);
+
+/* ---- keys ----------------------------------------------------------------------------------- */
+
+struct statement_key_attr {
+    struct hf_str name; /* absent: the key has no such attribute */
+    enum hf_type type;
+};
+
+/* The key of the table or index that a statement is about. */
+struct statement_key {
+    struct statement_key_attr hash;
+    struct statement_key_attr range;
+};
+
+/* What a WHERE clause says of one item's key, in equalities that all must hold. */
+struct statement_found {
+    struct hf_value hash;  /* none: the clause does not say */
+    struct hf_value range; /* likewise */
+    bool whole;            /* every attribute of the key has its value */
+    bool more;             /* the clause says more than the key */
+    struct hf_str twice;   /* an attribute with two different values; absent: none */
+};
+
+/* `lists`: an IN with one value counts as an equality, as it does for reads. */
+enum hf_status hf__statement_find_key(struct hf_scope *s, const struct statement *statement,
+                                      const struct statement_key *key, bool lists,
+                                      struct statement_found *found);
+
+/* "Key attribute's data type should match ..." when a value has another type than the schema. */
+enum hf_status hf__statement_check_type(struct hf_scope *s, const struct statement_key_attr *attr,
+                                        struct hf_value value);
+
+/* One read of a partition that a SELECT is taken apart into; none of its bounds: no limit. */
+struct statement_span {
+    struct hf_value hash;
+    struct hf_value low;
+    struct hf_value high;
+    bool low_open;  /* the bound itself is not meant */
+    bool high_open; /* likewise */
+    bool prefix;    /* `high` stands for all that begins with it */
+    bool loose;     /* the sort key is also spoken of in a way that gives no bounds */
+};
+
+/*
+ * The reads that together find every item that the WHERE clause may accept, each item once.
+ * *len is 0 when only reading everything does. The clause itself still has to be judged on every
+ * item.
+ */
+enum hf_status hf__statement_spans(struct hf_scope *s, const struct statement *statement,
+                                   const struct statement_key *key, struct statement_span **spans,
+                                   size_t *len);
+
+/* Order of two spans: by the partition's value, then by where they begin. */
+int hf__statement_span_compare(const struct statement_span *a, const struct statement_span *b);
+
+#endif

@@ -1,0 +1,731 @@
+/*
+ * expr/partiql_term.c: expressions of statements: from tokens to a tree.
+ *
+ * Operators bind as in PartiQL, from the loosest on: OR, AND, NOT, then = <> IS, then < <= > >= IN
+ * BETWEEN LIKE, then ||, then + -, then * / %, then a sign. Each step takes what binds tighter and
+ * goes on as long as an operator of its own strength follows. AND, OR, + and - chains become one
+ * node with many operands, so a long chain is not deep; what nests for real counts p->depth.
+ *
+ * A failed parser looks at the end token for ever, so every loop comes to its end.
+ */
+#include "expr/partiql_tree.h"
+
+/* ---- tokens --------------------------------------------------------------------------------- */
+
+void hf__pq_fail(struct pq_parser *p, const char *detail)
+{
+    if (p->status == HF_OK)
+        p->status = hf__pq_malformed(p->s, detail);
+    while (p->token->kind != PQ_END)
+        p->token++;
+}
+
+struct hf_str hf__pq_token_text(const struct pq_parser *p, const struct pq_token *token)
+{
+    return hf_str_of(p->text.ptr + token->at, token->len);
+}
+
+struct pq_place hf__pq_place(const struct pq_parser *p, const struct pq_token *token)
+{
+    struct pq_place place = {token->line, token->column, 0};
+
+    for (size_t i = 0; i < token->len; i++)
+        if (((unsigned char)p->text.ptr[token->at + i] & 0xC0) != 0x80)
+            place.len++;
+    return place;
+}
+
+bool hf__pq_is(const struct pq_parser *p, const char *word)
+{
+    return p->token->kind == PQ_KEYWORD && hf__pq_same_word(hf__pq_token_text(p, p->token), word);
+}
+
+static bool is_sign(const struct pq_parser *p, const struct pq_token *token, const char *sign)
+{
+    return (token->kind == PQ_OPERATOR || token->kind == PQ_PUNCTUATION) &&
+           hf_str_equal(hf__pq_token_text(p, token), hf_str_from(sign));
+}
+
+bool hf__pq_at(const struct pq_parser *p, const char *sign)
+{
+    return is_sign(p, p->token, sign);
+}
+
+bool hf__pq_take(struct pq_parser *p, const char *word)
+{
+    if (!hf__pq_is(p, word))
+        return false;
+    p->token++;
+    return true;
+}
+
+bool hf__pq_take_sign(struct pq_parser *p, const char *sign)
+{
+    if (!hf__pq_at(p, sign))
+        return false;
+    p->token++;
+    return true;
+}
+
+static void expect_sign(struct pq_parser *p, const char *sign, const char *otherwise)
+{
+    if (!hf__pq_take_sign(p, sign))
+        hf__pq_fail(p, otherwise);
+}
+
+/* ---- nodes ---------------------------------------------------------------------------------- */
+
+struct pq_node *hf__pq_node(struct pq_parser *p, enum pq_kind kind, struct pq_place place)
+{
+    struct pq_node *node = hf__scope_array(p->s, 1, sizeof(*node));
+
+    if (!node) {
+        if (p->status == HF_OK)
+            p->status = hf__fail_nomem(p->s);
+        hf__pq_fail(p, "");
+        return NULL;
+    }
+    node->kind = (uint8_t)kind;
+    node->place = place;
+    p->statement->nodes++;
+    return node;
+}
+
+void hf__pq_attach(struct pq_node *parent, struct pq_node *child)
+{
+    if (!parent || !child)
+        return;
+    assert(!child->next);
+    if (parent->last)
+        parent->last->next = child;
+    else
+        parent->first = child;
+    parent->last = child;
+    parent->count++;
+}
+
+/* A node for the token at the cursor, which is taken. */
+static struct pq_node *token_node(struct pq_parser *p, enum pq_kind kind)
+{
+    struct pq_node *node = hf__pq_node(p, kind, hf__pq_place(p, p->token));
+
+    if (node) {
+        node->text = hf__pq_token_text(p, p->token);
+        p->token++;
+    }
+    return node;
+}
+
+/* The text between quotes, where a doubled quote is one. */
+static struct hf_str unquote(struct pq_parser *p, struct hf_str text)
+{
+    char quote = text.ptr[0];
+    char *out;
+    size_t len = 0;
+
+    text = hf_str_of(text.ptr + 1, text.len - 2);
+    if (!text.len || !memchr(text.ptr, quote, text.len))
+        return text;
+    out = hf_scope_alloc(p->s, text.len);
+    if (!out) {
+        p->status = hf__fail_nomem(p->s);
+        hf__pq_fail(p, "");
+        return text;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        out[len++] = text.ptr[i];
+        i += text.ptr[i] == quote;
+    }
+    return hf_str_of(out, len);
+}
+
+static struct pq_node *literal(struct pq_parser *p, enum pq_literal kind)
+{
+    struct pq_node *node = token_node(p, PQ_LITERAL);
+
+    if (node) {
+        node->op = (uint8_t)kind;
+        if (kind == PQ_TEXT)
+            node->text = unquote(p, node->text);
+    }
+    return node;
+}
+
+/* What stands where an expression should begin, in DynamoDB's words. */
+static struct pq_node *unexpected(struct pq_parser *p)
+{
+    static const char *const operators[] = {"is", "like", "in", "between", "and", "or"};
+    bool keyword = p->token->kind == PQ_KEYWORD;
+
+    for (size_t i = 0; keyword && i < ARRAY_LEN(operators); i++)
+        if (hf__pq_is(p, operators[i])) {
+            hf__pq_fail(p, "Unexpected operator");
+            return NULL;
+        }
+    hf__pq_fail(p, keyword                         ? "Unexpected keyword"
+                   : p->token->kind == PQ_OPERATOR ? "Unexpected operator"
+                                                   : "Unexpected term");
+    return NULL;
+}
+
+/* One level deeper; false when that is too deep. */
+static bool enter(struct pq_parser *p)
+{
+    if (++p->depth <= PQ_DEPTH_MAX)
+        return true;
+    if (p->status == HF_OK)
+        p->status = hf__fail(p->s, HF_INVALID, "Nesting Levels have exceeded supported limits");
+    hf__pq_fail(p, "");
+    return false;
+}
+
+/* ---- paths, lists, calls -------------------------------------------------------------------- */
+
+/* The first name of a path becomes its first operand, so that all steps are alike. */
+static struct pq_node *path_start(struct pq_parser *p)
+{
+    struct pq_node *path = hf__pq_node(p, PQ_PATH, hf__pq_place(p, p->token));
+    struct pq_node *name;
+
+    if (p->token->kind == PQ_QUOTED) {
+        name = literal(p, PQ_TEXT);
+    } else {
+        name = token_node(p, PQ_LITERAL);
+        if (name)
+            name->op = PQ_TEXT;
+    }
+    hf__pq_attach(path, name);
+    return p->status == HF_OK ? path : NULL;
+}
+
+static void dot_step(struct pq_parser *p, struct pq_node *path)
+{
+    if (hf__pq_take_sign(p, "*")) {
+        path->unpivot = true;
+    } else if (p->token->kind == PQ_NAME || p->token->kind == PQ_QUOTED) {
+        struct pq_node *name =
+            p->token->kind == PQ_QUOTED ? literal(p, PQ_TEXT) : token_node(p, PQ_LITERAL);
+
+        hf__pq_attach(path, name);
+    } else {
+        hf__pq_fail(p, "Invalid path dot component");
+    }
+}
+
+static void index_step(struct pq_parser *p, struct pq_node *path)
+{
+    if (hf__pq_take_sign(p, "*")) {
+        path->unpivot = true;
+    } else {
+        hf__pq_attach(path, hf__pq_expression(p));
+    }
+    expect_sign(p, "]", "Expected token of type ]");
+}
+
+static struct pq_node *path_steps(struct pq_parser *p, struct pq_node *path)
+{
+    while (path && p->status == HF_OK) {
+        if (hf__pq_take_sign(p, "."))
+            dot_step(p, path);
+        else if (hf__pq_take_sign(p, "["))
+            index_step(p, path);
+        else
+            break;
+    }
+    return p->status == HF_OK ? path : NULL;
+}
+
+struct pq_node *hf__pq_path(struct pq_parser *p, const char *otherwise)
+{
+    if (p->token->kind != PQ_NAME && p->token->kind != PQ_QUOTED) {
+        hf__pq_fail(p, otherwise);
+        return NULL;
+    }
+    return path_steps(p, path_start(p));
+}
+
+/* Operands up to `close`, commas between them. */
+static struct pq_node *operands(struct pq_parser *p, struct pq_node *parent, const char *close)
+{
+    if (hf__pq_take_sign(p, close))
+        return parent;
+    do
+        hf__pq_attach(parent, hf__pq_expression(p));
+    while (hf__pq_take_sign(p, ","));
+    if (p->status == HF_OK && !hf__pq_take_sign(p, close))
+        hf__pq_fail(p, "Expected a comma or the end of the list");
+    return p->status == HF_OK ? parent : NULL;
+}
+
+static struct pq_node *tuple(struct pq_parser *p)
+{
+    struct pq_node *node = token_node(p, PQ_TUPLE);
+
+    if (hf__pq_take_sign(p, "}"))
+        return node;
+    do {
+        hf__pq_attach(node, hf__pq_expression(p));
+        expect_sign(p, ":", "Expected COLON");
+        hf__pq_attach(node, hf__pq_expression(p));
+    } while (hf__pq_take_sign(p, ","));
+    if (p->status == HF_OK && !hf__pq_take_sign(p, "}"))
+        hf__pq_fail(p, "Expected a comma or the end of the struct");
+    return p->status == HF_OK ? node : NULL;
+}
+
+static struct pq_node *call(struct pq_parser *p)
+{
+    struct pq_node *node = token_node(p, PQ_CALL);
+
+    p->token++; /* the parenthesis */
+    if (hf__pq_at(p, "*") && is_sign(p, p->token + 1, ")")) {
+        hf__pq_attach(node, token_node(p, PQ_STAR));
+        p->token++;
+        return p->status == HF_OK ? node : NULL;
+    }
+    return operands(p, node, ")");
+}
+
+/* (a), (a, b), (SELECT ...). */
+static struct pq_node *parentheses(struct pq_parser *p)
+{
+    struct pq_place place = hf__pq_place(p, p->token++);
+    struct pq_node *node = hf__pq_expression(p);
+    struct pq_node *list;
+
+    if (hf__pq_at(p, ",")) {
+        list = hf__pq_node(p, PQ_LIST, place);
+        hf__pq_attach(list, node);
+        p->token++;
+        node = operands(p, list, ")");
+    } else {
+        expect_sign(p, ")", "Expected token of type )");
+    }
+    if (p->status != HF_OK)
+        return NULL;
+    node->parens = true;
+    return node;
+}
+
+static struct pq_node *subselect(struct pq_parser *p)
+{
+    struct pq_node *node = hf__pq_node(p, PQ_SUBSELECT, hf__pq_place(p, p->token));
+    struct pq_statement ignored = {.kind = STATEMENT_SELECT};
+
+    if (node)
+        node->text = HF_STR("SELECT");
+    p->token++;
+    hf__pq_select(p, &ignored);
+    return p->status == HF_OK ? node : NULL;
+}
+
+/* Keywords that name functions when a parenthesis follows. */
+static bool names_function(const struct pq_parser *p)
+{
+    static const char *const names[] = {"size",   "exists",      "avg",       "count",
+                                        "max",    "min",         "sum",       "upper",
+                                        "lower",  "trim",        "substring", "coalesce",
+                                        "nullif", "extract",     "date_add",  "cast",
+                                        "values", "char_length", "date_diff", "octet_length"};
+
+    if (!is_sign(p, p->token + 1, "("))
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (hf__pq_is(p, names[i]))
+            return true;
+    return false;
+}
+
+static struct pq_node *keyword_term(struct pq_parser *p)
+{
+    if (hf__pq_is(p, "null"))
+        return literal(p, PQ_NULL);
+    if (hf__pq_is(p, "true"))
+        return literal(p, PQ_TRUE);
+    if (hf__pq_is(p, "false"))
+        return literal(p, PQ_FALSE);
+    if (hf__pq_is(p, "missing"))
+        return literal(p, PQ_MISSING);
+    if (names_function(p))
+        return call(p);
+    if (hf__pq_is(p, "select"))
+        return subselect(p);
+    if (hf__pq_is(p, "from")) { /* of an UPDATE that begins with FROM: not within another one */
+        hf__pq_fail(p, "Expected data manipulation");
+        return NULL;
+    }
+    return unexpected(p);
+}
+
+static struct pq_node *question(struct pq_parser *p)
+{
+    struct pq_node *node = token_node(p, PQ_PARAMETER);
+
+    if (node)
+        node->ref = (uint16_t)p->statement->params++;
+    return node;
+}
+
+static struct pq_node *term(struct pq_parser *p)
+{
+    switch ((enum pq_token_kind)p->token->kind) {
+    case PQ_NAME:
+        if (is_sign(p, p->token + 1, "("))
+            return call(p);
+        return path_steps(p, path_start(p));
+    case PQ_QUOTED:
+        return path_steps(p, path_start(p));
+    case PQ_STRING:
+        return literal(p, PQ_TEXT);
+    case PQ_NUMBER:
+        return literal(p, PQ_NUMERIC);
+    case PQ_ION:
+        return literal(p, PQ_ION_TEXT);
+    case PQ_QUESTION:
+        return question(p);
+    case PQ_KEYWORD:
+        return keyword_term(p);
+    default:
+        break;
+    }
+    if (hf__pq_at(p, "("))
+        return parentheses(p);
+    if (hf__pq_at(p, "["))
+        return operands(p, token_node(p, PQ_LIST), "]");
+    if (hf__pq_at(p, "<<"))
+        return operands(p, token_node(p, PQ_BAG), ">>");
+    if (hf__pq_at(p, "{"))
+        return tuple(p);
+    return unexpected(p);
+}
+
+/* ---- operators ------------------------------------------------------------------------------ */
+
+/* Signs in front of a number belong to it; in front of anything else they are an operator. */
+static struct pq_node *signed_term(struct pq_parser *p)
+{
+    const struct pq_token *first = p->token;
+    bool minus = false;
+    struct pq_node *node;
+    struct pq_node *sign;
+
+    while (hf__pq_at(p, "-") || hf__pq_at(p, "+")) {
+        minus ^= hf__pq_at(p, "-");
+        p->token++;
+    }
+    node = term(p);
+    if (!node || p->token == first || (first->kind != PQ_OPERATOR))
+        return node;
+    if (node->kind == PQ_LITERAL && node->op == PQ_NUMERIC) {
+        node->negative ^= minus;
+        return node;
+    }
+    sign = hf__pq_node(p, PQ_UNARY, hf__pq_place(p, first));
+    if (sign)
+        sign->text = hf__pq_token_text(p, first);
+    hf__pq_attach(sign, node);
+    return sign;
+}
+
+/* The operand behind an infix operator. */
+static bool has_right(struct pq_parser *p)
+{
+    if (p->token->kind != PQ_END)
+        return true;
+    hf__pq_fail(p, "Missing right-hand side expression of infix operator");
+    return false;
+}
+
+/* `left` and an operand that has just been read, under an operator that stood between them. */
+static struct pq_node *join(struct pq_parser *p, enum pq_kind kind, struct hf_str text,
+                            struct pq_place place, struct pq_node *left, struct pq_node *right)
+{
+    struct pq_node *node;
+
+    if (!left || !right)
+        return NULL;
+    node = hf__pq_node(p, kind, place);
+    if (node)
+        node->text = text;
+    hf__pq_attach(node, left);
+    hf__pq_attach(node, right);
+    return node;
+}
+
+enum strength { STRENGTH_CONCAT, STRENGTH_SUM, STRENGTH_PRODUCT, STRENGTH_SIGN };
+
+static bool at_strength(const struct pq_parser *p, enum strength strength)
+{
+    switch (strength) {
+    case STRENGTH_CONCAT:
+        return hf__pq_at(p, "||");
+    case STRENGTH_SUM:
+        return hf__pq_at(p, "+") || hf__pq_at(p, "-");
+    default:
+        return hf__pq_at(p, "*") || hf__pq_at(p, "/") || hf__pq_at(p, "%");
+    }
+}
+
+static struct pq_node *arithmetic(struct pq_parser *p, enum strength strength)
+{
+    size_t depth = p->depth;
+    struct pq_node *left;
+
+    if (strength == STRENGTH_SIGN)
+        return signed_term(p);
+    left = arithmetic(p, (enum strength)(strength + 1));
+    while (left && at_strength(p, strength)) {
+        struct pq_place place = hf__pq_place(p, p->token);
+        struct hf_str text = hf__pq_token_text(p, p->token++);
+
+        if (!has_right(p) || !enter(p)) /* a chain hangs to the left: every link is a level */
+            return NULL;
+        left = join(p, PQ_BINARY, text, place, left, arithmetic(p, (enum strength)(strength + 1)));
+    }
+    p->depth = depth;
+    return left;
+}
+
+static struct pq_node *negated(struct pq_parser *p, bool negate, struct pq_place place,
+                               struct pq_node *node)
+{
+    struct pq_node * not ;
+
+    if (!negate || !node)
+        return node;
+    not = hf__pq_node(p, PQ_NOT, place);
+    hf__pq_attach(not, node);
+    return not ;
+}
+
+static struct pq_node *between(struct pq_parser *p, struct pq_place place, struct pq_node *left)
+{
+    struct pq_node *node = hf__pq_node(p, PQ_BETWEEN, place);
+
+    hf__pq_attach(node, left);
+    if (has_right(p))
+        hf__pq_attach(node, arithmetic(p, STRENGTH_CONCAT));
+    if (p->status == HF_OK && !hf__pq_take(p, "and"))
+        hf__pq_fail(p, "Expected AND after BETWEEN");
+    if (p->status == HF_OK && has_right(p))
+        hf__pq_attach(node, arithmetic(p, STRENGTH_CONCAT));
+    return p->status == HF_OK ? node : NULL;
+}
+
+/* The operator of an order, IN, LIKE or BETWEEN that may follow; NULL node: none does. */
+static bool ordering(struct pq_parser *p, struct pq_node **left)
+{
+    static const char *const signs[] = {"<", "<=", ">", ">="};
+    struct pq_place place = hf__pq_place(p, p->token);
+    struct hf_str text = hf__pq_token_text(p, p->token);
+    const struct pq_token *before = p->token;
+    bool negate = hf__pq_take(p, "not");
+
+    if (negate)
+        place = hf__pq_place(p, p->token);
+    if (hf__pq_take(p, "between")) {
+        *left = negated(p, negate, place, between(p, place, *left));
+        return true;
+    }
+    if (hf__pq_is(p, "in") || hf__pq_is(p, "like")) {
+        bool in = hf__pq_is(p, "in");
+
+        text = in ? HF_STR("in") : HF_STR("like");
+        p->token++;
+        *left = !has_right(p) ? NULL
+                              : join(p, in ? PQ_IN : PQ_BINARY, text, place, *left,
+                                     arithmetic(p, STRENGTH_CONCAT));
+        *left = negated(p, negate, place, *left);
+        return true;
+    }
+    p->token = p->status == HF_OK ? before : p->token;
+    for (size_t i = 0; i < ARRAY_LEN(signs); i++)
+        if (hf__pq_take_sign(p, signs[i])) {
+            *left = !has_right(p)
+                        ? NULL
+                        : join(p, PQ_BINARY, text, place, *left, arithmetic(p, STRENGTH_CONCAT));
+            return true;
+        }
+    return false;
+}
+
+static struct pq_node *ordered(struct pq_parser *p)
+{
+    size_t depth = p->depth;
+    struct pq_node *left = arithmetic(p, STRENGTH_CONCAT);
+
+    while (left && ordering(p, &left))
+        if (!enter(p))
+            return NULL;
+    p->depth = depth;
+    return left;
+}
+
+/* Types by the names that a statement may have for them, and those that messages have. */
+static const struct {
+    const char *word;
+    const char *second; /* of two words */
+    const char *name;
+} types[] = {
+    {"missing", NULL, "MISSING"},
+    {"null", NULL, "NULL"},
+    {"bool", NULL, "BOOLEAN"},
+    {"boolean", NULL, "BOOLEAN"},
+    {"string", NULL, "STRING"},
+    {"numeric", NULL, "NUMERIC"},
+    {"blob", NULL, "BLOB"},
+    {"struct", NULL, "STRUCT"},
+    {"tuple", NULL, "TUPLE"},
+    {"list", NULL, "LIST"},
+    {"bag", NULL, "BAG"},
+    {"clob", NULL, "CLOB"},
+    {"symbol", NULL, "SYMBOL"},
+    {"sexp", NULL, "SEXP"},
+    {"int", NULL, "INTEGER"},
+    {"integer", NULL, "INTEGER"},
+    {"smallint", NULL, "SMALLINT"},
+    {"int2", NULL, "SMALLINT"},
+    {"int4", NULL, "INTEGER4"},
+    {"int8", NULL, "INTEGER8"},
+    {"float", NULL, "FLOAT"},
+    {"real", NULL, "REAL"},
+    {"decimal", NULL, "DECIMAL"},
+    {"dec", NULL, "DECIMAL"},
+    {"timestamp", NULL, "TIMESTAMP"},
+    {"date", NULL, "DATE"},
+    {"time", NULL, "TIME"},
+    {"char", NULL, "CHARACTER"},
+    {"varchar", NULL, "CHARACTER_VARYING"},
+    {"double", "precision", "DOUBLE_PRECISION"},
+    {"character", "varying", "CHARACTER_VARYING"},
+    {"character", NULL, "CHARACTER"},
+    {"any", NULL, "ANY"},
+};
+
+static const char *take_type(struct pq_parser *p)
+{
+    struct hf_str text = hf__pq_token_text(p, p->token);
+
+    if (p->token->kind != PQ_KEYWORD && p->token->kind != PQ_NAME)
+        return NULL;
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        if (!hf__pq_same_word(text, types[i].word))
+            continue;
+        if (types[i].second &&
+            !hf__pq_same_word(hf__pq_token_text(p, p->token + 1), types[i].second))
+            continue;
+        p->token += types[i].second ? 2 : 1;
+        return types[i].name;
+    }
+    return NULL;
+}
+
+static struct pq_node *is_type(struct pq_parser *p, struct pq_node *left)
+{
+    struct pq_place place = hf__pq_place(p, p->token++);
+    bool negate = hf__pq_take(p, "not");
+    struct pq_node *node = hf__pq_node(p, PQ_IS, place);
+    const char *name = take_type(p);
+
+    if (!name)
+        hf__pq_fail(p, "Expected type name");
+    if (p->status != HF_OK)
+        return NULL;
+    node->text = hf_str_from(name);
+    hf__pq_attach(node, left);
+    return negated(p, negate, place, node);
+}
+
+static struct pq_node *compared(struct pq_parser *p)
+{
+    size_t depth = p->depth;
+    struct pq_node *left = ordered(p);
+
+    while (left) {
+        struct pq_place place = hf__pq_place(p, p->token);
+        struct hf_str text = hf__pq_token_text(p, p->token);
+
+        if (hf__pq_is(p, "is")) {
+            left = is_type(p, left);
+        } else if (hf__pq_take_sign(p, "=") || hf__pq_take_sign(p, "<>") ||
+                   hf__pq_take_sign(p, "!=")) {
+            if (text.ptr[0] != '=')
+                text = HF_STR("<>");
+            left = has_right(p) ? join(p, PQ_BINARY, text, place, left, ordered(p)) : NULL;
+        } else {
+            break;
+        }
+        if (!enter(p))
+            return NULL;
+    }
+    p->depth = depth;
+    return left;
+}
+
+static struct pq_node *maybe_not(struct pq_parser *p)
+{
+    struct pq_place place = hf__pq_place(p, p->token);
+    struct pq_node *node;
+
+    if (!hf__pq_take(p, "not"))
+        return compared(p);
+    if (!enter(p))
+        return NULL;
+    node = maybe_not(p);
+    p->depth--;
+    return negated(p, true, place, node);
+}
+
+/* a AND b AND c: one node; so is a AND (b AND c). */
+static struct pq_node *chain(struct pq_parser *p, enum pq_kind kind, struct pq_node *left,
+                             struct pq_place place, struct pq_node *right)
+{
+    struct pq_node *node = left;
+
+    if (!left || !right)
+        return NULL;
+    if (left->kind != kind) {
+        node = hf__pq_node(p, kind, place);
+        if (node)
+            node->text = kind == PQ_AND ? HF_STR("and") : HF_STR("or");
+        hf__pq_attach(node, left);
+    }
+    if (right->kind != (uint8_t)kind || !node) {
+        hf__pq_attach(node, right);
+        return node;
+    }
+    for (struct pq_node *child = right->first, *next; child; child = next) {
+        next = child->next;
+        child->next = NULL;
+        hf__pq_attach(node, child);
+    }
+    return node;
+}
+
+static struct pq_node *all_of(struct pq_parser *p)
+{
+    struct pq_node *left = maybe_not(p);
+
+    while (left && hf__pq_is(p, "and")) {
+        struct pq_place place = hf__pq_place(p, p->token++);
+
+        left = has_right(p) ? chain(p, PQ_AND, left, place, maybe_not(p)) : NULL;
+    }
+    return left;
+}
+
+struct pq_node *hf__pq_expression(struct pq_parser *p)
+{
+    size_t depth = p->depth;
+    struct pq_node *left = NULL;
+
+    if (enter(p))
+        left = all_of(p);
+    while (left && hf__pq_is(p, "or")) {
+        struct pq_place place = hf__pq_place(p, p->token++);
+
+        left = has_right(p) ? chain(p, PQ_OR, left, place, all_of(p)) : NULL;
+    }
+    p->depth = depth;
+    return p->status == HF_OK ? left : NULL;
+}
