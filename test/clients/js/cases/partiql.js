@@ -118,7 +118,7 @@ test('DELETE', async () => {
 /* ---- errors --------------------------------------------------------------------------------- */
 
 test('a statement that cannot be read', () =>
-    fails(run('SELEKT * FROM x'), 'ValidationException', /Statement wasn't well formed, can't be processed/));
+    fails(run('SELEKT * FROM x'), 'ValidationException', /^Statement wasn't well formed, can't be processed: /));
 test('a statement about no table', () =>
     fails(run(`SELECT * FROM "${newName('missing')}" WHERE pk = 'a'`), dynamodb.ResourceNotFoundException,
         'Requested resource not found'));
@@ -165,7 +165,8 @@ test('ExecuteTransaction writes nothing when one fails', async () => {
     const [a, b] = [fresh(), await put()];
     const error = await fails(api.ExecuteTransaction({
         TransactStatements: [a, b].map((pk) => ({ Statement: `INSERT INTO "${T}" VALUE {'pk': '${pk}', 'sk': 1}` })),
-    }), dynamodb.TransactionCanceledException);
+    }), dynamodb.TransactionCanceledException,
+    'Transaction cancelled, please refer cancellation reasons for specific reasons [None, DuplicateItem]');
     eq(error.CancellationReasons.map((reason) => reason.Code), ['None', 'DuplicateItem']);
     eq(await get(a), undefined);
 });

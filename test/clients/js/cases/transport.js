@@ -163,7 +163,7 @@ for (const [coding, pack] of [['gzip', zlib.gzipSync], ['deflate', zlib.deflateS
         await api.DeleteItem({ TableName: T, Key: { pk: Item.pk } });
     });
 test('packing that is none', async () => {
-    const error = await fails(read(packing('gzip', (body) => body)), 'InternalServerError');
+    const error = await fails(read(packing('gzip', (body) => body)), 'InternalServerError', 'the body is not valid gzip data');
     eq([error.$metadata.httpStatusCode, error instanceof dynamodb.InternalServerError], [500, true]);
 });
 for (const coding of ['gzip', 'deflate'])
@@ -320,7 +320,9 @@ testOwn('throttling that does not end is an error', () => withServer([], async (
     const own = commands(make({ ...at, maxAttempts: 2 }), dynamodb);
     await own.CreateTable(TABLE);
     await faults({ kind: 'throttle', operation: 'PutItem' });
-    const error = await fails(own.PutItem(PUT), dynamodb.ProvisionedThroughputExceededException);
+    const error = await fails(own.PutItem(PUT), dynamodb.ProvisionedThroughputExceededException,
+        'The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level ' +
+        'with the UpdateTable API.');
     eq([error.$metadata.attempts, error.$metadata.httpStatusCode], [2, 400]);
 }));
 testOwn('server errors are tried again', () => withServer([], async ({ at, faults }) => {
