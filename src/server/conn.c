@@ -166,7 +166,7 @@ static void send_out(struct conn *conn)
 
     if (conn->state == CONN_CLOSED)
         return;
-    if (conn->tls && !hf__tls_seal(conn->tls, &conn->out, &conn->out_begin)) {
+    if (conn->tls && !hf__tls_seal(conn->tls, &conn->out, &conn->out_begin, is_over(conn))) {
         hf__conn_close(conn);
         return;
     }

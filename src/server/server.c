@@ -529,8 +529,8 @@ enum hf_status hf__server_open(struct hf_scope *s, struct hf_db *db,
     return HF_OK;
 }
 
-/* Writing to a socket whose other side is gone must be an error, not a signal that ends the process.
- * Its handling belongs to the program; so our threads, and only they, do not get it. */
+/* Writing to a socket whose other side is gone must be an error, not a signal that ends the
+ * process. Its handling belongs to the program; so our threads, and only they, do not get it. */
 static void block_sigpipe(sigset_t *before)
 {
     sigset_t pipe;

@@ -279,6 +279,7 @@ TEST(errors, of_targets)
         "X-Amz-Target: DynamoDB_20111205.ListTables\r\n",
         "X-Amz-Target: dynamodb_20120810.ListTables\r\n",
         "X-Amz-Target: Kinesis_20131202.ListStreams\r\n",
+        "X-Amz-Target: DynamoDB_20120810.List\xFFTables\r\n", /* which JSON cannot repeat */
     };
     struct site site;
 

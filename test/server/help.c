@@ -163,12 +163,18 @@ void site_open(struct test *t, struct site *site, const struct server_options *o
     open_server(site, options);
 }
 
-void site_serve(struct test *t, struct site *site, struct hf_db *db)
+void site_serve_with(struct test *t, struct site *site, struct hf_db *db,
+                     const struct server_options *options)
 {
     begin(t, site);
     site->db = db;
     site->borrowed = true;
-    open_server(site, &(struct server_options){.loops = 1});
+    open_server(site, options);
+}
+
+void site_serve(struct test *t, struct site *site, struct hf_db *db)
+{
+    site_serve_with(t, site, db, &(struct server_options){.loops = 1});
 }
 
 void site_open_faulty(struct test *t, struct site *site, const struct server_options *options)

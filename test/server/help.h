@@ -71,6 +71,9 @@ void site_open(struct test *t, struct site *site, const struct server_options *o
 void site_open_faulty(struct test *t, struct site *site, const struct server_options *options);
 /* On a database that is there; it stays open. */
 void site_serve(struct test *t, struct site *site, struct hf_db *db);
+/* The same with other options. */
+void site_serve_with(struct test *t, struct site *site, struct hf_db *db,
+                     const struct server_options *options);
 /* A socket that listens, whose connections have a send buffer of about that size; for options.
  * The caller closes it. */
 int listen_small(int send_bytes);
