@@ -264,7 +264,7 @@ enum hf_status hf__expr_bind(struct hf_scope *s, const struct expr *expr,
             TRY(hf__expr_check_update(s, made));
         break;
     case EXPR_STATEMENT:
-        assert(!"statements are bound as they are made");
+        assert(expr->kind != EXPR_STATEMENT); /* they are bound as they are made */
         break;
     }
     *bound = made;

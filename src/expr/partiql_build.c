@@ -201,6 +201,8 @@ static enum hf_status fail_function(struct builder *b, const struct pq_node *cal
 {
     struct hf__buf lower = {.scope = b->s};
 
+    if (call->first && call->first->kind == PQ_SUBSELECT)
+        return hf__pq_fail_at(b->s, call->first->place, "Unsupported token in expression: SELECT");
     for (size_t i = 0; i < call->text.len; i++) {
         char c = call->text.ptr[i];
 

@@ -468,6 +468,7 @@ static bool at_strength(const struct pq_parser *p, enum strength strength)
 
 static struct pq_node *arithmetic(struct pq_parser *p, enum strength strength)
 {
+    size_t depth = p->depth;
     struct pq_node *left;
 
     if (strength == STRENGTH_SIGN)
@@ -481,6 +482,7 @@ static struct pq_node *arithmetic(struct pq_parser *p, enum strength strength)
             return NULL;
         left = join(p, PQ_BINARY, text, place, left, arithmetic(p, (enum strength)(strength + 1)));
     }
+    p->depth = depth;
     return left;
 }
 
@@ -549,11 +551,13 @@ static bool ordering(struct pq_parser *p, struct pq_node **left)
 
 static struct pq_node *ordered(struct pq_parser *p)
 {
+    size_t depth = p->depth;
     struct pq_node *left = arithmetic(p, STRENGTH_CONCAT);
 
     while (left && ordering(p, &left))
         if (!enter(p))
             return NULL;
+    p->depth = depth;
     return left;
 }
 
@@ -634,6 +638,7 @@ static struct pq_node *is_type(struct pq_parser *p, struct pq_node *left)
 
 static struct pq_node *compared(struct pq_parser *p)
 {
+    size_t depth = p->depth;
     struct pq_node *left = ordered(p);
 
     while (left) {
@@ -653,6 +658,7 @@ static struct pq_node *compared(struct pq_parser *p)
         if (!enter(p))
             return NULL;
     }
+    p->depth = depth;
     return left;
 }
 

@@ -329,6 +329,7 @@ static void close_listener(struct listener *listener)
 
 static void stop_listening(struct server *server)
 {
+    uv_timer_stop(&server->retry);
     for (size_t i = 0; i < server->listeners_len; i++) {
         struct listener *listener = &server->listeners[i];
 
@@ -534,11 +535,38 @@ enum hf_status hf__server_open(struct hf_scope *s, struct hf_db *db,
     return HF_OK;
 }
 
+/* Writing to a socket whose other side is gone must be an error, not a signal that ends the process.
+ * Its handling belongs to the program; so our threads, and only they, do not get it. */
+static void block_sigpipe(sigset_t *before)
+{
+    sigset_t pipe;
+
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, before);
+}
+
+/* The calling thread is as it was: what was held back for our writes is dropped. */
+static void restore_sigpipe(const sigset_t *before)
+{
+    sigset_t pipe;
+
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    if (!sigismember(before, SIGPIPE)) {
+        while (sigtimedwait(&pipe, NULL, &(struct timespec){0}) == SIGPIPE)
+            continue;
+    }
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
 enum hf_status hf__server_run(struct hf_scope *s, struct server *server)
 {
     enum hf_status status = HF_OK;
     size_t started = 1;
+    sigset_t before;
 
+    block_sigpipe(&before); /* threads inherit it */
     for (; started < server->loops_len; started++) {
         struct loop *loop = &server->loops[started];
 
@@ -553,6 +581,7 @@ enum hf_status hf__server_run(struct hf_scope *s, struct server *server)
     run_loop(&server->loops[0]);
     for (size_t i = 1; i < started; i++)
         pthread_join(server->loops[i].thread, NULL);
+    restore_sigpipe(&before);
     return status;
 }
 

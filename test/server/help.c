@@ -9,7 +9,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <holdfast/engine.h>
 #include <libdeflate.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -17,6 +17,7 @@
 #ifndef HF_TEST_SERVER_HELP_H
 #define HF_TEST_SERVER_HELP_H
 
+#include <holdfast/engine.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
