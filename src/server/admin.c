@@ -90,13 +90,18 @@ struct upkeep_answer {
     int64_t dropped_tokens;
     int64_t indexed_items;
     int64_t erased_keys;
+    int64_t backed_up_items;
+    int64_t restored_items;
 };
 #define T upkeep_answer
 static const struct field upkeep_answer_list[] = {
     INT("expired_items", expired_items, LONG_ALWAYS),
     INT("trimmed_records", trimmed_records, LONG_ALWAYS),
     INT("dropped_tokens", dropped_tokens, LONG_ALWAYS),
-    INT("indexed_items", indexed_items, LONG_ALWAYS), INT("erased_keys", erased_keys, LONG_ALWAYS)};
+    INT("indexed_items", indexed_items, LONG_ALWAYS),
+    INT("erased_keys", erased_keys, LONG_ALWAYS),
+    INT("backed_up_items", backed_up_items, LONG_ALWAYS),
+    INT("restored_items", restored_items, LONG_ALWAYS)};
 static TABLE(upkeep_answer, "Upkeep");
 #undef T
 
@@ -227,7 +232,9 @@ static void post_upkeep(struct answer *answer, const struct admin_request *reque
                                   .trimmed_records = (int64_t)report.trimmed_records,
                                   .dropped_tokens = (int64_t)report.dropped_tokens,
                                   .indexed_items = (int64_t)report.indexed_items,
-                                  .erased_keys = (int64_t)report.erased_keys};
+                                  .erased_keys = (int64_t)report.erased_keys,
+                                  .backed_up_items = (int64_t)report.backed_up_items,
+                                  .restored_items = (int64_t)report.restored_items};
     hf__admin_answer(answer, &upkeep_answer, &told);
 }
 
