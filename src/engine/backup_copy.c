@@ -3,8 +3,8 @@
  *
  * Upkeep walks the items of the table in the snapshot that was taken with the backup, and puts them
  * as they are under the backup's copy id, a few at a time, beside all other work. The snapshot
- * does not survive the process. So when the database is opened and finds a backup that is still
- * CREATING, that backup is begun anew, with a new snapshot, a new copy id, and the time of now:
+ * does not survive the process, nor a restore of the whole database (snapshot.c). So a backup that
+ * is CREATING and has none is begun anew, with a new snapshot, a new copy id, and the time of now:
  * what it has is again the state of one moment, and it says which.
  *
  * Its table may be gone by then. The items of a deleted table are erased by upkeep, too, but not
@@ -34,20 +34,27 @@ bool hf__backups_need(struct engine *e, uint8_t space, uint32_t id)
 
 /* ---- beginning anew ------------------------------------------------------------------------- */
 
-/* While the database is being opened: nobody else is there. */
+/* With the schema write-locked, or while the database is being opened. */
 static enum hf_status resume(struct hf_scope *s, struct engine *e, struct backup *backup)
 {
     struct store_batch batch = {.ops = {.scope = s}};
     struct backup_record record = backup->record;
+    struct hf__store_snapshot *snapshot;
+    enum hf_status status;
 
     hf__erase_later(&batch, SPACE_COPY, (uint32_t)record.copy_id);
     record.copy_id = hf__catalog_new_id(s, e, &batch);
     record.created_us = hf__env_wall_us(&e->env) / 1000 * 1000;
     hf__backup_put_record(s, &batch, &record);
-    TRY(hf__store_snapshot_open(s, e->store, &backup->snapshot));
-    TRY(hf__catalog_commit(s, e, &batch));
+    TRY(hf__store_snapshot_open(s, e->store, &snapshot));
+    status = hf__catalog_commit(s, e, &batch);
+    if (status != HF_OK) {
+        hf__store_snapshot_close(e->store, snapshot);
+        return status;
+    }
     backup->record.copy_id = record.copy_id;
     backup->record.created_us = record.created_us;
+    backup->snapshot = snapshot;
     return HF_OK;
 }
 
@@ -144,7 +151,8 @@ static enum hf_status copy_chunk(struct hf_scope *s, struct engine *e, struct ba
     hf__buf_put(&backup->from, from.ptr, from.len);
     if (!backup->from.failed)
         return HF_OK;
-    hf__buf_free(&backup->from); /* from the beginning, then, which does no harm */
+    /* From the beginning, then, which does no harm. */
+    backup->from = (struct hf__buf){.scope = backup->memory};
     backup->items = 0;
     backup->bytes = 0;
     return hf__fail_nomem(s);
@@ -175,7 +183,6 @@ static enum hf_status finish(struct hf_scope *s, struct engine *e, struct backup
     backup->snapshot = NULL;
     pthread_rwlock_unlock(&e->schema);
     hf__store_snapshot_close(e->store, snapshot);
-    hf__buf_free(&backup->from);
     return HF_OK;
 }
 
@@ -218,7 +225,16 @@ enum hf_status hf__backups_copy(struct hf_scope *s, struct engine *e, uint64_t *
 {
     struct backup *backup;
 
-    while ((backup = next(e)) != NULL && !atomic_load(&e->upkeep.stop))
+    while ((backup = next(e)) != NULL && !atomic_load(&e->upkeep.stop)) {
+        enum hf_status status = HF_OK;
+
+        if (!backup->snapshot) {
+            pthread_rwlock_wrlock(&e->schema);
+            status = resume(s, e, backup);
+            pthread_rwlock_unlock(&e->schema);
+        }
+        TRY(status);
         TRY(copy(s, e, backup, copied));
+    }
     return HF_OK;
 }
