@@ -6,8 +6,8 @@
  * belongs to no table: when its table goes, it stays.
  *
  *  (1) A backup holds the state of its table at one moment between two writes, created_us: that of
- *      the call that made it, or, if the database was closed before the copy was done, that of the
- *      next opening.
+ *      the call that made it, or, if the database was closed or put back (snapshot.c) before the
+ *      copy was done, one after that.
  *  (2) AVAILABLE is shown only when the whole copy is durable, and is so for ever.
  *  (3) While it is CREATING, or a table is being filled from it, it cannot be deleted.
  *  (4) Every copy belongs to a backup, or is noted to be erased.
@@ -73,7 +73,6 @@ static void backup_free(struct engine *e, struct backup *backup)
         return;
     if (backup->snapshot)
         hf__store_snapshot_close(e->store, backup->snapshot);
-    hf__buf_free(&backup->from);
     hf_scope_free(backup->memory);
 }
 
@@ -100,7 +99,7 @@ static enum hf_status backup_new(struct hf_scope *s, struct engine *e,
     if (!backup)
         goto no_memory;
     backup->memory = memory;
-    backup->from = (struct hf__buf){.env = &e->env};
+    backup->from = (struct hf__buf){.scope = memory};
     hf__wire_write(&json, &record_fields, record);
     if (json.failed)
         goto no_memory;
