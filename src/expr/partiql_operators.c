@@ -97,13 +97,13 @@ static struct pq_node *arithmetic(struct pq_parser *p, enum strength strength)
 static struct pq_node *negated(struct pq_parser *p, bool negate, struct pq_place place,
                                struct pq_node *node)
 {
-    struct pq_node * not ;
+    struct pq_node *negation;
 
     if (!negate || !node)
         return node;
-    not = hf__pq_node(p, PQ_NOT, place);
+    negation = hf__pq_node(p, PQ_NOT, place);
     hf__pq_attach(negation, node);
-    return not ;
+    return negation;
 }
 
 static struct pq_node *between(struct pq_parser *p, struct pq_place place, struct pq_node *left)
@@ -120,7 +120,7 @@ static struct pq_node *between(struct pq_parser *p, struct pq_place place, struc
     return p->status == HF_OK ? node : NULL;
 }
 
-/* The operator of an order, IN, LIKE or BETWEEN that may follow; NULL node: none does. */
+/* Take the operator of an order, IN, LIKE or BETWEEN that may follow; false: none does. */
 static bool ordering(struct pq_parser *p, struct pq_node **left)
 {
     static const char *const signs[] = {"<", "<=", ">", ">="};
