@@ -64,7 +64,9 @@ TEST(limits, a_body_may_not_have_a_byte_more)
     line_read(&c);
     CHECK_INT(413, c.status);
     CHECK_STR("Content Too Large", c.reason);
-    CHECK_STR("the body has more than 16777216 bytes\n", c.body);
+    CHECK_STR("{\"__type\":\"com.amazon.coral.service#RequestEntityTooLargeException\","
+              "\"message\":\"the body has more than 16777216 bytes\"}",
+              c.body);
     CHECK_STR("close", line_field(&c, "Connection"));
     CHECK(line_ends(&c, 3000));
     line_close(&c);
