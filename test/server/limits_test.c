@@ -163,8 +163,10 @@ TEST(limits, a_request_may_have_100_fields)
 /* ---- connections ---------------------------------------------------------------------------- */
 
 #define TOO_MANY                                                                                   \
-    "HTTP/1.1 503 Service Unavailable\r\nServer: holdfast\r\nContent-Type: text/plain\r\n"         \
-    "Content-Length: 21\r\nConnection: close\r\n\r\nToo many connections\n"
+    "HTTP/1.1 503 Service Unavailable\r\nServer: holdfast\r\n"                                     \
+    "Content-Type: application/x-amz-json-1.0\r\nContent-Length: 98\r\nConnection: close\r\n\r\n"  \
+    "{\"__type\":\"com.amazon.coral.service#ServiceUnavailableException\","                        \
+    "\"message\":\"Too many connections\"}"
 
 static void check_alive(struct line *c)
 {
