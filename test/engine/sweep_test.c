@@ -288,7 +288,56 @@ struct operation {
     enum hf_status fails; /* how it ends without a fault: an error is an answer too */
 };
 
+/* Statements; a quotation mark of theirs is written as its number. */
+#define BATCH_STATEMENTS_1                                                                         \
+    "{'Statements':[{'Statement':'SELECT * FROM \\u0022all\\u0022 WHERE pk = \\u0027a\\u0027 "     \
+    "AND sk = 1'},{'Statement':'SELECT pk, l[0] FROM \\u0022all\\u0022 WHERE pk = ? AND sk = "     \
+    "?','Parameters':[{'S':'b'},{'N':'1'}],'ConsistentRead':true},{'Statement':'SELECT * FROM"     \
+    " gone WHERE a = 1'},{'Statement':'no'}],'ReturnConsumedCapacity':'INDEXES'}"
+#define BATCH_STATEMENTS_2                                                                         \
+    "{'Statements':[{'Statement':'UPDATE \\u0022all\\u0022 SET g = ?, n = n + 1 WHERE pk = ? "     \
+    "AND sk = 1 RETURNING ALL NEW *','Parameters':[{'S':'z'},{'S':'a'}]},{'Statement':'UPDATE"     \
+    " \\u0022all\\u0022 SET g = ?','Parameters':[{'S':'z'}]}],'ReturnConsumedCapacity':'INDEX"     \
+    "ES'}"
+#define STATEMENT_1                                                                                \
+    "{'Statement':'SELECT pk, l[0], x FROM \\u0022all\\u0022 WHERE pk IN [?, ?] AND sk >= 1 A"     \
+    "ND (attribute_exists(x) = true OR n IN [1, 2]) ORDER BY pk DESC, sk DESC','Parameters':["     \
+    "{'S':'a'},{'S':'b'}],'Limit':2,'ConsistentRead':true,'ReturnConsumedCapacity':'INDEXES'}"
+#define STATEMENT_2                                                                                \
+    "{'Statement':'SELECT pk FROM \\u0022all\\u0022.\\u0022global\\u0022 WHERE x = ?','Parame"     \
+    "ters':[{'S':'x'}]}"
+#define STATEMENT_3                                                                                \
+    "{'Statement':'INSERT INTO \\u0022all\\u0022 VALUE {\\u0027pk\\u0027: ?, \\u0027sk"            \
+    "\\u0027: 7, \\u0027l\\u0027: [1, {\\u0027x\\u0027: <<1, 2>>}]}','Parameters':[{'S':'new'"     \
+    "}],'ReturnConsumedCapacity':'INDEXES'}"
+#define STATEMENT_4                                                                                \
+    "{'Statement':'UPDATE \\u0022all\\u0022 SET l = list_append(l, [5]), g = ?, n = n + 1 - 2"     \
+    " SET s = set_add(s, <<1>>) REMOVE x WHERE pk = ? AND sk = 1 AND n = 1 RETURNING MODIFIED"     \
+    " NEW *','Parameters':[{'S':'h'},{'S':'a'}],'ReturnConsumedCapacity':'INDEXES'}"
+#define TRANSACTION_STATEMENTS_1                                                                   \
+    "{'TransactStatements':[{'Statement':'INSERT INTO \\u0022all\\u0022 VALUE {\\u0027pk"          \
+    "\\u0027: ?, \\u0027sk\\u0027: 1}','Parameters':[{'S':'tx'}]},{'Statement':'UPDATE "           \
+    "\\u0022all\\u0022 SET g = ? WHERE pk = ? AND sk = 1','Parameters':[{'S':'tx'},{'S':'a'}]"     \
+    "},{'Statement':'DELETE FROM \\u0022all\\u0022 WHERE pk = ? AND sk = 1','Parameters':[{'S"     \
+    "':'b'}]},{'Statement':'EXISTS(SELECT * FROM \\u0022all\\u0022 WHERE pk = ? AND sk = 2 AN"     \
+    "D n IS MISSING)','Parameters':[{'S':'a'}]}],'ClientRequestToken':'fresh','ReturnConsumed"     \
+    "Capacity':'INDEXES'}"
+#define TRANSACTION_STATEMENTS_2                                                                   \
+    "{'TransactStatements':[{'Statement':'SELECT l[0] FROM \\u0022all\\u0022 WHERE pk = ? AND"     \
+    " sk = 1','Parameters':[{'S':'a'}]},{'Statement':'SELECT * FROM \\u0022all\\u0022 WHERE p"     \
+    "k = ? AND sk = 9','Parameters':[{'S':'a'}]}],'ReturnConsumedCapacity':'TOTAL'}"
+#define STATEMENT_5                                                                                \
+    "{'Statement':'INSERT INTO \\u0022all\\u0022 VALUE {\\u0027pk\\u0027: ?, \\u0027sk"            \
+    "\\u0027: 1}','Parameters':[{'S':'a'}]}"
+#define TRANSACTION_STATEMENTS_3                                                                   \
+    "{'TransactStatements':[{'Statement':'INSERT INTO \\u0022all\\u0022 VALUE {\\u0027pk"          \
+    "\\u0027: ?, \\u0027sk\\u0027: 1}','Parameters':[{'S':'a'}]},{'Statement':'UPDATE "            \
+    "\\u0022all\\u0022 SET x = 1 WHERE pk = ? AND sk = 2 AND n = 9','Parameters':[{'S':'a'}],"     \
+    "'ReturnValuesOnConditionCheckFailure':'ALL_OLD'}]}"
+
 static const struct operation operations[] = {
+    {.name = "BatchExecuteStatement", .json = BATCH_STATEMENTS_1},
+    {.name = "BatchExecuteStatement", .json = BATCH_STATEMENTS_2},
     {.name = "BatchGetItem",
      .json =
          "{'RequestItems':{'all':{'Keys':[{'pk':{'S':'a'},'sk':{'N':'1'}},{'pk':{'S':'b'},'sk':{'N':"
@@ -319,6 +368,12 @@ static const struct operation operations[] = {
     {.name = "DescribeStream", .json = "{'StreamArn':'%A'}"},
     {.name = "DescribeTable", .json = "{'TableName':'all'}"},
     {.name = "DescribeTimeToLive", .json = "{'TableName':'all'}"},
+    {.name = "ExecuteStatement", .json = STATEMENT_1},
+    {.name = "ExecuteStatement", .json = STATEMENT_2},
+    {.name = "ExecuteStatement", .json = STATEMENT_3},
+    {.name = "ExecuteStatement", .json = STATEMENT_4},
+    {.name = "ExecuteTransaction", .json = TRANSACTION_STATEMENTS_1},
+    {.name = "ExecuteTransaction", .json = TRANSACTION_STATEMENTS_2},
     {.name = "GetItem",
      .json = "{'TableName':'all','Key':{'pk':{'S':'a'},'sk':{'N':'1'}},'ConsistentRead':true,"
              "'ProjectionExpression':'l[0], x','ReturnConsumedCapacity':'TOTAL'}"},
@@ -405,6 +460,8 @@ static const struct operation operations[] = {
     {.name = "PutItem",
      .json = "{'TableName':'none','Item':{'pk':{'S':'a'}}}",
      .fails = HF_NOT_FOUND},
+    {.name = "ExecuteStatement", .json = STATEMENT_5, .fails = HF_DUPLICATE},
+    {.name = "ExecuteTransaction", .json = TRANSACTION_STATEMENTS_3, .fails = HF_TX_CANCELED},
     {.name = "CreateTable", .json = TABLE, .fails = HF_IN_USE},
     {.name = "DescribeContinuousBackups", .json = "{'TableName':'all'}"},
     {.name = "UpdateContinuousBackups",
