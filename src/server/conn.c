@@ -509,12 +509,16 @@ static void on_idle(uv_idle_t *idle)
 
 static void on_sweep(uv_timer_t *timer);
 
-/* Over the limit: say so, in the one write that a new socket always takes. */
+/* Over the limit: say so, in the one write that a new socket always takes. It is JSON, as an answer
+ * to the call that the client is about to make. */
 static void turn_away(struct loop *loop, int fd)
 {
-    static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\nServer: holdfast\r\n"
-                                 "Content-Type: text/plain\r\nContent-Length: 21\r\n"
-                                 "Connection: close\r\n\r\nToo many connections\n";
+    static const char answer[] =
+        "HTTP/1.1 503 Service Unavailable\r\nServer: holdfast\r\n"
+        "Content-Type: application/x-amz-json-1.0\r\nContent-Length: 98\r\n"
+        "Connection: close\r\n\r\n"
+        "{\"__type\":\"com.amazon.coral.service#ServiceUnavailableException\","
+        "\"message\":\"Too many connections\"}";
 
     if (!loop->server->tls)
         (void)!send(fd, answer, sizeof(answer) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
