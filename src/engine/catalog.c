@@ -214,6 +214,7 @@ static enum hf_status look_up_any(struct hf_scope *s, struct engine *e, struct h
     struct table_arn parts;
 
     *table = NULL;
+    TRY(hf__engine_fit(s, e)); /* this call may have waited for a restore that failed */
     if (!hf__is_arn(name_or_arn)) {
         *table = hf__catalog_find(e, name_or_arn);
     } else if (hf__arn_split(name_or_arn, &parts)) {

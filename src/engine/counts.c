@@ -267,6 +267,8 @@ void hf__counts_save(struct hf_scope *s, struct engine *e)
         hf__store_snapshot_close(e->store, e->opened);
         e->opened = NULL;
     }
+    if (atomic_load(&e->lost))
+        return;
     for (size_t i = 0; i < e->catalog.len; i++) {
         struct table *table = e->catalog.tables[i];
 

@@ -12,6 +12,15 @@ struct engine *hf__engine_of(struct hf_db *db)
     return db && db->calls == &engine_calls ? (struct engine *)(void *)db : NULL;
 }
 
+enum hf_status hf__engine_fit(struct hf_scope *s, struct engine *e)
+{
+    if (!atomic_load(&e->lost))
+        return HF_OK;
+    return hf__fail(s, HF_STOPPED,
+                    "The write of a restore failed, and whether it took effect could not be found "
+                    "out: open the database again");
+}
+
 /* ---- operations ----------------------------------------------------------------------------- */
 
 typedef enum hf_status operation(struct hf_scope *s, struct engine *e, const void *request,
@@ -41,6 +50,7 @@ static enum hf_status engine_call(struct hf_scope *s, struct hf_db *db, enum hf_
 
     hf__scope_set_wording(s, e->wording);
     hf__scope_feed(s);
+    TRY(hf__engine_fit(s, e));
     status = operations[op](s, e, request, response);
     if (status == HF_OK && hf__scope_starved(s)) { /* the answer may lack something */
         status = hf__fail_nomem(s);
@@ -264,6 +274,7 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
     e->db.calls = &engine_calls;
     e->env = env;
     e->store = store;
+    e->snapshot_max = SNAPSHOT_MAX;
     e->full_sync = store_sync_of(o.sync) == STORE_SYNC_FULL;
     init_locks(e);
     e->memory = hf_scope_new(&env);

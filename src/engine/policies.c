@@ -16,16 +16,23 @@ enum { POLICY_MAX = 20480 }; /* bytes, spaces included */
 #define BAD_VALUES "One or more parameter values were invalid: "
 #define NO_POLICY "Resource-based policy not found for the provided ResourceArn: "
 
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 enum hf_status hf__policy_check(struct hf_scope *s, struct hf_str policy)
 {
-    size_t at = 0;
+    struct hf_str rest = policy;
 
     if (policy.len > POLICY_MAX)
         return hf__fail(s, HF_INVALID, BAD_VALUES "Maximum policy size of %d bytes exceeded",
                         POLICY_MAX);
-    while (at < policy.len && strchr(" \t\r\n", policy.ptr[at]) && policy.ptr[at])
-        at++;
-    if (at == policy.len || policy.ptr[at] != '{' || !hf__json_valid(policy))
+    while (rest.len && is_space(*rest.ptr)) {
+        rest.ptr++;
+        rest.len--;
+    }
+    if (!rest.len || *rest.ptr != '{' || !hf__json_valid(policy)) /* an object, of whatever */
         return hf__fail(s, HF_INVALID,
                         BAD_VALUES "Invalid policy document: This policy contains invalid Json");
     return HF_OK;

@@ -13,14 +13,15 @@
  *     0x12 u32be copy id, hash part, range part    an item in a backup: as the item was
  *     0x20 u32be stream id, u16be shard, u64be sequence            a stream record
  *     0x30 u32be ttl id, u64be expiry, table key parts             an expiry entry: empty
- *     0x40 token                                   a transaction's token: u64be time, digest
+ *     0x40 token                                   a transaction's token: u64be time, digest;
+ *                                                  those of ExecuteTransaction behind 0xFF
  *     0x41 u64be time, token                       the same by age: empty
  *
  * (key parts: model/key.h). Ids are never reused.
  *
  * Locks, in the order in which they are taken:
  *
- *     upkeep_turn     by upkeep
+ *     upkeep_turn     by upkeep, and by a restore, which takes the next two as well
  *     counting        by who counts a table after a crash
  *     engine.schema   read by every operation on items until its write is applied; written by
  *                     operations on tables. So the schema cannot change under a write.
@@ -79,6 +80,9 @@ enum {
     PREFIX_LEN = 5,              /* space and id in front of item and index keys */
     PAGE_BYTES_MAX = 1024 * 1024 /* that Query or Scan looks at in one page */
 };
+
+/* What a database and a snapshot that is restored into it may hold together, unless told. */
+#define SNAPSHOT_MAX (UINT64_C(256) * 1024 * 1024)
 
 /* ---- schema --------------------------------------------------------------------------------- */
 
@@ -270,11 +274,16 @@ struct engine {
     pthread_mutex_t upkeep_turn; /* one round of upkeep at a time */
     pthread_mutex_t counting;
     struct hf__store_snapshot
-        *opened; /* after a crash, until all is counted; guarded by counting */
+        *opened;           /* after a crash, until all is counted; guarded by counting */
+    uint64_t snapshot_max; /* bytes that a restore may replace and put, together */
+    atomic_bool lost;      /* a restore left it open which tables these are; see snapshot.c */
 };
 
 /* The engine behind a database; NULL when it is another kind of database. */
 struct engine *hf__engine_of(struct hf_db *db);
+
+/* HF_STOPPED when it is lost. */
+enum hf_status hf__engine_fit(struct hf_scope *s, struct engine *e);
 
 /*
  * Open the database that lies in `store`, which is closed with it, also when this fails. Whoever
@@ -764,6 +773,10 @@ void hf__setting_put(struct hf_scope *s, struct store_batch *batch, const char *
 void hf__setting_delete(struct hf_scope *s, struct store_batch *batch, const char *name);
 enum hf_status hf__setting_get(struct hf_scope *s, struct engine *e, const char *name,
                                struct hf_bytes *value);
+/* The same as it was in a snapshot. */
+enum hf_status hf__setting_read(struct hf_scope *s, struct engine *e,
+                                const struct hf__store_snapshot *snapshot, const char *name,
+                                struct hf_bytes *value);
 
 /* ---- counts.c: stored at a clean close, counted again after a crash ------------------------- */
 

@@ -173,8 +173,8 @@ static enum hf_status check_item_attr(struct hf_scope *s, const struct statement
 }
 
 /* The WHERE clause of a write names one item. */
-static enum hf_status find_item(struct hf_scope *s, const struct statement *statement,
-                                const struct statement_key *key, struct statement_found *found)
+static enum hf_status find_by_where(struct hf_scope *s, const struct statement *statement,
+                                    const struct statement_key *key, struct statement_found *found)
 {
     TRY(hf__statement_find_key(s, statement, key, false, found));
     if (!found->whole)
@@ -190,24 +190,27 @@ static enum hf_status find_item(struct hf_scope *s, const struct statement *stat
     return key->range.name.ptr ? hf__statement_check_type(s, &key->range, found->range) : HF_OK;
 }
 
-enum hf_status hf__statement_change(struct hf_scope *s, struct engine *e,
-                                    const struct statement *statement,
-                                    const struct statement_target *target,
-                                    const struct statement_wishes *wishes,
-                                    struct write_answer *answer)
+enum hf_status hf__statement_find_item(struct hf_scope *s, const struct statement *statement,
+                                       const struct statement_target *target,
+                                       struct statement_found *found)
 {
-    struct statement_found found = {.whole = false};
+    *found = (struct statement_found){.whole = false};
+    if (statement->kind != STATEMENT_INSERT)
+        return find_by_where(s, statement, &target->key, found);
+    TRY(check_item_attr(s, &target->key.hash, statement->item));
+    return check_item_attr(s, &target->key.range, statement->item);
+}
+
+enum hf_status
+hf__statement_change(struct hf_scope *s, struct engine *e, const struct statement *statement,
+                     const struct statement_target *target, const struct statement_found *found,
+                     const struct statement_wishes *wishes, struct write_answer *answer)
+{
     struct prepared_write write;
     enum write_kind kind;
     enum hf_status status;
 
-    if (statement->kind == STATEMENT_INSERT) {
-        TRY(check_item_attr(s, &target->key.hash, statement->item));
-        TRY(check_item_attr(s, &target->key.range, statement->item));
-    } else {
-        TRY(find_item(s, statement, &target->key, &found));
-    }
-    TRY(hf__statement_write(s, statement, target, &found, wishes, &kind, &write));
+    TRY(hf__statement_write(s, statement, target, found, wishes, &kind, &write));
     status = hf__write_one(s, e, kind, &write, answer);
     if (status == HF_CONDITION && statement->kind == STATEMENT_INSERT)
         return hf__fail(s, HF_DUPLICATE, "Duplicate primary key exists in table");

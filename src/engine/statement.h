@@ -45,11 +45,15 @@ enum hf_status hf__statement_write(struct hf_scope *s, const struct statement *s
 struct hf_item hf__statement_key_item(struct hf_scope *s, const struct statement_key *key,
                                       const struct statement_found *found);
 
-/* Carry out an INSERT, UPDATE or DELETE by itself. */
-enum hf_status hf__statement_change(struct hf_scope *s, struct engine *e,
-                                    const struct statement *statement,
-                                    const struct statement_target *target,
-                                    const struct statement_wishes *wishes,
-                                    struct write_answer *answer);
+/* An INSERT, UPDATE or DELETE by itself names one item, by a key that fits the schema's types. */
+enum hf_status hf__statement_find_item(struct hf_scope *s, const struct statement *statement,
+                                       const struct statement_target *target,
+                                       struct statement_found *found);
+
+/* Carry it out. */
+enum hf_status
+hf__statement_change(struct hf_scope *s, struct engine *e, const struct statement *statement,
+                     const struct statement_target *target, const struct statement_found *found,
+                     const struct statement_wishes *wishes, struct write_answer *answer);
 
 #endif

@@ -18,6 +18,7 @@ struct batch {
 struct member {
     struct statement statement;
     struct statement_target target;
+    struct statement_found found;
     struct hf_item key;
     bool ready; /* nothing was wrong with it yet */
 };
@@ -90,7 +91,6 @@ static enum hf_status prepare_member(struct hf_scope *s, struct batch *b, size_t
 {
     const struct hf_batch_statement *request = &b->request->statements[at];
     struct member *member = &b->members[at];
-    struct statement_found found;
 
     TRY(hf__prepare_parameters(s, request->parameters, request->parameters_len));
     TRY(hf__prepare_statement(s, request->statement, request->parameters, request->parameters_len,
@@ -101,13 +101,13 @@ static enum hf_status prepare_member(struct hf_scope *s, struct batch *b, size_t
     member->ready = true;
     TRY(hf__statement_target(s, b->e, &member->statement, &member->target));
     if (member->statement.kind == STATEMENT_SELECT)
-        TRY(read_key(s, &member->statement, &member->target, &found));
-    else if (member->statement.kind != STATEMENT_INSERT)
-        TRY(hf__statement_find_key(s, &member->statement, &member->target.key, false, &found));
+        TRY(read_key(s, &member->statement, &member->target, &member->found));
+    else
+        TRY(hf__statement_find_item(s, &member->statement, &member->target, &member->found));
     if (member->statement.kind == STATEMENT_INSERT)
         member->key = member->statement.item;
     else
-        member->key = hf__statement_key_item(s, &member->target.key, &found);
+        member->key = hf__statement_key_item(s, &member->target.key, &member->found);
     return hf_item_check(s, member->key);
 }
 
@@ -211,7 +211,8 @@ static enum hf_status write_member(struct hf_scope *s, struct batch *b, size_t a
     const struct statement_wishes wishes = {.capacity = b->request->return_capacity};
     struct write_answer answer = {.attributes = {NULL, 0}};
 
-    TRY(hf__statement_change(s, b->e, &member->statement, &member->target, &wishes, &answer));
+    TRY(hf__statement_change(s, b->e, &member->statement, &member->target, &member->found, &wishes,
+                             &answer));
     b->responses[at].item = answer.attributes;
     return charge(s, b, answer.capacity);
 }

@@ -375,10 +375,12 @@ static enum hf_status change_item(struct hf_scope *s, struct engine *e,
     };
     struct write_answer answer = {.attributes = {NULL, 0}};
     struct hf_item *item = hf__scope_array(s, 1, sizeof(*item));
+    struct statement_found found;
 
     if (!item)
         return hf__fail_nomem(s);
-    TRY(hf__statement_change(s, e, statement, target, &wishes, &answer));
+    TRY(hf__statement_find_item(s, statement, target, &found));
+    TRY(hf__statement_change(s, e, statement, target, &found, &wishes, &answer));
     *item = answer.attributes;
     result->items = item;
     result->items_len = answer.attributes.ptr != NULL;

@@ -68,7 +68,9 @@ enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
         return hf__fail(s, HF_UNSUPPORTED, "Upkeep is only for embedded databases");
     TRY(hf__scope_alive(s));
     pthread_mutex_lock(&e->upkeep_turn);
-    status = upkeep_round(s, e, report);
+    status = hf__engine_fit(s, e);
+    if (status == HF_OK)
+        status = upkeep_round(s, e, report);
     pthread_mutex_unlock(&e->upkeep_turn);
     return status;
 }

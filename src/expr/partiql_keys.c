@@ -312,8 +312,9 @@ int hf__statement_span_compare(const struct statement_span *a, const struct stat
 
 /* Branches under construction. */
 struct branches {
-    struct statement_span *list; /* room for STATEMENT_READS_MAX */
+    struct statement_span *list;
     size_t len;
+    size_t cap;
     bool conflict; /* one branch has two partitions: it is left to the filter */
 };
 
@@ -323,15 +324,15 @@ struct splitter {
     const struct statement_key *key;
 };
 
-static enum hf_status branches_new(struct hf_scope *s, struct branches *out)
+static enum hf_status branches_new(struct hf_scope *s, size_t cap, struct branches *out)
 {
-    *out = (struct branches){.list = hf__scope_array(s, STATEMENT_READS_MAX, sizeof(*out->list))};
+    *out = (struct branches){.list = hf__scope_array(s, cap, sizeof(*out->list)), .cap = cap};
     return out->list ? HF_OK : hf__fail_nomem(s);
 }
 
 static void add_branch(struct branches *to, const struct statement_span *span)
 {
-    assert(to->len < STATEMENT_READS_MAX);
+    assert(to->len < to->cap && to->cap <= STATEMENT_READS_MAX);
     to->list[to->len++] = *span;
 }
 
@@ -456,11 +457,12 @@ static enum hf_status split_and(struct splitter *p, const struct pq_node *node,
 
     add_branch(out, &all);
     for (const struct pq_node *child = node->first; child; child = child->next) {
+        size_t count = count_branches(child, p->key);
         struct branches more;
         struct branches both;
 
-        TRY(branches_new(p->s, &more));
-        TRY(branches_new(p->s, &both));
+        TRY(branches_new(p->s, count, &more));
+        TRY(branches_new(p->s, out->len * count, &both));
         TRY(split(p, child, &more));
         join(out, &more, &both);
         *out = both;
@@ -477,7 +479,7 @@ static enum hf_status split(struct splitter *p, const struct pq_node *node, stru
     for (const struct pq_node *child = node->first; child; child = child->next) {
         struct branches more;
 
-        TRY(branches_new(p->s, &more));
+        TRY(branches_new(p->s, count_branches(child, p->key), &more));
         TRY(split(p, child, &more));
         for (size_t i = 0; i < more.len; i++)
             add_branch(out, &more.list[i]);
@@ -527,14 +529,16 @@ enum hf_status hf__statement_spans(struct hf_scope *s, const struct statement *s
 {
     struct splitter p = {s, statement, key};
     struct branches b;
+    size_t count;
 
     *spans = NULL;
     *len = 0;
     if (!statement->condition || !has_hash(statement->condition, key))
         return HF_OK;
-    if (count_branches(statement->condition, key) > STATEMENT_READS_MAX)
+    count = count_branches(statement->condition, key);
+    if (count > STATEMENT_READS_MAX)
         return hf__fail(s, HF_INVALID, "Too many decomposed read operations for a given query.");
-    TRY(branches_new(s, &b));
+    TRY(branches_new(s, count, &b));
     TRY(split(&p, statement->condition, &b));
     if (b.conflict)
         return HF_OK;

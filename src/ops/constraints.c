@@ -474,7 +474,9 @@ static void check_present(struct violations *v, const struct field *field, const
         check_length(v, field, base, count_of(field, base), field->max);
         check_elements(v, field, base);
         break;
-    case FIELD_VALUES:
+    case FIELD_VALUES: /* what is wrong with a value comes later */
+        check_length(v, field, base, count_of(field, base), field->max);
+        break;
     case FIELD_DOUBLES:
     case FIELD_DOUBLE:
     case FIELD_FLAG:

@@ -10,6 +10,7 @@
  */
 #include "server/private.h"
 
+#include "base/utf8.h"
 #include "ops/fields.h"
 #include "server/metrics.h"
 #include "wire/wire.h"
@@ -97,7 +98,7 @@ static void refuse_op(struct answer *answer, struct hf_str name, struct hf_bytes
 
     if (refuse_no_json(answer, body))
         return;
-    if (name.len)
+    if (name.len && hf__utf8_valid(name)) /* a field may have any bytes, JSON may not */
         message =
             hf_scope_format(answer->conn->loop->scope,
                             "The operation %.*s is not one that this server has", HF_FMT(name));

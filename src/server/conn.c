@@ -120,13 +120,23 @@ static void linger(struct conn *conn)
 
 static void listen_again(struct conn *conn);
 
+/* What was asked is answered, and nobody will ask again: the other side sends no more and no whole
+ * request waits, or the server stops and none has begun. */
+static bool is_over(const struct conn *conn)
+{
+    bool waits = conn->in.len > 0 && !conn->partial;
+
+    return conn->close_after || (conn->ended && !waits) ||
+           (conn->loop->draining && conn->in.len == 0);
+}
+
 /* Everything in `out` is gone. */
 static void sent(struct conn *conn)
 {
     bool sending = conn->state == CONN_SENDING;
 
     give_back(conn);
-    if (conn->close_after || (conn->ended && !conn->again)) {
+    if (is_over(conn)) {
         linger(conn);
         return;
     }
@@ -156,7 +166,7 @@ static void send_out(struct conn *conn)
 
     if (conn->state == CONN_CLOSED)
         return;
-    if (conn->tls && !hf__tls_seal(conn->tls, &conn->out, &conn->out_begin)) {
+    if (conn->tls && !hf__tls_seal(conn->tls, &conn->out, &conn->out_begin, is_over(conn))) {
         hf__conn_close(conn);
         return;
     }

@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "server/admin.h"
 #include "server/metrics.h"
 #include "server/private.h"
 #include "server/tls.h"
@@ -328,6 +329,7 @@ static void close_listener(struct listener *listener)
 
 static void stop_listening(struct server *server)
 {
+    uv_timer_stop(&server->retry);
     for (size_t i = 0; i < server->listeners_len; i++) {
         struct listener *listener = &server->listeners[i];
 
@@ -495,6 +497,11 @@ static enum hf_status open_parts(struct hf_scope *s, struct server *server,
         TRY(hf__tls_open(s, &server->env, options->certificate, options->private_key,
                          &server->tls));
     TRY(open_listeners(s, server));
+    if (options->admin) {
+        server->snapshots = hf__snapshots_new(&server->env);
+        if (!server->snapshots)
+            return hf__fail_nomem(s);
+    }
     server->metrics = hf__metrics_new(server->memory, server->options.loops);
     server->loops = hf__scope_array(server->memory, server->options.loops, sizeof(struct loop));
     if (!server->metrics || !server->loops)
@@ -528,11 +535,38 @@ enum hf_status hf__server_open(struct hf_scope *s, struct hf_db *db,
     return HF_OK;
 }
 
+/* Writing to a socket whose other side is gone must be an error, not a signal that ends the
+ * process. Its handling belongs to the program; so our threads, and only they, do not get it. */
+static void block_sigpipe(sigset_t *before)
+{
+    sigset_t pipe;
+
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, before);
+}
+
+/* The calling thread is as it was: what was held back for our writes is dropped. */
+static void restore_sigpipe(const sigset_t *before)
+{
+    sigset_t pipe;
+
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    if (!sigismember(before, SIGPIPE)) {
+        while (sigtimedwait(&pipe, NULL, &(struct timespec){0}) == SIGPIPE)
+            continue;
+    }
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
 enum hf_status hf__server_run(struct hf_scope *s, struct server *server)
 {
     enum hf_status status = HF_OK;
     size_t started = 1;
+    sigset_t before;
 
+    block_sigpipe(&before); /* threads inherit it */
     for (; started < server->loops_len; started++) {
         struct loop *loop = &server->loops[started];
 
@@ -547,6 +581,7 @@ enum hf_status hf__server_run(struct hf_scope *s, struct server *server)
     run_loop(&server->loops[0]);
     for (size_t i = 1; i < started; i++)
         pthread_join(server->loops[i].thread, NULL);
+    restore_sigpipe(&before);
     return status;
 }
 
@@ -575,6 +610,7 @@ void hf__server_close(struct server *server)
     for (size_t i = 0; i < server->listeners_len; i++)
         close_listener(&server->listeners[i]);
     hf__tls_close(server->tls);
+    hf__snapshots_free(server->snapshots);
     hf_scope_free(server->memory);
     hf__env_free(&env, server, sizeof(*server));
 }

@@ -239,7 +239,7 @@ bool hf__tls_feed(struct conn *conn, uint8_t *bytes, size_t len)
     }
 }
 
-bool hf__tls_seal(struct tls *tls, struct hf__buf *out, size_t *begin)
+bool hf__tls_seal(struct tls *tls, struct hf__buf *out, size_t *begin, bool last)
 {
     size_t len = out->len - *begin;
     int sealed;
@@ -248,6 +248,8 @@ bool hf__tls_seal(struct tls *tls, struct hf__buf *out, size_t *begin)
         ERR_clear_error();
         return false;
     }
+    if (last && SSL_shutdown(tls->ssl) < 0)
+        ERR_clear_error(); /* before a handshake there is nothing to end */
     out->len = 0;
     *begin = 0;
     sealed = (int)BIO_pending(tls->to_socket);

@@ -27,7 +27,9 @@ void hf__tls_free(struct tls *tls);
  * other side does not speak TLS, or not with us. */
 bool hf__tls_feed(struct conn *conn, uint8_t *bytes, size_t len);
 
-/* Encrypt what is in `out` from `*begin` on, in place of it; with what TLS itself has to say. */
-bool hf__tls_seal(struct tls *tls, struct hf__buf *out, size_t *begin);
+/* Encrypt what is in `out` from `*begin` on, in place of it; with what TLS itself has to say.
+ * `last`: nothing follows, which the other side is told, so that an end that somebody else made
+ * differs. */
+bool hf__tls_seal(struct tls *tls, struct hf__buf *out, size_t *begin, bool last);
 
 #endif

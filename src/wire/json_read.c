@@ -47,12 +47,11 @@ bool hf__json_ended(struct json *json)
 /* Step over bytes that stand for themselves: no quote, backslash, control or non-ASCII. */
 static inline const char *skip_plain(const char *at, const char *end)
 {
-    while (end - at >= PLAIN_STEP) {
+    for (; end - at >= PLAIN_STEP; at += PLAIN_STEP) {
         size_t run = hf__json_plain(at);
 
-        at += run;
         if (run < PLAIN_STEP)
-            return at;
+            return at + run;
     }
     while (at < end && (signed char)*at >= ' ' && *at != '"' && *at != '\\')
         at++;

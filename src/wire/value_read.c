@@ -35,7 +35,7 @@ static void poison_text(struct json *json, struct hf_str message)
 /* ---- what nearly all is --------------------------------------------------------------------- */
 
 /*
- * A short plain name with its colon, and a short plain string as a value, {"S":"ann"}: looked for
+ * A short plain name with its colon, and a short plain string or number as a value: looked for
  * and copied to json->flat in one go, PLAIN_STEP bytes at a time, of which those behind the end do
  * not count. Where the text is anything else, nothing has happened and the answer is false.
  */
@@ -63,16 +63,12 @@ static inline bool quick_name(struct json *json, struct hf_str *name)
 
 enum { QUICK_MAX = 7 * PLAIN_STEP }; /* its length takes one byte */
 
-static inline bool quick_s(struct json *json)
+/* The text of an S that starts at `from`. */
+static inline bool quick_s(struct json *json, const char *from)
 {
-    static const char head[] = {'{', '"', 'S', '"', ':', '"'};
-    const char *from = json->at + sizeof(head);
-    uint8_t *to;
+    uint8_t *to = hf__buf_reserve(&json->flat, 2 + QUICK_MAX);
     size_t len = 0, run;
 
-    if (json->end - json->at < (ptrdiff_t)sizeof(head) || memcmp(json->at, head, sizeof(head)) != 0)
-        return false;
-    to = hf__buf_reserve(&json->flat, 2 + QUICK_MAX);
     if (!to)
         return false;
     do {
@@ -89,6 +85,46 @@ static inline bool quick_s(struct json *json)
     json->flat.len += 2 + len;
     json->at = from + len + 2;
     return true;
+}
+
+/* The text of an N that starts at `from`. */
+static bool quick_n(struct json *json, const char *from)
+{
+    struct number number;
+    uint8_t *to;
+    size_t len;
+
+    if (json->end - from < PLAIN_STEP + 2)
+        return false;
+    len = hf__json_plain(from);
+    if (from[len] != '"' || from[len + 1] != '}' ||
+        hf__number_parse(hf_str_of(from, len), &number) != NUMBER_OK)
+        return false;
+    to = hf__buf_reserve(&json->flat, 2 + sizeof(number.bytes));
+    if (!to)
+        return false;
+    to[0] = HF_TYPE_N;
+    to[1] = number.len;
+    memcpy(to + 2, number.bytes, sizeof(number.bytes)); /* all of it: that is quicker */
+    json->flat.len += 2u + number.len;
+    json->at = from + len + 2;
+    return true;
+}
+
+/* A whole value, {"S":"ann"} or {"N":"12"}, with a space behind the colon or without. */
+static inline bool quick_value(struct json *json)
+{
+    static const char head[] = {'"', ':'};
+    const char *at = json->at;
+    const char *from = at + 5;
+
+    if (json->end - at < 8 || at[0] != '{' || at[1] != '"' ||
+        memcmp(at + 3, head, sizeof(head)) != 0)
+        return false;
+    from += *from == ' ';
+    if (*from++ != '"')
+        return false;
+    return at[2] == 'S' ? quick_s(json, from) : at[2] == 'N' && quick_n(json, from);
 }
 
 /* ---- scalars -------------------------------------------------------------------------------- */
@@ -185,7 +221,6 @@ static bool read_n(struct json *json)
     struct json_text raw;
     struct hf_str text;
     struct number number;
-    uint8_t *to;
 
     if (!hf__read_string(json, "String", &raw) || !hf__read_scratch(json, raw, &text))
         return false;
@@ -193,13 +228,7 @@ static bool read_n(struct json *json)
         hf__build_null(&json->flat);
         return true;
     }
-    to = hf__buf_reserve(&json->flat, 2 + sizeof(number.bytes));
-    if (!to)
-        return true; /* the buffer remembers */
-    to[0] = HF_TYPE_N;
-    to[1] = number.len;
-    memcpy(to + 2, number.bytes, sizeof(number.bytes)); /* all of it: that is quicker */
-    json->flat.len += 2u + number.len;
+    hf__build_number(&json->flat, number.bytes, number.len);
     return true;
 }
 
@@ -394,7 +423,7 @@ static bool read_set(struct json *json, enum hf_type type)
 
 /* ---- lists, maps, any value ----------------------------------------------------------------- */
 
-static bool read_any(struct json *json, const char *scalar, int depth);
+static inline bool read_any(struct json *json, const char *scalar, int depth);
 
 static bool read_l(struct json *json, int depth)
 {
@@ -582,19 +611,12 @@ static bool read_unusual(struct json *json, const char *scalar, struct tags tags
     return read_tags(json, tags, hf__json_enter(json, '}'), depth);
 }
 
-/* Build the value at the cursor at the end of json->flat; `depth` is its level, from 1. */
-static bool read_any(struct json *json, const char *scalar, int depth)
+/* A value that is neither a short string nor a short number. */
+static bool read_other(struct json *json, const char *scalar, int depth)
 {
-    struct tags tags;
-    enum hf_type type = HF_TYPE_NONE;
+    struct tags tags = {.poison = json->poison, .start = json->flat.len};
+    enum hf_type type = depth <= VALUE_DEPTH_MAX ? usual_tag(json) : HF_TYPE_NONE;
 
-    hf__json_spaces(json);
-    if (depth <= VALUE_DEPTH_MAX) {
-        if (quick_s(json))
-            return true;
-        type = usual_tag(json);
-    }
-    tags = (struct tags){.poison = json->poison, .start = json->flat.len};
     if (type == HF_TYPE_NONE)
         return read_unusual(json, scalar, tags, depth);
     if (!read_tagged(json, type, depth))
@@ -606,6 +628,13 @@ static bool read_any(struct json *json, const char *scalar, int depth)
     }
     tags.seen = 1u << type;
     return read_tags(json, tags, hf__json_more(json, '}'), depth);
+}
+
+/* Build the value at the cursor at the end of json->flat; `depth` is its level, from 1. */
+static inline bool read_any(struct json *json, const char *scalar, int depth)
+{
+    hf__json_spaces(json);
+    return (depth <= VALUE_DEPTH_MAX && quick_value(json)) || read_other(json, scalar, depth);
 }
 
 /* ---- whole items ---------------------------------------------------------------------------- */

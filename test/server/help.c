@@ -9,13 +9,14 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <holdfast/engine.h>
 #include <libdeflate.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <time.h>
+
+#include <holdfast/faults.h>
 
 #include "engine/private.h"
 
@@ -164,12 +165,31 @@ void site_open(struct test *t, struct site *site, const struct server_options *o
     open_server(site, options);
 }
 
-void site_serve(struct test *t, struct site *site, struct hf_db *db)
+void site_open_admin(struct test *t, struct site *site)
+{
+    struct hf_engine_options options = engine_options(t);
+    struct hf_db *engine;
+
+    begin(t, site);
+    CHECK_OK(hf_open(site->s, HF_STR("memory:"), &options, &engine));
+    CHECK_OK(hf_faulty_open(site->s, engine, &site->db));
+    make_table(site);
+    open_server(site, &(struct server_options){
+                          .loops = 4, .admin = true, .engine = engine, .clock = &site->clock});
+}
+
+void site_serve_with(struct test *t, struct site *site, struct hf_db *db,
+                     const struct server_options *options)
 {
     begin(t, site);
     site->db = db;
     site->borrowed = true;
-    open_server(site, &(struct server_options){.loops = 1});
+    open_server(site, options);
+}
+
+void site_serve(struct test *t, struct site *site, struct hf_db *db)
+{
+    site_serve_with(t, site, db, &(struct server_options){.loops = 1});
 }
 
 void site_open_faulty(struct test *t, struct site *site, const struct server_options *options)

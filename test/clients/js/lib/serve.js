@@ -1,6 +1,9 @@
 /*
- * lib/serve.js: a server for the suite. It listens on a port of its own choice, keeps everything in
- * memory, and is ended by its process id, whatever becomes of us.
+ * lib/serve.js: servers for the suite. They listen on a port of their own choice, keep everything in
+ * memory, and are ended by their process id, whatever becomes of us.
+ *
+ *     start()                    the one of the suite; no server when ENDPOINT names one
+ *     startOwn('--tls-cert', f)  one more, with options
  */
 'use strict';
 const { spawn } = require('child_process');
@@ -9,9 +12,13 @@ const readline = require('readline');
 /* What the log must not have: warnings and errors of ours, and what the sanitizers say. */
 const COMPLAINT = /^\S+ (warn|error) |Sanitizer|runtime error:/;
 
-async function start(options = []) {
-    if (process.env.ENDPOINT && options.length === 0)
-        return { endpoint: process.env.ENDPOINT, ours: false, stop: async () => null };
+async function start() {
+    if (process.env.ENDPOINT)
+        return { endpoint: process.env.ENDPOINT, stop: async () => null };
+    return startOwn();
+}
+
+async function startOwn(...options) {
     if (!process.env.HOLDFAST)
         throw new Error('HOLDFAST has to name the program, or ENDPOINT an address');
 
@@ -43,7 +50,7 @@ async function start(options = []) {
             return `ended with ${code}: ${log.slice(-20).join('\n')}`;
         return complaint ? `logged: ${complaint}` : null;
     }
-    return { endpoint, ours: true, log, stop };
+    return { endpoint, log, stop };
 }
 
-module.exports = { start };
+module.exports = { start, startOwn };

@@ -3,6 +3,7 @@
  *
  *     before(async () => { ... });                  once, before the first case of the file that is run
  *     test('what is so', async () => { ... });      a case
+ *     testOwn('what is so', async () => { ... });   a case with a server of its own: needs HOLDFAST
  *     after(async () => { ... });                   once, also when cases failed
  *
  *     eq(actual, expected)                          deep and strict
@@ -24,6 +25,7 @@ function load(name, body) {
 const before = (run) => file.before.push(run);
 const after = (run) => file.after.push(run);
 const test = (name, run) => file.cases.push({ name, run });
+const testOwn = (name, run) => process.env.HOLDFAST && test(name, run);
 
 const eq = (actual, expected, note) => assert.deepStrictEqual(actual, expected, note);
 
@@ -67,6 +69,7 @@ function line(error) {
 }
 
 async function attempt(name, run, result) {
+    const begun = Date.now();
     try {
         await within(Promise.resolve().then(run), CASE_MS);
         return true;
@@ -74,11 +77,18 @@ async function attempt(name, run, result) {
         console.log(`FAILED ${name}: ${line(error)}`);
         result.failed++;
         return false;
+    } finally {
+        if (process.env.TIMES)
+            console.log(`${String(Date.now() - begun).padStart(6)} ms  ${name}`);
     }
 }
 
 async function run(words) {
     const result = { passed: 0, failed: 0 };
+    process.on('unhandledRejection', (error) => {
+        console.log(`FAILED a promise that nobody waited for: ${line(error)}`);
+        result.failed++;
+    });
     const names = new Set();
     for (const { name, before, after, cases } of files) {
         const wanted = cases.filter((each) => words.every((word) => `${name}: ${each.name}`.includes(word)));
@@ -102,4 +112,4 @@ async function run(words) {
     return result;
 }
 
-module.exports = { load, run, before, after, test, eq, fails };
+module.exports = { load, run, before, after, test, testOwn, eq, fails };
