@@ -11,7 +11,8 @@
  *     0x11 u32be index id, index key parts, table key parts        an index entry: likewise
  *     0x20 u32be stream id, u16be shard, u64be sequence            a stream record
  *     0x30 u32be ttl id, u64be expiry, table key parts             an expiry entry: empty
- *     0x40 token                                   a transaction's token: u64be time, digest
+ *     0x40 token                                   a transaction's token: u64be time, digest;
+ *                                                  those of ExecuteTransaction behind 0xFF
  *     0x41 u64be time, token                       the same by age: empty
  *
  * (key parts: model/key.h). Ids are never reused.

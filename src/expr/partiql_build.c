@@ -1,29 +1,14 @@
 /*
- * expr/partiql_build.c: the trees of statements as programs, the kind that expressions become.
+ * expr/partiql_build.c: conditions of statements as programs, the kind that expressions become.
  *
  * A program's nodes are made from the bottom up. Where PartiQL says more than expressions can, it
  * is said in other words: IS by attribute_type() and its kin; `condition = true` by the condition;
  * `condition = path` by both being true or both false. As that repeats the condition, operators are
  * counted while they are made, which bounds the program.
  */
-#include "expr/partiql_tree.h"
+#include "expr/partiql_build.h"
 
-/* Behind so many no operator begins; a single one adds less than half of what 16 bits leave. */
-enum { NODES_MAX = 16384 };
-
-struct builder {
-    struct hf_scope *s;
-    const struct pq_params *params;
-    struct expr *expr;
-    struct expr_bound *bound;
-    struct hf__buf nodes;  /* struct node */
-    struct hf__buf paths;  /* struct expr_path */
-    struct hf__buf values; /* struct hf_value */
-    unsigned operators;
-};
-
-static enum hf_status builder_start(struct hf_scope *s, const struct pq_params *params,
-                                    struct builder *b)
+enum hf_status hf__pq_start(struct hf_scope *s, const struct pq_params *params, struct builder *b)
 {
     *b = (struct builder){.s = s,
                           .params = params,
@@ -40,7 +25,7 @@ static enum hf_status builder_start(struct hf_scope *s, const struct pq_params *
 }
 
 /* Nothing grows any more: the program gets its parts. */
-static enum hf_status builder_end(struct builder *b)
+enum hf_status hf__pq_end(struct builder *b)
 {
     if (b->nodes.failed || b->paths.failed || b->values.failed)
         return hf__fail_nomem(b->s);
@@ -56,7 +41,7 @@ static enum hf_status builder_end(struct builder *b)
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
 
-static uint16_t add_node(struct builder *b, enum node_kind kind, unsigned op, size_t ref)
+uint16_t hf__pq_add_node(struct builder *b, enum node_kind kind, unsigned op, size_t ref)
 {
     size_t number = b->nodes.len / sizeof(struct node);
     struct node node = {.kind = (uint8_t)kind,
@@ -76,7 +61,7 @@ static struct node *node_at(struct builder *b, uint16_t number)
     return (struct node *)(void *)b->nodes.ptr + number;
 }
 
-static void attach(struct builder *b, uint16_t parent, uint16_t child)
+void hf__pq_add_operand(struct builder *b, uint16_t parent, uint16_t child)
 {
     struct node *node;
 
@@ -90,21 +75,21 @@ static void attach(struct builder *b, uint16_t parent, uint16_t child)
     node->last = child;
 }
 
-static uint16_t add_two(struct builder *b, enum node_kind kind, unsigned op, uint16_t first,
+uint16_t hf__pq_add_two(struct builder *b, enum node_kind kind, unsigned op, uint16_t first,
                         uint16_t second)
 {
-    uint16_t number = add_node(b, kind, op, 0);
+    uint16_t number = hf__pq_add_node(b, kind, op, 0);
 
-    attach(b, number, first);
+    hf__pq_add_operand(b, number, first);
     if (second != NO_NODE)
-        attach(b, number, second);
+        hf__pq_add_operand(b, number, second);
     return number;
 }
 
-static uint16_t add_value(struct builder *b, struct hf_value value)
+uint16_t hf__pq_add_value(struct builder *b, struct hf_value value)
 {
     hf__buf_put(&b->values, &value, sizeof(value));
-    return add_node(b, NODE_VALUE, 0, b->values.len / sizeof(value) - 1);
+    return hf__pq_add_node(b, NODE_VALUE, 0, b->values.len / sizeof(value) - 1);
 }
 
 static uint16_t add_bool(struct builder *b, bool truth)
@@ -113,7 +98,7 @@ static uint16_t add_bool(struct builder *b, bool truth)
 
     hf__build_bool(&buf, truth);
     b->values.failed |= buf.failed;
-    return add_value(b, hf__build_value_from(&buf, 0));
+    return hf__pq_add_value(b, hf__build_value_from(&buf, 0));
 }
 
 static uint16_t add_text(struct builder *b, const char *text)
@@ -122,16 +107,16 @@ static uint16_t add_text(struct builder *b, const char *text)
 
     hf__build_str(&buf, HF_TYPE_S, hf_str_from(text));
     b->values.failed |= buf.failed;
-    return add_value(b, hf__build_value_from(&buf, 0));
+    return hf__pq_add_value(b, hf__build_value_from(&buf, 0));
 }
 
 static uint16_t add_path(struct builder *b, struct expr_path path)
 {
     hf__buf_put(&b->paths, &path, sizeof(path));
-    return add_node(b, NODE_PATH, 0, b->paths.len / sizeof(path) - 1);
+    return hf__pq_add_node(b, NODE_PATH, 0, b->paths.len / sizeof(path) - 1);
 }
 
-static enum hf_status count_operator(struct builder *b)
+enum hf_status hf__pq_count(struct builder *b)
 {
     if (++b->operators > EXPR_OPERATORS_MAX || b->nodes.len > NODES_MAX * sizeof(struct node))
         return hf__expr_fail(b->s, EXPR_STATEMENT, TEXT_OPERATORS, b->operators);
@@ -192,12 +177,12 @@ enum hf_status hf__pq_resolve_path(struct hf_scope *s, struct pq_node *node)
 static const char cond_boolean[] =
     "WHERE clause must contain an expression that resolves to a boolean";
 
-static bool is_missing(const struct pq_node *node)
+bool hf__pq_is_missing(const struct pq_node *node)
 {
     return node->kind == PQ_LITERAL && node->op == PQ_MISSING;
 }
 
-static enum hf_status fail_function(struct builder *b, const struct pq_node *call)
+enum hf_status hf__pq_fail_function(struct builder *b, const struct pq_node *call)
 {
     struct hf__buf lower = {.scope = b->s};
 
@@ -214,7 +199,7 @@ static enum hf_status fail_function(struct builder *b, const struct pq_node *cal
                           (const char *)lower.ptr);
 }
 
-static enum function function_of(const struct pq_node *call)
+enum function hf__pq_function(const struct pq_node *call)
 {
     for (unsigned i = FUNCTION_ATTRIBUTE_EXISTS; i <= FUNCTION_LIST_APPEND; i++)
         if (hf__pq_same_word(call->text, hf__expr_function_name((enum function)i)))
@@ -245,7 +230,7 @@ static bool is_condition(const struct pq_node *node)
     case PQ_OR:
         return true;
     case PQ_CALL:
-        return is_condition_function(function_of(node));
+        return is_condition_function(hf__pq_function(node));
     default:
         return is_comparison(node);
     }
@@ -259,33 +244,31 @@ static enum hf_status fail_operator(struct builder *b, const struct pq_node *nod
                     HF_FMT(node->text));
 }
 
-static enum hf_status build_operand(struct builder *b, struct pq_node *node, uint16_t *out);
-
 static enum hf_status build_call(struct builder *b, struct pq_node *call, enum function function,
                                  uint16_t *out)
 {
-    *out = add_node(b, NODE_CALL, function, 0);
+    *out = hf__pq_add_node(b, NODE_CALL, function, 0);
     for (struct pq_node *operand = call->first; operand; operand = operand->next) {
         uint16_t number;
 
-        if (operand->kind == PQ_CALL && function_of(operand) == FUNCTION_SIZE)
+        if (operand->kind == PQ_CALL && hf__pq_function(operand) == FUNCTION_SIZE)
             return hf__expr_fail(b->s, EXPR_STATEMENT, TEXT_OPERAND_TYPE,
                                  hf__expr_function_name(function), "N");
-        TRY(build_operand(b, operand, &number));
-        attach(b, *out, number);
+        TRY(hf__pq_operand(b, operand, &number));
+        hf__pq_add_operand(b, *out, number);
     }
     return HF_OK;
 }
 
-static enum hf_status build_operand(struct builder *b, struct pq_node *node, uint16_t *out)
+enum hf_status hf__pq_operand(struct builder *b, struct pq_node *node, uint16_t *out)
 {
     struct hf_value value;
 
-    if (is_missing(node))
+    if (hf__pq_is_missing(node))
         return hf__fail(b->s, HF_INVALID, "MISSING must be compared using IS operator");
     if (hf__pq_is_value(node)) {
         TRY(hf__pq_value(b->s, b->params, node, &value));
-        *out = add_value(b, value);
+        *out = hf__pq_add_value(b, value);
         return HF_OK;
     }
     switch ((enum pq_kind)node->kind) {
@@ -294,10 +277,10 @@ static enum hf_status build_operand(struct builder *b, struct pq_node *node, uin
         *out = add_path(b, node->path);
         return HF_OK;
     case PQ_CALL:
-        if (function_of(node) == FUNCTION_SIZE)
+        if (hf__pq_function(node) == FUNCTION_SIZE)
             return build_call(b, node, FUNCTION_SIZE, out);
-        if (function_of(node) == FUNCTION_NONE)
-            return fail_function(b, node);
+        if (hf__pq_function(node) == FUNCTION_NONE)
+            return hf__pq_fail_function(b, node);
         return hf__expr_fail(b->s, EXPR_STATEMENT, TEXT_FUNCTION_WAY, HF_FMT(node->text));
     case PQ_SUBSELECT:
         return hf__pq_fail_at(b->s, node->place, "Unsupported token in expression: SELECT");
@@ -330,7 +313,7 @@ static enum compare compare_of(struct hf_str text)
 /* What is never true. */
 static uint16_t add_never(struct builder *b)
 {
-    return add_two(b, NODE_COMPARE, OP_EQ, add_bool(b, true), add_bool(b, false));
+    return hf__pq_add_two(b, NODE_COMPARE, OP_EQ, add_bool(b, true), add_bool(b, false));
 }
 
 /* Both hold or neither does; `other` is a condition or a path. */
@@ -343,21 +326,21 @@ static enum hf_status build_agree(struct builder *b, struct pq_node *condition,
         uint16_t left;
         uint16_t right;
 
-        TRY(count_operator(b));
+        TRY(hf__pq_count(b));
         TRY(build_condition(b, condition, &left));
         if (is_condition(other)) {
             TRY(build_condition(b, other, &right));
             if (!truth)
-                right = add_two(b, NODE_LOGIC, OP_NOT, right, NO_NODE);
+                right = hf__pq_add_two(b, NODE_LOGIC, OP_NOT, right, NO_NODE);
         } else {
-            TRY(build_operand(b, other, &right));
-            right = add_two(b, NODE_COMPARE, OP_EQ, right, add_bool(b, truth));
+            TRY(hf__pq_operand(b, other, &right));
+            right = hf__pq_add_two(b, NODE_COMPARE, OP_EQ, right, add_bool(b, truth));
         }
         if (!truth)
-            left = add_two(b, NODE_LOGIC, OP_NOT, left, NO_NODE);
-        both[truth] = add_two(b, NODE_LOGIC, OP_AND, left, right);
+            left = hf__pq_add_two(b, NODE_LOGIC, OP_NOT, left, NO_NODE);
+        both[truth] = hf__pq_add_two(b, NODE_LOGIC, OP_AND, left, right);
     }
-    *out = add_two(b, NODE_LOGIC, OP_OR, both[0], both[1]);
+    *out = hf__pq_add_two(b, NODE_LOGIC, OP_OR, both[0], both[1]);
     return HF_OK;
 }
 
@@ -367,11 +350,11 @@ static enum hf_status build_truth(struct builder *b, struct pq_node *condition,
 {
     struct hf_value value;
 
-    TRY(count_operator(b));
-    if (!hf__pq_is_value(other) || is_missing(other)) {
+    TRY(hf__pq_count(b));
+    if (!hf__pq_is_value(other) || hf__pq_is_missing(other)) {
         if (is_condition(other) || other->kind == PQ_PATH)
             return build_agree(b, condition, other, out);
-        return build_operand(b, other, out); /* which fails, or is a number */
+        return hf__pq_operand(b, other, out); /* which fails, or is a number */
     }
     TRY(hf__pq_value(b->s, b->params, other, &value));
     if (hf_value_type(value) != HF_TYPE_BOOL) {
@@ -380,7 +363,7 @@ static enum hf_status build_truth(struct builder *b, struct pq_node *condition,
     }
     TRY(build_condition(b, condition, out));
     if (!hf_value_true(value))
-        *out = add_two(b, NODE_LOGIC, OP_NOT, *out, NO_NODE);
+        *out = hf__pq_add_two(b, NODE_LOGIC, OP_NOT, *out, NO_NODE);
     return HF_OK;
 }
 
@@ -392,7 +375,7 @@ static enum hf_status build_compare(struct builder *b, struct pq_node *node, uin
     uint16_t first;
     uint16_t second;
 
-    TRY(count_operator(b));
+    TRY(hf__pq_count(b));
     if (is_condition(left) || is_condition(right)) {
         if (op != OP_EQ && op != OP_NE)
             return hf__expr_fail(b->s, EXPR_STATEMENT, TEXT_OPERAND_TYPE, hf__expr_compare_name(op),
@@ -400,24 +383,24 @@ static enum hf_status build_compare(struct builder *b, struct pq_node *node, uin
         TRY(is_condition(left) ? build_truth(b, left, right, out)
                                : build_truth(b, right, left, out));
         if (op == OP_NE)
-            *out = add_two(b, NODE_LOGIC, OP_NOT, *out, NO_NODE);
+            *out = hf__pq_add_two(b, NODE_LOGIC, OP_NOT, *out, NO_NODE);
         return HF_OK;
     }
-    TRY(build_operand(b, left, &first));
-    TRY(build_operand(b, right, &second));
-    *out = add_two(b, NODE_COMPARE, op, first, second);
+    TRY(hf__pq_operand(b, left, &first));
+    TRY(hf__pq_operand(b, right, &second));
+    *out = hf__pq_add_two(b, NODE_COMPARE, op, first, second);
     return HF_OK;
 }
 
 static enum hf_status build_between(struct builder *b, struct pq_node *node, uint16_t *out)
 {
-    TRY(count_operator(b));
-    *out = add_node(b, NODE_COMPARE, OP_BETWEEN, 0);
+    TRY(hf__pq_count(b));
+    *out = hf__pq_add_node(b, NODE_COMPARE, OP_BETWEEN, 0);
     for (struct pq_node *operand = node->first; operand; operand = operand->next) {
         uint16_t number;
 
-        TRY(build_operand(b, operand, &number));
-        attach(b, *out, number);
+        TRY(hf__pq_operand(b, operand, &number));
+        hf__pq_add_operand(b, *out, number);
     }
     return HF_OK;
 }
@@ -438,7 +421,7 @@ static enum hf_status build_truth_in(struct builder *b, struct pq_node *left,
         uint16_t one;
 
         TRY(build_truth(b, left, member, &one));
-        *out = add_two(b, NODE_LOGIC, OP_OR, one, *out);
+        *out = hf__pq_add_two(b, NODE_LOGIC, OP_OR, one, *out);
     }
     return HF_OK;
 }
@@ -450,18 +433,18 @@ static enum hf_status build_in(struct builder *b, struct pq_node *node, uint16_t
     struct pq_node *members = list->kind == PQ_LIST || list->kind == PQ_BAG ? list->first : list;
     uint16_t number;
 
-    TRY(count_operator(b));
+    TRY(hf__pq_count(b));
     if (list->kind != PQ_LIST && list->kind != PQ_BAG && !list->parens)
         return fail_in(b);
     if (!members)
         return fail_in(b);
     if (is_condition(left))
         return build_truth_in(b, left, members, out);
-    TRY(build_operand(b, left, &number));
-    *out = add_two(b, NODE_COMPARE, OP_IN, number, NO_NODE);
+    TRY(hf__pq_operand(b, left, &number));
+    *out = hf__pq_add_two(b, NODE_COMPARE, OP_IN, number, NO_NODE);
     for (struct pq_node *member = members; member; member = member->next) {
-        TRY(build_operand(b, member, &number));
-        attach(b, *out, number);
+        TRY(hf__pq_operand(b, member, &number));
+        hf__pq_add_operand(b, *out, number);
     }
     return HF_OK;
 }
@@ -478,22 +461,22 @@ static enum hf_status build_is(struct builder *b, struct pq_node *node, uint16_t
     struct pq_node *operand = node->first;
     uint16_t first;
 
-    TRY(count_operator(b));
+    TRY(hf__pq_count(b));
     if (operand->kind != PQ_PATH && !hf__pq_is_value(operand))
         return hf__fail(b->s, HF_INVALID,
                         "The left hand side argument to IS must be a Variable Reference, Literal, "
                         "or Path");
-    TRY(build_operand(b, operand, &first));
+    TRY(hf__pq_operand(b, operand, &first));
     if (hf__pq_same_word(node->text, "MISSING")) {
         *out = operand->kind == PQ_PATH
-                   ? add_two(b, NODE_CALL, FUNCTION_ATTRIBUTE_NOT_EXISTS, first, NO_NODE)
+                   ? hf__pq_add_two(b, NODE_CALL, FUNCTION_ATTRIBUTE_NOT_EXISTS, first, NO_NODE)
                    : add_never(b);
         return HF_OK;
     }
     for (size_t i = 0; i < ARRAY_LEN(types); i++)
         if (hf__pq_same_word(node->text, types[i].name)) {
-            *out =
-                add_two(b, NODE_CALL, FUNCTION_ATTRIBUTE_TYPE, first, add_text(b, types[i].type));
+            *out = hf__pq_add_two(b, NODE_CALL, FUNCTION_ATTRIBUTE_TYPE, first,
+                                  add_text(b, types[i].type));
             return HF_OK;
         }
     return hf__pq_fail_at(b->s, node->place,
@@ -511,17 +494,17 @@ static enum hf_status build_chain(struct builder *b, struct pq_node *node, uint1
 
     for (struct pq_node *child = node->first; child; child = child->next) {
         if (!is_condition(child) && child->kind != PQ_CALL && child->kind != PQ_BINARY &&
-            !is_missing(child))
+            !hf__pq_is_missing(child))
             return hf__fail(b->s, HF_INVALID, "The arguments to AND/OR must be Expressions");
         TRY(build_condition(b, child, &number));
         if (child->next) {
-            TRY(count_operator(b));
-            number = add_two(b, NODE_LOGIC, op, number, NO_NODE);
+            TRY(hf__pq_count(b));
+            number = hf__pq_add_two(b, NODE_LOGIC, op, number, NO_NODE);
         }
         if (last == NO_NODE)
             *out = number;
         else
-            attach(b, last, number);
+            hf__pq_add_operand(b, last, number);
         last = number;
     }
     return HF_OK;
@@ -531,25 +514,25 @@ static enum hf_status build_not(struct builder *b, struct pq_node *node, uint16_
 {
     struct pq_node *of = node->first;
 
-    TRY(count_operator(b));
+    TRY(hf__pq_count(b));
     if (!is_condition(of) && of->kind != PQ_CALL && of->kind != PQ_BINARY)
         return hf__fail(b->s, HF_INVALID, "The argument to NOT must be a Type or Expression");
     TRY(build_condition(b, of, out));
-    *out = add_two(b, NODE_LOGIC, OP_NOT, *out, NO_NODE);
+    *out = hf__pq_add_two(b, NODE_LOGIC, OP_NOT, *out, NO_NODE);
     return HF_OK;
 }
 
 static enum hf_status build_function(struct builder *b, struct pq_node *call, uint16_t *out)
 {
-    enum function function = function_of(call);
+    enum function function = hf__pq_function(call);
 
     if (function == FUNCTION_NONE)
-        return fail_function(b, call);
+        return hf__pq_fail_function(b, call);
     if (function == FUNCTION_SIZE)
         return hf__fail(b->s, HF_INVALID, "%s", cond_boolean);
     if (!is_condition_function(function))
         return hf__expr_fail(b->s, EXPR_STATEMENT, TEXT_FUNCTION_CONDITION, HF_FMT(call->text));
-    TRY(count_operator(b));
+    TRY(hf__pq_count(b));
     return build_call(b, call, function, out);
 }
 
@@ -575,11 +558,11 @@ static enum hf_status build_condition(struct builder *b, struct pq_node *node, u
             return fail_operator(b, node);
         return build_compare(b, node, out);
     case PQ_LITERAL:
-        if (is_missing(node))
+        if (hf__pq_is_missing(node))
             return hf__fail(b->s, HF_INVALID, "MISSING must be compared using IS operator");
         break;
     case PQ_SUBSELECT:
-        return build_operand(b, node, out);
+        return hf__pq_operand(b, node, out);
     default:
         break;
     }
@@ -589,7 +572,7 @@ static enum hf_status build_condition(struct builder *b, struct pq_node *node, u
 /* The program whose root is `root`, checked. */
 static enum hf_status end_condition(struct builder *b, uint16_t root, struct expr_bound **bound)
 {
-    TRY(builder_end(b));
+    TRY(hf__pq_end(b));
     b->expr->root = root;
     b->expr->leaves = hf__scope_array(b->s, b->expr->nodes_len, sizeof(*b->expr->leaves));
     if (!b->expr->leaves)
@@ -606,15 +589,15 @@ enum hf_status hf__pq_condition(struct hf_scope *s, const struct pq_params *para
     struct builder b;
     uint16_t root;
 
-    TRY(builder_start(s, params, &b));
+    TRY(hf__pq_start(s, params, &b));
     TRY(build_condition(&b, where, &root));
     return end_condition(&b, root, bound);
 }
 
 static uint16_t add_not_exists(struct builder *b, const struct expr_step *hash)
 {
-    return add_two(b, NODE_CALL, FUNCTION_ATTRIBUTE_NOT_EXISTS,
-                   add_path(b, (struct expr_path){hash, 1}), NO_NODE);
+    return hf__pq_add_two(b, NODE_CALL, FUNCTION_ATTRIBUTE_NOT_EXISTS,
+                          add_path(b, (struct expr_path){hash, 1}), NO_NODE);
 }
 
 enum hf_status hf__statement_not_exists(struct hf_scope *s, struct hf_str hash,
@@ -626,7 +609,7 @@ enum hf_status hf__statement_not_exists(struct hf_scope *s, struct hf_str hash,
     if (!step)
         return hf__fail_nomem(s);
     step->name = hash;
-    TRY(builder_start(s, NULL, &b));
+    TRY(hf__pq_start(s, NULL, &b));
     return end_condition(&b, add_not_exists(&b, step), bound);
 }
 
@@ -641,153 +624,8 @@ enum hf_status hf__statement_unless_missing(struct hf_scope *s, const struct sta
     if (!step)
         return hf__fail_nomem(s);
     step->name = hash;
-    TRY(builder_start(s, &params, &b));
+    TRY(hf__pq_start(s, &params, &b));
     TRY(build_condition(&b, statement->condition, &root));
-    root = add_two(&b, NODE_LOGIC, OP_OR, add_not_exists(&b, step), root);
+    root = hf__pq_add_two(&b, NODE_LOGIC, OP_OR, add_not_exists(&b, step), root);
     return end_condition(&b, root, bound);
-}
-
-/* ---- updates -------------------------------------------------------------------------------- */
-
-static enum hf_status build_right(struct builder *b, struct pq_node *node, uint16_t *out);
-
-static enum hf_status build_sum(struct builder *b, struct pq_node *node, uint16_t *out)
-{
-    uint16_t first;
-    uint16_t second;
-
-    if (node->text.len != 1 || (node->text.ptr[0] != '+' && node->text.ptr[0] != '-'))
-        return hf__fail(b->s, HF_INVALID,
-                        "Unsupported operator in Update Expression. Operator: "
-                        "%.*s",
-                        HF_FMT(node->text));
-    TRY(count_operator(b));
-    TRY(build_right(b, node->first, &first));
-    TRY(build_right(b, node->last, &second));
-    *out = add_two(b, NODE_SUM, node->text.ptr[0] == '+' ? OP_PLUS : OP_MINUS, first, second);
-    return HF_OK;
-}
-
-static enum hf_status build_update_call(struct builder *b, struct pq_node *call, uint16_t *out)
-{
-    enum function function = function_of(call);
-
-    if (function == FUNCTION_NONE)
-        return fail_function(b, call);
-    if (function != FUNCTION_LIST_APPEND && function != FUNCTION_IF_NOT_EXISTS)
-        return hf__expr_fail(b->s, EXPR_STATEMENT, TEXT_FUNCTION_UPDATE,
-                             HF_FMT(hf_str_from(hf__expr_function_name(function))));
-    TRY(count_operator(b));
-    *out = add_node(b, NODE_CALL, function, 0);
-    for (struct pq_node *operand = call->first; operand; operand = operand->next) {
-        uint16_t number;
-
-        TRY(build_right(b, operand, &number));
-        attach(b, *out, number);
-    }
-    return HF_OK;
-}
-
-/* The right side of a SET, or a part of it. */
-static enum hf_status build_right(struct builder *b, struct pq_node *node, uint16_t *out)
-{
-    switch ((enum pq_kind)node->kind) {
-    case PQ_BINARY:
-        return build_sum(b, node, out);
-    case PQ_CALL:
-        return build_update_call(b, node, out);
-    case PQ_IS:
-        return hf__fail(b->s, HF_INVALID, "IS operator is not supported in update expressions");
-    case PQ_AND:
-    case PQ_OR:
-    case PQ_IN:
-    case PQ_NOT:
-    case PQ_BETWEEN:
-        return hf__fail(b->s, HF_INVALID,
-                        "Unsupported operator in Update Expression. Operator: "
-                        "%s",
-                        node->kind == PQ_AND   ? "and"
-                        : node->kind == PQ_OR  ? "or"
-                        : node->kind == PQ_IN  ? "in"
-                        : node->kind == PQ_NOT ? "not"
-                                               : "between");
-    default:
-        return build_operand(b, node, out);
-    }
-}
-
-/* set_add(path, set) and set_delete(path, set) of the path itself are ADD and DELETE. */
-static enum hf_status build_set_call(struct builder *b, const struct pq_action *action,
-                                     const char *name, struct action *out)
-{
-    struct pq_node *call = action->value;
-    struct pq_node *path = call->first;
-    struct hf_value value;
-
-    if (call->count != 2)
-        return hf__pq_fail_at(b->s, call->place, "%s must have exactly two arguments", name);
-    if (path->kind == PQ_PATH)
-        TRY(hf__pq_resolve_path(b->s, path));
-    if (path->kind != PQ_PATH || hf__expr_path_compare(&path->path, &action->target->path) != 0)
-        return hf__pq_fail_at(b->s, call->place,
-                              "The first argument to %s must equal the assignment value", name);
-    value = (struct hf_value){NULL, 0};
-    if (hf__pq_is_value(call->last) && !is_missing(call->last))
-        TRY(hf__pq_value(b->s, b->params, call->last, &value));
-    if (hf_value_type(value) < HF_TYPE_SS)
-        return hf__pq_fail_at(b->s, path->place,
-                              "The second argument to %s must be a value with type SET", name);
-    out->value = add_value(b, value);
-    return HF_OK;
-}
-
-static enum hf_status build_action(struct builder *b, const struct pq_action *action,
-                                   struct action *out)
-{
-    const struct pq_node *value = action->value;
-
-    out->value = NO_NODE;
-    TRY(hf__pq_resolve_path(b->s, action->target));
-    hf__buf_put(&b->paths, &action->target->path, sizeof(struct expr_path));
-    out->path = (uint16_t)(b->paths.len / sizeof(struct expr_path) - 1);
-    out->section = SECTION_REMOVE;
-    if (action->change == PQ_REMOVE)
-        return HF_OK;
-    if (value->kind == PQ_CALL && hf__pq_same_word(value->text, "set_add")) {
-        out->section = SECTION_ADD;
-        return build_set_call(b, action, "SET_ADD", out);
-    }
-    if (value->kind == PQ_CALL && hf__pq_same_word(value->text, "set_delete")) {
-        out->section = SECTION_DELETE;
-        return build_set_call(b, action, "SET_DELETE", out);
-    }
-    out->section = SECTION_SET;
-    return build_right(b, action->value, &out->value);
-}
-
-enum hf_status hf__pq_update(struct hf_scope *s, const struct pq_params *params,
-                             const struct pq_statement *tree, struct expr_bound **bound)
-{
-    struct action *list = hf__scope_array(s, tree->actions_len, sizeof(*list));
-    struct expr_path *targets = hf__scope_array(s, tree->actions_len, sizeof(*targets));
-    struct builder b;
-    size_t len = 0;
-
-    if (!list || !targets)
-        return hf__fail_nomem(s);
-    TRY(builder_start(s, params, &b));
-    for (const struct pq_action *action = tree->actions; action; action = action->next) {
-        TRY(build_action(&b, action, &list[len]));
-        list[len].target = (uint16_t)len;
-        targets[len++] = action->target->path;
-    }
-    TRY(builder_end(&b));
-    b.expr->actions = list;
-    b.expr->actions_len = len;
-    b.bound->listed = targets;
-    b.bound->listed_len = len;
-    TRY(hf__expr_order_paths(s, EXPR_STATEMENT, b.bound));
-    TRY(hf__expr_check_update(s, b.bound));
-    *bound = b.bound;
-    return HF_OK;
 }

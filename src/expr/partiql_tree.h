@@ -145,7 +145,7 @@ enum hf_status hf__pq_malformed(struct hf_scope *s, const char *detail);
 bool hf__pq_keyword(struct hf_str word);
 bool hf__pq_same_word(struct hf_str text, const char *word);
 
-/* ---- the parser's state, between partiql_parse.c and partiql_term.c ------------------------- */
+/* ---- the parser's state, for partiql_parse.c, partiql_term.c, partiql_operators.c ----------- */
 
 struct pq_parser {
     struct hf_scope *s;
@@ -164,8 +164,11 @@ void hf__pq_fail(struct pq_parser *p, const char *detail);
 struct hf_str hf__pq_token_text(const struct pq_parser *p, const struct pq_token *token);
 struct pq_place hf__pq_place(const struct pq_parser *p, const struct pq_token *token);
 
+bool hf__pq_enter(struct pq_parser *p); /* one level deeper; false when that is too deep */
+
 /* NULL exactly when the parser has failed. */
 struct pq_node *hf__pq_expression(struct pq_parser *p);
+struct pq_node *hf__pq_term(struct pq_parser *p);
 struct pq_node *hf__pq_path(struct pq_parser *p, const char *otherwise);
 void hf__pq_select(struct pq_parser *p, struct pq_statement *out);
 struct pq_node *hf__pq_node(struct pq_parser *p, enum pq_kind kind, struct pq_place place);
