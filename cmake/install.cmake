@@ -1,4 +1,4 @@
-# Headers, libraries, pkg-config files, the CMake package.
+# Headers, libraries, pkg-config files, the CMake package; what belongs to the command.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/holdfast TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
@@ -24,3 +24,14 @@ foreach(name holdfast holdfast-engine)
     configure_file(${CMAKE_SOURCE_DIR}/cmake/${name}.pc.in ${CMAKE_BINARY_DIR}/${name}.pc @ONLY)
     install(FILES ${CMAKE_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()
+
+# The command's own: manual pages, completion, units for systemd.
+install(FILES ${CMAKE_SOURCE_DIR}/docs/man/holdfast.1 ${CMAKE_SOURCE_DIR}/docs/man/holdfast-serve.1
+        DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${CMAKE_SOURCE_DIR}/packaging/completion/holdfast.bash
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME holdfast)
+configure_file(${CMAKE_SOURCE_DIR}/packaging/systemd/holdfast.service.in
+    ${CMAKE_BINARY_DIR}/holdfast.service @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/holdfast.service
+              ${CMAKE_SOURCE_DIR}/packaging/systemd/holdfast.socket
+        DESTINATION lib/systemd/system)

@@ -117,7 +117,18 @@ static inline bool hf_str_equal(struct hf_str a, struct hf_str b)
     X(STOPPED, 26, "InternalServerError", "writes are stopped after a failed sync; reopen")        \
     X(LOST, 27, "InternalServerError", "what was held is held no more")                            \
     X(INTERNAL, 28, "InternalServerError", "an error inside holdfast")                             \
-    X(DUPLICATE, 29, "DuplicateItemException", "an item with that key is there already")
+    X(DUPLICATE, 29, "DuplicateItemException", "an item with that key is there already")           \
+    X(TABLE_NOT_FOUND, 30, "TableNotFoundException", "no such table to back up")                   \
+    X(TABLE_EXISTS, 31, "TableAlreadyExistsException", "a table of that name exists already")      \
+    X(TABLE_IN_USE, 32, "TableInUseException", "the table is being restored")                      \
+    X(BACKUP_NOT_FOUND, 33, "BackupNotFoundException", "no such backup")                           \
+    X(BACKUP_IN_USE, 34, "BackupInUseException", "the backup is being made or restored")           \
+    X(BACKUPS_UNAVAILABLE, 35, "ContinuousBackupsUnavailableException",                            \
+      "there are no continuous backups")                                                           \
+    X(POLICY_NOT_FOUND, 36, "PolicyNotFoundException", "no such resource policy, or another one")  \
+    X(GLOBAL_TABLE_NOT_FOUND, 37, "GlobalTableNotFoundException", "no such global table")          \
+    X(EXPORT_NOT_FOUND, 38, "ExportNotFoundException", "no such export")                           \
+    X(IMPORT_NOT_FOUND, 39, "ImportNotFoundException", "no such import")
 
 enum hf_status {
 #define HF_STATUS_ENUM(name, number, wire, text) HF_##name = number,

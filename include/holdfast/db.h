@@ -102,6 +102,21 @@ enum hf_iterator_type {
 };
 enum hf_event_name { HF_EVENT_INSERT = 1, HF_EVENT_MODIFY, HF_EVENT_REMOVE };
 enum hf_shard_filter_type { HF_SHARD_FILTER_CHILD_SHARDS = 1 };
+enum hf_switch { HF_SWITCH_ENABLED = 1, HF_SWITCH_DISABLED };
+enum hf_backup_status { HF_BACKUP_CREATING = 1, HF_BACKUP_DELETED, HF_BACKUP_AVAILABLE };
+enum hf_backup_type {
+    HF_BACKUP_USER = 1,
+    HF_BACKUP_SYSTEM,
+    HF_BACKUP_AWS_BACKUP,
+    HF_BACKUP_ALL /* as a filter */
+};
+enum hf_insights_status {
+    HF_INSIGHTS_ENABLING = 1,
+    HF_INSIGHTS_ENABLED,
+    HF_INSIGHTS_DISABLING,
+    HF_INSIGHTS_DISABLED,
+    HF_INSIGHTS_FAILED
+};
 
 /* ---- parts of requests and responses -------------------------------------------------------- */
 
@@ -195,6 +210,14 @@ struct hf_index_description {
     struct hf_str arn;
 };
 
+/* Of a table that is being restored. */
+struct hf_restore_summary {
+    struct hf_str backup_arn;
+    struct hf_str table_arn;
+    int64_t restored_us;
+    enum hf_flag in_progress;
+};
+
 struct hf_table_description {
     struct hf_str name;
     enum hf_table_status status;
@@ -220,6 +243,7 @@ struct hf_table_description {
     const struct hf_sse_description *sse;
     const struct hf_table_class_summary *table_class;
     enum hf_flag deletion_protection;
+    const struct hf_restore_summary *restore; /* only while it is being restored */
 };
 
 /* A legacy condition of Expected, and of KeyConditions, QueryFilter, ScanFilter. */
@@ -909,6 +933,379 @@ struct hf_get_records_result {
     struct hf_str next; /* absent when a closed shard is read to its end */
 };
 
+/* ---- backups -------------------------------------------------------------------------------- */
+
+struct hf_point_in_time_description {
+    enum hf_switch status;
+    int64_t earliest_us;
+    int64_t latest_us;
+    int64_t recovery_days;
+};
+
+struct hf_continuous_backups_description {
+    enum hf_switch status;
+    const struct hf_point_in_time_description *point_in_time;
+};
+
+struct hf_describe_continuous_backups {
+    struct hf_str table;
+};
+
+struct hf_describe_continuous_backups_result {
+    const struct hf_continuous_backups_description *description;
+};
+
+struct hf_point_in_time_spec {
+    enum hf_flag enabled;
+    int64_t recovery_days;
+};
+
+struct hf_update_continuous_backups {
+    struct hf_str table;
+    const struct hf_point_in_time_spec *spec; /* enabling is refused */
+};
+
+struct hf_update_continuous_backups_result {
+    const struct hf_continuous_backups_description *description;
+};
+
+struct hf_backup_details {
+    struct hf_str arn;
+    struct hf_str name;
+    int64_t size_bytes;
+    enum hf_backup_status status;
+    enum hf_backup_type type;
+    int64_t created_us; /* the state that it holds is of this moment */
+    int64_t expires_us;
+};
+
+/* The table that was backed up, as it was. */
+struct hf_source_table {
+    struct hf_str name;
+    struct hf_str id;
+    struct hf_str arn;
+    int64_t size_bytes;
+    const struct hf_key_element *key_schema;
+    size_t key_schema_len;
+    int64_t created_us;
+    const struct hf_throughput *throughput;
+    const struct hf_on_demand_throughput *on_demand_throughput;
+    int64_t item_count;
+    enum hf_billing billing;
+};
+
+struct hf_source_index {
+    struct hf_str name;
+    const struct hf_key_element *key_schema;
+    size_t key_schema_len;
+    const struct hf_projection *projection;
+    const struct hf_throughput *throughput; /* global only */
+    const struct hf_on_demand_throughput *on_demand_throughput;
+};
+
+struct hf_source_features {
+    const struct hf_source_index *local_indexes;
+    size_t local_indexes_len;
+    const struct hf_source_index *global_indexes;
+    size_t global_indexes_len;
+    const struct hf_stream_spec *stream;
+    const struct hf_ttl_description *ttl;
+    const struct hf_sse_description *sse;
+};
+
+struct hf_backup_description {
+    const struct hf_backup_details *details;
+    const struct hf_source_table *table;
+    const struct hf_source_features *features;
+};
+
+struct hf_create_backup {
+    struct hf_str table;
+    struct hf_str name; /* need not be unique */
+};
+
+struct hf_create_backup_result {
+    const struct hf_backup_details *details;
+};
+
+struct hf_describe_backup {
+    struct hf_str arn;
+};
+
+struct hf_describe_backup_result {
+    const struct hf_backup_description *backup;
+};
+
+struct hf_delete_backup {
+    struct hf_str arn;
+};
+
+struct hf_delete_backup_result {
+    const struct hf_backup_description *backup;
+};
+
+struct hf_list_backups {
+    struct hf_str table;
+    int64_t limit;
+    int64_t from_us;  /* made at this time or later */
+    int64_t until_us; /* made before this time */
+    struct hf_str start_arn;
+    enum hf_backup_type type; /* default HF_BACKUP_USER */
+};
+
+struct hf_backup_summary {
+    struct hf_str table;
+    struct hf_str table_id;
+    struct hf_str table_arn;
+    struct hf_str arn;
+    struct hf_str name;
+    int64_t created_us;
+    int64_t expires_us;
+    enum hf_backup_status status;
+    enum hf_backup_type type;
+    int64_t size_bytes;
+};
+
+struct hf_list_backups_result {
+    const struct hf_backup_summary *backups; /* the oldest first */
+    size_t backups_len;
+    struct hf_str last_arn;
+};
+
+/* Overrides that are left out keep what the table had; an empty list of indexes is none. */
+struct hf_restore_table_from_backup {
+    struct hf_str table;
+    struct hf_str backup_arn;
+    enum hf_billing billing;
+    const struct hf_index *global_indexes; /* of those that it had, perhaps under new names */
+    size_t global_indexes_len;
+    const struct hf_index *local_indexes;
+    size_t local_indexes_len;
+    const struct hf_throughput *throughput;
+    const struct hf_on_demand_throughput *on_demand_throughput;
+    const struct hf_sse_spec *sse;
+};
+
+struct hf_restore_table_from_backup_result {
+    const struct hf_table_description *table;
+};
+
+/* ---- resource policies: kept and given back, not enforced ----------------------------------- */
+
+struct hf_put_resource_policy {
+    struct hf_str arn;
+    struct hf_str policy;            /* JSON, up to 20480 bytes */
+    struct hf_str expected_revision; /* "NO_POLICY": only if there is none */
+    enum hf_flag confirm_remove_self;
+};
+
+struct hf_put_resource_policy_result {
+    struct hf_str revision;
+};
+
+struct hf_get_resource_policy {
+    struct hf_str arn;
+};
+
+struct hf_get_resource_policy_result {
+    struct hf_str policy;
+    struct hf_str revision;
+};
+
+struct hf_delete_resource_policy {
+    struct hf_str arn;
+    struct hf_str expected_revision;
+};
+
+struct hf_delete_resource_policy_result {
+    struct hf_str revision; /* of the policy that went; absent when there was none */
+};
+
+/* ---- what other services and regions do for a table: here, nothing -------------------------- */
+
+struct hf_replica {
+    struct hf_str region;
+    struct hf_str status;
+};
+
+struct hf_global_table {
+    struct hf_str name;
+    const struct hf_replica *replicas;
+    size_t replicas_len;
+};
+
+struct hf_list_global_tables {
+    struct hf_str start;
+    int64_t limit;
+    struct hf_str region;
+};
+
+struct hf_list_global_tables_result {
+    const struct hf_global_table *tables;
+    size_t tables_len;
+    struct hf_str last;
+};
+
+struct hf_describe_global_table {
+    struct hf_str name;
+};
+
+struct hf_global_table_description {
+    struct hf_str name;
+    struct hf_str arn;
+    int64_t created_us;
+    enum hf_table_status status;
+    const struct hf_replica *replicas;
+    size_t replicas_len;
+};
+
+struct hf_describe_global_table_result {
+    const struct hf_global_table_description *table;
+};
+
+struct hf_describe_table_replica_auto_scaling {
+    struct hf_str table;
+};
+
+struct hf_auto_scaling_description {
+    struct hf_str table;
+    enum hf_table_status status;
+    const struct hf_replica *replicas;
+    size_t replicas_len;
+};
+
+struct hf_describe_table_replica_auto_scaling_result {
+    const struct hf_auto_scaling_description *table;
+};
+
+struct hf_describe_kinesis_streaming_destination {
+    struct hf_str table;
+};
+
+struct hf_kinesis_destination {
+    struct hf_str stream_arn;
+    struct hf_str status;
+    struct hf_str status_description;
+};
+
+struct hf_describe_kinesis_streaming_destination_result {
+    struct hf_str table;
+    const struct hf_kinesis_destination *destinations;
+    size_t destinations_len;
+};
+
+struct hf_describe_contributor_insights {
+    struct hf_str table;
+    struct hf_str index;
+};
+
+struct hf_describe_contributor_insights_result {
+    struct hf_str table;
+    struct hf_str index;
+    const struct hf_str *rules;
+    size_t rules_len;
+    enum hf_insights_status status;
+    int64_t updated_us;
+};
+
+struct hf_list_contributor_insights {
+    struct hf_str table; /* absent: of all tables */
+    struct hf_str next_token;
+    int64_t limit;
+};
+
+struct hf_insights_summary {
+    struct hf_str table;
+    struct hf_str index;
+    enum hf_insights_status status;
+};
+
+struct hf_list_contributor_insights_result {
+    const struct hf_insights_summary *summaries;
+    size_t summaries_len;
+    struct hf_str next_token;
+};
+
+struct hf_list_exports {
+    struct hf_str table_arn;
+    int64_t limit;
+    struct hf_str next_token;
+};
+
+struct hf_export_summary {
+    struct hf_str arn;
+    struct hf_str status;
+    struct hf_str type;
+};
+
+struct hf_list_exports_result {
+    const struct hf_export_summary *exports;
+    size_t exports_len;
+    struct hf_str next_token;
+};
+
+struct hf_describe_export {
+    struct hf_str arn;
+};
+
+struct hf_export_description {
+    struct hf_str arn;
+    struct hf_str status;
+    int64_t started_us;
+    int64_t ended_us;
+    struct hf_str table_arn;
+    struct hf_str table_id;
+    struct hf_str bucket;
+    struct hf_str prefix;
+    struct hf_str format;
+    int64_t item_count;
+};
+
+struct hf_describe_export_result {
+    const struct hf_export_description *description;
+};
+
+struct hf_list_imports {
+    struct hf_str table_arn;
+    int64_t limit;
+    struct hf_str next_token;
+};
+
+struct hf_import_summary {
+    struct hf_str arn;
+    struct hf_str status;
+    struct hf_str table_arn;
+    struct hf_str format;
+    int64_t started_us;
+    int64_t ended_us;
+};
+
+struct hf_list_imports_result {
+    const struct hf_import_summary *imports;
+    size_t imports_len;
+    struct hf_str next_token;
+};
+
+struct hf_describe_import {
+    struct hf_str arn;
+};
+
+struct hf_import_description {
+    struct hf_str arn;
+    struct hf_str status;
+    struct hf_str table_arn;
+    struct hf_str table_id;
+    struct hf_str format;
+    int64_t started_us;
+    int64_t ended_us;
+    int64_t imported_count;
+    int64_t error_count;
+};
+
+struct hf_describe_import_result {
+    const struct hf_import_description *description;
+};
+
 /* ---- the one call --------------------------------------------------------------------------- */
 
 /* Operations, from src/ops/ops.def. */
@@ -942,6 +1339,26 @@ enum hf_op {
     HF_OP_UPDATE_ITEM,
     HF_OP_UPDATE_TABLE,
     HF_OP_UPDATE_TIME_TO_LIVE,
+    HF_OP_DESCRIBE_CONTINUOUS_BACKUPS,
+    HF_OP_UPDATE_CONTINUOUS_BACKUPS,
+    HF_OP_CREATE_BACKUP,
+    HF_OP_DELETE_BACKUP,
+    HF_OP_DESCRIBE_BACKUP,
+    HF_OP_LIST_BACKUPS,
+    HF_OP_RESTORE_TABLE_FROM_BACKUP,
+    HF_OP_DELETE_RESOURCE_POLICY,
+    HF_OP_GET_RESOURCE_POLICY,
+    HF_OP_PUT_RESOURCE_POLICY,
+    HF_OP_DESCRIBE_CONTRIBUTOR_INSIGHTS,
+    HF_OP_DESCRIBE_EXPORT,
+    HF_OP_DESCRIBE_GLOBAL_TABLE,
+    HF_OP_DESCRIBE_IMPORT,
+    HF_OP_DESCRIBE_KINESIS_STREAMING_DESTINATION,
+    HF_OP_DESCRIBE_TABLE_REPLICA_AUTO_SCALING,
+    HF_OP_LIST_CONTRIBUTOR_INSIGHTS,
+    HF_OP_LIST_EXPORTS,
+    HF_OP_LIST_GLOBAL_TABLES,
+    HF_OP_LIST_IMPORTS,
     HF_OP_COUNT
 };
 
@@ -992,6 +1409,26 @@ HF_DB_CALL_DECLARE(untag_resource)
 HF_DB_CALL_DECLARE(update_item)
 HF_DB_CALL_DECLARE(update_table)
 HF_DB_CALL_DECLARE(update_time_to_live)
+HF_DB_CALL_DECLARE(describe_continuous_backups)
+HF_DB_CALL_DECLARE(update_continuous_backups)
+HF_DB_CALL_DECLARE(create_backup)
+HF_DB_CALL_DECLARE(delete_backup)
+HF_DB_CALL_DECLARE(describe_backup)
+HF_DB_CALL_DECLARE(list_backups)
+HF_DB_CALL_DECLARE(restore_table_from_backup)
+HF_DB_CALL_DECLARE(delete_resource_policy)
+HF_DB_CALL_DECLARE(get_resource_policy)
+HF_DB_CALL_DECLARE(put_resource_policy)
+HF_DB_CALL_DECLARE(describe_contributor_insights)
+HF_DB_CALL_DECLARE(describe_export)
+HF_DB_CALL_DECLARE(describe_global_table)
+HF_DB_CALL_DECLARE(describe_import)
+HF_DB_CALL_DECLARE(describe_kinesis_streaming_destination)
+HF_DB_CALL_DECLARE(describe_table_replica_auto_scaling)
+HF_DB_CALL_DECLARE(list_contributor_insights)
+HF_DB_CALL_DECLARE(list_exports)
+HF_DB_CALL_DECLARE(list_global_tables)
+HF_DB_CALL_DECLARE(list_imports)
 #undef HF_DB_CALL_DECLARE
 
 #ifdef __cplusplus

@@ -75,14 +75,16 @@ struct hf_upkeep_report {
     uint64_t trimmed_records; /* stream records older than 24 hours */
     uint64_t dropped_tokens;  /* of transactions, older than ten minutes */
     uint64_t indexed_items;   /* looked at for indexes that are being built */
-    uint64_t erased_keys;     /* of tables, indexes and streams that are gone */
+    uint64_t erased_keys;     /* of tables, indexes, streams and backups that are gone */
+    uint64_t backed_up_items; /* copied to backups that are being made */
+    uint64_t restored_items;  /* put into tables that are being restored */
 };
 
 /*
- * Do now what is due by the env's clock: expire items, trim streams, drop tokens, finish indexes,
- * erase what belonged to deleted tables. The engine's own thread does the same about once a second,
- * and one round runs at a time. `report` may be NULL. HF_UNSUPPORTED when `db` is no embedded
- * database. Blocks. Since 0.1.
+ * Do now what is due by the env's clock: finish backups, restores and indexes, expire items, trim
+ * streams, drop tokens, erase what belonged to deleted tables. The engine's own thread does the
+ * same about once a second, and one round runs at a time. `report` may be NULL. HF_UNSUPPORTED when
+ * `db` is no embedded database. Blocks. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
                                                     struct hf_upkeep_report *report);
@@ -97,11 +99,14 @@ struct hf_check_report {
     uint64_t tokens;
     uint64_t problems;
     struct hf_str first_problem; /* absent when there is none */
+    uint64_t backups;
+    uint64_t backup_items;
 };
 
 /*
  * Verify everything: each stored record is well-formed, every index entry has its item and every
- * item its entries, sequence numbers grow, expiry entries and tokens match. Reads the whole
+ * item its entries, sequence numbers grow, expiry entries and tokens match, backups have all their
+ * items. Reads the whole
  * database as it was at one moment; runs beside other work. `report` may be NULL. HF_CORRUPT when
  * anything is wrong, HF_UNSUPPORTED when `db` is no embedded database. Blocks. Since 0.1.
  */
@@ -119,6 +124,98 @@ struct hf_engine_stats {
 
 /* Figures of now; all zero when `db` is no embedded database. Any thread. Since 0.1. */
 HF_API void hf_engine_stats(struct hf_db *db, struct hf_engine_stats *stats);
+
+/* ---- snapshots ------------------------------------------------------------------------------ */
+
+/*
+ * Everything that a database holds at one moment, kept in memory, so that tests can start from the
+ * same state again and again:
+ *
+ *     struct hf_engine_snapshot *fresh;
+ *     CHECK(hf_engine_snapshot_take(s, db, &fresh) == HF_OK);
+ *     ...                                                            a test that makes a mess
+ *     CHECK(hf_engine_snapshot_restore(s, db, fresh) == HF_OK);
+ *     hf_engine_snapshot_free(fresh);
+ *
+ * Tables with their settings and indexes, items, streams with their records, tokens of transactions
+ * and work that upkeep had not finished are in it. A snapshot does not change; any number of
+ * threads may restore it at once, and into other databases than its own, also after that was
+ * closed. (Databases that share one should have the same region and account: ARNs are in it.)
+ *
+ * Not meant for backups of large databases: it has to fit in memory, and so has what a restore
+ * replaces.
+ */
+struct hf_engine_snapshot;
+
+/* Take a snapshot; free it with hf_engine_snapshot_free(). Others go on meanwhile, reading and
+ * writing. On failure *snapshot is NULL.
+ *
+ * HF_LIMIT        the database holds more than 256 MiB of keys and values, which no restore could
+ *                 put back
+ * HF_UNSUPPORTED  `db` is no embedded database
+ *
+ * Blocks. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_engine_snapshot_take(struct hf_scope *s, struct hf_db *db,
+                                                           struct hf_engine_snapshot **snapshot);
+
+/*
+ * Make the database what it was in the snapshot, in one step and durably, as the sync mode says.
+ * Calls of other threads wait, and then go on; each of them sees the state before or the state
+ * after, and so does whoever opens the database after a crash. On failure nothing has changed,
+ * unless hf_scope_error(s) says that it may have happened.
+ *
+ * Sequence numbers of streams do not go back, nor do the ids in which tables, indexes and streams
+ * are kept. A shard iterator stays good if its stream was there in the snapshot; the records that
+ * came after the snapshot are gone.
+ *
+ * HF_LIMIT        the database and the snapshot together hold more than 256 MiB of keys and values
+ * HF_NO_SPACE     the disk has too little room for the change; nothing was written
+ * HF_CORRUPT      the snapshot came from a file that was made wrong; nothing was written
+ * HF_STOPPED      the database takes no writes since one failed
+ * HF_UNSUPPORTED  `db` is no embedded database
+ *
+ * Blocks. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status
+hf_engine_snapshot_restore(struct hf_scope *s, struct hf_db *db,
+                           const struct hf_engine_snapshot *snapshot);
+
+/* NULL is accepted. Since 0.1. */
+HF_API void hf_engine_snapshot_free(struct hf_engine_snapshot *snapshot);
+
+struct hf_engine_snapshot_size {
+    uint64_t tables;
+    uint64_t items;
+    uint64_t entries; /* all that is stored: items, index entries, stream records and so on */
+    uint64_t bytes;   /* of their keys and values, and eight for each */
+    int64_t taken_us; /* when, by the clock of the database; microseconds since 1970 */
+};
+
+/* Since 0.1. */
+HF_API void hf_engine_snapshot_size(const struct hf_engine_snapshot *snapshot,
+                                    struct hf_engine_snapshot_size *size);
+
+/*
+ * Keep a snapshot in the file `path`, which is replaced whole when it exists: after a crash it is
+ * the old or the new one. HF_IO or HF_NO_SPACE when it cannot be written. Blocks. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status
+hf_engine_snapshot_save(struct hf_scope *s, const struct hf_engine_snapshot *snapshot,
+                        struct hf_str path);
+
+/*
+ * Read a snapshot from a file. Everything in the file is covered by checksums; they find damage,
+ * not malice: load files that you trust. On failure *snapshot is NULL.
+ *
+ * HF_IO       the file cannot be read
+ * HF_CORRUPT  it is no snapshot, cut short or damaged; the message says where
+ * HF_FORMAT   it was written by a newer version
+ *
+ * Blocks. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_engine_snapshot_load(struct hf_scope *s, struct hf_str path,
+                                                           struct hf_engine_snapshot **snapshot);
 
 #ifdef __cplusplus
 }

@@ -69,7 +69,8 @@ HF_API void *hf_scope_alloc(struct hf_scope *s, size_t size);
  */
 HF_API struct hf_str hf_scope_copy(struct hf_scope *s, struct hf_str text);
 
-/* Formatted text that lives in the scope; absent when there is no memory. Since 0.1. */
+/* Formatted text that lives in the scope and is followed by a NUL; absent when there is no memory.
+ * Since 0.1. */
 HF_API struct hf_str hf_scope_format(struct hf_scope *s, const char *format, ...) HF_PRINTF(2, 3);
 
 /*

@@ -94,6 +94,21 @@ enum hf__wording hf__scope_wording(const struct hf_scope *s);
 void hf__scope_set_wording(struct hf_scope *s, enum hf__wording wording);
 
 /*
+ * Waiting once for many calls. While a scope has a debt, a database does not wait until what a call
+ * wrote or saw is durable: it notes what has to be waited for, and returns. Nothing of the answer
+ * may be shown before the debt is paid: hf__db_settle(), and the delay. NULL, as after a reset,
+ * lets calls wait for themselves.
+ */
+struct hf__debt {
+    uint64_t ticket;   /* the highest that has to be durable; 0: none */
+    uint32_t delay_ms; /* how much longer the answer shall take, for who tests that */
+};
+void hf__scope_set_debt(struct hf_scope *s, struct hf__debt *debt);
+/* False: there is no debt, wait. */
+bool hf__scope_owe(struct hf_scope *s, uint64_t ticket);
+bool hf__scope_owe_delay(struct hf_scope *s, uint32_t ms);
+
+/*
  * Texts that an enum field of a request cannot hold: the decoder keeps the text here and stores
  * the negative number that it gets; validation prints the text again. Cleared with the scope.
  */

@@ -37,6 +37,7 @@ struct hf_scope {
     atomic_bool canceled;
     bool starved; /* an allocation failed since hf__scope_feed() */
     enum hf__wording wording;
+    struct hf__debt *debt; /* what the answer has to wait for; NULL: calls wait themselves */
     struct hf_error error;
     int kept_len;
     struct hf_str kept[KEPT_TEXTS_MAX];
@@ -106,6 +107,7 @@ void hf_scope_reset(struct hf_scope *s)
     atomic_store_explicit(&s->canceled, false, memory_order_relaxed);
     s->starved = false;
     s->kept_len = 0;
+    s->debt = NULL;
     memset(&s->error, 0, sizeof(s->error));
 }
 
@@ -292,6 +294,25 @@ int64_t hf__scope_left_ms(struct hf_scope *s, int64_t cap)
 const struct hf_env *hf__scope_env(const struct hf_scope *s)
 {
     return &s->env;
+}
+
+void hf__scope_set_debt(struct hf_scope *s, struct hf__debt *debt)
+{
+    s->debt = debt;
+}
+
+bool hf__scope_owe(struct hf_scope *s, uint64_t ticket)
+{
+    if (s->debt && ticket > s->debt->ticket)
+        s->debt->ticket = ticket;
+    return s->debt != NULL;
+}
+
+bool hf__scope_owe_delay(struct hf_scope *s, uint32_t ms)
+{
+    if (s->debt)
+        s->debt->delay_ms += ms;
+    return s->debt != NULL;
 }
 
 enum hf__wording hf__scope_wording(const struct hf_scope *s)

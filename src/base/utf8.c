@@ -1,8 +1,12 @@
 /*
- * base/utf8.c: whether bytes are UTF-8. Most text is ASCII, so that is looked at eight bytes at a
- * time.
+ * base/utf8.c: whether bytes are UTF-8. Most text is ASCII, so that is looked at as many bytes at a
+ * time as the processor takes.
  */
 #include "base/utf8.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 size_t hf__utf8_length(const unsigned char *p, size_t left)
 {
@@ -29,25 +33,62 @@ size_t hf__utf8_length(const unsigned char *p, size_t left)
     return 0;
 }
 
-bool hf__utf8_valid(struct hf_str text)
+enum { EIGHT = 8 };
+
+static inline bool ascii8(const unsigned char *p)
 {
-    const unsigned char *p = (const unsigned char *)text.ptr;
-    size_t left = text.len;
+    uint64_t eight;
 
-    while (left > 0) {
+    memcpy(&eight, p, sizeof(eight));
+    return (eight & UINT64_C(0x8080808080808080)) == 0;
+}
+
+/* Is all of it ASCII? The last eight bytes are looked at together, whether or not some of them
+ * were before; of less than eight, each. */
+static inline bool is_ascii(const unsigned char *p, size_t len)
+{
+    const unsigned char *end = p + len;
+    unsigned char any = 0;
+
+    if (len < EIGHT) {
+        while (p < end)
+            any |= *p++;
+        return any < 0x80;
+    }
+#if defined(__SSE2__)
+    for (; end - p >= 32; p += 32) {
+        __m128i first = _mm_loadu_si128((const __m128i *)(const void *)p);
+        __m128i second = _mm_loadu_si128((const __m128i *)(const void *)(p + 16));
+
+        if (_mm_movemask_epi8(_mm_or_si128(first, second)))
+            return false;
+    }
+#endif
+    for (; end - p >= EIGHT; p += EIGHT)
+        if (!ascii8(p))
+            return false;
+    return ascii8(end - EIGHT);
+}
+
+static bool is_utf8(const unsigned char *p, const unsigned char *end)
+{
+    while (p < end) {
         size_t step = 1;
-        uint64_t eight = 0;
 
-        if (left >= sizeof(eight))
-            memcpy(&eight, p, sizeof(eight));
-        if (left >= sizeof(eight) && (eight & UINT64_C(0x8080808080808080)) == 0)
-            step = sizeof(eight);
-        else if (*p >= 0x80)
-            step = hf__utf8_length(p, left);
+        if (*p >= 0x80)
+            step = hf__utf8_length(p, (size_t)(end - p));
+        else if (end - p >= EIGHT && ascii8(p))
+            step = EIGHT;
         if (step == 0)
             return false;
         p += step;
-        left -= step;
     }
     return true;
+}
+
+bool hf__utf8_valid(struct hf_str text)
+{
+    const unsigned char *p = (const unsigned char *)text.ptr;
+
+    return text.len == 0 || is_ascii(p, text.len) || is_utf8(p, p + text.len);
 }

@@ -37,6 +37,12 @@ enum hf_status hf_db_call(struct hf_scope *s, struct hf_db *db, enum hf_op op, c
     return status;
 }
 
+enum hf_status hf__db_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
+{
+    hf__scope_error_clear(s);
+    return ticket && db->calls->settle ? db->calls->settle(s, db, ticket) : HF_OK;
+}
+
 void hf_db_close(struct hf_db *db)
 {
     if (db)
@@ -101,3 +107,23 @@ TYPED_CALL(UNTAG_RESOURCE, untag_resource)
 TYPED_CALL(UPDATE_ITEM, update_item)
 TYPED_CALL(UPDATE_TABLE, update_table)
 TYPED_CALL(UPDATE_TIME_TO_LIVE, update_time_to_live)
+TYPED_CALL(DESCRIBE_CONTINUOUS_BACKUPS, describe_continuous_backups)
+TYPED_CALL(UPDATE_CONTINUOUS_BACKUPS, update_continuous_backups)
+TYPED_CALL(CREATE_BACKUP, create_backup)
+TYPED_CALL(DELETE_BACKUP, delete_backup)
+TYPED_CALL(DESCRIBE_BACKUP, describe_backup)
+TYPED_CALL(LIST_BACKUPS, list_backups)
+TYPED_CALL(RESTORE_TABLE_FROM_BACKUP, restore_table_from_backup)
+TYPED_CALL(DELETE_RESOURCE_POLICY, delete_resource_policy)
+TYPED_CALL(GET_RESOURCE_POLICY, get_resource_policy)
+TYPED_CALL(PUT_RESOURCE_POLICY, put_resource_policy)
+TYPED_CALL(DESCRIBE_CONTRIBUTOR_INSIGHTS, describe_contributor_insights)
+TYPED_CALL(DESCRIBE_EXPORT, describe_export)
+TYPED_CALL(DESCRIBE_GLOBAL_TABLE, describe_global_table)
+TYPED_CALL(DESCRIBE_IMPORT, describe_import)
+TYPED_CALL(DESCRIBE_KINESIS_STREAMING_DESTINATION, describe_kinesis_streaming_destination)
+TYPED_CALL(DESCRIBE_TABLE_REPLICA_AUTO_SCALING, describe_table_replica_auto_scaling)
+TYPED_CALL(LIST_CONTRIBUTOR_INSIGHTS, list_contributor_insights)
+TYPED_CALL(LIST_EXPORTS, list_exports)
+TYPED_CALL(LIST_GLOBAL_TABLES, list_global_tables)
+TYPED_CALL(LIST_IMPORTS, list_imports)

@@ -18,7 +18,13 @@ struct db_calls {
     /* Do the operation; the response is zeroed and never NULL. */
     enum hf_status (*call)(struct hf_scope *s, struct hf_db *db, enum hf_op op, const void *request,
                            void *response);
+    /* Wait until that ticket of a debt is durable. NULL: calls never owe. */
+    enum hf_status (*settle)(struct hf_scope *s, struct hf_db *db, uint64_t ticket);
     void (*close)(struct hf_db *db);
 };
+
+/* Pay a debt, see hf__scope_set_debt(); the scope has none set now. When it fails, everything that
+ * was owed may have happened and may be lost. */
+enum hf_status hf__db_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket);
 
 #endif

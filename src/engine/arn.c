@@ -1,6 +1,7 @@
 /*
- * engine/arn.c: ARNs of tables, arn:aws:dynamodb:<region>:<account>:table/<name>. What is another
- * account's or another region's must not reach a table of ours that happens to have the name.
+ * engine/arn.c: ARNs of tables, arn:aws:dynamodb:<region>:<account>:table/<name>, and of their
+ * backups, which have /backup/<id> behind that. What is another account's or another region's must
+ * not reach a table of ours that happens to have the name.
  */
 #include "engine/private.h"
 
@@ -25,7 +26,8 @@ static struct hf_str next_part(struct hf_str *rest, bool last)
     return part;
 }
 
-bool hf__arn_split(struct hf_str arn, struct table_arn *out)
+/* What comes behind table/ is the name, with whatever follows it. */
+static bool split(struct hf_str arn, struct table_arn *out)
 {
     static const char prefix[] = "table/";
     const size_t prefix_len = sizeof(prefix) - 1;
@@ -40,7 +42,29 @@ bool hf__arn_split(struct hf_str arn, struct table_arn *out)
         return false;
     *out = (struct table_arn){parts[3], parts[4],
                               hf_str_of(name.ptr + prefix_len, name.len - prefix_len)};
-    return memchr(out->name.ptr, '/', out->name.len) == NULL;
+    return true;
+}
+
+bool hf__arn_split(struct hf_str arn, struct table_arn *out)
+{
+    return split(arn, out) && memchr(out->name.ptr, '/', out->name.len) == NULL;
+}
+
+bool hf__arn_split_backup(struct hf_str arn, struct table_arn *out, struct hf_str *tail)
+{
+    const struct hf_str mark = HF_STR("/backup/");
+    const char *at;
+
+    if (!split(arn, out))
+        return false;
+    at = memmem(out->name.ptr, out->name.len, mark.ptr, mark.len);
+    if (!at)
+        return false;
+    *tail = hf_str_of(at + mark.len, out->name.len - (size_t)(at - out->name.ptr) - mark.len);
+    out->name.len = (size_t)(at - out->name.ptr);
+    return out->name.len > 0 && tail->len > 0 &&
+           memchr(out->name.ptr, '/', out->name.len) == NULL &&
+           memchr(tail->ptr, '/', tail->len) == NULL;
 }
 
 enum hf_status hf__arn_check_account(struct hf_scope *s, const struct engine *e,

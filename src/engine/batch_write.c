@@ -98,10 +98,11 @@ static enum hf_status write_latched(struct hf_scope *s, struct engine *e, struct
     struct change_set set;
 
     TRY(hf__change_set(s, b->len, &set));
-    for (size_t i = 0; i < b->len; i++) {
+    /* All that is read first: a batch between whose parts nothing is allocated grows in place. */
+    for (size_t i = 0; i < b->len; i++)
         TRY(hf__change_read(s, e, &b->changes[i]));
+    for (size_t i = 0; i < b->len; i++)
         TRY(hf__change_add(s, e, &set, &b->changes[i]));
-    }
     TRY(answer(s, b)); /* so that nothing can fail once it is applied */
     return hf__change_apply(s, e, &set, ticket);
 }

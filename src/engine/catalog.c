@@ -208,12 +208,13 @@ struct table *hf__catalog_find(struct engine *e, struct hf_str name)
 }
 
 /* *table stays NULL when there is none. */
-static enum hf_status look_up(struct hf_scope *s, struct engine *e, struct hf_str name_or_arn,
-                              struct table **table)
+static enum hf_status look_up_any(struct hf_scope *s, struct engine *e, struct hf_str name_or_arn,
+                                  struct table **table)
 {
     struct table_arn parts;
 
     *table = NULL;
+    TRY(hf__engine_fit(s, e)); /* this call may have waited for a restore that failed */
     if (!hf__is_arn(name_or_arn)) {
         *table = hf__catalog_find(e, name_or_arn);
     } else if (hf__arn_split(name_or_arn, &parts)) {
@@ -224,6 +225,16 @@ static enum hf_status look_up(struct hf_scope *s, struct engine *e, struct hf_st
     return HF_OK;
 }
 
+/* What is still being restored is not there for anyone who would use it. */
+static enum hf_status look_up(struct hf_scope *s, struct engine *e, struct hf_str name,
+                              struct table **table)
+{
+    TRY(look_up_any(s, e, name, table));
+    if (*table && (*table)->record.restore_from)
+        *table = NULL;
+    return HF_OK;
+}
+
 enum hf_status hf__catalog_item_table(struct hf_scope *s, struct engine *e, struct hf_str name,
                                       struct table **table)
 {
@@ -231,14 +242,36 @@ enum hf_status hf__catalog_item_table(struct hf_scope *s, struct engine *e, stru
     return *table ? HF_OK : hf__fail(s, HF_NOT_FOUND, "Requested resource not found");
 }
 
+static enum hf_status found_or_fail(struct hf_scope *s, struct hf_str name,
+                                    const struct table *table)
+{
+    if (table)
+        return HF_OK;
+    return hf__fail(s, HF_NOT_FOUND, "Requested resource not found: Table: %.*s not found",
+                    HF_FMT(hf__table_name(name)));
+}
+
 enum hf_status hf__catalog_table(struct hf_scope *s, struct engine *e, struct hf_str name,
                                  struct table **table)
 {
     TRY(look_up(s, e, name, table));
+    return found_or_fail(s, name, *table);
+}
+
+enum hf_status hf__catalog_any_table(struct hf_scope *s, struct engine *e, struct hf_str name,
+                                     struct table **table)
+{
+    TRY(look_up_any(s, e, name, table));
+    return found_or_fail(s, name, *table);
+}
+
+enum hf_status hf__catalog_backup_table(struct hf_scope *s, struct engine *e, struct hf_str name,
+                                        struct table **table)
+{
+    TRY(look_up(s, e, name, table));
     if (*table)
         return HF_OK;
-    return hf__fail(s, HF_NOT_FOUND, "Requested resource not found: Table: %.*s not found",
-                    HF_FMT(hf__table_name(name)));
+    return hf__fail(s, HF_TABLE_NOT_FOUND, "Table not found: %.*s", HF_FMT(hf__table_name(name)));
 }
 
 /* ---- changing ------------------------------------------------------------------------------- */

@@ -46,6 +46,8 @@ static const struct field table_record_list[] = {
      .count_at = AT(table_record, tags_len),
      .sub = &tag_fields},
     {.name = "ResourcePolicy", .kind = FIELD_STR, .at = AT(table_record, resource_policy)},
+    {.name = "PolicyRevision", .kind = FIELD_INT, .at = AT(table_record, policy_revision)},
+    {.name = "RestoreFrom", .kind = FIELD_INT, .at = AT(table_record, restore_from)},
 };
 
 const struct fields hf__table_record_fields = {"TableRecord", table_record_list,

@@ -5,7 +5,8 @@
  * The whole check looks at one snapshot, and at the tables and streams as they are in it: so it
  * takes no lock, and nobody waits for it. It goes over every key once; of an item it asks for the
  * entries that it should have, of an entry for the item that it belongs to. So a missing entry, a
- * stray one and a stale one are all found.
+ * stray one and a stale one are all found. Items of backups are looked at by themselves and added
+ * up.
  */
 #include "engine/private.h"
 
@@ -18,6 +19,8 @@ struct checking {
     struct hf_check_report *report;
     struct hf_scope *caller; /* where the first problem goes */
     uint64_t numbers_end;    /* no stream record has this number or a higher one */
+    struct backup *backup;   /* whose copy is being looked at; NULL: none yet */
+    struct table *copied;    /* what its items' keys are, and nothing else */
 };
 
 static void problem(struct checking *c, struct hf_bytes key, const char *what)
@@ -247,6 +250,80 @@ static enum hf_status check_token(struct checking *c, struct hf_bytes key, struc
     return HF_OK;
 }
 
+/* ---- backups -------------------------------------------------------------------------------- */
+
+static struct backup *backup_by_copy(struct engine *e, uint32_t id)
+{
+    for (size_t i = 0; i < e->backups.len; i++)
+        if (e->backups.list[i]->record.copy_id == (int64_t)id)
+            return e->backups.list[i];
+    return NULL;
+}
+
+/* The keys of a copy come one behind the other: turn to the next one. */
+static enum hf_status turn_to(struct checking *c, struct backup *backup)
+{
+    struct hf_table_description plain = *backup->record.table;
+    const struct table_record record = {.description = &plain, .id = backup->record.table_id};
+
+    if (c->backup == backup)
+        return HF_OK;
+    hf__table_free(c->e, c->copied, true);
+    c->copied = NULL;
+    c->backup = NULL;
+    plain.local_indexes_len = plain.global_indexes_len = 0;
+    plain.local_indexes = plain.global_indexes = NULL;
+    TRY(hf__table_new(c->s, c->e, &record, NULL, &c->copied));
+    c->backup = backup;
+    return HF_OK;
+}
+
+static enum hf_status check_copy(struct checking *c, struct hf_bytes key, struct hf_bytes value)
+{
+    struct backup *backup =
+        key.len > PREFIX_LEN ? backup_by_copy(c->e, load_u32be(key.ptr + 1)) : NULL;
+    struct hf__buf own = {.scope = c->s};
+    struct row row;
+
+    c->report->backup_items++;
+    if (!backup)
+        return belongs_nowhere(c, key, "an item of no backup");
+    TRY(turn_to(c, backup));
+    if (!good_row(c, value, &row) || hf__schema_check_put(c->s, c->copied, row.item) != HF_OK) {
+        problem(c, key, "an item in a backup is damaged");
+        return HF_OK;
+    }
+    hf__key_prefix(&own, SPACE_COPY, (uint32_t)backup->record.copy_id);
+    hf__key_parts(&own, &c->copied->key, row.item);
+    if (!same_bytes(&own, key))
+        problem(c, key, "an item in a backup lies under another key than its own");
+    backup->items++;
+    backup->bytes += (int64_t)row.size;
+    return HF_OK;
+}
+
+/* After all items were seen: a backup that is made has them all. */
+static void check_backups(struct checking *c)
+{
+    for (size_t i = 0; i < c->e->backups.len; i++) {
+        const struct backup *backup = c->e->backups.list[i];
+        uint8_t key[PREFIX_LEN] = {SPACE_BACKUP};
+
+        store_u32be(key + 1, (uint32_t)backup->record.id);
+        c->report->backups++;
+        if (backup->record.creating != HF_YES &&
+            (backup->items != backup->record.items || backup->bytes != backup->record.bytes))
+            problem(c, hf_bytes_of(key, sizeof(key)), "a backup lacks items, or has too many");
+    }
+    for (size_t i = 0; i < c->e->catalog.len; i++) {
+        const struct table *table = c->e->catalog.tables[i];
+
+        if (table->record.restore_from && !hf__backup_by_id(c->e, table->record.restore_from))
+            problem(c, hf_bytes_of(table->name.ptr, table->name.len),
+                    "a table is being restored from no backup");
+    }
+}
+
 /* ---- all of it ------------------------------------------------------------------------------ */
 
 static enum hf_status check_one(struct checking *c, struct hf_bytes key, struct hf_bytes value)
@@ -255,6 +332,7 @@ static enum hf_status check_one(struct checking *c, struct hf_bytes key, struct 
     case SPACE_SETTING:
     case SPACE_STREAM:
     case SPACE_ERASE:
+    case SPACE_BACKUP:
     case SPACE_TOKEN_AGE:
         return HF_OK;
     case SPACE_TABLE:
@@ -264,6 +342,8 @@ static enum hf_status check_one(struct checking *c, struct hf_bytes key, struct 
         return check_item(c, key, value);
     case SPACE_INDEX:
         return check_index_entry(c, key, value);
+    case SPACE_COPY:
+        return check_copy(c, key, value);
     case SPACE_RECORD:
         return check_record(c, key, value);
     case SPACE_EXPIRY:
@@ -313,6 +393,7 @@ static enum hf_status view_open(struct hf_scope *s, struct engine *e,
     (*view)->store = e->store;
     (*view)->opened = snapshot;
     TRY(hf__streams_load(s, *view));
+    TRY(hf__backups_load(s, *view));
     return hf__catalog_load(s, *view);
 }
 
@@ -320,6 +401,7 @@ static void view_close(struct engine *e, struct engine *view)
 {
     if (!view)
         return;
+    hf__backups_free(view);
     hf__catalog_free(view);
     hf__streams_free(view);
     hf__env_free(&e->env, view, sizeof(*view));
@@ -338,6 +420,9 @@ static enum hf_status check_snapshot(struct engine *e, struct checking *c)
     status = view_open(c->caller, e, c->snapshot, &c->e);
     if (status == HF_OK)
         status = check_all(c);
+    if (status == HF_OK)
+        check_backups(c);
+    hf__table_free(e, c->copied, true);
     view_close(e, c->e);
     hf_scope_free(c->s);
     return status;

@@ -58,8 +58,9 @@ enum hf_status hf__counts_load(struct hf_scope *s, struct engine *e)
 
     TRY(hf__setting_get(s, e, clean_setting, &clean));
     if (!clean.ptr && e->catalog.len > 0) {
-        for (size_t i = 0; i < e->catalog.len; i++)
-            atomic_store(&e->catalog.tables[i]->counts->stale, true);
+        for (size_t i = 0; i < e->catalog.len; i++) /* what is being restored is counted then */
+            atomic_store(&e->catalog.tables[i]->counts->stale,
+                         e->catalog.tables[i]->record.restore_from == 0);
         return hf__store_snapshot_open(s, e->store, &e->opened);
     }
     if (!clean.ptr)
@@ -193,6 +194,7 @@ enum hf_status hf__counts_refresh(struct hf_scope *s, struct engine *e, struct h
     enum hf_status status;
     bool stale;
 
+    name = hf__table_name(name); /* it may be an ARN */
     pthread_rwlock_rdlock(&e->schema);
     table = hf__catalog_find(e, name);
     stale = table && atomic_load(&table->counts->stale);
@@ -265,6 +267,8 @@ void hf__counts_save(struct hf_scope *s, struct engine *e)
         hf__store_snapshot_close(e->store, e->opened);
         e->opened = NULL;
     }
+    if (atomic_load(&e->lost))
+        return;
     for (size_t i = 0; i < e->catalog.len; i++) {
         struct table *table = e->catalog.tables[i];
 

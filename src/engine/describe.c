@@ -29,7 +29,7 @@ static enum hf_status describe_indexes(struct hf_scope *s, struct table *table,
         copies[i] = from[i];
         copies[i].item_count = counted(&index->counts->items);
         copies[i].size_bytes = counted(&index->counts->bytes);
-        if (!index->local) {
+        if (!index->local && !table->record.restore_from) {
             copies[i].status = index->building ? HF_TABLE_CREATING : HF_TABLE_ACTIVE;
             copies[i].backfilling = index->building ? HF_YES : HF_UNSET;
         }
@@ -64,6 +64,8 @@ enum hf_status hf__table_describe(struct hf_scope *s, struct table *table,
     for (size_t i = 0; i < table->indexes_len; i++)
         if (table->indexes[i].building)
             d.status = HF_TABLE_UPDATING;
+    if (table->record.restore_from)
+        d.status = HF_TABLE_CREATING;
     d.item_count = counted(&table->counts->table.items);
     d.size_bytes = counted(&table->counts->table.bytes);
     TRY(describe_indexes(s, table, stored->local_indexes, d.local_indexes_len, &d.local_indexes));
@@ -84,7 +86,7 @@ enum hf_status hf__engine_describe_table(struct hf_scope *s, struct engine *e,
     TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_TABLE, request));
     TRY(hf__counts_refresh(s, e, request->table));
     pthread_rwlock_rdlock(&e->schema);
-    status = hf__catalog_table(s, e, request->table, &table);
+    status = hf__catalog_any_table(s, e, request->table, &table);
     if (status == HF_OK)
         status = hf__table_describe(s, table, &result->table);
     pthread_rwlock_unlock(&e->schema);

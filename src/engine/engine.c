@@ -12,6 +12,15 @@ struct engine *hf__engine_of(struct hf_db *db)
     return db && db->calls == &engine_calls ? (struct engine *)(void *)db : NULL;
 }
 
+enum hf_status hf__engine_fit(struct hf_scope *s, struct engine *e)
+{
+    if (!atomic_load(&e->lost))
+        return HF_OK;
+    return hf__fail(s, HF_STOPPED,
+                    "The write of a restore failed, and whether it took effect could not be found "
+                    "out: open the database again");
+}
+
 /* ---- operations ----------------------------------------------------------------------------- */
 
 typedef enum hf_status operation(struct hf_scope *s, struct engine *e, const void *request,
@@ -41,6 +50,7 @@ static enum hf_status engine_call(struct hf_scope *s, struct hf_db *db, enum hf_
 
     hf__scope_set_wording(s, e->wording);
     hf__scope_feed(s);
+    TRY(hf__engine_fit(s, e));
     status = operations[op](s, e, request, response);
     if (status == HF_OK && hf__scope_starved(s)) { /* the answer may lack something */
         status = hf__fail_nomem(s);
@@ -122,8 +132,10 @@ static enum hf_status load(struct hf_scope *s, struct engine *e)
     TRY(load_secret(s, e));
     TRY(hf__streams_load(s, e));
     TRY(hf__catalog_load(s, e));
+    TRY(hf__backups_load(s, e));
     TRY(hf__sequencer_load(s, e));
-    return hf__counts_load(s, e);
+    TRY(hf__counts_load(s, e));
+    return hf__backups_resume(s, e);
 }
 
 enum { DEFAULT_SHARDS = 4, MAX_SHARDS = 64, ARN_PART_MAX = 64 };
@@ -205,6 +217,7 @@ static void engine_free(struct engine *e)
     hf__upkeep_stop(e);
     if (e->opened)
         hf__store_snapshot_close(e->store, e->opened);
+    hf__backups_free(e);
     hf__catalog_free(e);
     hf__streams_free(e);
     hf__expr_cache_free(e->cache);
@@ -226,7 +239,14 @@ static void engine_close(struct hf_db *db)
     engine_free(e);
 }
 
-static const struct db_calls engine_calls = {.call = engine_call, .close = engine_close};
+static enum hf_status engine_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
+{
+    return hf__engine_settle(s, (struct engine *)(void *)db, ticket);
+}
+
+static const struct db_calls engine_calls = {.call = engine_call,
+                                             .settle = engine_settle,
+                                             .close = engine_close};
 
 static struct hf_engine_options fill_options(const struct hf_engine_options *options)
 {
@@ -254,6 +274,7 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
     e->db.calls = &engine_calls;
     e->env = env;
     e->store = store;
+    e->snapshot_max = SNAPSHOT_MAX;
     e->full_sync = store_sync_of(o.sync) == STORE_SYNC_FULL;
     init_locks(e);
     e->memory = hf_scope_new(&env);

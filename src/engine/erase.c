@@ -48,7 +48,7 @@ struct erasing {
     struct hf__buf from; /* the key to go on from; empty: the first */
 };
 
-/* The first note that there is. */
+/* The first note that there is, of those that no backup still has to copy. */
 static enum hf_status next_note(struct hf_scope *s, struct engine *e, bool *found,
                                 struct erasing *erasing)
 {
@@ -60,9 +60,11 @@ static enum hf_status next_note(struct hf_scope *s, struct engine *e, bool *foun
     enum hf_status status;
 
     TRY(hf__store_iter_open(s, e->store, NULL, &range, &iter));
-    status = hf__store_iter_next(s, iter, found, &key, &value);
-    if (status == HF_OK && *found && key.len != ERASE_KEY)
-        status = hf__fail(s, HF_CORRUPT, "A note of what is to be erased is damaged");
+    do {
+        status = hf__store_iter_next(s, iter, found, &key, &value);
+        if (status == HF_OK && *found && key.len != ERASE_KEY)
+            status = hf__fail(s, HF_CORRUPT, "A note of what is to be erased is damaged");
+    } while (status == HF_OK && *found && hf__backups_need(e, key.ptr[1], load_u32be(key.ptr + 2)));
     if (status == HF_OK && *found) {
         uint8_t space = key.ptr[1];
         uint32_t id = load_u32be(key.ptr + 2);

@@ -7,8 +7,10 @@
  *     0x01 table name                              a table: JSON of struct table_record
  *     0x02 u32be stream id                         a stream: JSON of struct stream_record
  *     0x03 space, u32be id                         everything under that prefix is to be erased
+ *     0x04 u32be backup id                         a backup: JSON of struct backup_record
  *     0x10 u32be table id, hash part, range part   an item: u32le size, then the flat item
  *     0x11 u32be index id, index key parts, table key parts        an index entry: likewise
+ *     0x12 u32be copy id, hash part, range part    an item in a backup: as the item was
  *     0x20 u32be stream id, u16be shard, u64be sequence            a stream record
  *     0x30 u32be ttl id, u64be expiry, table key parts             an expiry entry: empty
  *     0x40 token                                   a transaction's token: u64be time, digest;
@@ -19,7 +21,7 @@
  *
  * Locks, in the order in which they are taken:
  *
- *     upkeep_turn     by upkeep
+ *     upkeep_turn     by upkeep, and by a restore, which takes the next two as well
  *     counting        by who counts a table after a crash
  *     engine.schema   read by every operation on items until its write is applied; written by
  *                     operations on tables. So the schema cannot change under a write.
@@ -59,8 +61,10 @@ enum {
     SPACE_TABLE = 0x01,
     SPACE_STREAM = 0x02,
     SPACE_ERASE = 0x03,
+    SPACE_BACKUP = 0x04,
     SPACE_ITEM = 0x10,
     SPACE_INDEX = 0x11,
+    SPACE_COPY = 0x12,
     SPACE_RECORD = 0x20,
     SPACE_EXPIRY = 0x30,
     SPACE_TOKEN = 0x40,
@@ -76,6 +80,9 @@ enum {
     PREFIX_LEN = 5,              /* space and id in front of item and index keys */
     PAGE_BYTES_MAX = 1024 * 1024 /* that Query or Scan looks at in one page */
 };
+
+/* What a database and a snapshot that is restored into it may hold together, unless told. */
+#define SNAPSHOT_MAX (UINT64_C(256) * 1024 * 1024)
 
 /* ---- schema --------------------------------------------------------------------------------- */
 
@@ -126,6 +133,8 @@ struct table_record {
     const struct hf_tag *tags;
     size_t tags_len;
     struct hf_str resource_policy;
+    int64_t policy_revision; /* the last that was given out, also of a policy that is gone */
+    int64_t restore_from;    /* the backup whose items it is being filled with; 0: it is whole */
 };
 
 struct index_record {
@@ -193,6 +202,39 @@ struct streams {
     size_t cap;
 };
 
+/* ---- backups -------------------------------------------------------------------------------- */
+
+/* As it is stored. */
+struct backup_record {
+    int64_t id;
+    int64_t copy_id;  /* under which its items lie */
+    int64_t table_id; /* of the table that it is of */
+    struct hf_str arn;
+    struct hf_str name;
+    int64_t created_us;    /* the moment whose state it holds */
+    enum hf_flag creating; /* items are still being copied */
+    int64_t items;
+    int64_t bytes;
+    const struct hf_table_description *table; /* as it was */
+    struct hf_str ttl_attribute;
+};
+
+struct backup {
+    struct hf_scope *memory;
+    struct backup_record record;         /* numbers change until it is made; guarded by schema */
+    struct hf_str tail;                  /* what its ARN ends in; they are listed in this order */
+    struct hf__store_snapshot *snapshot; /* what is copied; NULL when that is done */
+    struct hf__buf from;                 /* upkeep's: the key to go on from; empty: the first */
+    int64_t items;                       /* upkeep's: copied so far */
+    int64_t bytes;
+};
+
+struct backups {
+    struct backup **list; /* by tail */
+    size_t len;
+    size_t cap;
+};
+
 /* ---- the engine ----------------------------------------------------------------------------- */
 
 struct latch {
@@ -223,7 +265,8 @@ struct engine {
     pthread_rwlock_t schema;
     struct catalog catalog; /* guarded by schema */
     struct streams streams; /* guarded by schema */
-    uint32_t next_id;       /* of tables, indexes, streams; guarded by schema (write) */
+    struct backups backups; /* guarded by schema */
+    uint32_t next_id;       /* of tables, indexes, streams, backups; guarded by schema (write) */
     struct sequencer sequencer;
     struct latch latches[LATCH_COUNT];
     struct hf__expr_cache *cache;
@@ -231,11 +274,16 @@ struct engine {
     pthread_mutex_t upkeep_turn; /* one round of upkeep at a time */
     pthread_mutex_t counting;
     struct hf__store_snapshot
-        *opened; /* after a crash, until all is counted; guarded by counting */
+        *opened;           /* after a crash, until all is counted; guarded by counting */
+    uint64_t snapshot_max; /* bytes that a restore may replace and put, together */
+    atomic_bool lost;      /* a restore left it open which tables these are; see snapshot.c */
 };
 
 /* The engine behind a database; NULL when it is another kind of database. */
 struct engine *hf__engine_of(struct hf_db *db);
+
+/* HF_STOPPED when it is lost. */
+enum hf_status hf__engine_fit(struct hf_scope *s, struct engine *e);
 
 /*
  * Open the database that lies in `store`, which is closed with it, also when this fails. Whoever
@@ -262,11 +310,20 @@ void hf__catalog_free(struct engine *e);
 /* The table of that name, or NULL. The schema lock must be held. */
 struct table *hf__catalog_find(struct engine *e, struct hf_str name);
 
-/* As above by name or ARN, failing as operations on items do, and as operations on tables do. */
+/* As above by name or ARN, failing as operations on items do, and as operations on tables do. A
+ * table that is still being restored is not found. */
 enum hf_status hf__catalog_item_table(struct hf_scope *s, struct engine *e, struct hf_str name,
                                       struct table **table);
 enum hf_status hf__catalog_table(struct hf_scope *s, struct engine *e, struct hf_str name,
                                  struct table **table);
+
+/* As above, failing as operations on backups do. */
+enum hf_status hf__catalog_backup_table(struct hf_scope *s, struct engine *e, struct hf_str name,
+                                        struct table **table);
+
+/* Also one that is still being restored, which can be described, and neither used nor deleted. */
+enum hf_status hf__catalog_any_table(struct hf_scope *s, struct engine *e, struct hf_str name,
+                                     struct table **table);
 
 /* A new version of a table from its record; `counts` is taken over (NULL: new ones). */
 enum hf_status hf__table_new(struct hf_scope *s, struct engine *e,
@@ -309,6 +366,8 @@ struct table_arn {
 };
 bool hf__is_arn(struct hf_str text);
 bool hf__arn_split(struct hf_str arn, struct table_arn *out);
+/* The same of a backup's ARN; *tail is what follows "/backup/". */
+bool hf__arn_split_backup(struct hf_str arn, struct table_arn *out, struct hf_str *tail);
 enum hf_status hf__arn_check_account(struct hf_scope *s, const struct engine *e,
                                      struct hf_str account, struct hf_str arn);
 
@@ -323,6 +382,44 @@ hf__describe_throughput(struct hf_scope *s, const struct hf_throughput *throughp
 enum hf_status hf__describe_new_index(struct hf_scope *s, struct engine *e, struct hf_str table,
                                       const struct hf_index *index, bool local,
                                       struct hf_index_description *out);
+
+/* A new table, ACTIVE at once, or CREATING until it is filled from `backup`. Schema write-locked.
+ */
+enum hf_status hf__table_create(struct hf_scope *s, struct engine *e,
+                                const struct hf_create_table *request, const struct backup *backup,
+                                const struct hf_table_description **out);
+
+/* ---- backups.c ------------------------------------------------------------------------------ */
+
+/* As for tables: all from the snapshot engine.opened, where there is one. */
+enum hf_status hf__backups_load(struct hf_scope *s, struct engine *e);
+void hf__backups_free(struct engine *e);
+
+/* The schema lock must be held. */
+struct backup *hf__backup_by_id(struct engine *e, int64_t id);
+enum hf_status hf__backup_find(struct hf_scope *s, struct engine *e, struct hf_str arn,
+                               struct backup **backup);
+/* The table that is being filled from it, or NULL. */
+struct table *hf__backup_target(struct engine *e, const struct backup *backup);
+void hf__backup_put_record(struct hf_scope *s, struct store_batch *batch,
+                           const struct backup_record *record);
+
+/* ---- backup_copy.c -------------------------------------------------------------------------- */
+
+/* Begin anew what was being copied when the database was closed. */
+enum hf_status hf__backups_resume(struct hf_scope *s, struct engine *e);
+enum hf_status hf__backups_copy(struct hf_scope *s, struct engine *e, uint64_t *copied);
+/* Are these keys, of a table that is gone, still to be copied? */
+bool hf__backups_need(struct engine *e, uint8_t space, uint32_t id);
+
+/* ---- restore.c ------------------------------------------------------------------------------ */
+
+enum hf_status hf__restore(struct hf_scope *s, struct engine *e, uint64_t *restored);
+
+/* ---- policies.c ----------------------------------------------------------------------------- */
+
+enum hf_status hf__policy_check(struct hf_scope *s, struct hf_str policy);
+int64_t hf__policy_revision(struct engine *e, int64_t last); /* the next one */
 
 /* ---- schema.c: keys against schemas --------------------------------------------------------- */
 
@@ -546,9 +643,6 @@ enum hf_status hf__write_check_schema(struct hf_scope *s, const struct table *ta
 
 /* ---- transact_write.c, transact_get.c ------------------------------------------------------- */
 
-/* Fail with TransactionCanceledException and these reasons, one per action. */
-enum hf_status hf__cancel(struct hf_scope *s, const struct hf_cancel_reason *reasons, size_t len);
-
 /* A transaction of writes, whatever request it came in. */
 struct transact_request {
     const struct prepared_action *actions;
@@ -679,11 +773,15 @@ void hf__setting_put(struct hf_scope *s, struct store_batch *batch, const char *
 void hf__setting_delete(struct hf_scope *s, struct store_batch *batch, const char *name);
 enum hf_status hf__setting_get(struct hf_scope *s, struct engine *e, const char *name,
                                struct hf_bytes *value);
+/* The same as it was in a snapshot. */
+enum hf_status hf__setting_read(struct hf_scope *s, struct engine *e,
+                                const struct hf__store_snapshot *snapshot, const char *name,
+                                struct hf_bytes *value);
 
 /* ---- counts.c: stored at a clean close, counted again after a crash ------------------------- */
 
 enum hf_status hf__counts_load(struct hf_scope *s, struct engine *e);
-/* Count the table of that name if that is still due. No lock is held. */
+/* Count the table of that name or ARN if that is still due. No lock is held. */
 enum hf_status hf__counts_refresh(struct hf_scope *s, struct engine *e, struct hf_str name);
 enum hf_status hf__counts_refresh_all(struct hf_scope *s, struct engine *e);
 void hf__counts_save(struct hf_scope *s, struct engine *e);

@@ -33,13 +33,20 @@ void hf__setting_delete(struct hf_scope *s, struct store_batch *batch, const cha
         hf__batch_delete(batch, hf_bytes_of(key.ptr, key.len));
 }
 
-enum hf_status hf__setting_get(struct hf_scope *s, struct engine *e, const char *name,
-                               struct hf_bytes *value)
+enum hf_status hf__setting_read(struct hf_scope *s, struct engine *e,
+                                const struct hf__store_snapshot *snapshot, const char *name,
+                                struct hf_bytes *value)
 {
     struct hf__buf key = {.scope = s};
 
     setting_key(&key, name);
     if (key.failed)
         return hf__fail_nomem(s);
-    return hf__store_get(s, e->store, NULL, hf_bytes_of(key.ptr, key.len), value);
+    return hf__store_get(s, e->store, snapshot, hf_bytes_of(key.ptr, key.len), value);
+}
+
+enum hf_status hf__setting_get(struct hf_scope *s, struct engine *e, const char *name,
+                               struct hf_bytes *value)
+{
+    return hf__setting_read(s, e, NULL, name, value);
 }

@@ -49,6 +49,7 @@ static bool sequence_number(struct hf_str text, uint64_t *number)
 static enum hf_status find_stream(struct hf_scope *s, struct engine *e, struct hf_str arn,
                                   struct stream **stream)
 {
+    TRY(hf__engine_fit(s, e)); /* this call may have waited for a restore that failed */
     for (size_t i = 0; i < e->streams.len; i++) {
         if (hf_str_equal(e->streams.list[i]->record.arn, arn)) {
             *stream = e->streams.list[i];

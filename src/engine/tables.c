@@ -1,7 +1,8 @@
 /*
  * engine/tables.c: CreateTable and DeleteTable.
  *
- * A table exists from the moment its record is stored; there is no time in which it is "creating".
+ * A table exists from the moment its record is stored; there is no time in which it is "creating",
+ * unless it is restored from a backup: then it is, until upkeep has filled it (restore.c).
  * Deleting removes the record and notes what belonged to it, which upkeep erases (erase.c); so a
  * crash leaves either the whole table or nothing of it that anyone can see.
  */
@@ -132,15 +133,31 @@ static enum hf_status add_settings(struct hf_scope *s, struct engine *e, struct 
     return HF_OK;
 }
 
-static enum hf_status create_locked(struct hf_scope *s, struct engine *e,
-                                    const struct hf_create_table *r, struct creating *c,
-                                    struct table **table, struct hf_create_table_result *result)
+/* Until it is filled. */
+static enum hf_status add_restore(struct hf_scope *s, struct creating *c,
+                                  const struct backup *backup)
+{
+    struct hf_restore_summary *summary = hf__scope_array(s, 1, sizeof(*summary));
+
+    if (!summary)
+        return hf__fail_nomem(s);
+    *summary = (struct hf_restore_summary){.backup_arn = backup->record.arn,
+                                           .table_arn = backup->record.table->arn,
+                                           .restored_us = c->description.created_us,
+                                           .in_progress = HF_YES};
+    c->description.restore = summary;
+    c->record.restore_from = backup->record.id;
+    return HF_OK;
+}
+
+static enum hf_status make_table(struct hf_scope *s, struct engine *e,
+                                 const struct hf_create_table *r, const struct backup *backup,
+                                 struct creating *c, struct table **table,
+                                 const struct hf_table_description **out)
 {
     struct hf_str name = hf__table_name(r->table);
     enum hf_status status;
 
-    if (hf__catalog_find(e, name))
-        return hf__fail(s, HF_IN_USE, "Table already exists: %.*s", HF_FMT(name));
     *c = (struct creating){.request = r, .batch = {.ops = {.scope = s}}};
     c->description = (struct hf_table_description){
         .name = name,
@@ -157,13 +174,17 @@ static enum hf_status create_locked(struct hf_scope *s, struct engine *e,
                                       .tags = r->tags,
                                       .tags_len = r->tags_len,
                                       .resource_policy = r->resource_policy};
+    if (r->resource_policy.ptr)
+        c->record.policy_revision = hf__policy_revision(e, 0);
     c->record.id = hf__catalog_new_id(s, e, &c->batch);
     TRY(hf__catalog_reserve(s, e));
     TRY(add_indexes(s, e, c));
     TRY(add_settings(s, e, c));
+    if (backup)
+        TRY(add_restore(s, c, backup));
     hf__catalog_put_record(s, &c->batch, &c->record);
     TRY(hf__table_new(s, e, &c->record, NULL, table));
-    status = hf__table_describe(s, *table, &result->table);
+    status = hf__table_describe(s, *table, out);
     if (status == HF_OK)
         status = hf__catalog_commit(s, e, &c->batch);
     if (status != HF_OK) {
@@ -173,17 +194,14 @@ static enum hf_status create_locked(struct hf_scope *s, struct engine *e,
     return status;
 }
 
-enum hf_status hf__engine_create_table(struct hf_scope *s, struct engine *e,
-                                       const struct hf_create_table *request,
-                                       struct hf_create_table_result *result)
+enum hf_status hf__table_create(struct hf_scope *s, struct engine *e,
+                                const struct hf_create_table *request, const struct backup *backup,
+                                const struct hf_table_description **out)
 {
     struct creating c = {.request = NULL};
     struct table *table = NULL;
-    enum hf_status status;
+    enum hf_status status = make_table(s, e, request, backup, &c, &table, out);
 
-    TRY(hf__prepare_create_table(s, request));
-    pthread_rwlock_wrlock(&e->schema);
-    status = create_locked(s, e, request, &c, &table, result);
     if (c.stream) {
         hf__stream_settle(e, c.stream, status == HF_OK);
         if (status == HF_OK)
@@ -191,6 +209,35 @@ enum hf_status hf__engine_create_table(struct hf_scope *s, struct engine *e,
     }
     if (status == HF_OK)
         hf__catalog_add(e, table);
+    return status;
+}
+
+static enum hf_status create_locked(struct hf_scope *s, struct engine *e,
+                                    const struct hf_create_table *request,
+                                    struct hf_create_table_result *result)
+{
+    struct hf_str name = hf__table_name(request->table);
+    const struct table *there = hf__catalog_find(e, name);
+
+    if (there)
+        return hf__fail(s, HF_IN_USE,
+                        there->record.restore_from ? "Table is being used: %.*s"
+                                                   : "Table already exists: %.*s",
+                        HF_FMT(name));
+    return hf__table_create(s, e, request, NULL, &result->table);
+}
+
+enum hf_status hf__engine_create_table(struct hf_scope *s, struct engine *e,
+                                       const struct hf_create_table *request,
+                                       struct hf_create_table_result *result)
+{
+    enum hf_status status;
+
+    TRY(hf__prepare_create_table(s, request));
+    if (request->resource_policy.ptr)
+        TRY(hf__policy_check(s, request->resource_policy));
+    pthread_rwlock_wrlock(&e->schema);
+    status = create_locked(s, e, request, result);
     pthread_rwlock_unlock(&e->schema);
     return status == HF_OK ? hf__engine_settle(s, e, hf__store_written(e->store)) : status;
 }
@@ -247,7 +294,12 @@ enum hf_status hf__engine_delete_table(struct hf_scope *s, struct engine *e,
 
     TRY(hf__prepare_plain(s, HF_OP_DELETE_TABLE, request));
     pthread_rwlock_wrlock(&e->schema);
-    status = hf__catalog_table(s, e, request->table, &table);
+    status = hf__catalog_any_table(s, e, request->table, &table);
+    if (status == HF_OK && table->record.restore_from)
+        status = hf__fail(s, HF_IN_USE,
+                          "Attempt to change a resource which is still in use: Table is being "
+                          "created: %.*s",
+                          HF_FMT(table->name));
     if (status == HF_OK && table->record.description->deletion_protection == HF_YES)
         status = hf__fail(s, HF_INVALID,
                           "Resource cannot be deleted as it is currently protected against "

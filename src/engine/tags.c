@@ -21,7 +21,7 @@ static enum hf_status find_by_arn(struct hf_scope *s, struct engine *e, struct h
         return fail_arn(s, arn);
     TRY(hf__arn_check_account(s, e, parts.account, arn));
     *table = hf__catalog_find(e, parts.name);
-    if (!*table || !hf_str_equal(parts.region, e->region))
+    if (!*table || (*table)->record.restore_from || !hf_str_equal(parts.region, e->region))
         return hf__fail(s, HF_NOT_FOUND, "Requested resource not found: ResourcArn: %.*s not found",
                         HF_FMT(arn));
     return HF_OK;

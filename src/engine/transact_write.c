@@ -24,27 +24,6 @@ struct transaction {
     struct hf_bytes sizes; /* of a token seen before: what its request was charged for */
 };
 
-enum hf_status hf__cancel(struct hf_scope *s, const struct hf_cancel_reason *reasons, size_t len)
-{
-    struct hf__buf text = {.scope = s};
-    enum hf_status status;
-
-    hf__buf_put_str(&text, HF_STR("Transaction cancelled, please refer cancellation reasons for "
-                                  "specific reasons ["));
-    for (size_t i = 0; i < len; i++) {
-        if (i > 0)
-            hf__buf_put_str(&text, HF_STR(", "));
-        hf__buf_put_str(&text, reasons[i].code);
-    }
-    hf__buf_put(&text, "]", 2); /* and its NUL */
-    if (text.failed)
-        return hf__fail_nomem(s);
-    status = hf__fail_text(s, HF_TX_CANCELED, hf_str_of((const char *)text.ptr, text.len - 1));
-    hf__scope_error_edit(s)->reasons = reasons;
-    hf__scope_error_edit(s)->reasons_len = len;
-    return status;
-}
-
 /* Turn the error of one action into its reason; other errors are the whole call's. */
 static enum hf_status note_reason(struct hf_scope *s, struct transaction *t, size_t at)
 {

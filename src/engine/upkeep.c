@@ -1,7 +1,8 @@
 /*
  * engine/upkeep.c: the engine's own thread. About once a second, or when poked, it does what is
- * due: building indexes, expiring items, trimming streams, dropping tokens, erasing what is gone.
- * hf_engine_upkeep() does the same on the caller's thread; one round runs at a time.
+ * due: copying what is backed up, filling what is restored, building indexes, expiring items,
+ * trimming streams, dropping tokens, erasing what is gone. hf_engine_upkeep() does the same on the
+ * caller's thread; one round runs at a time.
  */
 #include "engine/private.h"
 
@@ -30,6 +31,8 @@ static enum hf_status upkeep_round(struct hf_scope *s, struct engine *e,
         upkeep_step *step;
         uint64_t *done;
     } steps[] = {{count_all, &counted},
+                 {hf__backups_copy, &report->backed_up_items},
+                 {hf__restore, &report->restored_items},
                  {hf__backfill, &report->indexed_items},
                  {hf__ttl_sweep, &report->expired_items},
                  {hf__streams_trim, &report->trimmed_records},
@@ -65,7 +68,9 @@ enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
         return hf__fail(s, HF_UNSUPPORTED, "Upkeep is only for embedded databases");
     TRY(hf__scope_alive(s));
     pthread_mutex_lock(&e->upkeep_turn);
-    status = upkeep_round(s, e, report);
+    status = hf__engine_fit(s, e);
+    if (status == HF_OK)
+        status = upkeep_round(s, e, report);
     pthread_mutex_unlock(&e->upkeep_turn);
     return status;
 }

@@ -16,8 +16,12 @@
  *         }
  *     }
  *
- * The bytes may move between two calls (a buffer grows), but what was handed over must not change.
- * However the bytes are split, the outcome is the same.
+ * The bytes may move between two calls (a buffer grows), but what was handed over must not change,
+ * except by the reader, which puts chunks together in place. However the bytes are split, the
+ * outcome is the same.
+ *
+ * Strings of the head and the body point into the bytes of the latest call, so they last until the
+ * next one, or until the bytes move.
  *
  * Strict means: what two readers could understand in two ways is refused. A request has one length
  * at most, lines end with CR LF, names are tokens with nothing between them and the colon, and a
@@ -30,7 +34,7 @@
 
 enum {
     HTTP_FIELDS_MAX = 100,            /* header fields of a request */
-    HTTP_HEAD_MAX = 16 * 1024,        /* bytes of request line and header fields, each */
+    HTTP_HEAD_MAX = 16 * 1024,        /* bytes of the request line, and of all header fields */
     HTTP_BODY_MAX = 16 * 1024 * 1024, /* bytes of a body, as sent and as unpacked */
     HTTP_CHUNK_LINE_MAX = 256         /* bytes of a chunk's size and its extensions */
 };
@@ -42,11 +46,12 @@ struct http_field {
 
 struct http_head {
     struct hf_str method;
-    struct hf_str target; /* as sent: path and query */
-    struct hf_str path;   /* as sent, not decoded */
-    struct hf_str query;  /* behind the '?'; absent when there is none */
-    struct hf_str host;   /* absent in HTTP/1.0 only */
-    int minor;            /* of HTTP/1.minor: 0 or 1 */
+    struct hf_str
+        target; /* as sent: path and query, perhaps with "http://host" before them; or "*" */
+    struct hf_str path;  /* as sent, not decoded; never empty */
+    struct hf_str query; /* behind the '?'; absent when there is none */
+    struct hf_str host; /* with the port, if there is one; absent in HTTP/1.0 only, perhaps empty */
+    int minor;          /* of HTTP/1.minor: 0 or 1 */
     bool keep_alive;
     bool expect_continue;
     bool chunked;
@@ -63,36 +68,54 @@ struct http_limits {
 };
 
 struct http_error {
-    int status;       /* 400, 413, 414, 417, 431, 501, 505 */
-    const char *text; /* a sentence for the person behind the client */
+    int status;       /* 400, 413, 417, 501, 505 */
+    const char *text; /* for the person behind the client; lives as long as the reader */
 };
 
 struct http_reader {
     struct http_limits limits;
     struct http_head head;
-    struct hf_bytes
-        body;      /* of HTTP_DONE; chunks are put together in place, in the caller's bytes */
-    size_t used;   /* of HTTP_DONE: bytes of this request */
-    size_t wanted; /* of HTTP_MORE: bytes the whole request has at least, as far as known */
+    struct hf_bytes body; /* of HTTP_DONE */
+    size_t used;          /* of HTTP_DONE: bytes of this request */
+    size_t wanted;        /* of HTTP_MORE and HTTP_HEAD: bytes the whole request has at least */
     struct http_error error;
     /* the reader's own: */
     int state;
-    size_t scanned;
-    size_t head_len;
-    size_t body_len;
-    uint64_t chunk_left;
+    bool told;           /* HTTP_HEAD was returned */
+    uintptr_t at;        /* where the bytes were when the head was taken apart */
+    size_t start;        /* of the request line: an empty line may come before it */
+    size_t fields_at;    /* where the header fields start */
+    size_t head_len;     /* up to and with the empty line */
+    size_t body_len;     /* of chunks, put together so far */
+    size_t chunk_left;   /* of the current chunk's data */
+    size_t framing;      /* bytes around the data of chunks so far */
+    size_t trailers_at;  /* where the fields behind the last chunk start */
+    size_t trailers_len; /* how many there were so far */
+    size_t line;         /* where the current line starts */
+    size_t scanned;      /* bytes that need no more looking at */
+    char sentence[80];   /* of errors that name a limit */
 };
 
 void hf__http_begin(struct http_reader *reader, const struct http_limits *limits);
 
-/* `bytes` starts with the request's first byte and has all that was handed over before. */
+/*
+ * `bytes` starts with the request's first byte and has all that was handed over before. A request
+ * that is no longer than its limits allow fits into 2 * head_bytes + body_bytes and a few bytes, or
+ * when chunked into twice that.
+ */
 enum http_result hf__http_read(struct http_reader *reader, uint8_t *bytes, size_t len);
 
 /* The first field of that name, in any case; absent when there is none. */
 struct hf_str hf__http_field(const struct http_head *head, const char *name);
 
-/* Are they equal, in any case of ASCII letters? */
-bool hf__http_is(struct hf_str text, const char *name);
+/* Are these bytes equal, in any case of ASCII letters? */
+bool hf__http_same(const char *a, const char *b, size_t len);
+
+/* Is it this name? Inline, as the length of a literal is known and decides most comparisons. */
+static inline bool hf__http_is(struct hf_str text, const char *name)
+{
+    return text.len == strlen(name) && hf__http_same(text.ptr, name, text.len);
+}
 
 /* "OK" for 200 and so on; "Unknown" for what the server never sends. */
 const char *hf__http_reason(int status);
@@ -111,10 +134,13 @@ enum http_coding { HTTP_IDENTITY, HTTP_GZIP, HTTP_DEFLATE };
 enum hf_status hf__http_unpack(struct hf_scope *s, struct hf_str encoding, struct hf_bytes body,
                                size_t limit, struct hf_bytes *unpacked);
 
-/* The coding of ours that an Accept-Encoding value likes best; q values count. */
+/*
+ * The coding of ours that an Accept-Encoding value likes best: q values count, gzip comes before
+ * deflate, and both before identity when they are liked as much. HTTP_IDENTITY for an absent value.
+ */
 enum http_coding hf__http_accepted(struct hf_str accept_encoding);
 
-/* `body` packed, in the scope. HF_NOMEM. */
+/* `body` packed, in the scope; `body` itself for HTTP_IDENTITY. HF_NOMEM. */
 enum hf_status hf__http_pack(struct hf_scope *s, enum http_coding coding, struct hf_bytes body,
                              struct hf_bytes *packed);
 

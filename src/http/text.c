@@ -3,27 +3,28 @@
  */
 #include "http/http.h"
 
-static char lower(char c)
+bool hf__http_same(const char *a, const char *b, size_t len)
 {
-    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
-}
+    for (size_t i = 0; i < len; i++) {
+        unsigned other = (unsigned char)a[i] ^ (unsigned char)b[i],
+                 letter = (unsigned char)a[i] | 0x20u;
 
-bool hf__http_is(struct hf_str text, const char *name)
-{
-    size_t i;
-
-    for (i = 0; i < text.len && name[i]; i++) {
-        if (lower(text.ptr[i]) != lower(name[i]))
+        /* Letters differ in one bit from themselves in the other case. */
+        if (other && (other != 0x20 || letter < 'a' || letter > 'z'))
             return false;
     }
-    return i == text.len && !name[i];
+    return true;
 }
 
 struct hf_str hf__http_field(const struct http_head *head, const char *name)
 {
+    size_t len = strlen(name);
+
     for (size_t i = 0; i < head->fields_len; i++) {
-        if (hf__http_is(head->fields[i].name, name))
-            return head->fields[i].value;
+        const struct http_field *field = &head->fields[i];
+
+        if (field->name.len == len && hf__http_same(field->name.ptr, name, len))
+            return field->value;
     }
     return (struct hf_str){0};
 }

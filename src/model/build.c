@@ -15,15 +15,22 @@
 /* What a poisoned item points to when there was no memory even for that. */
 static const struct poison no_memory = {.status = HF_NOMEM, .message = {"out of memory", 13}};
 
+struct hf_item hf__item_poison_of(struct hf_scope *s, const struct poison *poison)
+{
+    struct poison *mine = hf_scope_alloc(s, sizeof(*mine));
+
+    if (!mine)
+        return (struct hf_item){(const uint8_t *)(const void *)&no_memory, SIZE_MAX};
+    *mine = *poison;
+    return (struct hf_item){(const uint8_t *)(const void *)mine, SIZE_MAX};
+}
+
 struct hf_item hf__item_poison_new(struct hf_scope *s, enum hf_status status, struct hf_str message,
                                    struct hf_str key)
 {
-    struct poison *poison = hf_scope_alloc(s, sizeof(*poison));
+    const struct poison poison = {.status = status, .message = message, .key = key};
 
-    if (!poison)
-        return (struct hf_item){(const uint8_t *)(const void *)&no_memory, SIZE_MAX};
-    *poison = (struct poison){.status = status, .message = message, .key = key};
-    return (struct hf_item){(const uint8_t *)(const void *)poison, SIZE_MAX};
+    return hf__item_poison_of(s, &poison);
 }
 
 enum hf_status hf_item_check(struct hf_scope *s, struct hf_item item)
@@ -33,24 +40,22 @@ enum hf_status hf_item_check(struct hf_scope *s, struct hf_item item)
     if (!hf__item_poisoned(item))
         return HF_OK;
     poison = hf__item_poison(item);
+    if (poison->newer.ptr && hf__scope_wording(s) == HF__WORDING_2026)
+        return hf__fail_text(s, poison->status, poison->newer);
     return hf__fail_text(s, poison->status, poison->message);
 }
 
 /* ---- the builder ---------------------------------------------------------------------------- */
 
-static void put_leb(struct hf__buf *buf, size_t value)
-{
-    uint8_t bytes[5];
-    size_t len = 0;
+enum { LEB_MAX = 5 };
 
-    do {
-        bytes[len] = (uint8_t)(value & 0x7F);
-        value >>= 7;
-        if (value)
-            bytes[len] |= 0x80;
-        len++;
-    } while (value);
-    hf__buf_put(buf, bytes, len);
+/* Write a length as LEB128 and return where the bytes go on. */
+static inline uint8_t *put_leb(uint8_t *to, size_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        *to++ = (uint8_t)(value | 0x80);
+    *to++ = (uint8_t)value;
+    return to;
 }
 
 size_t hf__build_open(struct hf__buf *buf, enum hf_type type)
@@ -64,27 +69,40 @@ size_t hf__build_open(struct hf__buf *buf, enum hf_type type)
 
 void hf__build_name(struct hf__buf *buf, struct hf_str name)
 {
-    uint8_t len[2];
+    uint8_t *to = hf__buf_reserve(buf, 2 + name.len);
 
     assert(name.len <= ATTR_NAME_MAX);
-    store_u16le(len, (uint16_t)name.len);
-    hf__buf_put(buf, len, sizeof(len));
-    hf__buf_put_str(buf, name);
+    if (!to)
+        return;
+    store_u16le(to, (uint16_t)name.len);
+    if (name.len)
+        memcpy(to + 2, name.ptr, name.len);
+    buf->len += 2 + name.len;
 }
 
 void hf__build_str(struct hf__buf *buf, enum hf_type type, struct hf_str bytes)
 {
-    hf__buf_put_byte(buf, (uint8_t)type);
-    put_leb(buf, bytes.len);
-    hf__buf_put_str(buf, bytes);
+    uint8_t *to = hf__buf_reserve(buf, 1 + LEB_MAX + bytes.len);
+
+    if (!to)
+        return;
+    *to++ = (uint8_t)type;
+    to = put_leb(to, bytes.len);
+    if (bytes.len)
+        memcpy(to, bytes.ptr, bytes.len);
+    buf->len = (size_t)(to - buf->ptr) + bytes.len;
 }
 
 void hf__build_number(struct hf__buf *buf, const uint8_t *bytes, size_t len)
 {
-    const uint8_t head[2] = {HF_TYPE_N, (uint8_t)len};
+    uint8_t *to = hf__buf_reserve(buf, 2 + len);
 
-    hf__buf_put(buf, head, sizeof(head));
-    hf__buf_put(buf, bytes, len);
+    if (!to)
+        return;
+    to[0] = HF_TYPE_N;
+    to[1] = (uint8_t)len;
+    memcpy(to + 2, bytes, len);
+    buf->len += 2 + len;
 }
 
 void hf__build_bool(struct hf__buf *buf, bool truth)
@@ -107,85 +125,127 @@ void hf__build_value(struct hf__buf *buf, struct hf_value value)
 
 void hf__build_element(struct hf__buf *buf, enum hf_type set, struct hf_bytes bytes)
 {
-    if (set == HF_TYPE_NS)
-        hf__buf_put_byte(buf, (uint8_t)bytes.len);
-    else
-        put_leb(buf, bytes.len);
-    hf__buf_put(buf, bytes.ptr, bytes.len);
+    uint8_t *to = hf__buf_reserve(buf, LEB_MAX + bytes.len);
+
+    assert(set != HF_TYPE_NS || bytes.len <= NUMBER_BYTES_MAX); /* as a LEB it is one byte too */
+    if (!to)
+        return;
+    to = put_leb(to, bytes.len);
+    if (bytes.len)
+        memcpy(to, bytes.ptr, bytes.len);
+    buf->len = (size_t)(to - buf->ptr) + bytes.len;
 }
 
 /* ---- closing: count, sort, fill in ---------------------------------------------------------- */
 
-/* One element of a set or member of a map: what it is sorted by, and all of its bytes. */
+/*
+ * One element of a set or member of a map, by its place in the body. The first eight bytes of what
+ * it is sorted by, as a number, settle nearly every comparison.
+ */
 struct part {
-    struct hf_bytes key;
-    struct hf_bytes whole;
+    uint64_t prefix;
+    uint32_t at;
+    uint32_t len;
 };
 
-/* Read the part at `p`; the bytes were written by the builder. */
-static struct part part_at(const uint8_t *p, enum hf_type type)
+/* What the part at `p` is sorted by: an element's bytes, a member's name. */
+static inline struct hf_bytes key_at(const uint8_t *p, enum hf_type type)
 {
-    struct part part = {.whole = {p, 0}};
+    size_t head = 1;
+    size_t len = p[0];
 
-    if (type == HF_TYPE_M) {
-        part.key = hf_bytes_of(p + 2, load_u16le(p));
-        part.whole.len = 2 + part.key.len + hf__value_length(p + 2 + part.key.len);
-    } else if (type == HF_TYPE_NS) {
-        part.key = hf_bytes_of(p + 1, p[0]);
-        part.whole.len = 1 + part.key.len;
-    } else if (type == HF_TYPE_L) {
-        part.whole.len = hf__value_length(p);
-    } else {
-        size_t head = 1;
-        size_t len = p[0] & 0x7F;
-
+    if (type == HF_TYPE_M)
+        return hf_bytes_of(p + 2, load_u16le(p));
+    if (len >= 0x80) { /* of an NS never */
+        len &= 0x7F;
         for (unsigned shift = 7; p[head - 1] & 0x80; shift += 7)
             len |= (size_t)(p[head++] & 0x7F) << shift;
-        part.key = hf_bytes_of(p + head, len);
-        part.whole.len = head + len;
     }
-    return part;
+    return hf_bytes_of(p + head, len);
 }
 
-static int part_order(const struct part *a, const struct part *b)
+/* Eight bytes of a key, with zeros behind a shorter one; they can be read up to `end`. */
+static inline uint64_t prefix_of(struct hf_bytes key, const uint8_t *end)
 {
-    if (a->key.len && b->key.len && a->key.ptr[0] != b->key.ptr[0]) /* most often */
-        return a->key.ptr[0] < b->key.ptr[0] ? -1 : 1;
-    return bytes_compare(a->key.ptr, a->key.len, b->key.ptr, b->key.len);
+    uint64_t prefix = 0;
+
+    if (end - key.ptr >= 8) {
+        prefix = load_u64be(key.ptr);
+        if (key.len < 8)
+            prefix &= ~(UINT64_MAX >> 8 * key.len);
+        return prefix;
+    }
+    for (size_t i = 0; i < key.len; i++)
+        prefix |= (uint64_t)key.ptr[i] << (56 - 8 * i);
+    return prefix;
+}
+
+/* The part at `at`; the bytes were written by the builder. */
+static inline struct part part_at(const uint8_t *body, size_t at, size_t end, enum hf_type type)
+{
+    struct hf_bytes key = key_at(body + at, type);
+    const uint8_t *behind = key.ptr + key.len;
+
+    if (type == HF_TYPE_M)
+        behind += hf__value_length(behind);
+    return (struct part){.prefix = prefix_of(key, body + end),
+                         .at = (uint32_t)at,
+                         .len = (uint32_t)((size_t)(behind - body) - at)};
+}
+
+/* The parts of one container, while they are put in order. */
+struct parts {
+    const uint8_t *body;
+    enum hf_type type;
+};
+
+static int key_order(const struct parts *of, const struct part *a, const struct part *b)
+{
+    struct hf_bytes x = key_at(of->body + a->at, of->type);
+    struct hf_bytes y = key_at(of->body + b->at, of->type);
+
+    return bytes_compare(x.ptr, x.len, y.ptr, y.len);
+}
+
+static inline int part_order(const struct parts *of, const struct part *a, const struct part *b)
+{
+    if (a->prefix != b->prefix)
+        return a->prefix < b->prefix ? -1 : 1;
+    return key_order(of, a, b);
 }
 
 enum { INSERT_MAX = 16 }; /* so many parts are sorted by inserting, which is quicker then */
 
-static void insert_parts(struct part *parts, size_t count)
+static void insert_parts(const struct parts *of, struct part *parts, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
         struct part part = parts[i];
         size_t at = i;
 
-        for (; at > 0 && part_order(&parts[at - 1], &part) > 0; at--)
+        for (; at > 0 && part_order(of, &parts[at - 1], &part) > 0; at--)
             parts[at] = parts[at - 1];
         parts[at] = part;
     }
 }
 
 /* Stable merge sort, so that of two members with one name the later stays behind the earlier. */
-static void sort_parts(struct part *parts, struct part *other, size_t count)
+static void sort_parts(const struct parts *of, struct part *parts, struct part *other, size_t count)
 {
     size_t half = count / 2;
     size_t left = 0;
     size_t right = half;
 
     if (count <= INSERT_MAX) {
-        insert_parts(parts, count);
+        insert_parts(of, parts, count);
         return;
     }
-    sort_parts(parts, other, half);
-    sort_parts(parts + half, other, count - half);
-    if (part_order(&parts[half - 1], &parts[half]) <= 0)
+    sort_parts(of, parts, other, half);
+    sort_parts(of, parts + half, other, count - half);
+    if (part_order(of, &parts[half - 1], &parts[half]) <= 0)
         return;
     for (size_t i = 0; i < count; i++) {
         bool take_left =
-            left < half && (right == count || part_order(&parts[left], &parts[right]) <= 0);
+            left < half && (right == count || part_order(of, &parts[left], &parts[right]) <= 0);
 
         other[i] = take_left ? parts[left++] : parts[right++];
     }
@@ -225,75 +285,122 @@ static void scratch_give(struct hf__buf *buf, size_t count, size_t bytes, struct
         hf__env_free(buf->env, scratch->copy, bytes);
 }
 
-/* Write the parts in order over the body; returns how many stay, or SIZE_MAX without memory. */
-static size_t reorder(struct hf__buf *buf, size_t body, enum hf_type type, size_t count,
-                      bool *duplicate)
+/* Find the parts of the body; the few that the walk over them kept need not be found again. */
+static void find_parts(const uint8_t *body, size_t bytes, enum hf_type type, size_t count,
+                       struct scratch *scratch)
 {
-    struct scratch scratch;
+    if (scratch->parts == scratch->few)
+        return;
+    for (size_t i = 0, at = 0; i < count; i++) {
+        scratch->parts[i] = part_at(body, at, bytes, type);
+        at += scratch->parts[i].len;
+    }
+}
+
+/* Write the parts in order over the body; returns how many stay, or SIZE_MAX without memory. */
+static size_t reorder(struct hf__buf *buf, size_t open, enum hf_type type, size_t count,
+                      struct scratch *scratch, size_t *repeat)
+{
+    uint8_t *body = buf->ptr + open + VALUE_HEAD;
+    size_t bytes = buf->len - open - VALUE_HEAD;
+    struct parts of = {body, type};
+    uint8_t *to = body;
     size_t kept = 0;
-    size_t bytes = buf->len - body;
     struct hf__mark mark = {NULL, 0};
 
     if (buf->scope)
         mark = hf__scope_mark(buf->scope);
-    if (!scratch_take(buf, count, bytes, &scratch)) {
+    if (!scratch_take(buf, count, bytes, scratch)) {
         kept = SIZE_MAX;
         goto done;
     }
-    memcpy(scratch.copy, buf->ptr + body, bytes);
-    for (size_t i = 0, at = 0; i < count; i++) {
-        scratch.parts[i] = part_at(scratch.copy + at, type);
-        at += scratch.parts[i].whole.len;
-    }
-    sort_parts(scratch.parts, scratch.parts + count, count);
-    buf->len = body;
+    find_parts(body, bytes, type, count, scratch);
+    sort_parts(&of, scratch->parts, scratch->parts + count, count);
+    of.body = memcpy(scratch->copy, body, bytes);
     for (size_t i = 0; i < count; i++) {
-        if (i + 1 < count && part_order(&scratch.parts[i], &scratch.parts[i + 1]) == 0) {
-            *duplicate = true;
+        const struct part *part = &scratch->parts[i];
+
+        if (i + 1 < count && part_order(&of, part, part + 1) == 0) {
+            if (*repeat == SIZE_MAX)
+                *repeat = kept;
             continue; /* the later one wins */
         }
-        hf__buf_put(buf, scratch.parts[i].whole.ptr, scratch.parts[i].whole.len);
+        memcpy(to, scratch->copy + part->at, part->len);
+        to += part->len;
         kept++;
     }
+    buf->len = (size_t)(to - buf->ptr);
 done:
-    scratch_give(buf, count, bytes, &scratch);
+    scratch_give(buf, count, bytes, scratch);
     if (buf->scope)
         hf__scope_rewind(buf->scope, mark);
     return kept;
 }
 
-enum build_result hf__build_close(struct hf__buf *buf, size_t open)
+/* Sets and maps: count the parts and put them in order; SIZE_MAX without memory. */
+static inline size_t close_parts(struct hf__buf *buf, size_t open, enum hf_type type,
+                                 size_t *repeat)
 {
-    size_t body = open + VALUE_HEAD;
+    const struct parts of = {buf->ptr + open + VALUE_HEAD, type};
+    size_t bytes = buf->len - open - VALUE_HEAD;
+    struct part before = {.prefix = 0};
+    struct scratch scratch;
     size_t count = 0;
     bool in_order = true;
-    bool duplicate = false;
-    enum hf_type type;
-    struct part before = {{NULL, 0}, {NULL, 0}};
 
+    for (size_t at = 0; at < bytes; count++) {
+        struct part part = part_at(of.body, at, bytes, type);
+
+        if (count < SMALL_PARTS)
+            scratch.few[count] = part;
+        if (count > 0 && part.prefix <= before.prefix && part_order(&of, &before, &part) >= 0)
+            in_order = false;
+        before = part;
+        at += part.len;
+    }
+    return in_order ? count : reorder(buf, open, type, count, &scratch, repeat);
+}
+
+static size_t count_values(const struct hf__buf *buf, size_t open)
+{
+    size_t count = 0;
+
+    for (size_t at = open + VALUE_HEAD; at < buf->len; count++)
+        at += hf__value_length(buf->ptr + at);
+    return count;
+}
+
+enum build_result hf__build_close_set(struct hf__buf *buf, size_t open, size_t *repeat)
+{
+    enum hf_type type;
+    size_t count;
+
+    *repeat = SIZE_MAX;
     if (buf->failed)
         return BUILD_OK;
     type = (enum hf_type)buf->ptr[open];
-    for (size_t at = body; at < buf->len; count++) {
-        struct part part = part_at(buf->ptr + at, type);
-
-        if (type != HF_TYPE_L && count > 0 && part_order(&before, &part) >= 0)
-            in_order = false;
-        before = part;
-        at += part.whole.len;
-    }
-    if (!in_order) {
-        count = reorder(buf, body, type, count, &duplicate);
-        if (count == SIZE_MAX) {
-            buf->failed = true;
-            return BUILD_OK;
-        }
+    if (type == HF_TYPE_L)
+        count = count_values(buf, open);
+    else if (type == HF_TYPE_M)
+        count = close_parts(buf, open, HF_TYPE_M, repeat);
+    else
+        count = close_parts(buf, open, type, repeat);
+    if (count == SIZE_MAX) {
+        buf->failed = true;
+        return BUILD_OK;
     }
     store_u32le(buf->ptr + open + 1, (uint32_t)(buf->len - open - 5));
     store_u32le(buf->ptr + open + 5, (uint32_t)count);
     if (type >= HF_TYPE_SS && count == 0)
         return BUILD_EMPTY_SET;
-    return duplicate && type != HF_TYPE_M ? BUILD_DUPLICATE : BUILD_OK;
+    return *repeat != SIZE_MAX && type != HF_TYPE_M ? BUILD_DUPLICATE : BUILD_OK;
+}
+
+enum build_result hf__build_close(struct hf__buf *buf, size_t open)
+{
+    size_t repeat;
+
+    return hf__build_close_set(buf, open, &repeat);
 }
 
 struct hf_value hf__build_value_from(struct hf__buf *buf, size_t from)
@@ -316,6 +423,7 @@ struct making {
     struct hf_scope *s;
     struct hf__buf buf;
     struct hf_item poison; /* the first error; absent while there is none */
+    int depth;             /* levels of the deepest ready value in it */
 };
 
 static void spoil(struct making *m, const struct hf_attr *attr, const char *why)
@@ -413,19 +521,23 @@ static void make_value(struct making *m, const struct hf_attr *attr)
             spoil(m, attr, "the value is absent");
             hf__build_null(&m->buf);
         } else {
+            int depth = hf__value_depth(attr->value);
+
+            m->depth = depth > m->depth ? depth : m->depth;
             hf__build_value(&m->buf, attr->value);
         }
         break;
     }
 }
 
-static struct hf_value finish(struct making *m)
+/* `levels` are those of the container that was made around the values. */
+static struct hf_value finish(struct making *m, int levels)
 {
     struct hf_value value = hf__build_value_from(&m->buf, 0);
 
     if (m->poison.ptr)
         return hf_item_value(m->poison);
-    if (!hf__value_poisoned(value) && hf__value_depth(value) > VALUE_DEPTH_MAX + 1)
+    if (!hf__value_poisoned(value) && m->depth + levels > VALUE_DEPTH_MAX + 1)
         return hf_item_value(hf__item_poison_new(
             m->s, HF_INVALID,
             HF_STR("Nesting Levels have exceeded supported limits: Attributes in the item have "
@@ -463,13 +575,16 @@ struct hf_item hf_item_with(struct hf_scope *s, struct hf_item item, const struc
     open = hf__build_open(&m.buf, HF_TYPE_M);
     walk = hf__value_walk(hf_item_value(item));
     while (hf__value_next(&walk)) {
+        int depth = hf__value_depth(walk.value);
+
+        m.depth = depth > m.depth ? depth : m.depth;
         hf__build_name(&m.buf, walk.name);
         hf__build_value(&m.buf, walk.value);
     }
     for (size_t i = 0; i < count; i++)
         make_member(&m, &attrs[i]);
     hf__build_close(&m.buf, open);
-    made = finish(&m);
+    made = finish(&m, 1);
     return (struct hf_item){made.ptr, made.len};
 }
 
@@ -486,7 +601,7 @@ struct hf_value hf_list_make(struct hf_scope *s, const struct hf_attr *attrs, si
     for (size_t i = 0; i < count; i++)
         make_value(&m, &attrs[i]);
     hf__build_close(&m.buf, open);
-    return finish(&m);
+    return finish(&m, 1);
 }
 
 struct hf_value hf_value_make(struct hf_scope *s, struct hf_attr attr)
@@ -494,7 +609,12 @@ struct hf_value hf_value_make(struct hf_scope *s, struct hf_attr attr)
     struct making m = {.s = s, .buf = {.scope = s}};
 
     make_value(&m, &attr);
-    return finish(&m);
+    return finish(&m, 0);
+}
+
+static struct hf_str copy_if(struct hf_scope *s, struct hf_str text)
+{
+    return text.ptr ? hf_scope_copy(s, text) : text;
 }
 
 struct hf_item hf_item_copy(struct hf_scope *s, struct hf_item item)
@@ -506,8 +626,12 @@ struct hf_item hf_item_copy(struct hf_scope *s, struct hf_item item)
     if (hf__item_poisoned(item)) { /* may outlive the scope in which it was built, as any copy */
         const struct poison *poison = hf__item_poison(item);
 
-        return hf__item_poison_new(s, poison->status, hf_scope_copy(s, poison->message),
-                                   poison->key.ptr ? hf_scope_copy(s, poison->key) : poison->key);
+        struct poison mine = {.status = poison->status,
+                              .message = hf_scope_copy(s, poison->message),
+                              .key = copy_if(s, poison->key),
+                              .newer = copy_if(s, poison->newer)};
+
+        return hf__item_poison_of(s, &mine);
     }
     copy = hf_scope_alloc(s, item.len);
     if (!copy)

@@ -213,6 +213,35 @@ static enum number_error check_power(int64_t power)
     return power > POWER_MAX ? NUMBER_OVERFLOW : power < POWER_MIN ? NUMBER_UNDERFLOW : NUMBER_OK;
 }
 
+enum { PLAIN_DIGITS = 18 };
+
+/* A whole number without sign or zeros in front, as most are; false, and nothing done, for others.
+ */
+static bool parse_plain(struct hf_str text, struct number *out)
+{
+    const char *at = text.ptr;
+    const char *end = text.ptr + text.len;
+    uint8_t *to = out->bytes;
+
+    if (text.len > PLAIN_DIGITS || *at < '1' || *at > '9')
+        return false;
+    *to++ = (uint8_t)(0x80 - EXPONENT_MIN + (int)(text.len + 1) / 2);
+    if (text.len % 2)
+        *to++ = (uint8_t)(*at++ - '0' + 1);
+    for (; at < end; at += 2) {
+        unsigned high = (unsigned)at[0] - '0', low = (unsigned)at[1] - '0';
+
+        if (high > 9 || low > 9)
+            return false;
+        *to++ = (uint8_t)(high * 10 + low + 1);
+    }
+    while (to[-1] == 1) /* a zero; the first digit is none */
+        to--;
+    *to++ = 0x00;
+    out->len = (uint8_t)(to - out->bytes);
+    return true;
+}
+
 enum number_error hf__number_parse(struct hf_str text, struct number *out)
 {
     const int64_t far = INT64_MAX / 2;
@@ -223,6 +252,8 @@ enum number_error hf__number_parse(struct hf_str text, struct number *out)
 
     if (text.len == 0)
         return NUMBER_SYNTAX;
+    if (parse_plain(text, out))
+        return NUMBER_OK;
     negative = *at == '-';
     if (*at == '-' || *at == '+')
         at++;
@@ -426,19 +457,24 @@ enum number_error hf__number_subtract(const uint8_t *a, size_t a_len, const uint
 
 size_t hf__number_size(const uint8_t *bytes, size_t len)
 {
-    struct digits number = get_digits(bytes, len);
+    uint8_t flip = bytes[0] < 0x80 ? 0xFF : 0x00;
+    int exponent = (bytes[0] ^ flip) - 0x80 + EXPONENT_MIN;
     int all, whole, pairs;
+    uint8_t first, last;
 
-    if (number.len == 0)
+    assert(len >= 2 && len <= NUMBER_BYTES_MAX && bytes[len - 1] == flip);
+    if (len == 2)
         return 1;
-    all = decimals(number.at, number.len);
-    whole = 2 * number.exponent - (number.at[0] < 10);
+    first = (uint8_t)((bytes[1] ^ flip) - 1);
+    last = (uint8_t)((bytes[len - 2] ^ flip) - 1);
+    all = 2 * ((int)len - 2) - (first < 10) - (last % 10 == 0);
+    whole = 2 * exponent - (first < 10);
     if (whole < 0)
         whole = 0;
     if (whole > all)
         whole = all;
     pairs = (whole + 1) / 2 + (all - whole + 1) / 2;
-    return (size_t)pairs + (number.negative ? 2 : 1);
+    return (size_t)pairs + (flip ? 2 : 1);
 }
 
 /* ---- whole numbers -------------------------------------------------------------------------- */

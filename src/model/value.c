@@ -31,7 +31,7 @@ static size_t leb_read(const uint8_t *p, uint32_t *value)
     return used;
 }
 
-size_t hf__value_length(const uint8_t *p)
+size_t hf__value_length_slow(const uint8_t *p)
 {
     uint32_t len;
     size_t head;
@@ -140,18 +140,13 @@ struct value_walk hf__value_walk(struct hf_value container)
     return walk;
 }
 
-bool hf__value_next(struct value_walk *walk)
+/* The next element of what is no M; there is one. */
+bool hf__value_next_slow(struct value_walk *walk)
 {
     uint32_t len;
 
-    if (walk->left == 0)
-        return false;
     walk->left--;
     switch (walk->type) {
-    case HF_TYPE_M:
-        walk->name = hf_str_of((const char *)walk->at + 2, load_u16le(walk->at));
-        walk->at += 2 + walk->name.len;
-        /* fall through */
     case HF_TYPE_L:
         walk->value = (struct hf_value){walk->at, hf__value_length(walk->at)};
         walk->at += walk->value.len;
@@ -190,14 +185,20 @@ struct hf_value hf_value_at(struct hf_scope *s, struct hf_value value, size_t in
 
 struct hf_value hf_value_get(struct hf_value map, struct hf_str name)
 {
-    struct value_walk walk;
+    const uint8_t *at;
+    uint32_t left;
 
     if (hf_value_type(map) != HF_TYPE_M)
         return (struct hf_value){NULL, 0};
-    walk = hf__value_walk(map);
-    while (hf__value_next(&walk)) {
-        if (walk.name.len == name.len && memcmp(walk.name.ptr, name.ptr, name.len) == 0)
-            return walk.value;
+    at = map.ptr + VALUE_HEAD;
+    for (left = load_u32le(map.ptr + 5); left > 0; left--) {
+        const uint8_t *own = at + 2;
+        size_t len = load_u16le(at);
+        const uint8_t *value = own + len;
+
+        at = value + hf__value_length(value);
+        if (len == name.len && (len == 0 || memcmp(own, name.ptr, len) == 0))
+            return (struct hf_value){value, (size_t)(at - value)};
     }
     return (struct hf_value){NULL, 0};
 }
@@ -277,20 +278,12 @@ int hf__value_compare(struct hf_value a, struct hf_value b)
 
 enum { CONTAINER_SIZE = 3, ELEMENT_SIZE = 1 }; /* what DynamoDB adds for an L or M, per element */
 
-size_t hf__value_size(struct hf_value value)
+static size_t container_size(struct hf_value value)
 {
     struct value_walk walk = hf__value_walk(value);
     size_t size = 0;
 
-    switch (hf_value_type(value)) {
-    case HF_TYPE_S:
-    case HF_TYPE_B:
-        return hf__value_scalar(value).len;
-    case HF_TYPE_N:
-        return hf__number_size(value.ptr + 2, value.ptr[1]);
-    case HF_TYPE_BOOL:
-    case HF_TYPE_NULL:
-        return 1;
+    switch (walk.type) {
     case HF_TYPE_SS:
     case HF_TYPE_BS:
         while (hf__value_next(&walk))
@@ -306,10 +299,25 @@ size_t hf__value_size(struct hf_value value)
         while (hf__value_next(&walk))
             size += ELEMENT_SIZE + walk.name.len + hf__value_size(walk.value);
         return size;
-    case HF_TYPE_NONE:
-        break;
+    default:
+        return 0;
     }
-    return 0;
+}
+
+size_t hf__value_size(struct hf_value value)
+{
+    switch (hf_value_type(value)) {
+    case HF_TYPE_S:
+    case HF_TYPE_B:
+        return hf__value_scalar(value).len;
+    case HF_TYPE_N:
+        return hf__number_size(value.ptr + 2, value.ptr[1]);
+    case HF_TYPE_BOOL:
+    case HF_TYPE_NULL:
+        return 1;
+    default:
+        return container_size(value);
+    }
 }
 
 size_t hf_item_size(struct hf_item item)

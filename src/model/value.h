@@ -47,7 +47,8 @@ enum {
 struct poison {
     enum hf_status status;
     struct hf_str message;
-    struct hf_str key; /* the top-level attribute it was found in; absent when unknown */
+    struct hf_str key;   /* the top-level attribute it was found in; absent when unknown */
+    struct hf_str newer; /* the message of DynamoDB's 2026 layer; absent when it is the same */
 };
 
 static inline bool hf__item_poisoned(struct hf_item item)
@@ -65,13 +66,22 @@ static inline const struct poison *hf__item_poison(struct hf_item item)
     return (const struct poison *)(const void *)item.ptr;
 }
 
+/* A poisoned item; the texts are borrowed. */
+struct hf_item hf__item_poison_of(struct hf_scope *s, const struct poison *poison);
 struct hf_item hf__item_poison_new(struct hf_scope *s, enum hf_status status, struct hf_str message,
                                    struct hf_str key);
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
 /* Bytes that the value at `p` takes; the bytes are trusted (they were checked, or built here). */
-size_t hf__value_length(const uint8_t *p);
+size_t hf__value_length_slow(const uint8_t *p);
+
+static inline size_t hf__value_length(const uint8_t *p)
+{
+    if (p[0] >= HF_TYPE_S && p[0] <= HF_TYPE_B && p[1] < 0x80) /* a short S, N or B: most are */
+        return 2u + p[1];
+    return hf__value_length_slow(p);
+}
 
 /* The payload of an S, N or B. */
 struct hf_bytes hf__value_scalar(struct hf_value value);
@@ -86,7 +96,21 @@ struct value_walk {
     struct hf_bytes scalar; /* the element of a set: bytes only */
 };
 struct value_walk hf__value_walk(struct hf_value container);
-bool hf__value_next(struct value_walk *walk);
+bool hf__value_next_slow(struct value_walk *walk);
+
+static inline bool hf__value_next(struct value_walk *walk)
+{
+    if (walk->left == 0)
+        return false;
+    if (walk->type != HF_TYPE_M) /* members are what is walked most */
+        return hf__value_next_slow(walk);
+    walk->left--;
+    walk->name = hf_str_of((const char *)walk->at + 2, load_u16le(walk->at));
+    walk->at += 2 + walk->name.len;
+    walk->value = (struct hf_value){walk->at, hf__value_length(walk->at)};
+    walk->at += walk->value.len;
+    return true;
+}
 
 /* Is `bytes` an element of the set (of SS, NS or BS)? */
 bool hf__set_has(struct hf_value set, struct hf_bytes bytes);
@@ -125,6 +149,10 @@ size_t hf__build_open(struct hf__buf *buf, enum hf_type type);
 
 enum build_result { BUILD_OK, BUILD_EMPTY_SET, BUILD_DUPLICATE };
 enum build_result hf__build_close(struct hf__buf *buf, size_t open);
+
+/* The same; of a set with duplicates *repeat is the place of the first element that came twice, in
+ * the order and without the repeats that the set has then. */
+enum build_result hf__build_close_set(struct hf__buf *buf, size_t open, size_t *repeat);
 
 void hf__build_name(struct hf__buf *buf, struct hf_str name); /* before a member */
 void hf__build_str(struct hf__buf *buf, enum hf_type type, struct hf_str bytes); /* S, B */

@@ -73,7 +73,7 @@ static const void *pointer_of(const struct field *field, const void *base)
     return pointer;
 }
 
-static bool is_absent(const struct field *field, const void *base)
+static inline bool is_absent(const struct field *field, const void *base)
 {
     double real;
 
@@ -488,13 +488,11 @@ static void check_present(struct violations *v, const struct field *field, const
     }
 }
 
-static void check_field(struct violations *v, const struct field *field, const void *base)
+static void check_field(struct violations *v, const struct field *field, const void *base,
+                        bool absent)
 {
     struct path_step step = {.up = v->at, .name = field->name};
-    bool absent = is_absent(field, base);
 
-    if (absent && !(field->rules & FIELD_REQUIRED))
-        return;
     if (field->name) /* the only field of a map's entry is at the entry's own path */
         v->at = &step;
     if (absent)
@@ -506,8 +504,13 @@ static void check_field(struct violations *v, const struct field *field, const v
 
 static void check_fields(struct violations *v, const struct fields *fields, const void *base)
 {
-    for (size_t i = 0; i < fields->len; i++)
-        check_field(v, &fields->list[i], base);
+    for (size_t i = 0; i < fields->len; i++) {
+        const struct field *field = &fields->list[i];
+        bool absent = is_absent(field, base);
+
+        if (!absent || field->rules & FIELD_REQUIRED)
+            check_field(v, field, base, absent);
+    }
 }
 
 /* ---- the whole request ---------------------------------------------------------------------- */
@@ -552,11 +555,11 @@ static enum hf_status check_table_name(struct violations *v, const struct field 
     by_length.pattern = PATTERN_NONE;
     if (!is_arn(field, name))
         by_length.max = TABLE_NAME_MAX;
-    check_field(v, &by_length, request);
+    check_field(v, &by_length, request, false);
     if (v->count == 0) {
         by_length = *field;
         by_length.min = 0;
-        check_field(v, &by_length, request);
+        check_field(v, &by_length, request, false);
     }
     return hf__violations_end(v);
 }

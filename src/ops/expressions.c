@@ -111,10 +111,12 @@ static enum hf_status check_params(struct hf_scope *s, const struct expressions 
     }
     TRY(hf__expr_params(s, e->names, e->values, params));
     while (hf_item_next(e->values, &walk)) {
-        enum hf_status status = hf__check_value(s, walk.value);
+        enum hf_status status = hf__check_value(s, e->op, walk.value);
 
         if (status != HF_OK) {
-            struct poison poison = {status, hf_scope_error(s)->message, walk.name};
+            struct poison poison = {.status = status,
+                                    .message = hf_scope_error(s)->message,
+                                    .key = walk.name};
 
             return hf__fail_expression_value(s, e->op, &poison);
         }

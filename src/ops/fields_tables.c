@@ -10,11 +10,11 @@
 ENUM(key_types, "[HASH, RANGE]", "HASH", "RANGE");
 ENUM(scalar_types, "[B, N, S]", "S", "N", "B");
 ENUM(projection_types, "[ALL, INCLUDE, KEYS_ONLY]", "ALL", "KEYS_ONLY", "INCLUDE");
-ENUM(billing_modes, "[PROVISIONED, PAY_PER_REQUEST]", "PROVISIONED", "PAY_PER_REQUEST");
+SHARED_ENUM(hf__billing_modes, "[PROVISIONED, PAY_PER_REQUEST]", "PROVISIONED", "PAY_PER_REQUEST");
 ENUM(table_classes, "[STANDARD_INFREQUENT_ACCESS, STANDARD]", "STANDARD",
      "STANDARD_INFREQUENT_ACCESS");
-ENUM(table_statuses, "[CREATING, UPDATING, DELETING, ACTIVE]", "CREATING", "UPDATING", "DELETING",
-     "ACTIVE");
+SHARED_ENUM(hf__table_statuses, "[CREATING, UPDATING, DELETING, ACTIVE]", "CREATING", "UPDATING",
+            "DELETING", "ACTIVE");
 ENUM(stream_views, "[KEYS_ONLY, NEW_IMAGE, OLD_IMAGE, NEW_AND_OLD_IMAGES]", "NEW_IMAGE",
      "OLD_IMAGE", "NEW_AND_OLD_IMAGES", "KEYS_ONLY");
 ENUM(stream_statuses, "[ENABLING, ENABLED, DISABLING, DISABLED]", "ENABLING", "ENABLED",
@@ -38,74 +38,75 @@ static TABLE(attribute_definition, "AttributeDefinition");
 #undef T
 
 #define T hf_key_element
-static const struct field key_element_list[] = {
+static const struct field hf__part_key_element_list[] = {
     STR("AttributeName", name, REQUIRED, LENGTH(1, 255)),
     ENUMERATED("KeyType", type, key_types, REQUIRED),
 };
-static TABLE(key_element, "KeySchemaElement");
+TABLE(hf__part_key_element, "KeySchemaElement");
 #undef T
 
 #define T hf_throughput
-static const struct field throughput_list[] = {
+static const struct field hf__part_throughput_list[] = {
     INT("ReadCapacityUnits", read_units, LONG_REQUIRED, RANGE(1, 0)),
     INT("WriteCapacityUnits", write_units, LONG_REQUIRED, RANGE(1, 0)),
 };
-static TABLE(throughput, "ProvisionedThroughput");
+TABLE(hf__part_throughput, "ProvisionedThroughput");
 #undef T
 
 #define T hf_on_demand_throughput
-static const struct field on_demand_throughput_list[] = {
+static const struct field hf__part_on_demand_throughput_list[] = {
     INT("MaxReadRequestUnits", max_read_units, LONG),
     INT("MaxWriteRequestUnits", max_write_units, LONG),
 };
-static TABLE(on_demand_throughput, "OnDemandThroughput");
+TABLE(hf__part_on_demand_throughput, "OnDemandThroughput");
 #undef T
 
 #define T hf_projection
-static const struct field projection_list[] = {
+static const struct field hf__part_projection_list[] = {
     ENUMERATED("ProjectionType", type, projection_types, .rules = 0),
     STRS("NonKeyAttributes", attributes, LENGTH(1, 20), ELEMENTS(1, 255)),
 };
-static TABLE(projection, "Projection");
+TABLE(hf__part_projection, "Projection");
 #undef T
 
 #define T hf_index
-static const struct field local_index_list[] = {
+static const struct field hf__part_local_index_list[] = {
     STR("IndexName", name, REQUIRED, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
-    STRUCTS("KeySchema", key_schema, key_element, REQUIRED, LENGTH(1, 2)),
-    STRUCT("Projection", projection, projection, REQUIRED),
+    STRUCTS("KeySchema", key_schema, hf__part_key_element, REQUIRED, LENGTH(1, 2)),
+    STRUCT("Projection", projection, hf__part_projection, REQUIRED),
 };
-static TABLE(local_index, "LocalSecondaryIndex");
+TABLE(hf__part_local_index, "LocalSecondaryIndex");
 #undef T
 
 enum { GLOBAL_INDEX_KEYS_MAX = 8 }; /* four of HASH, four of RANGE */
 
 #define T hf_index
-static const struct field global_index_list[] = {
+static const struct field hf__part_global_index_list[] = {
     STR("IndexName", name, REQUIRED, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
-    STRUCTS("KeySchema", key_schema, key_element, REQUIRED, LENGTH(1, GLOBAL_INDEX_KEYS_MAX)),
-    STRUCT("Projection", projection, projection, REQUIRED),
-    STRUCT("ProvisionedThroughput", throughput, throughput, .rules = 0),
-    STRUCT("OnDemandThroughput", on_demand_throughput, on_demand_throughput, .rules = 0),
+    STRUCTS("KeySchema", key_schema, hf__part_key_element, REQUIRED,
+            LENGTH(1, GLOBAL_INDEX_KEYS_MAX)),
+    STRUCT("Projection", projection, hf__part_projection, REQUIRED),
+    STRUCT("ProvisionedThroughput", throughput, hf__part_throughput, .rules = 0),
+    STRUCT("OnDemandThroughput", on_demand_throughput, hf__part_on_demand_throughput, .rules = 0),
 };
-static TABLE(global_index, "GlobalSecondaryIndex");
+TABLE(hf__part_global_index, "GlobalSecondaryIndex");
 #undef T
 
 #define T hf_stream_spec
-static const struct field stream_spec_list[] = {
+static const struct field hf__part_stream_spec_list[] = {
     FLAG("StreamEnabled", enabled, REQUIRED),
     ENUMERATED("StreamViewType", view, stream_views, .rules = 0),
 };
-static TABLE(stream_spec, "StreamSpecification");
+TABLE(hf__part_stream_spec, "StreamSpecification");
 #undef T
 
 #define T hf_sse_spec
-static const struct field sse_spec_list[] = {
+static const struct field hf__part_sse_spec_list[] = {
     FLAG("Enabled", enabled, .rules = 0),
     ENUMERATED("SSEType", type, sse_types, .rules = 0),
     STR("KMSMasterKeyId", kms_key_id, .rules = 0),
 };
-static TABLE(sse_spec, "SSESpecification");
+TABLE(hf__part_sse_spec, "SSESpecification");
 #undef T
 
 #define T hf_tag
@@ -129,7 +130,7 @@ static TABLE(throughput_description, "ProvisionedThroughputDescription");
 
 #define T hf_billing_summary
 static const struct field billing_summary_list[] = {
-    ENUMERATED("BillingMode", billing, billing_modes, .rules = 0),
+    ENUMERATED("BillingMode", billing, hf__billing_modes, .rules = 0),
     TIME("LastUpdateToPayPerRequestDateTime", last_to_pay_per_request_us, .rules = 0),
 };
 static TABLE(billing_summary, "BillingModeSummary");
@@ -144,23 +145,23 @@ static TABLE(table_class_summary, "TableClassSummary");
 #undef T
 
 #define T hf_sse_description
-static const struct field sse_description_list[] = {
+static const struct field hf__part_sse_description_list[] = {
     STR("Status", status, .rules = 0),
     ENUMERATED("SSEType", type, sse_types, .rules = 0),
     STR("KMSMasterKeyArn", kms_key_arn, .rules = 0),
 };
-static TABLE(sse_description, "SSEDescription");
+TABLE(hf__part_sse_description, "SSEDescription");
 #undef T
 
 #define T hf_index_description
 static const struct field index_description_list[] = {
     STR("IndexName", name, .rules = 0),
-    STRUCTS("KeySchema", key_schema, key_element, .rules = 0),
-    STRUCT("Projection", projection, projection, .rules = 0),
-    ENUMERATED("IndexStatus", status, table_statuses, .rules = 0),
+    STRUCTS("KeySchema", key_schema, hf__part_key_element, .rules = 0),
+    STRUCT("Projection", projection, hf__part_projection, .rules = 0),
+    ENUMERATED("IndexStatus", status, hf__table_statuses, .rules = 0),
     FLAG("Backfilling", backfilling, .rules = 0),
     STRUCT("ProvisionedThroughput", throughput, throughput_description, .rules = 0),
-    STRUCT("OnDemandThroughput", on_demand_throughput, on_demand_throughput, .rules = 0),
+    STRUCT("OnDemandThroughput", on_demand_throughput, hf__part_on_demand_throughput, .rules = 0),
     INT("IndexSizeBytes", size_bytes, LONG_ALWAYS),
     INT("ItemCount", item_count, LONG_ALWAYS),
     STR("IndexArn", arn, .rules = 0),
@@ -168,15 +169,25 @@ static const struct field index_description_list[] = {
 static TABLE(index_description, "IndexDescription");
 #undef T
 
+#define T hf_restore_summary
+static const struct field restore_summary_list[] = {
+    STR("SourceBackupArn", backup_arn, .rules = 0),
+    STR("SourceTableArn", table_arn, .rules = 0),
+    TIME("RestoreDateTime", restored_us, .rules = 0),
+    FLAG("RestoreInProgress", in_progress, .rules = 0),
+};
+static TABLE(restore_summary, "RestoreSummary");
+#undef T
+
 #define T hf_table_description
 static const struct field hf__table_description_fields_list[] = {
     STRUCTS("AttributeDefinitions", attributes, attribute_definition, .rules = 0),
     STR("TableName", name, .rules = 0),
-    STRUCTS("KeySchema", key_schema, key_element, .rules = 0),
-    ENUMERATED("TableStatus", status, table_statuses, .rules = 0),
+    STRUCTS("KeySchema", key_schema, hf__part_key_element, .rules = 0),
+    ENUMERATED("TableStatus", status, hf__table_statuses, .rules = 0),
     TIME("CreationDateTime", created_us, .rules = 0),
     STRUCT("ProvisionedThroughput", throughput, throughput_description, .rules = 0),
-    STRUCT("OnDemandThroughput", on_demand_throughput, on_demand_throughput, .rules = 0),
+    STRUCT("OnDemandThroughput", on_demand_throughput, hf__part_on_demand_throughput, .rules = 0),
     INT("TableSizeBytes", size_bytes, LONG_ALWAYS),
     INT("ItemCount", item_count, LONG_ALWAYS),
     STR("TableArn", arn, .rules = 0),
@@ -184,12 +195,13 @@ static const struct field hf__table_description_fields_list[] = {
     STRUCT("BillingModeSummary", billing, billing_summary, .rules = 0),
     STRUCTS("LocalSecondaryIndexes", local_indexes, index_description, .rules = 0),
     STRUCTS("GlobalSecondaryIndexes", global_indexes, index_description, .rules = 0),
-    STRUCT("StreamSpecification", stream, stream_spec, .rules = 0),
+    STRUCT("StreamSpecification", stream, hf__part_stream_spec, .rules = 0),
     STR("LatestStreamLabel", stream_label, .rules = 0),
     STR("LatestStreamArn", stream_arn, .rules = 0),
-    STRUCT("SSEDescription", sse, sse_description, .rules = 0),
+    STRUCT("SSEDescription", sse, hf__part_sse_description, .rules = 0),
     STRUCT("TableClassSummary", table_class, table_class_summary, .rules = 0),
     FLAG("DeletionProtectionEnabled", deletion_protection, .rules = 0),
+    STRUCT("RestoreSummary", restore, restore_summary, .rules = 0),
 };
 TABLE(hf__table_description_fields, "TableDescription");
 #undef T
@@ -200,14 +212,14 @@ TABLE(hf__table_description_fields, "TableDescription");
 static const struct field create_table_list[] = {
     STRUCTS("AttributeDefinitions", attributes, attribute_definition, REQUIRED),
     STR("TableName", table, .rules = FIELD_NO_CHECK, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
-    STRUCTS("KeySchema", key_schema, key_element, REQUIRED, LENGTH(1, 2)),
-    STRUCTS("GlobalSecondaryIndexes", global_indexes, global_index, .rules = 0),
-    STRUCTS("LocalSecondaryIndexes", local_indexes, local_index, .rules = 0),
-    ENUMERATED("BillingMode", billing, billing_modes, .rules = 0),
-    STRUCT("ProvisionedThroughput", throughput, throughput, .rules = 0),
-    STRUCT("OnDemandThroughput", on_demand_throughput, on_demand_throughput, .rules = 0),
-    STRUCT("StreamSpecification", stream, stream_spec, .rules = 0),
-    STRUCT("SSESpecification", sse, sse_spec, .rules = 0),
+    STRUCTS("KeySchema", key_schema, hf__part_key_element, REQUIRED, LENGTH(1, 2)),
+    STRUCTS("GlobalSecondaryIndexes", global_indexes, hf__part_global_index, .rules = 0),
+    STRUCTS("LocalSecondaryIndexes", local_indexes, hf__part_local_index, .rules = 0),
+    ENUMERATED("BillingMode", billing, hf__billing_modes, .rules = 0),
+    STRUCT("ProvisionedThroughput", throughput, hf__part_throughput, .rules = 0),
+    STRUCT("OnDemandThroughput", on_demand_throughput, hf__part_on_demand_throughput, .rules = 0),
+    STRUCT("StreamSpecification", stream, hf__part_stream_spec, .rules = 0),
+    STRUCT("SSESpecification", sse, hf__part_sse_spec, .rules = 0),
     STRUCTS("Tags", tags, tag, .rules = 0),
     ENUMERATED("TableClass", table_class, table_classes, .rules = 0),
     FLAG("DeletionProtectionEnabled", deletion_protection, .rules = 0),
@@ -270,8 +282,8 @@ OP_TABLE(list_tables_result, "ListTablesOutput");
 #define T hf_index_update
 static const struct field index_update_list[] = {
     STR("IndexName", name, REQUIRED, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
-    STRUCT("ProvisionedThroughput", throughput, throughput, .rules = 0),
-    STRUCT("OnDemandThroughput", on_demand_throughput, on_demand_throughput, .rules = 0),
+    STRUCT("ProvisionedThroughput", throughput, hf__part_throughput, .rules = 0),
+    STRUCT("OnDemandThroughput", on_demand_throughput, hf__part_on_demand_throughput, .rules = 0),
 };
 static TABLE(index_update, "UpdateGlobalSecondaryIndexAction");
 #undef T
@@ -286,7 +298,7 @@ static TABLE(index_delete, "DeleteGlobalSecondaryIndexAction");
 #define T hf_index_change
 static const struct field index_change_list[] = {
     STRUCT("Update", update, index_update, .rules = 0),
-    STRUCT("Create", create, global_index, .rules = 0),
+    STRUCT("Create", create, hf__part_global_index, .rules = 0),
     STRUCT("Delete", del, index_delete, .rules = 0),
 };
 static TABLE(index_change, "GlobalSecondaryIndexUpdate");
@@ -304,12 +316,12 @@ static const struct field update_table_list[] = {
     STRUCTS("AttributeDefinitions", attributes, attribute_definition, .rules = 0),
     STR("TableName", table, .rules = FIELD_NO_CHECK, LENGTH(1, 1024),
         .pattern = PATTERN_TABLE_NAME),
-    ENUMERATED("BillingMode", billing, billing_modes, .rules = 0),
-    STRUCT("ProvisionedThroughput", throughput, throughput, .rules = 0),
-    STRUCT("OnDemandThroughput", on_demand_throughput, on_demand_throughput, .rules = 0),
+    ENUMERATED("BillingMode", billing, hf__billing_modes, .rules = 0),
+    STRUCT("ProvisionedThroughput", throughput, hf__part_throughput, .rules = 0),
+    STRUCT("OnDemandThroughput", on_demand_throughput, hf__part_on_demand_throughput, .rules = 0),
     STRUCTS("GlobalSecondaryIndexUpdates", index_changes, index_change, .rules = 0),
-    STRUCT("StreamSpecification", stream, stream_spec, .rules = 0),
-    STRUCT("SSESpecification", sse, sse_spec, .rules = 0),
+    STRUCT("StreamSpecification", stream, hf__part_stream_spec, .rules = 0),
+    STRUCT("SSESpecification", sse, hf__part_sse_spec, .rules = 0),
     STRUCTS("ReplicaUpdates", replicas, replica_update, LENGTH(1, 0)),
     ENUMERATED("TableClass", table_class, table_classes, .rules = 0),
     FLAG("DeletionProtectionEnabled", deletion_protection, .rules = 0),
@@ -355,16 +367,16 @@ OP_TABLE(describe_time_to_live, "DescribeTimeToLiveInput");
 #undef T
 
 #define T hf_ttl_description
-static const struct field ttl_description_list[] = {
+static const struct field hf__part_ttl_description_list[] = {
     ENUMERATED("TimeToLiveStatus", status, ttl_statuses, .rules = 0),
     STR("AttributeName", attribute, .rules = 0),
 };
-static TABLE(ttl_description, "TimeToLiveDescription");
+TABLE(hf__part_ttl_description, "TimeToLiveDescription");
 #undef T
 
 #define T hf_describe_time_to_live_result
 static const struct field describe_time_to_live_result_list[] = {
-    STRUCT("TimeToLiveDescription", description, ttl_description, .rules = 0),
+    STRUCT("TimeToLiveDescription", description, hf__part_ttl_description, .rules = 0),
 };
 OP_TABLE(describe_time_to_live_result, "DescribeTimeToLiveOutput");
 #undef T
@@ -508,7 +520,7 @@ static const struct field stream_description_list[] = {
     ENUMERATED("StreamViewType", view, stream_views, .rules = 0),
     TIME("CreationRequestDateTime", created_us, .rules = 0),
     STR("TableName", table, .rules = 0),
-    STRUCTS("KeySchema", key_schema, key_element, .rules = 0),
+    STRUCTS("KeySchema", key_schema, hf__part_key_element, .rules = 0),
     STRUCTS("Shards", shards, shard, ALWAYS),
     STR("LastEvaluatedShardId", last_shard, .rules = 0),
 };

@@ -69,10 +69,11 @@ static enum hf_status check_arguments(struct hf_scope *s, const struct compariso
     return HF_OK;
 }
 
-static enum hf_status check_values(struct hf_scope *s, const struct hf_value *values, size_t len)
+static enum hf_status check_values(struct hf_scope *s, enum hf_op op, const struct hf_value *values,
+                                   size_t len)
 {
     for (size_t i = 0; i < len; i++)
-        TRY(hf__check_value(s, values[i]));
+        TRY(hf__check_value(s, op, values[i]));
     return HF_OK;
 }
 
@@ -136,12 +137,13 @@ static enum hf_status expected_plain(struct hf_scope *s, const struct hf_expecte
     return HF_OK;
 }
 
-static enum hf_status expected_entry(struct hf_scope *s, const struct hf_expected *expected,
+static enum hf_status expected_entry(struct hf_scope *s, enum hf_op op,
+                                     const struct hf_expected *expected,
                                      struct expr_legacy_condition *out)
 {
     out->name = expected->name;
-    TRY(hf__check_value(s, expected->value));
-    TRY(check_values(s, expected->values, expected->values_len));
+    TRY(hf__check_value(s, op, expected->value));
+    TRY(check_values(s, op, expected->values, expected->values_len));
     if (expected->values && expected->value.ptr)
         return fail_for(s, "Value and AttributeValueList cannot be used together", expected->name);
     if (expected->comparison)
@@ -152,9 +154,9 @@ static enum hf_status expected_entry(struct hf_scope *s, const struct hf_expecte
     return expected_plain(s, expected, out);
 }
 
-enum hf_status hf__legacy_expected(struct hf_scope *s, const struct hf_expected *expected,
-                                   size_t len, enum hf_conditional_operator joined,
-                                   struct expr_bound **bound)
+enum hf_status hf__legacy_expected(struct hf_scope *s, enum hf_op op,
+                                   const struct hf_expected *expected, size_t len,
+                                   enum hf_conditional_operator joined, struct expr_bound **bound)
 {
     struct expr_legacy_condition *conditions = hf__scope_array(s, len, sizeof(*conditions));
 
@@ -163,14 +165,15 @@ enum hf_status hf__legacy_expected(struct hf_scope *s, const struct hf_expected 
         return hf__fail_nomem(s);
     TRY(check_joined(s, joined, len));
     for (size_t i = 0; i < len; i++)
-        TRY(expected_entry(s, &expected[i], &conditions[i]));
+        TRY(expected_entry(s, op, &expected[i], &conditions[i]));
     return len ? hf__expr_legacy_condition(s, conditions, len, joined == HF_OR, bound) : HF_OK;
 }
 
 /* ---- QueryFilter, ScanFilter, KeyConditions ------------------------------------------------- */
 
-static enum hf_status translate(struct hf_scope *s, const struct hf_condition *conditions,
-                                size_t len, struct expr_legacy_condition **out)
+static enum hf_status translate(struct hf_scope *s, enum hf_op op,
+                                const struct hf_condition *conditions, size_t len,
+                                struct expr_legacy_condition **out)
 {
     *out = hf__scope_array(s, len, sizeof(**out));
     if (!*out)
@@ -178,7 +181,7 @@ static enum hf_status translate(struct hf_scope *s, const struct hf_condition *c
     for (size_t i = 0; i < len; i++) {
         const struct comparison *comparison = comparison_of(conditions[i].comparison);
 
-        TRY(check_values(s, conditions[i].values, conditions[i].values_len));
+        TRY(check_values(s, op, conditions[i].values, conditions[i].values_len));
         TRY(check_arguments(s, comparison, conditions[i].values, conditions[i].values_len));
         (*out)[i] = (struct expr_legacy_condition){
             .name = conditions[i].name,
@@ -190,15 +193,15 @@ static enum hf_status translate(struct hf_scope *s, const struct hf_condition *c
     return HF_OK;
 }
 
-enum hf_status hf__legacy_filter(struct hf_scope *s, const struct hf_condition *conditions,
-                                 size_t len, enum hf_conditional_operator joined,
-                                 struct expr_bound **bound)
+enum hf_status hf__legacy_filter(struct hf_scope *s, enum hf_op op,
+                                 const struct hf_condition *conditions, size_t len,
+                                 enum hf_conditional_operator joined, struct expr_bound **bound)
 {
     struct expr_legacy_condition *translated;
 
     *bound = NULL;
     TRY(check_joined(s, joined, len));
-    TRY(translate(s, conditions, len, &translated));
+    TRY(translate(s, op, conditions, len, &translated));
     return len ? hf__expr_legacy_condition(s, translated, len, joined == HF_OR, bound) : HF_OK;
 }
 
@@ -225,7 +228,7 @@ enum hf_status hf__legacy_key(struct hf_scope *s, const struct hf_condition *con
     struct expr_legacy_condition *translated;
 
     *bound = NULL;
-    TRY(translate(s, conditions, len, &translated));
+    TRY(translate(s, HF_OP_QUERY, conditions, len, &translated));
     if (len < 1 || len > 2)
         return hf__fail(s, HF_INVALID, "Conditions can be of length 1 or 2 only");
     for (size_t i = 0; i < len; i++)
@@ -249,7 +252,7 @@ static enum hf_status update_entry(struct hf_scope *s, const struct hf_attribute
     enum hf_update_action action = update->action ? update->action : HF_ACTION_PUT;
     enum hf_type type = hf_value_type(update->value);
 
-    TRY(hf__check_value(s, update->value));
+    TRY(hf__check_value(s, HF_OP_UPDATE_ITEM, update->value));
     if (!update->value.ptr && action != HF_ACTION_DELETE)
         return hf__fail(s, HF_INVALID,
                         BAD_VALUES

@@ -41,14 +41,23 @@ enum hf_status hf__reword(struct hf_scope *s, enum hf_op op, enum hf_status stat
     return hf__fail_text(s, HF_INVALID, hf_str_of((const char *)text.ptr, text.len - 1));
 }
 
+static bool has_moved(struct hf_scope *s, enum hf_op op)
+{
+    return hf__scope_wording(s) == HF__WORDING_2026 && hf__newer_wording(op) != NEWER_AS_BEFORE;
+}
+
+struct hf_str hf__poison_text(struct hf_scope *s, enum hf_op op, const struct poison *poison)
+{
+    return poison->newer.ptr && has_moved(s, op) ? poison->newer : poison->message;
+}
+
 enum hf_status hf__fail_expression_value(struct hf_scope *s, enum hf_op op,
                                          const struct poison *poison)
 {
     struct hf__buf text = {.scope = s};
 
-    if (poison->status != HF_INVALID || !poison->key.ptr ||
-        (hf__scope_wording(s) == HF__WORDING_2026 && hf__newer_wording(op) != NEWER_AS_BEFORE))
-        return hf__fail_text(s, poison->status, poison->message);
+    if (poison->status != HF_INVALID || !poison->key.ptr || has_moved(s, op))
+        return hf__fail_text(s, poison->status, hf__poison_text(s, op, poison));
     hf__buf_put_str(&text, HF_STR("ExpressionAttributeValues contains invalid value: "));
     hf__buf_put_str(&text, poison->message);
     hf__buf_put_str(&text, HF_STR(" for key "));
@@ -57,4 +66,25 @@ enum hf_status hf__fail_expression_value(struct hf_scope *s, enum hf_op op,
     if (text.failed)
         return hf__fail_nomem(s);
     return hf__fail_text(s, HF_INVALID, hf_str_of((const char *)text.ptr, text.len - 1));
+}
+
+enum hf_status hf__cancel(struct hf_scope *s, const struct hf_cancel_reason *reasons, size_t len)
+{
+    struct hf__buf text = {.scope = s};
+    enum hf_status status;
+
+    hf__buf_put_str(&text, HF_STR("Transaction cancelled, please refer cancellation reasons for "
+                                  "specific reasons ["));
+    for (size_t i = 0; i < len; i++) {
+        if (i > 0)
+            hf__buf_put_str(&text, HF_STR(", "));
+        hf__buf_put_str(&text, reasons[i].code);
+    }
+    hf__buf_put(&text, "]", 2); /* and its NUL */
+    if (text.failed)
+        return hf__fail_nomem(s);
+    status = hf__fail_text(s, HF_TX_CANCELED, hf_str_of((const char *)text.ptr, text.len - 1));
+    hf__scope_error_edit(s)->reasons = reasons;
+    hf__scope_error_edit(s)->reasons_len = len;
+    return status;
 }

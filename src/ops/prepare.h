@@ -135,6 +135,17 @@ enum hf_status hf__prepare_untag_resource(struct hf_scope *s,
 /* The ARN of a table, as the tag operations take it: not of an index or a stream. */
 enum hf_status hf__prepare_resource_arn(struct hf_scope *s, struct hf_str arn);
 
+enum hf_status hf__prepare_list_backups(struct hf_scope *s, const struct hf_list_backups *request);
+
+/*
+ * The table that a backup of `source` is restored to: what RestoreTableFromBackup asks for, and
+ * what it leaves as it was, as a request to create it, which is valid.
+ */
+enum hf_status hf__prepare_restore(struct hf_scope *s,
+                                   const struct hf_restore_table_from_backup *request,
+                                   const struct hf_table_description *source,
+                                   struct hf_create_table *out);
+
 /* The checks that every operation has: constraints of its fields, TableName alone first. */
 enum hf_status hf__prepare_plain(struct hf_scope *s, enum hf_op op, const void *request);
 
@@ -153,5 +164,8 @@ enum hf_status hf__check_index_throughput(struct hf_scope *s, const struct hf_in
 
 /* A table's own name out of a TableName that may be an ARN. */
 struct hf_str hf__table_name(struct hf_str name_or_arn);
+
+/* Fail with TransactionCanceledException and these reasons, one per action. */
+enum hf_status hf__cancel(struct hf_scope *s, const struct hf_cancel_reason *reasons, size_t len);
 
 #endif

@@ -148,7 +148,7 @@ static enum hf_status prepare_reads(struct hf_scope *s, struct hf__expr_cache *c
                               &out->projection));
     TRY(hf__expressions_bind(s, &expressions));
     for (size_t i = 0; i < reads->keys_len; i++)
-        TRY(hf__check_item(s, reads->keys[i]));
+        TRY(hf__check_item(s, HF_OP_BATCH_GET_ITEM, reads->keys[i]));
     return HF_OK;
 }
 
@@ -241,8 +241,8 @@ static enum hf_status check_write(struct hf_scope *s, const struct hf_write_requ
                         "Supplied AttributeValue has more than one datatypes set, must contain "
                         "exactly one of the supported datatypes");
     if (write->del)
-        return hf__check_item(s, write->del->key);
-    TRY(hf__check_item(s, write->put->item));
+        return hf__check_item(s, HF_OP_BATCH_WRITE_ITEM, write->del->key);
+    TRY(hf__check_item(s, HF_OP_BATCH_WRITE_ITEM, write->put->item));
     return hf__check_item_size(s, write->put->item, &size);
 }
 

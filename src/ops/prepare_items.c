@@ -20,9 +20,9 @@ static enum hf_status put_steps(struct hf_scope *s, const struct hf_put_item *re
                                 const struct expressions *expressions, struct prepared_write *out)
 {
     TRY(hf__expressions_mixed(s, expressions));
-    TRY(hf__check_item(s, request->item));
+    TRY(hf__check_item(s, HF_OP_PUT_ITEM, request->item));
     TRY(check_returns_old(s, request->returns));
-    TRY(hf__legacy_expected(s, request->expected, request->expected_len,
+    TRY(hf__legacy_expected(s, HF_OP_PUT_ITEM, request->expected, request->expected_len,
                             request->conditional_operator, &out->condition));
     return hf__expressions_bind(s, expressions);
 }
@@ -60,9 +60,9 @@ static enum hf_status delete_steps(struct hf_scope *s, const struct hf_delete_it
                                    struct prepared_write *out)
 {
     TRY(hf__expressions_mixed(s, expressions));
-    TRY(hf__check_item(s, request->key));
+    TRY(hf__check_item(s, HF_OP_DELETE_ITEM, request->key));
     TRY(check_returns_old(s, request->returns));
-    TRY(hf__legacy_expected(s, request->expected, request->expected_len,
+    TRY(hf__legacy_expected(s, HF_OP_DELETE_ITEM, request->expected, request->expected_len,
                             request->conditional_operator, &out->condition));
     return hf__expressions_bind(s, expressions);
 }
@@ -100,9 +100,9 @@ static enum hf_status update_steps(struct hf_scope *s, const struct hf_update_it
                                    struct prepared_write *out)
 {
     TRY(hf__expressions_mixed(s, expressions));
-    TRY(hf__check_item(s, request->key));
+    TRY(hf__check_item(s, HF_OP_UPDATE_ITEM, request->key));
     TRY(hf__legacy_updates(s, request->updates, request->updates_len, &out->update));
-    TRY(hf__legacy_expected(s, request->expected, request->expected_len,
+    TRY(hf__legacy_expected(s, HF_OP_UPDATE_ITEM, request->expected, request->expected_len,
                             request->conditional_operator, &out->condition));
     return hf__expressions_bind(s, expressions);
 }
@@ -158,7 +158,7 @@ enum hf_status hf__prepare_get_item(struct hf_scope *s, struct hf__expr_cache *c
     };
     TRY(hf__constraints(s, HF_OP_GET_ITEM, request));
     TRY(hf__expressions_mixed(s, &expressions));
-    TRY(hf__check_item(s, request->key));
+    TRY(hf__check_item(s, HF_OP_GET_ITEM, request->key));
     TRY(hf__legacy_projection(s, request->attributes_to_get, request->attributes_to_get_len,
                               &out->projection));
     return hf__expressions_bind(s, &expressions);

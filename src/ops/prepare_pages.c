@@ -17,7 +17,7 @@ static int64_t number_of(int64_t given)
 static enum hf_status query_legacy(struct hf_scope *s, const struct hf_query *request,
                                    struct prepared_page *out)
 {
-    TRY(hf__legacy_filter(s, request->query_filter, request->query_filter_len,
+    TRY(hf__legacy_filter(s, HF_OP_QUERY, request->query_filter, request->query_filter_len,
                           request->conditional_operator, &out->filter));
     return hf__legacy_projection(s, request->attributes_to_get, request->attributes_to_get_len,
                                  &out->projection);
@@ -66,7 +66,7 @@ enum hf_status hf__prepare_query(struct hf_scope *s, struct hf__expr_cache *cach
     TRY(hf__constraints(s, HF_OP_QUERY, request));
     TRY(hf__expressions_mixed(s, &expressions));
     TRY(query_legacy(s, request, out));
-    TRY(hf__check_start(s, request->start));
+    TRY(hf__check_start(s, HF_OP_QUERY, request->start));
     if (!request->key_conditions && !request->key_condition.ptr)
         return hf__fail(s, HF_INVALID,
                         "Either the KeyConditions or KeyConditionExpression parameter must be "
@@ -142,9 +142,9 @@ enum hf_status hf__prepare_scan(struct hf_scope *s, struct hf__expr_cache *cache
     TRY(hf__expressions_mixed(s, &expressions));
     TRY(hf__legacy_projection(s, request->attributes_to_get, request->attributes_to_get_len,
                               &out->projection));
-    TRY(hf__legacy_filter(s, request->scan_filter, request->scan_filter_len,
+    TRY(hf__legacy_filter(s, HF_OP_SCAN, request->scan_filter, request->scan_filter_len,
                           request->conditional_operator, &out->filter));
-    TRY(hf__check_start(s, request->start));
+    TRY(hf__check_start(s, HF_OP_SCAN, request->start));
     TRY(check_segments(s, request));
     return hf__expressions_bind(s, &expressions);
 }

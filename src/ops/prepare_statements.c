@@ -13,7 +13,7 @@ enum hf_status hf__prepare_parameters(struct hf_scope *s, const struct hf_value 
             return hf__fail(s, HF_INVALID,
                             "Supplied AttributeValue is empty, must contain exactly one of the "
                             "supported datatypes");
-        TRY(hf__check_value(s, parameters[i]));
+        TRY(hf__check_value(s, HF_OP_EXECUTE_STATEMENT, parameters[i]));
     }
     return HF_OK;
 }
@@ -27,6 +27,6 @@ enum hf_status hf__prepare_statement(struct hf_scope *s, struct hf_str text,
     TRY(hf__statement_parse(s, text, parameters, len, out));
     if (out->kind != STATEMENT_INSERT)
         return HF_OK;
-    TRY(hf__check_item(s, out->item));
+    TRY(hf__check_item(s, HF_OP_EXECUTE_STATEMENT, out->item));
     return hf__check_item_size(s, out->item, &size);
 }

@@ -30,7 +30,7 @@ static enum hf_status prepare_check(struct hf_scope *s, struct hf__expr_cache *c
     out->return_old_on_failure = check->returns_on_failure == HF_ON_FAILURE_ALL_OLD;
     TRY(hf__expressions_mixed(s, &expressions));
     TRY(hf__expressions_bind(s, &expressions));
-    return hf__check_item(s, check->key);
+    return hf__check_item(s, HF_OP_TRANSACT_WRITE_ITEMS, check->key);
 }
 
 static enum hf_status prepare_put(struct hf_scope *s, struct hf__expr_cache *cache,
@@ -49,7 +49,7 @@ static enum hf_status prepare_put(struct hf_scope *s, struct hf__expr_cache *cac
     out->item = put->item;
     out->return_old_on_failure = put->returns_on_failure == HF_ON_FAILURE_ALL_OLD;
     TRY(hf__expressions_mixed(s, &expressions));
-    TRY(hf__check_item(s, put->item));
+    TRY(hf__check_item(s, HF_OP_TRANSACT_WRITE_ITEMS, put->item));
     TRY(hf__expressions_bind(s, &expressions));
     return hf__check_item_size(s, put->item, &out->size);
 }
@@ -71,7 +71,7 @@ static enum hf_status prepare_delete(struct hf_scope *s, struct hf__expr_cache *
     out->return_old_on_failure = del->returns_on_failure == HF_ON_FAILURE_ALL_OLD;
     TRY(hf__expressions_mixed(s, &expressions));
     TRY(hf__expressions_bind(s, &expressions));
-    return hf__check_item(s, del->key);
+    return hf__check_item(s, HF_OP_TRANSACT_WRITE_ITEMS, del->key);
 }
 
 static enum hf_status prepare_update(struct hf_scope *s, struct hf__expr_cache *cache,
@@ -94,7 +94,7 @@ static enum hf_status prepare_update(struct hf_scope *s, struct hf__expr_cache *
     out->return_old_on_failure = update->returns_on_failure == HF_ON_FAILURE_ALL_OLD;
     TRY(hf__expressions_mixed(s, &expressions));
     TRY(hf__expressions_bind(s, &expressions));
-    return hf__check_item(s, update->key);
+    return hf__check_item(s, HF_OP_TRANSACT_WRITE_ITEMS, update->key);
 }
 
 static enum hf_status check_one_member(struct hf_scope *s, const struct hf_transact_write *action)
@@ -176,7 +176,7 @@ static enum hf_status prepare_get(struct hf_scope *s, struct hf__expr_cache *cac
     out->read.consistent = true;
     out->key = get->key;
     TRY(hf__expressions_mixed(s, &expressions));
-    TRY(hf__check_item(s, get->key));
+    TRY(hf__check_item(s, HF_OP_TRANSACT_GET_ITEMS, get->key));
     return hf__expressions_bind(s, &expressions);
 }
 

@@ -54,11 +54,11 @@ void hf__print_field(struct hf_scope *s, struct hf__buf *out, const struct field
 /* ---- values.c ------------------------------------------------------------------------------- */
 
 /* An item, key or value is well-formed, within 32 levels, and names no attribute "". */
-enum hf_status hf__check_item(struct hf_scope *s, struct hf_item item);
-enum hf_status hf__check_value(struct hf_scope *s, struct hf_value value);
+enum hf_status hf__check_item(struct hf_scope *s, enum hf_op op, struct hf_item item);
+enum hf_status hf__check_value(struct hf_scope *s, enum hf_op op, struct hf_value value);
 
 /* The same of an ExclusiveStartKey, whose errors often begin with a sentence of their own. */
-enum hf_status hf__check_start(struct hf_scope *s, struct hf_item start);
+enum hf_status hf__check_start(struct hf_scope *s, enum hf_op op, struct hf_item start);
 
 /*
  * The first string of a list that stood in it before, NULL when there is none. Each string is the
@@ -112,14 +112,14 @@ enum hf_status hf__expressions_bind(struct hf_scope *s, const struct expressions
 /* ---- legacy.c ------------------------------------------------------------------------------- */
 
 /* Expected as a condition: NULL when it is absent or empty. */
-enum hf_status hf__legacy_expected(struct hf_scope *s, const struct hf_expected *expected,
-                                   size_t len, enum hf_conditional_operator joined,
-                                   struct expr_bound **bound);
+enum hf_status hf__legacy_expected(struct hf_scope *s, enum hf_op op,
+                                   const struct hf_expected *expected, size_t len,
+                                   enum hf_conditional_operator joined, struct expr_bound **bound);
 
 /* QueryFilter or ScanFilter; NULL when it is absent or empty. */
-enum hf_status hf__legacy_filter(struct hf_scope *s, const struct hf_condition *conditions,
-                                 size_t len, enum hf_conditional_operator joined,
-                                 struct expr_bound **bound);
+enum hf_status hf__legacy_filter(struct hf_scope *s, enum hf_op op,
+                                 const struct hf_condition *conditions, size_t len,
+                                 enum hf_conditional_operator joined, struct expr_bound **bound);
 
 enum hf_status hf__legacy_key(struct hf_scope *s, const struct hf_condition *conditions, size_t len,
                               struct expr_bound **bound);
@@ -147,6 +147,9 @@ enum newer_wording hf__newer_wording(enum hf_op op);
 
 /* Put the 2026 layer's prefix before the scope's HF_INVALID, when the operation has one. */
 enum hf_status hf__reword(struct hf_scope *s, enum hf_op op, enum hf_status status);
+
+/* The text of a poison in the wording that the operation has. */
+struct hf_str hf__poison_text(struct hf_scope *s, enum hf_op op, const struct poison *poison);
 
 /* Fail for a poisoned expression value, wrapped as the operation has it. */
 enum hf_status hf__fail_expression_value(struct hf_scope *s, enum hf_op op,

@@ -1,5 +1,5 @@
 /*
- * ops/table.h: how the tables of fields_items.c and fields_tables.c are written.
+ * ops/table.h: how the tables of fields_*.c are written.
  *
  *     #define T hf_tag
  *     static const struct field tag_list[] = {
@@ -21,6 +21,11 @@
 #define ENUM(name, printed_set, ...)                                                               \
     static const char *const name##_names[] = {__VA_ARGS__};                                       \
     static const struct field_enum name = {name##_names, ARRAY_LEN(name##_names), printed_set}
+
+/* The same for an enum that several files of tables have fields of. */
+#define SHARED_ENUM(name, printed_set, ...)                                                        \
+    static const char *const name##_names[] = {__VA_ARGS__};                                       \
+    const struct field_enum name = {name##_names, ARRAY_LEN(name##_names), printed_set}
 
 #define AT(member) (uint16_t) offsetof(struct T, member)
 #define COUNT_AT(member) (uint16_t) offsetof(struct T, member##_len)
@@ -96,5 +101,19 @@
     extern const struct fields hf__fields_##struct_##_result;
 #include "ops/ops.def"
 #undef OP
+
+/* Parts and enums of fields_tables.c that others have members of, too. */
+extern const struct field_enum hf__billing_modes;
+extern const struct field_enum hf__table_statuses;
+extern const struct fields hf__part_key_element;
+extern const struct fields hf__part_throughput;
+extern const struct fields hf__part_on_demand_throughput;
+extern const struct fields hf__part_projection;
+extern const struct fields hf__part_local_index;
+extern const struct fields hf__part_global_index;
+extern const struct fields hf__part_stream_spec;
+extern const struct fields hf__part_sse_spec;
+extern const struct fields hf__part_sse_description;
+extern const struct fields hf__part_ttl_description;
 
 #endif

@@ -25,21 +25,29 @@ static enum hf_status check_part(struct hf_scope *s, struct hf_value value, int 
     while (hf__value_next(&walk)) {
         if (type == HF_TYPE_M && walk.name.len == 0)
             return hf__fail(s, HF_INVALID, "Empty attribute name");
-        TRY(check_part(s, walk.value, level + 1));
+        if (level == VALUE_DEPTH_MAX || walk.value.ptr[0] == HF_TYPE_M ||
+            walk.value.ptr[0] == HF_TYPE_L) /* a scalar or a set can only be too deep */
+            TRY(check_part(s, walk.value, level + 1));
     }
     return HF_OK;
 }
 
-enum hf_status hf__check_item(struct hf_scope *s, struct hf_item item)
+static enum hf_status fail_poison(struct hf_scope *s, enum hf_op op, const struct poison *poison)
 {
-    TRY(hf_item_check(s, item));
+    return hf__fail_text(s, poison->status, hf__poison_text(s, op, poison));
+}
+
+enum hf_status hf__check_item(struct hf_scope *s, enum hf_op op, struct hf_item item)
+{
+    if (hf__item_poisoned(item))
+        return fail_poison(s, op, hf__item_poison(item));
     return item.ptr ? check_part(s, hf_item_value(item), 0) : HF_OK; /* the item is level 0 */
 }
 
-enum hf_status hf__check_value(struct hf_scope *s, struct hf_value value)
+enum hf_status hf__check_value(struct hf_scope *s, enum hf_op op, struct hf_value value)
 {
     if (hf__value_poisoned(value))
-        return hf_item_check(s, hf_value_item(value));
+        return fail_poison(s, op, hf__item_poison(hf_value_item(value)));
     return value.ptr ? check_part(s, value, 1) : HF_OK;
 }
 
@@ -48,9 +56,9 @@ static bool contains(struct hf_str text, struct hf_str part)
     return memmem(text.ptr, text.len, part.ptr, part.len) != NULL;
 }
 
-enum hf_status hf__check_start(struct hf_scope *s, struct hf_item start)
+enum hf_status hf__check_start(struct hf_scope *s, enum hf_op op, struct hf_item start)
 {
-    enum hf_status status = hf__check_item(s, start);
+    enum hf_status status = hf__check_item(s, op, start);
     struct hf_str message = hf_scope_error(s)->message;
 
     /* Errors of numbers and of repeats come from a layer below, which knows no starting key. */

@@ -10,10 +10,17 @@
 
 #include <holdfast/db.h>
 
+#include <stdatomic.h>
+
 #include "base/base.h"
 #include "http/sign.h"
 
 struct server;
+
+/* A clock that can be moved: whoever opens the database adds the offset to its env's clock. */
+struct server_clock {
+    _Atomic int64_t offset_us;
+};
 
 struct server_options {
     const struct hf_env *env; /* memory, clocks, log; default: the system's */
@@ -30,6 +37,7 @@ struct server_options {
     struct hf_str region;                /* that signatures may name; absent: any */
     const struct sign_credentials *keys; /* who may call; none: anybody, on loopback only */
     size_t keys_len;
+    bool open_to_all;           /* without keys, listen beyond loopback all the same */
     uint32_t clock_window_s;    /* a signature's time may be off by this; default 300 */
     const struct hf_str *hosts; /* names besides the address that Host may have */
     size_t hosts_len;
@@ -37,7 +45,9 @@ struct server_options {
                                      absent: none */
     struct hf_str certificate;    /* path of a PEM chain; absent: no TLS */
     struct hf_str private_key;    /* path of its key */
-    bool admin;                   /* offer /_holdfast/: faults, clock, snapshots */
+    bool admin;                   /* offer /_holdfast/: then `db` is one of hf_faulty_open(), */
+    struct hf_db *engine;         /* this the database in it, */
+    struct server_clock *clock;   /* and this its clock */
     bool access_log;              /* a line per request */
     bool signals;                 /* SIGTERM and SIGINT stop, SIGHUP reloads certificates */
     void (*on_ready)(void *user); /* called by hf__server_run() when requests are served */

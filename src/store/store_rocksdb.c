@@ -15,10 +15,14 @@
  * of writes and once per sync, and refuse below a reserve. The reserve is what RocksDB may write on
  * its own account after the last write that we let through:
  *
- *     the memtables, which are flushed                        memtable_bytes
+ *     the memtables, which are flushed                        memtable_bytes, or as large as they
+ *                                                             are
  *     a compaction, which writes its output before            the tables there are, at most
  *     it drops its input                                      COMPACTION_BUFFERS write buffers
  *     logs and manifests, and writes between two checks       RESERVE_SLACK
+ *
+ * A batch that is larger than a write buffer becomes a memtable, and then a table, of its own size.
+ * It is let through only if there is room for it in the log, in a table, and in a compaction.
  *
  * Below it the ballast is given back as well, and counted as owed: writes go on when there is room
  * for the reserve and the ballast. Another process can still fill the disk between a check and a
@@ -124,6 +128,7 @@ struct rocks {
     pthread_mutex_t space_lock;     /* held over looks at the disk, which writers may wait for */
     atomic_uint_fast64_t unchecked; /* bytes written since the last look */
     atomic_bool no_space;
+    atomic_uint_fast64_t largest; /* bytes of the largest batch, if it was above a write buffer */
 
     pthread_mutex_t iters_lock; /* guards the next two */
     struct rocks_iter *iters;   /* spare ones */
@@ -137,6 +142,16 @@ struct rocks {
 static struct rocks *rocks_of(struct hf__store *store)
 {
     return (struct rocks *)store;
+}
+
+/*
+ * RocksDB counts every comparison of keys in counters of the calling thread, which nobody here
+ * reads and which cost more than the comparison. The switch belongs to the thread as well, so it
+ * is turned at every door through which a thread comes in.
+ */
+static void count_nothing(void)
+{
+    rocksdb_set_perf_level(rocksdb_disable);
 }
 
 /* ---- errors --------------------------------------------------------------------------------- */
@@ -199,17 +214,28 @@ static enum hf_status may_have_happened(struct hf_scope *s, enum hf_status statu
 
 static uint64_t reserve_bytes(struct rocks *rocks)
 {
-    uint64_t compaction = (uint64_t)COMPACTION_BUFFERS * (rocks->options.memtable_bytes / 2);
+    uint64_t compaction = (uint64_t)COMPACTION_BUFFERS * (rocks->options.memtable_bytes / 2) +
+                          2 * atomic_load(&rocks->largest);
+    uint64_t memtables = 0;
     uint64_t tables = 0;
 
     if (rocks->options.reserve_bytes)
         return rocks->options.reserve_bytes;
-    if (rocks->db)
+    if (rocks->db) {
         rocksdb_property_int(rocks->db, "rocksdb.live-sst-files-size", &tables);
-    else /* an open: logs are replayed into tables, and compactions start at once */
+        rocksdb_property_int(rocks->db, "rocksdb.cur-size-all-mem-tables", &memtables);
+    } else { /* an open: logs are replayed into tables, and compactions start at once */
         tables = hf__home_used_bytes(&rocks->home);
-    return rocks->options.memtable_bytes + RESERVE_SLACK +
-           (tables < compaction ? tables : compaction);
+    }
+    if (memtables < rocks->options.memtable_bytes)
+        memtables = rocks->options.memtable_bytes;
+    return memtables + RESERVE_SLACK + (tables < compaction ? tables : compaction);
+}
+
+/* What a batch of that size takes, now and when it is flushed and compacted. */
+static uint64_t batch_room(const struct rocks *rocks, uint64_t bytes)
+{
+    return bytes <= rocks->options.memtable_bytes / 2 ? bytes : 3 * bytes;
 }
 
 /* Look at the disk: is there room for `bytes` more? Moves the ballast and sets no_space. */
@@ -242,8 +268,11 @@ static enum hf_status check_room(struct hf_scope *s, struct rocks *rocks, uint64
 
     if (before + bytes < CHECK_BYTES && !atomic_load(&rocks->no_space))
         return HF_OK;
-    if (has_room(rocks, bytes, &have, &need))
+    if (has_room(rocks, batch_room(rocks, bytes), &have, &need)) {
+        if (bytes > rocks->options.memtable_bytes / 2 && bytes > atomic_load(&rocks->largest))
+            atomic_store(&rocks->largest, bytes);
         return HF_OK;
+    }
     return hf__fail(s, HF_NO_SPACE,
                     "The disk of the store in %s has %llu bytes free; writing needs %llu",
                     rocks->home.path, (unsigned long long)have, (unsigned long long)need);
@@ -264,6 +293,7 @@ static enum hf_status rocks_get(struct hf_scope *s, struct hf__store *store,
     uint8_t *to;
     size_t len;
 
+    count_nothing();
     pinned = rocksdb_get_pinned(rocks->db, options, (const char *)key.ptr, key.len, &error);
     if (error)
         return read_failed(s, rocks, error);
@@ -392,6 +422,7 @@ static enum hf_status rocks_iter_open(struct hf_scope *s, struct hf__store *stor
 
     if (!mine)
         return hf__fail_nomem(s);
+    count_nothing();
     if (!iter_bound(mine, range)) {
         iter_give(rocks, mine);
         return hf__fail_nomem(s);
@@ -575,6 +606,7 @@ static enum hf_status rocks_write(struct hf_scope *s, struct hf__store *store,
 
     if (atomic_load(&rocks->stopped))
         return fail_stopped(s, rocks, HF_STOPPED);
+    count_nothing();
     changes = batch_take(rocks);
     status = translate(s, rocks, batch, changes);
     rocksdb_writebatch_data(changes, &size);

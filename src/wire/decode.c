@@ -17,15 +17,10 @@
 
 /* ---- texts ---------------------------------------------------------------------------------- */
 
-bool hf__read_keep(struct json *json, struct json_text text, struct hf_str *out)
+bool hf__read_kept(struct json *json, struct json_text text, struct hf_str *out)
 {
-    char *room;
+    char *room = hf_scope_alloc(json->scope, text.raw.len);
 
-    if (!text.escaped) {
-        *out = text.raw;
-        return true;
-    }
-    room = hf_scope_alloc(json->scope, text.raw.len);
     if (!room)
         return hf__json_nomem(json);
     *out = hf_str_of(room, hf__json_unescape(text.raw, room));
@@ -114,15 +109,6 @@ bool hf__read_not_compound(struct json *json, enum json_kind kind, const char *s
     default:
         return hf__read_type_error(json, "%s", scalar);
     }
-}
-
-bool hf__read_string(struct json *json, const char *wanted, struct json_text *text)
-{
-    enum json_kind kind = hf__json_kind(json);
-
-    if (kind != JSON_STRING)
-        return hf__read_not_scalar(json, kind, wanted);
-    return hf__json_string(json, text);
 }
 
 bool hf__read_bool(struct json *json, bool *out)
@@ -562,8 +548,8 @@ static const struct field *find_field(const struct fields *fields, struct hf_str
         size_t at = *hint + i < fields->len ? *hint + i : *hint + i - fields->len;
         const struct field *field = &fields->list[at];
 
-        if (name.len == 0 || field->name[0] != name.ptr[0] || strlen(field->name) != name.len ||
-            memcmp(field->name, name.ptr, name.len) != 0)
+        if (name.len == 0 || field->name[0] != name.ptr[0] ||
+            strncmp(field->name, name.ptr, name.len) != 0 || field->name[name.len] != '\0')
             continue;
         *hint = at + 1 < fields->len ? at + 1 : 0;
         return field;

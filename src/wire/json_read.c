@@ -15,10 +15,6 @@
 
 #include "base/utf8.h"
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 bool hf__json_malformed(struct json *json)
 {
     if (json->trouble == TROUBLE_NONE)
@@ -51,31 +47,14 @@ bool hf__json_ended(struct json *json)
 /* Step over bytes that stand for themselves: no quote, backslash, control or non-ASCII. */
 static inline const char *skip_plain(const char *at, const char *end)
 {
-#if defined(__SSE2__)
-    const __m128i quote = _mm_set1_epi8('"');
-    const __m128i backslash = _mm_set1_epi8('\\');
-    const __m128i space = _mm_set1_epi8(' ');
+    for (; end - at >= PLAIN_STEP; at += PLAIN_STEP) {
+        size_t run = hf__json_plain(at);
 
-    while (end - at >= 16) {
-        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
-        /* Signed: everything from 0x80 up is below ' ' as well. */
-        __m128i odd = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(bytes, quote),
-                                                _mm_cmpeq_epi8(bytes, backslash)),
-                                   _mm_cmplt_epi8(bytes, space));
-        int mask = _mm_movemask_epi8(odd);
-
-        if (mask)
-            return at + __builtin_ctz((unsigned)mask);
-        at += 16;
+        if (run < PLAIN_STEP)
+            return at + run;
     }
-#endif
-    while (at < end) {
-        unsigned char c = (unsigned char)*at;
-
-        if (c < 0x20 || c >= 0x80 || c == '"' || c == '\\')
-            break;
+    while (at < end && (signed char)*at >= ' ' && *at != '"' && *at != '\\')
         at++;
-    }
     return at;
 }
 
@@ -148,7 +127,7 @@ static size_t escape_length(const char *at, const char *end)
     return low >= LOW_FIRST && low <= LOW_LAST ? 2 * ESCAPE_HEX : 0;
 }
 
-bool hf__json_string(struct json *json, struct json_text *text)
+bool hf__json_string_slow(struct json *json, struct json_text *text)
 {
     const char *start;
     const char *at;

@@ -11,6 +11,10 @@
 #include "model/value.h"
 #include "wire/wire.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 enum json_trouble {
     TROUBLE_NONE,
     TROUBLE_MALFORMED, /* not JSON */
@@ -78,7 +82,47 @@ struct json_text {
     struct hf_str raw;
     bool escaped;
 };
-bool hf__json_string(struct json *json, struct json_text *text);
+bool hf__json_string_slow(struct json *json, struct json_text *text);
+
+enum { PLAIN_STEP = 16 };
+
+/* How many of the PLAIN_STEP bytes at `at` stand for themselves, up to the first that is a quote, a
+ * backslash, a control character or outside of ASCII. */
+static inline size_t hf__json_plain(const char *at)
+{
+#if defined(__SSE2__)
+    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+    /* Signed: everything from 0x80 up is below ' ' as well. */
+    __m128i odd = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')),
+                                            _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'))),
+                               _mm_cmplt_epi8(bytes, _mm_set1_epi8(' ')));
+
+    return (size_t)__builtin_ctz((unsigned)_mm_movemask_epi8(odd) | 1u << PLAIN_STEP);
+#else
+    size_t run = 0;
+
+    while (run < PLAIN_STEP && (signed char)at[run] >= ' ' && at[run] != '"' && at[run] != '\\')
+        run++;
+    return run;
+#endif
+}
+
+/* Most strings are names and short values, and end within the first step. */
+static inline bool hf__json_string(struct json *json, struct json_text *text)
+{
+    const char *from = json->at + 1;
+
+    if (json->end - json->at > PLAIN_STEP && *json->at == '"') {
+        size_t run = hf__json_plain(from);
+
+        if (run < PLAIN_STEP && from[run] == '"') {
+            *text = (struct json_text){hf_str_of(from, run), false};
+            json->at = from + run + 1;
+            return true;
+        }
+    }
+    return hf__json_string_slow(json, text);
+}
 
 /* Unescape into `out`, which has raw.len bytes; the length. It cannot fail. */
 size_t hf__json_unescape(struct hf_str raw, char *out);
@@ -162,8 +206,14 @@ double hf__json_double(struct hf_str text);
 /* ---- the reader ----------------------------------------------------------------------------- */
 
 /* The text of a string: borrowed, or unescaped into the scope, or into the scratch buffer. */
-bool hf__read_keep(struct json *json, struct json_text text, struct hf_str *out);
+bool hf__read_kept(struct json *json, struct json_text text, struct hf_str *out);
 bool hf__read_unescaped(struct json *json, struct json_text text, struct hf_str *out);
+
+static inline bool hf__read_keep(struct json *json, struct json_text text, struct hf_str *out)
+{
+    *out = text.raw;
+    return !text.escaped || hf__read_kept(json, text, out);
+}
 
 static inline bool hf__read_scratch(struct json *json, struct json_text text, struct hf_str *out)
 {
@@ -174,12 +224,20 @@ static inline bool hf__read_scratch(struct json *json, struct json_text text, st
 /* Trouble of type: "<what was found> cannot be converted to <wanted>", and its kin. */
 bool hf__read_type_error(struct json *json, const char *format, ...) HF_PRINTF(2, 3);
 
-/* Read a string, or a truth; else report that the value does not fit the scalar type `wanted`. */
-bool hf__read_string(struct json *json, const char *wanted, struct json_text *text);
-bool hf__read_bool(struct json *json, bool *out);
-
 /* The value at the cursor is no scalar of type `wanted`: say so. */
 bool hf__read_not_scalar(struct json *json, enum json_kind kind, const char *wanted);
+
+/* Read a string, or a truth; else report that the value does not fit the scalar type `wanted`. */
+bool hf__read_bool(struct json *json, bool *out);
+
+static inline bool hf__read_string(struct json *json, const char *wanted, struct json_text *text)
+{
+    enum json_kind kind = hf__json_kind(json);
+
+    if (kind != JSON_STRING)
+        return hf__read_not_scalar(json, kind, wanted);
+    return hf__json_string(json, text);
+}
 
 /* The kind of value, after checking that it is a `want` (an object or an array). `scalar` is what
  * a string or number here is called, `type` the type's name in Java. */

@@ -32,15 +32,108 @@ static void poison_text(struct json *json, struct hf_str message)
 
 #define POISON(json, literal) poison_text((json), HF_STR(literal))
 
+/* ---- what nearly all is --------------------------------------------------------------------- */
+
+/*
+ * A short plain name with its colon, and a short plain string or number as a value: looked for
+ * and copied to json->flat in one go, PLAIN_STEP bytes at a time, of which those behind the end do
+ * not count. Where the text is anything else, nothing has happened and the answer is false.
+ */
+static inline bool quick_name(struct json *json, struct hf_str *name)
+{
+    const char *from = json->at + 1;
+    uint8_t *to;
+    size_t len;
+
+    if (json->end - json->at < 2 * PLAIN_STEP || *json->at != '"')
+        return false;
+    len = hf__json_plain(from);
+    if (len == 0 || len == PLAIN_STEP || from[len] != '"' || from[len + 1] != ':')
+        return false;
+    to = hf__buf_reserve(&json->flat, 2 + PLAIN_STEP);
+    if (!to)
+        return false;
+    store_u16le(to, (uint16_t)len);
+    memcpy(to + 2, from, PLAIN_STEP);
+    json->flat.len += 2 + len;
+    *name = hf_str_of(from, len);
+    json->at = from + len + 2;
+    return true;
+}
+
+enum { QUICK_MAX = 7 * PLAIN_STEP }; /* its length takes one byte */
+
+/* The text of an S that starts at `from`. */
+static inline bool quick_s(struct json *json, const char *from)
+{
+    uint8_t *to = hf__buf_reserve(&json->flat, 2 + QUICK_MAX);
+    size_t len = 0, run;
+
+    if (!to)
+        return false;
+    do {
+        if (json->end - from < (ptrdiff_t)len + PLAIN_STEP + 2) /* the quote and the brace too */
+            return false;
+        run = hf__json_plain(from + len);
+        memcpy(to + 2 + len, from + len, PLAIN_STEP);
+        len += run;
+    } while (run == PLAIN_STEP && len < QUICK_MAX);
+    if (from[len] != '"' || from[len + 1] != '}')
+        return false;
+    to[0] = HF_TYPE_S;
+    to[1] = (uint8_t)len;
+    json->flat.len += 2 + len;
+    json->at = from + len + 2;
+    return true;
+}
+
+/* The text of an N that starts at `from`. */
+static bool quick_n(struct json *json, const char *from)
+{
+    struct number number;
+    uint8_t *to;
+    size_t len;
+
+    if (json->end - from < PLAIN_STEP + 2)
+        return false;
+    len = hf__json_plain(from);
+    if (from[len] != '"' || from[len + 1] != '}' ||
+        hf__number_parse(hf_str_of(from, len), &number) != NUMBER_OK)
+        return false;
+    to = hf__buf_reserve(&json->flat, 2 + sizeof(number.bytes));
+    if (!to)
+        return false;
+    to[0] = HF_TYPE_N;
+    to[1] = number.len;
+    memcpy(to + 2, number.bytes, sizeof(number.bytes)); /* all of it: that is quicker */
+    json->flat.len += 2u + number.len;
+    json->at = from + len + 2;
+    return true;
+}
+
+/* A whole value, {"S":"ann"} or {"N":"12"}, with a space behind the colon or without. */
+static inline bool quick_value(struct json *json)
+{
+    static const char head[] = {'"', ':'};
+    const char *at = json->at;
+    const char *from = at + 5;
+
+    if (json->end - at < 8 || at[0] != '{' || at[1] != '"' ||
+        memcmp(at + 3, head, sizeof(head)) != 0)
+        return false;
+    from += *from == ' ';
+    if (*from++ != '"')
+        return false;
+    return at[2] == 'S' ? quick_s(json, from) : at[2] == 'N' && quick_n(json, from);
+}
+
 /* ---- scalars -------------------------------------------------------------------------------- */
 
-static bool read_number(struct json *json, struct hf_str text, struct number *number)
+static void poison_number(struct json *json, struct hf_str text, enum number_error error)
 {
-    enum number_error error = hf__number_parse(text, number);
-
     switch (error) {
     case NUMBER_OK:
-        return true;
+        break;
     case NUMBER_SYNTAX:
         if (text.len == 0)
             POISON(json, "The parameter cannot be converted to a numeric value");
@@ -62,6 +155,15 @@ static bool read_number(struct json *json, struct hf_str text, struct number *nu
                      "supported range");
         break;
     }
+}
+
+static inline bool read_number(struct json *json, struct hf_str text, struct number *number)
+{
+    enum number_error error = hf__number_parse(text, number);
+
+    if (error == NUMBER_OK)
+        return true;
+    poison_number(json, text, error);
     return false;
 }
 
@@ -122,10 +224,11 @@ static bool read_n(struct json *json)
 
     if (!hf__read_string(json, "String", &raw) || !hf__read_scratch(json, raw, &text))
         return false;
-    if (read_number(json, text, &number))
-        hf__build_number(&json->flat, number.bytes, number.len);
-    else
+    if (!read_number(json, text, &number)) {
         hf__build_null(&json->flat);
+        return true;
+    }
+    hf__build_number(&json->flat, number.bytes, number.len);
     return true;
 }
 
@@ -163,8 +266,15 @@ static bool read_null(struct json *json)
 
 /* ---- sets ----------------------------------------------------------------------------------- */
 
-/* The elements of the set at the cursor, once more, as the message about duplicates lists them. */
-static void poison_duplicates(struct json *json, enum hf_type type, const char *array)
+/* The text that was put together, or an absent one without memory. */
+static struct hf_str text_of(struct hf__buf *text)
+{
+    hf__buf_put_byte(text, '\0'); /* for printf(), as other texts in a scope */
+    return text->failed ? hf_str_of(NULL, 0) : hf_str_of((const char *)text->ptr, text->len - 1);
+}
+
+/* The older message about duplicates: the elements of the set at `array` as they were sent. */
+static struct hf_str duplicates_as_sent(struct json *json, enum hf_type type, const char *array)
 {
     struct json again = {.at = array,
                          .end = json->end,
@@ -173,12 +283,6 @@ static void poison_duplicates(struct json *json, enum hf_type type, const char *
     struct hf__buf text = {.scope = json->scope};
     const char *before = "";
 
-    if (json->poison.ptr)
-        return;
-    if (type == HF_TYPE_NS) {
-        POISON(json, "Input collection contains duplicates");
-        return;
-    }
     hf__buf_put_str(&text, HF_STR(INVALID "Input collection ["));
     for (bool more = hf__json_enter(&again, ']'); more; more = hf__json_more(&again, ']')) {
         struct json_text raw;
@@ -195,11 +299,50 @@ static void poison_duplicates(struct json *json, enum hf_type type, const char *
     json->scratch = again.scratch;
     hf__buf_put_str(&text, type == HF_TYPE_SS ? HF_STR("] contains duplicates.")
                                               : HF_STR("]of type BS contains duplicates."));
-    hf__buf_put_byte(&text, '\0');
-    if (text.failed)
+    return text_of(&text);
+}
+
+/* The newer one: in order, quoted, up to the first that came twice. */
+static struct hf_str duplicates_in_order(struct json *json, size_t open, size_t repeat)
+{
+    struct value_walk walk =
+        hf__value_walk((struct hf_value){json->flat.ptr + open, json->flat.len - open});
+    struct hf__buf text = {.scope = json->scope};
+
+    hf__buf_put_str(&text, HF_STR(INVALID "Input collection ["));
+    for (size_t i = 0; i <= repeat && hf__value_next(&walk); i++) {
+        for (size_t times = 0; times < (i == repeat ? 2 : 1); times++) {
+            hf__buf_put_str(&text, i + times ? HF_STR(", \"") : HF_STR("\""));
+            hf__buf_put(&text, walk.scalar.ptr, walk.scalar.len);
+            hf__buf_put_byte(&text, '"');
+        }
+    }
+    hf__buf_put_str(&text, HF_STR("] contains duplicates."));
+    return text_of(&text);
+}
+
+/*
+ * The set at `array` in the body, and at `open` without its repeats, has duplicates. Which wording
+ * is in force is known only when the poison is reported, so it carries both.
+ */
+static void poison_duplicates(struct json *json, enum hf_type type, const char *array, size_t open,
+                              size_t repeat)
+{
+    struct poison poison = {.status = HF_INVALID, .key = json->attr};
+
+    if (json->poison.ptr)
+        return;
+    if (type == HF_TYPE_NS) {
+        POISON(json, "Input collection contains duplicates");
+        return;
+    }
+    poison.message = duplicates_as_sent(json, type, array);
+    if (type == HF_TYPE_SS)
+        poison.newer = duplicates_in_order(json, open, repeat);
+    if (!poison.message.ptr || (type == HF_TYPE_SS && !poison.newer.ptr))
         poison_text(json, hf_str_of(NULL, 0));
     else
-        poison_text(json, hf_str_of((const char *)text.ptr, text.len - 1));
+        json->poison = hf__item_poison_of(json->scope, &poison);
 }
 
 static void poison_null_element(struct json *json, enum hf_type type)
@@ -246,7 +389,7 @@ static bool read_set(struct json *json, enum hf_type type)
     enum json_kind kind = hf__json_kind(json);
     const char *array = json->at;
     bool any = false;
-    size_t open;
+    size_t open, repeat;
 
     if (kind != JSON_ARRAY)
         return hf__read_not_compound(json, kind, FIELD_SCALAR, NULL);
@@ -258,11 +401,11 @@ static bool read_set(struct json *json, enum hf_type type)
     }
     if (!hf__json_sound(json))
         return false;
-    switch (hf__build_close(&json->flat, open)) {
+    switch (hf__build_close_set(&json->flat, open, &repeat)) {
     case BUILD_OK:
         break;
     case BUILD_DUPLICATE:
-        poison_duplicates(json, type, array);
+        poison_duplicates(json, type, array, open, repeat);
         break;
     case BUILD_EMPTY_SET:
         if (any)
@@ -280,7 +423,7 @@ static bool read_set(struct json *json, enum hf_type type)
 
 /* ---- lists, maps, any value ----------------------------------------------------------------- */
 
-static bool read_any(struct json *json, const char *scalar, int depth);
+static inline bool read_any(struct json *json, const char *scalar, int depth);
 
 static bool read_l(struct json *json, int depth)
 {
@@ -323,9 +466,12 @@ static bool read_m(struct json *json, int depth)
         struct json_text raw;
         struct hf_str name;
 
-        if (!hf__json_name(json, &raw) || !hf__read_scratch(json, raw, &name))
-            return false;
-        build_name(json, name);
+        hf__json_spaces(json);
+        if (!quick_name(json, &name)) {
+            if (!hf__json_name(json, &raw) || !hf__read_scratch(json, raw, &name))
+                return false;
+            build_name(json, name);
+        }
         if (!read_any(json, ELEMENT_SCALAR, depth + 1))
             return false;
     }
@@ -363,7 +509,7 @@ static bool read_tagged(struct json *json, enum hf_type type, int depth)
     return hf__json_skip(json); /* members that we do not know are ignored */
 }
 
-static enum hf_type type_of_tag(struct hf_str name)
+static enum hf_type type_of_letter(char letter)
 {
     static const uint8_t letters['Z' + 1] = {['S'] = HF_TYPE_S,
                                              ['N'] = HF_TYPE_N,
@@ -371,21 +517,82 @@ static enum hf_type type_of_tag(struct hf_str name)
                                              ['M'] = HF_TYPE_M,
                                              ['L'] = HF_TYPE_L};
 
-    if (name.len == 1) {
-        unsigned char letter = (unsigned char)name.ptr[0];
+    return (unsigned char)letter <= 'Z' ? (enum hf_type)letters[(unsigned char)letter]
+                                        : HF_TYPE_NONE;
+}
 
-        return letter <= 'Z' ? (enum hf_type)letters[letter] : HF_TYPE_NONE;
-    }
+static enum hf_type type_of_tag(struct hf_str name)
+{
+    if (name.len == 1)
+        return type_of_letter(name.ptr[0]);
+    if (name.len == 2 && name.ptr[0] == 'S' && name.ptr[1] == 'S')
+        return HF_TYPE_SS;
     return hf__type_of_name(name);
 }
 
-/* Build the value at the cursor at the end of json->flat; `depth` is its level, from 1. */
-static bool read_any(struct json *json, const char *scalar, int depth)
+/*
+ * Step over {"S": or the like, as nearly every value begins. Anything else, null behind it among
+ * that, stays and is HF_TYPE_NONE.
+ */
+static enum hf_type usual_tag(struct json *json)
+{
+    const char *at = json->at;
+    enum hf_type type;
+
+    if (json->end - at < 8 || at[0] != '{' || at[1] != '"' || at[3] != '"' || at[4] != ':')
+        return HF_TYPE_NONE;
+    type = type_of_letter(at[2]);
+    at += at[5] == ' ' ? 6 : 5;
+    if (type == HF_TYPE_NONE || (*at != '"' && *at != '{' && *at != '['))
+        return HF_TYPE_NONE;
+    json->at = at;
+    return type;
+}
+
+/* What was there before a value was begun, and what has been found of it. */
+struct tags {
+    struct hf_item poison;
+    size_t start;  /* in json->flat */
+    unsigned seen; /* a bit for each type */
+};
+
+/* Go on in a value, behind its first brace or behind a tag; `more` if there is another one. */
+static bool read_tags(struct json *json, struct tags tags, bool more, int depth)
+{
+    for (; more; more = hf__json_more(json, '}')) {
+        struct json_text raw;
+        struct hf_str name;
+        enum hf_type type;
+
+        if (!hf__json_name(json, &raw) || !hf__read_scratch(json, raw, &name))
+            return false;
+        type = type_of_tag(name);
+        if (hf__json_kind(json) == JSON_NULL)
+            type = HF_TYPE_NONE;
+        if (type != HF_TYPE_NONE) {
+            json->flat.len = tags.start; /* the last one stays */
+            if (tags.seen & 1u << type)
+                json->poison = tags.poison;
+            tags.seen |= 1u << type;
+        }
+        if (!read_tagged(json, type, depth))
+            return false;
+    }
+    if (tags.seen == 0) {
+        POISON(json, "Supplied AttributeValue is empty, must contain exactly one of the supported "
+                     "datatypes");
+        hf__build_null(&json->flat);
+    } else if (tags.seen & (tags.seen - 1)) {
+        POISON(json, "Supplied AttributeValue has more than one datatypes set, must contain "
+                     "exactly one of the supported datatypes");
+    }
+    return hf__json_sound(json);
+}
+
+/* A value that does not begin as nearly all do. */
+static bool read_unusual(struct json *json, const char *scalar, struct tags tags, int depth)
 {
     enum json_kind kind = hf__json_kind(json);
-    struct hf_item poison_before = json->poison;
-    size_t start = json->flat.len;
-    unsigned tags = 0;
 
     if (kind == JSON_NULL) {
         POISON(json, "Supplied AttributeValue is empty, must contain exactly one of the supported "
@@ -401,39 +608,41 @@ static bool read_any(struct json *json, const char *scalar, int depth)
         hf__build_null(&json->flat);
         return hf__json_skip(json);
     }
-    for (bool more = hf__json_enter(json, '}'); more; more = hf__json_more(json, '}')) {
-        struct json_text raw;
-        struct hf_str name;
-        enum hf_type type;
+    return read_tags(json, tags, hf__json_enter(json, '}'), depth);
+}
 
-        if (!hf__json_name(json, &raw) || !hf__read_scratch(json, raw, &name))
-            return false;
-        type = type_of_tag(name);
-        if (hf__json_kind(json) == JSON_NULL)
-            type = HF_TYPE_NONE;
-        if (type != HF_TYPE_NONE) {
-            json->flat.len = start; /* the last one stays */
-            if (tags & 1u << type)
-                json->poison = poison_before;
-            tags |= 1u << type;
-        }
-        if (!read_tagged(json, type, depth))
-            return false;
+/* A value that is neither a short string nor a short number. */
+static bool read_other(struct json *json, const char *scalar, int depth)
+{
+    struct tags tags = {.poison = json->poison, .start = json->flat.len};
+    enum hf_type type = depth <= VALUE_DEPTH_MAX ? usual_tag(json) : HF_TYPE_NONE;
+
+    if (type == HF_TYPE_NONE)
+        return read_unusual(json, scalar, tags, depth);
+    if (!read_tagged(json, type, depth))
+        return false;
+    hf__json_spaces(json);
+    if (json->at < json->end && *json->at == '}') {
+        json->at++;
+        return true;
     }
-    if (tags == 0) {
-        POISON(json, "Supplied AttributeValue is empty, must contain exactly one of the supported "
-                     "datatypes");
-        hf__build_null(&json->flat);
-    } else if (tags & (tags - 1)) {
-        POISON(json, "Supplied AttributeValue has more than one datatypes set, must contain "
-                     "exactly one of the supported datatypes");
-    }
-    return hf__json_sound(json);
+    tags.seen = 1u << type;
+    return read_tags(json, tags, hf__json_more(json, '}'), depth);
+}
+
+/* Build the value at the cursor at the end of json->flat; `depth` is its level, from 1. */
+static inline bool read_any(struct json *json, const char *scalar, int depth)
+{
+    hf__json_spaces(json);
+    return (depth <= VALUE_DEPTH_MAX && quick_value(json)) || read_other(json, scalar, depth);
 }
 
 /* ---- whole items ---------------------------------------------------------------------------- */
 
-enum { FLAT_ALIGN = 16 }; /* of allocations in a scope */
+enum {
+    FLAT_ALIGN = 16,  /* of allocations in a scope */
+    FLAT_FIRST = 1024 /* room for a value: about what its text takes, up to this */
+};
 
 /*
  * Begin a value in json->flat. What is in there already stays where it is, for others point to it;
@@ -449,6 +658,8 @@ static void begin(struct json *json)
     flat->cap -= used;
     flat->ptr = flat->cap ? flat->ptr + used : NULL; /* never the memory behind our own */
     flat->len = 0;
+    hf__buf_reserve(flat, json->end - json->at < FLAT_FIRST ? (size_t)(json->end - json->at) + 1
+                                                            : FLAT_FIRST);
     json->poison = (struct hf_item){NULL, 0};
     json->attr = hf_str_of(NULL, 0);
 }
@@ -477,9 +688,12 @@ bool hf__read_item(struct json *json, const char *scalar, struct hf_item *out)
     for (bool more = hf__json_enter(json, '}'); more; more = hf__json_more(json, '}')) {
         struct json_text raw;
 
-        if (!hf__json_name(json, &raw) || !hf__read_keep(json, raw, &json->attr))
-            return false;
-        build_name(json, json->attr);
+        hf__json_spaces(json);
+        if (!quick_name(json, &json->attr)) {
+            if (!hf__json_name(json, &raw) || !hf__read_keep(json, raw, &json->attr))
+                return false;
+            build_name(json, json->attr);
+        }
         if (!read_any(json, ELEMENT_SCALAR, 1))
             return false;
     }

@@ -5,7 +5,8 @@
  * A step that fails is reported and the next ones run nevertheless, as they mostly do not depend
  * on each other and one run should show all that is wrong. README.md describes the format.
  *
- *  (1) Nothing here knows the engine but world_exchange(), world_reopen() and the upkeep call.
+ *  (1) Nothing here knows the engine but world_exchange(), world_reopen() and the upkeep call; on
+ *      "http" not even the first: calls go through a socket to a server.
  *  (2) A file with an unknown member, or without steps, fails: a misspelt one must not pass.
  */
 #include <dirent.h>
@@ -13,6 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../server/help.h"
+#include "base/buf.h"
+#include "ops/fields.h"
 #include "test.h"
 #include "values.h"
 #include "world.h"
@@ -27,6 +31,9 @@ struct file_test {
 
 struct run {
     struct world world;
+    bool http; /* calls go through these two */
+    struct site site;
+    struct line line;
     const char *path;
     struct holes holes;
     size_t step;
@@ -51,6 +58,36 @@ static bool complain(struct run *r, const char *what)
 
 /* ---- one call ------------------------------------------------------------------------------- */
 
+static void http_begin(struct run *r)
+{
+    site_serve(r->world.t, &r->site, r->world.db);
+    line_open(&r->site, &r->line);
+}
+
+static void http_end(struct run *r)
+{
+    line_close(&r->line);
+    site_close(&r->site);
+}
+
+/* What world_exchange() does, through a server. */
+static bool http_exchange(struct run *r, const char *operation, struct hf_str body,
+                          struct hf_str *answer)
+{
+    bool streams = hf__op_of_name(OP_STREAMS, hf_str_from(operation)) != NULL;
+    struct hf__buf fields = {.scope = r->world.scope};
+    struct hf_str request;
+
+    hf__buf_format(&fields, "Host: localhost\r\n" JSON_1_0 SIGNED "X-Amz-Target: %s.%s\r\n",
+                   streams ? "DynamoDBStreams_20120810" : "DynamoDB_20120810", operation);
+    hf__buf_put_byte(&fields, 0);
+    request = post_text(r->world.scope, (const char *)fields.ptr, body);
+    line_send(&r->line, request.ptr, request.len);
+    line_read(&r->line);
+    *answer = r->line.body.len ? r->line.body : HF_STR("{}"); /* of TagResource and its kin */
+    return r->line.status == 200;
+}
+
 static bool exchange(struct run *r, const char *operation, struct hf_str body, bool *good,
                      json_t **answer)
 {
@@ -58,7 +95,8 @@ static bool exchange(struct run *r, const char *operation, struct hf_str body, b
     struct hf_str text;
 
     hf_scope_reset(r->world.scope);
-    *good = world_exchange(&r->world, operation, body, &text) == HF_OK;
+    *good = r->http ? http_exchange(r, operation, body, &text)
+                    : world_exchange(&r->world, operation, body, &text) == HF_OK;
     *answer = json_loadb(text.ptr, text.len, JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
     return *answer || complain(r, "the answer is not JSON");
 }
@@ -220,6 +258,15 @@ static void run_upkeep(struct run *r)
         complain(r, hf_scope_error_text(r->world.scope));
 }
 
+static void reopen(struct run *r)
+{
+    if (r->http)
+        http_end(r);
+    world_reopen(&r->world);
+    if (r->http)
+        http_begin(r);
+}
+
 /* (2) */
 static bool known_members(struct run *r, const json_t *object, const char *const *known)
 {
@@ -253,7 +300,7 @@ static void run_step(struct run *r, const json_t *step)
     else if (json_object_get(step, "upkeep"))
         run_upkeep(r);
     else if (json_object_get(step, "reopen"))
-        world_reopen(&r->world);
+        reopen(r);
     else if (json_object_get(step, "check"))
         run_check(r, step);
     else if (!json_is_string(json_object_get(step, "call")))
@@ -282,7 +329,7 @@ static void run_file(struct test *t)
 {
     static const char *const members[] = {"about", "only", "steps", NULL};
     const struct file_test *self = (const struct file_test *)t;
-    struct run r = {.path = self->path};
+    struct run r = {.path = self->path, .http = strcmp(t->group, "http") == 0};
     json_error_t error;
     json_t *file = json_load_file(self->path, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &error);
     const json_t *steps = json_object_get(file, "steps"), *step;
@@ -292,11 +339,15 @@ static void run_file(struct test *t)
     if (!json_is_string(json_object_get(file, "about")) || json_array_size(steps) == 0)
         complain(&r, "no steps, or not about anything");
     known_members(&r, file, members);
-    if (for_kind(file, t->group)) {
+    if (for_kind(file, r.http ? "memory" : t->group)) {
         r.world = world_open(t, strcmp(t->group, "disk") == 0 ? "disk:" : "memory:");
+        if (r.http)
+            http_begin(&r);
         r.holes.saved = json_object();
         json_array_foreach(steps, r.step, step) run_step(&r, step);
         json_decref(r.holes.saved);
+        if (r.http)
+            http_end(&r);
         hf_scope_reset(r.world.scope);
         world_close(&r.world);
     }
@@ -332,14 +383,14 @@ static int named_files(const struct dirent *entry)
 
 static void add_folder(const char *folder)
 {
-    static const char *const kinds[] = {"memory", "disk"};
+    static const char *const kinds[] = {"memory", "disk", "http"};
     struct dirent **entries;
     char path[512];
     int count;
 
     snprintf(path, sizeof(path), "%s/%s", CONFORMANCE_FILES, folder);
     count = scandir(path, &entries, named_files, alphasort);
-    for (size_t k = 0; k < 2; k++)
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
         for (int i = 0; i < count; i++)
             if (is_json(entries[i]))
                 add_file(kinds[k], folder, entries[i]->d_name);

@@ -20,7 +20,8 @@
  *               once; two global indexes, a stream with both images, time to live
  *     crash_b   written in transactions only: w/THREAD/KEY
  *     crash_c   counters: own/THREAD, in transactions; shared, by everybody
- *     scratch   made, filled, given an index and a stream, and deleted, over and over
+ *     scratch   made, filled, backed up, given an index and a stream, and deleted, over and over
+ *     again     restored from the backup of scratch
  */
 #ifndef HF_TEST_CRASH_H
 #define HF_TEST_CRASH_H
@@ -59,9 +60,12 @@ enum phase {
 enum step {
     STEP_CREATE,
     STEP_FILL,
+    STEP_BACK_UP, /* it is full: every backup has all SCRATCH_ITEMS */
     STEP_ADD_INDEX,
     STEP_BUILD,
     STEP_STREAM_OFF,
+    STEP_RESTORE, /* again, from the newest backup */
+    STEP_CLEAN,   /* no more backups */
     STEP_DELETE,
     STEPS
 };

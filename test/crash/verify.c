@@ -442,6 +442,53 @@ static void compare_scratch_built(struct judge *j)
     }
 }
 
+/* After upkeep every backup is made, and has all that scratch had. */
+static void compare_backups(struct judge *j)
+{
+    const struct entry *last = &j->model.schema;
+    bool done = last->phase == DONE;
+    bool must_be = j->model.has_schema &&
+                   (done ? last->key >= STEP_BACK_UP : last->key > STEP_BACK_UP) &&
+                   last->key < STEP_CLEAN;
+    bool may_be = !(j->model.has_schema && done && last->key == STEP_CLEAN);
+    struct hf_list_backups_result list;
+
+    if (!good(j, hf_list_backups(j->s, j->db, &(struct hf_list_backups){.limit = 100}, &list),
+              "ListBackups"))
+        return;
+    if (list.backups_len ? !may_be : must_be)
+        problem(j, "there are %zu backups after step %u", list.backups_len, last->key);
+    for (size_t i = 0; i < list.backups_len; i++) {
+        struct hf_describe_backup request = {list.backups[i].arn};
+        struct hf_describe_backup_result result;
+
+        if (!good(j, hf_describe_backup(j->s, j->db, &request, &result), "DescribeBackup"))
+            continue;
+        if (result.backup->details->status != HF_BACKUP_AVAILABLE)
+            problem(j, "a backup is not available after upkeep");
+        if (result.backup->table->item_count != SCRATCH_ITEMS)
+            problem(j, "a backup has %lld items", (long long)result.backup->table->item_count);
+    }
+}
+
+/* And what was restored from one is whole. */
+static void compare_again(struct judge *j)
+{
+    const struct hf_table_description *d = describe(j, "again");
+    int64_t items;
+
+    if (!d)
+        return;
+    if (d->status != HF_TABLE_ACTIVE) {
+        problem(j, "a restored table is not active after upkeep");
+        return;
+    }
+    items = scan(j, "again", NULL, NULL);
+    check_counts(j, d, items);
+    if (items != SCRATCH_ITEMS)
+        problem(j, "a restored table has %lld items", (long long)items);
+}
+
 /* ---- once more with the same token ---------------------------------------------------------- */
 
 static void send_again(struct judge *j)
@@ -511,6 +558,8 @@ static void judge_open(struct judge *j)
     send_again(j);
     good(j, hf_engine_upkeep(j->s, j->db, NULL), "upkeep");
     compare_scratch_built(j);
+    compare_backups(j);
+    compare_again(j);
     if (read_all(j))
         compare_all(j);
     good(j, hf_engine_check(j->s, j->db, &report), "check after upkeep");

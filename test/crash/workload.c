@@ -372,6 +372,37 @@ static enum hf_status fill_scratch(struct hf_scope *s, struct hf_db *db)
     return HF_OK;
 }
 
+/* What upkeep is in the midst of, it finishes first. */
+static enum hf_status restore_again(struct hf_scope *s, struct hf_db *db)
+{
+    struct hf_delete_table del = {.table = HF_STR("again")};
+    struct hf_restore_table_from_backup restore = {.table = HF_STR("again")};
+    struct hf_list_backups_result list;
+    enum hf_status status = hf_engine_upkeep(s, db, NULL);
+
+    if (status == HF_OK)
+        status = hf_delete_table(s, db, &del, NULL);
+    if (status == HF_OK || status == HF_NOT_FOUND)
+        status = hf_list_backups(s, db, &(struct hf_list_backups){.limit = 100}, &list);
+    if (status != HF_OK)
+        return status;
+    restore.backup_arn = list.backups[list.backups_len - 1].arn;
+    return hf_restore_table_from_backup(s, db, &restore, NULL);
+}
+
+static enum hf_status delete_backups(struct hf_scope *s, struct hf_db *db)
+{
+    struct hf_list_backups_result list;
+    enum hf_status status = hf_engine_upkeep(s, db, NULL);
+
+    if (status == HF_OK)
+        status = hf_list_backups(s, db, &(struct hf_list_backups){.limit = 100}, &list);
+    for (size_t i = 0; status == HF_OK && i < list.backups_len; i++)
+        status =
+            hf_delete_backup(s, db, &(struct hf_delete_backup){.arn = list.backups[i].arn}, NULL);
+    return status;
+}
+
 static enum hf_status send_step(struct hf_scope *s, struct hf_db *db, enum step step)
 {
     struct hf_index_change change = {.create = &indexes[1]};
@@ -382,12 +413,19 @@ static enum hf_status send_step(struct hf_scope *s, struct hf_db *db, enum step 
                                         .index_changes_len = 1};
     struct hf_update_table no_stream = {.table = HF_STR("scratch"), .stream = &stream_off};
     struct hf_delete_table del = {.table = HF_STR("scratch")};
+    struct hf_create_backup back_up = {.table = HF_STR("scratch"), .name = HF_STR("scratch")};
 
     switch (step) {
     case STEP_CREATE:
         return make_table(s, db, "scratch", 1);
     case STEP_FILL:
         return fill_scratch(s, db);
+    case STEP_BACK_UP:
+        return hf_create_backup(s, db, &back_up, NULL);
+    case STEP_RESTORE:
+        return restore_again(s, db);
+    case STEP_CLEAN:
+        return delete_backups(s, db);
     case STEP_ADD_INDEX:
         return hf_update_table(s, db, &add_index, NULL);
     case STEP_BUILD:

@@ -148,3 +148,24 @@ TEST(counts, are_exact_when_never_asked_after_a_crash)
     check_counts(&w, &after_one_more);
     world_close(&w);
 }
+
+/* Whoever names the table by its ARN gets the same counts; a backup has them, too. */
+TEST(counts, are_exact_after_a_crash_for_who_asks_by_arn)
+{
+    struct world w;
+    struct hf_str rest;
+
+    crash_here(t, write_some);
+    w = world_open(t, "disk:");
+    world_ok(&w, "CreateTable", TABLE);
+    crash_after(&w);
+    rest = world_ok(&w, "DescribeTable",
+                    "{'TableName':'arn:aws:dynamodb:us-east-1:123456789012:table/tab'}");
+    CHECK_INT(after_some.bytes, next_number(&rest, "\"TableSizeBytes\":"));
+    crash_after(&w);
+    rest = world_ok(&w, "CreateBackup",
+                    "{'TableName':'arn:aws:dynamodb:us-east-1:123456789012:table/tab',"
+                    "'BackupName':'backup'}");
+    CHECK_INT(after_some.bytes, next_number(&rest, "\"BackupSizeBytes\":"));
+    world_close(&w);
+}

@@ -105,3 +105,27 @@ TEST(items, what_a_batch_left_lives_in_the_scope)
     CHECK(!left->projection.ptr && !left->names.ptr);
     world_close(&w);
 }
+
+#define BAD_VALUES "One or more parameter values were invalid: "
+
+/* The engine's wording reaches what the decoder refused, for the operations that have moved. */
+TEST(items, duplicates_are_worded_as_the_engine_is_told)
+{
+    struct world w = world_open(t, "memory:");
+    const char *put = "{'TableName':'users','Item':{'pk':{'S':'a'},'s':{'SS':['b','a','b']}}}";
+    const char *batch = "{'RequestItems':{'users':[{'PutRequest':{'Item':{'pk':{'S':'a'},"
+                        "'s':{'SS':['b','a','b']}}}}]}}";
+
+    CHECK_FAILS(&w, "ValidationException",
+                BAD_VALUES "Input collection [b, a, b] contains duplicates.", "PutItem", put);
+    w.options.wording = HF_WORDING_2026;
+    world_reopen(&w);
+    CHECK_FAILS(&w, "ValidationException",
+                "1 validation error detected: " BAD_VALUES
+                "Input collection [\"a\", \"b\", \"b\"] contains duplicates.",
+                "PutItem", put);
+    CHECK_FAILS(&w, "ValidationException",
+                BAD_VALUES "Input collection [b, a, b] contains duplicates.", "BatchWriteItem",
+                batch);
+    world_close(&w);
+}

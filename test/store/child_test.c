@@ -274,6 +274,66 @@ static int child_fill(struct hf_scope *s, const char *path, unsigned count)
     return CHILD_OK;
 }
 
+/* A batch of `mib` values that cannot be packed. */
+static enum hf_status write_large(struct hf_scope *s, struct hf__store *store, unsigned mib,
+                                  uint64_t *random)
+{
+    struct store_batch batch = {.ops = {.scope = s}};
+    uint8_t *value = hf_scope_alloc(s, 1 << 20);
+    enum hf_status status;
+    uint64_t ticket;
+
+    for (unsigned i = 0; i < mib && value; i++) {
+        uint8_t key[8];
+
+        for (size_t j = 0; j < 1 << 20; j += 8) {
+            *random = *random * UINT64_C(6364136223846793005) + 1442695040888963407;
+            store_u64be(value + j, *random);
+        }
+        store_u64be(key, i);
+        hf__batch_put(&batch, hf_bytes_of(key, sizeof(key)), hf_bytes_of(value, 1 << 20));
+    }
+    status = batch.ops.failed ? HF_NOMEM : hf__store_write(s, store, &batch, &ticket);
+    return status == HF_OK ? hf__store_sync(s, store, ticket) : status;
+}
+
+/* "large": one batch that is larger than any memtable, on a disk that may have too little room for
+ * all that comes of it: its table, a compaction of two of them. */
+static int child_large(struct hf_scope *s, const char *path, unsigned mib)
+{
+    struct store_options options = {.memtable_bytes = 2 << 20};
+    struct hf_str inside = hf_scope_format(s, "%s/store", path);
+    enum hf_status first, second;
+    struct hf__store *store;
+    struct store_stats stats;
+    uint64_t random = 1;
+
+    if (!mount_disk(path))
+        return CHILD_SKIPPED;
+    if (hf__store_open_rocksdb(s, NULL, inside, &options, &store) != HF_OK)
+        return CHILD_ERROR;
+    first = write_large(s, store, mib, &random);
+    second = write_large(s, store, mib, &random); /* which has the first one flushed */
+    if (write_soon(s, store, 1, 10) != HF_OK || hf__store_verify(s, store) != HF_OK) {
+        fprintf(stderr, "child: %u MiB: then %s\n", mib, hf_scope_error_text(s));
+        return CHILD_WRONG;
+    }
+    hf__store_stats(store, &stats);
+    hf__store_close(store);
+    if (stats.stopped || hf__store_open_rocksdb(s, NULL, inside, &options, &store) != HF_OK) {
+        fprintf(stderr, "child: %u MiB: stopped, or %s\n", mib, hf_scope_error_text(s));
+        return CHILD_WRONG;
+    }
+    hf__store_close(store);
+    if (first == (mib <= 4    ? HF_OK
+                  : mib >= 30 ? HF_NO_SPACE
+                              : first) &&
+        (second == HF_OK || second == HF_NO_SPACE))
+        return CHILD_OK;
+    fprintf(stderr, "child: %u MiB: %d, then %d\n", mib, (int)first, (int)second);
+    return CHILD_WRONG;
+}
+
 static int child_main(const char *mode, const char *path, unsigned threads, unsigned count)
 {
     struct store_options options = {.memtable_bytes = CHILD_MEMTABLE};
@@ -283,6 +343,11 @@ static int child_main(const char *mode, const char *path, unsigned threads, unsi
 
     if (strcmp(mode, "fill") == 0) {
         result = child_fill(s, path, count);
+        hf_scope_free(s);
+        return result;
+    }
+    if (strcmp(mode, "large") == 0) {
+        result = child_large(s, path, count);
         hf_scope_free(s);
         return result;
     }
@@ -435,12 +500,11 @@ TEST(store_kill, acked_writes_survive_every_kill_point)
 }
 #endif
 
-/* (3) of store.h. */
-TEST(store_space, a_full_disk_is_an_error_and_then_is_not)
+static void on_a_small_disk(struct test *t, const char *mode, unsigned count)
 {
     struct acked acked = {{0}};
     int out;
-    pid_t pid = child_start("fill", test_directory(t), 0, 2, NULL, &out);
+    pid_t pid = child_start(mode, test_directory(t), 0, count, NULL, &out);
     int status = child_wait(pid, out, &acked);
 
     if (WIFEXITED(status) && WEXITSTATUS(status) == CHILD_SKIPPED) {
@@ -449,4 +513,17 @@ TEST(store_space, a_full_disk_is_an_error_and_then_is_not)
     }
     CHECK(WIFEXITED(status)); /* RocksDB would have aborted */
     CHECK_INT(CHILD_OK, WEXITSTATUS(status));
+}
+
+/* (3) of store.h. */
+TEST(store_space, a_full_disk_is_an_error_and_then_is_not)
+{
+    on_a_small_disk(t, "fill", 2);
+}
+
+/* (3) of store.h, by a batch that alone is more than the reserve was reckoned for. */
+TEST(store_space, a_large_batch_needs_room_for_all_that_comes_of_it)
+{
+    for (unsigned mib = 4; mib <= 64; mib += 6)
+        on_a_small_disk(t, "large", mib);
 }

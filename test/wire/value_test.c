@@ -144,6 +144,114 @@ TEST(value, what_is_no_value_poisons)
     hf_scope_free(s);
 }
 
+static const char digits[] =
+    "1234567890123456789012345678901234567890123456789012345678901234567890123456789012345"
+    "6789012345678901234567890123456789012345678901234567890";
+
+/* Read a body that ends where its memory ends, so that a sanitizer sees a byte too many. */
+static enum hf_status read_tight(struct hf_scope *s, const char *body, size_t len,
+                                 struct hf_item *item)
+{
+    char *tight = malloc(len ? len : 1);
+    enum hf_status status;
+
+    CHECK(tight);
+    memcpy(tight, body, len);
+    status = hf_item_from_json(s, hf_str_of(tight, len), item);
+    free(tight);
+    return status;
+}
+
+/* Names and values that are written the usual way are read another way than those with spaces. */
+static void check_ways(struct hf_scope *s, const char *name, const char *value, const char *tail)
+{
+    static const char *const forms[] = {"{\"%s\":{\"%c\":\"%s\"}%s}",
+                                        "{\"%s\": {\"%c\": \"%s\"}%s}",
+                                        "{ \"%s\" : { \"%c\" : \"%s\" } %s}"};
+    enum { SLOW = ARRAY_LEN(forms) - 1 };
+    char body[1024];
+
+    for (const char *tag = "SN"; *tag; tag++) {
+        struct hf_item items[ARRAY_LEN(forms)];
+        enum hf_status statuses[ARRAY_LEN(forms)];
+        int len = 0;
+
+        for (size_t i = ARRAY_LEN(forms); i-- > 0;) {
+            len = snprintf(body, sizeof(body), forms[i], name, *tag, value, tail);
+            CHECK(len > 0 && (size_t)len < sizeof(body));
+            statuses[i] = read_tight(s, body, (size_t)len, &items[i]);
+            CHECK_STATUS(statuses[SLOW], statuses[i]);
+            CHECK(hf_item_equal(items[SLOW], items[i]));
+            CHECK(!items[i].ptr || hf__item_valid(items[i].ptr, items[i].len));
+        }
+        for (int cut = len; cut-- > 0 && !*tail;) /* of the usual form */
+            CHECK_STATUS(HF_SERIALIZATION, read_tight(s, body, (size_t)cut, &items[0]));
+    }
+}
+
+TEST(value, the_quick_way_and_the_slow_way_agree)
+{
+    static const char *const odd[] = {"x", "7", "\\n", "\\\"", "\xC3\xA9", "\xC3", "\x01", "\""};
+    static const size_t lens[] = {0,  1,  2,  14,  15,  16,  17,  18,  31,  32,  33, 47,
+                                  48, 95, 96, 110, 111, 112, 113, 126, 127, 128, 129};
+    const char *tail = ",\"a name that is long\":{\"S\":\"and a value that is longer\"}";
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    char text[256];
+
+    for (size_t i = 0; i < ARRAY_LEN(lens); i++)
+        for (size_t j = 0; j < ARRAY_LEN(odd); j++)
+            for (size_t at = 0; at <= lens[i]; at += lens[i] > 20 ? 15 : 1) {
+                size_t rest = lens[i] - at;
+
+                hf_scope_reset(s);
+                snprintf(text, sizeof(text), "%.*s%s%.*s", (int)at, digits, odd[j], (int)rest,
+                         digits + at);
+                check_ways(s, "a", text, "");
+                check_ways(s, text, "1", "");
+                check_ways(s, "a", text, tail);
+                check_ways(s, text, "1", tail);
+            }
+    hf_scope_free(s);
+}
+
+/* The item says it in the words that are in force when it is asked, not when it was read. */
+TEST(value, duplicates_are_worded_when_they_are_reported)
+{
+    static const struct {
+        const char *value, *older, *newer;
+    } cases[] = {
+        {"{\"SS\":[\"b\",\"a\",\"b\"]}", INVALID "Input collection [b, a, b] contains duplicates.",
+         INVALID "Input collection [\"a\", \"b\", \"b\"] contains duplicates."},
+        {"{\"SS\":[\"d\",\"c\",\"a\",\"c\",\"d\"]}",
+         INVALID "Input collection [d, c, a, c, d] contains duplicates.",
+         INVALID "Input collection [\"a\", \"c\", \"c\"] contains duplicates."},
+        {"{\"SS\":[\"x\",\"x\",\"x\"]}", INVALID "Input collection [x, x, x] contains duplicates.",
+         INVALID "Input collection [\"x\", \"x\"] contains duplicates."},
+        {"{\"NS\":[\"1\",\"1.0\"]}", "Input collection contains duplicates",
+         "Input collection contains duplicates"},
+        {"{\"BS\":[\"Yg==\",\"Yg==\"]}",
+         INVALID "Input collection [Yg==, Yg==]of type BS contains duplicates.",
+         INVALID "Input collection [Yg==, Yg==]of type BS contains duplicates."},
+    };
+    struct hf_scope *s = hf_scope_new(test_env(t));
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct hf_put_item put = {.table = {NULL, 0}};
+        struct hf_item copy;
+        struct hf_str body = hf_scope_format(s, "{\"Item\":{\"k\":%s}}", cases[i].value);
+
+        CHECK_OK(hf__wire_read(s, hf__op(HF_OP_PUT_ITEM)->request, body, &put));
+        copy = hf_item_copy(s, put.item);
+        CHECK_STATUS(HF_INVALID, hf_item_check(s, put.item));
+        CHECK_ERROR(HF_INVALID, cases[i].older, s);
+        hf__scope_set_wording(s, HF__WORDING_2026);
+        CHECK_STATUS(HF_INVALID, hf_item_check(s, copy));
+        CHECK_ERROR(HF_INVALID, cases[i].newer, s);
+        hf__scope_set_wording(s, HF__WORDING_CLASSIC);
+    }
+    hf_scope_free(s);
+}
+
 TEST(value, names_have_a_length)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));

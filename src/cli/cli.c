@@ -1,0 +1,236 @@
+/*
+ * cli/cli.c: finding the command that is meant, and what all of them need.
+ *
+ * Three commands are here because they are about the others: `help`, `version`, and `complete`,
+ * which is not listed: shells call it with the words of the line so far (packaging/completion).
+ */
+#include "cli/cli.h"
+
+#include "cli/nearest.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+enum { NAME_COLUMN = 16 };
+
+/* ---- shared by commands --------------------------------------------------------------------- */
+
+int hf__cli_fail(struct cli *cli, const char *command, int ends, const char *format, ...)
+{
+    va_list args;
+
+    /* First what was written to stdout, so that the two do not change places in a file. */
+    fflush(cli->out);
+    fprintf(cli->err, "holdfast%s%s: ", *command ? " " : "", command);
+    va_start(args, format);
+    vfprintf(cli->err, format, args);
+    va_end(args);
+    fputc('\n', cli->err);
+    fflush(cli->err);
+    return ends;
+}
+
+int hf__cli_flushed(struct cli *cli, int ends)
+{
+    if ((fflush(cli->out) || ferror(cli->out)) && ends == CLI_OK)
+        return hf__cli_fail(cli, "", CLI_FAILED, "cannot write to standard output");
+    return ends;
+}
+
+bool hf__cli_options(struct cli *cli, const struct options_table *table, size_t args_len,
+                     const char *const *args, void *fields, struct options *options, int *ends)
+{
+    switch (hf__options_parse(cli->scope, table, args_len, args, cli->env, fields, options)) {
+    case OPTIONS_OK:
+        return true;
+    case OPTIONS_HELP:
+        hf__options_help(cli->out, table, cli->width);
+        *ends = hf__cli_flushed(cli, CLI_OK);
+        return false;
+    case OPTIONS_BAD:
+        break;
+    }
+    *ends = hf__cli_fail(cli, table->name, CLI_USAGE, "%.*s\nTry 'holdfast %s --help'.",
+                         HF_FMT(options->error), table->name);
+    return false;
+}
+
+/* ---- finding -------------------------------------------------------------------------------- */
+
+/* How many of the arguments are the command's name; 0: it is another. */
+static size_t name_words(const char *name, size_t args_len, const char *const *args)
+{
+    for (size_t words = 0; words < args_len; words++) {
+        size_t len = strcspn(name, " ");
+
+        if (strlen(args[words]) != len || memcmp(args[words], name, len) != 0)
+            return 0;
+        name += len;
+        if (*name == '\0')
+            return words + 1;
+        name++;
+    }
+    return 0;
+}
+
+/* The command with the longest name that the arguments start with. */
+static const struct cli_command *find(const struct cli *cli, size_t args_len,
+                                      const char *const *args, size_t *words)
+{
+    const struct cli_command *found = NULL;
+
+    *words = 0;
+    for (size_t i = 0; i < cli->commands_len; i++) {
+        size_t len = name_words(cli->commands[i].name, args_len, args);
+
+        if (len > *words) {
+            found = &cli->commands[i];
+            *words = len;
+        }
+    }
+    return found;
+}
+
+static int unknown(struct cli *cli, size_t args_len, const char *const *args)
+{
+    struct nearest one = {.word = args[0]};
+    struct hf_str pair = {0};
+    struct nearest two = {.word = ""};
+
+    if (args_len > 1 && args[1][0] != '-') {
+        pair = hf_scope_format(cli->scope, "%s %s", args[0], args[1]);
+        if (pair.ptr)
+            two.word = pair.ptr;
+    }
+    for (size_t i = 0; i < cli->commands_len; i++) {
+        if (!cli->commands[i].summary)
+            continue;
+        if (strchr(cli->commands[i].name, ' '))
+            hf__nearest_offer(&two, cli->commands[i].name);
+        else
+            hf__nearest_offer(&one, cli->commands[i].name);
+    }
+    if (one.best || two.best)
+        return hf__cli_fail(cli, "", CLI_USAGE, "unknown command '%s'; did you mean '%s'?", args[0],
+                            one.best ? one.best : two.best);
+    return hf__cli_fail(cli, "", CLI_USAGE,
+                        "unknown command '%s'\nTry 'holdfast --help' for a list.", args[0]);
+}
+
+/* ---- help, version, complete ---------------------------------------------------------------- */
+
+static int print_help(struct cli *cli)
+{
+    fprintf(cli->out, "Usage: holdfast COMMAND [options]\n"
+                      "       holdfast --help | --version\n\n");
+    hf__options_wrap(cli->out,
+                     "A DynamoDB-compatible database with the patterns of distributed systems.", 0,
+                     0, cli->width);
+    fprintf(cli->out, "\nCommands:\n");
+    for (size_t i = 0; i < cli->commands_len; i++) {
+        const struct cli_command *command = &cli->commands[i];
+
+        if (!command->summary)
+            continue;
+        fprintf(cli->out, "  %-*s", NAME_COLUMN - 2, command->name);
+        hf__options_wrap(cli->out, command->summary, NAME_COLUMN, NAME_COLUMN, cli->width);
+    }
+    fprintf(cli->out, "\n'holdfast COMMAND --help' tells more about one of them.\n\n"
+                      "Exit codes:\n"
+                      "  0  done\n"
+                      "  1  failed\n"
+                      "  2  the arguments cannot be\n"
+                      "  3  the database cannot be opened\n"
+                      "  4  the address cannot be had\n");
+    return hf__cli_flushed(cli, CLI_OK);
+}
+
+static int print_version(struct cli *cli)
+{
+    fprintf(cli->out, "holdfast %s\n", hf_version());
+    return hf__cli_flushed(cli, CLI_OK);
+}
+
+static int run_help(struct cli *cli, size_t args_len, const char *const *args)
+{
+    const struct cli_command *command;
+    size_t words;
+
+    if (args_len == 0)
+        return print_help(cli);
+    command = find(cli, args_len, args, &words);
+    if (!command)
+        return unknown(cli, args_len, args);
+    if (!command->options)
+        return print_help(cli);
+    hf__options_help(cli->out, command->options, cli->width);
+    return hf__cli_flushed(cli, CLI_OK);
+}
+
+/* The next word of every command whose name goes on from the words before the last. */
+static void complete_names(struct cli *cli, size_t words_len, const char *const *words)
+{
+    const char *last = words_len ? words[words_len - 1] : "";
+
+    if (words_len < 2 && strncmp("help", last, strlen(last)) == 0)
+        fprintf(cli->out, "help\n");
+    if (words_len < 2 && strncmp("version", last, strlen(last)) == 0)
+        fprintf(cli->out, "version\n");
+    for (size_t i = 0; i < cli->commands_len; i++) {
+        const char *name = cli->commands[i].name;
+        bool goes_on = cli->commands[i].summary != NULL;
+
+        for (size_t word = 0; goes_on && word + 1 < words_len; word++) {
+            size_t len = strcspn(name, " ");
+
+            goes_on = strlen(words[word]) == len && memcmp(name, words[word], len) == 0 &&
+                      name[len] == ' ';
+            name += len + 1;
+        }
+        if (goes_on && strncmp(name, last, strlen(last)) == 0)
+            fprintf(cli->out, "%.*s\n", (int)strcspn(name, " "), name);
+    }
+}
+
+static int run_complete(struct cli *cli, size_t args_len, const char *const *args)
+{
+    size_t words;
+    const struct cli_command *command = find(cli, args_len ? args_len - 1 : 0, args, &words);
+
+    if (command && command->options)
+        hf__options_complete(cli->out, command->options, args_len - words, args + words);
+    else
+        complete_names(cli, args_len, args);
+    return hf__cli_flushed(cli, CLI_OK);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    const struct cli_command *command;
+    size_t words;
+
+    if (args_len == 0) {
+        print_help(cli);
+        return CLI_USAGE;
+    }
+    if (strcmp(args[0], "--help") == 0 || strcmp(args[0], "-h") == 0)
+        return print_help(cli);
+    if (strcmp(args[0], "--version") == 0 || strcmp(args[0], "-V") == 0 ||
+        strcmp(args[0], "version") == 0)
+        return print_version(cli);
+    if (strcmp(args[0], "help") == 0)
+        return run_help(cli, args_len - 1, args + 1);
+    if (strcmp(args[0], "complete") == 0)
+        return run_complete(cli, args_len - 1, args + 1);
+    if (args[0][0] == '-')
+        return hf__cli_fail(cli, "", CLI_USAGE,
+                            "unknown option '%s'\nOptions of a command follow its name: "
+                            "'holdfast COMMAND %s'.",
+                            args[0], args[0]);
+    command = find(cli, args_len, args, &words);
+    if (!command)
+        return unknown(cli, args_len, args);
+    return command->run(cli, args_len - words, args + words);
+}

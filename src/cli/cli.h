@@ -1,0 +1,56 @@
+/*
+ * cli/cli.h: what the commands have in common.
+ *
+ * A command is a line in the table of main.c: its name, which may be a noun and a verb with a blank
+ * between them, its options, and a function that gets the arguments behind the name and returns how
+ * the program ends.
+ */
+#ifndef HF_CLI_CLI_H
+#define HF_CLI_CLI_H
+
+#include "cli/options.h"
+
+/* How the program ends. Scripts rely on these numbers: they do not change. docs/man/holdfast.1 */
+enum cli_exit {
+    CLI_OK = 0,
+    CLI_FAILED = 1,   /* for a reason that no other number has */
+    CLI_USAGE = 2,    /* the arguments, a variable or a file they name cannot be */
+    CLI_DATABASE = 3, /* the database cannot be opened: locked, damaged, no permission, no space */
+    CLI_ADDRESS = 4   /* the address to listen on cannot be had */
+};
+
+struct cli {
+    struct hf_scope *scope;
+    FILE *out;
+    FILE *err;
+    size_t width; /* of help */
+    options_env_fn *env;
+    const struct cli_command *commands;
+    size_t commands_len;
+};
+
+struct cli_command {
+    const char *name;
+    const char *summary; /* NULL: not listed */
+    const struct options_table *options;
+    int (*run)(struct cli *cli, size_t args_len, const char *const *args);
+};
+
+/* Find and run a command; `args` is all behind the program's name. Returns how to end. */
+int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args);
+
+/*
+ * Read the arguments of a command. False when there is nothing more to do: the help was shown or
+ * the error was, and *ends says how to end.
+ */
+bool hf__cli_options(struct cli *cli, const struct options_table *table, size_t args_len,
+                     const char *const *args, void *fields, struct options *options, int *ends);
+
+/* "holdfast serve: ..." on cli->err; returns `ends`. */
+int hf__cli_fail(struct cli *cli, const char *command, int ends, const char *format, ...)
+    HF_PRINTF(4, 5);
+
+/* Have the texts for people been written? CLI_FAILED when not: a full disk, a closed pipe. */
+int hf__cli_flushed(struct cli *cli, int ends);
+
+#endif

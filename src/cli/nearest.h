@@ -1,0 +1,25 @@
+/*
+ * cli/nearest.h: what somebody may have meant.
+ */
+#ifndef HF_CLI_NEAREST_H
+#define HF_CLI_NEAREST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { NEAREST_LEN_MAX = 64 }; /* longer words are not compared */
+
+/* The best candidate so far; start with {.word = what was typed}. */
+struct nearest {
+    const char *word;
+    const char *best; /* NULL: nothing is near */
+    size_t distance;  /* of `best` */
+};
+
+/* Consider `candidate`, which has to outlive `nearest`. */
+void hf__nearest_offer(struct nearest *nearest, const char *candidate);
+
+/* How many letters to insert, drop, replace or swap with a neighbour; SIZE_MAX: too long a word. */
+size_t hf__nearest_distance(const char *a, const char *b);
+
+#endif

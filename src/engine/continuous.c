@@ -1,0 +1,59 @@
+/*
+ * engine/continuous.c: continuous backups, of which there are none.
+ *
+ * Every table of the service has them enabled, as far as the word goes, and recovery to a point in
+ * time disabled until somebody asks for it. Here nobody gets it: no history of a table is kept from
+ * which it could be recovered, so enabling it is refused rather than promised.
+ */
+#include "engine/private.h"
+
+static enum hf_status describe(struct hf_scope *s,
+                               const struct hf_continuous_backups_description **out)
+{
+    struct hf_continuous_backups_description *d = hf__scope_array(s, 1, sizeof(*d));
+    struct hf_point_in_time_description *recovery = hf__scope_array(s, 1, sizeof(*recovery));
+
+    if (!d || !recovery)
+        return hf__fail_nomem(s);
+    recovery->status = HF_SWITCH_DISABLED;
+    d->status = HF_SWITCH_ENABLED;
+    d->point_in_time = recovery;
+    *out = d;
+    return HF_OK;
+}
+
+/* Is there a table of that name? */
+static enum hf_status look(struct hf_scope *s, struct engine *e, struct hf_str name)
+{
+    struct table *table;
+    enum hf_status status;
+
+    pthread_rwlock_rdlock(&e->schema);
+    status = hf__catalog_backup_table(s, e, name, &table);
+    pthread_rwlock_unlock(&e->schema);
+    return status;
+}
+
+enum hf_status
+hf__engine_describe_continuous_backups(struct hf_scope *s, struct engine *e,
+                                       const struct hf_describe_continuous_backups *request,
+                                       struct hf_describe_continuous_backups_result *result)
+{
+    TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_CONTINUOUS_BACKUPS, request));
+    TRY(look(s, e, request->table));
+    return describe(s, &result->description);
+}
+
+enum hf_status
+hf__engine_update_continuous_backups(struct hf_scope *s, struct engine *e,
+                                     const struct hf_update_continuous_backups *request,
+                                     struct hf_update_continuous_backups_result *result)
+{
+    TRY(hf__prepare_plain(s, HF_OP_UPDATE_CONTINUOUS_BACKUPS, request));
+    TRY(look(s, e, request->table));
+    if (request->spec->enabled == HF_YES)
+        return hf__fail(s, HF_BACKUPS_UNAVAILABLE,
+                        "Point in time recovery is not available for table: %.*s",
+                        HF_FMT(hf__table_name(request->table)));
+    return describe(s, &result->description);
+}

@@ -1,0 +1,179 @@
+/*
+ * engine/services.c: what other services and regions do for a table: global tables, Kinesis,
+ * contributor insights, exports, imports. None of it happens on one machine, and nothing here
+ * starts it; so whoever looks, as tools for infrastructure do, is told that there is nothing.
+ */
+#include "engine/private.h"
+
+/* ---- global tables -------------------------------------------------------------------------- */
+
+enum hf_status hf__engine_list_global_tables(struct hf_scope *s, struct engine *e,
+                                             const struct hf_list_global_tables *request,
+                                             struct hf_list_global_tables_result *result)
+{
+    (void)e;
+    (void)result;
+    return hf__prepare_plain(s, HF_OP_LIST_GLOBAL_TABLES, request);
+}
+
+enum hf_status hf__engine_describe_global_table(struct hf_scope *s, struct engine *e,
+                                                const struct hf_describe_global_table *request,
+                                                struct hf_describe_global_table_result *result)
+{
+    (void)e;
+    (void)result;
+    TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_GLOBAL_TABLE, request));
+    return hf__fail(s, HF_GLOBAL_TABLE_NOT_FOUND,
+                    "Global table not found: Global table with name: '%.*s' does not exist.",
+                    HF_FMT(request->name));
+}
+
+/* The service has scaling of replicas only for tables that have any. */
+enum hf_status hf__engine_describe_table_replica_auto_scaling(
+    struct hf_scope *s, struct engine *e,
+    const struct hf_describe_table_replica_auto_scaling *request,
+    struct hf_describe_table_replica_auto_scaling_result *result)
+{
+    (void)e;
+    (void)result;
+    TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_TABLE_REPLICA_AUTO_SCALING, request));
+    return hf__fail(s, HF_NOT_FOUND, "Global table with name: '%.*s' does not exist.",
+                    HF_FMT(hf__table_name(request->table)));
+}
+
+/* ---- Kinesis and contributor insights ------------------------------------------------------- */
+
+/* The name of the table that is asked about, in the scope. */
+static enum hf_status name_of(struct hf_scope *s, struct engine *e, struct hf_str name,
+                              struct hf_str *out)
+{
+    struct table *table;
+    enum hf_status status;
+
+    pthread_rwlock_rdlock(&e->schema);
+    status = hf__catalog_table(s, e, name, &table);
+    if (status == HF_OK)
+        *out = hf_scope_copy(s, table->name);
+    pthread_rwlock_unlock(&e->schema);
+    return status == HF_OK && !out->ptr ? hf__fail_nomem(s) : status;
+}
+
+enum hf_status hf__engine_describe_kinesis_streaming_destination(
+    struct hf_scope *s, struct engine *e,
+    const struct hf_describe_kinesis_streaming_destination *request,
+    struct hf_describe_kinesis_streaming_destination_result *result)
+{
+    TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_KINESIS_STREAMING_DESTINATION, request));
+    return name_of(s, e, request->table, &result->table);
+}
+
+/* Of a table, or of one of its global indexes. The schema lock is held. */
+static enum hf_status insights_locked(struct hf_scope *s, struct engine *e,
+                                      const struct hf_describe_contributor_insights *request,
+                                      struct hf_describe_contributor_insights_result *result)
+{
+    struct table *table;
+    struct index *index;
+
+    TRY(hf__catalog_table(s, e, request->table, &table));
+    result->table = hf_scope_copy(s, table->name);
+    if (request->index.ptr) {
+        index = hf__table_index(table, request->index);
+        if (!index || index->local)
+            return hf__fail(s, HF_NOT_FOUND,
+                            "Requested resource not found: Index: %.*s not found for table: %.*s",
+                            HF_FMT(request->index), HF_FMT(table->name));
+        result->index = hf_scope_copy(s, index->name);
+    }
+    result->status = HF_INSIGHTS_DISABLED;
+    return HF_OK;
+}
+
+enum hf_status
+hf__engine_describe_contributor_insights(struct hf_scope *s, struct engine *e,
+                                         const struct hf_describe_contributor_insights *request,
+                                         struct hf_describe_contributor_insights_result *result)
+{
+    enum hf_status status;
+
+    TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_CONTRIBUTOR_INSIGHTS, request));
+    pthread_rwlock_rdlock(&e->schema);
+    status = insights_locked(s, e, request, result);
+    pthread_rwlock_unlock(&e->schema);
+    return status;
+}
+
+/* What is disabled is not listed. */
+enum hf_status
+hf__engine_list_contributor_insights(struct hf_scope *s, struct engine *e,
+                                     const struct hf_list_contributor_insights *request,
+                                     struct hf_list_contributor_insights_result *result)
+{
+    struct hf_str name;
+
+    (void)result;
+    TRY(hf__prepare_plain(s, HF_OP_LIST_CONTRIBUTOR_INSIGHTS, request));
+    return request->table.ptr ? name_of(s, e, request->table, &name) : HF_OK;
+}
+
+/* ---- exports and imports -------------------------------------------------------------------- */
+
+static enum hf_status check_table_arn(struct hf_scope *s, struct hf_str arn)
+{
+    struct table_arn parts;
+
+    if (arn.ptr && !hf__arn_split(arn, &parts))
+        return hf__fail(s, HF_INVALID,
+                        "One or more parameter values were invalid: tableArn is not a valid ARN");
+    return HF_OK;
+}
+
+/* Is it the ARN of a table with this behind its name? */
+static bool is_part_arn(struct hf_str arn, struct hf_str part)
+{
+    return hf__is_arn(arn) && memmem(arn.ptr, arn.len, part.ptr, part.len) != NULL;
+}
+
+enum hf_status hf__engine_list_exports(struct hf_scope *s, struct engine *e,
+                                       const struct hf_list_exports *request,
+                                       struct hf_list_exports_result *result)
+{
+    (void)e;
+    (void)result;
+    TRY(hf__prepare_plain(s, HF_OP_LIST_EXPORTS, request));
+    return check_table_arn(s, request->table_arn);
+}
+
+enum hf_status hf__engine_describe_export(struct hf_scope *s, struct engine *e,
+                                          const struct hf_describe_export *request,
+                                          struct hf_describe_export_result *result)
+{
+    (void)e;
+    (void)result;
+    TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_EXPORT, request));
+    if (!is_part_arn(request->arn, HF_STR("/export/")))
+        return hf__fail(s, HF_INVALID, "Invalid Export ARN");
+    return hf__fail(s, HF_EXPORT_NOT_FOUND, "Export not found: %.*s", HF_FMT(request->arn));
+}
+
+enum hf_status hf__engine_list_imports(struct hf_scope *s, struct engine *e,
+                                       const struct hf_list_imports *request,
+                                       struct hf_list_imports_result *result)
+{
+    (void)e;
+    (void)result;
+    TRY(hf__prepare_plain(s, HF_OP_LIST_IMPORTS, request));
+    return check_table_arn(s, request->table_arn);
+}
+
+enum hf_status hf__engine_describe_import(struct hf_scope *s, struct engine *e,
+                                          const struct hf_describe_import *request,
+                                          struct hf_describe_import_result *result)
+{
+    (void)e;
+    (void)result;
+    TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_IMPORT, request));
+    if (!is_part_arn(request->arn, HF_STR("/import/")))
+        return hf__fail(s, HF_INVALID, "Invalid Import ARN");
+    return hf__fail(s, HF_IMPORT_NOT_FOUND, "Import not found: %.*s", HF_FMT(request->arn));
+}

@@ -1,0 +1,271 @@
+/*
+ * ops/fields_services.c: the fields of operations about what other services and other regions do
+ * for a table: global tables, Kinesis, contributor insights, exports and imports. One machine has
+ * none of it, so the answers are empty; what they are made of is here for whoever reads the answers
+ * of a service that does.
+ */
+#include "ops/table.h"
+
+ENUM(insights_statuses, "[ENABLING, ENABLED, DISABLING, DISABLED, FAILED]", "ENABLING", "ENABLED",
+     "DISABLING", "DISABLED", "FAILED");
+
+enum { INSIGHTS_MAX = 100, TRANSFERS_MAX = 25 };
+
+/* ---- global tables -------------------------------------------------------------------------- */
+
+#define T hf_replica
+static const struct field replica_list[] = {
+    STR("RegionName", region, .rules = 0),
+    STR("ReplicaStatus", status, .rules = 0),
+};
+static TABLE(replica, "ReplicaDescription");
+#undef T
+
+#define T hf_global_table
+static const struct field global_table_list[] = {
+    STR("GlobalTableName", name, .rules = 0),
+    STRUCTS("ReplicationGroup", replicas, replica, .rules = 0),
+};
+static TABLE(global_table, "GlobalTable");
+#undef T
+
+#define T hf_list_global_tables
+static const struct field list_global_tables_list[] = {
+    STR("ExclusiveStartGlobalTableName", start, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
+    INT("Limit", limit, RANGE(1, 0)),
+    STR("RegionName", region, .rules = 0),
+};
+OP_TABLE(list_global_tables, "ListGlobalTablesInput");
+#undef T
+
+#define T hf_list_global_tables_result
+static const struct field list_global_tables_result_list[] = {
+    STRUCTS("GlobalTables", tables, global_table, ALWAYS),
+    STR("LastEvaluatedGlobalTableName", last, .rules = 0),
+};
+OP_TABLE(list_global_tables_result, "ListGlobalTablesOutput");
+#undef T
+
+#define T hf_describe_global_table
+static const struct field describe_global_table_list[] = {
+    STR("GlobalTableName", name, REQUIRED, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
+};
+OP_TABLE(describe_global_table, "DescribeGlobalTableInput");
+#undef T
+
+#define T hf_global_table_description
+static const struct field global_table_description_list[] = {
+    STR("GlobalTableName", name, .rules = 0),
+    STR("GlobalTableArn", arn, .rules = 0),
+    TIME("CreationDateTime", created_us, .rules = 0),
+    ENUMERATED("GlobalTableStatus", status, hf__table_statuses, .rules = 0),
+    STRUCTS("ReplicationGroup", replicas, replica, .rules = 0),
+};
+static TABLE(global_table_description, "GlobalTableDescription");
+#undef T
+
+#define T hf_describe_global_table_result
+static const struct field describe_global_table_result_list[] = {
+    STRUCT("GlobalTableDescription", table, global_table_description, .rules = 0),
+};
+OP_TABLE(describe_global_table_result, "DescribeGlobalTableOutput");
+#undef T
+
+#define T hf_describe_table_replica_auto_scaling
+static const struct field describe_table_replica_auto_scaling_list[] = {
+    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+};
+OP_TABLE(describe_table_replica_auto_scaling, "DescribeTableReplicaAutoScalingInput");
+#undef T
+
+#define T hf_auto_scaling_description
+static const struct field auto_scaling_description_list[] = {
+    STR("TableName", table, .rules = 0),
+    ENUMERATED("TableStatus", status, hf__table_statuses, .rules = 0),
+    STRUCTS("Replicas", replicas, replica, .rules = 0),
+};
+static TABLE(auto_scaling_description, "TableAutoScalingDescription");
+#undef T
+
+#define T hf_describe_table_replica_auto_scaling_result
+static const struct field describe_table_replica_auto_scaling_result_list[] = {
+    STRUCT("TableAutoScalingDescription", table, auto_scaling_description, .rules = 0),
+};
+OP_TABLE(describe_table_replica_auto_scaling_result, "DescribeTableReplicaAutoScalingOutput");
+#undef T
+
+/* ---- Kinesis and contributor insights ------------------------------------------------------- */
+
+#define T hf_describe_kinesis_streaming_destination
+static const struct field describe_kinesis_streaming_destination_list[] = {
+    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+};
+OP_TABLE(describe_kinesis_streaming_destination, "DescribeKinesisStreamingDestinationInput");
+#undef T
+
+#define T hf_kinesis_destination
+static const struct field kinesis_destination_list[] = {
+    STR("StreamArn", stream_arn, .rules = 0),
+    STR("DestinationStatus", status, .rules = 0),
+    STR("DestinationStatusDescription", status_description, .rules = 0),
+};
+static TABLE(kinesis_destination, "KinesisDataStreamDestination");
+#undef T
+
+#define T hf_describe_kinesis_streaming_destination_result
+static const struct field describe_kinesis_streaming_destination_result_list[] = {
+    STR("TableName", table, .rules = 0),
+    STRUCTS("KinesisDataStreamDestinations", destinations, kinesis_destination, ALWAYS),
+};
+OP_TABLE(describe_kinesis_streaming_destination_result,
+         "DescribeKinesisStreamingDestinationOutput");
+#undef T
+
+#define T hf_describe_contributor_insights
+static const struct field describe_contributor_insights_list[] = {
+    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    STR("IndexName", index, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
+};
+OP_TABLE(describe_contributor_insights, "DescribeContributorInsightsInput");
+#undef T
+
+#define T hf_describe_contributor_insights_result
+static const struct field describe_contributor_insights_result_list[] = {
+    STR("TableName", table, .rules = 0),
+    STR("IndexName", index, .rules = 0),
+    STRS("ContributorInsightsRuleList", rules, .rules = 0),
+    ENUMERATED("ContributorInsightsStatus", status, insights_statuses, .rules = 0),
+    TIME("LastUpdateDateTime", updated_us, .rules = 0),
+};
+OP_TABLE(describe_contributor_insights_result, "DescribeContributorInsightsOutput");
+#undef T
+
+#define T hf_list_contributor_insights
+static const struct field list_contributor_insights_list[] = {
+    STR("TableName", table, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    STR("NextToken", next_token, .rules = 0),
+    INT("MaxResults", limit, RANGE(0, INSIGHTS_MAX)),
+};
+OP_TABLE(list_contributor_insights, "ListContributorInsightsInput");
+#undef T
+
+#define T hf_insights_summary
+static const struct field insights_summary_list[] = {
+    STR("TableName", table, .rules = 0),
+    STR("IndexName", index, .rules = 0),
+    ENUMERATED("ContributorInsightsStatus", status, insights_statuses, .rules = 0),
+};
+static TABLE(insights_summary, "ContributorInsightsSummary");
+#undef T
+
+#define T hf_list_contributor_insights_result
+static const struct field list_contributor_insights_result_list[] = {
+    STRUCTS("ContributorInsightsSummaries", summaries, insights_summary, ALWAYS),
+    STR("NextToken", next_token, .rules = 0),
+};
+OP_TABLE(list_contributor_insights_result, "ListContributorInsightsOutput");
+#undef T
+
+/* ---- exports and imports -------------------------------------------------------------------- */
+
+#define T hf_list_exports
+static const struct field list_exports_list[] = {
+    STR("TableArn", table_arn, LENGTH(1, 1024)),
+    INT("MaxResults", limit, RANGE(1, TRANSFERS_MAX)),
+    STR("NextToken", next_token, .rules = 0),
+};
+OP_TABLE(list_exports, "ListExportsInput");
+#undef T
+
+#define T hf_export_summary
+static const struct field export_summary_list[] = {
+    STR("ExportArn", arn, .rules = 0),
+    STR("ExportStatus", status, .rules = 0),
+    STR("ExportType", type, .rules = 0),
+};
+static TABLE(export_summary, "ExportSummary");
+#undef T
+
+#define T hf_list_exports_result
+static const struct field list_exports_result_list[] = {
+    STRUCTS("ExportSummaries", exports, export_summary, ALWAYS),
+    STR("NextToken", next_token, .rules = 0),
+};
+OP_TABLE(list_exports_result, "ListExportsOutput");
+#undef T
+
+#define T hf_describe_export
+static const struct field describe_export_list[] = {
+    STR("ExportArn", arn, REQUIRED, LENGTH(37, 1024)),
+};
+OP_TABLE(describe_export, "DescribeExportInput");
+#undef T
+
+#define T hf_export_description
+static const struct field export_description_list[] = {
+    STR("ExportArn", arn, .rules = 0),         STR("ExportStatus", status, .rules = 0),
+    TIME("StartTime", started_us, .rules = 0), TIME("EndTime", ended_us, .rules = 0),
+    STR("TableArn", table_arn, .rules = 0),    STR("TableId", table_id, .rules = 0),
+    STR("S3Bucket", bucket, .rules = 0),       STR("S3Prefix", prefix, .rules = 0),
+    STR("ExportFormat", format, .rules = 0),   INT("ItemCount", item_count, LONG),
+};
+static TABLE(export_description, "ExportDescription");
+#undef T
+
+#define T hf_describe_export_result
+static const struct field describe_export_result_list[] = {
+    STRUCT("ExportDescription", description, export_description, .rules = 0),
+};
+OP_TABLE(describe_export_result, "DescribeExportOutput");
+#undef T
+
+#define T hf_list_imports
+static const struct field list_imports_list[] = {
+    STR("TableArn", table_arn, LENGTH(1, 1024)),
+    INT("PageSize", limit, RANGE(1, TRANSFERS_MAX)),
+    STR("NextToken", next_token, LENGTH(112, 1024)),
+};
+OP_TABLE(list_imports, "ListImportsInput");
+#undef T
+
+#define T hf_import_summary
+static const struct field import_summary_list[] = {
+    STR("ImportArn", arn, .rules = 0),         STR("ImportStatus", status, .rules = 0),
+    STR("TableArn", table_arn, .rules = 0),    STR("InputFormat", format, .rules = 0),
+    TIME("StartTime", started_us, .rules = 0), TIME("EndTime", ended_us, .rules = 0),
+};
+static TABLE(import_summary, "ImportSummary");
+#undef T
+
+#define T hf_list_imports_result
+static const struct field list_imports_result_list[] = {
+    STRUCTS("ImportSummaryList", imports, import_summary, ALWAYS),
+    STR("NextToken", next_token, .rules = 0),
+};
+OP_TABLE(list_imports_result, "ListImportsOutput");
+#undef T
+
+#define T hf_describe_import
+static const struct field describe_import_list[] = {
+    STR("ImportArn", arn, REQUIRED, LENGTH(37, 1024)),
+};
+OP_TABLE(describe_import, "DescribeImportInput");
+#undef T
+
+#define T hf_import_description
+static const struct field import_description_list[] = {
+    STR("ImportArn", arn, .rules = 0),      STR("ImportStatus", status, .rules = 0),
+    STR("TableArn", table_arn, .rules = 0), STR("TableId", table_id, .rules = 0),
+    STR("InputFormat", format, .rules = 0), TIME("StartTime", started_us, .rules = 0),
+    TIME("EndTime", ended_us, .rules = 0),  INT("ImportedItemCount", imported_count, LONG),
+    INT("ErrorCount", error_count, LONG),
+};
+static TABLE(import_description, "ImportTableDescription");
+#undef T
+
+#define T hf_describe_import_result
+static const struct field describe_import_result_list[] = {
+    STRUCT("ImportTableDescription", description, import_description, .rules = 0),
+};
+OP_TABLE(describe_import_result, "DescribeImportOutput");
+#undef T

@@ -1,0 +1,421 @@
+/*
+ * server/admin.c: what tests of users want of a server and nobody else should: /_holdfast/, which
+ * is there only when it was asked for.
+ *
+ *     GET    /_holdfast/          what can be asked here, the clock and the faults
+ *     GET    /_holdfast/clock     the clock of the database
+ *     PUT    /_holdfast/clock     {"advance_s": 3600}, {"now_s": 1900000000} or {"reset": true}
+ *     POST   /_holdfast/upkeep    do now what is due: expire items, trim streams, build indexes
+ *     GET    /_holdfast/faults    the faults that are set, and how often each has struck
+ *     PUT    /_holdfast/faults    {"faults": [{"kind": "throttle", "operation": "PutItem", ...}]}
+ *     DELETE /_holdfast/faults    none
+ *
+ * Requests and answers are JSON, read and written by the same walker as DynamoDB's. With keys these
+ * requests have to be signed as all others.
+ */
+#include "server/admin.h"
+
+#include <holdfast/engine.h>
+#include <holdfast/faults.h>
+
+#include "ops/table.h"
+#include "server/private.h"
+#include "wire/wire.h"
+
+#define PREFIX "/_holdfast"
+
+/* ---- what travels --------------------------------------------------------------------------- */
+
+ENUM(fault_kinds, "[throttle, conflict, unprocessed, error, lost_answer, latency]", "throttle",
+     "conflict", "unprocessed", "error", "lost_answer", "latency");
+
+struct wire_fault {
+    int kind;
+    struct hf_str operation;
+    struct hf_str table;
+    double probability;
+    int64_t skip;
+    int64_t count;
+    int64_t latency_ms;
+    int64_t struck;
+};
+#define T wire_fault
+static const struct field fault_list[] = {
+    ENUMERATED("kind", kind, fault_kinds),
+    STR("operation", operation),
+    STR("table", table),
+    DOUBLE("probability", probability),
+    INT("skip", skip, LONG),
+    INT("count", count, LONG),
+    INT("latency_ms", latency_ms, LONG),
+    INT("struck", struck, LONG_ALWAYS),
+};
+static TABLE(fault, "Fault");
+#undef T
+
+struct faults_body {
+    const struct wire_fault *faults;
+    size_t faults_len;
+};
+#define T faults_body
+static const struct field faults_list[] = {STRUCTS("faults", faults, fault, ALWAYS)};
+static TABLE(faults, "Faults");
+#undef T
+
+struct clock_request {
+    int64_t advance_s;
+    int64_t now_s;
+    enum hf_flag reset;
+};
+#define T clock_request
+static const struct field clock_request_list[] = {INT("advance_s", advance_s, LONG),
+                                                  INT("now_s", now_s, LONG), FLAG("reset", reset)};
+static TABLE(clock_request, "Clock");
+#undef T
+
+struct clock_answer {
+    int64_t now;
+    int64_t offset_s;
+};
+#define T clock_answer
+static const struct field clock_answer_list[] = {TIME("now", now),
+                                                 INT("offset_s", offset_s, LONG_ALWAYS)};
+static TABLE(clock_answer, "Clock");
+#undef T
+
+struct upkeep_answer {
+    int64_t expired_items;
+    int64_t trimmed_records;
+    int64_t dropped_tokens;
+    int64_t indexed_items;
+    int64_t erased_keys;
+};
+#define T upkeep_answer
+static const struct field upkeep_answer_list[] = {
+    INT("expired_items", expired_items, LONG_ALWAYS),
+    INT("trimmed_records", trimmed_records, LONG_ALWAYS),
+    INT("dropped_tokens", dropped_tokens, LONG_ALWAYS),
+    INT("indexed_items", indexed_items, LONG_ALWAYS), INT("erased_keys", erased_keys, LONG_ALWAYS)};
+static TABLE(upkeep_answer, "Upkeep");
+#undef T
+
+struct overview {
+    struct hf_str version;
+    const struct clock_answer *clock;
+    const struct wire_fault *faults;
+    size_t faults_len;
+    const struct hf_str *paths;
+    size_t paths_len;
+};
+#define T overview
+static const struct field overview_list[] = {STR("version", version),
+                                             STRUCT("clock", clock, clock_answer),
+                                             STRUCTS("faults", faults, fault, ALWAYS),
+                                             STRS("paths", paths)};
+static TABLE(overview, "Overview");
+#undef T
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+static void answer_struct(struct answer *answer, const struct fields *fields, const void *body)
+{
+    struct hf__buf *out = hf__answer_begin(answer);
+
+    hf__wire_write(out, fields, body);
+    hf__buf_put_byte(out, '\n');
+    hf__answer_end(answer, 200);
+}
+
+static void answer_error(struct answer *answer, int status, struct hf_str message)
+{
+    struct hf__buf *out = hf__answer_begin(answer);
+
+    hf__buf_put_str(out, HF_STR("{\"error\":"));
+    hf__wire_write_str(out, message);
+    hf__buf_put_str(out, HF_STR("}\n"));
+    hf__answer_end(answer, status);
+}
+
+static void answer_failure(struct answer *answer, enum hf_status status)
+{
+    const struct hf_error *error = hf_scope_error(answer->conn->loop->scope);
+    bool callers = status == HF_INVALID || status == HF_SERIALIZATION || status == HF_NOT_FOUND;
+    struct hf_str message = error->message;
+
+    if (message.len == 0)
+        message = HF_STR("the body is not JSON");
+    answer_error(answer, callers ? 400 : 500, message);
+}
+
+/* The body as that struct, zeroed before. An empty body is an empty object. */
+static bool read_body(struct answer *answer, struct hf_bytes body, const struct fields *fields,
+                      void *to)
+{
+    struct hf_str json = body.len ? hf_str_of((const char *)body.ptr, body.len) : HF_STR("{}");
+    enum hf_status status = hf__wire_read(answer->conn->loop->scope, fields, json, to);
+
+    if (status != HF_OK)
+        answer_failure(answer, status);
+    return status == HF_OK;
+}
+
+/* ---- the clock ------------------------------------------------------------------------------ */
+
+enum { CLOCK_MAX_S = INT32_MAX }; /* seconds to set or move it by, either way: 68 years */
+
+static struct clock_answer clock_now(struct server *server)
+{
+    int64_t offset = server->options.clock ? atomic_load(&server->options.clock->offset_us) : 0;
+
+    return (struct clock_answer){.now = hf__env_wall_us(&server->env) + offset,
+                                 .offset_s = offset / 1000000};
+}
+
+static void get_clock(struct answer *answer, struct hf_bytes body)
+{
+    struct clock_answer now = clock_now(answer->conn->loop->server);
+
+    (void)body;
+    answer_struct(answer, &clock_answer, &now);
+}
+
+static void put_clock(struct answer *answer, struct hf_bytes body)
+{
+    struct server *server = answer->conn->loop->server;
+    struct clock_request request = {0};
+    int64_t offset;
+
+    if (!read_body(answer, body, &clock_request, &request))
+        return;
+    if ((request.advance_s != 0) + (request.now_s != 0) + (request.reset == HF_YES) != 1) {
+        answer_error(answer, 400, HF_STR("give one of advance_s, now_s and reset"));
+        return;
+    }
+    if (request.now_s < 0 || request.now_s > 2 * (int64_t)CLOCK_MAX_S ||
+        request.advance_s > CLOCK_MAX_S || request.advance_s < -(int64_t)CLOCK_MAX_S) {
+        answer_error(answer, 400, HF_STR("the time is too far away"));
+        return;
+    }
+    offset = atomic_load(&server->options.clock->offset_us);
+    if (request.reset)
+        offset = 0;
+    else if (request.now_s)
+        offset = request.now_s * 1000000 - hf__env_wall_us(&server->env);
+    else
+        offset += request.advance_s * 1000000;
+    atomic_store(&server->options.clock->offset_us, offset);
+    get_clock(answer, body);
+}
+
+/* ---- upkeep --------------------------------------------------------------------------------- */
+
+static void post_upkeep(struct answer *answer, struct hf_bytes body)
+{
+    struct loop *loop = answer->conn->loop;
+    struct hf_upkeep_report report;
+    enum hf_status status = hf_engine_upkeep(loop->scope, loop->server->engine, &report);
+    struct upkeep_answer told;
+
+    (void)body;
+    if (status != HF_OK) {
+        answer_failure(answer, status);
+        return;
+    }
+    told = (struct upkeep_answer){.expired_items = (int64_t)report.expired_items,
+                                  .trimmed_records = (int64_t)report.trimmed_records,
+                                  .dropped_tokens = (int64_t)report.dropped_tokens,
+                                  .indexed_items = (int64_t)report.indexed_items,
+                                  .erased_keys = (int64_t)report.erased_keys};
+    answer_struct(answer, &upkeep_answer, &told);
+}
+
+/* ---- faults --------------------------------------------------------------------------------- */
+
+static enum hf_status read_faults(struct loop *loop, struct faults_body *body)
+{
+    const struct hf_fault *set;
+    struct wire_fault *told;
+    size_t len;
+
+    TRY(hf_faulty_get(loop->scope, loop->server->db, &set, &len));
+    told = hf__scope_array(loop->scope, len ? len : 1, sizeof(*told));
+    if (!told)
+        return hf__fail_nomem(loop->scope);
+    for (size_t i = 0; i < len; i++)
+        told[i] = (struct wire_fault){.kind = (int)set[i].kind,
+                                      .operation = set[i].operation,
+                                      .table = set[i].table,
+                                      .probability = set[i].probability,
+                                      .skip = set[i].skip,
+                                      .count = set[i].count,
+                                      .latency_ms = set[i].latency_ms,
+                                      .struck = (int64_t)set[i].struck};
+    for (size_t i = 0; i < len; i++) {
+        if (told[i].operation.len == 0)
+            told[i].operation = (struct hf_str){0};
+        if (told[i].table.len == 0)
+            told[i].table = (struct hf_str){0};
+    }
+    *body = (struct faults_body){told, len};
+    return HF_OK;
+}
+
+static void get_faults(struct answer *answer, struct hf_bytes body)
+{
+    struct faults_body told;
+    enum hf_status status = read_faults(answer->conn->loop, &told);
+
+    (void)body;
+    if (status == HF_OK)
+        answer_struct(answer, &faults, &told);
+    else
+        answer_failure(answer, status);
+}
+
+static bool fits(int64_t number)
+{
+    return number == HF_ZERO || (number >= 0 && number <= UINT32_MAX);
+}
+
+static uint32_t as_u32(int64_t number)
+{
+    return number == HF_ZERO ? 0 : (uint32_t)number;
+}
+
+static enum hf_status set_faults(struct loop *loop, const struct faults_body *asked)
+{
+    struct hf_scope *s = loop->scope;
+    struct hf_fault *list = hf__scope_array(s, asked->faults_len + 1, sizeof(*list));
+
+    if (!list)
+        return hf__fail_nomem(s);
+    for (size_t i = 0; i < asked->faults_len; i++) {
+        const struct wire_fault *f = &asked->faults[i];
+
+        if (f->kind <= 0)
+            return hf__fail(s, HF_INVALID, "fault %zu: kind is one of %s", i, fault_kinds.printed);
+        if (!fits(f->skip) || !fits(f->count) || !fits(f->latency_ms))
+            return hf__fail(s, HF_INVALID, "fault %zu: a number is negative or too large", i);
+        list[i] = (struct hf_fault){.kind = (enum hf_fault_kind)f->kind,
+                                    .operation = f->operation,
+                                    .table = f->table,
+                                    .probability = f->probability,
+                                    .skip = as_u32(f->skip),
+                                    .count = as_u32(f->count),
+                                    .latency_ms = as_u32(f->latency_ms)};
+    }
+    return hf_faulty_set(s, loop->server->db, list, asked->faults_len);
+}
+
+static void put_faults(struct answer *answer, struct hf_bytes body)
+{
+    struct faults_body asked = {0};
+    enum hf_status status;
+
+    if (!read_body(answer, body, &faults, &asked))
+        return;
+    if (!asked.faults) {
+        answer_error(answer, 400, HF_STR("give the list \"faults\"; empty for none"));
+        return;
+    }
+    status = set_faults(answer->conn->loop, &asked);
+    if (status == HF_OK)
+        get_faults(answer, body);
+    else
+        answer_failure(answer, status);
+}
+
+static void delete_faults(struct answer *answer, struct hf_bytes body)
+{
+    static const struct faults_body none;
+    enum hf_status status = set_faults(answer->conn->loop, &none);
+
+    if (status == HF_OK)
+        get_faults(answer, body);
+    else
+        answer_failure(answer, status);
+}
+
+/* ---- paths ---------------------------------------------------------------------------------- */
+
+static void get_overview(struct answer *answer, struct hf_bytes body);
+
+static const struct admin_path {
+    const char *method;
+    const char *path;
+    void (*run)(struct answer *answer, struct hf_bytes body);
+} paths[] = {
+    {"GET", PREFIX "/", get_overview},           {"GET", PREFIX "/clock", get_clock},
+    {"PUT", PREFIX "/clock", put_clock},         {"POST", PREFIX "/upkeep", post_upkeep},
+    {"GET", PREFIX "/faults", get_faults},       {"PUT", PREFIX "/faults", put_faults},
+    {"DELETE", PREFIX "/faults", delete_faults},
+};
+
+static void get_overview(struct answer *answer, struct hf_bytes body)
+{
+    struct loop *loop = answer->conn->loop;
+    struct clock_answer now = clock_now(loop->server);
+    struct hf_str names[ARRAY_LEN(paths)];
+    struct overview told = {.version = hf_str_from(hf_version()), .clock = &now, .paths = names};
+    struct faults_body set;
+    enum hf_status status = read_faults(loop, &set);
+
+    (void)body;
+    if (status != HF_OK) {
+        answer_failure(answer, status);
+        return;
+    }
+    told.faults = set.faults;
+    told.faults_len = set.faults_len;
+    told.paths_len = ARRAY_LEN(paths);
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+        names[i] = hf_scope_format(loop->scope, "%s %s", paths[i].method, paths[i].path);
+    answer_struct(answer, &overview, &told);
+}
+
+bool hf__admin_path(const struct server *server, struct hf_str path)
+{
+    size_t len = sizeof(PREFIX) - 1;
+
+    return server->options.admin && path.len >= len && memcmp(path.ptr, PREFIX, len) == 0 &&
+           (path.len == len || path.ptr[len] == '/');
+}
+
+/* Signed like everything else, where keys are. */
+static bool admitted(struct answer *answer, struct hf_bytes body)
+{
+    struct loop *loop = answer->conn->loop;
+    struct auth_refusal refusal;
+
+    if (loop->server->options.keys_len == 0 ||
+        hf__auth_check(loop->scope, loop->auth, answer->head, body,
+                       hf__env_wall_us(&loop->server->env) / 1000000, &refusal))
+        return true;
+    answer_error(answer, refusal.status, refusal.message);
+    return false;
+}
+
+void hf__admin(struct answer *answer, struct hf_bytes body)
+{
+    const struct http_head *head = answer->head;
+    bool known = false;
+
+    answer->type = hf__type_json;
+    answer->no_crc = true;
+    if (!admitted(answer, body))
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+        if (!hf_str_equal(head->path, hf_str_from(paths[i].path)))
+            continue;
+        known = true;
+        if (hf_str_equal(head->method, hf_str_from(paths[i].method))) {
+            paths[i].run(answer, body);
+            return;
+        }
+    }
+    if (known)
+        answer_error(answer, 405,
+                     HF_STR("this path has other methods; GET /_holdfast/ lists them"));
+    else
+        answer_error(answer, 404, HF_STR("no such path; GET /_holdfast/ lists them"));
+}

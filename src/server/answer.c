@@ -1,0 +1,289 @@
+/*
+ * server/answer.c: the head of an answer, and where answers are put together.
+ *
+ * A body is written straight into the connection's output, behind room for a head; when its length
+ * is known, the head is put in front of it. Only behind other answers of the same turn, which a
+ * client gets that does not wait for one before it sends the next, has the body to move.
+ *
+ * x-amz-crc32 is of the body as it is sent, so after packing.
+ */
+#include "server/private.h"
+
+#include <arpa/inet.h>
+#include <libdeflate.h>
+#include <time.h>
+
+const struct hf_str hf__type_json_1_0 = {"application/x-amz-json-1.0", 26};
+const struct hf_str hf__type_json = {"application/json", 16};
+const struct hf_str hf__type_text = {"text/plain; charset=utf-8", 25};
+
+/* ---- parts of a head ------------------------------------------------------------------------ */
+
+static char *put_text(char *at, const char *text, size_t len)
+{
+    memcpy(at, text, len);
+    return at + len;
+}
+
+#define PUT(at, literal) put_text(at, literal, sizeof(literal) - 1)
+
+static char *put_number(char *at, uint64_t number)
+{
+    char digits[20];
+    size_t len = 0;
+
+    do
+        digits[len++] = (char)('0' + number % 10);
+    while (number /= 10);
+    while (len > 0)
+        *at++ = digits[--len];
+    return at;
+}
+
+static uint64_t next_random(struct loop *loop)
+{
+    uint64_t a = loop->random[0], b = loop->random[1]; /* xorshift128+ */
+
+    loop->random[0] = b;
+    a ^= a << 23;
+    loop->random[1] = a ^ b ^ (a >> 18) ^ (b >> 5);
+    return loop->random[1] + b;
+}
+
+/* Ids tell requests apart in logs; nobody has to be unable to guess them. */
+static void make_request_id(struct loop *loop, char id[REQUEST_ID])
+{
+    static const char letters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUV";
+    uint64_t bits = 0;
+
+    for (int i = 0; i < REQUEST_ID; i++) {
+        if (i % 12 == 0)
+            bits = next_random(loop);
+        id[i] = letters[bits & 31];
+        bits >>= 5;
+    }
+}
+
+static void refresh_date(struct loop *loop)
+{
+    int64_t now = hf__env_wall_us(&loop->server->env) / 1000000;
+    static const char days[] = "SunMonTueWedThuFriSat";
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    time_t seconds = (time_t)now;
+    struct tm tm;
+
+    if (now == loop->date_s)
+        return;
+    loop->date_s = now;
+    gmtime_r(&seconds, &tm);
+    snprintf(loop->date, sizeof(loop->date), "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT",
+             days + 3 * (tm.tm_wday % 7), tm.tm_mday % 100, months + 3 * (tm.tm_mon % 12),
+             (tm.tm_year + 1900) % 10000, tm.tm_hour % 100, tm.tm_min % 100, tm.tm_sec % 100);
+}
+
+/* ---- the head ------------------------------------------------------------------------------- */
+
+struct head_parts {
+    int status;
+    struct hf_bytes body;
+    enum http_coding coding;
+    bool close;
+    char id[REQUEST_ID];
+};
+
+enum { LOGGED_MAX = 200 }; /* bytes of a path that are logged */
+enum { HEAD_FIXED = 512 }; /* more than everything in put_head() but type and fields */
+
+static char *put_head(char *at, const struct answer *answer, const struct head_parts *parts)
+{
+    struct loop *loop = answer->conn->loop;
+    const char *reason = hf__http_reason(parts->status);
+
+    at = PUT(at, "HTTP/1.1 ");
+    at = put_number(at, (uint64_t)parts->status);
+    at = PUT(at, " ");
+    at = put_text(at, reason, strlen(reason));
+    at = PUT(at, "\r\nServer: holdfast\r\nDate: ");
+    at = put_text(at, loop->date, strlen(loop->date));
+    if (answer->type.len) {
+        at = PUT(at, "\r\nContent-Type: ");
+        at = put_text(at, answer->type.ptr, answer->type.len);
+    }
+    at = PUT(at, "\r\nContent-Length: ");
+    at = put_number(at, parts->body.len);
+    if (parts->coding != HTTP_IDENTITY) {
+        at = PUT(at, "\r\nContent-Encoding: ");
+        at = parts->coding == HTTP_GZIP ? PUT(at, "gzip") : PUT(at, "deflate");
+    }
+    at = PUT(at, "\r\nx-amzn-RequestId: ");
+    at = put_text(at, parts->id, REQUEST_ID);
+    if (!answer->no_crc) {
+        at = PUT(at, "\r\nx-amz-crc32: ");
+        at = put_number(at, libdeflate_crc32(0, parts->body.ptr, parts->body.len));
+    }
+    if (parts->close)
+        at = PUT(at, "\r\nConnection: close");
+    else if (answer->head && answer->head->minor == 0)
+        at = PUT(at, "\r\nConnection: keep-alive");
+    at = PUT(at, "\r\n");
+    at = put_text(at, answer->fields.ptr ? answer->fields.ptr : "", answer->fields.len);
+    return PUT(at, "\r\n");
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+/* A buffer that an earlier answer left, so that the next needs no memory. */
+static void take_buffer(struct conn *conn)
+{
+    struct loop *loop = conn->loop;
+
+    if (conn->out.ptr || loop->pool_len == 0)
+        return;
+    conn->out = loop->pool[--loop->pool_len];
+    conn->out.failed = false;
+}
+
+struct hf__buf *hf__answer_begin(struct answer *answer)
+{
+    struct conn *conn = answer->conn;
+
+    take_buffer(conn);
+    if (conn->out.len == 0) {
+        if (hf__buf_reserve(&conn->out, HEAD_ROOM))
+            conn->out.len = HEAD_ROOM;
+        conn->out_begin = conn->out.len;
+    }
+    answer->begin = conn->out.len;
+    return &conn->out;
+}
+
+/* Replace the body by a packed one, when the client takes that and it is worth it. */
+static enum http_coding pack(struct answer *answer)
+{
+    struct hf__buf *out = &answer->conn->out;
+    struct hf_bytes body = hf_bytes_of(out->ptr + answer->begin, out->len - answer->begin), packed;
+    enum http_coding coding;
+
+    if (!answer->head || body.len <= PACK_MIN)
+        return HTTP_IDENTITY;
+    coding = hf__http_accepted(hf__http_field(answer->head, "accept-encoding"));
+    if (coding == HTTP_IDENTITY ||
+        hf__http_pack(answer->conn->loop->scope, coding, body, &packed) != HF_OK ||
+        packed.len >= body.len)
+        return HTTP_IDENTITY;
+    memcpy(out->ptr + answer->begin, packed.ptr, packed.len);
+    out->len = answer->begin + packed.len;
+    return coding;
+}
+
+/* Room in front of the body for `len` bytes of head; NULL when there is no memory. */
+static char *make_room(struct answer *answer, size_t len)
+{
+    struct conn *conn = answer->conn;
+    struct hf__buf *out = &conn->out;
+    size_t body = out->len - answer->begin;
+
+    if (answer->begin == conn->out_begin && conn->out_begin >= len) { /* the first of this turn */
+        conn->out_begin -= len;
+        return (char *)out->ptr + conn->out_begin;
+    }
+    if (!hf__buf_reserve(out, len))
+        return NULL;
+    memmove(out->ptr + answer->begin + len, out->ptr + answer->begin, body);
+    out->len += len;
+    return (char *)out->ptr + answer->begin;
+}
+
+/* ---- the access log ------------------------------------------------------------------------- */
+
+static const char *peer(struct conn *conn)
+{
+    struct sockaddr_storage address;
+    int len = sizeof(address);
+    char name[INET6_ADDRSTRLEN] = "";
+    uint16_t port = 0;
+
+    if (conn->peer[0] || uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&address, &len) != 0)
+        return conn->peer;
+    if (address.ss_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address;
+
+        uv_ip4_name(v4, name, sizeof(name));
+        port = ntohs(v4->sin_port);
+    } else if (address.ss_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address;
+
+        uv_ip6_name(v6, name, sizeof(name));
+        port = ntohs(v6->sin6_port);
+    }
+    snprintf(conn->peer, sizeof(conn->peer), "%s port %u", name, (unsigned)port);
+    return conn->peer;
+}
+
+/* What a client chose is cut short, and was checked to have no control characters by the reader. */
+static void log_access(const struct answer *answer, const struct head_parts *parts)
+{
+    const struct http_head *head = answer->head;
+    struct hf_str method = head ? head->method : HF_STR("-");
+    struct hf_str path = head ? head->path : HF_STR("-");
+    uint64_t ns = answer->begun_ns ? uv_hrtime() - answer->begun_ns : 0;
+
+    if (path.len > LOGGED_MAX)
+        path.len = LOGGED_MAX;
+    hf__env_log(&answer->conn->loop->server->env, HF_LOG_INFO,
+                "%s: %.*s %.*s%s%.*s: %d, %zu bytes, %.3f ms, %.*s", peer(answer->conn),
+                HF_FMT(method), HF_FMT(path), answer->operation.len ? " " : "",
+                HF_FMT(answer->operation), parts->status, parts->body.len, (double)ns / 1e6,
+                REQUEST_ID, parts->id);
+}
+
+static bool finish(struct answer *answer, int status)
+{
+    struct conn *conn = answer->conn;
+    struct head_parts parts = {.status = status};
+    char fixed[HEAD_FIXED + HEAD_ROOM], *head = fixed, *end, *to;
+    size_t cap = HEAD_FIXED + answer->type.len + answer->fields.len;
+
+    if (conn->out.failed)
+        return false;
+    parts.coding = pack(answer);
+    parts.body = hf_bytes_of(conn->out.ptr + answer->begin, conn->out.len - answer->begin);
+    parts.close = conn->close_after;
+    make_request_id(conn->loop, parts.id);
+    if (conn->loop->server->options.access_log)
+        log_access(answer, &parts);
+    refresh_date(conn->loop);
+    if (cap > sizeof(fixed))
+        head = hf_scope_alloc(conn->loop->scope, cap);
+    if (!head)
+        return false;
+    end = put_head(head, answer, &parts);
+    if (answer->head && hf_str_equal(answer->head->method, HF_STR("HEAD")))
+        conn->out.len = answer->begin;
+    to = make_room(answer, (size_t)(end - head));
+    if (!to)
+        return false;
+    memcpy(to, head, (size_t)(end - head));
+    conn->answers++;
+    return true;
+}
+
+void hf__answer_end(struct answer *answer, int status)
+{
+    struct conn *conn = answer->conn;
+
+    if (answer->head && !answer->head->keep_alive)
+        conn->close_after = true;
+    if (!finish(answer, status)) { /* no memory for an answer: the client sees a lost connection */
+        conn->out.failed = false;
+        conn->out.len = answer->begin;
+        conn->close_after = true;
+    }
+    hf__conn_ready(conn);
+}
+
+void hf__answer(struct answer *answer, int status, struct hf_str body)
+{
+    hf__buf_put_str(hf__answer_begin(answer), body);
+    hf__answer_end(answer, status);
+}

@@ -1,0 +1,681 @@
+/*
+ * server/auth.c: is this request signed by somebody who may call?
+ *
+ * A request says how it is signed in the header Authorization or in its query. Both become one
+ * claim; then the claim is judged. What is wrong is looked for in this order, and the first finding
+ * is the answer:
+ *
+ *     both forms at once; neither; a part of the header that is not key=value; parts that are
+ *     missing; a date that is none; too old, too new; Host (or X-Amz-Target) not signed; another
+ *     algorithm; a credential that has not five parts; another region, service, terminator or
+ *     date; a key that we do not know; another signature; another session token
+ *
+ * Without keys only the form counts: those that compare with the clock, the scope or a secret are
+ * left out, and so is what must be signed.
+ *
+ * Deriving a signing key takes four keyed hashes, and clients use the same one all day, so the last
+ * few are kept.
+ *
+ * What always holds:
+ *
+ *  (1) With keys, a request passes only if its signature equals one that we computed over it.
+ *  (2) A signing key is kept only after it verified a signature. Who cannot sign can neither fill
+ *      the table nor push others out of it.
+ *  (3) What a signature does not cover does not decide what the server does: the operation is in
+ *      X-Amz-Target, so that must be signed. Other fields that may be unsigned (some clients leave
+ *      X-Amz-User-Agent or the token out) change nothing.
+ *  (4) Messages are UTF-8, whatever bytes the request had.
+ */
+#include "server/auth.h"
+
+#include <openssl/crypto.h>
+
+#include "base/buf.h"
+#include "base/utf8.h"
+
+#define SERVICE "com.amazon.coral.service#"
+#define MODEL "com.amazonaws.dynamodb.v20120810#"
+
+enum {
+    KEPT_MAX = 16,             /* signing keys that are kept */
+    KEPT_REGION_MAX = 64,      /* bytes of a region whose key is kept */
+    EXPIRES_MAX_S = 7 * 86400, /* X-Amz-Expires */
+    PARTS = 5                  /* of a credential */
+};
+
+struct kept {
+    size_t owner; /* index of the key, plus one; 0: nothing here */
+    char date[SIGN_DATE];
+    char region[KEPT_REGION_MAX];
+    size_t region_len;
+    uint8_t key[SIGN_HASH];
+};
+
+struct auth {
+    struct hf_env env;
+    struct signer *signer;
+    struct sign_credentials *keys; /* their texts are in `text` */
+    size_t keys_len;
+    char *text;
+    size_t text_len;
+    int64_t window_s;
+    char *region; /* that signatures must name; NULL: any */
+    size_t region_len;
+    struct kept kept[KEPT_MAX];
+    size_t kept_next; /* the place that is used next */
+};
+
+/* A request that is being judged. */
+struct hearing {
+    struct hf_scope *s;
+    struct auth *auth;
+    const struct http_head *head;
+    struct hf_bytes body;
+    int64_t now_s;
+    struct auth_refusal *refusal;
+    struct hf_str authorization; /* the header */
+    struct hf_str algorithm;
+    struct hf_str credential;
+    struct hf_str terminator;
+    struct hf_str date_said; /* X-Amz-Date or Date, as sent */
+    int64_t time_s;          /* the same, understood */
+    char time[SIGN_TIME + 1];
+    struct sign_claim claim;
+};
+
+/* ---- keys ----------------------------------------------------------------------------------- */
+
+static struct hf_str take_text(char **at, struct hf_str text)
+{
+    struct hf_str copy = {*at, text.len};
+
+    if (!text.ptr)
+        return text;
+    if (text.len)
+        memcpy(*at, text.ptr, text.len);
+    *at += text.len;
+    return copy;
+}
+
+static enum hf_status copy_keys(struct hf_scope *s, struct auth *auth,
+                                const struct sign_credentials *keys, size_t len)
+{
+    size_t text_len = 1; /* so that there is something to point to */
+    char *at;
+
+    for (size_t i = 0; i < len; i++) {
+        if (!keys[i].access_key.len || !keys[i].secret_key.len)
+            return hf__fail(s, HF_INVALID, "An access key or its secret is empty");
+        text_len += keys[i].access_key.len + keys[i].secret_key.len + keys[i].session_token.len;
+    }
+    if (!len)
+        return HF_OK;
+    auth->text = hf__env_alloc(&auth->env, text_len);
+    auth->text_len = auth->text ? text_len : 0;
+    auth->keys = hf__env_alloc(&auth->env, len * sizeof(*auth->keys));
+    auth->keys_len = auth->keys ? len : 0;
+    if (!auth->text || !auth->keys)
+        return hf__fail_nomem(s);
+    at = auth->text;
+    for (size_t i = 0; i < len; i++) {
+        auth->keys[i].access_key = take_text(&at, keys[i].access_key);
+        auth->keys[i].secret_key = take_text(&at, keys[i].secret_key);
+        auth->keys[i].session_token = take_text(&at, keys[i].session_token);
+    }
+    return HF_OK;
+}
+
+enum hf_status hf__auth_new(struct hf_scope *s, const struct hf_env *env,
+                            const struct sign_credentials *keys, size_t len, uint32_t window_s,
+                            struct auth **auth)
+{
+    struct hf_env whole = hf__env_fill(env);
+    struct auth *made = hf__env_alloc(&whole, sizeof(*made));
+    enum hf_status status;
+
+    *auth = NULL;
+    if (!made)
+        return hf__fail_nomem(s);
+    *made = (struct auth){.env = whole, .window_s = window_s ? window_s : AUTH_WINDOW_S};
+    status = hf__signer_new(s, env, &made->signer);
+    if (status == HF_OK)
+        status = copy_keys(s, made, keys, len);
+    if (status != HF_OK)
+        hf__auth_free(made);
+    else
+        *auth = made;
+    return status;
+}
+
+enum hf_status hf__auth_set_region(struct hf_scope *s, struct auth *auth, struct hf_str region)
+{
+    char *copy = hf__env_alloc(&auth->env, region.len + 1);
+
+    if (!copy)
+        return hf__fail_nomem(s);
+    if (region.len)
+        memcpy(copy, region.ptr, region.len);
+    if (auth->region)
+        hf__env_free(&auth->env, auth->region, auth->region_len + 1);
+    auth->region = copy;
+    auth->region_len = region.len;
+    return HF_OK;
+}
+
+void hf__auth_free(struct auth *auth)
+{
+    struct hf_env env;
+
+    if (!auth)
+        return;
+    env = auth->env;
+    if (auth->text) {
+        OPENSSL_cleanse(auth->text, auth->text_len);
+        hf__env_free(&env, auth->text, auth->text_len);
+    }
+    if (auth->keys)
+        hf__env_free(&env, auth->keys, auth->keys_len * sizeof(*auth->keys));
+    if (auth->region)
+        hf__env_free(&env, auth->region, auth->region_len + 1);
+    hf__signer_free(auth->signer);
+    OPENSSL_cleanse(auth, sizeof(*auth));
+    hf__env_free(&env, auth, sizeof(*auth));
+}
+
+static struct kept *find_kept(struct auth *auth, size_t key, const struct sign_claim *claim)
+{
+    for (size_t i = 0; i < KEPT_MAX; i++) {
+        struct kept *kept = &auth->kept[i];
+
+        if (kept->owner == key + 1 && memcmp(kept->date, claim->date.ptr, SIGN_DATE) == 0 &&
+            hf_str_equal(hf_str_of(kept->region, kept->region_len), claim->region))
+            return kept;
+    }
+    return NULL;
+}
+
+static void keep(struct auth *auth, size_t key, const struct sign_claim *claim,
+                 const uint8_t signing_key[SIGN_HASH])
+{
+    struct kept *kept = &auth->kept[auth->kept_next];
+
+    if (claim->region.len > KEPT_REGION_MAX)
+        return;
+    auth->kept_next = (auth->kept_next + 1) % KEPT_MAX;
+    kept->owner = key + 1;
+    memcpy(kept->date, claim->date.ptr, SIGN_DATE);
+    if (claim->region.len)
+        memcpy(kept->region, claim->region.ptr, claim->region.len);
+    kept->region_len = claim->region.len;
+    memcpy(kept->key, signing_key, SIGN_HASH);
+}
+
+/* ---- refusals ------------------------------------------------------------------------------- */
+
+/* The last resort needs no memory. */
+static bool refuse_nomem(struct hearing *h)
+{
+    *h->refusal = (struct auth_refusal){500, MODEL "InternalServerError",
+                                        hf_str_from(hf_status_text(HF_NOMEM))};
+    return false;
+}
+
+static bool refuse(struct hearing *h, const char *type, struct hf_str message)
+{
+    if (!message.ptr)
+        return refuse_nomem(h);
+    *h->refusal = (struct auth_refusal){400, type, message};
+    return false;
+}
+
+static bool refuse_incomplete(struct hearing *h, struct hf_str message)
+{
+    return refuse(h, SERVICE "IncompleteSignatureException", message);
+}
+
+static bool refuse_invalid(struct hearing *h, struct hf_str message)
+{
+    return refuse(h, SERVICE "InvalidSignatureException", message);
+}
+
+static bool refuse_mismatch(struct hearing *h)
+{
+    return refuse_invalid(h, HF_STR("The request signature we calculated does not match the "
+                                    "signature you provided. Check your AWS Secret Access Key and "
+                                    "signing method. Consult the service documentation for "
+                                    "details."));
+}
+
+/* What was sent, to be put into a message: what is not UTF-8, and NUL, becomes '?'. */
+static struct hf_str quoted(struct hearing *h, struct hf_str text)
+{
+    char *copy = hf_scope_alloc(h->s, text.len + 1);
+    size_t at = 0;
+
+    if (!copy)
+        return HF_STR(""); /* the message will not find memory either, or does without */
+    if (text.len)
+        memcpy(copy, text.ptr, text.len);
+    while (at < text.len) {
+        uint8_t c = (uint8_t)copy[at];
+        size_t len =
+            c < 0x80 ? (c != 0) : hf__utf8_length((const unsigned char *)copy + at, text.len - at);
+
+        if (!len)
+            copy[at] = '?';
+        at += len ? len : 1;
+    }
+    return hf_str_of(copy, text.len);
+}
+
+static struct hf_str text_of(const struct hf__buf *buf)
+{
+    return buf->failed ? (struct hf_str){0} : hf_str_of((const char *)buf->ptr, buf->len);
+}
+
+/* ---- the claim ------------------------------------------------------------------------------ */
+
+/* The next part of the header: commas and blanks are between them. */
+static bool next_part(struct hf_str text, size_t *at, struct hf_str *part)
+{
+    static const char between[] = {' ', ',', '\t'};
+    size_t start;
+
+    while (*at < text.len && memchr(between, text.ptr[*at], sizeof(between)))
+        ++*at;
+    start = *at;
+    while (*at < text.len && !memchr(between, text.ptr[*at], sizeof(between)))
+        ++*at;
+    *part = hf_str_of(text.ptr + start, *at - start);
+    return part->len > 0;
+}
+
+static bool read_header_parts(struct hearing *h)
+{
+    struct hf_str part, name, value;
+    size_t at = 0;
+
+    next_part(h->authorization, &at, &h->algorithm);
+    while (next_part(h->authorization, &at, &part)) {
+        const char *equals = memchr(part.ptr, '=', part.len);
+
+        if (!equals)
+            return refuse_incomplete(
+                h, hf_scope_format(h->s,
+                                   "'%.*s' not a valid key=value pair (missing equal-sign) in "
+                                   "Authorization header: '%.*s'.",
+                                   HF_FMT(quoted(h, part)), HF_FMT(quoted(h, h->authorization))));
+        name = hf_str_of(part.ptr, (size_t)(equals - part.ptr));
+        value = hf_str_of(equals + 1, part.len - name.len - 1);
+        if (hf_str_equal(name, HF_STR("Credential")))
+            h->credential = value;
+        else if (hf_str_equal(name, HF_STR("Signature")))
+            h->claim.signature = value;
+        else if (hf_str_equal(name, HF_STR("SignedHeaders")))
+            h->claim.signed_headers = value;
+    }
+    return true;
+}
+
+static bool read_header(struct hearing *h)
+{
+    static const struct hf_str header = {"Authorization header requires ", 30};
+    struct hf__buf missing = {.scope = h->s};
+
+    if (!read_header_parts(h))
+        return false;
+    h->date_said = hf__http_field(h->head, "X-Amz-Date");
+    if (!h->date_said.len)
+        h->date_said = hf__http_field(h->head, "Date");
+    h->claim.session_token = hf__http_field(h->head, "X-Amz-Security-Token");
+
+    if (!h->credential.len)
+        hf__buf_format(&missing, "%.*s'Credential' parameter. ", HF_FMT(header));
+    if (!h->claim.signature.len)
+        hf__buf_format(&missing, "%.*s'Signature' parameter. ", HF_FMT(header));
+    if (!h->claim.signed_headers.ptr)
+        hf__buf_format(&missing, "%.*s'SignedHeaders' parameter. ", HF_FMT(header));
+    if (!h->date_said.len)
+        hf__buf_format(&missing, "%.*sexistence of either a 'X-Amz-Date' or a 'Date' header. ",
+                       HF_FMT(header));
+    if (!missing.len && !missing.failed)
+        return true;
+    hf__buf_put_str(&missing, HF_STR("Authorization="));
+    hf__buf_put_str(&missing, quoted(h, h->authorization));
+    return refuse_incomplete(h, text_of(&missing));
+}
+
+/* Seconds for which a signature in the query is good. */
+static bool read_expires(struct hearing *h, struct hf_str text)
+{
+    uint64_t seconds = 0;
+
+    if (!text.ptr)
+        return true;
+    for (size_t i = 0; i < text.len && seconds <= EXPIRES_MAX_S; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '9')
+            return refuse_incomplete(h, HF_STR("X-Amz-Expires should be a number"));
+        seconds = seconds * 10 + (uint64_t)(text.ptr[i] - '0');
+    }
+    if (!text.len)
+        return refuse_incomplete(h, HF_STR("X-Amz-Expires should be a number"));
+    if (!seconds)
+        return refuse_incomplete(h, HF_STR("X-Amz-Expires must be positive"));
+    if (seconds > EXPIRES_MAX_S)
+        return refuse_incomplete(h, HF_STR("X-Amz-Expires must be less than a week (in seconds); "
+                                           "that is, the given X-Amz-Expires must be less than "
+                                           "604800 seconds"));
+    h->claim.expires_s = seconds;
+    return true;
+}
+
+static bool read_query(struct hearing *h)
+{
+    const struct {
+        const char *name;
+        struct hf_str *to;
+        bool required;
+    } params[] = {
+        {"X-Amz-Algorithm", &h->algorithm, true},
+        {"X-Amz-Credential", &h->credential, true},
+        {"X-Amz-Signature", &h->claim.signature, true},
+        {"X-Amz-SignedHeaders", &h->claim.signed_headers, true},
+        {"X-Amz-Date", &h->date_said, true},
+        {"X-Amz-Security-Token", &h->claim.session_token, false},
+    };
+    struct hf__buf missing = {.scope = h->s};
+    struct hf_str expires;
+
+    h->claim.in_query = true;
+    for (size_t i = 0; i < ARRAY_LEN(params); i++) {
+        if (hf__sign_param(h->s, h->head->query, params[i].name, params[i].to) != HF_OK)
+            return refuse_nomem(h);
+        if (params[i].required && !params[i].to->len)
+            hf__buf_format(&missing, "AWS query-string parameters must include '%s'. ",
+                           params[i].name);
+    }
+    if (missing.len || missing.failed) {
+        hf__buf_put_str(&missing, HF_STR("Re-examine the query-string parameters."));
+        return refuse_incomplete(h, text_of(&missing));
+    }
+    /* Clients that put the token into a header although the rest is in the query do exist. */
+    if (!h->claim.session_token.ptr)
+        h->claim.session_token = hf__http_field(h->head, "X-Amz-Security-Token");
+    if (hf__sign_param(h->s, h->head->query, "X-Amz-Expires", &expires) != HF_OK)
+        return refuse_nomem(h);
+    return read_expires(h, expires);
+}
+
+/* Which form is it? */
+static bool read_claim(struct hearing *h)
+{
+    struct hf_str algorithm;
+
+    h->authorization = hf__http_field(h->head, "Authorization");
+    if (hf__sign_param(h->s, h->head->query, "X-Amz-Algorithm", &algorithm) != HF_OK)
+        return refuse_nomem(h);
+    if (h->authorization.len && algorithm.ptr)
+        return refuse_invalid(h, HF_STR("Found both 'X-Amz-Algorithm' as a query-string param and "
+                                        "'Authorization' as HTTP header."));
+    if (algorithm.ptr)
+        return read_query(h);
+    if (h->authorization.len < 5 || memcmp(h->authorization.ptr, "AWS4-", 5) != 0)
+        return refuse(h, SERVICE "MissingAuthenticationTokenException",
+                      HF_STR("Request is missing Authentication Token"));
+    return read_header(h);
+}
+
+/* ---- its form ------------------------------------------------------------------------------- */
+
+/* "Sun, 06 Nov 1994 08:49:37 GMT" as 19941106T084937Z; false when it is no such date. */
+static bool date_to_time(struct hf_str date, char time[SIGN_TIME + 1])
+{
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    static const char form[] = "xxx, xx xxx xxxx xx:xx:xx GMT";
+    const char *p = date.ptr;
+
+    if (date.len != sizeof(form) - 1)
+        return false;
+    for (size_t i = 0; i < date.len; i++) {
+        if (form[i] != 'x' && p[i] != form[i])
+            return false;
+    }
+    for (unsigned month = 0; month < 12; month++) {
+        if (memcmp(p + 8, months + 3 * (size_t)month, 3) != 0)
+            continue;
+        snprintf(time, SIGN_TIME + 1, "%.4s%02u%.2sT%.2s%.2s%.2sZ", p + 12, month + 1, p + 5,
+                 p + 17, p + 20, p + 23);
+        return true;
+    }
+    return false;
+}
+
+static bool check_date(struct hearing *h)
+{
+    struct hf_str said = h->date_said;
+
+    if (said.len == SIGN_TIME) {
+        memcpy(h->time, said.ptr, SIGN_TIME);
+        h->time[SIGN_TIME] = '\0';
+    } else if (h->claim.in_query || !date_to_time(said, h->time)) {
+        h->time[0] = '\0';
+    }
+    h->claim.time = hf_str_from(h->time);
+    if (hf__sign_time(h->claim.time, &h->time_s))
+        return true;
+    return refuse_incomplete(h, hf_scope_format(h->s,
+                                                "Date must be in ISO-8601 'basic format'. Got "
+                                                "'%.*s'. See http://en.wikipedia.org/wiki/ISO_8601",
+                                                HF_FMT(quoted(h, said))));
+}
+
+/* keyid/date/region/service/term; slashes at the end do not count. */
+static bool check_credential(struct hearing *h)
+{
+    struct hf_str rest = h->credential, parts[PARTS];
+    size_t len = 0;
+
+    if (!hf_str_equal(h->algorithm, HF_STR(SIGN_ALGORITHM)))
+        return refuse_incomplete(
+            h, hf_scope_format(h->s,
+                               "Unsupported AWS 'algorithm': '%.*s' (only " SIGN_ALGORITHM
+                               " for now). ",
+                               HF_FMT(quoted(h, h->algorithm))));
+    while (rest.len && rest.ptr[rest.len - 1] == '/')
+        rest.len--;
+    while (rest.ptr && len <= PARTS) {
+        const char *slash = rest.len ? memchr(rest.ptr, '/', rest.len) : NULL;
+        size_t part_len = slash ? (size_t)(slash - rest.ptr) : rest.len;
+
+        if (len < PARTS)
+            parts[len] = hf_str_of(rest.ptr, part_len);
+        len++;
+        rest = slash ? hf_str_of(slash + 1, rest.len - part_len - 1) : (struct hf_str){0};
+    }
+    if (len != PARTS)
+        return refuse_incomplete(
+            h, hf_scope_format(h->s,
+                               "Credential must have exactly 5 slash-delimited elements, e.g. "
+                               "keyid/date/region/service/term, got '%.*s'",
+                               HF_FMT(quoted(h, h->credential))));
+    h->claim.access_key = parts[0];
+    h->claim.date = parts[1];
+    h->claim.region = parts[2];
+    h->claim.service = parts[3];
+    h->terminator = parts[4];
+    return true;
+}
+
+/* ---- its truth ------------------------------------------------------------------------------ */
+
+/* "(20130609T100015Z - 15 min.)": how the bound of a time came about. */
+static struct hf_str time_message(struct hearing *h, const char *what, const char *order,
+                                  int64_t span_s, char sign)
+{
+    char bound[SIGN_TIME + 1], now[SIGN_TIME + 1];
+    bool minutes = span_s % 60 == 0;
+
+    hf__sign_time_text(h->now_s + (sign == '-' ? -span_s : span_s), bound);
+    hf__sign_time_text(h->now_s, now);
+    return hf_scope_format(h->s, "%s: %s is %s %s (%s %c %lld %s.)", what, h->time, order, bound,
+                           now, sign, (long long)(minutes ? span_s / 60 : span_s),
+                           minutes ? "min" : "sec");
+}
+
+static bool check_clock(struct hearing *h)
+{
+    int64_t window_s = h->auth->window_s;
+    int64_t lasts_s = h->claim.expires_s ? (int64_t)h->claim.expires_s : window_s;
+
+    if (h->time_s < h->now_s - lasts_s)
+        return refuse_invalid(h, time_message(h, "Signature expired", "now earlier than", lasts_s,
+                                              '-'));
+    if (h->time_s > h->now_s + window_s)
+        return refuse_invalid(h, time_message(h, "Signature not yet current", "still later than",
+                                              window_s, '+'));
+    return true;
+}
+
+static bool is_signed(const struct hearing *h, const char *name)
+{
+    struct hf_str list = h->claim.signed_headers;
+    size_t at = 0;
+
+    while (at < list.len) {
+        struct hf_str one = {list.ptr + at, 0};
+
+        while (at + one.len < list.len && one.ptr[one.len] != ';')
+            one.len++;
+        if (hf__http_is(one, name))
+            return true;
+        at += one.len + 1;
+    }
+    return false;
+}
+
+static bool check_signed_headers(struct hearing *h)
+{
+    if (!is_signed(h, "host"))
+        return refuse_invalid(h, HF_STR("'Host' or ':authority' must be a 'SignedHeader' in the "
+                                        "AWS Authorization."));
+    if (hf__http_field(h->head, "X-Amz-Target").ptr && !is_signed(h, "x-amz-target"))
+        return refuse_invalid(h, HF_STR("'X-Amz-Target' must be a 'SignedHeader' in the AWS "
+                                        "Authorization."));
+    return true;
+}
+
+static bool check_scope(struct hearing *h)
+{
+    struct hf__buf wrong = {.scope = h->s};
+    const struct sign_claim *claim = &h->claim;
+    const struct auth *auth = h->auth;
+
+    if (auth->region && !hf_str_equal(claim->region, hf_str_of(auth->region, auth->region_len)))
+        hf__buf_format(&wrong, "Credential should be scoped to a valid region, not '%.*s'. ",
+                       HF_FMT(quoted(h, claim->region)));
+    if (!hf_str_equal(claim->service, HF_STR("dynamodb")))
+        hf__buf_put_str(&wrong,
+                        HF_STR("Credential should be scoped to correct service: 'dynamodb'. "));
+    if (!hf_str_equal(h->terminator, HF_STR(SIGN_TERMINATOR)))
+        hf__buf_format(&wrong,
+                       "Credential should be scoped with a valid terminator: '" SIGN_TERMINATOR
+                       "', not '%.*s'. ",
+                       HF_FMT(quoted(h, h->terminator)));
+    if (!hf_str_equal(claim->date, hf_str_of(h->time, SIGN_DATE)))
+        hf__buf_format(&wrong,
+                       "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of "
+                       "date from HTTP: '%.*s' != '%.8s', from '%s'.",
+                       HF_FMT(quoted(h, claim->date)), h->time, h->time);
+    return wrong.len || wrong.failed ? refuse_invalid(h, text_of(&wrong)) : true;
+}
+
+/* The last line of the canonical request. Who claims another hash than the body's has lost. */
+static enum hf_status payload_hash(struct hearing *h, char hex[SIGN_HEX + 1], struct hf_str *hash)
+{
+    struct hf_str claimed = hf__http_field(h->head, "X-Amz-Content-Sha256");
+
+    if (!claimed.ptr && h->claim.in_query)
+        TRY(hf__sign_param(h->s, h->head->query, "X-Amz-Content-Sha256", &claimed));
+    if (hf_str_equal(claimed, HF_STR(SIGN_UNSIGNED))) {
+        *hash = HF_STR(SIGN_UNSIGNED);
+        return HF_OK;
+    }
+    hf__sha256_hex(h->auth->signer, h->body.ptr, h->body.len, hex);
+    *hash = hf_str_of(hex, SIGN_HEX);
+    return HF_OK;
+}
+
+/* Did this key make the signature of `string`? */
+static bool signed_by(struct hearing *h, size_t i, struct hf_str string)
+{
+    struct auth *auth = h->auth;
+    struct kept *kept = find_kept(auth, i, &h->claim);
+    uint8_t key[SIGN_HASH];
+    char signature[SIGN_HEX + 1];
+    bool equal;
+
+    if (kept)
+        memcpy(key, kept->key, SIGN_HASH);
+    else
+        hf__sign_key(auth->signer, auth->keys[i].secret_key, h->claim.date, h->claim.region,
+                     h->claim.service, key);
+    hf__sign_signature(auth->signer, key, string, signature);
+    equal = hf__sign_equal(hf_str_of(signature, SIGN_HEX), h->claim.signature);
+    if (equal && !kept)
+        keep(auth, i, &h->claim, key);
+    OPENSSL_cleanse(key, sizeof(key));
+    return equal;
+}
+
+static bool check_signature(struct hearing *h)
+{
+    const struct auth *auth = h->auth;
+    char hex[SIGN_HEX + 1];
+    struct hf_str hash, canonical, string;
+    bool known = false, right = false;
+    enum hf_status status;
+
+    for (size_t i = 0; i < auth->keys_len && !known; i++)
+        known = hf_str_equal(auth->keys[i].access_key, h->claim.access_key);
+    if (!known)
+        return refuse(h, SERVICE "UnrecognizedClientException",
+                      HF_STR("The security token included in the request is invalid."));
+
+    status = payload_hash(h, hex, &hash);
+    if (status == HF_OK)
+        status = hf__sign_canonical(h->s, h->head, h->claim.signed_headers, hash, true, &canonical);
+    if (status == HF_OK)
+        status = hf__sign_string(h->s, auth->signer, &h->claim, canonical, &string);
+    if (status != HF_OK)
+        return status == HF_INVALID ? refuse_mismatch(h) : refuse_nomem(h);
+
+    for (size_t i = 0; i < auth->keys_len; i++) {
+        const struct sign_credentials *key = &auth->keys[i];
+
+        if (!hf_str_equal(key->access_key, h->claim.access_key) || !signed_by(h, i, string))
+            continue;
+        right = true;
+        if (hf__sign_equal(key->session_token, h->claim.session_token))
+            return true;
+    }
+    return right ? refuse(h, SERVICE "UnrecognizedClientException",
+                          HF_STR("The security token included in the request is invalid"))
+                 : refuse_mismatch(h);
+}
+
+bool hf__auth_check(struct hf_scope *s, struct auth *auth, const struct http_head *head,
+                    struct hf_bytes body, int64_t now_s, struct auth_refusal *refusal)
+{
+    struct hearing h = {
+        .s = s, .auth = auth, .head = head, .body = body, .now_s = now_s, .refusal = refusal};
+    bool passes;
+
+    *refusal = (struct auth_refusal){0};
+    if (!auth->keys_len)
+        passes = read_claim(&h) && check_date(&h) && check_credential(&h);
+    else
+        passes = read_claim(&h) && check_date(&h) && check_clock(&h) && check_signed_headers(&h) &&
+                 check_credential(&h) && check_scope(&h) && check_signature(&h);
+    hf__scope_error_clear(s); /* what went wrong is in the refusal */
+    return passes;
+}

@@ -1,0 +1,227 @@
+/*
+ * server/call.c: one operation, from the body of a request to the body of its answer.
+ *
+ * The order in which DynamoDB finds fault, before the operation itself does:
+ *
+ *     content type -> coding -> is it JSON -> target -> signature -> types of members
+ *
+ * "Is it JSON" would be a walk over the whole body of its own. As reading the body finds out too,
+ * the walk is made only when target or signature are refused, to see whether the body goes first.
+ */
+#include "server/private.h"
+
+#include "base/utf8.h"
+#include "ops/fields.h"
+#include "server/metrics.h"
+#include "wire/wire.h"
+
+#define TYPE_SERVICE "com.amazon.coral.service#"
+
+/* ---- errors --------------------------------------------------------------------------------- */
+
+static int http_status(enum hf_status status)
+{
+    return strstr(hf__wire_type(status), "#InternalServerError") ? 500 : 400;
+}
+
+static void answer_error(struct answer *answer, const struct hf_error *error)
+{
+    hf__wire_write_error(hf__answer_begin(answer), error);
+    hf__answer_end(answer, http_status(error->status));
+}
+
+/* An error that is no status of the library: of the framework in front of the operations. */
+static void answer_refusal(struct answer *answer, int status, const char *type,
+                           struct hf_str message)
+{
+    struct hf__buf *out = hf__answer_begin(answer);
+
+    hf__buf_put_str(out, HF_STR("{\"__type\":\""));
+    hf__buf_put_str(out, hf_str_from(type));
+    if (message.ptr) {
+        hf__buf_put_str(out, HF_STR("\",\"message\":"));
+        hf__wire_write_str(out, message);
+        hf__buf_put_byte(out, '}');
+    } else {
+        hf__buf_put_str(out, HF_STR("\"}"));
+    }
+    hf__answer_end(answer, status);
+}
+
+/* True when the body is not JSON, and that was said. */
+static bool refuse_no_json(struct answer *answer, struct hf_bytes body)
+{
+    if (hf__json_valid(hf_str_of((const char *)body.ptr, body.len)))
+        return false;
+    answer_refusal(answer, 400, TYPE_SERVICE "SerializationException", (struct hf_str){0});
+    return true;
+}
+
+void hf__call_lost(struct conn *conn, const struct hf_error *error)
+{
+    struct answer answer = {.conn = conn, .type = hf__type_json_1_0};
+    uint32_t answers = conn->answers;
+
+    conn->out.len = 0;
+    conn->answers = 0;
+    conn->close_after = true;
+    while (answers-- > 0)
+        answer_error(&answer, error);
+}
+
+/* ---- the parts of a request ----------------------------------------------------------------- */
+
+static bool has_prefix(struct hf_str text, struct hf_str prefix, struct hf_str *rest)
+{
+    if (text.len < prefix.len || memcmp(text.ptr, prefix.ptr, prefix.len) != 0)
+        return false;
+    *rest = hf_str_of(text.ptr + prefix.len, text.len - prefix.len);
+    return true;
+}
+
+/* The operation that X-Amz-Target names; *name is what stands behind the service's name. */
+static const struct op *find_op(const struct http_head *head, struct hf_str *name)
+{
+    struct hf_str target = hf__http_field(head, "x-amz-target");
+
+    *name = (struct hf_str){0};
+    if (has_prefix(target, HF_STR("DynamoDB_20120810."), name))
+        return hf__op_of_name(OP_DYNAMODB, *name);
+    if (has_prefix(target, HF_STR("DynamoDBStreams_20120810."), name))
+        return hf__op_of_name(OP_STREAMS, *name);
+    return NULL;
+}
+
+static void refuse_op(struct answer *answer, struct hf_str name, struct hf_bytes body)
+{
+    struct hf_str message = {0};
+
+    if (refuse_no_json(answer, body))
+        return;
+    if (name.len && hf__utf8_valid(name)) /* a field may have any bytes, JSON may not */
+        message =
+            hf_scope_format(answer->conn->loop->scope,
+                            "The operation %.*s is not one that this server has", HF_FMT(name));
+    answer_refusal(answer, 400, TYPE_SERVICE "UnknownOperationException", message);
+}
+
+/* What the answer's type is, by the request's; absent when DynamoDB does not know the latter. */
+static struct hf_str answer_type(const struct http_head *head)
+{
+    struct hf_str type = hf__http_field(head, "content-type");
+    const char *semicolon = type.len ? memchr(type.ptr, ';', type.len) : NULL;
+
+    if (semicolon)
+        type.len = (size_t)(semicolon - type.ptr);
+    while (type.len > 0 && type.ptr[type.len - 1] == ' ')
+        type.len--;
+    if (hf__http_is(type, hf__type_json_1_0.ptr))
+        return hf__type_json_1_0;
+    if (hf__http_is(type, hf__type_json.ptr))
+        return hf__type_json;
+    return (struct hf_str){0};
+}
+
+/* Undo Content-Encoding. False when that failed, which was said. */
+static bool unpack(struct answer *answer, struct hf_bytes *body)
+{
+    struct hf_str coding = hf__http_field(answer->head, "content-encoding");
+
+    if (!coding.ptr)
+        return true;
+    switch (hf__http_unpack(answer->conn->loop->scope, coding, *body, HTTP_BODY_MAX, body)) {
+    case HF_OK:
+        return true;
+    case HF_LIMIT:
+        hf__answer(answer, 413, (struct hf_str){0});
+        return false;
+    default:
+        answer_refusal(answer, 500, "com.amazonaws.dynamodb.v20120810#InternalServerError",
+                       hf_scope_error(answer->conn->loop->scope)->message);
+        return false;
+    }
+}
+
+/* ---- the call ------------------------------------------------------------------------------- */
+
+static enum hf_status perform(struct answer *answer, const struct op *op, struct hf_bytes body,
+                              void **response)
+{
+    struct loop *loop = answer->conn->loop;
+    struct hf_scope *s = loop->scope;
+    void *request = hf__scope_array(s, 1, op->request->size);
+
+    *response = hf__scope_array(s, 1, op->response->size);
+    if (!request || !*response)
+        return hf__fail_nomem(s);
+    TRY(hf__wire_read(s, op->request, hf_str_of((const char *)body.ptr, body.len), request));
+    hf__scope_set_debt(s, &answer->conn->debt);
+    return hf_db_call(s, loop->server->db, op->op, request, *response);
+}
+
+/* A client that asks where to go on (endpoint discovery) is to stay here: the engine does not know
+ * by what name it is reached, and names the service that has its data elsewhere. */
+static void name_endpoint(struct answer *answer, struct hf_describe_endpoints_result *result)
+{
+    struct hf_endpoint *endpoint = hf__scope_array(answer->conn->loop->scope, 1, sizeof(*endpoint));
+
+    if (!endpoint || !answer->head->host.len || result->endpoints_len != 1)
+        return;
+    *endpoint = result->endpoints[0];
+    endpoint->address = answer->head->host;
+    result->endpoints = endpoint;
+}
+
+/* These two say nothing at all when they have done what was asked. */
+static bool answers_empty(enum hf_op op)
+{
+    return op == HF_OP_TAG_RESOURCE || op == HF_OP_UNTAG_RESOURCE;
+}
+
+void hf__call(struct answer *answer, struct hf_bytes body)
+{
+    struct loop *loop = answer->conn->loop;
+    struct hf_bytes sent = body;
+    struct auth_refusal refusal;
+    enum hf_status status;
+    const struct op *op;
+    struct hf_str name;
+    uint64_t begun;
+    void *response;
+
+    answer->type = answer_type(answer->head);
+    if (!answer->type.ptr) {
+        hf__answer(answer, 404, HF_STR("<UnknownOperationException/>\n"));
+        return;
+    }
+    if (!unpack(answer, &body))
+        return;
+    op = find_op(answer->head, &name);
+    if (!op) {
+        refuse_op(answer, name, body);
+        return;
+    }
+    answer->operation = op->name;
+    begun = uv_hrtime();
+    if (!hf__auth_check(loop->scope, loop->auth, answer->head, sent,
+                        hf__env_wall_us(&loop->server->env) / 1000000, &refusal)) {
+        if (!refuse_no_json(answer, body))
+            answer_refusal(answer, refusal.status, refusal.type, refusal.message);
+        hf__metrics_refused(loop->metrics);
+        return;
+    }
+    status = perform(answer, op, body, &response);
+    if (status != HF_OK) {
+        answer_error(answer, hf_scope_error(loop->scope));
+    } else {
+        struct hf__buf *out = hf__answer_begin(answer);
+
+        if (op->op == HF_OP_DESCRIBE_ENDPOINTS)
+            name_endpoint(answer, response);
+        if (!answers_empty(op->op))
+            hf__wire_write(out, op->response, response);
+        hf__answer_end(answer, 200);
+    }
+    hf__metrics_call(loop->metrics, op->op, status == HF_OK ? 200 : http_status(status),
+                     uv_hrtime() - begun);
+}

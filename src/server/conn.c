@@ -1,0 +1,612 @@
+/*
+ * server/conn.c: one connection: bytes in, requests, answers, bytes out.
+ *
+ *     IDLE --first byte--> HEAD --head complete--> BODY --request complete--> IDLE
+ *
+ * and from anywhere SENDING, while the socket takes no more, and LINGER, when the last answer was
+ * sent but the other side may still be sending: closing at once would make its kernel throw away
+ * what we said. Each state has a deadline; a client that sends a byte now and then does not move
+ * it.
+ *
+ * Bytes are read into the loop's own buffer, and most requests are read, handled and forgotten
+ * there. Only the beginning of a request that is not complete is kept, with its reader, in the
+ * connection.
+ */
+#include "server/private.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "server/metrics.h"
+#include "server/tls.h"
+
+/* ---- states --------------------------------------------------------------------------------- */
+
+static void enter(struct conn *conn, enum conn_state state)
+{
+    const struct server_options *o = &conn->loop->server->options;
+    uint64_t now = uv_now(&conn->loop->uv);
+
+    if (state == CONN_HEAD)
+        conn->begun_ms = now;
+    conn->state = state;
+    conn->deadline_ms = state == CONN_IDLE      ? now + o->idle_ms
+                        : state == CONN_HEAD    ? now + o->head_ms
+                        : state == CONN_BODY    ? conn->begun_ms + o->body_ms
+                        : state == CONN_SENDING ? now + o->body_ms
+                                                : now + LINGER_MS;
+}
+
+static void forget_partial(struct conn *conn)
+{
+    if (conn->partial)
+        hf__env_free(&conn->loop->server->env, conn->partial, sizeof(*conn->partial));
+    conn->partial = NULL;
+    conn->continued = false;
+}
+
+static void give_back(struct conn *conn)
+{
+    struct loop *loop = conn->loop;
+
+    if (conn->out.ptr && conn->out.cap <= OUTPUT_KEEP && loop->pool_len < OUTPUT_POOL) {
+        conn->out.len = 0;
+        loop->pool[loop->pool_len++] = conn->out;
+        conn->out = (struct hf__buf){.env = &loop->server->env};
+    } else {
+        hf__buf_free(&conn->out);
+    }
+    conn->out_begin = 0;
+    conn->answers = 0;
+    conn->debt = (struct hf__debt){0};
+}
+
+static void ask_no_more(struct conn *conn)
+{
+    if (!conn->again)
+        return;
+    conn->again = false;
+    if (--conn->loop->again == 0)
+        uv_idle_stop(&conn->loop->idle);
+}
+
+/* ---- closing -------------------------------------------------------------------------------- */
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct conn *conn = handle->data;
+    struct loop *loop = conn->loop;
+
+    forget_partial(conn);
+    hf__tls_free(conn->tls);
+    hf__buf_free(&conn->in);
+    give_back(conn);
+    if (conn->next)
+        conn->next->previous = conn->previous;
+    *(conn->previous ? &conn->previous->next : &loop->conns) = conn->next;
+    atomic_fetch_sub(&loop->conns_len, 1);
+    atomic_fetch_sub(&loop->server->conns_len, 1);
+    hf__env_free(&loop->server->env, conn, sizeof(*conn));
+    if (!loop->conns)
+        uv_timer_stop(&loop->sweep);
+    if (!loop->conns && loop->draining)
+        uv_stop(&loop->uv);
+}
+
+void hf__conn_close(struct conn *conn)
+{
+    if (conn->state == CONN_CLOSED)
+        return;
+    conn->state = CONN_CLOSED;
+    ask_no_more(conn);
+    uv_close((uv_handle_t *)&conn->tcp, on_closed);
+}
+
+/* We said all. Tell the other side, and drop what it still sends. */
+static void linger(struct conn *conn)
+{
+    uv_os_fd_t fd;
+
+    if (conn->ended || uv_fileno((uv_handle_t *)&conn->tcp, &fd) != 0 || shutdown(fd, SHUT_WR)) {
+        hf__conn_close(conn);
+        return;
+    }
+    forget_partial(conn);
+    hf__buf_free(&conn->in);
+    enter(conn, CONN_LINGER);
+}
+
+/* ---- sending -------------------------------------------------------------------------------- */
+
+static void listen_again(struct conn *conn);
+
+/* What was asked is answered, and nobody will ask again: the other side sends no more and no whole
+ * request waits, or the server stops and none has begun. */
+static bool is_over(const struct conn *conn)
+{
+    bool waits = conn->in.len > 0 && !conn->partial;
+
+    return conn->close_after || (conn->ended && !waits) ||
+           (conn->loop->draining && conn->in.len == 0);
+}
+
+/* Everything in `out` is gone. */
+static void sent(struct conn *conn)
+{
+    bool sending = conn->state == CONN_SENDING;
+
+    give_back(conn);
+    if (is_over(conn)) {
+        linger(conn);
+        return;
+    }
+    if (sending)
+        listen_again(conn);
+}
+
+static void on_written(uv_write_t *write, int status)
+{
+    struct conn *conn = write->data;
+
+    if (conn->state == CONN_CLOSED)
+        return;
+    if (status != 0)
+        hf__conn_close(conn);
+    else
+        sent(conn);
+}
+
+/* Send what is in `out`; when the socket does not take it all, the rest follows, and the connection
+ * listens to nothing until it has. */
+static void send_out(struct conn *conn)
+{
+    uv_stream_t *stream = (uv_stream_t *)&conn->tcp;
+    uv_buf_t buf;
+    int taken;
+
+    if (conn->state == CONN_CLOSED)
+        return;
+    if (conn->tls && !hf__tls_seal(conn->tls, &conn->out, &conn->out_begin, is_over(conn))) {
+        hf__conn_close(conn);
+        return;
+    }
+    buf = uv_buf_init((char *)conn->out.ptr + conn->out_begin,
+                      (unsigned)(conn->out.len - conn->out_begin));
+    hf__metrics_bytes(conn->loop->metrics, 0, buf.len);
+    taken = buf.len ? uv_try_write(stream, &buf, 1) : 0;
+    if (taken < 0 && taken != UV_EAGAIN) {
+        hf__conn_close(conn);
+        return;
+    }
+    taken = taken < 0 ? 0 : taken;
+    if ((size_t)taken == buf.len) {
+        sent(conn);
+        return;
+    }
+    buf.base += taken;
+    buf.len -= (size_t)taken;
+    uv_read_stop(stream);
+    ask_no_more(conn);
+    enter(conn, CONN_SENDING);
+    conn->write.data = conn;
+    if (uv_write(&conn->write, stream, &buf, 1, on_written) != 0)
+        hf__conn_close(conn);
+}
+
+void hf__conn_ready(struct conn *conn)
+{
+    struct loop *loop = conn->loop;
+
+    if (conn->ready)
+        return;
+    conn->ready = true;
+    conn->next_ready = NULL;
+    *loop->ready_end = conn;
+    loop->ready_end = &conn->next_ready;
+}
+
+/* Wait for the disk, once for all that owe; when that fails, they all hear of it. */
+static void settle(struct loop *loop, struct conn *ready)
+{
+    uint64_t ticket = 0, begun = uv_hrtime();
+    uint32_t answers = 0;
+
+    for (struct conn *conn = ready; conn; conn = conn->next_ready) {
+        ticket = conn->debt.ticket > ticket ? conn->debt.ticket : ticket;
+        answers += conn->debt.ticket ? conn->answers : 0;
+    }
+    if (ticket == 0)
+        return;
+    hf_scope_reset(loop->scope);
+    if (hf__db_settle(loop->scope, loop->server->db, ticket) != HF_OK) {
+        for (struct conn *conn = ready; conn; conn = conn->next_ready) {
+            if (conn->debt.ticket && conn->state != CONN_CLOSED)
+                hf__call_lost(conn, hf_scope_error(loop->scope));
+        }
+    }
+    hf__metrics_commit(loop->metrics, answers, uv_hrtime() - begun);
+}
+
+static void on_release(uv_timer_t *timer);
+
+/* Keep the answer back for as long as a fault wants it; until then nothing more is read. */
+static void hold(struct conn *conn)
+{
+    struct loop *loop = conn->loop;
+    uint64_t now = uv_now(&loop->uv), due = now + conn->debt.delay_ms;
+
+    if (conn->state == CONN_CLOSED)
+        return;
+    conn->debt = (struct hf__debt){0};
+    uv_read_stop((uv_stream_t *)&conn->tcp);
+    ask_no_more(conn);
+    conn->state = CONN_HELD;
+    conn->deadline_ms = due;
+    if (!uv_is_active((uv_handle_t *)&loop->release) ||
+        uv_timer_get_due_in(&loop->release) > due - now)
+        uv_timer_start(&loop->release, on_release, due - now, 0);
+}
+
+static void on_release(uv_timer_t *timer)
+{
+    struct loop *loop = timer->data;
+    uint64_t now = uv_now(&loop->uv), next = UINT64_MAX;
+
+    for (struct conn *conn = loop->conns; conn; conn = conn->next) {
+        if (conn->state != CONN_HELD)
+            continue;
+        if (conn->deadline_ms <= now) {
+            enter(conn, CONN_SENDING); /* as after an answer that did not fit: then it listens */
+            hf__conn_ready(conn);
+        } else if (conn->deadline_ms < next) {
+            next = conn->deadline_ms;
+        }
+    }
+    if (next != UINT64_MAX)
+        uv_timer_start(timer, on_release, next - now, 0);
+    hf__conn_turn(loop); /* poll comes first otherwise, and may sleep */
+}
+
+void hf__conn_turn(struct loop *loop)
+{
+    struct conn *ready = loop->ready, *owing = NULL, **owing_end = &owing;
+
+    loop->ready = NULL;
+    loop->ready_end = &loop->ready;
+    while (ready) {
+        struct conn *conn = ready;
+
+        ready = conn->next_ready;
+        if (conn->debt.ticket || conn->debt.delay_ms) {
+            *owing_end = conn;
+            owing_end = &conn->next_ready;
+        } else {
+            conn->ready = false;
+            send_out(conn);
+        }
+    }
+    *owing_end = NULL;
+    settle(loop, owing);
+    while (owing) {
+        struct conn *conn = owing;
+
+        owing = conn->next_ready;
+        conn->ready = false;
+        if (conn->debt.delay_ms)
+            hold(conn);
+        else
+            send_out(conn);
+    }
+}
+
+/* ---- receiving ------------------------------------------------------------------------------ */
+
+/* Keep `len` bytes that begin with a request which is not complete; they may be in `in` already. */
+static bool keep(struct conn *conn, const uint8_t *bytes, size_t len)
+{
+    struct hf__buf *in = &conn->in;
+
+    if (len == 0) {
+        in->len = 0;
+        if (in->cap > INPUT_KEEP)
+            hf__buf_free(in);
+        return true;
+    }
+    if (in->ptr && bytes >= in->ptr && bytes < in->ptr + in->cap) {
+        memmove(in->ptr, bytes, len);
+        in->len = len;
+        return true;
+    }
+    in->len = 0;
+    hf__buf_put(in, bytes, len);
+    return !in->failed;
+}
+
+static bool keep_reader(struct conn *conn, const struct http_reader *reader)
+{
+    if (conn->partial)
+        return true;
+    conn->partial = hf__env_alloc(&conn->loop->server->env, sizeof(*conn->partial));
+    if (conn->partial)
+        *conn->partial = *reader;
+    return conn->partial != NULL;
+}
+
+/* The head is there and wants to hear that its body is welcome. */
+static void head_is_there(struct conn *conn, const struct http_reader *reader)
+{
+    if (conn->state != CONN_BODY)
+        enter(conn, CONN_BODY);
+    if (!reader->head.expect_continue || conn->continued)
+        return;
+    conn->continued = true;
+    hf__buf_put_str(&conn->out, HF_STR("HTTP/1.1 100 Continue\r\n\r\n"));
+    hf__conn_ready(conn);
+}
+
+/* Handle as many whole requests as there are; returns what is left. */
+static size_t take_requests(struct conn *conn, uint8_t *bytes, size_t len)
+{
+    struct loop *loop = conn->loop;
+    size_t at = 0;
+
+    while (at < len && !conn->close_after && conn->out.len - conn->out_begin < OUTPUT_PAUSE) {
+        struct http_reader *reader = conn->partial ? conn->partial : &loop->reader;
+
+        if (!conn->partial)
+            hf__http_begin(reader, NULL);
+        if (conn->state == CONN_IDLE)
+            enter(conn, CONN_HEAD);
+        switch (hf__http_read(reader, bytes + at, len - at)) {
+        case HTTP_HEAD:
+            head_is_there(conn, reader);
+            if (!keep_reader(conn, reader))
+                conn->close_after = true;
+            continue;
+        case HTTP_MORE:
+            if (!keep_reader(conn, reader))
+                conn->close_after = true;
+            return len - at;
+        case HTTP_DONE:
+            if (loop->draining)
+                conn->close_after = true;
+            hf__route(conn, reader);
+            at += reader->used;
+            enter(conn, CONN_IDLE);
+            break;
+        case HTTP_BAD:
+            hf__route_bad(conn, reader);
+            at = len;
+            break;
+        }
+        forget_partial(conn);
+    }
+    return conn->close_after ? 0 : len - at;
+}
+
+static void on_idle(uv_idle_t *idle);
+
+/* There is more to handle than fits into one turn; the idle handle brings it up again. Until then
+ * nothing more is read. */
+static void ask_again(struct conn *conn)
+{
+    if (conn->again)
+        return;
+    conn->again = true;
+    uv_read_stop((uv_stream_t *)&conn->tcp);
+    if (conn->loop->again++ == 0)
+        uv_idle_start(&conn->loop->idle, on_idle);
+}
+
+void hf__conn_consume(struct conn *conn, uint8_t *bytes, size_t len)
+{
+    size_t left;
+
+    if (conn->state == CONN_LINGER || conn->state == CONN_CLOSED)
+        return;
+    left = take_requests(conn, bytes, len);
+    if (!keep(conn, bytes + (len - left), left)) {
+        hf__conn_close(conn); /* no memory for the rest of a request */
+        return;
+    }
+    if (conn->close_after && !conn->ready)
+        hf__conn_ready(conn);
+    if (left > 0 && !conn->partial)
+        ask_again(conn);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    struct conn *conn = handle->data;
+    size_t room;
+    uint8_t *to;
+
+    (void)suggested;
+    *buf = uv_buf_init((char *)conn->loop->input, INPUT_SIZE);
+    if (conn->tls || conn->in.len == 0 || conn->state == CONN_LINGER)
+        return;
+    room = conn->partial && conn->partial->wanted > conn->in.len
+               ? conn->partial->wanted - conn->in.len
+               : INPUT_SIZE;
+    if (room > conn->in.len + INPUT_SIZE) /* memory follows what came, not what was announced */
+        room = conn->in.len + INPUT_SIZE;
+    to = hf__buf_reserve(&conn->in, room);
+    *buf = uv_buf_init((char *)to, to ? (unsigned)room : 0);
+}
+
+static void on_end(struct conn *conn, ssize_t nread)
+{
+    conn->ended = true;
+    if (nread != UV_EOF || conn->state == CONN_LINGER)
+        hf__conn_close(conn);
+    else if (!conn->ready && conn->state != CONN_SENDING && !conn->again)
+        hf__conn_close(conn); /* nothing is owed, and half a request stays half */
+    else
+        uv_read_stop((uv_stream_t *)&conn->tcp);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
+{
+    struct conn *conn = conn_of(stream);
+
+    if (nread < 0) {
+        on_end(conn, nread);
+        return;
+    }
+    if (nread == 0)
+        return;
+    hf__metrics_bytes(conn->loop->metrics, (size_t)nread, 0);
+    if (conn->tls) {
+        if (!hf__tls_feed(conn, (uint8_t *)buf->base, (size_t)nread))
+            hf__conn_close(conn);
+    } else if (conn->in.len > 0 && conn->state != CONN_LINGER) {
+        conn->in.len += (size_t)nread;
+        hf__conn_consume(conn, conn->in.ptr, conn->in.len);
+    } else {
+        hf__conn_consume(conn, (uint8_t *)buf->base, (size_t)nread);
+    }
+}
+
+static void read_on(struct conn *conn)
+{
+    if (!conn->ended && uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read) != 0)
+        hf__conn_close(conn);
+}
+
+/* The answer that did not fit is sent: go on with what came meanwhile. The time in which we did not
+ * listen counts for nobody. */
+static void listen_again(struct conn *conn)
+{
+    enter(conn, conn->in.len == 0 ? CONN_IDLE : CONN_HEAD);
+    if (conn->partial && conn->partial->head.path.len > 0) /* its head is there */
+        enter(conn, CONN_BODY);
+    if (conn->in.len > 0 && !conn->partial)
+        ask_again(conn);
+    else
+        read_on(conn);
+}
+
+static void on_idle(uv_idle_t *idle)
+{
+    struct loop *loop = idle->data;
+
+    for (struct conn *conn = loop->conns; conn; conn = conn->next) {
+        if (!conn->again)
+            continue;
+        ask_no_more(conn);
+        hf__conn_consume(conn, conn->in.ptr, conn->in.len);
+        if (!conn->again && conn->state != CONN_CLOSED)
+            read_on(conn);
+    }
+    hf__conn_turn(loop);
+}
+
+/* ---- opening, time limits, stopping --------------------------------------------------------- */
+
+static void on_sweep(uv_timer_t *timer);
+
+/* Over the limit: say so, in the one write that a new socket always takes. */
+static void turn_away(struct loop *loop, int fd)
+{
+    static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\nServer: holdfast\r\n"
+                                 "Content-Type: text/plain\r\nContent-Length: 21\r\n"
+                                 "Connection: close\r\n\r\nToo many connections\n";
+
+    if (!loop->server->tls)
+        (void)!send(fd, answer, sizeof(answer) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    shutdown(fd, SHUT_WR);
+    close(fd);
+    hf__metrics_turned_away(loop->metrics);
+}
+
+static void abandon(struct conn *conn, int fd)
+{
+    if (fd >= 0)
+        close(fd);
+    hf__conn_close(conn);
+}
+
+void hf__conn_open(struct loop *loop, int fd)
+{
+    struct server *server = loop->server;
+    struct conn *conn;
+
+    if (atomic_load(&server->conns_len) >= server->options.connections_max || loop->draining) {
+        turn_away(loop, fd);
+        return;
+    }
+    conn = hf__env_alloc(&server->env, sizeof(*conn));
+    if (!conn) {
+        close(fd);
+        return;
+    }
+    memset(conn, 0, sizeof(*conn));
+    conn->loop = loop;
+    conn->in.env = &server->env;
+    conn->out.env = &server->env;
+    if (uv_tcp_init(&loop->uv, &conn->tcp) != 0) {
+        close(fd);
+        hf__env_free(&server->env, conn, sizeof(*conn));
+        return;
+    }
+    conn->tcp.data = conn;
+    conn->next = loop->conns;
+    if (conn->next)
+        conn->next->previous = conn;
+    loop->conns = conn;
+    atomic_fetch_add(&loop->conns_len, 1);
+    atomic_fetch_add(&server->conns_len, 1);
+    hf__metrics_accepted(loop->metrics);
+    enter(conn, CONN_IDLE);
+    if (!uv_is_active((uv_handle_t *)&loop->sweep))
+        uv_timer_start(&loop->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
+    if (uv_tcp_open(&conn->tcp, fd) != 0) {
+        abandon(conn, fd);
+        return;
+    }
+    uv_tcp_nodelay(&conn->tcp, 1);
+    if ((server->tls && !hf__tls_new(conn)) ||
+        uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read) != 0)
+        abandon(conn, -1);
+}
+
+static void time_out(struct conn *conn)
+{
+    hf__metrics_timed_out(conn->loop->metrics);
+    if (conn->state != CONN_HEAD && conn->state != CONN_BODY) {
+        hf__conn_close(conn);
+        return;
+    }
+    conn->loop->reader.error =
+        (struct http_error){408, "The request took longer than this server waits for one"};
+    hf__route_bad(conn, &conn->loop->reader);
+    enter(conn, CONN_LINGER);
+}
+
+/* Close those whose time is over; and, when the server stops, at last all. */
+static void on_sweep(uv_timer_t *timer)
+{
+    struct loop *loop = timer->data;
+    uint64_t now = uv_now(&loop->uv);
+
+    for (struct conn *conn = loop->conns; conn; conn = conn->next) {
+        if (loop->draining && now >= loop->drain_ms)
+            hf__conn_close(conn);
+        else if (conn->state != CONN_CLOSED && conn->state != CONN_HELD && now >= conn->deadline_ms)
+            time_out(conn);
+    }
+}
+
+void hf__conn_drain(struct loop *loop)
+{
+    for (struct conn *conn = loop->conns; conn; conn = conn->next) {
+        if (conn->state == CONN_IDLE && !conn->ready && !conn->again)
+            hf__conn_close(conn);
+    }
+}
+
+void hf__conn_cut(struct loop *loop)
+{
+    for (struct conn *conn = loop->conns; conn; conn = conn->next)
+        hf__conn_close(conn);
+}

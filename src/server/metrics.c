@@ -1,0 +1,292 @@
+/*
+ * server/metrics.c: counting, and the text that Prometheus reads.
+ *
+ * Times go into buckets that double, from 8 us to 8 s: fine enough for a quantile, and a bucket is
+ * found by counting the zeros in front of a number.
+ */
+#include "server/metrics.h"
+
+#include <holdfast/engine.h>
+#include <unistd.h>
+
+#include "ops/fields.h"
+#include "server/private.h"
+
+enum {
+    BUCKETS = 21, /* 8 us * 2^0 ... 8 us * 2^20, which is about 8 s */
+    BUCKET_FIRST_NS = 8000,
+    CACHE_LINE = 64
+};
+
+typedef _Atomic uint64_t counter;
+
+struct times {
+    counter bucket[BUCKETS + 1]; /* the last is for what took longer */
+    counter sum_ns;
+};
+
+struct metrics {
+    _Alignas(CACHE_LINE) counter accepted;
+    counter turned_away;
+    counter timed_out;
+    counter refused;
+    counter bad;
+    counter bytes_in;
+    counter bytes_out;
+    counter commits;
+    counter committed;
+    struct times commit;
+    struct {
+        counter ok;
+        counter client_errors;
+        counter server_errors;
+        struct times times;
+    } ops[HF_OP_COUNT];
+};
+
+struct metrics *hf__metrics_new(struct hf_scope *s, size_t loops)
+{
+    uint8_t *memory = hf__scope_array(s, loops * sizeof(struct metrics) + CACHE_LINE, 1);
+
+    if (!memory)
+        return NULL;
+    memory += (CACHE_LINE - (uintptr_t)memory % CACHE_LINE) % CACHE_LINE;
+    return (struct metrics *)(void *)memory;
+}
+
+struct metrics *hf__metrics_loop(struct metrics *metrics, size_t loop)
+{
+    return metrics + loop;
+}
+
+/* Only its own loop adds to a counter, so this need not be one indivisible step. */
+static void add(counter *to, uint64_t amount)
+{
+    uint64_t value = atomic_load_explicit(to, memory_order_relaxed);
+
+    atomic_store_explicit(to, value + amount, memory_order_relaxed);
+}
+
+static uint64_t get(const counter *from)
+{
+    return atomic_load_explicit(from, memory_order_relaxed);
+}
+
+static void add_time(struct times *times, uint64_t ns)
+{
+    uint64_t units = ns / BUCKET_FIRST_NS;
+    size_t bucket = units == 0 ? 0 : 64 - (size_t)__builtin_clzll(units);
+
+    add(&times->bucket[bucket > BUCKETS ? BUCKETS : bucket], 1);
+    add(&times->sum_ns, ns);
+}
+
+void hf__metrics_call(struct metrics *metrics, enum hf_op op, int status, uint64_t ns)
+{
+    add(status < 400   ? &metrics->ops[op].ok
+        : status < 500 ? &metrics->ops[op].client_errors
+                       : &metrics->ops[op].server_errors,
+        1);
+    add_time(&metrics->ops[op].times, ns);
+}
+
+void hf__metrics_refused(struct metrics *metrics)
+{
+    add(&metrics->refused, 1);
+}
+
+void hf__metrics_bad(struct metrics *metrics)
+{
+    add(&metrics->bad, 1);
+}
+
+void hf__metrics_commit(struct metrics *metrics, uint32_t answers, uint64_t ns)
+{
+    add(&metrics->commits, 1);
+    add(&metrics->committed, answers);
+    add_time(&metrics->commit, ns);
+}
+
+void hf__metrics_accepted(struct metrics *metrics)
+{
+    add(&metrics->accepted, 1);
+}
+
+void hf__metrics_turned_away(struct metrics *metrics)
+{
+    add(&metrics->turned_away, 1);
+}
+
+void hf__metrics_timed_out(struct metrics *metrics)
+{
+    add(&metrics->timed_out, 1);
+}
+
+void hf__metrics_bytes(struct metrics *metrics, size_t in, size_t out)
+{
+    add(&metrics->bytes_in, in);
+    add(&metrics->bytes_out, out);
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static void head(struct hf__buf *buf, const char *name, const char *type, const char *help)
+{
+    hf__buf_format(buf, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* The sum over all loops of the counter that lies `offset` bytes into their metrics. */
+static uint64_t total(const struct server *server, size_t offset)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < server->loops_len; i++)
+        sum += get((const counter *)(const void *)((const char *)(server->metrics + i) + offset));
+    return sum;
+}
+
+static void write_counters(struct hf__buf *buf, const struct server *server)
+{
+    static const struct {
+        size_t offset;
+        const char *name;
+        const char *help;
+    } counters[] = {
+        {offsetof(struct metrics, accepted), "holdfast_connections_total", "Connections taken."},
+        {offsetof(struct metrics, turned_away), "holdfast_connections_refused_total",
+         "Connections refused because there were too many."},
+        {offsetof(struct metrics, timed_out), "holdfast_connections_timed_out_total",
+         "Connections closed because a time limit passed."},
+        {offsetof(struct metrics, refused), "holdfast_signatures_refused_total",
+         "Requests refused for their signature."},
+        {offsetof(struct metrics, bad), "holdfast_requests_malformed_total",
+         "Requests that were no HTTP."},
+        {offsetof(struct metrics, bytes_in), "holdfast_bytes_received_total", "Bytes read."},
+        {offsetof(struct metrics, bytes_out), "holdfast_bytes_sent_total", "Bytes sent."},
+        {offsetof(struct metrics, commits), "holdfast_commits_total",
+         "Groups of answers that waited together until they were durable."},
+        {offsetof(struct metrics, committed), "holdfast_answers_committed_total",
+         "Answers in those groups."},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(counters); i++) {
+        head(buf, counters[i].name, "counter", counters[i].help);
+        hf__buf_format(buf, "%s %llu\n", counters[i].name,
+                       (unsigned long long)total(server, counters[i].offset));
+    }
+}
+
+static void write_times(struct hf__buf *buf, const struct server *server, const char *name,
+                        const char *label, size_t offset)
+{
+    uint64_t count = 0;
+    const char *comma = label[0] ? "," : "";
+
+    for (size_t i = 0; i <= BUCKETS; i++) {
+        count += total(server, offset + offsetof(struct times, bucket) + i * sizeof(counter));
+        if (i == BUCKETS)
+            hf__buf_format(buf, "%s_bucket{%s%sle=\"+Inf\"} %llu\n", name, label, comma,
+                           (unsigned long long)count);
+        else
+            hf__buf_format(buf, "%s_bucket{%s%sle=\"%.6f\"} %llu\n", name, label, comma,
+                           (double)BUCKET_FIRST_NS * (double)(UINT64_C(1) << i) / 1e9,
+                           (unsigned long long)count);
+    }
+    hf__buf_format(buf, "%s_sum%s%s%s %.9f\n", name, label[0] ? "{" : "", label,
+                   label[0] ? "}" : "",
+                   (double)total(server, offset + offsetof(struct times, sum_ns)) / 1e9);
+    hf__buf_format(buf, "%s_count%s%s%s %llu\n", name, label[0] ? "{" : "", label,
+                   label[0] ? "}" : "", (unsigned long long)count);
+}
+
+static size_t op_offset(enum hf_op op)
+{
+    return offsetof(struct metrics, ops) + (size_t)op * sizeof(((struct metrics *)0)->ops[0]);
+}
+
+enum { OK_AT, CLIENT_AT, SERVER_AT, OUTCOMES }; /* the order of the counters of an operation */
+
+static uint64_t op_count(const struct server *server, enum hf_op op, size_t outcome)
+{
+    return total(server, op_offset(op) + outcome * sizeof(counter));
+}
+
+static bool op_used(const struct server *server, enum hf_op op)
+{
+    for (size_t i = 0; i < OUTCOMES; i++) {
+        if (op_count(server, op, i))
+            return true;
+    }
+    return false;
+}
+
+static void write_ops(struct hf__buf *buf, const struct server *server)
+{
+    static const char *const names[OUTCOMES] = {"ok", "client_error", "server_error"};
+    char label[96];
+
+    head(buf, "holdfast_requests_total", "counter", "Operations by outcome.");
+    for (int op = 0; op < HF_OP_COUNT; op++) {
+        for (size_t i = 0; i < OUTCOMES && op_used(server, (enum hf_op)op); i++)
+            hf__buf_format(buf, "holdfast_requests_total{operation=\"%.*s\",outcome=\"%s\"} %llu\n",
+                           HF_FMT(hf__op((enum hf_op)op)->name), names[i],
+                           (unsigned long long)op_count(server, (enum hf_op)op, i));
+    }
+    head(buf, "holdfast_request_seconds", "histogram",
+         "From a whole request to its answer, without the wait for the disk.");
+    for (int op = 0; op < HF_OP_COUNT; op++) {
+        if (!op_used(server, (enum hf_op)op))
+            continue;
+        snprintf(label, sizeof(label), "operation=\"%.*s\"", HF_FMT(hf__op((enum hf_op)op)->name));
+        write_times(buf, server, "holdfast_request_seconds", label,
+                    op_offset((enum hf_op)op) + OUTCOMES * sizeof(counter));
+    }
+}
+
+/* Pages in memory, as the kernel counts them. */
+static uint64_t resident_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    unsigned long long pages = 0;
+    int found = file ? fscanf(file, "%*u %llu", &pages) : 0;
+
+    if (file)
+        fclose(file);
+    return found == 1 ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+static void gauge(struct hf__buf *buf, const char *name, const char *help, uint64_t value)
+{
+    head(buf, name, "gauge", help);
+    hf__buf_format(buf, "%s %llu\n", name, (unsigned long long)value);
+}
+
+static void write_engine(struct hf__buf *buf, struct server *server)
+{
+    struct hf_engine_stats stats;
+
+    hf_engine_stats(server->engine, &stats);
+    head(buf, "holdfast_log_syncs_total", "counter", "Times the log was synced to disk.");
+    hf__buf_format(buf, "holdfast_log_syncs_total %llu\n", (unsigned long long)stats.syncs);
+    gauge(buf, "holdfast_disk_bytes", "What the database takes on disk.", stats.disk_bytes);
+    gauge(buf, "holdfast_store_memory_bytes", "What the store holds in memory.",
+          stats.memory_bytes);
+    gauge(buf, "holdfast_writes_stopped", "1 after a failed sync: restart.", stats.stopped);
+    gauge(buf, "holdfast_no_space", "1 while the disk is too full to write.", stats.no_space);
+}
+
+void hf__metrics_write(struct hf__buf *buf, struct server *server)
+{
+    _Static_assert(offsetof(struct metrics, ops[0].times) ==
+                       offsetof(struct metrics, ops[0].ok) + OUTCOMES * sizeof(counter),
+                   "the counters of an operation lie side by side");
+
+    gauge(buf, "holdfast_connections", "Open connections.", atomic_load(&server->conns_len));
+    gauge(buf, "holdfast_loops", "Threads that serve requests.", server->loops_len);
+    gauge(buf, "process_resident_memory_bytes", "Memory in use.", resident_bytes());
+    write_counters(buf, server);
+    head(buf, "holdfast_commit_seconds", "histogram", "Waiting until a group is durable.");
+    write_times(buf, server, "holdfast_commit_seconds", "", offsetof(struct metrics, commit));
+    write_ops(buf, server);
+    write_engine(buf, server);
+}

@@ -1,0 +1,216 @@
+/*
+ * server/private.h: the server's own types.
+ *
+ * A server has loops, one per core, each a thread with its own connections; a request is handled,
+ * from its first byte to its last, by the loop that its connection belongs to. What loops share is
+ * the database, the options, and a few atomic numbers.
+ *
+ * One turn of a loop, in the order in which libuv has it:
+ *
+ *     poll    every connection with something to read: read, decode, call, encode. Writes are
+ *             applied and not yet synced; what has to be durable is noted in the connection's debt
+ *     check   answers that owe nothing are sent; then one sync for all the others; then those
+ *
+ * What always holds:
+ *
+ *  (1) An answer leaves only after what it says is as durable as the database promises.
+ *  (2) Answers on a connection leave in the order of its requests.
+ *  (3) While an answer cannot be sent because its reader is slow, no more of that connection's
+ *      requests are handled: what it can make us keep is bounded.
+ *  (4) A connection is closed only by hf__conn_close(), and freed only when libuv is done with it.
+ */
+#ifndef HF_SERVER_PRIVATE_H
+#define HF_SERVER_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <uv.h>
+
+#include "base/base.h"
+#include "base/buf.h"
+#include "db/db.h"
+#include "http/http.h"
+#include "server/auth.h"
+#include "server/server.h"
+
+enum {
+    INPUT_SIZE = 64 * 1024,     /* what one read(2) takes at most */
+    INPUT_KEEP = 64 * 1024,     /* a connection's own buffer above this is given back */
+    OUTPUT_KEEP = 256 * 1024,   /* and a buffer for answers above this */
+    OUTPUT_POOL = 64,           /* buffers that a loop keeps for the next answers */
+    OUTPUT_PAUSE = 1024 * 1024, /* with so much to send, pipelined requests wait */
+    HEAD_ROOM = 768,            /* bytes left in front of a body for its head */
+    SWEEP_MS = 250,             /* how often time limits are looked at */
+    LINGER_MS = 1000,           /* how long what still comes is read before closing */
+    ACCEPTS_MAX = 64,           /* connections taken in one go */
+    PACK_MIN = 4 * 1024,        /* bodies above this are packed for who accepts that */
+    REQUEST_ID = 52             /* characters of x-amzn-RequestId */
+};
+
+/* ---- connections ---------------------------------------------------------------------------- */
+
+enum conn_state {
+    CONN_IDLE,    /* between requests */
+    CONN_HEAD,    /* a request has begun */
+    CONN_BODY,    /* its head is there */
+    CONN_SENDING, /* the reader is slow: an answer is on its way */
+    CONN_HELD,    /* a fault on purpose keeps the answer back */
+    CONN_LINGER,  /* we said all; what comes is dropped until the other side ends */
+    CONN_CLOSED
+};
+
+struct conn {
+    struct loop *loop;
+    struct conn *next;
+    struct conn *previous;
+    struct conn *next_ready; /* the list of those with something to send in this turn */
+    uv_tcp_t tcp;
+    uv_write_t write;
+    struct tls *tls; /* NULL: plain */
+    char peer[64];   /* who it is, for the access log; empty until it is wanted */
+    enum conn_state state;
+    uint64_t deadline_ms;        /* of the state, on the loop's clock */
+    uint64_t begun_ms;           /* when the first byte of the request came */
+    struct http_reader *partial; /* of a request that is not complete */
+    struct hf__buf in;           /* its bytes, and those behind it */
+    struct hf__buf out;          /* answers; empty between turns unless CONN_SENDING */
+    size_t out_begin;            /* where they begin in `out` */
+    struct hf__debt debt;        /* what has to happen before `out` leaves */
+    uint32_t answers;            /* in `out` */
+    bool ready;                  /* is in the list */
+    bool again;                  /* has requests left that waited for room */
+    bool continued;              /* "100 Continue" was sent for the partial request */
+    bool close_after;            /* nothing more is handled; close when `out` is sent */
+    bool ended;                  /* the other side sends no more */
+};
+
+void hf__conn_open(struct loop *loop, int fd);
+void hf__conn_close(struct conn *conn);
+/* Bytes of requests, decrypted. They may be changed in place. */
+void hf__conn_consume(struct conn *conn, uint8_t *bytes, size_t len);
+/* Put into the list of those that have something to send. */
+void hf__conn_ready(struct conn *conn);
+/* The check phase: settle and send. */
+void hf__conn_turn(struct loop *loop);
+/* The server stops: close the connections that wait for nothing. */
+void hf__conn_drain(struct loop *loop);
+/* ... and all the others too. */
+void hf__conn_cut(struct loop *loop);
+
+/* ---- loops ---------------------------------------------------------------------------------- */
+
+struct loop {
+    struct server *server;
+    size_t number;
+    uv_loop_t uv;
+    uv_check_t check;
+    uv_idle_t idle;     /* runs while a connection has requests that waited for room */
+    uv_timer_t sweep;   /* runs while there are connections */
+    uv_timer_t release; /* runs while there are answers that are kept back */
+    uv_async_t wake;    /* there are connections to take over, or the server stops */
+    pthread_t thread;
+    struct hf_scope *scope; /* of the request being handled */
+    struct auth *auth;
+    struct metrics *metrics;
+    struct conn *conns;
+    struct conn *ready;
+    struct conn **ready_end;
+    size_t again; /* connections with requests that waited */
+    struct http_reader reader;
+    uint8_t *input;
+    struct hf__buf pool[OUTPUT_POOL];
+    size_t pool_len;
+    uint64_t random[2]; /* for request ids */
+    int64_t date_s;
+    char date[48]; /* of the Date field, for that second */
+    bool draining;
+    uint64_t drain_ms; /* when what is left is cut off */
+    atomic_uint conns_len;
+    pthread_mutex_t lock; /* guards the list of sockets to take over */
+    int *incoming;
+    size_t incoming_len;
+    size_t incoming_cap;
+};
+
+struct listener {
+    struct server *server;
+    uv_poll_t poll;
+    int fd;
+    bool paused; /* out of descriptors; the sweep tries again */
+    bool ours;   /* to close */
+};
+
+struct server {
+    struct server_options options;
+    struct hf_env env;
+    struct hf_db *db;        /* what requests are asked of */
+    struct hf_db *engine;    /* what figures and upkeep are asked of */
+    struct hf_scope *memory; /* of what lives as long as the server */
+    struct loop *loops;
+    size_t loops_len;
+    struct listener *listeners;
+    size_t listeners_len;
+    uv_timer_t retry; /* of paused listeners */
+    uv_signal_t signals[3];
+    uint16_t port;
+    bool loopback; /* every socket is on loopback */
+    atomic_bool stopping;
+    atomic_bool hurry; /* stop without waiting for anybody */
+    atomic_uint conns_len;
+    struct tls_context *tls;
+    struct metrics *metrics; /* one per loop */
+};
+
+static inline struct conn *conn_of(uv_stream_t *stream)
+{
+    return stream->data;
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+extern const struct hf_str hf__type_json_1_0;
+extern const struct hf_str hf__type_json;
+extern const struct hf_str hf__type_text;
+
+/* How a request wants its answer, and what was found out about it. */
+struct answer {
+    struct conn *conn;
+    const struct http_head *head; /* NULL: the request could not be read */
+    struct hf_str type;           /* Content-Type; absent: none */
+    struct hf_str fields;         /* more header fields, each with its CR LF; mostly absent */
+    bool no_crc;                  /* of things that are not DynamoDB's */
+    size_t begin;                 /* where the body starts in conn->out */
+    uint64_t begun_ns;            /* when the request was there, for the access log */
+    struct hf_str operation;      /* for the access log; absent: none */
+};
+
+/* Begin an answer: returns the buffer that its body goes to. */
+struct hf__buf *hf__answer_begin(struct answer *answer);
+/* The body is written: put the head in front of it. */
+void hf__answer_end(struct answer *answer, int status);
+/* Both, for a body that is there. */
+void hf__answer(struct answer *answer, int status, struct hf_str body);
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+/* Handle one complete request; or one that could not be read. */
+void hf__route(struct conn *conn, const struct http_reader *reader);
+void hf__route_bad(struct conn *conn, const struct http_reader *reader);
+
+/* An operation: the body of POST /. */
+void hf__call(struct answer *answer, struct hf_bytes body);
+
+/* Everything that was answered in this turn could not be made durable. */
+void hf__call_lost(struct conn *conn, const struct hf_error *error);
+
+/* ---- access.c: who may ask at all ----------------------------------------------------------- */
+
+/* Does the Host field name us? A page whose name was made to point here does not know our name. */
+bool hf__access_host(const struct server *server, struct hf_str host);
+/* May a page of that origin read our answers? `host` is what the request was sent to. */
+bool hf__access_origin(const struct server *server, struct hf_str origin, struct hf_str host);
+/* The CORS fields of an answer to that origin, in the scope. */
+struct hf_str hf__access_fields(struct hf_scope *s, const struct server *server,
+                                struct hf_str origin);
+
+#endif

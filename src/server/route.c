@@ -1,0 +1,170 @@
+/*
+ * server/route.c: which part of the server a request is for.
+ *
+ *     POST /            an operation
+ *     OPTIONS /         a browser asks what a page may send (CORS)
+ *     GET /             DynamoDB's own sign of health
+ *     GET /livez        the process runs
+ *     GET /readyz       it takes requests, and writes are possible
+ *     GET /metrics      figures for Prometheus
+ *     /_holdfast/       for users' tests, when it was asked for: admin.c
+ *
+ * Everything else is what DynamoDB says to a path it does not know.
+ */
+#include "server/private.h"
+
+#include <holdfast/engine.h>
+
+#include "server/admin.h"
+#include "server/metrics.h"
+
+static bool is_method(const struct http_head *head, const char *method)
+{
+    return hf_str_equal(head->method, hf_str_from(method));
+}
+
+static void not_found(struct answer *answer)
+{
+    hf__answer(answer, 404, HF_STR("<UnknownOperationException/>\n"));
+}
+
+static void healthy(struct answer *answer)
+{
+    struct hf__buf *out;
+
+    answer->type = hf__type_text;
+    out = hf__answer_begin(answer);
+    hf__buf_put_str(out, HF_STR("healthy: "));
+    hf__buf_put_str(out, answer->head->host);
+    hf__buf_put_str(out, HF_STR(" "));
+    hf__answer_end(answer, 200);
+}
+
+/* Ready is who can keep promises: a stopped or full store still reads, but should get no traffic.
+ */
+static void ready(struct answer *answer)
+{
+    struct server *server = answer->conn->loop->server;
+    struct hf_engine_stats stats;
+
+    hf_engine_stats(server->engine, &stats);
+    answer->type = hf__type_text;
+    if (atomic_load(&server->stopping))
+        hf__answer(answer, 503, HF_STR("stopping\n"));
+    else if (stats.stopped)
+        hf__answer(answer, 503, HF_STR("a sync failed: writes are refused until a restart\n"));
+    else if (stats.no_space)
+        hf__answer(answer, 503, HF_STR("the disk is full: writes are refused\n"));
+    else
+        hf__answer(answer, 200, HF_STR("ready\n"));
+}
+
+static void get(struct answer *answer)
+{
+    struct hf_str path = answer->head->path;
+
+    if (hf_str_equal(path, HF_STR("/"))) {
+        healthy(answer);
+        return;
+    }
+    answer->no_crc = true;
+    if (hf_str_equal(path, HF_STR("/livez"))) {
+        answer->type = hf__type_text;
+        hf__answer(answer, 200, HF_STR("alive\n"));
+    } else if (hf_str_equal(path, HF_STR("/readyz"))) {
+        ready(answer);
+    } else if (hf_str_equal(path, HF_STR("/metrics"))) {
+        answer->type = HF_STR("text/plain; version=0.0.4; charset=utf-8");
+        hf__metrics_write(hf__answer_begin(answer), answer->conn->loop->server);
+        hf__answer_end(answer, 200);
+    } else {
+        answer->no_crc = false;
+        not_found(answer);
+    }
+}
+
+/* A browser asks before it sends; it is told that what it asks for is fine. */
+static void preflight(struct answer *answer, struct hf_str origin)
+{
+    struct hf_scope *s = answer->conn->loop->scope;
+    struct hf_str headers = hf__http_field(answer->head, "access-control-request-headers");
+    struct hf_str method = hf__http_field(answer->head, "access-control-request-method");
+
+    if (!origin.ptr) {
+        not_found(answer);
+        return;
+    }
+    answer->fields =
+        hf_scope_format(s, "%.*s%s%.*s%s%s%.*s%sAccess-Control-Max-Age: 172800\r\n",
+                        HF_FMT(answer->fields), headers.len ? "Access-Control-Allow-Headers: " : "",
+                        HF_FMT(headers), headers.len ? "\r\n" : "",
+                        method.len ? "Access-Control-Allow-Methods: " : "", HF_FMT(method),
+                        method.len ? "\r\n" : "");
+    hf__answer(answer, 200, (struct hf_str){0});
+}
+
+/* Pages of other origins, and names that were made to point here, are kept out before anything
+ * is looked at. False: it was said. */
+static bool admit(struct answer *answer, struct hf_str origin)
+{
+    struct server *server = answer->conn->loop->server;
+    struct hf_str host = answer->head->host;
+
+    answer->type = hf__type_text;
+    answer->no_crc = true;
+    if (!hf__access_host(server, host)) {
+        hf__answer(answer, 403,
+                   HF_STR("The Host of the request is not a name of this server; start it with "
+                          "--allow-host to add one\n"));
+        return false;
+    }
+    if (origin.ptr && !hf__access_origin(server, origin, host)) {
+        hf__answer(answer, 403,
+                   HF_STR("Pages of that origin may not use this server; start it with --cors to "
+                          "allow them\n"));
+        return false;
+    }
+    if (origin.ptr)
+        answer->fields = hf__access_fields(answer->conn->loop->scope, server, origin);
+    answer->type = (struct hf_str){0};
+    answer->no_crc = false;
+    return true;
+}
+
+void hf__route(struct conn *conn, const struct http_reader *reader)
+{
+    const struct http_head *head = &reader->head;
+    struct answer answer = {.conn = conn, .head = head};
+    struct hf_str origin;
+
+    hf_scope_reset(conn->loop->scope);
+    if (conn->loop->server->options.access_log)
+        answer.begun_ns = uv_hrtime();
+    origin = hf__http_field(head, "origin");
+    if (!admit(&answer, origin))
+        return;
+    if (is_method(head, "POST") && hf_str_equal(head->path, HF_STR("/")))
+        hf__call(&answer, reader->body);
+    else if (hf__admin_path(conn->loop->server, head->path))
+        hf__admin(&answer, reader->body);
+    else if (is_method(head, "GET") || is_method(head, "HEAD"))
+        get(&answer);
+    else if (is_method(head, "OPTIONS"))
+        preflight(&answer, origin);
+    else
+        not_found(&answer);
+}
+
+void hf__route_bad(struct conn *conn, const struct http_reader *reader)
+{
+    struct answer answer = {.conn = conn, .type = hf__type_text, .no_crc = true};
+    struct hf__buf *out;
+
+    hf_scope_reset(conn->loop->scope);
+    conn->close_after = true;
+    out = hf__answer_begin(&answer);
+    hf__buf_put_str(out, hf_str_from(reader->error.text));
+    hf__buf_put_byte(out, '\n');
+    hf__answer_end(&answer, reader->error.status);
+    hf__metrics_bad(conn->loop->metrics);
+}

@@ -1,0 +1,609 @@
+/*
+ * server/server.c: listening, loops and their threads, signals, stopping.
+ *
+ * The first loop runs on the thread that calls hf__server_run(); it also takes new connections,
+ * and hands each to the loop that has the fewest. That costs a wake-up per connection, and in
+ * return the loops are evenly busy, which sockets of their own would leave to chance.
+ *
+ * Stopping: the listeners close, idle connections close, the others get their answer with
+ * "Connection: close" and drain_ms to take it. A loop ends when its last connection is closed.
+ */
+#include "server/server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "server/metrics.h"
+#include "server/private.h"
+#include "server/tls.h"
+
+enum {
+    LOOPS_MAX = 256,
+    BACKLOG = 1024,
+    RETRY_MS = 200 /* after running out of descriptors */
+};
+
+/* ---- options -------------------------------------------------------------------------------- */
+
+static uint32_t or_default(uint32_t given, uint32_t standard)
+{
+    return given ? given : standard;
+}
+
+static uint32_t cores(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof(set), &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
+}
+
+static enum hf_status copy_keys(struct hf_scope *s, struct server *server)
+{
+    struct server_options *o = &server->options;
+    struct sign_credentials *keys =
+        hf__scope_array(server->memory, o->keys_len ? o->keys_len : 1, sizeof(*keys));
+    struct hf_str *hosts =
+        hf__scope_array(server->memory, o->hosts_len ? o->hosts_len : 1, sizeof(*hosts));
+
+    if (!keys || !hosts)
+        return hf__fail_nomem(s);
+    for (size_t i = 0; i < o->keys_len; i++) {
+        keys[i].access_key = hf_scope_copy(server->memory, o->keys[i].access_key);
+        keys[i].secret_key = hf_scope_copy(server->memory, o->keys[i].secret_key);
+        if (o->keys[i].session_token.ptr)
+            keys[i].session_token = hf_scope_copy(server->memory, o->keys[i].session_token);
+    }
+    for (size_t i = 0; i < o->hosts_len; i++)
+        hosts[i] = hf_scope_copy(server->memory, o->hosts[i]);
+    o->keys = keys;
+    o->hosts = hosts;
+    return hf__scope_starved(server->memory) ? hf__fail_nomem(s) : HF_OK;
+}
+
+/* What is borrowed becomes our own; what is left out gets its default. */
+static enum hf_status take_options(struct hf_scope *s, struct server *server,
+                                   const struct server_options *options)
+{
+    struct server_options *o = &server->options;
+
+    *o = *options;
+    o->host = hf_scope_copy(server->memory, o->host.len ? o->host : HF_STR("127.0.0.1"));
+    if (o->cors.ptr)
+        o->cors = hf_scope_copy(server->memory, o->cors);
+    o->loops = or_default(o->loops, cores());
+    o->connections_max = or_default(o->connections_max, 10000);
+    o->head_ms = or_default(o->head_ms, 10000);
+    o->body_ms = or_default(o->body_ms, 60000);
+    o->idle_ms = or_default(o->idle_ms, 300000);
+    o->drain_ms = or_default(o->drain_ms, 5000);
+    o->clock_window_s = or_default(o->clock_window_s, 300);
+    if (o->loops > LOOPS_MAX)
+        return hf__fail(s, HF_INVALID, "%u loops are more than the %d that a server may have",
+                        o->loops, LOOPS_MAX);
+    if (o->admin && (!o->engine || !o->clock))
+        return hf__fail(s, HF_INVALID, "the admin path needs a database and a clock to work on");
+    if (!o->certificate.ptr != !o->private_key.ptr)
+        return hf__fail(s, HF_INVALID, "TLS needs both a certificate and its private key");
+    return copy_keys(s, server);
+}
+
+/* ---- listening ------------------------------------------------------------------------------ */
+
+static bool is_loopback(const struct sockaddr_storage *address)
+{
+    if (address->ss_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 == 127;
+    if (address->ss_family == AF_INET6) {
+        const struct in6_addr *v6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
+
+        return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
+    }
+    return address->ss_family == AF_UNIX;
+}
+
+static uint16_t port_of(const struct sockaddr_storage *address)
+{
+    if (address->ss_family == AF_INET)
+        return ntohs(((const struct sockaddr_in *)address)->sin_port);
+    return address->ss_family == AF_INET6 ? ntohs(((const struct sockaddr_in6 *)address)->sin6_port)
+                                          : 0;
+}
+
+static enum hf_status add_listener(struct hf_scope *s, struct server *server, int fd, bool ours)
+{
+    struct sockaddr_storage address;
+    socklen_t len = sizeof(address);
+
+    memset(&address, 0, sizeof(address));
+    if (getsockname(fd, (struct sockaddr *)&address, &len) != 0)
+        return hf__fail(s, HF_IO, "descriptor %d is no socket: %s", fd, strerror(errno));
+    if (!is_loopback(&address))
+        server->loopback = false;
+    if (server->listeners_len == 0)
+        server->port = port_of(&address);
+    server->listeners[server->listeners_len++] =
+        (struct listener){.server = server, .fd = fd, .ours = ours};
+    return HF_OK;
+}
+
+static int listen_at(const struct addrinfo *info)
+{
+    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
+    int error;
+
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (info->ai_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+    if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+/* The first address of the host that can be had. A name may have several. */
+static enum hf_status listen_host(struct hf_scope *s, struct server *server)
+{
+    const struct server_options *o = &server->options;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                             .ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *found = NULL;
+    char port[8];
+    int fd = -1, error;
+
+    snprintf(port, sizeof(port), "%u", (unsigned)o->port);
+    error = getaddrinfo(o->host.ptr, port, &hints, &found);
+    if (error != 0)
+        return hf__fail(s, HF_INVALID, "%.*s is no address to listen on: %s", HF_FMT(o->host),
+                        gai_strerror(error));
+    for (const struct addrinfo *info = found; info && fd < 0; info = info->ai_next)
+        fd = listen_at(info);
+    error = errno;
+    freeaddrinfo(found);
+    if (fd < 0)
+        return hf__fail(s, HF_IO, "cannot listen on %.*s port %s: %s", HF_FMT(o->host), port,
+                        strerror(error));
+    return add_listener(s, server, fd, true);
+}
+
+static enum hf_status open_listeners(struct hf_scope *s, struct server *server)
+{
+    const struct server_options *o = &server->options;
+
+    server->loopback = true;
+    server->listeners = hf__scope_array(server->memory, o->sockets_len ? o->sockets_len : 1,
+                                        sizeof(*server->listeners));
+    if (!server->listeners)
+        return hf__fail_nomem(s);
+    if (o->sockets_len == 0)
+        TRY(listen_host(s, server));
+    for (size_t i = 0; i < o->sockets_len; i++)
+        TRY(add_listener(s, server, o->sockets[i], false));
+    if (!server->loopback && o->keys_len == 0 && !o->open_to_all)
+        return hf__fail(s, HF_INVALID,
+                        "%.*s can be reached from other machines, and without keys everybody "
+                        "there could use the database: give it keys, or listen on 127.0.0.1",
+                        HF_FMT(o->host));
+    return HF_OK;
+}
+
+/* ---- taking connections --------------------------------------------------------------------- */
+
+/* On the loop's thread: open what was handed over. */
+static void take_over(struct loop *loop)
+{
+    int fds[ACCEPTS_MAX];
+    size_t len;
+
+    do {
+        pthread_mutex_lock(&loop->lock);
+        len = loop->incoming_len < ACCEPTS_MAX ? loop->incoming_len : ACCEPTS_MAX;
+        loop->incoming_len -= len;
+        for (size_t i = 0; i < len; i++)
+            fds[i] = loop->incoming[loop->incoming_len + i];
+        pthread_mutex_unlock(&loop->lock);
+        for (size_t i = 0; i < len; i++)
+            hf__conn_open(loop, fds[i]);
+    } while (len > 0);
+}
+
+/* Any thread. The socket is closed when there is no memory to hand it over. */
+static void hand_over(struct loop *loop, int fd)
+{
+    const struct hf_env *env = &loop->server->env;
+    bool done = true;
+
+    pthread_mutex_lock(&loop->lock);
+    if (loop->incoming_len == loop->incoming_cap) {
+        size_t cap = loop->incoming_cap ? 2 * loop->incoming_cap : ACCEPTS_MAX;
+        int *grown = hf__env_resize(env, loop->incoming, loop->incoming_cap * sizeof(*grown),
+                                    cap * sizeof(*grown));
+
+        done = grown != NULL;
+        if (done) {
+            loop->incoming = grown;
+            loop->incoming_cap = cap;
+        }
+    }
+    if (done)
+        loop->incoming[loop->incoming_len++] = fd;
+    pthread_mutex_unlock(&loop->lock);
+    if (done)
+        uv_async_send(&loop->wake);
+    else
+        close(fd);
+}
+
+static struct loop *least_busy(struct server *server)
+{
+    struct loop *best = &server->loops[0];
+    unsigned fewest = UINT32_MAX;
+
+    for (size_t i = 0; i < server->loops_len; i++) {
+        struct loop *loop = &server->loops[i];
+        unsigned len = atomic_load(&loop->conns_len);
+
+        pthread_mutex_lock(&loop->lock);
+        len += (unsigned)loop->incoming_len;
+        pthread_mutex_unlock(&loop->lock);
+        if (len < fewest) {
+            fewest = len;
+            best = loop;
+        }
+    }
+    return best;
+}
+
+static void on_retry(uv_timer_t *timer);
+
+static void on_acceptable(uv_poll_t *poll, int status, int events)
+{
+    struct listener *listener = poll->data;
+    struct server *server = listener->server;
+
+    (void)status;
+    (void)events;
+    for (int i = 0; i < ACCEPTS_MAX; i++) {
+        int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct loop *loop;
+
+        if (fd < 0) {
+            if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+                hf__env_log(&server->env, HF_LOG_WARNING, "cannot take a connection: %s",
+                            strerror(errno));
+                uv_poll_stop(&listener->poll);
+                listener->paused = true;
+                uv_timer_start(&server->retry, on_retry, RETRY_MS, 0);
+            }
+            if (errno == ECONNABORTED || errno == EINTR)
+                continue;
+            return;
+        }
+        loop = least_busy(server);
+        if (loop == &server->loops[0])
+            hf__conn_open(loop, fd);
+        else
+            hand_over(loop, fd);
+    }
+}
+
+static void on_retry(uv_timer_t *timer)
+{
+    struct server *server = timer->data;
+
+    for (size_t i = 0; i < server->listeners_len; i++) {
+        struct listener *listener = &server->listeners[i];
+
+        if (!listener->paused)
+            continue;
+        listener->paused = false;
+        uv_poll_start(&listener->poll, UV_READABLE, on_acceptable);
+    }
+}
+
+/* ---- loops ---------------------------------------------------------------------------------- */
+
+static void on_check(uv_check_t *check)
+{
+    hf__conn_turn(check->data);
+}
+
+/* At once: who calls now is to be refused and go elsewhere, not to wait for us to end. */
+static void close_listener(struct listener *listener)
+{
+    if (listener->ours)
+        close(listener->fd);
+    listener->ours = false;
+}
+
+static void stop_listening(struct server *server)
+{
+    uv_timer_stop(&server->retry);
+    for (size_t i = 0; i < server->listeners_len; i++) {
+        struct listener *listener = &server->listeners[i];
+
+        if (!uv_is_closing((uv_handle_t *)&listener->poll))
+            uv_close((uv_handle_t *)&listener->poll, NULL);
+        close_listener(listener);
+    }
+    if (server->options.on_stop)
+        server->options.on_stop(server->options.user);
+}
+
+static void begin_draining(struct loop *loop)
+{
+    loop->draining = true;
+    loop->drain_ms = uv_now(&loop->uv) + loop->server->options.drain_ms;
+    if (loop->number == 0)
+        stop_listening(loop->server);
+    hf__conn_drain(loop);
+    if (!loop->conns)
+        uv_stop(&loop->uv);
+}
+
+static void on_wake(uv_async_t *wake)
+{
+    struct loop *loop = wake->data;
+
+    take_over(loop);
+    if (atomic_load(&loop->server->stopping) && !loop->draining)
+        begin_draining(loop);
+    if (atomic_load(&loop->server->hurry))
+        hf__conn_cut(loop);
+}
+
+static void hurry(struct server *server)
+{
+    atomic_store(&server->hurry, true);
+    for (size_t i = 0; i < server->loops_len; i++)
+        uv_async_send(&server->loops[i].wake);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct server *server = handle->data;
+    struct hf_scope *s = server->loops[0].scope;
+
+    if (number != SIGHUP) {
+        if (atomic_load(&server->stopping)) /* once more: no patience left */
+            hurry(server);
+        hf__server_stop(server);
+        return;
+    }
+    hf_scope_reset(s);
+    if (!server->tls)
+        return;
+    if (hf__tls_reload(s, server->tls) == HF_OK)
+        hf__env_log(&server->env, HF_LOG_INFO, "certificates read again");
+    else
+        hf__env_log(&server->env, HF_LOG_ERROR, "certificates stay as they are: %s",
+                    hf_scope_error_text(s));
+}
+
+static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_t number)
+{
+    struct loop *loop = &server->loops[number];
+
+    loop->server = server;
+    loop->number = number;
+    loop->ready_end = &loop->ready;
+    loop->metrics = hf__metrics_loop(server->metrics, number);
+    pthread_mutex_init(&loop->lock, NULL);
+    hf__env_random(&server->env, loop->random, sizeof(loop->random));
+    loop->random[0] |= 1; /* all zero would stay so */
+    if (uv_loop_init(&loop->uv) != 0)
+        return hf__fail(s, HF_IO, "cannot make an event loop: out of descriptors?");
+    server->loops_len++; /* from here on hf__server_close() takes care of it */
+    uv_check_init(&loop->uv, &loop->check);
+    uv_idle_init(&loop->uv, &loop->idle);
+    uv_timer_init(&loop->uv, &loop->sweep);
+    uv_timer_init(&loop->uv, &loop->release);
+    if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0)
+        return hf__fail(s, HF_IO, "cannot make an event loop: out of descriptors?");
+    loop->check.data = loop;
+    loop->idle.data = loop;
+    loop->sweep.data = loop;
+    loop->release.data = loop;
+    loop->wake.data = loop;
+    uv_check_start(&loop->check, on_check);
+    loop->scope = hf_scope_new(&server->env);
+    loop->input = hf__env_alloc(&server->env, INPUT_SIZE);
+    if (!loop->scope || !loop->input)
+        return hf__fail_nomem(s);
+    TRY(hf__auth_new(s, &server->env, server->options.keys, server->options.keys_len,
+                     server->options.clock_window_s, &loop->auth));
+    return server->options.region.len ? hf__auth_set_region(s, loop->auth, server->options.region)
+                                      : HF_OK;
+}
+
+static void close_handle(uv_handle_t *handle, void *user)
+{
+    (void)user;
+    if (uv_is_closing(handle))
+        return;
+    if (handle->type == UV_TCP)
+        hf__conn_close(handle->data);
+    else
+        uv_close(handle, NULL);
+}
+
+static void close_loop(struct loop *loop)
+{
+    const struct hf_env *env = &loop->server->env;
+
+    uv_walk(&loop->uv, close_handle, NULL);
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    uv_loop_close(&loop->uv);
+    for (size_t i = 0; i < loop->incoming_len; i++)
+        close(loop->incoming[i]);
+    for (size_t i = 0; i < loop->pool_len; i++)
+        hf__buf_free(&loop->pool[i]);
+    hf__env_free(env, loop->incoming, loop->incoming_cap * sizeof(*loop->incoming));
+    hf__env_free(env, loop->input, INPUT_SIZE);
+    hf__auth_free(loop->auth);
+    hf_scope_free(loop->scope);
+    pthread_mutex_destroy(&loop->lock);
+}
+
+static void *run_loop(void *user)
+{
+    struct loop *loop = user;
+
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    return NULL;
+}
+
+/* ---- the server ----------------------------------------------------------------------------- */
+
+static enum hf_status start_first_loop(struct hf_scope *s, struct server *server)
+{
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    uv_loop_t *uv = &server->loops[0].uv;
+
+    uv_timer_init(uv, &server->retry);
+    server->retry.data = server;
+    for (size_t i = 0; i < server->listeners_len; i++) {
+        struct listener *listener = &server->listeners[i];
+
+        if (uv_poll_init(uv, &listener->poll, listener->fd) != 0)
+            return hf__fail(s, HF_IO, "descriptor %d cannot be listened on", listener->fd);
+        listener->poll.data = listener;
+        uv_poll_start(&listener->poll, UV_READABLE, on_acceptable);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(numbers) && server->options.signals; i++) {
+        uv_signal_init(uv, &server->signals[i]);
+        server->signals[i].data = server;
+        uv_signal_start(&server->signals[i], on_signal, numbers[i]);
+    }
+    return HF_OK;
+}
+
+static enum hf_status open_parts(struct hf_scope *s, struct server *server,
+                                 const struct server_options *options)
+{
+    TRY(take_options(s, server, options));
+    if (options->certificate.ptr)
+        TRY(hf__tls_open(s, &server->env, options->certificate, options->private_key,
+                         &server->tls));
+    TRY(open_listeners(s, server));
+    server->metrics = hf__metrics_new(server->memory, server->options.loops);
+    server->loops = hf__scope_array(server->memory, server->options.loops, sizeof(struct loop));
+    if (!server->metrics || !server->loops)
+        return hf__fail_nomem(s);
+    for (size_t i = 0; i < server->options.loops; i++)
+        TRY(init_loop(s, server, i));
+    return start_first_loop(s, server);
+}
+
+enum hf_status hf__server_open(struct hf_scope *s, struct hf_db *db,
+                               const struct server_options *options, struct server **server)
+{
+    struct hf_env env = hf__env_fill(options->env);
+    struct server *made = hf__env_alloc(&env, sizeof(*made));
+    enum hf_status status;
+
+    *server = NULL;
+    if (!made)
+        return hf__fail_nomem(s);
+    memset(made, 0, sizeof(*made));
+    made->env = env;
+    made->db = db;
+    made->engine = options->engine ? options->engine : db;
+    made->memory = hf_scope_new(&made->env);
+    status = made->memory ? open_parts(s, made, options) : hf__fail_nomem(s);
+    if (status != HF_OK) {
+        hf__server_close(made);
+        return status;
+    }
+    *server = made;
+    return HF_OK;
+}
+
+/* Writing to a socket whose other side is gone must be an error, not a signal that ends the
+ * process. Its handling belongs to the program; so our threads, and only they, do not get it. */
+static void block_sigpipe(sigset_t *before)
+{
+    sigset_t pipe;
+
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, before);
+}
+
+/* The calling thread is as it was: what was held back for our writes is dropped. */
+static void restore_sigpipe(const sigset_t *before)
+{
+    sigset_t pipe;
+
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    if (!sigismember(before, SIGPIPE)) {
+        while (sigtimedwait(&pipe, NULL, &(struct timespec){0}) == SIGPIPE)
+            continue;
+    }
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+enum hf_status hf__server_run(struct hf_scope *s, struct server *server)
+{
+    enum hf_status status = HF_OK;
+    size_t started = 1;
+    sigset_t before;
+
+    block_sigpipe(&before); /* threads inherit it */
+    for (; started < server->loops_len; started++) {
+        struct loop *loop = &server->loops[started];
+
+        if (pthread_create(&loop->thread, NULL, run_loop, loop) != 0) {
+            status = hf__fail(s, HF_IO, "cannot start a thread");
+            hf__server_stop(server);
+            break;
+        }
+    }
+    if (status == HF_OK && server->options.on_ready)
+        server->options.on_ready(server->options.user);
+    run_loop(&server->loops[0]);
+    for (size_t i = 1; i < started; i++)
+        pthread_join(server->loops[i].thread, NULL);
+    restore_sigpipe(&before);
+    return status;
+}
+
+void hf__server_stop(struct server *server)
+{
+    if (atomic_exchange(&server->stopping, true))
+        return;
+    for (size_t i = 0; i < server->loops_len; i++)
+        uv_async_send(&server->loops[i].wake);
+}
+
+uint16_t hf__server_port(const struct server *server)
+{
+    return server->port;
+}
+
+void hf__server_close(struct server *server)
+{
+    struct hf_env env;
+
+    if (!server)
+        return;
+    env = server->env;
+    for (size_t i = 0; i < server->loops_len; i++)
+        close_loop(&server->loops[i]);
+    for (size_t i = 0; i < server->listeners_len; i++)
+        close_listener(&server->listeners[i]);
+    hf__tls_close(server->tls);
+    hf_scope_free(server->memory);
+    hf__env_free(&env, server, sizeof(*server));
+}

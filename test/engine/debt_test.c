@@ -1,0 +1,122 @@
+/*
+ * engine/debt_test.c: calls that note what has to be durable instead of waiting for it, as the
+ * server has them do for all requests of one turn.
+ */
+#include "help.h"
+
+#include "db/db.h"
+#include "engine/private.h"
+
+struct owing {
+    struct world w;
+    struct store_faults faults;
+    struct hf__store *store;
+    struct hf__debt debt;
+};
+
+static void open_owing(struct test *t, struct owing *o)
+{
+    struct hf__store *memory;
+
+    *o = (struct owing){.w = world_open(t, "memory:")};
+    hf_db_close(o->w.db);
+    CHECK_OK(hf__store_open_memory(o->w.scope, test_env(t), &memory));
+    CHECK_OK(hf__store_open_faulty(o->w.scope, test_env(t), memory, &o->faults, &o->store));
+    CHECK_OK(hf__engine_open_on(o->w.scope, o->store, &o->w.options, &o->w.db));
+    world_ok(&o->w, "CreateTable", PK_TABLE("tab", ""));
+}
+
+static enum hf_status put(struct owing *o, int number)
+{
+    struct hf_scope *s = o->w.scope;
+
+    return hf_put_item(s, o->w.db,
+                       &(struct hf_put_item){.table = HF_STR("tab"),
+                                             .item = HF_ITEM(s, HF_S("pk", HF_STR("a")),
+                                                             HF_N("n", number))},
+                       NULL);
+}
+
+static enum hf_status get(struct owing *o, struct hf_get_item_result *got)
+{
+    struct hf_scope *s = o->w.scope;
+
+    return hf_get_item(s, o->w.db,
+                       &(struct hf_get_item){.table = HF_STR("tab"),
+                                             .key = HF_ITEM(s, HF_S("pk", HF_STR("a"))),
+                                             .consistent = HF_YES},
+                       got);
+}
+
+/* Two writes and a read of what they wrote, one sync. */
+TEST(debt, is_paid_once_for_many_calls)
+{
+    struct hf_get_item_result got;
+    uint64_t before;
+    struct owing o;
+
+    open_owing(t, &o);
+    before = o.faults.calls;
+    hf__scope_set_debt(o.w.scope, &o.debt);
+    CHECK_OK(put(&o, 1));
+    CHECK(o.debt.ticket > hf__store_durable(o.store));
+    CHECK_OK(put(&o, 2));
+    CHECK_OK(get(&o, &got));
+    CHECK(got.item.ptr != NULL);
+    CHECK(o.debt.ticket == hf__store_written(o.store));
+    CHECK_INT(5, o.faults.calls - before); /* a put reads and writes */
+    hf__scope_set_debt(o.w.scope, NULL);
+    CHECK_OK(hf__db_settle(o.w.scope, o.w.db, o.debt.ticket));
+    CHECK_INT(6, o.faults.calls - before);
+    CHECK(o.debt.ticket <= hf__store_durable(o.store));
+    world_close(&o.w);
+}
+
+/* A read of what is durable owes nothing. */
+TEST(debt, is_none_for_what_is_durable)
+{
+    struct hf_get_item_result got;
+    struct owing o;
+
+    open_owing(t, &o);
+    CHECK_OK(put(&o, 1));
+    hf__scope_set_debt(o.w.scope, &o.debt);
+    CHECK_OK(get(&o, &got));
+    CHECK_INT(0, o.debt.ticket);
+    CHECK_OK(hf__db_settle(o.w.scope, o.w.db, o.debt.ticket));
+    world_close(&o.w);
+}
+
+/* A reader who saw what was not durable owes it too; a debt that cannot be paid is an error. */
+TEST(debt, of_a_failed_sync_is_an_error)
+{
+    struct hf_get_item_result got;
+    struct hf__debt reader = {0};
+    struct owing o;
+
+    open_owing(t, &o);
+    hf__scope_set_debt(o.w.scope, &o.debt);
+    CHECK_OK(put(&o, 1));
+    hf__scope_set_debt(o.w.scope, &reader);
+    CHECK_OK(get(&o, &got));
+    CHECK(reader.ticket >= o.debt.ticket);
+    hf__scope_set_debt(o.w.scope, NULL);
+    o.faults.fail_at = o.faults.calls + 1;
+    CHECK_STATUS(HF_IO, hf__db_settle(o.w.scope, o.w.db, o.debt.ticket));
+    CHECK(hf_scope_error(o.w.scope)->may_have_happened);
+    world_close(&o.w);
+}
+
+/* A reset ends it: the next user of the scope waits. */
+TEST(debt, ends_with_a_reset)
+{
+    struct owing o;
+
+    open_owing(t, &o);
+    hf__scope_set_debt(o.w.scope, &o.debt);
+    hf_scope_reset(o.w.scope);
+    CHECK_OK(put(&o, 1));
+    CHECK_INT(0, o.debt.ticket);
+    CHECK(hf__store_written(o.store) == hf__store_durable(o.store));
+    world_close(&o.w);
+}

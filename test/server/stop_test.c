@@ -1,0 +1,283 @@
+/*
+ * server/stop_test.c: how a server ends: what is under way is finished, within a time.
+ */
+#include "help.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+static void check_alive(struct line *c)
+{
+    line_text(c, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    line_read(c);
+    CHECK_STR("alive\n", c->body);
+}
+
+static int try_connect(const struct site *site)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(site->port)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    int error;
+
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    error = connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 ? 0 : errno;
+    close(fd);
+    return error;
+}
+
+static void wait_for_stop(struct site *site)
+{
+    for (int64_t until = now_ms() + DEADLINE_MS; atomic_load(&site->stops) == 0;) {
+        CHECK(now_ms() < until);
+        sleep_ms(1);
+    }
+}
+
+TEST(stop, idle_connections_do_not_delay_it)
+{
+    struct line fresh, used;
+    struct site site;
+    int64_t begun;
+
+    site_open(t, &site, &(struct server_options){.drain_ms = 20000, .loops = 2});
+    line_open(&site, &fresh);
+    line_open(&site, &used);
+    check_alive(&used);
+    begun = now_ms();
+    hf__server_stop(site.server);
+    hf__server_stop(site.server); /* once is enough, twice is allowed */
+    site_join(&site);
+    CHECK(now_ms() - begun < 2000);
+    CHECK_INT(1, atomic_load(&site.stops));
+    CHECK(line_ends(&fresh, 1000));
+    CHECK(line_ends(&used, 1000));
+    line_close(&fresh);
+    line_close(&used);
+    site_close(&site);
+}
+
+/* A request that has begun is finished, and its connection closed; nobody new gets in. */
+TEST(stop, lets_requests_finish)
+{
+    struct hf_str put;
+    struct line c, head;
+    struct site site;
+    int64_t begun;
+
+    site_open(t, &site, &(struct server_options){.drain_ms = 20000, .loops = 2});
+    put = call_text(site.s, "PutItem", "{'TableName':'tab','Item':{'pk':{'S':'late'}}}");
+    line_open(&site, &c);
+    check_alive(&c);
+    line_send(&c, put.ptr, put.len - 3);
+    line_open(&site, &head);
+    check_alive(&head);
+    line_text(&head, "GET /ready");
+    sleep_ms(100);
+    begun = now_ms();
+    hf__server_stop(site.server);
+    wait_for_stop(&site);
+    CHECK_INT(ECONNREFUSED, try_connect(&site));
+    sleep_ms(100);
+    line_send(&c, put.ptr + put.len - 3, 3);
+    CHECK_ANSWER(&c, 200, "{}");
+    CHECK_STR("close", line_field(&c, "Connection"));
+    CHECK(line_ends(&c, 3000));
+    line_text(&head, "z HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    line_read(&head);
+    CHECK_INT(503, head.status);
+    CHECK_STR("stopping\n", head.body);
+    CHECK_STR("close", line_field(&head, "Connection"));
+    CHECK(line_ends(&head, 3000));
+    line_close(&c);
+    line_close(&head);
+    site_join(&site);
+    CHECK(now_ms() - begun < 5000);
+    CHECK(site_has(&site, "late"));
+    site_close(&site);
+}
+
+/* An answer that is being sent is sent to its end, and then nothing is waited for. */
+TEST(stop, lets_answers_arrive)
+{
+    int fd = listen_small(4096);
+    struct site site;
+    struct line c;
+    int64_t begun;
+
+    site_open(t, &site,
+              &(struct server_options){.sockets = &fd, .sockets_len = 1, .drain_ms = 20000});
+    site_put(&site, "big", 390000);
+    line_open_small(&site, &c, 4096);
+    line_call(&c, "GetItem", "{'TableName':'tab','Key':{'pk':{'S':'big'}}}");
+    sleep_ms(100);
+    begun = now_ms();
+    hf__server_stop(site.server);
+    wait_for_stop(&site);
+    sleep_ms(50);
+    CHECK_ANSWER(&c, 200, NULL);
+    CHECK(line_ends(&c, 3000));
+    line_close(&c);
+    site_join(&site);
+    CHECK(now_ms() - begun < 5000);
+    site_close(&site);
+    close(fd);
+}
+
+/* Requests that were sent ahead are answered too, those that came. */
+TEST(stop, lets_pipelines_finish)
+{
+    enum { COUNT = 30 };
+    struct hf__buf all = {0};
+    int fd = listen_small(4096);
+    struct site site;
+    struct line c;
+    int64_t begun;
+
+    site_open(t, &site,
+              &(struct server_options){.sockets = &fd, .sockets_len = 1, .drain_ms = 20000});
+    site_put(&site, "big", 390000);
+    all.scope = site.s;
+    for (int i = 0; i < COUNT; i++)
+        hf__buf_put_str(&all, call_text(site.s, "GetItem",
+                                        "{'TableName':'tab','Key':{'pk':{'S':'big'}}}"));
+    line_open_small(&site, &c, 4096);
+    line_send(&c, all.ptr, all.len);
+    sleep_ms(100);
+    begun = now_ms();
+    hf__server_stop(site.server);
+    wait_for_stop(&site);
+    for (int i = 0; line_answers(&c); i++) {
+        CHECK(i < COUNT);
+        CHECK_ANSWER(&c, 200, NULL);
+        if (line_field(&c, "Connection").ptr)
+            break; /* from here on they were not handled */
+    }
+    CHECK_STR("close", line_field(&c, "Connection"));
+    CHECK(line_ends(&c, 3000));
+    line_close(&c);
+    site_join(&site);
+    CHECK(now_ms() - begun < 5000);
+    site_close(&site);
+    close(fd);
+}
+
+/* Who does not finish in time is cut off. */
+TEST(stop, has_a_deadline)
+{
+    struct line half, reader;
+    int fd = listen_small(4096);
+    struct site site;
+    int64_t begun;
+
+    site_open(t, &site,
+              &(struct server_options){.sockets = &fd, .sockets_len = 1, .drain_ms = 400});
+    site_put(&site, "big", 390000);
+    line_open(&site, &half);
+    line_text(&half, POST_FOR("ListTables") "Content-Length: 100\r\n\r\n{");
+    line_open_small(&site, &reader, 4096);
+    line_call(&reader, "GetItem", "{'TableName':'tab','Key':{'pk':{'S':'big'}}}");
+    sleep_ms(100);
+    begun = now_ms();
+    hf__server_stop(site.server);
+    site_join(&site);
+    CHECK(now_ms() - begun >= 350 && now_ms() - begun < 1600);
+    CHECK(line_ends(&half, 1000));
+    CHECK(line_rest(&reader, 1000).len < 390000);
+    CHECK(reader.ended);
+    line_close(&half);
+    line_close(&reader);
+    site_close(&site);
+    close(fd);
+}
+
+/* Stopped before it ran: hf__server_run() returns at once. */
+TEST(stop, may_come_before_the_run)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf_engine_options engine = {.size = sizeof(engine),
+                                       .env = test_env(t),
+                                       .no_upkeep_thread = true};
+    struct server *server;
+    struct hf_db *db;
+
+    CHECK_OK(hf_open(s, HF_STR("memory:"), &engine, &db));
+    CHECK_OK(
+        hf__server_open(s, db, &(struct server_options){.env = test_env(t), .loops = 2}, &server));
+    CHECK(hf__server_port(server) > 0);
+    hf__server_stop(server);
+    CHECK_OK(hf__server_run(s, server));
+    hf__server_close(server);
+    CHECK_OK(hf__server_open(s, db, &(struct server_options){.env = test_env(t)}, &server));
+    hf__server_close(server); /* and one that never ran */
+    hf_db_close(db);
+    hf_scope_free(s);
+}
+
+/* While it waits for descriptors to take a connection with, it can be stopped as well. */
+TEST(stop, may_come_while_there_are_no_descriptors)
+{
+    enum { MOST = 512 };
+    int taken[MOST], len = 0, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in to = {.sin_family = AF_INET};
+    struct rlimit before, few;
+    struct site site;
+    struct line half; /* so that stopping takes its time */
+
+    site_open(t, &site, &(struct server_options){.loops = 1, .drain_ms = 600});
+    line_open(&site, &half);
+    check_alive(&half);
+    line_text(&half, "GET /livez");
+    CHECK_INT(0, getrlimit(RLIMIT_NOFILE, &before));
+    few = before;
+    few.rlim_cur = MOST / 2;
+    CHECK_INT(0, setrlimit(RLIMIT_NOFILE, &few));
+    while (len < MOST && (taken[len] = dup(fd)) >= 0)
+        len++;
+    to.sin_port = htons(site.port);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK_INT(0, connect(fd, (struct sockaddr *)&to, sizeof(to)));
+    sleep_ms(50);
+    hf__server_stop(site.server);
+    sleep_ms(400); /* the time when it would try again */
+    while (len > 0)
+        close(taken[--len]);
+    close(fd);
+    CHECK_INT(0, setrlimit(RLIMIT_NOFILE, &before));
+    line_close(&half);
+    site_close(&site);
+}
+
+/* With descriptors again, it takes the connections that waited. */
+TEST(stop, is_not_what_a_lack_of_descriptors_does)
+{
+    enum { MOST = 512 };
+    int taken[MOST], len = 0;
+    struct rlimit before, few;
+    struct site site;
+    struct line c;
+
+    site_open(t, &site, &(struct server_options){.loops = 1});
+    c = (struct line){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    CHECK_INT(0, getrlimit(RLIMIT_NOFILE, &before));
+    few = before;
+    few.rlim_cur = MOST / 2;
+    CHECK_INT(0, setrlimit(RLIMIT_NOFILE, &few));
+    while (len < MOST && (taken[len] = dup(c.fd)) >= 0)
+        len++;
+    {
+        struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(site.port)};
+
+        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        CHECK_INT(0, connect(c.fd, (struct sockaddr *)&to, sizeof(to)));
+    }
+    sleep_ms(50);
+    while (len > 0)
+        close(taken[--len]);
+    CHECK_INT(0, setrlimit(RLIMIT_NOFILE, &before));
+    check_alive(&c);
+    line_close(&c);
+    site_close(&site);
+}

@@ -1,0 +1,443 @@
+/*
+ * server/tls_test.c: the same server behind TLS, with certificates made here.
+ */
+#include "help.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <sys/socket.h>
+
+#include "server/tls.h"
+
+struct files {
+    char certificate[160];
+    char key[160];
+};
+
+/* A key and a certificate that it signed itself, for that name. */
+static void make_certificate(const struct files *files, const char *name)
+{
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+    X509 *x = X509_new();
+    FILE *file;
+
+    CHECK(key && x);
+    ASN1_INTEGER_set(X509_get_serialNumber(x), 1);
+    X509_set_version(x, X509_VERSION_3);
+    X509_gmtime_adj(X509_getm_notBefore(x), -3600);
+    X509_gmtime_adj(X509_getm_notAfter(x), 86400);
+    CHECK_INT(1, X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC,
+                                            (const unsigned char *)name, -1, -1, 0));
+    X509_set_issuer_name(x, X509_get_subject_name(x));
+    X509_set_pubkey(x, key);
+    CHECK(X509_sign(x, key, EVP_sha256()) > 0);
+    file = fopen(files->certificate, "we");
+    CHECK(file && PEM_write_X509(file, x) == 1 && fclose(file) == 0);
+    file = fopen(files->key, "we");
+    CHECK(file && PEM_write_PrivateKey(file, key, NULL, NULL, 0, NULL, NULL) == 1 &&
+          fclose(file) == 0);
+    X509_free(x);
+    EVP_PKEY_free(key);
+}
+
+static void name_files(struct test *t, struct files *files)
+{
+    const char *directory = test_directory(t);
+
+    snprintf(files->certificate, sizeof(files->certificate), "%s/cert.pem", directory);
+    snprintf(files->key, sizeof(files->key), "%s/key.pem", directory);
+}
+
+static void open_tls(struct test *t, struct site *site, struct files *files,
+                     struct server_options options)
+{
+    name_files(t, files);
+    make_certificate(files, "first");
+    options.certificate = hf_str_from(files->certificate);
+    options.private_key = hf_str_from(files->key);
+    site_open(t, site, &options);
+}
+
+/* ---- a client ------------------------------------------------------------------------------- */
+
+struct secure {
+    SSL_CTX *context;
+    SSL *ssl;
+    int fd;
+    char *in;
+    size_t len;
+    size_t cap;
+};
+
+/* Connect with versions from `least` to `most`; did the handshake succeed? */
+static bool secure_open(const struct site *site, struct secure *c, int least, int most)
+{
+    struct timeval wait = {.tv_sec = DEADLINE_MS / 1000};
+    struct line line;
+
+    *c = (struct secure){.context = SSL_CTX_new(TLS_client_method())};
+    CHECK(c->context != NULL);
+    SSL_CTX_set_security_level(c->context, 0); /* or the client itself would refuse TLS 1.1 */
+    CHECK_INT(1, SSL_CTX_set_min_proto_version(c->context, least));
+    CHECK_INT(1, SSL_CTX_set_max_proto_version(c->context, most));
+    SSL_CTX_set_verify(c->context, SSL_VERIFY_NONE, NULL);
+    c->ssl = SSL_new(c->context);
+    line_open(site, &line);
+    c->fd = dup(line.fd);
+    line_close(&line);
+    CHECK_INT(0, fcntl(c->fd, F_SETFL, 0));
+    setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+    SSL_set_fd(c->ssl, c->fd);
+    return SSL_connect(c->ssl) == 1;
+}
+
+static void secure_close(struct secure *c)
+{
+    SSL_free(c->ssl);
+    SSL_CTX_free(c->context);
+    close(c->fd);
+    free(c->in);
+    ERR_clear_error();
+}
+
+static void secure_send(struct secure *c, struct hf_str text)
+{
+    CHECK_INT(text.len, SSL_write(c->ssl, text.ptr, (int)text.len));
+}
+
+/* Read until there are `len` bytes; false when the end came before. */
+static bool secure_fill(struct secure *c, size_t len)
+{
+    while (c->len < len) {
+        int got;
+
+        if (c->cap < c->len + 65536) {
+            c->cap = 2 * c->cap + 65536;
+            c->in = realloc(c->in, c->cap);
+        }
+        got = SSL_read(c->ssl, c->in + c->len, (int)(c->cap - c->len - 1));
+        if (got <= 0)
+            return false;
+        c->len += (size_t)got;
+    }
+    return true;
+}
+
+/* The next answer: its status; the body is at *body and is forgotten with the next call. */
+static int secure_read(struct secure *c, struct hf_str *body, size_t *used)
+{
+    const char *end = NULL, *length;
+    size_t head;
+
+    memmove(c->in, c->in + *used, c->len -= *used);
+    while (!c->len || !(end = memmem(c->in, c->len, "\r\n\r\n", 4)))
+        CHECK(secure_fill(c, c->len + 1));
+    head = (size_t)(end - c->in) + 4;
+    length = memmem(c->in, head, "Content-Length: ", 16);
+    CHECK(length != NULL);
+    body->len = strtoul(length + 16, NULL, 10);
+    CHECK(secure_fill(c, head + body->len));
+    body->ptr = c->in + head;
+    *used = head + body->len;
+    return (int)strtol(c->in + 9, NULL, 10);
+}
+
+/* Does the connection end, and with TLS' own word for it? */
+static bool secure_ends(struct secure *c)
+{
+    char byte;
+    int got = SSL_read(c->ssl, &byte, 1);
+
+    return got <= 0 && SSL_get_error(c->ssl, got) == SSL_ERROR_ZERO_RETURN;
+}
+
+/* ---- talking -------------------------------------------------------------------------------- */
+
+TEST(tls, versions_1_2_and_1_3_are_spoken)
+{
+    static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
+    struct files files;
+    struct site site;
+
+    open_tls(t, &site, &files, (struct server_options){.loops = 2});
+    site_put(&site, "big", 390000);
+    for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
+        struct hf_str body = {0}, small, large;
+        struct secure c;
+        size_t used = 0;
+
+        CHECK(secure_open(&site, &c, versions[i], versions[i]));
+        CHECK_INT(versions[i], SSL_version(c.ssl));
+        small = call_text(site.s, "ListTables", "{}");
+        large = call_text(site.s, "GetItem", "{'TableName':'tab','Key':{'pk':{'S':'big'}}}");
+        for (int j = 0; j < 5; j++) {
+            secure_send(&c, small);
+            CHECK_INT(200, secure_read(&c, &body, &used));
+            CHECK_STR("{\"TableNames\":[\"tab\"]}", body);
+        }
+        secure_send(&c, large);
+        CHECK_INT(200, secure_read(&c, &body, &used));
+        CHECK(body.len > 390000);
+        for (size_t j = 0; j < small.len; j++) /* a record for every byte */
+            secure_send(&c, hf_str_of(small.ptr + j, 1));
+        CHECK_INT(200, secure_read(&c, &body, &used));
+        for (int j = 0; j < 100; j++) /* ahead of the answers */
+            secure_send(&c, j % 10 ? small : large);
+        for (int j = 0; j < 100; j++) {
+            CHECK_INT(200, secure_read(&c, &body, &used));
+            CHECK(j % 10 ? body.len == 22 : body.len > 390000);
+        }
+        secure_close(&c);
+    }
+    site_close(&site);
+}
+
+/* A large request comes in many records. */
+TEST(tls, large_requests_are_read)
+{
+    struct hf_str body = {0}, text;
+    struct files files;
+    struct secure c;
+    struct site site;
+    size_t used = 0;
+    char *blanks;
+
+    open_tls(t, &site, &files, (struct server_options){0});
+    blanks = hf_scope_alloc(site.s, 4 * 1024 * 1024);
+    memset(blanks, ' ', 4 * 1024 * 1024);
+    memcpy(blanks, "{}", 2);
+    text = post_text(site.s, "Host: localhost\r\n" JSON_1_0 TARGET("ListTables") SIGNED,
+                     hf_str_of(blanks, 4 * 1024 * 1024));
+    CHECK(secure_open(&site, &c, TLS1_2_VERSION, TLS1_3_VERSION));
+    for (int i = 0; i < 2; i++) {
+        secure_send(&c, text);
+        CHECK_INT(200, secure_read(&c, &body, &used));
+        CHECK_STR("{\"TableNames\":[\"tab\"]}", body);
+    }
+    secure_close(&c);
+    site_close(&site);
+}
+
+/* The end of a connection is said in TLS, so that nobody can cut an answer short unseen. */
+TEST(tls, the_end_is_said)
+{
+    struct hf_str body;
+    struct files files;
+    struct secure c;
+    struct site site;
+    size_t used = 0;
+
+    open_tls(t, &site, &files, (struct server_options){0});
+    CHECK(secure_open(&site, &c, TLS1_2_VERSION, TLS1_3_VERSION));
+    secure_send(&c, HF_STR("GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
+    CHECK_INT(200, secure_read(&c, &body, &used));
+    CHECK(secure_ends(&c));
+    secure_close(&c);
+    CHECK(secure_open(&site, &c, TLS1_2_VERSION, TLS1_3_VERSION));
+    secure_send(&c, HF_STR("x\r\n\r\n"));
+    used = 0;
+    CHECK_INT(400, secure_read(&c, &body, &used));
+    CHECK(secure_ends(&c));
+    secure_close(&c);
+    site_close(&site);
+}
+
+/* Who says that it sends no more is answered all the same, to the last request. */
+TEST(tls, half_closed_clients_are_answered)
+{
+    struct hf_str body = {0}, large;
+    int fd = listen_small(4096);
+    struct files files;
+    struct secure c;
+    struct site site;
+    size_t used = 0;
+
+    open_tls(t, &site, &files, (struct server_options){.sockets = &fd, .sockets_len = 1});
+    site_put(&site, "big", 390000);
+    large = call_text(site.s, "GetItem", "{'TableName':'tab','Key':{'pk':{'S':'big'}}}");
+    CHECK(secure_open(&site, &c, TLS1_2_VERSION, TLS1_3_VERSION));
+    for (int i = 0; i < 12; i++)
+        secure_send(&c, large);
+    SSL_shutdown(c.ssl);
+    for (int i = 0; i < 12; i++) {
+        CHECK_INT(200, secure_read(&c, &body, &used));
+        CHECK(body.len > 390000);
+    }
+    secure_close(&c);
+    site_close(&site);
+    close(fd);
+}
+
+TEST(tls, older_versions_are_refused)
+{
+    struct files files;
+    struct secure c;
+    struct site site;
+
+    open_tls(t, &site, &files, (struct server_options){0});
+    CHECK(!secure_open(&site, &c, TLS1_1_VERSION, TLS1_1_VERSION));
+    CHECK_INT(SSL_R_TLSV1_ALERT_PROTOCOL_VERSION, ERR_GET_REASON(ERR_peek_last_error()));
+    secure_close(&c);
+    CHECK(!secure_open(&site, &c, TLS1_VERSION, TLS1_VERSION));
+    secure_close(&c);
+    CHECK(secure_open(&site, &c, TLS1_2_VERSION, TLS1_2_VERSION));
+    secure_close(&c);
+    site_close(&site);
+}
+
+/* Another protocol than HTTP/1.1 is refused when it is the only one that a client knows. */
+TEST(tls, http_1_1_is_the_protocol)
+{
+    static const unsigned char both[] = "\x02h2\x08http/1.1", other[] = "\x02h2";
+    struct files files;
+    struct site site;
+
+    open_tls(t, &site, &files, (struct server_options){0});
+    for (int i = 0; i < 2; i++) {
+        SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+        const unsigned char *chosen = NULL;
+        struct line line;
+        unsigned len = 0;
+        SSL *ssl;
+
+        CHECK_INT(0, SSL_CTX_set_alpn_protos(context, i ? other : both,
+                                             i ? sizeof(other) - 1 : sizeof(both) - 1));
+        ssl = SSL_new(context);
+        line_open(&site, &line);
+        CHECK_INT(0, fcntl(line.fd, F_SETFL, 0));
+        SSL_set_fd(ssl, line.fd);
+        CHECK_INT(i == 0, SSL_connect(ssl) == 1);
+        SSL_get0_alpn_selected(ssl, &chosen, &len);
+        if (i == 0)
+            CHECK_STR("http/1.1", hf_str_of((const char *)chosen, len));
+        SSL_free(ssl);
+        SSL_CTX_free(context);
+        line_close(&line);
+        ERR_clear_error();
+    }
+    site_close(&site);
+}
+
+/* Plain HTTP, noise, half a handshake: the connection ends, others go on. */
+TEST(tls, who_does_not_speak_it_is_let_go)
+{
+    static const char *const noises[] = {"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                                         "\x16\x03\x01\x00\x05hello", "\x16\x03\x01\xFF\xFF",
+                                         "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"};
+    struct hf_str body;
+    struct files files;
+    struct secure c;
+    struct site site;
+    size_t used = 0;
+
+    open_tls(t, &site, &files, (struct server_options){.idle_ms = 500, .head_ms = 500});
+    for (size_t i = 0; i < ARRAY_LEN(noises); i++) {
+        struct hf_str rest;
+        struct line line;
+
+        line_open(&site, &line);
+        line_text(&line, noises[i]);
+        rest = line_rest(&line, 4000);
+        CHECK(line.ended);
+        CHECK(!contains(rest, "HTTP/1.1"));
+        line_close(&line);
+    }
+    CHECK(secure_open(&site, &c, TLS1_2_VERSION, TLS1_3_VERSION));
+    secure_send(&c, HF_STR("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    CHECK_INT(200, secure_read(&c, &body, &used));
+    secure_close(&c);
+    site_close(&site);
+}
+
+/* ---- certificates --------------------------------------------------------------------------- */
+
+static void check_name(const struct site *site, const char *expected)
+{
+    struct secure c;
+    char name[64] = "";
+    X509 *x;
+
+    CHECK(secure_open(site, &c, TLS1_2_VERSION, TLS1_3_VERSION));
+    x = SSL_get1_peer_certificate(c.ssl);
+    CHECK(x != NULL);
+    X509_NAME_get_text_by_NID(X509_get_subject_name(x), NID_commonName, name, sizeof(name));
+    CHECK_STR(expected, hf_str_from(name));
+    X509_free(x);
+    secure_close(&c);
+}
+
+/* New connections get the new certificate; old ones go on; a bad one changes nothing. */
+TEST(tls, certificates_can_be_read_again)
+{
+    struct hf_str body;
+    struct files files;
+    struct secure old;
+    struct site site;
+    size_t used = 0;
+    FILE *file;
+
+    open_tls(t, &site, &files, (struct server_options){0});
+    CHECK(secure_open(&site, &old, TLS1_2_VERSION, TLS1_3_VERSION));
+    check_name(&site, "first");
+    make_certificate(&files, "second");
+    check_name(&site, "first");
+    CHECK_OK(hf__tls_reload(site.s, site.server->tls));
+    check_name(&site, "second");
+    secure_send(&old, HF_STR("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    CHECK_INT(200, secure_read(&old, &body, &used));
+    file = fopen(files.certificate, "we");
+    CHECK(file && fputs("nonsense\n", file) > 0 && fclose(file) == 0);
+    CHECK_STATUS(HF_INVALID, hf__tls_reload(site.s, site.server->tls));
+    CHECK(contains(hf_str_from(hf_scope_error_text(site.s)), files.certificate));
+    check_name(&site, "second");
+    secure_close(&old);
+    site_close(&site);
+}
+
+TEST(tls, bad_files_are_named)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct files first, second;
+    struct tls_context *context;
+
+    name_files(t, &first);
+    name_files(t, &second);
+    make_certificate(&first, "first");
+    make_certificate(&second, "second");
+    CHECK_OK(hf__tls_open(s, test_env(t), hf_str_from(first.certificate), hf_str_from(first.key),
+                          &context));
+    hf__tls_close(context);
+    CHECK_STATUS(HF_INVALID, hf__tls_open(s, test_env(t), HF_STR("/no/cert.pem"),
+                                          hf_str_from(first.key), &context));
+    CHECK(context == NULL);
+    CHECK(contains(hf_str_from(hf_scope_error_text(s)), "/no/cert.pem"));
+    CHECK_STATUS(HF_INVALID, hf__tls_open(s, test_env(t), hf_str_from(first.certificate),
+                                          HF_STR("/no/key.pem"), &context));
+    CHECK(contains(hf_str_from(hf_scope_error_text(s)), "/no/key.pem"));
+    CHECK_STATUS(HF_INVALID, hf__tls_open(s, test_env(t), hf_str_from(first.certificate),
+                                          hf_str_from(second.key), &context));
+    CHECK(contains(hf_str_from(hf_scope_error_text(s)), second.key));
+    CHECK_STATUS(HF_INVALID, hf__tls_open(s, test_env(t), hf_str_from(first.key),
+                                          hf_str_from(first.key), &context));
+    CHECK(contains(hf_str_from(hf_scope_error_text(s)), first.key));
+    hf_scope_free(s);
+}
+
+/* One of the two files alone is not TLS. */
+TEST(tls, needs_both_files)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct server *server;
+
+    CHECK_STATUS(HF_INVALID,
+                 hf__server_open(s, NULL,
+                                 &(struct server_options){.env = test_env(t),
+                                                          .certificate = HF_STR("/no/cert.pem")},
+                                 &server));
+    hf_scope_free(s);
+}
