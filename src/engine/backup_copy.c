@@ -5,7 +5,8 @@
  * as they are under the backup's copy id, a few at a time, beside all other work. The snapshot
  * does not survive the process. So when the database is opened and finds a backup that is still
  * CREATING, that backup is begun anew, with a new snapshot, a new copy id, and the time of now:
- * what it has is again the state of one moment, and it says which.
+ * what it has is again the state of one moment, and it says which. The same happens to one that a
+ * restore of the whole database (snapshot.c) brought back: it has no snapshot of the store.
  *
  * Its table may be gone by then. The items of a deleted table are erased by upkeep, too, but not
  * before every backup that is of them is made (hf__backups_need()); nobody changes them any more.
@@ -34,18 +35,24 @@ bool hf__backups_need(struct engine *e, uint8_t space, uint32_t id)
 
 /* ---- beginning anew ------------------------------------------------------------------------- */
 
-/* While the database is being opened: nobody else is there. */
+/* With the schema write-locked, or while the database is being opened. */
 static enum hf_status resume(struct hf_scope *s, struct engine *e, struct backup *backup)
 {
     struct store_batch batch = {.ops = {.scope = s}};
     struct backup_record record = backup->record;
+    enum hf_status status;
 
     hf__erase_later(&batch, SPACE_COPY, (uint32_t)record.copy_id);
     record.copy_id = hf__catalog_new_id(s, e, &batch);
     record.created_us = hf__env_wall_us(&e->env) / 1000 * 1000;
     hf__backup_put_record(s, &batch, &record);
     TRY(hf__store_snapshot_open(s, e->store, &backup->snapshot));
-    TRY(hf__catalog_commit(s, e, &batch));
+    status = hf__catalog_commit(s, e, &batch);
+    if (status != HF_OK) {
+        hf__store_snapshot_close(e->store, backup->snapshot);
+        backup->snapshot = NULL;
+        return status;
+    }
     backup->record.copy_id = record.copy_id;
     backup->record.created_us = record.created_us;
     return HF_OK;
@@ -218,7 +225,16 @@ enum hf_status hf__backups_copy(struct hf_scope *s, struct engine *e, uint64_t *
 {
     struct backup *backup;
 
-    while ((backup = next(e)) != NULL && !atomic_load(&e->upkeep.stop))
+    while ((backup = next(e)) != NULL && !atomic_load(&e->upkeep.stop)) {
+        if (!backup->snapshot) {
+            enum hf_status status;
+
+            pthread_rwlock_wrlock(&e->schema);
+            status = resume(s, e, backup);
+            pthread_rwlock_unlock(&e->schema);
+            TRY(status);
+        }
         TRY(copy(s, e, backup, copied));
+    }
     return HF_OK;
 }

@@ -206,6 +206,7 @@ enum hf_status hf__backup_find(struct hf_scope *s, struct engine *e, struct hf_s
     struct table_arn parts;
     struct hf_str tail;
 
+    TRY(hf__engine_fit(s, e)); /* this call may have waited for a restore that failed */
     TRY(split_arn(s, e, arn, &parts, &tail));
     *backup = by_tail(&e->backups, tail);
     if (!*backup || !hf_str_equal((*backup)->record.arn, arn))

@@ -6,14 +6,14 @@
  * Restoring is one batch: what is there and not in the snapshot is deleted, what differs is put.
  * Everything that can fail comes before the batch is applied, and nothing that can fail after:
  *
- *     view     tables, streams and counts as they will be, made from the snapshot in an engine of
- *              their own (what hf__streams_load() and hf__catalog_load() fill)
+ *     view     tables, streams, backups and counts as they will be, made from the snapshot in an
+ *              engine of their own (what hf__streams_load() and its like fill)
  *     locks    upkeep_turn, counting, schema for writing: so there is no operation, no upkeep, and
  *              nobody who holds a table, a stream or a latch
  *     batch    from a walk over the store and the snapshot side by side
  *     write
- *     swap     the engine and the view exchange their catalogs and streams; what the engine had is
- *              freed with the view
+ *     swap     the engine and the view exchange their catalogs, streams and backups; what the
+ * engine had is freed with the view
  *
  * A write that fails may have taken effect all the same. The batch therefore leaves a random mark
  * among the settings, and who finds it there knows that the swap is due. If the mark cannot even be
@@ -26,7 +26,8 @@
  *  (2) Ids and sequence numbers never go back: the next ones are above those of the database and
  *      those of the snapshot. So an iterator from before the restore meets no foreign record.
  *  (3) What was going on in the snapshot (an index being built, something being erased) goes on
- *      after the restore; what has begun since is forgotten.
+ *      after the restore; what has begun since is forgotten. A backup that was being made is begun
+ *      anew, as it is when a database is opened.
  *  (4) Counts are exact after a restore, even if they were not known before.
  */
 #include "engine/snapshot.h"
@@ -236,7 +237,7 @@ struct restore {
     uint8_t mark[MARK_LEN];
 };
 
-/* Tables and streams are loaded from a store; this one has only those. */
+/* Tables, streams and backups are loaded from a store; this one has only those. */
 static enum hf_status view_store(struct hf_scope *s, const struct restore *r,
                                  struct hf__store **store)
 {
@@ -247,7 +248,7 @@ static enum hf_status view_store(struct hf_scope *s, const struct restore *r,
     uint64_t ticket;
 
     TRY(hf__store_open_memory(s, &r->e->env, store));
-    while (hf__snapshot_next(&cursor, &key, &value) && key.ptr[0] <= SPACE_STREAM)
+    while (hf__snapshot_next(&cursor, &key, &value) && key.ptr[0] <= SPACE_BACKUP)
         hf__batch_put(&batch, key, value);
     status = batch.ops.failed ? hf__fail_nomem(s) : hf__store_write(s, *store, &batch, &ticket);
     hf__buf_free(&batch.ops);
@@ -259,6 +260,8 @@ static struct counts *counts_of(struct engine *view, uint8_t space, uint32_t id)
     for (size_t i = 0; i < view->catalog.len; i++) {
         struct table *table = view->catalog.tables[i];
 
+        if (table->record.restore_from)
+            continue; /* counted when it is whole */
         if (space == SPACE_ITEM && table->id == id)
             return &table->counts->table;
         for (size_t j = 0; j < table->indexes_len; j++)
@@ -311,8 +314,11 @@ static enum hf_status view_open(struct hf_scope *s, struct restore *r)
     if (status == HF_OK)
         status = hf__streams_load(s, view);
     if (status == HF_OK)
+        status = hf__backups_load(s, view);
+    if (status == HF_OK)
         status = hf__catalog_load(s, view);
     hf__store_close(view->store);
+    view->store = r->e->store; /* whose snapshots the backups have that it gets in exchange */
     return status == HF_OK ? view_counts(s, r) : status;
 }
 
@@ -320,6 +326,7 @@ static void view_close(struct restore *r)
 {
     if (!r->view)
         return;
+    hf__backups_free(r->view);
     hf__catalog_free(r->view);
     hf__streams_free(r->view);
     hf__env_free(&r->e->env, r->view, sizeof(*r->view));
@@ -437,12 +444,17 @@ static void swap(struct restore *r)
     struct engine *e = r->e;
     struct catalog catalog = e->catalog;
     struct streams streams = e->streams;
+    struct backups backups = e->backups;
     uint64_t ticket = hf__store_written(e->store);
 
     e->catalog = r->view->catalog;
     e->streams = r->view->streams;
+    e->backups = r->view->backups;
     r->view->catalog = catalog;
     r->view->streams = streams;
+    r->view->backups = backups;
+    for (size_t i = 0; i < e->backups.len; i++)
+        e->backups.list[i]->from.env = &e->env; /* the view's goes with it */
     e->next_id = r->next_id;
     pthread_mutex_lock(&e->sequencer.lock);
     if (r->next > e->sequencer.next)
@@ -476,9 +488,9 @@ static enum hf_status apply(struct hf_scope *s, struct restore *r, uint64_t *tic
     enum hf_status status;
     bool there = true;
 
-    hf__kill_point("before_restore");
+    hf__kill_point("before_snapshot_restore");
     status = hf__store_write(s, r->e->store, &r->batch, ticket);
-    hf__kill_point("after_restore");
+    hf__kill_point("after_snapshot_restore");
     if (status != HF_OK && !hf_scope_error(s)->may_have_happened)
         return status;
     if (status != HF_OK && !find_mark(s, r, &there)) {

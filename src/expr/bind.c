@@ -263,8 +263,8 @@ enum hf_status hf__expr_bind(struct hf_scope *s, const struct expr *expr,
         if (expr->kind == EXPR_UPDATE)
             TRY(hf__expr_check_update(s, made));
         break;
-    case EXPR_STATEMENT:
-        assert(expr->kind != EXPR_STATEMENT); /* they are bound as they are made */
+    case EXPR_STATEMENT: /* is bound as it is made */
+        assert(expr->kind != EXPR_STATEMENT);
         break;
     }
     *bound = made;

@@ -9,6 +9,7 @@
  *     GET    /_holdfast/faults    the faults that are set, and how often each has struck
  *     PUT    /_holdfast/faults    {"faults": [{"kind": "throttle", "operation": "PutItem", ...}]}
  *     DELETE /_holdfast/faults    none
+ *     ...    /_holdfast/snapshots take everything, put it back: admin_snapshots.c
  *
  * Requests and answers are JSON, read and written by the same walker as DynamoDB's. With keys these
  * requests have to be signed as all others.
@@ -89,13 +90,18 @@ struct upkeep_answer {
     int64_t dropped_tokens;
     int64_t indexed_items;
     int64_t erased_keys;
+    int64_t backed_up_items;
+    int64_t restored_items;
 };
 #define T upkeep_answer
 static const struct field upkeep_answer_list[] = {
     INT("expired_items", expired_items, LONG_ALWAYS),
     INT("trimmed_records", trimmed_records, LONG_ALWAYS),
     INT("dropped_tokens", dropped_tokens, LONG_ALWAYS),
-    INT("indexed_items", indexed_items, LONG_ALWAYS), INT("erased_keys", erased_keys, LONG_ALWAYS)};
+    INT("indexed_items", indexed_items, LONG_ALWAYS),
+    INT("erased_keys", erased_keys, LONG_ALWAYS),
+    INT("backed_up_items", backed_up_items, LONG_ALWAYS),
+    INT("restored_items", restored_items, LONG_ALWAYS)};
 static TABLE(upkeep_answer, "Upkeep");
 #undef T
 
@@ -117,7 +123,7 @@ static TABLE(overview, "Overview");
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-static void answer_struct(struct answer *answer, const struct fields *fields, const void *body)
+void hf__admin_answer(struct answer *answer, const struct fields *fields, const void *body)
 {
     struct hf__buf *out = hf__answer_begin(answer);
 
@@ -126,7 +132,7 @@ static void answer_struct(struct answer *answer, const struct fields *fields, co
     hf__answer_end(answer, 200);
 }
 
-static void answer_error(struct answer *answer, int status, struct hf_str message)
+void hf__admin_error(struct answer *answer, int status, struct hf_str message)
 {
     struct hf__buf *out = hf__answer_begin(answer);
 
@@ -136,15 +142,16 @@ static void answer_error(struct answer *answer, int status, struct hf_str messag
     hf__answer_end(answer, status);
 }
 
-static void answer_failure(struct answer *answer, enum hf_status status)
+void hf__admin_failure(struct answer *answer, enum hf_status status)
 {
     const struct hf_error *error = hf_scope_error(answer->conn->loop->scope);
-    bool callers = status == HF_INVALID || status == HF_SERIALIZATION || status == HF_NOT_FOUND;
+    bool callers = status == HF_INVALID || status == HF_SERIALIZATION || status == HF_NOT_FOUND ||
+                   status == HF_LIMIT;
     struct hf_str message = error->message;
 
     if (message.len == 0)
         message = HF_STR("the body is not JSON");
-    answer_error(answer, callers ? 400 : 500, message);
+    hf__admin_error(answer, callers ? 400 : 500, message);
 }
 
 /* The body as that struct, zeroed before. An empty body is an empty object. */
@@ -155,7 +162,7 @@ static bool read_body(struct answer *answer, struct hf_bytes body, const struct 
     enum hf_status status = hf__wire_read(answer->conn->loop->scope, fields, json, to);
 
     if (status != HF_OK)
-        answer_failure(answer, status);
+        hf__admin_failure(answer, status);
     return status == HF_OK;
 }
 
@@ -171,62 +178,64 @@ static struct clock_answer clock_now(struct server *server)
                                  .offset_s = offset / 1000000};
 }
 
-static void get_clock(struct answer *answer, struct hf_bytes body)
+static void get_clock(struct answer *answer, const struct admin_request *request)
 {
     struct clock_answer now = clock_now(answer->conn->loop->server);
 
-    (void)body;
-    answer_struct(answer, &clock_answer, &now);
+    (void)request;
+    hf__admin_answer(answer, &clock_answer, &now);
 }
 
-static void put_clock(struct answer *answer, struct hf_bytes body)
+static void put_clock(struct answer *answer, const struct admin_request *request)
 {
     struct server *server = answer->conn->loop->server;
-    struct clock_request request = {0};
+    struct clock_request asked = {0};
     int64_t offset;
 
-    if (!read_body(answer, body, &clock_request, &request))
+    if (!read_body(answer, request->body, &clock_request, &asked))
         return;
-    if ((request.advance_s != 0) + (request.now_s != 0) + (request.reset == HF_YES) != 1) {
-        answer_error(answer, 400, HF_STR("give one of advance_s, now_s and reset"));
+    if ((asked.advance_s != 0) + (asked.now_s != 0) + (asked.reset == HF_YES) != 1) {
+        hf__admin_error(answer, 400, HF_STR("give one of advance_s, now_s and reset"));
         return;
     }
-    if (request.now_s < 0 || request.now_s > 2 * (int64_t)CLOCK_MAX_S ||
-        request.advance_s > CLOCK_MAX_S || request.advance_s < -(int64_t)CLOCK_MAX_S) {
-        answer_error(answer, 400, HF_STR("the time is too far away"));
+    if (asked.now_s < 0 || asked.now_s > 2 * (int64_t)CLOCK_MAX_S ||
+        asked.advance_s > CLOCK_MAX_S || asked.advance_s < -(int64_t)CLOCK_MAX_S) {
+        hf__admin_error(answer, 400, HF_STR("the time is too far away"));
         return;
     }
     offset = atomic_load(&server->options.clock->offset_us);
-    if (request.reset)
+    if (asked.reset)
         offset = 0;
-    else if (request.now_s)
-        offset = request.now_s * 1000000 - hf__env_wall_us(&server->env);
+    else if (asked.now_s)
+        offset = asked.now_s * 1000000 - hf__env_wall_us(&server->env);
     else
-        offset += request.advance_s * 1000000;
+        offset += asked.advance_s * 1000000;
     atomic_store(&server->options.clock->offset_us, offset);
-    get_clock(answer, body);
+    get_clock(answer, request);
 }
 
 /* ---- upkeep --------------------------------------------------------------------------------- */
 
-static void post_upkeep(struct answer *answer, struct hf_bytes body)
+static void post_upkeep(struct answer *answer, const struct admin_request *request)
 {
     struct loop *loop = answer->conn->loop;
     struct hf_upkeep_report report;
     enum hf_status status = hf_engine_upkeep(loop->scope, loop->server->engine, &report);
     struct upkeep_answer told;
 
-    (void)body;
+    (void)request;
     if (status != HF_OK) {
-        answer_failure(answer, status);
+        hf__admin_failure(answer, status);
         return;
     }
     told = (struct upkeep_answer){.expired_items = (int64_t)report.expired_items,
                                   .trimmed_records = (int64_t)report.trimmed_records,
                                   .dropped_tokens = (int64_t)report.dropped_tokens,
                                   .indexed_items = (int64_t)report.indexed_items,
-                                  .erased_keys = (int64_t)report.erased_keys};
-    answer_struct(answer, &upkeep_answer, &told);
+                                  .erased_keys = (int64_t)report.erased_keys,
+                                  .backed_up_items = (int64_t)report.backed_up_items,
+                                  .restored_items = (int64_t)report.restored_items};
+    hf__admin_answer(answer, &upkeep_answer, &told);
 }
 
 /* ---- faults --------------------------------------------------------------------------------- */
@@ -260,16 +269,16 @@ static enum hf_status read_faults(struct loop *loop, struct faults_body *body)
     return HF_OK;
 }
 
-static void get_faults(struct answer *answer, struct hf_bytes body)
+static void get_faults(struct answer *answer, const struct admin_request *request)
 {
     struct faults_body told;
     enum hf_status status = read_faults(answer->conn->loop, &told);
 
-    (void)body;
+    (void)request;
     if (status == HF_OK)
-        answer_struct(answer, &faults, &told);
+        hf__admin_answer(answer, &faults, &told);
     else
-        answer_failure(answer, status);
+        hf__admin_failure(answer, status);
 }
 
 static bool fits(int64_t number)
@@ -307,51 +316,79 @@ static enum hf_status set_faults(struct loop *loop, const struct faults_body *as
     return hf_faulty_set(s, loop->server->db, list, asked->faults_len);
 }
 
-static void put_faults(struct answer *answer, struct hf_bytes body)
+static void put_faults(struct answer *answer, const struct admin_request *request)
 {
     struct faults_body asked = {0};
     enum hf_status status;
 
-    if (!read_body(answer, body, &faults, &asked))
+    if (!read_body(answer, request->body, &faults, &asked))
         return;
     if (!asked.faults) {
-        answer_error(answer, 400, HF_STR("give the list \"faults\"; empty for none"));
+        hf__admin_error(answer, 400, HF_STR("give the list \"faults\"; empty for none"));
         return;
     }
     status = set_faults(answer->conn->loop, &asked);
     if (status == HF_OK)
-        get_faults(answer, body);
+        get_faults(answer, request);
     else
-        answer_failure(answer, status);
+        hf__admin_failure(answer, status);
 }
 
-static void delete_faults(struct answer *answer, struct hf_bytes body)
+static void delete_faults(struct answer *answer, const struct admin_request *request)
 {
     static const struct faults_body none;
     enum hf_status status = set_faults(answer->conn->loop, &none);
 
     if (status == HF_OK)
-        get_faults(answer, body);
+        get_faults(answer, request);
     else
-        answer_failure(answer, status);
+        hf__admin_failure(answer, status);
 }
 
 /* ---- paths ---------------------------------------------------------------------------------- */
 
-static void get_overview(struct answer *answer, struct hf_bytes body);
+static void get_overview(struct answer *answer, const struct admin_request *request);
 
 static const struct admin_path {
     const char *method;
     const char *path;
-    void (*run)(struct answer *answer, struct hf_bytes body);
+    void (*run)(struct answer *answer, const struct admin_request *request);
 } paths[] = {
-    {"GET", PREFIX "/", get_overview},           {"GET", PREFIX "/clock", get_clock},
-    {"PUT", PREFIX "/clock", put_clock},         {"POST", PREFIX "/upkeep", post_upkeep},
-    {"GET", PREFIX "/faults", get_faults},       {"PUT", PREFIX "/faults", put_faults},
+    {"GET", PREFIX "/", get_overview},
+    {"GET", PREFIX "/clock", get_clock},
+    {"PUT", PREFIX "/clock", put_clock},
+    {"POST", PREFIX "/upkeep", post_upkeep},
+    {"GET", PREFIX "/faults", get_faults},
+    {"PUT", PREFIX "/faults", put_faults},
     {"DELETE", PREFIX "/faults", delete_faults},
+    {"GET", PREFIX "/snapshots", hf__admin_snapshots_list},
+    {"PUT", PREFIX "/snapshots/NAME", hf__admin_snapshots_take},
+    {"POST", PREFIX "/snapshots/NAME/restore", hf__admin_snapshots_restore},
+    {"DELETE", PREFIX "/snapshots/NAME", hf__admin_snapshots_delete},
 };
 
-static void get_overview(struct answer *answer, struct hf_bytes body)
+/* Is it that path? NAME in the pattern stands for whatever is there between two slashes. */
+static bool matches(const char *pattern, struct hf_str path, struct hf_str *name)
+{
+    const char *part = strstr(pattern, "NAME");
+    size_t before = part ? (size_t)(part - pattern) : strlen(pattern);
+    struct hf_str rest = part ? hf_str_from(part + 4) : HF_STR("");
+    const char *slash;
+    struct hf_str tail;
+
+    *name = HF_STR("");
+    if (path.len < before || memcmp(path.ptr, pattern, before) != 0)
+        return false;
+    tail = hf_str_of(path.ptr + before, path.len - before);
+    if (part) {
+        slash = memchr(tail.ptr, '/', tail.len);
+        *name = hf_str_of(tail.ptr, slash ? (size_t)(slash - tail.ptr) : tail.len);
+        tail = hf_str_of(tail.ptr + name->len, tail.len - name->len);
+    }
+    return hf_str_equal(tail, rest);
+}
+
+static void get_overview(struct answer *answer, const struct admin_request *request)
 {
     struct loop *loop = answer->conn->loop;
     struct clock_answer now = clock_now(loop->server);
@@ -360,9 +397,9 @@ static void get_overview(struct answer *answer, struct hf_bytes body)
     struct faults_body set;
     enum hf_status status = read_faults(loop, &set);
 
-    (void)body;
+    (void)request;
     if (status != HF_OK) {
-        answer_failure(answer, status);
+        hf__admin_failure(answer, status);
         return;
     }
     told.faults = set.faults;
@@ -370,7 +407,7 @@ static void get_overview(struct answer *answer, struct hf_bytes body)
     told.paths_len = ARRAY_LEN(paths);
     for (size_t i = 0; i < ARRAY_LEN(paths); i++)
         names[i] = hf_scope_format(loop->scope, "%s %s", paths[i].method, paths[i].path);
-    answer_struct(answer, &overview, &told);
+    hf__admin_answer(answer, &overview, &told);
 }
 
 bool hf__admin_path(const struct server *server, struct hf_str path)
@@ -391,13 +428,14 @@ static bool admitted(struct answer *answer, struct hf_bytes body)
         hf__auth_check(loop->scope, loop->auth, answer->head, body,
                        hf__env_wall_us(&loop->server->env) / 1000000, &refusal))
         return true;
-    answer_error(answer, refusal.status, refusal.message);
+    hf__admin_error(answer, refusal.status, refusal.message);
     return false;
 }
 
 void hf__admin(struct answer *answer, struct hf_bytes body)
 {
     const struct http_head *head = answer->head;
+    struct admin_request request = {.body = body};
     bool known = false;
 
     answer->type = hf__type_json;
@@ -405,17 +443,17 @@ void hf__admin(struct answer *answer, struct hf_bytes body)
     if (!admitted(answer, body))
         return;
     for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
-        if (!hf_str_equal(head->path, hf_str_from(paths[i].path)))
+        if (!matches(paths[i].path, head->path, &request.name))
             continue;
         known = true;
         if (hf_str_equal(head->method, hf_str_from(paths[i].method))) {
-            paths[i].run(answer, body);
+            paths[i].run(answer, &request);
             return;
         }
     }
     if (known)
-        answer_error(answer, 405,
-                     HF_STR("this path has other methods; GET /_holdfast/ lists them"));
+        hf__admin_error(answer, 405,
+                        HF_STR("this path has other methods; GET /_holdfast/ lists them"));
     else
-        answer_error(answer, 404, HF_STR("no such path; GET /_holdfast/ lists them"));
+        hf__admin_error(answer, 404, HF_STR("no such path; GET /_holdfast/ lists them"));
 }

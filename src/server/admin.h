@@ -1,5 +1,6 @@
 /*
- * server/admin.h: /_holdfast/, for users' tests: the clock, upkeep now, faults on purpose.
+ * server/admin.h: /_holdfast/, for users' tests: the clock, upkeep now, faults on purpose,
+ * snapshots.
  */
 #ifndef HF_SERVER_ADMIN_H
 #define HF_SERVER_ADMIN_H
@@ -13,5 +14,32 @@ struct server;
 bool hf__admin_path(const struct server *server, struct hf_str path);
 
 void hf__admin(struct answer *answer, struct hf_bytes body);
+
+/* ---- what the files of it share ------------------------------------------------------------- */
+
+struct fields;
+
+struct admin_request {
+    struct hf_bytes body;
+    struct hf_str name; /* what stands for NAME in the path; empty when there is none */
+};
+
+/* The answer is that struct as JSON; an error with that sentence; the error of the scope. */
+void hf__admin_answer(struct answer *answer, const struct fields *fields, const void *body);
+void hf__admin_error(struct answer *answer, int status, struct hf_str message);
+void hf__admin_failure(struct answer *answer, enum hf_status status);
+
+/* ---- admin_snapshots.c ---------------------------------------------------------------------- */
+
+struct snapshots; /* those that the server keeps */
+
+/* NULL when there is no memory. */
+struct snapshots *hf__snapshots_new(const struct hf_env *env);
+void hf__snapshots_free(struct snapshots *snapshots);
+
+void hf__admin_snapshots_list(struct answer *answer, const struct admin_request *request);
+void hf__admin_snapshots_take(struct answer *answer, const struct admin_request *request);
+void hf__admin_snapshots_restore(struct answer *answer, const struct admin_request *request);
+void hf__admin_snapshots_delete(struct answer *answer, const struct admin_request *request);
 
 #endif

@@ -158,7 +158,8 @@ struct server {
     atomic_bool hurry; /* stop without waiting for anybody */
     atomic_uint conns_len;
     struct tls_context *tls;
-    struct metrics *metrics; /* one per loop */
+    struct metrics *metrics;     /* one per loop */
+    struct snapshots *snapshots; /* NULL: /_holdfast/ is not offered */
 };
 
 static inline struct conn *conn_of(uv_stream_t *stream)

@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "server/admin.h"
 #include "server/metrics.h"
 #include "server/private.h"
 #include "server/tls.h"
@@ -496,6 +497,11 @@ static enum hf_status open_parts(struct hf_scope *s, struct server *server,
         TRY(hf__tls_open(s, &server->env, options->certificate, options->private_key,
                          &server->tls));
     TRY(open_listeners(s, server));
+    if (options->admin) {
+        server->snapshots = hf__snapshots_new(&server->env);
+        if (!server->snapshots)
+            return hf__fail_nomem(s);
+    }
     server->metrics = hf__metrics_new(server->memory, server->options.loops);
     server->loops = hf__scope_array(server->memory, server->options.loops, sizeof(struct loop));
     if (!server->metrics || !server->loops)
@@ -604,6 +610,7 @@ void hf__server_close(struct server *server)
     for (size_t i = 0; i < server->listeners_len; i++)
         close_listener(&server->listeners[i]);
     hf__tls_close(server->tls);
+    hf__snapshots_free(server->snapshots);
     hf_scope_free(server->memory);
     hf__env_free(&env, server, sizeof(*server));
 }

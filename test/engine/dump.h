@@ -56,6 +56,7 @@ __attribute__((unused)) static char *dump(struct world *w)
     for (size_t i = 0; i < streams.streams_len; i++)
         hf__buf_put_str(&text, callf(w, "DescribeStream", "{'StreamArn':'%.*s'}",
                                      HF_FMT(streams.streams[i].arn)));
+    hf__buf_put_str(&text, world_call(w, "ListBackups", "{}"));
     dump_store(w, &text);
     CHECK(!text.failed);
     copy = calloc(1, text.len + 1);

@@ -325,6 +325,55 @@ TEST(snapshot, work_that_was_going_on_goes_on)
     world_close(&w);
 }
 
+/* (3): one backup is made, another one is being made, and a table is filled from the first. */
+static void backups_come_back(struct test *t, const char *kind)
+{
+    struct world w = world_open(t, kind);
+    struct hf_engine_snapshot *fresh;
+    struct hf_str answer, arn;
+    char *before;
+
+    fill(&w);
+    answer = world_ok(&w, "CreateBackup", "{'TableName':'all','BackupName':'made'}");
+    arn = next_text(&answer, "BackupArn");
+    upkeep(&w);
+    world_ok(&w, "CreateBackup", "{'TableName':'goes','BackupName':'being-made'}");
+    CHECK(!is_error(callf(&w, "RestoreTableFromBackup",
+                          "{'BackupArn':'%.*s','TargetTableName':'filled'}", HF_FMT(arn))));
+    fresh = take(&w);
+    before = dump(&w);
+    mess_up(&w);
+    upkeep(&w); /* both of them end */
+    CHECK(!is_error(callf(&w, "DeleteBackup", "{'BackupArn':'%.*s'}", HF_FMT(arn))));
+    world_ok(&w, "CreateBackup", "{'TableName':'all','BackupName':'another'}");
+    restore(&w, fresh); /* while that is being made */
+    CHECK_DUMP(&w, before);
+    if (strcmp(kind, "disk:") == 0)
+        world_reopen(&w);
+    world_ok(&w, "DeleteTable", "{'TableName':'goes'}");
+    upkeep(&w);
+    CHECK_OK(hf_engine_check(w.scope, w.db, NULL));
+    answer = world_ok(&w, "Scan", "{'TableName':'filled','Select':'COUNT'}");
+    CHECK_INT(6, next_number(&answer, "\"Count\":"));
+    answer = world_ok(&w, "ListBackups", "{}");
+    CHECK(after(&answer, "\"AVAILABLE\"").ptr != NULL);
+    CHECK(after(&answer, "\"AVAILABLE\"").ptr != NULL);
+    CHECK(after(&answer, "\"BackupArn\"").ptr == NULL);
+    hf_engine_snapshot_free(fresh);
+    free(before);
+    world_close(&w);
+}
+
+TEST(snapshot, backups_come_back_in_memory)
+{
+    backups_come_back(t, "memory:");
+}
+
+TEST(snapshot, backups_come_back_on_disk)
+{
+    backups_come_back(t, "disk:");
+}
+
 TEST(snapshot, tokens_and_expiry_are_as_they_were)
 {
     struct world w = world_open(t, "memory:");
@@ -888,9 +937,9 @@ TEST(snapshot, a_crash_leaves_the_old_or_the_new_state)
     static const struct {
         const char *point;
         bool restored; /* without a crash of the machine, what was written is there */
-    } points[] = {{"before_restore:1", false},
+    } points[] = {{"before_snapshot_restore:1", false},
                   {"before_write:1", false},
-                  {"after_restore:1", true},
+                  {"after_snapshot_restore:1", true},
                   {"after_write:2", true},
                   {"before_answer:1", true}};
     struct hf_engine_snapshot *fresh, *other;

@@ -16,6 +16,8 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include <holdfast/faults.h>
+
 #include "engine/private.h"
 
 int64_t now_ms(void)
@@ -161,6 +163,19 @@ void site_open(struct test *t, struct site *site, const struct server_options *o
     CHECK_OK(hf_open(site->s, HF_STR("memory:"), &engine, &site->db));
     make_table(site);
     open_server(site, options);
+}
+
+void site_open_admin(struct test *t, struct site *site)
+{
+    struct hf_engine_options options = engine_options(t);
+    struct hf_db *engine;
+
+    begin(t, site);
+    CHECK_OK(hf_open(site->s, HF_STR("memory:"), &options, &engine));
+    CHECK_OK(hf_faulty_open(site->s, engine, &site->db));
+    make_table(site);
+    open_server(site, &(struct server_options){
+                          .loops = 4, .admin = true, .engine = engine, .clock = &site->clock});
 }
 
 void site_serve_with(struct test *t, struct site *site, struct hf_db *db,

@@ -63,12 +63,15 @@ struct site {
     bool borrowed;              /* the database is somebody else's */
     struct store_faults faults; /* of site_open_faulty() */
     struct hf__store *store;
+    struct server_clock clock; /* of site_open_admin() */
 };
 
 /* On a database in memory, with the table "tab" (hash key pk). */
 void site_open(struct test *t, struct site *site, const struct server_options *options);
 /* The same on a store whose calls can be made to fail. */
 void site_open_faulty(struct test *t, struct site *site, const struct server_options *options);
+/* With /_holdfast/, on four loops. */
+void site_open_admin(struct test *t, struct site *site);
 /* On a database that is there; it stays open. */
 void site_serve(struct test *t, struct site *site, struct hf_db *db);
 /* The same with other options. */

@@ -134,7 +134,8 @@ static int secure_read(struct secure *c, struct hf_str *body, size_t *used)
     const char *end = NULL, *length;
     size_t head;
 
-    memmove(c->in, c->in + *used, c->len -= *used);
+    if (*used)
+        memmove(c->in, c->in + *used, c->len -= *used);
     while (!c->len || !(end = memmem(c->in, c->len, "\r\n\r\n", 4)))
         CHECK(secure_fill(c, c->len + 1));
     head = (size_t)(end - c->in) + 4;

@@ -147,8 +147,8 @@ class Getting(Shared):
     write_empty_list=("batch_write_item", {"RequestItems": {"abc": []}}, INVALID,
                       re.compile("Member must have length greater than or equal to 1")),
     write_neither=("batch_write_item", {"RequestItems": {"abc": [{}]}}, INVALID,
-                   "Supplied AttributeValue has more than one datatypes set, must contain exactly one "
-                   "of the supported datatypes"),
+                   "Supplied AttributeValue has more than one datatypes set, must contain "
+                   "exactly one of the supported datatypes"),
     get_nothing=("batch_get_item", {"RequestItems": {}}, INVALID,
                  "The requestItems parameter is required for BatchGetItem"),
     get_no_keys=("batch_get_item", {"RequestItems": {"abc": {"Keys": []}}}, INVALID,

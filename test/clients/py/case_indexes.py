@@ -5,7 +5,7 @@ from support import INVALID, Case, N, S, Shared, attributes, index, put_many, re
 
 
 class Reading(Shared):
-    """Thirty items of three owners; `by-owner` sorts by score, `by-day` is local, `keys` is bare."""
+    """Thirty items of three owners; `by-owner` sorts by score, `by-day` is local."""
 
     @classmethod
     def make(cls):

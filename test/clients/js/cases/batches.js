@@ -49,10 +49,12 @@ test('a batch of puts and deletes in two tables', async () => {
 });
 test('26 writes are too many', () =>
     fails(api.BatchWriteItem({ RequestItems: { [T]: upTo(26).map(() => ({ PutRequest: { Item: { pk: fresh() } } })) } }),
-        'ValidationException', /Member must have length less than or equal to 25, Member must have length greater than or equal to 1/));
+        'ValidationException', new RegExp(`^1 validation error detected: Value '\\{${T}=.*\\}' at 'requestItems' failed to satisfy constraint: ` +
+        'Map value must satisfy constraint: \\[Member must have length less than or equal to 25, ' +
+        'Member must have length greater than or equal to 1\\]$')));
 test('a batch without writes', () =>
     fails(api.BatchWriteItem({ RequestItems: {} }), 'ValidationException',
-        /Member must have length greater than or equal to 1|The requestItems parameter is required/i));
+        'The requestItems parameter is required for BatchWriteItem'));
 test('the same item twice in a batch', async () => {
     const pk = fresh();
     await fails(api.BatchWriteItem({
@@ -64,7 +66,7 @@ test('a bad write in a batch spoils all of it', async () => {
     const pk = fresh();
     await fails(api.BatchWriteItem({
         RequestItems: { [T]: [{ PutRequest: { Item: { pk } } }, { PutRequest: { Item: { pk: N(1) } } }] },
-    }), 'ValidationException');
+    }), 'ValidationException', 'One or more parameter values were invalid: Type mismatch for key pk expected: S actual: N');
     eq(await get(pk), undefined);
 });
 test('a batch with a table that is not there', async () => {
@@ -153,7 +155,8 @@ test('BatchGetItem of 100 keys', async () => {
 });
 test('BatchGetItem of 101 keys', () =>
     fails(api.BatchGetItem({ RequestItems: { [T]: { Keys: upTo(101).map(() => ({ pk: fresh() })) } } }), 'ValidationException',
-        /less than or equal to 100|Too many items requested for the BatchGetItem call/));
+        `1 validation error detected: Value at 'RequestItems.${T}.member.Keys' failed to satisfy constraint: ` +
+        'Member must have length less than or equal to 100'));
 test('the same key twice in BatchGetItem', () =>
     fails(api.BatchGetItem({ RequestItems: { [T]: { Keys: [{ pk: S('x') }, { pk: S('x') }] } } }), 'ValidationException',
         'Provided list of item keys contains duplicates'));
@@ -197,13 +200,17 @@ test('a cancelled transaction brings the item when asked', async () => {
     const pk = await put({ pk: fresh(), v: N(1) });
     const error = await fails(write({
         Put: { TableName: T, Item: { pk }, ConditionExpression: 'attribute_not_exists(pk)', ReturnValuesOnConditionCheckFailure: 'ALL_OLD' },
-    }), dynamodb.TransactionCanceledException);
+    }), dynamodb.TransactionCanceledException,
+    'Transaction cancelled, please refer cancellation reasons for specific reasons [ConditionalCheckFailed]');
     eq(error.CancellationReasons, [{ Code: 'ConditionalCheckFailed', Message: 'The conditional request failed', Item: { pk, v: N(1) } }]);
 });
 test('a wrong key cancels with ValidationError', async () => {
     const error = await fails(write({ Put: { TableName: T, Item: { pk: fresh() } } }, { Put: { TableName: T, Item: { pk: N(1) } } }),
-        dynamodb.TransactionCanceledException);
-    eq(error.CancellationReasons.map((reason) => reason.Code), ['None', 'ValidationError']);
+        dynamodb.TransactionCanceledException,
+        'Transaction cancelled, please refer cancellation reasons for specific reasons [None, ValidationError]');
+    eq(error.CancellationReasons, [{ Code: 'None' }, {
+        Code: 'ValidationError', Message: 'One or more parameter values were invalid: Type mismatch for key pk expected: S actual: N',
+    }]);
 });
 test('one item twice in a transaction', () =>
     fails(write({ Put: { TableName: T, Item: { pk: S('x') } } }, { Delete: { TableName: T, Key: { pk: S('x') } } }), 'ValidationException',
@@ -216,13 +223,13 @@ test('a transaction of 100 puts', async () => {
 });
 test('101 actions are too many', () =>
     fails(write(...upTo(101).map(() => ({ Put: { TableName: T, Item: { pk: fresh() } } }))), 'ValidationException',
-        /Member must have length less than or equal to 100/));
+        /^1 validation error detected: Value '\[.*\]' at 'transactItems' failed to satisfy constraint: Member must have length less than or equal to 100$/));
 test('a transaction with a table that is not there', () =>
     fails(write({ Put: { TableName: newName('missing'), Item: { pk: fresh() } } }), dynamodb.ResourceNotFoundException,
         'Requested resource not found'));
 test('a transaction above 4 MB', () =>
     fails(write(...upTo(11).map(() => ({ Put: { TableName: T, Item: { pk: fresh(), v: S('x'.repeat(400000)) } } }))),
-        'ValidationException', /Collective size of items in transaction|Transaction request|4 ?MB|size/i));
+        'ValidationException', 'The aggregate size of the items in the transaction exceeds 4 MB'));
 test('a token makes a transaction happen once', async () => {
     const pk = await put({ pk: fresh(), v: N(0) });
     const once = () => api.TransactWriteItems({
@@ -244,7 +251,9 @@ test('a token with another request', async () => {
     const ClientRequestToken = `token-${fresh().S}`;
     const call = (v) => api.TransactWriteItems({ ClientRequestToken, TransactItems: [{ Put: { TableName: T, Item: { pk: S('tok'), v } } }] });
     await call(N(1));
-    await fails(call(N(2)), dynamodb.IdempotentParameterMismatchException);
+    await fails(call(N(2)), dynamodb.IdempotentParameterMismatchException,
+        'The request uses the same client token as a previous, but non-identical request. Do not reuse a client token with ' +
+        'different requests, unless the requests are identical');
     eq((await get(S('tok'))).v, N(1));
 });
 test('TransactGetItems has its answers in order', async () => {

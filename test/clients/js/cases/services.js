@@ -98,7 +98,8 @@ test('fifty tags and not one more', async () => {
     const ResourceArn = (await api.DescribeTable({ TableName })).Table.TableArn;
     await api.TagResource({ ResourceArn, Tags: Array.from({ length: 50 }, (_, i) => ({ Key: `k${i}`, Value: `v${i}` })) });
     eq(Object.keys(await tags(ResourceArn)).length, 50);
-    await fails(api.TagResource({ ResourceArn, Tags: [{ Key: 'more', Value: '' }] }), 'ValidationException');
+    await fails(api.TagResource({ ResourceArn, Tags: [{ Key: 'more', Value: '' }] }), 'ValidationException',
+        'Number of Tags exceed the current limit for the provided ResourceArn');
     eq(Object.keys(await tags(ResourceArn)).length, 50);
 });
 test('tagging at the same time loses none', async () => {
@@ -113,7 +114,8 @@ test('tags of a table that is not there', () => {
         `Requested resource not found: ResourcArn: ${ResourceArn} not found`);
 });
 test('tags of what is no ARN', () =>
-    fails(api.ListTagsOfResource({ ResourceArn: 'table' }), 'ValidationException', /Invalid TableArn: Invalid ResourceArn provided as input/));
+    fails(api.ListTagsOfResource({ ResourceArn: 'table' }), 'ValidationException', 
+        'Invalid TableArn: Invalid ResourceArn provided as input table'));
 test('no tags to add', () =>
     fails(api.TagResource({ ResourceArn: arn, Tags: [] }), 'ValidationException', 'Atleast one Tag needs to be provided as Input.'));
 
@@ -126,7 +128,8 @@ test('a policy is kept', async () => {
     const { RevisionId } = await api.PutResourcePolicy({ ResourceArn: arn, Policy });
     eq(without$(await api.GetResourcePolicy({ ResourceArn: arn })), { Policy, RevisionId });
     await fails(api.PutResourcePolicy({ ResourceArn: arn, Policy: '{}', ExpectedRevisionId: `${RevisionId}0` }),
-        dynamodb.PolicyNotFoundException);
+        dynamodb.PolicyNotFoundException, 'Resource-based policy not found for the provided ResourceArn: Requested update for policy ' +
+        `with revision id ${RevisionId}0, but the policy associated to target table ${T} has revision id ${RevisionId}.`);
     eq(without$(await api.DeleteResourcePolicy({ ResourceArn: arn, ExpectedRevisionId: RevisionId })), { RevisionId });
     await fails(api.GetResourcePolicy({ ResourceArn: arn }), dynamodb.PolicyNotFoundException);
 });
@@ -216,7 +219,8 @@ test('continuous backups', async () => {
 
 test('there are no global tables', async () => {
     eq(without$(await api.ListGlobalTables()), { GlobalTables: [] });
-    await fails(api.DescribeGlobalTable({ GlobalTableName: T }), dynamodb.GlobalTableNotFoundException);
+    await fails(api.DescribeGlobalTable({ GlobalTableName: T }), dynamodb.GlobalTableNotFoundException,
+        `Global table not found: Global table with name: '${T}' does not exist.`);
 });
 test('nothing streams to Kinesis', async () => {
     eq(without$(await api.DescribeKinesisStreamingDestination({ TableName: T })), { TableName: T, KinesisDataStreamDestinations: [] });
@@ -227,16 +231,19 @@ test('there are no contributor insights', async () => {
 });
 test('there are no exports', async () => {
     eq(without$(await api.ListExports()), { ExportSummaries: [] });
-    await fails(api.DescribeExport({ ExportArn: `${arn}/export/01234567890123-a1b2c3d4` }), dynamodb.ExportNotFoundException);
+    const ExportArn = `${arn}/export/01234567890123-a1b2c3d4`;
+    await fails(api.DescribeExport({ ExportArn }), dynamodb.ExportNotFoundException, `Export not found: ${ExportArn}`);
     for await (const page of dynamodb.paginateListExports({ client }, {}))
         eq(page.ExportSummaries, []);
 });
 test('there are no imports', async () => {
     eq(without$(await api.ListImports()), { ImportSummaryList: [] });
-    await fails(api.DescribeImport({ ImportArn: `${arn}/import/01234567890123-a1b2c3d4` }), dynamodb.ImportNotFoundException);
+    const ImportArn = `${arn}/import/01234567890123-a1b2c3d4`;
+    await fails(api.DescribeImport({ ImportArn }), dynamodb.ImportNotFoundException, `Import not found: ${ImportArn}`);
 });
 test('there is no replica auto scaling', () =>
-    fails(api.DescribeTableReplicaAutoScaling({ TableName: T }), dynamodb.ResourceNotFoundException));
+    fails(api.DescribeTableReplicaAutoScaling({ TableName: T }), dynamodb.ResourceNotFoundException,
+        `Global table with name: '${T}' does not exist.`));
 test('an operation that the server does not have', async () => {
     const error = await fails(api.ExportTableToPointInTime({ TableArn: arn, S3Bucket: 'bucket' }), 'UnknownOperationException');
     eq(error.$metadata.httpStatusCode, 400);

@@ -220,7 +220,7 @@ test('a stream that is disabled can be read to its end', async () => {
 });
 test('a stream cannot be enabled twice', () =>
     fails(api.UpdateTable({ TableName: both.TableName, StreamSpecification: { StreamEnabled: true, StreamViewType: 'KEYS_ONLY' } }),
-        'ValidationException', /Table already has an enabled stream/));
+        'ValidationException', `Table already has an enabled stream: TableName: ${both.TableName}`));
 test('DescribeStream of nothing', async () => {
     const StreamArn = `${both.Table.TableArn.replace(both.TableName, newName('none'))}/stream/2020-01-01T00:00:00.000`;
     await fails(streams.DescribeStream({ StreamArn }), sdk.ResourceNotFoundException,
@@ -229,14 +229,16 @@ test('DescribeStream of nothing', async () => {
 test('GetShardIterator of a shard that is not there', () =>
     fails(streams.GetShardIterator({
         StreamArn: both.StreamArn, ShardId: 'shardId-00000000000000000001-0badf00d', ShardIteratorType: 'LATEST',
-    }), sdk.ResourceNotFoundException));
+    }), sdk.ResourceNotFoundException,
+    `Requested resource not found: Shard: shardId-00000000000000000001-0badf00d in Stream: ${both.StreamArn} not found`));
 test('GetShardIterator needs a sequence number for AT_', async () => {
     const [{ ShardId }] = await shardsOf(both.StreamArn);
     await fails(streams.GetShardIterator({ StreamArn: both.StreamArn, ShardId, ShardIteratorType: 'AT_SEQUENCE_NUMBER' }),
-        'ValidationException');
+        'ValidationException', 'One or more parameter values were invalid: SequenceNumber is required for ShardIteratorType ' +
+        'AT_SEQUENCE_NUMBER and AFTER_SEQUENCE_NUMBER');
 });
 test('GetRecords with an iterator of somebody else', () =>
-    fails(streams.GetRecords({ ShardIterator: 'nonsense' }), 'ValidationException', /Invalid ShardIterator/));
+    fails(streams.GetRecords({ ShardIterator: 'nonsense' }), 'ValidationException', 'Invalid ShardIterator'));
 test('GetRecords takes no limit above 1000', async () => {
     const [{ ShardId }] = await shardsOf(both.StreamArn);
     const { ShardIterator } = await streams.GetShardIterator({ StreamArn: both.StreamArn, ShardId, ShardIteratorType: 'TRIM_HORIZON' });

@@ -1,11 +1,17 @@
 /* Below the operations: connections, retries, signatures, packing, endpoints, aborts, metadata. */
 'use strict';
 const assert = require('assert');
-const http = require('http');
+const { spawnSync } = require('child_process');
 const { setMaxListeners } = require('events');
+const fs = require('fs');
+const http = require('http');
+const https = require('https');
+const os = require('os');
+const path = require('path');
 const zlib = require('zlib');
 const dynamodb = require('@aws-sdk/client-dynamodb');
 const library = require('@aws-sdk/lib-dynamodb');
+const streamsSdk = require('@aws-sdk/client-dynamodb-streams');
 const { before, after, test, testOwn, eq, fails } = require('../lib/suite');
 const { startOwn } = require('../lib/serve');
 const clients = require('../lib/clients');
@@ -137,8 +143,8 @@ test('GET / says healthy', async () => {
 
 /* ---- packing -------------------------------------------------------------------------------- */
 
-function packing(coding, pack) {
-    const packed = make();
+function packing(coding, pack, options) {
+    const packed = make(options);
     packed.middlewareStack.add((next) => (args) => {
         args.request.body = pack(Buffer.from(args.request.body));
         args.request.headers['content-encoding'] = coding;
@@ -157,7 +163,7 @@ for (const [coding, pack] of [['gzip', zlib.gzipSync], ['deflate', zlib.deflateS
         await api.DeleteItem({ TableName: T, Key: { pk: Item.pk } });
     });
 test('packing that is none', async () => {
-    const error = await fails(read(packing('gzip', (body) => body)), 'InternalServerError');
+    const error = await fails(read(packing('gzip', (body) => body)), 'InternalServerError', 'the body is not valid gzip data');
     eq([error.$metadata.httpStatusCode, error instanceof dynamodb.InternalServerError], [500, true]);
 });
 for (const coding of ['gzip', 'deflate'])
@@ -314,7 +320,9 @@ testOwn('throttling that does not end is an error', () => withServer([], async (
     const own = commands(make({ ...at, maxAttempts: 2 }), dynamodb);
     await own.CreateTable(TABLE);
     await faults({ kind: 'throttle', operation: 'PutItem' });
-    const error = await fails(own.PutItem(PUT), dynamodb.ProvisionedThroughputExceededException);
+    const error = await fails(own.PutItem(PUT), dynamodb.ProvisionedThroughputExceededException,
+        'The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level ' +
+        'with the UpdateTable API.');
     eq([error.$metadata.attempts, error.$metadata.httpStatusCode], [2, 400]);
 }));
 testOwn('server errors are tried again', () => withServer([], async ({ at, faults }) => {
@@ -421,3 +429,76 @@ testOwn('time moves by the clock of the server', () => withServer([], async ({ s
             break;
     eq((await own.Scan({ TableName: 'own' })).Count, 0);
 }));
+
+/* ---- signatures and TLS --------------------------------------------------------------------- */
+
+async function withFiles(body) {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'holdfast-js-'));
+    try {
+        await body((name, text) => {
+            const file = path.join(folder, name);
+            if (text !== undefined)
+                fs.writeFileSync(file, text, { mode: 0o600 });
+            return file;
+        });
+    } finally {
+        fs.rmSync(folder, { recursive: true });
+    }
+}
+
+const KEYS = '[default]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY\n';
+const key = (secretAccessKey = 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY', accessKeyId = 'AKIDEXAMPLE') =>
+    ({ credentials: { accessKeyId, secretAccessKey } });
+
+testOwn('signatures of the SDK are right', () => withFiles((file) =>
+    withServer(['--credentials', file('keys', KEYS)], async ({ at }) => {
+        const own = commands(make({ ...at, ...key() }), dynamodb);
+        await own.CreateTable({ ...TABLE, StreamSpecification: { StreamEnabled: true, StreamViewType: 'KEYS_ONLY' } });
+        const Item = { pk: S('ž "quoted" \u{1f600}'), v: S('x'.repeat(100000)) };
+        await own.PutItem({ TableName: 'own', Item });
+        eq((await own.GetItem({ TableName: 'own', Key: { pk: Item.pk } })).Item, Item);
+        const { Streams } = await commands(makeStreams({ ...at, ...key() }), streamsSdk).ListStreams();
+        eq(Streams.length, 1);
+        const packed = packing('gzip', zlib.gzipSync, { ...at, ...key() });
+        eq((await commands(packed, dynamodb).GetItem({ TableName: 'own', Key: { pk: Item.pk } })).Item, Item);
+        eq((await commands(make({ ...at, ...key(), region: 'eu-north-1' }), dynamodb).ListTables()).TableNames, ['own']);
+    })));
+testOwn('a wrong secret is refused', () => withFiles((file) =>
+    withServer(['--credentials', file('keys', KEYS)], async ({ at }) => {
+        const error = await fails(commands(make({ ...at, ...key('wrong') }), dynamodb).ListTables(), 'InvalidSignatureException',
+            /^The request signature we calculated does not match the signature you provided\./);
+        eq(error.$metadata.httpStatusCode, 400);
+    })));
+testOwn('a key that nobody has is refused', () => withFiles((file) =>
+    withServer(['--credentials', file('keys', KEYS)], async ({ at }) => {
+        await fails(commands(make({ ...at, ...key(undefined, 'AKIDSOMEBODY') }), dynamodb).ListTables(), 'UnrecognizedClientException',
+            'The security token included in the request is invalid.');
+    })));
+testOwn('the SDK mends a clock that is off', () => withFiles((file) =>
+    withServer(['--credentials', file('keys', KEYS)], async ({ at }) => {
+        const hour = 3600 * 1000;
+        await fails(commands(make({ ...at, ...key(), systemClockOffset: hour }), dynamodb).ListTables(), 'InvalidSignatureException',
+            /^Signature not yet current/);
+        const patient = make({ ...at, ...key(), systemClockOffset: hour, maxAttempts: 2 });
+        await patient.send(new dynamodb.ListTablesCommand({})).catch(() => 0);
+        eq((await patient.send(new dynamodb.ListTablesCommand({}))).TableNames, []);
+    })));
+
+const openssl = (...args) => spawnSync('openssl', args, { stdio: 'ignore' }).status === 0;
+
+if (openssl('version'))
+    testOwn('TLS', () => withFiles((file) => {
+        assert(openssl('req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2',
+            '-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost',
+            '-keyout', file('key'), '-out', file('cert')));
+        fs.chmodSync(file('key'), 0o600);
+        return withServer(['--tls-cert', file('cert'), '--tls-key', file('key')], async ({ at }) => {
+            assert.match(at.endpoint, /^https:/);
+            const agent = new https.Agent({ ca: fs.readFileSync(file('cert')), keepAlive: true, maxSockets: 20 });
+            const own = commands(make({ ...at, requestHandler: new CheckingHandler({ httpsAgent: agent }) }), dynamodb);
+            await own.CreateTable(TABLE);
+            await Promise.all(upTo(100).map((i) => own.PutItem({ TableName: 'own', Item: { pk: S(`${i}`), v: S('x'.repeat(10000)) } })));
+            eq((await own.Scan({ TableName: 'own' })).Count, 100);
+            await fails(commands(make(at), dynamodb).ListTables(), Error, /self-signed certificate/);
+        });
+    }));

@@ -85,6 +85,10 @@ async function attempt(name, run, result) {
 
 async function run(words) {
     const result = { passed: 0, failed: 0 };
+    process.on('unhandledRejection', (error) => {
+        console.log(`FAILED a promise that nobody waited for: ${line(error)}`);
+        result.failed++;
+    });
     const names = new Set();
     for (const { name, before, after, cases } of files) {
         const wanted = cases.filter((each) => words.every((word) => `${name}: ${each.name}`.includes(word)));

@@ -1,0 +1,349 @@
+/*
+ * server/admin_snapshots.c: named snapshots of the whole database, for tests that want to start
+ * from the same state again and again.
+ *
+ *     GET    /_holdfast/snapshots                the snapshots that there are
+ *     PUT    /_holdfast/snapshots/NAME           take one; it replaces one of the same name
+ *     POST   /_holdfast/snapshots/NAME/restore   put everything back
+ *     DELETE /_holdfast/snapshots/NAME           forget it
+ *
+ * They are kept in the server's memory, and go with it. The work is done by the loop that the
+ * request came to, and the other connections of that loop wait meanwhile; during a restore so do
+ * all requests, as every one of them needs the tables. A restore of a few thousand items takes
+ * milliseconds.
+ *
+ * Loops share the list. One of them may restore a snapshot while another one replaces or deletes
+ * it: so a snapshot is freed by the last one that has it, and the lock is held only to look and to
+ * change the list.
+ */
+#include "server/admin.h"
+
+#include <holdfast/engine.h>
+
+#include "ops/table.h"
+#include "server/private.h"
+
+enum { SNAPSHOTS_MAX = 100, NAME_MAX_LEN = 64 };
+
+#define SNAPSHOTS_BYTES_MAX (UINT64_C(1024) * 1024 * 1024) /* of all of them */
+
+/* ---- what is kept --------------------------------------------------------------------------- */
+
+struct named {
+    char name[NAME_MAX_LEN];
+    size_t name_len;
+    struct hf_engine_snapshot *snapshot;
+    unsigned users; /* the list is one; guarded by the lock of the list */
+};
+
+struct snapshots {
+    struct hf_env env;
+    pthread_mutex_t lock;              /* guards the next two */
+    struct named *list[SNAPSHOTS_MAX]; /* in the order of names */
+    size_t len;
+};
+
+struct snapshots *hf__snapshots_new(const struct hf_env *env)
+{
+    struct snapshots *snapshots = hf__env_alloc(env, sizeof(*snapshots));
+
+    if (!snapshots)
+        return NULL;
+    memset(snapshots, 0, sizeof(*snapshots));
+    snapshots->env = *env;
+    pthread_mutex_init(&snapshots->lock, NULL);
+    return snapshots;
+}
+
+static void named_free(struct snapshots *snapshots, struct named *named)
+{
+    hf_engine_snapshot_free(named->snapshot);
+    hf__env_free(&snapshots->env, named, sizeof(*named));
+}
+
+/* Who had it has it no more. */
+static void let_go(struct snapshots *snapshots, struct named *named)
+{
+    bool last;
+
+    if (!named)
+        return;
+    pthread_mutex_lock(&snapshots->lock);
+    last = --named->users == 0;
+    pthread_mutex_unlock(&snapshots->lock);
+    if (last)
+        named_free(snapshots, named);
+}
+
+void hf__snapshots_free(struct snapshots *snapshots)
+{
+    struct hf_env env;
+
+    if (!snapshots)
+        return;
+    env = snapshots->env;
+    for (size_t i = 0; i < snapshots->len; i++)
+        named_free(snapshots, snapshots->list[i]);
+    pthread_mutex_destroy(&snapshots->lock);
+    hf__env_free(&env, snapshots, sizeof(*snapshots));
+}
+
+/* Where the name is, or would be. */
+static size_t position(const struct snapshots *snapshots, struct hf_str name, bool *there)
+{
+    size_t at = 0;
+    int order = 1;
+
+    while (at < snapshots->len) {
+        order = bytes_compare(snapshots->list[at]->name, snapshots->list[at]->name_len, name.ptr,
+                              name.len);
+        if (order >= 0)
+            break;
+        at++;
+    }
+    *there = at < snapshots->len && order == 0;
+    return at;
+}
+
+/* The one of that name, for the caller to let go; NULL when there is none. */
+static struct named *find(struct snapshots *snapshots, struct hf_str name)
+{
+    struct named *named = NULL;
+    bool there;
+    size_t at;
+
+    pthread_mutex_lock(&snapshots->lock);
+    at = position(snapshots, name, &there);
+    if (there) {
+        named = snapshots->list[at];
+        named->users++;
+    }
+    pthread_mutex_unlock(&snapshots->lock);
+    return named;
+}
+
+/* Out of the list; the caller has it then. */
+static struct named *take_out(struct snapshots *snapshots, struct hf_str name)
+{
+    struct named *named = NULL;
+    bool there;
+    size_t at;
+
+    pthread_mutex_lock(&snapshots->lock);
+    at = position(snapshots, name, &there);
+    if (there) {
+        named = snapshots->list[at];
+        snapshots->len--;
+        memmove(snapshots->list + at, snapshots->list + at + 1,
+                (snapshots->len - at) * sizeof(*snapshots->list));
+    }
+    pthread_mutex_unlock(&snapshots->lock);
+    return named;
+}
+
+static uint64_t bytes_of(const struct named *named)
+{
+    struct hf_engine_snapshot_size size;
+
+    hf_engine_snapshot_size(named->snapshot, &size);
+    return size.bytes;
+}
+
+/* What all would hold with `more` in the place `at` of one that is there. With the lock held. */
+static uint64_t bytes_with(const struct snapshots *snapshots, const struct named *more, size_t at,
+                           bool there)
+{
+    uint64_t bytes = bytes_of(more);
+
+    for (size_t i = 0; i < snapshots->len; i++)
+        if (!there || i != at)
+            bytes += bytes_of(snapshots->list[i]);
+    return bytes;
+}
+
+/* Into the list, in the place of the one that has its name, which is *old then. */
+static enum hf_status put_in(struct hf_scope *s, struct snapshots *snapshots, struct named *named,
+                             struct named **old)
+{
+    enum hf_status status = HF_OK;
+    bool there;
+    size_t at;
+
+    *old = NULL;
+    pthread_mutex_lock(&snapshots->lock);
+    at = position(snapshots, hf_str_of(named->name, named->name_len), &there);
+    if (!there && snapshots->len == SNAPSHOTS_MAX) {
+        status = hf__fail(s, HF_LIMIT, "there are %d snapshots; delete one first", SNAPSHOTS_MAX);
+    } else if (bytes_with(snapshots, named, at, there) > SNAPSHOTS_BYTES_MAX) {
+        status = hf__fail(s, HF_LIMIT, "the snapshots would hold more than %llu bytes",
+                          (unsigned long long)SNAPSHOTS_BYTES_MAX);
+    } else if (there) {
+        *old = snapshots->list[at];
+        snapshots->list[at] = named;
+    } else {
+        memmove(snapshots->list + at + 1, snapshots->list + at,
+                (snapshots->len - at) * sizeof(*snapshots->list));
+        snapshots->list[at] = named;
+        snapshots->len++;
+    }
+    pthread_mutex_unlock(&snapshots->lock);
+    return status;
+}
+
+/* ---- what travels --------------------------------------------------------------------------- */
+
+struct wire_snapshot {
+    struct hf_str name;
+    int64_t tables;
+    int64_t items;
+    int64_t bytes;
+    int64_t taken;
+};
+#define T wire_snapshot
+static const struct field snapshot_list[] = {STR("name", name), INT("tables", tables, LONG_ALWAYS),
+                                             INT("items", items, LONG_ALWAYS),
+                                             INT("bytes", bytes, LONG_ALWAYS),
+                                             TIME("taken", taken)};
+static TABLE(snapshot, "Snapshot");
+#undef T
+
+struct list_answer {
+    const struct wire_snapshot *snapshots;
+    size_t snapshots_len;
+};
+#define T list_answer
+static const struct field list_answer_list[] = {STRUCTS("snapshots", snapshots, snapshot, ALWAYS)};
+static TABLE(list_answer, "Snapshots");
+#undef T
+
+static struct wire_snapshot describe(struct hf_scope *s, const struct named *named)
+{
+    struct hf_engine_snapshot_size size;
+
+    hf_engine_snapshot_size(named->snapshot, &size);
+    return (struct wire_snapshot){.name = hf_scope_copy(s, hf_str_of(named->name, named->name_len)),
+                                  .tables = (int64_t)size.tables,
+                                  .items = (int64_t)size.items,
+                                  .bytes = (int64_t)size.bytes,
+                                  .taken = size.taken_us};
+}
+
+static bool good_name(struct answer *answer, struct hf_str name)
+{
+    bool good = name.len >= 1 && name.len <= NAME_MAX_LEN;
+
+    for (size_t i = 0; i < name.len && good; i++) {
+        char c = name.ptr[i];
+
+        good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '-' || c == '_';
+    }
+    if (!good)
+        hf__admin_error(answer, 400,
+                        HF_STR("a snapshot's name has 1 to 64 letters, digits, - and _"));
+    return good;
+}
+
+static void answer_missing(struct answer *answer)
+{
+    hf__admin_error(answer, 404, HF_STR("no such snapshot; GET /_holdfast/snapshots lists them"));
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+void hf__admin_snapshots_list(struct answer *answer, const struct admin_request *request)
+{
+    struct loop *loop = answer->conn->loop;
+    struct snapshots *snapshots = loop->server->snapshots;
+    struct wire_snapshot *told =
+        hf__scope_array(loop->scope, SNAPSHOTS_MAX, sizeof(struct wire_snapshot));
+    struct list_answer list = {.snapshots = told};
+
+    (void)request;
+    if (!told) {
+        hf__admin_failure(answer, hf__fail_nomem(loop->scope));
+        return;
+    }
+    pthread_mutex_lock(&snapshots->lock);
+    list.snapshots_len = snapshots->len;
+    for (size_t i = 0; i < snapshots->len; i++)
+        told[i] = describe(loop->scope, snapshots->list[i]);
+    pthread_mutex_unlock(&snapshots->lock);
+    hf__admin_answer(answer, &list_answer, &list);
+}
+
+static enum hf_status take(struct loop *loop, struct hf_str name, struct wire_snapshot *told)
+{
+    struct snapshots *snapshots = loop->server->snapshots;
+    struct named *named = hf__env_alloc(&snapshots->env, sizeof(*named));
+    struct named *old = NULL;
+    enum hf_status status;
+
+    if (!named)
+        return hf__fail_nomem(loop->scope);
+    *named = (struct named){.name_len = name.len, .users = 1};
+    memcpy(named->name, name.ptr, name.len);
+    status = hf_engine_snapshot_take(loop->scope, loop->server->engine, &named->snapshot);
+    if (status == HF_OK) {
+        *told = describe(loop->scope, named); /* once it is in the list, it may go at any time */
+        status = put_in(loop->scope, snapshots, named, &old);
+    }
+    if (status != HF_OK)
+        named_free(snapshots, named);
+    let_go(snapshots, old);
+    return status;
+}
+
+void hf__admin_snapshots_take(struct answer *answer, const struct admin_request *request)
+{
+    struct wire_snapshot told;
+    enum hf_status status;
+
+    if (!good_name(answer, request->name))
+        return;
+    status = take(answer->conn->loop, request->name, &told);
+    if (status == HF_OK)
+        hf__admin_answer(answer, &snapshot, &told);
+    else
+        hf__admin_failure(answer, status);
+}
+
+void hf__admin_snapshots_restore(struct answer *answer, const struct admin_request *request)
+{
+    struct loop *loop = answer->conn->loop;
+    struct snapshots *snapshots = loop->server->snapshots;
+    struct wire_snapshot told;
+    struct named *named;
+    enum hf_status status;
+
+    if (!good_name(answer, request->name))
+        return;
+    named = find(snapshots, request->name);
+    if (!named) {
+        answer_missing(answer);
+        return;
+    }
+    status = hf_engine_snapshot_restore(loop->scope, loop->server->engine, named->snapshot);
+    told = describe(loop->scope, named);
+    let_go(snapshots, named);
+    if (status == HF_OK)
+        hf__admin_answer(answer, &snapshot, &told);
+    else
+        hf__admin_failure(answer, status);
+}
+
+void hf__admin_snapshots_delete(struct answer *answer, const struct admin_request *request)
+{
+    struct snapshots *snapshots = answer->conn->loop->server->snapshots;
+    struct named *named;
+
+    if (!good_name(answer, request->name))
+        return;
+    named = take_out(snapshots, request->name);
+    if (!named) {
+        answer_missing(answer);
+        return;
+    }
+    let_go(snapshots, named);
+    hf__admin_snapshots_list(answer, request);
+}
