@@ -73,6 +73,7 @@ static void backup_free(struct engine *e, struct backup *backup)
         return;
     if (backup->snapshot)
         hf__store_snapshot_close(e->store, backup->snapshot);
+    hf__buf_free(&backup->from);
     hf_scope_free(backup->memory);
 }
 
@@ -99,7 +100,7 @@ static enum hf_status backup_new(struct hf_scope *s, struct engine *e,
     if (!backup)
         goto no_memory;
     backup->memory = memory;
-    backup->from = (struct hf__buf){.scope = memory};
+    backup->from = (struct hf__buf){.env = &e->env};
     hf__wire_write(&json, &record_fields, record);
     if (json.failed)
         goto no_memory;
