@@ -52,8 +52,8 @@ static const struct option_spec specs[] = {
      .name = "allow-host",
      .value = "NAME",
      .text = "A name by which clients call this server, besides its address and localhost. Others "
-             "are refused, so that web pages cannot reach it by a name of their own. Can be "
-             "repeated.",
+             "are refused, so that web pages cannot reach it by a name of their own. '*' is any. "
+             "Can be repeated.",
      FIELD(hosts)},
     {.kind = OPTION_TEXT,
      .name = "cors",
