@@ -234,18 +234,17 @@ static void run(const struct plan *plan)
         process_start(&server);
     }
     peaks = last_life(plan, clients, plan->seconds * (1 - part));
-    printf("%zu clients, %u restarts, %.0f s, seed %llu\n"
+    printf("%zu clients, %u restarts, %.0f s\n"
            "%llu writes acknowledged, none lost; %llu reads; %llu items verified after restarts\n"
            "%llu writes without an answer, of which %llu had happened\n"
            "%llu reconnects, %llu requests cut short; slowest answer %.0f ms\n"
            "memory %.1f MB, later %.1f MB; sockets %u, later %u; files %u, later %u\n",
-           plan->clients, plan->restarts, soak_now() - begin, (unsigned long long)plan->seed,
-           (unsigned long long)t->writes, (unsigned long long)t->reads,
-           (unsigned long long)t->verified, (unsigned long long)t->open,
-           (unsigned long long)t->happened, (unsigned long long)t->reconnects,
-           (unsigned long long)t->halves, t->slowest_s * 1000, peaks.early.resident_mb,
-           peaks.late.resident_mb, peaks.early.sockets, peaks.late.sockets, peaks.early.files,
-           peaks.late.files);
+           plan->clients, plan->restarts, soak_now() - begin, (unsigned long long)t->writes,
+           (unsigned long long)t->reads, (unsigned long long)t->verified,
+           (unsigned long long)t->open, (unsigned long long)t->happened,
+           (unsigned long long)t->reconnects, (unsigned long long)t->halves, t->slowest_s * 1000,
+           peaks.early.resident_mb, peaks.late.resident_mb, peaks.early.sockets, peaks.late.sockets,
+           peaks.early.files, peaks.late.files);
     clients_free(clients);
 }
 
@@ -301,6 +300,7 @@ int main(int argc, char **argv)
     read_options(&plan, argc, argv);
     raise_limit(plan.clients);
     process_prepare(&server, plan.program);
+    printf("seed %llu\n", (unsigned long long)plan.seed); /* first, for a run that fails */
     run(&plan);
     process_remove(&server);
     return 0;
