@@ -155,7 +155,7 @@ static const struct option_spec specs[] = {
      .name = "account",
      .value = "NUMBER",
      .fallback = "123456789012",
-     .text = "Account in ARNs.",
+     .text = "Account in ARNs, twelve digits.",
      FIELD(account)},
     {.kind = OPTION_CHOICE,
      .name = "wording",
