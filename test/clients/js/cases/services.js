@@ -136,6 +136,15 @@ test('a policy is kept', async () => {
 
 /* ---- backups -------------------------------------------------------------------------------- */
 
+/* A backup is copied beside other work, and can neither be restored nor deleted before that is done. */
+const backup = async (TableName, BackupName) => {
+    const { BackupDetails } = await api.CreateBackup({ TableName, BackupName });
+    const { BackupArn } = BackupDetails;
+    while ((await api.DescribeBackup({ BackupArn })).BackupDescription.BackupDetails.BackupStatus === 'CREATING')
+        await new Promise((resolve) => setTimeout(resolve, 20));
+    return BackupDetails;
+};
+
 test('a backup brings back what was then', async () => {
     const TableName = await table('backed', 'pk:S', null, {
         AttributeDefinitions: [{ AttributeName: 'g', AttributeType: 'S' }],
@@ -145,7 +154,7 @@ test('a backup brings back what was then', async () => {
     });
     for (let i = 0; i < 30; i++)
         await api.PutItem({ TableName, Item: { pk: S(`${i}`), g: S(`g${i % 3}`), v: N(i) } });
-    const { BackupDetails } = await api.CreateBackup({ TableName, BackupName: 'before-the-change' });
+    const BackupDetails = await backup(TableName, 'before-the-change');
     eq([BackupDetails.BackupName, BackupDetails.BackupType], ['before-the-change', 'USER']);
     assert(BackupDetails.BackupCreationDateTime instanceof Date);
     const { BackupArn } = BackupDetails;
@@ -177,7 +186,7 @@ test('backups are listed', async () => {
     const TableName = await table('listed', 'pk:S');
     const made = [];
     for (const BackupName of ['one', 'two', 'three'])
-        made.push((await api.CreateBackup({ TableName, BackupName })).BackupDetails.BackupArn);
+        made.push((await backup(TableName, BackupName)).BackupArn);
     const seen = [];
     let ExclusiveStartBackupArn;
     do {
@@ -197,7 +206,7 @@ test('a backup of no table', () => {
     return fails(api.CreateBackup({ TableName, BackupName: 'none' }), dynamodb.TableNotFoundException, `Table not found: ${TableName}`);
 });
 test('restoring over a table', async () => {
-    const { BackupDetails: { BackupArn } } = await api.CreateBackup({ TableName: T, BackupName: 'over' });
+    const { BackupArn } = await backup(T, 'over');
     await fails(api.RestoreTableFromBackup({ BackupArn, TargetTableName: T }), dynamodb.TableAlreadyExistsException,
         `Table already exists: ${T}`);
     await api.DeleteBackup({ BackupArn });
