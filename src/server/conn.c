@@ -434,6 +434,8 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
                : INPUT_SIZE;
     if (room > conn->in.len + INPUT_SIZE) /* memory follows what came, not what was announced */
         room = conn->in.len + INPUT_SIZE;
+    if (room < INPUT_LEAST)
+        room = INPUT_LEAST;
     to = hf__buf_reserve(&conn->in, room);
     *buf = uv_buf_init((char *)to, to ? (unsigned)room : 0);
 }
