@@ -348,13 +348,19 @@ static void head_is_there(struct conn *conn, const struct http_reader *reader)
     hf__conn_ready(conn);
 }
 
+/* A request that has begun is read to its end: only those behind it wait. */
+static bool has_room(const struct conn *conn)
+{
+    return conn->partial || conn->out.len - conn->out_begin < OUTPUT_PAUSE;
+}
+
 /* Handle as many whole requests as there are; returns what is left. */
 static size_t take_requests(struct conn *conn, uint8_t *bytes, size_t len)
 {
     struct loop *loop = conn->loop;
     size_t at = 0;
 
-    while (at < len && !conn->close_after && conn->out.len - conn->out_begin < OUTPUT_PAUSE) {
+    while (at < len && !conn->close_after && has_room(conn)) {
         struct http_reader *reader = conn->partial ? conn->partial : &loop->reader;
 
         if (!conn->partial)

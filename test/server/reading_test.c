@@ -50,3 +50,53 @@ TEST(reading, a_head_in_two_pieces_takes_few_reads)
     line_close(&c);
     site_close(&site);
 }
+
+/*
+ * The question whether a body is welcome is answered behind as many answers as just fit: the room
+ * for answers is used up while a request is half there, and its other half must still be looked at.
+ */
+TEST(reading, a_request_that_begins_when_the_room_ends_is_answered)
+{
+    enum { ITEMS = 3, ITEM = 340000, BODY = 100000, TIMES = 20, CONTINUE = 25 };
+    static const char *const names[ITEMS] = {"a", "b", "c"};
+    struct hf__buf all = {0};
+    size_t len = 0, last = 0;
+    struct site site;
+    struct line c;
+
+    site_open(t, &site, &(struct server_options){.loops = 1});
+    all.scope = site.s;
+    for (int i = 0; i < ITEMS; i++) {
+        const char *json =
+            hf_scope_format(site.s, "{'TableName':'tab','Key':{'pk':{'S':'%s'}}}", names[i]).ptr;
+
+        site_put(&site, names[i], ITEM);
+        line_open(&site, &c);
+        line_call(&c, "GetItem", json);
+        line_read(&c);
+        last = c.used;
+        line_close(&c);
+        if (i == ITEMS - 1) { /* the last one fills up what is left, but for a few bytes */
+            site_put(&site, names[i], ITEM + (OUTPUT_PAUSE - CONTINUE / 2) - (len + last));
+        }
+        len += last;
+        hf__buf_put_str(&all, call_text(site.s, "GetItem", json));
+    }
+    hf__buf_format(&all,
+                   POST_FOR("ListTables") "Expect: 100-continue\r\nContent-Length: %d\r\n\r\n{",
+                   BODY);
+    for (int i = 2; i < BODY; i++)
+        hf__buf_put_byte(&all, ' ');
+    hf__buf_put_byte(&all, '}');
+    for (int i = 0; i < TIMES; i++) {
+        line_open(&site, &c);
+        line_send(&c, all.ptr, all.len);
+        for (int j = 0; j < ITEMS; j++)
+            CHECK_ANSWER(&c, 200, NULL);
+        line_read(&c);
+        CHECK_INT(100, c.status);
+        CHECK_ANSWER(&c, 200, "{\"TableNames\":[\"tab\"]}");
+        line_close(&c);
+    }
+    site_close(&site);
+}
