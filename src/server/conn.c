@@ -102,7 +102,10 @@ void hf__conn_close(struct conn *conn)
     uv_close((uv_handle_t *)&conn->tcp, on_closed);
 }
 
-/* We said all. Tell the other side, and drop what it still sends. */
+static void read_on(struct conn *conn);
+
+/* We said all. Tell the other side, and drop what it still sends. While an answer was on its way
+ * nothing was read; closing with bytes unread would throw away what the other side has not got. */
 static void linger(struct conn *conn)
 {
     uv_os_fd_t fd;
@@ -114,6 +117,7 @@ static void linger(struct conn *conn)
     forget_partial(conn);
     hf__buf_free(&conn->in);
     enter(conn, CONN_LINGER);
+    read_on(conn);
 }
 
 /* ---- sending -------------------------------------------------------------------------------- */
@@ -481,7 +485,9 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
 
 static void read_on(struct conn *conn)
 {
-    if (!conn->ended && uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read) != 0)
+    int error = conn->ended ? 0 : uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
+
+    if (error != 0 && error != UV_EALREADY)
         hf__conn_close(conn);
 }
 

@@ -3,6 +3,7 @@
  */
 #include "help.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 /* Calls of read(2) by this process so far, the client's own among them. */
@@ -99,4 +100,39 @@ TEST(reading, a_request_that_begins_when_the_room_ends_is_answered)
         line_close(&c);
     }
     site_close(&site);
+}
+
+/*
+ * The last answer was too much for the socket at once, and the client had sent more than was looked
+ * at. What it sent is still read and dropped: otherwise closing would cut the answer short.
+ */
+TEST(reading, what_comes_behind_the_last_request_does_not_cut_its_answer)
+{
+    int fd = listen_small(128 * 1024);
+    struct site site;
+    struct line c;
+
+    site_open(t, &site, &(struct server_options){.sockets = &fd, .sockets_len = 1, .loops = 1});
+    site_put(&site, "big", 390000);
+    line_open_small(&site, &c, 4096);
+    line_text(&c, POST_FOR("GetItem") "Connection: close\r\nContent-Length: 46\r\n\r\n"
+                                      "{\"TableName\":\"tab\",\"Key\":{\"pk\":{\"S\":\"big\"}}}  ");
+    sleep_ms(100);
+    line_text(&c, "GET / HTTP/1.1\r\n");
+    for (size_t left = 270000; left > 0;) { /* what is in the server's kernel is all there is */
+        static char piece[4096];
+        struct pollfd poller = {.fd = c.fd, .events = POLLIN};
+        ssize_t got;
+
+        CHECK_INT(1, poll(&poller, 1, DEADLINE_MS));
+        got = recv(c.fd, piece, left < sizeof(piece) ? left : sizeof(piece), 0);
+        CHECK(got > 0);
+        left -= (size_t)got;
+    }
+    sleep_ms(LINGER_MS + 3 * SWEEP_MS);
+    CHECK(line_rest(&c, 5000).len > 120000);
+    CHECK(!c.broken);
+    line_close(&c);
+    site_close(&site);
+    close(fd);
 }
