@@ -30,7 +30,7 @@ static void enter(struct conn *conn, enum conn_state state)
     if (state == CONN_HEAD)
         conn->begun_ms = now;
     conn->state = state;
-    conn->deadline_ms = state == CONN_IDLE      ? now + o->idle_ms
+    conn->deadline_ms = state == CONN_IDLE      ? now + (conn->greeting ? o->head_ms : o->idle_ms)
                         : state == CONN_HEAD    ? now + o->head_ms
                         : state == CONN_BODY    ? conn->begun_ms + o->body_ms
                         : state == CONN_SENDING ? now + o->body_ms
@@ -461,6 +461,16 @@ static void on_end(struct conn *conn, ssize_t nread)
         uv_read_stop((uv_stream_t *)&conn->tcp);
 }
 
+/* From the end of its handshake on, a connection may be idle as any other. */
+static void greeted(struct conn *conn)
+{
+    if (!conn->greeting || !hf__tls_established(conn->tls))
+        return;
+    conn->greeting = false;
+    if (conn->state == CONN_IDLE)
+        enter(conn, CONN_IDLE);
+}
+
 static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
 {
     struct conn *conn = conn_of(stream);
@@ -475,6 +485,7 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     if (conn->tls) {
         if (!hf__tls_feed(conn, (uint8_t *)buf->base, (size_t)nread))
             hf__conn_close(conn);
+        greeted(conn);
     } else if (conn->in.len > 0 && conn->state != CONN_LINGER) {
         conn->in.len += (size_t)nread;
         hf__conn_consume(conn, conn->in.ptr, conn->in.len);
@@ -579,6 +590,7 @@ void hf__conn_open(struct loop *loop, int fd)
     atomic_fetch_add(&loop->conns_len, 1);
     atomic_fetch_add(&server->conns_len, 1);
     hf__metrics_accepted(loop->metrics);
+    conn->greeting = server->tls != NULL;
     enter(conn, CONN_IDLE);
     if (!uv_is_active((uv_handle_t *)&loop->sweep))
         uv_timer_start(&loop->sweep, on_sweep, SWEEP_MS, SWEEP_MS);

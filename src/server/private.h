@@ -78,6 +78,7 @@ struct conn {
     size_t out_begin;            /* where they begin in `out` */
     struct hf__debt debt;        /* what has to happen before `out` leaves */
     uint32_t answers;            /* in `out` */
+    bool greeting;               /* its TLS handshake is not over */
     bool ready;                  /* is in the list */
     bool again;                  /* has requests left that waited for room */
     bool continued;              /* "100 Continue" was sent for the partial request */
