@@ -71,6 +71,7 @@ void hf__call_lost(struct conn *conn, const struct hf_error *error)
     uint32_t answers = conn->answers;
 
     conn->out.len = 0;
+    conn->out_begin = 0; /* there may be no answer to lose: none had memory */
     conn->answers = 0;
     conn->close_after = true;
     while (answers-- > 0)
