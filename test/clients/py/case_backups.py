@@ -138,6 +138,16 @@ class Around(Case):
         self.assertEqual(self.db.list_exports()["ExportSummaries"], [])
         self.assertEqual(self.db.list_imports()["ImportSummaryList"], [])
 
+    def test_unknown_export(self):
+        arn = "arn:aws:dynamodb:us-east-1:123456789012:table/abc/export/01234567890123-a1b2c3d4"
+        with self.assertRaises(self.db.exceptions.ExportNotFoundException):
+            self.db.describe_export(ExportArn=arn)
+
+    def test_unknown_import(self):
+        arn = "arn:aws:dynamodb:us-east-1:123456789012:table/abc/import/01234567890123-a1b2c3d4"
+        with self.assertRaises(self.db.exceptions.ImportNotFoundException):
+            self.db.describe_import(ImportArn=arn)
+
     def test_contributor_insights(self):
         name = self.table()
         told = self.db.describe_contributor_insights(TableName=name)
