@@ -238,7 +238,7 @@ enum hf_status hf__engine_batch_execute_statement(struct hf_scope *s, struct eng
 
         if (!b.members[i].ready)
             continue;
-        b.responses[i].table = hf_scope_copy(s, b.members[i].statement.table);
+        b.responses[i].table = hf_scope_copy(s, hf__table_name(b.members[i].statement.table));
         status = note(s, &b, i, read ? read_member(s, &b, i) : write_member(s, &b, i));
         if (status != HF_OK) { /* the batch ends here, with those before it carried out */
             if (written)

@@ -43,9 +43,22 @@ static void cancel_for(struct transact *t, size_t at, struct hf_str code, struct
 
 /* ---- reading the statements ----------------------------------------------------------------- */
 
+/* What a statement brings with it: the item of an INSERT, else the values of its parameters. */
+static size_t size_of(const struct statement *statement)
+{
+    size_t size = 0;
+
+    if (statement->kind == STATEMENT_INSERT)
+        return hf_item_size(statement->item);
+    for (size_t i = 0; i < statement->params_len; i++)
+        size += hf__value_size(statement->params[i]);
+    return size;
+}
+
 static enum hf_status parse_all(struct hf_scope *s, struct transact *t)
 {
     bool writes = false;
+    size_t size = 0;
 
     for (size_t i = 0; i < t->len; i++)
         TRY(hf__prepare_parameters(s, t->request->statements[i].parameters,
@@ -59,7 +72,11 @@ static enum hf_status parse_all(struct hf_scope *s, struct transact *t)
             return fail_in(s, i, status);
         t->reads = t->reads || t->statements[i].kind == STATEMENT_SELECT;
         writes = writes || t->statements[i].kind != STATEMENT_SELECT;
+        size += size_of(&t->statements[i]);
     }
+    if (size > TRANSACTION_BYTES_MAX)
+        return hf__fail(s, HF_INVALID,
+                        "The aggregate size of the items in the transaction exceeds 4 MB");
     if (t->reads && writes)
         return hf__fail(s, HF_INVALID,
                         "ExecuteTransaction API does not support both read and write operations in "

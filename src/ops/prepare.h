@@ -94,6 +94,8 @@ enum hf_status hf__prepare_batch_get_item(struct hf_scope *s, struct hf__expr_ca
 enum hf_status hf__prepare_batch_write_item(struct hf_scope *s,
                                             const struct hf_batch_write_item *request);
 
+enum { TRANSACTION_BYTES_MAX = 4 * 1024 * 1024 }; /* that a transaction's request brings */
+
 /*
  * One entry per action. What DynamoDB reports as a reason for cancelling (such as a key of the
  * wrong type) is the engine's; what refuses the whole request is found here.

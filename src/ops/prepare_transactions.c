@@ -8,8 +8,6 @@
  */
 #include "ops/private.h"
 
-enum { TRANSACTION_BYTES_MAX = 4 * 1024 * 1024 };
-
 /* ---- TransactWriteItems --------------------------------------------------------------------- */
 
 static enum hf_status prepare_check(struct hf_scope *s, struct hf__expr_cache *cache,

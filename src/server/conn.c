@@ -170,10 +170,14 @@ static void send_out(struct conn *conn)
         hf__conn_close(conn);
         return;
     }
+    if (conn->out.len == conn->out_begin) { /* there was no memory for an answer */
+        sent(conn);
+        return;
+    }
     buf = uv_buf_init((char *)conn->out.ptr + conn->out_begin,
                       (unsigned)(conn->out.len - conn->out_begin));
     hf__metrics_bytes(conn->loop->metrics, 0, buf.len);
-    taken = buf.len ? uv_try_write(stream, &buf, 1) : 0;
+    taken = uv_try_write(stream, &buf, 1);
     if (taken < 0 && taken != UV_EAGAIN) {
         hf__conn_close(conn);
         return;
