@@ -6,8 +6,8 @@
  * belongs to no table: when its table goes, it stays.
  *
  *  (1) A backup holds the state of its table at one moment between two writes, created_us: that of
- *      the call that made it, or, if the database was closed before the copy was done, that of the
- *      next opening.
+ *      the call that made it, or, if the database was closed or put back (snapshot.c) before the
+ *      copy was done, one after that.
  *  (2) AVAILABLE is shown only when the whole copy is durable, and is so for ever.
  *  (3) While it is CREATING, or a table is being filled from it, it cannot be deleted.
  *  (4) Every copy belongs to a backup, or is noted to be erased.

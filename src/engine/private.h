@@ -223,7 +223,7 @@ struct backup {
     struct hf_scope *memory;
     struct backup_record record;         /* numbers change until it is made; guarded by schema */
     struct hf_str tail;                  /* what its ARN ends in; they are listed in this order */
-    struct hf__store_snapshot *snapshot; /* what is copied; NULL when that is done */
+    struct hf__store_snapshot *snapshot; /* what is copied; NULL: that is done, or to be begun */
     struct hf__buf from;                 /* upkeep's: the key to go on from; empty: the first */
     int64_t items;                       /* upkeep's: copied so far */
     int64_t bytes;

@@ -48,6 +48,14 @@ static void answer_refusal(struct answer *answer, int status, const char *type,
     hf__answer_end(answer, status);
 }
 
+/* Whoever sends that much is a client of DynamoDB's: it reads JSON and nothing else. */
+void hf__call_too_large(struct answer *answer, struct hf_str message)
+{
+    answer->type = hf__type_json_1_0;
+    answer->no_crc = false;
+    answer_refusal(answer, 413, TYPE_SERVICE "RequestEntityTooLargeException", message);
+}
+
 /* True when the body is not JSON, and that was said. */
 static bool refuse_no_json(struct answer *answer, struct hf_bytes body)
 {
@@ -133,7 +141,7 @@ static bool unpack(struct answer *answer, struct hf_bytes *body)
     case HF_OK:
         return true;
     case HF_LIMIT:
-        hf__answer(answer, 413, (struct hf_str){0});
+        hf__call_too_large(answer, hf_scope_error(answer->conn->loop->scope)->message);
         return false;
     default:
         answer_refusal(answer, 500, "com.amazonaws.dynamodb.v20120810#InternalServerError",

@@ -170,10 +170,14 @@ static void send_out(struct conn *conn)
         hf__conn_close(conn);
         return;
     }
+    if (conn->out.len == conn->out_begin) { /* there was no memory for an answer */
+        sent(conn);
+        return;
+    }
     buf = uv_buf_init((char *)conn->out.ptr + conn->out_begin,
                       (unsigned)(conn->out.len - conn->out_begin));
     hf__metrics_bytes(conn->loop->metrics, 0, buf.len);
-    taken = buf.len ? uv_try_write(stream, &buf, 1) : 0;
+    taken = uv_try_write(stream, &buf, 1);
     if (taken < 0 && taken != UV_EAGAIN) {
         hf__conn_close(conn);
         return;
@@ -505,12 +509,16 @@ static void on_idle(uv_idle_t *idle)
 
 static void on_sweep(uv_timer_t *timer);
 
-/* Over the limit: say so, in the one write that a new socket always takes. */
+/* Over the limit: say so, in the one write that a new socket always takes. It is JSON, as an answer
+ * to the call that the client is about to make. */
 static void turn_away(struct loop *loop, int fd)
 {
-    static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\nServer: holdfast\r\n"
-                                 "Content-Type: text/plain\r\nContent-Length: 21\r\n"
-                                 "Connection: close\r\n\r\nToo many connections\n";
+    static const char answer[] =
+        "HTTP/1.1 503 Service Unavailable\r\nServer: holdfast\r\n"
+        "Content-Type: application/x-amz-json-1.0\r\nContent-Length: 98\r\n"
+        "Connection: close\r\n\r\n"
+        "{\"__type\":\"com.amazon.coral.service#ServiceUnavailableException\","
+        "\"message\":\"Too many connections\"}";
 
     if (!loop->server->tls)
         (void)!send(fd, answer, sizeof(answer) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -158,13 +158,18 @@ void hf__route(struct conn *conn, const struct http_reader *reader)
 void hf__route_bad(struct conn *conn, const struct http_reader *reader)
 {
     struct answer answer = {.conn = conn, .type = hf__type_text, .no_crc = true};
+    struct hf_str text = hf_str_from(reader->error.text);
     struct hf__buf *out;
 
     hf_scope_reset(conn->loop->scope);
     conn->close_after = true;
-    out = hf__answer_begin(&answer);
-    hf__buf_put_str(out, hf_str_from(reader->error.text));
-    hf__buf_put_byte(out, '\n');
-    hf__answer_end(&answer, reader->error.status);
+    if (reader->error.status == 413) {
+        hf__call_too_large(&answer, text);
+    } else {
+        out = hf__answer_begin(&answer);
+        hf__buf_put_str(out, text);
+        hf__buf_put_byte(out, '\n');
+        hf__answer_end(&answer, reader->error.status);
+    }
     hf__metrics_bad(conn->loop->metrics);
 }

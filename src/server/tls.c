@@ -239,23 +239,50 @@ bool hf__tls_feed(struct conn *conn, uint8_t *bytes, size_t len)
     }
 }
 
+/* What TLS has ready for the socket, behind what is in `to`. */
+static bool take_sealed(struct tls *tls, struct hf__buf *to)
+{
+    int len = (int)BIO_pending(tls->to_socket);
+
+    if (len <= 0)
+        return true;
+    if (!hf__buf_reserve(to, (size_t)len) ||
+        BIO_read(tls->to_socket, to->ptr + to->len, len) != len)
+        return false;
+    to->len += (size_t)len;
+    return true;
+}
+
+/* A BIO keeps all the memory that it ever had, so no more than a record at a time is in it. */
+static bool seal_records(struct tls *tls, const uint8_t *plain, size_t len, struct hf__buf *to)
+{
+    for (size_t at = 0; at < len; at += PLAIN_SIZE) {
+        size_t some = len - at < PLAIN_SIZE ? len - at : PLAIN_SIZE;
+
+        if (SSL_write(tls->ssl, plain + at, (int)some) != (int)some || !take_sealed(tls, to))
+            return false;
+    }
+    return true;
+}
+
 bool hf__tls_seal(struct tls *tls, struct hf__buf *out, size_t *begin, bool last)
 {
+    struct hf__buf sealed = {.env = out->env};
     size_t len = out->len - *begin;
-    int sealed;
+    bool done;
 
-    if (len > 0 && SSL_write(tls->ssl, out->ptr + *begin, (int)len) != (int)len) {
-        ERR_clear_error();
-        return false;
+    if (len > PLAIN_SIZE) {
+        done = seal_records(tls, out->ptr + *begin, len, &sealed);
+        hf__buf_free(out);
+        *out = sealed;
+    } else { /* most answers: their own buffer serves again */
+        done = len == 0 || SSL_write(tls->ssl, out->ptr + *begin, (int)len) == (int)len;
+        out->len = 0;
     }
-    if (last && SSL_shutdown(tls->ssl) < 0)
-        ERR_clear_error(); /* before a handshake there is nothing to end */
-    out->len = 0;
     *begin = 0;
-    sealed = (int)BIO_pending(tls->to_socket);
-    if (sealed > 0 && (!hf__buf_reserve(out, (size_t)sealed) ||
-                       BIO_read(tls->to_socket, out->ptr, sealed) != sealed))
-        return false;
-    out->len = sealed > 0 ? (size_t)sealed : 0;
-    return true;
+    if (done && last && SSL_shutdown(tls->ssl) < 0)
+        ERR_clear_error(); /* before a handshake there is nothing to end */
+    if (!done)
+        ERR_clear_error();
+    return done && take_sealed(tls, out);
 }

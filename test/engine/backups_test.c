@@ -176,6 +176,48 @@ TEST(backups, leave_nothing_when_they_go)
     world_close(&w);
 }
 
+/* A database that is put back as it was has its backups as they were; what was being made then is
+ * made, of the state that was put back, and what is being made now is forgotten. */
+TEST(backups, are_put_back_with_the_database)
+{
+    struct world w = world_open(t, "memory:");
+    struct hf_engine_snapshot *snapshot;
+    struct hf_list_backups_result list;
+    struct hf_str made, making;
+
+    world_ok(&w, "CreateTable", INDEXED);
+    fill(&w, "tab", 0, 50);
+    made = back_up(&w, "tab");
+    upkeep(&w);
+    fill(&w, "tab", 50, 100);
+    making = back_up(&w, "tab");
+    CHECK_OK(restore(&w, made, "again"));
+    CHECK_OK(hf_engine_snapshot_take(w.scope, w.db, &snapshot));
+    upkeep(&w);
+    CHECK_OK(hf_delete_backup(w.scope, w.db, &(struct hf_delete_backup){made}, NULL));
+    world_ok(&w, "DeleteTable", "{'TableName':'again'}");
+    fill(&w, "tab", 100, 200);
+    back_up(&w, "tab");
+    CHECK_OK(hf_engine_snapshot_restore(w.scope, w.db, snapshot));
+    hf_engine_snapshot_free(snapshot);
+
+    CHECK_OK(hf_list_backups(w.scope, w.db, &(struct hf_list_backups){.limit = 10}, &list));
+    CHECK_INT(2, list.backups_len);
+    CHECK_INT(HF_BACKUP_AVAILABLE, describe(&w, made)->details->status);
+    CHECK_INT(HF_BACKUP_CREATING, describe(&w, making)->details->status);
+    CHECK_INT(HF_TABLE_CREATING, table_of(&w, "again")->status);
+    CHECK_INT(0, table_of(&w, "again")->item_count);
+    CHECK_OK(hf_engine_check(w.scope, w.db, NULL));
+    upkeep(&w);
+    CHECK_INT(HF_BACKUP_AVAILABLE, describe(&w, making)->details->status);
+    CHECK_INT(100, describe(&w, making)->table->item_count);
+    check_whole(&w, "again", 50);
+    CHECK_OK(restore(&w, making, "more"));
+    upkeep(&w);
+    check_whole(&w, "more", 100);
+    world_close(&w);
+}
+
 /* ---- beside writers ------------------------------------------------------------------------- */
 
 enum { ACCOUNTS = 40, TOTAL = ACCOUNTS * 100 };

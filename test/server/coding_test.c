@@ -148,7 +148,9 @@ TEST(coding, bombs_are_a_413)
     send_coded(&site, &c, "ListTables", "gzip", over);
     line_read(&c);
     CHECK_INT(413, c.status);
-    CHECK_STR("", c.body);
+    CHECK_STR("{\"__type\":\"com.amazon.coral.service#RequestEntityTooLargeException\","
+              "\"message\":\"the body unpacks to more than 16777216 bytes\"}",
+              c.body);
     send_coded(&site, &c, "ListTables", "gzip", joined(site.s, at, packed_text(site.s, GZIP, " ")));
     line_read(&c);
     CHECK_INT(413, c.status);

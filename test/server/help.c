@@ -7,6 +7,7 @@
 #include "help.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libdeflate.h>
@@ -147,10 +148,27 @@ static struct hf_engine_options engine_options(struct test *t)
                                       .no_upkeep_thread = true};
 }
 
+static unsigned open_fds(void)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    unsigned count = 0;
+
+    CHECK(directory != NULL);
+    while (readdir(directory))
+        count++;
+    closedir(directory);
+    return count;
+}
+
 static void begin(struct test *t, struct site *site)
 {
+    uv_loop_t once;
+
     memset(site, 0, sizeof(*site));
     site->t = t;
+    CHECK_INT(0, uv_loop_init(&once)); /* libuv's first loop has descriptors that stay */
+    uv_loop_close(&once);
+    site->fds = open_fds();
     site->s = hf_scope_new(test_env(t));
     CHECK(site->s != NULL);
 }
@@ -235,6 +253,7 @@ void site_close(struct site *site)
     if (!site->borrowed)
         hf_db_close(site->db);
     hf_scope_free(site->s);
+    CHECK_INT(site->fds, open_fds());
 }
 
 bool site_has(struct site *site, const char *pk)

@@ -60,6 +60,7 @@ struct site {
     pthread_t thread;
     enum hf_status outcome; /* of hf__server_run() */
     bool joined;
+    unsigned fds;               /* descriptors that were open before */
     bool borrowed;              /* the database is somebody else's */
     struct store_faults faults; /* of site_open_faulty() */
     struct hf__store *store;
@@ -82,6 +83,8 @@ void site_serve_with(struct test *t, struct site *site, struct hf_db *db,
 int listen_small(int send_bytes);
 /* Wait until hf__server_run() has returned, after somebody stopped the server. */
 void site_join(struct site *site);
+/* Stop and close; no memory of the server and no descriptor may be left. Close connections before.
+ */
 void site_close(struct site *site);
 /* Is there an item with that pk, as the database itself has it? */
 bool site_has(struct site *site, const char *pk);

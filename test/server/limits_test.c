@@ -64,7 +64,9 @@ TEST(limits, a_body_may_not_have_a_byte_more)
     line_read(&c);
     CHECK_INT(413, c.status);
     CHECK_STR("Content Too Large", c.reason);
-    CHECK_STR("the body has more than 16777216 bytes\n", c.body);
+    CHECK_STR("{\"__type\":\"com.amazon.coral.service#RequestEntityTooLargeException\","
+              "\"message\":\"the body has more than 16777216 bytes\"}",
+              c.body);
     CHECK_STR("close", line_field(&c, "Connection"));
     CHECK(line_ends(&c, 3000));
     line_close(&c);
@@ -162,8 +164,10 @@ TEST(limits, a_request_may_have_100_fields)
 /* ---- connections ---------------------------------------------------------------------------- */
 
 #define TOO_MANY                                                                                   \
-    "HTTP/1.1 503 Service Unavailable\r\nServer: holdfast\r\nContent-Type: text/plain\r\n"         \
-    "Content-Length: 21\r\nConnection: close\r\n\r\nToo many connections\n"
+    "HTTP/1.1 503 Service Unavailable\r\nServer: holdfast\r\n"                                     \
+    "Content-Type: application/x-amz-json-1.0\r\nContent-Length: 98\r\nConnection: close\r\n\r\n"  \
+    "{\"__type\":\"com.amazon.coral.service#ServiceUnavailableException\","                        \
+    "\"message\":\"Too many connections\"}"
 
 static void check_alive(struct line *c)
 {

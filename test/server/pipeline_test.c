@@ -214,6 +214,44 @@ TEST(pipeline, large_answers_wait_for_room)
     site_close(&site);
 }
 
+/* Many connections on several loops, each with requests under way at the same time. */
+TEST(pipeline, many_connections_at_once)
+{
+    enum { CONNECTIONS = 64, ROUNDS = 12 };
+    struct line c[CONNECTIONS];
+    struct site site;
+
+    site_open(t, &site, &(struct server_options){.loops = 4});
+    for (int i = 0; i < CONNECTIONS; i++)
+        line_open(&site, &c[i]);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < CONNECTIONS; i++) {
+            line_call(
+                &c[i], "UpdateItem",
+                hf_scope_format(site.s,
+                                "{'TableName':'tab','Key':{'pk':{'S':'own %d'}},"
+                                "'UpdateExpression':'ADD n :one','ReturnValues':'UPDATED_NEW',"
+                                "'ExpressionAttributeValues':{':one':{'N':'1'}}}",
+                                i)
+                    .ptr);
+            line_call(&c[i], "UpdateItem",
+                      "{'TableName':'tab','Key':{'pk':{'S':'all'}},'UpdateExpression':"
+                      "'ADD n :one','ExpressionAttributeValues':{':one':{'N':'1'}}}");
+        }
+        for (int i = 0; i < CONNECTIONS; i++) {
+            CHECK_ANSWER(
+                &c[i], 200,
+                hf_scope_format(site.s, "{\"Attributes\":{\"n\":{\"N\":\"%d\"}}}", round + 1).ptr);
+            CHECK_ANSWER(&c[i], 200, "{}");
+        }
+    }
+    line_call(&c[0], "GetItem", "{'TableName':'tab','Key':{'pk':{'S':'all'}}}");
+    CHECK_ANSWER(&c[0], 200, "{\"Item\":{\"n\":{\"N\":\"768\"},\"pk\":{\"S\":\"all\"}}}");
+    for (int i = 0; i < CONNECTIONS; i++)
+        line_close(&c[i]);
+    site_close(&site);
+}
+
 /* Other connections go on while one does not read. */
 TEST(pipeline, others_go_on_beside_a_slow_reader)
 {

@@ -216,11 +216,58 @@ TEST(stop, may_come_before_the_run)
     hf_scope_free(s);
 }
 
+struct visitor {
+    uint16_t port;
+    atomic_bool enough;
+    pthread_t thread;
+};
+
+/* Connect, ask, leave, over and over; what comes of it does not matter. */
+static void *visit(void *user)
+{
+    static const char request[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    struct visitor *visitor = user;
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(visitor->port)};
+
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    while (!atomic_load(&visitor->enough)) {
+        int fds[8];
+
+        for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+            fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+            if (connect(fds[i], (struct sockaddr *)&to, sizeof(to)) == 0)
+                (void)!send(fds[i], request, sizeof(request) - 1, MSG_NOSIGNAL);
+        }
+        for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+            close(fds[i]);
+    }
+    return NULL;
+}
+
+/* Whatever is on its way between listener and loops when it stops is closed with the rest. */
+TEST(stop, may_come_while_connections_come)
+{
+    for (int i = 0; i < 15; i++) {
+        struct visitor visitor = {0};
+        struct site site;
+
+        site_open(t, &site, &(struct server_options){.loops = 3, .drain_ms = 3000});
+        visitor.port = site.port;
+        CHECK_INT(0, pthread_create(&visitor.thread, NULL, visit, &visitor));
+        sleep_ms(i);
+        hf__server_stop(site.server);
+        site_join(&site);
+        atomic_store(&visitor.enough, true);
+        pthread_join(visitor.thread, NULL);
+        site_close(&site);
+    }
+}
+
 /* While it waits for descriptors to take a connection with, it can be stopped as well. */
 TEST(stop, may_come_while_there_are_no_descriptors)
 {
     enum { MOST = 512 };
-    int taken[MOST], len = 0, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int taken[MOST], len = 0, fd;
     struct sockaddr_in to = {.sin_family = AF_INET};
     struct rlimit before, few;
     struct site site;
@@ -230,6 +277,7 @@ TEST(stop, may_come_while_there_are_no_descriptors)
     line_open(&site, &half);
     check_alive(&half);
     line_text(&half, "GET /livez");
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK_INT(0, getrlimit(RLIMIT_NOFILE, &before));
     few = before;
     few.rlim_cur = MOST / 2;

@@ -32,6 +32,7 @@ _complaints = []
 _lock = threading.Lock()
 _shared = {}
 _number = iter(range(1, 1 << 30))
+_loader = botocore.loaders.create_loader(os.path.join(HERE, "models"))
 
 
 class Server:
@@ -127,7 +128,7 @@ def session(key=KEY, secret=SECRET, token=None, region=REGION):
     """A boto3 session whose model also has what DynamoDB has learnt since; see models/."""
     core = botocore.session.Session()
     core.set_credentials(key, secret, token)
-    core.get_component("data_loader").search_paths.insert(0, os.path.join(HERE, "models"))
+    core.register_component("data_loader", _loader)  # one for all, as reading models takes time
     return boto3.session.Session(botocore_session=core, region_name=region)
 
 

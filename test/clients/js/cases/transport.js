@@ -182,6 +182,31 @@ for (const coding of ['gzip', 'deflate'])
         await api.DeleteItem({ TableName: T, Key: { pk: Item.pk } });
     });
 
+test('a request of more than 16 MB is refused in words that the SDK reads', async () => {
+    const own = make();
+    const writes = upTo(25).map((i) => ({ PutRequest: { Item: { pk: S(`${i}`), v: S('\u0001'.repeat(200000)) } } }));
+    const error = await fails(commands(own, dynamodb).BatchWriteItem({ RequestItems: { [T]: writes } }),
+        'RequestEntityTooLargeException', 'the body has more than 16777216 bytes');
+    eq([error.$metadata.httpStatusCode, error.$fault], [413, 'client']);
+    eq(await read(own), THERE);
+});
+test('a request that unpacks to more than 16 MB', async () => {
+    const writes = upTo(25).map((i) => ({ PutRequest: { Item: { pk: S(`${i}`), v: S('\u0001'.repeat(200000)) } } }));
+    const error = await fails(commands(packing('gzip', zlib.gzipSync), dynamodb).BatchWriteItem({ RequestItems: { [T]: writes } }),
+        'RequestEntityTooLargeException', 'the body unpacks to more than 16777216 bytes');
+    eq(error.$metadata.httpStatusCode, 413);
+});
+test('a client that waits for 100 Continue', async () => {
+    const polite = make();
+    polite.middlewareStack.add((next) => (args) => {
+        args.request.headers.expect = '100-continue';
+        return next(args);
+    }, { step: 'build', name: 'expect' });
+    const begun = Date.now();
+    eq(await read(polite), THERE);
+    assert(Date.now() - begun < 5000); /* the SDK goes on by itself after six seconds */
+});
+
 /* ---- connections ---------------------------------------------------------------------------- */
 
 async function socketsOf(options, calls) {

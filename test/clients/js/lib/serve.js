@@ -1,6 +1,6 @@
 /*
  * lib/serve.js: servers for the suite. They listen on a port of their own choice, keep everything in
- * memory, and are ended by their process id, whatever becomes of us.
+ * memory unless they are given a directory, and are ended by their process id, whatever becomes of us.
  *
  *     start()                    the one of the suite; no server when ENDPOINT names one
  *     startOwn('--tls-cert', f)  one more, with options
@@ -22,7 +22,8 @@ async function startOwn(...options) {
     if (!process.env.HOLDFAST)
         throw new Error('HOLDFAST has to name the program, or ENDPOINT an address');
 
-    const args = ['serve', '--port', '0', '--in-memory', '--admin', ...options];
+    const memory = options.includes('--db-path') ? [] : ['--in-memory'];
+    const args = ['serve', '--port', '0', '--admin', ...memory, ...options];
     const child = spawn(process.env.HOLDFAST, args, { stdio: ['ignore', 'pipe', 'pipe'] });
     const log = [];
     readline.createInterface({ input: child.stderr }).on('line', (line) => log.push(line));
@@ -50,7 +51,13 @@ async function startOwn(...options) {
             return `ended with ${code}: ${log.slice(-20).join('\n')}`;
         return complaint ? `logged: ${complaint}` : null;
     }
-    return { endpoint, log, stop };
+    /* As when the machine fails: nothing is finished, nothing is said. */
+    async function crash() {
+        child.kill('SIGKILL');
+        await ended;
+        process.removeListener('exit', kill);
+    }
+    return { endpoint, log, stop, crash };
 }
 
 module.exports = { start, startOwn };
