@@ -173,7 +173,9 @@ static void print_start(struct serving *v, struct hf_str url)
     else
         fprintf(out, "  data    in memory, gone at the end\n");
     fprintf(out, "  access  %s\n", access_text(v));
-    fprintf(out, "  try     aws dynamodb list-tables --endpoint-url %.*s\n", HF_FMT(url));
+    fprintf(out, "  try     %saws dynamodb list-tables --region %s --endpoint-url %.*s\n",
+            v->plan.keys.len ? "" : "AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any ",
+            v->plan.settings.region.ptr, HF_FMT(url));
     /* Nobody may be reading; that is no reason not to serve. */
     fflush(out);
     free(whole);

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define DB_NAME "holdfast.db"
 #define FIELD(name_) .offset = offsetof(struct serve_settings, name_)
@@ -34,7 +35,8 @@ static const struct option_spec specs[] = {
      .name = "host",
      .value = "ADDRESS",
      .fallback = "127.0.0.1",
-     .text = "Address to listen on. Beyond this machine it needs --credentials.",
+     .text = "Address to listen on. Beyond this machine it needs --credentials or "
+             "--insecure-any-key.",
      FIELD(host)},
     {.kind = OPTION_NUMBER,
      .letter = 'p',
@@ -271,7 +273,9 @@ static const struct option_example examples[] = {
     {"holdfast serve -inMemory -sharedDb -port 8000", "Instead of DynamoDB Local."},
     {"holdfast serve --host 0.0.0.0 --credentials keys.ini",
      "For other machines; --tls-cert and --tls-key encrypt."},
-    {"aws dynamodb list-tables --endpoint-url http://127.0.0.1:8000", "Try it."},
+    {"aws dynamodb list-tables --endpoint-url http://127.0.0.1:8000",
+     "Try it. The aws command wants some region and keys to be set; without --credentials any will "
+     "do."},
 };
 
 const struct options_table hf__serve_options = {
@@ -306,6 +310,22 @@ static bool is_loopback(const char *host)
     if (inet_pton(AF_INET6, host, &in6) == 1)
         return IN6_IS_ADDR_LOOPBACK(&in6);
     return strcmp(host, "localhost") == 0;
+}
+
+/* They become parts of ARNs. */
+static bool plan_names(struct cli *cli, const struct serve_settings *settings)
+{
+    static const char digits[] = "0123456789";
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+
+    if (settings->account.len != 12 || strspn(settings->account.ptr, digits) != 12)
+        return REFUSE(cli, "--account: '%s' is not a number of twelve digits",
+                      settings->account.ptr);
+    if (settings->region.len > 64 || strspn(settings->region.ptr, letters) != settings->region.len)
+        return REFUSE(cli, "--region: '%s' is not up to 64 letters, digits, - and _",
+                      settings->region.ptr);
+    return true;
 }
 
 static bool plan_data(struct cli *cli, const struct options *options, struct serve_plan *plan)
@@ -356,6 +376,15 @@ static bool plan_access(struct cli *cli, struct serve_plan *plan)
     return true;
 }
 
+/* The server reads them, later: this is so that nothing is made before it is known that it cannot.
+ */
+static bool is_readable(struct cli *cli, const char *option, struct hf_str path)
+{
+    if (path.ptr && access(path.ptr, R_OK) != 0)
+        return REFUSE(cli, "%s: '%s': %s", option, path.ptr, strerror(errno));
+    return true;
+}
+
 static bool plan_listening(struct cli *cli, const struct options *options, struct serve_plan *plan)
 {
     struct serve_settings *settings = &plan->settings;
@@ -363,6 +392,9 @@ static bool plan_listening(struct cli *cli, const struct options *options, struc
     if (!settings->tls_cert.ptr != !settings->tls_key.ptr)
         return REFUSE(cli, "%s needs %s too", settings->tls_cert.ptr ? "--tls-cert" : "--tls-key",
                       settings->tls_cert.ptr ? "--tls-key" : "--tls-cert");
+    if (!is_readable(cli, "--tls-cert", settings->tls_cert) ||
+        !is_readable(cli, "--tls-key", settings->tls_key))
+        return false;
     if (!hf__notify_sockets(cli->scope, cli->env, SOCKETS_FIRST, &plan->sockets))
         return REFUSE(cli, "%.*s", HF_FMT(plan->sockets.error));
     if (strcmp(settings->host.ptr, "localhost") == 0)
@@ -384,8 +416,8 @@ bool hf__serve_plan(struct cli *cli, size_t args_len, const char *const *args,
     if (!hf__cli_options(cli, &hf__serve_options, args_len, args, &plan->settings, &options, ends))
         return false;
     *ends = CLI_USAGE;
-    return plan_data(cli, &options, plan) && plan_listening(cli, &options, plan) &&
-           plan_access(cli, plan);
+    return plan_names(cli, &plan->settings) && plan_data(cli, &options, plan) &&
+           plan_listening(cli, &options, plan) && plan_access(cli, plan);
 }
 
 /* ---- texts ---------------------------------------------------------------------------------- */

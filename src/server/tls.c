@@ -12,6 +12,7 @@
 #include "server/tls.h"
 
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <pthread.h>
 
@@ -38,14 +39,34 @@ enum { PLAIN_SIZE = 16 * 1024 }; /* one record */
 
 /* ---- certificates --------------------------------------------------------------------------- */
 
-/* The newest sentence that OpenSSL has; the others are about who called whom. */
+/* The oldest sentence that OpenSSL has says what happened; the newer ones, through which parts of
+ * it that went. */
 static const char *reason(void)
 {
-    unsigned long code = ERR_peek_last_error();
-    const char *text = code ? ERR_reason_error_string(code) : NULL;
+    unsigned long code = ERR_get_error();
+    const char *text = NULL;
 
+    if (ERR_GET_LIB(code) == ERR_LIB_OSSL_DECODER ||
+        (ERR_GET_LIB(code) == ERR_LIB_PEM && ERR_GET_REASON(code) == PEM_R_NO_START_LINE))
+        text = "there is none in it, in PEM";
+    else if (ERR_SYSTEM_ERROR(code))
+        text = strerror(ERR_GET_REASON(code));
+    else if (code)
+        text = ERR_reason_error_string(code);
     ERR_clear_error();
     return text ? text : "unknown error";
+}
+
+/* Nobody is asked for a password: a server may have a terminal, and nobody at it. */
+static int no_password(char *to, int room, int writing, void *user)
+{
+    bool *asked = user;
+
+    (void)to;
+    (void)room;
+    (void)writing;
+    *asked = true;
+    return -1;
 }
 
 static int choose_http(SSL *ssl, const unsigned char **out, unsigned char *out_len,
@@ -67,10 +88,14 @@ static enum hf_status load(struct hf_scope *s, const struct tls_context *context
 {
     SSL_CTX *ssl = SSL_CTX_new(TLS_server_method());
     enum hf_status status = HF_OK;
+    bool encrypted = false;
 
     *made = NULL;
     if (!ssl)
         return hf__fail_nomem(s);
+    ERR_clear_error();
+    SSL_CTX_set_default_passwd_cb(ssl, no_password);
+    SSL_CTX_set_default_passwd_cb_userdata(ssl, &encrypted);
     SSL_CTX_set_min_proto_version(ssl, TLS1_2_VERSION);
     SSL_CTX_set_options(ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE |
                                  SSL_OP_NO_COMPRESSION);
@@ -81,7 +106,8 @@ static enum hf_status load(struct hf_scope *s, const struct tls_context *context
                           HF_FMT(context->certificate), reason());
     else if (SSL_CTX_use_PrivateKey_file(ssl, context->private_key.ptr, SSL_FILETYPE_PEM) != 1)
         status = hf__fail(s, HF_INVALID, "the private key %.*s cannot be used: %s",
-                          HF_FMT(context->private_key), reason());
+                          HF_FMT(context->private_key),
+                          encrypted ? "it is encrypted with a password" : reason());
     else if (SSL_CTX_check_private_key(ssl) != 1)
         status = hf__fail(s, HF_INVALID, "the private key %.*s is not that of %.*s",
                           HF_FMT(context->private_key), HF_FMT(context->certificate));
@@ -90,6 +116,7 @@ static enum hf_status load(struct hf_scope *s, const struct tls_context *context
         ERR_clear_error();
         return status;
     }
+    SSL_CTX_set_default_passwd_cb_userdata(ssl, NULL);
     *made = ssl;
     return HF_OK;
 }

@@ -758,7 +758,10 @@ static uint64_t property(struct rocks *rocks, const char *name)
 static void rocks_stats(struct hf__store *store, struct store_stats *stats)
 {
     struct rocks *rocks = rocks_of(store);
+    uint64_t have, need;
 
+    /* Writes look at the disk, too, but who asks first whether they are possible may send none. */
+    has_room(rocks, 0, &have, &need);
     pthread_mutex_lock(&rocks->lock);
     stats->syncs = rocks->syncs;
     stats->sync_waits = rocks->sync_waits;

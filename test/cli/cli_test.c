@@ -299,7 +299,9 @@ TEST(serve, what_does_not_go_together)
     desk_open(&d, t);
     REFUSED("--tls-cert needs --tls-key too", "--tls-cert", "x");
     REFUSED("--tls-key needs --tls-cert too", "--tls-key", "x");
-    PLAN("--tls-key", "x", "--tls-cert", "y", "--port", "1");
+    PLAN("--tls-key", "/dev/null", "--tls-cert", "/dev/null", "--port", "1");
+    REFUSED("--tls-key: '/nowhere': No such file or directory", "--tls-cert", "/dev/null",
+            "--tls-key", "/nowhere");
     CHECK_STR("https://127.0.0.1:1", hf__serve_url(d.cli.scope, &p, 1));
     REFUSED("--sync-window needs --sync batch", "--sync-window", "5ms");
     PLAN("--sync-window", "5ms", "--sync", "batch");

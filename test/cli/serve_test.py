@@ -121,8 +121,12 @@ class Words(InDirectory):
                 (["serve", "--host", "0.0.0.0"], "--credentials"),
                 (["serve", "--in-memory", "--port", "0", "--host", "no.such.host.invalid",
                   "--insecure-any-key"], "no.such.host.invalid"),
-                (["serve", "--in-memory", "--tls-cert", "/nowhere", "--tls-key", "/nowhere"],
-                 "/nowhere")]:
+                (["serve", "--port", "0", "--tls-cert", "/nowhere", "--tls-key", "/nowhere"],
+                 "--tls-cert: '/nowhere': No such file or directory"),
+                (["serve", "--port", "0", "--account", "12345678901"],
+                 "--account: '12345678901' is not a number of twelve digits"),
+                (["serve", "--port", "0", "--account", "12345678901x"], "--account"),
+                (["serve", "--port", "0", "--region", "a:b"], "--region: 'a:b' is not")]:
             with self.subTest(args):
                 code, _, err = run(*args, cwd=self.dir)
                 self.assertEqual(code, 2)
@@ -144,7 +148,10 @@ class Serving(InDirectory):
             self.assertEqual(server.call("ListTables", {})[1], {"TableNames": ["one"]})
             self.assertEqual(server.stop(), 0)
             self.assertIn("in memory", server.start[1])
-            self.assertIn("--endpoint-url http://127.0.0.1:%d\n" % server.port, server.start[3])
+            self.assertEqual(server.start[3],
+                             "  try     AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any aws "
+                             "dynamodb list-tables --region us-east-1 --endpoint-url "
+                             "http://127.0.0.1:%d\n" % server.port)
             self.assertEqual(server.log.count("-delayTransientStatuses"), 1)
             self.assertRegex(server.log, r"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info  stop")
         self.assertEqual(os.listdir(self.dir), [])
@@ -491,6 +498,26 @@ class Signals(InDirectory):
             with open(self.path("chain.pem"), encoding="ascii") as file:
                 self.assertEqual(certificate(server.port), file.read())
             self.assertEqual(server.stop(), 0)
+
+    @unittest.skipUnless(shutil.which("openssl"), "no openssl")
+    def test_why_a_certificate_or_key_cannot_be_used(self):
+        for name in "one", "two":
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days",
+                            "2", "-subj", "/CN=" + name, "-keyout", self.path(name + ".key"), "-out",
+                            self.path(name + ".pem")], check=True, capture_output=True)
+        subprocess.run(["openssl", "rsa", "-in", self.path("one.key"), "-aes256", "-passout",
+                        "pass:secret", "-out", self.path("locked.key")], check=True,
+                       capture_output=True)
+        for certificate, key, error in [
+                ("one.key", "one.key", "one.key cannot be used: there is none in it, in PEM\n"),
+                ("one.pem", "one.pem", "one.pem cannot be used: there is none in it, in PEM\n"),
+                ("one.pem", "two.key", "two.key cannot be used: key values mismatch\n"),
+                ("one.pem", "locked.key", "cannot be used: it is encrypted with a password\n")]:
+            with self.subTest((certificate, key)):
+                code, _, err = run("serve", "--in-memory", "--port", "0", "--tls-cert",
+                                   self.path(certificate), "--tls-key", self.path(key))
+                self.assertEqual(code, 2)
+                self.assertIn(error, err)
 
 
 class Draining(InDirectory):

@@ -227,6 +227,9 @@ static void run(const struct plan *plan)
     double part = plan->restarts ? 1 - LAST_LIFE_PART : 0, begin = soak_now();
     struct peaks peaks;
 
+    printf("%zu clients, %u restarts, %.0f s, seed %llu\n", plan->clients, plan->restarts,
+           plan->seconds, (unsigned long long)plan->seed);
+    fflush(stdout);
     process_start(&server);
     create_table();
     for (unsigned i = 0; i < plan->restarts; i++) {
@@ -234,13 +237,12 @@ static void run(const struct plan *plan)
         process_start(&server);
     }
     peaks = last_life(plan, clients, plan->seconds * (1 - part));
-    printf("%zu clients, %u restarts, %.0f s, seed %llu\n"
+    printf("%.0f s\n"
            "%llu writes acknowledged, none lost; %llu reads; %llu items verified after restarts\n"
            "%llu writes without an answer, of which %llu had happened\n"
            "%llu reconnects, %llu requests cut short; slowest answer %.0f ms\n"
            "memory %.1f MB, later %.1f MB; sockets %u, later %u; files %u, later %u\n",
-           plan->clients, plan->restarts, soak_now() - begin, (unsigned long long)plan->seed,
-           (unsigned long long)t->writes, (unsigned long long)t->reads,
+           soak_now() - begin, (unsigned long long)t->writes, (unsigned long long)t->reads,
            (unsigned long long)t->verified, (unsigned long long)t->open,
            (unsigned long long)t->happened, (unsigned long long)t->reconnects,
            (unsigned long long)t->halves, t->slowest_s * 1000, peaks.early.resident_mb,

@@ -260,7 +260,12 @@ static int child_fill(struct hf_scope *s, const char *path, unsigned count)
             acked.by_thread[0] += status == HF_OK;
         }
         unlink(filler);
-        if (status != HF_NO_SPACE ||
+        hf__store_stats(store, &stats); /* who asks before writing hears that there is room again */
+        for (int i = 0; stats.no_space && i < 500; i++) {
+            usleep(10000);
+            hf__store_stats(store, &stats);
+        }
+        if (status != HF_NO_SPACE || stats.no_space ||
             write_soon(s, store, acked.by_thread[0] + 1, acked.by_thread[0] + 10) != HF_OK) {
             fprintf(stderr, "child: round %u: freed while open: %s\n", round,
                     hf_scope_error_text(s));
