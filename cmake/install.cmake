@@ -30,8 +30,14 @@ install(FILES ${CMAKE_SOURCE_DIR}/docs/man/holdfast.1 ${CMAKE_SOURCE_DIR}/docs/m
         DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${CMAKE_SOURCE_DIR}/packaging/completion/holdfast.bash
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME holdfast)
-configure_file(${CMAKE_SOURCE_DIR}/packaging/systemd/holdfast.service.in
-    ${CMAKE_BINARY_DIR}/holdfast.service @ONLY)
+# The unit names the command by its whole path, and the prefix is known when it is installed:
+# `cmake --install --prefix` may give another one than the configuration had.
+install(CODE "
+    set(command_dir \"${CMAKE_INSTALL_BINDIR}\")
+    cmake_path(ABSOLUTE_PATH command_dir BASE_DIRECTORY \"\${CMAKE_INSTALL_PREFIX}\"
+        OUTPUT_VARIABLE CMAKE_INSTALL_FULL_BINDIR)
+    configure_file(\"${CMAKE_SOURCE_DIR}/packaging/systemd/holdfast.service.in\"
+        \"${CMAKE_BINARY_DIR}/holdfast.service\" @ONLY)")
 install(FILES ${CMAKE_BINARY_DIR}/holdfast.service
               ${CMAKE_SOURCE_DIR}/packaging/systemd/holdfast.socket
         DESTINATION lib/systemd/system)

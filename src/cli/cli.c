@@ -123,9 +123,7 @@ static int print_help(struct cli *cli)
 {
     fprintf(cli->out, "Usage: holdfast COMMAND [options]\n"
                       "       holdfast --help | --version\n\n");
-    hf__options_wrap(cli->out,
-                     "A DynamoDB-compatible database with the patterns of distributed systems.", 0,
-                     0, cli->width);
+    hf__options_wrap(cli->out, "A DynamoDB-compatible database.", 0, 0, cli->width);
     fprintf(cli->out, "\nCommands:\n");
     for (size_t i = 0; i < cli->commands_len; i++) {
         const struct cli_command *command = &cli->commands[i];

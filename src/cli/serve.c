@@ -34,9 +34,10 @@ static const struct option_spec specs[] = {
      .kind = OPTION_TEXT,
      .name = "host",
      .value = "ADDRESS",
-     .fallback = "127.0.0.1",
-     .text = "Address to listen on. Beyond this machine it needs --credentials or "
-             "--insecure-any-key.",
+     .fallback = "localhost",
+     .text =
+         "Address to listen on; localhost is 127.0.0.1 and ::1. Beyond this machine it needs --credentials or "
+         "--insecure-any-key.",
      FIELD(host)},
     {.kind = OPTION_NUMBER,
      .letter = 'p',
@@ -52,8 +53,8 @@ static const struct option_spec specs[] = {
      .name = "allow-host",
      .value = "NAME",
      .text = "A name by which clients call this server, besides its address and localhost. Others "
-             "are refused, so that web pages cannot reach it by a name of their own. Can be "
-             "repeated.",
+             "are refused, so that web pages cannot reach it by a name of their own. '*' is any. "
+             "Can be repeated.",
      FIELD(hosts)},
     {.kind = OPTION_TEXT,
      .name = "cors",
@@ -155,7 +156,7 @@ static const struct option_spec specs[] = {
      .name = "account",
      .value = "NUMBER",
      .fallback = "123456789012",
-     .text = "Account in ARNs.",
+     .text = "Account in ARNs, twelve digits.",
      FIELD(account)},
     {.kind = OPTION_CHOICE,
      .name = "wording",
@@ -397,8 +398,6 @@ static bool plan_listening(struct cli *cli, const struct options *options, struc
         return false;
     if (!hf__notify_sockets(cli->scope, cli->env, SOCKETS_FIRST, &plan->sockets))
         return REFUSE(cli, "%.*s", HF_FMT(plan->sockets.error));
-    if (strcmp(settings->host.ptr, "localhost") == 0)
-        settings->host = HF_STR("127.0.0.1");
     plan->open = plan->sockets.len ? plan->sockets.open : !is_loopback(settings->host.ptr);
     plan->address_ignored =
         plan->sockets.len &&
@@ -427,8 +426,9 @@ struct hf_str hf__serve_url(struct hf_scope *s, const struct serve_plan *plan, u
     const char *host = plan->settings.host.ptr;
     const char *scheme = plan->settings.tls_cert.ptr ? "https" : "http";
 
-    /* An address that stands for all of them is no address to call. */
-    if (plan->sockets.len || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0)
+    /* An address that stands for several is no address to call. */
+    if (plan->sockets.len || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0 ||
+        strcmp(host, "localhost") == 0)
         host = "127.0.0.1";
     return hf_scope_format(s, strchr(host, ':') ? "%s://[%s]:%u" : "%s://%s:%u", scheme, host,
                            (unsigned)port);

@@ -57,6 +57,13 @@ void hf__call_too_large(struct answer *answer, struct hf_str message)
     answer_refusal(answer, 413, TYPE_SERVICE "RequestEntityTooLargeException", message);
 }
 
+void hf__call_denied(struct answer *answer, struct hf_str message)
+{
+    answer->type = hf__type_json_1_0;
+    answer->no_crc = false;
+    answer_refusal(answer, 403, TYPE_SERVICE "AccessDeniedException", message);
+}
+
 /* True when the body is not JSON, and that was said. */
 static bool refuse_no_json(struct answer *answer, struct hf_bytes body)
 {

@@ -206,6 +206,9 @@ void hf__call(struct answer *answer, struct hf_bytes body);
 /* Its body is too large, as the sentence says. */
 void hf__call_too_large(struct answer *answer, struct hf_str message);
 
+/* Who asks for an operation may not ask at all. */
+void hf__call_denied(struct answer *answer, struct hf_str message);
+
 /* Everything that was answered in this turn could not be made durable. */
 void hf__call_lost(struct conn *conn, const struct hf_error *error);
 

@@ -103,6 +103,24 @@ static void preflight(struct answer *answer, struct hf_str origin)
     hf__answer(answer, 200, (struct hf_str){0});
 }
 
+/* People read a sentence; an SDK fails over one that is not JSON, and its user sees only that. */
+static bool deny(struct answer *answer, struct hf_str message)
+{
+    struct hf__buf *out;
+
+    if (hf__http_field(answer->head, "x-amz-target").ptr) {
+        hf__call_denied(answer, message);
+        return false;
+    }
+    answer->type = hf__type_text;
+    answer->no_crc = true;
+    out = hf__answer_begin(answer);
+    hf__buf_put_str(out, message);
+    hf__buf_put_byte(out, '\n');
+    hf__answer_end(answer, 403);
+    return false;
+}
+
 /* Pages of other origins, and names that were made to point here, are kept out before anything
  * is looked at. False: it was said. */
 static bool admit(struct answer *answer, struct hf_str origin)
@@ -110,24 +128,14 @@ static bool admit(struct answer *answer, struct hf_str origin)
     struct server *server = answer->conn->loop->server;
     struct hf_str host = answer->head->host;
 
-    answer->type = hf__type_text;
-    answer->no_crc = true;
-    if (!hf__access_host(server, host)) {
-        hf__answer(answer, 403,
-                   HF_STR("The Host of the request is not a name of this server; start it with "
-                          "--allow-host to add one\n"));
-        return false;
-    }
-    if (origin.ptr && !hf__access_origin(server, origin, host)) {
-        hf__answer(answer, 403,
-                   HF_STR("Pages of that origin may not use this server; start it with --cors to "
-                          "allow them\n"));
-        return false;
-    }
+    if (!hf__access_host(server, host))
+        return deny(answer, HF_STR("The Host of the request is not a name of this server; start it "
+                                   "with --allow-host to add one"));
+    if (origin.ptr && !hf__access_origin(server, origin, host))
+        return deny(answer, HF_STR("Pages of that origin may not use this server; start it with "
+                                   "--cors to allow them"));
     if (origin.ptr)
         answer->fields = hf__access_fields(answer->conn->loop->scope, server, origin);
-    answer->type = (struct hf_str){0};
-    answer->no_crc = false;
     return true;
 }
 

@@ -152,7 +152,7 @@ static int listen_at(const struct addrinfo *info)
 }
 
 /* The first address of the host that can be had. A name may have several. */
-static enum hf_status listen_host(struct hf_scope *s, struct server *server)
+static enum hf_status listen_host(struct hf_scope *s, struct server *server, struct hf_str host)
 {
     const struct server_options *o = &server->options;
     struct addrinfo hints = {.ai_family = AF_UNSPEC,
@@ -163,18 +163,42 @@ static enum hf_status listen_host(struct hf_scope *s, struct server *server)
     int fd = -1, error;
 
     snprintf(port, sizeof(port), "%u", (unsigned)o->port);
-    error = getaddrinfo(o->host.ptr, port, &hints, &found);
+    error = getaddrinfo(host.ptr, port, &hints, &found);
     if (error != 0)
-        return hf__fail(s, HF_INVALID, "%.*s is no address to listen on: %s", HF_FMT(o->host),
+        return hf__fail(s, HF_INVALID, "%.*s is no address to listen on: %s", HF_FMT(host),
                         gai_strerror(error));
     for (const struct addrinfo *info = found; info && fd < 0; info = info->ai_next)
         fd = listen_at(info);
     error = errno;
     freeaddrinfo(found);
     if (fd < 0)
-        return hf__fail(s, HF_IO, "cannot listen on %.*s port %s: %s", HF_FMT(o->host), port,
+        return hf__fail(s, HF_IO, "cannot listen on %.*s port %s: %s", HF_FMT(host), port,
                         strerror(error));
     return add_listener(s, server, fd, true);
+}
+
+/*
+ * 127.0.0.1, and ::1 where there is IPv6: to many systems localhost means that one first, and not
+ * every client goes on to the next. Of a port that was asked for both must be ours, or clients that
+ * mean us could reach somebody else.
+ */
+static enum hf_status listen_localhost(struct hf_scope *s, struct server *server)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    struct addrinfo info = {.ai_family = AF_INET6,
+                            .ai_addr = (struct sockaddr *)&six,
+                            .ai_addrlen = sizeof(six)};
+    int fd;
+
+    TRY(listen_host(s, server, HF_STR("127.0.0.1")));
+    six.sin6_port = htons(server->port);
+    fd = listen_at(&info);
+    if (fd >= 0)
+        return add_listener(s, server, fd, true);
+    if (errno == EADDRINUSE && server->options.port != 0)
+        return hf__fail(s, HF_IO, "cannot listen on ::1 port %u: %s", (unsigned)server->port,
+                        strerror(errno));
+    return HF_OK;
 }
 
 static enum hf_status open_listeners(struct hf_scope *s, struct server *server)
@@ -182,12 +206,14 @@ static enum hf_status open_listeners(struct hf_scope *s, struct server *server)
     const struct server_options *o = &server->options;
 
     server->loopback = true;
-    server->listeners = hf__scope_array(server->memory, o->sockets_len ? o->sockets_len : 1,
+    server->listeners = hf__scope_array(server->memory, o->sockets_len ? o->sockets_len : 2,
                                         sizeof(*server->listeners));
     if (!server->listeners)
         return hf__fail_nomem(s);
-    if (o->sockets_len == 0)
-        TRY(listen_host(s, server));
+    if (o->sockets_len == 0 && hf_str_equal(o->host, HF_STR("localhost")))
+        TRY(listen_localhost(s, server));
+    else if (o->sockets_len == 0)
+        TRY(listen_host(s, server, o->host));
     for (size_t i = 0; i < o->sockets_len; i++)
         TRY(add_listener(s, server, o->sockets[i], false));
     if (!server->loopback && o->keys_len == 0 && !o->open_to_all)

@@ -24,7 +24,7 @@ struct server_clock {
 
 struct server_options {
     const struct hf_env *env; /* memory, clocks, log; default: the system's */
-    struct hf_str host;       /* address to listen on; default 127.0.0.1 */
+    struct hf_str host;       /* address to listen on; default 127.0.0.1; localhost: ::1 as well */
     uint16_t port;            /* 0: any free one; hf__server_port() tells */
     const int *sockets;       /* listening already, instead of host and port */
     size_t sockets_len;

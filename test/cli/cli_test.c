@@ -206,7 +206,7 @@ TEST(serve, defaults)
     desk_open(&d, t);
     plan(&d, true, &p, 0, NULL);
     CHECK_STR("embedded:holdfast.db", p.url);
-    CHECK_STR("127.0.0.1", p.settings.host);
+    CHECK_STR("localhost", p.settings.host);
     CHECK_INT(8000, p.settings.port);
     CHECK(!p.open && !p.keys.len && !p.sockets.len && !p.settings.cors.ptr);
     CHECK_STR("http://127.0.0.1:8000", hf__serve_url(d.cli.scope, &p, 8000));
@@ -272,7 +272,7 @@ TEST(serve, other_machines_need_keys)
     CHECK_STR("http://[::1]:80", hf__serve_url(d.cli.scope, &p, 80));
     PLAN("--host", "localhost");
     CHECK(!p.open);
-    CHECK_STR("127.0.0.1", p.settings.host);
+    CHECK_STR("localhost", p.settings.host);
     PLAN("--host", "0.0.0.0", "--insecure-any-key");
     CHECK(p.open);
     CHECK_STR("http://127.0.0.1:80", hf__serve_url(d.cli.scope, &p, 80));

@@ -80,6 +80,23 @@ def call(port, operation, body, host=None, **headers):
     return answer, json.loads(data) if data.startswith(b"{") else data
 
 
+def fetch(host, port):
+    connection = http.client.HTTPConnection(host, port, timeout=WAIT_S)
+    connection.request("GET", "/readyz")
+    data = connection.getresponse().read()
+    connection.close()
+    return data
+
+
+def has_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as one:
+            one.bind(("::1", 0))
+        return True
+    except OSError:
+        return False
+
+
 TABLE = {"TableName": "one", "BillingMode": "PAY_PER_REQUEST",
          "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
          "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}]}
@@ -271,6 +288,23 @@ def wait_for(condition):
 
 
 class Refused(InDirectory):
+    @unittest.skipUnless(has_ipv6(), "no IPv6")
+    def test_localhost_is_both(self):
+        with Server("--in-memory", "--port", "0") as server:
+            for host in "127.0.0.1", "::1", "localhost":
+                self.assertEqual(fetch(host, server.port), b"ready\n")
+            self.assertEqual(server.stop(), 0)
+        with Server("--in-memory", "--port", "0", "--host", "127.0.0.1") as server:
+            self.assertRaises(ConnectionRefusedError, fetch, "::1", server.port)
+            self.assertEqual(server.stop(), 0)
+        with socket.socket(socket.AF_INET6) as taken:
+            taken.bind(("::1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            code, _, err = run("serve", "--in-memory", "--port", str(port))
+            self.assertEqual(code, 4)
+            self.assertIn("cannot listen on ::1 port %d: Address already in use" % port, err)
+
     def test_port_in_use(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = str(taken.getsockname()[1])

@@ -145,8 +145,12 @@ TEST(access, origins_may_be_listed)
                                     "{\"TableName\":\"tab\",\"Item\":{\"pk\":{\"S\":\"evil\"}}}");
     line_read(&c);
     CHECK_INT(403, c.status);
-    CHECK_STR("Pages of that origin may not use this server; start it with --cors to allow them\n",
-              c.body);
+    CHECK_STR(
+        "{\"__type\":\"com.amazon.coral.service#AccessDeniedException\",\"message\":\"Pages of "
+        "that origin may not use this server; start it with --cors to allow them\"}",
+        c.body);
+    CHECK_STR("application/x-amz-json-1.0", line_field(&c, "Content-Type"));
+    check_no_cors(&c);
     CHECK(!site_has(&site, "evil"));
     line_close(&c);
     site_close(&site);
@@ -225,6 +229,10 @@ TEST(access, foreign_names_are_refused)
               "{\"TableName\":\"tab\",\"Item\":{\"pk\":{\"S\":\"evil\"}}}");
     line_read(&c);
     CHECK_INT(403, c.status);
+    CHECK_STR(
+        "{\"__type\":\"com.amazon.coral.service#AccessDeniedException\",\"message\":\"The Host of "
+        "the request is not a name of this server; start it with --allow-host to add one\"}",
+        c.body);
     CHECK(!site_has(&site, "evil"));
     line_close(&c);
     site_close(&site);

@@ -262,6 +262,7 @@ class Ours(Raw):
     def test_foreign_names_are_refused(self):
         answer = self.post("ListTables", {}, {"Host": "evil.example"})
         self.assertEqual(answer.status, 403)
+        self.assertIn("--allow-host", json.loads(answer.data)["message"])
 
     def test_metrics_count(self):
         with Server("--in-memory") as server:
