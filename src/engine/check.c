@@ -158,6 +158,14 @@ static enum hf_status check_item(struct checking *c, struct hf_bytes key, struct
     return check_expiry_of(c, table, key, &row);
 }
 
+/* An item that an entry leads to: can it be asked for its key? That it is damaged is told when it
+ * is looked at itself. */
+static bool usable_row(struct checking *c, const struct table *table, const struct row *row)
+{
+    return hf__item_valid(row->item.ptr, row->item.len) &&
+           hf__schema_check_put(c->s, table, row->item) == HF_OK;
+}
+
 /* ---- entries -------------------------------------------------------------------------------- */
 
 static enum hf_status check_index_entry(struct checking *c, struct hf_bytes key,
@@ -178,7 +186,8 @@ static enum hf_status check_index_entry(struct checking *c, struct hf_bytes key,
         return HF_OK;
     }
     TRY(hf__read_key(c->s, c->e, table, c->snapshot, entry.item, &row));
-    if (!row.item.ptr || !hf__index_key(&own, table, index, row.item) || !same_bytes(&own, key))
+    if (!row.item.ptr || !usable_row(c, table, &row) ||
+        !hf__index_key(&own, table, index, row.item) || !same_bytes(&own, key))
         problem(c, key, "an index entry has no item");
     return HF_OK;
 }
@@ -199,7 +208,8 @@ static enum hf_status check_expiry_entry(struct checking *c, struct hf_bytes key
     if (row_key.failed)
         return hf__fail_nomem(c->s);
     TRY(hf__row_read(c->s, c->e, c->snapshot, hf_bytes_of(row_key.ptr, row_key.len), &row));
-    if (!row.item.ptr || !hf__ttl_expiry(table->ttl_attribute, row.item, &expiry) ||
+    if (!row.item.ptr || !usable_row(c, table, &row) ||
+        !hf__ttl_expiry(table->ttl_attribute, row.item, &expiry) ||
         expiry != load_u64be(key.ptr + PREFIX_LEN))
         problem(c, key, "an expiry entry has no item");
     return HF_OK;

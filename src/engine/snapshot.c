@@ -255,33 +255,58 @@ static enum hf_status view_store(struct hf_scope *s, const struct restore *r,
     return status;
 }
 
-static struct counts *counts_of(struct engine *view, uint8_t space, uint32_t id)
+/* Whose rows have that prefix. */
+struct owner {
+    struct table *table; /* NULL: of one that is gone, and to be erased */
+    struct index *index; /* NULL: items of the table */
+    struct counts *counts;
+};
+
+static struct owner owner_of(struct engine *view, uint8_t space, uint32_t id)
 {
     for (size_t i = 0; i < view->catalog.len; i++) {
         struct table *table = view->catalog.tables[i];
 
-        if (table->record.restore_from)
-            continue; /* counted when it is whole */
         if (space == SPACE_ITEM && table->id == id)
-            return &table->counts->table;
+            return (struct owner){table, NULL, &table->counts->table};
         for (size_t j = 0; j < table->indexes_len; j++)
             if (space == SPACE_INDEX && table->indexes[j].id == id)
-                return table->indexes[j].counts;
+                return (struct owner){table, &table->indexes[j], table->indexes[j].counts};
     }
-    return NULL;
+    return (struct owner){.table = NULL};
+}
+
+/* Count a row. Operations take it for granted that an item has its keys: a snapshot from a file
+ * may have been made by anybody. */
+static enum hf_status view_row(struct hf_scope *s, const struct owner *owner, struct hf_bytes value)
+{
+    struct hf__mark mark = hf__scope_mark(s);
+    struct hf__buf key = {.scope = s};
+    struct row row;
+
+    TRY(hf__row_decode(s, value, &row));
+    if (hf__schema_check_put(s, owner->table, row.item) != HF_OK ||
+        (owner->index && !hf__index_key(&key, owner->table, owner->index, row.item)))
+        return hf__fail(s, HF_CORRUPT, "The snapshot has an item in table %.*s that lacks its key",
+                        HF_FMT(owner->table->name));
+    hf__scope_rewind(s, mark);
+    if (owner->table->record.restore_from == 0) { /* else it is counted when it is whole */
+        atomic_fetch_add(&owner->counts->items, 1);
+        atomic_fetch_add(&owner->counts->bytes, (long long)row.size);
+    }
+    return HF_OK;
 }
 
 /* (4): items and entries of one table or index lie side by side, so it is looked up once. */
-static enum hf_status view_counts(struct hf_scope *s, struct restore *r)
+static enum hf_status view_rows(struct hf_scope *s, struct restore *r)
 {
     struct snapshot_cursor cursor = {.block = r->snapshot->first};
     uint8_t prefix[PREFIX_LEN] = {0};
-    struct counts *counts = NULL;
+    struct owner owner = {.table = NULL};
     struct hf_bytes key, value;
 
     while (hf__snapshot_next(&cursor, &key, &value)) {
         uint8_t space = key.ptr[0];
-        struct row row;
 
         if (space == SPACE_RECORD && key.len == RECORD_KEY && load_u64be(key.ptr + 7) > r->highest)
             r->highest = load_u64be(key.ptr + 7);
@@ -289,13 +314,10 @@ static enum hf_status view_counts(struct hf_scope *s, struct restore *r)
             continue;
         if (memcmp(prefix, key.ptr, PREFIX_LEN) != 0) {
             memcpy(prefix, key.ptr, PREFIX_LEN);
-            counts = counts_of(r->view, space, load_u32be(key.ptr + 1));
+            owner = owner_of(r->view, space, load_u32be(key.ptr + 1));
         }
-        if (!counts)
-            continue; /* of a table that is gone, and to be erased */
-        TRY(hf__row_decode(s, value, &row));
-        atomic_fetch_add(&counts->items, 1);
-        atomic_fetch_add(&counts->bytes, (long long)row.size);
+        if (owner.table)
+            TRY(view_row(s, &owner, value));
     }
     return HF_OK;
 }
@@ -319,7 +341,7 @@ static enum hf_status view_open(struct hf_scope *s, struct restore *r)
         status = hf__catalog_load(s, view);
     hf__store_close(view->store);
     view->store = r->e->store; /* whose snapshots the backups have that it gets in exchange */
-    return status == HF_OK ? view_counts(s, r) : status;
+    return status == HF_OK ? view_rows(s, r) : status;
 }
 
 static void view_close(struct restore *r)

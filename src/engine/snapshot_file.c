@@ -28,6 +28,7 @@
 #include "engine/snapshot.h"
 
 #include "base/kill.h"
+#include "engine/stream.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -295,8 +296,50 @@ static enum hf_status get_head(struct file *file, struct hf_engine_snapshot *sna
     return HF_OK;
 }
 
+static bool good_items(const uint8_t *item, uint32_t len)
+{
+    return len == 0 || hf__item_valid(item, len);
+}
+
+/*
+ * What the engine reads without looking twice: lengths of keys, and what is inside of items. The
+ * records of tables, streams and backups are judged when they are restored.
+ */
+static bool good_entry(struct hf_scope *s, struct hf_bytes key, struct hf_bytes value)
+{
+    struct record_head head;
+    struct row row;
+
+    switch (key.ptr[0]) {
+    case SPACE_TABLE:
+    case SPACE_STREAM:
+    case SPACE_BACKUP:
+    case SPACE_TOKEN:
+        return true;
+    case SPACE_ERASE:
+        return key.len == 6;
+    case SPACE_ITEM:
+    case SPACE_INDEX:
+    case SPACE_COPY:
+        return key.len > PREFIX_LEN && hf__row_decode(s, value, &row) == HF_OK &&
+               hf__item_valid(row.item.ptr, row.item.len) && hf_item_size(row.item) == row.size;
+    case SPACE_RECORD:
+        return key.len == RECORD_KEY && hf__record_head_get(value, &head) &&
+               hf__item_valid(value.ptr + RECORD_HEAD, head.keys_len) &&
+               good_items(value.ptr + RECORD_HEAD + head.keys_len, head.new_len) &&
+               good_items(value.ptr + RECORD_HEAD + head.keys_len + head.new_len, head.old_len);
+    case SPACE_EXPIRY:
+        return key.len > PREFIX_LEN + 8;
+    case SPACE_TOKEN_AGE:
+        return key.len >= 1 + 8;
+    default:
+        return false;
+    }
+}
+
 /* Are these entries, in the order of keys, of kinds that we know? Counts them. */
-static bool good_entries(struct hf_engine_snapshot *snapshot, struct hf_bytes *last)
+static bool good_entries(struct hf_scope *s, struct hf_engine_snapshot *snapshot,
+                         struct hf_bytes *last)
 {
     struct snapshot_block *block = snapshot->last;
     uint32_t entries = 0;
@@ -312,7 +355,7 @@ static bool good_entries(struct hf_engine_snapshot *snapshot, struct hf_bytes *l
             return false;
         key = hf_bytes_of(from + SNAPSHOT_HEAD, load_u32le(from));
         value = hf_bytes_of(key.ptr + key.len, load_u32le(from + 4));
-        if (key.ptr[0] == SPACE_SETTING || key.ptr[0] > SPACE_TOKEN_AGE ||
+        if (!good_entry(s, key, value) ||
             bytes_compare(last->ptr, last->len, key.ptr, key.len) >= 0)
             return false;
         hf__snapshot_count(snapshot, key, value);
@@ -342,8 +385,8 @@ static enum hf_status get_block(struct file *file, struct hf_engine_snapshot *sn
     TRY(get(file, block->bytes, len));
     if (load_u64le(head) != block_hash(head + 8, block, number))
         return fail_block(file, number, "does not fit its checksum");
-    if (!good_entries(snapshot, last))
-        return fail_block(file, number, "does not hold entries of a database in their order");
+    if (!good_entries(file->s, snapshot, last))
+        return fail_block(file, number, "has entries that are none, or not in their order");
     chain_add(file, head);
     return HF_OK;
 }

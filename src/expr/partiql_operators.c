@@ -18,7 +18,7 @@ static struct pq_node *signed_term(struct pq_parser *p)
 
     while (hf__pq_at(p, "-") || hf__pq_at(p, "+")) {
         minus ^= hf__pq_at(p, "-");
-        p->token++;
+        hf__pq_next(p);
     }
     node = hf__pq_term(p);
     if (!node || p->token == first || (first->kind != PQ_OPERATOR))
@@ -83,7 +83,7 @@ static struct pq_node *arithmetic(struct pq_parser *p, enum strength strength)
     left = arithmetic(p, (enum strength)(strength + 1));
     while (left && at_strength(p, strength)) {
         struct pq_place place = hf__pq_place(p, p->token);
-        struct hf_str text = hf__pq_token_text(p, p->token++);
+        struct hf_str text = hf__pq_token_text(p, hf__pq_next(p));
 
         if (!has_right(p) ||
             !hf__pq_enter(p)) /* a chain hangs to the left: every link is a level */
@@ -139,7 +139,7 @@ static bool ordering(struct pq_parser *p, struct pq_node **left)
         bool in = hf__pq_is(p, "in");
 
         text = in ? HF_STR("in") : HF_STR("like");
-        p->token++;
+        hf__pq_next(p);
         *left = !has_right(p) ? NULL
                               : join(p, in ? PQ_IN : PQ_BINARY, text, place, *left,
                                      arithmetic(p, STRENGTH_CONCAT));
@@ -230,7 +230,7 @@ static const char *take_type(struct pq_parser *p)
 
 static struct pq_node *is_type(struct pq_parser *p, struct pq_node *left)
 {
-    struct pq_place place = hf__pq_place(p, p->token++);
+    struct pq_place place = hf__pq_place(p, hf__pq_next(p));
     bool negate = hf__pq_take(p, "not");
     struct pq_node *node = hf__pq_node(p, PQ_IS, place);
     const char *name = take_type(p);
@@ -315,7 +315,7 @@ static struct pq_node *all_of(struct pq_parser *p)
     struct pq_node *left = maybe_not(p);
 
     while (left && hf__pq_is(p, "and")) {
-        struct pq_place place = hf__pq_place(p, p->token++);
+        struct pq_place place = hf__pq_place(p, hf__pq_next(p));
 
         left = has_right(p) ? chain(p, PQ_AND, left, place, maybe_not(p)) : NULL;
     }
@@ -330,7 +330,7 @@ struct pq_node *hf__pq_expression(struct pq_parser *p)
     if (hf__pq_enter(p))
         left = all_of(p);
     while (left && hf__pq_is(p, "or")) {
-        struct pq_place place = hf__pq_place(p, p->token++);
+        struct pq_place place = hf__pq_place(p, hf__pq_next(p));
 
         left = has_right(p) ? chain(p, PQ_OR, left, place, all_of(p)) : NULL;
     }

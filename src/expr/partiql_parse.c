@@ -49,12 +49,12 @@ static bool alias(struct pq_parser *p)
         if (p->token->kind != PQ_NAME && p->token->kind != PQ_QUOTED)
             hf__pq_fail(p, "Expected identifier for AS-alias");
         else
-            p->token++;
+            hf__pq_next(p);
         return true;
     }
     if (p->token->kind != PQ_NAME && p->token->kind != PQ_QUOTED)
         return false;
-    p->token++;
+    hf__pq_next(p);
     return true;
 }
 
@@ -297,7 +297,8 @@ static bool at_exists(const struct pq_parser *p)
 
 static void exists(struct pq_parser *p, struct pq_statement *out)
 {
-    p->token += 3;
+    for (int i = 0; i < 3; i++)
+        hf__pq_next(p);
     hf__pq_select(p, out);
     out->kind = STATEMENT_EXISTS;
     if (p->status == HF_OK && !hf__pq_take_sign(p, ")"))
@@ -350,7 +351,7 @@ static bool definition(struct pq_parser *p, struct pq_statement *out)
     else
         hf__pq_fail(p, "Unexpected token following CREATE or DROP");
     while (p->token->kind != PQ_END)
-        p->token++;
+        hf__pq_next(p);
     return true;
 }
 

@@ -8,12 +8,21 @@
 
 /* ---- tokens --------------------------------------------------------------------------------- */
 
+const struct pq_token *hf__pq_next(struct pq_parser *p)
+{
+    const struct pq_token *taken = p->token;
+
+    if (taken->kind != PQ_END)
+        p->token++;
+    return taken;
+}
+
 void hf__pq_fail(struct pq_parser *p, const char *detail)
 {
     if (p->status == HF_OK)
         p->status = hf__pq_malformed(p->s, detail);
     while (p->token->kind != PQ_END)
-        p->token++;
+        hf__pq_next(p);
 }
 
 struct hf_str hf__pq_token_text(const struct pq_parser *p, const struct pq_token *token)
@@ -51,7 +60,7 @@ bool hf__pq_take(struct pq_parser *p, const char *word)
 {
     if (!hf__pq_is(p, word))
         return false;
-    p->token++;
+    hf__pq_next(p);
     return true;
 }
 
@@ -59,7 +68,7 @@ bool hf__pq_take_sign(struct pq_parser *p, const char *sign)
 {
     if (!hf__pq_at(p, sign))
         return false;
-    p->token++;
+    hf__pq_next(p);
     return true;
 }
 
@@ -107,7 +116,7 @@ static struct pq_node *token_node(struct pq_parser *p, enum pq_kind kind)
 
     if (node) {
         node->text = hf__pq_token_text(p, p->token);
-        p->token++;
+        hf__pq_next(p);
     }
     return node;
 }
@@ -272,10 +281,10 @@ static struct pq_node *call(struct pq_parser *p)
 {
     struct pq_node *node = token_node(p, PQ_CALL);
 
-    p->token++; /* the parenthesis */
+    hf__pq_next(p); /* the parenthesis */
     if (hf__pq_at(p, "*") && is_sign(p, p->token + 1, ")")) {
         hf__pq_attach(node, token_node(p, PQ_STAR));
-        p->token++;
+        hf__pq_next(p);
         return p->status == HF_OK ? node : NULL;
     }
     return operands(p, node, ")");
@@ -284,14 +293,14 @@ static struct pq_node *call(struct pq_parser *p)
 /* (a), (a, b), (SELECT ...). */
 static struct pq_node *parentheses(struct pq_parser *p)
 {
-    struct pq_place place = hf__pq_place(p, p->token++);
+    struct pq_place place = hf__pq_place(p, hf__pq_next(p));
     struct pq_node *node = hf__pq_expression(p);
     struct pq_node *list;
 
     if (hf__pq_at(p, ",")) {
         list = hf__pq_node(p, PQ_LIST, place);
         hf__pq_attach(list, node);
-        p->token++;
+        hf__pq_next(p);
         node = operands(p, list, ")");
     } else {
         expect_sign(p, ")", "Expected token of type )");
@@ -309,7 +318,7 @@ static struct pq_node *subselect(struct pq_parser *p)
 
     if (node)
         node->text = HF_STR("SELECT");
-    p->token++;
+    hf__pq_next(p);
     hf__pq_select(p, &ignored);
     return p->status == HF_OK ? node : NULL;
 }

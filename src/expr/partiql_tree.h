@@ -160,6 +160,7 @@ bool hf__pq_is(const struct pq_parser *p, const char *word);  /* a keyword */
 bool hf__pq_at(const struct pq_parser *p, const char *sign);  /* an operator or punctuation */
 bool hf__pq_take(struct pq_parser *p, const char *word);      /* and go on */
 bool hf__pq_take_sign(struct pq_parser *p, const char *sign); /* and go on */
+const struct pq_token *hf__pq_next(struct pq_parser *p); /* take the token; the last one stays */
 void hf__pq_fail(struct pq_parser *p, const char *detail);
 struct hf_str hf__pq_token_text(const struct pq_parser *p, const struct pq_token *token);
 struct pq_place hf__pq_place(const struct pq_parser *p, const struct pq_token *token);

@@ -168,7 +168,8 @@ static bool read_body(struct answer *answer, struct hf_bytes body, const struct 
 
 /* ---- the clock ------------------------------------------------------------------------------ */
 
-enum { CLOCK_MAX_S = INT32_MAX }; /* seconds to set or move it by, either way: 68 years */
+enum { ADVANCE_MAX_S = INT32_MAX };             /* of one move, either way: 68 years */
+#define TIME_MAX_S (2 * (int64_t)ADVANCE_MAX_S) /* of where it may get: from 1970 to 2106 */
 
 static struct clock_answer clock_now(struct server *server)
 {
@@ -186,11 +187,29 @@ static void get_clock(struct answer *answer, const struct admin_request *request
     hf__admin_answer(answer, &clock_answer, &now);
 }
 
+/* What is asked, given how far the clock is off now. False: that is a time that cannot be. */
+static bool move_clock(const struct clock_request *asked, int64_t wall_us, int64_t *offset)
+{
+    int64_t now_us;
+
+    if (asked->now_s < 0 || asked->now_s > TIME_MAX_S || asked->advance_s > ADVANCE_MAX_S ||
+        asked->advance_s < -(int64_t)ADVANCE_MAX_S)
+        return false;
+    if (asked->reset)
+        *offset = 0;
+    else if (asked->now_s)
+        *offset = asked->now_s * 1000000 - wall_us;
+    else
+        *offset += asked->advance_s * 1000000;
+    now_us = wall_us + *offset;
+    return now_us >= 0 && now_us / 1000000 <= TIME_MAX_S;
+}
+
 static void put_clock(struct answer *answer, const struct admin_request *request)
 {
     struct server *server = answer->conn->loop->server;
     struct clock_request asked = {0};
-    int64_t offset;
+    int64_t before, after;
 
     if (!read_body(answer, request->body, &clock_request, &asked))
         return;
@@ -198,19 +217,14 @@ static void put_clock(struct answer *answer, const struct admin_request *request
         hf__admin_error(answer, 400, HF_STR("give one of advance_s, now_s and reset"));
         return;
     }
-    if (asked.now_s < 0 || asked.now_s > 2 * (int64_t)CLOCK_MAX_S ||
-        asked.advance_s > CLOCK_MAX_S || asked.advance_s < -(int64_t)CLOCK_MAX_S) {
-        hf__admin_error(answer, 400, HF_STR("the time is too far away"));
-        return;
-    }
-    offset = atomic_load(&server->options.clock->offset_us);
-    if (asked.reset)
-        offset = 0;
-    else if (asked.now_s)
-        offset = asked.now_s * 1000000 - hf__env_wall_us(&server->env);
-    else
-        offset += asked.advance_s * 1000000;
-    atomic_store(&server->options.clock->offset_us, offset);
+    before = atomic_load(&server->options.clock->offset_us);
+    do { /* another loop may be moving it, too */
+        after = before;
+        if (!move_clock(&asked, hf__env_wall_us(&server->env), &after)) {
+            hf__admin_error(answer, 400, HF_STR("the time is too far away"));
+            return;
+        }
+    } while (!atomic_compare_exchange_weak(&server->options.clock->offset_us, &before, after));
     get_clock(answer, request);
 }
 

@@ -7,6 +7,7 @@
  *
  * "Is it JSON" would be a walk over the whole body of its own. As reading the body finds out too,
  * the walk is made only when target or signature are refused, to see whether the body goes first.
+ * With keys, the signature goes before the coding: see is_packed().
  */
 #include "server/private.h"
 
@@ -78,6 +79,7 @@ void hf__call_lost(struct conn *conn, const struct hf_error *error)
     uint32_t answers = conn->answers;
 
     conn->out.len = 0;
+    conn->out_begin = 0; /* there may be no answer to lose: none had memory */
     conn->answers = 0;
     conn->close_after = true;
     while (answers-- > 0)
@@ -157,6 +159,14 @@ static bool unpack(struct answer *answer, struct hf_bytes *body)
     }
 }
 
+/* Unpacking 16 MiB that were made for it takes seconds: nobody who may not call can have that. */
+static bool is_packed(const struct http_head *head)
+{
+    struct hf_str coding = hf__http_field(head, "content-encoding");
+
+    return coding.len && !hf__http_is(coding, "identity");
+}
+
 /* ---- the call ------------------------------------------------------------------------------- */
 
 static enum hf_status perform(struct answer *answer, const struct op *op, struct hf_bytes body,
@@ -196,17 +206,25 @@ static bool answers_empty(enum hf_op op)
 void hf__call(struct answer *answer, struct hf_bytes body)
 {
     struct loop *loop = answer->conn->loop;
-    struct hf_bytes sent = body;
     struct auth_refusal refusal;
     enum hf_status status;
     const struct op *op;
     struct hf_str name;
     uint64_t begun;
     void *response;
+    bool passes;
 
     answer->type = answer_type(answer->head);
     if (!answer->type.ptr) {
         hf__answer(answer, 404, HF_STR("<UnknownOperationException/>\n"));
+        return;
+    }
+    begun = uv_hrtime();
+    passes = hf__auth_check(loop->scope, loop->auth, answer->head, body,
+                            hf__env_wall_us(&loop->server->env) / 1000000, &refusal);
+    if (!passes && loop->server->options.keys_len > 0 && is_packed(answer->head)) {
+        hf__metrics_refused(loop->metrics);
+        answer_refusal(answer, refusal.status, refusal.type, refusal.message);
         return;
     }
     if (!unpack(answer, &body))
@@ -217,12 +235,10 @@ void hf__call(struct answer *answer, struct hf_bytes body)
         return;
     }
     answer->operation = op->name;
-    begun = uv_hrtime();
-    if (!hf__auth_check(loop->scope, loop->auth, answer->head, sent,
-                        hf__env_wall_us(&loop->server->env) / 1000000, &refusal)) {
+    if (!passes) {
+        hf__metrics_refused(loop->metrics);
         if (!refuse_no_json(answer, body))
             answer_refusal(answer, refusal.status, refusal.type, refusal.message);
-        hf__metrics_refused(loop->metrics);
         return;
     }
     status = perform(answer, op, body, &response);

@@ -30,7 +30,7 @@ static void enter(struct conn *conn, enum conn_state state)
     if (state == CONN_HEAD)
         conn->begun_ms = now;
     conn->state = state;
-    conn->deadline_ms = state == CONN_IDLE      ? now + o->idle_ms
+    conn->deadline_ms = state == CONN_IDLE      ? now + (conn->greeting ? o->head_ms : o->idle_ms)
                         : state == CONN_HEAD    ? now + o->head_ms
                         : state == CONN_BODY    ? conn->begun_ms + o->body_ms
                         : state == CONN_SENDING ? now + o->body_ms
@@ -102,7 +102,10 @@ void hf__conn_close(struct conn *conn)
     uv_close((uv_handle_t *)&conn->tcp, on_closed);
 }
 
-/* We said all. Tell the other side, and drop what it still sends. */
+static void read_on(struct conn *conn);
+
+/* We said all. Tell the other side, and drop what it still sends. While an answer was on its way
+ * nothing was read; closing with bytes unread would throw away what the other side has not got. */
 static void linger(struct conn *conn)
 {
     uv_os_fd_t fd;
@@ -114,6 +117,7 @@ static void linger(struct conn *conn)
     forget_partial(conn);
     hf__buf_free(&conn->in);
     enter(conn, CONN_LINGER);
+    read_on(conn);
 }
 
 /* ---- sending -------------------------------------------------------------------------------- */
@@ -348,13 +352,19 @@ static void head_is_there(struct conn *conn, const struct http_reader *reader)
     hf__conn_ready(conn);
 }
 
+/* A request that has begun is read to its end: only those behind it wait. */
+static bool has_room(const struct conn *conn)
+{
+    return conn->partial || conn->out.len - conn->out_begin < OUTPUT_PAUSE;
+}
+
 /* Handle as many whole requests as there are; returns what is left. */
 static size_t take_requests(struct conn *conn, uint8_t *bytes, size_t len)
 {
     struct loop *loop = conn->loop;
     size_t at = 0;
 
-    while (at < len && !conn->close_after && conn->out.len - conn->out_begin < OUTPUT_PAUSE) {
+    while (at < len && !conn->close_after && has_room(conn)) {
         struct http_reader *reader = conn->partial ? conn->partial : &loop->reader;
 
         if (!conn->partial)
@@ -434,6 +444,8 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
                : INPUT_SIZE;
     if (room > conn->in.len + INPUT_SIZE) /* memory follows what came, not what was announced */
         room = conn->in.len + INPUT_SIZE;
+    if (room < INPUT_LEAST)
+        room = INPUT_LEAST;
     to = hf__buf_reserve(&conn->in, room);
     *buf = uv_buf_init((char *)to, to ? (unsigned)room : 0);
 }
@@ -447,6 +459,16 @@ static void on_end(struct conn *conn, ssize_t nread)
         hf__conn_close(conn); /* nothing is owed, and half a request stays half */
     else
         uv_read_stop((uv_stream_t *)&conn->tcp);
+}
+
+/* From the end of its handshake on, a connection may be idle as any other. */
+static void greeted(struct conn *conn)
+{
+    if (!conn->greeting || !hf__tls_established(conn->tls))
+        return;
+    conn->greeting = false;
+    if (conn->state == CONN_IDLE)
+        enter(conn, CONN_IDLE);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
@@ -463,6 +485,7 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     if (conn->tls) {
         if (!hf__tls_feed(conn, (uint8_t *)buf->base, (size_t)nread))
             hf__conn_close(conn);
+        greeted(conn);
     } else if (conn->in.len > 0 && conn->state != CONN_LINGER) {
         conn->in.len += (size_t)nread;
         hf__conn_consume(conn, conn->in.ptr, conn->in.len);
@@ -473,7 +496,9 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
 
 static void read_on(struct conn *conn)
 {
-    if (!conn->ended && uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read) != 0)
+    int error = conn->ended ? 0 : uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
+
+    if (error != 0 && error != UV_EALREADY)
         hf__conn_close(conn);
 }
 
@@ -565,6 +590,7 @@ void hf__conn_open(struct loop *loop, int fd)
     atomic_fetch_add(&loop->conns_len, 1);
     atomic_fetch_add(&server->conns_len, 1);
     hf__metrics_accepted(loop->metrics);
+    conn->greeting = server->tls != NULL;
     enter(conn, CONN_IDLE);
     if (!uv_is_active((uv_handle_t *)&loop->sweep))
         uv_timer_start(&loop->sweep, on_sweep, SWEEP_MS, SWEEP_MS);

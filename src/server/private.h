@@ -35,6 +35,7 @@
 
 enum {
     INPUT_SIZE = 64 * 1024,     /* what one read(2) takes at most */
+    INPUT_LEAST = 4 * 1024,     /* and what it may take at least, as of a head the end is unknown */
     INPUT_KEEP = 64 * 1024,     /* a connection's own buffer above this is given back */
     OUTPUT_KEEP = 256 * 1024,   /* and a buffer for answers above this */
     OUTPUT_POOL = 64,           /* buffers that a loop keeps for the next answers */
@@ -77,6 +78,7 @@ struct conn {
     size_t out_begin;            /* where they begin in `out` */
     struct hf__debt debt;        /* what has to happen before `out` leaves */
     uint32_t answers;            /* in `out` */
+    bool greeting;               /* its TLS handshake is not over */
     bool ready;                  /* is in the list */
     bool again;                  /* has requests left that waited for room */
     bool continued;              /* "100 Continue" was sent for the partial request */

@@ -223,6 +223,11 @@ void hf__tls_free(struct tls *tls)
     hf__env_free(&env, tls, sizeof(*tls));
 }
 
+bool hf__tls_established(const struct tls *tls)
+{
+    return SSL_is_init_finished(tls->ssl);
+}
+
 static bool consume(struct conn *conn, uint8_t *plain, size_t len)
 {
     if (conn->in.len == 0) {

@@ -23,6 +23,9 @@ void hf__tls_close(struct tls_context *context);
 bool hf__tls_new(struct conn *conn);
 void hf__tls_free(struct tls *tls);
 
+/* Is the handshake over? */
+bool hf__tls_established(const struct tls *tls);
+
 /* Bytes from the socket: decrypts, and hands what comes out to hf__conn_consume(). False when the
  * other side does not speak TLS, or not with us. */
 bool hf__tls_feed(struct conn *conn, uint8_t *bytes, size_t len);

@@ -14,7 +14,7 @@
 #include "ops/fields.h"
 #include "wire/wire.h"
 
-enum { LETTERS = 27, UPKEEP = 26 };
+enum { LETTERS = 30, UPKEEP = 26 };
 
 static const struct {
     const char *name;
@@ -49,6 +49,10 @@ static const struct {
     {"UpdateItem", WRITES},
     {"UpdateTable", TABLES},
     {"UpdateTimeToLive", TABLES},
+    {"", 0}, /* upkeep */
+    {"ExecuteStatement", WRITES | BIT(DUPLICATE)},
+    {"BatchExecuteStatement", 0},
+    {"ExecuteTransaction", BIT(TX_CANCELED) | BIT(TOKEN_MISMATCH)},
 };
 
 /* DENIED: any table may be named by an ARN of another account. */

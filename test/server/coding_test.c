@@ -262,3 +262,22 @@ TEST(coding, answers_are_packed_above_4_kib)
     line_close(&c);
     site_close(&site);
 }
+
+/* With keys, a body is unpacked only for who may call: it can take seconds. */
+TEST(coding, strangers_have_nothing_unpacked)
+{
+    static const struct sign_credentials key = {.access_key = {"key", 3},
+                                                .secret_key = {"secret", 6}};
+    struct site site;
+    struct line c;
+
+    site_open(t, &site, &(struct server_options){.keys = &key, .keys_len = 1});
+    line_open(&site, &c);
+    send_coded(&site, &c, "ListTables", "gzip", HF_STR("not packed at all"));
+    CHECK_ANSWER(&c, 400, NULL);
+    CHECK(contains(c.body, "#InvalidSignatureException"));
+    send_coded(&site, &c, "ListTables", "identity", HF_STR("{"));
+    CHECK_ANSWER(&c, 400, SERIALIZATION_BARE);
+    line_close(&c);
+    site_close(&site);
+}

@@ -15,9 +15,10 @@ struct gated {
     struct hf_db *inner;
     struct store_faults faults;
     struct hf__store *store;
-    pthread_mutex_t lock; /* guards the next two */
+    pthread_mutex_t lock; /* guards the next four */
     pthread_cond_t moved;
     bool closed;
+    unsigned passes;     /* syncs that a closed gate lets through */
     unsigned waiting;    /* syncs at the gate now */
     atomic_uint settles; /* syncs asked for so far */
     atomic_uint calls;
@@ -42,8 +43,9 @@ static enum hf_status gated_settle(struct hf_scope *s, struct hf_db *db, uint64_
     pthread_mutex_lock(&gated->lock);
     gated->waiting++;
     pthread_cond_broadcast(&gated->moved);
-    while (gated->closed)
+    while (gated->closed && gated->passes == 0)
         pthread_cond_wait(&gated->moved, &gated->lock);
+    gated->passes -= gated->passes > 0;
     gated->waiting--;
     pthread_mutex_unlock(&gated->lock);
     if (atomic_load(&gated->fails))
@@ -60,6 +62,14 @@ static void set_gate(struct gated *gated, bool closed)
 {
     pthread_mutex_lock(&gated->lock);
     gated->closed = closed;
+    pthread_cond_broadcast(&gated->moved);
+    pthread_mutex_unlock(&gated->lock);
+}
+
+static void let_one_pass(struct gated *gated)
+{
+    pthread_mutex_lock(&gated->lock);
+    gated->passes++;
     pthread_cond_broadcast(&gated->moved);
     pthread_mutex_unlock(&gated->lock);
 }
@@ -185,10 +195,11 @@ TEST(commit, reads_of_durable_data_do_not_wait)
     send_put(&writer, "b"); /* these two come while the loop waits: the next turn has both */
     send_get(&reader, "old");
     sleep_ms(20);
-    set_gate(&gated, false);
+    let_one_pass(&gated);
     CHECK_ANSWER(&first, 200, "{}");
-    set_gate(&gated, true);
     CHECK_ANSWER(&reader, 200, "{\"Item\":{\"pk\":{\"S\":\"old\"}}}");
+    wait_at_gate(&gated, 1);
+    CHECK(is_silent(&writer));
     set_gate(&gated, false);
     CHECK_ANSWER(&writer, 200, "{}");
     CHECK_INT(settles + 1, atomic_load(&gated.settles));

@@ -13,7 +13,7 @@
 static int exchange(struct server *server, struct hf_str text)
 {
     struct loop *loop = &server->loops[0];
-    bool ended = false;
+    bool begun = false, ended = false;
     int fds[2], oks = 0;
     size_t at = 0;
 
@@ -35,6 +35,9 @@ static int exchange(struct server *server, struct hf_str text)
         uv_run(&loop->uv, UV_RUN_NOWAIT);
         len = recv(fds[0], got, sizeof(got), 0);
         ended = len == 0 || (len < 0 && errno != EAGAIN);
+        if (len > 0 && !begun)
+            CHECK(len > 9 && memcmp(got, "HTTP/1.1 ", 9) == 0);
+        begun = begun || len > 0;
         for (const char *p = got; len > 0; p++, oks++) {
             p = memmem(p, (size_t)(got + len - p), "HTTP/1.1 200 ", 13);
             if (!p)
@@ -155,5 +158,66 @@ TEST(memory, of_large_requests)
                    POST_FOR("ListTables"), LEN + 8, item);
     hf__buf_put(&all, "", 1);
     sweep(t, (const char *)all.ptr, "a", 2);
+    hf_scope_free(s);
+}
+
+/* ---- a database whose disk fails ------------------------------------------------------------ */
+
+struct owing {
+    struct hf_db db;
+    struct hf_db *inner;
+};
+
+static enum hf_status owing_call(struct hf_scope *s, struct hf_db *db, enum hf_op op,
+                                 const void *request, void *response)
+{
+    struct hf_db *inner = ((struct owing *)db)->inner;
+    enum hf_status status = inner->calls->call(s, inner, op, request, response);
+
+    hf__scope_owe(s, 1);
+    return status;
+}
+
+static enum hf_status owing_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
+{
+    (void)db;
+    (void)ticket;
+    return hf__fail(s, HF_IO, "the disk says no");
+}
+
+static void owing_close(struct hf_db *db)
+{
+    (void)db;
+}
+
+/* There was no memory for an answer, and then what it would have said turns out to be lost. */
+TEST(memory, of_answers_that_are_lost)
+{
+    static const struct db_calls calls = {owing_call, owing_settle, owing_close};
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct owing owing = {.db = {.calls = &calls}, .inner = open_db(s)};
+    char *value = hf_scope_alloc(s, 5001);
+    struct hf_str request = call_text(s, "GetItem", "{'TableName':'tab','Key':{'pk':{'S':'a'}}}");
+
+    memset(value, 'x', 5000);
+    value[5000] = '\0';
+    CHECK_OK(hf_put_item(s, owing.inner,
+                         &(struct hf_put_item){.table = HF_STR("tab"),
+                                               .item = HF_ITEM(s, HF_S("pk", HF_STR("a")),
+                                                               HF_S("v", hf_str_from(value)))},
+                         NULL));
+    ALLOC_SWEEP (t, nth) {
+        struct server *server;
+        enum hf_status status =
+            hf__server_open(s, &owing.db, &(struct server_options){.env = test_env(t), .loops = 1},
+                            &server);
+
+        if (status == HF_OK)
+            CHECK_INT(0, exchange(server, request));
+        ALLOC_SWEEP_STOP(t);
+        if (status == HF_OK)
+            hf__server_close(server);
+    }
+    hf_db_close(owing.inner);
     hf_scope_free(s);
 }

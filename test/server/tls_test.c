@@ -397,6 +397,34 @@ TEST(tls, who_does_not_speak_it_is_let_go)
     site_close(&site);
 }
 
+/* A handshake has the time of a head; only then may a connection be idle. */
+TEST(tls, handshakes_have_a_time_limit)
+{
+    struct hf_str body;
+    struct files files;
+    struct secure c;
+    struct line silent, slow;
+    struct site site;
+    size_t used = 0;
+
+    open_tls(t, &site, &files, (struct server_options){.idle_ms = 60000, .head_ms = 400});
+    line_open(&site, &silent);
+    line_open(&site, &slow);
+    line_send(&slow, "\x16\x03\x01\x02\x00\x01\x00", 7);
+    CHECK(secure_open(&site, &c, TLS1_2_VERSION, TLS1_3_VERSION));
+    CHECK(line_ends(&silent, 3000));
+    CHECK(line_ends(&slow, 3000));
+    line_close(&silent);
+    line_close(&slow);
+    secure_send(&c, HF_STR("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    CHECK_INT(200, secure_read(&c, &body, &used));
+    sleep_ms(1000);
+    secure_send(&c, HF_STR("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    CHECK_INT(200, secure_read(&c, &body, &used));
+    secure_close(&c);
+    site_close(&site);
+}
+
 /* ---- certificates --------------------------------------------------------------------------- */
 
 static void check_name(const struct site *site, const char *expected)

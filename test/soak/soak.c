@@ -227,6 +227,9 @@ static void run(const struct plan *plan)
     double part = plan->restarts ? 1 - LAST_LIFE_PART : 0, begin = soak_now();
     struct peaks peaks;
 
+    printf("%zu clients, %u restarts, %.0f s, seed %llu\n", plan->clients, plan->restarts,
+           plan->seconds, (unsigned long long)plan->seed);
+    fflush(stdout);
     process_start(&server);
     create_table();
     for (unsigned i = 0; i < plan->restarts; i++) {
@@ -234,17 +237,17 @@ static void run(const struct plan *plan)
         process_start(&server);
     }
     peaks = last_life(plan, clients, plan->seconds * (1 - part));
-    printf("%zu clients, %u restarts, %.0f s\n"
+    printf("%.0f s\n"
            "%llu writes acknowledged, none lost; %llu reads; %llu items verified after restarts\n"
            "%llu writes without an answer, of which %llu had happened\n"
            "%llu reconnects, %llu requests cut short; slowest answer %.0f ms\n"
            "memory %.1f MB, later %.1f MB; sockets %u, later %u; files %u, later %u\n",
-           plan->clients, plan->restarts, soak_now() - begin, (unsigned long long)t->writes,
-           (unsigned long long)t->reads, (unsigned long long)t->verified,
-           (unsigned long long)t->open, (unsigned long long)t->happened,
-           (unsigned long long)t->reconnects, (unsigned long long)t->halves, t->slowest_s * 1000,
-           peaks.early.resident_mb, peaks.late.resident_mb, peaks.early.sockets, peaks.late.sockets,
-           peaks.early.files, peaks.late.files);
+           soak_now() - begin, (unsigned long long)t->writes, (unsigned long long)t->reads,
+           (unsigned long long)t->verified, (unsigned long long)t->open,
+           (unsigned long long)t->happened, (unsigned long long)t->reconnects,
+           (unsigned long long)t->halves, t->slowest_s * 1000, peaks.early.resident_mb,
+           peaks.late.resident_mb, peaks.early.sockets, peaks.late.sockets, peaks.early.files,
+           peaks.late.files);
     clients_free(clients);
 }
 
@@ -300,7 +303,6 @@ int main(int argc, char **argv)
     read_options(&plan, argc, argv);
     raise_limit(plan.clients);
     process_prepare(&server, plan.program);
-    printf("seed %llu\n", (unsigned long long)plan.seed); /* first, for a run that fails */
     run(&plan);
     process_remove(&server);
     return 0;

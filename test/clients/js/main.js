@@ -32,6 +32,9 @@ async function main(words) {
     return result.failed === 0 && result.passed > 1 ? 0 : 1;
 }
 
+for (const signal of ['SIGTERM', 'SIGINT'])
+    process.on(signal, () => process.exit(1)); /* which ends our servers, see lib/serve.js */
+
 main(process.argv.slice(2)).then(
     (status) => process.exit(status),
     (error) => {

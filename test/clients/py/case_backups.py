@@ -1,4 +1,4 @@
-"""Backups and restores, continuous backups, and what other services would do for a table."""
+"""Backups and restores, policies, and what other services would do for a table."""
 import time
 
 from support import Case, N, S, fresh_name, index, put_many
@@ -138,6 +138,16 @@ class Around(Case):
         self.assertEqual(self.db.list_exports()["ExportSummaries"], [])
         self.assertEqual(self.db.list_imports()["ImportSummaryList"], [])
 
+    def test_unknown_export(self):
+        arn = "arn:aws:dynamodb:us-east-1:123456789012:table/abc/export/01234567890123-a1b2c3d4"
+        with self.assertRaises(self.db.exceptions.ExportNotFoundException):
+            self.db.describe_export(ExportArn=arn)
+
+    def test_unknown_import(self):
+        arn = "arn:aws:dynamodb:us-east-1:123456789012:table/abc/import/01234567890123-a1b2c3d4"
+        with self.assertRaises(self.db.exceptions.ImportNotFoundException):
+            self.db.describe_import(ImportArn=arn)
+
     def test_contributor_insights(self):
         name = self.table()
         told = self.db.describe_contributor_insights(TableName=name)
@@ -155,3 +165,41 @@ class Around(Case):
         name = self.table()
         self.fails("ResourceNotFoundException", f"Global table with name: '{name}' does not exist.",
                    self.db.describe_table_replica_auto_scaling, TableName=name)
+
+
+class Policies(Case):
+    def arn(self, name=None):
+        told = self.db.describe_table(TableName=name or self.table())
+        return told["Table"]["TableArn"]
+
+    def test_put_get_delete(self):
+        arn = self.arn()
+        policy = '{"Version": "2012-10-17", "Statement": []}'
+        made = self.db.put_resource_policy(ResourceArn=arn, Policy=policy)["RevisionId"]
+        told = self.db.get_resource_policy(ResourceArn=arn)
+        self.assertEqual((told["Policy"], told["RevisionId"]), (policy, made))
+        gone = self.db.delete_resource_policy(ResourceArn=arn)
+        self.assertEqual(gone["RevisionId"], made)
+        with self.assertRaises(self.db.exceptions.PolicyNotFoundException):
+            self.db.get_resource_policy(ResourceArn=arn)
+
+    def test_revisions_change(self):
+        arn = self.arn()
+        first = self.db.put_resource_policy(ResourceArn=arn, Policy='{"a": 1}')["RevisionId"]
+        second = self.db.put_resource_policy(ResourceArn=arn, Policy='{"a": 2}',
+                                             ExpectedRevisionId=first)["RevisionId"]
+        self.assertNotEqual(first, second)
+        with self.assertRaises(self.db.exceptions.PolicyNotFoundException):
+            self.db.put_resource_policy(ResourceArn=arn, Policy='{"a": 3}',
+                                        ExpectedRevisionId=first)
+        self.assertEqual(self.db.get_resource_policy(ResourceArn=arn)["Policy"], '{"a": 2}')
+
+    def test_missing_table(self):
+        arn = self.arn() + "-not"
+        with self.assertRaises(self.db.exceptions.ResourceNotFoundException):
+            self.db.put_resource_policy(ResourceArn=arn, Policy="{}")
+
+    def test_no_json(self):
+        with self.assertRaises(self.db.exceptions.ClientError) as caught:
+            self.db.put_resource_policy(ResourceArn=self.arn(), Policy="policy")
+        self.assertEqual(caught.exception.response["Error"]["Code"], "ValidationException")

@@ -175,14 +175,13 @@ class Faults(Own):
         self.assertEqual(told["Item"]["v"], N(0))
 
     def test_slow_calls_do_not_hold_up_others(self):
-        self.fault({"kind": "latency", "latency_ms": 1500, "operation": "Scan", "count": 1})
+        self.fault({"kind": "latency", "latency_ms": 2500, "operation": "Scan", "count": 1})
         thread = threading.Thread(target=self.db.scan, kwargs={"TableName": self.name})
         thread.start()
         time.sleep(0.2)
-        begin = time.monotonic()
-        for _ in range(20):
+        for _ in range(5):
             self.db.get_item(TableName=self.name, Key={"pk": S("a")})
-        self.assertLess(time.monotonic() - begin, 1.2)
+        self.assertTrue(thread.is_alive())
         thread.join()
 
     def test_skip(self):

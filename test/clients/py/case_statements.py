@@ -95,6 +95,49 @@ class Selecting(Shared):
             self.run_one("SELECT * FROM TABLE WHERE pk = ? AND sk = ?", S("p"))
         self.assertEqual(caught.exception.response["Error"]["Code"], INVALID)
 
+    def test_comments_and_case(self):
+        self.assertEqual(self.numbers("select * -- all of it\nFrom TABLE /* here */ where pk='p' "
+                                      "and sk = 1"), [1])
+
+    def test_nested_path(self):
+        found = self.run_one("SELECT deep.\"list\"[0] FROM TABLE WHERE pk = 'p' AND sk = 4")
+        self.assertEqual(len(found["Items"]), 1)
+        self.assertIn(N(4), [value for value in found["Items"][0].values()])
+
+    def test_nested_filter(self):
+        self.assertEqual(self.numbers("SELECT * FROM TABLE WHERE pk = 'p' AND "
+                                      "deep.\"list\"[0] = 6"), [6])
+
+    def test_is_missing(self):
+        self.assertEqual(self.numbers("SELECT * FROM TABLE WHERE pk = 'p' AND nope IS NOT MISSING"),
+                         [])
+        self.assertEqual(len(self.numbers("SELECT * FROM TABLE WHERE pk = 'p' AND nope IS "
+                                          "MISSING")), 20)
+
+    def test_or_and_not(self):
+        self.assertEqual(self.numbers("SELECT * FROM TABLE WHERE pk = 'p' AND (v = 10 OR NOT "
+                                      "v < 190)"), [1, 19])
+
+    def test_unknown_index(self):
+        self.invalid("The table does not have the specified index", self.db.execute_statement,
+                     Statement=f'SELECT * FROM "{self.name}"."none" WHERE kind = \'a\'')
+
+    def test_all_pages_by_token(self):
+        seen, more = [], {}
+        while True:
+            told = self.run_one("SELECT sk FROM TABLE WHERE pk = 'p'", Limit=6, **more)
+            seen += [int(item["sk"]["N"]) for item in told["Items"]]
+            if "NextToken" not in told:
+                break
+            more = {"NextToken": told["NextToken"]}
+        self.assertEqual(seen, list(range(20)))
+
+    def test_resource_uses_python_types(self):
+        told = self.resource.meta.client.execute_statement(
+            Statement=f'SELECT v, kind FROM "{self.name}" WHERE pk = ? AND sk = ?',
+            Parameters=["p", 3])
+        self.assertEqual(told["Items"], [{"v": 30, "kind": "b"}])
+
 
 class Writing(Case):
     def setUp(self):
@@ -228,3 +271,40 @@ class Writing(Case):
                                                  ShardIteratorType="TRIM_HORIZON")
             found += self.streams.get_records(ShardIterator=at["ShardIterator"])["Records"]
         self.assertEqual([record["eventName"] for record in found], ["INSERT", "MODIFY", "REMOVE"])
+
+    def test_set_functions(self):
+        self.run_one("UPDATE TABLE SET s = set_add(s, <<'y', 'z'>>) WHERE pk = 'a'")
+        self.run_one("UPDATE TABLE SET s = set_delete(s, <<'x'>>) WHERE pk = 'a'")
+        self.assertEqual(self.get(self.name, pk=S("a"))["s"], {"SS": ["y", "z"]})
+
+    def test_insert_sets_and_maps(self):
+        self.run_one("INSERT INTO TABLE VALUE {'pk': 'd', 's': <<1, 2>>, 'm': {'x': {'y': 'z'}}}")
+        self.assertEqual(self.get(self.name, pk=S("d")), {
+            "pk": S("d"), "s": {"NS": ["1", "2"]},
+            "m": {"M": {"x": {"M": {"y": S("z")}}}}})
+
+    def test_list_append(self):
+        self.run_one("UPDATE TABLE SET l = [1] WHERE pk = 'a'")
+        self.run_one("UPDATE TABLE SET l = list_append(l, [2]) WHERE pk = 'a'")
+        self.assertEqual(self.get(self.name, pk=S("a"))["l"], {"L": [N(1), N(2)]})
+
+    def test_transaction_of_reads_and_writes(self):
+        with self.assertRaises(self.db.exceptions.ClientError) as caught:
+            self.db.execute_transaction(TransactStatements=[
+                {"Statement": f"SELECT * FROM \"{self.name}\" WHERE pk = 'a'"},
+                {"Statement": f"DELETE FROM \"{self.name}\" WHERE pk = 'b'"}])
+        self.assertEqual(caught.exception.response["Error"]["Code"], INVALID)
+
+    def test_exists_in_a_transaction(self):
+        def run(value):
+            self.db.execute_transaction(TransactStatements=[
+                {"Statement": f"EXISTS(SELECT * FROM \"{self.name}\" WHERE pk = 'a' AND v = ?)",
+                 "Parameters": [N(value)]},
+                {"Statement": f"INSERT INTO \"{self.name}\" VALUE {{'pk': ?}}",
+                 "Parameters": [S(f"n{value}")]}])
+
+        run(1)
+        with self.assertRaises(self.db.exceptions.TransactionCanceledException):
+            run(2)
+        self.assertEqual((self.get(self.name, pk=S("n1")), self.get(self.name, pk=S("n2"))),
+                         ({"pk": S("n1")}, None))

@@ -25,8 +25,8 @@ import support  # noqa: E402
 
 MODULES = ["case_" + name for name in (
     "tables", "values", "items", "updates", "conditions", "reads", "indexes", "batches",
-    "transactions", "statements", "backups", "resource", "streams", "expiry", "faults", "raw",
-    "access", "starts", "restarts", "crowds")]
+    "transactions", "statements", "backups", "resource", "streams", "expiry", "faults",
+    "snapshots", "raw", "access", "starts", "restarts", "crowds")]
 
 
 class Result(unittest.TestResult):

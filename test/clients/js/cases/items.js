@@ -217,6 +217,29 @@ test('hash keys have at most 2048 bytes', async () => {
         'One or more parameter values were invalid: Size of hashkey has exceeded the maximum size limit of2048 bytes');
 });
 
+test('names of attributes have at most 65,535 bytes', async () => {
+    const name = 'n'.repeat(65535);
+    const pk = await put({ [name]: N(1) });
+    eq(await get(pk), { pk, [name]: N(1) });
+    await fails(put({ [`${name}n`]: N(1) }), 'ValidationException',
+        'One or more parameter values were invalid: Attribute name is too large, must be less than 65535 bytes');
+});
+test('names of attributes are not empty', () =>
+    fails(put({ '': N(1) }), 'ValidationException', 'One or more parameter values were invalid: Empty attribute name'));
+test('a value without a type', () =>
+    fails(put({ v: {} }), 'ValidationException',
+        'Supplied AttributeValue is empty, must contain exactly one of the supported datatypes'));
+test('half a surrogate pair is refused, and nothing is written', async () => {
+    const pk = fresh();
+    await fails(api.PutItem({ TableName: T, Item: { pk, v: S('a\ud800b') } }), 'SerializationException');
+    eq(await get(pk), undefined);
+});
+test('a hundred attributes', async () => {
+    const item = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`a${i}`, N(i)]));
+    const pk = await put(item);
+    eq(await get(pk), { pk, ...item });
+});
+
 /* ---- errors of keys ------------------------------------------------------------------------- */
 
 test('PutItem without the key', () =>

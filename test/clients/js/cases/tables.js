@@ -392,3 +392,48 @@ test('a table with a multi-attribute index', async () => {
     });
     eq(found.Items.map((item) => item.pk.S), ['3', '2', '1']);
 });
+
+/* ---- options that are kept and described ---------------------------------------------------- */
+
+test('the class of a table', async () => {
+    const TableName = keep(await makeTable('class', 'pk:S', null, { TableClass: 'STANDARD_INFREQUENT_ACCESS' }));
+    eq((await api.DescribeTable({ TableName })).Table.TableClassSummary, { TableClass: 'STANDARD_INFREQUENT_ACCESS' });
+    const { TableDescription } = await api.UpdateTable({ TableName, TableClass: 'STANDARD' });
+    eq(TableDescription.TableClassSummary.TableClass, 'STANDARD');
+    assert(TableDescription.TableClassSummary.LastUpdateDateTime instanceof Date);
+});
+test('the limits of an on-demand table', async () => {
+    const OnDemandThroughput = { MaxReadRequestUnits: 10, MaxWriteRequestUnits: 20 };
+    const TableName = keep(await makeTable('limits', 'pk:S', null, { OnDemandThroughput }));
+    eq((await api.DescribeTable({ TableName })).Table.OnDemandThroughput, OnDemandThroughput);
+});
+test('encryption is described', async () => {
+    const TableName = keep(await makeTable('sse', 'pk:S', null, { SSESpecification: { Enabled: true, SSEType: 'KMS' } }));
+    const { SSEDescription } = (await api.DescribeTable({ TableName })).Table;
+    eq([SSEDescription.Status, SSEDescription.SSEType], ['ENABLED', 'KMS']);
+});
+test('there are no replicas', async () => {
+    const TableName = keep(await makeTable('replica', 'pk:S'));
+    await fails(api.UpdateTable({ TableName, ReplicaUpdates: [{ Create: { RegionName: 'eu-west-1' } }] }), 'ValidationException',
+        'One or more parameter values were invalid: ReplicaUpdates are not supported: there are no other regions');
+});
+test('names with every character that may be', async () => {
+    const TableName = newName('A.b_c-0.');
+    await api.CreateTable(simple(keep(TableName)));
+    eq((await api.DescribeTable({ TableName })).Table.TableName, TableName);
+});
+test('a name of 255 characters', async () => {
+    const TableName = newName('long').padEnd(255, 'x');
+    await api.CreateTable(simple(keep(TableName)));
+    eq((await api.DescribeTable({ TableName })).Table.TableName, TableName);
+    await fails(api.CreateTable(simple(`${TableName}x`)), 'ValidationException',
+        /failed to satisfy constraint: Member must have length less than or equal to 255$/);
+});
+test('thirty tables at a time', async () => {
+    const made = Array.from({ length: 30 }, () => newName('many'));
+    await Promise.all(made.map((TableName) => api.CreateTable(simple(TableName))));
+    await Promise.all(made.map((TableName) => api.PutItem({ TableName, Item: { pk: { S: TableName } } })));
+    for (const TableName of made)
+        eq((await api.Scan({ TableName })).Items, [{ pk: { S: TableName } }]);
+    await Promise.all(made.map((TableName) => api.DeleteTable({ TableName })));
+});

@@ -12,6 +12,8 @@ const readline = require('readline');
 /* What the log must not have: warnings and errors of ours, and what the sanitizers say. */
 const COMPLAINT = /^\S+ (warn|error) |Sanitizer|runtime error:/;
 
+const STOP_MS = 60000;
+
 async function start() {
     if (process.env.ENDPOINT)
         return { endpoint: process.env.ENDPOINT, stop: async () => null };
@@ -44,7 +46,9 @@ async function startOwn(...options) {
     /* Ask it to end; null when it did so in order, else what was wrong. */
     async function stop() {
         child.kill('SIGTERM');
+        const late = setTimeout(kill, STOP_MS);
         const code = await ended;
+        clearTimeout(late);
         process.removeListener('exit', kill);
         const complaint = log.find((line) => COMPLAINT.test(line));
         if (code !== 0)

@@ -12,7 +12,7 @@
 'use strict';
 const assert = require('assert');
 
-const CASE_MS = 120000; /* a case that hangs is a case that failed */
+const CASE_MS = 120000; /* a case that hangs has failed, and those after it would hang too */
 const files = [];
 let file;
 
@@ -51,7 +51,7 @@ async function fails(promise, kind, text) {
 function within(promise, ms) {
     let timer;
     const late = new Promise((_, reject) => {
-        timer = setTimeout(() => reject(new Error(`not done after ${ms} ms`)), ms);
+        timer = setTimeout(() => reject(Object.assign(new Error(`not done after ${ms} ms`), { hung: true })), ms);
     });
     return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
@@ -76,6 +76,7 @@ async function attempt(name, run, result) {
     } catch (error) {
         console.log(`FAILED ${name}: ${line(error)}`);
         result.failed++;
+        result.hung = result.hung || error.hung;
         return false;
     } finally {
         if (process.env.TIMES)
@@ -96,17 +97,17 @@ async function run(words) {
             continue;
         let ready = true;
         for (const each of before)
-            ready = ready && await attempt(`${name}: before`, each, result);
+            ready = ready && !result.hung && await attempt(`${name}: before`, each, result);
         for (const each of wanted) {
             const full = `${name}: ${each.name}`;
             assert(!names.has(full), `two cases are called ${full}`);
             names.add(full);
-            if (!ready)
+            if (!ready || result.hung)
                 result.failed++;
             else if (await attempt(full, each.run, result))
                 result.passed++;
         }
-        for (const each of after)
+        for (const each of result.hung ? [] : after)
             await attempt(`${name}: after`, each, result);
     }
     return result;
