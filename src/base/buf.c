@@ -31,22 +31,29 @@ uint8_t *hf__buf_reserve_slow(struct hf__buf *buf, size_t more)
     return buf->ptr + buf->len;
 }
 
-void hf__buf_format(struct hf__buf *buf, const char *format, ...)
+void hf__buf_vformat(struct hf__buf *buf, const char *format, va_list args)
 {
-    va_list args;
-    int len;
+    va_list again;
     uint8_t *to;
+    int len;
 
-    va_start(args, format);
-    len = vsnprintf(NULL, 0, format, args);
-    va_end(args);
+    va_copy(again, args);
+    len = vsnprintf(NULL, 0, format, again);
+    va_end(again);
     to = hf__buf_reserve(buf, (size_t)len + 1);
     if (!to)
         return;
-    va_start(args, format);
     vsnprintf((char *)to, (size_t)len + 1, format, args);
-    va_end(args);
     buf->len += (size_t)len;
+}
+
+void hf__buf_format(struct hf__buf *buf, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    hf__buf_vformat(buf, format, args);
+    va_end(args);
 }
 
 void hf__buf_free(struct hf__buf *buf)

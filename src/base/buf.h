@@ -52,7 +52,9 @@ static inline void hf__buf_put_str(struct hf__buf *buf, struct hf_str str)
     hf__buf_put(buf, str.ptr, str.len);
 }
 
+/* A NUL follows, which does not count. */
 void hf__buf_format(struct hf__buf *buf, const char *format, ...) HF_PRINTF(2, 3);
+void hf__buf_vformat(struct hf__buf *buf, const char *format, va_list args) HF_PRINTF(2, 0);
 
 /* For buffers with an env; the buffer is empty and usable afterwards. */
 void hf__buf_free(struct hf__buf *buf);

@@ -11,19 +11,10 @@ enum hf_status hf__pq_fail_at(struct hf_scope *s, struct pq_place place, const c
 {
     struct hf__buf buf = {.scope = s};
     va_list args;
-    char *to;
-    int len;
 
     va_start(args, format);
-    len = vsnprintf(NULL, 0, format, args);
+    hf__buf_vformat(&buf, format, args);
     va_end(args);
-    to = len < 0 ? NULL : (char *)hf__buf_reserve(&buf, (size_t)len + 1);
-    if (to) {
-        va_start(args, format);
-        vsnprintf(to, (size_t)len + 1, format, args);
-        va_end(args);
-        buf.len += (size_t)len;
-    }
     hf__buf_format(&buf, " at %u:%u:%u", (unsigned)place.line, (unsigned)place.column,
                    (unsigned)place.len);
     if (buf.failed)

@@ -28,20 +28,14 @@ enum hf_status hf__expr_fail(struct hf_scope *s, enum expr_kind kind, const char
 {
     struct hf__buf buf = {.scope = s};
     va_list args;
-    char *to;
-    int len;
 
-    va_start(args, format);
-    len = vsnprintf(NULL, 0, format, args);
-    va_end(args);
     hf__buf_put_str(&buf, hf_str_from(kind_prefix(kind)));
-    to = len < 0 ? NULL : (char *)hf__buf_reserve(&buf, (size_t)len + 1);
-    if (!to)
-        return hf__fail_text(s, HF_INVALID, hf_str_of(NULL, 0));
     va_start(args, format);
-    vsnprintf(to, (size_t)len + 1, format, args);
+    hf__buf_vformat(&buf, format, args);
     va_end(args);
-    return hf__fail_text(s, HF_INVALID, hf_str_of((const char *)buf.ptr, buf.len + (size_t)len));
+    if (buf.failed)
+        return hf__fail_text(s, HF_INVALID, hf_str_of(NULL, 0));
+    return hf__fail_text(s, HF_INVALID, hf_str_of((const char *)buf.ptr, buf.len));
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */

@@ -100,6 +100,7 @@ static enum hf_status load(struct hf_scope *s, const struct tls_context *context
     SSL_CTX_set_options(ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE |
                                  SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF); /* tickets do, and take no memory */
     SSL_CTX_set_alpn_select_cb(ssl, choose_http, NULL);
     if (SSL_CTX_use_certificate_chain_file(ssl, context->certificate.ptr) != 1)
         status = hf__fail(s, HF_INVALID, "the certificate %.*s cannot be used: %s",

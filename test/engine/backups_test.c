@@ -298,29 +298,6 @@ static int run_upkeep(struct world *w)
     return hf_engine_upkeep(w->scope, w->db, NULL) == HF_OK ? 0 : 1;
 }
 
-/* Close, have the process of crash_here() killed where it says, and open again. */
-static void killed_at(struct world *w, const char *where)
-{
-    int status = -1;
-    char name[256];
-    pid_t pid;
-
-    snprintf(name, sizeof(name), "%s.%s", w->t->group, w->t->name);
-    hf_db_close(w->db);
-    w->db = NULL;
-    pid = fork();
-    if (pid == 0) {
-        setenv(crash_variable, w->url, 1);
-        setenv("HF_KILL_AT", where, 1);
-        if (freopen("/dev/null", "w", stdout))
-            execl("/proc/self/exe", "test_engine", name, (char *)NULL);
-        _exit(127);
-    }
-    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
-    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    world_reopen(w);
-}
-
 /* The copy is half there; it is begun anew, and nothing of the half is left. */
 TEST(backups, that_were_killed_half_way_are_made_anew)
 {
@@ -337,7 +314,7 @@ TEST(backups, that_were_killed_half_way_are_made_anew)
         world_ok(&w, "CreateTable", INDEXED);
         fill(&w, "tab", 0, ITEMS);
         back_up(&w, "tab");
-        killed_at(&w, points[i]);
+        CHECK(crash_at(&w, points[i]));
         arn = only_backup(&w);
         CHECK_INT(HF_BACKUP_CREATING, describe(&w, arn)->details->status);
         CHECK_OK(hf_engine_check(w.scope, w.db, &report));
@@ -365,7 +342,7 @@ TEST(backups, that_were_made_stay_so)
     world_ok(&w, "CreateTable", INDEXED);
     fill(&w, "tab", 0, 50);
     back_up(&w, "tab");
-    killed_at(&w, "after_backup_end:1"); /* not shown yet: either is right */
+    CHECK(crash_at(&w, "after_backup_end:1")); /* not shown yet: either is right */
     arn = only_backup(&w);
     upkeep(&w);
     CHECK_INT(HF_BACKUP_AVAILABLE, describe(&w, arn)->details->status);
@@ -394,7 +371,7 @@ TEST(backups, restores_that_were_killed_half_way_go_on)
         arn = back_up(&w, "tab");
         upkeep(&w);
         CHECK_OK(restore(&w, arn, "again"));
-        killed_at(&w, points[i]);
+        CHECK(crash_at(&w, points[i]));
         CHECK_OK(hf_engine_check(w.scope, w.db, &report));
         CHECK(report.items >= ITEMS + 1000);
         if (table_of(&w, "again")->status == HF_TABLE_CREATING)

@@ -112,8 +112,9 @@ __attribute__((unused)) static void crash_here(struct test *t, work_fn *work)
     _exit(work(&w));
 }
 
-/* Close, let that process do its work, and open again. */
-__attribute__((unused)) static void crash_after(struct world *w)
+/* Close, let that process work until it ends, or is killed at that point ("name:1"; NULL: none),
+ * and open again. False when it was not killed. */
+__attribute__((unused)) static bool crash_at(struct world *w, const char *point)
 {
     int status = -1;
     char name[256];
@@ -125,14 +126,23 @@ __attribute__((unused)) static void crash_after(struct world *w)
     pid = fork();
     if (pid == 0) {
         setenv(crash_variable, w->url, 1);
+        if (point)
+            setenv("HF_KILL_AT", point, 1);
         if (freopen("/dev/null", "w", stdout))
             execl("/proc/self/exe", "test_engine", name, (char *)NULL);
         _exit(127);
     }
     CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
-    CHECK(WIFEXITED(status));
-    CHECK_INT(0, WEXITSTATUS(status));
+    CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) ||
+          (WIFEXITED(status) && WEXITSTATUS(status) == 0));
     world_reopen(w);
+    return WIFSIGNALED(status);
+}
+
+/* The same for a process that ends by itself. */
+__attribute__((unused)) static void crash_after(struct world *w)
+{
+    CHECK(!crash_at(w, NULL));
 }
 
 /* One of several threads on one database. A check that fails would end the wrong thread: what a

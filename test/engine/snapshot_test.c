@@ -976,31 +976,6 @@ static int restore_from_file(struct world *w)
            hf_engine_snapshot_restore(w->scope, w->db, snapshot) != HF_OK;
 }
 
-/* Let that process work until it passes the point; false when it never did. */
-static bool killed_at(struct world *w, const char *point)
-{
-    int status = -1;
-    char name[256];
-    pid_t pid;
-
-    snprintf(name, sizeof(name), "%s.%s", w->t->group, w->t->name);
-    hf_db_close(w->db);
-    w->db = NULL;
-    pid = fork();
-    if (pid == 0) {
-        setenv(crash_variable, w->url, 1);
-        setenv("HF_KILL_AT", point, 1);
-        if (freopen("/dev/null", "w", stdout))
-            execl("/proc/self/exe", "test_engine", name, (char *)NULL);
-        _exit(127);
-    }
-    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
-    world_reopen(w);
-    CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) ||
-          (WIFEXITED(status) && WEXITSTATUS(status) == 0));
-    return WIFSIGNALED(status);
-}
-
 TEST(snapshot, a_crash_leaves_the_old_or_the_new_state)
 {
     static const struct {
@@ -1030,7 +1005,7 @@ TEST(snapshot, a_crash_leaves_the_old_or_the_new_state)
     for (size_t i = 0; i < ARRAY_LEN(points); i++) {
         restore(&w, other);
         CHECK_DUMP(&w, before);
-        if (!killed_at(&w, points[i].point))
+        if (!crash_at(&w, points[i].point))
             fail_msg("the point %s was not passed", points[i].point);
         CHECK_DUMP(&w, points[i].restored ? after : before);
     }
