@@ -302,6 +302,7 @@ static int open_server(struct serving *v)
                                  .sockets_len = v->plan.sockets.len,
                                  .loops = (uint32_t)settings->loops,
                                  .connections_max = (uint32_t)settings->connections,
+                                 .input_max = settings->input_bytes,
                                  .head_ms = (uint32_t)settings->head_ms,
                                  .body_ms = (uint32_t)settings->body_ms,
                                  .idle_ms = (uint32_t)settings->idle_ms,

@@ -39,6 +39,7 @@ struct serve_settings {
     /* limits */
     uint64_t loops; /* 0: one per core */
     uint64_t connections;
+    uint64_t input_bytes;
     uint64_t head_ms;
     uint64_t body_ms;
     uint64_t idle_ms;

@@ -57,6 +57,13 @@ void hf__call_too_large(struct answer *answer, struct hf_str message)
     answer_refusal(answer, 413, TYPE_SERVICE "RequestEntityTooLargeException", message);
 }
 
+void hf__call_overloaded(struct answer *answer, struct hf_str message)
+{
+    answer->type = hf__type_json_1_0;
+    answer->no_crc = false;
+    answer_refusal(answer, 503, TYPE_SERVICE "ServiceUnavailableException", message);
+}
+
 void hf__call_denied(struct answer *answer, struct hf_str message)
 {
     answer->type = hf__type_json_1_0;

@@ -70,6 +70,16 @@ static void ask_no_more(struct conn *conn)
         uv_idle_stop(&conn->loop->idle);
 }
 
+/* Keep count of what all unfinished requests hold. */
+static uint64_t count_input(struct conn *conn)
+{
+    _Atomic uint64_t *all = &conn->loop->server->unfinished;
+    uint64_t change = (uint64_t)conn->in.len - conn->counted; /* below zero wraps, as it should */
+
+    conn->counted = conn->in.len;
+    return change ? atomic_fetch_add(all, change) + change : atomic_load(all);
+}
+
 /* ---- closing -------------------------------------------------------------------------------- */
 
 static void on_closed(uv_handle_t *handle)
@@ -80,6 +90,7 @@ static void on_closed(uv_handle_t *handle)
     forget_partial(conn);
     hf__tls_free(conn->tls);
     hf__buf_free(&conn->in);
+    count_input(conn);
     give_back(conn);
     if (conn->next)
         conn->next->previous = conn->previous;
@@ -116,6 +127,7 @@ static void linger(struct conn *conn)
     }
     forget_partial(conn);
     hf__buf_free(&conn->in);
+    count_input(conn);
     enter(conn, CONN_LINGER);
     read_on(conn);
 }
@@ -412,6 +424,21 @@ static void ask_again(struct conn *conn)
         uv_idle_start(&conn->loop->idle, on_idle);
 }
 
+/* Everybody's unfinished requests together may not take all memory. Who asks for more than one read
+ * brings is sent away when they do; small requests go on. */
+static void bound_input(struct conn *conn)
+{
+    if (count_input(conn) <= conn->loop->server->options.input_max || conn->in.len <= INPUT_SIZE ||
+        conn->close_after)
+        return;
+    conn->loop->reader.error = (struct http_error){
+        503, "Unfinished requests take all the memory that this server has for them"};
+    forget_partial(conn);
+    keep(conn, NULL, 0);
+    count_input(conn);
+    hf__route_bad(conn, &conn->loop->reader);
+}
+
 void hf__conn_consume(struct conn *conn, uint8_t *bytes, size_t len)
 {
     size_t left;
@@ -423,9 +450,10 @@ void hf__conn_consume(struct conn *conn, uint8_t *bytes, size_t len)
         hf__conn_close(conn); /* no memory for the rest of a request */
         return;
     }
+    bound_input(conn);
     if (conn->close_after && !conn->ready)
         hf__conn_ready(conn);
-    if (left > 0 && !conn->partial)
+    if (left > 0 && !conn->partial && !conn->close_after)
         ask_again(conn);
 }
 

@@ -74,6 +74,7 @@ struct conn {
     uint64_t begun_ms;           /* when the first byte of the request came */
     struct http_reader *partial; /* of a request that is not complete */
     struct hf__buf in;           /* its bytes, and those behind it */
+    size_t counted;              /* bytes of it that are in server.unfinished */
     struct hf__buf out;          /* answers; empty between turns unless CONN_SENDING */
     size_t out_begin;            /* where they begin in `out` */
     struct hf__debt debt;        /* what has to happen before `out` leaves */
@@ -159,6 +160,7 @@ struct server {
     atomic_bool stopping;
     atomic_bool hurry; /* stop without waiting for anybody */
     atomic_uint conns_len;
+    _Atomic uint64_t unfinished; /* bytes of requests that are not complete, of all connections */
     struct tls_context *tls;
     struct metrics *metrics;     /* one per loop */
     struct snapshots *snapshots; /* NULL: /_holdfast/ is not offered */
@@ -204,6 +206,8 @@ void hf__route_bad(struct conn *conn, const struct http_reader *reader);
 void hf__call(struct answer *answer, struct hf_bytes body);
 
 /* Its body is too large, as the sentence says. */
+/* There is too much to do for everybody already. */
+void hf__call_overloaded(struct answer *answer, struct hf_str message);
 void hf__call_too_large(struct answer *answer, struct hf_str message);
 
 /* Who asks for an operation may not ask at all. */

@@ -173,6 +173,8 @@ void hf__route_bad(struct conn *conn, const struct http_reader *reader)
     conn->close_after = true;
     if (reader->error.status == 413) {
         hf__call_too_large(&answer, text);
+    } else if (reader->error.status == 503) {
+        hf__call_overloaded(&answer, text);
     } else {
         out = hf__answer_begin(&answer);
         hf__buf_put_str(out, text);

@@ -27,6 +27,7 @@
 enum {
     LOOPS_MAX = 256,
     BACKLOG = 1024,
+    INPUT_DEFAULT = 256 * 1024 * 1024,
     RETRY_MS = 200 /* after running out of descriptors */
 };
 
@@ -79,6 +80,7 @@ static enum hf_status take_options(struct hf_scope *s, struct server *server,
         o->cors = hf_scope_copy(server->memory, o->cors);
     o->loops = or_default(o->loops, cores());
     o->connections_max = or_default(o->connections_max, 10000);
+    o->input_max = o->input_max ? o->input_max : INPUT_DEFAULT;
     o->head_ms = or_default(o->head_ms, 10000);
     o->body_ms = or_default(o->body_ms, 60000);
     o->idle_ms = or_default(o->idle_ms, 300000);

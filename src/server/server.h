@@ -28,13 +28,14 @@ struct server_options {
     uint16_t port;            /* 0: any free one; hf__server_port() tells */
     const int *sockets;       /* listening already, instead of host and port */
     size_t sockets_len;
-    uint32_t loops;                      /* default: one per core that we may use */
-    uint32_t connections_max;            /* default 10,000 */
-    uint32_t head_ms;                    /* time for a request's head; default 10,000 */
-    uint32_t body_ms;                    /* time for the whole request; default 60,000 */
-    uint32_t idle_ms;                    /* between two requests; default 300,000 */
-    uint32_t drain_ms;                   /* for requests under way when stopping; default 5,000 */
-    struct hf_str region;                /* that signatures may name; absent: any */
+    uint32_t loops;           /* default: one per core that we may use */
+    uint32_t connections_max; /* default 10,000 */
+    uint64_t input_max;       /* bytes of unfinished requests together; default 256 MiB */
+    uint32_t head_ms;         /* time for a request's head; default 10,000 */
+    uint32_t body_ms;         /* time for the whole request; default 60,000 */
+    uint32_t idle_ms;         /* between two requests; default 300,000 */
+    uint32_t drain_ms;        /* for requests under way when stopping; default 5,000 */
+    struct hf_str region;     /* that signatures may name; absent: any */
     const struct sign_credentials *keys; /* who may call; none: anybody, on loopback only */
     size_t keys_len;
     bool open_to_all;           /* without keys, listen beyond loopback all the same */

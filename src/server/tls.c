@@ -248,6 +248,7 @@ bool hf__tls_feed(struct conn *conn, uint8_t *bytes, size_t len)
     struct tls *tls = conn->tls;
     int got;
 
+    ERR_clear_error(); /* what others left would be taken for ours by SSL_get_error() */
     if (BIO_write(tls->from_socket, bytes, (int)len) != (int)len)
         return false;
     while ((got = SSL_read(tls->ssl, tls->plain, PLAIN_SIZE)) > 0) {

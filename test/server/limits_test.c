@@ -101,6 +101,48 @@ static struct hf_str filled(struct hf_scope *s, const char *before, size_t len, 
 }
 
 /* C.1.9: a line and fields of 16 KiB each; a byte more is a 400. */
+/* Two clients hold as much as all may; a third with a large body is sent away, one with a small one
+ * is not. When the two go, there is room again. */
+TEST(limits, unfinished_requests_together_are_bounded)
+{
+    enum { HALF = 1024 * 1024 };
+    struct line holders[2], more, small;
+    struct site site;
+
+    site_open(t, &site, &(struct server_options){.loops = 2, .input_max = 2 * HALF});
+    for (size_t i = 0; i < 2; i++) {
+        line_open(&site, &holders[i]);
+        line_text(&holders[i], POST_FOR("ListTables") "Content-Length: 2097152\r\n\r\n");
+        send_blanks(&holders[i], HALF - 8 * 1024, false);
+    }
+    while (atomic_load(&site.server->unfinished) < 2 * (HALF - 8 * 1024))
+        sleep_ms(1);
+    line_open(&site, &more);
+    line_text(&more, POST_FOR("ListTables") "Content-Length: 262144\r\n\r\n");
+    send_blanks(&more, 262143, false);
+    line_read(&more);
+    CHECK_INT(503, more.status);
+    CHECK(contains(more.body, "#ServiceUnavailableException"));
+    CHECK(line_ends(&more, 2000));
+    line_close(&more);
+    line_open(&site, &small);
+    line_call(&small, "ListTables", "{}");
+    line_read(&small);
+    CHECK_INT(200, small.status);
+    line_close(&small);
+    for (size_t i = 0; i < 2; i++)
+        line_close(&holders[i]);
+    while (atomic_load(&site.server->unfinished) > 0)
+        sleep_ms(1);
+    line_open(&site, &more);
+    line_text(&more, POST_FOR("ListTables") "Content-Length: 262144\r\n\r\n");
+    send_blanks(&more, 262144, false);
+    line_read(&more);
+    CHECK_INT(200, more.status);
+    line_close(&more);
+    site_close(&site);
+}
+
 TEST(limits, a_head_may_have_16_kib)
 {
     size_t around_target = strlen("GET / HTTP/1.1");
