@@ -663,7 +663,7 @@ class Papers(InDirectory):
         self.assertEqual(complete("serve", "--sync", ""), {"full", "batch", "none"})
         self.assertEqual(complete("serve", "--sync", "=", "b"), {"batch"})
         self.assertEqual(complete("serve", "--sync", "="), {"full", "batch", "none"})
-        self.assertEqual(complete("serve", "--in"), {"--in-memory", "--insecure-any-key"})
+        self.assertEqual(complete("serve", "--in"), {"--in-memory", "--input", "--insecure-any-key"})
         self.assertEqual(complete("serve", "-dbP"), {"-dbPath"})
         self.assertEqual(complete("serve", "--db-path", "f"), {"folder"})
         self.assertEqual(complete("serve", "--tls-cert", "f"), {"folder", "file.pem"})
