@@ -181,6 +181,15 @@ static inline uint64_t load_u64be(const uint8_t *p)
     return (uint64_t)load_u32be(p) << 32 | load_u32be(p + 4);
 }
 
+/* Does the text begin with `prefix`? Then *rest is what stands behind it. */
+static inline bool str_after(struct hf_str text, struct hf_str prefix, struct hf_str *rest)
+{
+    if (text.len < prefix.len || memcmp(text.ptr, prefix.ptr, prefix.len) != 0)
+        return false;
+    *rest = hf_str_of(text.ptr + prefix.len, text.len - prefix.len);
+    return true;
+}
+
 /* memcmp() over two lengths: the order in which stores and sets keep their bytes. */
 static inline int bytes_compare(const void *a, size_t a_len, const void *b, size_t b_len)
 {

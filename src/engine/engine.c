@@ -63,14 +63,6 @@ static enum hf_status engine_call(struct hf_scope *s, struct hf_db *db, enum hf_
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-static bool has_prefix(struct hf_str text, struct hf_str prefix, struct hf_str *rest)
-{
-    if (text.len < prefix.len || memcmp(text.ptr, prefix.ptr, prefix.len) != 0)
-        return false;
-    *rest = hf_str_of(text.ptr + prefix.len, text.len - prefix.len);
-    return true;
-}
-
 static enum store_sync store_sync_of(enum hf_sync sync)
 {
     return sync == HF_SYNC_NONE    ? STORE_SYNC_NONE
@@ -97,7 +89,7 @@ static enum hf_status open_store(struct hf_scope *s, const struct hf_env *env, s
                         (int)o->wording);
     if (hf_str_equal(url, HF_STR("memory:")))
         return hf__store_open_memory(s, env, store);
-    if (!has_prefix(url, HF_STR("embedded:"), &path))
+    if (!str_after(url, HF_STR("embedded:"), &path))
         return hf__fail(s, HF_INVALID,
                         "\"%.*s\" is not a database this library opens: use memory: or "
                         "embedded:PATH",

@@ -49,26 +49,15 @@ static void answer_refusal(struct answer *answer, int status, const char *type,
     hf__answer_end(answer, status);
 }
 
-/* Whoever sends that much is a client of DynamoDB's: it reads JSON and nothing else. */
-void hf__call_too_large(struct answer *answer, struct hf_str message)
+void hf__call_refuse(struct answer *answer, int status, struct hf_str message)
 {
     answer->type = hf__type_json_1_0;
     answer->no_crc = false;
-    answer_refusal(answer, 413, TYPE_SERVICE "RequestEntityTooLargeException", message);
-}
-
-void hf__call_overloaded(struct answer *answer, struct hf_str message)
-{
-    answer->type = hf__type_json_1_0;
-    answer->no_crc = false;
-    answer_refusal(answer, 503, TYPE_SERVICE "ServiceUnavailableException", message);
-}
-
-void hf__call_denied(struct answer *answer, struct hf_str message)
-{
-    answer->type = hf__type_json_1_0;
-    answer->no_crc = false;
-    answer_refusal(answer, 403, TYPE_SERVICE "AccessDeniedException", message);
+    answer_refusal(answer, status,
+                   status == 403   ? TYPE_SERVICE "AccessDeniedException"
+                   : status == 413 ? TYPE_SERVICE "RequestEntityTooLargeException"
+                                   : TYPE_SERVICE "ServiceUnavailableException",
+                   message);
 }
 
 /* True when the body is not JSON, and that was said. */
@@ -95,23 +84,15 @@ void hf__call_lost(struct conn *conn, const struct hf_error *error)
 
 /* ---- the parts of a request ----------------------------------------------------------------- */
 
-static bool has_prefix(struct hf_str text, struct hf_str prefix, struct hf_str *rest)
-{
-    if (text.len < prefix.len || memcmp(text.ptr, prefix.ptr, prefix.len) != 0)
-        return false;
-    *rest = hf_str_of(text.ptr + prefix.len, text.len - prefix.len);
-    return true;
-}
-
 /* The operation that X-Amz-Target names; *name is what stands behind the service's name. */
 static const struct op *find_op(const struct http_head *head, struct hf_str *name)
 {
     struct hf_str target = hf__http_field(head, "x-amz-target");
 
     *name = (struct hf_str){0};
-    if (has_prefix(target, HF_STR("DynamoDB_20120810."), name))
+    if (str_after(target, HF_STR("DynamoDB_20120810."), name))
         return hf__op_of_name(OP_DYNAMODB, *name);
-    if (has_prefix(target, HF_STR("DynamoDBStreams_20120810."), name))
+    if (str_after(target, HF_STR("DynamoDBStreams_20120810."), name))
         return hf__op_of_name(OP_STREAMS, *name);
     return NULL;
 }
@@ -157,7 +138,7 @@ static bool unpack(struct answer *answer, struct hf_bytes *body)
     case HF_OK:
         return true;
     case HF_LIMIT:
-        hf__call_too_large(answer, hf_scope_error(answer->conn->loop->scope)->message);
+        hf__call_refuse(answer, 413, hf_scope_error(answer->conn->loop->scope)->message);
         return false;
     default:
         answer_refusal(answer, 500, "com.amazonaws.dynamodb.v20120810#InternalServerError",

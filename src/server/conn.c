@@ -80,6 +80,13 @@ static uint64_t count_input(struct conn *conn)
     return change ? atomic_fetch_add(all, change) + change : atomic_load(all);
 }
 
+static void drop_input(struct conn *conn)
+{
+    forget_partial(conn);
+    hf__buf_free(&conn->in);
+    count_input(conn);
+}
+
 /* ---- closing -------------------------------------------------------------------------------- */
 
 static void on_closed(uv_handle_t *handle)
@@ -87,10 +94,8 @@ static void on_closed(uv_handle_t *handle)
     struct conn *conn = handle->data;
     struct loop *loop = conn->loop;
 
-    forget_partial(conn);
+    drop_input(conn);
     hf__tls_free(conn->tls);
-    hf__buf_free(&conn->in);
-    count_input(conn);
     give_back(conn);
     if (conn->next)
         conn->next->previous = conn->previous;
@@ -125,9 +130,7 @@ static void linger(struct conn *conn)
         hf__conn_close(conn);
         return;
     }
-    forget_partial(conn);
-    hf__buf_free(&conn->in);
-    count_input(conn);
+    drop_input(conn);
     enter(conn, CONN_LINGER);
     read_on(conn);
 }
@@ -433,9 +436,7 @@ static void bound_input(struct conn *conn)
         return;
     conn->loop->reader.error = (struct http_error){
         503, "Unfinished requests take all the memory that this server has for them"};
-    forget_partial(conn);
-    keep(conn, NULL, 0);
-    count_input(conn);
+    drop_input(conn);
     hf__route_bad(conn, &conn->loop->reader);
 }
 

@@ -205,13 +205,8 @@ void hf__route_bad(struct conn *conn, const struct http_reader *reader);
 /* An operation: the body of POST /. */
 void hf__call(struct answer *answer, struct hf_bytes body);
 
-/* Its body is too large, as the sentence says. */
-/* There is too much to do for everybody already. */
-void hf__call_overloaded(struct answer *answer, struct hf_str message);
-void hf__call_too_large(struct answer *answer, struct hf_str message);
-
-/* Who asks for an operation may not ask at all. */
-void hf__call_denied(struct answer *answer, struct hf_str message);
+/* Refuse before anything is called: 403, 413 or 503. In JSON, as the SDKs read nothing else. */
+void hf__call_refuse(struct answer *answer, int status, struct hf_str message);
 
 /* Everything that was answered in this turn could not be made durable. */
 void hf__call_lost(struct conn *conn, const struct hf_error *error);

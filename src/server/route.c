@@ -23,6 +23,19 @@ static bool is_method(const struct http_head *head, const char *method)
     return hf_str_equal(head->method, hf_str_from(method));
 }
 
+/* A sentence for people, as a line. */
+static void answer_line(struct answer *answer, int status, struct hf_str text)
+{
+    struct hf__buf *out;
+
+    answer->type = hf__type_text;
+    answer->no_crc = true;
+    out = hf__answer_begin(answer);
+    hf__buf_put_str(out, text);
+    hf__buf_put_byte(out, '\n');
+    hf__answer_end(answer, status);
+}
+
 static void not_found(struct answer *answer)
 {
     hf__answer(answer, 404, HF_STR("<UnknownOperationException/>\n"));
@@ -106,18 +119,10 @@ static void preflight(struct answer *answer, struct hf_str origin)
 /* People read a sentence; an SDK fails over one that is not JSON, and its user sees only that. */
 static bool deny(struct answer *answer, struct hf_str message)
 {
-    struct hf__buf *out;
-
-    if (hf__http_field(answer->head, "x-amz-target").ptr) {
-        hf__call_denied(answer, message);
-        return false;
-    }
-    answer->type = hf__type_text;
-    answer->no_crc = true;
-    out = hf__answer_begin(answer);
-    hf__buf_put_str(out, message);
-    hf__buf_put_byte(out, '\n');
-    hf__answer_end(answer, 403);
+    if (hf__http_field(answer->head, "x-amz-target").ptr)
+        hf__call_refuse(answer, 403, message);
+    else
+        answer_line(answer, 403, message);
     return false;
 }
 
@@ -165,21 +170,15 @@ void hf__route(struct conn *conn, const struct http_reader *reader)
 
 void hf__route_bad(struct conn *conn, const struct http_reader *reader)
 {
-    struct answer answer = {.conn = conn, .type = hf__type_text, .no_crc = true};
+    struct answer answer = {.conn = conn};
     struct hf_str text = hf_str_from(reader->error.text);
-    struct hf__buf *out;
+    int status = reader->error.status;
 
     hf_scope_reset(conn->loop->scope);
     conn->close_after = true;
-    if (reader->error.status == 413) {
-        hf__call_too_large(&answer, text);
-    } else if (reader->error.status == 503) {
-        hf__call_overloaded(&answer, text);
-    } else {
-        out = hf__answer_begin(&answer);
-        hf__buf_put_str(out, text);
-        hf__buf_put_byte(out, '\n');
-        hf__answer_end(&answer, reader->error.status);
-    }
+    if (status == 413 || status == 503) /* whoever sends that much is a client of DynamoDB's */
+        hf__call_refuse(&answer, status, text);
+    else
+        answer_line(&answer, status, text);
     hf__metrics_bad(conn->loop->metrics);
 }
