@@ -1375,6 +1375,23 @@ HF_API HF_NODISCARD enum hf_status hf_db_call(struct hf_scope *s, struct hf_db *
 /* Close the database. NULL is accepted. No call may be under way. Since 0.1. */
 HF_API void hf_db_close(struct hf_db *db);
 
+/* What not every service has. */
+enum hf_feature {
+    HF_FEATURE_TRANSACTIONS = 1, /* TransactWriteItems, TransactGetItems; ScyllaDB has none */
+    HF_FEATURE_PARTIQL,          /* statements; ScyllaDB has none */
+    HF_FEATURE_STREAMS,          /* DescribeStream, GetRecords and kin */
+    HF_FEATURE_TIME_TO_LIVE,     /* UpdateTimeToLive */
+    HF_FEATURE_BACKUPS           /* CreateBackup and kin */
+};
+
+/*
+ * Whether the database has a feature. A service is asked once, with a request that changes nothing,
+ * and the answer is kept. The embedded engine has all of them. Fails as any operation does.
+ * Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_db_supports(struct hf_scope *s, struct hf_db *db,
+                                                  enum hf_feature feature, bool *supported);
+
 /* hf_db_call() with the types of each operation. Since 0.1. */
 #define HF_DB_CALL_DECLARE(name)                                                                   \
     HF_API HF_NODISCARD enum hf_status hf_##name(struct hf_scope *s, struct hf_db *db,             \

@@ -5,7 +5,8 @@
  * is copied; what `user` points to has to outlive the scopes and databases that were opened with
  * it. RocksDB uses the C library's allocator and the system's clocks for itself.
  *
- * The library has no globals, prints nothing, never exits, and reads no environment variable.
+ * The library has no globals, prints nothing and never exits. Of the environment it reads AWS's
+ * variables, HOME and the proxies', only to connect to a service (client.h), and through `getenv`.
  */
 #ifndef HOLDFAST_ENV_H
 #define HOLDFAST_ENV_H
@@ -33,6 +34,12 @@ typedef void hf_random_fn(void *user, void *bytes, size_t len);
 /* One line without a line end; any thread may call it. */
 typedef void hf_log_fn(void *user, enum hf_log_level level, struct hf_str line);
 
+/* The value of that environment variable, or NULL; any thread may call it. */
+typedef const char *hf_getenv_fn(void *user, const char *name);
+
+/* Return after that many microseconds of the elapsed clock; any thread may call it. */
+typedef void hf_sleep_fn(void *user, int64_t us);
+
 struct hf_env {
     size_t size;             /* set by HF_OPTIONS(), so that the struct can grow */
     void *user;              /* handed to every function below */
@@ -41,6 +48,8 @@ struct hf_env {
     hf_clock_fn *elapsed_us; /* never steps back, runs during suspend; default: CLOCK_BOOTTIME */
     hf_random_fn *random;    /* unpredictable bytes; default: getrandom() */
     hf_log_fn *log;          /* default: nothing is logged */
+    hf_getenv_fn *getenv;    /* default: the C library's */
+    hf_sleep_fn *sleep;      /* default: the system's; who replaces elapsed_us replaces it too */
 };
 
 #ifdef __cplusplus

@@ -40,6 +40,7 @@ struct hf_error {
     struct hf_str operation;                /* such as "PutItem"; absent outside of an operation */
     bool may_retry;                         /* the same call may succeed later */
     bool may_have_happened;                 /* the effect may be there although the call failed */
+    uint32_t retry_after_ms;                /* when the service said how long to wait; else 0 */
     struct hf_item item;                    /* with HF_CONDITION, when it was asked for */
     const struct hf_cancel_reason *reasons; /* with HF_TX_CANCELED, one per action, in order */
     size_t reasons_len;
@@ -85,6 +86,12 @@ HF_API void hf_scope_timeout_ms(struct hf_scope *s, uint32_t ms);
  * thread. Since 0.1.
  */
 HF_API void hf_scope_cancel(struct hf_scope *s);
+
+/*
+ * Sleep `ms` milliseconds by the env of the scope. HF_TIMEOUT, without sleeping on, when the
+ * deadline comes first; HF_CANCELED soon after hf_scope_cancel(). Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_scope_sleep_ms(struct hf_scope *s, uint32_t ms);
 
 /*
  * The error of the last call; its status is HF_OK when there was none. Operations and the calls of

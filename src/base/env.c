@@ -3,6 +3,8 @@
  */
 #include "base/base.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <sys/random.h>
 #include <time.h>
 
@@ -52,6 +54,21 @@ static void system_random(void *user, void *bytes, size_t len)
     }
 }
 
+static const char *system_getenv(void *user, const char *name)
+{
+    (void)user;
+    return getenv(name);
+}
+
+static void system_sleep(void *user, int64_t us)
+{
+    struct timespec left = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
+
+    (void)user;
+    while (clock_nanosleep(CLOCK_BOOTTIME, 0, &left, &left) == EINTR)
+        ;
+}
+
 struct hf_env hf__env_fill(const struct hf_env *env)
 {
     struct hf_env whole = {.size = sizeof(whole)};
@@ -67,6 +84,10 @@ struct hf_env hf__env_fill(const struct hf_env *env)
         whole.elapsed_us = system_elapsed_us;
     if (!whole.random)
         whole.random = system_random;
+    if (!whole.getenv)
+        whole.getenv = system_getenv;
+    if (!whole.sleep)
+        whole.sleep = system_sleep;
     return whole;
 }
 

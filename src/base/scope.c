@@ -18,6 +18,7 @@ enum {
     CHUNK_MAX = 4 * 1024 * 1024,   /* chunks double up to this */
     CHUNK_KEEP = 64 * 1024 * 1024, /* a larger chunk is not kept over a reset */
     ALIGN = 16,
+    SLEEP_SLICE_US = 20 * 1000,
     KEPT_TEXTS_MAX = 32
 };
 
@@ -289,6 +290,24 @@ int64_t hf__scope_left_ms(struct hf_scope *s, int64_t cap)
         return cap;
     left = (s->deadline_us - hf__env_elapsed_us(&s->env) + 999) / 1000;
     return left < 0 ? 0 : left < cap ? left : cap;
+}
+
+/* In slices, as cancellation has nothing to wake a sleeper with. */
+enum hf_status hf_scope_sleep_ms(struct hf_scope *s, uint32_t ms)
+{
+    int64_t end_us = hf__env_elapsed_us(&s->env) + (int64_t)ms * 1000;
+
+    for (;;) {
+        int64_t left_us = end_us - hf__env_elapsed_us(&s->env);
+
+        TRY(hf__scope_alive(s));
+        if (left_us <= 0)
+            return HF_OK;
+        if (s->deadline_us && end_us > s->deadline_us)
+            return hf__fail(s, HF_TIMEOUT, "the deadline comes before the end of a wait of %u ms",
+                            ms);
+        s->env.sleep(s->env.user, left_us < SLEEP_SLICE_US ? left_us : SLEEP_SLICE_US);
+    }
 }
 
 const struct hf_env *hf__scope_env(const struct hf_scope *s)

@@ -43,6 +43,19 @@ enum hf_status hf__db_settle(struct hf_scope *s, struct hf_db *db, uint64_t tick
     return ticket && db->calls->settle ? db->calls->settle(s, db, ticket) : HF_OK;
 }
 
+enum hf_status hf_db_supports(struct hf_scope *s, struct hf_db *db, enum hf_feature feature,
+                              bool *supported)
+{
+    *supported = false;
+    hf__scope_error_clear(s);
+    if (!db)
+        return hf__fail(s, HF_INVALID, "hf_db_supports() was called without a database (NULL)");
+    if (feature < HF_FEATURE_TRANSACTIONS || feature > HF_FEATURE_BACKUPS)
+        return hf__fail(s, HF_INVALID, "There is no feature with the number %d", (int)feature);
+    *supported = true;
+    return db->calls->supports ? db->calls->supports(s, db, feature, supported) : HF_OK;
+}
+
 void hf_db_close(struct hf_db *db)
 {
     if (db)

@@ -21,6 +21,9 @@ struct db_calls {
     /* Wait until that ticket of a debt is durable. NULL: calls never owe. */
     enum hf_status (*settle)(struct hf_scope *s, struct hf_db *db, uint64_t ticket);
     void (*close)(struct hf_db *db);
+    /* NULL: it has every feature. Wrappers ask the inner one: hf_db_supports(). */
+    enum hf_status (*supports)(struct hf_scope *s, struct hf_db *db, enum hf_feature feature,
+                               bool *supported);
 };
 
 /* Pay a debt, see hf__scope_set_debt(); the scope has none set now. When it fails, everything that

@@ -372,9 +372,18 @@ static void faulty_close(struct hf_db *db)
     faulty_free(f);
 }
 
+static enum hf_status faulty_supports(struct hf_scope *s, struct hf_db *db, enum hf_feature feature,
+                                      bool *supported)
+{
+    struct faulty *f = (struct faulty *)(void *)db;
+
+    return hf_db_supports(s, f->inner, feature, supported);
+}
+
 static const struct db_calls faulty_calls = {.call = faulty_call,
                                              .settle = faulty_settle,
-                                             .close = faulty_close};
+                                             .close = faulty_close,
+                                             .supports = faulty_supports};
 
 enum hf_status hf_faulty_open(struct hf_scope *s, struct hf_db *inner, struct hf_db **db)
 {

@@ -1,0 +1,89 @@
+/*
+ * A database over the network: Amazon DynamoDB, ScyllaDB Alternator, `holdfast serve`, or anything
+ * else that speaks DynamoDB's protocol. What runs on it is the same as on the embedded engine.
+ *
+ *     struct hf_db *db;
+ *     if (hf_connect(s, HF_STR("dynamodb://eu-central-1"), NULL, &db) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
+ *     ...
+ *     hf_db_close(db);
+ *
+ * Every call ends in one of three ways: it was done (HF_OK), it was not done, or it may have been
+ * done: hf_error.may_have_happened. A call is sent again when that is safe: the service said that
+ * it did nothing, or doing it twice is the same as once. Calls keep the deadline of their scope.
+ */
+#ifndef HOLDFAST_CLIENT_H
+#define HOLDFAST_CLIENT_H
+
+#include <holdfast/base.h>
+#include <holdfast/db.h>
+#include <holdfast/env.h>
+#include <holdfast/retry.h>
+#include <holdfast/scope.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct hf_credentials {
+    struct hf_str access_key;
+    struct hf_str secret_key;
+    struct hf_str session_token; /* absent when there is none */
+    int64_t expires_us;          /* wall clock; 0: never */
+};
+
+/*
+ * Hand out credentials, as strings that live in the scope. It is called again some time before they
+ * expire, by one thread at a time.
+ */
+typedef enum hf_status hf_credentials_fn(struct hf_scope *s, void *user,
+                                         struct hf_credentials *credentials);
+
+/*
+ * What is left out comes from the place that AWS's own tools take it from: environment, then
+ * profile, then a default. In the URL, the parameters named in [brackets] say the same and win.
+ */
+struct hf_client_options {
+    size_t size;              /* set by HF_OPTIONS(), so that the struct can grow */
+    const struct hf_env *env; /* memory, clocks, log, variables; copied */
+    struct hf_str region;     /* [region] of the signature, and of the endpoint */
+    struct hf_str profile;    /* [profile] in AWS's files; default AWS_PROFILE, "default" */
+    struct hf_credentials credentials; /* default: AWS's chain of sources */
+    hf_credentials_fn *credentials_fn; /* instead of all other sources */
+    void *credentials_user;            /* handed to it */
+    struct hf_str table_prefix;        /* [prefix] put before the name of every table */
+    struct hf_retry_options retry;     /* [attempts], [retry]=standard|adaptive|off */
+    uint32_t connect_ms;               /* [connect_ms] to connect; default 1000 */
+    uint32_t attempt_ms;               /* [attempt_ms] for one attempt; default 10000 */
+    uint32_t connections;              /* [connections] kept while idle; default 64 */
+    struct hf_str ca_file;             /* [ca_file] certificates to trust; default AWS_CA_BUNDLE */
+    struct hf_str proxy;               /* [proxy]; "none" for none; default HTTPS_PROXY and kin */
+    enum hf_flag fips;                 /* [fips]=yes|no */
+    enum hf_flag dual_stack;           /* [dual_stack]=yes|no */
+    bool insecure;                     /* [insecure]=yes: any certificate of any name will do */
+    bool no_gzip;                      /* [gzip]=no: do not ask for packed answers */
+    bool no_aws_config;                /* nothing from AWS's files and variables */
+};
+
+/*
+ * Connect by URL: "http://HOST[:PORT]" and "https://HOST[:PORT]" name an endpoint,
+ * "dynamodb://REGION" is Amazon's of a region and "dynamodb:" that of the region which AWS's tools
+ * would use. Parameters may follow: "http://127.0.0.1:8000?prefix=test-&attempts=2". Nothing is
+ * sent before the first call. A loopback address needs no credentials: when none are set, any do.
+ * On failure *db is NULL.
+ *
+ * HF_INVALID  the URL, a parameter, an option or AWS's files say something that cannot be; the
+ *             message names it
+ * HF_IO       a file that was named cannot be read
+ *
+ * Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_connect(struct hf_scope *s, struct hf_str url,
+                                              const struct hf_client_options *options,
+                                              struct hf_db **db);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

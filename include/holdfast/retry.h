@@ -1,0 +1,61 @@
+/*
+ * Trying again: a database around a database that repeats calls which failed for a passing reason,
+ * by the rules of AWS's SDKs as of November 2026, but never so that an effect may double.
+ *
+ *     struct hf_db *db;
+ *     hf_retry_open(s, inner, NULL, &db);
+ *     ...
+ *     hf_db_close(db);    closes the inner one too
+ *
+ * hf_connect() puts one around its client. A call is repeated when hf_error says that it may be
+ * (may_retry) and that it was not done, or when doing it twice is the same as once: reads, batches,
+ * and transactions, which are given a token when they have none. What may have been done and cannot
+ * be repeated is returned as it is, with may_have_happened.
+ */
+#ifndef HOLDFAST_RETRY_H
+#define HOLDFAST_RETRY_H
+
+#include <holdfast/base.h>
+#include <holdfast/db.h>
+#include <holdfast/env.h>
+#include <holdfast/scope.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum hf_retry_mode {
+    HF_RETRY_STANDARD = 1, /* a quota of tokens bounds the retries of all calls; the default */
+    HF_RETRY_ADAPTIVE,     /* and a rate that adapts to throttling delays first attempts, too */
+    HF_RETRY_OFF           /* every call is tried once */
+};
+
+struct hf_retry_options {
+    size_t size; /* set by HF_OPTIONS(); needs none inside hf_client_options */
+    const struct hf_env *env;
+    enum hf_retry_mode mode; /* default HF_RETRY_STANDARD */
+    uint32_t attempts;       /* at most, the first one included; default 4 */
+    uint32_t base_ms;        /* first delay after a failure is random up to this; default 25 */
+    uint32_t throttle_ms;    /* first delay after being throttled; default 1000 */
+    uint32_t max_delay_ms;   /* no delay is longer; default 20000 */
+    bool repeat_writes;      /* repeat single writes that may have been done, as AWS's SDKs do */
+};
+
+/*
+ * A database that does what `inner` does, and tries again. It closes the inner one when it is
+ * closed; on failure the inner one stays open and *db is NULL.
+ *
+ * HF_INVALID  an option cannot be
+ * HF_NOMEM
+ *
+ * Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_retry_open(struct hf_scope *s, struct hf_db *inner,
+                                                 const struct hf_retry_options *options,
+                                                 struct hf_db **db);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
