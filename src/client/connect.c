@@ -7,7 +7,6 @@
  * What the options leave out is looked up in the config.
  */
 #include <holdfast/client.h>
-#include <holdfast/prefix.h>
 
 #include "client/client.h"
 
@@ -236,7 +235,7 @@ static enum hf_status make_transport(struct hf_scope *s, const struct hf_client_
     else if (!t.proxy.len)
         hf__config_proxy(parts->config, is_https, &t.proxy, &t.no_proxy);
     if (!t.ca_file.len)
-        t.ca_file = hf__config_setting(parts->config, "AWS_CA_BUNDLE", "ca_bundle");
+        t.ca_file = hf__config_ca_bundle(parts->config);
     return hf__transport_open(s, &t, &parts->transport);
 }
 
@@ -248,8 +247,6 @@ static enum hf_status find_region(struct hf_scope *s, const struct hf_client_opt
     TRY(hf__config_region(s, parts->config, o->region, &region));
     if (!region.len && parts->fixed.origin.ptr)
         region = HF_STR("us-east-1"); /* any will do: it is only signed */
-    if (!region.len)
-        TRY(hf__credentials_region(s, parts->config, parts->transport, &region));
     if (!region.len)
         return hf__fail(s, HF_INVALID,
                         "no region: say dynamodb://REGION, or set AWS_REGION, or region in the "
@@ -320,16 +317,18 @@ static enum hf_status wrap(struct hf_scope *s, const struct hf_client_options *o
 {
     struct hf_retry_options retry = o->retry;
     struct hf_db *inner = client;
-    enum hf_status status = hf__config_retry(s, parts->config, &retry);
+    enum hf_retry_mode mode = HF_RETRY_STANDARD;
+    uint32_t attempts = 0;
+    enum hf_status status = hf__config_retry(s, parts->config, &mode, &attempts);
 
+    if (!retry.mode)
+        retry.mode = mode;
+    if (!retry.attempts)
+        retry.attempts = attempts;
     retry.size = sizeof(retry);
     retry.env = &parts->env;
     if (status == HF_OK)
         status = hf_retry_open(s, inner, &retry, db);
-    if (status == HF_OK && o->table_prefix.len) {
-        inner = *db;
-        status = hf_prefix_open(s, inner, o->table_prefix, db);
-    }
     if (status != HF_OK) {
         hf_db_close(inner);
         *db = NULL;
