@@ -178,7 +178,7 @@ TEST(answer, the_type_alone)
 TEST(answer, poison_is_found_wherever_it_is)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
-    struct hf_item bad = HF_ITEM(s, HF_N("n", HF_STR("no number")));
+    struct hf_item bad = HF_ITEM(s, HF_NUM("n", HF_STR("no number")));
     struct hf_item good = HF_ITEM(s, HF_S("pk", HF_STR("a")));
     const struct hf_put_item put = {.table = HF_STR("t"), .item = bad};
     const struct hf_get_item get = {.table = HF_STR("t"), .key = good};
