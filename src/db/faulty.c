@@ -6,7 +6,8 @@
  * goes on.
  *
  *  (1) A fault that says "nothing is done" strikes before the inner database is called; one that
- *      says "it is done" only after that has succeeded.
+ *      says "it is done" only after that has succeeded. Which of the two a lost request or answer
+ *      is, the error does not tell.
  *  (2) A fault that a call cannot have (a conflict of a read, an unprocessed part of a PutItem)
  *      does not match it.
  *  (3) The inner database never sees what is handed back as unprocessed.
@@ -14,7 +15,6 @@
 #include <holdfast/faults.h>
 
 #include <pthread.h>
-#include <time.h>
 
 #include "db/db.h"
 #include "ops/prepare.h"
@@ -191,6 +191,15 @@ static enum hf_status broken(struct hf_scope *s, bool done)
     return HF_INTERNAL;
 }
 
+/* What a client says of a connection that broke before an answer came. */
+static enum hf_status cut_off(struct hf_scope *s, enum hf_op op)
+{
+    hf__fail(s, HF_IO, "The connection broke before an answer came");
+    hf__scope_error_edit(s)->may_retry = true;
+    hf__scope_error_edit(s)->may_have_happened = hf__op(op)->access == OP_WRITE;
+    return HF_IO;
+}
+
 static size_t actions_of(enum hf_op op, const void *request)
 {
     return op == HF_OP_TRANSACT_WRITE_ITEMS
@@ -301,12 +310,10 @@ static enum hf_status read_half(struct hf_scope *s, struct faulty *f,
 /* In a server the answer is kept for so long; otherwise the caller is. */
 static void delay(struct hf_scope *s, uint32_t ms)
 {
-    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+    const struct hf_env *env = hf__scope_env(s);
 
-    if (hf__scope_owe_delay(s, ms))
-        return;
-    while (nanosleep(&left, &left) != 0) {
-    }
+    if (!hf__scope_owe_delay(s, ms))
+        env->sleep(env->user, (int64_t)ms * 1000);
 }
 
 static enum hf_status strike(struct hf_scope *s, struct faulty *f, enum hf_fault_kind kind,
@@ -324,6 +331,8 @@ static enum hf_status strike(struct hf_scope *s, struct faulty *f, enum hf_fault
     case HF_FAULT_UNPROCESSED:
         return op == HF_OP_BATCH_WRITE_ITEM ? write_half(s, f, request, response)
                                             : read_half(s, f, request, response);
+    case HF_FAULT_LOST_REQUEST:
+        return cut_off(s, op);
     case HF_FAULT_LOST_ANSWER:
         TRY(inner->calls->call(s, inner, op, request, response));
         return broken(s, hf__op(op)->access == OP_WRITE);
@@ -414,7 +423,7 @@ static enum hf_status check(struct hf_scope *s, const struct hf_fault *fault, si
 {
     struct hf_str op = fault->operation;
 
-    if (fault->kind < HF_FAULT_THROTTLE || fault->kind > HF_FAULT_LATENCY)
+    if (fault->kind < HF_FAULT_THROTTLE || fault->kind > HF_FAULT_LOST_REQUEST)
         return hf__fail(s, HF_INVALID, "fault %zu: %d is no kind of fault", number,
                         (int)fault->kind);
     if (op.len && !hf__op_of_name(OP_DYNAMODB, op) && !hf__op_of_name(OP_STREAMS, op))
