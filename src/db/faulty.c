@@ -16,7 +16,7 @@
 
 #include <pthread.h>
 
-#include "db/db.h"
+#include "db/about.h"
 #include "ops/prepare.h"
 
 enum { LATENCY_MAX_MS = 600000 };
@@ -45,72 +45,6 @@ static struct faulty *faulty_of(struct hf_db *db)
 }
 
 /* ---- which calls ---------------------------------------------------------------------------- */
-
-static bool names_in_transaction(const struct hf_transact_write_items *request, struct hf_str table)
-{
-    for (size_t i = 0; i < request->actions_len; i++) {
-        const struct hf_transact_write *a = &request->actions[i];
-
-        if ((a->put && hf_str_equal(a->put->table, table)) ||
-            (a->update && hf_str_equal(a->update->table, table)) ||
-            (a->del && hf_str_equal(a->del->table, table)) ||
-            (a->check && hf_str_equal(a->check->table, table)))
-            return true;
-    }
-    return false;
-}
-
-static bool names_in_batch(enum hf_op op, const void *request, struct hf_str table)
-{
-    const struct hf_batch_write_item *write = request;
-    const struct hf_batch_get_item *read = request;
-
-    if (op == HF_OP_BATCH_WRITE_ITEM) {
-        for (size_t i = 0; i < write->tables_len; i++)
-            if (hf_str_equal(write->tables[i].table, table))
-                return true;
-        return false;
-    }
-    for (size_t i = 0; i < read->tables_len; i++)
-        if (hf_str_equal(read->tables[i].table, table))
-            return true;
-    return false;
-}
-
-static bool names_in_gets(const struct hf_transact_get_items *request, struct hf_str table)
-{
-    for (size_t i = 0; i < request->actions_len; i++)
-        if (request->actions[i].get && hf_str_equal(request->actions[i].get->table, table))
-            return true;
-    return false;
-}
-
-/* Does the request name that table? */
-static bool names_table(enum hf_op op, const void *request, struct hf_str table)
-{
-    const struct fields *fields = hf__op(op)->request;
-
-    switch (op) {
-    case HF_OP_BATCH_WRITE_ITEM:
-    case HF_OP_BATCH_GET_ITEM:
-        return names_in_batch(op, request, table);
-    case HF_OP_TRANSACT_WRITE_ITEMS:
-        return names_in_transaction(request, table);
-    case HF_OP_TRANSACT_GET_ITEMS:
-        return names_in_gets(request, table);
-    default:
-        break;
-    }
-    for (size_t i = 0; i < fields->len; i++) {
-        const struct field *field = &fields->list[i];
-
-        if (field->kind == FIELD_STR && strcmp(field->name, "TableName") == 0)
-            return hf_str_equal(*(const struct hf_str *)(const void *)((const char *)request +
-                                                                       field->at),
-                                table);
-    }
-    return false;
-}
 
 /* (2) */
 static bool can_have(enum hf_op op, enum hf_fault_kind kind)
@@ -159,7 +93,7 @@ static enum hf_fault_kind draw(struct faulty *f, enum hf_op op, const void *requ
         const struct hf_fault *fault = &rule->fault;
 
         if ((fault->operation.len && !hf_str_equal(fault->operation, hf__op(op)->name)) ||
-            (fault->table.len && !names_table(op, request, fault->table)) ||
+            (fault->table.len && !hf__about_names(op, request, fault->table)) ||
             !can_have(op, fault->kind) || !strikes(f, rule))
             continue;
         if (fault->kind == HF_FAULT_LATENCY)
