@@ -25,7 +25,7 @@
 #include "http/connection.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -330,6 +330,17 @@ static enum hf_status connect_new(struct patience *patience, struct transport *t
     c->fd = fd;
     return status == HF_OK && code != CURLE_OK ? fail_connect(patience->s, t, c, code, error)
                                                : status;
+}
+
+bool hf__connection_ended(const struct connection *connection)
+{
+    struct curl_tlssessioninfo *tls = NULL;
+
+    if (strncmp(connection->origin, "https:", 6) != 0)
+        return true;
+    return curl_easy_getinfo(connection->easy, CURLINFO_TLS_SSL_PTR, &tls) == CURLE_OK && tls &&
+           tls->backend == CURLSSLBACKEND_OPENSSL && tls->internals &&
+           (SSL_get_shutdown(tls->internals) & SSL_RECEIVED_SHUTDOWN);
 }
 
 void hf__connection_close(struct transport *transport, struct connection *connection)

@@ -72,6 +72,12 @@ struct transport {
 enum hf_status hf__connection_take(struct patience *patience, struct transport *transport,
                                    struct hf_str origin, struct connection **connection);
 
+/*
+ * After its end was received: did the server say that it is one? TLS can tell an end from a cut,
+ * but libcurl does not. Plain connections cannot.
+ */
+bool hf__connection_ended(const struct connection *connection);
+
 /* Keep it for another request. */
 void hf__connection_keep(struct transport *transport, struct connection *connection);
 void hf__connection_close(struct transport *transport, struct connection *connection);
