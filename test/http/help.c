@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -49,6 +50,7 @@ static void *run_listener(void *argument)
 {
     struct listener *l = argument;
     sigset_t pipe;
+    int yes = 1;
 
     /* Of the server's ends; what the caller's end raises is a test's to see. */
     sigemptyset(&pipe);
@@ -61,6 +63,7 @@ static void *run_listener(void *argument)
 
         if (fd < 0)
             return NULL;
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
         peer = calloc(1, sizeof(*peer));
         if (!peer || number == PEERS_MAX)
             abort();

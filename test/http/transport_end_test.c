@@ -7,7 +7,6 @@
 
 #include <dlfcn.h>
 #include <netdb.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #define HELLO "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -34,9 +33,7 @@ struct cut {
 static void serve_cut(struct peer *peer)
 {
     const struct cut *cut = peer->listener->user;
-    int yes = 1;
 
-    setsockopt(peer->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
     while (peer_read(peer)) {
         peer_send(peer, cut->answer, cut->first);
         if (cut->len > cut->first) {
