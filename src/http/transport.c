@@ -246,7 +246,7 @@ static enum hf_status receive(struct exchange *x, bool *more)
     if (code != CURLE_OK)
         return fail_io(x, x->send_failed ? "the connection broke while the request was sent"
                                          : "the connection broke before the end of the answer");
-    if (got == 0 && x->reader.until_close && !hf__connection_ended(x->connection))
+    if (got == 0 && x->reader.until_close && !hf__connection_ended(x->transport, x->connection))
         return fail_io(x, "the connection was cut before the end of the answer");
     if (got == 0) {
         result = hf__http_end_answer(&x->reader, x->in.ptr, x->in.len);

@@ -206,6 +206,36 @@ TEST(transport_tls, a_file_of_authorities_that_is_not_there)
     realm_close(&realm);
 }
 
+/* The file is read once, again after an hour, and not at all when that fails. */
+TEST(transport_tls, the_file_of_authorities_is_read_once_in_a_while)
+{
+    struct transport_options options = {.env = test_env(t), .idle_ms = 1000};
+    struct realm realm, other;
+    struct listener l;
+    struct caller c;
+
+    realm_open(t, &realm, "IP:127.0.0.1");
+    realm_open(t, &other, "IP:127.0.0.1");
+    listener_open(&l, peer_echo, NULL, realm.context);
+    options.ca_file = hf_str_from(realm.file);
+    caller_open(t, &c, &options);
+    CHECK_OK(caller_post(&c, l.origin, HF_STR("x")));
+    write_certificate(&other.authority, realm.file);
+    test_advance_ms(t, 3599 * 1000);
+    CHECK_OK(caller_post(&c, l.origin, HF_STR("x")));
+    CHECK_INT(0, unlink(realm.file));
+    test_advance_ms(t, 3602 * 1000);
+    CHECK_OK(caller_post(&c, l.origin, HF_STR("x")));
+    CHECK_INT(3, caller_stats(&c).connects);
+    write_certificate(&other.authority, realm.file);
+    test_advance_ms(t, 3602 * 1000);
+    CHECK_STATUS(HF_IO, caller_post(&c, l.origin, HF_STR("x")));
+    caller_close(&c);
+    listener_close(&l);
+    realm_close(&realm);
+    realm_close(&other);
+}
+
 TEST(transport_tls, large_bodies_go_both_ways)
 {
     size_t size = 16 * 1024 * 1024;
