@@ -28,6 +28,15 @@ int64_t clock_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+void wait_until(atomic_int *number, int least)
+{
+    int64_t end = clock_ms() + 10000;
+
+    while (atomic_load(number) < least && clock_ms() < end)
+        sleep_ms(1);
+    assert_true(atomic_load(number) >= least);
+}
+
 /* ---- listeners ------------------------------------------------------------------------------ */
 
 static void *run_peer(void *argument)
@@ -41,6 +50,7 @@ static void *run_peer(void *argument)
     SSL_free(peer->ssl);
     if (peer->fd >= 0)
         close(peer->fd);
+    atomic_fetch_add(&peer->listener->closed, 1);
     free(peer->bytes);
     free(peer);
     return NULL;
