@@ -48,19 +48,20 @@ int64_t hf__patience_clock_us(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-void hf__patience_begin(struct patience *patience, struct hf_scope *s, uint32_t timeout_ms)
+void hf__patience_begin(struct patience *patience, struct hf_scope *s,
+                        const struct transport_call *call)
 {
-    *patience = (struct patience){.s = s, .timeout_ms = timeout_ms};
-    if (timeout_ms)
-        patience->end_us = hf__patience_clock_us() + (int64_t)timeout_ms * 1000;
+    *patience = (struct patience){.s = s, .origin = call->origin, .timeout_ms = call->timeout_ms};
+    if (call->timeout_ms)
+        patience->end_us = hf__patience_clock_us() + (int64_t)call->timeout_ms * 1000;
 }
 
 enum hf_status hf__patience_check(struct patience *patience)
 {
     TRY(hf__scope_alive(patience->s));
     if (patience->timeout_ms && hf__patience_clock_us() >= patience->end_us) {
-        (void)hf__fail(patience->s, HF_IO, "there was no answer within %u ms",
-                       patience->timeout_ms);
+        (void)hf__fail(patience->s, HF_IO, "%.*s: there was no answer within %u ms",
+                       HF_FMT(patience->origin), patience->timeout_ms);
         hf__scope_error_edit(patience->s)->may_retry = true;
         return HF_IO;
     }

@@ -20,13 +20,15 @@
  */
 struct patience {
     struct hf_scope *s;
-    uint32_t timeout_ms; /* 0: the scope's deadline alone */
-    int64_t end_us;      /* by hf__patience_clock_us() */
+    struct hf_str origin; /* for people */
+    uint32_t timeout_ms;  /* 0: the scope's deadline alone */
+    int64_t end_us;       /* by hf__patience_clock_us() */
 };
 
 enum { PATIENCE_SLICE_MS = 20 }; /* cancellation has nothing to wake a waiting thread with */
 
-void hf__patience_begin(struct patience *patience, struct hf_scope *s, uint32_t timeout_ms);
+void hf__patience_begin(struct patience *patience, struct hf_scope *s,
+                        const struct transport_call *call);
 int64_t hf__patience_clock_us(void);
 
 /* HF_TIMEOUT or HF_CANCELED by the scope, HF_IO when timeout_ms passed. */

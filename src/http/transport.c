@@ -360,10 +360,9 @@ enum hf_status hf__transport_call(struct hf_scope *s, struct transport *transpor
     enum hf_status status;
 
     *answer = (struct http_answer){0};
-    if (!is_origin(call->origin))
-        return hf__fail(s, HF_INVALID, "\"%.*s\" is not the URL of a server",
-                        (int)(call->origin.len < 200 ? call->origin.len : 200), call->origin.ptr);
-    hf__patience_begin(&x.patience, s, call->timeout_ms);
+    if (!is_origin(call->origin)) /* which may have a password in it */
+        return hf__fail(s, HF_INVALID, "the URL of the server is not a scheme, a host and a port");
+    hf__patience_begin(&x.patience, s, call);
     x.transport = transport;
     x.call = call;
     x.connection = NULL;

@@ -5,9 +5,11 @@
  */
 #include "help.h"
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netdb.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define HELLO "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 #define CHUNKS                                                                                     \
@@ -342,6 +344,11 @@ __attribute__((visibility("default"))) int getaddrinfo(const char *node, const c
     if (node && strcmp(node, "nowhere.invalid") == 0)
         return EAI_NONAME;
     memcpy(&next, &symbol, sizeof(next));
+    if (node && strcmp(node, "two.invalid") == 0) {
+        int status = next("127.0.0.2", service, hints, result);
+
+        return status ? status : next("127.0.0.1", service, hints, &(*result)->ai_next);
+    }
     return next(node, service, hints, result);
 }
 
@@ -402,6 +409,39 @@ TEST(transport_end, a_name_that_takes_long)
     check_ending(t, &cancel);
     check_ending(t, &connect);
     wait_for_resolvers();
+}
+
+/*
+ * Of two addresses the first one is dead: nobody accepts what comes there, and as its queue is
+ * full, nobody even refuses it.
+ */
+TEST(transport_end, a_dead_address_comes_first)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    int dead = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fill[4];
+    struct listener l;
+    struct caller c;
+    char origin[64];
+
+    listener_open(&l, peer_echo, NULL, NULL);
+    address.sin_port = htons((uint16_t)l.port);
+    CHECK_INT(1, inet_pton(AF_INET, "127.0.0.2", &address.sin_addr));
+    CHECK_INT(0, bind(dead, (struct sockaddr *)&address, sizeof(address)));
+    CHECK_INT(0, listen(dead, 0));
+    for (size_t i = 0; i < ARRAY_LEN(fill); i++) {
+        fill[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        (void)connect(fill[i], (struct sockaddr *)&address, sizeof(address));
+    }
+    snprintf(origin, sizeof(origin), "http://two.invalid:%d", l.port);
+    caller_open(t, &c, NULL);
+    CHECK_OK(caller_post(&c, origin, HF_STR("hello")));
+    CHECK_STR("hello", caller_body(&c));
+    CHECK(c.took_ms >= 100); /* or the first one was not dead */
+    caller_close(&c);
+    listener_close(&l);
+    for (size_t i = 0; i < ARRAY_LEN(fill); i++)
+        close(fill[i]);
+    close(dead);
 }
 
 /* ---- answers before the request is sent ----------------------------------------------------- */
