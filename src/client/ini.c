@@ -171,10 +171,12 @@ static void name_section(struct reader *r, struct hf_str name)
                  {"services", INI_SERVICES}};
     struct hf_str rest;
 
-    r->section = (struct ini_entry){.kind = INI_OTHER, .section = name};
+    r->section = (struct ini_entry){.kind = INI_OTHER};
     if (r->file == INI_CREDENTIALS || hf_str_equal(name, HF_STR("default"))) {
-        r->section.kind = name.len ? INI_PROFILE : INI_OTHER;
-        r->section.bare = r->file == INI_CONFIG;
+        if (name.len)
+            r->section = (struct ini_entry){.kind = INI_PROFILE,
+                                            .bare = r->file == INI_CONFIG,
+                                            .section = name};
         return;
     }
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
