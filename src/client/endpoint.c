@@ -450,9 +450,9 @@ static enum hf_status find_configured(struct hf_scope *s, const struct config *c
 /* What is asked for, with everything filled in. */
 struct wish {
     const struct service *service;
-    const struct partition *partition;
+    const struct partition *partition; /* NULL without a region */
     enum endpoint_service which;
-    struct hf_str region;
+    struct hf_str region; /* may be absent when there is a URL */
     bool fips;
     bool dual;
 };
@@ -546,6 +546,8 @@ static enum hf_status make_amazon(struct hf_scope *s, const struct config *confi
     struct url url = {.is_https = true, .path = HF_STR("")};
     bool of_account;
 
+    if (wish->which == ENDPOINT_S3 && wish->fips && is(hf_str_from(partition->name), "aws-cn"))
+        return hf__fail(s, HF_INVALID, "S3 has no FIPS endpoints in the partition aws-cn");
     TRY(choose_account(s, config, wish, account, &of_account));
     if (of_account)
         url.host =
@@ -610,11 +612,12 @@ enum hf_status hf__endpoint_find(struct hf_scope *s, const struct config *config
     if (wish.region.len && !hf__host_is_label(wish.region))
         return hf__fail(s, HF_INVALID,
                         "the region must be the name of a region, such as eu-central-1");
-    wish.partition = partition_of(wish.region);
     if (!configured.url.ptr && !wish.region.len)
         return hf__fail(s, HF_INVALID,
                         "no region for %s: set AWS_REGION, or region in the profile '%.*s'",
                         wish.service->name, HF_FMT(hf__config_profile(config)));
+    if (wish.region.len)
+        wish.partition = partition_of(wish.region);
     if (configured.url.ptr)
         TRY(make_configured(s, &wish, &configured, endpoint));
     else if (local && is(wish.region, LOCAL_REGION))

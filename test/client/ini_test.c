@@ -250,10 +250,10 @@ TEST(ini, the_last_wins)
 /* (1): whichever comes first; that of the credentials stays. */
 TEST(ini, profile_default_replaces_default)
 {
-    static const char *const texts[] = {"[profile default]\na = 1\n[default]\nb = 2\n",
-                                        "[default]\nb = 2\n[profile default]\na = 1\n",
-                                        "[default]\nb=3\n[profile x]\n[default]\na=3\nb=2\n"
-                                        "[profile \"default\"]\na=1\n"};
+    static const char *const texts[] = {
+        "[profile default]\na = 1\n[default]\nb = 2\n",
+        "[default]\nb = 2\n[profile default]\na = 1\n",
+        "[default]\nb=3\n[profile x]\n[default]\na=3\n[profile 'default']\na=1"};
     struct hf_scope *s = hf_scope_new(test_env(t));
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
