@@ -96,6 +96,8 @@ TEST(ini, sections)
         {"[profile a] # c", "profile 'a':", NULL},
         {"[profile a];c", "profile 'a':", NULL},
         {"[profile a]# see [1]", "profile 'a':", NULL},
+        {"[profile a'b] # it's", "other '':", NULL},
+        {"[a'b] # it's", "other '':", "profile 'a'b':"},
         {"\xef\xbb\xbf[profile a]", "profile 'a':", NULL},
         {"  [profile a]", "profile 'a':", NULL},
     };
@@ -173,7 +175,8 @@ TEST(ini, lines_that_cannot_be)
     check_bad(s, "f:1: a setting before the first [SECTION]", HF_STR("hush = hush"));
     check_bad(s, "f:1: a setting before the first [SECTION]", HF_STR(" hush"));
     check_bad(s, "f:2: the name of a section ends with a ']'", HF_STR("\n[profile hush"));
-    check_bad(s, "f:1: the name of a section ends with a ']'", HF_STR("[profile \"hush]\""));
+    check_bad(s, "f:1: only a comment may follow the name of a section",
+              HF_STR("[profile \"hush]\""));
     check_bad(s, "f:1: only a comment may follow the name of a section", HF_STR("[a] hush"));
     check_bad(s, "f:2: a setting is written NAME = VALUE", HF_STR("[a]\nhush : hush"));
     check_bad(s, "f:2: a setting is written NAME = VALUE", HF_STR("[a]\n hush"));
