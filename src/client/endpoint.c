@@ -403,7 +403,7 @@ static const char *host_of(const struct wish *wish)
         return wish->fips ? service->dual_fips : service->dual;
     if (!wish->fips)
         return service->host;
-    if (strcmp(partition, "aws-us-gov") == 0 && !wish->dual && !service->gov_has_fips)
+    if (strcmp(partition, "aws-us-gov") == 0 && !service->gov_has_fips)
         return service->host;
     return service->fips;
 }

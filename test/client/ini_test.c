@@ -89,6 +89,7 @@ TEST(ini, sections)
         {"[profile a\"b c\"d]", "profile 'ab cd':", NULL},
         {"[profile a\\ b]", "profile 'a b':", NULL},
         {"[profile \"a\\\"b\\c\"]", "profile 'a\"b\\c':", NULL},
+        {"[profile \"a\\\\b\"]", "profile 'a\\b':", NULL},
         {"[profile 'a\\']", "profile 'a\\':", NULL},
         {"[profile a\\]", "other '':", NULL},
         {"[profile \"a]", "other '':", NULL},

@@ -142,11 +142,12 @@ static void check_again(struct hf_scope *s, enum ini_file file, const struct ini
 
     MUST(hf__ini_parse(s, s, file, "again", (char *)text.ptr, text.len, &again) == HF_OK);
     for (size_t i = 0; i < ini->len; i++) {
-        const struct ini_entry *was = &ini->list[i], *is = &again.list[at];
+        const struct ini_entry *was = &ini->list[i], *is;
 
         if (was->kind == INI_OTHER)
             continue;
-        MUST(at++ < again.len);
+        MUST(at < again.len);
+        is = &again.list[at++];
         MUST(is->kind == was->kind && is->bare == was->bare);
         MUST(is_same(is->section, was->section) && is_same(is->key, was->key));
         MUST(is_same(is->sub, was->sub) && is_same(is->value, was->value));
