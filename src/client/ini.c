@@ -202,7 +202,9 @@ static size_t find_bracket(struct hf_str line)
     for (size_t i = 1; i < line.len; i++) {
         char c = line.ptr[i];
 
-        if (quote)
+        if (c == '\\' && quote != '\'')
+            i++; /* as in one_word() */
+        else if (quote)
             quote = c == quote ? 0 : quote;
         else if (c == '"' || c == '\'')
             quote = c;

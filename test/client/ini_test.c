@@ -86,6 +86,7 @@ TEST(ini, sections)
         {"[profile 'two words']", "profile 'two words':", NULL},
         {"[profile 'it\"s']", "profile 'it\"s':", NULL},
         {"[profile \"a]b\"]", "profile 'a]b':", NULL},
+        {"[profile \"a\\\"b] # c\"]", "profile 'a\"b] # c':", NULL},
         {"[profile a\"b c\"d]", "profile 'ab cd':", NULL},
         {"[profile a\\ b]", "profile 'a b':", NULL},
         {"[profile \"a\\\"b\\c\"]", "profile 'a\"b\\c':", NULL},
