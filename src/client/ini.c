@@ -193,13 +193,14 @@ static void name_section(struct reader *r, struct hf_str name)
 }
 
 /* Where the name of a section ends: at the first bracket outside of quotes, or else, as there are
- * names and comments with an apostrophe, at the first; 0 when there is none. */
-static size_t find_bracket(struct hf_str line)
+ * names and comments with an apostrophe, at the first; 0 when there is none. In the credentials
+ * file a name is never quoted. */
+static size_t find_bracket(enum ini_file file, struct hf_str line)
 {
     const char *first = memchr(line.ptr, ']', line.len);
     char quote = 0;
 
-    for (size_t i = 1; i < line.len; i++) {
+    for (size_t i = 1; i < line.len && file == INI_CONFIG; i++) {
         char c = line.ptr[i];
 
         if (c == '\\' && quote != '\'')
@@ -216,7 +217,7 @@ static size_t find_bracket(struct hf_str line)
 
 static enum hf_status take_section(struct reader *r, struct hf_str line)
 {
-    size_t end = find_bracket(line);
+    size_t end = find_bracket(r->file, line);
     struct hf_str rest;
 
     if (!end)

@@ -100,6 +100,7 @@ TEST(ini, sections)
         {"[profile a]# see [1]", "profile 'a':", NULL},
         {"[profile a'b] # it's", "other '':", NULL},
         {"[a'b] # it's", "other '':", "profile 'a'b':"},
+        {"[a'b] # it's [1]", "other '':", "profile 'a'b':"},
         {"\xef\xbb\xbf[profile a]", "profile 'a':", NULL},
         {"  [profile a]", "profile 'a':", NULL},
     };
