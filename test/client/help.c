@@ -248,7 +248,7 @@ void aws_say(struct aws *a, const char *text)
     size_t len = strlen(text);
 
     pthread_mutex_lock(&a->lock);
-    if (strstr(text, "SECRET") && !a->leaked[0])
+    if (strstr(text, "HUSH") && !a->leaked[0])
         snprintf(a->leaked, sizeof(a->leaked), "%s", text);
     if (len + 2 > sizeof(a->said) - a->said_len)
         a->said_len = 0; /* that is for tests which look for a line */
@@ -465,8 +465,8 @@ const char *keys_json(const char *key, const char *token_name, const char *expir
 
     snprintf(text, sizeof(text),
              "{\"Version\": 1, \"Code\": \"Success\", \"Type\": \"AWS-HMAC\", \"Other\": [1, {}], "
-             "\"AccessKeyId\": \"%s\", \"SecretAccessKey\": \"SECRET-of-%s\", "
-             "\"%s\": \"TOKEN-SECRET-of-%s\", \"Expiration\": \"%s\", "
+             "\"AccessKeyId\": \"%s\", \"SecretAccessKey\": \"HUSH-of-%s\", "
+             "\"%s\": \"TOKEN-HUSH-of-%s\", \"Expiration\": \"%s\", "
              "\"AccountId\": \"123456789012\"}",
              key, key, token_name, key, expiration);
     return text;
@@ -483,8 +483,8 @@ void sts_xml(char *out, size_t size, const char *operation, const char *key, con
              "    </AssumedRoleUser>\n"
              "    <Credentials>\n"
              "      <AccessKeyId>%s</AccessKeyId>\n"
-             "      <SecretAccessKey>SECRET-of-%s</SecretAccessKey>\n"
-             "      <SessionToken>TOKEN-SECRET-of-%s</SessionToken>\n"
+             "      <SecretAccessKey>HUSH-of-%s</SecretAccessKey>\n"
+             "      <SessionToken>TOKEN-HUSH-of-%s</SessionToken>\n"
              "      <Expiration>%s</Expiration>\n"
              "    </Credentials>\n"
              "  </%sResult>\n"

@@ -14,7 +14,7 @@
  *     aws_close(&a);
  *     mock_close(&sts);
  *
- * Every secret of these tests has SECRET in it. aws_close() fails the test when that word is in a
+ * Every secret of these tests has HUSH in it. aws_close() fails the test when that word is in a
  * log line or in an error that came out of the calls below.
  */
 #ifndef HF_TEST_CLIENT_HELP_H
