@@ -161,6 +161,10 @@ TEST(trace, operations_are_told_by_their_counts)
          "{'TransactStatements':[{'Statement':'DELETE FROM tab WHERE pk=?','Parameters':"
          "[{'S':'z'}]}],'ReturnConsumedCapacity':'TOTAL'}",
          NULL, 1, 0, 0, 2},
+        {"ExecuteTransaction",
+         "{'TransactStatements':[{'Statement':'SELECT * FROM tab WHERE pk=?','Parameters':"
+         "[{'S':'a'}]}],'ReturnConsumedCapacity':'TOTAL'}",
+         NULL, 1, 1, 2, 0},
         {"BatchExecuteStatement",
          "{'Statements':[{'Statement':'SELECT * FROM tab WHERE pk=?','Parameters':[{'S':'a'}]}],"
          "'ReturnConsumedCapacity':'TOTAL'}",
