@@ -32,6 +32,7 @@ struct credentials_options {
     bool local;           /* for a loopback endpoint: nothing is asked over the network
                              unless it is configured, and when there are no credentials
                              at all, made-up ones do */
+    bool profile_asked;   /* the program named a profile: it goes before the variables */
 };
 
 enum hf_status hf__credentials_open(struct hf_scope *s, const struct credentials_options *options,

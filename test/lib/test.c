@@ -70,6 +70,7 @@ static int64_t virtual_elapsed(void *user)
     return __atomic_load_n(&((struct test *)user)->elapsed_us, __ATOMIC_RELAXED);
 }
 
+/* Nobody waits in a test: to sleep is to move the clocks. */
 static void virtual_sleep(void *user, int64_t us)
 {
     __atomic_add_fetch(&((struct test *)user)->wall_us, us, __ATOMIC_RELAXED);
