@@ -109,7 +109,7 @@ static struct hf_str variable(const struct config *config, const char *name)
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strcmp(names[i], name) == 0)
             return config->variables[i];
-    assert(!"a variable that is not in the list of config.c");
+    assert(false && "a variable that is not in the list of config.c");
     return (struct hf_str){0};
 }
 
