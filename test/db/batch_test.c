@@ -453,6 +453,54 @@ TEST(batch, what_was_not_read_is_told_exactly)
     many_close(&m);
 }
 
+/* The first `left` answers hand back, or give, something that nobody sent or asked for. */
+static enum hf_status strange_service(struct hf_scope *s, struct between *b, enum hf_op op,
+                                      const void *request, void *response)
+{
+    static const struct hf_str other = {"other", 5};
+    enum hf_status status = between_pass(s, b, op, request, response);
+    struct hf_batch_write_item_result *wrote = response;
+    struct hf_batch_get_item_result *read = response;
+    struct hf_table_items *items = hf__scope_array(s, 1, sizeof(*items));
+    struct hf_table_writes *writes = hf__scope_array(s, 1, sizeof(*writes));
+
+    if (status != HF_OK || b->left-- <= 0)
+        return status;
+    if (op == HF_OP_BATCH_WRITE_ITEM) {
+        *writes = ((const struct hf_batch_write_item *)request)->tables[0];
+        writes->table = other;
+        wrote->unprocessed = writes;
+        wrote->unprocessed_len = 1;
+    } else {
+        *items = read->tables[0];
+        items->table = other;
+        read->tables = items;
+    }
+    return HF_OK;
+}
+
+TEST(batch, strange_answers_do_not_pass_for_success)
+{
+    struct many_world m = many_open(t);
+    struct hf_scope *s = m.w.scope;
+    struct between b = between_of(m.engine);
+    const struct hf_get get = {names[0], key_of(s, 1)};
+    struct hf_write_many_result wrote;
+    struct hf_get_many_result read;
+
+    b.on_call = strange_service;
+    b.left = 2;
+    CHECK_OK(hf_write_many(s, &b.db, puts_of(s, 30), 30, NULL, &wrote));
+    CHECK_INT(4, wrote.calls); /* the first batch thrice, then the rest */
+    b.left = 1;
+    CHECK_STATUS(HF_INTERNAL, hf_get_many(s, &b.db, &get, 1, NULL, &read));
+    CHECK_INT(1, read.left_len);
+    CHECK(!read.items[0].ptr);
+    CHECK_OK(hf_get_many(s, &b.db, &get, 1, NULL, &read));
+    CHECK(read.items[0].ptr != NULL);
+    many_close(&m);
+}
+
 /* ---- memory --------------------------------------------------------------------------------- */
 
 /* (4) */
