@@ -7,6 +7,7 @@
  * What the options leave out is looked up in the config.
  */
 #include <holdfast/client.h>
+#include <holdfast/prefix.h>
 
 #include "client/client.h"
 
@@ -329,6 +330,10 @@ static enum hf_status wrap(struct hf_scope *s, const struct hf_client_options *o
     retry.env = &parts->env;
     if (status == HF_OK)
         status = hf_retry_open(s, inner, &retry, db);
+    if (status == HF_OK && o->table_prefix.len) {
+        inner = *db;
+        status = hf_prefix_open(s, inner, o->table_prefix, db);
+    }
     if (status != HF_OK) {
         hf_db_close(inner);
         *db = NULL;
