@@ -251,6 +251,22 @@ TEST(client, hf_open_knows_services)
     here_close(&h);
 }
 
+TEST(client, a_prefix_of_the_url_goes_before_every_table)
+{
+    struct here h;
+    struct hf_db *db;
+    struct hf_list_tables_result tables;
+
+    here_open(&h);
+    CHECK_OK(hf_open(h.s, hf_scope_format(h.s, "%.*s?prefix=t", HF_FMT(rig_url(&h.rig, h.s))), NULL,
+                     &db));
+    CHECK_OK(hf_list_tables(h.s, db, &(struct hf_list_tables){.limit = 10}, &tables));
+    CHECK_INT(1, (int64_t)tables.tables_len);
+    CHECK_STR("ab", tables.tables[0]);
+    hf_db_close(db);
+    here_close(&h);
+}
+
 /* ---- against a script ----------------------------------------------------------------------- */
 
 /* A server that answers the nth request with the nth text, one connection each. */
