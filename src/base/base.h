@@ -43,7 +43,10 @@ void hf__env_log(const struct hf_env *env, enum hf_log_level level, const char *
 /* Texts that differ between DynamoDB's older and its 2026 validation layer; see model/messages. */
 enum hf__wording { HF__WORDING_CLASSIC = 0, HF__WORDING_2026 = 1 };
 
-const struct hf_env *hf__scope_env(const struct hf_scope *s);
+static inline const struct hf_env *hf__scope_env(const struct hf_scope *s)
+{
+    return hf_scope_env(s);
+}
 
 /* Zeroed memory for `count` elements in the scope, or NULL. */
 void *hf__scope_array(struct hf_scope *s, size_t count, size_t size);
@@ -62,7 +65,7 @@ void *hf__scope_grow(struct hf_scope *s, void *ptr, size_t old_size, size_t new_
 bool hf__scope_starved(const struct hf_scope *s);
 void hf__scope_feed(struct hf_scope *s);
 
-/* A position that hf__scope_rewind() returns to, giving back all memory taken since. */
+/* What hf_scope_mark() and hf_scope_rewind() are inside. */
 struct hf__mark {
     void *chunk;
     size_t used;
@@ -84,7 +87,7 @@ struct hf_scope_capacity *hf__scope_counter(const struct hf_scope *s);
 void hf__scope_set_counter(struct hf_scope *s, struct hf_scope_capacity *counter);
 
 /* Milliseconds until the deadline, at most `cap`; `cap` when there is none. */
-int64_t hf__scope_left_ms(struct hf_scope *s, int64_t cap);
+int64_t hf__scope_left_ms(const struct hf_scope *s, int64_t cap);
 
 /*
  * Set the error of the scope and return its status, so that a failure is one statement:

@@ -230,6 +230,26 @@ void hf__scope_rewind(struct hf_scope *s, struct hf__mark mark)
     }
 }
 
+struct hf_scope_mark hf_scope_mark(struct hf_scope *s)
+{
+    struct hf__mark mark = hf__scope_mark(s);
+
+    return (struct hf_scope_mark){mark.chunk, mark.used};
+}
+
+void hf_scope_rewind(struct hf_scope *s, struct hf_scope_mark mark)
+{
+    hf__scope_rewind(s, (struct hf__mark){mark.chunk, mark.used});
+}
+
+enum hf_status hf_scope_built(struct hf_scope *s)
+{
+    bool starved = s->starved;
+
+    s->starved = false;
+    return starved ? hf__fail_nomem(s) : HF_OK;
+}
+
 struct hf_str hf_scope_copy(struct hf_scope *s, struct hf_str text)
 {
     char *copy = hf_scope_alloc(s, text.len + 1);
@@ -318,7 +338,7 @@ void hf__scope_set_counter(struct hf_scope *s, struct hf_scope_capacity *counter
     s->counter = counter;
 }
 
-int64_t hf__scope_left_ms(struct hf_scope *s, int64_t cap)
+int64_t hf__scope_left_ms(const struct hf_scope *s, int64_t cap)
 {
     int64_t left;
 
@@ -346,7 +366,12 @@ enum hf_status hf_scope_sleep_ms(struct hf_scope *s, uint32_t ms)
     }
 }
 
-const struct hf_env *hf__scope_env(const struct hf_scope *s)
+uint32_t hf_scope_left_ms(const struct hf_scope *s, uint32_t cap)
+{
+    return (uint32_t)hf__scope_left_ms(s, cap);
+}
+
+const struct hf_env *hf_scope_env(const struct hf_scope *s)
 {
     return &s->env;
 }
@@ -416,6 +441,27 @@ enum hf_status hf__fail(struct hf_scope *s, enum hf_status status, const char *f
     text = format_args(s, format, args);
     va_end(args);
     return hf__fail_text(s, status, text);
+}
+
+enum hf_status hf_scope_fail(struct hf_scope *s, enum hf_status status, const char *format, ...)
+{
+    va_list args;
+    struct hf_str text;
+
+    if (status == HF_OK) {
+        hf__scope_error_clear(s);
+        return HF_OK;
+    }
+    va_start(args, format);
+    text = format_args(s, format, args);
+    va_end(args);
+    return hf__fail_text(s, status, text);
+}
+
+enum hf_status hf_scope_doubt(struct hf_scope *s)
+{
+    s->error.may_have_happened = true;
+    return s->error.status;
 }
 
 enum hf_status hf__fail_nomem(struct hf_scope *s)
