@@ -93,6 +93,53 @@ HF_API void hf_scope_cancel(struct hf_scope *s);
  */
 HF_API HF_NODISCARD enum hf_status hf_scope_sleep_ms(struct hf_scope *s, uint32_t ms);
 
+/* What operations consumed, in capacity units, as the database tells it. */
+struct hf_scope_capacity {
+    double read_units;
+    double write_units;
+    uint64_t calls; /* operations, with those that failed or consume nothing */
+};
+
+/*
+ * Add up what operations on this scope consume, or stop to; what was added up stays. Off for a new
+ * scope and after hf_scope_reset(). While it is on, operations ask for their consumption, so the
+ * `capacity` of a result is there unasked; a request that says HF_CAPACITY_NONE is left alone and
+ * counts as a call. Failures are not told a consumption, although DynamoDB bills a condition that
+ * did not hold. Since 0.1.
+ */
+HF_API void hf_scope_count_capacity(struct hf_scope *s, bool on);
+
+/* The sums since the scope was made or reset. Since 0.1. */
+HF_API struct hf_scope_capacity hf_scope_capacity(const struct hf_scope *s);
+
+/*
+ * Milliseconds until the deadline, at most `cap`; `cap` when there is no deadline, 0 when it has
+ * passed. Since 0.1.
+ */
+HF_API uint32_t hf_scope_left_ms(const struct hf_scope *s, uint32_t cap);
+
+/* The env of the scope, whole: what was left out is the system's. Only `log` may be NULL.
+ * Since 0.1. */
+HF_API const struct hf_env *hf_scope_env(const struct hf_scope *s);
+
+/*
+ * HF_NOMEM when an allocation in the scope failed since an operation or this function was called
+ * last. Ask it before a request is sent that has formatted texts: a condition for which there was
+ * no memory is an absent string, and so a write without a condition. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_scope_built(struct hf_scope *s);
+
+/*
+ * A position in the scope's memory, and back to it: what was taken since is given back, results and
+ * the texts of errors among it. For loops that run long on one scope. Since 0.1.
+ */
+struct hf_scope_mark {
+    void *chunk; /* holdfast's own */
+    size_t used;
+};
+HF_API struct hf_scope_mark hf_scope_mark(struct hf_scope *s);
+HF_API void hf_scope_rewind(struct hf_scope *s, struct hf_scope_mark mark);
+
 /*
  * The error of the last call; its status is HF_OK when there was none. Operations and the calls of
  * engine.h forget an earlier error when they begin. Its texts live as long as the scope's data.
@@ -102,6 +149,20 @@ HF_API const struct hf_error *hf_scope_error(const struct hf_scope *s);
 
 /* That error's message with a NUL at its end, for printf; "" when there was none. Since 0.1. */
 HF_API const char *hf_scope_error_text(const struct hf_scope *s);
+
+/*
+ * Set the error of the scope and return its status, so that a failure of who builds on the library
+ * is one statement: `return hf_scope_fail(s, HF_INVALID, "job %d has no owner", job)`. With HF_OK
+ * the scope has no error then. Since 0.1.
+ */
+HF_API enum hf_status hf_scope_fail(struct hf_scope *s, enum hf_status status, const char *format,
+                                    ...) HF_PRINTF(3, 4);
+
+/*
+ * Let the scope's error say that the effect may be there although the call failed, and return its
+ * status. Since 0.1.
+ */
+HF_API enum hf_status hf_scope_doubt(struct hf_scope *s);
 
 #ifdef __cplusplus
 }

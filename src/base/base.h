@@ -43,7 +43,10 @@ void hf__env_log(const struct hf_env *env, enum hf_log_level level, const char *
 /* Texts that differ between DynamoDB's older and its 2026 validation layer; see model/messages. */
 enum hf__wording { HF__WORDING_CLASSIC = 0, HF__WORDING_2026 = 1 };
 
-const struct hf_env *hf__scope_env(const struct hf_scope *s);
+static inline const struct hf_env *hf__scope_env(const struct hf_scope *s)
+{
+    return hf_scope_env(s);
+}
 
 /* Zeroed memory for `count` elements in the scope, or NULL. */
 void *hf__scope_array(struct hf_scope *s, size_t count, size_t size);
@@ -62,7 +65,7 @@ void *hf__scope_grow(struct hf_scope *s, void *ptr, size_t old_size, size_t new_
 bool hf__scope_starved(const struct hf_scope *s);
 void hf__scope_feed(struct hf_scope *s);
 
-/* A position that hf__scope_rewind() returns to, giving back all memory taken since. */
+/* What hf_scope_mark() and hf_scope_rewind() are inside. */
 struct hf__mark {
     void *chunk;
     size_t used;
@@ -73,8 +76,18 @@ void hf__scope_rewind(struct hf_scope *s, struct hf__mark mark);
 /* HF_OK, HF_TIMEOUT or HF_CANCELED; with an error set. */
 enum hf_status hf__scope_alive(struct hf_scope *s);
 
+/*
+ * Let calls on `inner` end when those on `outer` would: deadline, cancellation; let them owe and
+ * count with it. Until the next reset of the inner one. The outer one has to outlive that.
+ */
+void hf__scope_follow(struct hf_scope *inner, const struct hf_scope *outer);
+
+/* Where consumed capacity is added up; NULL: nobody wants to know. */
+struct hf_scope_capacity *hf__scope_counter(const struct hf_scope *s);
+void hf__scope_set_counter(struct hf_scope *s, struct hf_scope_capacity *counter);
+
 /* Milliseconds until the deadline, at most `cap`; `cap` when there is none. */
-int64_t hf__scope_left_ms(struct hf_scope *s, int64_t cap);
+int64_t hf__scope_left_ms(const struct hf_scope *s, int64_t cap);
 
 /*
  * Set the error of the scope and return its status, so that a failure is one statement:

@@ -210,3 +210,71 @@ TEST(scope, a_free_of_nothing_does_nothing)
     hf_scope_free(NULL);
     CHECK_INT(0, t->allocs);
 }
+
+/* What is left of the time, at most the cap. */
+TEST(scope, the_time_that_is_left)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+
+    CHECK_INT(500, hf_scope_left_ms(s, 500));
+    hf_scope_timeout_ms(s, 300);
+    CHECK_INT(300, hf_scope_left_ms(s, 500));
+    CHECK_INT(100, hf_scope_left_ms(s, 100));
+    test_advance_ms(t, 299);
+    CHECK_INT(1, hf_scope_left_ms(s, 500));
+    test_advance_ms(t, 100);
+    CHECK_INT(0, hf_scope_left_ms(s, 500));
+    CHECK(hf_scope_env(s)->elapsed_us == test_env(t)->elapsed_us);
+    hf_scope_free(s);
+}
+
+/* A text for which there was no memory is told once, before it is used. */
+TEST(scope, a_request_that_could_not_be_built)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+
+    CHECK_OK(hf_scope_built(s));
+    t->fail_at = -(int64_t)(t->allocs + 1);
+    CHECK(!hf_scope_format(s, "%s", "a = :b").ptr);
+    t->fail_at = 0;
+    CHECK_STATUS(HF_NOMEM, hf_scope_built(s));
+    CHECK_INT(HF_NOMEM, hf_scope_error(s)->status);
+    CHECK_OK(hf_scope_built(s));
+    hf_scope_free(s);
+}
+
+/* Others' failures look like ours, and HF_OK forgets them. */
+TEST(scope, failing_from_outside)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+
+    CHECK_STATUS(HF_LOST, hf_scope_fail(s, HF_LOST, "lock %s is gone", "a"));
+    CHECK_ERROR(HF_LOST, "lock a is gone", s);
+    CHECK(!hf_scope_error(s)->may_retry && !hf_scope_error(s)->may_have_happened);
+    CHECK_STATUS(HF_LOST, hf_scope_doubt(s));
+    CHECK(hf_scope_error(s)->may_have_happened);
+    CHECK_OK(hf_scope_fail(s, HF_OK, "%s", ""));
+    CHECK_INT(HF_OK, hf_scope_error(s)->status);
+    CHECK_INT('\0', hf_scope_error_text(s)[0]);
+    hf_scope_free(s);
+}
+
+/* A loop that rewinds does not grow. */
+TEST(scope, rewinding_from_outside)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf_scope_mark mark;
+    struct hf_str kept = hf_scope_copy(s, HF_STR("kept"));
+    size_t allocs;
+
+    mark = hf_scope_mark(s);
+    CHECK(hf_scope_alloc(s, 4000));
+    allocs = t->allocs;
+    for (int i = 0; i < 100; i++) {
+        hf_scope_rewind(s, mark);
+        CHECK(hf_scope_alloc(s, 4000));
+    }
+    CHECK_INT(allocs, t->allocs);
+    CHECK_STR("kept", kept);
+    hf_scope_free(s);
+}

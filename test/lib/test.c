@@ -70,6 +70,13 @@ static int64_t virtual_elapsed(void *user)
     return __atomic_load_n(&((struct test *)user)->elapsed_us, __ATOMIC_RELAXED);
 }
 
+/* Nobody waits in a test: to sleep is to move the clocks. */
+static void virtual_sleep(void *user, int64_t us)
+{
+    __atomic_add_fetch(&((struct test *)user)->wall_us, us, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&((struct test *)user)->elapsed_us, us, __ATOMIC_RELAXED);
+}
+
 /* splitmix64: small, and every seed gives a good sequence. */
 uint64_t test_random(struct test *t)
 {
@@ -111,7 +118,8 @@ const struct hf_env *test_env(struct test *t)
                                  .wall_us = virtual_wall,
                                  .elapsed_us = virtual_elapsed,
                                  .random = seeded_random,
-                                 .log = print_log};
+                                 .log = print_log,
+                                 .sleep = virtual_sleep};
     }
     return &t->env;
 }

@@ -1,0 +1,135 @@
+/*
+ * patterns/private.h: what the patterns share. README.md has the rules behind it.
+ */
+#ifndef HF_PATTERNS_PRIVATE_H
+#define HF_PATTERNS_PRIVATE_H
+
+#include <holdfast/base.h>
+#include <holdfast/db.h>
+#include <holdfast/env.h>
+#include <holdfast/item.h>
+#include <holdfast/scope.h>
+
+#include <assert.h>
+
+/* Return a failed status to the caller. No other macro changes the flow. */
+#define TRY(expr)                                                                                  \
+    do {                                                                                           \
+        enum hf_status try_status_ = (expr);                                                       \
+        if (try_status_ != HF_OK)                                                                  \
+            return try_status_;                                                                    \
+    } while (0)
+
+#define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Options as this version knows them: what the caller's struct did not have yet is zero. */
+#define OPTIONS_COPY(to, from)                                                                     \
+    do {                                                                                           \
+        memset((to), 0, sizeof(*(to)));                                                            \
+        if (from)                                                                                  \
+            memcpy((to), (from),                                                                   \
+                   (from)->size && (from)->size < sizeof(*(to)) ? (from)->size : sizeof(*(to)));   \
+    } while (0)
+
+/* ---- env ------------------------------------------------------------------------------------ */
+
+static inline void *env_alloc(const struct hf_env *env, size_t size)
+{
+    void *ptr = env->alloc(env->user, NULL, 0, size);
+
+    if (ptr)
+        memset(ptr, 0, size);
+    return ptr;
+}
+
+static inline void env_free(const struct hf_env *env, void *ptr, size_t size)
+{
+    if (ptr)
+        env->alloc(env->user, ptr, size, 0);
+}
+
+static inline int64_t env_elapsed_us(const struct hf_env *env)
+{
+    return env->elapsed_us(env->user);
+}
+
+static inline int64_t env_wall_ms(const struct hf_env *env)
+{
+    return env->wall_us(env->user) / 1000;
+}
+
+/* ---- name.c --------------------------------------------------------------------------------- */
+
+enum { PATTERN_ID_LEN = 32 };
+
+/* A new id: 128 random bits in hexadecimal, with a NUL behind them. */
+struct pattern_id {
+    char text[PATTERN_ID_LEN + 1];
+};
+struct pattern_id hf__pattern_id_make(const struct hf_env *env);
+
+static inline struct hf_str id_str(const struct pattern_id *id)
+{
+    return hf_str_of(id->text, PATTERN_ID_LEN);
+}
+
+/*
+ * The parts as one key: joined by '.', with "%2E" for a '.' inside of a part and "%25" for a '%'.
+ * Different lists of parts give different keys, and a list that begins with another's parts begins
+ * with that one's key and a dot. Absent when there is no memory.
+ */
+struct hf_str hf__pattern_key(struct hf_scope *s, const struct hf_str *parts, size_t count);
+#define PATTERN_KEY(s, ...)                                                                        \
+    hf__pattern_key((s), (const struct hf_str[]){__VA_ARGS__},                                     \
+                    ARRAY_LEN(((const struct hf_str[]){__VA_ARGS__})))
+
+/*
+ * The parts of such a key, in the scope. HF_CORRUPT when it is none, or has not as many parts as
+ * are asked for.
+ */
+enum hf_status hf__pattern_key_parts(struct hf_scope *s, struct hf_str key, struct hf_str *parts,
+                                     size_t count);
+
+/* ---- write.c -------------------------------------------------------------------------------- */
+
+/*
+ * Send one conditional write (put, del or update) of the item with that key until it is known what
+ * became of it. What is sent again has to fail its own condition once it was done, or to change
+ * nothing then; and its condition has to be such that the item tells whose doing it was, by an
+ * attempt id.
+ *
+ * HF_OK         it was done; *item is what it returns, as its `returns` says
+ * HF_CONDITION  refused; *item is the item as it is, absent when there is none. Whoever sees his
+ * own attempt id in it has done it before others        hf_scope_error(s)->may_have_happened says
+ * whether it may have been done
+ */
+enum hf_status hf__pattern_write(struct hf_scope *s, struct hf_db *db,
+                                 const struct hf_transact_write *write, struct hf_item key,
+                                 struct hf_item *item);
+
+/* The item as it is now, by a consistent read; absent when there is none. */
+enum hf_status hf__pattern_read(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                                struct hf_item key, struct hf_item *item);
+
+/* A random time from half of `ms` to `ms`, so that those who wait for the same do not come back
+ * together. */
+uint32_t hf__pattern_jitter_ms(const struct hf_env *env, uint32_t ms);
+
+/* ---- timer.c -------------------------------------------------------------------------------- */
+
+/* Do what is due; returns in how many microseconds there is more to do, INT64_MAX: not before
+ * hf__timer_wake(). */
+typedef int64_t timer_fn(void *user);
+
+struct timer; /* a thread that calls a function when it is due */
+
+/* HF_NOMEM; HF_LIMIT when the system has no more threads. */
+enum hf_status hf__timer_start(struct hf_scope *s, timer_fn *run, void *user, struct timer **timer);
+
+/* Call it as soon as possible, once. Any thread, the timer's own too. */
+void hf__timer_wake(struct timer *timer);
+
+/* Let a call that is running end, then end the thread. Not for the timer's own thread. */
+void hf__timer_stop(struct timer *timer);
+
+#endif
