@@ -7,10 +7,13 @@
  */
 #include "kit.h"
 
+#include <holdfast/client.h>
 #include <holdfast/engine.h>
 
 #include <stdio.h>
 #include <string.h>
+
+#include "rig.h"
 
 enum { SCOPES_MAX = 16 };
 
@@ -18,6 +21,8 @@ struct kit_inside {
     struct kit kit;
     struct hf_scope *scopes[SCOPES_MAX];
     size_t scopes_len;
+    bool serves;
+    struct rig rig;
 };
 
 static struct hf_db *open_engine(struct kit *k, const char *kind)
@@ -36,12 +41,33 @@ static struct hf_db *open_engine(struct kit *k, const char *kind)
     return db;
 }
 
+/* The server has the system's clocks and memory, what is before it has the test's. */
+static struct hf_db *open_server(struct kit_inside *inside)
+{
+    struct kit *k = &inside->kit;
+    struct hf_client_options options = {.size = sizeof(options),
+                                        .env = test_env(k->t),
+                                        .no_aws_config = true,
+                                        .region = HF_STR("us-east-1"),
+                                        .credentials = {.access_key = HF_STR("kit"),
+                                                        .secret_key = HF_STR("kit")}};
+    struct hf_db *db;
+
+    rig_open(&inside->rig);
+    inside->serves = true;
+    CHECK_OK(hf_connect(k->scope,
+                        hf_scope_format(k->scope, "http://127.0.0.1:%u", inside->rig.port),
+                        &options, &db));
+    return db;
+}
+
 void kit_run(struct test *t, const char *kind, kit_fn *run)
 {
     struct kit_inside inside = {.kit = {.t = t, .scope = hf_scope_new(test_env(t))}};
     struct kit *k = &inside.kit;
     struct hf_scope *names = hf_scope_new(test_env(t));
-    struct hf_db *inner = open_engine(k, kind);
+    struct hf_db *inner =
+        strcmp(kind, "server:") == 0 ? open_server(&inside) : open_engine(k, kind);
 
     k->table = hf_scope_format(names, "kit.%016llx", (unsigned long long)test_random(t));
     CHECK_OK(hf_faulty_open(k->scope, inner, &k->db));
@@ -51,6 +77,8 @@ void kit_run(struct test *t, const char *kind, kit_fn *run)
         hf_scope_free(inside.scopes[i]);
     hf_scope_free(names);
     hf_scope_free(k->scope);
+    if (inside.serves)
+        rig_close(&inside.rig);
 }
 
 struct hf_scope *kit_scope(struct kit *k)

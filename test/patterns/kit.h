@@ -6,11 +6,10 @@
  *         CHECK_OK(hf_lock_table_open(k->scope, k->db, ...));
  *     }
  *
- * makes lock.one_of_two_gets_it_on_memory, ..._on_disk and ..._on_url. The last one is for any
- * other: HF_KIT_URL names it, and without that variable it does nothing. All have the test's
- * virtual clock and counted memory; patterns measure time by the env and not by the database, so
- * the clock is virtual for a database far away, too. `db` can be told to have faults, by
- * hf_faulty_set().
+ * makes lock.one_of_two_gets_it_on_memory, ..._on_disk and ..._on_server: that is a server over
+ * TCP, in this process, with the client before it. All have the test's virtual clock and counted
+ * memory; patterns measure time by the env and not by the database, so the clock is virtual for a
+ * database far away, too. `db` can be told to have faults, by hf_faulty_set().
  */
 #ifndef HF_TEST_PATTERNS_KIT_H
 #define HF_TEST_PATTERNS_KIT_H
@@ -48,6 +47,10 @@ void kit_no_faults(struct kit *k);
     TEST(group_, name_##_on_disk)                                                                  \
     {                                                                                              \
         kit_run(t, "disk:", kit_##group_##_##name_);                                               \
+    }                                                                                              \
+    TEST(group_, name_##_on_server)                                                                \
+    {                                                                                              \
+        kit_run(t, "server:", kit_##group_##_##name_);                                             \
     }                                                                                              \
     static void kit_##group_##_##name_(struct kit *k)
 
