@@ -208,8 +208,7 @@ struct hf_once *hf__once_new(struct hf_once_table *table, const struct once_name
                              .stuck_ms = o->stuck_ms,
                              .keep_s = o->keep_s,
                              .no_heartbeats = o->no_heartbeats,
-                             .refs = 1,
-                             .beat = 1};
+                             .refs = 1};
     memory = once->memory;
     if (memory) {
         once->name = (struct once_name){.table = table->table,

@@ -58,6 +58,7 @@ struct once_take {
     struct hf_str hash; /* absent: none */
     uint32_t timeout_ms;
     uint32_t keep_s;
+    uint64_t beat;
     int64_t now_ms;
     struct hf_str follows; /* the id of the attempt that is silent; absent: nobody has begun */
     uint64_t follows_beat;

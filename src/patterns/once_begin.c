@@ -9,7 +9,8 @@
  * attempt has come back to life.
  *
  *  (1) All writes of one call have the same id. Whichever of them is done, it is ours, and we know
- *      it by the id when we see it.
+ *      it by the id when we see it. Each has a beat of its own, or one who watched the first would
+ *      take the second for as old.
  *  (2) Time is noted after the answer has come: that is when a beat was seen at the latest.
  *  (3) An attempt is handed out only while its timeout lasts: when answers took long, it is renewed
  *      first.
@@ -93,6 +94,7 @@ static enum hf_status take(struct hf_scope *s, struct want *want, enum verdict *
                              .hash = once->hash,
                              .timeout_ms = once->timeout_ms,
                              .keep_s = once->keep_s,
+                             .beat = ++once->beat,
                              .now_ms = env_wall_ms(&table->env)};
     struct hf_update_item update;
     struct hf_item item;
@@ -139,7 +141,7 @@ static enum hf_status attempt(struct hf_scope *s, struct want *want, enum verdic
     return HF_OK;
 }
 
-/* (3) The timeout of what was granted: HF_OK when it lasts, HF_LOST when another has it. */
+/* (3) The timeout of what was granted: HF_OK when it lasts, HF_LOST when it is over already. */
 static enum hf_status starts(struct hf_scope *s, struct want *want)
 {
     struct hf_once *once = want->once;
@@ -153,7 +155,8 @@ static enum hf_status starts(struct hf_scope *s, struct want *want)
         if (now_us < once->until_us)
             return HF_OK;
     }
-    return hf__once_beat(s, once);
+    TRY(hf__once_beat(s, once));
+    return env_elapsed_us(&want->table->env) < once->until_us ? HF_OK : HF_LOST;
 }
 
 /* ---- waiting -------------------------------------------------------------------------------- */

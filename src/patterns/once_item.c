@@ -219,6 +219,7 @@ struct hf_update_item hf__once_take_request(struct hf_scope *s, const struct onc
     VALUE(&h, HF_S(":owner", take->owner));
     VALUE(&h, HF_N(":zero", 0));
     VALUE(&h, HF_N(":one", 1));
+    VALUE(&h, HF_N(":beat", take->beat));
     VALUE(&h, HF_N(":timeout", take->timeout_ms));
     VALUE(&h, HF_N(":now", take->now_ms));
     if (take->hash.ptr)
@@ -227,16 +228,16 @@ struct hf_update_item hf__once_take_request(struct hf_scope *s, const struct onc
         VALUE(&h, HF_N(":expires", expires_s));
     update = hf_scope_format(s,
                              "SET #state = :running, #attempt = :me, #owner = :owner, "
-                             "#tries = if_not_exists(#tries, :zero) + :one, #beat = :one, "
+                             "#tries = if_not_exists(#tries, :zero) + :one, #beat = :beat, "
                              "#timeout_ms = :timeout, #began_ms = :now, #renewed_ms = :now%s%s "
                              "REMOVE #result, #done_ms, #until_ms%s%s",
                              take->hash.ptr ? ", #hash = :hash" : "",
                              expires_s ? ", #expires = :expires" : "",
                              take->hash.ptr ? "" : ", #hash", expires_s ? "" : ", #expires");
     if (take->follows.ptr) {
-        condition = HF_STR("#attempt = :seen AND #beat = :beat AND #state = :running");
+        condition = HF_STR("#attempt = :seen AND #beat = :seen_beat AND #state = :running");
         VALUE(&h, HF_S(":seen", take->follows));
-        VALUE(&h, HF_N(":beat", take->follows_beat));
+        VALUE(&h, HF_N(":seen_beat", take->follows_beat));
     } else {
         condition = HF_STR("attribute_not_exists(#state) OR #until_ms <= :now");
     }
