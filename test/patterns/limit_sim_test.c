@@ -18,7 +18,7 @@
 
 #include "sim.h"
 
-enum { HOSTS = 16, TAKES = 6, GRANTS_MAX = 2048, WINDOWS_MAX = 2048, ID_LEN = 32 };
+enum { HOSTS = 16, TAKES = 6, GRANTS_MAX = 2048, WINDOWS_MAX = 2048, ID_LEN = 35 };
 
 struct grant {
     int64_t at_us;
