@@ -382,7 +382,7 @@ TEST(client, an_operation_that_is_not_there_is_asked_for_once)
     CHECK_OK(hf_db_supports(s, db, HF_FEATURE_TRANSACTIONS, &there));
     CHECK(!there);
     CHECK_STATUS(HF_UNSUPPORTED,
-                 hf_transact_write_items(s, db, &(struct hf_transact_write_items){NULL}, NULL));
+                 hf_transact_write_items(s, db, &(struct hf_transact_write_items){.actions = NULL}, NULL));
     CHECK(strstr(hf_scope_error_text(s), "does not have the operation TransactWriteItems"));
     CHECK_OK(hf_db_supports(s, db, HF_FEATURE_TRANSACTIONS, &there));
     CHECK(!there);
