@@ -391,12 +391,39 @@ struct attempt {
     bool again; /* out: it was refused for a reason that has gone away since */
 };
 
+/* TagResource and its kin answer with no body at all. */
+static bool has_no_answer(const struct op *op)
+{
+    return op->response->len == 0;
+}
+
+static enum hf_status take_answer(struct hf_scope *s, struct client *c, struct attempt *attempt,
+                                  const struct endpoint *endpoint,
+                                  const struct sign_credentials *credentials,
+                                  const struct http_answer *answer)
+{
+    enum hf_status status;
+    struct hf_str json;
+
+    TRY(open_body(s, endpoint, answer, &json));
+    if (answer->status != 200) {
+        attempt->again = may_try_again(s, c, answer, json, credentials);
+        return refused(s, c, attempt->op, endpoint, answer, json);
+    }
+    if (json.len == 0 && has_no_answer(attempt->op))
+        return HF_OK;
+    status = hf__wire_read_answer(s, attempt->op->response, json, attempt->response);
+    if (status == HF_SERIALIZATION)
+        return unreadable(s, endpoint, "is not what the operation answers with");
+    return status;
+}
+
 static enum hf_status try_once(struct hf_scope *s, struct client *c, struct attempt *attempt)
 {
     struct sign_credentials credentials;
     struct http_answer answer;
     struct endpoint endpoint;
-    struct hf_str account, json;
+    struct hf_str account;
     enum hf_status status;
 
     attempt->again = false;
@@ -411,14 +438,9 @@ static enum hf_status try_once(struct hf_scope *s, struct client *c, struct atte
                                                     .body = attempt->body,
                                                     .timeout_ms = c->parts.attempt_ms},
                            &answer));
-    TRY(open_body(s, &endpoint, &answer, &json));
-    if (answer.status != 200) {
-        attempt->again = may_try_again(s, c, &answer, json, &credentials);
-        return refused(s, c, attempt->op, &endpoint, &answer, json);
-    }
-    status = hf__wire_read_answer(s, attempt->op->response, json, attempt->response);
-    if (status == HF_SERIALIZATION)
-        return unreadable(s, &endpoint, "is not what the operation answers with");
+    status = take_answer(s, c, attempt, &endpoint, &credentials, &answer);
+    if (status == HF_NOMEM) /* for the answer; what it is about may be done */
+        hf__scope_error_edit(s)->may_have_happened = true;
     return status;
 }
 

@@ -86,9 +86,11 @@ TEST(ini, sections)
         {"[profile 'two words']", "profile 'two words':", NULL},
         {"[profile 'it\"s']", "profile 'it\"s':", NULL},
         {"[profile \"a]b\"]", "profile 'a]b':", NULL},
+        {"[profile \"a\\\"b] # c\"]", "profile 'a\"b] # c':", NULL},
         {"[profile a\"b c\"d]", "profile 'ab cd':", NULL},
         {"[profile a\\ b]", "profile 'a b':", NULL},
         {"[profile \"a\\\"b\\c\"]", "profile 'a\"b\\c':", NULL},
+        {"[profile \"a\\\\b\"]", "profile 'a\\b':", NULL},
         {"[profile 'a\\']", "profile 'a\\':", NULL},
         {"[profile a\\]", "other '':", NULL},
         {"[profile \"a]", "other '':", NULL},
@@ -96,6 +98,9 @@ TEST(ini, sections)
         {"[profile a] # c", "profile 'a':", NULL},
         {"[profile a];c", "profile 'a':", NULL},
         {"[profile a]# see [1]", "profile 'a':", NULL},
+        {"[profile a'b] # it's", "other '':", NULL},
+        {"[a'b] # it's", "other '':", "profile 'a'b':"},
+        {"[a'b] # it's [1]", "other '':", "profile 'a'b':"},
         {"\xef\xbb\xbf[profile a]", "profile 'a':", NULL},
         {"  [profile a]", "profile 'a':", NULL},
     };
@@ -173,7 +178,8 @@ TEST(ini, lines_that_cannot_be)
     check_bad(s, "f:1: a setting before the first [SECTION]", HF_STR("hush = hush"));
     check_bad(s, "f:1: a setting before the first [SECTION]", HF_STR(" hush"));
     check_bad(s, "f:2: the name of a section ends with a ']'", HF_STR("\n[profile hush"));
-    check_bad(s, "f:1: the name of a section ends with a ']'", HF_STR("[profile \"hush]\""));
+    check_bad(s, "f:1: only a comment may follow the name of a section",
+              HF_STR("[profile \"hush]\""));
     check_bad(s, "f:1: only a comment may follow the name of a section", HF_STR("[a] hush"));
     check_bad(s, "f:2: a setting is written NAME = VALUE", HF_STR("[a]\nhush : hush"));
     check_bad(s, "f:2: a setting is written NAME = VALUE", HF_STR("[a]\n hush"));
@@ -250,10 +256,10 @@ TEST(ini, the_last_wins)
 /* (1): whichever comes first; that of the credentials stays. */
 TEST(ini, profile_default_replaces_default)
 {
-    static const char *const texts[] = {"[profile default]\na = 1\n[default]\nb = 2\n",
-                                        "[default]\nb = 2\n[profile default]\na = 1\n",
-                                        "[default]\nb=3\n[profile x]\n[default]\na=3\nb=2\n"
-                                        "[profile \"default\"]\na=1\n"};
+    static const char *const texts[] = {
+        "[profile default]\na = 1\n[default]\nb = 2\n",
+        "[default]\nb = 2\n[profile default]\na = 1\n",
+        "[default]\nb=3\n[profile x]\n[default]\na=3\n[profile 'default']\na=1"};
     struct hf_scope *s = hf_scope_new(test_env(t));
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {

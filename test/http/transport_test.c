@@ -189,7 +189,7 @@ TEST(transport, a_connection_that_the_server_closed_is_not_used)
     for (int i = 0; i < 5; i++) {
         CHECK_OK(caller_post(&c, l.origin, HF_STR("x")));
         CHECK_STR("hello", caller_body(&c));
-        sleep_ms(20); /* until its end has come */
+        wait_until(&l.closed, i + 1);
     }
     CHECK_INT(5, caller_stats(&c).connects);
     CHECK_INT(0, caller_stats(&c).reuses);
@@ -205,13 +205,15 @@ static void serve_late_bytes(struct peer *peer)
         peer_say(peer, HELLO);
         sleep_ms(10);
         peer_say(peer, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong");
+        atomic_fetch_add((atomic_int *)peer->listener->user, 1);
     }
 }
 
 static void serve_bytes_behind(struct peer *peer)
 {
     while (peer_read(peer))
-        peer_say(peer, HELLO "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong");
+        if (peer_say(peer, HELLO "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"))
+            atomic_fetch_add((atomic_int *)peer->listener->user, 1);
 }
 
 /* (4) (C3) */
@@ -223,12 +225,14 @@ TEST(transport, an_answer_that_nobody_asked_for_is_never_taken)
         struct listener l;
         struct caller c;
 
-        listener_open(&l, servers[i], NULL, NULL);
+        atomic_int said = 0;
+
+        listener_open(&l, servers[i], &said, NULL);
         caller_open(t, &c, NULL);
         for (int call = 0; call < 3; call++) {
             CHECK_OK(caller_post(&c, l.origin, HF_STR("x")));
             CHECK_STR("hello", caller_body(&c));
-            sleep_ms(30);
+            wait_until(&said, call + 1);
         }
         CHECK_INT(3, caller_stats(&c).connects);
         caller_close(&c);

@@ -115,7 +115,7 @@ struct chaos_count {
     unsigned requests;    /* of which a byte was seen */
     unsigned whole;       /* that the server had in full */
     unsigned done;        /* that it answered with 200 */
-    unsigned spoken;      /* answers of SPEAK_BEHIND that are out */
+    unsigned unspoken;    /* of SPEAK_BEHIND, that are about to follow; not forgotten by a script */
 };
 
 struct chaos;
