@@ -219,6 +219,36 @@ enum hf_status hf__source_file(struct hf_scope *s, struct hf_str path, bool *mis
     return status;
 }
 
+/* Under another name first, so that nobody ever reads half of it. */
+bool hf__source_write(struct hf_scope *s, struct hf_str path, struct hf_str text)
+{
+    struct hf_str name = hf_scope_copy(s, path);
+    struct hf_str other = hf_scope_format(s, "%.*s.XXXXXX", HF_FMT(path));
+    char *temporary = (char *)(uintptr_t)other.ptr; /* it is ours, and mkostemp() fills it in */
+    size_t len = 0;
+    bool done;
+    int fd;
+
+    if (!name.ptr || !temporary)
+        return false;
+    fd = mkostemp(temporary, O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    while (len < text.len) {
+        ssize_t wrote = write(fd, text.ptr + len, text.len - len);
+
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote < 0)
+            break;
+        len += (size_t)wrote;
+    }
+    done = close(fd) == 0 && len == text.len && rename(temporary, name.ptr) == 0;
+    if (!done)
+        unlink(temporary);
+    return done;
+}
+
 enum hf_status hf__source_home(struct hf_scope *s, struct source *source, struct hf_str *path,
                                const char *format, ...)
 {

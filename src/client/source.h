@@ -136,6 +136,9 @@ enum hf_status hf__source_direct(struct hf_scope *s, struct source *source,
 enum hf_status hf__source_file(struct hf_scope *s, struct hf_str path, bool *missing,
                                struct hf_str *text);
 
+/* Replace a file by this text, for its owner alone; false when that cannot be. */
+bool hf__source_write(struct hf_scope *s, struct hf_str path, struct hf_str text);
+
 /* "~/.aws/" and what `format` makes; HF_INVALID when there is no home. */
 enum hf_status hf__source_home(struct hf_scope *s, struct source *source, struct hf_str *path,
                                const char *format, ...) HF_PRINTF(4, 5);
@@ -165,10 +168,18 @@ enum source_form { SOURCE_PROCESS, SOURCE_CONTAINER, SOURCE_METADATA };
 enum hf_status hf__source_read_keys(struct hf_scope *s, enum source_form form, struct hf_str json,
                                     struct source_keys *keys);
 
-/* A token of the cache that `aws sso login` writes. */
+/* What `aws sso login` keeps in its cache. */
 struct sso_token {
+    struct hf_str start_url;
+    struct hf_str region;
     struct hf_str access_token;
-    int64_t expires_us;
+    struct hf_str expires_at;
+    struct hf_str client_id; /* from here on absent when it cannot be renewed */
+    struct hf_str client_secret;
+    struct hf_str client_expires_at;
+    struct hf_str refresh_token;
+    int64_t expires_us; /* from here on not in the file: the times above */
+    int64_t client_expires_us;
 };
 enum hf_status hf__source_read_sso(struct hf_scope *s, struct hf_str json, struct sso_token *token);
 
