@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/crypto.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <time.h>

@@ -335,6 +335,17 @@ static void metadata_answers(void *user, const struct mock_request *request,
                  keys_json("AKIDMETA", "Token", aws_time(user, 3600)));
 }
 
+static void sso_answers(void *user, const struct mock_request *request, struct mock_answer *answer)
+{
+    struct aws *a = user;
+
+    (void)request;
+    snprintf(answer->room, sizeof(answer->room),
+             "{\"roleCredentials\":{\"accessKeyId\":\"AKIDSSO\",\"secretAccessKey\":\"HUSH\","
+             "\"sessionToken\":\"HUSH\",\"expiration\":%lld}}",
+             (long long)atomic_load(&a->wall_us) / 1000 + 3600 * 1000);
+}
+
 /* Fail each allocation in turn: keys or HF_NOMEM come out, never anything else, and nothing leaks.
  * A scope takes its memory in large pieces, so some of the first is used up beforehand, each time
  * another amount: then other places are the ones that need the next piece.
@@ -390,11 +401,12 @@ static void sweep(struct aws *a)
 TEST(credentials, any_allocation_may_fail)
 {
     struct aws a;
-    struct mock sts, metadata;
+    struct mock sts, sso, metadata;
     char text[1024];
 
     aws_open(t, &a);
     mock_open(&sts, sts_answers, &a);
+    mock_open(&sso, sso_answers, &a);
     mock_open(&metadata, metadata_answers, &a);
     aws_set(&a, "AWS_ENDPOINT_URL_STS", sts.url);
 
@@ -416,11 +428,21 @@ TEST(credentials, any_allocation_may_fail)
     aws_file(&a, "config", "[default]\nlogin_session = x\n");
     sweep(&a);
 
+    snprintf(text, sizeof(text), "{\"accessToken\":\"HUSH\",\"expiresAt\":\"%s\"}",
+             aws_time(&a, 900));
+    aws_file(&a, "sso/cache/11f6ad8ec52a2984abaafd7c3b516503785c2072.json", text); /* sha1 of "x" */
+    aws_set(&a, "AWS_ENDPOINT_URL_SSO", sso.url);
+    aws_file(&a, "config",
+             "[default]\nsso_session = x\nsso_account_id = 1\nsso_role_name = r\n"
+             "[sso-session x]\nsso_start_url = u\nsso_region = eu-west-1\n");
+    sweep(&a);
+
     aws_file(&a, "config", "");
     aws_set(&a, "AWS_EC2_METADATA_DISABLED", NULL);
     aws_set(&a, "AWS_EC2_METADATA_SERVICE_ENDPOINT", metadata.url);
     sweep(&a);
     aws_close(&a);
     mock_close(&metadata);
+    mock_close(&sso);
     mock_close(&sts);
 }
