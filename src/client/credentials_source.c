@@ -280,7 +280,8 @@ struct hf_str hf__source_quote(struct hf_scope *s, struct hf_str text, const str
     char *copy;
 
     for (size_t i = 0; i < secrets_len; i++)
-        if (secrets[i].len && memmem(text.ptr, text.len, secrets[i].ptr, secrets[i].len))
+        if (text.len && secrets[i].len &&
+            memmem(text.ptr, text.len, secrets[i].ptr, secrets[i].len))
             return HF_STR("");
     text = trimmed(text);
     if (text.len > QUOTE_MAX)
