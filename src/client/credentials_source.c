@@ -116,14 +116,13 @@ static bool is_passing(const struct http_answer *answer)
 }
 
 /* The pause before attempt `nth`, from 2. */
-static enum hf_status pause_before(struct hf_scope *s, struct source *source, uint32_t nth)
+static uint32_t pause_before(struct source *source, uint32_t nth)
 {
     uint32_t ms = (uint32_t)PAUSE_MS << (nth < 8 ? nth - 2 : 6);
     uint32_t random;
 
     hf__env_random(source->env, &random, sizeof(random));
-    ms += (uint32_t)((uint64_t)ms * random >> 32);
-    return hf_scope_sleep_ms(s, ms);
+    return ms + (uint32_t)((uint64_t)ms * random >> 32);
 }
 
 enum hf_status hf__source_call(struct hf_scope *s, struct source *source,
@@ -134,6 +133,7 @@ enum hf_status hf__source_call(struct hf_scope *s, struct source *source,
 
     for (uint32_t nth = 1;; nth++) {
         bool last = nth >= call->attempts;
+        uint32_t pause_ms;
 
         *answer = (struct http_answer){.status = 0};
         status = attempt(s, source, call, answer);
@@ -141,9 +141,10 @@ enum hf_status hf__source_call(struct hf_scope *s, struct source *source,
             return HF_OK;
         if (status != HF_OK && (last || status != HF_IO || !hf_scope_error(s)->may_retry))
             break;
-        if (hf__source_left_ms(s, source, 1) == 0)
+        pause_ms = pause_before(source, nth + 1);
+        if (hf__source_left_ms(s, source, (int64_t)pause_ms + 1) <= pause_ms)
             break;
-        TRY(pause_before(s, source, nth + 1));
+        TRY(hf_scope_sleep_ms(s, pause_ms));
     }
     if (status == HF_OK) /* the time is over, the answer is bad, and its reader says how */
         return HF_OK;
