@@ -31,8 +31,6 @@ enum {
     SLICE_MS = 20 /* how soon a cancellation, or the end of a silent child, is noticed */
 };
 
-extern char **environ;
-
 /* ---- words ---------------------------------------------------------------------------------- */
 
 static bool is_blank(char c)

@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,7 +22,7 @@
 enum {
     PAUSE_MS = 50, /* before the second attempt; doubles, and up to as much again at random */
     QUOTE_MAX = 300,
-    PASSWD_MAX = 4096
+    DIRECT_CONNECT_MS = 3600 * 1000 /* the timeout of a call decides */
 };
 
 void hf__source_end(struct source *source)
@@ -50,7 +49,11 @@ enum hf_status hf__source_direct(struct hf_scope *s, struct source *source,
                                  struct transport **transport)
 {
     if (!source->direct)
-        TRY(hf__transport_open(s, &(struct transport_options){.env = source->env},
+        TRY(hf__transport_open(s,
+                               &(struct transport_options){.env = source->env,
+                                                           .connect_ms = DIRECT_CONNECT_MS,
+                                                           .ca_file = hf__config_ca_bundle(
+                                                               source->config)},
                                &source->direct));
     *transport = source->direct;
     return HF_OK;
@@ -254,12 +257,8 @@ enum hf_status hf__source_home(struct hf_scope *s, struct source *source, struct
 {
     struct hf_str home = hf__config_variable(source->config, "HOME");
     struct hf__buf buf = {.scope = s};
-    char room[PASSWD_MAX];
-    struct passwd entry, *found = NULL;
     va_list args;
 
-    if (!home.ptr && getpwuid_r(getuid(), &entry, room, sizeof(room), &found) == 0 && found)
-        home = hf_str_from(found->pw_dir);
     if (!home.len)
         return hf__fail(s, HF_INVALID, "HOME is not set, so there is no directory ~/.aws");
     hf__buf_put_str(&buf, home);

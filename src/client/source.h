@@ -50,6 +50,23 @@ struct source_keys {
     bool outlast;                /* use them beyond their expiry, as the metadata service wants */
 };
 
+/* One request, repeated where another attempt may go better. */
+struct source_call {
+    const char *what; /* for messages: "STS" */
+    struct transport *transport;
+    const struct endpoint *endpoint;
+    const char *method;
+    struct hf_str target; /* behind the endpoint's path: path and query */
+    struct http_field fields[4];
+    size_t fields_len;
+    struct hf_bytes body;
+    const struct sign_credentials *sign; /* NULL: unsigned */
+    uint32_t timeout_ms;                 /* of one attempt */
+    uint32_t attempts;
+    /* Worth another attempt? NULL: when the status is 429 or 5xx. */
+    bool (*again)(const struct http_answer *answer);
+};
+
 /* ---- the sources ---------------------------------------------------------------------------- */
 
 /* *found tells whether the variables are set; HF_INVALID when only one of two is. */
@@ -81,6 +98,11 @@ enum hf_status hf__source_metadata(struct hf_scope *s, struct source *source, co
 enum hf_status hf__source_metadata_region(struct hf_scope *s, struct source *source,
                                           struct hf_str *region);
 
+/* Where it is and how long to wait for it: `call` without what is asked; *off when it is switched
+ * off. */
+enum hf_status hf__source_metadata_place(struct hf_scope *s, struct source *source, bool *off,
+                                         struct endpoint *endpoint, struct source_call *call);
+
 /* A command line as it stands in a profile. */
 enum hf_status hf__source_process(struct hf_scope *s, struct source *source, struct hf_str profile,
                                   struct hf_str command, struct source_keys *keys);
@@ -108,22 +130,7 @@ enum hf_status hf__source_role(struct hf_scope *s, struct source *source,
 /* Milliseconds that a source may still use, at most `cap`; 0 when its time is over. */
 int64_t hf__source_left_ms(struct hf_scope *s, const struct source *source, int64_t cap);
 
-/* One request and its answer, repeated where another attempt may go better. */
-struct source_call {
-    const char *what; /* for messages: "STS" */
-    struct transport *transport;
-    const struct endpoint *endpoint;
-    const char *method;
-    struct hf_str target; /* behind the endpoint's path: path and query */
-    struct http_field fields[4];
-    size_t fields_len;
-    struct hf_bytes body;
-    const struct sign_credentials *sign; /* NULL: unsigned */
-    uint32_t timeout_ms;                 /* of one attempt */
-    uint32_t attempts;
-    /* Worth another attempt? NULL: when the status is 429 or 5xx. */
-    bool (*again)(const struct http_answer *answer);
-};
+/* Ask, and ask again where another attempt may go better. */
 enum hf_status hf__source_call(struct hf_scope *s, struct source *source,
                                const struct source_call *call, struct http_answer *answer);
 

@@ -186,6 +186,21 @@ TEST(sso, answers_that_are_none_are_the_error)
     sso_close(&sso);
 }
 
+TEST(sso, needs_a_home)
+{
+    struct aws a;
+    struct sso sso;
+    char path[256];
+
+    sso_open(t, &a, &sso);
+    snprintf(path, sizeof(path), "%s/.aws/config", a.home);
+    aws_set(&a, "AWS_CONFIG_FILE", path);
+    aws_set(&a, "HOME", NULL);
+    aws_start(&a, NULL);
+    CHECK_FAILS(HF_INVALID, "HOME is not set", &a);
+    sso_close(&sso);
+}
+
 TEST(sso, settings_that_are_missing_are_named)
 {
     static const struct {
