@@ -111,8 +111,8 @@ TABLE(hf__part_sse_spec, "SSESpecification");
 
 #define T hf_tag
 static const struct field tag_list[] = {
-    STR("Key", key, ALWAYS),
-    STR("Value", value, ALWAYS),
+    STR("Key", key, .rules = 0),
+    STR("Value", value, .rules = 0),
 };
 static TABLE(tag, "Tag");
 #undef T

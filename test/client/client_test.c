@@ -112,6 +112,53 @@ TEST(client, errors_are_those_of_the_service)
     here_close(&h);
 }
 
+/* TagResource and UntagResource are answered with no body at all. */
+TEST(client, an_operation_without_results_has_an_empty_answer)
+{
+    struct here h;
+    struct hf_describe_table_result told;
+    struct hf_list_tags_of_resource_result tags;
+
+    here_open(&h);
+    CHECK_OK(
+        hf_describe_table(h.s, h.db, &(struct hf_describe_table){.table = HF_STR("tab")}, &told));
+    CHECK_OK(hf_tag_resource(h.s, h.db,
+                             &(struct hf_tag_resource){.arn = told.table->arn,
+                                                       .tags = &(struct hf_tag){HF_STR("k"),
+                                                                                HF_STR("v")},
+                                                       .tags_len = 1},
+                             NULL));
+    CHECK_OK(hf_list_tags_of_resource(h.s, h.db,
+                                      &(struct hf_list_tags_of_resource){.arn = told.table->arn},
+                                      &tags));
+    CHECK_INT(1, tags.tags_len);
+    here_close(&h);
+}
+
+TEST(client, a_prefix_stands_before_the_names_of_tables)
+{
+    struct here h;
+    struct hf_env env = plain_env();
+    struct hf_db *db;
+    struct hf_list_tables_result tables;
+    struct hf_str url;
+
+    here_open(&h);
+    url = rig_url(&h.rig, h.s);
+    url = hf_scope_format(h.s, "%.*s?prefix=t", HF_FMT(url));
+    CHECK_OK(hf_connect(h.s, url, HF_OPTIONS(hf_client_options, .env = &env), &db));
+    CHECK_OK(hf_list_tables(h.s, db, &(struct hf_list_tables){.limit = 1}, &tables));
+    CHECK_INT(1, tables.tables_len);
+    CHECK_STR("ab", tables.tables[0]);
+    hf_db_close(db);
+    CHECK_STATUS(HF_INVALID, hf_connect(h.s, rig_url(&h.rig, h.s),
+                                        HF_OPTIONS(hf_client_options, .env = &env,
+                                                   .table_prefix = HF_STR("a b")),
+                                        &db));
+    CHECK(!db);
+    here_close(&h);
+}
+
 TEST(client, a_poisoned_request_is_refused_before_it_is_sent)
 {
     struct here h;
@@ -382,7 +429,8 @@ TEST(client, an_operation_that_is_not_there_is_asked_for_once)
     CHECK_OK(hf_db_supports(s, db, HF_FEATURE_TRANSACTIONS, &there));
     CHECK(!there);
     CHECK_STATUS(HF_UNSUPPORTED,
-                 hf_transact_write_items(s, db, &(struct hf_transact_write_items){NULL}, NULL));
+                 hf_transact_write_items(s, db, &(struct hf_transact_write_items){.actions = NULL},
+                                         NULL));
     CHECK(strstr(hf_scope_error_text(s), "does not have the operation TransactWriteItems"));
     CHECK_OK(hf_db_supports(s, db, HF_FEATURE_TRANSACTIONS, &there));
     CHECK(!there);

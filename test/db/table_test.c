@@ -163,6 +163,28 @@ TEST(table, every_difference_is_named)
     world_close(&w);
 }
 
+/* Global indexes may have several attributes in each part of their key. */
+TEST(table, keys_of_several_attributes_are_compared_whole)
+{
+    struct world w = world_open(t, "memory:");
+    struct hf_key_element three[] = {{HF_STR("owner"), HF_KEY_HASH},
+                                     {HF_STR("day"), HF_KEY_HASH},
+                                     {HF_STR("at"), HF_KEY_RANGE}};
+    struct plan p;
+
+    plan_make(&p);
+    p.global[0].key_schema = three;
+    p.global[0].key_schema_len = 3;
+    CHECK_OK(hf_table_ensure(w.scope, w.db, &p.spec, NULL));
+    CHECK_OK(hf_table_ensure(w.scope, w.db, &p.spec, NULL));
+    three[1].name = HF_STR("id");
+    CHECK_STATUS(HF_INVALID, hf_table_ensure(w.scope, w.db, &p.spec, NULL));
+    CHECK_ERROR(HF_INVALID,
+                "table things: index by-owner: hash key is owner S, day B, expected owner S, id S",
+                w.scope);
+    world_close(&w);
+}
+
 /* Names of included attributes may come in any order. */
 TEST(table, an_equal_projection_is_no_difference)
 {

@@ -116,6 +116,7 @@ KIT_TEST(write, done_or_refused_with_the_item)
     CHECK_STR("ann", who_of(item));
     CHECK_STATUS(HF_CONDITION, take(k, HF_STR("ben"), &item));
     CHECK_STR("ann", who_of(item));
+    CHECK(!hf_scope_error(k->scope)->may_have_happened);
 }
 
 /* A lost answer: the write is sent again, and what it finds is its own. */
@@ -127,6 +128,7 @@ KIT_TEST(write, a_lost_answer_is_settled_by_the_item)
     kit_fault(k, HF_FAULT_LOST_ANSWER, "UpdateItem", 1);
     CHECK_STATUS(HF_CONDITION, take(k, HF_STR("ann"), &item));
     CHECK_STR("ann", who_of(item));
+    CHECK(hf_scope_error(k->scope)->may_have_happened);
 }
 
 /* (1) (3): nothing is sent again that was certainly not done; what stays in doubt says so. */
