@@ -202,7 +202,7 @@ static struct hf_str fill(struct worker *w, const char *text)
             hf__buf_put(&buf, w->long_text, LONG_TEXT);
             break;
         default:
-            MUST(!"a mark that nobody knows");
+            abort(); /* a mark that nobody knows */
         }
     }
     hf__buf_put_byte(&buf, 0);
