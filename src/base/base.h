@@ -197,6 +197,10 @@ static inline uint64_t load_u64be(const uint8_t *p)
 /* Does the text begin with `prefix`? Then *rest is what stands behind it. */
 static inline bool str_after(struct hf_str text, struct hf_str prefix, struct hf_str *rest)
 {
+    if (prefix.len == 0) { /* of the absent text, too, which has no place to point to */
+        *rest = text;
+        return true;
+    }
     if (text.len < prefix.len || memcmp(text.ptr, prefix.ptr, prefix.len) != 0)
         return false;
     *rest = hf_str_of(text.ptr + prefix.len, text.len - prefix.len);
