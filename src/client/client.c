@@ -266,8 +266,10 @@ static enum hf_status open_body(struct hf_scope *s, const struct endpoint *endpo
     if (coding.len) {
         enum hf_status status = hf__http_unpack(s, coding, body, UNPACKED_MAX, &body);
 
-        if (status != HF_OK && status != HF_NOMEM)
+        if (status == HF_INVALID)
             return unreadable(s, endpoint, "cannot be unpacked");
+        if (status == HF_LIMIT) /* another attempt would cost as much, and end here as well */
+            hf__scope_error_edit(s)->may_have_happened = true;
         TRY(status);
     }
     *json = hf_str_of((const char *)body.ptr, body.len);
