@@ -416,8 +416,8 @@ static enum hf_status try_once(struct hf_scope *s, struct client *c, struct atte
         attempt->again = may_try_again(s, c, &answer, json, &credentials);
         return refused(s, c, attempt->op, &endpoint, &answer, json);
     }
-    if (json.len == 0 && attempt->op->response->len == 0)
-        return HF_OK; /* TagResource and its kin have nothing to say, and no body */
+    if (attempt->op->response->len == 0 && (json.len == 0 || hf__json_valid(json)))
+        return HF_OK; /* TagResource and its kin have nothing to say: no body, or some do "" */
     status = hf__wire_read_answer(s, attempt->op->response, json, attempt->response);
     if (status == HF_SERIALIZATION)
         return unreadable(s, &endpoint, "is not what the operation answers with");
