@@ -588,7 +588,6 @@ struct usage {
     struct hf_str named; /* as the request named it: its name or its ARN */
     double table_units;
     double index_units[INDEXES_MAX];
-    bool table_used;
     bool index_used[INDEXES_MAX];
     bool transaction; /* tells reads from writes in the answer */
     bool write;
