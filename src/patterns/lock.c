@@ -2,9 +2,9 @@
  * patterns/lock.c: leases on names, with fences: the table of locks, and a lock that is held.
  *
  * The item of a lock names its holders (lock_item.c). A holder replaces its entry every heartbeat,
- * with another random beat (lock_beat.c). A waiter notes the beat that it read and, by its own
- * clock, when; if the same beat is there a lease later, the holder is gone, and the waiter takes
- * its place with a write that is conditional on that beat (lock_wait.c, lock_seen.c).
+ * with the next number as its beat (lock_beat.c). A waiter notes the beat that it read and, by its
+ * own clock, when; if the same beat is there a lease later, the holder is gone, and the waiter
+ * takes its place with a write that is conditional on that beat (lock_wait.c, lock_seen.c).
  *
  * What always holds:
  *
@@ -157,11 +157,14 @@ void hf_lock_table_close(struct hf_lock_table *locks)
 
 uint32_t hf_lock_table_run(struct hf_lock_table *locks)
 {
-    int64_t beats_us = hf__lock_beats(locks);
-    int64_t elections_us = hf__election_runs(locks);
-    int64_t calls_us = hf__lock_calls(locks);
-    int64_t next_us = beats_us < calls_us ? beats_us : calls_us;
+    int64_t beats_us = hf__lock_beats(locks), calls_us = hf__lock_calls(locks);
+    int64_t elections_us = hf__election_runs(locks), next_us;
 
+    if (locks->elections) { /* they may have got a lock, or lost one */
+        beats_us = hf__lock_beats(locks);
+        calls_us = hf__lock_calls(locks);
+    }
+    next_us = beats_us < calls_us ? beats_us : calls_us;
     next_us = elections_us < next_us ? elections_us : next_us;
     next_us = next_us < 0 ? 0 : next_us;
     return next_us / 1000 >= UINT32_MAX ? UINT32_MAX : (uint32_t)((next_us + 999) / 1000);

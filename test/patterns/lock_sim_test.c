@@ -21,7 +21,7 @@
 #include "patterns/lock.h"
 #include "sim.h"
 
-enum { HOSTS_MAX = 4, ROUNDS = 3, RENEWALS = 3 };
+enum { HOSTS_MAX = 4, ROUNDS = 2, RENEWALS = 3 };
 
 struct host {
     struct hf_lock *lock; /* what it holds, or believed to hold */

@@ -101,6 +101,7 @@ struct sim {
 #if defined(WITH_TSAN)
     void *fiber;
 #endif
+    bool traced;
     uint64_t writes;
     uint64_t watched; /* of these */
     watch_fn *watch;
@@ -351,6 +352,22 @@ static void haunt(struct sim *sim, enum hf_op op, const void *request, int64_t a
     memcpy(ghost->json, buf.ptr, buf.len);
 }
 
+/* HF_SIM_TRACE=1: what the database was asked for, when, by whom, and what came of it. */
+static void trace(struct sim *sim, const char *who, enum hf_op op, const void *request,
+                  enum hf_status status)
+{
+    struct hf__buf buf = {.scope = sim->ghostly};
+    struct hf_scope_mark mark;
+
+    if (!sim->traced)
+        return;
+    mark = hf_scope_mark(sim->ghostly);
+    hf__wire_write(&buf, hf__op(op)->request, request);
+    fprintf(stderr, "%10.3f %-5s %.*s %s %.*s\n", (double)sim->now_us / 1000, who,
+            HF_FMT(hf__op(op)->name), hf_status_name(status), (int)buf.len, (const char *)buf.ptr);
+    hf_scope_rewind(sim->ghostly, mark);
+}
+
 static void appear(struct sim *sim, size_t which)
 {
     struct ghost ghost = sim->ghosts[which];
@@ -363,7 +380,8 @@ static void appear(struct sim *sim, size_t which)
     if (hf__wire_read(sim->ghostly, op->request, hf_str_of(ghost.json, ghost.json_len), request) !=
         HF_OK)
         abort();
-    (void)!hf_db_call(sim->ghostly, sim->db, ghost.op, request, NULL);
+    trace(sim, "ghost", ghost.op, request,
+          hf_db_call(sim->ghostly, sim->db, ghost.op, request, NULL));
     sim->writes++;
     free(ghost.json);
 }
@@ -406,6 +424,7 @@ static enum hf_status link_call(struct hf_scope *s, struct hf_db *db, enum hf_op
         return broken(s, HF_THROTTLED, false);
     }
     status = hf_db_call(s, sim->db, op, request, response);
+    trace(sim, a->actor.name, op, request, status);
     sim->writes += writes;
     if (writes && strikes(sim, sim->luck.later_again))
         haunt(sim, op, request, sim->now_us + travel_us(sim) * 10);
@@ -597,6 +616,7 @@ void sim_each(struct test *t, uint32_t seeds, const struct sim_luck *luck, histo
     if (!sim)
         abort();
     sim->t = t;
+    sim->traced = getenv("HF_SIM_TRACE") != NULL;
     sim->scope = hf_scope_new(test_env(t));
     sim->ghostly = hf_scope_new(test_env(t));
 #if defined(WITH_TSAN)
