@@ -21,13 +21,19 @@
 extern "C" {
 #endif
 
+/*
+ * Of a write, HF_FAULT_LOST_ANSWER and HF_FAULT_LOST_REQUEST are the two halves of one uncertainty:
+ * both say may_have_happened, and it has, or has not. A program that is right with both is right
+ * with a network. The others that fail say that nothing was done, and that is so.
+ */
 enum hf_fault_kind {
     HF_FAULT_THROTTLE = 1, /* ProvisionedThroughputExceededException; nothing is done */
     HF_FAULT_CONFLICT,     /* writes: another transaction holds the item; nothing is done */
     HF_FAULT_UNPROCESSED,  /* batches: the second half of the entries is handed back */
     HF_FAULT_ERROR,        /* InternalServerError; nothing is done */
     HF_FAULT_LOST_ANSWER,  /* it is done, and then InternalServerError */
-    HF_FAULT_LATENCY       /* it is done, and the answer takes latency_ms longer */
+    HF_FAULT_LATENCY,      /* it is done, and the answer takes latency_ms longer */
+    HF_FAULT_LOST_REQUEST  /* nothing is done, and HF_IO */
 };
 
 /* Which calls it strikes, and how often. What is left out strikes all. */

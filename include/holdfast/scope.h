@@ -93,6 +93,25 @@ HF_API void hf_scope_cancel(struct hf_scope *s);
  */
 HF_API HF_NODISCARD enum hf_status hf_scope_sleep_ms(struct hf_scope *s, uint32_t ms);
 
+/* What operations consumed, in capacity units, as the database tells it. */
+struct hf_scope_capacity {
+    double read_units;
+    double write_units;
+    uint64_t calls; /* operations, with those that failed or consume nothing */
+};
+
+/*
+ * Add up what operations on this scope consume, or stop to; what was added up stays. Off for a new
+ * scope and after hf_scope_reset(). While it is on, operations ask for their consumption, so the
+ * `capacity` of a result is there unasked; a request that says HF_CAPACITY_NONE is left alone and
+ * counts as a call. Failures are not told a consumption, although DynamoDB bills a condition that
+ * did not hold. Since 0.1.
+ */
+HF_API void hf_scope_count_capacity(struct hf_scope *s, bool on);
+
+/* The sums since the scope was made or reset. Since 0.1. */
+HF_API struct hf_scope_capacity hf_scope_capacity(const struct hf_scope *s);
+
 /*
  * Milliseconds until the deadline, at most `cap`; `cap` when there is no deadline, 0 when it has
  * passed. Since 0.1.

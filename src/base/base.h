@@ -76,6 +76,16 @@ void hf__scope_rewind(struct hf_scope *s, struct hf__mark mark);
 /* HF_OK, HF_TIMEOUT or HF_CANCELED; with an error set. */
 enum hf_status hf__scope_alive(struct hf_scope *s);
 
+/*
+ * Let calls on `inner` end when those on `outer` would: deadline, cancellation; let them owe and
+ * count with it. Until the next reset of the inner one. The outer one has to outlive that.
+ */
+void hf__scope_follow(struct hf_scope *inner, const struct hf_scope *outer);
+
+/* Where consumed capacity is added up; NULL: nobody wants to know. */
+struct hf_scope_capacity *hf__scope_counter(const struct hf_scope *s);
+void hf__scope_set_counter(struct hf_scope *s, struct hf_scope_capacity *counter);
+
 /* Milliseconds until the deadline, at most `cap`; `cap` when there is none. */
 int64_t hf__scope_left_ms(const struct hf_scope *s, int64_t cap);
 
@@ -187,6 +197,10 @@ static inline uint64_t load_u64be(const uint8_t *p)
 /* Does the text begin with `prefix`? Then *rest is what stands behind it. */
 static inline bool str_after(struct hf_str text, struct hf_str prefix, struct hf_str *rest)
 {
+    if (prefix.len == 0) { /* of the absent text, too, which has no place to point to */
+        *rest = text;
+        return true;
+    }
     if (text.len < prefix.len || memcmp(text.ptr, prefix.ptr, prefix.len) != 0)
         return false;
     *rest = hf_str_of(text.ptr + prefix.len, text.len - prefix.len);

@@ -36,7 +36,10 @@ struct hf_scope {
     struct chunk *newest;
     int64_t deadline_us; /* on the env's elapsed clock; 0: none */
     atomic_bool canceled;
-    bool starved; /* an allocation failed since hf__scope_feed() */
+    const struct hf_scope *outer; /* whose cancellation counts, too; NULL: none */
+    struct hf_scope_capacity counted;
+    struct hf_scope_capacity *counter; /* where to count: ours, the outer one's, or NULL */
+    bool starved;                      /* an allocation failed since hf__scope_feed() */
     enum hf__wording wording;
     struct hf__debt *debt; /* what the answer has to wait for; NULL: calls wait themselves */
     struct hf_error error;
@@ -106,6 +109,9 @@ void hf_scope_reset(struct hf_scope *s)
     drop_older(s, largest);
     s->deadline_us = 0;
     atomic_store_explicit(&s->canceled, false, memory_order_relaxed);
+    s->outer = NULL;
+    s->counted = (struct hf_scope_capacity){0};
+    s->counter = NULL;
     s->starved = false;
     s->kept_len = 0;
     s->debt = NULL;
@@ -295,11 +301,41 @@ void hf_scope_cancel(struct hf_scope *s)
 
 enum hf_status hf__scope_alive(struct hf_scope *s)
 {
-    if (atomic_load_explicit(&s->canceled, memory_order_relaxed))
+    if (atomic_load_explicit(&s->canceled, memory_order_relaxed) ||
+        (s->outer && atomic_load_explicit(&s->outer->canceled, memory_order_relaxed)))
         return hf__fail(s, HF_CANCELED, "The call was canceled");
     if (s->deadline_us && hf__env_elapsed_us(&s->env) >= s->deadline_us)
         return hf__fail(s, HF_TIMEOUT, "The deadline of the call has passed");
     return HF_OK;
+}
+
+void hf__scope_follow(struct hf_scope *inner, const struct hf_scope *outer)
+{
+    inner->outer = outer;
+    inner->deadline_us = outer->deadline_us;
+    inner->debt = outer->debt;
+    inner->counter = outer->counter;
+    inner->wording = outer->wording;
+}
+
+void hf_scope_count_capacity(struct hf_scope *s, bool on)
+{
+    s->counter = on ? &s->counted : NULL;
+}
+
+struct hf_scope_capacity hf_scope_capacity(const struct hf_scope *s)
+{
+    return s->counted;
+}
+
+struct hf_scope_capacity *hf__scope_counter(const struct hf_scope *s)
+{
+    return s->counter;
+}
+
+void hf__scope_set_counter(struct hf_scope *s, struct hf_scope_capacity *counter)
+{
+    s->counter = counter;
 }
 
 int64_t hf__scope_left_ms(const struct hf_scope *s, int64_t cap)

@@ -6,11 +6,14 @@
  * A value is the rest of a line; indented lines below an empty value are a table of their own, as
  * "dynamodb =\n  endpoint_url = ..." in a services section or in a profile.
  *
- * Variables come through the env, files from where the variables say. A config never changes after
- * it was loaded, so any thread reads it.
+ * Variables come through the env, files from where the variables say. Both are read when the config
+ * is loaded and never again, so any thread may ask it, whatever the program does to its
+ * environment.
  */
 #ifndef HF_CLIENT_CONFIG_H
 #define HF_CLIENT_CONFIG_H
+
+#include <holdfast/retry.h>
 
 #include "base/base.h"
 
@@ -19,10 +22,11 @@ struct config;
 /*
  * Load. `profile` absent: AWS_PROFILE, else AWS_DEFAULT_PROFILE, else "default". With `nothing` set
  * no file and no variable is read, and every question below has an absent answer. Files that are
- * missing are empty, unless a variable names them or the profile was asked for by name.
+ * missing are empty, unless AWS_CONFIG_FILE or AWS_SHARED_CREDENTIALS_FILE names them. On failure
+ * *config is NULL.
  *
- * HF_INVALID  a line cannot be read (the message has file and line, never its text), or the profile
- *             that was asked for is nowhere
+ * HF_INVALID  a line cannot be read (the message has file and line, never its text), a file is too
+ *             large or none, or the profile that was asked for by name is nowhere
  * HF_IO       a file cannot be read
  * HF_NOMEM
  */
@@ -33,19 +37,54 @@ void hf__config_free(struct config *config);
 const struct hf_env *hf__config_env(const struct config *config);
 struct hf_str hf__config_profile(const struct config *config); /* its name */
 
-/* A variable of the environment; absent when it is unset, empty, or when nothing may be read. */
+/* A variable of the environment; absent when it was unset, empty, or when nothing may be read. The
+ * name has to be in the list of config.c. */
 struct hf_str hf__config_variable(const struct config *config, const char *name);
 
-/* A value of a profile, such as "role_arn"; absent when there is none. */
+/* A value of a profile, such as "role_arn"; absent when there is none or it is empty. */
 struct hf_str hf__config_value(const struct config *config, struct hf_str profile, const char *key);
 bool hf__config_has_profile(const struct config *config, struct hf_str profile);
 
 /* A value of [sso-session NAME]. */
 struct hf_str hf__config_sso(const struct config *config, struct hf_str session, const char *key);
 
+/* A value of the table of a service, such as "dynamodb", in the services section of the profile. */
+struct hf_str hf__config_service(const struct config *config, const char *service, const char *key);
+
 /* Variable, else value of the chosen profile; absent when neither is there. */
 struct hf_str hf__config_setting(const struct config *config, const char *variable,
                                  const char *key);
+
+/* ---- settings with their values checked, settings.c ----------------------------------------- */
+
+/*
+ * HF_INVALID names the variable, or the profile and the key, and says what may stand there. What is
+ * set nowhere comes out as absent, 0 or HF_UNSET.
+ */
+
+/* The first of `explicit`, AWS_REGION, AWS_DEFAULT_REGION and the profile's. Absent, and HF_OK,
+ * when there is none: whoever can asks the metadata service of the machine then. */
+enum hf_status hf__config_region(struct hf_scope *s, const struct config *config,
+                                 struct hf_str explicit, struct hf_str *region);
+
+/* AWS_RETRY_MODE and AWS_MAX_ATTEMPTS, or the profile's; "legacy" is taken for "standard". */
+enum hf_status hf__config_retry(struct hf_scope *s, const struct config *config,
+                                enum hf_retry_mode *mode, uint32_t *attempts);
+
+/* "true" or "false", in any case. */
+enum hf_status hf__config_flag(struct hf_scope *s, const struct config *config,
+                               const char *variable, const char *key, enum hf_flag *flag);
+
+/* Path of a file of certificates: AWS_CA_BUNDLE, or the profile's ca_bundle. */
+struct hf_str hf__config_ca_bundle(const struct config *config);
+
+/*
+ * The proxy for a scheme, and the hosts that are reached without it, as curl has them: lower case
+ * before upper case, and of HTTP_PROXY, which a web server may have set from a request, the lower
+ * case only. Absent: none.
+ */
+void hf__config_proxy(const struct config *config, bool is_https, struct hf_str *proxy,
+                      struct hf_str *no_proxy);
 
 /* ---- what follows from it, endpoint.c ------------------------------------------------------- */
 

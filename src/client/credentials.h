@@ -32,6 +32,7 @@ struct credentials_options {
     bool local;           /* for a loopback endpoint: nothing is asked over the network
                              unless it is configured, and when there are no credentials
                              at all, made-up ones do */
+    bool profile_asked;   /* the program named a profile: it goes before the variables */
 };
 
 enum hf_status hf__credentials_open(struct hf_scope *s, const struct credentials_options *options,
@@ -53,5 +54,12 @@ enum hf_status hf__credentials_get(struct hf_scope *s, struct credentials *crede
 /* The service refused this key as expired or unknown: fetch new ones before the next use, if the
  * source can give others. True when the next hf__credentials_get() may give others. */
 bool hf__credentials_refused(struct credentials *credentials, struct hf_str access_key);
+
+/*
+ * The region by the machine's metadata service, for who finds it nowhere else; absent, and HF_OK,
+ * when there is no such service or it is switched off. Lives in the scope.
+ */
+enum hf_status hf__credentials_region(struct hf_scope *s, const struct config *config,
+                                      struct hf_str *region);
 
 #endif

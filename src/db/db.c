@@ -1,8 +1,59 @@
 /*
  * db/db.c: the narrow waist. Every operation on every kind of database passes through
- * hf_db_call(), so this is also where an error learns the name of its operation.
+ * hf_db_call(), so this is also where an error learns the name of its operation, and where
+ * consumed capacity is added up for scopes that want to know.
  */
 #include "db/db.h"
+
+#include "db/about.h"
+
+/* ---- consumed capacity ---------------------------------------------------------------------- */
+
+enum { REQUEST_MAX = 512 }; /* bytes of a request struct that can ask for its consumption */
+
+static const struct field *field_named(const struct fields *fields, const char *name)
+{
+    for (size_t i = 0; i < fields->len; i++)
+        if (fields->list[i].name && strcmp(fields->list[i].name, name) == 0)
+            return &fields->list[i];
+    return NULL;
+}
+
+/* The call with its consumption asked for. Calls that a wrapper makes inside of it count once:
+ * here. */
+static enum hf_status call_counted(struct hf_scope *s, struct hf_db *db, const struct op *entry,
+                                   const void *request, void *response)
+{
+    struct hf_scope_capacity *counter = hf__scope_counter(s);
+    const struct field *field = field_named(entry->request, "ReturnConsumedCapacity");
+    _Alignas(max_align_t) char copy[REQUEST_MAX];
+    const void *asking = request;
+    const int total = HF_CAPACITY_TOTAL;
+    enum hf_status status;
+    int asked = total;
+
+    if (field)
+        memcpy(&asked, (const char *)request + field->at, sizeof(asked));
+    if (!asked) {
+        assert(entry->request->size <= sizeof(copy));
+        memcpy(copy, request, entry->request->size);
+        memcpy(copy + field->at, &total, sizeof(total));
+        asking = copy;
+    }
+    hf__scope_set_counter(s, NULL);
+    status = db->calls->call(s, db, entry->op, asking, response);
+    hf__scope_set_counter(s, counter);
+    counter->calls++;
+    if (status == HF_OK) {
+        struct about_units units = hf__about_units(entry->op, request, response);
+
+        counter->read_units += units.read;
+        counter->write_units += units.write;
+    }
+    return status;
+}
+
+/* ---- the one call --------------------------------------------------------------------------- */
 
 enum hf_status hf_db_call(struct hf_scope *s, struct hf_db *db, enum hf_op op, const void *request,
                           void *response)
@@ -31,7 +82,8 @@ enum hf_status hf_db_call(struct hf_scope *s, struct hf_db *db, enum hf_op op, c
     memset(response, 0, entry->response->size);
     status = hf__scope_alive(s);
     if (status == HF_OK)
-        status = db->calls->call(s, db, op, request, response);
+        status = hf__scope_counter(s) ? call_counted(s, db, entry, request, response)
+                                      : db->calls->call(s, db, op, request, response);
     if (status != HF_OK)
         hf__scope_error_edit(s)->operation = entry->name;
     return status;

@@ -6,7 +6,8 @@
  * goes on.
  *
  *  (1) A fault that says "nothing is done" strikes before the inner database is called; one that
- *      says "it is done" only after that has succeeded.
+ *      says "it is done" only after that has succeeded. Which of the two a lost request or answer
+ *      is, the error does not tell.
  *  (2) A fault that a call cannot have (a conflict of a read, an unprocessed part of a PutItem)
  *      does not match it.
  *  (3) The inner database never sees what is handed back as unprocessed.
@@ -14,9 +15,8 @@
 #include <holdfast/faults.h>
 
 #include <pthread.h>
-#include <time.h>
 
-#include "db/db.h"
+#include "db/about.h"
 #include "ops/prepare.h"
 
 enum { LATENCY_MAX_MS = 600000 };
@@ -45,72 +45,6 @@ static struct faulty *faulty_of(struct hf_db *db)
 }
 
 /* ---- which calls ---------------------------------------------------------------------------- */
-
-static bool names_in_transaction(const struct hf_transact_write_items *request, struct hf_str table)
-{
-    for (size_t i = 0; i < request->actions_len; i++) {
-        const struct hf_transact_write *a = &request->actions[i];
-
-        if ((a->put && hf_str_equal(a->put->table, table)) ||
-            (a->update && hf_str_equal(a->update->table, table)) ||
-            (a->del && hf_str_equal(a->del->table, table)) ||
-            (a->check && hf_str_equal(a->check->table, table)))
-            return true;
-    }
-    return false;
-}
-
-static bool names_in_batch(enum hf_op op, const void *request, struct hf_str table)
-{
-    const struct hf_batch_write_item *write = request;
-    const struct hf_batch_get_item *read = request;
-
-    if (op == HF_OP_BATCH_WRITE_ITEM) {
-        for (size_t i = 0; i < write->tables_len; i++)
-            if (hf_str_equal(write->tables[i].table, table))
-                return true;
-        return false;
-    }
-    for (size_t i = 0; i < read->tables_len; i++)
-        if (hf_str_equal(read->tables[i].table, table))
-            return true;
-    return false;
-}
-
-static bool names_in_gets(const struct hf_transact_get_items *request, struct hf_str table)
-{
-    for (size_t i = 0; i < request->actions_len; i++)
-        if (request->actions[i].get && hf_str_equal(request->actions[i].get->table, table))
-            return true;
-    return false;
-}
-
-/* Does the request name that table? */
-static bool names_table(enum hf_op op, const void *request, struct hf_str table)
-{
-    const struct fields *fields = hf__op(op)->request;
-
-    switch (op) {
-    case HF_OP_BATCH_WRITE_ITEM:
-    case HF_OP_BATCH_GET_ITEM:
-        return names_in_batch(op, request, table);
-    case HF_OP_TRANSACT_WRITE_ITEMS:
-        return names_in_transaction(request, table);
-    case HF_OP_TRANSACT_GET_ITEMS:
-        return names_in_gets(request, table);
-    default:
-        break;
-    }
-    for (size_t i = 0; i < fields->len; i++) {
-        const struct field *field = &fields->list[i];
-
-        if (field->kind == FIELD_STR && strcmp(field->name, "TableName") == 0)
-            return hf_str_equal(*(const struct hf_str *)(const void *)((const char *)request +
-                                                                       field->at),
-                                table);
-    }
-    return false;
-}
 
 /* (2) */
 static bool can_have(enum hf_op op, enum hf_fault_kind kind)
@@ -159,7 +93,7 @@ static enum hf_fault_kind draw(struct faulty *f, enum hf_op op, const void *requ
         const struct hf_fault *fault = &rule->fault;
 
         if ((fault->operation.len && !hf_str_equal(fault->operation, hf__op(op)->name)) ||
-            (fault->table.len && !names_table(op, request, fault->table)) ||
+            (fault->table.len && !hf__about_names(op, request, fault->table)) ||
             !can_have(op, fault->kind) || !strikes(f, rule))
             continue;
         if (fault->kind == HF_FAULT_LATENCY)
@@ -189,6 +123,15 @@ static enum hf_status broken(struct hf_scope *s, bool done)
     hf__scope_error_edit(s)->may_retry = true;
     hf__scope_error_edit(s)->may_have_happened = done;
     return HF_INTERNAL;
+}
+
+/* What a client says of a connection that broke before an answer came. */
+static enum hf_status cut_off(struct hf_scope *s, enum hf_op op)
+{
+    hf__fail(s, HF_IO, "The connection broke before an answer came");
+    hf__scope_error_edit(s)->may_retry = true;
+    hf__scope_error_edit(s)->may_have_happened = hf__op(op)->access == OP_WRITE;
+    return HF_IO;
 }
 
 static size_t actions_of(enum hf_op op, const void *request)
@@ -301,12 +244,10 @@ static enum hf_status read_half(struct hf_scope *s, struct faulty *f,
 /* In a server the answer is kept for so long; otherwise the caller is. */
 static void delay(struct hf_scope *s, uint32_t ms)
 {
-    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+    const struct hf_env *env = hf__scope_env(s);
 
-    if (hf__scope_owe_delay(s, ms))
-        return;
-    while (nanosleep(&left, &left) != 0) {
-    }
+    if (!hf__scope_owe_delay(s, ms))
+        env->sleep(env->user, (int64_t)ms * 1000);
 }
 
 static enum hf_status strike(struct hf_scope *s, struct faulty *f, enum hf_fault_kind kind,
@@ -324,6 +265,8 @@ static enum hf_status strike(struct hf_scope *s, struct faulty *f, enum hf_fault
     case HF_FAULT_UNPROCESSED:
         return op == HF_OP_BATCH_WRITE_ITEM ? write_half(s, f, request, response)
                                             : read_half(s, f, request, response);
+    case HF_FAULT_LOST_REQUEST:
+        return cut_off(s, op);
     case HF_FAULT_LOST_ANSWER:
         TRY(inner->calls->call(s, inner, op, request, response));
         return broken(s, hf__op(op)->access == OP_WRITE);
@@ -414,7 +357,7 @@ static enum hf_status check(struct hf_scope *s, const struct hf_fault *fault, si
 {
     struct hf_str op = fault->operation;
 
-    if (fault->kind < HF_FAULT_THROTTLE || fault->kind > HF_FAULT_LATENCY)
+    if (fault->kind < HF_FAULT_THROTTLE || fault->kind > HF_FAULT_LOST_REQUEST)
         return hf__fail(s, HF_INVALID, "fault %zu: %d is no kind of fault", number,
                         (int)fault->kind);
     if (op.len && !hf__op_of_name(OP_DYNAMODB, op) && !hf__op_of_name(OP_STREAMS, op))

@@ -1,6 +1,8 @@
 /*
  * engine/engine.c: opening and closing a database, and handing each operation to its function.
  */
+#include <holdfast/client.h>
+
 #include "engine/private.h"
 
 #include <time.h>
@@ -91,8 +93,8 @@ static enum hf_status open_store(struct hf_scope *s, const struct hf_env *env, s
         return hf__store_open_memory(s, env, store);
     if (!str_after(url, HF_STR("embedded:"), &path))
         return hf__fail(s, HF_INVALID,
-                        "\"%.*s\" is not a database this library opens: use memory: or "
-                        "embedded:PATH",
+                        "\"%.*s\" is not a database this library opens: use memory:, "
+                        "embedded:PATH, http://HOST:PORT, https://HOST:PORT or dynamodb://REGION",
                         HF_FMT(url));
     if (path.len == 0)
         return hf__fail(s, HF_INVALID, "embedded: needs the path of a directory behind it");
@@ -283,6 +285,14 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
     return HF_OK;
 }
 
+static bool is_remote(struct hf_str url)
+{
+    struct hf_str rest;
+
+    return str_after(url, HF_STR("http://"), &rest) || str_after(url, HF_STR("https://"), &rest) ||
+           str_after(url, HF_STR("dynamodb:"), &rest);
+}
+
 enum hf_status hf_open(struct hf_scope *s, struct hf_str url,
                        const struct hf_engine_options *options, struct hf_db **db)
 {
@@ -293,6 +303,9 @@ enum hf_status hf_open(struct hf_scope *s, struct hf_str url,
     *db = NULL;
     hf__scope_error_clear(s);
     TRY(hf__scope_alive(s));
+    if (is_remote(url))
+        return hf_connect(s, url, HF_OPTIONS(hf_client_options, .env = &env, .region = o.region),
+                          db);
     TRY(open_store(s, &env, url, &o, &store));
     return hf__engine_open_on(s, store, &o, db);
 }

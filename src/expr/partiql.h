@@ -67,6 +67,12 @@ enum hf_status hf__statement_parse(struct hf_scope *s, struct hf_str text,
                                    struct statement *out);
 
 /*
+ * Where a statement names its table: the word, with its quotes if it has them, is a part of `text`.
+ * A statement fails here when it is not well formed, or is about no table or more than one.
+ */
+enum hf_status hf__statement_table(struct hf_scope *s, struct hf_str text, struct hf_str *word);
+
+/*
  * The WHERE clause of a DELETE as the condition of the write: it holds, or there is no item, which
  * `hash`, the name of the partition key, tells.
  */

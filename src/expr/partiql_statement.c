@@ -286,3 +286,30 @@ enum hf_status hf__statement_parse(struct hf_scope *s, struct hf_str text,
     out->condition = tree.where;
     return set_order(s, &tree, out);
 }
+
+/* The word itself is not in the tree, as quotes are gone there; but its place is. */
+enum hf_status hf__statement_table(struct hf_scope *s, struct hf_str text, struct hf_str *word)
+{
+    struct pq_statement tree;
+    struct pq_token *tokens;
+    size_t selects = 0;
+
+    *word = hf_str_of(NULL, 0);
+    TRY(hf__pq_parse(s, text, &tree));
+    if (tree.refused)
+        return fail_refused(s, &tree);
+    TRY(check_source(s, &tree));
+    TRY(hf__pq_lex(s, text, &tokens));
+    for (const struct pq_token *token = tokens; token->kind != PQ_END; token++) {
+        const struct pq_place *place = &tree.source->first->place;
+        struct hf_str piece = hf_str_of(text.ptr + token->at, token->len);
+
+        if (token->line == place->line && token->column == place->column)
+            *word = piece;
+        selects += token->kind == PQ_KEYWORD && hf__pq_same_word(piece, "select");
+    }
+    assert(word->ptr);
+    if (selects > 1)
+        return hf__fail(s, HF_INVALID, "Only select from a single table or index is supported.");
+    return HF_OK;
+}

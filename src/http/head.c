@@ -32,15 +32,6 @@ static const uint8_t kinds[256] = {
     7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 4, 5, 4, 7, 0, /* p-z { | } ~ delete */
 };
 
-/* Fields that mean something to the reader, as far as they were seen. */
-struct seen {
-    bool host;
-    bool length;
-    bool transfer;
-    bool close;
-    bool keep_alive;
-};
-
 bool hf__http_refuse(struct http_reader *reader, int status, const char *text)
 {
     reader->error = (struct http_error){.status = status, .text = text};
@@ -81,11 +72,10 @@ static uint64_t load_u64le(const uint8_t *p)
 }
 
 /*
- * The first control character other than a tab from `p` on; there is one before `end`. Words in
- * which all bytes are plain ASCII are passed over; in others the lowest mark is at the first byte
- * that is not, as a borrow or carry comes from a byte that is marked itself.
+ * Words in which all bytes are plain ASCII are passed over; in others the lowest mark is at the
+ * first byte that is not, as a borrow or carry comes from a byte that is marked itself.
  */
-static const uint8_t *find_control(const uint8_t *p, const uint8_t *end)
+const uint8_t *hf__http_find_control(const uint8_t *p, const uint8_t *end)
 {
     const uint64_t ones = UINT64_MAX / 255;
 
@@ -239,7 +229,7 @@ const uint8_t *hf__http_take_field(struct http_reader *reader, const uint8_t *li
         p++;
     while (is_blank(*p));
     value = p;
-    last = p = find_control(p, end);
+    last = p = hf__http_find_control(p, end);
     if (p[0] != '\r' || p[1] != '\n') {
         hf__http_refuse(reader, 400, "a header field has a control character in its value");
         return NULL;
@@ -311,9 +301,9 @@ static bool take_meaning(struct http_reader *r, const struct http_field *field, 
 
     switch (field->name.len) {
     case 4:
-        return !hf__http_is(field->name, "Host") || take_host(r, field->value, seen);
+        return r->answer || !hf__http_is(field->name, "Host") || take_host(r, field->value, seen);
     case 6:
-        if (!hf__http_is(field->name, "Expect"))
+        if (r->answer || !hf__http_is(field->name, "Expect"))
             return true;
         if (!hf__http_is(field->value, "100-continue"))
             return hf__http_refuse(r, 417, "the only expectation there is is 100-continue");
@@ -343,21 +333,45 @@ static bool take_meaning(struct http_reader *r, const struct http_field *field, 
     }
 }
 
-/* What only all the fields together say. */
-static bool judge(struct http_reader *r, const struct seen *seen)
+bool hf__http_take_fields(struct http_reader *reader, const uint8_t *p, const uint8_t *end,
+                          struct seen *seen)
 {
-    struct http_head *head = &r->head;
+    struct http_head *head = &reader->head;
 
-    if (!seen->host && head->minor > 0)
-        return hf__http_refuse(r, 400, "there is no Host");
+    while (*p != '\r') {
+        struct http_field *field = &head->fields[head->fields_len];
+
+        if (head->fields_len == HTTP_FIELDS_MAX)
+            return hf__http_refuse_limit(reader, 400,
+                                         reader->answer ? "the answer has" : "the request has",
+                                         HTTP_FIELDS_MAX, "header fields");
+        p = hf__http_take_field(reader, p, end, field);
+        if (!p || !take_meaning(reader, field, seen))
+            return false;
+        head->fields_len++;
+    }
+    /* A line that starts with CR is the empty one at the end, unless the CR is a stray one. */
+    if (p != end - 2)
+        return hf__http_refuse(reader, 400, "a header field has a name that is not a token");
+    return true;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+/* What only all the fields together say. */
+bool hf__http_judge_framing(struct http_reader *reader, const struct seen *seen)
+{
+    struct http_head *head = &reader->head;
+
     if (seen->transfer && seen->length)
-        return hf__http_refuse(r, 400, "there are both Content-Length and Transfer-Encoding");
+        return hf__http_refuse(reader, 400, "there are both Content-Length and Transfer-Encoding");
     if (seen->transfer && head->minor == 0)
-        return hf__http_refuse(r, 400, "HTTP/1.0 has no Transfer-Encoding");
+        return hf__http_refuse(reader, 400, "HTTP/1.0 has no Transfer-Encoding");
     if (seen->transfer && !head->chunked)
-        return hf__http_refuse(r, 501, "the only transfer coding there is is chunked");
-    if (head->length > r->limits.body_bytes)
-        return hf__http_refuse_limit(r, 413, "the body has", r->limits.body_bytes, "bytes");
+        return hf__http_refuse(reader, 501, "the only transfer coding there is is chunked");
+    if (head->length > reader->limits.body_bytes)
+        return hf__http_refuse_limit(reader, 413, "the body has", reader->limits.body_bytes,
+                                     "bytes");
     head->keep_alive = !seen->close && (head->minor > 0 || seen->keep_alive);
     return true;
 }
@@ -372,21 +386,9 @@ bool hf__http_take_head(struct http_reader *reader, const uint8_t *bytes)
     head->host = head->query = (struct hf_str){0};
     head->expect_continue = head->chunked = false;
     head->length = 0;
-    if (!take_line(reader, &p, end))
+    if (!take_line(reader, &p, end) || !hf__http_take_fields(reader, p, end, &seen))
         return false;
-    while (*p != '\r') {
-        struct http_field *field = &head->fields[head->fields_len];
-
-        if (head->fields_len == HTTP_FIELDS_MAX)
-            return hf__http_refuse_limit(reader, 400, "the request has", HTTP_FIELDS_MAX,
-                                         "header fields");
-        p = hf__http_take_field(reader, p, end, field);
-        if (!p || !take_meaning(reader, field, &seen))
-            return false;
-        head->fields_len++;
-    }
-    /* A line that starts with CR is the empty one at the end, unless the CR is a stray one. */
-    if (p != end - 2)
-        return hf__http_refuse(reader, 400, "a header field has a name that is not a token");
-    return judge(reader, &seen);
+    if (!seen.host && head->minor > 0)
+        return hf__http_refuse(reader, 400, "there is no Host");
+    return hf__http_judge_framing(reader, &seen);
 }

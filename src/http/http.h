@@ -1,5 +1,5 @@
 /*
- * http/http.h: HTTP/1.1 requests, read strictly.
+ * http/http.h: HTTP/1.1 requests and answers, read strictly.
  *
  * A reader turns bytes into requests, and does no input or output of its own. Its caller keeps the
  * bytes of a connection in one piece of memory, from the first byte of the request on, and asks
@@ -23,6 +23,8 @@
  * Strings of the head and the body point into the bytes of the latest call, so they last until the
  * next one, or until the bytes move.
  *
+ * Answers are read in the same way, see hf__http_begin_answer().
+ *
  * Strict means: what two readers could understand in two ways is refused. A request has one length
  * at most, lines end with CR LF, names are tokens with nothing between them and the colon, and a
  * chunked body is the only transfer coding there is.
@@ -36,7 +38,8 @@ enum {
     HTTP_FIELDS_MAX = 100,            /* header fields of a request */
     HTTP_HEAD_MAX = 16 * 1024,        /* bytes of the request line, and of all header fields */
     HTTP_BODY_MAX = 16 * 1024 * 1024, /* bytes of a body, as sent and as unpacked */
-    HTTP_CHUNK_LINE_MAX = 256         /* bytes of a chunk's size and its extensions */
+    HTTP_CHUNK_LINE_MAX = 256,        /* bytes of a chunk's size and its extensions */
+    HTTP_INTERIM_MAX = 16             /* answers such as "100 Continue" before the final one */
 };
 
 struct http_field {
@@ -51,6 +54,7 @@ struct http_head {
     struct hf_str path;  /* as sent, not decoded; never empty */
     struct hf_str query; /* behind the '?'; absent when there is none */
     struct hf_str host; /* with the port, if there is one; absent in HTTP/1.0 only, perhaps empty */
+    int status;         /* of an answer, which has none of the above */
     int minor;          /* of HTTP/1.minor: 0 or 1 */
     bool keep_alive;
     bool expect_continue;
@@ -81,6 +85,10 @@ struct http_reader {
     struct http_error error;
     /* the reader's own: */
     int state;
+    bool answer;         /* what is read is an answer, */
+    bool answer_no_body; /* to a request that has answers without a body, */
+    bool until_close;    /* whose end is the end of the connection */
+    int interim;         /* answers that were skipped so far */
     bool told;           /* HTTP_HEAD was returned */
     uintptr_t at;        /* where the bytes were when the head was taken apart */
     size_t start;        /* of the request line: an empty line may come before it */
@@ -105,8 +113,23 @@ void hf__http_begin(struct http_reader *reader, const struct http_limits *limits
  */
 enum http_result hf__http_read(struct http_reader *reader, uint8_t *bytes, size_t len);
 
+/*
+ * Begin an answer, to be read by hf__http_read() as well; `no_body` when the request was a HEAD.
+ * Answers of the 1xx kind are skipped, head.status is that of the final one. An error's status is
+ * 413 when the body is beyond its limit, and means nothing otherwise.
+ */
+void hf__http_begin_answer(struct http_reader *reader, const struct http_limits *limits,
+                           bool no_body);
+
+/*
+ * No byte follows those of the last call of hf__http_read(), which did not end the answer:
+ * HTTP_DONE when it is one that the end of the connection ends, else HTTP_BAD.
+ */
+enum http_result hf__http_end_answer(struct http_reader *reader, const uint8_t *bytes, size_t len);
+
 /* The first field of that name, in any case; absent when there is none. */
 struct hf_str hf__http_field(const struct http_head *head, const char *name);
+struct hf_str hf__http_find(const struct http_field *fields, size_t fields_len, const char *name);
 
 /* Are these bytes equal, in any case of ASCII letters? */
 bool hf__http_same(const char *a, const char *b, size_t len);

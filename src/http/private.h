@@ -1,6 +1,6 @@
 /*
- * http/private.h: what read.c, which finds requests, and head.c, which takes heads apart, have from
- * each other.
+ * http/private.h: what read.c, which finds requests and answers, and head.c and answer_read.c,
+ * which take their heads apart, have from each other.
  */
 #ifndef HF_HTTP_PRIVATE_H
 #define HF_HTTP_PRIVATE_H
@@ -19,6 +19,28 @@ bool hf__http_refuse_limit(struct http_reader *reader, int status, const char *w
  * to be lines that end with CR LF, the last one empty. False when it is refused.
  */
 bool hf__http_take_head(struct http_reader *reader, const uint8_t *bytes);
+
+/* The same for an answer. */
+bool hf__http_take_answer(struct http_reader *reader, const uint8_t *bytes);
+
+/* Fields that mean something to the reader, as far as they were seen. */
+struct seen {
+    bool host;
+    bool length;
+    bool transfer;
+    bool close;
+    bool keep_alive;
+};
+
+/* Take all fields apart: `p` starts the first, the empty line ends at `end`. */
+bool hf__http_take_fields(struct http_reader *reader, const uint8_t *p, const uint8_t *end,
+                          struct seen *seen);
+
+/* Is there one way at most to tell where the body ends, and is it within the limit? */
+bool hf__http_judge_framing(struct http_reader *reader, const struct seen *seen);
+
+/* The first control character other than a tab from `p` on; there is one before `end`. */
+const uint8_t *hf__http_find_control(const uint8_t *p, const uint8_t *end);
 
 /*
  * Take the field in one line apart: `line` starts it, CR LF end it. The start of the line after it,

@@ -1,5 +1,5 @@
 /*
- * http/read.c: requests out of bytes.
+ * http/read.c: requests and answers out of bytes.
  *
  * A request is found in three steps. First the end of its head is looked for, line by line, and
  * nothing else is looked at; this is where a slow sender keeps us, call after call. Then the head
@@ -7,11 +7,16 @@
  * chunked.
  *
  *     START ---> LINE ---> FIELDS ---> LENGTH ------------------------------------> DONE
- *                             |                                                       ^
+ *       ^                     |                                                       ^
+ *       `---- 1xx answer -----+---> UNTIL_CLOSE, of answers ----- hf__http_end_answer() ---+
+ *                             |                                                       |
  *                             `---> CHUNK_LINE ---> CHUNK_DATA ---> CHUNK_END         |
  *                                    |      ^                           |             |
  *                                    |      `---------------------------'             |
  *                                    `---> TRAILERS ----------------------------------'
+ *
+ * Where requests and answers differ, in their first line and in what ends a body, head.c knows of
+ * requests and answer_read.c of answers.
  *
  * The data of chunks moves down to the end of the head, where it forms the body:
  *
@@ -32,7 +37,19 @@
  */
 #include "http/private.h"
 
-enum state { START, LINE, FIELDS, LENGTH, CHUNK_LINE, CHUNK_DATA, CHUNK_END, TRAILERS, DONE, BAD };
+enum state {
+    START,
+    LINE,
+    FIELDS,
+    LENGTH,
+    CHUNK_LINE,
+    CHUNK_DATA,
+    CHUNK_END,
+    TRAILERS,
+    UNTIL_CLOSE,
+    DONE,
+    BAD
+};
 
 /* How a step ended: with too few bytes, with the next state, or with an error set. */
 enum step { STEP_MORE, STEP_ON, STEP_BAD };
@@ -52,7 +69,7 @@ void hf__http_begin(struct http_reader *reader, const struct http_limits *limits
     reader->limits.body_bytes = limits && limits->body_bytes ? limits->body_bytes : HTTP_BODY_MAX;
     assert(reader->limits.head_bytes <= LIMIT_MAX && reader->limits.body_bytes <= LIMIT_MAX);
     head->method = head->target = head->path = head->query = head->host = (struct hf_str){0};
-    head->minor = 0;
+    head->status = head->minor = 0;
     head->keep_alive = head->expect_continue = head->chunked = false;
     head->length = 0;
     head->fields_len = 0;
@@ -60,11 +77,21 @@ void hf__http_begin(struct http_reader *reader, const struct http_limits *limits
     reader->used = reader->wanted = 0;
     reader->error = (struct http_error){0};
     reader->state = START;
+    reader->answer = reader->answer_no_body = reader->until_close = false;
+    reader->interim = 0;
     reader->told = false;
     reader->at = 0;
     reader->start = reader->fields_at = reader->head_len = reader->body_len = 0;
     reader->chunk_left = reader->framing = reader->trailers_at = reader->trailers_len = 0;
     reader->line = reader->scanned = 0;
+}
+
+void hf__http_begin_answer(struct http_reader *reader, const struct http_limits *limits,
+                           bool no_body)
+{
+    hf__http_begin(reader, limits);
+    reader->answer = true;
+    reader->answer_no_body = no_body;
 }
 
 static enum step refuse(struct http_reader *r, int status, const char *text)
@@ -101,9 +128,25 @@ static enum step find_line(struct http_reader *r, const uint8_t *bytes, size_t l
 
 /* ---- the head ------------------------------------------------------------------------------- */
 
+/* Also behind an answer that was skipped. Whoever speaks another protocol is found at once. */
+static enum step at_answer_start(struct http_reader *r, const uint8_t *bytes, size_t len)
+{
+    if (len <= r->start)
+        return STEP_MORE;
+    if (bytes[r->start] == 0x15 || bytes[r->start] == 0x16)
+        return refuse(r, 400, "this looks like TLS, but plain HTTP was spoken");
+    if (bytes[r->start] != 'H')
+        return refuse(r, 400, "the answer does not start with an HTTP version");
+    r->line = r->scanned = r->start;
+    r->state = LINE;
+    return STEP_ON;
+}
+
 /* One empty line before the request is forgiven: some clients send one behind a body. */
 static enum step at_start(struct http_reader *r, const uint8_t *bytes, size_t len)
 {
+    if (r->answer)
+        return at_answer_start(r, bytes, len);
     if (len > 0 && bytes[0] == '\r') {
         if (len > 1 && bytes[1] != '\n')
             return refuse(r, 400, "a line does not end with CR LF");
@@ -124,13 +167,31 @@ static enum step at_start(struct http_reader *r, const uint8_t *bytes, size_t le
 static enum step at_line(struct http_reader *r, const uint8_t *bytes, size_t len)
 {
     size_t limit = r->limits.head_bytes;
-    enum step step = find_line(r, bytes, len, r->start + limit + 2, "the request line has", limit);
+    enum step step = find_line(r, bytes, len, r->start + limit + 2,
+                               r->answer ? "the status line has" : "the request line has", limit);
 
     if (step == STEP_ON) {
         r->line = r->fields_at = r->scanned;
         r->state = FIELDS;
     }
     return step;
+}
+
+static bool take_head(struct http_reader *r, const uint8_t *bytes)
+{
+    return r->answer ? hf__http_take_answer(r, bytes) : hf__http_take_head(r, bytes);
+}
+
+/* An answer that is not the final one has neither body nor meaning to us. */
+static enum step skip_interim(struct http_reader *r)
+{
+    if (++r->interim > HTTP_INTERIM_MAX) {
+        hf__http_refuse_limit(r, 400, "before the answer there are", HTTP_INTERIM_MAX, "others");
+        return STEP_BAD;
+    }
+    r->start = r->head_len;
+    r->state = START;
+    return STEP_ON;
 }
 
 static enum step at_fields(struct http_reader *r, const uint8_t *bytes, size_t len)
@@ -149,10 +210,12 @@ static enum step at_fields(struct http_reader *r, const uint8_t *bytes, size_t l
             break;
     }
     r->head_len = r->scanned;
-    r->at = (uintptr_t)bytes;
-    if (!hf__http_take_head(r, bytes))
+    if (!take_head(r, bytes))
         return STEP_BAD;
-    r->state = r->head.chunked ? CHUNK_LINE : LENGTH;
+    if (r->answer && r->head.status < 200)
+        return skip_interim(r);
+    r->at = (uintptr_t)bytes;
+    r->state = r->head.chunked ? CHUNK_LINE : r->until_close ? UNTIL_CLOSE : LENGTH;
     return STEP_ON;
 }
 
@@ -167,6 +230,17 @@ static enum step at_length(struct http_reader *r, size_t len)
     r->scanned = r->wanted;
     r->state = DONE;
     return STEP_ON;
+}
+
+static enum step at_until_close(struct http_reader *r, size_t len)
+{
+    if (len - r->head_len > r->limits.body_bytes) {
+        hf__http_refuse_limit(r, 413, "the body has", r->limits.body_bytes, "bytes");
+        return STEP_BAD;
+    }
+    r->body_len = len - r->head_len;
+    r->scanned = len;
+    return STEP_MORE;
 }
 
 static int hex_value(uint8_t c)
@@ -260,7 +334,8 @@ static enum step take_trailer(struct http_reader *r, const uint8_t *bytes)
     struct http_field field;
 
     if (r->head.fields_len + ++r->trailers_len > HTTP_FIELDS_MAX) {
-        hf__http_refuse_limit(r, 400, "the request has", HTTP_FIELDS_MAX, "header fields");
+        hf__http_refuse_limit(r, 400, r->answer ? "the answer has" : "the request has",
+                              HTTP_FIELDS_MAX, "header fields");
         return STEP_BAD;
     }
     if (!hf__http_take_field(r, bytes + r->line, bytes + r->scanned, &field))
@@ -268,7 +343,9 @@ static enum step take_trailer(struct http_reader *r, const uint8_t *bytes)
     for (size_t i = 0; i < ARRAY_LEN(misplaced); i++) {
         if (hf__http_is(field.name, misplaced[i]))
             return refuse(r, 400,
-                          "a field that frames or routes the request comes behind the body");
+                          r->answer
+                              ? "a field that frames the answer comes behind the body"
+                              : "a field that frames or routes the request comes behind the body");
     }
     return STEP_ON;
 }
@@ -315,6 +392,8 @@ static enum step advance(struct http_reader *r, uint8_t *bytes, size_t len)
         return at_chunk_end(r, bytes, len);
     case TRAILERS:
         return at_trailers(r, bytes, len);
+    case UNTIL_CLOSE:
+        return at_until_close(r, len);
     case DONE:
     case BAD:
         break;
@@ -342,7 +421,7 @@ enum http_result hf__http_read(struct http_reader *reader, uint8_t *bytes, size_
 {
     assert(len >= reader->scanned || reader->state == BAD);
     if (reader->at && reader->at != (uintptr_t)bytes && reader->state != BAD) {
-        bool again = hf__http_take_head(reader, bytes);
+        bool again = take_head(reader, bytes);
 
         assert(again); /* or the caller changed the bytes */
         (void)again;
@@ -368,4 +447,22 @@ enum http_result hf__http_read(struct http_reader *reader, uint8_t *bytes, size_
     reader->used = reader->wanted = reader->scanned;
     reader->body = hf_bytes_of(bytes + reader->head_len, reader->body_len);
     return HTTP_DONE;
+}
+
+enum http_result hf__http_end_answer(struct http_reader *reader, const uint8_t *bytes, size_t len)
+{
+    assert(reader->answer && reader->state != DONE);
+    if (reader->state == UNTIL_CLOSE) {
+        assert(reader->at == (uintptr_t)bytes && reader->scanned == len);
+        reader->state = DONE;
+        reader->used = len;
+        reader->body = hf_bytes_of(bytes + reader->head_len, reader->body_len);
+        return HTTP_DONE;
+    }
+    if (reader->state != BAD)
+        hf__http_refuse(reader, 400,
+                        len ? "the connection was closed before the end of the answer"
+                            : "the connection was closed without an answer");
+    reader->state = BAD;
+    return HTTP_BAD;
 }

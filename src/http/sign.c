@@ -8,7 +8,8 @@
  * What always holds:
  *
  *  (1) After hf__signer_new() no hash can fail, so none of them returns a status.
- *  (2) No key stays behind on the stack: blocks that held one are wiped.
+ *  (2) No key stays behind on the stack: blocks that held one are wiped. The last signing key stays
+ *      in the signer, with the secret that it belongs to, and is wiped with it.
  */
 #include "http/sign.h"
 
@@ -19,12 +20,23 @@
 
 #include "base/buf.h"
 
-enum { BLOCK = 64 }; /* bytes that SHA-256 takes at a time */
+enum {
+    BLOCK = 64,         /* bytes that SHA-256 takes at a time */
+    KEPT_TEXT_MAX = 320 /* bytes of secret, date, region and service whose key is kept */
+};
+
+/* The key that was used last: it takes four keyed hashes, and is good for a day. */
+struct kept_key {
+    char text[KEPT_TEXT_MAX]; /* what it was made of, one behind the other with their lengths */
+    size_t len;               /* 0: there is none */
+    uint8_t key[SIGN_HASH];
+};
 
 struct signer {
     struct hf_env env;
     EVP_MD *sha256;
     EVP_MD_CTX *context;
+    struct kept_key kept;
 };
 
 /* ---- hashes --------------------------------------------------------------------------------- */
@@ -55,6 +67,7 @@ void hf__signer_free(struct signer *signer)
         return;
     EVP_MD_CTX_free(signer->context);
     EVP_MD_free(signer->sha256);
+    OPENSSL_cleanse(&signer->kept, sizeof(signer->kept));
     hf__env_free(&signer->env, signer, sizeof(*signer));
 }
 
@@ -273,9 +286,11 @@ void hf__sign_time_text(int64_t seconds, char text[SIGN_TIME + 1])
 /* Fields that are not signed, as they may differ on arrival or are about one connection. */
 static bool is_signable(struct hf_str name)
 {
-    static const char *const unsignable[] = {"authorization",  "connection", "expect",
-                                             "keep-alive",     "te",         "trailer",
-                                             "upgrade",        "user-agent", "transfer-encoding",
+    static const char *const unsignable[] = {"accept-encoding", "authorization",
+                                             "connection",      "expect",
+                                             "keep-alive",      "te",
+                                             "trailer",         "upgrade",
+                                             "user-agent",      "transfer-encoding",
                                              "x-amzn-trace-id"};
 
     for (size_t i = 0; i < ARRAY_LEN(unsignable); i++) {
@@ -370,6 +385,34 @@ static struct hf_str authorization(struct hf_scope *s, const struct sign_how *ho
     return out.failed ? (struct hf_str){0} : hf_str_of((const char *)out.ptr, out.len);
 }
 
+/* hf__sign_key(), or the same as last time. The key lives in the signer. */
+static const uint8_t *kept_key(struct signer *signer, const struct sign_how *how,
+                               struct hf_str date)
+{
+    const struct hf_str parts[] = {how->credentials->secret_key, date, how->region, how->service};
+    struct kept_key *kept = &signer->kept;
+    char text[KEPT_TEXT_MAX];
+    size_t len = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        if (parts[i].len > UINT8_MAX || parts[i].len + 1 > sizeof(text) - len) {
+            len = sizeof(text) + 1; /* too long to keep */
+            break;
+        }
+        text[len++] = (char)parts[i].len;
+        memcpy(text + len, parts[i].ptr, parts[i].len);
+        len += parts[i].len;
+    }
+    if (len > sizeof(text) || len != kept->len || memcmp(text, kept->text, len) != 0) {
+        hf__sign_key(signer, how->credentials->secret_key, date, how->region, how->service,
+                     kept->key);
+        kept->len = len > sizeof(text) ? 0 : len;
+        memcpy(kept->text, text, kept->len);
+    }
+    OPENSSL_cleanse(text, sizeof(text));
+    return kept->key;
+}
+
 enum hf_status hf__sign_request(struct hf_scope *s, struct signer *signer, struct http_head *head,
                                 const struct sign_how *how)
 {
@@ -377,7 +420,6 @@ enum hf_status hf__sign_request(struct hf_scope *s, struct signer *signer, struc
     char time[SIGN_TIME + 1], hash[SIGN_HEX + 1], signature[SIGN_HEX + 1];
     struct sign_claim claim = {.region = how->region, .service = how->service};
     struct hf_str payload, canonical, string;
-    uint8_t key[SIGN_HASH];
 
     if (!hf__http_field(head, "host").ptr)
         return hf__fail(s, HF_INVALID, "The request to sign has no field Host");
@@ -396,9 +438,7 @@ enum hf_status hf__sign_request(struct hf_scope *s, struct signer *signer, struc
     TRY(names_to_sign(s, head, &claim.signed_headers));
     TRY(hf__sign_canonical(s, head, claim.signed_headers, payload, !is_s3, &canonical));
     TRY(hf__sign_string(s, signer, &claim, canonical, &string));
-    hf__sign_key(signer, how->credentials->secret_key, claim.date, how->region, how->service, key);
-    hf__sign_signature(signer, key, string, signature);
-    OPENSSL_cleanse(key, sizeof(key));
+    hf__sign_signature(signer, kept_key(signer, how, claim.date), string, signature);
 
     return add_field(s, head, "Authorization", authorization(s, how, &claim, signature));
 }

@@ -16,17 +16,22 @@ bool hf__http_same(const char *a, const char *b, size_t len)
     return true;
 }
 
-struct hf_str hf__http_field(const struct http_head *head, const char *name)
+struct hf_str hf__http_find(const struct http_field *fields, size_t fields_len, const char *name)
 {
     size_t len = strlen(name);
 
-    for (size_t i = 0; i < head->fields_len; i++) {
-        const struct http_field *field = &head->fields[i];
+    for (size_t i = 0; i < fields_len; i++) {
+        const struct http_field *field = &fields[i];
 
         if (field->name.len == len && hf__http_same(field->name.ptr, name, len))
             return field->value;
     }
     return (struct hf_str){0};
+}
+
+struct hf_str hf__http_field(const struct http_head *head, const char *name)
+{
+    return hf__http_find(head->fields, head->fields_len, name);
 }
 
 const char *hf__http_reason(int status)

@@ -59,13 +59,31 @@ enum {
     FIELD_LONG = 4,       /* an INT of 64 bits on the wire: named Long in type errors */
     FIELD_NO_CHECK = 8,   /* its length or absence is reported elsewhere, in other words */
     FIELD_FROM_ZERO = 16, /* an INT that may be 0 and not less */
-    FIELD_NEWER = 32      /* lengths and ranges are reported in the newer form: no value */
+    FIELD_NEWER = 32,     /* lengths and ranges are reported in the newer form: no value */
+
+    /* Lists of what an account has, page by page. Where the cursor is no name, only LISTED. */
+    FIELD_LISTED = 64,      /* response: the list */
+    FIELD_PAGE_START = 128, /* request: the name, or ARN, of the last one of the page before */
+    FIELD_PAGE_LIMIT = 256, /* request: how many */
+    FIELD_PAGE_LAST = 512   /* response: what the next page starts from; in an element: the member
+                             * of which it is a copy */
 };
 
 enum field_pattern {
     PATTERN_NONE,
     PATTERN_TABLE_NAME, /* [a-zA-Z0-9_.-]+ */
     PATTERN_SHARD_ID
+};
+
+/*
+ * Where the names of tables stand: in a STR; in every string of STRS, and every key of a MAP. Where
+ * a table may be named, it may be by ARN, too.
+ */
+enum field_holds {
+    HOLDS_NO_NAME,
+    HOLDS_TABLE,    /* a name or an ARN */
+    HOLDS_ARN,      /* of a table, or of what belongs to one */
+    HOLDS_STATEMENT /* of PartiQL */
 };
 
 /* Names of an enum's members; number n is names[n - 1]. */
@@ -90,6 +108,7 @@ struct field {
     int64_t element_min; /* of the elements of STRS */
     int64_t element_max; /* of the elements of STRS */
     enum field_pattern pattern;
+    enum field_holds holds;
 };
 
 struct fields {

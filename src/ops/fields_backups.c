@@ -31,7 +31,7 @@ static TABLE(continuous_backups_description, "ContinuousBackupsDescription");
 
 #define T hf_describe_continuous_backups
 static const struct field describe_continuous_backups_list[] = {
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
 };
 OP_TABLE(describe_continuous_backups, "DescribeContinuousBackupsInput");
 #undef T
@@ -53,7 +53,7 @@ static TABLE(point_in_time_spec, "PointInTimeRecoverySpecification");
 
 #define T hf_update_continuous_backups
 static const struct field update_continuous_backups_list[] = {
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
     STRUCT("PointInTimeRecoverySpecification", spec, point_in_time_spec, REQUIRED),
 };
 OP_TABLE(update_continuous_backups, "UpdateContinuousBackupsInput");
@@ -70,7 +70,7 @@ OP_TABLE(update_continuous_backups_result, "UpdateContinuousBackupsOutput");
 
 #define T hf_backup_details
 static const struct field backup_details_list[] = {
-    STR("BackupArn", arn, .rules = 0),
+    ARN("BackupArn", arn, .rules = 0),
     STR("BackupName", name, .rules = 0),
     INT("BackupSizeBytes", size_bytes, LONG_ALWAYS),
     ENUMERATED("BackupStatus", status, backup_statuses, .rules = 0),
@@ -92,9 +92,9 @@ static TABLE(source_throughput, "ProvisionedThroughput");
 
 #define T hf_source_table
 static const struct field source_table_list[] = {
-    STR("TableName", name, .rules = 0),
+    TABLE_NAME("TableName", name, .rules = 0),
     STR("TableId", id, .rules = 0),
-    STR("TableArn", arn, .rules = 0),
+    ARN("TableArn", arn, .rules = 0),
     INT("TableSizeBytes", size_bytes, LONG_ALWAYS),
     STRUCTS("KeySchema", key_schema, hf__part_key_element, .rules = 0),
     TIME("TableCreationDateTime", created_us, .rules = 0),
@@ -139,7 +139,7 @@ static TABLE(backup_description, "BackupDescription");
 
 #define T hf_create_backup
 static const struct field create_backup_list[] = {
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
     STR("BackupName", name, REQUIRED, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
 };
 OP_TABLE(create_backup, "CreateBackupInput");
@@ -154,7 +154,7 @@ OP_TABLE(create_backup_result, "CreateBackupOutput");
 
 #define T hf_describe_backup
 static const struct field describe_backup_list[] = {
-    STR("BackupArn", arn, REQUIRED, LENGTH(37, 1024)),
+    ARN("BackupArn", arn, REQUIRED, LENGTH(37, 1024)),
 };
 OP_TABLE(describe_backup, "DescribeBackupInput");
 #undef T
@@ -168,7 +168,7 @@ OP_TABLE(describe_backup_result, "DescribeBackupOutput");
 
 #define T hf_delete_backup
 static const struct field delete_backup_list[] = {
-    STR("BackupArn", arn, REQUIRED, LENGTH(37, 1024)),
+    ARN("BackupArn", arn, REQUIRED, LENGTH(37, 1024)),
 };
 OP_TABLE(delete_backup, "DeleteBackupInput");
 #undef T
@@ -182,11 +182,11 @@ OP_TABLE(delete_backup_result, "DeleteBackupOutput");
 
 #define T hf_list_backups
 static const struct field list_backups_list[] = {
-    STR("TableName", table, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
-    INT("Limit", limit, RANGE(1, LIST_BACKUPS_MAX)),
+    TABLE_NAME("TableName", table, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    INT("Limit", limit, PAGE_LIMIT, RANGE(1, LIST_BACKUPS_MAX)),
     TIME("TimeRangeLowerBound", from_us, .rules = 0),
     TIME("TimeRangeUpperBound", until_us, .rules = 0),
-    STR("ExclusiveStartBackupArn", start_arn, LENGTH(37, 1024)),
+    ARN("ExclusiveStartBackupArn", start_arn, PAGE_START, LENGTH(37, 1024)),
     ENUMERATED("BackupType", type, backup_types, .rules = 0),
 };
 OP_TABLE(list_backups, "ListBackupsInput");
@@ -194,10 +194,10 @@ OP_TABLE(list_backups, "ListBackupsInput");
 
 #define T hf_backup_summary
 static const struct field backup_summary_list[] = {
-    STR("TableName", table, .rules = 0),
+    TABLE_NAME("TableName", table, .rules = 0),
     STR("TableId", table_id, .rules = 0),
-    STR("TableArn", table_arn, .rules = 0),
-    STR("BackupArn", arn, .rules = 0),
+    ARN("TableArn", table_arn, .rules = 0),
+    ARN("BackupArn", arn, PAGE_LAST),
     STR("BackupName", name, .rules = 0),
     TIME("BackupCreationDateTime", created_us, .rules = 0),
     TIME("BackupExpiryDateTime", expires_us, .rules = 0),
@@ -210,16 +210,16 @@ static TABLE(backup_summary, "BackupSummary");
 
 #define T hf_list_backups_result
 static const struct field list_backups_result_list[] = {
-    STRUCTS("BackupSummaries", backups, backup_summary, ALWAYS),
-    STR("LastEvaluatedBackupArn", last_arn, .rules = 0),
+    STRUCTS("BackupSummaries", backups, backup_summary, LISTED),
+    ARN("LastEvaluatedBackupArn", last_arn, PAGE_LAST),
 };
 OP_TABLE(list_backups_result, "ListBackupsOutput");
 #undef T
 
 #define T hf_restore_table_from_backup
 static const struct field restore_table_from_backup_list[] = {
-    STR("TargetTableName", table, REQUIRED, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
-    STR("BackupArn", backup_arn, REQUIRED, LENGTH(37, 1024)),
+    TABLE_NAME("TargetTableName", table, REQUIRED, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
+    ARN("BackupArn", backup_arn, REQUIRED, LENGTH(37, 1024)),
     ENUMERATED("BillingModeOverride", billing, hf__billing_modes, .rules = 0),
     STRUCTS("GlobalSecondaryIndexOverride", global_indexes, hf__part_global_index, .rules = 0),
     STRUCTS("LocalSecondaryIndexOverride", local_indexes, hf__part_local_index, .rules = 0),
@@ -242,7 +242,7 @@ OP_TABLE(restore_table_from_backup_result, "RestoreTableFromBackupOutput");
 
 #define T hf_put_resource_policy
 static const struct field put_resource_policy_list[] = {
-    STR("ResourceArn", arn, REQUIRED, LENGTH(1, 1283)),
+    ARN("ResourceArn", arn, REQUIRED, LENGTH(1, 1283)),
     STR("Policy", policy, REQUIRED),
     STR("ExpectedRevisionId", expected_revision, LENGTH(1, 255)),
     FLAG("ConfirmRemoveSelfResourceAccess", confirm_remove_self, .rules = 0),
@@ -259,7 +259,7 @@ OP_TABLE(put_resource_policy_result, "PutResourcePolicyOutput");
 
 #define T hf_get_resource_policy
 static const struct field get_resource_policy_list[] = {
-    STR("ResourceArn", arn, REQUIRED, LENGTH(1, 1283)),
+    ARN("ResourceArn", arn, REQUIRED, LENGTH(1, 1283)),
 };
 OP_TABLE(get_resource_policy, "GetResourcePolicyInput");
 #undef T
@@ -274,7 +274,7 @@ OP_TABLE(get_resource_policy_result, "GetResourcePolicyOutput");
 
 #define T hf_delete_resource_policy
 static const struct field delete_resource_policy_list[] = {
-    STR("ResourceArn", arn, REQUIRED, LENGTH(1, 1283)),
+    ARN("ResourceArn", arn, REQUIRED, LENGTH(1, 1283)),
     STR("ExpectedRevisionId", expected_revision, LENGTH(1, 255)),
 };
 OP_TABLE(delete_resource_policy, "DeleteResourcePolicyInput");

@@ -60,7 +60,7 @@ static TABLE(capacity_part, "Capacity");
 
 #define T hf_capacity
 static const struct field capacity_list[] = {
-    STR("TableName", table, .rules = 0),
+    TABLE_NAME("TableName", table, .rules = 0),
     DOUBLE("CapacityUnits", units, ALWAYS),
     DOUBLE("ReadCapacityUnits", read_units, .rules = 0),
     DOUBLE("WriteCapacityUnits", write_units, .rules = 0),
@@ -91,7 +91,7 @@ static TABLE(table_metrics, "ItemCollectionMetricsPerTable");
 #define T hf_put_item
 static const struct field put_item_list[] = {
     ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
     ITEM("Item", item, REQUIRED),
     ENUMERATED("ConditionalOperator", conditional_operator, conditional_operators, .rules = 0),
     MAP("Expected", expected, expected, .rules = 0),
@@ -119,7 +119,7 @@ OP_TABLE(put_item_result, "PutItemOutput");
 static const struct field get_item_list[] = {
     ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
     STRS("AttributesToGet", attributes_to_get, LENGTH(1, 0), ELEMENTS(0, 65535)),
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
     ITEM("Key", key, REQUIRED),
     FLAG("ConsistentRead", consistent, .rules = 0),
     STR("ProjectionExpression", projection, .rules = 0),
@@ -139,7 +139,7 @@ OP_TABLE(get_item_result, "GetItemOutput");
 #define T hf_update_item
 static const struct field update_item_list[] = {
     ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
     ENUMERATED("ReturnItemCollectionMetrics", return_metrics, return_metrics, .rules = 0),
     ENUMERATED("ConditionalOperator", conditional_operator, conditional_operators, .rules = 0),
     ENUMERATED("ReturnValues", returns, return_values, .rules = 0),
@@ -168,7 +168,7 @@ OP_TABLE(update_item_result, "UpdateItemOutput");
 #define T hf_delete_item
 static const struct field delete_item_list[] = {
     ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
     ENUMERATED("ReturnValues", returns, return_values, .rules = 0),
     ENUMERATED("ReturnItemCollectionMetrics", return_metrics, return_metrics, .rules = 0),
     ITEM("Key", key, REQUIRED),
@@ -198,7 +198,7 @@ static const struct field query_list[] = {
     STR("IndexName", index, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
     ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
     MAP("QueryFilter", query_filter, condition, .rules = 0),
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
     ENUMERATED("ConditionalOperator", conditional_operator, conditional_operators, .rules = 0),
     STRS("AttributesToGet", attributes_to_get, LENGTH(1, 0), ELEMENTS(0, 65535)),
     INT("Limit", limit, .rules = FIELD_NEWER, RANGE(1, 0)),
@@ -232,7 +232,7 @@ static const struct field scan_list[] = {
     STR("IndexName", index, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
     INT("TotalSegments", total_segments, RANGE(1, 1000000)),
     ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
     ENUMERATED("ConditionalOperator", conditional_operator, conditional_operators, .rules = 0),
     MAP("ScanFilter", scan_filter, condition, .rules = 0),
     INT("Segment", segment, .rules = FIELD_FROM_ZERO, RANGE(0, 999999)),
@@ -280,7 +280,8 @@ static TABLE(table_items, "ItemList");
 
 #define T hf_batch_get_item
 static const struct field batch_get_item_list[] = {
-    MAP("RequestItems", tables, table_gets, .rules = FIELD_REQUIRED | FIELD_NO_CHECK),
+    MAP("RequestItems", tables, table_gets, .holds = HOLDS_TABLE,
+        .rules = FIELD_REQUIRED | FIELD_NO_CHECK),
     ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
 };
 OP_TABLE(batch_get_item, "BatchGetItemInput");
@@ -288,8 +289,8 @@ OP_TABLE(batch_get_item, "BatchGetItemInput");
 
 #define T hf_batch_get_item_result
 static const struct field batch_get_item_result_list[] = {
-    MAP("Responses", tables, table_items, ALWAYS),
-    MAP("UnprocessedKeys", unprocessed, table_gets, ALWAYS),
+    MAP("Responses", tables, table_items, .holds = HOLDS_TABLE, ALWAYS),
+    MAP("UnprocessedKeys", unprocessed, table_gets, .holds = HOLDS_TABLE, ALWAYS),
     STRUCTS("ConsumedCapacity", capacity, capacity, .rules = 0),
 };
 OP_TABLE(batch_get_item_result, "BatchGetItemOutput");
@@ -326,7 +327,8 @@ static TABLE(table_writes, "WriteRequests");
 
 #define T hf_batch_write_item
 static const struct field batch_write_item_list[] = {
-    MAP("RequestItems", tables, table_writes, .rules = FIELD_REQUIRED | FIELD_NO_CHECK),
+    MAP("RequestItems", tables, table_writes, .holds = HOLDS_TABLE,
+        .rules = FIELD_REQUIRED | FIELD_NO_CHECK),
     ENUMERATED("ReturnConsumedCapacity", return_capacity, return_capacity, .rules = 0),
     ENUMERATED("ReturnItemCollectionMetrics", return_metrics, return_metrics, .rules = 0),
 };
@@ -335,8 +337,8 @@ OP_TABLE(batch_write_item, "BatchWriteItemInput");
 
 #define T hf_batch_write_item_result
 static const struct field batch_write_item_result_list[] = {
-    MAP("UnprocessedItems", unprocessed, table_writes, ALWAYS),
-    MAP("ItemCollectionMetrics", metrics, table_metrics, .rules = 0),
+    MAP("UnprocessedItems", unprocessed, table_writes, .holds = HOLDS_TABLE, ALWAYS),
+    MAP("ItemCollectionMetrics", metrics, table_metrics, .holds = HOLDS_TABLE, .rules = 0),
     STRUCTS("ConsumedCapacity", capacity, capacity, .rules = 0),
 };
 OP_TABLE(batch_write_item_result, "BatchWriteItemOutput");
@@ -345,7 +347,7 @@ OP_TABLE(batch_write_item_result, "BatchWriteItemOutput");
 #define T hf_condition_check
 static const struct field condition_check_list[] = {
     ITEM("Key", key, REQUIRED),
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
     STR("ConditionExpression", condition, REQUIRED),
     NAMES("ExpressionAttributeNames", names, .rules = 0),
     ITEM("ExpressionAttributeValues", values, .rules = 0),
@@ -358,7 +360,7 @@ static TABLE(condition_check, "ConditionCheck");
 #define T hf_put_item
 static const struct field transact_put_list[] = {
     ITEM("Item", item, REQUIRED),
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
     STR("ConditionExpression", condition, .rules = 0),
     NAMES("ExpressionAttributeNames", names, .rules = 0),
     ITEM("ExpressionAttributeValues", values, .rules = 0),
@@ -371,7 +373,7 @@ static TABLE(transact_put, "Put");
 #define T hf_delete_item
 static const struct field transact_delete_list[] = {
     ITEM("Key", key, REQUIRED),
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
     STR("ConditionExpression", condition, .rules = 0),
     NAMES("ExpressionAttributeNames", names, .rules = 0),
     ITEM("ExpressionAttributeValues", values, .rules = 0),
@@ -384,7 +386,7 @@ static TABLE(transact_delete, "Delete");
 #define T hf_update_item
 static const struct field transact_update_list[] = {
     ITEM("Key", key, REQUIRED),
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
     STR("UpdateExpression", update, REQUIRED),
     STR("ConditionExpression", condition, .rules = 0),
     NAMES("ExpressionAttributeNames", names, .rules = 0),
@@ -418,7 +420,7 @@ OP_TABLE(transact_write_items, "TransactWriteItemsInput");
 #define T hf_transact_write_items_result
 static const struct field transact_write_items_result_list[] = {
     STRUCTS("ConsumedCapacity", capacity, capacity, .rules = 0),
-    MAP("ItemCollectionMetrics", metrics, table_metrics, .rules = 0),
+    MAP("ItemCollectionMetrics", metrics, table_metrics, .holds = HOLDS_TABLE, .rules = 0),
 };
 OP_TABLE(transact_write_items_result, "TransactWriteItemsOutput");
 #undef T
@@ -426,7 +428,7 @@ OP_TABLE(transact_write_items_result, "TransactWriteItemsOutput");
 #define T hf_get_item
 static const struct field transact_get_get_list[] = {
     ITEM("Key", key, REQUIRED),
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
     STR("ProjectionExpression", projection, .rules = 0),
     NAMES("ExpressionAttributeNames", names, .rules = 0),
 };
@@ -467,7 +469,7 @@ OP_TABLE(transact_get_items_result, "TransactGetItemsOutput");
 
 #define T hf_execute_statement
 static const struct field execute_statement_list[] = {
-    STR("Statement", statement, REQUIRED, LENGTH(1, 8192)),
+    STATEMENT("Statement", statement, REQUIRED, LENGTH(1, 8192)),
     VALUES("Parameters", parameters, LENGTH(1, 0)),
     FLAG("ConsistentRead", consistent, .rules = 0),
     STR("NextToken", next_token, LENGTH(1, 32768)),
@@ -491,7 +493,7 @@ OP_TABLE(execute_statement_result, "ExecuteStatementOutput");
 
 #define T hf_batch_statement
 static const struct field batch_statement_list[] = {
-    STR("Statement", statement, REQUIRED, LENGTH(1, 8192)),
+    STATEMENT("Statement", statement, REQUIRED, LENGTH(1, 8192)),
     VALUES("Parameters", parameters, LENGTH(1, 0)),
     FLAG("ConsistentRead", consistent, .rules = 0),
     ENUMERATED("ReturnValuesOnConditionCheckFailure", returns_on_failure, return_on_failure,
@@ -520,7 +522,7 @@ static TABLE(statement_error, "BatchStatementError");
 #define T hf_batch_statement_response
 static const struct field batch_statement_response_list[] = {
     STRUCT("Error", error, statement_error, .rules = 0),
-    STR("TableName", table, .rules = 0),
+    TABLE_NAME("TableName", table, .rules = 0),
     ITEM("Item", item, .rules = 0),
 };
 static TABLE(batch_statement_response, "BatchStatementResponse");
@@ -536,7 +538,7 @@ OP_TABLE(batch_execute_statement_result, "BatchExecuteStatementOutput");
 
 #define T hf_transact_statement
 static const struct field transact_statement_list[] = {
-    STR("Statement", statement, REQUIRED, LENGTH(1, 8192)),
+    STATEMENT("Statement", statement, REQUIRED, LENGTH(1, 8192)),
     VALUES("Parameters", parameters, LENGTH(1, 0)),
     ENUMERATED("ReturnValuesOnConditionCheckFailure", returns_on_failure, return_on_failure,
                .rules = 0),

@@ -23,7 +23,7 @@ static TABLE(replica, "ReplicaDescription");
 
 #define T hf_global_table
 static const struct field global_table_list[] = {
-    STR("GlobalTableName", name, .rules = 0),
+    TABLE_NAME("GlobalTableName", name, PAGE_LAST),
     STRUCTS("ReplicationGroup", replicas, replica, .rules = 0),
 };
 static TABLE(global_table, "GlobalTable");
@@ -31,8 +31,9 @@ static TABLE(global_table, "GlobalTable");
 
 #define T hf_list_global_tables
 static const struct field list_global_tables_list[] = {
-    STR("ExclusiveStartGlobalTableName", start, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
-    INT("Limit", limit, RANGE(1, 0)),
+    TABLE_NAME("ExclusiveStartGlobalTableName", start, PAGE_START, LENGTH(3, 255),
+               .pattern = PATTERN_TABLE_NAME),
+    INT("Limit", limit, PAGE_LIMIT, RANGE(1, 0)),
     STR("RegionName", region, .rules = 0),
 };
 OP_TABLE(list_global_tables, "ListGlobalTablesInput");
@@ -40,23 +41,23 @@ OP_TABLE(list_global_tables, "ListGlobalTablesInput");
 
 #define T hf_list_global_tables_result
 static const struct field list_global_tables_result_list[] = {
-    STRUCTS("GlobalTables", tables, global_table, ALWAYS),
-    STR("LastEvaluatedGlobalTableName", last, .rules = 0),
+    STRUCTS("GlobalTables", tables, global_table, LISTED),
+    TABLE_NAME("LastEvaluatedGlobalTableName", last, PAGE_LAST),
 };
 OP_TABLE(list_global_tables_result, "ListGlobalTablesOutput");
 #undef T
 
 #define T hf_describe_global_table
 static const struct field describe_global_table_list[] = {
-    STR("GlobalTableName", name, REQUIRED, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("GlobalTableName", name, REQUIRED, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
 };
 OP_TABLE(describe_global_table, "DescribeGlobalTableInput");
 #undef T
 
 #define T hf_global_table_description
 static const struct field global_table_description_list[] = {
-    STR("GlobalTableName", name, .rules = 0),
-    STR("GlobalTableArn", arn, .rules = 0),
+    TABLE_NAME("GlobalTableName", name, .rules = 0),
+    ARN("GlobalTableArn", arn, .rules = 0),
     TIME("CreationDateTime", created_us, .rules = 0),
     ENUMERATED("GlobalTableStatus", status, hf__table_statuses, .rules = 0),
     STRUCTS("ReplicationGroup", replicas, replica, .rules = 0),
@@ -73,14 +74,14 @@ OP_TABLE(describe_global_table_result, "DescribeGlobalTableOutput");
 
 #define T hf_describe_table_replica_auto_scaling
 static const struct field describe_table_replica_auto_scaling_list[] = {
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
 };
 OP_TABLE(describe_table_replica_auto_scaling, "DescribeTableReplicaAutoScalingInput");
 #undef T
 
 #define T hf_auto_scaling_description
 static const struct field auto_scaling_description_list[] = {
-    STR("TableName", table, .rules = 0),
+    TABLE_NAME("TableName", table, .rules = 0),
     ENUMERATED("TableStatus", status, hf__table_statuses, .rules = 0),
     STRUCTS("Replicas", replicas, replica, .rules = 0),
 };
@@ -98,7 +99,7 @@ OP_TABLE(describe_table_replica_auto_scaling_result, "DescribeTableReplicaAutoSc
 
 #define T hf_describe_kinesis_streaming_destination
 static const struct field describe_kinesis_streaming_destination_list[] = {
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
 };
 OP_TABLE(describe_kinesis_streaming_destination, "DescribeKinesisStreamingDestinationInput");
 #undef T
@@ -114,7 +115,7 @@ static TABLE(kinesis_destination, "KinesisDataStreamDestination");
 
 #define T hf_describe_kinesis_streaming_destination_result
 static const struct field describe_kinesis_streaming_destination_result_list[] = {
-    STR("TableName", table, .rules = 0),
+    TABLE_NAME("TableName", table, .rules = 0),
     STRUCTS("KinesisDataStreamDestinations", destinations, kinesis_destination, ALWAYS),
 };
 OP_TABLE(describe_kinesis_streaming_destination_result,
@@ -123,7 +124,7 @@ OP_TABLE(describe_kinesis_streaming_destination_result,
 
 #define T hf_describe_contributor_insights
 static const struct field describe_contributor_insights_list[] = {
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
     STR("IndexName", index, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
 };
 OP_TABLE(describe_contributor_insights, "DescribeContributorInsightsInput");
@@ -131,7 +132,7 @@ OP_TABLE(describe_contributor_insights, "DescribeContributorInsightsInput");
 
 #define T hf_describe_contributor_insights_result
 static const struct field describe_contributor_insights_result_list[] = {
-    STR("TableName", table, .rules = 0),
+    TABLE_NAME("TableName", table, .rules = 0),
     STR("IndexName", index, .rules = 0),
     STRS("ContributorInsightsRuleList", rules, .rules = 0),
     ENUMERATED("ContributorInsightsStatus", status, insights_statuses, .rules = 0),
@@ -142,7 +143,7 @@ OP_TABLE(describe_contributor_insights_result, "DescribeContributorInsightsOutpu
 
 #define T hf_list_contributor_insights
 static const struct field list_contributor_insights_list[] = {
-    STR("TableName", table, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
     STR("NextToken", next_token, .rules = 0),
     INT("MaxResults", limit, RANGE(0, INSIGHTS_MAX)),
 };
@@ -151,7 +152,7 @@ OP_TABLE(list_contributor_insights, "ListContributorInsightsInput");
 
 #define T hf_insights_summary
 static const struct field insights_summary_list[] = {
-    STR("TableName", table, .rules = 0),
+    TABLE_NAME("TableName", table, .rules = 0),
     STR("IndexName", index, .rules = 0),
     ENUMERATED("ContributorInsightsStatus", status, insights_statuses, .rules = 0),
 };
@@ -160,7 +161,7 @@ static TABLE(insights_summary, "ContributorInsightsSummary");
 
 #define T hf_list_contributor_insights_result
 static const struct field list_contributor_insights_result_list[] = {
-    STRUCTS("ContributorInsightsSummaries", summaries, insights_summary, ALWAYS),
+    STRUCTS("ContributorInsightsSummaries", summaries, insights_summary, LISTED),
     STR("NextToken", next_token, .rules = 0),
 };
 OP_TABLE(list_contributor_insights_result, "ListContributorInsightsOutput");
@@ -170,7 +171,7 @@ OP_TABLE(list_contributor_insights_result, "ListContributorInsightsOutput");
 
 #define T hf_list_exports
 static const struct field list_exports_list[] = {
-    STR("TableArn", table_arn, LENGTH(1, 1024)),
+    ARN("TableArn", table_arn, LENGTH(1, 1024)),
     INT("MaxResults", limit, RANGE(1, TRANSFERS_MAX)),
     STR("NextToken", next_token, .rules = 0),
 };
@@ -179,7 +180,7 @@ OP_TABLE(list_exports, "ListExportsInput");
 
 #define T hf_export_summary
 static const struct field export_summary_list[] = {
-    STR("ExportArn", arn, .rules = 0),
+    ARN("ExportArn", arn, .rules = 0),
     STR("ExportStatus", status, .rules = 0),
     STR("ExportType", type, .rules = 0),
 };
@@ -188,7 +189,7 @@ static TABLE(export_summary, "ExportSummary");
 
 #define T hf_list_exports_result
 static const struct field list_exports_result_list[] = {
-    STRUCTS("ExportSummaries", exports, export_summary, ALWAYS),
+    STRUCTS("ExportSummaries", exports, export_summary, LISTED),
     STR("NextToken", next_token, .rules = 0),
 };
 OP_TABLE(list_exports_result, "ListExportsOutput");
@@ -196,16 +197,16 @@ OP_TABLE(list_exports_result, "ListExportsOutput");
 
 #define T hf_describe_export
 static const struct field describe_export_list[] = {
-    STR("ExportArn", arn, REQUIRED, LENGTH(37, 1024)),
+    ARN("ExportArn", arn, REQUIRED, LENGTH(37, 1024)),
 };
 OP_TABLE(describe_export, "DescribeExportInput");
 #undef T
 
 #define T hf_export_description
 static const struct field export_description_list[] = {
-    STR("ExportArn", arn, .rules = 0),         STR("ExportStatus", status, .rules = 0),
+    ARN("ExportArn", arn, .rules = 0),         STR("ExportStatus", status, .rules = 0),
     TIME("StartTime", started_us, .rules = 0), TIME("EndTime", ended_us, .rules = 0),
-    STR("TableArn", table_arn, .rules = 0),    STR("TableId", table_id, .rules = 0),
+    ARN("TableArn", table_arn, .rules = 0),    STR("TableId", table_id, .rules = 0),
     STR("S3Bucket", bucket, .rules = 0),       STR("S3Prefix", prefix, .rules = 0),
     STR("ExportFormat", format, .rules = 0),   INT("ItemCount", item_count, LONG),
 };
@@ -221,7 +222,7 @@ OP_TABLE(describe_export_result, "DescribeExportOutput");
 
 #define T hf_list_imports
 static const struct field list_imports_list[] = {
-    STR("TableArn", table_arn, LENGTH(1, 1024)),
+    ARN("TableArn", table_arn, LENGTH(1, 1024)),
     INT("PageSize", limit, RANGE(1, TRANSFERS_MAX)),
     STR("NextToken", next_token, LENGTH(112, 1024)),
 };
@@ -230,8 +231,8 @@ OP_TABLE(list_imports, "ListImportsInput");
 
 #define T hf_import_summary
 static const struct field import_summary_list[] = {
-    STR("ImportArn", arn, .rules = 0),         STR("ImportStatus", status, .rules = 0),
-    STR("TableArn", table_arn, .rules = 0),    STR("InputFormat", format, .rules = 0),
+    ARN("ImportArn", arn, .rules = 0),         STR("ImportStatus", status, .rules = 0),
+    ARN("TableArn", table_arn, .rules = 0),    STR("InputFormat", format, .rules = 0),
     TIME("StartTime", started_us, .rules = 0), TIME("EndTime", ended_us, .rules = 0),
 };
 static TABLE(import_summary, "ImportSummary");
@@ -239,7 +240,7 @@ static TABLE(import_summary, "ImportSummary");
 
 #define T hf_list_imports_result
 static const struct field list_imports_result_list[] = {
-    STRUCTS("ImportSummaryList", imports, import_summary, ALWAYS),
+    STRUCTS("ImportSummaryList", imports, import_summary, LISTED),
     STR("NextToken", next_token, .rules = 0),
 };
 OP_TABLE(list_imports_result, "ListImportsOutput");
@@ -247,15 +248,15 @@ OP_TABLE(list_imports_result, "ListImportsOutput");
 
 #define T hf_describe_import
 static const struct field describe_import_list[] = {
-    STR("ImportArn", arn, REQUIRED, LENGTH(37, 1024)),
+    ARN("ImportArn", arn, REQUIRED, LENGTH(37, 1024)),
 };
 OP_TABLE(describe_import, "DescribeImportInput");
 #undef T
 
 #define T hf_import_description
 static const struct field import_description_list[] = {
-    STR("ImportArn", arn, .rules = 0),      STR("ImportStatus", status, .rules = 0),
-    STR("TableArn", table_arn, .rules = 0), STR("TableId", table_id, .rules = 0),
+    ARN("ImportArn", arn, .rules = 0),      STR("ImportStatus", status, .rules = 0),
+    ARN("TableArn", table_arn, .rules = 0), STR("TableId", table_id, .rules = 0),
     STR("InputFormat", format, .rules = 0), TIME("StartTime", started_us, .rules = 0),
     TIME("EndTime", ended_us, .rules = 0),  INT("ImportedItemCount", imported_count, LONG),
     INT("ErrorCount", error_count, LONG),

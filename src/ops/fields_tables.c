@@ -111,8 +111,8 @@ TABLE(hf__part_sse_spec, "SSESpecification");
 
 #define T hf_tag
 static const struct field tag_list[] = {
-    STR("Key", key, ALWAYS),
-    STR("Value", value, ALWAYS),
+    STR("Key", key, .rules = 0),
+    STR("Value", value, .rules = 0),
 };
 static TABLE(tag, "Tag");
 #undef T
@@ -164,15 +164,15 @@ static const struct field index_description_list[] = {
     STRUCT("OnDemandThroughput", on_demand_throughput, hf__part_on_demand_throughput, .rules = 0),
     INT("IndexSizeBytes", size_bytes, LONG_ALWAYS),
     INT("ItemCount", item_count, LONG_ALWAYS),
-    STR("IndexArn", arn, .rules = 0),
+    ARN("IndexArn", arn, .rules = 0),
 };
 static TABLE(index_description, "IndexDescription");
 #undef T
 
 #define T hf_restore_summary
 static const struct field restore_summary_list[] = {
-    STR("SourceBackupArn", backup_arn, .rules = 0),
-    STR("SourceTableArn", table_arn, .rules = 0),
+    ARN("SourceBackupArn", backup_arn, .rules = 0),
+    ARN("SourceTableArn", table_arn, .rules = 0),
     TIME("RestoreDateTime", restored_us, .rules = 0),
     FLAG("RestoreInProgress", in_progress, .rules = 0),
 };
@@ -182,7 +182,7 @@ static TABLE(restore_summary, "RestoreSummary");
 #define T hf_table_description
 static const struct field hf__table_description_fields_list[] = {
     STRUCTS("AttributeDefinitions", attributes, attribute_definition, .rules = 0),
-    STR("TableName", name, .rules = 0),
+    TABLE_NAME("TableName", name, .rules = 0),
     STRUCTS("KeySchema", key_schema, hf__part_key_element, .rules = 0),
     ENUMERATED("TableStatus", status, hf__table_statuses, .rules = 0),
     TIME("CreationDateTime", created_us, .rules = 0),
@@ -190,14 +190,14 @@ static const struct field hf__table_description_fields_list[] = {
     STRUCT("OnDemandThroughput", on_demand_throughput, hf__part_on_demand_throughput, .rules = 0),
     INT("TableSizeBytes", size_bytes, LONG_ALWAYS),
     INT("ItemCount", item_count, LONG_ALWAYS),
-    STR("TableArn", arn, .rules = 0),
+    ARN("TableArn", arn, .rules = 0),
     STR("TableId", id, .rules = 0),
     STRUCT("BillingModeSummary", billing, billing_summary, .rules = 0),
     STRUCTS("LocalSecondaryIndexes", local_indexes, index_description, .rules = 0),
     STRUCTS("GlobalSecondaryIndexes", global_indexes, index_description, .rules = 0),
     STRUCT("StreamSpecification", stream, hf__part_stream_spec, .rules = 0),
     STR("LatestStreamLabel", stream_label, .rules = 0),
-    STR("LatestStreamArn", stream_arn, .rules = 0),
+    ARN("LatestStreamArn", stream_arn, .rules = 0),
     STRUCT("SSEDescription", sse, hf__part_sse_description, .rules = 0),
     STRUCT("TableClassSummary", table_class, table_class_summary, .rules = 0),
     FLAG("DeletionProtectionEnabled", deletion_protection, .rules = 0),
@@ -211,7 +211,8 @@ TABLE(hf__table_description_fields, "TableDescription");
 #define T hf_create_table
 static const struct field create_table_list[] = {
     STRUCTS("AttributeDefinitions", attributes, attribute_definition, REQUIRED),
-    STR("TableName", table, .rules = FIELD_NO_CHECK, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, .rules = FIELD_NO_CHECK, LENGTH(3, 255),
+               .pattern = PATTERN_TABLE_NAME),
     STRUCTS("KeySchema", key_schema, hf__part_key_element, REQUIRED, LENGTH(1, 2)),
     STRUCTS("GlobalSecondaryIndexes", global_indexes, hf__part_global_index, .rules = 0),
     STRUCTS("LocalSecondaryIndexes", local_indexes, hf__part_local_index, .rules = 0),
@@ -237,7 +238,7 @@ OP_TABLE(create_table_result, "CreateTableOutput");
 
 #define T hf_delete_table
 static const struct field delete_table_list[] = {
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
 };
 OP_TABLE(delete_table, "DeleteTableInput");
 #undef T
@@ -251,7 +252,7 @@ OP_TABLE(delete_table_result, "DeleteTableOutput");
 
 #define T hf_describe_table
 static const struct field describe_table_list[] = {
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
 };
 OP_TABLE(describe_table, "DescribeTableInput");
 #undef T
@@ -265,16 +266,17 @@ OP_TABLE(describe_table_result, "DescribeTableOutput");
 
 #define T hf_list_tables
 static const struct field list_tables_list[] = {
-    STR("ExclusiveStartTableName", start, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
-    INT("Limit", limit, RANGE(1, 100)),
+    TABLE_NAME("ExclusiveStartTableName", start, PAGE_START, LENGTH(3, 255),
+               .pattern = PATTERN_TABLE_NAME),
+    INT("Limit", limit, PAGE_LIMIT, RANGE(1, 100)),
 };
 OP_TABLE(list_tables, "ListTablesInput");
 #undef T
 
 #define T hf_list_tables_result
 static const struct field list_tables_result_list[] = {
-    STRS("TableNames", tables, ALWAYS),
-    STR("LastEvaluatedTableName", last, .rules = 0),
+    STRS("TableNames", tables, .holds = HOLDS_TABLE, LISTED),
+    TABLE_NAME("LastEvaluatedTableName", last, PAGE_LAST),
 };
 OP_TABLE(list_tables_result, "ListTablesOutput");
 #undef T
@@ -314,8 +316,8 @@ static TABLE(replica_update, "ReplicationGroupUpdate");
 #define T hf_update_table
 static const struct field update_table_list[] = {
     STRUCTS("AttributeDefinitions", attributes, attribute_definition, .rules = 0),
-    STR("TableName", table, .rules = FIELD_NO_CHECK, LENGTH(1, 1024),
-        .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, .rules = FIELD_NO_CHECK, LENGTH(1, 1024),
+               .pattern = PATTERN_TABLE_NAME),
     ENUMERATED("BillingMode", billing, hf__billing_modes, .rules = 0),
     STRUCT("ProvisionedThroughput", throughput, hf__part_throughput, .rules = 0),
     STRUCT("OnDemandThroughput", on_demand_throughput, hf__part_on_demand_throughput, .rules = 0),
@@ -346,7 +348,7 @@ static TABLE(ttl_spec, "TimeToLiveSpecification");
 
 #define T hf_update_time_to_live
 static const struct field update_time_to_live_list[] = {
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
     STRUCT("TimeToLiveSpecification", spec, ttl_spec, REQUIRED),
 };
 OP_TABLE(update_time_to_live, "UpdateTimeToLiveInput");
@@ -361,7 +363,7 @@ OP_TABLE(update_time_to_live_result, "UpdateTimeToLiveOutput");
 
 #define T hf_describe_time_to_live
 static const struct field describe_time_to_live_list[] = {
-    STR("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
 };
 OP_TABLE(describe_time_to_live, "DescribeTimeToLiveInput");
 #undef T
@@ -383,7 +385,7 @@ OP_TABLE(describe_time_to_live_result, "DescribeTimeToLiveOutput");
 
 #define T hf_tag_resource
 static const struct field tag_resource_list[] = {
-    STR("ResourceArn", arn, REQUIRED, LENGTH(1, 1283)),
+    ARN("ResourceArn", arn, REQUIRED, LENGTH(1, 1283)),
     STRUCTS("Tags", tags, tag, REQUIRED),
 };
 OP_TABLE(tag_resource, "TagResourceInput");
@@ -394,7 +396,7 @@ const struct fields hf__fields_tag_resource_result = {"TagResourceOutput", NULL,
 
 #define T hf_untag_resource
 static const struct field untag_resource_list[] = {
-    STR("ResourceArn", arn, REQUIRED, LENGTH(1, 1283)),
+    ARN("ResourceArn", arn, REQUIRED, LENGTH(1, 1283)),
     STRS("TagKeys", keys, REQUIRED),
 };
 OP_TABLE(untag_resource, "UntagResourceInput");
@@ -405,7 +407,7 @@ const struct fields hf__fields_untag_resource_result = {"UntagResourceOutput", N
 
 #define T hf_list_tags_of_resource
 static const struct field list_tags_of_resource_list[] = {
-    STR("ResourceArn", arn, REQUIRED, LENGTH(1, 1283)),
+    ARN("ResourceArn", arn, REQUIRED, LENGTH(1, 1283)),
     STR("NextToken", next_token, .rules = 0),
 };
 OP_TABLE(list_tags_of_resource, "ListTagsOfResourceInput");
@@ -453,17 +455,17 @@ OP_TABLE(describe_endpoints_result, "DescribeEndpointsResponse");
 
 #define T hf_list_streams
 static const struct field list_streams_list[] = {
-    STR("TableName", table, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
-    INT("Limit", limit, RANGE(1, 100)),
-    STR("ExclusiveStartStreamArn", start_arn, LENGTH(37, 1024)),
+    TABLE_NAME("TableName", table, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
+    INT("Limit", limit, PAGE_LIMIT, RANGE(1, 100)),
+    ARN("ExclusiveStartStreamArn", start_arn, PAGE_START, LENGTH(37, 1024)),
 };
 OP_TABLE(list_streams, "ListStreamsInput");
 #undef T
 
 #define T hf_stream_name
 static const struct field stream_name_list[] = {
-    STR("StreamArn", arn, .rules = 0),
-    STR("TableName", table, .rules = 0),
+    ARN("StreamArn", arn, PAGE_LAST),
+    TABLE_NAME("TableName", table, .rules = 0),
     STR("StreamLabel", label, .rules = 0),
 };
 static TABLE(stream_name, "Stream");
@@ -471,8 +473,8 @@ static TABLE(stream_name, "Stream");
 
 #define T hf_list_streams_result
 static const struct field list_streams_result_list[] = {
-    STRUCTS("Streams", streams, stream_name, ALWAYS),
-    STR("LastEvaluatedStreamArn", last_arn, .rules = 0),
+    STRUCTS("Streams", streams, stream_name, LISTED),
+    ARN("LastEvaluatedStreamArn", last_arn, PAGE_LAST),
 };
 OP_TABLE(list_streams_result, "ListStreamsOutput");
 #undef T
@@ -487,7 +489,7 @@ static TABLE(shard_filter, "ShardFilter");
 
 #define T hf_describe_stream
 static const struct field describe_stream_list[] = {
-    STR("StreamArn", arn, REQUIRED, LENGTH(37, 1024)),
+    ARN("StreamArn", arn, REQUIRED, LENGTH(37, 1024)),
     INT("Limit", limit, RANGE(1, 100)),
     STR("ExclusiveStartShardId", start_shard, LENGTH(28, 65)),
     STRUCT("ShardFilter", filter, shard_filter, .rules = 0),
@@ -514,12 +516,12 @@ static TABLE(shard, "Shard");
 
 #define T hf_stream_description
 static const struct field stream_description_list[] = {
-    STR("StreamArn", arn, .rules = 0),
+    ARN("StreamArn", arn, .rules = 0),
     STR("StreamLabel", label, .rules = 0),
     ENUMERATED("StreamStatus", status, stream_statuses, .rules = 0),
     ENUMERATED("StreamViewType", view, stream_views, .rules = 0),
     TIME("CreationRequestDateTime", created_us, .rules = 0),
-    STR("TableName", table, .rules = 0),
+    TABLE_NAME("TableName", table, .rules = 0),
     STRUCTS("KeySchema", key_schema, hf__part_key_element, .rules = 0),
     STRUCTS("Shards", shards, shard, ALWAYS),
     STR("LastEvaluatedShardId", last_shard, .rules = 0),
@@ -536,7 +538,7 @@ OP_TABLE(describe_stream_result, "DescribeStreamOutput");
 
 #define T hf_get_shard_iterator
 static const struct field get_shard_iterator_list[] = {
-    STR("StreamArn", arn, REQUIRED, LENGTH(37, 1024)),
+    ARN("StreamArn", arn, REQUIRED, LENGTH(37, 1024)),
     STR("ShardId", shard, REQUIRED, LENGTH(28, 65)),
     ENUMERATED("ShardIteratorType", type, iterator_types, REQUIRED),
     STR("SequenceNumber", sequence, LENGTH(21, 40)),

@@ -164,6 +164,9 @@ enum hf_status hf__prepare_index(struct hf_scope *s, const struct hf_index *inde
 enum hf_status hf__check_index_throughput(struct hf_scope *s, const struct hf_index *index,
                                           enum hf_billing billing);
 
+/* One or more of [a-zA-Z0-9_.-]. */
+bool hf__is_table_name(struct hf_str text);
+
 /* A table's own name out of a TableName that may be an ARN. */
 struct hf_str hf__table_name(struct hf_str name_or_arn);
 

@@ -44,9 +44,6 @@ enum hf_status hf__violations_end(struct violations *v);
 /* The three in one. */
 enum hf_status hf__constraints(struct hf_scope *s, enum hf_op op, const void *request);
 
-/* One or more of [a-zA-Z0-9_.-]. */
-bool hf__is_table_name(struct hf_str text);
-
 /* Print a member as DynamoDB does in "Value '...' at": [a, b], {k=v}, Name(member=value). */
 void hf__print_field(struct hf_scope *s, struct hf__buf *out, const struct field *field,
                      const void *base);

@@ -33,6 +33,9 @@
     {                                                                                              \
         .name = wire, .kind = FIELD_STR, .at = AT(member), __VA_ARGS__                             \
     }
+#define TABLE_NAME(wire, member, ...) STR(wire, member, .holds = HOLDS_TABLE, __VA_ARGS__)
+#define ARN(wire, member, ...) STR(wire, member, .holds = HOLDS_ARN, __VA_ARGS__)
+#define STATEMENT(wire, member, ...) STR(wire, member, .holds = HOLDS_STATEMENT, __VA_ARGS__)
 #define INT(wire, member, ...)                                                                     \
     {                                                                                              \
         .name = wire, .kind = FIELD_INT, .at = AT(member), __VA_ARGS__                             \
@@ -83,6 +86,10 @@
 
 #define REQUIRED .rules = FIELD_REQUIRED
 #define ALWAYS .rules = FIELD_ALWAYS
+#define LISTED .rules = FIELD_ALWAYS | FIELD_LISTED
+#define PAGE_START .rules = FIELD_PAGE_START
+#define PAGE_LIMIT .rules = FIELD_PAGE_LIMIT
+#define PAGE_LAST .rules = FIELD_PAGE_LAST
 #define LONG .rules = FIELD_LONG
 #define LONG_ALWAYS .rules = FIELD_LONG | FIELD_ALWAYS
 #define LONG_REQUIRED .rules = FIELD_LONG | FIELD_REQUIRED

@@ -27,8 +27,8 @@
 
 /* ---- what travels --------------------------------------------------------------------------- */
 
-ENUM(fault_kinds, "[throttle, conflict, unprocessed, error, lost_answer, latency]", "throttle",
-     "conflict", "unprocessed", "error", "lost_answer", "latency");
+ENUM(fault_kinds, "[throttle, conflict, unprocessed, error, lost_answer, latency, lost_request]",
+     "throttle", "conflict", "unprocessed", "error", "lost_answer", "latency", "lost_request");
 
 struct wire_fault {
     int kind;

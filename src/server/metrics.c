@@ -1,27 +1,22 @@
 /*
  * server/metrics.c: counting, and the text that Prometheus reads.
- *
- * Times go into buckets that double, from 8 us to 8 s: fine enough for a quantile, and a bucket is
- * found by counting the zeros in front of a number.
+ * Histograms and the format are db/prometheus.c's.
  */
 #include "server/metrics.h"
 
 #include <holdfast/engine.h>
 #include <unistd.h>
 
+#include "db/prometheus.h"
 #include "ops/fields.h"
 #include "server/private.h"
 
-enum {
-    BUCKETS = 21, /* 8 us * 2^0 ... 8 us * 2^20, which is about 8 s */
-    BUCKET_FIRST_NS = 8000,
-    CACHE_LINE = 64
-};
+enum { CACHE_LINE = 64 };
 
 typedef _Atomic uint64_t counter;
 
 struct times {
-    counter bucket[BUCKETS + 1]; /* the last is for what took longer */
+    counter bucket[TIME_BUCKETS];
     counter sum_ns;
 };
 
@@ -74,10 +69,7 @@ static uint64_t get(const counter *from)
 
 static void add_time(struct times *times, uint64_t ns)
 {
-    uint64_t units = ns / BUCKET_FIRST_NS;
-    size_t bucket = units == 0 ? 0 : 64 - (size_t)__builtin_clzll(units);
-
-    add(&times->bucket[bucket > BUCKETS ? BUCKETS : bucket], 1);
+    add(&times->bucket[time_bucket(ns)], 1);
     add(&times->sum_ns, ns);
 }
 
@@ -130,11 +122,6 @@ void hf__metrics_bytes(struct metrics *metrics, size_t in, size_t out)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static void head(struct hf__buf *buf, const char *name, const char *type, const char *help)
-{
-    hf__buf_format(buf, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
 /* The sum over all loops of the counter that lies `offset` bytes into their metrics. */
 static uint64_t total(const struct server *server, size_t offset)
 {
@@ -170,7 +157,7 @@ static void write_counters(struct hf__buf *buf, const struct server *server)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(counters); i++) {
-        head(buf, counters[i].name, "counter", counters[i].help);
+        hf__prometheus_head(buf, counters[i].name, "counter", counters[i].help);
         hf__buf_format(buf, "%s %llu\n", counters[i].name,
                        (unsigned long long)total(server, counters[i].offset));
     }
@@ -179,24 +166,12 @@ static void write_counters(struct hf__buf *buf, const struct server *server)
 static void write_times(struct hf__buf *buf, const struct server *server, const char *name,
                         const char *label, size_t offset)
 {
-    uint64_t count = 0;
-    const char *comma = label[0] ? "," : "";
+    uint64_t buckets[TIME_BUCKETS];
 
-    for (size_t i = 0; i <= BUCKETS; i++) {
-        count += total(server, offset + offsetof(struct times, bucket) + i * sizeof(counter));
-        if (i == BUCKETS)
-            hf__buf_format(buf, "%s_bucket{%s%sle=\"+Inf\"} %llu\n", name, label, comma,
-                           (unsigned long long)count);
-        else
-            hf__buf_format(buf, "%s_bucket{%s%sle=\"%.6f\"} %llu\n", name, label, comma,
-                           (double)BUCKET_FIRST_NS * (double)(UINT64_C(1) << i) / 1e9,
-                           (unsigned long long)count);
-    }
-    hf__buf_format(buf, "%s_sum%s%s%s %.9f\n", name, label[0] ? "{" : "", label,
-                   label[0] ? "}" : "",
-                   (double)total(server, offset + offsetof(struct times, sum_ns)) / 1e9);
-    hf__buf_format(buf, "%s_count%s%s%s %llu\n", name, label[0] ? "{" : "", label,
-                   label[0] ? "}" : "", (unsigned long long)count);
+    for (size_t i = 0; i < TIME_BUCKETS; i++)
+        buckets[i] = total(server, offset + offsetof(struct times, bucket) + i * sizeof(counter));
+    hf__prometheus_times(buf, name, label, buckets,
+                         total(server, offset + offsetof(struct times, sum_ns)));
 }
 
 static size_t op_offset(enum hf_op op)
@@ -225,15 +200,15 @@ static void write_ops(struct hf__buf *buf, const struct server *server)
     static const char *const names[OUTCOMES] = {"ok", "client_error", "server_error"};
     char label[96];
 
-    head(buf, "holdfast_requests_total", "counter", "Operations by outcome.");
+    hf__prometheus_head(buf, "holdfast_requests_total", "counter", "Operations by outcome.");
     for (int op = 0; op < HF_OP_COUNT; op++) {
         for (size_t i = 0; i < OUTCOMES && op_used(server, (enum hf_op)op); i++)
             hf__buf_format(buf, "holdfast_requests_total{operation=\"%.*s\",outcome=\"%s\"} %llu\n",
                            HF_FMT(hf__op((enum hf_op)op)->name), names[i],
                            (unsigned long long)op_count(server, (enum hf_op)op, i));
     }
-    head(buf, "holdfast_request_seconds", "histogram",
-         "From a whole request to its answer, without the wait for the disk.");
+    hf__prometheus_head(buf, "holdfast_request_seconds", "histogram",
+                        "From a whole request to its answer, without the wait for the disk.");
     for (int op = 0; op < HF_OP_COUNT; op++) {
         if (!op_used(server, (enum hf_op)op))
             continue;
@@ -257,7 +232,7 @@ static uint64_t resident_bytes(void)
 
 static void gauge(struct hf__buf *buf, const char *name, const char *help, uint64_t value)
 {
-    head(buf, name, "gauge", help);
+    hf__prometheus_head(buf, name, "gauge", help);
     hf__buf_format(buf, "%s %llu\n", name, (unsigned long long)value);
 }
 
@@ -266,7 +241,8 @@ static void write_engine(struct hf__buf *buf, struct server *server)
     struct hf_engine_stats stats;
 
     hf_engine_stats(server->engine, &stats);
-    head(buf, "holdfast_log_syncs_total", "counter", "Times the log was synced to disk.");
+    hf__prometheus_head(buf, "holdfast_log_syncs_total", "counter",
+                        "Times the log was synced to disk.");
     hf__buf_format(buf, "holdfast_log_syncs_total %llu\n", (unsigned long long)stats.syncs);
     gauge(buf, "holdfast_disk_bytes", "What the database takes on disk.", stats.disk_bytes);
     gauge(buf, "holdfast_store_memory_bytes", "What the store holds in memory.",
@@ -285,7 +261,8 @@ void hf__metrics_write(struct hf__buf *buf, struct server *server)
     gauge(buf, "holdfast_loops", "Threads that serve requests.", server->loops_len);
     gauge(buf, "process_resident_memory_bytes", "Memory in use.", resident_bytes());
     write_counters(buf, server);
-    head(buf, "holdfast_commit_seconds", "histogram", "Waiting until a group is durable.");
+    hf__prometheus_head(buf, "holdfast_commit_seconds", "histogram",
+                        "Waiting until a group is durable.");
     write_times(buf, server, "holdfast_commit_seconds", "", offsetof(struct metrics, commit));
     write_ops(buf, server);
     write_engine(buf, server);

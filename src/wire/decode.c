@@ -157,7 +157,7 @@ static bool read_int(struct json *json, const struct field *field, int64_t *out)
     if (!hf__json_scaled(text, 0, &value) || value == HF_ZERO)
         return hf__read_type_error(json, "NUMBER_VALUE cannot be converted to %s", wanted);
     /* Where a response always has the member, 0 is just a number. */
-    *out = value == 0 && !(field->rules & FIELD_ALWAYS) ? HF_ZERO : value;
+    *out = value == 0 && !json->is_answer && !(field->rules & FIELD_ALWAYS) ? HF_ZERO : value;
     return true;
 }
 
@@ -210,7 +210,7 @@ static bool read_enum(struct json *json, const struct field *field, int *out)
     if (!hf__read_string(json, "String", &raw) || !hf__read_keep(json, raw, &text))
         return false;
     *out = hf__enum_of_name(field->members, text);
-    if (*out == 0)
+    if (*out == 0 && !json->is_answer)
         *out = hf__scope_keep_text(json->scope, text);
     return true;
 }
@@ -585,27 +585,45 @@ static bool read_struct(struct json *json, const struct fields *fields, void *ou
     return hf__json_sound(json);
 }
 
-enum hf_status hf__wire_read(struct hf_scope *s, const struct fields *fields, struct hf_str text,
-                             void *out)
+static enum hf_status read_whole(struct json *json, const struct fields *fields, struct hf_str text,
+                                 void *out)
 {
-    struct json json = {.scope = s, .flat = {.scope = s}, .scratch = {.scope = s}};
     enum json_kind kind;
     bool done;
 
     if (!text.ptr)
         text = HF_STR("");
-    json.at = text.ptr;
-    json.end = text.ptr + text.len;
-    kind = hf__json_kind(&json);
+    json->at = text.ptr;
+    json->end = text.ptr + text.len;
+    kind = hf__json_kind(json);
     if (kind == JSON_OBJECT)
-        done = read_struct(&json, fields, out);
+        done = read_struct(json, fields, out);
     else
-        done = kind != JSON_BAD && hf__read_type_error(&json, ELEMENT_SCALAR);
+        done = kind != JSON_BAD && hf__read_type_error(json, ELEMENT_SCALAR);
     if (!done)
-        return hf__read_fail(&json, text);
-    if (!hf__json_ended(&json)) {
-        hf__json_malformed(&json);
-        return hf__read_fail(&json, text);
+        return hf__read_fail(json, text);
+    if (!hf__json_ended(json)) {
+        hf__json_malformed(json);
+        return hf__read_fail(json, text);
     }
     return HF_OK;
+}
+
+enum hf_status hf__wire_read(struct hf_scope *s, const struct fields *fields, struct hf_str text,
+                             void *out)
+{
+    struct json json = {.scope = s, .flat = {.scope = s}, .scratch = {.scope = s}};
+
+    return read_whole(&json, fields, text, out);
+}
+
+enum hf_status hf__wire_read_answer(struct hf_scope *s, const struct fields *fields,
+                                    struct hf_str text, void *out)
+{
+    struct json json = {.is_answer = true,
+                        .scope = s,
+                        .flat = {.scope = s},
+                        .scratch = {.scope = s}};
+
+    return read_whole(&json, fields, text, out);
 }

@@ -26,6 +26,7 @@ struct json {
     const char *at;
     const char *end;
     enum json_trouble trouble;
+    bool is_answer;         /* of a service, read by its client: see hf__wire_read_answer() */
     struct hf_scope *scope; /* the rest is not used by the lexer */
     struct hf_str message;  /* of TROUBLE_TYPE */
     struct hf__buf flat;    /* where attribute values are built, one behind the other */

@@ -671,6 +671,11 @@ static bool finish(struct json *json, struct hf_item *out)
     *out = json->poison.ptr ? json->poison : hf__build_item_from(&json->flat, 0);
     if (hf__item_poisoned(*out) && hf__item_poison(*out)->status == HF_NOMEM)
         return hf__json_nomem(json);
+    if (hf__item_poisoned(*out) && json->is_answer) {
+        json->trouble = TROUBLE_TYPE;
+        json->message = hf__item_poison(*out)->message;
+        return false;
+    }
     return true;
 }
 

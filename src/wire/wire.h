@@ -29,7 +29,31 @@ enum {
 enum hf_status hf__wire_read(struct hf_scope *s, const struct fields *fields, struct hf_str json,
                              void *out);
 
-/* Append the struct at `in` as a JSON object. */
+/*
+ * The same for what a service answered. A zero is just 0, and an enum's text that is no member is 0
+ * too, as a newer service may have one. An attribute value that is none fails at once.
+ */
+enum hf_status hf__wire_read_answer(struct hf_scope *s, const struct fields *fields,
+                                    struct hf_str json, void *out);
+
+/*
+ * The error that a service answered with: becomes the scope's, with its item and its reasons. What
+ * has no type that we know is judged by the HTTP status alone. Returns the status of the error.
+ *
+ * may_retry is as the service means it; may_have_happened is set for every HTTP status that does
+ * not say that nothing was done: 429 and from 500 up.
+ */
+enum hf_status hf__wire_read_error(struct hf_scope *s, int http_status, struct hf_str json);
+
+/* The name in the "__type" of an error, without what stands before '#'; absent when there is none.
+ * Borrows from `json` or lives in the scope. */
+struct hf_str hf__wire_error_type(struct hf_scope *s, struct hf_str json);
+
+/* The first poisoned item or value of a struct; absent when writing it failed for another reason.
+ */
+struct hf_item hf__wire_poison(const struct fields *fields, const void *in);
+
+/* Append the struct at `in` as a JSON object. Fails when something in it is poisoned. */
 void hf__wire_write(struct hf__buf *buf, const struct fields *fields, const void *in);
 
 /* Append one item, one value, or one string, as JSON. */

@@ -5,23 +5,37 @@
  * A step that fails is reported and the next ones run nevertheless, as they mostly do not depend
  * on each other and one run should show all that is wrong. README.md describes the format.
  *
- *  (1) Nothing here knows the engine but world_exchange(), world_reopen() and the upkeep call; on
- *      "http" not even the first: calls go through a socket to a server.
+ *  (1) Nothing here knows the engine but world_exchange(), world_reopen() and the upkeep call. On
+ *      "http" calls go through a socket to a server; on "client" and "prefix" through hf_connect()
+ *      to such a server; on "endpoint" through hf_connect() to what endpoint.c says.
  *  (2) A file with an unknown member, or without steps, fails: a misspelt one must not pass.
+ *  (3) Through a client goes only what a struct can say. A body that cannot be read into one, whose
+ *      enums have no such member, or whose values are none ({}, numbers beyond the range, empty
+ *      sets: the client itself refuses them), is skipped there.
  */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <holdfast/client.h>
+
 #include "../server/help.h"
 #include "base/buf.h"
+#include "endpoint.h"
 #include "ops/fields.h"
 #include "test.h"
 #include "values.h"
+#include "wire/wire.h"
 #include "world.h"
 
 enum { SHOWN_MAX = 1200, PAGES_MAX = 10000 };
+
+/* On "prefix": what table names begin with behind the client, and in the messages of errors. */
+#define PREFIX "of.conformance-"
+
+enum kind { KIND_MEMORY, KIND_DISK, KIND_HTTP, KIND_CLIENT, KIND_PREFIX, KIND_ENDPOINT, KINDS };
+static const char *const kind_names[] = {"memory", "disk", "http", "client", "prefix", "endpoint"};
 
 struct file_test {
     struct test test; /* first: the runner of tests hands it back to us */
@@ -31,12 +45,16 @@ struct file_test {
 
 struct run {
     struct world world;
-    bool http; /* calls go through these two */
-    struct site site;
-    struct line line;
+    enum kind kind;
+    struct site site; /* but on memory and disk */
+    struct line line; /* of http */
+    struct hf_db *client;
+    const char *name;
     const char *path;
     struct holes holes;
     size_t step;
+    bool unsaid;  /* this step, by (3), and not for its values */
+    bool differs; /* this step, on an endpoint */
     int failed;
 };
 
@@ -56,17 +74,55 @@ static bool complain(struct run *r, const char *what)
     return false;
 }
 
-/* ---- one call ------------------------------------------------------------------------------- */
-
-static void http_begin(struct run *r)
+/* A step ended otherwise than it must. */
+static void report(struct run *r, const json_t *step, const char *why, const json_t *expected,
+                   const json_t *got)
 {
-    site_serve(r->world.t, &r->site, r->world.db);
-    line_open(&r->site, &r->line);
+    if (r->kind == KIND_ENDPOINT) {
+        endpoint_differs(r->name, r->step, step, why, expected, got);
+        r->differs = true;
+        return;
+    }
+    complain(r, why);
+    show("asked", json_object_get(step, "request"));
+    show("expected", expected);
+    show("got", got);
 }
 
-static void http_end(struct run *r)
+/* ---- one call ------------------------------------------------------------------------------- */
+
+static void connect_to(struct run *r)
 {
-    line_close(&r->line);
+    struct hf_scope *s = r->world.scope;
+    struct hf_str url = hf_scope_format(s, "http://127.0.0.1:%u?retry=off%s", r->site.port,
+                                        r->kind == KIND_PREFIX ? "&prefix=" PREFIX : "");
+    const struct hf_client_options options = {.size = sizeof(options),
+                                              .env = test_env(r->world.t),
+                                              .no_aws_config = true};
+
+    if (hf_connect(s, url, &options, &r->client) != HF_OK)
+        fail_msg("%s", hf_scope_error_text(s));
+}
+
+static void serve_begin(struct run *r)
+{
+    if (r->kind < KIND_HTTP)
+        return;
+    site_serve(r->world.t, &r->site, r->world.db);
+    if (r->kind == KIND_HTTP)
+        line_open(&r->site, &r->line);
+    else
+        connect_to(r);
+}
+
+static void serve_end(struct run *r)
+{
+    if (r->kind < KIND_HTTP)
+        return;
+    if (r->kind == KIND_HTTP)
+        line_close(&r->line);
+    hf_db_close(r->client);
+    r->client = NULL;
     site_close(&r->site);
 }
 
@@ -88,6 +144,58 @@ static bool http_exchange(struct run *r, const char *operation, struct hf_str bo
     return r->line.status == 200;
 }
 
+/* (3) */
+static bool fits_struct(struct run *r, const char *operation, struct hf_str body)
+{
+    struct hf_scope *s = r->world.scope;
+    const struct op *op = hf__op_of_name(OP_DYNAMODB, hf_str_from(operation));
+    void *request;
+    bool fits;
+
+    if (!op)
+        op = hf__op_of_name(OP_STREAMS, hf_str_from(operation));
+    if (!op)
+        return false;
+    request = hf__scope_array(s, 1, op->request->size);
+    fits = request && hf__wire_read(s, op->request, body, request) == HF_OK &&
+           hf__scope_keep_text(s, HF_STR("")) == -1; /* it is the first one that is kept */
+    r->unsaid = !fits;
+    fits = fits && !hf__wire_poison(op->request, request).ptr;
+    hf_scope_reset(s);
+    return fits;
+}
+
+/* The text without the prefix, wherever it stands: messages of errors have it. */
+static struct hf_str without_prefix(struct hf_scope *s, struct hf_str text)
+{
+    const struct hf_str prefix = HF_STR(PREFIX);
+    struct hf__buf buf = {.scope = s};
+    const char *found;
+
+    while ((found = memmem(text.ptr, text.len, prefix.ptr, prefix.len)) != NULL) {
+        hf__buf_put(&buf, text.ptr, (size_t)(found - text.ptr));
+        text.len -= (size_t)(found - text.ptr) + prefix.len;
+        text.ptr = found + prefix.len;
+    }
+    hf__buf_put_str(&buf, text);
+    return hf_str_of((const char *)buf.ptr, buf.len);
+}
+
+static bool client_exchange(struct run *r, const char *operation, struct hf_str body,
+                            struct hf_str *answer)
+{
+    struct world through = r->world;
+    bool good;
+
+    through.db = r->client;
+    if (r->kind == KIND_ENDPOINT)
+        return endpoint_exchange(&through, operation, body, answer);
+    good = world_exchange(&through, operation, body, answer) == HF_OK;
+    if (r->kind == KIND_PREFIX && !good)
+        *answer = without_prefix(through.scope, *answer);
+    return good;
+}
+
 static bool exchange(struct run *r, const char *operation, struct hf_str body, bool *good,
                      json_t **answer)
 {
@@ -95,8 +203,14 @@ static bool exchange(struct run *r, const char *operation, struct hf_str body, b
     struct hf_str text;
 
     hf_scope_reset(r->world.scope);
-    *good = r->http ? http_exchange(r, operation, body, &text)
-                    : world_exchange(&r->world, operation, body, &text) == HF_OK;
+    if (r->kind >= KIND_CLIENT && !fits_struct(r, operation, body))
+        return false;
+    if (r->kind >= KIND_CLIENT)
+        *good = client_exchange(r, operation, body, &text);
+    else if (r->kind == KIND_HTTP)
+        *good = http_exchange(r, operation, body, &text);
+    else
+        *good = world_exchange(&r->world, operation, body, &text) == HF_OK;
     *answer = json_loadb(text.ptr, text.len, JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
     return *answer || complain(r, "the answer is not JSON");
 }
@@ -181,6 +295,10 @@ static bool send_step(struct run *r, const json_t *step, const char *operation, 
     json_t *request = hf__holes_fill(&r->holes, raw ? raw : json_object_get(step, "request"));
     bool done;
 
+    if (!request && r->kind == KIND_ENDPOINT) { /* it needs what an earlier step did not give */
+        report(r, step, r->holes.why, NULL, NULL);
+        return false;
+    }
     if (!request)
         return complain(r, r->holes.why);
     if (raw)
@@ -200,13 +318,22 @@ static void judge(struct run *r, const json_t *step, const json_t *expected, con
 {
     json_t *filled = hf__holes_fill(&r->holes, expected);
 
-    if (!filled || !hf__holes_match(&r->holes, filled, actual)) {
-        complain(r, r->holes.why);
-        show("asked", json_object_get(step, "request"));
-        show("expected", expected);
-        show("got", actual);
-    }
+    if (!filled || !hf__holes_match(&r->holes, filled, actual))
+        report(r, step, r->holes.why, expected, actual);
     json_decref(filled);
+}
+
+/* Behind a table's name with a prefix all else stands further on in a statement: "... at 1:9:3". */
+static void cut_place(json_t *error)
+{
+    const char *message = json_string_value(json_object_get(error, "message"));
+    size_t len = message ? strlen(message) : 0;
+    size_t rest = len;
+
+    while (rest > 0 && strchr("0123456789:", message[rest - 1]))
+        rest--;
+    if (rest < len && rest > 4 && strncmp(message + rest - 4, " at ", 4) == 0)
+        json_object_set_new(error, "message", json_stringn(message, rest - 4));
 }
 
 static void run_call(struct run *r, const json_t *step)
@@ -216,23 +343,28 @@ static void run_call(struct run *r, const json_t *step)
     json_t *answer;
     bool good;
 
-    if (!send_step(r, step, operation, &good, &answer))
+    r->unsaid = false;
+    if (!send_step(r, step, operation, &good, &answer)) {
+        if (r->unsaid && !error)
+            complain(r, "it must succeed, and cannot be said with a struct");
         return;
-    if (good != !error) {
-        complain(r, good ? "it succeeded" : "it failed");
-        show("asked", json_object_get(step, "request"));
-        show("got", answer);
-    } else if (error) {
+    }
+    if (good != !error)
+        report(r, step, good ? "it succeeded" : "it failed", error ? error : response, answer);
+    else if (error) {
         json_t *expected = json_copy(error), *actual = plain_error(answer);
 
         if (!json_object_get(expected, "message"))
             json_object_del(actual, "message");
+        if (r->kind == KIND_PREFIX) {
+            cut_place(expected);
+            cut_place(actual);
+        }
         judge(r, step, expected, actual);
         json_decref(expected);
         json_decref(actual);
-    } else if (response) {
+    } else if (response)
         judge(r, step, response, answer);
-    }
     json_decref(answer);
 }
 
@@ -245,7 +377,7 @@ static void run_check(struct run *r, const json_t *step)
     if (value)
         judge(r, step, json_object_get(step, "is"), value);
     else
-        complain(r, r->holes.why);
+        report(r, step, r->holes.why, json_object_get(step, "is"), NULL);
     json_decref(value);
 }
 
@@ -260,11 +392,31 @@ static void run_upkeep(struct run *r)
 
 static void reopen(struct run *r)
 {
-    if (r->http)
-        http_end(r);
+    serve_end(r);
     world_reopen(&r->world);
-    if (r->http)
-        http_begin(r);
+    serve_begin(r);
+}
+
+static bool is_among(const json_t *list, const char *name)
+{
+    const json_t *element;
+    size_t i;
+
+    json_array_foreach(list, i, element)
+    {
+        if (json_is_string(element) && strcmp(json_string_value(element), name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* May the file, or step, run on this kind of database? "only" and "not" say which; else, all. */
+static bool for_kind(const json_t *what, enum kind kind)
+{
+    const json_t *only = json_object_get(what, "only");
+
+    return (!only || is_among(only, kind_names[kind == KIND_DISK ? KIND_DISK : KIND_MEMORY])) &&
+           !is_among(json_object_get(what, "not"), kind_names[kind]);
 }
 
 /* (2) */
@@ -289,11 +441,11 @@ static void run_step(struct run *r, const json_t *step)
 {
     static const char *const members[] = {"about",      "call",   "request", "raw", "response",
                                           "error",      "times",  "check",   "is",  "all_pages",
-                                          "advance_ms", "upkeep", "reopen",  NULL};
+                                          "advance_ms", "upkeep", "reopen",  "not", NULL};
     json_int_t times = json_integer_value(json_object_get(step, "times"));
     int failed = r->failed;
 
-    if (!known_members(r, step, members))
+    if (!known_members(r, step, members) || !for_kind(step, r->kind))
         return;
     if (json_object_get(step, "advance_ms"))
         test_advance_ms(r->world.t, json_integer_value(json_object_get(step, "advance_ms")));
@@ -306,51 +458,85 @@ static void run_step(struct run *r, const json_t *step)
     else if (!json_is_string(json_object_get(step, "call")))
         complain(r, "neither a call nor anything else that is known");
     else
-        for (r->holes.turn = 0; r->holes.turn < (times ? times : 1) && r->failed == failed;
+        for (r->holes.turn = 0, r->differs = false;
+             r->holes.turn < (times ? times : 1) && r->failed == failed && !r->differs;
              r->holes.turn++)
             run_call(r, step);
 }
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* May the file run on this kind of database? "only" says which; without it, all. */
-static bool for_kind(const json_t *file, const char *kind)
+/* Some steps are done to the engine itself. */
+static bool is_local(const json_t *steps)
 {
-    const json_t *only = json_object_get(file, "only"), *name;
+    static const char *const members[] = {"advance_ms", "upkeep", "reopen"};
+    const json_t *step;
     size_t i;
-    bool found = !only;
 
-    json_array_foreach(only, i, name) found =
-        found || (json_is_string(name) && strcmp(json_string_value(name), kind) == 0);
-    return found;
+    json_array_foreach(steps, i, step)
+    {
+        for (size_t m = 0; m < sizeof(members) / sizeof(members[0]); m++)
+            if (json_object_get(step, members[m]))
+                return true;
+    }
+    return false;
+}
+
+static void run_steps(struct run *r, const json_t *steps)
+{
+    const json_t *step;
+
+    r->holes.saved = json_object();
+    json_array_foreach(steps, r->step, step) run_step(r, step);
+    json_decref(r->holes.saved);
+}
+
+static void run_here(struct run *r, struct test *t, const json_t *steps)
+{
+    r->world = world_open(t, r->kind == KIND_DISK ? "disk:" : "memory:");
+    serve_begin(r);
+    run_steps(r, steps);
+    serve_end(r);
+    hf_scope_reset(r->world.scope);
+    world_close(&r->world);
+}
+
+static void run_there(struct run *r, struct test *t, const json_t *steps)
+{
+    r->world = (struct world){.t = t, .scope = hf_scope_new(test_env(t))};
+    r->client = endpoint_open(t, r->world.scope);
+    run_steps(r, steps);
+    hf_db_close(r->client);
+    hf_scope_free(r->world.scope);
+}
+
+static enum kind kind_of(const char *group)
+{
+    enum kind kind = KIND_MEMORY;
+
+    while (strcmp(group, kind_names[kind]) != 0)
+        kind++;
+    return kind;
 }
 
 static void run_file(struct test *t)
 {
-    static const char *const members[] = {"about", "only", "steps", NULL};
+    static const char *const members[] = {"about", "only", "not", "steps", NULL};
     const struct file_test *self = (const struct file_test *)t;
-    struct run r = {.path = self->path, .http = strcmp(t->group, "http") == 0};
+    struct run r = {.path = self->path, .name = self->name, .kind = kind_of(t->group)};
     json_error_t error;
     json_t *file = json_load_file(self->path, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &error);
-    const json_t *steps = json_object_get(file, "steps"), *step;
+    const json_t *steps = json_object_get(file, "steps");
 
     if (!file)
         fail_msg("%s:%d: %s", self->path, error.line, error.text);
     if (!json_is_string(json_object_get(file, "about")) || json_array_size(steps) == 0)
         complain(&r, "no steps, or not about anything");
     known_members(&r, file, members);
-    if (for_kind(file, r.http ? "memory" : t->group)) {
-        r.world = world_open(t, strcmp(t->group, "disk") == 0 ? "disk:" : "memory:");
-        if (r.http)
-            http_begin(&r);
-        r.holes.saved = json_object();
-        json_array_foreach(steps, r.step, step) run_step(&r, step);
-        json_decref(r.holes.saved);
-        if (r.http)
-            http_end(&r);
-        hf_scope_reset(r.world.scope);
-        world_close(&r.world);
-    }
+    if (for_kind(file, r.kind) && r.kind != KIND_ENDPOINT)
+        run_here(&r, t, steps);
+    else if (for_kind(file, r.kind) && !is_local(steps))
+        run_there(&r, t, steps);
     json_decref(file);
     if (r.failed)
         fail_msg("%d steps failed", r.failed);
@@ -383,17 +569,17 @@ static int named_files(const struct dirent *entry)
 
 static void add_folder(const char *folder)
 {
-    static const char *const kinds[] = {"memory", "disk", "http"};
+    const int kinds = endpoint_given() ? KINDS : KIND_ENDPOINT;
     struct dirent **entries;
     char path[512];
     int count;
 
     snprintf(path, sizeof(path), "%s/%s", CONFORMANCE_FILES, folder);
     count = scandir(path, &entries, named_files, alphasort);
-    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+    for (int k = 0; k < kinds; k++)
         for (int i = 0; i < count; i++)
             if (is_json(entries[i]))
-                add_file(kinds[k], folder, entries[i]->d_name);
+                add_file(kind_names[k], folder, entries[i]->d_name);
     for (int i = 0; i < count; i++)
         free(entries[i]);
     if (count >= 0)

@@ -89,6 +89,23 @@ TEST(faulty, a_lost_answer_is_of_a_call_that_was_done)
     close_faulty(&w, engine);
 }
 
+/* The other half: the same doubt, but it was not done. */
+TEST(faulty, a_lost_request_is_of_a_call_that_was_not_done)
+{
+    struct hf_db *engine;
+    struct world w = open_faulty(t, &engine);
+
+    set(&w, (struct hf_fault){.kind = HF_FAULT_LOST_REQUEST, .count = 2});
+    fails(&w, "PutItem", PUT, "#InternalServerError");
+    CHECK_STATUS(HF_IO, hf_scope_error(w.scope)->status);
+    CHECK(hf_scope_error(w.scope)->may_retry);
+    CHECK(hf_scope_error(w.scope)->may_have_happened);
+    fails(&w, "GetItem", GET, "#InternalServerError");
+    CHECK(!hf_scope_error(w.scope)->may_have_happened); /* a read changes nothing */
+    CHECK_JSON(&w, "{}", "GetItem", GET);
+    close_faulty(&w, engine);
+}
+
 TEST(faulty, an_error_is_of_a_call_that_was_not_done)
 {
     struct hf_db *engine;
@@ -209,14 +226,17 @@ TEST(faulty, latencies_add_up_and_may_be_owed)
     struct hf__debt debt = {0};
     struct hf_db *engine;
     struct world w = open_faulty(t, &engine);
+    int64_t start;
 
     CHECK_OK(hf_faulty_set(w.scope, w.db, faults, 3));
     hf__scope_set_debt(w.scope, &debt);
     CHECK_STATUS(HF_THROTTLED, hf_list_tables(w.scope, w.db, &(struct hf_list_tables){0}, NULL));
     CHECK_INT(300001, debt.delay_ms);
     hf__scope_set_debt(w.scope, NULL);
-    set(&w, (struct hf_fault){.kind = HF_FAULT_LATENCY, .latency_ms = 1});
+    set(&w, (struct hf_fault){.kind = HF_FAULT_LATENCY, .latency_ms = 60000});
+    start = t->elapsed_us;
     CHECK_OK(hf_list_tables(w.scope, w.db, &(struct hf_list_tables){0}, NULL));
+    CHECK_INT(60000000, t->elapsed_us - start); /* by the env's sleep */
     close_faulty(&w, engine);
 }
 
@@ -227,7 +247,7 @@ TEST(faulty, what_is_no_fault_is_refused_and_the_old_ones_stay)
         const char *says;
     } bad[] = {
         {{.kind = 0}, "0 is no kind"},
-        {{.kind = HF_FAULT_LATENCY + 1}, "7 is no kind"},
+        {{.kind = HF_FAULT_LOST_REQUEST + 1}, "8 is no kind"},
         {{.kind = HF_FAULT_ERROR, .operation = {"PutItems", 8}}, "no operation PutItems"},
         {{.kind = HF_FAULT_ERROR, .probability = 1.01}, "between 0 and 1"},
         {{.kind = HF_FAULT_ERROR, .probability = -0.1}, "between 0 and 1"},

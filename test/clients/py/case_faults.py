@@ -90,6 +90,12 @@ class Faults(Own):
             self.add(self.db)
         self.assertEqual(self.value(), 1)
 
+    def test_lost_request_did_not_happen(self):
+        self.fault({"kind": "lost_request", "operation": "UpdateItem", "count": 1})
+        with self.assertRaises(self.db.exceptions.InternalServerError):
+            self.add(self.db)
+        self.assertEqual(self.value(), 0)
+
     def test_lost_answer_retried_counts_twice(self):
         self.fault({"kind": "lost_answer", "operation": "UpdateItem", "count": 1})
         self.add(self.retrying())

@@ -1,0 +1,47 @@
+/*
+ * Many environments in one account: a database whose tables are those of another one whose names
+ * begin with a prefix, and whose names are without it.
+ *
+ *     struct hf_db *db;
+ *     hf_prefix_open(s, account, HF_STR("staging-"), &db);
+ *     hf_get_item(s, db, &(struct hf_get_item){.table = HF_STR("users"), ...}, &got);
+ *     ...                 reads the account's table staging-users
+ *     hf_db_close(db);    closes the account's too
+ *
+ * Names are changed wherever requests and responses have them: in ARNs, in lists of tables, streams
+ * and backups, in statements of PartiQL. Messages of errors show them as the account has them.
+ */
+#ifndef HOLDFAST_PREFIX_H
+#define HOLDFAST_PREFIX_H
+
+#include <holdfast/base.h>
+#include <holdfast/db.h>
+#include <holdfast/scope.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { HF_PREFIX_MAX = 252 }; /* names of tables have 255 characters at most */
+
+/*
+ * The tables of `inner` that begin with `prefix`; all of them when that is empty. No table beyond
+ * these can be reached, unless one prefix begins with another: "a" has all that "ab" has. It closes
+ * the inner one when it is closed; on failure the inner one stays open and *db is NULL.
+ *
+ * A list of tables, streams or backups is read on in the inner database until the page is full or
+ * there are no more. A batch of statements is refused as a whole when one is not well formed.
+ *
+ * HF_INVALID  the prefix has other characters than names of tables (a-z, A-Z, 0-9, '_', '-', '.')
+ *             or more than HF_PREFIX_MAX
+ *
+ * Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_prefix_open(struct hf_scope *s, struct hf_db *inner,
+                                                  struct hf_str prefix, struct hf_db **db);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

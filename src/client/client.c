@@ -1,0 +1,573 @@
+/*
+ * client/client.c: one operation as one signed request, and its answer.
+ *
+ *     struct -> JSON -> fields -> signature -> transport -> crc32 -> gunzip -> JSON -> struct
+ *
+ * An attempt has one of three outcomes. Done: an answer that could be read. Not done: the service
+ * said so, or the request never left whole. All else may have been done, and the error says that
+ * of writes; of reads there is nothing that could have happened.
+ *
+ * Two refusals are answered here with another try, as the service did nothing and knows better:
+ * when our clock is off, its Date tells by how much, and when the credentials are refused, the
+ * source may have new ones. Everything else is for the wrapper outside: db/retry.c.
+ *
+ * What always holds:
+ *
+ *  (1) Any thread calls. What a call needs for itself only (a signer, the room for the fields) is
+ *      a worker, taken from a list and put back.
+ *  (2) The offset of the clock and the features are atomic: the newest answer wins.
+ *  (3) No secret is part of an error or of a log line.
+ */
+#include "client/client.h"
+
+#include <libdeflate.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "wire/wire.h"
+
+enum {
+    TRIES = 3,       /* the first, one after a new clock, one with new credentials */
+    SKEW_S = 4 * 60, /* a clock this much off is corrected; services allow 5 min */
+    UNPACKED_MAX = 64 * 1024 * 1024,   /* bytes of an answer, unpacked */
+    FEATURES = HF_FEATURE_BACKUPS + 1, /* numbers of features are below */
+    BODY_FIRST = 1024
+};
+
+_Static_assert(HF_OP_COUNT <= 64, "a bit for each operation");
+
+struct worker {
+    struct worker *next;
+    struct signer *signer;
+    struct http_head head;
+};
+
+enum answer_to_feature { FEATURE_UNKNOWN, FEATURE_THERE, FEATURE_MISSING };
+
+struct client {
+    struct hf_db db;
+    struct client_parts parts;
+    atomic_int_fast64_t skew_s;
+    atomic_uint_fast64_t missing; /* a bit for each operation that the endpoint does not have */
+    atomic_int features[FEATURES];
+    pthread_mutex_t lock; /* guards all below */
+    struct worker *workers;
+    struct hf_str account; /* whose endpoints these are; "" for none */
+    struct endpoint dynamodb;
+    struct endpoint streams;
+};
+
+static struct client *client_of(struct hf_db *db)
+{
+    return (struct client *)(void *)db;
+}
+
+/* ---- workers -------------------------------------------------------------------------------- */
+
+static enum hf_status take_worker(struct hf_scope *s, struct client *c, struct worker **worker)
+{
+    struct worker *made;
+    enum hf_status status;
+
+    pthread_mutex_lock(&c->lock);
+    *worker = c->workers;
+    if (*worker)
+        c->workers = (*worker)->next;
+    pthread_mutex_unlock(&c->lock);
+    if (*worker)
+        return HF_OK;
+    made = hf__env_alloc(&c->parts.env, sizeof(*made));
+    if (!made)
+        return hf__fail_nomem(s);
+    memset(made, 0, sizeof(*made));
+    status = hf__signer_new(s, &c->parts.env, &made->signer);
+    if (status != HF_OK) {
+        hf__env_free(&c->parts.env, made, sizeof(*made));
+        return status;
+    }
+    *worker = made;
+    return HF_OK;
+}
+
+static void return_worker(struct client *c, struct worker *worker)
+{
+    pthread_mutex_lock(&c->lock);
+    worker->next = c->workers;
+    c->workers = worker;
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- where to send -------------------------------------------------------------------------- */
+
+static enum hf_status find_endpoint(struct hf_scope *s, const struct client *c,
+                                    enum endpoint_service service, struct hf_str account,
+                                    struct endpoint *endpoint)
+{
+    const struct endpoint_ask ask = {.service = service,
+                                     .region = c->parts.region,
+                                     .account = account,
+                                     .fips = c->parts.fips,
+                                     .dual_stack = c->parts.dual_stack};
+
+    return hf__endpoint_find(s, c->parts.config, &ask, endpoint);
+}
+
+static enum hf_status keep_endpoint(struct hf_scope *s, struct hf_scope *memory,
+                                    struct endpoint *endpoint)
+{
+    struct hf_str *texts[] = {&endpoint->origin, &endpoint->path, &endpoint->host,
+                              &endpoint->signing_region, &endpoint->signing_name};
+
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        *texts[i] = hf_scope_copy(memory, *texts[i]);
+        if (!texts[i]->ptr)
+            return hf__fail_nomem(s);
+    }
+    return HF_OK;
+}
+
+/* Learn the endpoints of an account. Those of earlier ones stay in memory: calls may be using
+ * them. A program changes its account hardly ever. */
+static enum hf_status learn_endpoints(struct hf_scope *s, struct client *c, struct hf_str account)
+{
+    struct endpoint dynamodb, streams;
+    struct hf_str kept = hf_scope_copy(c->parts.memory, account);
+
+    if (!kept.ptr)
+        return hf__fail_nomem(s);
+    if (c->parts.fixed.origin.ptr) {
+        dynamodb = streams = c->parts.fixed;
+    } else {
+        TRY(find_endpoint(s, c, ENDPOINT_DYNAMODB, account, &dynamodb));
+        TRY(find_endpoint(s, c, ENDPOINT_STREAMS, account, &streams));
+        TRY(keep_endpoint(s, c->parts.memory, &dynamodb));
+        TRY(keep_endpoint(s, c->parts.memory, &streams));
+    }
+    c->account = kept;
+    c->dynamodb = dynamodb;
+    c->streams = streams;
+    return HF_OK;
+}
+
+static enum hf_status endpoint_for(struct hf_scope *s, struct client *c, enum op_service service,
+                                   struct hf_str account, struct endpoint *endpoint)
+{
+    enum hf_status status = HF_OK;
+
+    if (!account.ptr)
+        account = HF_STR("");
+    pthread_mutex_lock(&c->lock);
+    if (!hf_str_equal(account, c->account) && !c->parts.fixed.origin.ptr)
+        status = learn_endpoints(s, c, account);
+    *endpoint = service == OP_STREAMS ? c->streams : c->dynamodb;
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
+/* ---- the request ---------------------------------------------------------------------------- */
+
+static enum hf_status write_body(struct hf_scope *s, const struct op *op, const void *request,
+                                 struct hf_bytes *body)
+{
+    struct hf__buf buf = {.scope = s};
+    struct hf_item poison;
+
+    hf__buf_reserve(&buf, BODY_FIRST);
+    hf__wire_write(&buf, op->request, request);
+    if (!buf.failed) {
+        *body = hf_bytes_of(buf.ptr, buf.len);
+        return HF_OK;
+    }
+    poison = hf__wire_poison(op->request, request);
+    return poison.ptr ? hf_item_check(s, poison) : hf__fail_nomem(s);
+}
+
+static void add(struct http_head *head, const char *name, struct hf_str value)
+{
+    head->fields[head->fields_len++] = (struct http_field){hf_str_from(name), value};
+}
+
+static struct hf_str target_of(struct hf_scope *s, const struct op *op)
+{
+    const struct hf_str prefix = op->service == OP_STREAMS ? HF_STR("DynamoDBStreams_20120810.")
+                                                           : HF_STR("DynamoDB_20120810.");
+    char *text = hf_scope_alloc(s, prefix.len + op->name.len);
+
+    if (!text)
+        return (struct hf_str){0};
+    memcpy(text, prefix.ptr, prefix.len);
+    memcpy(text + prefix.len, op->name.ptr, op->name.len);
+    return hf_str_of(text, prefix.len + op->name.len);
+}
+
+static enum hf_status build(struct hf_scope *s, struct client *c, const struct op *op,
+                            const struct endpoint *endpoint,
+                            const struct sign_credentials *credentials, struct hf_bytes body,
+                            struct worker *worker)
+{
+    struct http_head *head = &worker->head;
+    struct hf_str target = target_of(s, op);
+    int64_t now_s = hf__env_wall_us(&c->parts.env) / 1000000 +
+                    atomic_load_explicit(&c->skew_s, memory_order_relaxed);
+    const struct sign_how how = {.credentials = credentials,
+                                 .region = endpoint->signing_region,
+                                 .service = endpoint->signing_name,
+                                 .now_s = now_s,
+                                 .body = body};
+
+    if (!target.ptr)
+        return hf__fail_nomem(s);
+    head->method = HF_STR("POST");
+    head->path = head->target =
+        endpoint->path.len ? hf_scope_format(s, "%.*s/", HF_FMT(endpoint->path)) : HF_STR("/");
+    if (!head->path.ptr)
+        return hf__fail_nomem(s);
+    head->fields_len = 0;
+    add(head, "Host", endpoint->host);
+    add(head, "Content-Type", HF_STR("application/x-amz-json-1.0"));
+    add(head, "X-Amz-Target", target);
+    add(head, "User-Agent", c->parts.agent);
+    if (!c->parts.no_gzip)
+        add(head, "Accept-Encoding", HF_STR("gzip"));
+    return hf__sign_request(s, worker->signer, head, &how);
+}
+
+/* ---- the answer ----------------------------------------------------------------------------- */
+
+/* An answer came but is worthless: whatever was asked for may have been done. */
+static enum hf_status unreadable(struct hf_scope *s, const struct endpoint *endpoint,
+                                 const char *why)
+{
+    struct hf_error *error;
+
+    hf__fail(s, HF_IO, "the answer of %.*s %s", HF_FMT(endpoint->origin), why);
+    error = hf__scope_error_edit(s);
+    error->may_retry = true;
+    error->may_have_happened = true;
+    return HF_IO;
+}
+
+/* Check and unpack the body. */
+static enum hf_status open_body(struct hf_scope *s, const struct endpoint *endpoint,
+                                const struct http_answer *answer, struct hf_str *json)
+{
+    struct hf_str crc = hf__answer_field(answer, "x-amz-crc32");
+    struct hf_str coding = hf__answer_field(answer, "content-encoding");
+    struct hf_bytes body = answer->body;
+    uint64_t said = 0;
+
+    for (size_t i = 0; i < crc.len && crc.ptr[i] >= '0' && crc.ptr[i] <= '9' && said <= UINT32_MAX;
+         i++)
+        said = said * 10 + (uint64_t)(crc.ptr[i] - '0');
+    if (crc.len && said != libdeflate_crc32(0, body.ptr, body.len))
+        return unreadable(s, endpoint, "was damaged on its way (x-amz-crc32)");
+    if (coding.len) {
+        enum hf_status status = hf__http_unpack(s, coding, body, UNPACKED_MAX, &body);
+
+        if (status != HF_OK && status != HF_NOMEM)
+            return unreadable(s, endpoint, "cannot be unpacked");
+        TRY(status);
+    }
+    *json = hf_str_of((const char *)body.ptr, body.len);
+    return HF_OK;
+}
+
+/* "Sun, 15 Nov 2026 10:30:00 GMT" as seconds since 1970; 0 when it is no such date. */
+static int64_t date_of(struct hf_str text)
+{
+    struct tm tm;
+    char copy[40];
+    const char *end;
+
+    if (text.len >= sizeof(copy))
+        return 0;
+    memcpy(copy, text.ptr ? text.ptr : "", text.len);
+    copy[text.len] = '\0';
+    memset(&tm, 0, sizeof(tm));
+    end = strptime(copy, "%a, %d %b %Y %H:%M:%S GMT", &tm);
+    return end && !*end ? (int64_t)timegm(&tm) : 0;
+}
+
+/* The clock was refused, perhaps: learn the service's. True when it differs from what was used. */
+static bool learn_clock(struct client *c, const struct http_answer *answer)
+{
+    int64_t date_s = date_of(hf__answer_field(answer, "date"));
+    int64_t wall_s = hf__env_wall_us(&c->parts.env) / 1000000;
+    int64_t skew_s = atomic_load_explicit(&c->skew_s, memory_order_relaxed);
+    int64_t off_s;
+
+    if (!date_s)
+        return false;
+    off_s = date_s - (wall_s + skew_s);
+    if (off_s > -SKEW_S && off_s < SKEW_S)
+        return false;
+    atomic_store_explicit(&c->skew_s, date_s - wall_s, memory_order_relaxed);
+    hf__env_log(&c->parts.env, HF_LOG_WARNING,
+                "client: the clock of this machine differs from the service's by %lld s",
+                (long long)(date_s - wall_s));
+    return true;
+}
+
+static bool is_one_of(struct hf_str text, const char *const *names, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (hf_str_equal(text, hf_str_from(names[i])))
+            return true;
+    return false;
+}
+
+/* Refused for who we are or when it is, and there is something to change about it. */
+static bool may_try_again(struct hf_scope *s, struct client *c, const struct http_answer *answer,
+                          struct hf_str json, const struct sign_credentials *used)
+{
+    static const char *const clock[] = {"RequestTimeTooSkewed", "RequestExpired",
+                                        "InvalidSignatureException", "SignatureDoesNotMatch",
+                                        "AuthFailure"};
+    static const char *const key[] = {"ExpiredTokenException", "ExpiredToken",
+                                      "UnrecognizedClientException", "InvalidClientTokenId",
+                                      "RequestExpired"};
+    struct hf_str type = hf__wire_error_type(s, json);
+
+    if (is_one_of(type, clock, ARRAY_LEN(clock)) && learn_clock(c, answer))
+        return true;
+    return is_one_of(type, key, ARRAY_LEN(key)) &&
+           hf__credentials_refused(c->parts.credentials, used->access_key);
+}
+
+enum { RETRY_AFTER_MAX_MS = 60 * 1000 };
+
+static uint32_t retry_after_of(const struct http_answer *answer)
+{
+    struct hf_str text = hf__answer_field(answer, "x-amz-retry-after");
+    uint64_t ms = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '9')
+            return 0;
+        ms = ms * 10 + (uint64_t)(text.ptr[i] - '0');
+        if (ms > RETRY_AFTER_MAX_MS)
+            return RETRY_AFTER_MAX_MS;
+    }
+    return (uint32_t)ms;
+}
+
+static uint64_t bit_of(const struct op *op)
+{
+    return UINT64_C(1) << op->op;
+}
+
+static enum hf_status fail_missing(struct hf_scope *s, const struct op *op,
+                                   const struct endpoint *endpoint)
+{
+    return hf__fail(s, HF_UNSUPPORTED, "%.*s does not have the operation %.*s",
+                    HF_FMT(endpoint->origin), HF_FMT(op->name));
+}
+
+static enum hf_status refused(struct hf_scope *s, struct client *c, const struct op *op,
+                              const struct endpoint *endpoint, const struct http_answer *answer,
+                              struct hf_str json)
+{
+    enum hf_status status = hf__wire_read_error(s, answer->status, json);
+    struct hf_error *error;
+
+    if (status == HF_UNKNOWN_OPERATION) {
+        atomic_fetch_or_explicit(&c->missing, bit_of(op), memory_order_relaxed);
+        return fail_missing(s, op, endpoint);
+    }
+    error = hf__scope_error_edit(s);
+    error->retry_after_ms = retry_after_of(answer);
+    return status;
+}
+
+/* ---- an attempt ----------------------------------------------------------------------------- */
+
+struct attempt {
+    const struct op *op;
+    struct hf_bytes body;
+    struct worker *worker;
+    void *response;
+    bool again; /* out: it was refused for a reason that has gone away since */
+};
+
+/* TagResource and its kin answer with no body at all. */
+static bool has_no_answer(const struct op *op)
+{
+    return op->response->len == 0;
+}
+
+static enum hf_status take_answer(struct hf_scope *s, struct client *c, struct attempt *attempt,
+                                  const struct endpoint *endpoint,
+                                  const struct sign_credentials *credentials,
+                                  const struct http_answer *answer)
+{
+    enum hf_status status;
+    struct hf_str json;
+
+    TRY(open_body(s, endpoint, answer, &json));
+    if (answer->status != 200) {
+        attempt->again = may_try_again(s, c, answer, json, credentials);
+        return refused(s, c, attempt->op, endpoint, answer, json);
+    }
+    if (json.len == 0 && has_no_answer(attempt->op))
+        return HF_OK;
+    status = hf__wire_read_answer(s, attempt->op->response, json, attempt->response);
+    if (status == HF_SERIALIZATION)
+        return unreadable(s, endpoint, "is not what the operation answers with");
+    return status;
+}
+
+static enum hf_status try_once(struct hf_scope *s, struct client *c, struct attempt *attempt)
+{
+    struct sign_credentials credentials;
+    struct http_answer answer;
+    struct endpoint endpoint;
+    struct hf_str account;
+    enum hf_status status;
+
+    attempt->again = false;
+    TRY(hf__credentials_get(s, c->parts.credentials, &credentials, &account));
+    TRY(endpoint_for(s, c, attempt->op->service, account, &endpoint));
+    if (atomic_load_explicit(&c->missing, memory_order_relaxed) & bit_of(attempt->op))
+        return fail_missing(s, attempt->op, &endpoint);
+    TRY(build(s, c, attempt->op, &endpoint, &credentials, attempt->body, attempt->worker));
+    TRY(hf__transport_call(s, c->parts.transport,
+                           &(struct transport_call){.origin = endpoint.origin,
+                                                    .head = &attempt->worker->head,
+                                                    .body = attempt->body,
+                                                    .timeout_ms = c->parts.attempt_ms},
+                           &answer));
+    status = take_answer(s, c, attempt, &endpoint, &credentials, &answer);
+    if (status == HF_NOMEM) /* for the answer; what it is about may be done */
+        hf__scope_error_edit(s)->may_have_happened = true;
+    return status;
+}
+
+static enum hf_status client_call(struct hf_scope *s, struct hf_db *db, enum hf_op op,
+                                  const void *request, void *response)
+{
+    struct client *c = client_of(db);
+    struct attempt attempt = {.op = hf__op(op), .response = response};
+    enum hf_status status;
+
+    TRY(write_body(s, attempt.op, request, &attempt.body));
+    TRY(take_worker(s, c, &attempt.worker));
+    for (int tries = 0; tries < TRIES; tries++) {
+        status = try_once(s, c, &attempt);
+        if (status == HF_OK || !attempt.again)
+            break;
+    }
+    return_worker(c, attempt.worker);
+    if (status != HF_OK) {
+        memset(response, 0, attempt.op->response->size);
+        if (attempt.op->access == OP_READ)
+            hf__scope_error_edit(s)->may_have_happened = false;
+    }
+    return status;
+}
+
+/* ---- features ------------------------------------------------------------------------------- */
+
+/* An operation of the feature that a request without any member can neither do nor change
+ * anything with: it is refused, unless it is a list. */
+static enum hf_op probe_of(enum hf_feature feature)
+{
+    switch (feature) {
+    case HF_FEATURE_TRANSACTIONS:
+        return HF_OP_TRANSACT_WRITE_ITEMS;
+    case HF_FEATURE_PARTIQL:
+        return HF_OP_EXECUTE_STATEMENT;
+    case HF_FEATURE_STREAMS:
+        return HF_OP_LIST_STREAMS;
+    case HF_FEATURE_TIME_TO_LIVE:
+        return HF_OP_UPDATE_TIME_TO_LIVE;
+    case HF_FEATURE_BACKUPS:
+        return HF_OP_LIST_BACKUPS;
+    }
+    return HF_OP_COUNT;
+}
+
+static enum hf_status client_supports(struct hf_scope *s, struct hf_db *db, enum hf_feature feature,
+                                      bool *supported)
+{
+    struct client *c = client_of(db);
+    const struct op *op = hf__op(probe_of(feature));
+    int known = atomic_load_explicit(&c->features[feature], memory_order_relaxed);
+    enum hf_status status;
+    void *request, *response;
+
+    *supported = known == FEATURE_THERE;
+    if (known != FEATURE_UNKNOWN)
+        return HF_OK;
+    request = hf__scope_array(s, 1, op->request->size);
+    response = hf__scope_array(s, 1, op->response->size);
+    if (!request || !response)
+        return hf__fail_nomem(s);
+    status = client_call(s, db, op->op, request, response);
+    if (status != HF_OK && status != HF_INVALID && status != HF_UNSUPPORTED &&
+        status != HF_SERIALIZATION)
+        return status; /* no answer to the question */
+    hf__scope_error_clear(s);
+    *supported = status != HF_UNSUPPORTED;
+    atomic_store_explicit(&c->features[feature], *supported ? FEATURE_THERE : FEATURE_MISSING,
+                          memory_order_relaxed);
+    return HF_OK;
+}
+
+/* ---- open and close ------------------------------------------------------------------------- */
+
+void hf__client_parts_free(struct client_parts *parts)
+{
+    hf__credentials_close(parts->credentials);
+    hf__transport_close(parts->transport);
+    hf__config_free(parts->config);
+    hf_scope_free(parts->memory);
+}
+
+static void client_close(struct hf_db *db)
+{
+    struct client *c = client_of(db);
+    struct hf_env env = c->parts.env;
+
+    while (c->workers) {
+        struct worker *worker = c->workers;
+
+        c->workers = worker->next;
+        hf__signer_free(worker->signer);
+        hf__env_free(&env, worker, sizeof(*worker));
+    }
+    pthread_mutex_destroy(&c->lock);
+    hf__client_parts_free(&c->parts);
+    hf__env_free(&env, c, sizeof(*c));
+}
+
+static const struct db_calls client_calls = {.call = client_call,
+                                             .close = client_close,
+                                             .supports = client_supports};
+
+enum hf_status hf__client_open(struct hf_scope *s, const struct client_parts *parts,
+                               struct hf_db **db)
+{
+    struct client *c = hf__env_alloc(&parts->env, sizeof(*c));
+    enum hf_status status;
+
+    *db = NULL;
+    if (!c)
+        return hf__fail_nomem(s);
+    memset(c, 0, sizeof(*c));
+    c->db.calls = &client_calls;
+    c->parts = *parts;
+    atomic_init(&c->skew_s, 0);
+    atomic_init(&c->missing, 0);
+    for (size_t i = 0; i < FEATURES; i++)
+        atomic_init(&c->features[i], FEATURE_UNKNOWN);
+    status = learn_endpoints(s, c, HF_STR(""));
+    if (status != HF_OK) {
+        hf__env_free(&parts->env, c, sizeof(*c));
+        return status;
+    }
+    pthread_mutex_init(&c->lock, NULL);
+    *db = &c->db;
+    return HF_OK;
+}

@@ -1,0 +1,38 @@
+/*
+ * client/client.h: one attempt at an operation over the network. hf_connect() in connect.c makes a
+ * client of what the URL, the options and AWS's files say, and wraps it.
+ */
+#ifndef HF_CLIENT_CLIENT_H
+#define HF_CLIENT_CLIENT_H
+
+#include <holdfast/client.h>
+
+#include "client/config.h"
+#include "client/credentials.h"
+#include "db/db.h"
+#include "http/transport.h"
+
+/* What a client is made of. It takes over all of it when it could be opened. */
+struct client_parts {
+    struct hf_env env;
+    struct hf_scope *memory; /* where the strings live */
+    struct config *config;
+    struct transport *transport;
+    struct credentials *credentials;
+    struct hf_str region;
+    enum hf_flag fips;
+    enum hf_flag dual_stack;
+    struct endpoint fixed; /* from the URL; its origin is absent when the region decides */
+    struct hf_str agent;   /* User-Agent */
+    uint32_t attempt_ms;
+    bool no_gzip;
+};
+
+/* HF_NOMEM; HF_INVALID when there is no endpoint for the region. */
+enum hf_status hf__client_open(struct hf_scope *s, const struct client_parts *parts,
+                               struct hf_db **db);
+
+/* Free what is there of the parts. */
+void hf__client_parts_free(struct client_parts *parts);
+
+#endif

@@ -1,0 +1,595 @@
+/*
+ * client/client_test.c: hf_connect() and what a client makes of answers, against a real server and
+ * against a scripted one that answers with whatever bytes a test wants.
+ */
+#include <holdfast/client.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "rig.h"
+
+/* ---- against a server ----------------------------------------------------------------------- */
+
+struct here {
+    struct rig rig;
+    struct hf_scope *s;
+    struct hf_db *db;
+};
+
+static const char *no_variable(void *user, const char *name)
+{
+    (void)user;
+    (void)name;
+    return NULL;
+}
+
+static struct hf_env plain_env(void)
+{
+    return (struct hf_env){.size = sizeof(struct hf_env), .getenv = no_variable};
+}
+
+static void here_open(struct here *h)
+{
+    struct hf_env env = plain_env();
+
+    rig_open(&h->rig);
+    h->s = hf_scope_new(NULL);
+    CHECK_OK(hf_connect(h->s, rig_url(&h->rig, h->s), HF_OPTIONS(hf_client_options, .env = &env),
+                        &h->db));
+    rig_do(&h->rig, "CreateTable",
+           "{'TableName':'tab','BillingMode':'PAY_PER_REQUEST','AttributeDefinitions':"
+           "[{'AttributeName':'pk','AttributeType':'S'}],'KeySchema':"
+           "[{'AttributeName':'pk','KeyType':'HASH'}]}");
+}
+
+static void here_close(struct here *h)
+{
+    hf_db_close(h->db);
+    hf_scope_free(h->s);
+    rig_close(&h->rig);
+}
+
+TEST(client, puts_and_gets_an_item)
+{
+    struct here h;
+    struct hf_get_item_result got;
+
+    here_open(&h);
+    CHECK_OK(hf_put_item(h.s, h.db,
+                         &(struct hf_put_item){.table = HF_STR("tab"),
+                                               .item = HF_ITEM(h.s, HF_S("pk", HF_STR("a")),
+                                                               HF_N("n", 7))},
+                         NULL));
+    CHECK_OK(hf_get_item(h.s, h.db,
+                         &(struct hf_get_item){.table = HF_STR("tab"),
+                                               .key = HF_ITEM(h.s, HF_S("pk", HF_STR("a"))),
+                                               .consistent = true},
+                         &got));
+    CHECK_STR("{\"n\":{\"N\":\"7\"},\"pk\":{\"S\":\"a\"}}", hf_item_to_json(h.s, got.item));
+    CHECK_OK(hf_get_item(h.s, h.db,
+                         &(struct hf_get_item){.table = HF_STR("tab"),
+                                               .key = HF_ITEM(h.s, HF_S("pk", HF_STR("b")))},
+                         &got));
+    CHECK(!got.item.ptr);
+    here_close(&h);
+}
+
+TEST(client, errors_are_those_of_the_service)
+{
+    struct here h;
+    const struct hf_error *error;
+
+    here_open(&h);
+    CHECK_STATUS(HF_NOT_FOUND,
+                 hf_get_item(h.s, h.db,
+                             &(struct hf_get_item){.table = HF_STR("none"),
+                                                   .key = HF_ITEM(h.s, HF_S("pk", HF_STR("a")))},
+                             NULL));
+    error = hf_scope_error(h.s);
+    CHECK_STR("Requested resource not found", error->message);
+    CHECK_STR("GetItem", error->operation);
+    CHECK(!error->may_have_happened && !error->may_retry);
+
+    rig_do(&h.rig, "PutItem", "{'TableName':'tab','Item':{'pk':{'S':'a'},'v':{'N':'1'}}}");
+    CHECK_STATUS(HF_CONDITION,
+                 hf_put_item(h.s, h.db,
+                             &(struct hf_put_item){.table = HF_STR("tab"),
+                                                   .item = HF_ITEM(h.s, HF_S("pk", HF_STR("a"))),
+                                                   .condition = HF_STR("attribute_not_exists(pk)"),
+                                                   .returns_on_failure = HF_ON_FAILURE_ALL_OLD},
+                             NULL));
+    error = hf_scope_error(h.s);
+    CHECK_STR("{\"pk\":{\"S\":\"a\"},\"v\":{\"N\":\"1\"}}", hf_item_to_json(h.s, error->item));
+    CHECK(!error->may_have_happened);
+    here_close(&h);
+}
+
+/* TagResource and UntagResource are answered with no body at all. */
+TEST(client, an_operation_without_results_has_an_empty_answer)
+{
+    struct here h;
+    struct hf_describe_table_result told;
+    struct hf_list_tags_of_resource_result tags;
+
+    here_open(&h);
+    CHECK_OK(
+        hf_describe_table(h.s, h.db, &(struct hf_describe_table){.table = HF_STR("tab")}, &told));
+    CHECK_OK(hf_tag_resource(h.s, h.db,
+                             &(struct hf_tag_resource){.arn = told.table->arn,
+                                                       .tags = &(struct hf_tag){HF_STR("k"),
+                                                                                HF_STR("v")},
+                                                       .tags_len = 1},
+                             NULL));
+    CHECK_OK(hf_list_tags_of_resource(h.s, h.db,
+                                      &(struct hf_list_tags_of_resource){.arn = told.table->arn},
+                                      &tags));
+    CHECK_INT(1, tags.tags_len);
+    here_close(&h);
+}
+
+TEST(client, a_prefix_stands_before_the_names_of_tables)
+{
+    struct here h;
+    struct hf_env env = plain_env();
+    struct hf_db *db;
+    struct hf_list_tables_result tables;
+    struct hf_str url;
+
+    here_open(&h);
+    url = rig_url(&h.rig, h.s);
+    url = hf_scope_format(h.s, "%.*s?prefix=t", HF_FMT(url));
+    CHECK_OK(hf_connect(h.s, url, HF_OPTIONS(hf_client_options, .env = &env), &db));
+    CHECK_OK(hf_list_tables(h.s, db, &(struct hf_list_tables){.limit = 1}, &tables));
+    CHECK_INT(1, tables.tables_len);
+    CHECK_STR("ab", tables.tables[0]);
+    hf_db_close(db);
+    CHECK_STATUS(HF_INVALID, hf_connect(h.s, rig_url(&h.rig, h.s),
+                                        HF_OPTIONS(hf_client_options, .env = &env,
+                                                   .table_prefix = HF_STR("a b")),
+                                        &db));
+    CHECK(!db);
+    here_close(&h);
+}
+
+TEST(client, a_poisoned_request_is_refused_before_it_is_sent)
+{
+    struct here h;
+
+    here_open(&h);
+    CHECK_STATUS(HF_INVALID,
+                 hf_put_item(h.s, h.db,
+                             &(struct hf_put_item){.table = HF_STR("tab"),
+                                                   .item = HF_ITEM(h.s, HF_S("pk", HF_STR("a")),
+                                                                   HF_NUM("n", HF_STR("x")))},
+                             NULL));
+    CHECK(strstr(hf_scope_error_text(h.s), "number") != NULL);
+    CHECK(!hf_scope_error(h.s)->may_have_happened);
+    here_close(&h);
+}
+
+TEST(client, features_of_our_own_server_are_all_there)
+{
+    struct here h;
+
+    here_open(&h);
+    for (int feature = HF_FEATURE_TRANSACTIONS; feature <= HF_FEATURE_BACKUPS; feature++) {
+        bool there = false;
+
+        CHECK_OK(hf_db_supports(h.s, h.db, (enum hf_feature)feature, &there));
+        CHECK(there);
+    }
+    here_close(&h);
+}
+
+struct crowd {
+    struct hf_db *db;
+    atomic_int done;
+    int number;
+};
+
+static void *crowd_thread(void *user)
+{
+    struct crowd *crowd = user;
+    struct hf_scope *s = hf_scope_new(NULL);
+
+    for (int i = 0; i < 50; i++) {
+        const struct hf_update_item add = {
+            .table = HF_STR("tab"),
+            .key = HF_ITEM(s, HF_S("pk", HF_STR("counter"))),
+            .update = HF_STR("ADD n :one"),
+            .values = HF_ITEM(s, HF_N(":one", 1)),
+        };
+
+        if (hf_update_item(s, crowd->db, &add, NULL) == HF_OK)
+            atomic_fetch_add(&crowd->done, 1);
+        hf_scope_reset(s);
+    }
+    hf_scope_free(s);
+    return NULL;
+}
+
+TEST(client, many_threads_share_a_client)
+{
+    struct here h;
+    struct crowd crowd;
+    pthread_t threads[8];
+
+    here_open(&h);
+    crowd.db = h.db;
+    atomic_init(&crowd.done, 0);
+    for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+        CHECK(pthread_create(&threads[i], NULL, crowd_thread, &crowd) == 0);
+    for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+        pthread_join(threads[i], NULL);
+    CHECK_INT(400, atomic_load(&crowd.done));
+    CHECK_INT(1, (int64_t)occurrences(rig_true(&h.rig, "GetItem",
+                                               "{'TableName':'tab','Key':{'pk':{'S':'counter'}}}"),
+                                      "'400'"));
+    here_close(&h);
+}
+
+/* The embedded engine's own door opens services as well. */
+TEST(client, hf_open_knows_services)
+{
+    struct here h;
+    struct hf_db *db;
+    struct hf_list_tables_result tables;
+
+    here_open(&h);
+    CHECK_OK(hf_open(h.s, rig_url(&h.rig, h.s), NULL, &db));
+    CHECK_OK(hf_list_tables(h.s, db, &(struct hf_list_tables){.limit = 10}, &tables));
+    CHECK_INT(1, (int64_t)tables.tables_len);
+    hf_db_close(db);
+    here_close(&h);
+}
+
+TEST(client, a_prefix_of_the_url_goes_before_every_table)
+{
+    struct here h;
+    struct hf_db *db;
+    struct hf_list_tables_result tables;
+
+    here_open(&h);
+    CHECK_OK(hf_open(h.s, hf_scope_format(h.s, "%.*s?prefix=t", HF_FMT(rig_url(&h.rig, h.s))), NULL,
+                     &db));
+    CHECK_OK(hf_list_tables(h.s, db, &(struct hf_list_tables){.limit = 10}, &tables));
+    CHECK_INT(1, (int64_t)tables.tables_len);
+    CHECK_STR("ab", tables.tables[0]);
+    hf_db_close(db);
+    here_close(&h);
+}
+
+/* ---- against a script ----------------------------------------------------------------------- */
+
+/* A server that answers the nth request with the nth text, one connection each. */
+struct script {
+    const char *const *answers;
+    size_t len;
+    int listener;
+    uint16_t port;
+    pthread_t thread;
+    atomic_size_t asked;
+    char requests[8][4096]; /* heads and bodies as they came */
+};
+
+static bool whole_request(const char *text, size_t len)
+{
+    const char *end = memmem(text, len, "\r\n\r\n", 4);
+    const char *length = memmem(text, len, "Content-Length: ", 16);
+
+    return end && length && len - (size_t)(end + 4 - text) >= strtoul(length + 16, NULL, 10);
+}
+
+static void *script_thread(void *user)
+{
+    struct script *script = user;
+
+    for (size_t i = 0; i < script->len; i++) {
+        char *request = script->requests[i];
+        size_t len = 0;
+        int fd = accept(script->listener, NULL, NULL);
+
+        if (fd < 0)
+            return NULL;
+        while (len < sizeof(script->requests[i]) - 1 && !whole_request(request, len)) {
+            ssize_t got = recv(fd, request + len, sizeof(script->requests[i]) - 1 - len, 0);
+
+            if (got <= 0)
+                break;
+            len += (size_t)got;
+        }
+        atomic_fetch_add(&script->asked, 1);
+        if (send(fd, script->answers[i], strlen(script->answers[i]), MSG_NOSIGNAL) < 0)
+            perror("send");
+        close(fd);
+    }
+    return NULL;
+}
+
+static void script_open(struct script *script, const char *const *answers, size_t len)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(address);
+
+    memset(script, 0, sizeof(*script));
+    script->answers = answers;
+    script->len = len;
+    atomic_init(&script->asked, 0);
+    script->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(bind(script->listener, (struct sockaddr *)&address, size) == 0);
+    CHECK(listen(script->listener, 8) == 0);
+    CHECK(getsockname(script->listener, (struct sockaddr *)&address, &size) == 0);
+    script->port = ntohs(address.sin_port);
+    CHECK(pthread_create(&script->thread, NULL, script_thread, script) == 0);
+}
+
+static void script_close(struct script *script)
+{
+    shutdown(script->listener, SHUT_RDWR);
+    pthread_join(script->thread, NULL);
+    close(script->listener);
+}
+
+static struct hf_db *script_db(struct hf_scope *s, const struct script *script,
+                               const char *parameters)
+{
+    struct hf_env env = plain_env();
+    struct hf_db *db;
+
+    CHECK_OK(
+        hf_connect(s,
+                   hf_scope_format(s, "http://127.0.0.1:%u?%s", (unsigned)script->port, parameters),
+                   HF_OPTIONS(hf_client_options, .env = &env), &db));
+    return db;
+}
+
+#define ANSWER(status, fields, body)                                                               \
+    "HTTP/1.1 " status "\r\n" fields "Connection: close\r\n\r\n" body
+
+static enum hf_status list(struct hf_scope *s, struct hf_db *db)
+{
+    return hf_list_tables(s, db, &(struct hf_list_tables){.limit = 10}, NULL);
+}
+
+static enum hf_status put(struct hf_scope *s, struct hf_db *db)
+{
+    return hf_put_item(s, db,
+                       &(struct hf_put_item){.table = HF_STR("tab"),
+                                             .item = HF_ITEM(s, HF_S("pk", HF_STR("a")))},
+                       NULL);
+}
+
+TEST(client, a_wrong_crc_is_no_answer)
+{
+    static const char *const answers[] = {
+        ANSWER("200 OK", "x-amz-crc32: 1\r\n", "{\"TableNames\":[]}"),
+        ANSWER("200 OK", "x-amz-crc32: 1\r\n", "{}"),
+        ANSWER("200 OK", "x-amz-crc32: 2745614147\r\n", "{}"),
+    };
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct script script;
+    struct hf_db *db;
+
+    script_open(&script, answers, ARRAY_LEN(answers));
+    db = script_db(s, &script, "retry=off");
+    CHECK_STATUS(HF_IO, list(s, db));
+    CHECK(hf_scope_error(s)->may_retry && !hf_scope_error(s)->may_have_happened);
+    CHECK_STATUS(HF_IO, put(s, db));
+    CHECK(hf_scope_error(s)->may_retry && hf_scope_error(s)->may_have_happened);
+    CHECK_OK(put(s, db));
+    hf_db_close(db);
+    script_close(&script);
+    hf_scope_free(s);
+}
+
+TEST(client, an_answer_that_makes_no_sense_may_have_been_done)
+{
+    static const char *const answers[] = {
+        ANSWER("200 OK", "", "<html>"),
+        ANSWER("200 OK", "", "{\"Attributes\":{\"a\":{\"N\":\"x\"}}}"),
+        ANSWER("200 OK", "Content-Encoding: gzip\r\n", "not gzip"),
+        ANSWER("503 Busy", "", "<html>busy</html>"),
+    };
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct script script;
+    struct hf_db *db;
+
+    script_open(&script, answers, ARRAY_LEN(answers));
+    db = script_db(s, &script, "retry=off");
+    for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+        CHECK_STATUS(i == 3 ? HF_INTERNAL : HF_IO, put(s, db));
+        CHECK(hf_scope_error(s)->may_have_happened);
+    }
+    hf_db_close(db);
+    script_close(&script);
+    hf_scope_free(s);
+}
+
+TEST(client, an_operation_that_is_not_there_is_asked_for_once)
+{
+    static const char *const answers[] = {
+        ANSWER("400 Bad Request", "", "{\"__type\":\"x#UnknownOperationException\"}"),
+        ANSWER("200 OK", "", "{\"TableNames\":[]}"),
+    };
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct script script;
+    struct hf_db *db;
+    bool there = true;
+
+    script_open(&script, answers, ARRAY_LEN(answers));
+    db = script_db(s, &script, "");
+    CHECK_OK(hf_db_supports(s, db, HF_FEATURE_TRANSACTIONS, &there));
+    CHECK(!there);
+    CHECK_STATUS(HF_UNSUPPORTED,
+                 hf_transact_write_items(s, db, &(struct hf_transact_write_items){.actions = NULL},
+                                         NULL));
+    CHECK(strstr(hf_scope_error_text(s), "does not have the operation TransactWriteItems"));
+    CHECK_OK(hf_db_supports(s, db, HF_FEATURE_TRANSACTIONS, &there));
+    CHECK(!there);
+    CHECK_OK(list(s, db));
+    CHECK_INT(2, (int64_t)atomic_load(&script.asked));
+    hf_db_close(db);
+    script_close(&script);
+    hf_scope_free(s);
+}
+
+static const char *field_in(const char *request, const char *name)
+{
+    const char *at = strstr(request, name);
+
+    return at ? at + strlen(name) : "";
+}
+
+TEST(client, a_clock_that_is_off_is_corrected)
+{
+    static const char *const answers[] = {
+        ANSWER("400 Bad Request", "Date: Sun, 01 Jan 2034 00:00:00 GMT\r\n",
+               "{\"__type\":\"x#InvalidSignatureException\",\"message\":\"Signature expired\"}"),
+        ANSWER("200 OK", "", "{\"TableNames\":[]}"),
+        ANSWER("200 OK", "", "{\"TableNames\":[]}"),
+        ANSWER("400 Bad Request", "Date: Sun, 01 Jan 2034 00:00:01 GMT\r\n",
+               "{\"__type\":\"x#InvalidSignatureException\",\"message\":\"wrong key\"}"),
+    };
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct script script;
+    struct hf_db *db;
+
+    script_open(&script, answers, ARRAY_LEN(answers));
+    db = script_db(s, &script, "retry=off");
+    CHECK_OK(list(s, db));
+    CHECK_OK(list(s, db));
+    CHECK_STATUS(HF_DENIED, list(s, db)); /* the clock is right, so it is the key */
+    CHECK_INT(4, (int64_t)atomic_load(&script.asked));
+    CHECK(strncmp(field_in(script.requests[1], "X-Amz-Date: "), "20340101T0000", 13) == 0);
+    CHECK(strncmp(field_in(script.requests[2], "X-Amz-Date: "), "20340101T0000", 13) == 0);
+    hf_db_close(db);
+    script_close(&script);
+    hf_scope_free(s);
+}
+
+TEST(client, the_service_says_how_long_to_wait)
+{
+    static const char *const answers[] = {
+        ANSWER("400 Bad Request", "x-amz-retry-after: 1500\r\n",
+               "{\"__type\":\"x#ThrottlingException\",\"message\":\"slow\"}"),
+        ANSWER("400 Bad Request", "x-amz-retry-after: soon\r\n",
+               "{\"__type\":\"x#ThrottlingException\",\"message\":\"slow\"}"),
+        ANSWER("400 Bad Request", "x-amz-retry-after: 99999999999999999999\r\n",
+               "{\"__type\":\"x#ThrottlingException\",\"message\":\"slow\"}"),
+    };
+    static const uint32_t expected[] = {1500, 0, 60000};
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct script script;
+    struct hf_db *db;
+
+    script_open(&script, answers, ARRAY_LEN(answers));
+    db = script_db(s, &script, "retry=off");
+    for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+        CHECK_STATUS(HF_THROTTLED, put(s, db));
+        CHECK_INT(expected[i], hf_scope_error(s)->retry_after_ms);
+        CHECK(!hf_scope_error(s)->may_have_happened);
+    }
+    hf_db_close(db);
+    script_close(&script);
+    hf_scope_free(s);
+}
+
+/* ---- URLs ----------------------------------------------------------------------------------- */
+
+TEST(client, urls_and_parameters_that_cannot_be)
+{
+    static const struct {
+        const char *url;
+        const char *part; /* of the message */
+    } cases[] = {
+        {"ftp://here", "is not the URL of a service"},
+        {"", "is not the URL of a service"},
+        {"http://", "has no host"},
+        {"http://here:99999", "port"},
+        {"http://here?colour=red", "colour"},
+        {"http://here?attempts=0", "attempts"},
+        {"http://here?attempts=", "attempts"},
+        {"http://here?attempts=4294967296", "attempts"},
+        {"http://here?attempts=two", "attempts"},
+        {"http://here?retry=maybe", "standard, adaptive or off"},
+        {"http://here?gzip=perhaps", "gzip"},
+        {"http://here?region=%4", "%"},
+        {"dynamodb:", "no region"},
+        {"dynamodb://", "no region"},
+        {"dynamodb://not a region", "region"},
+    };
+    struct hf_env env = plain_env();
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_db *db;
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CHECK_STATUS(HF_INVALID, hf_connect(s, hf_str_from(cases[i].url),
+                                            HF_OPTIONS(hf_client_options, .env = &env), &db));
+        CHECK(!db);
+        if (!strstr(hf_scope_error_text(s), cases[i].part))
+            print_message("%s: %s\n", cases[i].url, hf_scope_error_text(s));
+        CHECK(strstr(hf_scope_error_text(s), cases[i].part) != NULL);
+    }
+    hf_scope_free(s);
+}
+
+TEST(client, parameters_that_can_be)
+{
+    static const char *const urls[] = {
+        "http://127.0.0.1:1?region=eu-west-1&attempts=2&retry=adaptive&connect_ms=10&attempt_ms=20",
+        "https://localhost?insecure=yes&gzip=no&connections=1&proxy=none",
+        "http://[::1]:8000/path/?region=%75s-east-1",
+        "dynamodb://eu-central-1?fips=no&dual_stack=yes",
+        "dynamodb:?region=eu-central-1",
+    };
+    struct hf_env env = plain_env();
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_db *db;
+
+    for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
+        CHECK_OK(
+            hf_connect(s, hf_str_from(urls[i]), HF_OPTIONS(hf_client_options, .env = &env), &db));
+        hf_db_close(db);
+    }
+    hf_scope_free(s);
+}
+
+/* By the system's clocks, but with the test's memory: those of other threads are not swept. */
+TEST(client, every_lack_of_memory_while_opening_and_calling)
+{
+    struct rig rig;
+    struct hf_env env = *test_env(t);
+    enum hf_status status = HF_NOMEM;
+    char url[64];
+
+    rig_open(&rig);
+    env.getenv = no_variable;
+    env.elapsed_us = NULL;
+    env.wall_us = NULL;
+    env.sleep = NULL;
+    ALLOC_SWEEP (t, nth) {
+        struct hf_scope *s = hf_scope_new(&env);
+        struct hf_db *db = NULL;
+
+        snprintf(url, sizeof(url), "http://127.0.0.1:%u", (unsigned)rig.port);
+        status =
+            s ? hf_connect(s, hf_str_from(url), HF_OPTIONS(hf_client_options, .env = &env), &db)
+              : HF_NOMEM;
+        if (status == HF_OK)
+            status = list(s, db);
+        ALLOC_SWEEP_STOP(t);
+        CHECK(status == HF_OK || (t->alloc_failed && status == HF_NOMEM));
+        hf_db_close(db);
+        hf_scope_free(s);
+    }
+    CHECK_STATUS(HF_OK, status);
+    rig_close(&rig);
+}
