@@ -178,6 +178,13 @@ enum hf_status hf__lock_renew(struct hf_scope *s, struct hf_lock *lock, uint32_t
 void hf__lock_enter(struct hf_lock *lock);
 void hf__lock_leave(struct hf_lock *lock);
 
+/* The error of a lock that was lost in this way. */
+enum hf_status hf__lock_lost(struct hf_scope *s, const struct hf_lock *lock,
+                             enum hf_lock_state state);
+
+/* The end of a call: when it has succeeded, nothing of it stays in the scope. */
+enum hf_status hf__lock_done(struct hf_scope *s, struct hf_scope_mark mark, enum hf_status status);
+
 /* One reference less; the last one frees it. The mutex is held. */
 void hf__lock_unref(struct hf_lock *lock);
 

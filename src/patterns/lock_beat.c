@@ -68,6 +68,23 @@ void hf__lock_unref(struct hf_lock *lock)
     env_free(&table->env, lock, sizeof(*lock));
 }
 
+enum hf_status hf__lock_lost(struct hf_scope *s, const struct hf_lock *lock,
+                             enum hf_lock_state state)
+{
+    return hf_scope_fail(s, HF_LOST, "lock %.*s is lost: %s", HF_FMT(lock->name),
+                         state == HF_LOCK_STOLEN ? "another took it over, or it was broken"
+                                                 : "its lease has ended");
+}
+
+enum hf_status hf__lock_done(struct hf_scope *s, struct hf_scope_mark mark, enum hf_status status)
+{
+    if (status == HF_OK) {
+        hf_scope_rewind(s, mark);
+        (void)hf_scope_fail(s, HF_OK, "%s", "");
+    }
+    return status;
+}
+
 void hf__lock_wake(struct hf_lock_table *table)
 {
     if (table->beater) {
@@ -161,9 +178,7 @@ enum hf_status hf__lock_renew(struct hf_scope *s, struct hf_lock *lock, uint32_t
     pthread_mutex_unlock(&table->mutex);
     if (state != HF_LOCK_HELD) {
         hf__lock_wake(table);
-        return hf_scope_fail(s, HF_LOST, "lock %.*s is lost: %s", HF_FMT(lock->name),
-                             state == HF_LOCK_STOLEN ? "another took it over, or it was broken"
-                                                     : "its lease has ended");
+        return hf__lock_lost(s, lock, state);
     }
     return status;
 }

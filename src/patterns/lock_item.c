@@ -28,7 +28,18 @@
 
 #include "patterns/lock.h"
 
-enum { EXPRESSION_MAX = 4096, NAMES_MAX = 8 + 2 * EVICT_MAX, VALUES_MAX = 12 + EVICT_MAX };
+/* What a request needs, and what each holder adds that it evicts. DynamoDB takes expressions of 4
+ * KB. */
+enum {
+    TEXT_MAX = 512,
+    TEXT_EACH = 64,
+    NAMES_MAX = 8,
+    NAMES_EACH = 2,
+    VALUES_MAX = 9,
+    VALUES_EACH = 1
+};
+
+_Static_assert(TEXT_MAX + EVICT_MAX * TEXT_EACH <= 4096, "an expression that is too long");
 
 static const struct hf_str modes[] = {
     [HF_LOCK_EXCLUSIVE] = {"exclusive", 9},
@@ -140,31 +151,34 @@ size_t hf__lock_view_find(const struct lock_view *view, struct hf_str id)
 /* Texts and placeholders of one request. What does not fit is our own mistake, but for memory. */
 struct builder {
     struct hf_scope *s;
+    size_t evicts;
     char *update, *condition;
     size_t update_len, condition_len;
     struct hf_attr *names, *values;
     size_t names_len, values_len;
 };
 
-static struct builder builder_new(struct hf_scope *s)
+static struct builder builder_new(struct hf_scope *s, size_t evicts)
 {
-    struct builder b = {.s = s,
-                        .update = hf_scope_alloc(s, EXPRESSION_MAX),
-                        .condition = hf_scope_alloc(s, EXPRESSION_MAX),
-                        .names = hf_scope_alloc(s, NAMES_MAX * sizeof(*b.names)),
-                        .values = hf_scope_alloc(s, VALUES_MAX * sizeof(*b.values))};
+    struct builder b = {.s = s, .evicts = evicts};
 
+    b.update = hf_scope_alloc(s, TEXT_MAX + evicts * TEXT_EACH);
+    b.condition = hf_scope_alloc(s, TEXT_MAX + evicts * TEXT_EACH);
+    b.names = hf_scope_alloc(s, (NAMES_MAX + evicts * NAMES_EACH) * sizeof(*b.names));
+    b.values = hf_scope_alloc(s, (VALUES_MAX + evicts * VALUES_EACH) * sizeof(*b.values));
     return b;
 }
 
-static void append(char *text, size_t *len, const char *format, va_list args)
+static void append(const struct builder *b, char *text, size_t *len, const char *format,
+                   va_list args)
 {
+    size_t cap = TEXT_MAX + b->evicts * TEXT_EACH;
     int more;
 
     if (!text)
         return;
-    more = vsnprintf(text + *len, EXPRESSION_MAX - *len, format, args);
-    assert(more >= 0 && *len + (size_t)more < EXPRESSION_MAX);
+    more = vsnprintf(text + *len, cap - *len, format, args);
+    assert(more >= 0 && *len + (size_t)more < cap);
     *len += (size_t)more;
 }
 
@@ -173,7 +187,7 @@ static void HF_PRINTF(2, 3) update_add(struct builder *b, const char *format, ..
     va_list args;
 
     va_start(args, format);
-    append(b->update, &b->update_len, format, args);
+    append(b, b->update, &b->update_len, format, args);
     va_end(args);
 }
 
@@ -182,13 +196,13 @@ static void HF_PRINTF(2, 3) condition_add(struct builder *b, const char *format,
     va_list args;
 
     va_start(args, format);
-    append(b->condition, &b->condition_len, format, args);
+    append(b, b->condition, &b->condition_len, format, args);
     va_end(args);
 }
 
 static void name_add(struct builder *b, struct hf_str placeholder, struct hf_str name)
 {
-    assert(b->names_len < NAMES_MAX);
+    assert(b->names_len < NAMES_MAX + b->evicts * NAMES_EACH);
     if (b->names)
         b->names[b->names_len++] =
             (struct hf_attr){.name = placeholder, .type = HF_TYPE_S, .text = name};
@@ -196,7 +210,7 @@ static void name_add(struct builder *b, struct hf_str placeholder, struct hf_str
 
 static void value_add(struct builder *b, struct hf_attr value)
 {
-    assert(b->values_len < VALUES_MAX);
+    assert(b->values_len < VALUES_MAX + b->evicts * VALUES_EACH);
     if (b->values)
         b->values[b->values_len++] = value;
 }
@@ -303,7 +317,7 @@ static void room_add(struct builder *b, const struct lock_take *take)
 
 struct hf_update_item hf__lock_take_request(struct hf_scope *s, const struct lock_take *take)
 {
-    struct builder b = builder_new(s);
+    struct builder b = builder_new(s, take->evict_len);
 
     NAME(&b, "#held", "held");
     NAME(&b, "#fence", "fence");
@@ -338,7 +352,7 @@ struct hf_update_item hf__lock_beat_request(struct hf_scope *s, struct hf_str ta
                                             uint64_t beat, struct hf_item entry,
                                             struct hf_item data)
 {
-    struct builder b = builder_new(s);
+    struct builder b = builder_new(s, 0);
 
     me_add(&b, id, true);
     NAME(&b, "#beat", "beat");
@@ -355,7 +369,7 @@ struct hf_update_item hf__lock_free_request(struct hf_scope *s, struct hf_str ta
                                             struct hf_str name, struct hf_str id, uint64_t fence,
                                             struct hf_item data, int64_t expires_s)
 {
-    struct builder b = builder_new(s);
+    struct builder b = builder_new(s, 0);
 
     me_add(&b, id, true);
     NAME(&b, "#held", "held");

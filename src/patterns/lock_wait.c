@@ -456,6 +456,7 @@ static enum hf_status acquire(struct hf_scope *s, struct hf_lock_table *table, s
                               struct hf_lock **lock)
 {
     struct hf_lock_options o;
+    struct hf_scope_mark mark = hf_scope_mark(s);
     struct want want = {.table = table};
     enum hf_status status;
 
@@ -471,7 +472,7 @@ static enum hf_status acquire(struct hf_scope *s, struct hf_lock_table *table, s
     if (status == HF_OK) {
         list(want.lock);
         *lock = want.lock;
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf__lock_done(s, mark, HF_OK);
     }
     abandon(want.lock, want.doubtful);
     return status;

@@ -936,3 +936,30 @@ TEST(lock, a_noop_table_grants_all_or_nothing)
     hf_lock_table_close(none);
     hf_scope_free(s);
 }
+
+/* A loop on one scope does not grow: what succeeds leaves nothing in it. */
+TEST(lock, steady_use_leaves_nothing_in_the_scope)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf_lock_table *locks;
+    struct hf_lock *lock;
+    struct hf_db *db;
+    size_t live = 0;
+
+    CHECK_OK(hf_open(s, HF_STR("memory:"),
+                     HF_OPTIONS(hf_engine_options, .env = test_env(t), .no_upkeep_thread = true),
+                     &db));
+    CHECK_OK(
+        hf_lock_table_open(s, db, HF_OPTIONS(hf_lock_table_options, .no_threads = true), &locks));
+    for (int i = 0; i < 1000; i++) {
+        CHECK_OK(hf_lock_acquire(s, locks, HF_STR("job"), NULL, &lock));
+        CHECK_OK(hf_lock_extend(s, lock, 0));
+        CHECK_OK(hf_lock_release(s, lock));
+        if (i == 10)
+            live = t->live_bytes;
+    }
+    CHECK(t->live_bytes <= live);
+    hf_lock_table_close(locks);
+    hf_db_close(db);
+    hf_scope_free(s);
+}
