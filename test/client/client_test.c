@@ -24,11 +24,11 @@ struct here {
     struct hf_db *db;
 };
 
+/* A world without variables, and without a metadata service that could be asked. */
 static const char *no_variable(void *user, const char *name)
 {
     (void)user;
-    (void)name;
-    return NULL;
+    return strcmp(name, "AWS_EC2_METADATA_DISABLED") == 0 ? "true" : NULL;
 }
 
 static struct hf_env plain_env(void)
