@@ -340,7 +340,7 @@ static void finish_record(uint8_t *head, uint64_t number, uint64_t durable)
 {
     store_u64le(head + 16, durable);
     store_u32le(head + 28, (uint32_t)number);
-    store_u64le(head, XXH3_64bits_withSeed(head + 8, LOG_RECORD_HEAD - 8 + log_len(head), number));
+    store_u64le(head, XXH3_64bits_withSeed(head + 8, log_record_size(log_len(head)) - 8, number));
 }
 
 /* As many filled bytes shall there be beyond the end: a little for those who write little. */

@@ -6,7 +6,7 @@
  *     at 0       8 bytes "hflogseg", u64le number, u64le first change, u64le XXH3 of those 24 bytes
  *     at 4096    records, one behind the other, each padded to 8 bytes:
  *
- *         u64le  XXH3 of the rest of the record, seeded with the number of the segment
+ *         u64le  XXH3 of the rest of the record and its padding, seeded with the segment's number
  *         u64le  change: one more than the record before
  *         u64le  durable: the newest change that was durable when this one was written
  *         u32le  length of what follows

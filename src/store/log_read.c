@@ -183,10 +183,10 @@ static bool is_record(const struct segment *segment, size_t at)
 
     if (at > segment->len || segment->len - at < LOG_RECORD_HEAD ||
         log_segment(head) != (uint32_t)segment->number || log_len(head) == 0 ||
-        log_len(head) > segment->len - at - LOG_RECORD_HEAD)
+        log_record_size(log_len(head)) > segment->len - at)
         return false;
     return log_hash(head) ==
-           XXH3_64bits_withSeed(head + 8, LOG_RECORD_HEAD - 8 + log_len(head), segment->number);
+           XXH3_64bits_withSeed(head + 8, log_record_size(log_len(head)) - 8, segment->number);
 }
 
 /* Replay what follows on change `*last`; *at is where it ends. */
