@@ -1,7 +1,7 @@
 /*
  * store/commit.c: leading and following.
  *
- * The first thread that finds no round under way becomes the leader: it flushes the log, in the
+ * The first thread that finds no round under way becomes the leader: it flushes the journal, in the
  * full mode with a sync, and publishes how far that went; whoever came meanwhile waits, and one of
  * those leads the next round. So 32 writers share an fsync without anyone waiting for company.
  * Where a round is a write() of a few microseconds, who comes too late turns a few times before it
@@ -12,8 +12,8 @@
  *  (1) `durable` <= what was synced; `safe` <= what was flushed, and in the full mode == durable.
  *      Both only grow.
  *  (2) After a failed flush or sync `stopped` is set for good and `first_error` does not change.
- *  (3) A file of the log is dropped only after the database had its changes in tables, and after
- *      that was noted durably.
+ *  (3) A file of the journal is dropped only after the database had its changes in tables, and
+ * after that was noted durably.
  */
 #include "store/commit.h"
 
@@ -23,9 +23,10 @@
 #include "base/kill.h"
 
 enum {
-    POLL_MS = 10,  /* how long a waiter sleeps before it looks at its scope again */
-    TURNS = 4000,  /* looks at a round that takes microseconds */
-    TEND_MS = 1000 /* how long before an attempt to write tables is made again */
+    POLL_MS = 10,              /* how long a waiter sleeps before it looks at its scope again */
+    TURNS = 4000,              /* looks at a round that takes microseconds */
+    PENDING_MAX = 1024 * 1024, /* bytes that wait for a flush; more, and the writer sees to it */
+    TEND_MS = 1000             /* how long before an attempt to write tables is made again */
 };
 
 void hf__commit_init(struct commit *commit)
@@ -132,8 +133,8 @@ static bool flush(struct commit *commit, bool sync)
         commit->before_sync(commit->user);
         hf__kill_point("before_sync");
     }
-    if (!hf__log_flush(commit->log, atomic_load(&commit->durable), sync, &upto)) {
-        stop_for_errno(commit, "a write of the log");
+    if (!hf__journal_flush(commit->journal, atomic_load(&commit->durable), sync, &upto)) {
+        stop_for_errno(commit, "a write of the journal");
         return false;
     }
     if (sync) {
@@ -142,7 +143,8 @@ static bool flush(struct commit *commit, bool sync)
         hf__kill_point("after_record");
         raise(&commit->durable, upto);
     }
-    raise(&commit->safe, upto);
+    if (sync || commit->mode != STORE_SYNC_FULL)
+        raise(&commit->safe, upto);
     return true;
 }
 
@@ -151,13 +153,11 @@ static bool flush(struct commit *commit, bool sync)
  * waits at its condition; those who came too late wait at the other one, and of them a single one
  * is woken, to lead: a thread that is woken for nothing costs as much as a write.
  */
-static void lead(struct commit *commit)
+static void lead(struct commit *commit, bool sync)
 {
-    bool sync = commit->mode == STORE_SYNC_FULL;
-
     atomic_store(&commit->leading, true);
     commit->round++;
-    commit->target = hf__log_last(commit->log);
+    commit->target = hf__journal_last(commit->journal);
     pthread_mutex_unlock(&commit->lock);
     flush(commit, sync);
     pthread_mutex_lock(&commit->lock);
@@ -165,7 +165,7 @@ static void lead(struct commit *commit)
     commit->syncs += sync;
     pthread_cond_broadcast(&commit->served[commit->round % 2]);
     pthread_cond_signal(&commit->served[(commit->round + 1) % 2]);
-    if (commit->has_keeper && hf__log_wants(commit->log))
+    if (commit->has_keeper && hf__journal_wants(commit->journal))
         pthread_cond_signal(&commit->wanted);
 }
 
@@ -195,7 +195,7 @@ static enum hf_status wait_safe(struct hf_scope *s, struct commit *commit, uint6
         if (atomic_load(&commit->stopped))
             return hf__commit_fail(s, commit, HF_IO);
         if (!atomic_load(&commit->leading)) {
-            lead(commit);
+            lead(commit, commit->mode == STORE_SYNC_FULL);
             continue;
         }
         status = hf__scope_alive(s);
@@ -234,8 +234,19 @@ enum hf_status hf__commit_wait(struct hf_scope *s, struct commit *commit, uint64
     return status;
 }
 
+/* Changes that nobody waits for, as those of a long copy, must not fill the memory. */
+static void push(struct commit *commit)
+{
+    pthread_mutex_lock(&commit->lock);
+    if (!atomic_load(&commit->leading) && !atomic_load(&commit->stopped))
+        lead(commit, false);
+    pthread_mutex_unlock(&commit->lock);
+}
+
 void hf__commit_appended(struct commit *commit)
 {
+    if (hf__journal_pending(commit->journal) > PENDING_MAX)
+        push(commit);
     if (commit->mode != STORE_SYNC_BATCH || atomic_exchange(&commit->dirty, true))
         return;
     pthread_mutex_lock(&commit->lock);
@@ -254,18 +265,18 @@ static void sync_window(struct commit *commit)
         wait_ms(&commit->served[commit->round % 2], &commit->lock, POLL_MS);
     if (atomic_load(&commit->stopped))
         return;
-    lead(commit);
+    lead(commit, false);
     change = atomic_load(&commit->safe);
     commit->syncs++;
     pthread_mutex_unlock(&commit->lock);
     commit->before_sync(commit->user);
     hf__kill_point("before_sync");
-    if (hf__log_sync(commit->log)) {
+    if (hf__journal_sync(commit->journal)) {
         hf__kill_point("after_sync");
         note_durable(commit, change);
         raise(&commit->durable, change);
     } else {
-        stop_for_errno(commit, "a sync of the log");
+        stop_for_errno(commit, "a sync of the journal");
     }
     pthread_mutex_lock(&commit->lock);
 }
@@ -291,20 +302,20 @@ static void *window_thread(void *user)
     return NULL;
 }
 
-/* Drop the files of the log that are over. False: not now. */
+/* Drop the files of the journal that are over. False: not now. */
 static bool drop_old(struct commit *commit)
 {
     uint64_t upto, number;
 
-    while (hf__log_old(commit->log, &upto, &number)) {
+    while (hf__journal_old(commit->journal, &upto, &number)) {
         if (atomic_load(&commit->stopped) || !commit->write_tables(commit->user))
             return false;
-        hf__kill_point("log_tables");
+        hf__kill_point("journal_tables");
         if (!note_based(commit, upto, 0))
             return false;
-        hf__kill_point("log_based");
-        hf__log_trim(commit->log, number);
-        hf__kill_point("log_trimmed");
+        hf__kill_point("journal_based");
+        hf__journal_trim(commit->journal, number);
+        hf__kill_point("journal_trimmed");
     }
     return true;
 }
@@ -316,12 +327,12 @@ static void *keeper_thread(void *user)
 
     pthread_mutex_lock(&commit->lock);
     while (!commit->closing) {
-        if (!again && !hf__log_wants(commit->log)) {
+        if (!again && !hf__journal_wants(commit->journal)) {
             pthread_cond_wait(&commit->wanted, &commit->lock);
             continue;
         }
         pthread_mutex_unlock(&commit->lock);
-        hf__log_tend(commit->log);
+        hf__journal_tend(commit->journal);
         again = !drop_old(commit);
         pthread_mutex_lock(&commit->lock);
         if (again && !commit->closing)
@@ -344,17 +355,17 @@ static enum hf_status start(struct hf_scope *s, struct commit *commit)
 }
 
 enum hf_status hf__commit_open(struct hf_scope *s, struct commit *commit,
-                               const struct log_options *options, const struct log_marks *marks,
-                               log_replay_fn *replay)
+                               const struct journal_options *options,
+                               const struct journal_marks *marks, journal_replay_fn *replay)
 {
     uint64_t last;
 
-    TRY(hf__log_open(s, options, marks, replay, commit->user, &commit->log));
-    last = hf__log_last(commit->log);
+    TRY(hf__journal_open(s, options, marks, replay, commit->user, &commit->journal));
+    last = hf__journal_last(commit->journal);
     atomic_store(&commit->safe, last);
     atomic_store(&commit->durable,
                  options->syncs || marks->fresh || marks->clean ? last : marks->durable);
-    /* What is in a store without a log is in the database, one way or the other. */
+    /* What is in a store without a journal is in the database, one way or the other. */
     if (!note_based(commit, marks->fresh ? marks->durable : marks->based, 0))
         return hf__fail(s, HF_IO, "Cannot sync %s/durable", commit->home->path);
     return start(s, commit);
@@ -381,7 +392,7 @@ bool hf__commit_finish(struct commit *commit)
 
 void hf__commit_clean(struct commit *commit)
 {
-    uint64_t last = hf__log_last(commit->log);
+    uint64_t last = hf__journal_last(commit->journal);
 
     if (last && !note_based(commit, last, last))
         hf__env_log(commit->env, HF_LOG_WARNING, "store %s: cannot sync the durable record",
@@ -392,7 +403,7 @@ void hf__commit_close(struct commit *commit)
 {
     if (!commit->has_lock)
         return;
-    hf__log_close(commit->log);
+    hf__journal_close(commit->journal);
     pthread_mutex_destroy(&commit->lock);
     pthread_mutex_destroy(&commit->record_lock);
     pthread_cond_destroy(&commit->served[0]);

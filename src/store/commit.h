@@ -1,12 +1,12 @@
 /*
- * store/commit.h: when a change is safe. A store that has a log hands its changes to it and asks
- * here to wait for them; who waits at the same time is served together.
+ * store/commit.h: when a change is safe. A store that has a journal hands its changes to it and
+ * asks here to wait for them; who waits at the same time is served together.
  *
  * How safe depends on the mode. Full: a change is on the disk. Otherwise the system has it, so that
  * it survives the end of the process, and in the batch mode a thread syncs it within the window.
  *
- * A second thread tends the log: it has the database write tables whenever a file of the log is
- * over, and drops that file.
+ * A second thread tends the journal: it has the database write tables whenever a file of the
+ * journal is over, and drops that file.
  */
 #ifndef HF_STORE_COMMIT_H
 #define HF_STORE_COMMIT_H
@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 
 #include "store/home.h"
-#include "store/log.h"
+#include "store/journal.h"
 #include "store/store.h"
 
 enum { COMMIT_ERROR_MAX = 400 };
@@ -23,7 +23,7 @@ enum { COMMIT_ERROR_MAX = 400 };
 struct commit {
     const struct hf_env *env;
     struct home *home;
-    struct log *log;
+    struct journal *journal;
     enum store_sync mode;
     uint32_t window_ms;
     void *user; /* of the next two */
@@ -55,13 +55,13 @@ struct commit {
  */
 void hf__commit_init(struct commit *commit);
 
-/* Open the log, replay it, and start the threads. The home has its record. Fails as hf__log_open()
- * does; close it all the same. */
+/* Open the journal, replay it, and start the threads. The home has its record. Fails as
+ * hf__journal_open() does; close it all the same. */
 enum hf_status hf__commit_open(struct hf_scope *s, struct commit *commit,
-                               const struct log_options *options, const struct log_marks *marks,
-                               log_replay_fn *replay);
+                               const struct journal_options *options,
+                               const struct journal_marks *marks, journal_replay_fn *replay);
 
-/* A change was appended, and the log's order is free again. */
+/* A change was appended, and the journal's order is free again. */
 void hf__commit_appended(struct commit *commit);
 
 /* Wait until the change is as safe as the mode says. HF_IO: it may be lost. */

@@ -6,16 +6,16 @@
  *     PATH/ballast    nothing, but it takes space: given back when the disk is full, so that the
  *                     database can still flush, compact and close
  *     PATH/db/        the database
- *     PATH/log/       the log of what the database does not have in tables yet
+ *     PATH/journal/   the journal of what the database does not have in tables yet
  *
  * Making a store. HOLDFAST.new comes first and becomes HOLDFAST when all the rest is there and
  * synced. So a directory with HOLDFAST lacks nothing, one with HOLDFAST.new was interrupted before
  * anything was stored and is finished by the next open, and one with neither must be empty.
  *
- * The record. A log that is gone looks like one that never was, so we note after each sync how far
- * it went. The note itself is not synced then, and need not be: an older one is a lower bound as
- * well. It alternates between two slots with a checksum each, so that one of them is whole at any
- * moment. It is written with pwrite() and not through a mapping, because a disk error behind a
+ * The record. A journal that is gone looks like one that never was, so we note after each sync how
+ * far it went. The note itself is not synced then, and need not be: an older one is a lower bound
+ * as well. It alternates between two slots with a checksum each, so that one of them is whole at
+ * any moment. It is written with pwrite() and not through a mapping, because a disk error behind a
  * mapping is a signal that ends the process.
  *
  *     slot i at i * 512:  8 bytes "hfmarks2", u64be turn, u64be durable, u64be based, u64be clean,
@@ -210,12 +210,12 @@ static enum hf_status look_inside(struct hf_scope *s, struct home *home)
         if (!exists(home, "db/CURRENT"))
             return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: db/CURRENT is missing",
                             home->path);
-        home->has_no_log = format == 1;
+        home->has_no_journal = format == 1;
         return HF_OK;
     }
     if (!exists(home, FORMAT_FILE_NEW))
         TRY(refuse_strangers(s, home));
-    home->fresh = home->has_no_log = true;
+    home->fresh = home->has_no_journal = true;
     return write_format(s, home);
 }
 
@@ -229,8 +229,8 @@ enum hf_status hf__home_open(struct hf_scope *s, const struct hf_env *env, struc
         return hf__fail(s, HF_INVALID, "The path of a store must be neither empty nor have a NUL");
     home->path = path_join(env, path, "", &home->path_size);
     home->db_path = path_join(env, path, "/db", &home->db_path_size);
-    home->log_path = path_join(env, path, "/log", &home->log_path_size);
-    if (!home->path || !home->db_path || !home->log_path)
+    home->journal_path = path_join(env, path, "/journal", &home->journal_path_size);
+    if (!home->path || !home->db_path || !home->journal_path)
         status = hf__fail_nomem(s);
     else
         status = find_directory(s, home);
@@ -243,7 +243,7 @@ enum hf_status hf__home_open(struct hf_scope *s, const struct hf_env *env, struc
 
 enum hf_status hf__home_seal(struct hf_scope *s, struct home *home)
 {
-    if (!home->has_no_log)
+    if (!home->has_no_journal)
         return HF_OK;
     if (!home->fresh)
         TRY(write_format(s, home)); /* over the older one, when all else is there */
@@ -252,7 +252,7 @@ enum hf_status hf__home_seal(struct hf_scope *s, struct home *home)
         fsync(home->dir))
         return fail_errno(s, home, "create", FORMAT_FILE);
     hf__kill_point("after_seal");
-    home->fresh = home->has_no_log = false;
+    home->fresh = home->has_no_journal = false;
     return HF_OK;
 }
 
@@ -268,8 +268,8 @@ void hf__home_close(struct home *home)
             close(fds[i]);
     hf__env_free(&home->env, home->path, home->path_size);
     hf__env_free(&home->env, home->db_path, home->db_path_size);
-    hf__env_free(&home->env, home->log_path, home->log_path_size);
-    home->path = home->db_path = home->log_path = NULL;
+    hf__env_free(&home->env, home->journal_path, home->journal_path_size);
+    home->path = home->db_path = home->journal_path = NULL;
     home->dir = home->record = home->ballast = -1;
 }
 
@@ -333,7 +333,7 @@ static bool slot_read(const struct home *home, unsigned number, uint64_t *turn,
     uint8_t slot[SLOT_BYTES] = {0};
     ssize_t len = pread(home->record, slot, SLOT_BYTES, (off_t)number * SLOT_STRIDE);
 
-    if (home->has_no_log) {
+    if (home->has_no_journal) {
         /* The turn of what comes next must be higher, and go to the other slot. */
         *turn = number;
         *marks = (struct home_marks){.durable = load_u64be(slot + 8)};
@@ -366,7 +366,7 @@ enum hf_status hf__home_open_record(struct hf_scope *s, struct home *home)
         if (!slot_read(home, i, &turn, &marks))
             continue;
         if (!whole ||
-            (home->has_no_log ? marks.durable > home->marks.durable : turn > home->turn)) {
+            (home->has_no_journal ? marks.durable > home->marks.durable : turn > home->turn)) {
             home->turn = turn;
             home->marks = marks;
         }

@@ -18,16 +18,16 @@ struct home_marks {
 
 struct home {
     struct hf_env env;
-    char *path;     /* with a NUL */
-    char *db_path;  /* where the database goes */
-    char *log_path; /* where the log goes */
-    size_t path_size, db_path_size, log_path_size;
+    char *path;         /* with a NUL */
+    char *db_path;      /* where the database goes */
+    char *journal_path; /* where the journal goes */
+    size_t path_size, db_path_size, journal_path_size;
     int dir; /* file descriptors, or -1 */
     int record;
     int ballast;
-    bool fresh;        /* the store is being made */
-    bool has_no_log;   /* it is fresh, or of format 1, where the database had the log */
-    bool ballast_full; /* the ballast holds its space */
+    bool fresh;          /* the store is being made */
+    bool has_no_journal; /* it is fresh, or of format 1, where the database had the log */
+    bool ballast_full;   /* the ballast holds its space */
     struct home_marks marks;
     uint64_t turn; /* of the record that holds them; odd ones are in one slot, even in the other */
 };

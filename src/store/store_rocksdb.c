@@ -2,9 +2,9 @@
  * store/store_rocksdb.c: a store on disk, in RocksDB. No other file knows it; its error strings
  * become statuses here. The directory around the database is home.c's.
  *
- * Every batch goes to our own log first, see log.h, and then to RocksDB's memtable, whose own log
- * is off. Tickets are the log's numbers of changes. When a ticket is safe is commit.c's business;
- * it has us write tables when files of the log are to go.
+ * Every batch goes to our own journal first, see journal.h, and then to RocksDB's memtable, whose
+ * own log is off. Tickets are the journal's numbers of changes. When a ticket is safe is commit.c's
+ * business; it has us write tables when files of the journal are to go.
  *
  * Space. RocksDB on a full disk is at best stopped, and this build may abort the process, so it
  * must never find out. Before a write we ask the file system for its free space, every CHECK_BYTES
@@ -18,7 +18,7 @@
  *     logs and manifests, and writes between two checks       RESERVE_SLACK
  *
  * A batch that is larger than a write buffer becomes a memtable, and then a table, of its own size.
- * It is let through only if there is room for it in the log, in a table, and in a compaction.
+ * It is let through only if there is room for it in the journal, in a table, and in a compaction.
  *
  * Below it the ballast is given back as well, and counted as owed: writes go on when there is room
  * for the reserve and the ballast. Another process can still fill the disk between a check and a
@@ -31,8 +31,8 @@
  *
  * What always holds:
  *
- *  (1) A batch is in the log before it is in RocksDB, and both have them in the same order.
- *  (2) What RocksDB does not have in tables is in the log, and is replayed at the next open.
+ *  (1) A batch is in the journal before it is in RocksDB, and both have them in the same order.
+ *  (2) What RocksDB does not have in tables is in the journal, and is replayed at the next open.
  */
 #include "store/commit.h"
 #include "store/home.h"
@@ -449,7 +449,7 @@ static void rocks_iter_close(struct hf__store_iter *iter)
 
 static uint64_t rocks_written(struct hf__store *store)
 {
-    return hf__log_last(rocks_of(store)->commit.log);
+    return hf__journal_last(rocks_of(store)->commit.journal);
 }
 
 static uint64_t rocks_durable(struct hf__store *store)
@@ -544,17 +544,17 @@ static enum hf_status translate(struct hf_scope *s, struct rocks *rocks,
 static enum hf_status log_and_apply(struct hf_scope *s, struct rocks *rocks,
                                     rocksdb_writebatch_t *changes, uint64_t *ticket)
 {
-    struct log *log = rocks->commit.log;
+    struct journal *journal = rocks->commit.journal;
     char *error = NULL;
     const char *bytes;
     size_t size;
 
     bytes = rocksdb_writebatch_data(changes, &size);
-    hf__log_begin(log);
-    *ticket = hf__log_append(log, hf_bytes_of(bytes, size));
+    hf__journal_begin(journal);
+    *ticket = hf__journal_append(journal, hf_bytes_of(bytes, size));
     if (*ticket)
         rocksdb_write(rocks->db, rocks->write_options, changes, &error);
-    hf__log_end(log);
+    hf__journal_end(journal);
     if (!*ticket)
         return hf__fail_nomem(s);
     if (error) {
@@ -622,7 +622,7 @@ static bool write_tables(void *user)
     if (!error)
         return true;
     hf__env_log(&rocks->base.env, HF_LOG_WARNING, "store %s: writing tables failed: %s",
-                rocks->home.path, error); /* the log has it all */
+                rocks->home.path, error); /* the journal has it all */
     rocksdb_free(error);
     return false;
 }
@@ -638,7 +638,8 @@ static enum hf_status replay(struct hf_scope *s, void *user, struct hf_bytes rec
     rocksdb_writebatch_destroy(changes);
     if (!error)
         return HF_OK;
-    hf__fail(s, HF_IO, "Replaying the log of the store in %s failed: %s", rocks->home.path, error);
+    hf__fail(s, HF_IO, "Replaying the journal of the store in %s failed: %s", rocks->home.path,
+             error);
     rocksdb_free(error);
     return HF_IO;
 }
@@ -664,7 +665,8 @@ static void rocks_stats(struct hf__store *store, struct store_stats *stats)
     stats->syncs = rocks->commit.syncs;
     stats->sync_waits = rocks->commit.waits;
     pthread_mutex_unlock(&rocks->commit.lock);
-    stats->disk_bytes = hf__home_used_bytes(&rocks->home) + hf__log_bytes(rocks->commit.log);
+    stats->disk_bytes =
+        hf__home_used_bytes(&rocks->home) + hf__journal_bytes(rocks->commit.journal);
     stats->memory_bytes = property(rocks, "rocksdb.cur-size-all-mem-tables") +
                           property(rocks, "rocksdb.estimate-table-readers-mem") +
                           property(rocks, "rocksdb.block-cache-usage");
@@ -821,7 +823,7 @@ static void set_locks(struct rocks *rocks)
     hf__commit_init(&rocks->commit);
 }
 
-/* Make everything durable; with all of it in tables, the next open has no log to replay. */
+/* Make everything durable; with all of it in tables, the next open has nothing to replay. */
 static void finish(struct rocks *rocks)
 {
     hf__commit_rest(&rocks->commit);
@@ -878,7 +880,8 @@ static const struct store_kind rocks_kind = {
 };
 
 /* A store of format 1 had RocksDB's log, which RocksDB has replayed; ours goes on from there. */
-static enum hf_status take_over(struct hf_scope *s, struct rocks *rocks, struct log_marks *marks)
+static enum hf_status take_over(struct hf_scope *s, struct rocks *rocks,
+                                struct journal_marks *marks)
 {
     uint64_t newest = rocksdb_get_latest_sequence_number(rocks->db);
 
@@ -896,18 +899,18 @@ static enum hf_status take_over(struct hf_scope *s, struct rocks *rocks, struct 
 static enum hf_status open_log(struct hf_scope *s, struct rocks *rocks)
 {
     size_t buffer = rocks->options.memtable_bytes / WRITE_BUFFERS;
-    const struct log_options options = {.env = &rocks->base.env,
-                                        .path = rocks->home.log_path,
-                                        .segment_bytes = buffer / 5 * 4,
-                                        .syncs = rocks->options.sync == STORE_SYNC_FULL ||
-                                                 rocks->options.sync == STORE_SYNC_BATCH};
-    struct log_marks marks;
+    const struct journal_options options = {.env = &rocks->base.env,
+                                            .path = rocks->home.journal_path,
+                                            .segment_bytes = buffer / 5 * 4,
+                                            .syncs = rocks->options.sync == STORE_SYNC_FULL ||
+                                                     rocks->options.sync == STORE_SYNC_BATCH};
+    struct journal_marks marks;
 
     TRY(hf__home_open_record(s, &rocks->home));
-    marks = (struct log_marks){.durable = rocks->home.marks.durable,
-                               .based = rocks->home.marks.based,
-                               .clean = rocks->home.marks.clean};
-    if (rocks->home.has_no_log)
+    marks = (struct journal_marks){.durable = rocks->home.marks.durable,
+                                   .based = rocks->home.marks.based,
+                                   .clean = rocks->home.marks.clean};
+    if (rocks->home.has_no_journal)
         TRY(take_over(s, rocks, &marks));
     return hf__commit_open(s, &rocks->commit, &options, &marks, replay);
 }

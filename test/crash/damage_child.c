@@ -1,7 +1,7 @@
 /* test/crash/damage_child.c: building databases, looking at them, in processes of their own. */
 #include "damage.h"
 
-#include "store/log_form.h"
+#include "store/journal_form.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -62,8 +62,8 @@ void list_files(const char *dir, struct files *files)
     list_into(dir, "", files);
     snprintf(inside, sizeof(inside), "%s/db", dir);
     list_into(inside, "db/", files);
-    snprintf(inside, sizeof(inside), "%s/log", dir);
-    list_into(inside, "log/", files);
+    snprintf(inside, sizeof(inside), "%s/journal", dir);
+    list_into(inside, "journal/", files);
     qsort(files->names, files->len, NAME_ROOM, by_name); /* so that a seed means the same */
 }
 
@@ -92,7 +92,7 @@ void copy_directory(const char *from, const char *to)
     mkdir(to, 0700);
     snprintf(b, sizeof(b), "%s/db", to);
     mkdir(b, 0700);
-    snprintf(b, sizeof(b), "%s/log", to);
+    snprintf(b, sizeof(b), "%s/journal", to);
     mkdir(b, 0700);
     list_files(from, &files);
     for (size_t i = 0; i < files.len; i++) {
@@ -111,22 +111,22 @@ static struct note newest_log(const char *dir)
     list_files(dir, &files);
     for (size_t i = 0; i < files.len; i++) {
         char path[PATH_ROOM + NAME_ROOM];
-        uint8_t head[LOG_RECORD_HEAD];
+        uint8_t head[JOURNAL_RECORD_HEAD];
         uint64_t number;
-        off_t at = LOG_START;
+        off_t at = JOURNAL_START;
         int fd;
 
-        if (strncmp(files.names[i], "log/", 4) != 0)
+        if (strncmp(files.names[i], "journal/", 8) != 0)
             continue;
-        number = strtoull(files.names[i] + strlen("log/"), NULL, 16);
+        number = strtoull(files.names[i] + strlen("journal/"), NULL, 16);
         snprintf(path, sizeof(path), "%s/%s", dir, files.names[i]);
         fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd >= 0 && pread(fd, head, sizeof(head), 0) == sizeof(head) &&
-            memcmp(head, log_magic, sizeof(log_magic)) == 0 && load_u64le(head + 8) == number &&
-            number > note.log) {
+            memcmp(head, journal_magic, sizeof(journal_magic)) == 0 &&
+            load_u64le(head + 8) == number && number > note.log) {
             while (pread(fd, head, sizeof(head), at) == sizeof(head) &&
-                   log_segment(head) == (uint32_t)number && log_len(head))
-                at += (off_t)log_record_size(log_len(head));
+                   journal_segment(head) == (uint32_t)number && journal_len(head))
+                at += (off_t)journal_record_size(journal_len(head));
             note = (struct note){.log = (uint32_t)number, .size = (uint64_t)at};
         }
         close(fd);

@@ -21,7 +21,7 @@
 #include <rocksdb/c.h>
 #include <xxhash.h>
 
-#include "store/log_form.h"
+#include "store/journal_form.h"
 
 /* ---- the system's calls, as this test wants them -------------------------------------------- */
 
@@ -155,10 +155,14 @@ static int remove_entry(const char *path, const struct stat *info, int kind, str
     return where->level ? remove(path) : 0;
 }
 
-/* What a crash now would leave of the store at `from`, in an empty directory. */
+/*
+ * What a crash now would leave of the store at `from`, in an empty directory. The store is open,
+ * and moves changes from its log to tables and notes that: so the log is copied first, the record
+ * last.
+ */
 static void copy_store(struct hf_scope *s, const char *from, const char *to)
 {
-    static const char *const folders[] = {"db", "log"};
+    static const char *const folders[] = {"journal", "db"};
 
     for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
         const char *folder = in(s, to, folders[i]);
@@ -194,13 +198,14 @@ static void note_log(struct hf_scope *s, const char *dir, const char *name, void
     uint64_t number = strtoull(name, NULL, 16);
     size_t len;
     uint8_t *bytes = read_file(in(s, dir, name), &len);
-    size_t at = LOG_START;
+    size_t at = JOURNAL_START;
 
-    if (number > newest->number && len > LOG_START &&
-        memcmp(bytes, log_magic, sizeof(log_magic)) == 0 && load_u64le(bytes + 8) == number) {
-        while (len - at > LOG_RECORD_HEAD && log_segment(bytes + at) == number &&
-               log_len(bytes + at))
-            at += log_record_size(log_len(bytes + at));
+    if (number > newest->number && len > JOURNAL_START &&
+        memcmp(bytes, journal_magic, sizeof(journal_magic)) == 0 &&
+        load_u64le(bytes + 8) == number) {
+        while (len - at > JOURNAL_RECORD_HEAD && journal_segment(bytes + at) == number &&
+               journal_len(bytes + at))
+            at += journal_record_size(journal_len(bytes + at));
         *newest = (struct newest){in(s, dir, name), number, at};
     }
     free(bytes);
@@ -210,7 +215,7 @@ static struct newest newest_log(struct hf_scope *s, const char *path)
 {
     struct newest newest = {NULL, 0, 0};
 
-    each_file(s, in(s, path, "log"), note_log, &newest);
+    each_file(s, in(s, path, "journal"), note_log, &newest);
     CHECK(newest.file);
     return newest;
 }
@@ -234,7 +239,7 @@ TEST(store_disk, a_reopened_store_has_everything)
     hf__store_close(store);
     /* Flushed at close: there is no log to replay, not even what is in it. */
     log = newest_log(s, path);
-    CHECK(log.end > LOG_START && truncate(log.file, LOG_START) == 0);
+    CHECK(log.end > JOURNAL_START && truncate(log.file, JOURNAL_START) == 0);
     CHECK_OK(open_at(t, s, path, &store));
     CHECK(acked_is_there(s, store, &acked));
     CHECK_INT(hf__store_written(store), hf__store_durable(store));
@@ -348,8 +353,8 @@ static uint64_t make_format_1(struct hf_scope *s, const char *path, uint64_t mor
     uint8_t slots[512 + 24] = {0};
     uint64_t sequence;
 
-    CHECK(!error && nftw(in(s, path, "log"), remove_entry, 16, FTW_DEPTH | FTW_PHYS) == 0);
-    CHECK(rmdir(in(s, path, "log")) == 0);
+    CHECK(!error && nftw(in(s, path, "journal"), remove_entry, 16, FTW_DEPTH | FTW_PHYS) == 0);
+    CHECK(rmdir(in(s, path, "journal")) == 0);
     rocksdb_writeoptions_set_sync(synced, 1);
     rocksdb_put(db, synced, "in the old log", 14, "there", 5, &error);
     sequence = rocksdb_get_latest_sequence_number(db) + more;
@@ -537,7 +542,7 @@ TEST(store_damage, what_was_torn_stays_gone)
     struct hf__store *store, *torn;
     struct hf_bytes value;
     uint8_t *record, *bytes;
-    size_t record_len, len, at = LOG_START;
+    size_t record_len, len, at = JOURNAL_START;
     struct newest log;
     const char *image, *next;
 
@@ -559,8 +564,8 @@ TEST(store_damage, what_was_torn_stays_gone)
     write_file(in(s, image, "durable"), record, record_len);
     log = newest_log(s, image);
     bytes = read_file(log.file, &len);
-    at += log_record_size(log_len(bytes + at));
-    bytes[at + LOG_RECORD_HEAD] ^= 1;
+    at += journal_record_size(journal_len(bytes + at));
+    bytes[at + JOURNAL_RECORD_HEAD] ^= 1;
     write_file(log.file, bytes, len);
     free(bytes);
     free(record);
@@ -594,10 +599,10 @@ TEST(store_damage, a_flipped_byte_in_the_log_is_refused)
     for (int i = 0; i < 10; i++) {
         const char *image = crash_image(t, s, path);
         struct newest log = newest_log(s, image);
-        size_t len, records = log.end - LOG_START;
+        size_t len, records = log.end - JOURNAL_START;
         uint8_t *bytes = read_file(log.file, &len);
 
-        bytes[LOG_START + records / 2 + test_random_below(t, records / 8)] ^= 0x10;
+        bytes[JOURNAL_START + records / 2 + test_random_below(t, records / 8)] ^= 0x10;
         write_file(log.file, bytes, len);
         free(bytes);
         CHECK_STATUS(HF_CORRUPT, open_at(t, s, image, &broken));
@@ -654,8 +659,8 @@ TEST(store_damage, no_missing_file_loses_data_silently)
     each_file(s, path, look_without, &survey);
     survey.folder = "db";
     each_file(s, in(s, path, "db"), look_without, &survey);
-    survey.folder = "log";
-    each_file(s, in(s, path, "log"), look_without, &survey);
+    survey.folder = "journal";
+    each_file(s, in(s, path, "journal"), look_without, &survey);
     /* At least: HOLDFAST, durable, CURRENT, MANIFEST, log, a table. And LOCK, LOG, ballast. */
     CHECK(survey.refused >= 6);
     CHECK(survey.harmless >= 3);
@@ -698,7 +703,7 @@ TEST(store_damage, no_flipped_bit_gives_wrong_data)
     for (int i = 0; i < 120; i++) {
         const char *image = crash_image(t, s, path);
         struct pick pick = {.t = t};
-        const char *file, *folder = i % 3 ? "db" : "log";
+        const char *file, *folder = i % 3 ? "db" : "journal";
         uint8_t *bytes;
         size_t len, at;
 
@@ -910,7 +915,7 @@ TEST(store_sync, a_failed_sync_stops_writes)
  */
 TEST(store_sync, a_failed_write_stops_writes)
 {
-    static const char *const targets[] = {NULL, ".log", ".sst", "MANIFEST"};
+    static const char *const targets[] = {NULL, "/journal/", ".sst", "MANIFEST"};
 
     /* Where background work fails, RocksDB sleeps for a second: there, one mode is enough. */
     for (unsigned i = 0; i < 16; i += i < 8 ? 1 : 2) {

@@ -1,7 +1,7 @@
 /*
- * store/log_form.h: how the log lies in its files, for those who write and read them.
+ * store/journal_form.h: how the journal lies in its files, for those who write and read them.
  *
- *     LOG/0000000000000001.log    a segment; numbers grow, in hexadecimal
+ *     JOURNAL/0000000000000001 a segment; numbers grow, in hexadecimal
  *
  *     at 0       8 bytes "hflogseg", u64le number, u64le first change, u64le XXH3 of those 24 bytes
  *     at 4096    records, one behind the other, each padded to 8 bytes:
@@ -16,58 +16,59 @@
  * A file is used again under a new number, so what is behind the last record is anything: zeros, or
  * records of another number. The end of a segment is where the next record is not.
  */
-#ifndef HF_STORE_LOG_FORM_H
-#define HF_STORE_LOG_FORM_H
+#ifndef HF_STORE_JOURNAL_FORM_H
+#define HF_STORE_JOURNAL_FORM_H
 
 #include "base/base.h"
 
 enum {
-    LOG_START = 4096,
-    LOG_HEAD = 32,        /* bytes of a segment's head */
-    LOG_RECORD_HEAD = 32, /* bytes before a record's own */
-    LOG_NAME = 16 + sizeof(".log"),
-    LOG_ALIGN = 8
+    JOURNAL_START = 4096,
+    JOURNAL_HEAD = 32,        /* bytes of a segment's head */
+    JOURNAL_RECORD_HEAD = 32, /* bytes before a record's own */
+    JOURNAL_NAME = 16 + 1,
+    JOURNAL_ALIGN = 8
 };
 
-static const char log_magic[8] = {'h', 'f', 'l', 'o', 'g', 's', 'e', 'g'};
+static const char journal_magic[8] = {'h', 'f', 'l', 'o', 'g', 's', 'e', 'g'};
 
-static inline size_t log_record_size(size_t len)
+static inline size_t journal_record_size(size_t len)
 {
-    return (LOG_RECORD_HEAD + len + LOG_ALIGN - 1) & ~(size_t)(LOG_ALIGN - 1);
+    return (JOURNAL_RECORD_HEAD + len + JOURNAL_ALIGN - 1) & ~(size_t)(JOURNAL_ALIGN - 1);
 }
 
 /* The parts of a record's head. */
-static inline uint64_t log_hash(const uint8_t *p)
+static inline uint64_t journal_hash(const uint8_t *p)
 {
     return load_u64le(p);
 }
-static inline uint64_t log_change(const uint8_t *p)
+static inline uint64_t journal_change(const uint8_t *p)
 {
     return load_u64le(p + 8);
 }
-static inline uint64_t log_durable(const uint8_t *p)
+static inline uint64_t journal_durable(const uint8_t *p)
 {
     return load_u64le(p + 16);
 }
-static inline uint32_t log_len(const uint8_t *p)
+static inline uint32_t journal_len(const uint8_t *p)
 {
     return load_u32le(p + 24);
 }
-static inline uint32_t log_segment(const uint8_t *p)
+static inline uint32_t journal_segment(const uint8_t *p)
 {
     return load_u32le(p + 28);
 }
 
-void hf__log_name(uint64_t number, char name[LOG_NAME]);
+void hf__journal_name(uint64_t number, char name[JOURNAL_NAME]);
 
-/* ---- finding the end, log_read.c ------------------------------------------------------------ */
+/* ---- finding the end, journal_read.c ------------------------------------------------------------
+ */
 
-struct log_found {
+struct journal_found {
     uint64_t number; /* the highest there is; 0: none */
     uint64_t last;   /* the newest change */
 };
 
-struct log_reading {
+struct journal_reading {
     const struct hf_env *env;
     const char *path;
     int dir;
@@ -79,11 +80,11 @@ struct log_reading {
 };
 
 /* Read all segments. HF_CORRUPT: a change that was durable is missing. */
-enum hf_status hf__log_read(struct hf_scope *s, const struct log_reading *reading,
-                            struct log_found *found);
+enum hf_status hf__journal_read(struct hf_scope *s, const struct journal_reading *reading,
+                                struct journal_found *found);
 
 /* The numbers of all segments, in ascending order, in the scope. */
-enum hf_status hf__log_list(struct hf_scope *s, const char *path, int dir, uint64_t **numbers,
-                            size_t *len);
+enum hf_status hf__journal_list(struct hf_scope *s, const char *path, int dir, uint64_t **numbers,
+                                size_t *len);
 
 #endif
