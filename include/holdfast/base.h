@@ -112,7 +112,7 @@ static inline bool hf_str_equal(struct hf_str a, struct hf_str b)
     X(IO, 21, "InternalServerError", "reading or writing failed")                                  \
     X(NO_SPACE, 22, "InternalServerError", "the disk is too full to write safely")                 \
     X(CORRUPT, 23, "InternalServerError", "stored data is damaged")                                \
-    X(LOCKED, 24, "InternalServerError", "the directory is open in another process")               \
+    X(LOCKED, 24, "InternalServerError", "another holds it: an open directory, or a lock")         \
     X(FORMAT, 25, "InternalServerError", "the data was written by a newer version")                \
     X(STOPPED, 26, "InternalServerError", "writes are stopped after a failed sync; reopen")        \
     X(LOST, 27, "InternalServerError", "what was held is held no more")                            \

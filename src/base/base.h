@@ -160,6 +160,17 @@ static inline void store_u32le(uint8_t *p, uint32_t v)
     memcpy(p, &v, sizeof(v));
 }
 
+static inline uint64_t load_u64le(const uint8_t *p)
+{
+    return load_u32le(p) | (uint64_t)load_u32le(p + 4) << 32;
+}
+
+static inline void store_u64le(uint8_t *p, uint64_t v)
+{
+    store_u32le(p, (uint32_t)v);
+    store_u32le(p + 4, (uint32_t)(v >> 32));
+}
+
 /* Big-endian, whose bytes sort as the numbers do. */
 static inline void store_u16be(uint8_t *p, uint16_t v)
 {
@@ -197,6 +208,10 @@ static inline uint64_t load_u64be(const uint8_t *p)
 /* Does the text begin with `prefix`? Then *rest is what stands behind it. */
 static inline bool str_after(struct hf_str text, struct hf_str prefix, struct hf_str *rest)
 {
+    if (prefix.len == 0) { /* of the absent text, too, which has no place to point to */
+        *rest = text;
+        return true;
+    }
     if (text.len < prefix.len || memcmp(text.ptr, prefix.ptr, prefix.len) != 0)
         return false;
     *rest = hf_str_of(text.ptr + prefix.len, text.len - prefix.len);

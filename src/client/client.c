@@ -266,8 +266,10 @@ static enum hf_status open_body(struct hf_scope *s, const struct endpoint *endpo
     if (coding.len) {
         enum hf_status status = hf__http_unpack(s, coding, body, UNPACKED_MAX, &body);
 
-        if (status != HF_OK && status != HF_NOMEM)
+        if (status == HF_INVALID)
             return unreadable(s, endpoint, "cannot be unpacked");
+        if (status == HF_LIMIT) /* another attempt would cost as much, and end here as well */
+            hf__scope_error_edit(s)->may_have_happened = true;
         TRY(status);
     }
     *json = hf_str_of((const char *)body.ptr, body.len);
@@ -391,12 +393,39 @@ struct attempt {
     bool again; /* out: it was refused for a reason that has gone away since */
 };
 
+/* TagResource and its kin answer with no body at all. */
+static bool has_no_answer(const struct op *op)
+{
+    return op->response->len == 0;
+}
+
+static enum hf_status take_answer(struct hf_scope *s, struct client *c, struct attempt *attempt,
+                                  const struct endpoint *endpoint,
+                                  const struct sign_credentials *credentials,
+                                  const struct http_answer *answer)
+{
+    enum hf_status status;
+    struct hf_str json;
+
+    TRY(open_body(s, endpoint, answer, &json));
+    if (answer->status != 200) {
+        attempt->again = may_try_again(s, c, answer, json, credentials);
+        return refused(s, c, attempt->op, endpoint, answer, json);
+    }
+    if (has_no_answer(attempt->op) && (json.len == 0 || hf__json_valid(json)))
+        return HF_OK; /* no body, or, as some services have it, "" */
+    status = hf__wire_read_answer(s, attempt->op->response, json, attempt->response);
+    if (status == HF_SERIALIZATION)
+        return unreadable(s, endpoint, "is not what the operation answers with");
+    return status;
+}
+
 static enum hf_status try_once(struct hf_scope *s, struct client *c, struct attempt *attempt)
 {
     struct sign_credentials credentials;
     struct http_answer answer;
     struct endpoint endpoint;
-    struct hf_str account, json;
+    struct hf_str account;
     enum hf_status status;
 
     attempt->again = false;
@@ -411,16 +440,9 @@ static enum hf_status try_once(struct hf_scope *s, struct client *c, struct atte
                                                     .body = attempt->body,
                                                     .timeout_ms = c->parts.attempt_ms},
                            &answer));
-    TRY(open_body(s, &endpoint, &answer, &json));
-    if (answer.status != 200) {
-        attempt->again = may_try_again(s, c, &answer, json, &credentials);
-        return refused(s, c, attempt->op, &endpoint, &answer, json);
-    }
-    if (attempt->op->response->len == 0 && (json.len == 0 || hf__json_valid(json)))
-        return HF_OK; /* TagResource and its kin have nothing to say: no body, or some do "" */
-    status = hf__wire_read_answer(s, attempt->op->response, json, attempt->response);
-    if (status == HF_SERIALIZATION)
-        return unreadable(s, &endpoint, "is not what the operation answers with");
+    status = take_answer(s, c, attempt, &endpoint, &credentials, &answer);
+    if (status == HF_NOMEM) /* for the answer; what it is about may be done */
+        hf__scope_error_edit(s)->may_have_happened = true;
     return status;
 }
 

@@ -106,11 +106,12 @@ struct file {
 
 static struct hf_str variable(const struct config *config, const char *name)
 {
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (strcmp(names[i], name) == 0)
-            return config->variables[i];
-    assert(!"a variable that is not in the list of config.c");
-    return (struct hf_str){0};
+    size_t i = 0;
+
+    while (i < ARRAY_LEN(names) && strcmp(names[i], name) != 0)
+        i++;
+    assert(i < ARRAY_LEN(names)); /* else the list lacks a name */
+    return config->variables[i];
 }
 
 static enum hf_status find_path(struct hf_scope *s, struct config *config, struct file *file)

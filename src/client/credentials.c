@@ -166,28 +166,42 @@ static const struct source_keys made_up = {.access_key = {"local", 5},
                                            .origin = "this library",
                                            .fixed = true};
 
+static enum hf_status fail_without(struct hf_scope *s, const struct credentials *c,
+                                   const char *metadata)
+{
+    return hf__fail(s, HF_DENIED,
+                    "There are no credentials: %s profile \"%.*s\" has none, "
+                    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI and _FULL_URI are not set, and the "
+                    "metadata service of the machine %s",
+                    c->options.profile_asked
+                        ? "the"
+                        : "AWS_ACCESS_KEY_ID and AWS_WEB_IDENTITY_TOKEN_FILE are not set,",
+                    HF_FMT(hf__config_profile(c->options.config)), metadata);
+}
+
+/* The first source that is configured decides. */
 static enum hf_status from_chain(struct hf_scope *s, struct credentials *c,
                                  struct source_keys *keys)
 {
-    struct source *source = &c->source;
+    typedef enum hf_status source_fn(struct hf_scope *, struct source *, bool *,
+                                     struct source_keys *);
+    static source_fn *const chain[] = {hf__source_environment, hf__source_web_identity,
+                                       hf__source_profile, hf__source_container};
+    enum { PROFILE = 2 };
+    const char *absent = NULL;
     bool found = false;
 
-    if (!c->options.profile_asked) {
-        TRY(hf__source_environment(s, source, &found, keys));
+    for (size_t i = c->options.profile_asked ? PROFILE : 0; i < ARRAY_LEN(chain); i++) {
+        TRY(chain[i](s, &c->source, &found, keys));
         if (found)
             return HF_OK;
     }
-    TRY(hf__source_profile(s, source, &found, keys));
-    if (found)
-        return HF_OK;
     if (c->options.local) {
         *keys = made_up;
         return HF_OK;
     }
-    return hf__fail(s, HF_DENIED,
-                    "There are no credentials: AWS_ACCESS_KEY_ID is not set and "
-                    "profile \"%.*s\" has none",
-                    HF_FMT(hf__config_profile(c->options.config)));
+    TRY(hf__source_metadata(s, &c->source, &absent, keys));
+    return absent ? fail_without(s, c, absent) : HF_OK;
 }
 
 /* Can the text be sent as it is, and be an answer of a sane source at all? */
@@ -250,12 +264,17 @@ static enum hf_status fetch(struct hf_scope *s, struct credentials *c, struct ke
 {
     struct source_keys keys = {.fixed = false};
 
-    if (c->options.fn)
+    if (c->options.fn) {
         TRY(from_program(s, c, &keys));
-    else if (c->given)
+    } else if (c->given) {
         keys = c->given->is;
-    else
-        TRY(from_chain(s, c, &keys));
+    } else {
+        enum hf_status status = from_chain(s, c, &keys);
+
+        if (status == HF_IO)
+            hf__scope_error_edit(s)->may_retry = true;
+        TRY(status);
+    }
     TRY(check_keys(s, &keys));
     TRY(check_expiry(s, c, &keys));
     *fetched = keys_new(&c->env, &keys);
@@ -519,6 +538,16 @@ static enum hf_status init_lock(struct hf_scope *s, struct credentials *c)
     return HF_OK;
 }
 
+enum hf_status hf__credentials_region(struct hf_scope *s, const struct config *config,
+                                      struct hf_str *region)
+{
+    struct source source = {.config = config, .env = hf__config_env(config)};
+    enum hf_status status = hf__source_metadata_region(s, &source, region);
+
+    hf__source_end(&source);
+    return status;
+}
+
 enum hf_status hf__credentials_open(struct hf_scope *s, const struct credentials_options *options,
                                     struct credentials **credentials)
 {
@@ -561,6 +590,7 @@ void hf__credentials_close(struct credentials *c)
         return;
     env = c->env;
     assert(!c->refreshing);
+    hf__source_end(&c->source);
     keys_drop(&env, c->keys);
     keys_drop(&env, c->given);
     hf__env_free(&env, c->region, c->options.region.len);

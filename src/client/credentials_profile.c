@@ -1,7 +1,23 @@
 /*
- * client/credentials_profile.c: keys that stand in variables or in a profile.
+ * client/credentials_profile.c: keys that stand in variables or in a profile, and profiles that say
+ * where to get them.
+ *
+ * A profile with role_arn is a role, which needs keys to ask for it with: those of another profile
+ * (source_profile), which may be a role again, of one of three other sources (credential_source),
+ * or a token in a file instead (web_identity_token_file). So profiles form a chain. It is walked
+ * down to a profile that stands on its own, and then up again, one role for each step.
+ *
+ * What always holds:
+ *
+ *  (1) No profile is entered twice, but one that names itself as its source and has keys, for its
+ *      keys: the chain ends there. A loop is an error that names it.
+ *  (2) In the profile that was chosen role_arn goes before keys; in one that another names as its
+ *      source, keys go before role_arn.
+ *  (3) A chain has at most CHAIN_MAX profiles.
  */
 #include "client/source.h"
+
+enum { CHAIN_MAX = 8 };
 
 /* ---- variables ------------------------------------------------------------------------------ */
 
@@ -29,18 +45,32 @@ enum hf_status hf__source_environment(struct hf_scope *s, struct source *source,
     return HF_OK;
 }
 
-/* ---- profiles ------------------------------------------------------------------------------- */
+/* ---- what a profile has --------------------------------------------------------------------- */
+
+static struct hf_str value(const struct source *source, struct hf_str profile, const char *key)
+{
+    return hf__config_value(source->config, profile, key);
+}
+
+static bool has(const struct source *source, struct hf_str profile, const char *key)
+{
+    return value(source, profile, key).ptr != NULL;
+}
+
+static bool has_sso(const struct source *source, struct hf_str profile)
+{
+    return has(source, profile, "sso_account_id") || has(source, profile, "sso_role_name") ||
+           has(source, profile, "sso_start_url");
+}
 
 static enum hf_status static_keys(struct hf_scope *s, struct source *source, struct hf_str profile,
                                   struct source_keys *keys)
 {
-    const struct config *config = source->config;
-
     *keys = (struct source_keys){
-        .access_key = hf__config_value(config, profile, "aws_access_key_id"),
-        .secret_key = hf__config_value(config, profile, "aws_secret_access_key"),
-        .session_token = hf__config_value(config, profile, "aws_session_token"),
-        .account = hf__config_value(config, profile, "aws_account_id"),
+        .access_key = value(source, profile, "aws_access_key_id"),
+        .secret_key = value(source, profile, "aws_secret_access_key"),
+        .session_token = value(source, profile, "aws_session_token"),
+        .account = value(source, profile, "aws_account_id"),
         .origin = "the profile",
         .fixed = true,
     };
@@ -51,11 +81,159 @@ static enum hf_status static_keys(struct hf_scope *s, struct source *source, str
     return HF_OK;
 }
 
+/* Keys that need no other keys. *found is false when the profile has none of that. */
+static enum hf_status own_keys(struct hf_scope *s, struct source *source, struct hf_str profile,
+                               bool *found, struct source_keys *keys)
+{
+    *found = true;
+    if (has(source, profile, "aws_access_key_id"))
+        return static_keys(s, source, profile, keys);
+    if (has_sso(source, profile))
+        return hf__source_sso(s, source, profile, keys);
+    if (has(source, profile, "login_session"))
+        return hf__source_login(s, source, profile, keys);
+    if (has(source, profile, "credential_process")) {
+        TRY(hf__source_process(s, source, profile, value(source, profile, "credential_process"),
+                               keys));
+        if (!keys->account.ptr)
+            keys->account = value(source, profile, "aws_account_id");
+        return HF_OK;
+    }
+    *found = false;
+    return HF_OK;
+}
+
+/* ---- roles ---------------------------------------------------------------------------------- */
+
+static enum hf_status credential_source(struct hf_scope *s, struct source *source,
+                                        struct hf_str profile, struct hf_str name,
+                                        struct source_keys *keys)
+{
+    const char *absent = NULL;
+    bool found = true;
+
+    if (hf_str_equal(name, HF_STR("Environment"))) {
+        TRY(hf__source_environment(s, source, &found, keys));
+        absent = found ? NULL : "but AWS_ACCESS_KEY_ID is not set";
+    } else if (hf_str_equal(name, HF_STR("EcsContainer"))) {
+        TRY(hf__source_container(s, source, &found, keys));
+        absent = found ? NULL : "but no AWS_CONTAINER_CREDENTIALS_ variable is set";
+    } else if (hf_str_equal(name, HF_STR("Ec2InstanceMetadata"))) {
+        TRY(hf__source_metadata(s, source, &absent, keys));
+        if (absent)
+            return hf__fail(s, HF_DENIED,
+                            "Profile \"%.*s\" has credential_source = %.*s, but that %s",
+                            HF_FMT(profile), HF_FMT(name), absent);
+    } else {
+        return hf__fail(s, HF_INVALID,
+                        "credential_source of profile \"%.*s\" is not Environment, EcsContainer or "
+                        "Ec2InstanceMetadata",
+                        HF_FMT(profile));
+    }
+    if (absent)
+        return hf__fail(s, HF_DENIED, "Profile \"%.*s\" has credential_source = %.*s, %s",
+                        HF_FMT(profile), HF_FMT(name), absent);
+    return HF_OK;
+}
+
+/* A role of a profile says all that is needed, once, and nothing that we cannot do. */
+static enum hf_status check_role(struct hf_scope *s, struct source *source, struct hf_str profile)
+{
+    int ways = has(source, profile, "source_profile") + has(source, profile, "credential_source") +
+               has(source, profile, "web_identity_token_file");
+
+    if (has(source, profile, "mfa_serial"))
+        return hf__fail(s, HF_INVALID,
+                        "Profile \"%.*s\" has mfa_serial, and there is nobody here to ask for a "
+                        "code: use credential_process, or keys of a session that has one",
+                        HF_FMT(profile));
+    if (ways != 1)
+        return hf__fail(s, HF_INVALID,
+                        "Profile \"%.*s\" has role_arn and %s of source_profile, credential_source "
+                        "and web_identity_token_file",
+                        HF_FMT(profile), ways ? "more than one" : "none");
+    return HF_OK;
+}
+
+/* The role of that profile, asked for with `with`, or by its token file when that is NULL. */
+static enum hf_status take_role(struct hf_scope *s, struct source *source, struct hf_str profile,
+                                const struct source_keys *with, struct source_keys *keys)
+{
+    return hf__source_role(s, source,
+                           &(struct source_role){
+                               .arn = value(source, profile, "role_arn"),
+                               .session_name = value(source, profile, "role_session_name"),
+                               .external_id = value(source, profile, "external_id"),
+                               .duration_s = value(source, profile, "duration_seconds"),
+                               .token_file = value(source, profile, "web_identity_token_file"),
+                               .keys = with,
+                           },
+                           keys);
+}
+
+struct chain {
+    struct hf_str profiles[CHAIN_MAX]; /* roles, the chosen one first */
+    size_t len;
+};
+
+static enum hf_status add_role(struct hf_scope *s, struct source *source, struct chain *chain,
+                               struct hf_str profile)
+{
+    for (size_t i = 0; i < chain->len; i++)
+        if (hf_str_equal(chain->profiles[i], profile)) /* (1) */
+            return hf__fail(s, HF_INVALID,
+                            "The roles of profile \"%.*s\" go in a circle: source_profile leads "
+                            "back to \"%.*s\"",
+                            HF_FMT(chain->profiles[0]), HF_FMT(profile));
+    if (chain->len == CHAIN_MAX)
+        return hf__fail(s, HF_INVALID, "Profile \"%.*s\" needs more than %d roles",
+                        HF_FMT(chain->profiles[0]), CHAIN_MAX);
+    TRY(check_role(s, source, profile));
+    chain->profiles[chain->len++] = profile;
+    return HF_OK;
+}
+
+/* Down the chain to the first keys. *found is false when the last profile has nothing. */
+static enum hf_status walk_down(struct hf_scope *s, struct source *source, struct chain *chain,
+                                struct hf_str profile, bool *found, struct source_keys *keys)
+{
+    *found = true;
+    while (has(source, profile, "role_arn") &&
+           !(chain->len && has(source, profile, "aws_access_key_id"))) { /* (2) */
+        struct hf_str next = value(source, profile, "source_profile");
+        struct hf_str other = value(source, profile, "credential_source");
+
+        TRY(add_role(s, source, chain, profile));
+        if (other.ptr)
+            return credential_source(s, source, profile, other, keys);
+        if (!next.ptr) {
+            chain->len--; /* this role needs no keys, those before it do */
+            return take_role(s, source, profile, NULL, keys);
+        }
+        if (!hf__config_has_profile(source->config, next))
+            return hf__fail(s, HF_INVALID,
+                            "Profile \"%.*s\" has source_profile = %.*s, which is not there",
+                            HF_FMT(profile), HF_FMT(next));
+        profile = next;
+    }
+    TRY(own_keys(s, source, profile, found, keys));
+    if (!*found && chain->len)
+        return hf__fail(s, HF_INVALID,
+                        "Profile \"%.*s\" is named as a source_profile, but has no credentials",
+                        HF_FMT(profile));
+    return HF_OK;
+}
+
 enum hf_status hf__source_profile(struct hf_scope *s, struct source *source, bool *found,
                                   struct source_keys *keys)
 {
-    struct hf_str profile = hf__config_profile(source->config);
+    struct chain chain = {.len = 0};
 
-    *found = hf__config_value(source->config, profile, "aws_access_key_id").ptr != NULL;
-    return *found ? static_keys(s, source, profile, keys) : HF_OK;
+    TRY(walk_down(s, source, &chain, hf__config_profile(source->config), found, keys));
+    while (*found && chain.len > 0) {
+        struct source_keys with = *keys;
+
+        TRY(take_role(s, source, chain.profiles[--chain.len], &with, keys));
+    }
+    return HF_OK;
 }

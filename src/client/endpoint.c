@@ -12,7 +12,7 @@
  *
  * The beginning of a region's name tells its partition, and that the domain; a region that nobody
  * heard of is one of "aws", where new ones mostly are. The rules are those of the endpoint rule
- * sets that AWS's SDKs have in common, as of November 2026.
+ * sets that AWS's SDKs have in common, as of 2026.
  *
  * The streams of DynamoDB are a service of their own. Where DynamoDB alone is sent elsewhere, as to
  * DynamoDB Local, Alternator or a server of ours, its streams are there too, although AWS's SDKs
@@ -26,9 +26,12 @@
  *  (3) FIPS and dual stack are promises: where they cannot be kept, that is an error and no other
  *      endpoint.
  */
-#include "base/buf.h"
 #include "client/config.h"
-#include "client/host.h"
+
+#include <strings.h>
+
+#include "base/buf.h"
+#include "client/url.h"
 
 /* ---- Amazon's ------------------------------------------------------------------------------- */
 
@@ -101,6 +104,14 @@ static const struct service services[] = {
                       .dual = "portal.sso",
                       .dual_fips = "portal.sso-fips",
                       .signing = "awsssoportal"},
+    [ENDPOINT_SSO_OIDC] = {.name = "SSO OIDC",
+                           .variable = "AWS_ENDPOINT_URL_SSO_OIDC",
+                           .table = "sso_oidc",
+                           .host = "oidc",
+                           .fips = "oidc-fips",
+                           .dual = "oidc",
+                           .dual_fips = "oidc-fips",
+                           .signing = "sso-oauth"},
     [ENDPOINT_S3] = {.name = "S3",
                      .variable = "AWS_ENDPOINT_URL_S3",
                      .table = "s3",
@@ -159,112 +170,6 @@ static const struct partition *partition_of(struct hf_str region)
 
 /* ---- URLs ----------------------------------------------------------------------------------- */
 
-struct url {
-    bool is_https;
-    struct hf_str host; /* a v6 address with its brackets */
-    unsigned port;      /* 0: the usual one of the scheme */
-    struct hf_str path; /* without slashes behind */
-};
-
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-static bool after_any_case(struct hf_str text, const char *prefix, struct hf_str *rest)
-{
-    size_t len = strlen(prefix);
-
-    if (text.len < len)
-        return false;
-    for (size_t i = 0; i < len; i++)
-        if (lower(text.ptr[i]) != prefix[i])
-            return false;
-    *rest = hf_str_of(text.ptr + len, text.len - len);
-    return true;
-}
-
-static bool is_one_of(char c, const char *extra)
-{
-    c = lower(c);
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr(extra, c));
-}
-
-/* A name, as those of containers with underscores, or a v4 address. */
-static bool is_host(struct hf_str host)
-{
-    if (!host.len || host.len > 253 || host.ptr[0] == '.' || host.ptr[0] == '-')
-        return false;
-    for (size_t i = 0; i < host.len; i++)
-        if (!is_one_of(host.ptr[i], "-._") || (i && host.ptr[i] == '.' && host.ptr[i - 1] == '.'))
-            return false;
-    return true;
-}
-
-static bool is_v6(struct hf_str host)
-{
-    if (host.len < 4 || host.len > 47 || host.ptr[0] != '[' || host.ptr[host.len - 1] != ']')
-        return false;
-    for (size_t i = 1; i + 1 < host.len; i++)
-        if (!is_one_of(host.ptr[i], ":.") || lower(host.ptr[i]) > 'f')
-            return false;
-    return memchr(host.ptr, ':', host.len) != NULL;
-}
-
-static bool read_port(struct hf_str text, unsigned *port)
-{
-    *port = 0;
-    for (size_t i = 0; i < text.len && *port <= 65535; i++) {
-        if (text.ptr[i] < '0' || text.ptr[i] > '9')
-            return false;
-        *port = *port * 10 + (unsigned)(text.ptr[i] - '0');
-    }
-    return text.len && *port >= 1 && *port <= 65535;
-}
-
-static const char *read_path(struct hf_str path, struct hf_str *kept)
-{
-    for (size_t i = 0; i < path.len; i++) {
-        if (path.ptr[i] <= ' ' || path.ptr[i] > '~')
-            return "has characters in its path that need an escape";
-        if (path.ptr[i] == '?' || path.ptr[i] == '#')
-            return "has more than a path behind its host";
-    }
-    while (path.len && path.ptr[path.len - 1] == '/')
-        path.len--;
-    *kept = path.len ? path : HF_STR("");
-    return NULL;
-}
-
-/* NULL, or what is wrong, to be read behind "the URL": (1). */
-static const char *read_url(struct hf_str text, struct url *url)
-{
-    struct hf_str rest, port = {0};
-    size_t len = 0, colon;
-
-    *url = (struct url){.is_https = after_any_case(text, "https://", &rest)};
-    if (!url->is_https && !after_any_case(text, "http://", &rest))
-        return "does not begin with http:// or https://";
-    while (len < rest.len && !strchr("/?#", rest.ptr[len]))
-        len++;
-    url->host = hf_str_of(rest.ptr, len);
-    if (len && memchr(rest.ptr, '@', len))
-        return "has a user or password in it, which is not for the endpoint of a service";
-    for (colon = len; colon > 0 && is_one_of(rest.ptr[colon - 1], ""); colon--)
-        ;
-    if (colon > 0 && rest.ptr[colon - 1] == ':') {
-        url->host.len = colon - 1;
-        port = hf_str_of(rest.ptr + colon, len - colon);
-    }
-    if (!is_host(url->host) && !is_v6(url->host))
-        return "has no host, or one that cannot be";
-    if (port.ptr && !read_port(port, &url->port))
-        return "has a port that is not from 1 to 65535";
-    if (url->port == (url->is_https ? 443 : 80))
-        url->port = 0;
-    return read_path(hf_str_of(rest.ptr + len, rest.len - len), &url->path);
-}
-
 /* The name of a region, as far as its look tells: words, and a number at its end. */
 static bool looks_like_region(struct hf_str text)
 {
@@ -272,7 +177,7 @@ static bool looks_like_region(struct hf_str text)
 
     for (size_t i = 0; i < text.len; i++)
         hyphens += text.ptr[i] == '-';
-    return hf__host_is_label(text) && hyphens >= 2 && text.ptr[text.len - 1] >= '0' &&
+    return hf__url_is_label(text) && hyphens >= 2 && text.ptr[text.len - 1] >= '0' &&
            text.ptr[text.len - 1] <= '9';
 }
 
@@ -280,7 +185,7 @@ static bool cut_suffix(struct hf_str *host, const char *suffix)
 {
     size_t len = strlen(suffix);
 
-    if (host->len < len + 2 || memcmp(host->ptr + host->len - len, suffix, len) != 0 ||
+    if (host->len < len + 2 || strncasecmp(host->ptr + host->len - len, suffix, len) != 0 ||
         host->ptr[host->len - len - 1] != '.')
         return false;
     host->len -= len + 1;
@@ -317,7 +222,7 @@ static enum hf_status make(struct hf_scope *s, const struct url *url, struct end
     hf__buf_format(&origin, "%s://", url->is_https ? "https" : "http");
     scheme = origin.len;
     for (size_t i = 0; i < url->host.len; i++)
-        hf__buf_put_byte(&origin, (uint8_t)lower(url->host.ptr[i]));
+        hf__buf_put_byte(&origin, (uint8_t)hf__url_lower(url->host.ptr[i]));
     if (url->port)
         hf__buf_format(&origin, ":%u", url->port);
     *endpoint = (struct endpoint){.path = hf_scope_copy(s, url->path)};
@@ -333,7 +238,7 @@ static enum hf_status make(struct hf_scope *s, const struct url *url, struct end
 enum hf_status hf__endpoint_of_url(struct hf_scope *s, struct hf_str url, struct endpoint *endpoint)
 {
     struct url parts;
-    const char *wrong = read_url(url, &parts);
+    const char *wrong = hf__url_read(url, &parts);
 
     *endpoint = (struct endpoint){0};
     if (wrong)
@@ -341,34 +246,11 @@ enum hf_status hf__endpoint_of_url(struct hf_scope *s, struct hf_str url, struct
     return make(s, &parts, endpoint);
 }
 
-static bool is_loopback_v4(struct hf_str host)
-{
-    unsigned parts = 0, number = 0, digits = 0;
-
-    for (size_t i = 0; i <= host.len; i++) {
-        char c = i < host.len ? host.ptr[i] : '.';
-
-        if (c == '.') {
-            if (!digits || number > 255 || (parts == 0 && number != 127))
-                return false;
-            parts++;
-            number = digits = 0;
-        } else if (c >= '0' && c <= '9' && ++digits <= 3) {
-            number = number * 10 + (unsigned)(c - '0');
-        } else {
-            return false;
-        }
-    }
-    return parts == 4;
-}
-
 bool hf__endpoint_is_loopback(const struct endpoint *endpoint)
 {
     struct url url;
 
-    if (read_url(endpoint->origin, &url))
-        return false;
-    return is(url.host, "localhost") || is(url.host, "[::1]") || is_loopback_v4(url.host);
+    return !hf__url_read(endpoint->origin, &url) && hf__url_is_loopback(&url);
 }
 
 /* ---- configured ----------------------------------------------------------------------------- */
@@ -418,7 +300,7 @@ static struct configured of_dynamodb(const struct config *config)
 
     if (!found.url.ptr)
         found = by_table(config, dynamodb->table);
-    if (found.url.ptr && !read_url(found.url, &url) && is_amazon(url.host, &region))
+    if (found.url.ptr && !hf__url_read(found.url, &url) && is_amazon(url.host, &region))
         found.url = (struct hf_str){0};
     return found;
 }
@@ -450,9 +332,9 @@ static enum hf_status find_configured(struct hf_scope *s, const struct config *c
 /* What is asked for, with everything filled in. */
 struct wish {
     const struct service *service;
-    const struct partition *partition;
+    const struct partition *partition; /* NULL without a region */
     enum endpoint_service which;
-    struct hf_str region;
+    struct hf_str region; /* may be absent when there is a URL */
     bool fips;
     bool dual;
 };
@@ -500,7 +382,7 @@ static enum hf_status choose_account(struct hf_scope *s, const struct config *co
                         "AWS_ACCOUNT_ID",
                         variable);
     *use = account.len && !wish->fips && is(hf_str_from(wish->partition->name), "aws");
-    if (*use && !hf__host_is_label(account))
+    if (*use && !hf__url_is_label(account))
         return hf__fail(s, HF_INVALID, "the account of the credentials is no account");
     return HF_OK;
 }
@@ -529,7 +411,7 @@ static const char *host_of(const struct wish *wish)
         return wish->fips ? service->dual_fips : service->dual;
     if (!wish->fips)
         return service->host;
-    if (strcmp(partition, "aws-us-gov") == 0 && !wish->dual && !service->gov_has_fips)
+    if (strcmp(partition, "aws-us-gov") == 0 && !service->gov_has_fips)
         return service->host;
     return service->fips;
 }
@@ -546,6 +428,8 @@ static enum hf_status make_amazon(struct hf_scope *s, const struct config *confi
     struct url url = {.is_https = true, .path = HF_STR("")};
     bool of_account;
 
+    if (wish->which == ENDPOINT_S3 && wish->fips && is(hf_str_from(partition->name), "aws-cn"))
+        return hf__fail(s, HF_INVALID, "S3 has no FIPS endpoints in the partition aws-cn");
     TRY(choose_account(s, config, wish, account, &of_account));
     if (of_account)
         url.host =
@@ -565,7 +449,7 @@ static enum hf_status make_configured(struct hf_scope *s, const struct wish *wis
                                       const struct configured *from, struct endpoint *endpoint)
 {
     struct url url;
-    const char *wrong = read_url(from->url, &url);
+    const char *wrong = hf__url_read(from->url, &url);
 
     if (!wrong && (wish->fips || wish->dual)) /* (3) */
         wrong = wish->fips ? "cannot be used together with FIPS endpoints"
@@ -607,14 +491,15 @@ enum hf_status hf__endpoint_find(struct hf_scope *s, const struct config *config
                   "use_dualstack_endpoint", &wish.dual));
     TRY(find_configured(s, config, ask->service, &configured));
     read_fips_region(&wish);
-    if (wish.region.len && !hf__host_is_label(wish.region))
+    if (wish.region.len && !hf__url_is_label(wish.region))
         return hf__fail(s, HF_INVALID,
                         "the region must be the name of a region, such as eu-central-1");
-    wish.partition = partition_of(wish.region);
     if (!configured.url.ptr && !wish.region.len)
         return hf__fail(s, HF_INVALID,
                         "no region for %s: set AWS_REGION, or region in the profile '%.*s'",
                         wish.service->name, HF_FMT(hf__config_profile(config)));
+    if (wish.region.len)
+        wish.partition = partition_of(wish.region);
     if (configured.url.ptr)
         TRY(make_configured(s, &wish, &configured, endpoint));
     else if (local && is(wish.region, LOCAL_REGION))

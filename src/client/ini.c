@@ -171,10 +171,12 @@ static void name_section(struct reader *r, struct hf_str name)
                  {"services", INI_SERVICES}};
     struct hf_str rest;
 
-    r->section = (struct ini_entry){.kind = INI_OTHER, .section = name};
+    r->section = (struct ini_entry){.kind = INI_OTHER};
     if (r->file == INI_CREDENTIALS || hf_str_equal(name, HF_STR("default"))) {
-        r->section.kind = name.len ? INI_PROFILE : INI_OTHER;
-        r->section.bare = r->file == INI_CONFIG;
+        if (name.len)
+            r->section = (struct ini_entry){.kind = INI_PROFILE,
+                                            .bare = r->file == INI_CONFIG,
+                                            .section = name};
         return;
     }
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
@@ -190,27 +192,32 @@ static void name_section(struct reader *r, struct hf_str name)
     }
 }
 
-/* Where the name of a section ends: at the first bracket outside of quotes. */
-static size_t find_bracket(struct hf_str line)
+/* Where the name of a section ends: at the first bracket outside of quotes, or else, as there are
+ * names and comments with an apostrophe, at the first; 0 when there is none. In the credentials
+ * file a name is never quoted. */
+static size_t find_bracket(enum ini_file file, struct hf_str line)
 {
+    const char *first = memchr(line.ptr, ']', line.len);
     char quote = 0;
 
-    for (size_t i = 1; i < line.len; i++) {
+    for (size_t i = 1; i < line.len && file == INI_CONFIG; i++) {
         char c = line.ptr[i];
 
-        if (c == quote)
-            quote = 0;
-        else if (!quote && (c == '"' || c == '\''))
-            quote = memchr(line.ptr + i + 1, c, line.len - i - 1) ? c : 0;
-        else if (!quote && c == ']')
+        if (c == '\\' && quote != '\'')
+            i++; /* as in one_word() */
+        else if (quote)
+            quote = c == quote ? 0 : quote;
+        else if (c == '"' || c == '\'')
+            quote = c;
+        else if (c == ']')
             return i;
     }
-    return 0;
+    return first ? (size_t)(first - line.ptr) : 0;
 }
 
 static enum hf_status take_section(struct reader *r, struct hf_str line)
 {
-    size_t end = find_bracket(line);
+    size_t end = find_bracket(r->file, line);
     struct hf_str rest;
 
     if (!end)

@@ -20,7 +20,7 @@ enum ini_kind { INI_OTHER, INI_PROFILE, INI_SSO_SESSION, INI_SERVICES };
 struct ini_entry {
     enum ini_kind kind;
     bool bare;             /* of [default], as opposed to [profile default] */
-    struct hf_str section; /* name of the profile, session or services */
+    struct hf_str section; /* name of the profile, session or services; absent of others */
     struct hf_str key;     /* absent: this entry says that the section is there */
     struct hf_str sub;     /* key in the table below an empty value; else absent */
     struct hf_str value;

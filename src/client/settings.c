@@ -10,7 +10,7 @@
 
 #include <strings.h>
 
-#include "client/host.h"
+#include "client/url.h"
 
 enum { ATTEMPTS_MAX = 1000000 };
 
@@ -60,7 +60,7 @@ enum hf_status hf__config_region(struct hf_scope *s, const struct config *config
         found = other.variable ? other : found;
     }
     *region = explicit.len ? explicit : found.value;
-    if (!region->ptr || hf__host_is_label(*region))
+    if (!region->ptr || hf__url_is_label(*region))
         return HF_OK;
     *region = (struct hf_str){0};
     return explicit.len ? hf__fail(s, HF_INVALID, "the region must be %s", must_be)

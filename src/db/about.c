@@ -248,20 +248,26 @@ static bool reads(enum hf_op op, const void *request)
     }
 }
 
+/* What a table's part reads and what it writes is told apart in transactions only. */
+static void add_units(struct about_units *units, const struct hf_capacity *c, bool reading)
+{
+    if (c->read_units > 0 || c->write_units > 0) {
+        units->read += c->read_units;
+        units->write += c->write_units;
+    } else if (reading) {
+        units->read += c->units;
+    } else {
+        units->write += c->units;
+    }
+}
+
 struct about_units hf__about_units(enum hf_op op, const void *request, const void *response)
 {
     struct about_units units = {0, 0};
     size_t len;
     const struct hf_capacity *list = capacities(op, response, &len);
-    double sum = 0;
 
-    if (!len)
-        return units;
     for (size_t i = 0; i < len; i++)
-        sum += list[i].units;
-    if (reads(op, request))
-        units.read = sum;
-    else
-        units.write = sum;
+        add_units(&units, &list[i], reads(op, request));
     return units;
 }

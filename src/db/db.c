@@ -5,7 +5,7 @@
  */
 #include "db/db.h"
 
-#include <strings.h>
+#include "db/about.h"
 
 /* ---- consumed capacity ---------------------------------------------------------------------- */
 
@@ -17,60 +17,6 @@ static const struct field *field_named(const struct fields *fields, const char *
         if (fields->list[i].name && strcmp(fields->list[i].name, name) == 0)
             return &fields->list[i];
     return NULL;
-}
-
-static bool is_select(struct hf_str statement)
-{
-    size_t at = 0;
-
-    while (at < statement.len && strchr(" \t\r\n", statement.ptr[at]))
-        at++;
-    return statement.len - at >= 6 && strncasecmp(statement.ptr + at, "select", 6) == 0;
-}
-
-/* Of the statements of one request, all read or all write. */
-static bool is_reading(enum hf_op op, const void *request)
-{
-    const struct hf_execute_statement *one = request;
-    const struct hf_batch_execute_statement *many = request;
-    const struct hf_execute_transaction *transaction = request;
-
-    switch (op) {
-    case HF_OP_EXECUTE_STATEMENT:
-        return is_select(one->statement);
-    case HF_OP_BATCH_EXECUTE_STATEMENT:
-        return many->statements_len && is_select(many->statements[0].statement);
-    case HF_OP_EXECUTE_TRANSACTION:
-        return transaction->statements_len && is_select(transaction->statements[0].statement);
-    default:
-        return hf__op(op)->access == OP_READ;
-    }
-}
-
-/* A table's consumption; what it reads and what it writes are told apart in transactions only. */
-static void count(struct hf_scope_capacity *counter, const struct hf_capacity *capacity,
-                  bool reading)
-{
-    bool apart = capacity->read_units > 0 || capacity->write_units > 0;
-
-    counter->read_units += apart ? capacity->read_units : reading ? capacity->units : 0;
-    counter->write_units += apart ? capacity->write_units : reading ? 0 : capacity->units;
-}
-
-static void count_response(struct hf_scope_capacity *counter, const struct op *entry,
-                           const void *response, bool reading)
-{
-    const struct field *field = field_named(entry->response, "ConsumedCapacity");
-    const struct hf_capacity *list;
-    size_t len = 1;
-
-    if (!field)
-        return;
-    memcpy(&list, (const char *)response + field->at, sizeof(list));
-    if (field->kind == FIELD_STRUCTS)
-        memcpy(&len, (const char *)response + field->count_at, sizeof(len));
-    for (size_t i = 0; list && i < len; i++)
-        count(counter, &list[i], reading);
 }
 
 /* The call with its consumption asked for. Calls that a wrapper makes inside of it count once:
@@ -98,8 +44,12 @@ static enum hf_status call_counted(struct hf_scope *s, struct hf_db *db, const s
     status = db->calls->call(s, db, entry->op, asking, response);
     hf__scope_set_counter(s, counter);
     counter->calls++;
-    if (status == HF_OK)
-        count_response(counter, entry, response, is_reading(entry->op, request));
+    if (status == HF_OK) {
+        struct about_units units = hf__about_units(entry->op, request, response);
+
+        counter->read_units += units.read;
+        counter->write_units += units.write;
+    }
     return status;
 }
 

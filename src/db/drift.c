@@ -45,10 +45,12 @@ void hf__drift_add(struct drift *drift, const char *format, ...)
     va_end(args);
 }
 
-/* "pk S"; "none" when there is no key of that type. */
+/* "pk S", or "a S, b N" where several make up the key; "none" when there is no key of that type. */
 static struct hf_str key_words(struct hf_scope *s, struct keys keys, struct attributes attributes,
                                enum hf_key_type type)
 {
+    struct hf__buf buf = {.scope = s};
+
     for (size_t i = 0; i < keys.len; i++) {
         enum hf_scalar_type scalar = 0;
 
@@ -57,10 +59,12 @@ static struct hf_str key_words(struct hf_scope *s, struct keys keys, struct attr
         for (size_t j = 0; j < attributes.len; j++)
             if (hf_str_equal(attributes.list[j].name, keys.list[i].name))
                 scalar = attributes.list[j].type;
-        return hf_scope_format(s, "%.*s %s", HF_FMT(keys.list[i].name),
-                               NAME_OF(scalar_names, scalar));
+        hf__buf_format(&buf, "%s%.*s %s", buf.len ? ", " : "", HF_FMT(keys.list[i].name),
+                       NAME_OF(scalar_names, scalar));
     }
-    return HF_STR("none");
+    if (buf.failed)
+        return hf_str_of(NULL, 0);
+    return buf.len ? hf_str_of((const char *)buf.ptr, buf.len) : HF_STR("none");
 }
 
 static int compare_strs(const void *a, const void *b)

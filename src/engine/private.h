@@ -255,7 +255,6 @@ struct engine {
     struct hf_db db;
     struct hf_env env;
     struct hf__store *store;
-    bool full_sync;
     enum hf__wording wording;
     struct hf_str region;
     struct hf_str account;

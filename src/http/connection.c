@@ -25,7 +25,7 @@
 #include "http/connection.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -48,19 +48,20 @@ int64_t hf__patience_clock_us(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-void hf__patience_begin(struct patience *patience, struct hf_scope *s, uint32_t timeout_ms)
+void hf__patience_begin(struct patience *patience, struct hf_scope *s,
+                        const struct transport_call *call)
 {
-    *patience = (struct patience){.s = s, .timeout_ms = timeout_ms};
-    if (timeout_ms)
-        patience->end_us = hf__patience_clock_us() + (int64_t)timeout_ms * 1000;
+    *patience = (struct patience){.s = s, .origin = call->origin, .timeout_ms = call->timeout_ms};
+    if (call->timeout_ms)
+        patience->end_us = hf__patience_clock_us() + (int64_t)call->timeout_ms * 1000;
 }
 
 enum hf_status hf__patience_check(struct patience *patience)
 {
     TRY(hf__scope_alive(patience->s));
     if (patience->timeout_ms && hf__patience_clock_us() >= patience->end_us) {
-        (void)hf__fail(patience->s, HF_IO, "there was no answer within %u ms",
-                       patience->timeout_ms);
+        (void)hf__fail(patience->s, HF_IO, "%.*s: there was no answer within %u ms",
+                       HF_FMT(patience->origin), patience->timeout_ms);
         hf__scope_error_edit(patience->s)->may_retry = true;
         return HF_IO;
     }
@@ -138,7 +139,9 @@ enum hf_status hf__transport_open(struct hf_scope *s, const struct transport_opt
         .idle_max = options->idle_max ? options->idle_max : IDLE_MAX,
         .insecure = options->insecure,
     };
+    t->same_openssl = hf__authorities_same_openssl();
     (void)pthread_mutex_init(&t->mutex, NULL);
+    (void)pthread_mutex_init(&t->store_mutex, NULL);
     if (!keep_text(&env, options->ca_file, &t->ca_file) ||
         !keep_text(&env, options->proxy, &t->proxy) ||
         !keep_text(&env, options->no_proxy, &t->no_proxy)) {
@@ -162,6 +165,8 @@ void hf__transport_close(struct transport *transport)
         c = older;
     }
     (void)pthread_mutex_destroy(&transport->mutex);
+    (void)pthread_mutex_destroy(&transport->store_mutex);
+    X509_STORE_free(transport->store);
     env = transport->env;
     free_text(&env, transport->ca_file);
     free_text(&env, transport->proxy);
@@ -194,6 +199,11 @@ static size_t drop_bytes(char *bytes, size_t size, size_t count, void *user)
     (void)bytes;
     (void)user;
     return size * count;
+}
+
+static bool is_secure(const struct connection *c)
+{
+    return strncmp(c->origin, "https:", 6) == 0;
 }
 
 /* Set everything; the first that fails, or CURLE_OK. */
@@ -232,8 +242,12 @@ static CURLcode set_options(const struct transport *t, struct connection *c, cha
     SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     SET(CURLOPT_SSL_VERIFYPEER, t->insecure ? 0L : 1L);
     SET(CURLOPT_SSL_VERIFYHOST, t->insecure ? 0L : 2L);
+    /* The same for a proxy that is spoken to in TLS. */
+    SET(CURLOPT_PROXY_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    SET(CURLOPT_PROXY_SSL_VERIFYPEER, t->insecure ? 0L : 1L);
+    SET(CURLOPT_PROXY_SSL_VERIFYHOST, t->insecure ? 0L : 2L);
     if (t->ca_file)
-        SET(CURLOPT_CAINFO, t->ca_file);
+        SET(CURLOPT_PROXY_CAINFO, t->ca_file);
 #undef SET
     return code;
 }
@@ -314,12 +328,15 @@ static enum hf_status connect_new(struct patience *patience, struct transport *t
     curl_socket_t fd = CURL_SOCKET_BAD;
     enum hf_status status = HF_OK;
     int64_t left_ms = hf__patience_left_ms(patience, t->connect_ms);
+    X509_STORE *store = NULL;
 
     c->easy = curl_easy_init();
     c->multi = curl_multi_init();
     if (c->easy && c->multi)
         code = set_options(t, c, error, left_ms < t->connect_ms ? left_ms + LATER_MS : left_ms);
-    if (code == CURLE_OK)
+    if (code == CURLE_OK && is_secure(c))
+        status = hf__authorities_set(patience->s, t, c->easy, &store, &code);
+    if (status == HF_OK && code == CURLE_OK)
         status = drive(patience, c, &code);
     if (status == HF_OK && code == CURLE_OK)
         code = curl_easy_getinfo(c->easy, CURLINFO_ACTIVESOCKET, &fd);
@@ -328,8 +345,21 @@ static enum hf_status connect_new(struct patience *patience, struct transport *t
     if (status == HF_OK && code == CURLE_OK && fd == CURL_SOCKET_BAD)
         code = CURLE_COULDNT_CONNECT;
     c->fd = fd;
+    X509_STORE_free(store);
     return status == HF_OK && code != CURLE_OK ? fail_connect(patience->s, t, c, code, error)
                                                : status;
+}
+
+bool hf__connection_ended(const struct transport *transport, const struct connection *connection)
+{
+    struct curl_tlssessioninfo *tls = NULL;
+
+    if (!is_secure(connection))
+        return true;
+    return transport->same_openssl &&
+           curl_easy_getinfo(connection->easy, CURLINFO_TLS_SSL_PTR, &tls) == CURLE_OK && tls &&
+           tls->backend == CURLSSLBACKEND_OPENSSL && tls->internals &&
+           (SSL_get_shutdown(tls->internals) & SSL_RECEIVED_SHUTDOWN);
 }
 
 void hf__connection_close(struct transport *transport, struct connection *connection)

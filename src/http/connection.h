@@ -8,6 +8,7 @@
 #define HF_HTTP_CONNECTION_H
 
 #include <curl/curl.h>
+#include <openssl/types.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -19,13 +20,15 @@
  */
 struct patience {
     struct hf_scope *s;
-    uint32_t timeout_ms; /* 0: the scope's deadline alone */
-    int64_t end_us;      /* by hf__patience_clock_us() */
+    struct hf_str origin; /* for people */
+    uint32_t timeout_ms;  /* 0: the scope's deadline alone */
+    int64_t end_us;       /* by hf__patience_clock_us() */
 };
 
 enum { PATIENCE_SLICE_MS = 20 }; /* cancellation has nothing to wake a waiting thread with */
 
-void hf__patience_begin(struct patience *patience, struct hf_scope *s, uint32_t timeout_ms);
+void hf__patience_begin(struct patience *patience, struct hf_scope *s,
+                        const struct transport_call *call);
 int64_t hf__patience_clock_us(void);
 
 /* HF_TIMEOUT or HF_CANCELED by the scope, HF_IO when timeout_ms passed. */
@@ -52,13 +55,17 @@ struct transport {
     uint32_t idle_ms;
     uint32_t idle_max;
     bool insecure;
-    char *ca_file; /* these three with a NUL; NULL when absent */
+    bool same_openssl; /* libcurl and we use the same */
+    char *ca_file;     /* these three with a NUL; NULL when absent */
     char *proxy;
     char *no_proxy;
     _Atomic uint64_t connects;
     _Atomic uint64_t reuses;
-    pthread_mutex_t mutex;     /* guards what follows */
-    struct connection *newest; /* of those that are kept */
+    pthread_mutex_t store_mutex; /* guards these two */
+    X509_STORE *store;           /* of authorities; NULL until TLS is spoken */
+    int64_t store_us;            /* when they were read */
+    pthread_mutex_t mutex;       /* guards what follows */
+    struct connection *newest;   /* of those that are kept */
     struct connection *oldest;
     uint64_t idle; /* how many there are */
 };
@@ -72,8 +79,25 @@ struct transport {
 enum hf_status hf__connection_take(struct patience *patience, struct transport *transport,
                                    struct hf_str origin, struct connection **connection);
 
+/*
+ * After its end was received: did the server say that it is one? TLS can tell an end from a cut,
+ * but libcurl does not. Plain connections cannot.
+ */
+bool hf__connection_ended(const struct transport *transport, const struct connection *connection);
+
 /* Keep it for another request. */
 void hf__connection_keep(struct transport *transport, struct connection *connection);
 void hf__connection_close(struct transport *transport, struct connection *connection);
+
+/* ---- authorities.c -------------------------------------------------------------------------- */
+
+bool hf__authorities_same_openssl(void);
+
+/*
+ * Have `easy` trust whom it should. *store, which may be NULL, is freed by the caller when the
+ * connection is made. HF_INVALID when they cannot be read; else *code is what libcurl says.
+ */
+enum hf_status hf__authorities_set(struct hf_scope *s, struct transport *t, CURL *easy,
+                                   X509_STORE **store, CURLcode *code);
 
 #endif

@@ -246,6 +246,8 @@ static enum hf_status receive(struct exchange *x, bool *more)
     if (code != CURLE_OK)
         return fail_io(x, x->send_failed ? "the connection broke while the request was sent"
                                          : "the connection broke before the end of the answer");
+    if (got == 0 && x->reader.until_close && !hf__connection_ended(x->transport, x->connection))
+        return fail_io(x, "the connection was cut before the end of the answer");
     if (got == 0) {
         result = hf__http_end_answer(&x->reader, x->in.ptr, x->in.len);
     } else {
@@ -358,10 +360,9 @@ enum hf_status hf__transport_call(struct hf_scope *s, struct transport *transpor
     enum hf_status status;
 
     *answer = (struct http_answer){0};
-    if (!is_origin(call->origin))
-        return hf__fail(s, HF_INVALID, "\"%.*s\" is not the URL of a server",
-                        (int)(call->origin.len < 200 ? call->origin.len : 200), call->origin.ptr);
-    hf__patience_begin(&x.patience, s, call->timeout_ms);
+    if (!is_origin(call->origin)) /* which may have a password in it */
+        return hf__fail(s, HF_INVALID, "the URL of the server is not a scheme, a host and a port");
+    hf__patience_begin(&x.patience, s, call);
     x.transport = transport;
     x.call = call;
     x.connection = NULL;

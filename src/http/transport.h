@@ -32,7 +32,7 @@ struct transport_options {
     bool insecure;            /* do not verify certificates */
 };
 
-/* HF_NOMEM; HF_INTERNAL when libcurl cannot be used. */
+/* HF_INVALID when a text has a NUL in it; HF_NOMEM; HF_INTERNAL when libcurl cannot be used. */
 enum hf_status hf__transport_open(struct hf_scope *s, const struct transport_options *options,
                                   struct transport **transport);
 
@@ -40,8 +40,9 @@ enum hf_status hf__transport_open(struct hf_scope *s, const struct transport_opt
 void hf__transport_close(struct transport *transport);
 
 struct transport_call {
-    struct hf_str origin;         /* "https://host:port", where to connect to */
-    const struct http_head *head; /* method, target and fields; Content-Length is added */
+    struct hf_str origin;         /* "https://host:port", where to connect to; in lower case */
+    const struct http_head *head; /* method, target and fields, Host among them and no length of
+                                     the body, which is added */
     struct hf_bytes body;
     uint32_t timeout_ms; /* from connecting to the last byte; 0: the scope's deadline alone */
     size_t answer_max;   /* bytes of the answer's body; 0: TRANSPORT_ANSWER_MAX */
@@ -64,7 +65,7 @@ struct http_answer {
  * HF_IO       no connection, or it broke, or the answer is no HTTP; or timeout_ms passed
  * HF_TIMEOUT, HF_CANCELED  by the scope
  * HF_LIMIT    the answer is larger than answer_max
- * HF_INVALID  the origin is no URL, or a field has a line end in it
+ * HF_INVALID  the origin is no URL, a field has a line end in it, or ca_file cannot be read
  * HF_NOMEM
  */
 enum hf_status hf__transport_call(struct hf_scope *s, struct transport *transport,

@@ -9,7 +9,7 @@
  *      call that was throttled, is the business of hf_retry_open() and of the caller.
  *  (2) A refusal always comes with the item as it is. Databases that cannot return it with the
  *      refusal are asked for it; it may be a newer one then.
- *  (3) A failure after a doubtful attempt is doubtful, whatever it is itself.
+ *  (3) A failure or refusal after a doubtful attempt is doubtful, whatever it is itself.
  */
 #include "patterns/private.h"
 
@@ -106,8 +106,10 @@ enum hf_status hf__pattern_write(struct hf_scope *s, struct hf_db *db,
         status = send(s, db, write, item);
         if (status == HF_CONDITION)
             status = refused(s, db, write, key, item);
-        if (status == HF_OK || status == HF_CONDITION)
+        if (status == HF_OK)
             return status;
+        if (status == HF_CONDITION)
+            break;
         doubtful = doubtful || hf_scope_error(s)->may_have_happened;
         if (!doubtful || attempt == ATTEMPTS)
             break;

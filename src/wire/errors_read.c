@@ -6,9 +6,11 @@
  * it (signatures, throttling of a whole account), and what a proxy or a load balancer answers,
  * which is no JSON at all; of that the HTTP status is all there is.
  *
- * Whether something was done is not for the exception alone to say. 400 comes from the service
- * itself, before or instead of the effect. 429 and 5xx may come from anywhere on the way, and
- * DynamoDB's own 500 may come after the effect.
+ * Whether something was done is not for the exception alone to say. A 4xx that names an exception
+ * comes from the service itself, before or instead of the effect. What names none comes from
+ * something on the way, or was damaged there, and says nothing of the effect unless its status
+ * means that nothing was passed on. 5xx may come from anywhere, and DynamoDB's own 500 may come
+ * after the effect.
  */
 #include "ops/table.h"
 #include "wire/private.h"
@@ -136,7 +138,30 @@ static bool find_type(struct hf_str type, enum hf_status *status, bool *may_retr
     return false;
 }
 
-static enum hf_status status_of_http(int http_status, bool *may_retry)
+/* Does the answer say that nothing was done? */
+static bool is_refusal(int http_status, bool has_type)
+{
+    switch (http_status) {
+    case 307:
+    case 308:
+    case 401:
+    case 403:
+    case 404:
+    case 405:
+    case 407:
+    case 411:
+    case 413:
+    case 414:
+    case 415:
+    case 431:
+        return true; /* whoever says so did not act, and passed nothing on */
+    default:
+        return has_type && http_status >= 400 && http_status < 500;
+    }
+}
+
+/* What names no exception that we know. */
+static enum hf_status status_of_http(int http_status, bool has_type, bool *may_retry)
 {
     *may_retry = http_status == 429 || http_status == 408 || http_status >= 500;
     switch (http_status) {
@@ -151,7 +176,12 @@ static enum hf_status status_of_http(int http_status, bool *may_retry)
     case 429:
         return HF_THROTTLED;
     default:
-        return http_status >= 500 || http_status == 408 ? HF_INTERNAL : HF_INVALID;
+        if (http_status >= 500 || http_status == 408)
+            return HF_INTERNAL;
+        if (is_refusal(http_status, has_type))
+            return HF_INVALID;
+        *may_retry = true; /* no service answers so: it was damaged, or made on the way */
+        return HF_IO;
     }
 }
 
@@ -184,18 +214,18 @@ enum hf_status hf__wire_read_error(struct hf_scope *s, int http_status, struct h
 
     status = hf__wire_read_answer(s, &body, json, &error);
     if (status == HF_NOMEM) {
-        hf__scope_error_edit(s)->may_have_happened = http_status >= 429;
+        hf__scope_error_edit(s)->may_have_happened = !is_refusal(http_status, false);
         return status;
     }
     if (status != HF_OK)
         error = (struct error_body){.type = {NULL, 0}};
     is_known = find_type(local_name(error.type), &status, &may_retry);
     if (!is_known)
-        status = status_of_http(http_status, &may_retry);
+        status = status_of_http(http_status, error.type.len > 0, &may_retry);
     hf__fail_text(s, status, sentence(s, http_status, &error, is_known));
     made = hf__scope_error_edit(s);
     made->may_retry = may_retry || http_status >= 500;
-    made->may_have_happened = http_status == 429 || http_status >= 500;
+    made->may_have_happened = !is_refusal(http_status, error.type.len > 0);
     made->item = error.item;
     made->reasons = error.reasons;
     made->reasons_len = error.reasons_len;

@@ -21,6 +21,7 @@ TEST(endpoint, urls)
         {"http://h:80/x", "http://h", "/x", "h", NULL, false},
         {"http://h:443", "http://h:443", "", "h:443", NULL, false},
         {"http://my_db-1:65535", "http://my_db-1:65535", "", "my_db-1:65535", NULL, false},
+        {"http://LocalHost", "http://localhost", "", "localhost", NULL, true},
         {"http://127.0.0.1:1", "http://127.0.0.1:1", "", "127.0.0.1:1", NULL, true},
         {"http://127.9.99.255", "http://127.9.99.255", "", "127.9.99.255", NULL, true},
         {"http://128.0.0.1", "http://128.0.0.1", "", "128.0.0.1", NULL, false},
@@ -216,6 +217,9 @@ TEST(endpoint, other_services)
          "portal.sso-fips.eu-west-1.amazonaws.com", "portal.sso.eu-west-1.api.aws",
          "portal.sso-fips.eu-west-1.api.aws", "portal.sso.us-gov-east-1.amazonaws.com",
          "awsssoportal"},
+        {ENDPOINT_SSO_OIDC, "oidc.eu-west-1.amazonaws.com", "oidc-fips.eu-west-1.amazonaws.com",
+         "oidc.eu-west-1.api.aws", "oidc-fips.eu-west-1.api.aws",
+         "oidc.us-gov-east-1.amazonaws.com", "sso-oauth"},
         {ENDPOINT_S3, "s3.eu-west-1.amazonaws.com", "s3-fips.eu-west-1.amazonaws.com",
          "s3.dualstack.eu-west-1.amazonaws.com", "s3-fips.dualstack.eu-west-1.amazonaws.com",
          "s3-fips.us-gov-east-1.amazonaws.com", "s3"},
@@ -285,6 +289,10 @@ TEST(endpoint, regions_that_are_none)
     check_origin(s, &ask, "https://sts.amazonaws.com", "us-east-1");
     ask.service = ENDPOINT_S3;
     check_origin(s, &ask, "https://s3.amazonaws.com", "us-east-1");
+
+    ask.region = HF_STR("cn-north-1");
+    ask.fips = HF_YES;
+    check_fails(s, &ask, "S3 has no FIPS endpoints in the partition aws-cn");
 
     ask = (struct endpoint_ask){0};
     check_fails(s, &ask,
@@ -453,6 +461,8 @@ TEST(endpoint, streams_follow_a_database_that_is_not_amazons)
     fake_set("AWS_ENDPOINT_URL_DYNAMODB", "http://localhost:8000");
     check_origin(s, &ask, "http://localhost:8000", "eu-west-1");
     fake_set("AWS_ENDPOINT_URL_DYNAMODB", "https://vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com");
+    check_origin(s, &ask, amazon, "eu-west-1");
+    fake_set("AWS_ENDPOINT_URL_DYNAMODB", "https://DynamoDB.eu-west-1.AmazonAWS.com");
     check_origin(s, &ask, amazon, "eu-west-1");
     fake_set("AWS_ENDPOINT_URL_DYNAMODB", "http://localhost:8000");
     fake_set("AWS_ENDPOINT_URL", "http://all");

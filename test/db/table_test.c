@@ -163,6 +163,28 @@ TEST(table, every_difference_is_named)
     world_close(&w);
 }
 
+/* Global indexes may have several attributes in each part of their key. */
+TEST(table, keys_of_several_attributes_are_compared_whole)
+{
+    struct world w = world_open(t, "memory:");
+    struct hf_key_element three[] = {{HF_STR("owner"), HF_KEY_HASH},
+                                     {HF_STR("day"), HF_KEY_HASH},
+                                     {HF_STR("at"), HF_KEY_RANGE}};
+    struct plan p;
+
+    plan_make(&p);
+    p.global[0].key_schema = three;
+    p.global[0].key_schema_len = 3;
+    CHECK_OK(hf_table_ensure(w.scope, w.db, &p.spec, NULL));
+    CHECK_OK(hf_table_ensure(w.scope, w.db, &p.spec, NULL));
+    three[1].name = HF_STR("id");
+    CHECK_STATUS(HF_INVALID, hf_table_ensure(w.scope, w.db, &p.spec, NULL));
+    CHECK_ERROR(HF_INVALID,
+                "table things: index by-owner: hash key is owner S, day B, expected owner S, id S",
+                w.scope);
+    world_close(&w);
+}
+
 /* Names of included attributes may come in any order. */
 TEST(table, an_equal_projection_is_no_difference)
 {
@@ -232,6 +254,11 @@ TEST(table, a_table_of_another_kind_is_not_touched)
 static enum hf_status upkeep_at_looks(struct hf_scope *s, struct between *b, enum hf_op op,
                                       const void *request, void *response)
 {
+    const struct hf_update_table *update = request;
+
+    /* definitions of attributes that are no keys of the new index would be refused by DynamoDB */
+    if (op == HF_OP_UPDATE_TABLE && update->index_changes_len)
+        CHECK_INT(update->index_changes[0].create->key_schema_len, update->attributes_len);
     if (op == HF_OP_DESCRIBE_TABLE && ++b->left % 3 == 0)
         CHECK_OK(hf_engine_upkeep(b->own, b->inner, NULL));
     return between_pass(s, b, op, request, response);

@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -27,6 +28,15 @@ int64_t clock_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+void wait_until(atomic_int *number, int least)
+{
+    int64_t end = clock_ms() + 10000;
+
+    while (atomic_load(number) < least && clock_ms() < end)
+        sleep_ms(1);
+    assert_true(atomic_load(number) >= least);
+}
+
 /* ---- listeners ------------------------------------------------------------------------------ */
 
 static void *run_peer(void *argument)
@@ -40,6 +50,7 @@ static void *run_peer(void *argument)
     SSL_free(peer->ssl);
     if (peer->fd >= 0)
         close(peer->fd);
+    atomic_fetch_add(&peer->listener->closed, 1);
     free(peer->bytes);
     free(peer);
     return NULL;
@@ -48,7 +59,13 @@ static void *run_peer(void *argument)
 static void *run_listener(void *argument)
 {
     struct listener *l = argument;
+    sigset_t pipe;
+    int yes = 1;
 
+    /* Of the server's ends; what the caller's end raises is a test's to see. */
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, NULL);
     for (;;) {
         int fd = accept(l->fd, NULL, NULL);
         int number = atomic_load(&l->accepted);
@@ -56,6 +73,7 @@ static void *run_listener(void *argument)
 
         if (fd < 0)
             return NULL;
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
         peer = calloc(1, sizeof(*peer));
         if (!peer || number == PEERS_MAX)
             abort();

@@ -44,6 +44,7 @@ struct listener {
     pthread_t thread;
     pthread_t peers[PEERS_MAX];
     atomic_int accepted;
+    atomic_int closed;   /* connections that the function left */
     atomic_int requests; /* read whole by peer_read() */
     atomic_bool flag;    /* for the test and its function */
 };
@@ -61,6 +62,8 @@ bool peer_send(struct peer *peer, const void *bytes, size_t len);
 bool peer_say(struct peer *peer, const char *text);
 /* Close with a reset. */
 void peer_reset(struct peer *peer);
+/* Until the number is there, for some seconds at most. */
+void wait_until(atomic_int *number, int least);
 void sleep_ms(int ms);
 int64_t clock_ms(void);
 

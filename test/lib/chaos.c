@@ -95,6 +95,18 @@ int64_t chaos_now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+int64_t chaos_late_ms(void)
+{
+    FILE *file = fopen("/proc/thread-self/schedstat", "re");
+    unsigned long long ran_ns, late_ns = 0;
+
+    if (file && fscanf(file, "%llu %llu", &ran_ns, &late_ns) != 2)
+        late_ns = 0;
+    if (file)
+        fclose(file);
+    return (int64_t)(late_ns / 1000000);
+}
+
 /* ---- waiting -------------------------------------------------------------------------------- */
 
 static struct timespec in_ms(int64_t ms)
@@ -538,16 +550,22 @@ static void damage(struct conn *c)
 static const char unasked[] = "HTTP/1.1 200 OK\r\nContent-Type: application/x-amz-json-1.0\r\n"
                               "Content-Length: 2\r\nx-amz-crc32: 2745614147\r\n\r\n{}";
 
+static void will_speak(struct chaos *chaos, unsigned by)
+{
+    pthread_mutex_lock(&chaos->mutex);
+    chaos->count.unspoken += by;
+    pthread_mutex_unlock(&chaos->mutex);
+}
+
 static enum ending speak_behind(struct conn *c)
 {
     enum ending ending;
 
+    will_speak(c->chaos, 1);
     send_all(c->client, c->out.ptr, c->out.len);
     pause_ms(c->chaos, 2);
     ending = send_all(c->client, unasked, sizeof(unasked) - 1) ? GO_ON : FIN;
-    pthread_mutex_lock(&c->chaos->mutex);
-    c->chaos->count.spoken++;
-    pthread_mutex_unlock(&c->chaos->mutex);
+    will_speak(c->chaos, -1u);
     return ending;
 }
 
@@ -857,7 +875,7 @@ void chaos_play(struct chaos *chaos, const struct chaos_script *script)
     pthread_mutex_lock(&chaos->mutex);
     chaos->script = *script;
     chaos->random = script->seed;
-    chaos->count = (struct chaos_count){.requests = 0};
+    chaos->count = (struct chaos_count){.unspoken = chaos->count.unspoken};
     pthread_mutex_unlock(&chaos->mutex);
 }
 

@@ -57,8 +57,8 @@ struct test {
 
 void test_add(struct test *test);
 
-/* An env with counted memory, virtual clocks (starting at 2026-01-01; a sleep moves them and returns
- * at once) and seeded randomness. */
+/* An env with counted memory, virtual clocks (starting at 2026-01-01; a sleep moves them and
+ * returns at once) and seeded randomness. */
 const struct hf_env *test_env(struct test *t);
 void test_advance_ms(struct test *t, int64_t ms);
 uint64_t test_random(struct test *t);

@@ -140,7 +140,7 @@ TEST(answer, errors_from_in_front_of_the_service)
         {500, "{\"__type\":\"x#Strange\",\"message\":\"odd\"}", HF_INTERNAL, true, true,
          "Strange: odd"},
         {429, "{\"__type\":\"x#ThrottlingException\",\"message\":\"slow\"}", HF_THROTTLED, true,
-         true, "slow"},
+         false, "slow"},
         {503, "<html>no</html>", HF_INTERNAL, true, true,
          "the service answered with the HTTP status 503"},
         {502, "", HF_INTERNAL, true, true, "the service answered with the HTTP status 502"},
@@ -149,7 +149,14 @@ TEST(answer, errors_from_in_front_of_the_service)
          "the service answered with the HTTP status 403"},
         {404, "{}", HF_NOT_FOUND, false, false, "the service answered with the HTTP status 404"},
         {413, "[]", HF_LIMIT, false, false, "the service answered with the HTTP status 413"},
-        {418, "{\"message\":\"teapot\"}", HF_INVALID, false, false, "teapot"},
+        {418, "{\"message\":\"teapot\"}", HF_IO, true, true, "teapot"},
+        {400, "{\"ConsumedCapacity\":{}}", HF_IO, true, true,
+         "the service answered with the HTTP status 400"},
+        {210, "{}", HF_IO, true, true, "the service answered with the HTTP status 210"},
+        {300, "{}", HF_IO, true, true, "the service answered with the HTTP status 300"},
+        {307, "<html>there</html>", HF_INVALID, false, false,
+         "the service answered with the HTTP status 307"},
+        {408, "", HF_INTERNAL, true, true, "the service answered with the HTTP status 408"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

@@ -1,0 +1,77 @@
+/*
+ * Tracing: a database around a database that tells of every call, before and after.
+ *
+ *     static void told(void *user, struct hf_trace_call *call)
+ *     {
+ *         printf("%.*s took %lld us\n", HF_FMT(call->operation), (long long)call->duration_us);
+ *     }
+ *     ...
+ *     struct hf_db *db;
+ *     hf_trace_open(s, inner, HF_OPTIONS(hf_trace_options, .after = told), &db);
+ *     ...
+ *     hf_db_close(db);    closes the inner one too
+ *
+ * What is told never has a key, an attribute or a message in it, as these may be secret. Around a
+ * database that tries again (retry.h) a call is told once, with its retries in its duration; inside
+ * of one every attempt is told.
+ */
+#ifndef HOLDFAST_TRACE_H
+#define HOLDFAST_TRACE_H
+
+#include <holdfast/base.h>
+#include <holdfast/db.h>
+#include <holdfast/env.h>
+#include <holdfast/scope.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct hf_trace_call {
+    uint64_t number;         /* 1 for the first call of this database, and so on */
+    enum hf_op op;           /* the operation, */
+    struct hf_str operation; /* such as "PutItem" */
+    struct hf_str table;     /* of several the first; absent when no field names one */
+    size_t items_sent;       /* items, keys or statements in the request */
+    void *note;              /* NULL before; what `before` leaves here `after` finds again */
+    /* the rest is 0 before the call */
+    enum hf_status status;
+    bool may_retry;         /* as in hf_error */
+    bool may_have_happened; /* as in hf_error */
+    int64_t duration_us;
+    size_t items_returned; /* items or records in the answer */
+    double read_units;     /* consumed, when the request asked for capacity */
+    double write_units;
+};
+
+/* Called on the thread of the call, which waits for it. It must not use the scope of the call. */
+typedef void hf_trace_fn(void *user, struct hf_trace_call *call);
+
+struct hf_trace_options {
+    size_t size; /* set by HF_OPTIONS() */
+    const struct hf_env *env;
+    hf_trace_fn *before; /* default none */
+    hf_trace_fn *after;  /* default none */
+    void *user;          /* handed to both */
+    enum hf_log_level
+        log; /* a line for each call goes to the env's log at this level; default none */
+};
+
+/*
+ * A database that does what `inner` does, and tells of it. It closes the inner one when it is
+ * closed; on failure the inner one stays open and *db is NULL.
+ *
+ * HF_INVALID  `inner` is NULL, or `log` is no level
+ * HF_NOMEM
+ *
+ * Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_trace_open(struct hf_scope *s, struct hf_db *inner,
+                                                 const struct hf_trace_options *options,
+                                                 struct hf_db **db);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
