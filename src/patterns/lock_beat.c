@@ -361,8 +361,11 @@ int64_t hf__lock_calls(void *user)
 
         again = false;
         wait_us = INT64_MAX;
-        for (struct hf_lock *lock = table->locks; lock && !again; lock = lock->next)
-            again = call_if_due(lock, now_us, &wait_us); /* the list may have changed then */
+        for (struct hf_lock *lock = table->locks; lock; lock = lock->next) {
+            again = call_if_due(lock, now_us, &wait_us);
+            if (again) /* the list may have changed, and the lock be gone */
+                break;
+        }
     } while (again);
     pthread_mutex_unlock(&table->mutex);
     return wait_us;
