@@ -102,7 +102,8 @@ struct hf_kv_options {
 
     /*
      * Deleted is removed at once. Then a request that made a key anew, and whose answer was lost,
-     * may arrive after the key was deleted, and bring it back.
+     * may arrive after the key was deleted, and bring it back; and of two who delete a key at the
+     * same time both may be told that they did.
      */
     bool no_tombstones;
 
