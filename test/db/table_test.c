@@ -254,6 +254,11 @@ TEST(table, a_table_of_another_kind_is_not_touched)
 static enum hf_status upkeep_at_looks(struct hf_scope *s, struct between *b, enum hf_op op,
                                       const void *request, void *response)
 {
+    const struct hf_update_table *update = request;
+
+    /* definitions of attributes that are no keys of the new index would be refused by DynamoDB */
+    if (op == HF_OP_UPDATE_TABLE && update->index_changes_len)
+        CHECK_INT(update->index_changes[0].create->key_schema_len, update->attributes_len);
     if (op == HF_OP_DESCRIBE_TABLE && ++b->left % 3 == 0)
         CHECK_OK(hf_engine_upkeep(b->own, b->inner, NULL));
     return between_pass(s, b, op, request, response);

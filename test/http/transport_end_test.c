@@ -504,6 +504,32 @@ TEST(transport_end, an_early_answer_is_read)
     free((void *)(uintptr_t)body.ptr);
 }
 
+/* Answers without reading anything, and is gone. */
+static void serve_refusal_at_once(struct peer *peer)
+{
+    peer_say(peer, "HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy");
+}
+
+/* Mostly, sending fails when the answer is there already: it is read all the same. */
+TEST(transport_end, an_answer_is_read_after_sending_failed)
+{
+    struct hf_str body = large_body();
+    struct listener l;
+    struct caller c;
+
+    listener_open(&l, serve_refusal_at_once, NULL, NULL);
+    caller_open(t, &c, NULL);
+    for (int i = 0; i < 200; i++) {
+        CHECK_OK(caller_post(&c, l.origin, body));
+        CHECK_INT(503, c.answer.status);
+        CHECK_STR("busy", caller_body(&c));
+        hf_scope_reset(c.s);
+    }
+    caller_close(&c);
+    listener_close(&l);
+    free((void *)(uintptr_t)body.ptr);
+}
+
 /* Takes a part of the body and breaks the connection. */
 static void serve_break(struct peer *peer)
 {
