@@ -33,8 +33,11 @@ static enum hf_status ensure(struct hf_scope *s, const struct hf_kv *kv,
                                    .key_schema = keys,
                                    .key_schema_len = kv->sort.ptr ? 2 : 1};
     struct hf_table_options options = {.size = sizeof(options), .no_create = o->no_create};
+    bool ttl = false;
 
     if (!o->any_ttl)
+        TRY(hf_db_supports(s, kv->db, HF_FEATURE_TIME_TO_LIVE, &ttl));
+    if (ttl)
         options.ttl_attribute = kv->expires;
     return hf_table_ensure(s, kv->db, &spec, &options);
 }
