@@ -102,6 +102,7 @@ static enum hf_status check_names(struct hf_scope *s, const struct hf_kv *kv)
 enum hf_status hf_kv_open(struct hf_scope *s, struct hf_db *db, const struct hf_kv_options *options,
                           struct hf_kv **kv)
 {
+    struct hf_scope_mark mark = hf_scope_mark(s);
     struct hf_kv_options o;
     struct hf_kv *made;
     enum hf_status status;
@@ -121,7 +122,7 @@ enum hf_status hf_kv_open(struct hf_scope *s, struct hf_db *db, const struct hf_
         return status;
     }
     *kv = made;
-    return HF_OK;
+    return kv_done(s, mark, HF_OK);
 }
 
 void hf_kv_close(struct hf_kv *kv)
@@ -155,12 +156,13 @@ enum hf_status hf_kv_get(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key 
 enum hf_status hf_kv_exists(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
                             const struct hf_kv_get_options *options, bool *exists)
 {
+    struct hf_scope_mark mark = hf_scope_mark(s);
     struct hf_kv_entry entry;
 
     *exists = false;
     TRY(hf_kv_get(s, kv, key, options, &entry));
     *exists = entry.value.ptr != NULL;
-    return HF_OK;
+    return kv_done(s, mark, HF_OK);
 }
 
 /* ---- batches -------------------------------------------------------------------------------- */

@@ -129,6 +129,15 @@ enum kv_verdict hf__kv_settle_removal(const struct kv_base *base, const struct k
 /* When an entry ends that is to live that long from now on; 0 for 0. */
 int64_t hf__kv_expires_s(const struct hf_env *env, uint32_t ttl_s);
 
+/* What succeeds and hands nothing out leaves nothing in the scope. */
+static inline enum hf_status kv_done(struct hf_scope *s, struct hf_scope_mark mark,
+                                     enum hf_status status)
+{
+    if (status == HF_OK)
+        hf_scope_rewind(s, mark);
+    return status;
+}
+
 /* For messages: the id, cut when it is long. */
 #define KV_FMT(key) (int)((key).id.len > 80 ? 80 : (key).id.len), (key).id.ptr
 

@@ -269,18 +269,16 @@ static enum hf_status set_job(struct hf_scope *s, struct hf_kv *kv, struct hf_kv
     return HF_OK;
 }
 
-enum hf_status hf_kv_set(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
-                         struct hf_value value, const struct hf_kv_set_options *options,
-                         struct hf_kv_entry *entry)
+static enum hf_status set(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
+                          struct hf_value value, const struct hf_kv_set_options *options,
+                          struct hf_kv_entry *entry)
 {
-    struct hf_kv_entry ignored;
     struct hf_kv_set_options o;
     struct outcome outcome;
     struct kv_view now = {0};
     struct job job;
     enum hf_status status;
 
-    entry = entry ? entry : &ignored;
     *entry = (struct hf_kv_entry){0};
     OPTIONS_COPY(&o, options);
     TRY(set_job(s, kv, key, value, &o, &job));
@@ -300,6 +298,18 @@ enum hf_status hf_kv_set(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key 
     return hf_scope_built(s);
 }
 
+enum hf_status hf_kv_set(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
+                         struct hf_value value, const struct hf_kv_set_options *options,
+                         struct hf_kv_entry *entry)
+{
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    struct hf_kv_entry ignored;
+
+    if (entry)
+        return set(s, kv, key, value, options, entry);
+    return kv_done(s, mark, set(s, kv, key, value, options, &ignored));
+}
+
 /* ---- delete --------------------------------------------------------------------------------- */
 
 static enum hf_status plan_delete(struct hf_scope *s, const struct job *job,
@@ -311,17 +321,16 @@ static enum hf_status plan_delete(struct hf_scope *s, const struct job *job,
     return HF_OK;
 }
 
-enum hf_status hf_kv_delete(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
-                            const struct hf_kv_delete_options *options, struct hf_kv_entry *old)
+static enum hf_status remove_key(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
+                                 const struct hf_kv_delete_options *options, bool asked,
+                                 struct hf_kv_entry *old)
 {
     struct hf_kv_delete_options o;
-    struct hf_kv_entry ignored;
     struct outcome outcome;
     struct kv_view now = {0};
     struct job job = {.kv = kv, .plan = plan_delete};
     enum hf_status status;
 
-    old = old ? old : &ignored;
     *old = (struct hf_kv_entry){0};
     OPTIONS_COPY(&o, options);
     job.attempts = attempts_of(o.attempts);
@@ -332,7 +341,7 @@ enum hf_status hf_kv_delete(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_k
         return HF_OK;
     }
     /* To hand out what is deleted takes a look. */
-    if (old != &ignored)
+    if (asked)
         TRY(look(s, &job, &now));
     outcome = (struct outcome){.base = {.kind = KV_BASE_VERSION, .seen = {.version = o.if_version}},
                                .plan = {.what = DELETE}};
@@ -343,6 +352,17 @@ enum hf_status hf_kv_delete(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_k
     if (status == HF_CONDITION)
         *old = hf__kv_entry(job.place.key, &now);
     return status;
+}
+
+enum hf_status hf_kv_delete(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
+                            const struct hf_kv_delete_options *options, struct hf_kv_entry *old)
+{
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    struct hf_kv_entry ignored;
+
+    if (old)
+        return remove_key(s, kv, key, options, true, old);
+    return kv_done(s, mark, remove_key(s, kv, key, options, false, &ignored));
 }
 
 /* ---- change --------------------------------------------------------------------------------- */
@@ -382,16 +402,18 @@ enum hf_status hf_kv_change(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_k
                             hf_kv_change_fn *change, void *user,
                             const struct hf_kv_change_options *options, struct hf_kv_entry *entry)
 {
-    struct hf_kv_entry ignored;
+    struct hf_scope_mark mark = hf_scope_mark(s);
     struct outcome outcome;
     struct job job;
 
-    entry = entry ? entry : &ignored;
-    *entry = (struct hf_kv_entry){0};
+    if (entry)
+        *entry = (struct hf_kv_entry){0};
     TRY(change_job(s, kv, key, change, user, options, &job));
     TRY(run(s, &job, &outcome));
+    if (!entry)
+        return kv_done(s, mark, HF_OK);
     *entry = entry_of(&job, &outcome);
-    return hf_scope_built(s);
+    return HF_OK;
 }
 
 /* ---- in transactions ------------------------------------------------------------------------ */

@@ -385,6 +385,34 @@ KIT_TEST(set, in_transactions)
     hf_kv_close(kv);
 }
 
+/* ---- memory of calls that hand nothing out -------------------------------------------------- */
+
+static bool same_mark(struct hf_scope_mark a, struct hf_scope_mark b)
+{
+    return a.chunk == b.chunk && a.used == b.used;
+}
+
+KIT_TEST(set, what_hands_nothing_out_leaves_nothing)
+{
+    struct hf_kv *kv = open_kv(k);
+    struct hf_kv_range range = {.partition = HF_STR("user-123"), .all_spaces = true};
+    struct hf_value a = text(k, "a"), list = HF_LIST(k->scope, HF_S("", HF_STR("b")));
+    struct hf_scope_mark mark = hf_scope_mark(k->scope);
+    bool yes;
+
+    CHECK_OK(hf_kv_set(k->scope, kv, tags(), list, NULL, NULL));
+    CHECK_OK(hf_set_add(k->scope, kv, tags(), &a, 1, NULL, NULL));
+    CHECK_OK(hf_set_contains(k->scope, kv, tags(), a, NULL, &yes));
+    CHECK(yes);
+    CHECK_OK(hf_kv_exists(k->scope, kv, tags(), NULL, &yes));
+    CHECK(yes);
+    CHECK_OK(hf_kv_delete(k->scope, kv, tags(), NULL, NULL));
+    CHECK_OK(hf_kv_clear(k->scope, kv, &range, NULL, NULL));
+    CHECK(same_mark(mark, hf_scope_mark(k->scope)));
+    CHECK_INT(HF_OK, hf_scope_error(k->scope)->status);
+    hf_kv_close(kv);
+}
+
 /* ---- many at once --------------------------------------------------------------------------- */
 
 enum { THREADS = 8, ADDS = 12 };
