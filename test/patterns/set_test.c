@@ -344,12 +344,15 @@ KIT_TEST(set, a_full_set)
 
 /* ---- transactions --------------------------------------------------------------------------- */
 
+/* With a token of its own: tests have the same randomness, and other databases a memory. */
 static enum hf_status transact(struct kit *k, const struct hf_transact_write *actions, size_t len)
 {
-    return hf_transact_write_items(k->scope, k->db,
-                                   &(struct hf_transact_write_items){.actions = actions,
-                                                                     .actions_len = len},
-                                   NULL);
+    struct hf_transact_write_items request = {
+        .actions = actions,
+        .actions_len = len,
+        .token = hf_scope_format(k->scope, "set-%016llx", (unsigned long long)test_random(k->t))};
+
+    return hf_transact_write_items(k->scope, k->db, &request, NULL);
 }
 
 KIT_TEST(set, in_transactions)
