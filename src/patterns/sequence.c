@@ -250,7 +250,22 @@ enum hf_status hf_sequence_take_tx(struct hf_scope *s, struct hf_sequence *q, ui
     return HF_OK;
 }
 
-/* (2): send it until it is known what became of it, or for the last time. */
+static bool is_code(const struct hf_error *error, size_t at, const char *code)
+{
+    return at < error->reasons_len && hf_str_equal(error->reasons[at].code, hf_str_from(code));
+}
+
+/* Canceled for no other reason than other transactions. */
+static bool only_conflicts(const struct hf_error *error)
+{
+    for (size_t i = 0; i < error->reasons_len; i++)
+        if (!is_code(error, i, "None") && !is_code(error, i, "TransactionConflict"))
+            return false;
+    return true;
+}
+
+/* (2): send it until it is known what became of it, or for the last time. A conflict says nothing
+ * of what was sent before. */
 static enum hf_status send(struct hf_scope *s, struct hf_db *db,
                            const struct hf_transact_write_items *request, bool *doubtful)
 {
@@ -260,7 +275,8 @@ static enum hf_status send(struct hf_scope *s, struct hf_db *db,
     *doubtful = false;
     for (int attempt = 1;; attempt++) {
         status = hf_transact_write_items(s, db, request, NULL);
-        if (status == HF_OK || status == HF_TX_CANCELED)
+        if (status == HF_OK ||
+            (status == HF_TX_CANCELED && !(*doubtful && only_conflicts(hf_scope_error(s)))))
             return status;
         *doubtful = *doubtful || hf_scope_error(s)->may_have_happened;
         if (!*doubtful || attempt == SENDS_MAX)
@@ -270,12 +286,7 @@ static enum hf_status send(struct hf_scope *s, struct hf_db *db,
     }
 }
 
-static bool is_code(const struct hf_error *error, size_t at, const char *code)
-{
-    return at < error->reasons_len && hf_str_equal(error->reasons[at].code, hf_str_from(code));
-}
-
-enum cancellation { CANCELED = 1, FASTER, DONE_BEFORE, UNKNOWN };
+enum cancellation { CANCELED = 1, FASTER, DONE_BEFORE };
 
 /* Why it was canceled; the sequence's action is the one at `mine`. */
 static enum cancellation cancellation(struct hf_scope *s, struct hf_sequence *q, size_t mine,
@@ -286,20 +297,14 @@ static enum cancellation cancellation(struct hf_scope *s, struct hf_sequence *q,
     struct counter_seen seen;
     struct counter_at at;
 
-    if (is_code(error, mine, "ConditionalCheckFailed")) {
-        struct hf_item item = error->reasons[mine].item;
-
-        if (hf__counter_at(s, q->counters, q->key, 0, &at) != HF_OK ||
-            hf__counter_see(s, &at, item, mark, &seen) != HF_OK)
-            return doubtful ? UNKNOWN : CANCELED;
-        if (seen.marked)
-            return DONE_BEFORE;
-        return doubtful && seen.gone != gone ? UNKNOWN : FASTER;
-    }
-    for (size_t i = 0; i < error->reasons_len; i++)
-        if (!is_code(error, i, "None") && !is_code(error, i, "TransactionConflict"))
-            return CANCELED;
-    return FASTER;
+    if (!is_code(error, mine, "ConditionalCheckFailed"))
+        return !doubtful && only_conflicts(error) ? FASTER : CANCELED;
+    if (hf__counter_at(s, q->counters, q->key, 0, &at) != HF_OK ||
+        hf__counter_see(s, &at, error->reasons[mine].item, mark, &seen) != HF_OK)
+        return CANCELED;
+    if (seen.marked)
+        return DONE_BEFORE;
+    return doubtful && seen.gone != gone ? CANCELED : FASTER; /* (4): it will never be done */
 }
 
 /* One try. *faster: another took numbers, or held an item of ours for a moment. */
@@ -336,7 +341,7 @@ static enum hf_status commit(struct hf_scope *s, struct hf_sequence *q, uint32_t
     *faster = why == FASTER;
     if (why == DONE_BEFORE)
         return hf_scope_fail(s, HF_OK, "%s", "");
-    return why == UNKNOWN ? hf_scope_doubt(s) : status;
+    return doubtful ? hf_scope_doubt(s) : status;
 }
 
 enum hf_status hf_sequence_commit(struct hf_scope *s, struct hf_sequence *q, uint32_t count,
