@@ -382,9 +382,8 @@ static enum hf_status link_call(struct hf_scope *s, struct hf_db *db, enum hf_op
         return broken(s, HF_THROTTLED, false);
     }
     status = hf_db_call(s, sim->db, op, request, response);
-    /* What comes once more has come before: not what ended at the deadline, and says so. */
-    if (writes && (status == HF_OK || status == HF_CONDITION) &&
-        strikes(sim, sim->luck.later_again))
+    /* What came after its deadline was certainly not done, and is not later either. */
+    if (writes && status != HF_TIMEOUT && strikes(sim, sim->luck.later_again))
         haunt(sim, op, request, sim->now_us + travel_us(sim) * 10);
     if (strikes(sim, sim->luck.twice))
         status = hf_db_call(s, sim->db, op, request, response);
