@@ -105,6 +105,7 @@ struct worker {
     struct hf_scope *work; /* handed to the user's function */
     pthread_t thread;
     bool started;
+    bool run_deadline; /* that of `work` is the run's */
     struct hf_record_claim claim;
 };
 

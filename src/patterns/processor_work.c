@@ -217,11 +217,16 @@ static bool may_retry(const struct hf_processor *p, const struct hf_error *error
     return error->may_retry || !is_final(error->status);
 }
 
-/* Is the run ending, so that to be canceled or out of time is no failure of the record? */
-static bool run_ends(struct hf_processor *p)
+/*
+ * Is the run ending, so that to be canceled or out of time is no failure of the record? Whoever has
+ * too little time left may have said so before the deadline; then there is no point in going on.
+ */
+static bool run_ends(struct worker *worker, enum hf_status status)
 {
-    return hf__processor_stopping(p) ||
-           (p->deadline_us && env_elapsed_us(&p->env) >= p->deadline_us);
+    if (status == HF_TIMEOUT && worker->run_deadline)
+        hf__processor_stop(worker->processor, HF_TIMEOUT, "the deadline of the run has come");
+    return (status == HF_CANCELED || status == HF_TIMEOUT) &&
+           hf__processor_stopping(worker->processor);
 }
 
 /* Write down how it ended. *delay_ms: until it may be tried again. */
@@ -239,7 +244,7 @@ static enum hf_record_outcome end(struct worker *worker, const struct hf_record_
     }
     if (lost)
         return HF_RECORD_LOST;
-    if ((status == HF_CANCELED || status == HF_TIMEOUT) && run_ends(p)) {
+    if (run_ends(worker, status)) {
         update = release_request(worker);
         return settle(worker, &update, HF_RECORD_RELEASED);
     }
@@ -315,7 +320,8 @@ static void activate(struct worker *worker)
     uint32_t ms = p->o.timeout_ms;
 
     hf_scope_reset(worker->work);
-    if (p->deadline_us && (!ms || left_us / 1000 < ms))
+    worker->run_deadline = p->deadline_us && (!ms || left_us / 1000 < ms);
+    if (worker->run_deadline)
         ms = left_us > 1000 ? (uint32_t)(left_us / 1000) : 1;
     hf_scope_timeout_ms(worker->work, ms);
     pthread_mutex_lock(&p->mutex);
