@@ -249,6 +249,8 @@ static enum hf_status find_region(struct hf_scope *s, const struct hf_client_opt
     if (!region.len && parts->fixed.origin.ptr)
         region = HF_STR("us-east-1"); /* any will do: it is only signed */
     if (!region.len)
+        TRY(hf__credentials_region(s, parts->config, &region));
+    if (!region.len)
         return hf__fail(s, HF_INVALID,
                         "no region: say dynamodb://REGION, or set AWS_REGION, or region in the "
                         "profile");
