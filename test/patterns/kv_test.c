@@ -16,6 +16,7 @@ static struct hf_kv *open_with(struct kit *k, struct hf_kv_options options)
 
     options.size = sizeof(options);
     options.table = k->table;
+    options.any_ttl = true; /* the clock of a database that is not ours is another one */
     CHECK_OK(hf_kv_open(k->scope, k->db, &options, &kv));
     return kv;
 }
@@ -465,6 +466,27 @@ KIT_TEST(kv, time_to_live_is_honoured_on_read)
     test_advance_ms(k->t, 1000000000);
     CHECK(same("y", get(k, kv, id("a"))));
     hf_kv_close(kv);
+}
+
+/* Whoever opens it sees to it that the database removes what has expired. */
+KIT_TEST(kv, the_table_has_a_time_to_live)
+{
+    struct hf_describe_time_to_live describe = {.table = k->table};
+    struct hf_describe_time_to_live_result ttl;
+    struct hf_kv *kv;
+
+    if (!kit_has(k, HF_FEATURE_TIME_TO_LIVE))
+        return;
+    CHECK_OK(hf_kv_open(k->scope, k->db,
+                        HF_OPTIONS(hf_kv_options, .table = k->table, .any_ttl = true), &kv));
+    hf_kv_close(kv);
+    CHECK_OK(hf_describe_time_to_live(k->scope, k->db, &describe, &ttl));
+    CHECK_INT(HF_TTL_DISABLED, ttl.description->status);
+    CHECK_OK(hf_kv_open(k->scope, k->db, HF_OPTIONS(hf_kv_options, .table = k->table), &kv));
+    hf_kv_close(kv);
+    CHECK_OK(hf_describe_time_to_live(k->scope, k->db, &describe, &ttl));
+    CHECK_INT(HF_TTL_ENABLED, ttl.description->status);
+    CHECK_STR("expires", ttl.description->attribute);
 }
 
 /* A time to live begins in the midst of a second: it is not cut short. */
