@@ -2,6 +2,7 @@
  * cli/main.c: the holdfast command. A command is a line in the table below and a file cmd_*.c.
  */
 #include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/serve.h"
 
 #include <stdlib.h>
@@ -12,6 +13,14 @@ enum { WIDTH_MIN = 60, WIDTH_USUAL = 80, WIDTH_MAX = 100 };
 
 static const struct cli_command commands[] = {
     {"serve", "serve a database over DynamoDB's protocol", &hf__serve_options, hf__serve_run},
+    {"table create", "make a table from a file", &hf__table_create_options, hf__table_create_run},
+    {"table ls", "list tables", &hf__table_ls_options, hf__table_ls_run},
+    {"table show", "show a table", &hf__table_show_options, hf__table_show_run},
+    {"table delete", "delete a table", &hf__table_delete_options, hf__table_delete_run},
+    {"lock run", "run a program while holding a lock", &hf__lock_run_options, hf__lock_run_run},
+    {"lock ls", "list locks and who holds them", &hf__lock_ls_options, hf__lock_ls_run},
+    {"lock show", "show a lock", &hf__lock_show_options, hf__lock_show_run},
+    {"lock break", "take a lock away from its holder", &hf__lock_break_options, hf__lock_break_run},
 };
 
 static const char *variable(const char *name)
@@ -37,6 +46,7 @@ int main(int argc, char **argv)
                       .out = stdout,
                       .err = stderr,
                       .width = help_width(),
+                      .terminal = isatty(STDOUT_FILENO) == 1,
                       .env = variable,
                       .commands = commands,
                       .commands_len = sizeof(commands) / sizeof(commands[0])};

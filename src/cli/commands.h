@@ -1,0 +1,27 @@
+/*
+ * cli/commands.h: the commands that talk to a database, and their options.
+ */
+#ifndef HF_CLI_COMMANDS_H
+#define HF_CLI_COMMANDS_H
+
+#include "cli/cli.h"
+
+#define COMMAND_DECLARE(name)                                                                      \
+    extern const struct options_table hf__##name##_options;                                        \
+    int hf__##name##_run(struct cli *cli, size_t args_len, const char *const *args);
+
+COMMAND_DECLARE(lock_run)
+COMMAND_DECLARE(lock_ls)
+COMMAND_DECLARE(lock_show)
+COMMAND_DECLARE(lock_break)
+COMMAND_DECLARE(table_create)
+COMMAND_DECLARE(table_ls)
+COMMAND_DECLARE(table_show)
+COMMAND_DECLARE(table_delete)
+
+#undef COMMAND_DECLARE
+
+/* How long a table is, for the tables of options. */
+#define COMMAND_LEN(array) (sizeof(array) / sizeof((array)[0]))
+
+#endif
