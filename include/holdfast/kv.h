@@ -94,15 +94,17 @@ struct hf_kv_options {
     bool no_create;  /* the table has to be there */
 
     /*
-     * The table's time to live is taken as it is. What has expired is not seen all the same, but
-     * nobody removes it, nor what remembers that a key was deleted.
+     * The table's time to live is taken as it is, as it is where the database has none. What has
+     * expired is not seen all the same, but nobody may remove it, nor what remembers that a key was
+     * deleted.
      */
     bool any_ttl;
     uint32_t tombstone_s; /* for how long a deleted key is remembered; default 3600 */
 
     /*
      * Deleted is removed at once. Then a request that made a key anew, and whose answer was lost,
-     * may arrive after the key was deleted, and bring it back.
+     * may arrive after the key was deleted, and bring it back; and of two who delete a key at the
+     * same time both may be told that they did.
      */
     bool no_tombstones;
 

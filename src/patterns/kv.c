@@ -33,8 +33,11 @@ static enum hf_status ensure(struct hf_scope *s, const struct hf_kv *kv,
                                    .key_schema = keys,
                                    .key_schema_len = kv->sort.ptr ? 2 : 1};
     struct hf_table_options options = {.size = sizeof(options), .no_create = o->no_create};
+    bool ttl = false;
 
     if (!o->any_ttl)
+        TRY(hf_db_supports(s, kv->db, HF_FEATURE_TIME_TO_LIVE, &ttl));
+    if (ttl)
         options.ttl_attribute = kv->expires;
     return hf_table_ensure(s, kv->db, &spec, &options);
 }
@@ -74,7 +77,6 @@ static struct hf_kv *kv_new(struct hf_scope *s, struct hf_db *db, const struct h
         kv->data = keep(kv, o->data_attribute, HF_STR("data"));
         kv->version = keep(kv, o->version_attribute, HF_STR("version"));
         kv->expires = keep(kv, o->expires_attribute, HF_STR("expires"));
-        kv->past = HF_STR("past");
     }
     if (!kv->names || hf_scope_built(kv->names) != HF_OK) {
         kv_free(kv);
@@ -85,9 +87,8 @@ static struct hf_kv *kv_new(struct hf_scope *s, struct hf_db *db, const struct h
 
 static enum hf_status check_names(struct hf_scope *s, const struct hf_kv *kv)
 {
-    const struct hf_str names[] = {kv->hash,    kv->data, kv->version,
-                                   kv->expires, kv->past, kv->sort};
-    size_t len = kv->sort.ptr ? 6 : 5;
+    const struct hf_str names[] = {kv->hash, kv->data, kv->version, kv->expires, kv->sort};
+    size_t len = kv->sort.ptr ? 5 : 4;
 
     for (size_t i = 0; i < len; i++)
         for (size_t j = 0; j < i; j++)
@@ -234,7 +235,7 @@ static enum hf_status write_request(struct hf_scope *s, struct hf_kv *kv,
         write->del = hf__kv_item_key(s, kv, place.hash, place.sort);
         return HF_OK;
     }
-    write->put = hf__kv_item(s, kv, &place, pair->value, id_str(&version), hf_str_of(NULL, 0),
+    write->put = hf__kv_item(s, kv, &place, pair->value, id_str(&version),
                              hf__kv_expires_s(hf_scope_env(s), pair->ttl_s));
     return hf__kv_item_fits(s, place.key, write->put);
 }

@@ -13,8 +13,8 @@ enum {
     KV_TOMBSTONE_DEFAULT_S = 3600,
     KV_PAGE_DEFAULT = 1000,
     KV_ITEM_MAX = 400 * 1024, /* DynamoDB's, of a whole item */
-    KV_PAST_MAX = 4,          /* versions that an item remembers beside its own */
-    KV_PAST_ID_LEN = 16       /* how much of each: what comes first in it */
+    KV_PAST_MAX = 4,          /* ids of earlier writes in a version */
+    KV_PAST_ID_LEN = 16       /* how much of each */
 };
 
 struct hf_kv {
@@ -28,7 +28,6 @@ struct hf_kv {
     struct hf_str data;
     struct hf_str version;
     struct hf_str expires;
-    struct hf_str past;
     bool consistent;
     bool tombstones;
     uint32_t tombstone_s;
@@ -67,7 +66,6 @@ struct kv_view {
     bool live;  /* there is a value, and its time has not come */
     struct hf_value value;
     struct hf_str version; /* absent: not written by us */
-    struct hf_str past;    /* versions before it, the newest first; absent: nobody knows */
     int64_t expires_s;
 };
 
@@ -99,6 +97,9 @@ struct kv_request {
     struct hf_item key;
 };
 
+/* The version of a write with that id. */
+struct hf_str hf__kv_version(struct hf_scope *s, const struct kv_base *base, struct hf_str id);
+
 /* Put a value, absent: a tombstone; hf_item_check() says whether it is too large. */
 void hf__kv_put_request(struct hf_scope *s, const struct hf_kv *kv, const struct kv_place *place,
                         const struct kv_base *base, struct hf_value value, struct hf_str version,
@@ -110,8 +111,7 @@ void hf__kv_check_request(struct hf_scope *s, const struct hf_kv *kv, const stru
 
 /* The item alone, without a condition: what a batch takes. */
 struct hf_item hf__kv_item(struct hf_scope *s, const struct hf_kv *kv, const struct kv_place *place,
-                           struct hf_value value, struct hf_str version, struct hf_str past,
-                           int64_t expires_s);
+                           struct hf_value value, struct hf_str version, int64_t expires_s);
 
 /* HF_INVALID when the item is larger than any may be. */
 enum hf_status hf__kv_item_fits(struct hf_scope *s, struct hf_kv_key key, struct hf_item item);

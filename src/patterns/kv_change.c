@@ -46,7 +46,7 @@ struct job {
 struct outcome {
     struct kv_base base;
     struct plan plan;
-    struct pattern_id version;
+    struct hf_str version;
 };
 
 /* ---- one round ------------------------------------------------------------------------------ */
@@ -57,15 +57,14 @@ static enum hf_status look(struct hf_scope *s, const struct job *job, struct kv_
     const struct hf_attr names[] = {{.name = HF_STR("#hash"), .type = HF_TYPE_S, .text = kv->hash},
                                     {.name = HF_STR("#version"),
                                      .type = HF_TYPE_S,
-                                     .text = kv->version},
-                                    {.name = HF_STR("#past"), .type = HF_TYPE_S, .text = kv->past}};
+                                     .text = kv->version}};
     struct hf_get_item get = {.table = kv->table,
                               .key = hf__kv_item_key(s, kv, job->place.hash, job->place.sort),
                               .consistent = HF_YES};
     struct hf_get_item_result got;
 
     if (job->brief) {
-        get.projection = HF_STR("#hash, #version, #past");
+        get.projection = HF_STR("#hash, #version");
         get.names = hf_item_make(s, names, ARRAY_LEN(names));
     }
     TRY(hf_get_item(s, kv->db, &get, &got));
@@ -84,6 +83,7 @@ static enum hf_status build(struct hf_scope *s, const struct job *job, struct ou
                             struct kv_request *request, struct hf_transact_write *action)
 {
     const struct hf_kv *kv = job->kv;
+    struct pattern_id id;
 
     *action = (struct hf_transact_write){0};
     if (o->plan.what == KEEP) {
@@ -100,9 +100,10 @@ static enum hf_status build(struct hf_scope *s, const struct job *job, struct ou
         o->plan.value = (struct hf_value){0};
         o->plan.expires_s = hf__kv_expires_s(hf_scope_env(s), kv->tombstone_s);
     }
-    o->version = hf__pattern_id_make(hf_scope_env(s));
-    hf__kv_put_request(s, kv, &job->place, &o->base, o->plan.value, id_str(&o->version),
-                       o->plan.expires_s, request);
+    id = hf__pattern_id_make(hf_scope_env(s));
+    o->version = hf__kv_version(s, &o->base, id_str(&id));
+    hf__kv_put_request(s, kv, &job->place, &o->base, o->plan.value, o->version, o->plan.expires_s,
+                       request);
     action->put = &request->put;
     TRY(hf__kv_item_fits(s, job->place.key, request->put.item));
     return hf_scope_built(s);
@@ -126,24 +127,21 @@ static enum hf_status send(struct hf_scope *s, const struct job *job, struct out
     struct hf_item item;
     enum hf_status status;
     enum kv_verdict verdict;
+    bool doubtful;
 
     TRY(build(s, job, o, &request, &action));
     status = hf__pattern_write(s, job->kv->db, &action, request.key, &item);
     if (status != HF_CONDITION)
         return status;
-    if (hf_scope_error(s)->may_have_happened) {
-        TRY(hf__kv_view(s, job->kv, item, now));
-        verdict = action.del
-                      ? hf__kv_settle_removal(&o->base, now)
-                      : hf__kv_settle(&o->base, id_str(&o->version), now, job->kv->tombstones);
-        if (verdict == KV_UNKNOWN)
-            return doubt(s, job);
-        if (verdict == KV_DONE)
-            return hf_scope_fail(s, HF_OK, "%s", "");
-        return HF_CONDITION;
-    }
+    doubtful = hf_scope_error(s)->may_have_happened;
     TRY(hf__kv_view(s, job->kv, item, now));
-    return HF_CONDITION;
+    /* Without a doubt, too: a request may have come twice, and only the second been answered. */
+    verdict = !action.del ? hf__kv_settle(&o->base, o->version, now, job->kv->tombstones)
+              : doubtful  ? hf__kv_settle_removal(&o->base, now)
+                          : KV_NOT_DONE;
+    if (verdict == KV_DONE)
+        return hf_scope_fail(s, HF_OK, "%s", "");
+    return verdict == KV_UNKNOWN && doubtful ? doubt(s, job) : HF_CONDITION;
 }
 
 /* ---- rounds --------------------------------------------------------------------------------- */
@@ -210,8 +208,7 @@ static enum hf_status run_once(struct hf_scope *s, const struct job *job, struct
     return refused(s, job, "has another version");
 }
 
-static struct hf_kv_entry entry_of(struct hf_scope *s, const struct job *job,
-                                   const struct outcome *o)
+static struct hf_kv_entry entry_of(const struct job *job, const struct outcome *o)
 {
     struct hf_kv_entry entry = {.key = job->place.key};
 
@@ -219,7 +216,7 @@ static struct hf_kv_entry entry_of(struct hf_scope *s, const struct job *job,
         return hf__kv_entry(job->place.key, &o->base.seen);
     if (o->plan.what == PUT) {
         entry.value = o->plan.value;
-        entry.version = hf_scope_copy(s, id_str(&o->version));
+        entry.version = o->version;
         entry.expires_s = o->plan.expires_s;
     }
     return entry;
@@ -258,7 +255,7 @@ static enum hf_status set_job(struct hf_scope *s, struct hf_kv *kv, struct hf_kv
     *job = (struct job){.kv = kv,
                         .plan = o->if_absent ? plan_set_if_absent : plan_set,
                         .brief = !o->if_absent,
-                        .guess_absent = o->if_absent,
+                        .guess_absent = o->if_absent && kv->tombstones,
                         .attempts = attempts_of(o->attempts),
                         .value = value,
                         .ttl_s = o->ttl_s};
@@ -299,7 +296,7 @@ enum hf_status hf_kv_set(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key 
     if (status == HF_CONDITION)
         *entry = hf__kv_entry(job.place.key, &now);
     TRY(status);
-    *entry = entry_of(s, &job, &outcome);
+    *entry = entry_of(&job, &outcome);
     return hf_scope_built(s);
 }
 
@@ -393,7 +390,7 @@ enum hf_status hf_kv_change(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_k
     *entry = (struct hf_kv_entry){0};
     TRY(change_job(s, kv, key, change, user, options, &job));
     TRY(run(s, &job, &outcome));
-    *entry = entry_of(s, &job, &outcome);
+    *entry = entry_of(&job, &outcome);
     return hf_scope_built(s);
 }
 
@@ -409,7 +406,7 @@ static enum hf_status act(struct hf_scope *s, const struct job *job, struct outc
         return hf_scope_built(s);
     TRY(build(s, job, o, request, action));
     if (entry)
-        *entry = entry_of(s, job, o);
+        *entry = entry_of(job, o);
     return hf_scope_built(s);
 }
 

@@ -6,9 +6,9 @@
  *     partition       S  the partition, as it is
  *     sort            S  "SPACE.ID"
  *     data               the value; absent: the key was deleted, and is remembered
- *     version         S  the id of the write that made this item
- *     past            S  the versions before it, newest first, in short: "ID,ID"; a "." at its end
- *                        says that there was nothing before those
+ *     version         S  the id of the write that made this item, and those of writes before it,
+ *                        the newest first, in short: "ID,ID,.ID"; with a dot the one that made it
+ *                        where there was nothing, which itself has "ID,."
  *     expires         N  time to live, in seconds since 1970
  *
  *  (1) In front of the first dot of a stored key is the namespace, whose own dots are escaped;
@@ -16,18 +16,17 @@
  *      and those with a common prefix are stored with a common prefix.
  *  (2) No two writes have the same version, and no version comes back. So a write that is
  *      conditional on a version is done once at most, and never when anybody else was faster.
- *  (3) A write that replaces what was seen keeps its version in `past`, and what that had in
- *      `past`, the newest KV_PAST_MAX of them. A write that looked at nothing has no `past`.
- *  (4) By that, a lost answer is settled: if our version is there or in `past` it was done; if what
- *      we had seen is in `past` and ours is not, somebody else replaced it, and ours can never be
- *      done any more.
+ *  (3) A write that replaces what was seen names what that was in its version, and what was before:
+ *      KV_PAST_MAX of them, among which the first is never dropped. A write that looked at nothing
+ *      has its own id alone.
+ *  (4) By that, a lost answer is settled: if our id is in the version that is there it was done; if
+ *      what we had seen is in it, and right after it somebody else, ours was not done and can never
+ *      be done any more.
  *
  * Items that other programs wrote have no version. They are replaced on the condition that they
  * have none and that the value is the same.
  */
 #include "patterns/kv.h"
-
-static const struct hf_str nothing_before = {".", 1};
 
 /* ---- keys ----------------------------------------------------------------------------------- */
 
@@ -131,7 +130,6 @@ enum hf_status hf__kv_view(struct hf_scope *s, const struct hf_kv *kv, struct hf
         return HF_OK;
     view->value = hf_item_get(item, kv->data);
     view->version = hf_value_str(version);
-    view->past = hf_value_str(hf_item_get(item, kv->past));
     if ((version.ptr && !view->version.ptr) ||
         (expires.ptr && !hf_value_i64(expires, &view->expires_s))) {
         struct hf_value at = hf_item_get(item, kv->sort.ptr ? kv->sort : kv->hash);
@@ -164,87 +162,114 @@ int64_t hf__kv_expires_s(const struct hf_env *env, uint32_t ttl_s)
     return ttl_s ? (env_wall_ms(env) + 999) / 1000 + ttl_s : 0;
 }
 
-/* ---- what was before ------------------------------------------------------------------------ */
+/* ---- versions ------------------------------------------------------------------------------- */
 
-static struct hf_str in_short(struct hf_str version)
+static struct hf_str in_short(struct hf_str id)
 {
-    return version.len > KV_PAST_ID_LEN ? hf_str_of(version.ptr, KV_PAST_ID_LEN) : version;
+    return id.len > KV_PAST_ID_LEN ? hf_str_of(id.ptr, KV_PAST_ID_LEN) : id;
 }
 
-/* The first of a list, which is shortened by it; absent at its end. */
-static struct hf_str next_of(struct hf_str *past)
+/* The next id of a version, which is shortened by it; absent at its end. */
+static struct hf_str next_id(struct hf_str *version)
 {
+    struct hf_str id = *version;
     const char *comma;
-    struct hf_str first = *past;
 
-    if (past->len == 0)
+    if (version->len == 0)
         return hf_str_of(NULL, 0);
-    comma = memchr(past->ptr, ',', past->len);
+    comma = memchr(version->ptr, ',', version->len);
     if (comma)
-        first.len = (size_t)(comma - past->ptr);
-    *past = comma ? hf_str_of(comma + 1, past->len - first.len - 1) : hf_str_of(NULL, 0);
-    return first;
+        id.len = (size_t)(comma - version->ptr);
+    *version = comma ? hf_str_of(comma + 1, version->len - id.len - 1) : hf_str_of(NULL, 0);
+    return id;
 }
 
-static bool is_past(struct hf_str past, struct hf_str wanted)
-{
-    struct hf_str one;
+/* What is known of the writes that led to a version. */
+struct lineage {
+    struct hf_str ids[KV_PAST_MAX + 1]; /* the newest first, in short */
+    size_t len;
+    bool rooted; /* the last of them made it where there was nothing */
+};
 
-    while ((one = next_of(&past)).ptr)
-        if (hf_str_equal(one, wanted))
-            return true;
-    return false;
+static struct lineage lineage_of(struct hf_str version)
+{
+    struct lineage line = {.len = 0};
+    struct hf_str id;
+
+    while (!line.rooted && line.len <= KV_PAST_MAX && (id = next_id(&version)).ptr) {
+        line.rooted = id.len && id.ptr[0] == '.';
+        id = line.rooted ? hf_str_of(id.ptr + 1, id.len - 1) : id;
+        if (id.len)
+            line.ids[line.len++] = in_short(id);
+    }
+    return line;
 }
 
-static struct hf_str newest_of(struct hf_str past, int most)
+/* Where in it the write of a version is; SIZE_MAX: it is not. */
+static size_t find(const struct lineage *line, struct hf_str version)
 {
-    struct hf_str left = past, one;
-    size_t len = 0;
+    struct hf_str id = in_short(next_id(&version));
 
-    for (int i = 0; i < most && (one = next_of(&left)).ptr; i++)
-        len = (size_t)(one.ptr - past.ptr) + one.len;
-    return hf_str_of(past.ptr, len);
+    for (size_t i = 0; i < line->len; i++)
+        if (id.ptr && hf_str_equal(line->ids[i], id))
+            return i;
+    return SIZE_MAX;
 }
 
-/* (3) Absent: it is not known. */
-static struct hf_str past_of(struct hf_scope *s, const struct kv_base *base)
+/* May some have been dropped between the first of all and the one after it? */
+static bool has_gap(const struct lineage *line)
 {
-    struct hf_str version = in_short(base->seen.version);
-    struct hf_str before = newest_of(base->seen.past, KV_PAST_MAX - 1);
+    return line->rooted && line->len > KV_PAST_MAX;
+}
+
+/* (3) */
+struct hf_str hf__kv_version(struct hf_scope *s, const struct kv_base *base, struct hf_str id)
+{
+    struct lineage line = lineage_of(base->seen.version);
+    char text[(KV_PAST_MAX + 1) * (KV_PAST_ID_LEN + 2)];
+    size_t at = 0;
 
     if (base->kind == KV_BASE_SEEN && !base->seen.there)
-        return nothing_before;
-    if (!version.ptr)
-        return version;
-    if (before.len == 0)
-        return hf_scope_copy(s, version);
-    return hf_scope_format(s, "%.*s,%.*s", HF_FMT(version), HF_FMT(before));
+        return hf_scope_format(s, "%.*s,.", HF_FMT(id));
+    if (line.len > KV_PAST_MAX) /* one makes room for another, and it is not the first of all */
+        line.ids[line.len - 1 - line.rooted] = line.ids[line.len - 1];
+    line.len = line.len > KV_PAST_MAX ? KV_PAST_MAX : line.len;
+    for (size_t i = 0; i < line.len; i++) {
+        text[at++] = ',';
+        if (line.rooted && i == line.len - 1)
+            text[at++] = '.';
+        memcpy(text + at, line.ids[i].ptr, line.ids[i].len);
+        at += line.ids[i].len;
+    }
+    return hf_scope_format(s, "%.*s%.*s", HF_FMT(id), (int)at, text);
 }
 
 /* (4) */
 enum kv_verdict hf__kv_settle(const struct kv_base *base, struct hf_str version,
                               const struct kv_view *now, bool remembered)
 {
-    if (hf_str_equal(now->version, version) || is_past(now->past, in_short(version)))
+    struct lineage line = lineage_of(now->version);
+    size_t at;
+
+    if (find(&line, version) != SIZE_MAX)
         return KV_DONE;
     if (base->kind == KV_BASE_SEEN && !base->seen.there)
-        return remembered && is_past(now->past, nothing_before) ? KV_NOT_DONE : KV_UNKNOWN;
-    if (base->seen.version.ptr && (hf_str_equal(now->version, base->seen.version) ||
-                                   is_past(now->past, in_short(base->seen.version))))
-        return KV_NOT_DONE;
-    return KV_UNKNOWN;
+        return remembered && line.rooted ? KV_NOT_DONE : KV_UNKNOWN;
+    /* What came right after it has to be known. */
+    at = find(&line, base->seen.version);
+    return at == SIZE_MAX || (at == line.len - 1 && has_gap(&line)) ? KV_UNKNOWN : KV_NOT_DONE;
 }
 
 enum kv_verdict hf__kv_settle_removal(const struct kv_base *base, const struct kv_view *now)
 {
-    /* Whoever removed it, it is gone, and what is there now was made where nothing was. */
-    if (!now->there ||
-        (is_past(now->past, nothing_before) && !is_past(now->past, in_short(base->seen.version))))
+    struct lineage line = lineage_of(now->version);
+
+    if (!now->there)
         return KV_DONE;
-    return base->seen.version.ptr && (hf_str_equal(now->version, base->seen.version) ||
-                                      is_past(now->past, in_short(base->seen.version)))
-               ? KV_NOT_DONE
-               : KV_UNKNOWN;
+    if (find(&line, base->seen.version) != SIZE_MAX)
+        return KV_NOT_DONE;
+    /* Whoever removed it, it is gone, if what is there was made where nothing was. */
+    return line.rooted && !has_gap(&line) ? KV_DONE : KV_UNKNOWN;
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
@@ -312,10 +337,9 @@ static struct clause clause_of(struct hf_scope *s, const struct hf_kv *kv,
 }
 
 struct hf_item hf__kv_item(struct hf_scope *s, const struct hf_kv *kv, const struct kv_place *place,
-                           struct hf_value value, struct hf_str version, struct hf_str past,
-                           int64_t expires_s)
+                           struct hf_value value, struct hf_str version, int64_t expires_s)
 {
-    struct hf_attr attrs[6];
+    struct hf_attr attrs[5];
     size_t len = 0;
 
     attrs[len++] = (struct hf_attr){.name = kv->hash, .type = HF_TYPE_S, .text = place->hash};
@@ -324,8 +348,6 @@ struct hf_item hf__kv_item(struct hf_scope *s, const struct hf_kv *kv, const str
         attrs[len++] = (struct hf_attr){.name = kv->sort, .type = HF_TYPE_S, .text = place->sort};
     if (value.ptr)
         attrs[len++] = (struct hf_attr){.name = kv->data, .value = value};
-    if (past.ptr)
-        attrs[len++] = (struct hf_attr){.name = kv->past, .type = HF_TYPE_S, .text = past};
     if (expires_s)
         attrs[len++] =
             (struct hf_attr){.name = kv->expires, .type = HF_TYPE_N, .number = expires_s};
@@ -351,13 +373,13 @@ void hf__kv_put_request(struct hf_scope *s, const struct hf_kv *kv, const struct
 {
     struct clause c = clause_of(s, kv, base);
 
-    *request = (struct kv_request){.key = hf__kv_item_key(s, kv, place->hash, place->sort),
-                                   .put = {.table = kv->table,
-                                           .item = hf__kv_item(s, kv, place, value, version,
-                                                               past_of(s, base), expires_s),
-                                           .condition = c.text,
-                                           .names = c.names,
-                                           .values = c.values}};
+    *request =
+        (struct kv_request){.key = hf__kv_item_key(s, kv, place->hash, place->sort),
+                            .put = {.table = kv->table,
+                                    .item = hf__kv_item(s, kv, place, value, version, expires_s),
+                                    .condition = c.text,
+                                    .names = c.names,
+                                    .values = c.values}};
 }
 
 void hf__kv_delete_request(struct hf_scope *s, const struct hf_kv *kv, const struct kv_place *place,

@@ -426,7 +426,8 @@ static enum hf_status link_call(struct hf_scope *s, struct hf_db *db, enum hf_op
     status = hf_db_call(s, sim->db, op, request, response);
     trace(sim, a->actor.name, op, request, status);
     sim->writes += writes;
-    if (writes && strikes(sim, sim->luck.later_again))
+    /* What came after its deadline was certainly not done, and is not later either. */
+    if (writes && status != HF_TIMEOUT && strikes(sim, sim->luck.later_again))
         haunt(sim, op, request, sim->now_us + travel_us(sim) * 10);
     if (strikes(sim, sim->luck.twice))
         status = hf_db_call(s, sim->db, op, request, response);
