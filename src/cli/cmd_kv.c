@@ -184,9 +184,11 @@ static int print_value(struct cli *cli, const struct settings *settings,
     }
     if (settings->dynamodb) {
         struct hf_str json =
-            hf_item_to_json(cli->scope, HF_ITEM(cli->scope, HF_V("value", entry->value)));
+            hf_item_to_json(cli->scope, HF_ITEM(cli->scope, HF_V("v", entry->value)));
 
-        fprintf(cli->out, "%.*s\n", HF_FMT(json));
+        /* The value alone, as `kv set --type dynamodb` takes it: without {"v": and }. */
+        if (json.len > 6)
+            fprintf(cli->out, "%.*s\n", (int)json.len - 6, json.ptr + 5);
     } else if (text.ptr) {
         fwrite(text.ptr, 1, text.len, cli->out);
         fputc('\n', cli->out);

@@ -11,16 +11,35 @@
 
 enum { WIDTH_MIN = 60, WIDTH_USUAL = 80, WIDTH_MAX = 100 };
 
+#define COMMAND(words, name, summary)                                                              \
+    {                                                                                              \
+        words, summary, &hf__##name##_options, hf__##name##_run                                    \
+    }
+
 static const struct cli_command commands[] = {
-    {"serve", "serve a database over DynamoDB's protocol", &hf__serve_options, hf__serve_run},
-    {"table create", "make a table from a file", &hf__table_create_options, hf__table_create_run},
-    {"table ls", "list tables", &hf__table_ls_options, hf__table_ls_run},
-    {"table show", "show a table", &hf__table_show_options, hf__table_show_run},
-    {"table delete", "delete a table", &hf__table_delete_options, hf__table_delete_run},
-    {"lock run", "run a program while holding a lock", &hf__lock_run_options, hf__lock_run_run},
-    {"lock ls", "list locks and who holds them", &hf__lock_ls_options, hf__lock_ls_run},
-    {"lock show", "show a lock", &hf__lock_show_options, hf__lock_show_run},
-    {"lock break", "take a lock away from its holder", &hf__lock_break_options, hf__lock_break_run},
+    COMMAND("serve", serve, "serve a database over DynamoDB's protocol"),
+    COMMAND("table create", table_create, "make a table from a file"),
+    COMMAND("table ls", table_ls, "list tables"),
+    COMMAND("table show", table_show, "show a table"),
+    COMMAND("table delete", table_delete, "delete a table"),
+    COMMAND("lock run", lock_run, "run a program while holding a lock"),
+    COMMAND("lock ls", lock_ls, "list locks and who holds them"),
+    COMMAND("lock show", lock_show, "show a lock"),
+    COMMAND("lock break", lock_break, "take a lock away from its holder"),
+    COMMAND("kv get", kv_get, "print the value of a key"),
+    COMMAND("kv set", kv_set, "set the value of a key"),
+    COMMAND("kv delete", kv_delete, "delete a key"),
+    COMMAND("kv ls", kv_ls, "list keys and values"),
+    COMMAND("kv clear", kv_clear, "delete many keys"),
+    COMMAND("counter add", counter_add, "add to a counter"),
+    COMMAND("counter get", counter_get, "print counters"),
+    COMMAND("counter set", counter_set, "set a counter"),
+    COMMAND("counter delete", counter_delete, "delete a counter"),
+    COMMAND("once run", once_run, "run a program once"),
+    COMMAND("once show", once_show, "show whether something was done"),
+    COMMAND("once ls", once_ls, "list what was done"),
+    COMMAND("once clear", once_clear, "let something be done again"),
+    COMMAND("records process", records_process, "run a program for each record that waits"),
 };
 
 static const char *variable(const char *name)
