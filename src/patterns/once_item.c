@@ -29,6 +29,7 @@
  */
 #include <openssl/evp.h>
 
+#include "patterns/holders.h"
 #include "patterns/once.h"
 
 static const struct hf_str states[] = {
@@ -156,34 +157,6 @@ enum hf_status hf__once_view(struct hf_scope *s, struct hf_item item, int64_t no
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
-
-enum { NAMES_MAX = 16, VALUES_MAX = 16 };
-
-/* Placeholders of one request: names are "#x" for x, so only values need to be told apart. */
-struct holders {
-    struct hf_scope *s;
-    struct hf_attr names[NAMES_MAX], values[VALUES_MAX];
-    size_t names_len, values_len;
-};
-
-static void add_names(struct holders *h, const char *const *names)
-{
-    for (; *names; names++) {
-        assert(h->names_len < NAMES_MAX);
-        h->names[h->names_len++] = (struct hf_attr){.name = hf_str_from(*names),
-                                                    .type = HF_TYPE_S,
-                                                    .text = hf_str_from(*names + 1)};
-    }
-}
-
-static void add_value(struct holders *h, struct hf_attr value)
-{
-    assert(h->values_len < VALUES_MAX);
-    h->values[h->values_len++] = value;
-}
-
-#define NAMES(h, ...) add_names((h), (const char *const[]){__VA_ARGS__, NULL})
-#define VALUE(h, ...) add_value((h), (struct hf_attr)__VA_ARGS__)
 
 static struct hf_update_item update_of(struct holders *h, const struct once_name *name,
                                        struct hf_str update, struct hf_str condition)
