@@ -48,9 +48,10 @@ enum {
 struct hf_counters_options {
     size_t size;         /* set by HF_OPTIONS() */
     struct hf_str table; /* default "keys", or "partitioned_keys"; made when it is missing */
-    struct hf_str space; /* the namespace of keys that have none of their own; default "global" */
-    bool partitioned;    /* keys have a partition, too */
-    bool no_create;      /* the table has to be there */
+    struct hf_str
+        space;        /* the namespace of keys that name none; default "global", partitioned "" */
+    bool partitioned; /* keys have partitions */
+    bool no_create;   /* the table has to be there */
 
     /*
      * No marks: an add is the cheapest write there is, but one whose answer got lost is not
@@ -64,16 +65,21 @@ struct hf_counters_options {
     /*
      * Spread each counter over so many items, for one that is added to more often than one item
      * can take (DynamoDB: 1000 times a second). The value is the sum over all of them, which costs
-     * a read of each, and is exact where there are transactions. Whoever opens the table with
-     * fewer, or with none, reads the same sum. The number may grow from one program's version to
-     * the next; request ids are only good among writers with the same number. Default 1.
+     * a read of each, and is exact where there are transactions. The number may grow from one
+     * version of a program to the next; whoever opens the table with fewer reads the same sum. But
+     * request ids are only good among writers with the same number, and with 1 an add tells, and
+     * bounds, no more than the first item's part. Default 1.
      */
     uint32_t shards;
+
+    /* Names of the keys' attributes; defaults "key", or "partition" and "sort". */
+    struct hf_str hash_attribute;
+    struct hf_str sort_attribute;
 };
 
 /*
- * Counters in a table of `db`, which has to outlive them; the table may hold key-values, too. The
- * env is that of the scope.
+ * Counters in a table of `db`, which has to outlive them. It may be one of key-values, too: nothing
+ * of theirs has the same key. The env is that of the scope.
  *
  * HF_INVALID  a table of that name has other keys, or an option cannot be
  * and what making a table fails with.
@@ -146,8 +152,9 @@ HF_API HF_NODISCARD enum hf_status hf_counter_decr(struct hf_scope *s, struct hf
 
 /*
  * Add `by` unless an add with that request id was counted before, by anybody. Then *value is what
- * came out that time, and *again is true; both may be NULL. A counter remembers the last
- * hf_counters_options.requests ids at least; older ones it may have forgotten.
+ * came out that time, and *again is true; both may be NULL. When an answer got lost it is not known
+ * who was first, and *again is false. A counter remembers the last hf_counters_options.requests ids
+ * at least; older ones it may have forgotten.
  *
  * HF_INVALID  the request id is empty or longer than HF_COUNTER_REQUEST_MAX
  * and as hf_counter_add(). Since 0.1.

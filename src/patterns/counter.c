@@ -37,17 +37,14 @@
 
 static enum hf_status ensure(struct hf_scope *s, const struct hf_counters *c, bool no_create)
 {
-    const struct hf_attribute_definition one[] = {{HF_STR("key"), HF_SCALAR_S}};
-    const struct hf_attribute_definition two[] = {{HF_STR("partitionKey"), HF_SCALAR_S},
-                                                  {HF_STR("sortKey"), HF_SCALAR_S}};
-    const struct hf_key_element one_key[] = {{HF_STR("key"), HF_KEY_HASH}};
-    const struct hf_key_element two_keys[] = {{HF_STR("partitionKey"), HF_KEY_HASH},
-                                              {HF_STR("sortKey"), HF_KEY_RANGE}};
+    const struct hf_attribute_definition attributes[] = {{c->hash, HF_SCALAR_S},
+                                                         {c->sort, HF_SCALAR_S}};
+    const struct hf_key_element keys[] = {{c->hash, HF_KEY_HASH}, {c->sort, HF_KEY_RANGE}};
     size_t len = c->partitioned ? 2 : 1;
     struct hf_create_table spec = {.table = c->table,
-                                   .attributes = c->partitioned ? two : one,
+                                   .attributes = attributes,
                                    .attributes_len = len,
-                                   .key_schema = c->partitioned ? two_keys : one_key,
+                                   .key_schema = keys,
                                    .key_schema_len = len};
 
     return hf_table_ensure(s, c->db, &spec, HF_OPTIONS(hf_table_options, .no_create = no_create));
@@ -70,6 +67,8 @@ static struct hf_counters *counters_new(struct hf_scope *s, struct hf_db *db,
 {
     struct hf_counters *c = env_alloc(hf_scope_env(s), sizeof(*c));
     struct hf_str table = o->partitioned ? HF_STR("partitioned_keys") : HF_STR("keys");
+    struct hf_str hash = o->partitioned ? HF_STR("partition") : HF_STR("key");
+    struct hf_str space = o->partitioned ? HF_STR("") : HF_STR("global");
 
     if (!c)
         return NULL;
@@ -84,9 +83,12 @@ static struct hf_counters *counters_new(struct hf_scope *s, struct hf_db *db,
     c->names = hf_scope_new(&c->env);
     if (c->names) {
         c->table = hf_scope_copy(c->names, o->table.len ? o->table : table);
-        c->space = hf_scope_copy(c->names, o->space.ptr ? o->space : HF_STR("global"));
+        c->space = hf_scope_copy(c->names, o->space.ptr ? o->space : space);
+        c->hash = hf_scope_copy(c->names, o->hash_attribute.len ? o->hash_attribute : hash);
+        c->sort =
+            hf_scope_copy(c->names, o->sort_attribute.len ? o->sort_attribute : HF_STR("sort"));
     }
-    if (!c->table.ptr || !c->space.ptr) {
+    if (!c->names || hf_scope_built(c->names) != HF_OK) {
         hf_counters_close(c);
         return NULL;
     }

@@ -68,9 +68,10 @@ void hf__mark_set_hint(struct marks *marks, struct hf_str text, int64_t gone);
 struct hf_counters {
     struct hf_env env;
     struct hf_db *db;
-    struct hf_scope *names; /* the next two live here */
+    struct hf_scope *names; /* the next four live here */
     struct hf_str table;
     struct hf_str space;
+    struct hf_str hash, sort; /* names of the keys' attributes */
     bool partitioned;
     bool plain;
     uint32_t writers;

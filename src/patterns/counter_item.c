@@ -2,7 +2,7 @@
  * patterns/counter_item.c: how a counter is stored, and the requests that change it. Nothing is
  * sent here.
  *
- *     key           S  or partitionKey and sortKey
+ *     key           S  or partition and sort, or as they are to be called
  *     count         N  the value
  *     rev           N  how many changes there were under a mark
  *     w:MARK        N  of each writer: the revision of its last change
@@ -29,6 +29,15 @@ enum { NAMES_MAX = 8 + 2 * DROPS_MAX, VALUES_MAX = 12, EXPRESSION_MAX = 2048 };
 
 /* ---- keys ----------------------------------------------------------------------------------- */
 
+static struct hf_item key_of(struct hf_scope *s, const struct hf_counters *c, struct hf_str hash,
+                             struct hf_str sort)
+{
+    const struct hf_attr attrs[] = {{.name = c->hash, .type = HF_TYPE_S, .text = hash},
+                                    {.name = c->sort, .type = HF_TYPE_S, .text = sort}};
+
+    return hf_item_make(s, attrs, c->partitioned ? 2 : 1);
+}
+
 enum hf_status hf__counter_at(struct hf_scope *s, const struct hf_counters *c,
                               struct hf_counter_key key, uint32_t shard, struct counter_at *at)
 {
@@ -46,10 +55,10 @@ enum hf_status hf__counter_at(struct hf_scope *s, const struct hf_counters *c,
         shard ? PATTERN_KEY(s, space, key.id, hf_str_from(number)) : PATTERN_KEY(s, space, key.id);
     text = hf_scope_format(s, "%%count.%.*s", HF_FMT(text));
     if (c->partitioned) {
-        at->key = HF_ITEM(s, HF_S("partitionKey", key.partition), HF_S("sortKey", text));
+        at->key = key_of(s, c, key.partition, text);
         at->text = PATTERN_KEY(s, key.partition, text);
     } else {
-        at->key = HF_ITEM(s, HF_S("key", text));
+        at->key = key_of(s, c, text, text);
         at->text = text;
     }
     return hf_scope_built(s);

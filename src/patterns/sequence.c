@@ -293,18 +293,29 @@ static enum cancellation cancellation(struct hf_scope *s, struct hf_sequence *q,
                                       struct hf_str id, int64_t gone, bool doubtful)
 {
     const struct hf_error *error = hf_scope_error(s);
+    struct hf_counters *c = q->counters;
     struct counter_mark mark = {.id = id, .request = true};
     struct counter_seen seen;
     struct counter_at at;
+    struct hf_item item;
 
     if (!is_code(error, mine, "ConditionalCheckFailed"))
         return !doubtful && only_conflicts(error) ? FASTER : CANCELED;
-    if (hf__counter_at(s, q->counters, q->key, 0, &at) != HF_OK ||
-        hf__counter_see(s, &at, error->reasons[mine].item, mark, &seen) != HF_OK)
+    if (!doubtful)
+        return FASTER;
+    item = error->reasons[mine].item;
+    if (hf__counter_at(s, c, q->key, 0, &at) != HF_OK ||
+        (!item.ptr && hf__pattern_read(s, c->db, c->table, at.key, &item) != HF_OK) ||
+        hf__counter_see(s, &at, item, mark, &seen) != HF_OK)
         return CANCELED;
     if (seen.marked)
         return DONE_BEFORE;
-    return doubtful && seen.gone != gone ? CANCELED : FASTER; /* (4): it will never be done */
+    if (seen.gone == gone)
+        return FASTER; /* (4): it will never be done */
+    (void)hf_scope_fail(s, HF_LOST,
+                        "sequence %.*s has too many writers to know whether this was done",
+                        HF_FMT(q->key.id));
+    return CANCELED;
 }
 
 /* One try. *faster: another took numbers, or held an item of ours for a moment. */

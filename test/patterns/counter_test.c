@@ -192,6 +192,37 @@ KIT_TEST(counter, namespaces_do_not_collide)
     hf_counters_close(other);
 }
 
+/* In a table of another make, next to others' items. */
+KIT_TEST(counter, keys_by_other_names)
+{
+    struct hf_counters *c = OPEN(k, .partitioned = true, .hash_attribute = HF_STR("partitionKey"),
+                                 .sort_attribute = HF_STR("sortKey"), .space = HF_STR("s"));
+    struct hf_counter_key key = hf_counter_of(HF_STR("ann"), HF_STR("x"));
+    struct hf_put_item put = {.table = k->table,
+                              .item = HF_ITEM(k->scope, HF_S("partitionKey", HF_STR("ann")),
+                                              HF_S("sortKey", HF_STR("s.x")),
+                                              HF_S("data", HF_STR("a value")))};
+    struct hf_query all = {.table = k->table,
+                           .key_condition = HF_STR("partitionKey = :p"),
+                           .values = HF_ITEM(k->scope, HF_S(":p", HF_STR("ann"))),
+                           .consistent = HF_YES};
+    struct hf_query_result result;
+    int64_t value;
+
+    CHECK_OK(hf_put_item(k->scope, k->db, &put, NULL));
+    CHECK_OK(hf_counter_incr(k->scope, c, key, 3, NULL));
+    CHECK_OK(hf_query(k->scope, k->db, &all, &result));
+    CHECK_INT(2, result.items_len);
+    CHECK_STR("%count.s.x", hf_value_str(hf_item_get(result.items[0], HF_STR("sortKey"))));
+    CHECK(hf_item_equal(put.item, result.items[1]));
+    CHECK_OK(hf_counter_delete(k->scope, c, key));
+    CHECK_OK(hf_query(k->scope, k->db, &all, &result));
+    CHECK_INT(1, result.items_len);
+    CHECK_OK(hf_counter_get(k->scope, c, key, &value));
+    CHECK_INT(0, value);
+    hf_counters_close(c);
+}
+
 KIT_TEST(counter, partitions_keep_their_own)
 {
     struct hf_counters *c = OPEN(k, .partitioned = true);

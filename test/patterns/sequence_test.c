@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "db/db.h"
 #include "kit.h"
 
 static struct hf_counters *open_counters(struct kit *k)
@@ -239,6 +240,8 @@ KIT_TEST(sequence, threads_share_it)
 
 /* ---- transactions --------------------------------------------------------------------------- */
 
+struct old;
+
 /* Write invoices with the numbers from `first` on. */
 struct invoices {
     struct kit *k;
@@ -247,7 +250,10 @@ struct invoices {
     struct hf_sequence *rival; /* takes a number while we are at it, that often */
     int rivals;
     bool impossible;
+    struct old *before_send; /* from now on others come by */
 };
+
+static void arm(struct old *old);
 
 static enum hf_status write_invoices(struct hf_scope *s, int64_t first,
                                      struct hf_transact_write *actions, size_t cap, size_t *len,
@@ -258,6 +264,8 @@ static enum hf_status write_invoices(struct hf_scope *s, int64_t first,
 
     in->calls++;
     CHECK(cap == 99);
+    if (in->before_send)
+        arm(in->before_send);
     if (in->rivals-- > 0) {
         struct hf_scope *other = hf_scope_new(NULL);
         int64_t number;
@@ -359,4 +367,123 @@ KIT_TEST(sequence, who_is_slower_gets_the_next_number)
     CHECK_STATUS(HF_TX_CANCELED, hf_transact_write_items(k->scope, k->db, &request, NULL));
     CHECK_OK(hf_sequence_close(k->scope, q));
     hf_counters_close(c);
+}
+
+/* ---- a database of old ---------------------------------------------------------------------- */
+
+/* One that knows no tokens, and does not return items with refusals. */
+struct old {
+    struct hf_db db;
+    struct hf_db *inner;
+    const char *before;         /* before the next call of this operation */
+    struct hf_counters *others; /* so many others come by, here */
+    int others_len;
+};
+
+static void come_by(struct old *old, struct hf_scope *s)
+{
+    old->before = NULL;
+    for (int i = 0; i < old->others_len; i++)
+        CHECK_OK(hf_counter_add_once(s, old->others, hf_counter_named(HF_STR("n")),
+                                     hf_scope_format(s, "other-%d", i), 1, NULL, NULL, NULL));
+}
+
+static enum hf_status old_call(struct hf_scope *s, struct hf_db *db, enum hf_op op,
+                               const void *request, void *response)
+{
+    struct old *old = (struct old *)(void *)db;
+
+    if (old->before && hf_str_equal(hf_op_name(op), hf_str_from(old->before)))
+        come_by(old, s);
+    if (op == HF_OP_UPDATE_ITEM) {
+        struct hf_update_item update = *(const struct hf_update_item *)request;
+
+        update.returns_on_failure = 0;
+        return hf_db_call(s, old->inner, op, &update, response);
+    }
+    if (op == HF_OP_TRANSACT_WRITE_ITEMS) {
+        struct hf_transact_write_items all = *(const struct hf_transact_write_items *)request;
+        struct hf_transact_write *actions = hf_scope_alloc(s, all.actions_len * sizeof(*actions));
+
+        memcpy(actions, all.actions, all.actions_len * sizeof(*actions));
+        for (size_t i = 0; i < all.actions_len; i++)
+            if (actions[i].update) {
+                struct hf_update_item *update = hf_scope_alloc(s, sizeof(*update));
+
+                *update = *actions[i].update;
+                update->returns_on_failure = 0;
+                actions[i].update = update;
+            }
+        all.actions = actions;
+        all.token = hf_str_of(NULL, 0);
+        return hf_db_call(s, old->inner, op, &all, response);
+    }
+    return hf_db_call(s, old->inner, op, request, response);
+}
+
+static void arm(struct old *old)
+{
+    old->before = "GetItem"; /* which looks whether it was done */
+}
+
+static const struct db_calls old_calls = {.call = old_call};
+
+static struct hf_counters *open_old(struct kit *k, struct old *old, uint32_t requests)
+{
+    struct hf_counters *c;
+
+    *old = (struct old){.db = {&old_calls}, .inner = k->db};
+    CHECK_OK(
+        hf_counters_open(k->scope, &old->db,
+                         HF_OPTIONS(hf_counters_options, .table = k->table, .requests = requests),
+                         &c));
+    return c;
+}
+
+/* (2): the mark in the counter tells what no token does. */
+KIT_TEST(sequence, numbers_without_tokens)
+{
+    struct old old;
+    struct hf_counters *c = open_old(k, &old, 0);
+    struct hf_sequence *q = open_sequence(k, c, 1, 0);
+    struct invoices in = {.k = k, .count = 1};
+    int64_t first;
+
+    for (int i = 1; i <= 10; i++) {
+        kit_fault(k, i % 2 ? HF_FAULT_LOST_ANSWER : HF_FAULT_LOST_REQUEST, "TransactWriteItems", 1);
+        CHECK_OK(hf_sequence_commit(k->scope, q, 1, write_invoices, &in, &first));
+        CHECK_INT(i, first);
+        CHECK(has_invoice(k, i));
+    }
+    CHECK_INT(10, value_of(k, c));
+    CHECK_OK(hf_sequence_close(k->scope, q));
+    hf_counters_close(c);
+}
+
+/* ... unless so many others came in between that it is gone. */
+KIT_TEST(sequence, a_forgotten_transaction_is_doubtful)
+{
+    struct old old;
+    struct hf_counters *c = open_old(k, &old, 1), *others;
+    struct hf_sequence *q = open_sequence(k, c, 1, 0);
+    struct invoices in = {.k = k, .count = 1};
+    struct hf_fault fault = {.kind = HF_FAULT_LOST_ANSWER,
+                             .operation = HF_STR("TransactWriteItems"),
+                             .count = 1};
+    int64_t first;
+
+    CHECK_OK(hf_counters_open(k->scope, k->db,
+                              HF_OPTIONS(hf_counters_options, .table = k->table, .requests = 1),
+                              &others));
+    CHECK_OK(hf_faulty_set(k->scope, k->db, &fault, 1));
+    old.others = others;
+    old.others_len = 5;
+    in.before_send = &old;
+    CHECK_STATUS(HF_LOST, hf_sequence_commit(k->scope, q, 1, write_invoices, &in, &first));
+    CHECK_ERROR(HF_LOST, "sequence n has too many writers to know whether this was done", k->scope);
+    CHECK(hf_scope_error(k->scope)->may_have_happened);
+    CHECK_INT(0, first);
+    CHECK_OK(hf_sequence_close(k->scope, q));
+    hf_counters_close(c);
+    hf_counters_close(others);
 }
