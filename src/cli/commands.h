@@ -31,6 +31,12 @@ COMMAND_DECLARE(once_run)
 COMMAND_DECLARE(once_show)
 COMMAND_DECLARE(once_ls)
 COMMAND_DECLARE(once_clear)
+COMMAND_DECLARE(limit_check)
+COMMAND_DECLARE(limit_peek)
+COMMAND_DECLARE(limit_reset)
+COMMAND_DECLARE(records_put)
+COMMAND_DECLARE(records_ls)
+COMMAND_DECLARE(records_retry)
 COMMAND_DECLARE(records_process)
 
 #undef COMMAND_DECLARE

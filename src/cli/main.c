@@ -39,6 +39,12 @@ static const struct cli_command commands[] = {
     COMMAND("once show", once_show, "show whether something was done"),
     COMMAND("once ls", once_ls, "list what was done"),
     COMMAND("once clear", once_clear, "let something be done again"),
+    COMMAND("limit check", limit_check, "count one, if a limit allows it"),
+    COMMAND("limit peek", limit_peek, "would it be allowed?"),
+    COMMAND("limit reset", limit_reset, "forget what was counted"),
+    COMMAND("records put", records_put, "put records that are to be processed"),
+    COMMAND("records ls", records_ls, "list records"),
+    COMMAND("records retry", records_retry, "let failed records be tried again"),
     COMMAND("records process", records_process, "run a program for each record that waits"),
 };
 
