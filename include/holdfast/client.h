@@ -69,8 +69,9 @@ struct hf_client_options {
  * Connect by URL: "http://HOST[:PORT]" and "https://HOST[:PORT]" name an endpoint,
  * "dynamodb://REGION" is Amazon's of a region and "dynamodb:" that of the region which AWS's tools
  * would use. Parameters may follow: "http://127.0.0.1:8000?prefix=test-&attempts=2". Nothing is
- * sent before the first call. A loopback address needs no credentials: when none are set, any do.
- * On failure *db is NULL.
+ * sent before the first call, except that with "dynamodb:" and no region anywhere else the
+ * machine's metadata service is asked for one. A loopback address needs no credentials: when none
+ * are set, any do. On failure *db is NULL.
  *
  * HF_INVALID  the URL, a parameter, an option or AWS's files say something that cannot be; the
  *             message names it

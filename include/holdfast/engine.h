@@ -54,8 +54,8 @@ struct hf_engine_options {
 /*
  * Open a database by URL: "memory:" is new, empty and gone when closed; "embedded:PATH" is the
  * directory PATH, made when it is missing (its parent must be there). "http://HOST:PORT",
- * "https://HOST:PORT" and "dynamodb://REGION" are services, connected to as hf_connect() of client.h
- * does it; of the options only env and region count then. On failure *db is NULL.
+ * "https://HOST:PORT" and "dynamodb://REGION" are services, connected to as hf_connect() of
+ * client.h does it; of the options only env and region count then. On failure *db is NULL.
  *
  * HF_INVALID   the URL is of another kind, the directory holds something else, or an option cannot
  *              be: a region or account is up to 64 letters, digits, - and _

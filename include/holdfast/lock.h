@@ -54,7 +54,7 @@ struct hf_lock_table_options {
     struct hf_str table; /* default "locks"; made when it is missing */
     struct hf_str owner; /* who we are, for people who wonder; default "HOST/PROCESS-ID" */
     bool no_create;      /* the table has to be there */
-    bool no_threads;     /* hf_lock_table_run() is called instead */
+    bool no_threads;     /* hf_lock_table_run() is called instead; so with clocks of one's own */
 
     /*
      * Take over at once when the holder's wall clock, as it wrote it, and ours say that the lease

@@ -160,6 +160,17 @@ static inline void store_u32le(uint8_t *p, uint32_t v)
     memcpy(p, &v, sizeof(v));
 }
 
+static inline uint64_t load_u64le(const uint8_t *p)
+{
+    return load_u32le(p) | (uint64_t)load_u32le(p + 4) << 32;
+}
+
+static inline void store_u64le(uint8_t *p, uint64_t v)
+{
+    store_u32le(p, (uint32_t)v);
+    store_u32le(p + 4, (uint32_t)(v >> 32));
+}
+
 /* Big-endian, whose bytes sort as the numbers do. */
 static inline void store_u16be(uint8_t *p, uint16_t v)
 {

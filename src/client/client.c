@@ -266,8 +266,10 @@ static enum hf_status open_body(struct hf_scope *s, const struct endpoint *endpo
     if (coding.len) {
         enum hf_status status = hf__http_unpack(s, coding, body, UNPACKED_MAX, &body);
 
-        if (status != HF_OK && status != HF_NOMEM)
+        if (status == HF_INVALID)
             return unreadable(s, endpoint, "cannot be unpacked");
+        if (status == HF_LIMIT) /* another attempt would cost as much, and end here as well */
+            hf__scope_error_edit(s)->may_have_happened = true;
         TRY(status);
     }
     *json = hf_str_of((const char *)body.ptr, body.len);
@@ -410,8 +412,8 @@ static enum hf_status take_answer(struct hf_scope *s, struct client *c, struct a
         attempt->again = may_try_again(s, c, answer, json, credentials);
         return refused(s, c, attempt->op, endpoint, answer, json);
     }
-    if (json.len == 0 && has_no_answer(attempt->op))
-        return HF_OK;
+    if (has_no_answer(attempt->op) && (json.len == 0 || hf__json_valid(json)))
+        return HF_OK; /* no body, or, as some services have it, "" */
     status = hf__wire_read_answer(s, attempt->op->response, json, attempt->response);
     if (status == HF_SERIALIZATION)
         return unreadable(s, endpoint, "is not what the operation answers with");

@@ -93,6 +93,7 @@ enum endpoint_service {
     ENDPOINT_STREAMS,
     ENDPOINT_STS,
     ENDPOINT_SSO,
+    ENDPOINT_SSO_OIDC,
     ENDPOINT_S3,
     ENDPOINT_SQS,
     ENDPOINT_SNS,

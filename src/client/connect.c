@@ -249,6 +249,8 @@ static enum hf_status find_region(struct hf_scope *s, const struct hf_client_opt
     if (!region.len && parts->fixed.origin.ptr)
         region = HF_STR("us-east-1"); /* any will do: it is only signed */
     if (!region.len)
+        TRY(hf__credentials_region(s, parts->config, &region));
+    if (!region.len)
         return hf__fail(s, HF_INVALID,
                         "no region: say dynamodb://REGION, or set AWS_REGION, or region in the "
                         "profile");
@@ -283,6 +285,7 @@ static enum hf_status make_credentials(struct hf_scope *s, const struct hf_clien
                                           .fn = o->credentials_fn,
                                           .fn_user = o->credentials_user,
                                           .region = parts->region,
+                                          .profile_asked = o->profile.len > 0,
                                           .local = parts->fixed.origin.ptr &&
                                                    hf__endpoint_is_loopback(&parts->fixed)};
 

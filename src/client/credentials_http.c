@@ -192,9 +192,8 @@ static enum hf_status number_setting(struct hf_scope *s, struct source *source,
     return HF_OK;
 }
 
-/* Where the service is and how long to wait for it; *off when it is switched off. */
-static enum hf_status metadata_call(struct hf_scope *s, struct source *source, bool *off,
-                                    struct endpoint *endpoint, struct source_call *call)
+enum hf_status hf__source_metadata_place(struct hf_scope *s, struct source *source, bool *off,
+                                         struct endpoint *endpoint, struct source_call *call)
 {
     struct hf_str disabled = hf__config_variable(source->config, "AWS_EC2_METADATA_DISABLED");
     struct hf_str url = hf__config_setting(source->config, "AWS_EC2_METADATA_SERVICE_ENDPOINT",
@@ -310,7 +309,7 @@ enum hf_status hf__source_metadata(struct hf_scope *s, struct source *source, co
     bool off;
 
     *absent = NULL;
-    TRY(metadata_call(s, source, &off, &endpoint, &call));
+    TRY(hf__source_metadata_place(s, source, &off, &endpoint, &call));
     if (off) {
         *absent = "is switched off by AWS_EC2_METADATA_DISABLED";
         return HF_OK;
@@ -347,7 +346,7 @@ enum hf_status hf__source_metadata_region(struct hf_scope *s, struct source *sou
     bool off;
 
     *region = hf_str_of(NULL, 0);
-    TRY(metadata_call(s, source, &off, &endpoint, &call));
+    TRY(hf__source_metadata_place(s, source, &off, &endpoint, &call));
     if (off)
         return HF_OK;
     TRY(metadata_token(s, source, call, &absent, &token));

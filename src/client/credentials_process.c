@@ -31,8 +31,6 @@ enum {
     SLICE_MS = 20 /* how soon a cancellation, or the end of a silent child, is noticed */
 };
 
-extern char **environ;
-
 /* ---- words ---------------------------------------------------------------------------------- */
 
 static bool is_blank(char c)
@@ -211,15 +209,20 @@ static enum hf_status child_listen(struct hf_scope *s, struct source *source, st
 {
     int64_t until_us =
         hf__env_elapsed_us(source->env) + hf__source_left_ms(s, source, PROCESS_MS) * 1000;
+    int slice_ms = SLICE_MS;
     bool open = true;
 
     while (!child->ended) {
         struct pollfd wait = {.fd = open ? child->out : -1, .events = POLLIN};
 
-        poll(&wait, 1, SLICE_MS);
+        poll(&wait, 1, slice_ms);
         child_ended(child, WNOHANG); /* before reading: then nothing of it is missed */
-        if (open)
+        if (open) {
             open = child_read(child, room, len);
+            slice_ms = open ? SLICE_MS : 1; /* who has closed the pipe is about to end */
+        } else {
+            slice_ms = slice_ms * 2 < SLICE_MS ? slice_ms * 2 : SLICE_MS;
+        }
         if (*len > SOURCE_TEXT_MAX)
             return hf__fail(s, HF_INVALID,
                             "credential_process of profile \"%.*s\" prints more than %d bytes",

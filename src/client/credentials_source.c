@@ -13,8 +13,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/crypto.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,7 +22,7 @@
 enum {
     PAUSE_MS = 50, /* before the second attempt; doubles, and up to as much again at random */
     QUOTE_MAX = 300,
-    PASSWD_MAX = 4096
+    DIRECT_CONNECT_MS = 3600 * 1000 /* the timeout of a call decides */
 };
 
 void hf__source_end(struct source *source)
@@ -51,7 +49,11 @@ enum hf_status hf__source_direct(struct hf_scope *s, struct source *source,
                                  struct transport **transport)
 {
     if (!source->direct)
-        TRY(hf__transport_open(s, &(struct transport_options){.env = source->env},
+        TRY(hf__transport_open(s,
+                               &(struct transport_options){.env = source->env,
+                                                           .connect_ms = DIRECT_CONNECT_MS,
+                                                           .ca_file = hf__config_ca_bundle(
+                                                               source->config)},
                                &source->direct));
     *transport = source->direct;
     return HF_OK;
@@ -117,14 +119,13 @@ static bool is_passing(const struct http_answer *answer)
 }
 
 /* The pause before attempt `nth`, from 2. */
-static enum hf_status pause_before(struct hf_scope *s, struct source *source, uint32_t nth)
+static uint32_t pause_before(struct source *source, uint32_t nth)
 {
     uint32_t ms = (uint32_t)PAUSE_MS << (nth < 8 ? nth - 2 : 6);
     uint32_t random;
 
     hf__env_random(source->env, &random, sizeof(random));
-    ms += (uint32_t)((uint64_t)ms * random >> 32);
-    return hf_scope_sleep_ms(s, ms);
+    return ms + (uint32_t)((uint64_t)ms * random >> 32);
 }
 
 enum hf_status hf__source_call(struct hf_scope *s, struct source *source,
@@ -135,6 +136,7 @@ enum hf_status hf__source_call(struct hf_scope *s, struct source *source,
 
     for (uint32_t nth = 1;; nth++) {
         bool last = nth >= call->attempts;
+        uint32_t pause_ms;
 
         *answer = (struct http_answer){.status = 0};
         status = attempt(s, source, call, answer);
@@ -142,9 +144,10 @@ enum hf_status hf__source_call(struct hf_scope *s, struct source *source,
             return HF_OK;
         if (status != HF_OK && (last || status != HF_IO || !hf_scope_error(s)->may_retry))
             break;
-        if (hf__source_left_ms(s, source, 1) == 0)
+        pause_ms = pause_before(source, nth + 1);
+        if (hf__source_left_ms(s, source, (int64_t)pause_ms + 1) <= pause_ms)
             break;
-        TRY(pause_before(s, source, nth + 1));
+        TRY(hf_scope_sleep_ms(s, pause_ms));
     }
     if (status == HF_OK) /* the time is over, the answer is bad, and its reader says how */
         return HF_OK;
@@ -219,17 +222,43 @@ enum hf_status hf__source_file(struct hf_scope *s, struct hf_str path, bool *mis
     return status;
 }
 
+/* Under another name first, so that nobody ever reads half of it. */
+bool hf__source_write(struct hf_scope *s, struct hf_str path, struct hf_str text)
+{
+    struct hf_str name = hf_scope_copy(s, path);
+    struct hf_str other = hf_scope_format(s, "%.*s.XXXXXX", HF_FMT(path));
+    char *temporary = (char *)(uintptr_t)other.ptr; /* it is ours, and mkostemp() fills it in */
+    size_t len = 0;
+    bool done;
+    int fd;
+
+    if (!name.ptr || !temporary)
+        return false;
+    fd = mkostemp(temporary, O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    while (len < text.len) {
+        ssize_t wrote = write(fd, text.ptr + len, text.len - len);
+
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote < 0)
+            break;
+        len += (size_t)wrote;
+    }
+    done = close(fd) == 0 && len == text.len && rename(temporary, name.ptr) == 0;
+    if (!done)
+        unlink(temporary);
+    return done;
+}
+
 enum hf_status hf__source_home(struct hf_scope *s, struct source *source, struct hf_str *path,
                                const char *format, ...)
 {
     struct hf_str home = hf__config_variable(source->config, "HOME");
     struct hf__buf buf = {.scope = s};
-    char room[PASSWD_MAX];
-    struct passwd entry, *found = NULL;
     va_list args;
 
-    if (!home.ptr && getpwuid_r(getuid(), &entry, room, sizeof(room), &found) == 0 && found)
-        home = hf_str_from(found->pw_dir);
     if (!home.len)
         return hf__fail(s, HF_INVALID, "HOME is not set, so there is no directory ~/.aws");
     hf__buf_put_str(&buf, home);
@@ -251,7 +280,8 @@ struct hf_str hf__source_quote(struct hf_scope *s, struct hf_str text, const str
     char *copy;
 
     for (size_t i = 0; i < secrets_len; i++)
-        if (secrets[i].len && memmem(text.ptr, text.len, secrets[i].ptr, secrets[i].len))
+        if (text.len && secrets[i].len &&
+            memmem(text.ptr, text.len, secrets[i].ptr, secrets[i].len))
             return HF_STR("");
     text = trimmed(text);
     if (text.len > QUOTE_MAX)

@@ -3,7 +3,9 @@
  *
  * `aws sso login` leaves a token in ~/.aws/sso/cache/, in a file that is named by the SHA-1 of the
  * session's name, or of the start URL where a profile has no session. With it the SSO portal gives
- * keys for a role of an account.
+ * keys for a role of an account. A token that has expired is renewed by SSO's OIDC service, where
+ * the login left what that needs, and the file is written anew: the old refresh token may be of no
+ * use any more, and the CLI shall not need another login because of us.
  *
  * `aws login` leaves keys themselves, in ~/.aws/login/cache/, named by the SHA-256 of the session.
  * They live for a quarter of an hour and whoever runs the CLI renews them; here they are read.
@@ -16,7 +18,7 @@
 
 #include "wire/wire.h"
 
-enum { DIGEST_TEXT = 2 * EVP_MAX_MD_SIZE + 1 };
+enum { DIGEST_TEXT = 2 * EVP_MAX_MD_SIZE + 1, RENEWED_MAX_S = 366 * 86400 };
 
 static enum hf_status digest_text(struct hf_scope *s, const EVP_MD *kind, struct hf_str of,
                                   char text[DIGEST_TEXT])
@@ -33,35 +35,80 @@ static enum hf_status digest_text(struct hf_scope *s, const EVP_MD *kind, struct
 
 /* ---- documents ------------------------------------------------------------------------------ */
 
-struct cache_document {
-    struct hf_str access_token;
-    struct hf_str expires_at;
-};
-
 #define AT(type, member) (uint16_t) offsetof(struct type, member)
 
+/* In the order in which the CLI writes them. */
 static const struct field cache_list[] = {
-    {.name = "accessToken", .kind = FIELD_STR, .at = AT(cache_document, access_token)},
-    {.name = "expiresAt", .kind = FIELD_STR, .at = AT(cache_document, expires_at)},
+    {.name = "startUrl", .kind = FIELD_STR, .at = AT(sso_token, start_url)},
+    {.name = "region", .kind = FIELD_STR, .at = AT(sso_token, region)},
+    {.name = "accessToken", .kind = FIELD_STR, .at = AT(sso_token, access_token)},
+    {.name = "expiresAt", .kind = FIELD_STR, .at = AT(sso_token, expires_at)},
+    {.name = "clientId", .kind = FIELD_STR, .at = AT(sso_token, client_id)},
+    {.name = "clientSecret", .kind = FIELD_STR, .at = AT(sso_token, client_secret)},
+    {.name = "registrationExpiresAt", .kind = FIELD_STR, .at = AT(sso_token, client_expires_at)},
+    {.name = "refreshToken", .kind = FIELD_STR, .at = AT(sso_token, refresh_token)},
 };
 
 static const struct fields cache_fields = {"Token", cache_list, ARRAY_LEN(cache_list),
-                                           sizeof(struct cache_document)};
+                                           sizeof(struct sso_token)};
+
+/* Can it be the value of a header? */
+static bool is_sendable(struct hf_str token)
+{
+    for (size_t i = 0; i < token.len; i++)
+        if (token.ptr[i] <= ' ' || token.ptr[i] > '~')
+            return false;
+    return token.len > 0;
+}
 
 enum hf_status hf__source_read_sso(struct hf_scope *s, struct hf_str json, struct sso_token *token)
 {
-    struct cache_document is = {.access_token = {NULL, 0}};
-    enum hf_status status = hf__wire_read(s, &cache_fields, json, &is);
+    enum hf_status status;
 
     *token = (struct sso_token){.expires_us = 0};
+    status = hf__wire_read(s, &cache_fields, json, token);
     if (status == HF_NOMEM)
         return status;
-    if (status != HF_OK || !is.access_token.len ||
-        !hf__source_time(is.expires_at, &token->expires_us))
+    if (status != HF_OK || !is_sendable(token->access_token) ||
+        !hf__source_time(token->expires_at, &token->expires_us))
         return hf__fail(s, HF_INVALID, "This is no token of aws sso login");
-    token->access_token = is.access_token;
+    if (!token->client_id.len || !token->client_secret.len ||
+        !hf__source_time(token->client_expires_at, &token->client_expires_us))
+        token->refresh_token = hf_str_of(NULL, 0);
     return HF_OK;
 }
+
+struct renewed_document {
+    struct hf_str access_token;
+    struct hf_str refresh_token;
+    int64_t expires_s; /* from now */
+};
+
+static const struct field renewed_list[] = {
+    {.name = "accessToken", .kind = FIELD_STR, .at = AT(renewed_document, access_token)},
+    {.name = "refreshToken", .kind = FIELD_STR, .at = AT(renewed_document, refresh_token)},
+    {.name = "expiresIn", .kind = FIELD_INT, .at = AT(renewed_document, expires_s)},
+};
+
+static const struct fields renewed_fields = {"Renewed", renewed_list, ARRAY_LEN(renewed_list),
+                                             sizeof(struct renewed_document)};
+
+struct renewal {
+    struct hf_str grant_type;
+    struct hf_str client_id;
+    struct hf_str client_secret;
+    struct hf_str refresh_token;
+};
+
+static const struct field renewal_list[] = {
+    {.name = "grantType", .kind = FIELD_STR, .at = AT(renewal, grant_type)},
+    {.name = "clientId", .kind = FIELD_STR, .at = AT(renewal, client_id)},
+    {.name = "clientSecret", .kind = FIELD_STR, .at = AT(renewal, client_secret)},
+    {.name = "refreshToken", .kind = FIELD_STR, .at = AT(renewal, refresh_token)},
+};
+
+static const struct fields renewal_fields = {"Renewal", renewal_list, ARRAY_LEN(renewal_list),
+                                             sizeof(struct renewal)};
 
 struct role_credentials {
     struct hf_str access_key;
@@ -171,6 +218,80 @@ static struct hf_str body_text(const struct http_answer *answer)
     return hf_str_of((const char *)answer->body.ptr, answer->body.len);
 }
 
+/* What OIDC gives for the refresh token. */
+static enum hf_status ask_oidc(struct hf_scope *s, struct source *source,
+                               const struct sso_settings *is, const struct sso_token *token,
+                               struct renewed_document *renewed)
+{
+    struct renewal renewal = {.grant_type = HF_STR("refresh_token"),
+                              .client_id = token->client_id,
+                              .client_secret = token->client_secret,
+                              .refresh_token = token->refresh_token};
+    struct endpoint endpoint;
+    struct hf__buf body = {.scope = s};
+    struct source_call call = {.what = "SSO OIDC",
+                               .transport = source->transport,
+                               .endpoint = &endpoint,
+                               .method = "POST",
+                               .target = HF_STR("/token"),
+                               .timeout_ms = SOURCE_CALL_MS,
+                               .attempts = SOURCE_ATTEMPTS};
+    struct http_answer answer;
+    enum hf_status status;
+
+    TRY(hf__endpoint_find(s, source->config,
+                          &(struct endpoint_ask){.service = ENDPOINT_SSO_OIDC,
+                                                 .region = is->region},
+                          &endpoint));
+    hf__wire_write(&body, &renewal_fields, &renewal);
+    if (body.failed)
+        return hf__fail_nomem(s);
+    call.body = hf_bytes_of(body.ptr, body.len);
+    call.fields[call.fields_len++] =
+        (struct http_field){HF_STR("Content-Type"), HF_STR("application/json")};
+    TRY(hf__source_call(s, source, &call, &answer));
+    if (answer.status == 429 || answer.status >= 500)
+        return hf__fail(s, HF_IO, "SSO OIDC does not renew the login now: HTTP status %d",
+                        answer.status);
+    if (answer.status != 200)
+        return fail_login(s, is->profile, "has expired");
+    status = hf__wire_read(s, &renewed_fields, body_text(&answer), renewed);
+    if (status == HF_NOMEM)
+        return status;
+    if (status != HF_OK || !is_sendable(renewed->access_token) || renewed->expires_s <= 0 ||
+        renewed->expires_s > RENEWED_MAX_S)
+        return hf__fail(s, HF_IO, "The answer of SSO OIDC has no token in it");
+    return HF_OK;
+}
+
+/* Renew the token, in its file too. */
+static enum hf_status renew(struct hf_scope *s, struct source *source,
+                            const struct sso_settings *is, struct hf_str path,
+                            struct sso_token *token)
+{
+    struct renewed_document renewed = {.expires_s = 0};
+    struct hf__buf text = {.scope = s};
+    char basic[SIGN_TIME + 1];
+
+    TRY(ask_oidc(s, source, is, token, &renewed));
+    token->access_token = renewed.access_token;
+    if (renewed.refresh_token.len)
+        token->refresh_token = renewed.refresh_token;
+    hf__sign_time_text(hf__env_wall_us(source->env) / 1000000 + renewed.expires_s, basic);
+    token->expires_at = hf_scope_format(s, "%.4s-%.2s-%.2sT%.2s:%.2s:%.2sZ", basic, basic + 4,
+                                        basic + 6, basic + 9, basic + 11, basic + 13);
+    if (!token->expires_at.ptr)
+        return hf__fail_nomem(s);
+    hf__wire_write(&text, &cache_fields, token);
+    if (text.failed)
+        return hf__fail_nomem(s);
+    if (!hf__source_write(s, path, hf_str_of((char *)text.ptr, text.len)))
+        hf__env_log(source->env, HF_LOG_WARNING,
+                    "credentials: the SSO login was renewed, but %.*s cannot be written",
+                    HF_FMT(path));
+    return HF_OK;
+}
+
 static enum hf_status find_token(struct hf_scope *s, struct source *source,
                                  const struct sso_settings *is, struct hf_str *access_token)
 {
@@ -191,10 +312,13 @@ static enum hf_status find_token(struct hf_scope *s, struct source *source,
         return status;
     if (status != HF_OK)
         return fail_login(s, is->profile, "cannot be read");
+    if (token.expires_us <= now_us) {
+        if (!token.refresh_token.len || token.client_expires_us <= now_us)
+            return fail_login(s, is->profile, "has expired");
+        TRY(renew(s, source, is, path, &token));
+    }
     *access_token = token.access_token;
-    if (token.expires_us > now_us)
-        return HF_OK;
-    return fail_login(s, is->profile, "has expired");
+    return HF_OK;
 }
 
 /* ---- the role ------------------------------------------------------------------------------- */

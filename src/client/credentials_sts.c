@@ -8,8 +8,6 @@
 #include "client/source.h"
 #include "client/xml.h"
 
-#include <openssl/crypto.h>
-
 enum {
     SESSION_NAME_MAX = 64,
     DURATION_MIN_S = 900,

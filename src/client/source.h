@@ -50,6 +50,23 @@ struct source_keys {
     bool outlast;                /* use them beyond their expiry, as the metadata service wants */
 };
 
+/* One request, repeated where another attempt may go better. */
+struct source_call {
+    const char *what; /* for messages: "STS" */
+    struct transport *transport;
+    const struct endpoint *endpoint;
+    const char *method;
+    struct hf_str target; /* behind the endpoint's path: path and query */
+    struct http_field fields[4];
+    size_t fields_len;
+    struct hf_bytes body;
+    const struct sign_credentials *sign; /* NULL: unsigned */
+    uint32_t timeout_ms;                 /* of one attempt */
+    uint32_t attempts;
+    /* Worth another attempt? NULL: when the status is 429 or 5xx. */
+    bool (*again)(const struct http_answer *answer);
+};
+
 /* ---- the sources ---------------------------------------------------------------------------- */
 
 /* *found tells whether the variables are set; HF_INVALID when only one of two is. */
@@ -81,6 +98,11 @@ enum hf_status hf__source_metadata(struct hf_scope *s, struct source *source, co
 enum hf_status hf__source_metadata_region(struct hf_scope *s, struct source *source,
                                           struct hf_str *region);
 
+/* Where it is and how long to wait for it: `call` without what is asked; *off when it is switched
+ * off. */
+enum hf_status hf__source_metadata_place(struct hf_scope *s, struct source *source, bool *off,
+                                         struct endpoint *endpoint, struct source_call *call);
+
 /* A command line as it stands in a profile. */
 enum hf_status hf__source_process(struct hf_scope *s, struct source *source, struct hf_str profile,
                                   struct hf_str command, struct source_keys *keys);
@@ -108,22 +130,7 @@ enum hf_status hf__source_role(struct hf_scope *s, struct source *source,
 /* Milliseconds that a source may still use, at most `cap`; 0 when its time is over. */
 int64_t hf__source_left_ms(struct hf_scope *s, const struct source *source, int64_t cap);
 
-/* One request and its answer, repeated where another attempt may go better. */
-struct source_call {
-    const char *what; /* for messages: "STS" */
-    struct transport *transport;
-    const struct endpoint *endpoint;
-    const char *method;
-    struct hf_str target; /* behind the endpoint's path: path and query */
-    struct http_field fields[4];
-    size_t fields_len;
-    struct hf_bytes body;
-    const struct sign_credentials *sign; /* NULL: unsigned */
-    uint32_t timeout_ms;                 /* of one attempt */
-    uint32_t attempts;
-    /* Worth another attempt? NULL: when the status is 429 or 5xx. */
-    bool (*again)(const struct http_answer *answer);
-};
+/* Ask, and ask again where another attempt may go better. */
 enum hf_status hf__source_call(struct hf_scope *s, struct source *source,
                                const struct source_call *call, struct http_answer *answer);
 
@@ -135,6 +142,9 @@ enum hf_status hf__source_direct(struct hf_scope *s, struct source *source,
  * that it is not there; NULL: then that is an error. */
 enum hf_status hf__source_file(struct hf_scope *s, struct hf_str path, bool *missing,
                                struct hf_str *text);
+
+/* Replace a file by this text, for its owner alone; false when that cannot be. */
+bool hf__source_write(struct hf_scope *s, struct hf_str path, struct hf_str text);
 
 /* "~/.aws/" and what `format` makes; HF_INVALID when there is no home. */
 enum hf_status hf__source_home(struct hf_scope *s, struct source *source, struct hf_str *path,
@@ -165,10 +175,18 @@ enum source_form { SOURCE_PROCESS, SOURCE_CONTAINER, SOURCE_METADATA };
 enum hf_status hf__source_read_keys(struct hf_scope *s, enum source_form form, struct hf_str json,
                                     struct source_keys *keys);
 
-/* A token of the cache that `aws sso login` writes. */
+/* What `aws sso login` keeps in its cache. */
 struct sso_token {
+    struct hf_str start_url;
+    struct hf_str region;
     struct hf_str access_token;
-    int64_t expires_us;
+    struct hf_str expires_at;
+    struct hf_str client_id; /* from here on absent when it cannot be renewed */
+    struct hf_str client_secret;
+    struct hf_str client_expires_at;
+    struct hf_str refresh_token;
+    int64_t expires_us; /* from here on not in the file: the times above */
+    int64_t client_expires_us;
 };
 enum hf_status hf__source_read_sso(struct hf_scope *s, struct hf_str json, struct sso_token *token);
 

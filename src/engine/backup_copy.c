@@ -143,6 +143,7 @@ static enum hf_status copy_chunk(struct hf_scope *s, struct engine *e, struct ba
         return hf__fail_nomem(s);
     hf__kill_point("before_backup_chunk");
     TRY(hf__store_write(s, e->store, &chunk.batch, &ticket));
+    TRY(hf__store_sync(s, e->store, ticket));
     hf__kill_point("after_backup_chunk");
     backup->items += chunk.items;
     backup->bytes += chunk.bytes;

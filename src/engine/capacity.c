@@ -33,8 +33,7 @@ struct usage *hf__usage_of(struct usage *usages, size_t *len, const struct table
     for (size_t i = 0; i < *len; i++)
         if (usages[i].table == table)
             return &usages[i];
-    usages[*len] =
-        (struct usage){.table = table, .named = named, .transaction = true, .table_used = true};
+    usages[*len] = (struct usage){.table = table, .named = named, .transaction = true};
     return &usages[(*len)++];
 }
 
@@ -42,7 +41,6 @@ void hf__usage_add_change(struct usage *usage, const struct change *change, doub
 {
     usage->table = change->table;
     usage->table_units += change->units * table_factor;
-    usage->table_used = true;
     usage->write = true;
     for (size_t i = 0; change->indexes && i < change->table->indexes_len; i++) {
         if (change->indexes[i].units > 0) {
@@ -102,7 +100,7 @@ const struct hf_capacity *hf__usage_capacity(struct hf_scope *s, const struct us
         return capacity;
     capacity->local_indexes = index_parts(s, usage, true, &capacity->local_indexes_len);
     capacity->global_indexes = index_parts(s, usage, false, &capacity->global_indexes_len);
-    part = usage->table_used ? hf__scope_array(s, 1, sizeof(*part)) : NULL;
+    part = hf__scope_array(s, 1, sizeof(*part)); /* even of what an index gave all of: zero */
     if (part)
         fill_part(part, usage, usage->table_units);
     capacity->table_part = part;

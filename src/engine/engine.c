@@ -269,7 +269,6 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
     e->env = env;
     e->store = store;
     e->snapshot_max = SNAPSHOT_MAX;
-    e->full_sync = store_sync_of(o.sync) == STORE_SYNC_FULL;
     init_locks(e);
     e->memory = hf_scope_new(&env);
     status = e->memory ? settings(s, e, &o) : hf__fail_nomem(s);

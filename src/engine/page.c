@@ -263,10 +263,8 @@ static void charge(struct hf_scope *s, struct reading *r)
         usage.index_units[at] = units;
         usage.index_used[at] = true;
         usage.table_units = r->fetched;
-        usage.table_used = r->fetched > 0;
     } else {
         usage.table_units = units;
-        usage.table_used = true;
     }
     r->answer->capacity = hf__usage_capacity(s, &usage, r->page->return_capacity);
 }

@@ -255,7 +255,6 @@ struct engine {
     struct hf_db db;
     struct hf_env env;
     struct hf__store *store;
-    bool full_sync;
     enum hf__wording wording;
     struct hf_str region;
     struct hf_str account;
@@ -588,7 +587,6 @@ struct usage {
     struct hf_str named; /* as the request named it: its name or its ARN */
     double table_units;
     double index_units[INDEXES_MAX];
-    bool table_used;
     bool index_used[INDEXES_MAX];
     bool transaction; /* tells reads from writes in the answer */
     bool write;

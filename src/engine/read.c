@@ -52,7 +52,6 @@ static enum hf_status get_locked(struct hf_scope *s, struct engine *e, struct hf
         return HF_OK;
     usage = (struct usage){.table = table,
                            .named = read->table,
-                           .table_used = true,
                            .table_units = hf__read_units(row.size, read->consistent)};
     result->capacity = hf__usage_capacity(s, &usage, read->return_capacity);
     return HF_OK;
@@ -147,7 +146,7 @@ static enum hf_status get_from_table(struct hf_scope *s, struct engine *e, struc
 {
     const struct hf_table_gets *gets = &b->request->tables[at];
     const struct prepared_read *read = &b->reads[at];
-    struct usage usage = {.table = b->tables[at], .named = gets->table, .table_used = true};
+    struct usage usage = {.table = b->tables[at], .named = gets->table};
     struct hf_item *items = hf__scope_array(s, gets->keys_len, sizeof(*items));
     const struct hf_capacity *used;
     size_t len = 0;

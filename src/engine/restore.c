@@ -176,6 +176,7 @@ static enum hf_status fill_chunk(struct hf_scope *s, struct engine *e, struct fi
         return HF_OK;
     hf__kill_point("before_restore_chunk");
     TRY(hf__store_write(s, e->store, &batch, &ticket));
+    TRY(hf__store_sync(s, e->store, ticket));
     hf__kill_point("after_restore_chunk");
     *restored += count;
     return HF_OK;

@@ -238,7 +238,7 @@ enum hf_status hf__engine_settle(struct hf_scope *s, struct engine *e, uint64_t 
 {
     enum hf_status status;
 
-    if (!e->full_sync || ticket <= hf__store_durable(e->store) || hf__scope_owe(s, ticket))
+    if (ticket <= hf__store_durable(e->store) || hf__scope_owe(s, ticket))
         return HF_OK;
     status = hf__store_sync(s, e->store, ticket);
     if (status != HF_OK)
@@ -251,7 +251,7 @@ enum hf_status hf__engine_settle_seen(struct hf_scope *s, struct engine *e, uint
 {
     enum hf_status status;
 
-    if (!e->full_sync || ticket <= hf__store_durable(e->store) || hf__scope_owe(s, ticket))
+    if (ticket <= hf__store_durable(e->store) || hf__scope_owe(s, ticket))
         return HF_OK;
     status = hf__store_sync(s, e->store, ticket);
     if (status != HF_OK) /* it was somebody else's write that may be lost */
@@ -261,5 +261,5 @@ enum hf_status hf__engine_settle_seen(struct hf_scope *s, struct engine *e, uint
 
 enum hf_status hf__engine_settle_read(struct hf_scope *s, struct engine *e, size_t latch)
 {
-    return e->full_sync ? hf__engine_settle_seen(s, e, hf__latch_ticket(e, latch)) : HF_OK;
+    return hf__engine_settle_seen(s, e, hf__latch_ticket(e, latch));
 }

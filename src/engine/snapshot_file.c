@@ -50,17 +50,6 @@ enum {
 static const char head_magic[8] = {'h', 'f', '-', 's', 'n', 'a', 'p', '\n'};
 static const char trailer_magic[8] = {'h', 'f', '-', 's', 'n', 'a', 'p', '.'};
 
-static void store_u64le(uint8_t *p, uint64_t v)
-{
-    store_u32le(p, (uint32_t)v);
-    store_u32le(p + 4, (uint32_t)(v >> 32));
-}
-
-static uint64_t load_u64le(const uint8_t *p)
-{
-    return load_u32le(p) | (uint64_t)load_u32le(p + 4) << 32;
-}
-
 /* A snapshot's file while it is written or read. */
 struct file {
     struct hf_scope *s;

@@ -159,12 +159,10 @@ static enum hf_status answer(struct hf_scope *s, const struct transaction *t,
     for (size_t i = 0; i < t->len; i++) {
         struct usage *usage = hf__usage_of(usages, &len, t->tables[i], t->actions[i].write.table);
 
-        if (t->replayed) {
+        if (t->replayed)
             usage->table_units += TRANSACTION_FACTOR * hf__read_units(kept_size(t, i), true);
-            usage->table_used = true;
-        } else {
+        else
             hf__usage_add_change(usage, &t->changes[i], TRANSACTION_FACTOR);
-        }
     }
     for (size_t i = 0; i < len; i++) {
         const struct hf_capacity *used =

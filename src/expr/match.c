@@ -12,6 +12,17 @@ struct size_room {
     uint8_t bytes[2 + NUMBER_BYTES_MAX];
 };
 
+/* How long a string is to DynamoDB: in units of UTF-16, of which what lies beyond 16 bits, four
+ * bytes here, takes two. */
+static size_t utf16_units(struct hf_bytes text)
+{
+    size_t units = 0;
+
+    for (size_t i = 0; i < text.len; i++)
+        units += ((text.ptr[i] & 0xC0) != 0x80) + (text.ptr[i] >= 0xF0);
+    return units;
+}
+
 static struct hf_value size_value(struct hf_value value, struct size_room *room)
 {
     struct number number;
@@ -19,6 +30,8 @@ static struct hf_value size_value(struct hf_value value, struct size_room *room)
 
     switch (hf_value_type(value)) {
     case HF_TYPE_S:
+        size = utf16_units(hf__value_scalar(value));
+        break;
     case HF_TYPE_B:
         size = hf__value_scalar(value).len;
         break;

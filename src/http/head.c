@@ -66,11 +66,6 @@ static struct hf_str text_of(const uint8_t *from, const uint8_t *to)
     return hf_str_of((const char *)from, (size_t)(to - from));
 }
 
-static uint64_t load_u64le(const uint8_t *p)
-{
-    return (uint64_t)load_u32le(p + 4) << 32 | load_u32le(p);
-}
-
 /*
  * Words in which all bytes are plain ASCII are passed over; in others the lowest mark is at the
  * first byte that is not, as a borrow or carry comes from a byte that is marked itself.

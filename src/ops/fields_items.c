@@ -51,7 +51,7 @@ static TABLE(attribute_update, "AttributeValueUpdate");
 
 #define T hf_capacity_part
 static const struct field capacity_part_list[] = {
-    DOUBLE("CapacityUnits", units, .rules = 0),
+    DOUBLE("CapacityUnits", units, ALWAYS),
     DOUBLE("ReadCapacityUnits", read_units, .rules = 0),
     DOUBLE("WriteCapacityUnits", write_units, .rules = 0),
 };

@@ -2,9 +2,9 @@
  * patterns/lock.c: leases on names, with fences: the table of locks, and a lock that is held.
  *
  * The item of a lock names its holders (lock_item.c). A holder replaces its entry every heartbeat,
- * with another random beat (lock_beat.c). A waiter notes the beat that it read and, by its own
- * clock, when; if the same beat is there a lease later, the holder is gone, and the waiter takes
- * its place with a write that is conditional on that beat (lock_wait.c, lock_seen.c).
+ * with the next number as its beat (lock_beat.c). A waiter notes the beat that it read and, by its
+ * own clock, when; if the same beat is there a lease later, the holder is gone, and the waiter
+ * takes its place with a write that is conditional on that beat (lock_wait.c, lock_seen.c).
  *
  * What always holds:
  *
@@ -157,11 +157,14 @@ void hf_lock_table_close(struct hf_lock_table *locks)
 
 uint32_t hf_lock_table_run(struct hf_lock_table *locks)
 {
-    int64_t beats_us = hf__lock_beats(locks);
-    int64_t elections_us = hf__election_runs(locks);
-    int64_t calls_us = hf__lock_calls(locks);
-    int64_t next_us = beats_us < calls_us ? beats_us : calls_us;
+    int64_t beats_us = hf__lock_beats(locks), calls_us = hf__lock_calls(locks);
+    int64_t elections_us = hf__election_runs(locks), next_us;
 
+    if (locks->elections) { /* they may have got a lock, or lost one */
+        beats_us = hf__lock_beats(locks);
+        calls_us = hf__lock_calls(locks);
+    }
+    next_us = beats_us < calls_us ? beats_us : calls_us;
     next_us = elections_us < next_us ? elections_us : next_us;
     next_us = next_us < 0 ? 0 : next_us;
     return next_us / 1000 >= UINT32_MAX ? UINT32_MAX : (uint32_t)((next_us + 999) / 1000);
@@ -169,17 +172,11 @@ uint32_t hf_lock_table_run(struct hf_lock_table *locks)
 
 /* ---- a lock --------------------------------------------------------------------------------- */
 
-static enum hf_status lost(struct hf_scope *s, const struct hf_lock *lock, enum hf_lock_state state)
-{
-    return hf_scope_fail(s, HF_LOST, "lock %.*s is lost: %s", HF_FMT(lock->name),
-                         state == HF_LOCK_STOLEN ? "another took it over, or it was broken"
-                                                 : "its lease has ended");
-}
-
 static enum hf_status renew(struct hf_scope *s, struct hf_lock *lock, uint32_t lease_ms,
                             struct hf_item data)
 {
     struct hf_lock_table *table = lock->table;
+    struct hf_scope_mark mark = hf_scope_mark(s);
     enum hf_lock_state state;
     enum hf_status status;
 
@@ -188,13 +185,14 @@ static enum hf_status renew(struct hf_scope *s, struct hf_lock *lock, uint32_t l
     state = hf__lock_look(lock, env_elapsed_us(&table->env));
     lease_ms = lease_ms ? lease_ms : lock->lease_ms;
     pthread_mutex_unlock(&table->mutex);
-    status = state == HF_LOCK_HELD ? hf__lock_renew(s, lock, lease_ms, data) : lost(s, lock, state);
+    status = state == HF_LOCK_HELD ? hf__lock_renew(s, lock, lease_ms, data)
+                                   : hf__lock_lost(s, lock, state);
     pthread_mutex_lock(&table->mutex);
     lock->touched_us = env_elapsed_us(&table->env);
     hf__lock_leave(lock);
     pthread_mutex_unlock(&table->mutex);
     hf__lock_wake(table);
-    return status;
+    return hf__lock_done(s, mark, status);
 }
 
 enum hf_status hf_lock_extend(struct hf_scope *s, struct hf_lock *lock, uint32_t lease_ms)
@@ -238,6 +236,7 @@ static enum hf_lock_state drop(struct hf_lock *lock)
 
 enum hf_status hf_lock_release_with(struct hf_scope *s, struct hf_lock *lock, struct hf_item data)
 {
+    struct hf_scope_mark mark;
     struct hf_lock_table *table;
     enum hf_status status = HF_OK;
     enum hf_lock_state state;
@@ -245,6 +244,7 @@ enum hf_status hf_lock_release_with(struct hf_scope *s, struct hf_lock *lock, st
 
     if (!lock)
         return HF_OK;
+    mark = hf_scope_mark(s);
     table = lock->table;
     pthread_mutex_lock(&table->mutex);
     state = drop(lock);
@@ -252,11 +252,10 @@ enum hf_status hf_lock_release_with(struct hf_scope *s, struct hf_lock *lock, st
     if (table->db && state != HF_LOCK_STOLEN)
         status = hf__lock_free_send(s, lock, data, &item);
     if (status == HF_CONDITION && state == HF_LOCK_HELD)
-        status = was_ours(s, lock, item) ? hf_scope_fail(s, HF_OK, "%s", "")
-                                         : lost(s, lock, HF_LOCK_STOLEN);
+        status = was_ours(s, lock, item) ? HF_OK : hf__lock_lost(s, lock, HF_LOCK_STOLEN);
     hf__lock_freed(table, lock->name);
     if (state != HF_LOCK_HELD)
-        status = lost(s, lock, state);
+        status = hf__lock_lost(s, lock, state);
     pthread_mutex_lock(&table->mutex);
     if (status == HF_OK || status == HF_LOST) {
         hf__lock_unref(lock);
@@ -267,7 +266,7 @@ enum hf_status hf_lock_release_with(struct hf_scope *s, struct hf_lock *lock, st
     pthread_mutex_unlock(&table->mutex);
     if (status != HF_OK && status != HF_LOST)
         hf__lock_wake(table);
-    return status;
+    return hf__lock_done(s, mark, status);
 }
 
 enum hf_status hf_lock_release(struct hf_scope *s, struct hf_lock *lock)

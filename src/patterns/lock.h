@@ -26,7 +26,7 @@ enum {
 /* A lock as it was read. */
 struct lock_view {
     struct hf_lock_info info;
-    const struct hf_str *beats; /* of info.holders */
+    const uint64_t *beats; /* of info.holders */
 };
 
 /* An absent item is a lock that nobody ever held. HF_CORRUPT when it cannot be one. */
@@ -38,7 +38,8 @@ size_t hf__lock_view_find(const struct lock_view *view, struct hf_str id);
 /* A holder that is to go, if its beat is still this one. */
 struct lock_evict {
     struct hf_str id;
-    struct hf_str beat; /* absent: whatever it is */
+    uint64_t beat;
+    bool any_beat; /* whatever it is */
 };
 
 struct lock_take {
@@ -56,7 +57,7 @@ struct lock_take {
 };
 
 /* What the item says of one holder. */
-struct hf_item hf__lock_entry(struct hf_scope *s, struct hf_str owner, struct hf_str beat,
+struct hf_item hf__lock_entry(struct hf_scope *s, struct hf_str owner, uint64_t beat,
                               uint32_t lease_ms, int64_t since_ms, int64_t renewed_ms);
 
 struct hf_item hf__lock_key(struct hf_scope *s, struct hf_str name);
@@ -64,10 +65,12 @@ struct hf_item hf__lock_key(struct hf_scope *s, struct hf_str name);
 /* The request that takes the lock, evicting those whose lease has ended. */
 struct hf_update_item hf__lock_take_request(struct hf_scope *s, const struct lock_take *take);
 
-/* The request that renews it: the holder's entry is replaced, if it is there. */
+/* The request that renews it: the holder's entry is replaced, if it is there and its beat is a
+ * lower one. */
 struct hf_update_item hf__lock_beat_request(struct hf_scope *s, struct hf_str table,
                                             struct hf_str name, struct hf_str id, uint64_t fence,
-                                            struct hf_item entry, struct hf_item data);
+                                            uint64_t beat, struct hf_item entry,
+                                            struct hf_item data);
 
 /* The request that gives it back. fence 0: we do not know which; expires_s 0: it stays. */
 struct hf_update_item hf__lock_free_request(struct hf_scope *s, struct hf_str table,
@@ -89,7 +92,7 @@ struct lock_seen {
  * When this beat of that holder was seen first, on the elapsed clock: `now_us`, unless it was seen
  * before. When there is no memory to remember it, now.
  */
-int64_t hf__lock_seen(struct lock_seen *seen, struct hf_str id, struct hf_str beat, int64_t now_us);
+int64_t hf__lock_seen(struct lock_seen *seen, struct hf_str id, uint64_t beat, int64_t now_us);
 void hf__lock_seen_free(struct lock_seen *seen);
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -111,6 +114,7 @@ struct hf_lock_table {
     struct hf_lock *locks;
     struct hf_election *elections; /* only without threads */
     struct lock_seen seen;
+    bool busy_beater, busy_watcher; /* there were new locks since they looked last */
     uint64_t noop_fence;
     atomic_uint freed[FREED_BUCKETS]; /* by name: how often we released one; no mutex */
 };
@@ -140,6 +144,7 @@ struct hf_lock {
     int64_t due_us;     /* renew it, or release it again */
     int64_t touched_us; /* hf_lock_touch() */
     bool busy;          /* one request at a time renews it */
+    uint64_t beat;      /* of the last request that renewed it; who is busy counts */
     bool dropped;       /* its holder has released it */
     bool unreleased;    /* and that could not be done: to be tried until the lease ends */
     bool late_told;
@@ -173,6 +178,13 @@ enum hf_status hf__lock_renew(struct hf_scope *s, struct hf_lock *lock, uint32_t
 /* Make it busy, waiting until nobody else is; and the reverse. The mutex is held. */
 void hf__lock_enter(struct hf_lock *lock);
 void hf__lock_leave(struct hf_lock *lock);
+
+/* The error of a lock that was lost in this way. */
+enum hf_status hf__lock_lost(struct hf_scope *s, const struct hf_lock *lock,
+                             enum hf_lock_state state);
+
+/* The end of a call: when it has succeeded, nothing of it stays in the scope. */
+enum hf_status hf__lock_done(struct hf_scope *s, struct hf_scope_mark mark, enum hf_status status);
 
 /* One reference less; the last one frees it. The mutex is held. */
 void hf__lock_unref(struct hf_lock *lock);

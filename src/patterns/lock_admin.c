@@ -120,7 +120,7 @@ static size_t victims(const struct lock_view *view, struct hf_str id, struct loc
 
     for (size_t i = 0; i < view->info.holders_len && len < EVICT_MAX; i++)
         if (!id.ptr || hf_str_equal(view->info.holders[i].id, id))
-            evict[len++] = (struct lock_evict){.id = view->info.holders[i].id};
+            evict[len++] = (struct lock_evict){.id = view->info.holders[i].id, .any_beat = true};
     return len;
 }
 

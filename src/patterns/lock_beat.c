@@ -18,12 +18,13 @@
  */
 #include "patterns/lock.h"
 
-enum { DRIFT_SHARE = 100, RETRY_MIN_MS = 10, RETRY_MAX_MS = 1000, RELEASE_MS = 1000 };
-
-static struct hf_str table_owner(const struct hf_lock *lock)
-{
-    return lock->table->owner;
-}
+enum {
+    DRIFT_SHARE = 100,
+    RETRY_MIN_MS = 10,
+    RETRY_MAX_MS = 1000,
+    RELEASE_MS = 1000,
+    IDLE_US = 1000000
+};
 
 /* (1) */
 int64_t hf__lock_until(int64_t sent_us, uint32_t lease_ms)
@@ -73,6 +74,23 @@ void hf__lock_unref(struct hf_lock *lock)
     env_free(&table->env, lock, sizeof(*lock));
 }
 
+enum hf_status hf__lock_lost(struct hf_scope *s, const struct hf_lock *lock,
+                             enum hf_lock_state state)
+{
+    return hf_scope_fail(s, HF_LOST, "lock %.*s is lost: %s", HF_FMT(lock->name),
+                         state == HF_LOCK_STOLEN ? "another took it over, or it was broken"
+                                                 : "its lease has ended");
+}
+
+enum hf_status hf__lock_done(struct hf_scope *s, struct hf_scope_mark mark, enum hf_status status)
+{
+    if (status == HF_OK) {
+        hf_scope_rewind(s, mark);
+        (void)hf_scope_fail(s, HF_OK, "%s", "");
+    }
+    return status;
+}
+
 void hf__lock_wake(struct hf_lock_table *table)
 {
     if (table->beater) {
@@ -110,20 +128,37 @@ static void not_renewed(struct hf_lock *lock, int64_t sent_us, uint32_t lease_ms
     lock->due_us = env_elapsed_us(&lock->table->env) + (int64_t)again_ms * 1000;
 }
 
+/* Refused: does the item say that this beat is there already? Its answer got lost, then. */
+static bool holds(struct hf_scope *s, const struct hf_lock *lock, struct hf_item item,
+                  uint64_t beat)
+{
+    struct lock_view view;
+    size_t at;
+
+    if (hf__lock_view(s, item, &view) != HF_OK)
+        return false;
+    at = hf__lock_view_find(&view, lock_id(lock));
+    return at != SIZE_MAX && view.info.holders[at].fence == lock->fence && view.beats[at] == beat;
+}
+
 static enum hf_status renew_send(struct hf_scope *s, struct hf_lock *lock, uint32_t lease_ms,
                                  struct hf_item data)
 {
     struct hf_lock_table *table = lock->table;
-    struct pattern_id beat = hf__pattern_id_make(&table->env);
-    struct hf_item entry = hf__lock_entry(s, table_owner(lock), id_str(&beat), lease_ms,
-                                          lock->since_ms, env_wall_ms(&table->env));
-    struct hf_update_item update =
-        hf__lock_beat_request(s, table->table, lock->name, lock_id(lock), lock->fence, entry, data);
+    uint64_t beat = ++lock->beat;
+    struct hf_item entry =
+        hf__lock_entry(s, table->owner, beat, lease_ms, lock->since_ms, env_wall_ms(&table->env));
+    struct hf_update_item update = hf__lock_beat_request(s, table->table, lock->name, lock_id(lock),
+                                                         lock->fence, beat, entry, data);
     struct hf_item item;
+    enum hf_status status;
 
     TRY(hf_scope_built(s));
-    TRY(hf__pattern_write(s, table->db, &(struct hf_transact_write){.update = &update}, update.key,
-                          &item));
+    status = hf__pattern_write(s, table->db, &(struct hf_transact_write){.update = &update},
+                               update.key, &item);
+    if (status == HF_CONDITION && holds(s, lock, item, beat))
+        status = HF_OK;
+    TRY(status);
     if (lock->mode != HF_LOCK_EXCLUSIVE)
         hf__lock_reap(s, table, item);
     return HF_OK;
@@ -149,9 +184,7 @@ enum hf_status hf__lock_renew(struct hf_scope *s, struct hf_lock *lock, uint32_t
     pthread_mutex_unlock(&table->mutex);
     if (state != HF_LOCK_HELD) {
         hf__lock_wake(table);
-        return hf_scope_fail(s, HF_LOST, "lock %.*s is lost: %s", HF_FMT(lock->name),
-                             state == HF_LOCK_STOLEN ? "another took it over, or it was broken"
-                                                     : "its lease has ended");
+        return hf__lock_lost(s, lock, state);
     }
     return status;
 }
@@ -187,6 +220,16 @@ static void release_again(struct hf_scope *s, struct hf_lock *lock)
         hf__lock_unref(lock);
     }
     pthread_mutex_unlock(&table->mutex);
+}
+
+/* Nothing is due. Where locks come and go all the time, a thread that wakes once a second costs
+ * less than to wake it for each of them. The mutex is held. */
+static int64_t idle_us(bool *busy)
+{
+    bool was = *busy;
+
+    *busy = false;
+    return was ? IDLE_US : INT64_MAX;
 }
 
 /* ---- what is due ---------------------------------------------------------------------------- */
@@ -231,7 +274,7 @@ static struct job next_due(struct hf_lock_table *table, int64_t *wait_us)
             found = lock;
         }
     }
-    *wait_us = first == INT64_MAX ? INT64_MAX : first - now_us;
+    *wait_us = first == INT64_MAX ? idle_us(&table->busy_beater) : first - now_us;
     if (first <= now_us) {
         int64_t left_ms = (found->until_us - now_us) / 1000 + 1;
 
@@ -334,9 +377,14 @@ int64_t hf__lock_calls(void *user)
 
         again = false;
         wait_us = INT64_MAX;
-        for (struct hf_lock *lock = table->locks; lock && !again; lock = lock->next)
-            again = call_if_due(lock, now_us, &wait_us); /* the list may have changed then */
+        for (struct hf_lock *lock = table->locks; lock; lock = lock->next) {
+            again = call_if_due(lock, now_us, &wait_us);
+            if (again) /* the list may have changed, and the lock be gone */
+                break;
+        }
     } while (again);
+    if (wait_us == INT64_MAX)
+        wait_us = idle_us(&table->busy_watcher);
     pthread_mutex_unlock(&table->mutex);
     return wait_us;
 }

@@ -11,20 +11,35 @@
  * in seconds; only while it is free, and only if asked for
  *
  * ID is random and belongs to one holding: who acquires the same lock again has another. Nobody
- * writes attributes of an ID but its holder, and whoever removes them. A holder's fence has an
+ * writes attributes of an ID but its holder, and whoever removes them. A beat is the number of the
+ * renewal. A holder's fence has an
  * attribute of its own since it is computed by the write that makes it.
  *
  *  (1) held is the number of h: and of f: attributes. So a take is refused while its own ID is
  *      there, or a request that comes twice would count twice.
  *  (2) f:ID equals a fence exactly as long as that grant lasts.
  *  (3) fence is never less than any f: that was ever there, and no f: comes twice.
+ *  (4) Who holds it has a beat that no earlier request of the same ID had: a renewal that arrives
+ *      after a later one is refused, and a lease that was granted long ago is renewed before it is
+ *      handed out. Otherwise somebody may have been watching that beat since long ago.
  */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "patterns/lock.h"
 
-enum { EXPRESSION_MAX = 4096, NAMES_MAX = 8 + 2 * EVICT_MAX, VALUES_MAX = 12 + EVICT_MAX };
+/* What a request needs, and what each holder adds that it evicts. DynamoDB takes expressions of 4
+ * KB. */
+enum {
+    TEXT_MAX = 512,
+    TEXT_EACH = 64,
+    NAMES_MAX = 8,
+    NAMES_EACH = 2,
+    VALUES_MAX = 9,
+    VALUES_EACH = 1
+};
+
+_Static_assert(TEXT_MAX + EVICT_MAX * TEXT_EACH <= 4096, "an expression that is too long");
 
 static const struct hf_str modes[] = {
     [HF_LOCK_EXCLUSIVE] = {"exclusive", 9},
@@ -50,14 +65,14 @@ static bool read_u64(struct hf_item item, struct hf_str name, uint64_t *out)
 }
 
 static bool read_holder(struct hf_str id, struct hf_item entry, struct hf_lock_holder *holder,
-                        struct hf_str *beat)
+                        uint64_t *beat)
 {
     uint64_t lease_ms, since_ms, renewed_ms;
 
     holder->id = id;
     holder->owner = hf_value_str(hf_item_get(entry, HF_STR("owner")));
-    *beat = hf_value_str(hf_item_get(entry, HF_STR("beat")));
-    if (!holder->owner.ptr || !beat->ptr || !read_u64(entry, HF_STR("lease_ms"), &lease_ms) ||
+    if (!holder->owner.ptr || !read_u64(entry, HF_STR("beat"), beat) ||
+        !read_u64(entry, HF_STR("lease_ms"), &lease_ms) ||
         !read_u64(entry, HF_STR("since_ms"), &since_ms) ||
         !read_u64(entry, HF_STR("renewed_ms"), &renewed_ms) || lease_ms > UINT32_MAX)
         return false;
@@ -71,7 +86,7 @@ static enum hf_status read_holders(struct hf_scope *s, struct hf_item item, size
                                    struct lock_view *view)
 {
     struct hf_lock_holder *holders;
-    struct hf_str *beats;
+    uint64_t *beats;
     struct hf_item_walk walk = {0};
     size_t len = 0;
 
@@ -136,31 +151,34 @@ size_t hf__lock_view_find(const struct lock_view *view, struct hf_str id)
 /* Texts and placeholders of one request. What does not fit is our own mistake, but for memory. */
 struct builder {
     struct hf_scope *s;
+    size_t evicts;
     char *update, *condition;
     size_t update_len, condition_len;
     struct hf_attr *names, *values;
     size_t names_len, values_len;
 };
 
-static struct builder builder_new(struct hf_scope *s)
+static struct builder builder_new(struct hf_scope *s, size_t evicts)
 {
-    struct builder b = {.s = s,
-                        .update = hf_scope_alloc(s, EXPRESSION_MAX),
-                        .condition = hf_scope_alloc(s, EXPRESSION_MAX),
-                        .names = hf_scope_alloc(s, NAMES_MAX * sizeof(*b.names)),
-                        .values = hf_scope_alloc(s, VALUES_MAX * sizeof(*b.values))};
+    struct builder b = {.s = s, .evicts = evicts};
 
+    b.update = hf_scope_alloc(s, TEXT_MAX + evicts * TEXT_EACH);
+    b.condition = hf_scope_alloc(s, TEXT_MAX + evicts * TEXT_EACH);
+    b.names = hf_scope_alloc(s, (NAMES_MAX + evicts * NAMES_EACH) * sizeof(*b.names));
+    b.values = hf_scope_alloc(s, (VALUES_MAX + evicts * VALUES_EACH) * sizeof(*b.values));
     return b;
 }
 
-static void append(char *text, size_t *len, const char *format, va_list args)
+static void append(const struct builder *b, char *text, size_t *len, const char *format,
+                   va_list args)
 {
+    size_t cap = TEXT_MAX + b->evicts * TEXT_EACH;
     int more;
 
     if (!text)
         return;
-    more = vsnprintf(text + *len, EXPRESSION_MAX - *len, format, args);
-    assert(more >= 0 && *len + (size_t)more < EXPRESSION_MAX);
+    more = vsnprintf(text + *len, cap - *len, format, args);
+    assert(more >= 0 && *len + (size_t)more < cap);
     *len += (size_t)more;
 }
 
@@ -169,7 +187,7 @@ static void HF_PRINTF(2, 3) update_add(struct builder *b, const char *format, ..
     va_list args;
 
     va_start(args, format);
-    append(b->update, &b->update_len, format, args);
+    append(b, b->update, &b->update_len, format, args);
     va_end(args);
 }
 
@@ -178,13 +196,13 @@ static void HF_PRINTF(2, 3) condition_add(struct builder *b, const char *format,
     va_list args;
 
     va_start(args, format);
-    append(b->condition, &b->condition_len, format, args);
+    append(b, b->condition, &b->condition_len, format, args);
     va_end(args);
 }
 
 static void name_add(struct builder *b, struct hf_str placeholder, struct hf_str name)
 {
-    assert(b->names_len < NAMES_MAX);
+    assert(b->names_len < NAMES_MAX + b->evicts * NAMES_EACH);
     if (b->names)
         b->names[b->names_len++] =
             (struct hf_attr){.name = placeholder, .type = HF_TYPE_S, .text = name};
@@ -192,7 +210,7 @@ static void name_add(struct builder *b, struct hf_str placeholder, struct hf_str
 
 static void value_add(struct builder *b, struct hf_attr value)
 {
-    assert(b->values_len < VALUES_MAX);
+    assert(b->values_len < VALUES_MAX + b->evicts * VALUES_EACH);
     if (b->values)
         b->values[b->values_len++] = value;
 }
@@ -240,10 +258,10 @@ struct hf_item hf__lock_key(struct hf_scope *s, struct hf_str name)
     return HF_ITEM(s, HF_S("name", name));
 }
 
-struct hf_item hf__lock_entry(struct hf_scope *s, struct hf_str owner, struct hf_str beat,
+struct hf_item hf__lock_entry(struct hf_scope *s, struct hf_str owner, uint64_t beat,
                               uint32_t lease_ms, int64_t since_ms, int64_t renewed_ms)
 {
-    return HF_ITEM(s, HF_S("owner", owner), HF_S("beat", beat), HF_N("lease_ms", lease_ms),
+    return HF_ITEM(s, HF_S("owner", owner), HF_N("beat", beat), HF_N("lease_ms", lease_ms),
                    HF_N("since_ms", since_ms), HF_N("renewed_ms", renewed_ms));
 }
 
@@ -260,13 +278,13 @@ static void evict_add(struct builder *b, const struct lock_take *take)
         update_add(b, ", #h%zu, #f%zu", i, i);
         name_add(b, h, hf_scope_format(b->s, "h:%.*s", HF_FMT(gone->id)));
         name_add(b, f, hf_scope_format(b->s, "f:%.*s", HF_FMT(gone->id)));
-        if (gone->beat.ptr) {
+        if (gone->any_beat) {
+            condition_add(b, " AND attribute_exists(#h%zu.#beat)", i);
+        } else {
             condition_add(b, " AND #h%zu.#beat = :b%zu", i, i);
             value_add(b, (struct hf_attr){.name = hf_scope_format(b->s, ":b%zu", i),
-                                          .type = HF_TYPE_S,
-                                          .text = gone->beat});
-        } else {
-            condition_add(b, " AND attribute_exists(#h%zu.#beat)", i);
+                                          .type = HF_TYPE_N,
+                                          .number = (int64_t)gone->beat});
         }
     }
 }
@@ -299,7 +317,7 @@ static void room_add(struct builder *b, const struct lock_take *take)
 
 struct hf_update_item hf__lock_take_request(struct hf_scope *s, const struct lock_take *take)
 {
-    struct builder b = builder_new(s);
+    struct builder b = builder_new(s, take->evict_len);
 
     NAME(&b, "#held", "held");
     NAME(&b, "#fence", "fence");
@@ -331,15 +349,18 @@ struct hf_update_item hf__lock_take_request(struct hf_scope *s, const struct loc
 
 struct hf_update_item hf__lock_beat_request(struct hf_scope *s, struct hf_str table,
                                             struct hf_str name, struct hf_str id, uint64_t fence,
-                                            struct hf_item entry, struct hf_item data)
+                                            uint64_t beat, struct hf_item entry,
+                                            struct hf_item data)
 {
-    struct builder b = builder_new(s);
+    struct builder b = builder_new(s, 0);
 
     me_add(&b, id, true);
+    NAME(&b, "#beat", "beat");
+    VALUE(&b, HF_N(":beat", beat));
     VALUE(&b, HF_M(":me", entry));
     VALUE(&b, HF_N(":fence", fence));
     update_add(&b, "SET #h = :me");
-    condition_add(&b, "#f = :fence");
+    condition_add(&b, "#f = :fence AND #h.#beat < :beat");
     data_add(&b, data);
     return built(&b, table, name);
 }
@@ -348,7 +369,7 @@ struct hf_update_item hf__lock_free_request(struct hf_scope *s, struct hf_str ta
                                             struct hf_str name, struct hf_str id, uint64_t fence,
                                             struct hf_item data, int64_t expires_s)
 {
-    struct builder b = builder_new(s);
+    struct builder b = builder_new(s, 0);
 
     me_add(&b, id, true);
     NAME(&b, "#held", "held");

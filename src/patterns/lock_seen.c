@@ -14,7 +14,7 @@ struct seen_entry {
     struct seen_entry *chain;         /* in its bucket */
     struct seen_entry *newer, *older; /* by last look */
     char id[PATTERN_ID_LEN];
-    char beat[PATTERN_ID_LEN];
+    uint64_t beat;
     int64_t since_us;
 };
 
@@ -90,25 +90,24 @@ static void fit(char *to, struct hf_str text)
         memcpy(to, text.ptr, text.len < PATTERN_ID_LEN ? text.len : PATTERN_ID_LEN);
 }
 
-int64_t hf__lock_seen(struct lock_seen *seen, struct hf_str id, struct hf_str beat, int64_t now_us)
+int64_t hf__lock_seen(struct lock_seen *seen, struct hf_str id, uint64_t beat, int64_t now_us)
 {
-    char fitted_id[PATTERN_ID_LEN], fitted_beat[PATTERN_ID_LEN];
+    char fitted_id[PATTERN_ID_LEN];
     struct seen_entry *entry;
 
     fit(fitted_id, id);
-    fit(fitted_beat, beat);
     entry = find(seen, fitted_id);
     if (entry) {
         unlink_age(seen, entry);
         make_newest(seen, entry);
-        if (memcmp(entry->beat, fitted_beat, PATTERN_ID_LEN) == 0)
+        if (entry->beat == beat)
             return entry->since_us;
     } else {
         entry = remember(seen, fitted_id);
         if (!entry)
             return now_us;
     }
-    memcpy(entry->beat, fitted_beat, PATTERN_ID_LEN);
+    entry->beat = beat;
     entry->since_us = now_us;
     return now_us;
 }

@@ -8,7 +8,8 @@
  * one wins, and so that a holder who comes back to life keeps its lock.
  *
  * All writes of one call have the same id. Whichever of them is done, early, late or twice, it is
- * ours, and we know it by the id when we see it.
+ * ours, and we know it by the id when we see it. Each has a beat of its own: should we be evicted
+ * before we knew that we had it, somebody has watched the old one for a lease.
  *
  *  (1) Time is noted after the answer has come: the beat was seen at the latest then, and not
  * before the holder had sent it. (2) A lock is handed out only while its lease lasts: when answers
@@ -33,7 +34,7 @@ struct want {
 
 /* Microseconds until the holder is known to be gone; 0: it is. The mutex is held. */
 static int64_t gone_in(struct hf_lock_table *table, const struct hf_lock_holder *holder,
-                       struct hf_str beat, int64_t now_us)
+                       uint64_t beat, int64_t now_us)
 {
     int64_t lease_us = (int64_t)holder->lease_ms * 1000;
     int64_t left_us = hf__lock_seen(&table->seen, holder->id, beat, now_us) + lease_us - now_us;
@@ -64,7 +65,7 @@ void hf__lock_plan(struct hf_lock_table *table, const struct lock_view *view,
         }
         if (gone++ < EVICT_MAX)
             plan->evict[plan->evict_len++] =
-                (struct lock_evict){view->info.holders[i].id, view->beats[i]};
+                (struct lock_evict){.id = view->info.holders[i].id, .beat = view->beats[i]};
     }
     pthread_mutex_unlock(&table->mutex);
     plan->possible = gone == held;
@@ -144,13 +145,12 @@ static enum hf_status take(struct hf_scope *s, struct want *want, struct lock_pl
 {
     struct hf_lock_table *table = want->table;
     struct hf_lock *lock = want->lock;
-    struct pattern_id beat = hf__pattern_id_make(&table->env);
     int64_t wall_ms = env_wall_ms(&table->env);
     struct lock_view view = {0};
     struct lock_take take = {.table = table->table,
                              .name = lock->name,
                              .id = lock_id(lock),
-                             .entry = hf__lock_entry(s, table->owner, id_str(&beat), lock->lease_ms,
+                             .entry = hf__lock_entry(s, table->owner, ++lock->beat, lock->lease_ms,
                                                      wall_ms, wall_ms),
                              .mode = lock->mode,
                              .permits = want->permits,
@@ -302,8 +302,15 @@ static void list(struct hf_lock *lock)
     if (lock->next)
         lock->next->link = &lock->next;
     table->locks = lock;
+    table->busy_beater = table->busy_watcher = table->beater != NULL;
     pthread_mutex_unlock(&table->mutex);
-    hf__lock_wake(table);
+    if (table->beater) {
+        int64_t lease_us = (int64_t)lock->lease_ms * 1000;
+        int64_t early_us = lock->on_late ? (int64_t)lock->late_ms * 1000 : 0;
+
+        hf__timer_wake_in(table->beater, lock->unreleased ? 0 : (int64_t)lock->heartbeat_ms * 1000);
+        hf__timer_wake_in(table->watcher, lease_us - early_us - lease_us / 10);
+    }
 }
 
 /* (3) Nobody has it: it is forgotten, or released as soon as that can be done. */
@@ -456,6 +463,7 @@ static enum hf_status acquire(struct hf_scope *s, struct hf_lock_table *table, s
                               struct hf_lock **lock)
 {
     struct hf_lock_options o;
+    struct hf_scope_mark mark = hf_scope_mark(s);
     struct want want = {.table = table};
     enum hf_status status;
 
@@ -471,7 +479,7 @@ static enum hf_status acquire(struct hf_scope *s, struct hf_lock_table *table, s
     if (status == HF_OK) {
         list(want.lock);
         *lock = want.lock;
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf__lock_done(s, mark, HF_OK);
     }
     abandon(want.lock, want.doubtful);
     return status;

@@ -39,8 +39,9 @@ static char *escape(char *to, struct hf_str part)
         char c = part.ptr[i];
 
         if (c == '.' || c == '%') {
-            memcpy(to, c == '.' ? "%2E" : "%25", 3);
-            to += 3;
+            *to++ = '%';
+            *to++ = '2';
+            *to++ = c == '.' ? 'E' : '5';
         } else {
             *to++ = c;
         }

@@ -1,28 +1,34 @@
 /*
  * store/home.c: the directory of a store on disk.
  *
- *     PATH/HOLDFAST   "holdfast store format 1\n": this directory is a store
- *     PATH/durable    the newest sequence number that was made durable, see below
+ *     PATH/HOLDFAST   "holdfast store format 2\n": this directory is a store
+ *     PATH/durable    the record: where the store stands, see below
  *     PATH/ballast    nothing, but it takes space: given back when the disk is full, so that the
  *                     database can still flush, compact and close
  *     PATH/db/        the database
+ *     PATH/journal/   the journal of what the database does not have in tables yet
  *
  * Making a store. HOLDFAST.new comes first and becomes HOLDFAST when all the rest is there and
  * synced. So a directory with HOLDFAST lacks nothing, one with HOLDFAST.new was interrupted before
  * anything was stored and is finished by the next open, and one with neither must be empty.
  *
- * The record. RocksDB cannot tell a log that is gone from one that never was, so we note after
- * each sync how far it went. The note itself is not synced, and need not be: an older one is a
- * lower bound as well. It alternates between two slots with a checksum each, so that one of them is
- * whole at any moment. It is written with pwrite() and not through a mapping, because a disk error
- * behind a mapping is a signal that ends the process.
+ * The record. A journal that is gone looks like one that never was, so we note after each sync how
+ * far it went. The note itself is not synced then, and need not be: an older one is a lower bound
+ * as well. It alternates between two slots with a checksum each, so that one of them is whole at
+ * any moment. It is written with pwrite() and not through a mapping, because a disk error behind a
+ * mapping is a signal that ends the process.
  *
- *     slot i at i * 512:  8 bytes "hfdurabl", u64be sequence, u64be XXH3 of the 16 bytes before
+ *     slot i at i * 512:  8 bytes "hfmarks2", u64be turn, u64be durable, u64be based, u64be clean,
+ *                         u64be XXH3 of the 40 bytes before; the higher turn is the newer one
+ *
+ * Format 1 had the database's own log and "hfdurabl", u64be durable, u64be XXH3 in the slots. Its
+ * record is read, and from then on the store has format 2.
  *
  * What always holds:
  *
  *  (1) HOLDFAST exists only when PATH/db/CURRENT and PATH/durable do.
- *  (2) The record never says more than what was made durable, and never goes back.
+ *  (2) The record never says more than what was made durable. `durable` and `based` never go back.
+ *  (3) `clean` is the last change of all, and is taken back, durably, before another one is made.
  */
 #include "store/home.h"
 
@@ -47,12 +53,14 @@ enum {
     MODE_FILE = 0600,
     FORMAT_FILE_MAX = 64,
     SLOT_STRIDE = 512,
-    SLOT_BYTES = 24,
+    SLOT_BYTES = 48,
+    SLOT_BYTES_1 = 24, /* of format 1 */
     SLOTS = 2,
     ERROR_TEXT_MAX = 128
 };
 
-static const char slot_magic[8] = {'h', 'f', 'd', 'u', 'r', 'a', 'b', 'l'};
+static const char slot_magic[8] = {'h', 'f', 'm', 'a', 'r', 'k', 's', '2'};
+static const char slot_magic_1[8] = {'h', 'f', 'd', 'u', 'r', 'a', 'b', 'l'};
 
 /* Fail because the system did: what, on which file, why. */
 static enum hf_status fail_errno(struct hf_scope *s, const struct home *home, const char *what,
@@ -202,11 +210,12 @@ static enum hf_status look_inside(struct hf_scope *s, struct home *home)
         if (!exists(home, "db/CURRENT"))
             return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: db/CURRENT is missing",
                             home->path);
+        home->has_no_journal = format == 1;
         return HF_OK;
     }
     if (!exists(home, FORMAT_FILE_NEW))
         TRY(refuse_strangers(s, home));
-    home->fresh = true;
+    home->fresh = home->has_no_journal = true;
     return write_format(s, home);
 }
 
@@ -220,7 +229,8 @@ enum hf_status hf__home_open(struct hf_scope *s, const struct hf_env *env, struc
         return hf__fail(s, HF_INVALID, "The path of a store must be neither empty nor have a NUL");
     home->path = path_join(env, path, "", &home->path_size);
     home->db_path = path_join(env, path, "/db", &home->db_path_size);
-    if (!home->path || !home->db_path)
+    home->journal_path = path_join(env, path, "/journal", &home->journal_path_size);
+    if (!home->path || !home->db_path || !home->journal_path)
         status = hf__fail_nomem(s);
     else
         status = find_directory(s, home);
@@ -233,14 +243,16 @@ enum hf_status hf__home_open(struct hf_scope *s, const struct hf_env *env, struc
 
 enum hf_status hf__home_seal(struct hf_scope *s, struct home *home)
 {
-    if (!home->fresh)
+    if (!home->has_no_journal)
         return HF_OK;
+    if (!home->fresh)
+        TRY(write_format(s, home)); /* over the older one, when all else is there */
     hf__kill_point("before_seal");
     if (fsync(home->dir) || renameat(home->dir, FORMAT_FILE_NEW, home->dir, FORMAT_FILE) ||
         fsync(home->dir))
         return fail_errno(s, home, "create", FORMAT_FILE);
     hf__kill_point("after_seal");
-    home->fresh = false;
+    home->fresh = home->has_no_journal = false;
     return HF_OK;
 }
 
@@ -256,53 +268,87 @@ void hf__home_close(struct home *home)
             close(fds[i]);
     hf__env_free(&home->env, home->path, home->path_size);
     hf__env_free(&home->env, home->db_path, home->db_path_size);
-    home->path = home->db_path = NULL;
+    hf__env_free(&home->env, home->journal_path, home->journal_path_size);
+    home->path = home->db_path = home->journal_path = NULL;
     home->dir = home->record = home->ballast = -1;
 }
 
 /* ---- the record ----------------------------------------------------------------------------- */
 
-static void slot_write(const uint8_t *from, const struct home *home, unsigned slot)
+static void slot_fill(uint8_t slot[SLOT_BYTES], uint64_t turn, const struct home_marks *marks)
 {
-    /* A failure leaves an older record, which is as true. */
-    if (pwrite(home->record, from, SLOT_BYTES, (off_t)slot * SLOT_STRIDE) != SLOT_BYTES)
-        hf__env_log(&home->env, HF_LOG_WARNING, "store %s: cannot write the durable record",
-                    home->path);
+    memcpy(slot, slot_magic, sizeof(slot_magic));
+    store_u64be(slot + 8, turn);
+    store_u64be(slot + 16, marks->durable);
+    store_u64be(slot + 24, marks->based);
+    store_u64be(slot + 32, marks->clean);
+    store_u64be(slot + 40, XXH3_64bits(slot, 40));
 }
 
-void hf__home_record(struct home *home, uint64_t sequence)
+static bool slot_write(const struct home *home, const uint8_t slot[SLOT_BYTES], uint64_t turn)
+{
+    return pwrite(home->record, slot, SLOT_BYTES, (off_t)(turn % SLOTS) * SLOT_STRIDE) ==
+           SLOT_BYTES;
+}
+
+void hf__home_record(struct home *home, struct home_marks marks)
 {
     uint8_t slot[SLOT_BYTES];
 
-    if (sequence <= home->durable)
+    if (memcmp(&marks, &home->marks, sizeof(marks)) == 0)
         return;
-    memcpy(slot, slot_magic, sizeof(slot_magic));
-    store_u64be(slot + 8, sequence);
-    store_u64be(slot + 16, XXH3_64bits(slot, 16));
-    home->slot = (home->slot + 1) % SLOTS;
-    slot_write(slot, home, home->slot);
-    home->durable = sequence;
+    slot_fill(slot, ++home->turn, &marks);
+    /* A failure leaves an older record, which is as true. */
+    if (!slot_write(home, slot, home->turn))
+        hf__env_log(&home->env, HF_LOG_WARNING, "store %s: cannot write the durable record",
+                    home->path);
+    home->marks = marks;
+}
+
+bool hf__home_sync_record(struct home *home)
+{
+    return fdatasync(home->record) == 0;
 }
 
 static enum hf_status make_record(struct hf_scope *s, struct home *home)
 {
-    uint8_t slot[SLOT_BYTES] = {0};
+    uint8_t slot[SLOT_BYTES];
 
     home->record = openat(home->dir, "durable", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, MODE_FILE);
     if (home->record < 0)
         return fail_errno(s, home, "create", "durable");
-    memcpy(slot, slot_magic, sizeof(slot_magic));
-    store_u64be(slot + 16, XXH3_64bits(slot, 16));
     errno = ENOSPC;
-    for (unsigned i = 0; i < SLOTS; i++)
-        if (pwrite(home->record, slot, SLOT_BYTES, (off_t)i * SLOT_STRIDE) != SLOT_BYTES)
+    for (home->turn = 0; home->turn < SLOTS; home->turn++) {
+        slot_fill(slot, home->turn, &home->marks);
+        if (!slot_write(home, slot, home->turn))
             return fail_errno(s, home, "write", "durable");
-    return fsync(home->record) ? fail_errno(s, home, "sync", "durable") : HF_OK;
+    }
+    return HF_OK;
+}
+
+/* The slot's turn and marks; false when it is not whole. */
+static bool slot_read(const struct home *home, unsigned number, uint64_t *turn,
+                      struct home_marks *marks)
+{
+    uint8_t slot[SLOT_BYTES] = {0};
+    ssize_t len = pread(home->record, slot, SLOT_BYTES, (off_t)number * SLOT_STRIDE);
+
+    if (home->has_no_journal) {
+        /* The turn of what comes next must be higher, and go to the other slot. */
+        *turn = number;
+        *marks = (struct home_marks){.durable = load_u64be(slot + 8)};
+        return len >= SLOT_BYTES_1 && memcmp(slot, slot_magic_1, sizeof(slot_magic_1)) == 0 &&
+               load_u64be(slot + 16) == XXH3_64bits(slot, 16);
+    }
+    *turn = load_u64be(slot + 8);
+    *marks =
+        (struct home_marks){load_u64be(slot + 16), load_u64be(slot + 24), load_u64be(slot + 32)};
+    return len == SLOT_BYTES && memcmp(slot, slot_magic, sizeof(slot_magic)) == 0 &&
+           load_u64be(slot + 40) == XXH3_64bits(slot, 40);
 }
 
 enum hf_status hf__home_open_record(struct hf_scope *s, struct home *home)
 {
-    uint8_t slot[SLOT_BYTES];
     bool whole = false;
 
     if (home->fresh)
@@ -314,15 +360,17 @@ enum hf_status hf__home_open_record(struct hf_scope *s, struct home *home)
     if (home->record < 0)
         return fail_errno(s, home, "open", "durable");
     for (unsigned i = 0; i < SLOTS; i++) {
-        if (pread(home->record, slot, SLOT_BYTES, (off_t)i * SLOT_STRIDE) != SLOT_BYTES ||
-            memcmp(slot, slot_magic, sizeof(slot_magic)) != 0 ||
-            load_u64be(slot + 16) != XXH3_64bits(slot, 16))
+        struct home_marks marks;
+        uint64_t turn;
+
+        if (!slot_read(home, i, &turn, &marks))
             continue;
-        whole = true;
-        if (load_u64be(slot + 8) >= home->durable) {
-            home->durable = load_u64be(slot + 8);
-            home->slot = i;
+        if (!whole ||
+            (home->has_no_journal ? marks.durable > home->marks.durable : turn > home->turn)) {
+            home->turn = turn;
+            home->marks = marks;
         }
+        whole = true;
     }
     if (!whole)
         return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: the file durable is",

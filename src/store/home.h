@@ -7,20 +7,29 @@
 
 #include "base/base.h"
 
-enum { HOME_FORMAT = 1, HOME_BALLAST_BYTES = 16 * 1024 * 1024 };
+enum { HOME_FORMAT = 2, HOME_BALLAST_BYTES = 16 * 1024 * 1024 };
+
+/* Where the store stands, see home.c. */
+struct home_marks {
+    uint64_t durable; /* every change up to here is */
+    uint64_t based;   /* every change up to here is in tables of the database */
+    uint64_t clean;   /* the store was closed with this change as its last; 0: it was not */
+};
 
 struct home {
     struct hf_env env;
-    char *path;    /* with a NUL */
-    char *db_path; /* where the database goes */
-    size_t path_size, db_path_size;
+    char *path;         /* with a NUL */
+    char *db_path;      /* where the database goes */
+    char *journal_path; /* where the journal goes */
+    size_t path_size, db_path_size, journal_path_size;
     int dir; /* file descriptors, or -1 */
     int record;
     int ballast;
-    bool fresh;        /* the store is being made */
-    bool ballast_full; /* the ballast holds its space */
-    uint64_t durable;  /* the newest that was recorded */
-    unsigned slot;     /* of the record that holds it */
+    bool fresh;          /* the store is being made */
+    bool has_no_journal; /* it is fresh, or of format 1, where the database had the log */
+    bool ballast_full;   /* the ballast holds its space */
+    struct home_marks marks;
+    uint64_t turn; /* of the record that holds them; odd ones are in one slot, even in the other */
 };
 
 /*
@@ -34,11 +43,14 @@ struct home {
 enum hf_status hf__home_open(struct hf_scope *s, const struct hf_env *env, struct hf_str path,
                              struct home *home);
 
-/* Read the record of what is durable into home->durable; make it in a fresh store. */
+/* Read the record into home->marks; make it in a fresh store, where it is not synced yet. */
 enum hf_status hf__home_open_record(struct hf_scope *s, struct home *home);
 
-/* Note that everything up to `sequence` is durable. */
-void hf__home_record(struct home *home, uint64_t sequence);
+/* Note where the store stands. One thread at a time. */
+void hf__home_record(struct home *home, struct home_marks marks);
+
+/* Make the newest note durable. False when that failed. */
+bool hf__home_sync_record(struct home *home);
 
 /* The database is there: from now on this is a store. */
 enum hf_status hf__home_seal(struct hf_scope *s, struct home *home);

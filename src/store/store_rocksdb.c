@@ -2,13 +2,9 @@
  * store/store_rocksdb.c: a store on disk, in RocksDB. No other file knows it; its error strings
  * become statuses here. The directory around the database is home.c's.
  *
- * Tickets are sequence numbers: RocksDB gives every change one, in the order of the log.
- *
- * Durability. A write goes to the log without a sync. In hf__store_sync() the first thread that
- * finds no sync under way becomes the leader: it notes the newest sequence number, syncs the log,
- * and publishes that number as durable; whoever came meanwhile waits, and one of those leads the
- * next round. So 32 writers share an fsync without anyone waiting for company. In the batch mode a
- * thread of ours leads a round every window.
+ * Every batch goes to our own journal first, see journal.h, and then to RocksDB's memtable, whose
+ * own log is off. Tickets are the journal's numbers of changes. When a ticket is safe is commit.c's
+ * business; it has us write tables when files of the journal are to go.
  *
  * Space. RocksDB on a full disk is at best stopped, and this build may abort the process, so it
  * must never find out. Before a write we ask the file system for its free space, every CHECK_BYTES
@@ -22,7 +18,7 @@
  *     logs and manifests, and writes between two checks       RESERVE_SLACK
  *
  * A batch that is larger than a write buffer becomes a memtable, and then a table, of its own size.
- * It is let through only if there is room for it in the log, in a table, and in a compaction.
+ * It is let through only if there is room for it in the journal, in a table, and in a compaction.
  *
  * Below it the ballast is given back as well, and counted as owed: writes go on when there is room
  * for the reserve and the ballast. Another process can still fill the disk between a check and a
@@ -35,10 +31,10 @@
  *
  * What always holds:
  *
- *  (1) `durable` <= what the log had when the last good sync began; it only grows.
- *  (2) After a failed write or sync `stopped` is set for good and `first_error` does not change.
- *  (3) The recorded sequence is <= the database's at every open, else a log was lost.
+ *  (1) A batch is in the journal before it is in RocksDB, and both have them in the same order.
+ *  (2) What RocksDB does not have in tables is in the journal, and is replayed at the next open.
  */
+#include "store/commit.h"
 #include "store/home.h"
 #include "store/private.h"
 
@@ -73,12 +69,10 @@ enum {
     LOG_LEVEL = 4, /* fatal */
     RESERVE_SLACK = 16 * MIB,
     CHECK_BYTES = 256 * KIB, /* written between two looks at the free space */
-    POLL_MS = 10,            /* how long a waiter sleeps before it looks at its scope again */
     ITERS_KEPT = 32,
     BATCHES_KEPT = 32,
     BATCH_KEPT_BYTES = 256 * KIB, /* a larger batch is not kept */
-    MEMTABLE_BLOOM = 20,          /* one byte of memtable in so many is its bloom filter */
-    ERROR_MAX = 400
+    MEMTABLE_BLOOM = 20           /* one byte of memtable in so many is its bloom filter */
 };
 
 struct rocks_iter {
@@ -101,29 +95,15 @@ struct rocks_snapshot {
 struct rocks {
     struct hf__store base;
     struct store_options options;
-    struct home home; /* its ballast is guarded by space_lock, its record by whoever is syncing */
+    struct home home; /* its ballast is guarded by space_lock */
     rocksdb_t *db;
     rocksdb_options_t *db_options;
     rocksdb_cache_t *cache;
     rocksdb_readoptions_t *read_options;
     rocksdb_writeoptions_t *write_options;
 
-    pthread_mutex_t lock;     /* guards the next eight, and changes of durable and stopped */
-    pthread_cond_t synced[2]; /* a round of syncing is over: even ones, odd ones */
-    uint64_t round;           /* the newest that began */
-    uint64_t target;          /* what it makes durable */
-    pthread_cond_t dirtied;
-    bool syncing;
-    bool closing;
-    uint64_t syncs;
-    uint64_t sync_waits;
-    char first_error[ERROR_MAX];
-    atomic_uint_fast64_t durable;
-    atomic_bool stopped;
-    atomic_bool dirty; /* written since the window's thread last synced */
-    bool opened;       /* all checks passed: a close may write */
-    bool has_thread;
-    pthread_t thread; /* syncs in the batch mode */
+    struct commit commit;
+    bool opened; /* all checks passed: a close may write */
 
     pthread_mutex_t space_lock;     /* held over looks at the disk, which writers may wait for */
     atomic_uint_fast64_t unchecked; /* bytes written since the last look */
@@ -176,32 +156,6 @@ static enum hf_status read_failed(struct hf_scope *s, struct rocks *rocks, char 
     hf__fail(s, status, "Reading the store in %s failed: %s", rocks->home.path, error);
     rocksdb_free(error);
     return status;
-}
-
-/* Stop all writes for good. Takes lock; frees the error. */
-static void stop(struct rocks *rocks, const char *what, char *error)
-{
-    bool first;
-
-    pthread_mutex_lock(&rocks->lock);
-    first = !atomic_load(&rocks->stopped);
-    if (first) {
-        snprintf(rocks->first_error, sizeof(rocks->first_error), "%s failed: %s", what, error);
-        atomic_store(&rocks->stopped, true);
-    }
-    pthread_cond_broadcast(&rocks->synced[0]);
-    pthread_cond_broadcast(&rocks->synced[1]);
-    pthread_mutex_unlock(&rocks->lock);
-    rocksdb_free(error);
-    if (first)
-        hf__env_log(&rocks->base.env, HF_LOG_ERROR, "store %s: writes are stopped: %s",
-                    rocks->home.path, rocks->first_error);
-}
-
-static enum hf_status fail_stopped(struct hf_scope *s, struct rocks *rocks, enum hf_status status)
-{
-    return hf__fail(s, status, "Writes to the store in %s are stopped until it is reopened: %s",
-                    rocks->home.path, rocks->first_error);
 }
 
 static enum hf_status may_have_happened(struct hf_scope *s, enum hf_status status)
@@ -495,12 +449,12 @@ static void rocks_iter_close(struct hf__store_iter *iter)
 
 static uint64_t rocks_written(struct hf__store *store)
 {
-    return rocksdb_get_latest_sequence_number(rocks_of(store)->db);
+    return hf__journal_last(rocks_of(store)->commit.journal);
 }
 
 static uint64_t rocks_durable(struct hf__store *store)
 {
-    return atomic_load(&rocks_of(store)->durable);
+    return atomic_load(&rocks_of(store)->commit.safe);
 }
 
 /* A batch that grew to the size of a write once does not have to grow again. */
@@ -586,13 +540,29 @@ static enum hf_status translate(struct hf_scope *s, struct rocks *rocks,
     return status;
 }
 
-static void wake_window(struct rocks *rocks)
+/* Log it and apply it, with nobody in between: both have their batches in one order. */
+static enum hf_status log_and_apply(struct hf_scope *s, struct rocks *rocks,
+                                    rocksdb_writebatch_t *changes, uint64_t *ticket)
 {
-    if (rocks->options.sync != STORE_SYNC_BATCH || atomic_exchange(&rocks->dirty, true))
-        return;
-    pthread_mutex_lock(&rocks->lock);
-    pthread_cond_signal(&rocks->dirtied);
-    pthread_mutex_unlock(&rocks->lock);
+    struct journal *journal = rocks->commit.journal;
+    char *error = NULL;
+    const char *bytes;
+    size_t size;
+
+    bytes = rocksdb_writebatch_data(changes, &size);
+    hf__journal_begin(journal);
+    *ticket = hf__journal_append(journal, hf_bytes_of(bytes, size));
+    if (*ticket)
+        rocksdb_write(rocks->db, rocks->write_options, changes, &error);
+    hf__journal_end(journal);
+    if (!*ticket)
+        return hf__fail_nomem(s);
+    if (error) {
+        hf__commit_stop(&rocks->commit, "a write", error);
+        rocksdb_free(error);
+        return may_have_happened(s, hf__commit_fail(s, &rocks->commit, HF_IO));
+    }
+    return HF_OK;
 }
 
 static enum hf_status rocks_write(struct hf_scope *s, struct hf__store *store,
@@ -601,148 +571,77 @@ static enum hf_status rocks_write(struct hf_scope *s, struct hf__store *store,
     struct rocks *rocks = rocks_of(store);
     rocksdb_writebatch_t *changes;
     enum hf_status status;
-    char *error = NULL;
     size_t size;
 
-    if (atomic_load(&rocks->stopped))
-        return fail_stopped(s, rocks, HF_STOPPED);
+    if (atomic_load(&rocks->commit.stopped))
+        return hf__commit_fail(s, &rocks->commit, HF_STOPPED);
     count_nothing();
     changes = batch_take(rocks);
     status = translate(s, rocks, batch, changes);
     rocksdb_writebatch_data(changes, &size);
     if (status == HF_OK)
         status = check_room(s, rocks, size);
-    if (status != HF_OK) {
-        batch_give(rocks, changes, size);
-        return status;
+    if (status == HF_OK) {
+        hf__kill_point("before_write");
+        status = log_and_apply(s, rocks, changes, ticket);
+        hf__kill_point("after_write");
     }
-    hf__kill_point("before_write");
-    rocksdb_write(rocks->db, rocks->write_options, changes, &error);
     batch_give(rocks, changes, size);
-    if (error) {
-        stop(rocks, "a write", error);
-        return may_have_happened(s, fail_stopped(s, rocks, HF_IO));
-    }
-    hf__kill_point("after_write");
-    *ticket = rocks_written(store);
-    wake_window(rocks);
-    return HF_OK;
-}
-
-/* ---- durability ----------------------------------------------------------------------------- */
-
-/* Sync the log, which has `target` in it. One thread at a time. */
-static bool sync_round(struct rocks *rocks, uint64_t target)
-{
-    uint64_t have, need;
-    char *error = NULL;
-
-    has_room(rocks, 0, &have, &need);
-    hf__kill_point("before_sync");
-    rocksdb_flush_wal(rocks->db, 1, &error);
-    if (error) {
-        stop(rocks, "a sync of the log", error);
-        return false;
-    }
-    hf__kill_point("after_sync");
-    hf__home_record(&rocks->home, target);
-    hf__kill_point("after_record");
-    atomic_store(&rocks->durable, target);
-    return true;
-}
-
-/*
- * Lead a round. Called and left with lock held, which is free meanwhile. Whoever this round serves
- * waits at its condition; those who came too late wait at the other one, and of them a single one
- * is woken, to lead: a thread that is woken for nothing costs as much as a write.
- */
-static void lead(struct rocks *rocks)
-{
-    rocks->syncing = true;
-    rocks->round++;
-    rocks->target = rocks_written(&rocks->base);
-    pthread_mutex_unlock(&rocks->lock);
-    sync_round(rocks, rocks->target);
-    pthread_mutex_lock(&rocks->lock);
-    rocks->syncing = false;
-    rocks->syncs++;
-    pthread_cond_broadcast(&rocks->synced[rocks->round % 2]);
-    pthread_cond_signal(&rocks->synced[(rocks->round + 1) % 2]);
-}
-
-static void wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t ms)
-{
-    struct timespec until;
-
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += ms % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    pthread_cond_timedwait(cond, lock, &until);
-}
-
-/* With lock held: until the ticket is durable, writes stop, or the scope has no more time. */
-static enum hf_status wait_durable(struct hf_scope *s, struct rocks *rocks, uint64_t ticket)
-{
-    enum hf_status status = HF_OK;
-
-    rocks->sync_waits++;
-    while (status == HF_OK && atomic_load(&rocks->durable) < ticket) {
-        uint64_t round = rocks->round + (ticket > rocks->target);
-
-        if (atomic_load(&rocks->stopped))
-            return fail_stopped(s, rocks, HF_IO);
-        if (!rocks->syncing) {
-            lead(rocks);
-            continue;
-        }
-        status = hf__scope_alive(s);
-        /* A canceled scope and a virtual clock wake nobody: look again now and then. */
-        if (status == HF_OK)
-            wait_ms(&rocks->synced[round % 2], &rocks->lock, hf__scope_left_ms(s, POLL_MS));
-    }
+    if (status == HF_OK)
+        hf__commit_appended(&rocks->commit);
     return status;
 }
 
 static enum hf_status rocks_sync(struct hf_scope *s, struct hf__store *store, uint64_t ticket)
 {
-    struct rocks *rocks = rocks_of(store);
-    enum hf_status status = HF_OK;
-
-    if (atomic_load(&rocks->durable) >= ticket)
-        return HF_OK;
-    if (rocks->options.sync == STORE_SYNC_FULL) {
-        pthread_mutex_lock(&rocks->lock);
-        status = wait_durable(s, rocks, ticket);
-        pthread_mutex_unlock(&rocks->lock);
-    } else if (atomic_load(&rocks->stopped)) {
-        status = fail_stopped(s, rocks, HF_IO);
-    }
-    return status == HF_OK ? HF_OK : may_have_happened(s, status);
+    return hf__commit_wait(s, &rocks_of(store)->commit, ticket);
 }
 
-/* The thread of the batch mode: a window after something was written, sync it. */
-static void *window_thread(void *user)
+static void look_at_space(void *user)
+{
+    uint64_t have, need;
+
+    has_room(user, 0, &have, &need);
+}
+
+/* ---- tables --------------------------------------------------------------------------------- */
+
+/* Have everything that was written so far in tables, if there is room for them. */
+static bool write_tables(void *user)
 {
     struct rocks *rocks = user;
+    rocksdb_flushoptions_t *options;
+    char *error = NULL;
 
-    pthread_mutex_lock(&rocks->lock);
-    while (!rocks->closing) {
-        if (!atomic_load(&rocks->dirty)) {
-            pthread_cond_wait(&rocks->dirtied, &rocks->lock);
-            continue;
-        }
-        wait_ms(&rocks->dirtied, &rocks->lock, rocks->options.window_ms);
-        if (rocks->closing || atomic_load(&rocks->stopped))
-            break;
-        atomic_store(&rocks->dirty, false);
-        lead(rocks);
-    }
-    pthread_mutex_unlock(&rocks->lock);
-    return NULL;
+    if (hf__home_free_bytes(&rocks->home) < rocks->options.memtable_bytes + RESERVE_SLACK / 2)
+        return false;
+    options = rocksdb_flushoptions_create();
+    rocksdb_flushoptions_set_wait(options, 1);
+    rocksdb_flush(rocks->db, options, &error);
+    rocksdb_flushoptions_destroy(options);
+    if (!error)
+        return true;
+    hf__env_log(&rocks->base.env, HF_LOG_WARNING, "store %s: writing tables failed: %s",
+                rocks->home.path, error); /* the journal has it all */
+    rocksdb_free(error);
+    return false;
+}
+
+static enum hf_status replay(struct hf_scope *s, void *user, struct hf_bytes record)
+{
+    struct rocks *rocks = user;
+    rocksdb_writebatch_t *changes =
+        rocksdb_writebatch_create_from((const char *)record.ptr, record.len);
+    char *error = NULL;
+
+    rocksdb_write(rocks->db, rocks->write_options, changes, &error);
+    rocksdb_writebatch_destroy(changes);
+    if (!error)
+        return HF_OK;
+    hf__fail(s, HF_IO, "Replaying the journal of the store in %s failed: %s", rocks->home.path,
+             error);
+    rocksdb_free(error);
+    return HF_IO;
 }
 
 /* ---- care ----------------------------------------------------------------------------------- */
@@ -762,15 +661,16 @@ static void rocks_stats(struct hf__store *store, struct store_stats *stats)
 
     /* Writes look at the disk, too, but who asks first whether they are possible may send none. */
     has_room(rocks, 0, &have, &need);
-    pthread_mutex_lock(&rocks->lock);
-    stats->syncs = rocks->syncs;
-    stats->sync_waits = rocks->sync_waits;
-    pthread_mutex_unlock(&rocks->lock);
-    stats->disk_bytes = hf__home_used_bytes(&rocks->home);
+    pthread_mutex_lock(&rocks->commit.lock);
+    stats->syncs = rocks->commit.syncs;
+    stats->sync_waits = rocks->commit.waits;
+    pthread_mutex_unlock(&rocks->commit.lock);
+    stats->disk_bytes =
+        hf__home_used_bytes(&rocks->home) + hf__journal_bytes(rocks->commit.journal);
     stats->memory_bytes = property(rocks, "rocksdb.cur-size-all-mem-tables") +
                           property(rocks, "rocksdb.estimate-table-readers-mem") +
                           property(rocks, "rocksdb.block-cache-usage");
-    stats->stopped = atomic_load(&rocks->stopped);
+    stats->stopped = atomic_load(&rocks->commit.stopped);
     stats->no_space = atomic_load(&rocks->no_space);
 }
 
@@ -850,6 +750,21 @@ static void set_table_options(struct rocks *rocks)
     rocksdb_block_based_options_destroy(table);
 }
 
+/* RocksDB's C functions do not know this one by itself: what it must not write when there is no
+ * room, it must not write when it is closed either. */
+static void leave_shutdown_to_us(struct rocks *rocks)
+{
+    rocksdb_options_t *more = rocksdb_options_create();
+    char *error = NULL;
+
+    rocksdb_get_options_from_string(rocks->db_options, "avoid_flush_during_shutdown=true", more,
+                                    &error);
+    assert(!error);
+    rocksdb_free(error);
+    rocksdb_options_destroy(rocks->db_options);
+    rocks->db_options = more;
+}
+
 static void set_options(struct rocks *rocks)
 {
     size_t buffer = rocks->options.memtable_bytes / WRITE_BUFFERS;
@@ -857,7 +772,7 @@ static void set_options(struct rocks *rocks)
 
     rocksdb_options_set_create_if_missing(o, rocks->home.fresh);
     rocksdb_options_set_paranoid_checks(o, 1);
-    /* 0: a torn end of the log is forgiven, damage before it is not. */
+    /* Of stores of format 1. 0: a torn end of the log is forgiven, damage before it is not. */
     rocksdb_options_set_wal_recovery_mode(o, 0);
     rocksdb_options_set_allow_mmap_reads(o, 1);
     rocksdb_options_set_max_open_files(o, OPEN_FILES);
@@ -869,7 +784,6 @@ static void set_options(struct rocks *rocks)
     /* Most reads of a writer are for keys that the memtable does not have. */
     rocksdb_options_set_memtable_whole_key_filtering(o, 1);
     rocksdb_options_set_memtable_prefix_bloom_size_ratio(o, 1.0 / MEMTABLE_BLOOM);
-    rocksdb_options_set_max_total_wal_size(o, 2 * rocks->options.memtable_bytes);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
     rocksdb_options_set_level0_file_num_compaction_trigger(o, LEVEL0_COMPACT);
     rocksdb_options_set_level0_slowdown_writes_trigger(o, LEVEL0_SLOW);
@@ -888,43 +802,36 @@ static void set_options(struct rocks *rocks)
     rocksdb_options_set_stats_dump_period_sec(o, 0);
     rocksdb_options_set_stats_persist_period_sec(o, 0);
     set_table_options(rocks);
+    leave_shutdown_to_us(rocks);
     rocks->read_options = new_read_options(rocks);
     rocks->write_options = rocksdb_writeoptions_create();
+    rocksdb_writeoptions_disable_WAL(rocks->write_options, 1);
 }
 
 static void set_locks(struct rocks *rocks)
 {
-    pthread_condattr_t attr;
-
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&rocks->synced[0], &attr);
-    pthread_cond_init(&rocks->synced[1], &attr);
-    pthread_cond_init(&rocks->dirtied, &attr);
-    pthread_condattr_destroy(&attr);
-    pthread_mutex_init(&rocks->lock, NULL);
     pthread_mutex_init(&rocks->space_lock, NULL);
     pthread_mutex_init(&rocks->iters_lock, NULL);
     pthread_mutex_init(&rocks->batches_lock, NULL);
+    rocks->commit.env = &rocks->base.env;
+    rocks->commit.home = &rocks->home;
+    rocks->commit.mode = rocks->options.sync;
+    rocks->commit.window_ms = rocks->options.window_ms;
+    rocks->commit.user = rocks;
+    rocks->commit.before_sync = look_at_space;
+    rocks->commit.write_tables = write_tables;
+    hf__commit_init(&rocks->commit);
 }
 
-/* Flush what is in memory, so that the next open has no log to replay, if there is room for it. */
-static void flush_all(struct rocks *rocks)
+/* Make everything durable; with all of it in tables, the next open has nothing to replay. */
+static void finish(struct rocks *rocks)
 {
-    rocksdb_flushoptions_t *options;
-    char *error = NULL;
-
-    if (hf__home_free_bytes(&rocks->home) < rocks->options.memtable_bytes + RESERVE_SLACK / 2)
+    hf__commit_rest(&rocks->commit);
+    if (!rocks->opened || !hf__commit_finish(&rocks->commit))
         return;
     hf__kill_point("before_close_flush");
-    options = rocksdb_flushoptions_create();
-    rocksdb_flushoptions_set_wait(options, 1);
-    rocksdb_flush(rocks->db, options, &error);
-    rocksdb_flushoptions_destroy(options);
-    if (error) /* the log has it all */
-        hf__env_log(&rocks->base.env, HF_LOG_WARNING, "store %s: flush at close failed: %s",
-                    rocks->home.path, error);
-    rocksdb_free(error);
+    if (write_tables(rocks))
+        hf__commit_clean(&rocks->commit);
     hf__kill_point("after_close_flush");
 }
 
@@ -933,19 +840,9 @@ static void rocks_close(struct hf__store *store)
     struct rocks *rocks = rocks_of(store);
     struct hf_env env = store->env;
 
-    if (rocks->has_thread) {
-        pthread_mutex_lock(&rocks->lock);
-        rocks->closing = true;
-        pthread_cond_signal(&rocks->dirtied);
-        pthread_mutex_unlock(&rocks->lock);
-        pthread_join(rocks->thread, NULL);
-    }
-    if (rocks->db) {
-        if (rocks->opened && !atomic_load(&rocks->stopped) &&
-            sync_round(rocks, rocks_written(store)))
-            flush_all(rocks);
+    finish(rocks);
+    if (rocks->db)
         rocksdb_close(rocks->db);
-    }
     while (rocks->iters) {
         struct rocks_iter *iter = rocks->iters;
 
@@ -958,14 +855,11 @@ static void rocks_close(struct hf__store *store)
     rocksdb_writeoptions_destroy(rocks->write_options);
     rocksdb_options_destroy(rocks->db_options);
     rocksdb_cache_destroy(rocks->cache);
+    hf__commit_close(&rocks->commit);
     hf__home_close(&rocks->home);
-    pthread_mutex_destroy(&rocks->lock);
     pthread_mutex_destroy(&rocks->space_lock);
     pthread_mutex_destroy(&rocks->iters_lock);
     pthread_mutex_destroy(&rocks->batches_lock);
-    pthread_cond_destroy(&rocks->synced[0]);
-    pthread_cond_destroy(&rocks->synced[1]);
-    pthread_cond_destroy(&rocks->dirtied);
     hf__env_free(&env, rocks, sizeof(*rocks));
 }
 
@@ -985,20 +879,40 @@ static const struct store_kind rocks_kind = {
     .verify = rocks_verify,
 };
 
-/* (3): the database has all that was ever made durable. */
-static enum hf_status check_record(struct hf_scope *s, struct rocks *rocks)
+/* A store of format 1 had RocksDB's log, which RocksDB has replayed; ours goes on from there. */
+static enum hf_status take_over(struct hf_scope *s, struct rocks *rocks,
+                                struct journal_marks *marks)
 {
-    uint64_t newest = rocks_written(&rocks->base);
+    uint64_t newest = rocksdb_get_latest_sequence_number(rocks->db);
 
-    TRY(hf__home_open_record(s, &rocks->home));
-    if (newest < rocks->home.durable)
+    if (newest < marks->durable)
         return hf__fail(s, HF_CORRUPT,
                         "The store in %s is damaged: a log file is missing or cut short (it ends "
                         "at change %llu, and %llu were made durable)",
                         rocks->home.path, (unsigned long long)newest,
-                        (unsigned long long)rocks->home.durable);
-    atomic_store(&rocks->durable, rocks->home.durable);
+                        (unsigned long long)marks->durable);
+    marks->fresh = true;
+    marks->durable = newest;
     return HF_OK;
+}
+
+static enum hf_status open_log(struct hf_scope *s, struct rocks *rocks)
+{
+    size_t buffer = rocks->options.memtable_bytes / WRITE_BUFFERS;
+    const struct journal_options options = {.env = &rocks->base.env,
+                                            .path = rocks->home.journal_path,
+                                            .segment_bytes = buffer / 5 * 4,
+                                            .syncs = rocks->options.sync == STORE_SYNC_FULL ||
+                                                     rocks->options.sync == STORE_SYNC_BATCH};
+    struct journal_marks marks;
+
+    TRY(hf__home_open_record(s, &rocks->home));
+    marks = (struct journal_marks){.durable = rocks->home.marks.durable,
+                                   .based = rocks->home.marks.based,
+                                   .clean = rocks->home.marks.clean};
+    if (rocks->home.has_no_journal)
+        TRY(take_over(s, rocks, &marks));
+    return hf__commit_open(s, &rocks->commit, &options, &marks, replay);
 }
 
 static enum hf_status open_database(struct hf_scope *s, struct rocks *rocks)
@@ -1031,14 +945,9 @@ static enum hf_status open_inside(struct hf_scope *s, struct rocks *rocks)
                         "The disk of the store in %s has %llu bytes free; opening needs %llu",
                         rocks->home.path, (unsigned long long)have, (unsigned long long)need);
     TRY(open_database(s, rocks));
-    TRY(check_record(s, rocks));
+    TRY(open_log(s, rocks));
     TRY(hf__home_seal(s, &rocks->home));
     rocks->opened = true;
-    if (rocks->options.sync != STORE_SYNC_BATCH)
-        return HF_OK;
-    if (pthread_create(&rocks->thread, NULL, window_thread, rocks))
-        return hf__fail(s, HF_NOMEM, "The store in %s cannot start a thread", rocks->home.path);
-    rocks->has_thread = true;
     return HF_OK;
 }
 

@@ -138,25 +138,6 @@ static bool find_type(struct hf_str type, enum hf_status *status, bool *may_retr
     return false;
 }
 
-static enum hf_status status_of_http(int http_status, bool *may_retry)
-{
-    *may_retry = http_status == 429 || http_status == 408 || http_status >= 500;
-    switch (http_status) {
-    case 401:
-    case 403:
-    case 407:
-        return HF_DENIED;
-    case 404:
-        return HF_NOT_FOUND;
-    case 413:
-        return HF_LIMIT;
-    case 429:
-        return HF_THROTTLED;
-    default:
-        return http_status >= 500 || http_status == 408 ? HF_INTERNAL : HF_INVALID;
-    }
-}
-
 /* Does the answer say that nothing was done? */
 static bool is_refusal(int http_status, bool has_type)
 {
@@ -176,6 +157,31 @@ static bool is_refusal(int http_status, bool has_type)
         return true; /* whoever says so did not act, and passed nothing on */
     default:
         return has_type && http_status >= 400 && http_status < 500;
+    }
+}
+
+/* What names no exception that we know. */
+static enum hf_status status_of_http(int http_status, bool has_type, bool *may_retry)
+{
+    *may_retry = http_status == 429 || http_status == 408 || http_status >= 500;
+    switch (http_status) {
+    case 401:
+    case 403:
+    case 407:
+        return HF_DENIED;
+    case 404:
+        return HF_NOT_FOUND;
+    case 413:
+        return HF_LIMIT;
+    case 429:
+        return HF_THROTTLED;
+    default:
+        if (http_status >= 500 || http_status == 408)
+            return HF_INTERNAL;
+        if (is_refusal(http_status, has_type))
+            return HF_INVALID;
+        *may_retry = true; /* no service answers so: it was damaged, or made on the way */
+        return HF_IO;
     }
 }
 
@@ -215,7 +221,7 @@ enum hf_status hf__wire_read_error(struct hf_scope *s, int http_status, struct h
         error = (struct error_body){.type = {NULL, 0}};
     is_known = find_type(local_name(error.type), &status, &may_retry);
     if (!is_known)
-        status = status_of_http(http_status, &may_retry);
+        status = status_of_http(http_status, error.type.len > 0, &may_retry);
     hf__fail_text(s, status, sentence(s, http_status, &error, is_known));
     made = hf__scope_error_edit(s);
     made->may_retry = may_retry || http_status >= 500;

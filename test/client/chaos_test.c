@@ -14,7 +14,8 @@
  *  (5) it ends by its deadline, give or take 100 ms;
  *  (6) when trying again is safe and the fault passes before the attempts are used up, it succeeds;
  *  (7) when all that went wrong was throttling, nothing happened and the client says so;
- *  (8) the client is as good as new afterwards: its next call succeeds.
+ *  (8) the client is as good as new afterwards: its next call succeeds;
+ *  (9) an answer that unpacks to more than any answer has is not asked for again.
  *
  * Faults come to the first attempt, to the first two, to all, and to the first with throttling for
  * ever after, which must not make the client forget what may have happened. Half of the calls go
@@ -83,13 +84,16 @@ struct plan {
     struct chaos_script script;
     bool warm;         /* the connection was used before */
     unsigned patience; /* times that are ATTEMPT_MS, DEADLINE_MS and SLACK_MS */
+    long fail_in;      /* the allocation of the call that fails; 0: none */
 };
 
 struct worker {
     pthread_t thread;
     struct crew *crew;
     struct rig rig;
-    struct hf_scope *s; /* the client's side */
+    struct hf_scope *s;  /* the client's side */
+    struct hf_env env;   /* of the client and its calls */
+    atomic_long fail_in; /* its allocation that fails, counted down during a call; 0: none */
     unsigned tables;
     char table[32];
     struct hf_str stream, shard, iterator, backup;
@@ -102,8 +106,9 @@ struct worker {
     bool unstable; /* it never answers the same twice */
     enum hf_status status;
     bool may_have_happened;
+    bool starved; /* an allocation failed */
     struct hf_str answer;
-    int64_t took_ms, hiccup_ms;
+    int64_t took_ms, late_ms;
     struct chaos_count count;
     char why[512];
 };
@@ -117,10 +122,8 @@ struct crew {
     atomic_size_t next;
     atomic_size_t ran, again;
     atomic_size_t outcomes[3]; /* done, not done, may have been done */
-    atomic_long hiccups_ms;    /* how late the machine woke a sleeper, in all */
-    atomic_bool over;
-    pthread_mutex_t bomb;  /* held by who unpacks one: it takes a whole processor */
-    pthread_mutex_t mutex; /* guards failed and what is printed */
+    pthread_mutex_t bomb;      /* held by who unpacks one: it takes a whole processor */
+    pthread_mutex_t mutex;     /* guards failed and what is printed */
     unsigned failed;
 };
 
@@ -199,7 +202,7 @@ static struct hf_str fill(struct worker *w, const char *text)
             hf__buf_put(&buf, w->long_text, LONG_TEXT);
             break;
         default:
-            MUST(!"a mark that nobody knows");
+            abort(); /* a mark that nobody knows */
         }
     }
     hf__buf_put_byte(&buf, 0);
@@ -243,6 +246,48 @@ static struct hf_str must(struct worker *w, const char *operation, const char *j
         abort();
     }
     return answer;
+}
+
+/* ---- memory of the client's side ------------------------------------------------------------- */
+
+static void *client_alloc(void *user, void *ptr, size_t old_size, size_t new_size)
+{
+    struct worker *w = user;
+    void *moved;
+
+    (void)old_size;
+    if (new_size == 0) {
+        free(ptr);
+        return NULL;
+    }
+    if (atomic_load(&w->fail_in) > 0 && atomic_fetch_sub(&w->fail_in, 1) == 1)
+        return NULL;
+    moved = realloc(ptr, new_size);
+    MUST(moved != NULL);
+    return moved;
+}
+
+static void begin_worker(struct worker *w)
+{
+    w->env = (struct hf_env){.size = sizeof(w->env), .user = w, .alloc = client_alloc};
+    w->s = hf_scope_new(NULL);
+    w->long_text = malloc(LONG_TEXT);
+    MUST(w->s && w->long_text);
+    for (size_t i = 0; i < LONG_TEXT; i++)
+        w->long_text[i] = (char)('a' + i * i % 23);
+    rig_open(&w->rig);
+    rig_do(&w->rig, "CreateTable",
+           "{'TableName':'known','BillingMode':'PAY_PER_REQUEST',"
+           "'KeySchema':[{'AttributeName':'pk','KeyType':'HASH'}],"
+           "'AttributeDefinitions':[{'AttributeName':'pk','AttributeType':'S'}]}");
+    rig_do(&w->rig, "PutItem", "{'TableName':'known','Item':{'pk':{'S':'k'}}}");
+}
+
+static void end_worker(struct worker *w)
+{
+    rig_close(&w->rig);
+    hf_scope_free(w->s);
+    free(w->long_text);
 }
 
 /* ---- before and after the call --------------------------------------------------------------- */
@@ -314,6 +359,7 @@ static struct hf_db *connect_client(struct worker *w, uint32_t attempt_ms)
 {
     struct hf_client_options options = {
         .size = sizeof(options),
+        .env = &w->env,
         .region = HF_STR("us-east-1"),
         .credentials = {.access_key = HF_STR("key"), .secret_key = HF_STR("secret")},
         .proxy = HF_STR("none"),
@@ -350,33 +396,36 @@ static bool known_is_there(struct worker *w, struct hf_db *db)
     return good;
 }
 
+/* In a scope of its own, which has no memory to begin with. */
 static void call(struct worker *w, struct hf_db *db)
 {
+    struct hf_scope *s = hf_scope_new(&w->env);
     void *request = hf__scope_array(w->s, 1, w->op->request->size);
     void *response = hf__scope_array(w->s, 1, w->op->response->size);
     struct hf_str json = fill(w, w->plan->spec->request);
     struct hf__buf buf = {.scope = w->s};
-    int64_t begun;
-    long hiccups;
+    int64_t begun, late;
 
-    MUST(request && response);
+    MUST(s && request && response);
     MUST(hf__wire_read(w->s, w->op->request, json, request) == HF_OK);
     chaos_play(w->rig.chaos, &w->plan->script);
-    hiccups = atomic_load(&w->crew->hiccups_ms);
+    late = chaos_late_ms();
     begun = chaos_now_ms();
-    hf_scope_timeout_ms(w->s, DEADLINE_MS * w->plan->patience);
-    w->status = hf_db_call(w->s, db, w->op->op, request, response);
+    hf_scope_timeout_ms(s, DEADLINE_MS * w->plan->patience);
+    atomic_store(&w->fail_in, w->plan->fail_in);
+    w->status = hf_db_call(s, db, w->op->op, request, response);
+    w->starved = w->plan->fail_in && atomic_exchange(&w->fail_in, 0) <= 0;
     w->took_ms = chaos_now_ms() - begun;
-    w->hiccup_ms = atomic_load(&w->crew->hiccups_ms) - hiccups;
-    hf_scope_timeout_ms(w->s, 0);
-    w->may_have_happened = hf_scope_error(w->s)->may_have_happened;
+    w->late_ms = chaos_late_ms() - late;
+    w->may_have_happened = hf_scope_error(s)->may_have_happened;
     w->count = chaos_counts(w->rig.chaos);
     if (w->status == HF_OK)
         hf__wire_write(&buf, w->op->response, response);
     else
-        hf__wire_write_error(&buf, hf_scope_error(w->s));
+        hf__wire_write_error(&buf, hf_scope_error(s));
     MUST(!buf.failed);
     w->answer = hf_str_of((const char *)buf.ptr, buf.len);
+    hf_scope_free(s);
 }
 
 /* ---- the oracle ------------------------------------------------------------------------------ */
@@ -425,7 +474,7 @@ static bool just_throttled(const struct chaos_script *script)
     for (size_t i = 0; i < script->len; i++)
         if (chaos_outlook(script->faults[i]) != CHAOS_UNDONE)
             return false;
-    return true;
+    return script->len > 0;
 }
 
 /* (1) (2) (3) */
@@ -452,10 +501,10 @@ static bool judge_effect(struct worker *w)
     return true;
 }
 
-/* All but (6) and (8). */
+/* All but (6) and (8), which are elsewhere. */
 static bool judge(struct worker *w)
 {
-    int64_t limit_ms = (DEADLINE_MS + SLACK_MS) * (int64_t)w->plan->patience + w->hiccup_ms;
+    int64_t limit_ms = (DEADLINE_MS + SLACK_MS) * (int64_t)w->plan->patience + w->late_ms;
 
     if (!judge_effect(w))
         return false;
@@ -466,6 +515,9 @@ static bool judge(struct worker *w)
         return complain(w, "(5) took %lld ms", (long long)w->took_ms);
     if (just_throttled(&w->plan->script) && w->status != HF_OK && w->may_have_happened)
         return complain(w, "(7) may have happened, although it was only throttled");
+    if (w->plan->script.len && w->plan->script.faults[0] == CHAOS_GZIP_BOMB &&
+        (w->status != HF_LIMIT || w->count.requests != 1))
+        return complain(w, "(9) not refused for its size");
     return true;
 }
 
@@ -509,7 +561,7 @@ static void report(struct worker *w, const char *name)
                     "%u of them whole: %.*s\n",
                     name, w->why, hf_status_name(w->status),
                     w->may_have_happened ? ", may have happened," : "", (long long)w->took_ms,
-                    (long long)w->hiccup_ms, w->count.requests, w->count.whole,
+                    (long long)w->late_ms, w->count.requests, w->count.whole,
                     (int)(w->answer.len < 300 ? w->answer.len : 300), w->answer.ptr);
     pthread_mutex_unlock(&crew->mutex);
 }
@@ -521,6 +573,8 @@ static void run_plan(struct worker *w, size_t nth)
     char name[256];
 
     plan_name(&plan, name, sizeof(name));
+    if (plan.script.faults[0] == CHAOS_GZIP_BOMB && (plan.script.len > 1 || plan.script.for_ever))
+        return; /* (9): there is no second attempt, and bombs are dear */
     if (w->crew->only ? !strstr(name, w->crew->only) : (nth + w->crew->seed) % STRIDE != 0)
         return;
     if (strstr(name, "BOMB"))
@@ -540,79 +594,40 @@ static void run_plan(struct worker *w, size_t nth)
     atomic_fetch_add(&w->crew->outcomes[w->status == HF_OK ? 0 : 1 + w->may_have_happened], 1);
 }
 
-static void open_worker_rig(struct worker *w)
-{
-    rig_open(&w->rig);
-    rig_do(&w->rig, "CreateTable",
-           "{'TableName':'known','BillingMode':'PAY_PER_REQUEST',"
-           "'KeySchema':[{'AttributeName':'pk','KeyType':'HASH'}],"
-           "'AttributeDefinitions':[{'AttributeName':'pk','AttributeType':'S'}]}");
-    rig_do(&w->rig, "PutItem", "{'TableName':'known','Item':{'pk':{'S':'k'}}}");
-}
-
 static void *work(void *user)
 {
     struct worker *w = user;
     size_t nth, since = 0;
 
-    w->s = hf_scope_new(NULL);
-    w->long_text = malloc(LONG_TEXT);
-    MUST(w->s && w->long_text);
-    for (size_t i = 0; i < LONG_TEXT; i++)
-        w->long_text[i] = (char)('a' + i * i % 23);
-    open_worker_rig(w);
+    begin_worker(w);
     while ((nth = atomic_fetch_add(&w->crew->next, 1)) < w->crew->total) {
         run_plan(w, nth);
         if (++since % CASES_PER_RIG == 0) {
-            rig_close(&w->rig);
-            open_worker_rig(w);
+            end_worker(w);
+            begin_worker(w);
         }
     }
-    rig_close(&w->rig);
-    hf_scope_free(w->s);
-    free(w->long_text);
-    return NULL;
-}
-
-/* Sleeps five milliseconds at a time and adds up how much longer that took. */
-static void *watch_machine(void *user)
-{
-    struct crew *crew = user;
-    struct timespec five = {.tv_nsec = 5000000};
-
-    while (!atomic_load(&crew->over)) {
-        int64_t begun = chaos_now_ms(), late;
-
-        nanosleep(&five, NULL);
-        late = chaos_now_ms() - begun - 6;
-        if (late > 0)
-            atomic_fetch_add(&crew->hiccups_ms, (long)late);
-    }
+    end_worker(w);
     return NULL;
 }
 
 static unsigned run_crew(struct crew *crew)
 {
-    pthread_t watch;
-
     pthread_mutex_init(&crew->mutex, NULL);
     pthread_mutex_init(&crew->bomb, NULL);
-    MUST(pthread_create(&watch, NULL, watch_machine, crew) == 0);
     for (size_t i = 0; i < WORKERS; i++) {
         crew->workers[i].crew = crew;
         MUST(pthread_create(&crew->workers[i].thread, NULL, work, &crew->workers[i]) == 0);
     }
     for (size_t i = 0; i < WORKERS; i++)
         pthread_join(crew->workers[i].thread, NULL);
-    atomic_store(&crew->over, true);
-    pthread_join(watch, NULL);
     pthread_mutex_destroy(&crew->mutex);
     pthread_mutex_destroy(&crew->bomb);
     print_message("%zu cases: %zu done, %zu not done, %zu may have been done; %zu had to be run "
-                  "again; the machine was late by %ld ms\n",
+                  "again\n",
                   atomic_load(&crew->ran), atomic_load(&crew->outcomes[0]),
                   atomic_load(&crew->outcomes[1]), atomic_load(&crew->outcomes[2]),
-                  atomic_load(&crew->again), atomic_load(&crew->hiccups_ms));
+                  atomic_load(&crew->again));
     return crew->failed;
 }
 
@@ -624,10 +639,7 @@ TEST(chaos, every_operation_has_a_case_whose_probe_works)
     static struct worker w;
     bool seen[HF_OP_COUNT] = {false};
 
-    w = (struct worker){.s = hf_scope_new(NULL), .long_text = malloc(LONG_TEXT)};
-    CHECK(w.s && w.long_text);
-    memset(w.long_text, 'x', LONG_TEXT);
-    rig_open(&w.rig);
+    begin_worker(&w);
     for (size_t i = 0; i < SPECS; i++) {
         struct plan plan = {.spec = &specs[i]};
         bool refused = specs[i].probe && strcmp(specs[i].before, specs[i].after) == 0;
@@ -648,9 +660,7 @@ TEST(chaos, every_operation_has_a_case_whose_probe_works)
     for (enum hf_op op = 0; op < HF_OP_COUNT; op++)
         if (!seen[op])
             fail_msg("no case for %.*s", HF_FMT(hf__op(op)->name));
-    rig_close(&w.rig);
-    hf_scope_free(w.s);
-    free(w.long_text);
+    end_worker(&w);
 }
 
 TEST(chaos, no_fault_makes_the_client_lie)
@@ -668,4 +678,31 @@ TEST(chaos, no_fault_makes_the_client_lie)
     free(crew);
     if (failed)
         fail_msg("%u cases failed", failed);
+}
+
+/* (1) (2) (3) again, when the first allocation of a call fails, the second, and so on. */
+TEST(chaos, no_lack_of_memory_makes_the_client_lie)
+{
+    static struct crew crew;
+    static struct worker w;
+    size_t starved = 0;
+
+    w.crew = &crew;
+    begin_worker(&w);
+    for (size_t i = 0; i < (size_t)2 * SPECS; i++) {
+        struct plan plan = {.spec = &specs[i / 2], .patience = 8, .warm = i % 2};
+        bool unlucky;
+
+        do {
+            plan.fail_in++;
+            if (!round_of(&w, &plan, &unlucky) && !unlucky)
+                fail_msg("%s, allocation %ld: %s", plan.spec->name, plan.fail_in, w.why);
+            if (w.status != w.expected_status && (!w.starved || w.status != HF_NOMEM))
+                fail_msg("%s, allocation %ld: %s", plan.spec->name, plan.fail_in,
+                         hf_status_name(w.status));
+            starved += w.starved;
+        } while (w.starved);
+    }
+    CHECK(starved > SPECS);
+    end_worker(&w);
 }

@@ -24,11 +24,11 @@ struct here {
     struct hf_db *db;
 };
 
+/* A world without variables, and without a metadata service that could be asked. */
 static const char *no_variable(void *user, const char *name)
 {
     (void)user;
-    (void)name;
-    return NULL;
+    return strcmp(name, "AWS_EC2_METADATA_DISABLED") == 0 ? "true" : NULL;
 }
 
 static struct hf_env plain_env(void)
@@ -413,6 +413,31 @@ TEST(client, an_answer_that_makes_no_sense_may_have_been_done)
     hf_scope_free(s);
 }
 
+/* dynalite answers "", with the quotes, where DynamoDB says nothing; a page of a proxy is no
+ * answer.
+ */
+TEST(client, an_operation_without_results_does_not_care_which)
+{
+    static const char *const answers[] = {
+        ANSWER("200 OK", "", ""),
+        ANSWER("200 OK", "", "\"\""),
+        ANSWER("200 OK", "", "{}"),
+        ANSWER("200 OK", "", "<html>"),
+    };
+    const struct hf_untag_resource untag = {.arn = HF_STR("arn")};
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct script script;
+    struct hf_db *db;
+
+    script_open(&script, answers, ARRAY_LEN(answers));
+    db = script_db(s, &script, "retry=off");
+    for (size_t i = 0; i < ARRAY_LEN(answers); i++)
+        CHECK_STATUS(i == 3 ? HF_IO : HF_OK, hf_untag_resource(s, db, &untag, NULL));
+    hf_db_close(db);
+    script_close(&script);
+    hf_scope_free(s);
+}
+
 TEST(client, an_operation_that_is_not_there_is_asked_for_once)
 {
     static const char *const answers[] = {
@@ -559,6 +584,53 @@ TEST(client, parameters_that_can_be)
             hf_connect(s, hf_str_from(urls[i]), HF_OPTIONS(hf_client_options, .env = &env), &db));
         hf_db_close(db);
     }
+    hf_scope_free(s);
+}
+
+/* Variables with keys, and a file with others for the profile "work". */
+static const char *some_variables(void *user, const char *name)
+{
+    if (strcmp(name, "AWS_CONFIG_FILE") == 0)
+        return user;
+    if (strcmp(name, "AWS_ACCESS_KEY_ID") == 0)
+        return "AKIDVARIABLE";
+    if (strcmp(name, "AWS_SECRET_ACCESS_KEY") == 0)
+        return "secret";
+    return NULL;
+}
+
+/* As in AWS's tools: a profile that the program names goes before the variables. */
+TEST(client, a_profile_that_is_asked_for_gives_the_keys)
+{
+    static const char answer[] = ANSWER("200 OK", "", "{\"TableNames\":[]}");
+    static const char *const answers[] = {answer, answer};
+    static const char *const parameters[] = {"profile=work", "attempts=1"};
+    static const char *const keys[] = {"Credential=AKIDPROFILE/", "Credential=AKIDVARIABLE/"};
+    char path[] = "/tmp/holdfast-test-XXXXXX";
+    struct hf_env env = {.size = sizeof(env), .user = path, .getenv = some_variables};
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct script script;
+    int fd = mkstemp(path);
+
+    CHECK(fd >= 0);
+    CHECK(dprintf(fd, "[profile work]\naws_access_key_id = AKIDPROFILE\n"
+                      "aws_secret_access_key = other\n") > 0);
+    close(fd);
+    script_open(&script, answers, ARRAY_LEN(answers));
+    for (size_t i = 0; i < ARRAY_LEN(parameters); i++) {
+        struct hf_db *db;
+
+        CHECK_OK(hf_connect(s,
+                            hf_scope_format(s, "http://127.0.0.1:%u?%s", (unsigned)script.port,
+                                            parameters[i]),
+                            HF_OPTIONS(hf_client_options, .env = &env), &db));
+        CHECK_OK(list(s, db));
+        hf_db_close(db);
+    }
+    script_close(&script);
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        CHECK(strstr(script.requests[i], keys[i]) != NULL);
+    unlink(path);
     hf_scope_free(s);
 }
 

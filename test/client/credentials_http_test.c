@@ -375,6 +375,49 @@ TEST(metadata, expired_keys_are_used_on)
     service_close(&service);
 }
 
+TEST(metadata, is_where_the_settings_say)
+{
+    static const struct {
+        const char *variable, *value, *origin;
+        uint32_t timeout_ms, attempts;
+    } cases[] = {
+        {"X", "x", "http://169.254.169.254", 1000, 1},
+        {"AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE", "IPv4", "http://169.254.169.254", 1000, 1},
+        {"AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE", "ipv6", "http://[fd00:ec2::254]", 1000, 1},
+        {"AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://[::1]:81/", "http://[::1]:81", 1000, 1},
+        {"AWS_METADATA_SERVICE_TIMEOUT", "7", "http://169.254.169.254", 7000, 1},
+        {"AWS_METADATA_SERVICE_NUM_ATTEMPTS", "3", "http://169.254.169.254", 1000, 3},
+        {"AWS_EC2_METADATA_DISABLED", "false", "http://169.254.169.254", 1000, 1},
+        {"AWS_EC2_METADATA_DISABLED", "True", NULL, 0, 0},
+    };
+    struct aws a;
+
+    aws_open(t, &a);
+    aws_set(&a, "AWS_EC2_METADATA_DISABLED", NULL);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct source source = {.env = &a.env};
+        struct endpoint endpoint;
+        struct source_call call;
+        bool off;
+
+        aws_set(&a, cases[i].variable, cases[i].value);
+        aws_start(&a, NULL);
+        source.config = a.config;
+        CHECK_OK(hf__source_metadata_place(a.s, &source, &off, &endpoint, &call));
+        CHECK_INT(!cases[i].origin, off);
+        if (!off) {
+            CHECK_STR(cases[i].origin, endpoint.origin);
+            CHECK_INT(cases[i].timeout_ms, call.timeout_ms);
+            CHECK_INT(cases[i].attempts, call.attempts);
+            CHECK(call.transport == source.direct); /* (1) */
+        }
+        hf__source_end(&source);
+        aws_stop(&a);
+        aws_set(&a, cases[i].variable, NULL);
+    }
+    aws_close(&a);
+}
+
 TEST(metadata, settings)
 {
     static const struct {

@@ -112,6 +112,24 @@ TEST(role, is_asked_for_with_the_keys_of_the_source)
     sts_close(&sts);
 }
 
+TEST(role, is_asked_for_in_the_region_of_the_client)
+{
+    struct aws a;
+    struct sts sts;
+
+    sts_open(t, &a, &sts);
+    aws_file(&a, "config", "[default]\n" ROLE("one") "source_profile = base\n" BASE);
+    aws_start(&a, &(struct credentials_options){.region = HF_STR("ap-south-1")});
+    CHECK_STR("AKID-one", aws_key(&a));
+    CHECK(strstr(sts.authorization, "/ap-south-1/sts/aws4_request"));
+    aws_stop(&a);
+    aws_set(&a, "AWS_REGION", NULL);
+    aws_start(&a, NULL);
+    CHECK_STR("AKID-one", aws_key(&a));
+    CHECK(strstr(sts.authorization, "/us-east-1/sts/aws4_request"));
+    sts_close(&sts);
+}
+
 TEST(role, may_stand_on_roles)
 {
     struct aws a;
@@ -253,7 +271,9 @@ TEST(role, by_a_token_reads_its_file_each_time)
     struct aws a;
     struct sts sts;
     char config[1024], token[256];
+    static char large[65538];
 
+    memset(large, 'x', sizeof(large) - 1);
     sts_open(t, &a, &sts);
     snprintf(config, sizeof(config),
              "[default]\n" ROLE("one") "source_profile = web\n"
@@ -283,6 +303,9 @@ TEST(role, by_a_token_reads_its_file_each_time)
     snprintf(token, sizeof(token), "%s/.aws/token", a.home);
     CHECK_INT(0, unlink(token));
     CHECK_FAILS(HF_INVALID, "No such file", &a);
+    aws_file(&a, "token", large);
+    CHECK_FAILS(HF_INVALID, "has more than 65536 bytes", &a);
+    CHECK_INT(0, unlink(token));
     CHECK_INT(0, mkfifo(token, 0600)); /* which would never end */
     CHECK_FAILS(HF_INVALID, "is not a file", &a);
     sts_close(&sts);

@@ -119,6 +119,7 @@ TEST(sso, stale_or_broken_logins_say_what_to_do)
         "[]",
         "{\"accessToken\":\"HUSH\"}",
         "{\"accessToken\":\"HUSH\",\"expiresAt\":\"soon\"}",
+        "{\"accessToken\":\"HUSH\\r\\nX: y\",\"expiresAt\":\"2026-01-01T10:00:00Z\"}",
         "{\"accessToken\":7,\"expiresAt\":\"2026-01-01T10:00:00Z\"}"};
 
     sso_open(t, &a, &sso);
@@ -185,6 +186,21 @@ TEST(sso, answers_that_are_none_are_the_error)
     sso_close(&sso);
 }
 
+TEST(sso, needs_a_home)
+{
+    struct aws a;
+    struct sso sso;
+    char path[256];
+
+    sso_open(t, &a, &sso);
+    snprintf(path, sizeof(path), "%s/.aws/config", a.home);
+    aws_set(&a, "AWS_CONFIG_FILE", path);
+    aws_set(&a, "HOME", NULL);
+    aws_start(&a, NULL);
+    CHECK_FAILS(HF_INVALID, "HOME is not set", &a);
+    sso_close(&sso);
+}
+
 TEST(sso, settings_that_are_missing_are_named)
 {
     static const struct {
@@ -212,6 +228,103 @@ TEST(sso, settings_that_are_missing_are_named)
         aws_stop(&a);
     }
     aws_close(&a);
+}
+
+/* ---- renewing ------------------------------------------------------------------------------- */
+
+struct oidc {
+    struct mock mock;
+    int status;
+    const char *body;
+    char asked[512];
+};
+
+static void oidc_answers(void *user, const struct mock_request *request, struct mock_answer *answer)
+{
+    struct oidc *oidc = user;
+
+    snprintf(oidc->asked, sizeof(oidc->asked), "%s %.50s %.400s", request->method, request->target,
+             request->body);
+    answer->status = oidc->status;
+    answer->body = oidc->body;
+}
+
+static void renewable(struct sso *sso, const char *client_expires)
+{
+    char text[1024];
+
+    snprintf(text, sizeof(text),
+             "{\"startUrl\":\"https://x.awsapps.com/start\",\"region\":\"eu-west-1\","
+             "\"accessToken\":\"HUSH-old\",\"expiresAt\":\"2025-12-31T00:00:00Z\","
+             "\"clientId\":\"client\",\"clientSecret\":\"HUSH-client\","
+             "\"registrationExpiresAt\":\"%s\",\"refreshToken\":\"HUSH-refresh\"}",
+             client_expires);
+    aws_file(sso->a, SESSION_FILE, text);
+}
+
+static void check_file(struct aws *a, const char *expected)
+{
+    char path[256], text[1024] = "";
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/.aws/" SESSION_FILE, a->home);
+    file = fopen(path, "r");
+    CHECK(file && fgets(text, sizeof(text), file));
+    fclose(file);
+    CHECK_STR(expected, hf_str_from(text));
+}
+
+TEST(sso, login_that_has_expired_is_renewed)
+{
+    struct aws a;
+    struct sso sso;
+    struct oidc oidc = {.status = 0};
+
+    sso_open(t, &a, &sso);
+    mock_open(&oidc.mock, oidc_answers, &oidc);
+    aws_set(&a, "AWS_ENDPOINT_URL_SSO_OIDC", oidc.mock.url);
+    renewable(&sso, aws_time(&a, 1000));
+    aws_start(&a, NULL);
+    oidc.status = 500;
+    oidc.body = "HUSH";
+    CHECK_FAILS(HF_IO, "SSO OIDC does not renew the login now: HTTP status 500", &a);
+    oidc.status = 400;
+    oidc.body = "{\"error\":\"invalid_grant\",\"error_description\":\"HUSH-refresh\"}";
+    CHECK_FAILS(HF_DENIED, "has expired: run aws sso login --profile default", &a);
+    oidc.status = 200;
+    oidc.body = "{\"accessToken\":\"HUSH\\n\",\"expiresIn\":100}";
+    CHECK_FAILS(HF_IO, "The answer of SSO OIDC has no token in it", &a);
+    oidc.body = "{\"accessToken\":\"HUSH\"}";
+    CHECK_FAILS(HF_IO, "The answer of SSO OIDC has no token in it", &a);
+    CHECK_INT(0, atomic_load(&sso.mock.requests));
+
+    oidc.body = "{\"accessToken\":\"HUSH-new\",\"expiresIn\":28800,\"refreshToken\":\"HUSH-next\","
+                "\"tokenType\":\"Bearer\"}";
+    CHECK_STR("AKIDSSO", aws_key(&a));
+    CHECK_STR("HUSH-new", hf_str_from(sso.token));
+    CHECK_STR(
+        "POST /token {\"grantType\":\"refresh_token\",\"clientId\":\"client\",\"clientSecret\":"
+        "\"HUSH-client\",\"refreshToken\":\"HUSH-refresh\"}",
+        hf_str_from(oidc.asked));
+    check_file(&a, "{\"startUrl\":\"https://x.awsapps.com/start\",\"region\":\"eu-west-1\","
+                   "\"accessToken\":\"HUSH-new\",\"expiresAt\":\"2026-01-01T08:00:00Z\","
+                   "\"clientId\":\"client\",\"clientSecret\":\"HUSH-client\","
+                   "\"registrationExpiresAt\":\"2026-01-01T00:16:40Z\","
+                   "\"refreshToken\":\"HUSH-next\"}");
+    aws_stop(&a);
+    /* And then the file is as good as after a login. */
+    oidc.asked[0] = '\0';
+    aws_start(&a, NULL);
+    CHECK_STR("AKIDSSO", aws_key(&a));
+    CHECK_STR("", hf_str_from(oidc.asked));
+    aws_stop(&a);
+    /* The registration of the CLI has an end too. */
+    renewable(&sso, aws_time(&a, 0));
+    aws_start(&a, NULL);
+    CHECK_FAILS(HF_DENIED, "has expired: run aws sso login", &a);
+    CHECK_STR("", hf_str_from(oidc.asked));
+    sso_close(&sso);
+    mock_close(&oidc.mock);
 }
 
 /* ---- aws login ------------------------------------------------------------------------------ */

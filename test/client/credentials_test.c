@@ -224,6 +224,30 @@ TEST(credentials, that_were_refused_are_fetched_anew) /* (6) */
     aws_close(&a);
 }
 
+TEST(credentials, are_wiped_when_they_are_replaced) /* (5) */
+{
+    struct aws a;
+    struct giver giver = {.a = &a, .access_key = "AKIDFN"};
+
+    aws_open(t, &a);
+    a.watched = 4096; /* scopes take larger pieces, and what is in them is their owner's */
+    aws_start(&a, &(struct credentials_options){.fn = give, .fn_user = &giver});
+    CHECK_STR("AKIDFN", aws_key(&a));
+    giver.access_key = "AKIDNEW";
+    CHECK(hf__credentials_refused(a.credentials, HF_STR("AKIDFN")));
+    CHECK_STR("AKIDNEW", aws_key(&a));
+    CHECK(!atomic_load(&a.unwiped));
+    aws_stop(&a);
+    CHECK(!atomic_load(&a.unwiped));
+    aws_start(&a, &(struct credentials_options){
+                      .fixed = &(struct hf_credentials){.access_key = HF_STR("AKIDGIVEN"),
+                                                        .secret_key = HF_STR("HUSH-given")}});
+    CHECK_STR("AKIDGIVEN", aws_key(&a));
+    aws_stop(&a);
+    CHECK(!atomic_load(&a.unwiped));
+    aws_close(&a);
+}
+
 /* ---- the order ------------------------------------------------------------------------------ */
 
 static void container_answers(void *user, const struct mock_request *request,

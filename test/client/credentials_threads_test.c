@@ -335,9 +335,22 @@ static void metadata_answers(void *user, const struct mock_request *request,
                  keys_json("AKIDMETA", "Token", aws_time(user, 3600)));
 }
 
+static void sso_answers(void *user, const struct mock_request *request, struct mock_answer *answer)
+{
+    struct aws *a = user;
+
+    (void)request;
+    snprintf(answer->room, sizeof(answer->room),
+             "{\"roleCredentials\":{\"accessKeyId\":\"AKIDSSO\",\"secretAccessKey\":\"HUSH\","
+             "\"sessionToken\":\"HUSH\",\"expiration\":%lld}}",
+             (long long)atomic_load(&a->wall_us) / 1000 + 3600 * 1000);
+}
+
 /* Fail each allocation in turn: keys or HF_NOMEM come out, never anything else, and nothing leaks.
+ * A scope takes its memory in large pieces, so some of the first is used up beforehand, each time
+ * another amount: then other places are the ones that need the next piece.
  * Keys that can be replaced are asked for a second time. How many allocations there were. */
-static int sweep(struct aws *a)
+static int sweep_from(struct aws *a, size_t used)
 {
     struct test *t = a->t;
     int rounds = 0;
@@ -353,7 +366,7 @@ static int sweep(struct aws *a)
         enum hf_status status = HF_NOMEM;
 
         rounds++;
-        if (s)
+        if (s && hf_scope_alloc(s, used))
             status = hf__config_load(s, &a->env, hf_str_of(NULL, 0), false, &config);
         if (status == HF_OK)
             status = hf__transport_open(s, &(struct transport_options){.env = &a->env}, &transport);
@@ -379,14 +392,21 @@ static int sweep(struct aws *a)
     return rounds;
 }
 
+static void sweep(struct aws *a)
+{
+    for (size_t used = 0; used < 8000; used += 1061)
+        CHECK(sweep_from(a, used) > 10);
+}
+
 TEST(credentials, any_allocation_may_fail)
 {
     struct aws a;
-    struct mock sts, metadata;
+    struct mock sts, sso, metadata;
     char text[1024];
 
     aws_open(t, &a);
     mock_open(&sts, sts_answers, &a);
+    mock_open(&sso, sso_answers, &a);
     mock_open(&metadata, metadata_answers, &a);
     aws_set(&a, "AWS_ENDPOINT_URL_STS", sts.url);
 
@@ -395,7 +415,7 @@ TEST(credentials, any_allocation_may_fail)
              "[profile two]\n" SWEEP_ROLE "two\nsource_profile = base\n"
              "[profile base]\ncredential_process = echo {\\\"Version\\\":1,"
              "\\\"AccessKeyId\\\":\\\"AKID\\\",\\\"SecretAccessKey\\\":\\\"HUSH\\\"}\n");
-    CHECK(sweep(&a) > 10);
+    sweep(&a);
 
     snprintf(text, sizeof(text),
              "{\"accessToken\":{\"accessKeyId\":\"AKIDLOGIN\",\"secretAccessKey\":\"HUSH\","
@@ -406,13 +426,23 @@ TEST(credentials, any_allocation_may_fail)
     snprintf(text, sizeof(text), "%s/.aws/cache", a.home);
     aws_set(&a, "AWS_LOGIN_CACHE_DIRECTORY", text);
     aws_file(&a, "config", "[default]\nlogin_session = x\n");
-    CHECK(sweep(&a) > 10);
+    sweep(&a);
+
+    snprintf(text, sizeof(text), "{\"accessToken\":\"HUSH\",\"expiresAt\":\"%s\"}",
+             aws_time(&a, 900));
+    aws_file(&a, "sso/cache/11f6ad8ec52a2984abaafd7c3b516503785c2072.json", text); /* sha1 of "x" */
+    aws_set(&a, "AWS_ENDPOINT_URL_SSO", sso.url);
+    aws_file(&a, "config",
+             "[default]\nsso_session = x\nsso_account_id = 1\nsso_role_name = r\n"
+             "[sso-session x]\nsso_start_url = u\nsso_region = eu-west-1\n");
+    sweep(&a);
 
     aws_file(&a, "config", "");
     aws_set(&a, "AWS_EC2_METADATA_DISABLED", NULL);
     aws_set(&a, "AWS_EC2_METADATA_SERVICE_ENDPOINT", metadata.url);
-    CHECK(sweep(&a) > 10);
+    sweep(&a);
     aws_close(&a);
     mock_close(&metadata);
+    mock_close(&sso);
     mock_close(&sts);
 }

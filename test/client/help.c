@@ -219,6 +219,8 @@ static void *aws_alloc(void *user, void *ptr, size_t old_size, size_t new_size)
 {
     struct aws *a = user;
 
+    if (a->watched && ptr && old_size < a->watched && memmem(ptr, old_size, "HUSH", 4))
+        atomic_store(&a->unwiped, true);
     return a->t->env.alloc(a->t->env.user, ptr, old_size, new_size);
 }
 

@@ -106,7 +106,9 @@ struct aws {
     pthread_mutex_t lock;
     char said[64 * 1024]; /* log lines and errors */
     size_t said_len;
-    char leaked[512]; /* the first of these that has a secret in it */
+    size_t watched;      /* pieces of memory below that size are searched when they go back: */
+    atomic_bool unwiped; /* one of them had a secret in it */
+    char leaked[512];    /* the first of these that has a secret in it */
 };
 
 /* With a home that has nothing in it, and without a metadata service. */

@@ -25,8 +25,6 @@ enum { CALL_MS = 400, SLACK_MS = 100, THREADS_MAX = 24, PUTS_MAX = 20000, RECOVE
 struct load {
     struct hf_db *db;
     atomic_bool stop;
-    atomic_long hiccups_ms; /* how late the machine woke a sleeper, in all */
-    pthread_t watch;
     size_t threads;
     struct counter {
         struct load *load;
@@ -47,27 +45,11 @@ static void nap(int64_t ms)
     nanosleep(&time, NULL);
 }
 
-static void *watch_machine(void *user)
-{
-    struct load *load = user;
-
-    while (!atomic_load(&load->stop)) {
-        int64_t begun = chaos_now_ms(), late;
-
-        nap(5);
-        late = chaos_now_ms() - begun - 6;
-        if (late > 0)
-            atomic_fetch_add(&load->hiccups_ms, (long)late);
-    }
-    return NULL;
-}
-
 /* Count what came of a call that began then. */
 static void note(struct counter *c, struct hf_scope *s, enum hf_status status, int64_t begun_ms,
-                 long hiccups_ms, bool counts)
+                 int64_t late_ms, bool counts)
 {
-    long took =
-        (long)(chaos_now_ms() - begun_ms) - (atomic_load(&c->load->hiccups_ms) - hiccups_ms);
+    long took = (long)(chaos_now_ms() - begun_ms - (chaos_late_ms() - late_ms));
 
     if (took > c->longest_ms)
         c->longest_ms = took;
@@ -82,8 +64,7 @@ static void note(struct counter *c, struct hf_scope *s, enum hf_status status, i
 
 static void add_one(struct counter *c, struct hf_scope *s)
 {
-    int64_t begun = chaos_now_ms();
-    long hiccups = atomic_load(&c->load->hiccups_ms);
+    int64_t begun = chaos_now_ms(), late = chaos_late_ms();
     struct hf_update_item update = {.table = HF_STR("tab"),
                                     .key = HF_ITEM(s, HF_S("pk", hf_scope_format(s, "counter %u",
                                                                                  c->number))),
@@ -91,14 +72,13 @@ static void add_one(struct counter *c, struct hf_scope *s)
                                     .values = HF_ITEM(s, HF_N(":one", 1))};
 
     hf_scope_timeout_ms(s, CALL_MS);
-    note(c, s, hf_update_item(s, c->load->db, &update, NULL), begun, hiccups, true);
+    note(c, s, hf_update_item(s, c->load->db, &update, NULL), begun, late, true);
     hf_scope_reset(s);
 }
 
 static void put_one(struct counter *c, struct hf_scope *s)
 {
-    int64_t begun = chaos_now_ms();
-    long hiccups = atomic_load(&c->load->hiccups_ms);
+    int64_t begun = chaos_now_ms(), late = chaos_late_ms();
     struct hf_put_item put = {.table = HF_STR("tab"),
                               .item = HF_ITEM(s, HF_S("pk", hf_scope_format(s, "item %u %ld",
                                                                             c->number, c->puts)))};
@@ -107,7 +87,7 @@ static void put_one(struct counter *c, struct hf_scope *s)
     hf_scope_timeout_ms(s, CALL_MS);
     status = hf_put_item(s, c->load->db, &put, NULL);
     c->put_acked[c->puts++] = status == HF_OK;
-    note(c, s, status, begun, hiccups, false);
+    note(c, s, status, begun, late, false);
     hf_scope_reset(s);
 }
 
@@ -148,7 +128,6 @@ static struct load *load_start(struct rig *rig, uint16_t port, size_t threads)
                         hf_scope_format(rig->truth.scope, "http://127.0.0.1:%u", (unsigned)port),
                         &options, &load->db));
     load->threads = threads;
-    MUST(pthread_create(&load->watch, NULL, watch_machine, load) == 0);
     for (size_t i = 0; i < threads; i++) {
         load->counters[i].load = load;
         load->counters[i].number = (unsigned)i;
@@ -178,7 +157,6 @@ static void load_stop(struct load *load)
     atomic_store(&load->stop, true);
     for (size_t i = 0; i < load->threads; i++)
         pthread_join(load->counters[i].thread, NULL);
-    pthread_join(load->watch, NULL);
     hf_db_close(load->db);
 }
 

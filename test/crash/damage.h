@@ -3,8 +3,8 @@
  *
  * A built database has table "damaged" with an index, a stream and items 1..count, each put and
  * answered in order with full sync. It is never closed: the process that made it dies. For each
- * answered put the builder notes how long the newest log file was then, so that one knows which cut
- * may lose what.
+ * answered put the builder notes where the records of the newest log file ended then, so that one
+ * knows which cut may lose what.
  *
  * Children are this program again; they start before main(). RocksDB may abort the process on a
  * damaged file: in a child that is seen, and not the end of the test.
@@ -25,7 +25,7 @@ enum { FILES_MAX = 64, NAME_ROOM = 64, PATH_ROOM = 300, TEXT_ROOM = 600 };
 struct note {
     uint32_t n;
     uint32_t log;  /* number of the newest log file */
-    uint64_t size; /* and its length */
+    uint64_t size; /* and the end of its records */
 };
 
 /* Exit codes of children. */

@@ -1,6 +1,8 @@
 /* test/crash/damage_child.c: building databases, looking at them, in processes of their own. */
 #include "damage.h"
 
+#include "store/journal_form.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -57,9 +59,11 @@ void list_files(const char *dir, struct files *files)
     char inside[PATH_ROOM];
 
     files->len = 0;
-    snprintf(inside, sizeof(inside), "%s/db", dir);
     list_into(dir, "", files);
+    snprintf(inside, sizeof(inside), "%s/db", dir);
     list_into(inside, "db/", files);
+    snprintf(inside, sizeof(inside), "%s/journal", dir);
+    list_into(inside, "journal/", files);
     qsort(files->names, files->len, NAME_ROOM, by_name); /* so that a seed means the same */
 }
 
@@ -85,8 +89,10 @@ void copy_directory(const char *from, const char *to)
     struct files files;
 
     remove_directory(to);
-    snprintf(b, sizeof(b), "%s/db", to);
     mkdir(to, 0700);
+    snprintf(b, sizeof(b), "%s/db", to);
+    mkdir(b, 0700);
+    snprintf(b, sizeof(b), "%s/journal", to);
     mkdir(b, 0700);
     list_files(from, &files);
     for (size_t i = 0; i < files.len; i++) {
@@ -96,7 +102,7 @@ void copy_directory(const char *from, const char *to)
     }
 }
 
-/* The number and the length of the newest log file. */
+/* The newest segment of the log that was begun, and where its records end. */
 static struct note newest_log(const char *dir)
 {
     struct note note = {0};
@@ -105,15 +111,25 @@ static struct note newest_log(const char *dir)
     list_files(dir, &files);
     for (size_t i = 0; i < files.len; i++) {
         char path[PATH_ROOM + NAME_ROOM];
-        struct stat info;
-        char *end;
-        uint32_t number = (uint32_t)strtoul(files.names[i] + strlen("db/"), &end, 10);
+        uint8_t head[JOURNAL_RECORD_HEAD];
+        uint64_t number;
+        off_t at = JOURNAL_START;
+        int fd;
 
-        if (strcmp(end, ".log") != 0 || number < note.log)
+        if (strncmp(files.names[i], "journal/", 8) != 0)
             continue;
+        number = strtoull(files.names[i] + strlen("journal/"), NULL, 16);
         snprintf(path, sizeof(path), "%s/%s", dir, files.names[i]);
-        if (stat(path, &info) == 0)
-            note = (struct note){.log = number, .size = (uint64_t)info.st_size};
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd >= 0 && pread(fd, head, sizeof(head), 0) == sizeof(head) &&
+            memcmp(head, journal_magic, sizeof(journal_magic)) == 0 &&
+            load_u64le(head + 8) == number && number > note.log) {
+            while (pread(fd, head, sizeof(head), at) == sizeof(head) &&
+                   journal_segment(head) == (uint32_t)number && journal_len(head))
+                at += (off_t)journal_record_size(journal_len(head));
+            note = (struct note){.log = (uint32_t)number, .size = (uint64_t)at};
+        }
+        close(fd);
     }
     return note;
 }

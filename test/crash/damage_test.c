@@ -81,7 +81,7 @@ static bool torn_once(struct hf_scope *s, const char *dir, const struct note *no
     bool fine;
 
     copy_directory(dir, copy);
-    tear(hf_scope_format(s, "%s/db/%06u.log", copy, last->log).ptr, at, fill);
+    tear(hf_scope_format(s, "%s/journal/%016x", copy, last->log).ptr, at, fill);
     if (old_record)
         copy_file(hf_scope_format(s, "%s.durable", dir).ptr,
                   hf_scope_format(s, "%s/durable", copy).ptr);

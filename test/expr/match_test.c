@@ -188,7 +188,7 @@ TEST(expr_match, functions)
         {"contains(:hello, s)", true},
         {"contains(l, size(m.b))", true},
         {"size(s) = :five", true},
-        {"size(u) = :four", true}, /* bytes */
+        {"size(u) = :two", true}, /* units of UTF-16 */
         {"size(b) = :two", true},
         {"size(ss) = :two", true},
         {"size(l) = :four", true},

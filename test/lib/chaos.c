@@ -95,6 +95,18 @@ int64_t chaos_now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+int64_t chaos_late_ms(void)
+{
+    FILE *file = fopen("/proc/thread-self/schedstat", "re");
+    unsigned long long ran_ns, late_ns = 0;
+
+    if (file && fscanf(file, "%llu %llu", &ran_ns, &late_ns) != 2)
+        late_ns = 0;
+    if (file)
+        fclose(file);
+    return (int64_t)(late_ns / 1000000);
+}
+
 /* ---- waiting -------------------------------------------------------------------------------- */
 
 static struct timespec in_ms(int64_t ms)

@@ -266,7 +266,7 @@ static bool wanted(const struct test *test, int argc, char **argv)
 {
     char full[256];
 
-    snprintf(full, sizeof(full), "%s.%s", test->group, test->name);
+    snprintf(full, sizeof(full), "%s.%s$", test->group, test->name);
     for (int i = 1; i < argc; i++)
         if (strstr(full, argv[i]))
             return true;

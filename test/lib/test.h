@@ -7,7 +7,7 @@
  *         CHECK_INT(2, 1 + 1);
  *     }
  *
- * A program runs all of its tests, or those whose "group.name" contains one of its arguments.
+ * A program runs all of its tests, or those whose "group.name$" contains one of its arguments.
  *
  * Tests that need randomness take it from test_random(t): its seed is printed when the test fails
  * and HF_SEED=n repeats it.

@@ -47,6 +47,20 @@ bool paths_clash(const struct path *a, const struct path *b)
 
 /* ---- conditions ------------------------------------------------------------------------------ */
 
+/* Characters, of which those with four bytes count twice. */
+static size_t units_of(const struct val *text)
+{
+    size_t units = 0;
+
+    for (size_t i = 0; i < text->len; i++) {
+        unsigned char c = (unsigned char)text->bytes[i];
+
+        if (c < 0x80 || c >= 0xC0)
+            units += c >= 0xF0 ? 2 : 1;
+    }
+    return units;
+}
+
 /* NULL when there is none; *unsizable when size() was asked of what has no size. */
 static struct val *operand_get(const struct operand *operand, const struct val *item,
                                struct val *room, bool *unsizable)
@@ -59,7 +73,9 @@ static struct val *operand_get(const struct operand *operand, const struct val *
     if (operand->kind == O_PATH || !val)
         return val;
     *room = (struct val){.type = V_N};
-    if (val->type == V_S || val->type == V_B)
+    if (val->type == V_S)
+        room->thousandths = (int64_t)units_of(val) * 1000;
+    else if (val->type == V_B)
         room->thousandths = (int64_t)val->len * 1000;
     else if (val->type >= V_M)
         room->thousandths = (int64_t)val->count * 1000;

@@ -72,20 +72,6 @@ TEST(name, what_is_no_key)
 
 /* ---- write.c -------------------------------------------------------------------------------- */
 
-static void make_table(struct kit *k)
-{
-    struct hf_attribute_definition id = {HF_STR("id"), HF_SCALAR_S};
-    struct hf_key_element key = {HF_STR("id"), HF_KEY_HASH};
-    struct hf_create_table create = {.table = k->table,
-                                     .attributes = &id,
-                                     .attributes_len = 1,
-                                     .key_schema = &key,
-                                     .key_schema_len = 1,
-                                     .billing = HF_BILLING_PAY_PER_REQUEST};
-
-    CHECK_OK(hf_create_table(k->scope, k->db, &create, NULL));
-}
-
 /* Take "x" for `who`, if nobody has it. */
 static enum hf_status take(struct kit *k, struct hf_str who, struct hf_item *item)
 {
@@ -111,7 +97,7 @@ KIT_TEST(write, done_or_refused_with_the_item)
 {
     struct hf_item item;
 
-    make_table(k);
+    kit_make_table(k, k->table);
     CHECK_OK(take(k, HF_STR("ann"), &item));
     CHECK_STR("ann", who_of(item));
     CHECK_STATUS(HF_CONDITION, take(k, HF_STR("ben"), &item));
@@ -124,7 +110,7 @@ KIT_TEST(write, a_lost_answer_is_settled_by_the_item)
 {
     struct hf_item item;
 
-    make_table(k);
+    kit_make_table(k, k->table);
     kit_fault(k, HF_FAULT_LOST_ANSWER, "UpdateItem", 1);
     CHECK_STATUS(HF_CONDITION, take(k, HF_STR("ann"), &item));
     CHECK_STR("ann", who_of(item));
@@ -138,7 +124,7 @@ KIT_TEST(write, doubt_is_reported_and_only_doubt)
     struct hf_item item;
     size_t len;
 
-    make_table(k);
+    kit_make_table(k, k->table);
     kit_fault(k, HF_FAULT_THROTTLE, "UpdateItem", 0);
     CHECK_STATUS(HF_THROTTLED, take(k, HF_STR("ann"), &item));
     CHECK(!hf_scope_error(k->scope)->may_have_happened);
@@ -168,7 +154,7 @@ KIT_TEST(write, a_refusal_without_an_item)
                               .item = key,
                               .condition = HF_STR("attribute_not_exists(id)")};
 
-    make_table(k);
+    kit_make_table(k, k->table);
     CHECK_STATUS(HF_CONDITION,
                  hf__pattern_write(s, k->db, &(struct hf_transact_write){.del = &del}, key, &item));
     CHECK(!item.ptr);
@@ -234,7 +220,8 @@ TEST(timer, runs_when_due_or_woken_and_not_after_its_end)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
     struct counted often = {.next_us = 1000}, asleep = {.next_us = INT64_MAX};
-    struct timer *first, *second;
+    struct counted seldom = {.next_us = 900000};
+    struct timer *first, *second, *third;
     int calls;
 
     CHECK_OK(hf__timer_start(s, count_up, &often, &first));
@@ -246,6 +233,17 @@ TEST(timer, runs_when_due_or_woken_and_not_after_its_end)
         CHECK(reaches(&asleep, i));
     }
     CHECK_INT(19, atomic_load(&asleep.calls));
+    hf__timer_wake_in(second, 1000); /* it sleeps for ever: now is in time */
+    CHECK(reaches(&asleep, 20));
+    CHECK_OK(hf__timer_start(s, count_up, &seldom, &third));
+    CHECK(reaches(&seldom, 1));
+    CHECK_OK(sleep_really(20));
+    hf__timer_wake_in(third, 1000000); /* it wakes by itself before that */
+    CHECK_OK(sleep_really(20));
+    CHECK_INT(1, atomic_load(&seldom.calls));
+    hf__timer_wake_in(third, 0);
+    CHECK(reaches(&seldom, 2));
+    hf__timer_stop(third);
     hf__timer_stop(first);
     hf__timer_stop(second);
     calls = atomic_load(&often.calls);

@@ -9,8 +9,9 @@
 
 #include <holdfast/client.h>
 #include <holdfast/engine.h>
+#include <holdfast/table.h>
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "rig.h"
@@ -19,10 +20,9 @@ enum { SCOPES_MAX = 16 };
 
 struct kit_inside {
     struct kit kit;
+    struct rig *rig; /* when it is a server */
     struct hf_scope *scopes[SCOPES_MAX];
     size_t scopes_len;
-    bool serves;
-    struct rig rig;
 };
 
 static struct hf_db *open_engine(struct kit *k, const char *kind)
@@ -41,44 +41,90 @@ static struct hf_db *open_engine(struct kit *k, const char *kind)
     return db;
 }
 
-/* The server has the system's clocks and memory, what is before it has the test's. */
-static struct hf_db *open_server(struct kit_inside *inside)
+static struct hf_db *connect_to(struct kit *k, struct hf_str url)
 {
-    struct kit *k = &inside->kit;
     struct hf_client_options options = {.size = sizeof(options),
                                         .env = test_env(k->t),
-                                        .no_aws_config = true,
-                                        .region = HF_STR("us-east-1"),
+                                        .region = HF_STR("eu-central-1"),
                                         .credentials = {.access_key = HF_STR("kit"),
-                                                        .secret_key = HF_STR("kit")}};
+                                                        .secret_key = HF_STR("kit")},
+                                        .no_aws_config = true};
     struct hf_db *db;
 
-    rig_open(&inside->rig);
-    inside->serves = true;
-    CHECK_OK(hf_connect(k->scope,
-                        hf_scope_format(k->scope, "http://127.0.0.1:%u", inside->rig.port),
-                        &options, &db));
+    if (hf_connect(k->scope, url, &options, &db) != HF_OK)
+        fail_msg("cannot connect to %.*s: %s", HF_FMT(url), hf_scope_error_text(k->scope));
     return db;
+}
+
+static struct hf_db *open_kind(struct kit_inside *inside, const char *kind)
+{
+    struct kit *k = &inside->kit;
+
+    if (strcmp(kind, "url:") == 0)
+        return connect_to(k, hf_str_from(getenv("HF_KIT_URL")));
+    if (strcmp(kind, "server:") != 0)
+        return open_engine(k, kind);
+    rig_open(inside->rig);
+    return connect_to(k, hf_scope_format(k->scope, "http://127.0.0.1:%u",
+                                         (unsigned)inside->rig->port));
+}
+
+/* What is not ours to throw away is left as it was. */
+static void delete_tables(struct kit *k)
+{
+    struct hf_scope *s = hf_scope_new(test_env(k->t));
+
+    (void)!hf_delete_table(s, k->db, &(struct hf_delete_table){.table = k->table}, NULL);
+    (void)!hf_delete_table(s, k->db, &(struct hf_delete_table){.table = k->other}, NULL);
+    hf_scope_free(s);
 }
 
 void kit_run(struct test *t, const char *kind, kit_fn *run)
 {
+    struct rig rig;
     struct kit_inside inside = {.kit = {.t = t, .scope = hf_scope_new(test_env(t))}};
     struct kit *k = &inside.kit;
     struct hf_scope *names = hf_scope_new(test_env(t));
-    struct hf_db *inner =
-        strcmp(kind, "server:") == 0 ? open_server(&inside) : open_engine(k, kind);
+    static unsigned tests; /* each has its names, and all have the same seed */
+    unsigned long long number = test_random(t) + tests++;
 
-    k->table = hf_scope_format(names, "kit.%016llx", (unsigned long long)test_random(t));
-    CHECK_OK(hf_faulty_open(k->scope, inner, &k->db));
-    run(k);
-    hf_db_close(k->db);
+    if (strcmp(kind, "url:") != 0 || getenv("HF_KIT_URL")) {
+        inside.rig = strcmp(kind, "server:") == 0 ? &rig : NULL;
+        k->table = hf_scope_format(names, "kit.%016llx", number);
+        k->other = hf_scope_format(names, "kit.%016llx.other", number);
+        CHECK_OK(hf_faulty_open(k->scope, open_kind(&inside, kind), &k->db));
+        run(k);
+        kit_no_faults(k);
+        delete_tables(k);
+        hf_db_close(k->db);
+        if (inside.rig)
+            rig_close(inside.rig);
+    }
     for (size_t i = 0; i < inside.scopes_len; i++)
         hf_scope_free(inside.scopes[i]);
     hf_scope_free(names);
     hf_scope_free(k->scope);
-    if (inside.serves)
-        rig_close(&inside.rig);
+}
+
+void kit_make_table(struct kit *k, struct hf_str table)
+{
+    struct hf_attribute_definition id = {HF_STR("id"), HF_SCALAR_S};
+    struct hf_key_element key = {HF_STR("id"), HF_KEY_HASH};
+    struct hf_create_table spec = {.table = table,
+                                   .attributes = &id,
+                                   .attributes_len = 1,
+                                   .key_schema = &key,
+                                   .key_schema_len = 1};
+
+    CHECK_OK(hf_table_ensure(k->scope, k->db, &spec, NULL));
+}
+
+bool kit_has(struct kit *k, enum hf_feature feature)
+{
+    bool has;
+
+    CHECK_OK(hf_db_supports(k->scope, k->db, feature, &has));
+    return has;
 }
 
 struct hf_scope *kit_scope(struct kit *k)

@@ -6,10 +6,11 @@
  *         CHECK_OK(hf_lock_table_open(k->scope, k->db, ...));
  *     }
  *
- * makes lock.one_of_two_gets_it_on_memory, ..._on_disk and ..._on_server: that is a server over
- * TCP, in this process, with the client before it. All have the test's virtual clock and counted
- * memory; patterns measure time by the env and not by the database, so the clock is virtual for a
- * database far away, too. `db` can be told to have faults, by hf_faulty_set().
+ * makes lock.one_of_two_gets_it_on_memory, ..._on_disk, ..._on_server (ours, over TCP, in the same
+ * process) and ..._on_url, which is any other: HF_KIT_URL names it, and without that variable it
+ * does nothing. All have the test's virtual clock and counted memory: patterns measure time by the
+ * env, not by the database, however far away that is. `db` can be told to have faults, by
+ * hf_faulty_set().
  */
 #ifndef HF_TEST_PATTERNS_KIT_H
 #define HF_TEST_PATTERNS_KIT_H
@@ -25,11 +26,18 @@ struct kit {
     struct hf_scope *scope;
     struct hf_db *db;
     struct hf_str table; /* a name that no other test uses, for a table to be made */
+    struct hf_str other; /* and another one; both are deleted in the end */
 };
 
 typedef void kit_fn(struct kit *k);
 
 void kit_run(struct test *t, const char *kind, kit_fn *run);
+
+/* Make the table, with the key "id", and wait for it. */
+void kit_make_table(struct kit *k, struct hf_str table);
+
+/* Does the database have it? dynalite and ScyllaDB have no transactions, say. */
+bool kit_has(struct kit *k, enum hf_feature feature);
 
 /* One more scope, of another thread or actor; the kit frees it. */
 struct hf_scope *kit_scope(struct kit *k);
@@ -51,6 +59,10 @@ void kit_no_faults(struct kit *k);
     TEST(group_, name_##_on_server)                                                                \
     {                                                                                              \
         kit_run(t, "server:", kit_##group_##_##name_);                                             \
+    }                                                                                              \
+    TEST(group_, name_##_on_url)                                                                   \
+    {                                                                                              \
+        kit_run(t, "url:", kit_##group_##_##name_);                                                \
     }                                                                                              \
     static void kit_##group_##_##name_(struct kit *k)
 

@@ -9,7 +9,8 @@
  * at any call or sleep, or die there, and then it starts anew.
  *
  * Everything is drawn from a seed. sim_each() runs many, prints the one that failed, and with
- * HF_SIM_SEED=n runs that one alone; HF_SIM_SEEDS=n runs that many.
+ * HF_SIM_SEED=n runs that one alone, with HF_SIM_TRACE=1 with all that the database is asked for;
+ * HF_SIM_SEEDS=n runs that many.
  *
  *     static void worker(struct actor *a) { ... SIM_CHECK(a, fence > model->last); ... }
  *
@@ -66,6 +67,10 @@ void sim_each(struct test *t, uint32_t seeds, const struct sim_luck *luck, histo
 /* An actor that begins at once, or soon. */
 void sim_start(struct sim *sim, const char *name, actor_fn *run, void *user);
 
+/* Call this after every step; with what is wrong it returns, the history has failed. */
+typedef const char *watch_fn(struct sim *sim, void *user);
+void sim_watch(struct sim *sim, watch_fn *watch, void *user);
+
 /* Until every actor has ended. A history that takes longer than an hour of its time has failed. */
 void sim_run(struct sim *sim);
 
@@ -74,9 +79,14 @@ void sim_calm(struct sim *sim);
 
 uint64_t sim_seed(const struct sim *sim);
 uint64_t sim_random_below(struct sim *sim, uint64_t bound);
+uint64_t sim_writes(const struct sim *sim); /* how many the database was asked for so far */
+bool sim_failed(const struct sim *sim);
 int64_t sim_now_us(const struct sim *sim); /* true time, which no actor can see */
 struct hf_db *sim_db(struct sim *sim);     /* the database without bad luck */
 struct hf_scope *sim_scope(struct sim *sim);
+
+/* The actor with that number, in the order of sim_start(); NULL: there is none. */
+struct actor *sim_actor(struct sim *sim, size_t number);
 
 /* Sleep on the actor's own clock. */
 void actor_sleep_ms(struct actor *a, uint32_t ms);

@@ -85,7 +85,9 @@ static void wait_at_gate(struct gated *gated, unsigned count)
 
 static void open_gated(struct test *t, struct gated *gated, struct site *site, uint32_t loops)
 {
-    static const struct db_calls calls = {.call = gated_call, .settle = gated_settle, .close = gated_close};
+    static const struct db_calls calls = {.call = gated_call,
+                                          .settle = gated_settle,
+                                          .close = gated_close};
     static const struct hf_attribute_definition attributes[] = {
         {.name = {"pk", 2}, .type = HF_SCALAR_S}};
     static const struct hf_key_element keys[] = {{.name = {"pk", 2}, .type = HF_KEY_HASH}};

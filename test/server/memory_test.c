@@ -193,7 +193,9 @@ static void owing_close(struct hf_db *db)
 /* There was no memory for an answer, and then what it would have said turns out to be lost. */
 TEST(memory, of_answers_that_are_lost)
 {
-    static const struct db_calls calls = {.call = owing_call, .settle = owing_settle, .close = owing_close};
+    static const struct db_calls calls = {.call = owing_call,
+                                          .settle = owing_settle,
+                                          .close = owing_close};
     struct hf_scope *s = hf_scope_new(NULL);
     struct owing owing = {.db = {.calls = &calls}, .inner = open_db(s)};
     char *value = hf_scope_alloc(s, 5001);

@@ -1,0 +1,413 @@
+/*
+ * store/commit.c: leading and following.
+ *
+ * The first thread that finds no round under way becomes the leader: it flushes the journal, in the
+ * full mode with a sync, and publishes how far that went; whoever came meanwhile waits, and one of
+ * those leads the next round. So 32 writers share an fsync without anyone waiting for company.
+ * Where a round is a write() of a few microseconds, who comes too late turns a few times before it
+ * sleeps.
+ *
+ * What always holds:
+ *
+ *  (1) `durable` <= what was synced; `safe` <= what was flushed, and in the full mode == durable.
+ *      Both only grow.
+ *  (2) After a failed flush or sync `stopped` is set for good and `first_error` does not change.
+ *  (3) A file of the journal is dropped only after the database had its changes in tables, and
+ * after that was noted durably.
+ */
+#include "store/commit.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "base/kill.h"
+
+enum {
+    POLL_MS = 10,              /* how long a waiter sleeps before it looks at its scope again */
+    TURNS = 4000,              /* looks at a round that takes microseconds */
+    PENDING_MAX = 1024 * 1024, /* bytes that wait for a flush; more, and the writer sees to it */
+    TEND_MS = 1000             /* how long before an attempt to write tables is made again */
+};
+
+void hf__commit_init(struct commit *commit)
+{
+    pthread_condattr_t attr;
+    pthread_cond_t *conds[] = {&commit->served[0], &commit->served[1], &commit->dirtied,
+                               &commit->wanted};
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    for (size_t i = 0; i < ARRAY_LEN(conds); i++)
+        pthread_cond_init(conds[i], &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&commit->lock, NULL);
+    pthread_mutex_init(&commit->record_lock, NULL);
+    commit->has_lock = true;
+}
+
+/* ---- stopping ------------------------------------------------------------------------------- */
+
+void hf__commit_stop(struct commit *commit, const char *what, const char *error)
+{
+    bool first;
+
+    pthread_mutex_lock(&commit->lock);
+    first = !atomic_load(&commit->stopped);
+    if (first) {
+        snprintf(commit->first_error, sizeof(commit->first_error), "%s failed: %s", what, error);
+        atomic_store(&commit->stopped, true);
+    }
+    pthread_cond_broadcast(&commit->served[0]);
+    pthread_cond_broadcast(&commit->served[1]);
+    pthread_mutex_unlock(&commit->lock);
+    if (first)
+        hf__env_log(commit->env, HF_LOG_ERROR, "store %s: writes are stopped: %s",
+                    commit->home->path, commit->first_error);
+}
+
+enum hf_status hf__commit_fail(struct hf_scope *s, struct commit *commit, enum hf_status status)
+{
+    return hf__fail(s, status, "Writes to the store in %s are stopped until it is reopened: %s",
+                    commit->home->path, commit->first_error);
+}
+
+static void stop_for_errno(struct commit *commit, const char *what)
+{
+    int error = errno;
+    char room[128];
+
+    hf__commit_stop(commit, what, strerror_r(error, room, sizeof(room)));
+}
+
+/* ---- notes ---------------------------------------------------------------------------------- */
+
+static void note_durable(struct commit *commit, uint64_t change)
+{
+    struct home_marks marks;
+
+    pthread_mutex_lock(&commit->record_lock);
+    marks = commit->home->marks;
+    if (change > marks.durable) {
+        marks.durable = change;
+        hf__home_record(commit->home, marks);
+    }
+    pthread_mutex_unlock(&commit->record_lock);
+}
+
+/* The database has everything up to `change` in tables. False: that could not be made durable. */
+static bool note_based(struct commit *commit, uint64_t change, uint64_t clean)
+{
+    struct home_marks marks;
+    bool done;
+
+    pthread_mutex_lock(&commit->record_lock);
+    marks = commit->home->marks;
+    if (change > marks.durable)
+        marks.durable = change;
+    if (change > marks.based)
+        marks.based = change;
+    marks.clean = clean;
+    hf__home_record(commit->home, marks);
+    done = hf__home_sync_record(commit->home);
+    pthread_mutex_unlock(&commit->record_lock);
+    return done;
+}
+
+/* ---- rounds --------------------------------------------------------------------------------- */
+
+/* Changes of `safe` and `durable`: they only grow, whoever is first. */
+static void raise(atomic_uint_fast64_t *mark, uint64_t change)
+{
+    uint_fast64_t was = atomic_load(mark);
+
+    while (was < change && !atomic_compare_exchange_weak(mark, &was, change))
+        ;
+}
+
+/* Whoever leads, or the last one there is. */
+static bool flush(struct commit *commit, bool sync)
+{
+    uint64_t upto;
+
+    if (sync) {
+        commit->before_sync(commit->user);
+        hf__kill_point("before_sync");
+    }
+    if (!hf__journal_flush(commit->journal, atomic_load(&commit->durable), sync, &upto)) {
+        stop_for_errno(commit, "a write of the journal");
+        return false;
+    }
+    if (sync) {
+        hf__kill_point("after_sync");
+        note_durable(commit, upto);
+        hf__kill_point("after_record");
+        raise(&commit->durable, upto);
+    }
+    if (sync || commit->mode != STORE_SYNC_FULL)
+        raise(&commit->safe, upto);
+    return true;
+}
+
+/*
+ * Lead a round. Called and left with lock held, which is free meanwhile. Whoever this round serves
+ * waits at its condition; those who came too late wait at the other one, and of them a single one
+ * is woken, to lead: a thread that is woken for nothing costs as much as a write.
+ */
+static void lead(struct commit *commit, bool sync)
+{
+    atomic_store(&commit->leading, true);
+    commit->round++;
+    commit->target = hf__journal_last(commit->journal);
+    pthread_mutex_unlock(&commit->lock);
+    flush(commit, sync);
+    pthread_mutex_lock(&commit->lock);
+    atomic_store(&commit->leading, false);
+    commit->syncs += sync;
+    pthread_cond_broadcast(&commit->served[commit->round % 2]);
+    pthread_cond_signal(&commit->served[(commit->round + 1) % 2]);
+    if (commit->has_keeper && hf__journal_wants(commit->journal))
+        pthread_cond_signal(&commit->wanted);
+}
+
+static void wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t ms)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += ms % 1000 * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    pthread_cond_timedwait(cond, lock, &until);
+}
+
+/* With lock held: until the change is safe, writes stop, or the scope has no more time. */
+static enum hf_status wait_safe(struct hf_scope *s, struct commit *commit, uint64_t change)
+{
+    enum hf_status status = HF_OK;
+
+    commit->waits++;
+    while (status == HF_OK && atomic_load(&commit->safe) < change) {
+        uint64_t round = commit->round + (change > commit->target);
+
+        if (atomic_load(&commit->stopped))
+            return hf__commit_fail(s, commit, HF_IO);
+        if (!atomic_load(&commit->leading)) {
+            lead(commit, commit->mode == STORE_SYNC_FULL);
+            continue;
+        }
+        status = hf__scope_alive(s);
+        /* A canceled scope and a virtual clock wake nobody: look again now and then. */
+        if (status == HF_OK)
+            wait_ms(&commit->served[round % 2], &commit->lock, hf__scope_left_ms(s, POLL_MS));
+    }
+    return status;
+}
+
+static bool soon_safe(struct commit *commit, uint64_t change)
+{
+    for (int i = 0; i < TURNS && atomic_load(&commit->leading); i++) {
+        if (atomic_load(&commit->safe) >= change)
+            return true;
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+    }
+    return atomic_load(&commit->safe) >= change;
+}
+
+enum hf_status hf__commit_wait(struct hf_scope *s, struct commit *commit, uint64_t change)
+{
+    enum hf_status status;
+
+    if (atomic_load(&commit->safe) >= change)
+        return HF_OK;
+    if (commit->mode != STORE_SYNC_FULL && soon_safe(commit, change))
+        return HF_OK;
+    pthread_mutex_lock(&commit->lock);
+    status = wait_safe(s, commit, change);
+    pthread_mutex_unlock(&commit->lock);
+    if (status != HF_OK)
+        hf__scope_error_edit(s)->may_have_happened = true;
+    return status;
+}
+
+/* Changes that nobody waits for, as those of a long copy, must not fill the memory. */
+static void push(struct commit *commit)
+{
+    pthread_mutex_lock(&commit->lock);
+    if (!atomic_load(&commit->leading) && !atomic_load(&commit->stopped))
+        lead(commit, false);
+    pthread_mutex_unlock(&commit->lock);
+}
+
+void hf__commit_appended(struct commit *commit)
+{
+    if (hf__journal_pending(commit->journal) > PENDING_MAX)
+        push(commit);
+    if (commit->mode != STORE_SYNC_BATCH || atomic_exchange(&commit->dirty, true))
+        return;
+    pthread_mutex_lock(&commit->lock);
+    pthread_cond_signal(&commit->dirtied);
+    pthread_mutex_unlock(&commit->lock);
+}
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+/* Sync beside those who flush. Called and left with lock held. */
+static void sync_window(struct commit *commit)
+{
+    uint64_t change;
+
+    while (atomic_load(&commit->leading) && !atomic_load(&commit->stopped))
+        wait_ms(&commit->served[commit->round % 2], &commit->lock, POLL_MS);
+    if (atomic_load(&commit->stopped))
+        return;
+    lead(commit, false);
+    change = atomic_load(&commit->safe);
+    commit->syncs++;
+    pthread_mutex_unlock(&commit->lock);
+    commit->before_sync(commit->user);
+    hf__kill_point("before_sync");
+    if (hf__journal_sync(commit->journal)) {
+        hf__kill_point("after_sync");
+        note_durable(commit, change);
+        raise(&commit->durable, change);
+    } else {
+        stop_for_errno(commit, "a sync of the journal");
+    }
+    pthread_mutex_lock(&commit->lock);
+}
+
+/* The thread of the batch mode: a window after something was appended, sync it. */
+static void *window_thread(void *user)
+{
+    struct commit *commit = user;
+
+    pthread_mutex_lock(&commit->lock);
+    while (!commit->closing) {
+        if (!atomic_load(&commit->dirty)) {
+            pthread_cond_wait(&commit->dirtied, &commit->lock);
+            continue;
+        }
+        wait_ms(&commit->dirtied, &commit->lock, commit->window_ms);
+        if (commit->closing || atomic_load(&commit->stopped))
+            break;
+        atomic_store(&commit->dirty, false);
+        sync_window(commit);
+    }
+    pthread_mutex_unlock(&commit->lock);
+    return NULL;
+}
+
+/* Drop the files of the journal that are over. False: not now. */
+static bool drop_old(struct commit *commit)
+{
+    uint64_t upto, number;
+
+    while (hf__journal_old(commit->journal, &upto, &number)) {
+        if (atomic_load(&commit->stopped) || !commit->write_tables(commit->user))
+            return false;
+        hf__kill_point("journal_tables");
+        if (!note_based(commit, upto, 0))
+            return false;
+        hf__kill_point("journal_based");
+        hf__journal_trim(commit->journal, number);
+        hf__kill_point("journal_trimmed");
+    }
+    return true;
+}
+
+static void *keeper_thread(void *user)
+{
+    struct commit *commit = user;
+    bool again = true; /* an open may have left files behind */
+
+    pthread_mutex_lock(&commit->lock);
+    while (!commit->closing) {
+        if (!again && !hf__journal_wants(commit->journal)) {
+            pthread_cond_wait(&commit->wanted, &commit->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&commit->lock);
+        hf__journal_tend(commit->journal);
+        again = !drop_old(commit);
+        pthread_mutex_lock(&commit->lock);
+        if (again && !commit->closing)
+            wait_ms(&commit->wanted, &commit->lock, TEND_MS);
+    }
+    pthread_mutex_unlock(&commit->lock);
+    return NULL;
+}
+
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+static enum hf_status start(struct hf_scope *s, struct commit *commit)
+{
+    if (commit->mode == STORE_SYNC_BATCH)
+        commit->has_window = !pthread_create(&commit->window, NULL, window_thread, commit);
+    commit->has_keeper = !pthread_create(&commit->keeper, NULL, keeper_thread, commit);
+    if (commit->has_keeper && (commit->has_window || commit->mode != STORE_SYNC_BATCH))
+        return HF_OK;
+    return hf__fail(s, HF_NOMEM, "The store in %s cannot start a thread", commit->home->path);
+}
+
+enum hf_status hf__commit_open(struct hf_scope *s, struct commit *commit,
+                               const struct journal_options *options,
+                               const struct journal_marks *marks, journal_replay_fn *replay)
+{
+    uint64_t last;
+
+    TRY(hf__journal_open(s, options, marks, replay, commit->user, &commit->journal));
+    last = hf__journal_last(commit->journal);
+    atomic_store(&commit->safe, last);
+    atomic_store(&commit->durable,
+                 options->syncs || marks->fresh || marks->clean ? last : marks->durable);
+    /* What is in a store without a journal is in the database, one way or the other. */
+    if (!note_based(commit, marks->fresh ? marks->durable : marks->based, 0))
+        return hf__fail(s, HF_IO, "Cannot sync %s/durable", commit->home->path);
+    return start(s, commit);
+}
+
+void hf__commit_rest(struct commit *commit)
+{
+    pthread_mutex_lock(&commit->lock);
+    commit->closing = true;
+    pthread_cond_broadcast(&commit->dirtied);
+    pthread_cond_broadcast(&commit->wanted);
+    pthread_mutex_unlock(&commit->lock);
+    if (commit->has_window)
+        pthread_join(commit->window, NULL);
+    if (commit->has_keeper)
+        pthread_join(commit->keeper, NULL);
+    commit->has_window = commit->has_keeper = false;
+}
+
+bool hf__commit_finish(struct commit *commit)
+{
+    return !atomic_load(&commit->stopped) && flush(commit, true);
+}
+
+void hf__commit_clean(struct commit *commit)
+{
+    uint64_t last = hf__journal_last(commit->journal);
+
+    if (last && !note_based(commit, last, last))
+        hf__env_log(commit->env, HF_LOG_WARNING, "store %s: cannot sync the durable record",
+                    commit->home->path);
+}
+
+void hf__commit_close(struct commit *commit)
+{
+    if (!commit->has_lock)
+        return;
+    hf__journal_close(commit->journal);
+    pthread_mutex_destroy(&commit->lock);
+    pthread_mutex_destroy(&commit->record_lock);
+    pthread_cond_destroy(&commit->served[0]);
+    pthread_cond_destroy(&commit->served[1]);
+    pthread_cond_destroy(&commit->dirtied);
+    pthread_cond_destroy(&commit->wanted);
+}

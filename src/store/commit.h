@@ -1,0 +1,87 @@
+/*
+ * store/commit.h: when a change is safe. A store that has a journal hands its changes to it and
+ * asks here to wait for them; who waits at the same time is served together.
+ *
+ * How safe depends on the mode. Full: a change is on the disk. Otherwise the system has it, so that
+ * it survives the end of the process, and in the batch mode a thread syncs it within the window.
+ *
+ * A second thread tends the journal: it has the database write tables whenever a file of the
+ * journal is over, and drops that file.
+ */
+#ifndef HF_STORE_COMMIT_H
+#define HF_STORE_COMMIT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "store/home.h"
+#include "store/journal.h"
+#include "store/store.h"
+
+enum { COMMIT_ERROR_MAX = 400 };
+
+struct commit {
+    const struct hf_env *env;
+    struct home *home;
+    struct journal *journal;
+    enum store_sync mode;
+    uint32_t window_ms;
+    void *user; /* of the next two */
+    void (*before_sync)(void *user);
+    bool (*write_tables)(void *user); /* everything that was applied so far; false: not now */
+
+    pthread_mutex_t lock;     /* guards the next eight, and changes of the atomics */
+    pthread_cond_t served[2]; /* a round is over: even ones, odd ones */
+    pthread_cond_t dirtied;
+    pthread_cond_t wanted;
+    uint64_t round;  /* the newest that began */
+    uint64_t target; /* what it makes safe */
+    bool closing;
+    uint64_t syncs;
+    uint64_t waits;
+    char first_error[COMMIT_ERROR_MAX];
+    atomic_bool leading;          /* a round is under way */
+    atomic_uint_fast64_t safe;    /* every change up to here is as safe as the mode says */
+    atomic_uint_fast64_t durable; /* every change up to here is on the disk */
+    atomic_bool stopped;
+    atomic_bool dirty; /* appended since the window's thread last synced */
+    bool has_lock, has_window, has_keeper;
+    pthread_t window, keeper;
+
+    pthread_mutex_t record_lock; /* over notes in the home */
+};
+
+/* What the caller sets: env, home, mode, window_ms, user, before_sync, write_tables; the rest is 0.
+ */
+void hf__commit_init(struct commit *commit);
+
+/* Open the journal, replay it, and start the threads. The home has its record. Fails as
+ * hf__journal_open() does; close it all the same. */
+enum hf_status hf__commit_open(struct hf_scope *s, struct commit *commit,
+                               const struct journal_options *options,
+                               const struct journal_marks *marks, journal_replay_fn *replay);
+
+/* A change was appended, and the journal's order is free again. */
+void hf__commit_appended(struct commit *commit);
+
+/* Wait until the change is as safe as the mode says. HF_IO: it may be lost. */
+enum hf_status hf__commit_wait(struct hf_scope *s, struct commit *commit, uint64_t change);
+
+/* Stop all writes for good; the first reason stays. */
+void hf__commit_stop(struct commit *commit, const char *what, const char *error);
+
+/* The scope's error for a write that is refused or may be lost since then. */
+enum hf_status hf__commit_fail(struct hf_scope *s, struct commit *commit, enum hf_status status);
+
+/* End the threads. */
+void hf__commit_rest(struct commit *commit);
+
+/* Without threads: make everything durable, unless writes are stopped; then false. */
+bool hf__commit_finish(struct commit *commit);
+
+/* After hf__commit_finish(), and with everything in the database's tables: note that. */
+void hf__commit_clean(struct commit *commit);
+
+void hf__commit_close(struct commit *commit);
+
+#endif

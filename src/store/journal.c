@@ -1,0 +1,577 @@
+/*
+ * store/journal.c: writing the journal. How it lies in its files is in journal_form.h, how it is
+ * read again in journal_read.c.
+ *
+ * Appending copies a record to the end of a buffer. Flushing takes the buffer away, so that others
+ * go on with another, gives each record the rest of its head, and hands all of them to the file in
+ * one write. Between two records it may begin the next segment.
+ *
+ * A sync is cheap when the file's space is there and has been written before: no block has to be
+ * found, no size to be changed, only data goes to the disk. So a segment is filled with zeros ahead
+ * of its end, and files whose changes are in the database's tables are used again.
+ *
+ * What always holds:
+ *
+ *  (1) Records go to the files in the order of their changes, and a segment is begun only when the
+ *      one before it has all of its own; with `syncs`, when that is synced, too.
+ *  (2) Zeros are never written to where a record may be: the region that is being filled lies
+ *      behind `filled`, and whoever writes beyond `filled` waits until nobody fills.
+ *  (3) A name that a segment is begun under is in the directory, durably, before. Its head is
+ *      durable with its first record: a sync is one of the whole file.
+ *  (4) `order` is held only to copy, and by the store to apply what was appended.
+ */
+#include "store/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "base/buf.h"
+#include "base/kill.h"
+#include "store/journal_form.h"
+
+enum {
+    MODE_DIRECTORY = 0700,
+    MODE_FILE = 0600,
+    ZEROS = 64 * 1024,
+    FILL_STEP = 1024 * 1024,
+    BUFFER_KEPT = 4 * 1024 * 1024 /* a buffer that grew larger is given back */
+};
+
+struct journal {
+    struct hf_env env;
+    struct journal_options options;
+    int dir;
+
+    pthread_mutex_t order; /* guards the next, and changes of `last` */
+    struct hf__buf filling;
+    atomic_uint_fast64_t last;
+    atomic_size_t pending; /* bytes in `filling` */
+
+    struct hf__buf writing; /* whoever flushes uses these three */
+    uint64_t number;
+    bool failed;
+
+    pthread_mutex_t lock; /* guards all below; number and file change under it, too */
+    pthread_cond_t filled_some;
+    int file;
+    uint64_t first;  /* change of the segment */
+    uint64_t at;     /* where the next record goes */
+    uint64_t filled; /* before this, space is there */
+    bool is_filling;
+    uint64_t oldest; /* the lowest number of a file; == number when there is no other */
+    int spare;       /* the next file, or -1 */
+    atomic_bool wants;
+};
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+static enum hf_status fail_errno(struct hf_scope *s, const struct journal *journal,
+                                 const char *what)
+{
+    int error = errno;
+    char room[128];
+
+    return hf__fail(s, error == ENOSPC || error == EDQUOT ? HF_NO_SPACE : HF_IO, "Cannot %s %s: %s",
+                    what, journal->options.path, strerror_r(error, room, sizeof(room)));
+}
+
+static bool write_at(int fd, const void *bytes, size_t len, uint64_t at)
+{
+    const uint8_t *from = bytes;
+
+    while (len > 0) {
+        ssize_t put = pwrite(fd, from, len, (off_t)at);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0) {
+            errno = put ? errno : ENOSPC;
+            return false;
+        }
+        from += put;
+        at += (uint64_t)put;
+        len -= (size_t)put;
+    }
+    return true;
+}
+
+/* Make the file of that number, or -1. Its name is durable. */
+static int make_file(const struct journal *journal, uint64_t number)
+{
+    char name[JOURNAL_NAME];
+    int fd;
+
+    hf__journal_name(number, name);
+    fd = openat(journal->dir, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, MODE_FILE);
+    if (fd >= 0 && fsync(journal->dir)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static uint64_t size_of(int fd)
+{
+    struct stat info;
+
+    return fstat(fd, &info) ? 0 : (uint64_t)info.st_size;
+}
+
+/* Begin the next segment with change `first`. With `lock` held. */
+static bool begin_segment(struct journal *journal, uint64_t first)
+{
+    uint8_t head[JOURNAL_HEAD];
+    int file = journal->spare;
+
+    if (file < 0)
+        file = make_file(journal, journal->number + 1);
+    journal->spare = -1;
+    if (file < 0)
+        return false;
+    memcpy(head, journal_magic, sizeof(journal_magic));
+    store_u64le(head + 8, journal->number + 1);
+    store_u64le(head + 16, first);
+    store_u64le(head + 24, XXH3_64bits(head, 24));
+    if (!write_at(file, head, sizeof(head), 0)) {
+        close(file);
+        return false;
+    }
+    if (journal->file >= 0)
+        close(journal->file);
+    journal->file = file;
+    journal->number++;
+    journal->first = first;
+    journal->at = JOURNAL_START;
+    journal->filled = size_of(file);
+    if (journal->filled < JOURNAL_START)
+        journal->filled = JOURNAL_START;
+    if (journal->oldest < journal->number)
+        atomic_store(&journal->wants, true);
+    hf__kill_point("journal_segment");
+    return true;
+}
+
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+void hf__journal_close(struct journal *journal)
+{
+    struct hf_env env;
+
+    if (!journal)
+        return;
+    if (journal->file >= 0)
+        close(journal->file);
+    if (journal->spare >= 0)
+        close(journal->spare);
+    if (journal->dir >= 0)
+        close(journal->dir);
+    hf__buf_free(&journal->filling);
+    hf__buf_free(&journal->writing);
+    pthread_mutex_destroy(&journal->order);
+    pthread_mutex_destroy(&journal->lock);
+    pthread_cond_destroy(&journal->filled_some);
+    env = journal->env;
+    hf__env_free(&env, journal, sizeof(*journal));
+}
+
+static struct journal *journal_new(const struct journal_options *options)
+{
+    struct journal *journal = hf__env_alloc(options->env, sizeof(*journal));
+    pthread_mutexattr_t attr;
+
+    if (!journal)
+        return NULL;
+    *journal = (struct journal){
+        .env = *options->env, .options = *options, .dir = -1, .file = -1, .spare = -1};
+    journal->options.env = &journal->env;
+    journal->filling.env = journal->writing.env = &journal->env;
+    atomic_init(&journal->last, 0);
+    atomic_init(&journal->pending, 0);
+    atomic_init(&journal->wants, false);
+    /* Held for microseconds: two who meet are better off turning a few rounds than asleep. */
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(&journal->order, &attr);
+    pthread_mutexattr_destroy(&attr);
+    pthread_mutex_init(&journal->lock, NULL);
+    pthread_cond_init(&journal->filled_some, NULL);
+    return journal;
+}
+
+static enum hf_status open_directory(struct hf_scope *s, struct journal *journal)
+{
+    bool made = mkdir(journal->options.path, MODE_DIRECTORY) == 0;
+
+    if (!made && errno != EEXIST)
+        return fail_errno(s, journal, "create");
+    journal->dir = open(journal->options.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return journal->dir < 0 ? fail_errno(s, journal, "open") : HF_OK;
+}
+
+/* Remove all files but the newest, and use that one again: nothing in them is needed. */
+static enum hf_status start_over(struct hf_scope *s, struct journal *journal)
+{
+    char name[JOURNAL_NAME], next[JOURNAL_NAME];
+    uint64_t *numbers;
+    size_t len;
+
+    TRY(hf__journal_list(s, journal->options.path, journal->dir, &numbers, &len));
+    journal->number = len ? numbers[len - 1] : 0;
+    journal->oldest = journal->number + 1;
+    for (size_t i = 0; i + 1 < len; i++) {
+        hf__journal_name(numbers[i], name);
+        if (unlinkat(journal->dir, name, 0))
+            return fail_errno(s, journal, "remove a file of");
+    }
+    if (!len)
+        return HF_OK;
+    hf__journal_name(journal->number, name);
+    hf__journal_name(journal->number + 1, next);
+    journal->spare = openat(journal->dir, name, O_RDWR | O_CLOEXEC);
+    if (journal->spare < 0 || renameat(journal->dir, name, journal->dir, next) ||
+        fsync(journal->dir))
+        return fail_errno(s, journal, "use a file again in");
+    return HF_OK;
+}
+
+static enum hf_status read_back(struct hf_scope *s, struct journal *journal,
+                                const struct journal_marks *marks, journal_replay_fn *replay,
+                                void *user)
+{
+    const struct journal_reading reading = {.env = &journal->env,
+                                            .path = journal->options.path,
+                                            .dir = journal->dir,
+                                            .durable = marks->durable,
+                                            .based = marks->based,
+                                            .sync = journal->options.syncs,
+                                            .replay = replay,
+                                            .user = user};
+    struct journal_found found;
+    uint64_t *numbers;
+    size_t len;
+
+    TRY(hf__journal_read(s, &reading, &found));
+    TRY(hf__journal_list(s, journal->options.path, journal->dir, &numbers, &len));
+    journal->number = found.number;
+    journal->oldest = len ? numbers[0] : found.number + 1;
+    atomic_store(&journal->last, found.last);
+    return HF_OK;
+}
+
+static enum hf_status open_inside(struct hf_scope *s, struct journal *journal,
+                                  const struct journal_marks *marks, journal_replay_fn *replay,
+                                  void *user)
+{
+    bool begun;
+
+    TRY(open_directory(s, journal));
+    if (marks->fresh || marks->clean) {
+        atomic_store(&journal->last, marks->fresh ? marks->durable : marks->clean);
+        TRY(start_over(s, journal));
+    } else {
+        TRY(read_back(s, journal, marks, replay, user));
+    }
+    pthread_mutex_lock(&journal->lock);
+    begun = begin_segment(journal, atomic_load(&journal->last) + 1);
+    pthread_mutex_unlock(&journal->lock);
+    return begun ? HF_OK : fail_errno(s, journal, "begin a file of");
+}
+
+enum hf_status hf__journal_open(struct hf_scope *s, const struct journal_options *options,
+                                const struct journal_marks *marks, journal_replay_fn *replay,
+                                void *user, struct journal **journal)
+{
+    struct journal *made = journal_new(options);
+    enum hf_status status;
+
+    *journal = NULL;
+    if (!made)
+        return hf__fail_nomem(s);
+    status = open_inside(s, made, marks, replay, user);
+    if (status != HF_OK) {
+        hf__journal_close(made);
+        return status;
+    }
+    *journal = made;
+    return HF_OK;
+}
+
+/* ---- appending ------------------------------------------------------------------------------ */
+
+void hf__journal_begin(struct journal *journal)
+{
+    pthread_mutex_lock(&journal->order);
+}
+
+void hf__journal_end(struct journal *journal)
+{
+    pthread_mutex_unlock(&journal->order);
+}
+
+uint64_t hf__journal_last(const struct journal *journal)
+{
+    return atomic_load(&journal->last);
+}
+
+size_t hf__journal_pending(const struct journal *journal)
+{
+    return atomic_load_explicit(&journal->pending, memory_order_relaxed);
+}
+
+/* What flushing knows better is left 0. */
+uint64_t hf__journal_append(struct journal *journal, struct hf_bytes record)
+{
+    size_t size = journal_record_size(record.len);
+    uint64_t change = atomic_load_explicit(&journal->last, memory_order_relaxed) + 1;
+    uint8_t *to =
+        record.len <= UINT32_MAX - JOURNAL_START ? hf__buf_reserve(&journal->filling, size) : NULL;
+
+    if (!to) {
+        journal->filling.failed = false; /* what is in it already is whole */
+        return 0;
+    }
+    memset(to, 0, JOURNAL_RECORD_HEAD);
+    store_u64le(to + 8, change);
+    store_u32le(to + 24, (uint32_t)record.len);
+    memcpy(to + JOURNAL_RECORD_HEAD, record.ptr, record.len);
+    memset(to + JOURNAL_RECORD_HEAD + record.len, 0, size - JOURNAL_RECORD_HEAD - record.len);
+    journal->filling.len += size;
+    atomic_store_explicit(&journal->pending, journal->filling.len, memory_order_relaxed);
+    atomic_store(&journal->last, change);
+    return change;
+}
+
+/* ---- flushing ------------------------------------------------------------------------------- */
+
+static void finish_record(uint8_t *head, uint64_t number, uint64_t durable)
+{
+    store_u64le(head + 16, durable);
+    store_u32le(head + 28, (uint32_t)number);
+    store_u64le(head,
+                XXH3_64bits_withSeed(head + 8, journal_record_size(journal_len(head)) - 8, number));
+}
+
+/* As many filled bytes shall there be beyond the end: a little for those who write little. */
+static uint64_t fill_ahead(const struct journal *journal)
+{
+    return journal->at > FILL_STEP ? journal->at : FILL_STEP;
+}
+
+/* Hand bytes to the segment; there is nobody else who does. */
+static bool write_out(struct journal *journal, const uint8_t *bytes, size_t len)
+{
+    uint64_t at;
+
+    if (len == 0)
+        return true;
+    pthread_mutex_lock(&journal->lock);
+    at = journal->at;
+    journal->at += len;
+    while (journal->is_filling && journal->at > journal->filled)
+        pthread_cond_wait(&journal->filled_some, &journal->lock);
+    if (journal->at > journal->filled)
+        journal->filled = journal->at;
+    if (journal->options.syncs && journal->filled < journal->options.segment_bytes &&
+        journal->filled - journal->at < fill_ahead(journal) / 2)
+        atomic_store(&journal->wants, true);
+    pthread_mutex_unlock(&journal->lock);
+    return write_at(journal->file, bytes, len, at);
+}
+
+static bool next_segment(struct journal *journal, uint64_t first)
+{
+    bool begun;
+
+    if (journal->options.syncs && fdatasync(journal->file))
+        return false;
+    pthread_mutex_lock(&journal->lock);
+    while (journal->is_filling)
+        pthread_cond_wait(&journal->filled_some, &journal->lock);
+    begun = begin_segment(journal, first);
+    pthread_mutex_unlock(&journal->lock);
+    return begun;
+}
+
+/* Everything in `writing`. */
+static bool write_records(struct journal *journal, uint64_t durable)
+{
+    uint8_t *end = journal->writing.ptr + journal->writing.len;
+    uint8_t *from = journal->writing.ptr;
+    uint64_t at = journal->at;
+
+    for (uint8_t *head = from; head < end;) {
+        size_t size = journal_record_size(journal_len(head));
+
+        if (at > JOURNAL_START && at + size > journal->options.segment_bytes) {
+            if (!write_out(journal, from, (size_t)(head - from)) ||
+                !next_segment(journal, journal_change(head)))
+                return false;
+            from = head;
+            at = JOURNAL_START;
+        }
+        finish_record(head, journal->number, durable);
+        at += size;
+        head += size;
+    }
+    return write_out(journal, from, (size_t)(end - from));
+}
+
+bool hf__journal_flush(struct journal *journal, uint64_t durable, bool sync, uint64_t *upto)
+{
+    struct hf__buf taken;
+    bool done;
+
+    if (journal->failed) {
+        errno = EIO;
+        return false;
+    }
+    pthread_mutex_lock(&journal->order);
+    taken = journal->filling;
+    journal->filling = journal->writing;
+    atomic_store_explicit(&journal->pending, 0, memory_order_relaxed);
+    *upto = atomic_load_explicit(&journal->last, memory_order_relaxed);
+    pthread_mutex_unlock(&journal->order);
+    journal->writing = taken;
+    done = (journal->writing.len == 0 || write_records(journal, durable)) &&
+           (!sync || fdatasync(journal->file) == 0);
+    journal->failed = !done;
+    journal->writing.len = 0;
+    if (journal->writing.cap > BUFFER_KEPT) {
+        int error = errno;
+
+        hf__buf_free(&journal->writing);
+        journal->writing.env = &journal->env;
+        errno = error;
+    }
+    return done;
+}
+
+bool hf__journal_sync(struct journal *journal)
+{
+    int fd, error;
+    bool done;
+
+    pthread_mutex_lock(&journal->lock);
+    fd = fcntl(journal->file, F_DUPFD_CLOEXEC, 0); /* the segment may be over meanwhile */
+    pthread_mutex_unlock(&journal->lock);
+    if (fd < 0)
+        return false;
+    done = fdatasync(fd) == 0;
+    error = errno;
+    close(fd);
+    errno = error;
+    return done;
+}
+
+/* ---- tending -------------------------------------------------------------------------------- */
+
+bool hf__journal_wants(const struct journal *journal)
+{
+    return atomic_load_explicit(&journal->wants, memory_order_relaxed);
+}
+
+static bool write_zeros(int fd, size_t len, uint64_t at)
+{
+    static const uint8_t zeros[ZEROS];
+
+    for (size_t part; len > 0; len -= part, at += part) {
+        part = len < sizeof(zeros) ? len : sizeof(zeros);
+        if (!write_at(fd, zeros, part, at))
+            return false;
+    }
+    return fdatasync(fd) == 0;
+}
+
+/* Is there something to fill? Then it is ours until is_filling is false again. With `lock` held. */
+static bool fill_due(struct journal *journal, uint64_t *at, size_t *len)
+{
+    uint64_t end = journal->options.segment_bytes;
+
+    if (!journal->options.syncs || journal->filled >= end ||
+        journal->filled >= journal->at + fill_ahead(journal))
+        return false;
+    *at = journal->filled;
+    *len = end - journal->filled < FILL_STEP ? (size_t)(end - journal->filled) : FILL_STEP;
+    journal->is_filling = true;
+    return true;
+}
+
+void hf__journal_tend(struct journal *journal)
+{
+    bool made = true;
+    uint64_t at;
+    size_t len;
+
+    pthread_mutex_lock(&journal->lock);
+    atomic_store(&journal->wants, false);
+    while (made && fill_due(journal, &at, &len)) {
+        int file = journal->file; /* is not closed while somebody fills it */
+
+        pthread_mutex_unlock(&journal->lock);
+        made = write_zeros(file, len, at);
+        pthread_mutex_lock(&journal->lock);
+        journal->is_filling = false;
+        if (made)
+            journal->filled = at + len;
+        pthread_cond_broadcast(&journal->filled_some);
+    }
+    if (journal->spare < 0 && journal->at > journal->options.segment_bytes / 2)
+        journal->spare = make_file(journal, journal->number + 1);
+    pthread_mutex_unlock(&journal->lock);
+}
+
+bool hf__journal_old(struct journal *journal, uint64_t *upto, uint64_t *number)
+{
+    bool old;
+
+    pthread_mutex_lock(&journal->lock);
+    old = journal->oldest < journal->number;
+    *upto = journal->first - 1;
+    *number = journal->number;
+    pthread_mutex_unlock(&journal->lock);
+    return old;
+}
+
+void hf__journal_trim(struct journal *journal, uint64_t number)
+{
+    pthread_mutex_lock(&journal->lock);
+    for (; journal->oldest < number; journal->oldest++) {
+        char name[JOURNAL_NAME], next[JOURNAL_NAME];
+
+        hf__journal_name(journal->oldest, name);
+        hf__journal_name(journal->number + 1, next);
+        if (journal->spare < 0 && renameat(journal->dir, name, journal->dir, next) == 0) {
+            journal->spare = openat(journal->dir, next, O_RDWR | O_CLOEXEC);
+            if (journal->spare >= 0 && fsync(journal->dir) == 0)
+                continue;
+            if (journal->spare >= 0)
+                close(journal->spare);
+            journal->spare = -1;
+        } else {
+            unlinkat(journal->dir, name, 0);
+        }
+    }
+    pthread_mutex_unlock(&journal->lock);
+}
+
+uint64_t hf__journal_bytes(struct journal *journal)
+{
+    char name[JOURNAL_NAME];
+    struct stat info;
+    uint64_t sum = 0;
+
+    pthread_mutex_lock(&journal->lock);
+    for (uint64_t number = journal->oldest; number <= journal->number + 1; number++) {
+        hf__journal_name(number, name);
+        if (fstatat(journal->dir, name, &info, 0) == 0)
+            sum += (uint64_t)info.st_size;
+    }
+    pthread_mutex_unlock(&journal->lock);
+    return sum;
+}

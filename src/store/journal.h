@@ -1,0 +1,95 @@
+/*
+ * store/journal.h: the journal of a store on disk: every batch that was applied, in order, until
+ * the database below has it in a table of its own.
+ *
+ * RocksDB has a log of its own, which grows with every write, so that each sync has to commit the
+ * file's new size as well, and which takes damage at its end for a torn write. This one is written
+ * into space that is there already: a sync is one write of data. And it knows what was durable.
+ *
+ *     hf__journal_begin(journal);                        from here on nobody else appends
+ *     n = hf__journal_append(journal, bytes);            the nth change; 0: no memory
+ *     ... apply it to the database ...
+ *     hf__journal_end(journal);
+ *     hf__journal_flush(journal, durable, true, &upto)   hand it to the file, and sync that
+ *
+ * Any thread appends; one at a time flushes, and one at a time tends.
+ */
+#ifndef HF_STORE_JOURNAL_H
+#define HF_STORE_JOURNAL_H
+
+#include "base/base.h"
+
+struct journal;
+
+struct journal_options {
+    const struct hf_env *env;
+    const char
+        *path; /* of the journal's directory, made when it is missing; outlives the journal */
+    size_t segment_bytes; /* of a file, unless a single record is larger */
+    bool syncs;           /* files are synced before others follow, and filled ahead */
+};
+
+/* A change that the database may not have; in order, and again whenever the end was not clean. */
+typedef enum hf_status journal_replay_fn(struct hf_scope *s, void *user, struct hf_bytes record);
+
+/* Where the journal of a store stands, as the store noted it. */
+struct journal_marks {
+    bool fresh;       /* there is no journal yet: changes are counted on from `durable` */
+    uint64_t durable; /* every change up to here was durable */
+    uint64_t based;   /* every change up to here is in the database's tables */
+    uint64_t clean;   /* nothing was appended behind this change; 0: nobody knows */
+};
+
+/*
+ * Open, or make, the journal in a directory, and replay what is behind `based`.
+ *
+ * HF_CORRUPT  a change that was durable is not there; the message names the file
+ * HF_IO, HF_NO_SPACE, HF_NOMEM, or what replaying came to
+ */
+enum hf_status hf__journal_open(struct hf_scope *s, const struct journal_options *options,
+                                const struct journal_marks *marks, journal_replay_fn *replay,
+                                void *user, struct journal **journal);
+
+/* Nothing is flushed. NULL is accepted. */
+void hf__journal_close(struct journal *journal);
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+void hf__journal_begin(struct journal *journal);
+uint64_t hf__journal_append(struct journal *journal, struct hf_bytes record);
+void hf__journal_end(struct journal *journal);
+
+/* Bytes that were appended and not flushed. */
+size_t hf__journal_pending(const struct journal *journal);
+
+/* The newest change that was appended. */
+uint64_t hf__journal_last(const struct journal *journal);
+
+/*
+ * Hand everything that was appended to the file, and sync it when asked to. `durable` is the newest
+ * change that is known to be. False: errno says why; nothing more may be appended.
+ */
+bool hf__journal_flush(struct journal *journal, uint64_t durable, bool sync, uint64_t *upto);
+
+/* Sync what was flushed, beside somebody who flushes. False: errno says why. */
+bool hf__journal_sync(struct journal *journal);
+
+/* ---- tending -------------------------------------------------------------------------------- */
+
+/* Does the journal want one of the next three? Set by a flush; cheap to ask. */
+bool hf__journal_wants(const struct journal *journal);
+
+/* Fill the file ahead and prepare the next one; as much as is due. Failing is harmless. */
+void hf__journal_tend(struct journal *journal);
+
+/* Are there files that nothing is written to any more? Then all their changes are up to *upto, and
+ * *number is the first file that is not one of them. */
+bool hf__journal_old(struct journal *journal, uint64_t *upto, uint64_t *number);
+
+/* Those changes are in the database's tables, and that was noted: drop the files below `number`. */
+void hf__journal_trim(struct journal *journal, uint64_t number);
+
+/* Bytes of all files. */
+uint64_t hf__journal_bytes(struct journal *journal);
+
+#endif

@@ -1,0 +1,283 @@
+/*
+ * store/journal_read.c: what a journal says after the process that wrote it is gone.
+ *
+ * Records are read in the order of their changes, from segment to segment, until one is not there.
+ * That is the end, unless a later segment begins with exactly the change that is missing: every
+ * open begins a new segment, at the change where reading ended.
+ *
+ * An end is either torn or damaged. What was handed to the system and not synced may be lost in
+ * part, and in any order: a record is missing, and a later one is there. Nobody was told that those
+ * are durable, so the journal ends before the first that is missing. But if what is missing was
+ * durable, the disk has lost it, and going on without it would be a lie. Two witnesses tell: the
+ * mark that the store keeps beside the journal, and every record behind the gap, which says what
+ * was durable when it was written.
+ *
+ * What always holds:
+ *
+ *  (1) Records are replayed in order, without a gap, and only those behind `based`.
+ *  (2) Nothing behind a gap is replayed, now or later: the next segment has another number.
+ */
+#include "store/journal_form.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+void hf__journal_name(uint64_t number, char name[JOURNAL_NAME])
+{
+    snprintf(name, JOURNAL_NAME, "%016llx", (unsigned long long)number);
+}
+
+static enum hf_status fail_errno(struct hf_scope *s, const char *what, const char *path,
+                                 const char *name)
+{
+    int error = errno;
+    char room[128];
+
+    return hf__fail(s, error == ENOSPC || error == EDQUOT ? HF_NO_SPACE : HF_IO,
+                    "Cannot %s %s/%s: %s", what, path, name, strerror_r(error, room, sizeof(room)));
+}
+
+/* ---- the files ------------------------------------------------------------------------------ */
+
+/* The number in a name; 0: it is not the name of a segment. */
+static uint64_t number_of(const char *name)
+{
+    char again[JOURNAL_NAME];
+    uint64_t number = strtoull(name, NULL, 16);
+
+    hf__journal_name(number, again);
+    return strcmp(name, again) == 0 ? number : 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+enum hf_status hf__journal_list(struct hf_scope *s, const char *path, int dir, uint64_t **numbers,
+                                size_t *len)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *listing = fd < 0 ? NULL : fdopendir(fd);
+    uint64_t *list = NULL;
+    struct dirent *entry;
+    size_t cap = 0;
+
+    *len = 0;
+    if (!listing) {
+        if (fd >= 0)
+            close(fd);
+        return fail_errno(s, "list", path, "");
+    }
+    while ((entry = readdir(listing))) {
+        uint64_t number = number_of(entry->d_name);
+
+        if (!number)
+            continue;
+        if (*len == cap) {
+            size_t more = cap ? 2 * cap : 16;
+            uint64_t *moved = hf__scope_grow(s, list, cap * sizeof(*list), more * sizeof(*list));
+
+            if (!moved) {
+                closedir(listing);
+                return hf__fail_nomem(s);
+            }
+            list = moved;
+            cap = more;
+        }
+        list[(*len)++] = number;
+    }
+    closedir(listing);
+    if (*len)
+        qsort(list, *len, sizeof(*list), by_number);
+    *numbers = list;
+    return HF_OK;
+}
+
+/* A segment in memory. */
+struct segment {
+    char name[JOURNAL_NAME];
+    uint64_t number;
+    uint64_t first; /* 0: its head is none, so it was not begun */
+    uint8_t *bytes;
+    size_t len;
+    size_t size; /* of the memory */
+};
+
+static enum hf_status read_all(struct hf_scope *s, const struct journal_reading *reading, int fd,
+                               struct segment *segment)
+{
+    while (segment->len < segment->size) {
+        ssize_t got = pread(fd, segment->bytes + segment->len, segment->size - segment->len,
+                            (off_t)segment->len);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail_errno(s, "read", reading->path, segment->name);
+        if (got == 0)
+            break;
+        segment->len += (size_t)got;
+    }
+    return HF_OK;
+}
+
+static void drop(const struct journal_reading *reading, struct segment *segment)
+{
+    hf__env_free(reading->env, segment->bytes, segment->size);
+    segment->bytes = NULL;
+}
+
+static uint64_t first_of(const struct segment *segment)
+{
+    const uint8_t *head = segment->bytes;
+
+    if (segment->len < JOURNAL_START || memcmp(head, journal_magic, sizeof(journal_magic)) != 0 ||
+        load_u64le(head + 8) != segment->number || load_u64le(head + 24) != XXH3_64bits(head, 24))
+        return 0;
+    return load_u64le(head + 16);
+}
+
+static enum hf_status load(struct hf_scope *s, const struct journal_reading *reading,
+                           uint64_t number, struct segment *segment)
+{
+    enum hf_status status;
+    struct stat info;
+    int fd;
+
+    *segment = (struct segment){.number = number};
+    hf__journal_name(number, segment->name);
+    fd = openat(reading->dir, segment->name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &info)) {
+        status = fail_errno(s, "open", reading->path, segment->name);
+        if (fd >= 0)
+            close(fd);
+        return status;
+    }
+    segment->size = (size_t)info.st_size;
+    segment->bytes = hf__env_alloc(reading->env, segment->size);
+    status = segment->bytes ? read_all(s, reading, fd, segment) : hf__fail_nomem(s);
+    if (status == HF_OK && reading->sync && fdatasync(fd))
+        status = fail_errno(s, "sync", reading->path, segment->name);
+    close(fd);
+    if (status != HF_OK)
+        drop(reading, segment);
+    else
+        segment->first = first_of(segment);
+    return status;
+}
+
+/* ---- records -------------------------------------------------------------------------------- */
+
+/* Is there a whole record at `at`, of whatever change? */
+static bool is_record(const struct segment *segment, size_t at)
+{
+    const uint8_t *head = segment->bytes + at;
+
+    if (at > segment->len || segment->len - at < JOURNAL_RECORD_HEAD ||
+        journal_segment(head) != (uint32_t)segment->number || journal_len(head) == 0 ||
+        journal_record_size(journal_len(head)) > segment->len - at)
+        return false;
+    return journal_hash(head) == XXH3_64bits_withSeed(head + 8,
+                                                      journal_record_size(journal_len(head)) - 8,
+                                                      segment->number);
+}
+
+/* Replay what follows on change `*last`; *at is where it ends. */
+static enum hf_status replay(struct hf_scope *s, const struct journal_reading *reading,
+                             const struct segment *segment, uint64_t *last, size_t *at)
+{
+    *at = JOURNAL_START;
+    while (is_record(segment, *at) && journal_change(segment->bytes + *at) == *last + 1) {
+        const uint8_t *head = segment->bytes + *at;
+
+        if (*last + 1 > reading->based)
+            TRY(reading->replay(s, reading->user,
+                                hf_bytes_of(head + JOURNAL_RECORD_HEAD, journal_len(head))));
+        (*last)++;
+        *at += journal_record_size(journal_len(head));
+    }
+    return HF_OK;
+}
+
+/* Does a record from `at` on say that `change` was durable? */
+static bool says_durable(const struct segment *segment, size_t at, uint64_t change)
+{
+    for (; at < segment->len && segment->len - at >= JOURNAL_RECORD_HEAD; at += JOURNAL_ALIGN)
+        if (journal_segment(segment->bytes + at) == (uint32_t)segment->number &&
+            journal_durable(segment->bytes + at) >= change && is_record(segment, at))
+            return true;
+    return false;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+static enum hf_status damaged(struct hf_scope *s, const struct journal_reading *reading,
+                              const char *name, uint64_t change)
+{
+    return hf__fail(
+        s, HF_CORRUPT,
+        "The journal in %s is damaged or a file of it is missing: change %llu was durable "
+        "and cannot be found (looked for at the end of %s)",
+        reading->path, (unsigned long long)change, name);
+}
+
+struct walk {
+    uint64_t last;            /* the newest change so far */
+    char ended[JOURNAL_NAME]; /* the segment that it is in */
+};
+
+/* The first change that is neither read nor in the database's tables. */
+static uint64_t missing(const struct journal_reading *reading, const struct walk *walk)
+{
+    return (walk->last > reading->based ? walk->last : reading->based) + 1;
+}
+
+static enum hf_status step(struct hf_scope *s, const struct journal_reading *reading,
+                           struct walk *walk, const struct segment *segment)
+{
+    size_t at = JOURNAL_START;
+
+    if (!segment->first) /* it was never begun, or its head is lost with all that is in it */
+        return HF_OK;
+    if (segment->first <= reading->based + 1 && segment->first > walk->last)
+        walk->last = segment->first - 1; /* what is before it is in the tables */
+    if (segment->first == walk->last + 1) {
+        TRY(replay(s, reading, segment, &walk->last, &at));
+        memcpy(walk->ended, segment->name, sizeof(walk->ended));
+    }
+    if (says_durable(segment, at, missing(reading, walk)))
+        return damaged(s, reading, walk->ended, missing(reading, walk));
+    return HF_OK;
+}
+
+enum hf_status hf__journal_read(struct hf_scope *s, const struct journal_reading *reading,
+                                struct journal_found *found)
+{
+    struct walk walk = {.ended = "the directory"};
+    uint64_t *numbers;
+    size_t len;
+
+    TRY(hf__journal_list(s, reading->path, reading->dir, &numbers, &len));
+    for (size_t i = 0; i < len; i++) {
+        struct segment segment;
+        enum hf_status status;
+
+        TRY(load(s, reading, numbers[i], &segment));
+        status = step(s, reading, &walk, &segment);
+        drop(reading, &segment);
+        TRY(status);
+    }
+    if (missing(reading, &walk) <= reading->durable)
+        return damaged(s, reading, walk.ended, missing(reading, &walk));
+    *found = (struct journal_found){.number = len ? numbers[len - 1] : 0,
+                                    .last = missing(reading, &walk) - 1};
+    return HF_OK;
+}
