@@ -437,10 +437,10 @@ KIT_TEST(kv, setting_again_takes_one_write)
         const char *id;
         int looks;
     } sets[] = {
-        {ann, "a", 1}, {ann, "a", 0}, {ann, "a", 0},
-        {ben, "a", 1}, {ben, "a", 0}, {ann, "a", 0}, /* refused, with what is there */
-        {ann, "a", 0}, {ann, "b", 1}, {ann, "a", 1}, /* there is room for one */
-        {ben, "b", 1}, {ben, "a", 0}, {ben, "b", 0},
+        {ann, "a", 1}, {ann, "a", 0},  {ann, "a", 0}, {ben, "a", 1},
+        {ben, "a", 0}, {ann, "a", -1}, /* refused, with what is there: not every database tells */
+        {ann, "a", 0}, {ann, "b", 1},  {ann, "a", 1}, /* there is room for one */
+        {ben, "b", 1}, {ben, "a", -1}, {ben, "b", 0},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(sets); i++) {
@@ -451,7 +451,7 @@ KIT_TEST(kv, setting_again_takes_one_write)
 
         CHECK_OK(hf_faulty_set(k->scope, k->db, &look, 1));
         set(k, sets[i].kv, id(sets[i].id), value);
-        CHECK_INT(sets[i].looks, struck(k));
+        CHECK(sets[i].looks == (int)struck(k) || (sets[i].looks == -1 && struck(k) <= 1));
         kit_no_faults(k);
         CHECK(same(value, get(k, ben, id(sets[i].id))));
     }
