@@ -1070,3 +1070,37 @@ TEST(processor, any_allocation_may_fail)
     hf_db_close(db);
     hf_scope_free(outer);
 }
+
+/* More records fail than are remembered to wait: all are tried again all the same. */
+TEST(processor, more_wait_than_are_remembered)
+{
+    enum { RECORDS = 10100 };
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf_processor_report report;
+    struct hf_processor *processor;
+    struct hf_records *records;
+    struct hf_db *db;
+
+    CHECK_OK(hf_open(s, HF_STR("memory:"), HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true),
+                     &db));
+    CHECK_OK(hf_records_open(s, db, NULL, &records));
+    for (int i = 0; i < RECORDS; i++) {
+        struct hf_scope_mark mark = hf_scope_mark(s);
+
+        CHECK_OK(hf_records_put(s, records,
+                                HF_ITEM(s, HF_S("AccountId", hf_scope_format(s, "%d", i)),
+                                        HF_S("RunTime", HF_STR("0002"))),
+                                NULL));
+        hf_scope_rewind(s, mark);
+    }
+    CHECK_OK(hf_processor_open(s, records, HF_OPTIONS(hf_processor_options, .no_threads = true),
+                               &processor));
+    CHECK_OK(hf_processor_run(s, processor, do_nothing, NULL, &report));
+    CHECK_INT(RECORDS, report.metrics.retried);
+    CHECK_INT(RECORDS, report.metrics.completed);
+    CHECK(report.metrics.refused > 0); /* those that were not remembered */
+    hf_processor_close(processor);
+    hf_records_close(records);
+    hf_db_close(db);
+    hf_scope_free(s);
+}

@@ -466,6 +466,19 @@ KIT_TEST(records, the_number_of_shards_stays)
     hf_records_close(NULL);
 }
 
+KIT_TEST(records, as_many_shards_as_there_can_be)
+{
+    struct hf_records *records;
+
+    CHECK_OK(hf_records_open(k->scope, k->db,
+                             HF_OPTIONS(hf_records_options, .table = k->table, .shards = 1000),
+                             &records));
+    for (int i = 0; i < 10; i++)
+        put(k, records, "a", hf_scope_format(k->scope, "%02d", i).ptr);
+    CHECK_INT(10, unprocessed(k, records));
+    hf_records_close(records);
+}
+
 KIT_TEST(records, all_names_can_be_others)
 {
     struct hf_scope *s = k->scope;
