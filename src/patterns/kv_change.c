@@ -4,7 +4,8 @@
  *
  *  (1) Why a plain set looks first: without a condition, a request that is late (its answer was
  *      given up, the value was set by another request, then changed by others) would put an old
- *      value over newer ones. With a condition on what was seen it is refused.
+ *      value over newer ones. With a condition on what was seen it is refused. What was seen may be
+ *      what this process wrote last (kv_memory.c), so that most sets are one write all the same.
  *  (2) Each round has a version of its own. When its answer was lost, what is there tells whether
  * it was done (kv_item.c (4)); only when that cannot be told the caller gets to know the doubt. (3)
  * A round leaves no memory behind but the last one. (4) Deleting is writing an item without a
@@ -35,6 +36,7 @@ struct job {
     plan_fn *plan;
     bool brief;        /* the version is enough to decide */
     bool guess_absent; /* do not look in the first round: there will be nothing */
+    bool recall;       /* nor if a version is remembered: it will be that */
     uint32_t attempts;
     struct hf_value value; /* of a set */
     uint32_t ttl_s;
@@ -131,6 +133,8 @@ static enum hf_status send(struct hf_scope *s, const struct job *job, struct out
 
     TRY(build(s, job, o, &request, &action));
     status = hf__pattern_write(s, job->kv->db, &action, request.key, &item);
+    hf__kv_remember(job->kv->memory, &job->place,
+                    status == HF_OK && action.put ? o->version : hf_str_of(NULL, 0));
     if (status != HF_CONDITION)
         return status;
     doubtful = hf_scope_error(s)->may_have_happened;
@@ -172,6 +176,8 @@ static enum hf_status run(struct hf_scope *s, const struct job *job, struct outc
     struct kv_view now = {0};
     bool known = job->guess_absent;
 
+    if (job->recall)
+        known = now.there = hf__kv_recall(s, job->kv->memory, &job->place, &now.version);
     for (uint32_t round = 1;; round++) {
         enum hf_status status;
 
@@ -255,6 +261,7 @@ static enum hf_status set_job(struct hf_scope *s, struct hf_kv *kv, struct hf_kv
     *job = (struct job){.kv = kv,
                         .plan = o->if_absent ? plan_set_if_absent : plan_set,
                         .brief = !o->if_absent,
+                        .recall = !o->if_absent,
                         .guess_absent = o->if_absent && kv->tombstones,
                         .attempts = attempts_of(o->attempts),
                         .value = value,
@@ -269,18 +276,16 @@ static enum hf_status set_job(struct hf_scope *s, struct hf_kv *kv, struct hf_kv
     return HF_OK;
 }
 
-enum hf_status hf_kv_set(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
-                         struct hf_value value, const struct hf_kv_set_options *options,
-                         struct hf_kv_entry *entry)
+static enum hf_status set(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
+                          struct hf_value value, const struct hf_kv_set_options *options,
+                          struct hf_kv_entry *entry)
 {
-    struct hf_kv_entry ignored;
     struct hf_kv_set_options o;
     struct outcome outcome;
     struct kv_view now = {0};
     struct job job;
     enum hf_status status;
 
-    entry = entry ? entry : &ignored;
     *entry = (struct hf_kv_entry){0};
     OPTIONS_COPY(&o, options);
     TRY(set_job(s, kv, key, value, &o, &job));
@@ -300,6 +305,18 @@ enum hf_status hf_kv_set(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key 
     return hf_scope_built(s);
 }
 
+enum hf_status hf_kv_set(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
+                         struct hf_value value, const struct hf_kv_set_options *options,
+                         struct hf_kv_entry *entry)
+{
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    struct hf_kv_entry ignored;
+
+    if (entry)
+        return set(s, kv, key, value, options, entry);
+    return kv_done(s, mark, set(s, kv, key, value, options, &ignored));
+}
+
 /* ---- delete --------------------------------------------------------------------------------- */
 
 static enum hf_status plan_delete(struct hf_scope *s, const struct job *job,
@@ -311,17 +328,16 @@ static enum hf_status plan_delete(struct hf_scope *s, const struct job *job,
     return HF_OK;
 }
 
-enum hf_status hf_kv_delete(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
-                            const struct hf_kv_delete_options *options, struct hf_kv_entry *old)
+static enum hf_status remove_key(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
+                                 const struct hf_kv_delete_options *options, bool asked,
+                                 struct hf_kv_entry *old)
 {
     struct hf_kv_delete_options o;
-    struct hf_kv_entry ignored;
     struct outcome outcome;
     struct kv_view now = {0};
     struct job job = {.kv = kv, .plan = plan_delete};
     enum hf_status status;
 
-    old = old ? old : &ignored;
     *old = (struct hf_kv_entry){0};
     OPTIONS_COPY(&o, options);
     job.attempts = attempts_of(o.attempts);
@@ -332,7 +348,7 @@ enum hf_status hf_kv_delete(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_k
         return HF_OK;
     }
     /* To hand out what is deleted takes a look. */
-    if (old != &ignored)
+    if (asked)
         TRY(look(s, &job, &now));
     outcome = (struct outcome){.base = {.kind = KV_BASE_VERSION, .seen = {.version = o.if_version}},
                                .plan = {.what = DELETE}};
@@ -343,6 +359,17 @@ enum hf_status hf_kv_delete(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_k
     if (status == HF_CONDITION)
         *old = hf__kv_entry(job.place.key, &now);
     return status;
+}
+
+enum hf_status hf_kv_delete(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
+                            const struct hf_kv_delete_options *options, struct hf_kv_entry *old)
+{
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    struct hf_kv_entry ignored;
+
+    if (old)
+        return remove_key(s, kv, key, options, true, old);
+    return kv_done(s, mark, remove_key(s, kv, key, options, false, &ignored));
 }
 
 /* ---- change --------------------------------------------------------------------------------- */
@@ -382,16 +409,18 @@ enum hf_status hf_kv_change(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_k
                             hf_kv_change_fn *change, void *user,
                             const struct hf_kv_change_options *options, struct hf_kv_entry *entry)
 {
-    struct hf_kv_entry ignored;
+    struct hf_scope_mark mark = hf_scope_mark(s);
     struct outcome outcome;
     struct job job;
 
-    entry = entry ? entry : &ignored;
-    *entry = (struct hf_kv_entry){0};
+    if (entry)
+        *entry = (struct hf_kv_entry){0};
     TRY(change_job(s, kv, key, change, user, options, &job));
     TRY(run(s, &job, &outcome));
+    if (!entry)
+        return kv_done(s, mark, HF_OK);
     *entry = entry_of(&job, &outcome);
-    return hf_scope_built(s);
+    return HF_OK;
 }
 
 /* ---- in transactions ------------------------------------------------------------------------ */

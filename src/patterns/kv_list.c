@@ -13,6 +13,8 @@
  */
 #include "patterns/kv.h"
 
+enum { SCAN_MIN = 1000 }; /* items to look at per Scan, at least */
+
 struct hf_kv_list {
     struct hf_env env;
     const struct hf_kv *kv;
@@ -232,8 +234,9 @@ static enum hf_status prepare(struct hf_scope *s, struct hf_kv_list *list,
     list->after = keep(list, o->after);
     list->limit = o->limit ? o->limit : UINT64_MAX;
     list->delay_ms = o->delay_ms;
+    /* Most of a whole table may be others': then small pages would be many. */
     if (page == 0 && o->limit)
-        page = o->limit;
+        page = range->partition.ptr || o->limit > SCAN_MIN ? o->limit : SCAN_MIN;
     if (list->range.partition.ptr)
         build_query(list, o);
     else
@@ -574,5 +577,5 @@ enum hf_status hf_kv_clear(struct hf_scope *s, struct hf_kv *kv, const struct hf
             hf_scope_rewind(s, mark);
     }
     hf_kv_list_free(list);
-    return status;
+    return status == HF_OK ? hf_scope_fail(s, HF_OK, "%s", "") : status;
 }

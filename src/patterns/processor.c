@@ -628,6 +628,7 @@ static bool enter(struct hf_scope *s, struct hf_processor *p, hf_record_fn *fn, 
         p->started_us = env_elapsed_us(&p->env);
         p->deadline_us = left_ms < UINT32_MAX ? p->started_us + (int64_t)left_ms * 1000 : 0;
         p->ended_us = 0;
+        p->told_us = p->started_us;
         p->samples_len = 0;
         hf__processor_free_errors(p);
         if (!p->o.resume.len) {

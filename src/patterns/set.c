@@ -157,6 +157,8 @@ static enum hf_status run(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key
     TRY(call_new(s, key, &call, options, change));
     o.ttl_s = call.o.ttl_s;
     o.attempts = call.o.attempts;
+    if (!change)
+        return hf_kv_change(s, kv, key, apply, &call, &o, NULL);
     TRY(hf_kv_change(s, kv, key, apply, &call, &o, &entry));
     tell(&call, &entry, change);
     return HF_OK;
@@ -253,6 +255,7 @@ enum hf_status hf_set_contains(struct hf_scope *s, struct hf_kv *kv, struct hf_k
                                struct hf_value element, const struct hf_set_options *options,
                                bool *contains)
 {
+    struct hf_scope_mark mark = hf_scope_mark(s);
     struct call call = {0};
     struct hf_set set;
 
@@ -261,5 +264,6 @@ enum hf_status hf_set_contains(struct hf_scope *s, struct hf_kv *kv, struct hf_k
     TRY(hf_set_get(s, kv, key, options, &set));
     for (size_t i = 0; i < set.len && !*contains; i++)
         *contains = same(&call, set.elements[i], element);
+    hf_scope_rewind(s, mark);
     return HF_OK;
 }

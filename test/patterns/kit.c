@@ -23,8 +23,6 @@ struct kit_inside {
     struct rig *rig; /* when it is a server */
     struct hf_scope *scopes[SCOPES_MAX];
     size_t scopes_len;
-    bool serves;
-    struct rig rig;
 };
 
 static struct hf_db *open_engine(struct kit *k, const char *kind)
@@ -106,8 +104,6 @@ void kit_run(struct test *t, const char *kind, kit_fn *run)
         hf_scope_free(inside.scopes[i]);
     hf_scope_free(names);
     hf_scope_free(k->scope);
-    if (inside.serves)
-        rig_close(&inside.rig);
 }
 
 void kit_make_table(struct kit *k, struct hf_str table)

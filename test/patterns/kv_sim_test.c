@@ -266,7 +266,7 @@ static void host(struct actor *a)
     hf_scope_timeout_ms(a->s, 0);
     while (hf_kv_open(a->s, a->db,
                       HF_OPTIONS(hf_kv_options, .no_create = true, .any_ttl = true,
-                                 .consistent = true),
+                                 .consistent = true, .remember = 3),
                       &kv) != HF_OK)
         actor_sleep_ms(a, 10);
     for (int i = 0; i < OPS_EACH && h->len < OPS_MAX - 1; i++) {
@@ -307,10 +307,12 @@ static void play(struct sim *sim, void *user)
     struct hf_kv_entry entry;
     struct op *last;
     struct hf_kv *kv;
+    bool linear;
 
     h->len = h->visited_len = 0;
     memset(h->visited, 0, VISITED * sizeof(*h->visited));
-    CHECK_OK(hf_kv_open(s, sim_db(sim), HF_OPTIONS(hf_kv_options, .consistent = true), &kv));
+    CHECK_OK(hf_kv_open(s, sim_db(sim),
+                        HF_OPTIONS(hf_kv_options, .consistent = true, .remember = 3), &kv));
     for (int i = 0; i < HOSTS; i++)
         sim_start(sim, names[i], host, h);
     sim_run(sim);
@@ -324,11 +326,12 @@ static void play(struct sim *sim, void *user)
     hf_kv_close(kv);
     for (size_t i = 0; i < h->len; i++)
         h->counts[h->ops[i].kind][h->ops[i].told]++;
-    if (!is_linear(h, 0, 0)) {
+    linear = is_linear(h, 0, 0);
+    if (!linear) {
         print_history(h);
-        print_error("not linearizable: HF_SIM_SEED=%llu\n", (unsigned long long)sim_seed(sim));
-        CHECK(!"the history is linearizable");
+        print_error("repeat with HF_SIM_SEED=%llu\n", (unsigned long long)sim_seed(sim));
     }
+    CHECK(linear);
 }
 
 static uint64_t count(const struct history *h, enum told told)
@@ -351,6 +354,12 @@ static void judge_all(struct test *t, uint32_t seeds, const struct sim_luck *luc
     CHECK_INT(0, h->undecided);
 }
 
+/* Whoever asks for other seeds does not ask for other numbers. */
+static bool all_seeds(void)
+{
+    return !getenv("HF_SIM_SEED") && !getenv("HF_SIM_SEEDS");
+}
+
 /* ---- tests ---------------------------------------------------------------------------------- */
 
 TEST(kv_sim, linearizable_with_even_luck)
@@ -359,8 +368,8 @@ TEST(kv_sim, linearizable_with_even_luck)
 
     judge_all(t, 500, &(struct sim_luck){.drift_ppm = 100}, &h);
     for (int kind = GET; kind <= REMOVE; kind++)
-        CHECK(h.counts[kind][OK] > 20);
-    CHECK(h.counts[SWAP][REFUSED] > 10 && h.counts[SET_IF_ABSENT][REFUSED] > 10);
+        CHECK(h.counts[kind][OK] > 20 || !all_seeds());
+    CHECK(!all_seeds() || (h.counts[SWAP][REFUSED] > 10 && h.counts[SET_IF_ABSENT][REFUSED] > 10));
     CHECK(count(&h, DOUBTFUL) <= h.counts[GET][DOUBTFUL] + count(&h, OK) / 100);
 }
 
@@ -371,7 +380,7 @@ TEST(kv_sim, linearizable_with_lost_answers)
 
     judge_all(t, 2000, &(struct sim_luck){.lost_requests = 80, .lost_answers = 150, .refused = 30},
               &h);
-    CHECK(count(&h, DOUBTFUL) * 10 < count(&h, OK));
+    CHECK(count(&h, DOUBTFUL) * 10 < count(&h, OK) || !all_seeds());
 }
 
 /* Everything at once. */
@@ -392,7 +401,7 @@ TEST(kv_sim, linearizable_with_bad_luck)
     struct history h = {0};
 
     judge_all(t, 5000, &luck, &h);
-    CHECK(count(&h, OK) > 10000);
+    CHECK(count(&h, OK) > 10000 || !all_seeds());
 }
 
 /* The judge sees what is wrong: a value that comes back, an update that is lost. */
