@@ -5,9 +5,9 @@
  * say that there is none (exit code 3).
  */
 #include "cli/commands.h"
+#include "cli/input.h"
 #include "cli/json.h"
 #include "cli/rows.h"
-#include "cli/table_spec.h"
 
 #include <holdfast/kv.h>
 
@@ -304,7 +304,7 @@ static bool read_value(struct cli *cli, const struct settings *settings,
     const struct json *json;
 
     if (settings->file.ptr)
-        attr.text = hf__table_spec_file(s, settings->file.ptr, VALUE_MAX, &error);
+        attr.text = hf__input_read(s, settings->file.ptr, VALUE_MAX, &error);
     else
         attr.text = hf_str_from(options->operands[1]);
     if (!attr.text.ptr) {

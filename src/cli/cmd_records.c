@@ -3,9 +3,9 @@
  * put|ls|retry`. What works on them is cmd_records_process.c.
  */
 #include "cli/commands.h"
+#include "cli/input.h"
 #include "cli/json.h"
 #include "cli/rows.h"
-#include "cli/table_spec.h"
 
 #include <holdfast/records.h>
 
@@ -193,7 +193,7 @@ int hf__records_put_run(struct cli *cli, size_t args_len, const char *const *arg
     struct rows_field field;
     struct hf_str lines = {0};
     struct options options;
-    struct hf_str error;
+    struct hf_str error = {0};
     uint64_t count = 0;
     struct hf_db *db;
     int ends;
@@ -205,7 +205,7 @@ int hf__records_put_run(struct cli *cli, size_t args_len, const char *const *arg
                             settings.file.ptr ? "records and --file exclude each other"
                                               : "a record, or --file, is missing");
     if (settings.file.ptr) {
-        lines = hf__table_spec_file(cli->scope, settings.file.ptr, FILE_MAX, &error);
+        lines = hf__input_read(cli->scope, settings.file.ptr, FILE_MAX, &error);
         if (!lines.ptr)
             return hf__cli_fail(cli, "records put", CLI_USAGE, "%.*s", HF_FMT(error));
     }

@@ -2,6 +2,7 @@
  * cli/cmd_table.c: making, listing, showing and deleting tables: `holdfast table ...`.
  */
 #include "cli/commands.h"
+#include "cli/input.h"
 #include "cli/rows.h"
 #include "cli/table_spec.h"
 
@@ -107,7 +108,7 @@ int hf__table_create_run(struct cli *cli, size_t args_len, const char *const *ar
     struct settings settings = {.yes = false};
     struct hf_create_table spec;
     struct options options;
-    struct hf_str error;
+    struct hf_str error = {0};
     struct hf_str text;
     struct hf_db *db;
     int ends;
@@ -119,7 +120,7 @@ int hf__table_create_run(struct cli *cli, size_t args_len, const char *const *ar
         return hf__cli_fail(cli, "table create", CLI_USAGE, "--file is missing");
     if (settings.add_indexes && !settings.if_missing)
         return hf__cli_fail(cli, "table create", CLI_USAGE, "--add-indexes needs --if-missing");
-    text = hf__table_spec_file(cli->scope, settings.file.ptr, TABLE_SPEC_MAX, &error);
+    text = hf__input_read(cli->scope, settings.file.ptr, TABLE_SPEC_MAX, &error);
     if (!text.ptr)
         return hf__cli_fail(cli, "table create", CLI_USAGE, "%.*s", HF_FMT(error));
     if (!hf__table_spec_read(cli->scope, text, &spec, &error))

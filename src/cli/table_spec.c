@@ -9,13 +9,7 @@
 
 #include "cli/json.h"
 
-#include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
-
-enum { READ_STEP = 64 * 1024 };
 
 enum member_kind {
     MEMBER_TEXT = 1, /* struct hf_str */
@@ -328,44 +322,4 @@ bool hf__table_spec_read(struct hf_scope *s, struct hf_str text, struct hf_creat
         return true;
     *error = r.error;
     return false;
-}
-
-struct hf_str hf__table_spec_file(struct hf_scope *s, const char *path, size_t max,
-                                  struct hf_str *error)
-{
-    int fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    char *text = NULL;
-    size_t len = 0;
-    size_t room = 0;
-    ssize_t got = 1;
-
-    while (fd >= 0 && got > 0 && len <= max) {
-        if (len == room) {
-            char *more = hf_scope_alloc(s, room + READ_STEP + 1);
-
-            if (!more) {
-                errno = ENOMEM;
-                got = -1;
-                break;
-            }
-            if (len)
-                memcpy(more, text, len);
-            text = more;
-            room = room ? room * 2 : READ_STEP;
-            if (room > len + READ_STEP)
-                room = len + READ_STEP;
-        }
-        got = read(fd, text + len, room - len);
-        len += got > 0 ? (size_t)got : 0;
-    }
-    if (fd < 0 || got < 0)
-        *error = hf_scope_format(s, "%s: %s", path, strerror(errno));
-    else if (len > max)
-        *error = hf_scope_format(s, "%s: it has more than %zu bytes", path, max);
-    if (fd > STDIN_FILENO)
-        close(fd);
-    if (fd < 0 || got < 0 || len > max)
-        return (struct hf_str){0};
-    text[len] = '\0';
-    return hf_str_of(text, len);
 }

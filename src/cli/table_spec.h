@@ -16,10 +16,6 @@ enum { TABLE_SPEC_MAX = 1024 * 1024 };
 bool hf__table_spec_read(struct hf_scope *s, struct hf_str text, struct hf_create_table *spec,
                          struct hf_str *error);
 
-/* A whole file; "-" is standard input. Absent, and *error, when it cannot be read. */
-struct hf_str hf__table_spec_file(struct hf_scope *s, const char *path, size_t max,
-                                  struct hf_str *error);
-
 /* The description as DynamoDB has it in JSON, without what only Amazon knows; absent: no memory. */
 struct hf_str hf__table_spec_json(struct hf_scope *s, const struct hf_table_description *table);
 
