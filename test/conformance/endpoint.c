@@ -114,7 +114,7 @@ static void learn_account(struct hf_scope *s, struct hf_db *db)
 
 struct hf_db *endpoint_open(struct test *t, struct hf_scope *s)
 {
-    struct hf_str url = hf_scope_format(s, "%s?retry=off", getenv("HF_ENDPOINT"));
+    struct hf_str url = hf_scope_format(s, "%s?retry=off&attempt_ms=5000", getenv("HF_ENDPOINT"));
     const struct hf_client_options options = {.size = sizeof(options),
                                               .env = test_env(t),
                                               .no_aws_config = true};
@@ -194,8 +194,8 @@ void endpoint_differs(const char *file, size_t step, const json_t *asked, const 
 
     if (!out)
         fail_msg("HF_DIFFERENCES names no file that can be written");
-    line = json_pack("{s:s, s:i, s:o, s:o, s:s, s:o, s:o}", "file", file, "step", (int)step, "call",
-                     json_deep_copy(json_object_get(asked, "call")), "asked",
+    line = json_pack("{s:s, s:i, s:o?, s:o, s:s, s:o, s:o}", "file", file, "step", (int)step,
+                     "call", json_deep_copy(json_object_get(asked, "call")), "asked",
                      shown(json_object_get(asked, "request")), "why", why, "expected",
                      shown(expected), "got", shown(got));
     if (!line || json_dumpf(line, out, JSON_COMPACT) != 0 || fputc('\n', out) == EOF)

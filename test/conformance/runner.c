@@ -313,13 +313,17 @@ static bool send_step(struct run *r, const json_t *step, const char *operation, 
     return done;
 }
 
-/* Compare, and say what was asked and what came if it is not as expected. */
-static void judge(struct run *r, const json_t *step, const json_t *expected, const json_t *actual)
+/* Compare, and say what was asked and what came, the whole of it, if it is not as expected. */
+static void judge(struct run *r, const json_t *step, const json_t *expected, const json_t *actual,
+                  const json_t *whole)
 {
     json_t *filled = hf__holes_fill(&r->holes, expected);
 
-    if (!filled || !hf__holes_match(&r->holes, filled, actual))
-        report(r, step, r->holes.why, expected, actual);
+    if (!filled || !hf__holes_match(&r->holes, filled, actual)) {
+        report(r, step, r->holes.why, expected, whole);
+        if (r->kind == KIND_ENDPOINT) /* where much differs, later steps shall be judged, too */
+            hf__holes_take(&r->holes, filled, actual);
+    }
     json_decref(filled);
 }
 
@@ -353,6 +357,7 @@ static void run_call(struct run *r, const json_t *step)
         report(r, step, good ? "it succeeded" : "it failed", error ? error : response, answer);
     else if (error) {
         json_t *expected = json_copy(error), *actual = plain_error(answer);
+        json_t *whole = json_copy(actual);
 
         if (!json_object_get(expected, "message"))
             json_object_del(actual, "message");
@@ -360,11 +365,12 @@ static void run_call(struct run *r, const json_t *step)
             cut_place(expected);
             cut_place(actual);
         }
-        judge(r, step, expected, actual);
+        judge(r, step, expected, actual, whole);
+        json_decref(whole);
         json_decref(expected);
         json_decref(actual);
     } else if (response)
-        judge(r, step, response, answer);
+        judge(r, step, response, answer, answer);
     json_decref(answer);
 }
 
@@ -375,7 +381,7 @@ static void run_check(struct run *r, const json_t *step)
     json_t *value = hf__holes_fill(&r->holes, json_object_get(step, "check"));
 
     if (value)
-        judge(r, step, json_object_get(step, "is"), value);
+        judge(r, step, json_object_get(step, "is"), value, value);
     else
         report(r, step, r->holes.why, json_object_get(step, "is"), NULL);
     json_decref(value);

@@ -448,3 +448,19 @@ bool hf__holes_match(struct holes *h, const json_t *expected, const json_t *actu
 {
     return match(h, &(struct place){.up = NULL}, expected, actual);
 }
+
+void hf__holes_take(struct holes *h, const json_t *expected, const json_t *actual)
+{
+    const char *key;
+    json_t *want;
+    size_t i;
+
+    if (!expected || !actual)
+        return;
+    if (json_is_string(expected) && starts(json_string_value(expected), "$save:"))
+        json_object_set_new(h->saved, json_string_value(expected) + strlen("$save:"),
+                            json_deep_copy(actual));
+    json_object_foreach((json_t *)(uintptr_t)expected, key, want)
+        hf__holes_take(h, want, json_object_get(actual, key));
+    json_array_foreach(expected, i, want) hf__holes_take(h, want, json_array_get(actual, i));
+}

@@ -22,4 +22,7 @@ json_t *hf__holes_fill(struct holes *h, const json_t *value);
 /* Is `actual` what the filled `expected` describes? If not, `why` says where. */
 bool hf__holes_match(struct holes *h, const json_t *expected, const json_t *actual);
 
+/* Keep what "$save:name" asks for although the rest is not as expected. */
+void hf__holes_take(struct holes *h, const json_t *expected, const json_t *actual);
+
 #endif
