@@ -354,6 +354,8 @@ static enum hf_status commit(struct hf_scope *s, struct hf_sequence *q, uint32_t
     *faster = why == FASTER;
     if (why == DONE_BEFORE)
         return hf_scope_fail(s, HF_OK, "%s", "");
+    if (why == FASTER)
+        return status; /* to look at the item may have taken the scope's error */
     return doubtful ? hf_scope_doubt(s) : status;
 }
 
