@@ -285,6 +285,7 @@ static enum hf_status make_credentials(struct hf_scope *s, const struct hf_clien
                                           .fn = o->credentials_fn,
                                           .fn_user = o->credentials_user,
                                           .region = parts->region,
+                                          .profile_asked = o->profile.len > 0,
                                           .local = parts->fixed.origin.ptr &&
                                                    hf__endpoint_is_loopback(&parts->fixed)};
 

@@ -1,20 +1,23 @@
 /*
  * http/sign.c: signatures, their keys and their times.
  *
- * A signer holds SHA-256 as OpenSSL fetched it and one digest context. OpenSSL allocates when a
- * context first meets a digest; from then on the same digest is only started over. The keyed hash
- * is made here of two plain ones (RFC 2104), as OpenSSL's MAC objects may allocate with each key.
+ * A signer has the state of one hash. SHA-256 is called by the functions that OpenSSL 3 would
+ * rather see replaced by EVP: there each start of a hash takes memory (3.0 frees and allocates the
+ * state even if the digest is the same), so it could fail in the midst of a signature; and for the
+ * few hundred bytes of ours, that is a good part of the time. The keyed hash is made here of two
+ * plain ones (RFC 2104).
  *
  * What always holds:
  *
- *  (1) After hf__signer_new() no hash can fail, so none of them returns a status.
+ *  (1) After hf__signer_new() no hash takes memory or can fail, so none of them returns a status.
  *  (2) No key stays behind on the stack: blocks that held one are wiped. The last signing key stays
  *      in the signer, with the secret that it belongs to, and is wiped with it.
  */
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include "http/sign.h"
 
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
+#include <openssl/sha.h>
 
 #include <time.h>
 
@@ -32,11 +35,17 @@ struct kept_key {
     uint8_t key[SIGN_HASH];
 };
 
+/* The text of a second: calls come by the thousand in each. */
+struct kept_time {
+    int64_t seconds;
+    char text[SIGN_TIME + 1]; /* empty: there is none */
+};
+
 struct signer {
     struct hf_env env;
-    EVP_MD *sha256;
-    EVP_MD_CTX *context;
+    SHA256_CTX hash;
     struct kept_key kept;
+    struct kept_time time;
 };
 
 /* ---- hashes --------------------------------------------------------------------------------- */
@@ -50,13 +59,6 @@ enum hf_status hf__signer_new(struct hf_scope *s, const struct hf_env *env, stru
     if (!made)
         return hf__fail_nomem(s);
     *made = (struct signer){.env = whole};
-    made->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
-    made->context = EVP_MD_CTX_new();
-    if (!made->sha256 || !made->context ||
-        EVP_DigestInit_ex2(made->context, made->sha256, NULL) != 1) {
-        hf__signer_free(made);
-        return hf__fail(s, HF_INTERNAL, "OpenSSL does not offer SHA-256");
-    }
     *signer = made;
     return HF_OK;
 }
@@ -65,32 +67,30 @@ void hf__signer_free(struct signer *signer)
 {
     if (!signer)
         return;
-    EVP_MD_CTX_free(signer->context);
-    EVP_MD_free(signer->sha256);
+    OPENSSL_cleanse(&signer->hash, sizeof(signer->hash));
     OPENSSL_cleanse(&signer->kept, sizeof(signer->kept));
     hf__env_free(&signer->env, signer, sizeof(*signer));
 }
 
 static void start(struct signer *signer)
 {
-    int done = EVP_DigestInit_ex2(signer->context, signer->sha256, NULL);
+    int done = SHA256_Init(&signer->hash);
 
     assert(done == 1);
 }
 
 static void add(struct signer *signer, const void *bytes, size_t len)
 {
-    int done = len ? EVP_DigestUpdate(signer->context, bytes, len) : 1;
+    int done = len ? SHA256_Update(&signer->hash, bytes, len) : 1;
 
     assert(done == 1);
 }
 
 static void finish(struct signer *signer, uint8_t hash[SIGN_HASH])
 {
-    unsigned int len = 0;
-    int done = EVP_DigestFinal_ex(signer->context, hash, &len);
+    int done = SHA256_Final(hash, &signer->hash);
 
-    assert(done == 1 && len == SIGN_HASH);
+    assert(done == 1);
 }
 
 void hf__sha256(struct signer *signer, const void *bytes, size_t len, uint8_t hash[SIGN_HASH])
@@ -413,20 +413,30 @@ static const uint8_t *kept_key(struct signer *signer, const struct sign_how *how
     return kept->key;
 }
 
+static struct hf_str kept_time(struct signer *signer, int64_t seconds)
+{
+    struct kept_time *kept = &signer->time;
+
+    if (!kept->text[0] || kept->seconds != seconds) {
+        hf__sign_time_text(seconds, kept->text);
+        kept->seconds = seconds;
+    }
+    return hf_str_of(kept->text, SIGN_TIME);
+}
+
 enum hf_status hf__sign_request(struct hf_scope *s, struct signer *signer, struct http_head *head,
                                 const struct sign_how *how)
 {
     bool is_s3 = hf_str_equal(how->service, HF_STR("s3"));
-    char time[SIGN_TIME + 1], hash[SIGN_HEX + 1], signature[SIGN_HEX + 1];
+    char hash[SIGN_HEX + 1], signature[SIGN_HEX + 1];
     struct sign_claim claim = {.region = how->region, .service = how->service};
     struct hf_str payload, canonical, string;
 
     if (!hf__http_field(head, "host").ptr)
         return hf__fail(s, HF_INVALID, "The request to sign has no field Host");
-    hf__sign_time_text(how->now_s, time);
     hf__sha256_hex(signer, how->body.ptr, how->body.len, hash);
     payload = how->unsigned_body ? HF_STR(SIGN_UNSIGNED) : hf_str_of(hash, SIGN_HEX);
-    claim.time = hf_scope_copy(s, hf_str_of(time, SIGN_TIME));
+    claim.time = hf_scope_copy(s, kept_time(signer, how->now_s));
     TRY(add_field(s, head, "X-Amz-Date", claim.time));
     claim.date = hf_str_of(claim.time.ptr, SIGN_DATE);
     if (how->credentials->session_token.ptr)

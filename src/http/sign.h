@@ -6,8 +6,9 @@
  * hf__sign_key() the key of one day, region and service, hf__sign_signature() the 64 hex digits.
  * A client needs hf__sign_request() alone.
  *
- * What is dear to get from OpenSSL is kept in a signer, which its owner makes once and uses from
- * one thread at a time. With a signer in hand hashing cannot fail.
+ * A signer has the state of a hash and what is dear to make again: the last key, the last time. Its
+ * owner makes it once and uses it from one thread at a time. With a signer in hand hashing cannot
+ * fail.
  */
 #ifndef HF_HTTP_SIGN_H
 #define HF_HTTP_SIGN_H
@@ -50,7 +51,7 @@ struct sign_claim {
 
 struct signer; /* one thread at a time uses it */
 
-/* HF_NOMEM; HF_INTERNAL when OpenSSL has no SHA-256. */
+/* HF_NOMEM */
 enum hf_status hf__signer_new(struct hf_scope *s, const struct hf_env *env, struct signer **signer);
 void hf__signer_free(struct signer *signer);
 

@@ -114,6 +114,7 @@ struct hf_lock_table {
     struct hf_lock *locks;
     struct hf_election *elections; /* only without threads */
     struct lock_seen seen;
+    bool busy_beater, busy_watcher; /* there were new locks since they looked last */
     uint64_t noop_fence;
     atomic_uint freed[FREED_BUCKETS]; /* by name: how often we released one; no mutex */
 };

@@ -18,7 +18,13 @@
  */
 #include "patterns/lock.h"
 
-enum { DRIFT_SHARE = 100, RETRY_MIN_MS = 10, RETRY_MAX_MS = 1000, RELEASE_MS = 1000 };
+enum {
+    DRIFT_SHARE = 100,
+    RETRY_MIN_MS = 10,
+    RETRY_MAX_MS = 1000,
+    RELEASE_MS = 1000,
+    IDLE_US = 1000000
+};
 
 /* (1) */
 int64_t hf__lock_until(int64_t sent_us, uint32_t lease_ms)
@@ -216,6 +222,16 @@ static void release_again(struct hf_scope *s, struct hf_lock *lock)
     pthread_mutex_unlock(&table->mutex);
 }
 
+/* Nothing is due. Where locks come and go all the time, a thread that wakes once a second costs
+ * less than to wake it for each of them. The mutex is held. */
+static int64_t idle_us(bool *busy)
+{
+    bool was = *busy;
+
+    *busy = false;
+    return was ? IDLE_US : INT64_MAX;
+}
+
 /* ---- what is due ---------------------------------------------------------------------------- */
 
 static bool is_stuck(const struct hf_lock *lock, int64_t now_us)
@@ -258,7 +274,7 @@ static struct job next_due(struct hf_lock_table *table, int64_t *wait_us)
             found = lock;
         }
     }
-    *wait_us = first == INT64_MAX ? INT64_MAX : first - now_us;
+    *wait_us = first == INT64_MAX ? idle_us(&table->busy_beater) : first - now_us;
     if (first <= now_us) {
         int64_t left_ms = (found->until_us - now_us) / 1000 + 1;
 
@@ -361,9 +377,14 @@ int64_t hf__lock_calls(void *user)
 
         again = false;
         wait_us = INT64_MAX;
-        for (struct hf_lock *lock = table->locks; lock && !again; lock = lock->next)
-            again = call_if_due(lock, now_us, &wait_us); /* the list may have changed then */
+        for (struct hf_lock *lock = table->locks; lock; lock = lock->next) {
+            again = call_if_due(lock, now_us, &wait_us);
+            if (again) /* the list may have changed, and the lock be gone */
+                break;
+        }
     } while (again);
+    if (wait_us == INT64_MAX)
+        wait_us = idle_us(&table->busy_watcher);
     pthread_mutex_unlock(&table->mutex);
     return wait_us;
 }

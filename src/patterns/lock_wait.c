@@ -302,8 +302,15 @@ static void list(struct hf_lock *lock)
     if (lock->next)
         lock->next->link = &lock->next;
     table->locks = lock;
+    table->busy_beater = table->busy_watcher = table->beater != NULL;
     pthread_mutex_unlock(&table->mutex);
-    hf__lock_wake(table);
+    if (table->beater) {
+        int64_t lease_us = (int64_t)lock->lease_ms * 1000;
+        int64_t early_us = lock->on_late ? (int64_t)lock->late_ms * 1000 : 0;
+
+        hf__timer_wake_in(table->beater, lock->unreleased ? 0 : (int64_t)lock->heartbeat_ms * 1000);
+        hf__timer_wake_in(table->watcher, lease_us - early_us - lease_us / 10);
+    }
 }
 
 /* (3) Nobody has it: it is forgotten, or released as soon as that can be done. */

@@ -129,6 +129,9 @@ enum hf_status hf__timer_start(struct hf_scope *s, timer_fn *run, void *user, st
 /* Call it as soon as possible, once. Any thread, the timer's own too. */
 void hf__timer_wake(struct timer *timer);
 
+/* Call it in so many microseconds at the latest; costs little when it would be called by then. */
+void hf__timer_wake_in(struct timer *timer, int64_t us);
+
 /* Let a call that is running end, then end the thread. Not for the timer's own thread. */
 void hf__timer_stop(struct timer *timer);
 

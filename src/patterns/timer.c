@@ -25,33 +25,34 @@ struct timer {
     pthread_cond_t changed;
     bool woken;
     bool stopping;
+    int64_t until_us; /* how long the thread waits, on the system's clock; INT64_MAX: it runs, or
+                         waits for ever */
 };
 
-static struct timespec after_us(int64_t us)
+static int64_t now_us(void)
 {
-    struct timespec at;
+    struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_sec += us / 1000000;
-    at.tv_nsec += us % 1000000 * 1000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_sec++;
-        at.tv_nsec -= 1000000000;
-    }
-    return at;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
 /* Until somebody wakes us or the time has come; the mutex is held. */
 static void wait_us(struct timer *timer, int64_t us)
 {
-    struct timespec until = after_us(us < LONGEST_WAIT_US ? us : LONGEST_WAIT_US);
+    struct timespec until;
 
+    if (us != INT64_MAX)
+        timer->until_us = now_us() + (us < LONGEST_WAIT_US ? us : LONGEST_WAIT_US);
+    until = (struct timespec){.tv_sec = timer->until_us / 1000000,
+                              .tv_nsec = timer->until_us % 1000000 * 1000};
     while (!timer->woken && !timer->stopping) {
         if (us == INT64_MAX)
             pthread_cond_wait(&timer->changed, &timer->mutex);
         else if (pthread_cond_timedwait(&timer->changed, &timer->mutex, &until) != 0)
             break;
     }
+    timer->until_us = INT64_MAX;
 }
 
 static void *loop(void *user)
@@ -93,6 +94,7 @@ enum hf_status hf__timer_start(struct hf_scope *s, timer_fn *run, void *user, st
     timer->env = *hf_scope_env(s);
     timer->run = run;
     timer->user = user;
+    timer->until_us = INT64_MAX;
     pthread_mutex_init(&timer->mutex, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -111,6 +113,16 @@ void hf__timer_wake(struct timer *timer)
     pthread_mutex_lock(&timer->mutex);
     timer->woken = true;
     pthread_cond_signal(&timer->changed);
+    pthread_mutex_unlock(&timer->mutex);
+}
+
+void hf__timer_wake_in(struct timer *timer, int64_t us)
+{
+    pthread_mutex_lock(&timer->mutex);
+    if (timer->until_us > now_us() + us) {
+        timer->woken = true;
+        pthread_cond_signal(&timer->changed);
+    }
     pthread_mutex_unlock(&timer->mutex);
 }
 

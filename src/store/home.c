@@ -323,7 +323,7 @@ static enum hf_status make_record(struct hf_scope *s, struct home *home)
         if (!slot_write(home, slot, home->turn))
             return fail_errno(s, home, "write", "durable");
     }
-    return fsync(home->record) ? fail_errno(s, home, "sync", "durable") : HF_OK;
+    return HF_OK;
 }
 
 /* The slot's turn and marks; false when it is not whole. */

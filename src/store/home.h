@@ -43,7 +43,7 @@ struct home {
 enum hf_status hf__home_open(struct hf_scope *s, const struct hf_env *env, struct hf_str path,
                              struct home *home);
 
-/* Read the record into home->marks; make it in a fresh store. */
+/* Read the record into home->marks; make it in a fresh store, where it is not synced yet. */
 enum hf_status hf__home_open_record(struct hf_scope *s, struct home *home);
 
 /* Note where the store stands. One thread at a time. */

@@ -16,7 +16,8 @@
  *      one before it has all of its own; with `syncs`, when that is synced, too.
  *  (2) Zeros are never written to where a record may be: the region that is being filled lies
  *      behind `filled`, and whoever writes beyond `filled` waits until nobody fills.
- *  (3) A name that a segment is begun under is in the directory, durably, before.
+ *  (3) A name that a segment is begun under is in the directory, durably, before. Its head is
+ *      durable with its first record: a sync is one of the whole file.
  *  (4) `order` is held only to copy, and by the store to apply what was appended.
  */
 #include "store/journal.h"
@@ -277,8 +278,7 @@ static enum hf_status open_inside(struct hf_scope *s, struct journal *journal,
         TRY(read_back(s, journal, marks, replay, user));
     }
     pthread_mutex_lock(&journal->lock);
-    begun =
-        begin_segment(journal, atomic_load(&journal->last) + 1) && fdatasync(journal->file) == 0;
+    begun = begin_segment(journal, atomic_load(&journal->last) + 1);
     pthread_mutex_unlock(&journal->lock);
     return begun ? HF_OK : fail_errno(s, journal, "begin a file of");
 }

@@ -587,6 +587,53 @@ TEST(client, parameters_that_can_be)
     hf_scope_free(s);
 }
 
+/* Variables with keys, and a file with others for the profile "work". */
+static const char *some_variables(void *user, const char *name)
+{
+    if (strcmp(name, "AWS_CONFIG_FILE") == 0)
+        return user;
+    if (strcmp(name, "AWS_ACCESS_KEY_ID") == 0)
+        return "AKIDVARIABLE";
+    if (strcmp(name, "AWS_SECRET_ACCESS_KEY") == 0)
+        return "secret";
+    return NULL;
+}
+
+/* As in AWS's tools: a profile that the program names goes before the variables. */
+TEST(client, a_profile_that_is_asked_for_gives_the_keys)
+{
+    static const char answer[] = ANSWER("200 OK", "", "{\"TableNames\":[]}");
+    static const char *const answers[] = {answer, answer};
+    static const char *const parameters[] = {"profile=work", "attempts=1"};
+    static const char *const keys[] = {"Credential=AKIDPROFILE/", "Credential=AKIDVARIABLE/"};
+    char path[] = "/tmp/holdfast-test-XXXXXX";
+    struct hf_env env = {.size = sizeof(env), .user = path, .getenv = some_variables};
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct script script;
+    int fd = mkstemp(path);
+
+    CHECK(fd >= 0);
+    CHECK(dprintf(fd, "[profile work]\naws_access_key_id = AKIDPROFILE\n"
+                      "aws_secret_access_key = other\n") > 0);
+    close(fd);
+    script_open(&script, answers, ARRAY_LEN(answers));
+    for (size_t i = 0; i < ARRAY_LEN(parameters); i++) {
+        struct hf_db *db;
+
+        CHECK_OK(hf_connect(s,
+                            hf_scope_format(s, "http://127.0.0.1:%u?%s", (unsigned)script.port,
+                                            parameters[i]),
+                            HF_OPTIONS(hf_client_options, .env = &env), &db));
+        CHECK_OK(list(s, db));
+        hf_db_close(db);
+    }
+    script_close(&script);
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        CHECK(strstr(script.requests[i], keys[i]) != NULL);
+    unlink(path);
+    hf_scope_free(s);
+}
+
 /* By the system's clocks, but with the test's memory: those of other threads are not swept. */
 TEST(client, every_lack_of_memory_while_opening_and_calling)
 {

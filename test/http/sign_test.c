@@ -3,6 +3,10 @@
  */
 #include "http/sign.h"
 
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <stdatomic.h>
+
 #include "test.h"
 
 #define EMPTY_HASH "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -148,6 +152,63 @@ TEST(sign, a_signer_is_there_or_memory_is_not)
         hf_scope_free(s);
     }
     hf__signer_free(NULL);
+}
+
+/* How often OpenSSL asked for memory. It takes our functions only before it first did, so they are
+ * set before main(). */
+static atomic_size_t crypto_allocs;
+static bool crypto_counted;
+
+static void *crypto_alloc(size_t size, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    atomic_fetch_add(&crypto_allocs, 1);
+    return malloc(size);
+}
+
+static void *crypto_realloc(void *ptr, size_t size, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    atomic_fetch_add(&crypto_allocs, 1);
+    return realloc(ptr, size);
+}
+
+static void crypto_free(void *ptr, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    free(ptr);
+}
+
+__attribute__((constructor)) static void count_crypto(void)
+{
+    crypto_counted = CRYPTO_set_mem_functions(crypto_alloc, crypto_realloc, crypto_free) == 1;
+}
+
+/* (1): what takes no memory cannot fail for lack of it. */
+TEST(sign, no_hash_takes_memory)
+{
+    struct desk d = desk_open(t);
+    char hex[SIGN_HEX + 1];
+    uint8_t mac[SIGN_HASH];
+    EVP_MD_CTX *probe;
+    size_t before;
+
+    CHECK(crypto_counted);
+    before = atomic_load(&crypto_allocs);
+    probe = EVP_MD_CTX_new();
+    CHECK(probe && atomic_load(&crypto_allocs) > before); /* they would be noticed */
+    EVP_MD_CTX_free(probe);
+
+    before = atomic_load(&crypto_allocs);
+    for (int i = 0; i < 3; i++) {
+        hf__sha256_hex(d.signer, "text", 4, hex);
+        hf__hmac_sha256(d.signer, hf_bytes_of("key", 3), "text", 4, mac);
+    }
+    CHECK_INT(0, (int64_t)(atomic_load(&crypto_allocs) - before));
+    desk_close(&d);
 }
 
 /* ---- the test suite ------------------------------------------------------------------------- */

@@ -220,7 +220,8 @@ TEST(timer, runs_when_due_or_woken_and_not_after_its_end)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
     struct counted often = {.next_us = 1000}, asleep = {.next_us = INT64_MAX};
-    struct timer *first, *second;
+    struct counted seldom = {.next_us = 900000};
+    struct timer *first, *second, *third;
     int calls;
 
     CHECK_OK(hf__timer_start(s, count_up, &often, &first));
@@ -232,6 +233,17 @@ TEST(timer, runs_when_due_or_woken_and_not_after_its_end)
         CHECK(reaches(&asleep, i));
     }
     CHECK_INT(19, atomic_load(&asleep.calls));
+    hf__timer_wake_in(second, 1000); /* it sleeps for ever: now is in time */
+    CHECK(reaches(&asleep, 20));
+    CHECK_OK(hf__timer_start(s, count_up, &seldom, &third));
+    CHECK(reaches(&seldom, 1));
+    CHECK_OK(sleep_really(20));
+    hf__timer_wake_in(third, 1000000); /* it wakes by itself before that */
+    CHECK_OK(sleep_really(20));
+    CHECK_INT(1, atomic_load(&seldom.calls));
+    hf__timer_wake_in(third, 0);
+    CHECK(reaches(&seldom, 2));
+    hf__timer_stop(third);
     hf__timer_stop(first);
     hf__timer_stop(second);
     calls = atomic_load(&often.calls);

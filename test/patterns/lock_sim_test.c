@@ -350,3 +350,100 @@ TEST(lock_sim, lost_answers_alone_lose_no_lock)
     CHECK_INT(0, fight.losses);
     CHECK_INT(0, fight.refusals);
 }
+
+/* ---- elections ------------------------------------------------------------------------------ */
+
+struct ballot {
+    struct hf_election *candidates[HOSTS_MAX];
+    int lives[HOSTS_MAX];
+    uint64_t highest; /* term of anybody so far */
+    uint64_t terms;   /* over all histories */
+    const char *wrong;
+};
+
+static void count_term(struct hf_election *election, uint64_t term, void *user)
+{
+    struct ballot *ballot = user;
+
+    (void)election;
+    if (term <= ballot->highest)
+        ballot->wrong = "terms grow from one leader to the next";
+    ballot->highest = term;
+    ballot->terms++;
+}
+
+static const char *watch_ballot(struct sim *sim, void *user)
+{
+    struct ballot *ballot = user;
+    int leaders = 0;
+
+    for (size_t i = 0; i < HOSTS_MAX; i++)
+        if (ballot->candidates[i] && ballot->lives[i] == sim_actor(sim, i)->life)
+            leaders += hf_election_leads(ballot->candidates[i], NULL);
+    return leaders > 1 ? "no two believe to lead at once" : ballot->wrong;
+}
+
+/* Stand for a while, several times. */
+static void candidate(struct actor *a)
+{
+    struct ballot *ballot = a->user;
+    struct hf_lock_table *locks;
+    size_t me = 0;
+
+    while (sim_actor(a->sim, me) != a)
+        me++;
+    while (
+        hf_lock_table_open(a->s, a->db,
+                           HF_OPTIONS(hf_lock_table_options, .no_create = true, .no_threads = true),
+                           &locks) != HF_OK)
+        actor_sleep_ms(a, 10);
+    for (int round = 0; round < ROUNDS; round++) {
+        SIM_CHECK(a,
+                  hf_election_open(a->s, locks, LOCK,
+                                   HF_OPTIONS(hf_election_options, .lease_ms = 400, .poll_ms = 50,
+                                              .elected = count_term, .user = ballot),
+                                   &ballot->candidates[me]) == HF_OK);
+        ballot->lives[me] = a->life;
+        work_ms(a, locks, 200 + (uint32_t)sim_random_below(a->sim, 1500));
+        {
+            struct hf_election *mine = ballot->candidates[me];
+
+            ballot->candidates[me] = NULL;
+            hf_election_close(mine);
+        }
+    }
+    hf_lock_table_close(locks);
+}
+
+static void vote(struct sim *sim, void *user)
+{
+    static const char *const names[HOSTS_MAX] = {"ann", "ben", "cleo", "dan"};
+    struct ballot *ballot = user;
+
+    make_tables(sim);
+    memset(ballot->candidates, 0, sizeof(ballot->candidates));
+    ballot->highest = 0;
+    sim_watch(sim, watch_ballot, ballot);
+    for (size_t i = 0; i < HOSTS_MAX; i++)
+        sim_start(sim, names[i], candidate, ballot);
+    sim_run(sim);
+}
+
+TEST(lock_sim, one_leader_at_a_time_and_terms_grow)
+{
+    struct sim_luck luck = {.lost_requests = 20,
+                            .lost_answers = 50,
+                            .later_again = 20,
+                            .slow = 30,
+                            .slow_ms = 800,
+                            .pauses = 10,
+                            .pause_ms = 1500,
+                            .deaths = 4,
+                            .wall_skew_ms = 30000,
+                            .drift_ppm = 3000};
+    struct ballot ballot = {.terms = 0};
+
+    sim_each(t, 300, &luck, vote, &ballot);
+    if (!getenv("HF_SIM_SEED"))
+        CHECK(ballot.terms > 300);
+}

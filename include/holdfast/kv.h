@@ -1,0 +1,403 @@
+/*
+ * Keys and values, kept in a table: by an id alone, or by a partition and an id inside of it. Ids
+ * live in namespaces. Values are any of DynamoDB's, up to 400 KB.
+ *
+ *     struct hf_kv *kv;
+ *     struct hf_kv_entry entry;
+ *     hf_kv_open(s, db, HF_OPTIONS(hf_kv_options, .space = HF_STR("events")), &kv);
+ *     ...
+ *     struct hf_kv_key key = hf_kv_id(HF_STR("user-123"));
+ *     struct hf_value login = hf_value_make(s, (struct hf_attr)HF_S("", HF_STR("login")));
+ *     if (hf_kv_set(s, kv, key, login, NULL, NULL) ||
+ *         hf_kv_get(s, kv, key, NULL, &entry))
+ *         return complain(hf_scope_error(s));
+ *     if (entry.value.ptr) ...
+ *
+ * Every write gives its entry a version that no other write ever had, so what is conditional on a
+ * version (hf_kv_set_options.if_version) is never taken in by an entry that was changed and changed
+ * back, or removed and made anew. Each write is one conditional write of one item: an answer that
+ * gets lost is looked for by the version, and a request that comes late, or twice, is refused. So
+ * all of it is linearizable for each key: set, delete, change and the sets of <holdfast/set.h>,
+ * with each other. What does without conditions says so: `blind`, hf_kv_set_many(), hf_kv_clear().
+ *
+ * For that, a key that was deleted is remembered for an hour (tombstone_s), unseen: longer than any
+ * request can be under way.
+ *
+ * An entry with a time to live is gone when its time has come, by the clock of whoever looks, no
+ * matter when the database gets round to removing it.
+ *
+ * Any thread may use a table. Works on every database.
+ */
+#ifndef HOLDFAST_KV_H
+#define HOLDFAST_KV_H
+
+#include <holdfast/base.h>
+#include <holdfast/batch.h>
+#include <holdfast/db.h>
+#include <holdfast/item.h>
+#include <holdfast/scope.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct hf_kv; /* a table of keys and values; any thread may use it */
+
+/* ---- keys ----------------------------------------------------------------------------------- */
+
+enum {
+    HF_KV_KEY_MAX = 2048, /* bytes of namespace and id, or of a partition, as they are stored */
+    HF_KV_SORT_MAX = 1024 /* bytes of namespace and id in a partition */
+};
+
+/*
+ * A key. It is stored as "NAMESPACE.ID"; in the namespace "%2E" stands for '.' and "%25" for '%',
+ * so different keys are never stored as the same, and ids keep their order.
+ */
+struct hf_kv_key {
+    struct hf_str partition; /* of partitioned tables, and only those */
+    struct hf_str space;     /* the namespace; absent: that of the table */
+    struct hf_str id;        /* not empty */
+};
+
+/* Since 0.1. */
+static inline struct hf_kv_key hf_kv_id(struct hf_str id)
+{
+    struct hf_kv_key key;
+
+    memset(&key, 0, sizeof(key));
+    key.id = id;
+    return key;
+}
+
+/* Since 0.1. */
+static inline struct hf_kv_key hf_kv_in(struct hf_str partition, struct hf_str space,
+                                        struct hf_str id)
+{
+    struct hf_kv_key key;
+
+    key.partition = partition;
+    key.space = space;
+    key.id = id;
+    return key;
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+struct hf_kv_options {
+    size_t size;         /* set by HF_OPTIONS() */
+    bool partitioned;    /* keys have partitions */
+    struct hf_str table; /* default "keys", partitioned "partitioned_keys"; made when missing */
+    struct hf_str
+        space;       /* the namespace of keys that name none; default "global", partitioned "" */
+    bool consistent; /* reads are strongly consistent unless they say otherwise */
+    bool no_create;  /* the table has to be there */
+
+    /*
+     * The table's time to live is taken as it is, as it is where the database has none. What has
+     * expired is not seen all the same, but nobody may remove it, nor what remembers that a key was
+     * deleted.
+     */
+    bool any_ttl;
+    uint32_t tombstone_s; /* for how long a deleted key is remembered; default 3600 */
+
+    /*
+     * Deleted is removed at once. Then a request that made a key anew, and whose answer was lost,
+     * may arrive after the key was deleted, and bring it back; and of two who delete a key at the
+     * same time both may be told that they did.
+     */
+    bool no_tombstones;
+
+    uint32_t remember; /* keys that can be set again without a look, 120 bytes each; default 4096 */
+
+    /* Names of attributes; defaults "key", "partition" and "sort", "data", "version", "expires". */
+    struct hf_str hash_attribute; /* the key, or the partition */
+    struct hf_str sort_attribute;
+    struct hf_str data_attribute;
+    struct hf_str version_attribute;
+    struct hf_str expires_attribute;
+};
+
+/*
+ * Keys and values in a table of `db`, which has to outlive it. The env is that of the scope.
+ *
+ * HF_INVALID  a table of that name is another's: see hf_table_ensure(); or two attributes have the
+ *             same name
+ * and what making a table fails with.
+ *
+ * Blocks. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_kv_open(struct hf_scope *s, struct hf_db *db,
+                                              const struct hf_kv_options *options,
+                                              struct hf_kv **kv);
+
+/* NULL is accepted. Since 0.1. */
+HF_API void hf_kv_close(struct hf_kv *kv);
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+struct hf_kv_entry {
+    struct hf_kv_key key;  /* with its namespace */
+    struct hf_value value; /* absent: there is none */
+    struct hf_str version; /* absent when another program wrote it, without one */
+    int64_t expires_s;     /* since 1970; 0: never */
+};
+
+struct hf_kv_get_options {
+    size_t size;             /* set by HF_OPTIONS() */
+    enum hf_flag consistent; /* default as the table */
+};
+
+/*
+ * The value of a key; absent when there is none.
+ *
+ * HF_INVALID  the key has no id; or no partition, or one where there are none; or it is too long
+ * and what the database fails with: so do all functions below.
+ *
+ * Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_kv_get(struct hf_scope *s, struct hf_kv *kv,
+                                             struct hf_kv_key key,
+                                             const struct hf_kv_get_options *options,
+                                             struct hf_kv_entry *entry);
+
+/* Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_kv_exists(struct hf_scope *s, struct hf_kv *kv,
+                                                struct hf_kv_key key,
+                                                const struct hf_kv_get_options *options,
+                                                bool *exists);
+
+struct hf_kv_many {
+    const struct hf_kv_entry *entries; /* one per key, in their order */
+    size_t entries_len;
+    const size_t *left; /* the numbers of those that were not read; none on success */
+    size_t left_len;
+};
+
+/*
+ * The values of any number of keys, which may repeat; see hf_get_many(), as whose it fails. On
+ * failure `many` has what was read so far. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_kv_get_many(struct hf_scope *s, struct hf_kv *kv,
+                                                  const struct hf_kv_key *keys, size_t len,
+                                                  const struct hf_many_options *options,
+                                                  struct hf_kv_many *many);
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+struct hf_kv_set_options {
+    size_t size;    /* set by HF_OPTIONS() */
+    uint32_t ttl_s; /* gone after so many seconds, and less than one more; default never */
+    bool if_absent; /* only if there is no value */
+    struct hf_str if_version; /* only if this is the version of the value */
+
+    /*
+     * Without looking first, in one write; otherwise it takes a look unless this process wrote the
+     * key last. But when an answer is lost, the value may be set again later, over what others have
+     * set in between.
+     */
+    bool blind;
+    uint32_t attempts; /* how often to try while others write the same key; default 100 */
+};
+
+/*
+ * Set a value. *entry (may be NULL) is the entry that was made; with HF_CONDITION, the one that is
+ * there, whose value may be absent.
+ *
+ * HF_CONDITION    there is a value already; or it has another version, or is gone
+ * HF_TX_CONFLICT  others were always faster, `attempts` times
+ * HF_INVALID      also: the value is absent or, with its key, too large; or options contradict
+ *
+ * hf_scope_error(s)->may_have_happened says whether it may have been set after all.
+ *
+ * Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_kv_set(struct hf_scope *s, struct hf_kv *kv,
+                                             struct hf_kv_key key, struct hf_value value,
+                                             const struct hf_kv_set_options *options,
+                                             struct hf_kv_entry *entry);
+
+struct hf_kv_pair {
+    struct hf_kv_key key;
+    struct hf_value value; /* absent: remove what is there */
+    uint32_t ttl_s;        /* default never */
+};
+
+/*
+ * Set any number of values; see hf_write_many(), as whose this fails, and which says what is left.
+ * It is blind, as there are no conditions in batches. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_kv_set_many(struct hf_scope *s, struct hf_kv *kv,
+                                                  const struct hf_kv_pair *pairs, size_t len,
+                                                  const struct hf_many_options *options,
+                                                  struct hf_write_many_result *result);
+
+struct hf_kv_delete_options {
+    size_t size;              /* set by HF_OPTIONS() */
+    struct hf_str if_version; /* only if this is the version of the value */
+    uint32_t attempts;        /* as in hf_kv_set_options */
+};
+
+/*
+ * Delete a key; no matter when there is none. *old (may be NULL) is what was deleted; with
+ * HF_CONDITION, what is there. Fails as hf_kv_set() does. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_kv_delete(struct hf_scope *s, struct hf_kv *kv,
+                                                struct hf_kv_key key,
+                                                const struct hf_kv_delete_options *options,
+                                                struct hf_kv_entry *old);
+
+/*
+ * What is to become of a value. `now` is the entry as it is; *value comes in as its value, and goes
+ * out as what it is to be: absent deletes it. What is built for it lives in the scope. It may be
+ * called any number of times, each time with a newer entry. A failure ends the change.
+ */
+typedef enum hf_status hf_kv_change_fn(struct hf_scope *s, const struct hf_kv_entry *now,
+                                       struct hf_value *value, void *user);
+
+struct hf_kv_change_options {
+    size_t size;       /* set by HF_OPTIONS() */
+    uint32_t ttl_s;    /* from now on; default: what it has stays */
+    uint32_t attempts; /* as in hf_kv_set_options */
+};
+
+/*
+ * Change a value by what it is: nobody else changes it in between. Nothing is written when it is to
+ * stay as it is. *entry (may be NULL) is the outcome. Fails as hf_kv_set() and `change` do.
+ * Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status
+hf_kv_change(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key, hf_kv_change_fn *change,
+             void *user, const struct hf_kv_change_options *options, struct hf_kv_entry *entry);
+
+/* ---- in transactions ------------------------------------------------------------------------ */
+
+/*
+ * The same writes as actions for a transaction on the same database: with the rest or not at all.
+ * A condition that does not hold is HF_TX_CANCELED, with the reason ConditionalCheckFailed.
+ *
+ *     struct hf_transact_write actions[2] = {{.put = &invoice}};
+ *     if (hf_kv_set_tx(s, kv, key, paid, NULL, &actions[1], NULL) ||
+ *         hf_transact_write_items(...))
+ *
+ * hf_kv_set_tx() and hf_kv_delete_tx() look at nothing: without a condition they are blind.
+ * hf_kv_change_tx() looks, and its action is conditional on what it saw; so it is to be called anew
+ * when the transaction was canceled. hf_kv_check_tx() is the condition alone: the value still has
+ * that version; absent: there is none. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_kv_set_tx(struct hf_scope *s, struct hf_kv *kv,
+                                                struct hf_kv_key key, struct hf_value value,
+                                                const struct hf_kv_set_options *options,
+                                                struct hf_transact_write *action,
+                                                struct hf_kv_entry *entry);
+HF_API HF_NODISCARD enum hf_status hf_kv_delete_tx(struct hf_scope *s, struct hf_kv *kv,
+                                                   struct hf_kv_key key,
+                                                   const struct hf_kv_delete_options *options,
+                                                   struct hf_transact_write *action);
+HF_API HF_NODISCARD enum hf_status
+hf_kv_change_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key, hf_kv_change_fn *change,
+                void *user, const struct hf_kv_change_options *options,
+                struct hf_transact_write *action, struct hf_kv_entry *entry);
+HF_API HF_NODISCARD enum hf_status hf_kv_check_tx(struct hf_scope *s, struct hf_kv *kv,
+                                                  struct hf_kv_key key, struct hf_str version,
+                                                  struct hf_transact_write *action);
+
+/* ---- lists ---------------------------------------------------------------------------------- */
+
+/*
+ * Which keys: those of one namespace, of one partition if the table has such. There they come in
+ * the order of their ids, and only those are read that are asked for. In a table without
+ * partitions, and over all partitions, they come in no order, and the whole table is read.
+ */
+struct hf_kv_range {
+    struct hf_str partition;   /* absent in a partitioned table: all of them */
+    struct hf_str space;       /* absent: that of the table */
+    bool all_spaces;           /* whatever the namespace; then the next three are absent */
+    struct hf_str prefix;      /* of the ids */
+    struct hf_str from;        /* ids from this one on */
+    struct hf_str before;      /* and before this one */
+    struct hf_str id_contains; /* ids with this text somewhere; costs as much as without */
+};
+
+struct hf_kv_list_options {
+    size_t size;             /* set by HF_OPTIONS() */
+    uint32_t limit;          /* entries in all; default all, for hf_kv_page() 1000 */
+    struct hf_str after;     /* go on behind where an earlier list of the range ended: its cursor */
+    bool backward;           /* from the last id to the first; in a partition */
+    enum hf_flag consistent; /* default as the table */
+    uint32_t page;           /* items to look at per call of the database; default as many as fit */
+    uint32_t delay_ms;       /* at least so long from one such call to the next; default 0 */
+    uint32_t segment;        /* of a parallel reading of a whole table: from 0 on, */
+    uint32_t segments;       /* of so many */
+};
+
+struct hf_kv_list; /* one thread at a time uses it; the table has to outlive it */
+
+/*
+ * Begin a list; nothing is asked for yet.
+ *
+ * HF_INVALID  the range contradicts itself or the table, or the cursor is none
+ *
+ * Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_kv_list_open(struct hf_scope *s, struct hf_kv *kv,
+                                                   const struct hf_kv_range *range,
+                                                   const struct hf_kv_list_options *options,
+                                                   struct hf_kv_list **list);
+
+/*
+ * The next entry, which lives until the next step; its value is absent at the end, and then again
+ * each time. After a failure the same step can be tried again. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_kv_list_next(struct hf_scope *s, struct hf_kv_list *list,
+                                                   struct hf_kv_entry *entry);
+
+/*
+ * Where the list is, as a text in the scope: a list of the same range that is opened `after` it
+ * goes on behind the last entry that was handed out, also in another process. Absent at the end;
+ * before the first step, the list's own `after`. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_kv_list_cursor(struct hf_scope *s, struct hf_kv_list *list,
+                                                     struct hf_str *cursor);
+
+/* NULL is accepted. Since 0.1. */
+HF_API void hf_kv_list_free(struct hf_kv_list *list);
+
+struct hf_kv_page {
+    const struct hf_kv_entry *entries;
+    size_t entries_len;
+    struct hf_str next; /* `after` of the next page, which may be empty; absent at the end */
+};
+
+/* Up to `limit` entries at once, in the scope. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_kv_page(struct hf_scope *s, struct hf_kv *kv,
+                                              const struct hf_kv_range *range,
+                                              const struct hf_kv_list_options *options,
+                                              struct hf_kv_page *page);
+
+struct hf_kv_clear_options {
+    size_t size;       /* set by HF_OPTIONS() */
+    uint32_t delay_ms; /* at least so long from one page to the next; default 0 */
+
+    /*
+     * One conditional write per key: what is set anew meanwhile stays. Default: batches, which are
+     * blind. Either way what is set while this runs may be removed or not.
+     */
+    bool exact;
+};
+
+/*
+ * Remove all keys of a range, with whatever else is stored under such keys. It is not atomic; after
+ * a failure, or a crash, the same call goes on with what is left. *cleared (may be NULL) is how
+ * many were removed, also on failure. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_kv_clear(struct hf_scope *s, struct hf_kv *kv,
+                                               const struct hf_kv_range *range,
+                                               const struct hf_kv_clear_options *options,
+                                               uint64_t *cleared);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

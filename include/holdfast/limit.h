@@ -1,0 +1,218 @@
+/*
+ * Limits: how often something may be done in a time, counted in a table that all hosts share.
+ * Attempts at a password, requests of a client, mails to an address.
+ *
+ *     struct hf_limit_rule three = {.limit = 3, .window_ms = 3600000};
+ *     struct hf_limit_table *limits;
+ *     struct hf_limit_verdict verdict;
+ *     hf_limit_table_open(s, db, NULL, &limits);
+ *     ...
+ *     switch (hf_limit_take(s, limits, HF_STR("reset/ann"), &three, NULL, &verdict)) {
+ *     case HF_OK:
+ *         if (reset_password("ann"))
+ *             hf_limit_clear(s, limits, HF_STR("reset/ann"), &verdict);
+ *         break;
+ *     case HF_LIMIT:
+ *         printf("too many attempts, try again in %u ms\n", verdict.retry_ms);
+ *         break;
+ *     default:
+ *         return complain(hf_scope_error_text(s));
+ *     }
+ *
+ * One item for each name, and one conditional write for each decision, so callers that race are
+ * counted one by one; a second write when the table did not know yet how far a name's window is.
+ *
+ * Whose clock decides. The name has a clock of its own: the latest time that the wall clock of any
+ * caller has shown to it. It never goes back. By that clock there are never more than the rule
+ * says, whatever the clocks of the callers are. A caller whose clock is slow is counted where the
+ * name's clock is. One whose clock is fast ends a window early, once, by as much as it is fast; and
+ * then the others wait until their clocks have come to where it was. So the clocks of the hosts
+ * should agree to a small part of a window.
+ *
+ * An answer that gets lost does not let one more through. When another took from the same name in
+ * the same moment, it may be counted twice.
+ *
+ * Any thread may use a table. Works on every database.
+ */
+#ifndef HOLDFAST_LIMIT_H
+#define HOLDFAST_LIMIT_H
+
+#include <holdfast/base.h>
+#include <holdfast/db.h>
+#include <holdfast/item.h>
+#include <holdfast/scope.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    HF_LIMIT_NAME_MAX = 2048,      /* bytes of a name */
+    HF_LIMIT_CONTEXT_MAX = 300000, /* hf_item_size() of a context */
+    HF_LIMIT_MOST = 1000000000,    /* of a limit, a burst, a cost */
+    HF_LIMIT_SLICES_MAX = 100,     /* of a sliding window */
+    HF_LIMIT_REFUNDS_MAX = 1000    /* in one window */
+};
+
+struct hf_limit_table; /* a table of limits */
+
+struct hf_limit_table_options {
+    size_t size;         /* set by HF_OPTIONS() */
+    struct hf_str table; /* default "limits"; made when it is missing, with a time to live */
+    bool no_create;      /* the table has to be there */
+};
+
+/*
+ * Limits in a table of `db`, which has to outlive them. The env is that of the scope.
+ *
+ * HF_INVALID  a table of that name is not one of limits; see hf_table_ensure()
+ * and what making a table fails with.
+ *
+ * Blocks. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_limit_table_open(struct hf_scope *s, struct hf_db *db,
+                                                       const struct hf_limit_table_options *options,
+                                                       struct hf_limit_table **limits);
+
+/* Since 0.1. */
+HF_API void hf_limit_table_close(struct hf_limit_table *limits);
+
+/* ---- rules ---------------------------------------------------------------------------------- */
+
+enum hf_limit_kind {
+    /*
+     * At most `limit` in a window that begins with the first one and lasts window_ms; then the next
+     * one begins another. Around the end of a window up to twice the limit can come together.
+     */
+    HF_LIMIT_ATTEMPTS = 1,
+    HF_LIMIT_FIXED, /* the same, but windows begin when the time since 1970 is a multiple of one */
+
+    /*
+     * At most `limit` in any time of window_ms, wherever it begins. Time is counted in slices, and
+     * a slice that is partly over counts whole, so that it errs to the safe side by one slice.
+     */
+    HF_LIMIT_SLIDING,
+
+    /*
+     * An even rate of `limit` in window_ms (GCRA, or a leaky bucket): in any time t at most burst +
+     * t * limit / window_ms. One number is stored, whatever the limit.
+     */
+    HF_LIMIT_RATE
+};
+
+/* What is allowed. The same name may be asked for with other rules later. */
+struct hf_limit_rule {
+    enum hf_limit_kind kind; /* default HF_LIMIT_ATTEMPTS */
+    uint32_t limit;          /* from 1 on */
+    uint32_t window_ms;      /* from 1 on */
+    uint32_t burst;          /* HF_LIMIT_RATE: at once, after a time of rest; default the limit */
+    uint32_t slices;         /* HF_LIMIT_SLIDING: of a window; default 10, at most window_ms */
+
+    /*
+     * HF_LIMIT_ATTEMPTS, HF_LIMIT_FIXED: one beyond the limit locks the name for so long, the next
+     * time for twice as long, and so on, up to lockout_max_ms (default 16 times lockout_ms); then a
+     * new window begins. hf_limit_clear() forgives all; so does a time of lockout_max_ms after the
+     * end of a lockout. Default 0: none.
+     */
+    uint32_t lockout_ms;
+    uint32_t lockout_max_ms;
+};
+
+struct hf_limit_options {
+    size_t size;            /* set by HF_OPTIONS() */
+    uint32_t cost;          /* how many this one counts for; default 1 */
+    struct hf_item context; /* kept with a window from its first one on, and handed to all others */
+
+    /*
+     * When the database cannot be reached: HF_OK, and verdict->unreached. Default: the call fails,
+     * and whoever is limited waits.
+     */
+    bool fail_open;
+    uint32_t reach_ms; /* how long to try to reach it; default: the deadline of the scope */
+};
+
+struct hf_limit_verdict {
+    bool allowed;
+    bool unreached;         /* the database could not be asked, and it was told to fail open */
+    bool locked;            /* by a lockout */
+    uint64_t used;          /* of the limit, or of the burst, with this one */
+    uint64_t left;          /* how many more would be allowed now */
+    uint32_t retry_ms;      /* not allowed: when the same may be, if nobody else comes; else 0 */
+    uint32_t reset_ms;      /* when all of the limit is there again, if nobody comes */
+    uint32_t lockouts;      /* in a row */
+    int64_t at_us;          /* the time at which it was counted, by the name's clock */
+    struct hf_item context; /* absent when there is none */
+    struct hf_str window;   /* the id of the window, for hf_limit_clear() and hf_limit_refund() */
+    struct hf_str id;       /* of this one, for hf_limit_refund() */
+    uint32_t cost;
+};
+
+/* ---- taking --------------------------------------------------------------------------------- */
+
+/*
+ * Count one, if the rule allows it.
+ *
+ * HF_LIMIT    it does not: verdict->retry_ms says when it may; nothing was counted
+ * HF_INVALID  the name is empty or too long, the rule cannot be, the cost is more than the limit
+ *             or burst, the context is too large
+ * HF_IN_USE   so many use the name at once that it was not our turn; nothing was counted
+ * and what the database fails with. If that leaves open whether it was counted, it may have been;
+ * it is not allowed all the same.
+ *
+ * Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_limit_take(struct hf_scope *s, struct hf_limit_table *limits,
+                                                 struct hf_str name,
+                                                 const struct hf_limit_rule *rule,
+                                                 const struct hf_limit_options *options,
+                                                 struct hf_limit_verdict *verdict);
+
+/*
+ * Would it be allowed? A consistent read; nothing is counted. HF_OK in both cases: see
+ * verdict->allowed. HF_INVALID as above. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_limit_peek(struct hf_scope *s, struct hf_limit_table *limits,
+                                                 struct hf_str name,
+                                                 const struct hf_limit_rule *rule,
+                                                 const struct hf_limit_options *options,
+                                                 struct hf_limit_verdict *verdict);
+
+/*
+ * For a transaction that the caller sends: read, decide, and put into *action what counts it. The
+ * transaction is canceled, ConditionalCheckFailed for this action, if others came first in a way
+ * that matters: then ask again. HF_LIMIT and HF_INVALID as of hf_limit_take(); lockouts are looked
+ * at and not begun. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status
+hf_limit_take_tx(struct hf_scope *s, struct hf_limit_table *limits, struct hf_str name,
+                 const struct hf_limit_rule *rule, const struct hf_limit_options *options,
+                 struct hf_transact_write *action, struct hf_limit_verdict *verdict);
+
+/*
+ * Give back what hf_limit_take() has counted: once, however often it is asked for. A window forgets
+ * that it was counted; with HF_LIMIT_RATE it is free again from now on.
+ *
+ * HF_LOST     too late: its window is over, or was cleared
+ * HF_LIMIT    there were HF_LIMIT_REFUNDS_MAX in this window already
+ * HF_INVALID  the verdict was not one that counted anything
+ *
+ * Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status
+hf_limit_refund(struct hf_scope *s, struct hf_limit_table *limits, struct hf_str name,
+                const struct hf_limit_rule *rule, const struct hf_limit_verdict *verdict);
+
+/*
+ * Forget all that was counted, and lockouts, too: after a success, say. With a verdict: if its
+ * window is still the one that is there, in one request. Without (NULL): whatever is there, as an
+ * operator does. HF_OK when there is nothing to forget. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_limit_clear(struct hf_scope *s, struct hf_limit_table *limits,
+                                                  struct hf_str name,
+                                                  const struct hf_limit_verdict *verdict);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

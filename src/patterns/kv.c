@@ -1,0 +1,267 @@
+/*
+ * patterns/kv.c: keys and values: the table of them, reading, and batches.
+ *
+ * A key is one item (kv_item.c). Reading is reading that item; writing is replacing it, on the
+ * condition that it is what was seen (kv_change.c). Lists and clearing are in kv_list.c, sets on
+ * top of all that in set.c.
+ *
+ * What always holds, for each key:
+ *
+ *  (1) Every write has a version that no other write has: a random id. A number that counts would
+ *      start again when a key is deleted, and batches, which know no conditions, could not count.
+ *  (2) What is conditional on a version is done only if nobody wrote the key in between.
+ *  (3) A write whose answer was lost is reported as done or as not done when that can be known, and
+ *      as doubtful otherwise; never as what it is not.
+ *  (4) What has expired is not there, for readers and writers alike; what other programs keep under
+ *      such keys and has no value of ours is not there for readers.
+ */
+#include "patterns/kv.h"
+
+#include <holdfast/table.h>
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+static enum hf_status ensure(struct hf_scope *s, const struct hf_kv *kv,
+                             const struct hf_kv_options *o)
+{
+    const struct hf_attribute_definition attributes[] = {{kv->hash, HF_SCALAR_S},
+                                                         {kv->sort, HF_SCALAR_S}};
+    const struct hf_key_element keys[] = {{kv->hash, HF_KEY_HASH}, {kv->sort, HF_KEY_RANGE}};
+    struct hf_create_table spec = {.table = kv->table,
+                                   .attributes = attributes,
+                                   .attributes_len = kv->sort.ptr ? 2 : 1,
+                                   .key_schema = keys,
+                                   .key_schema_len = kv->sort.ptr ? 2 : 1};
+    struct hf_table_options options = {.size = sizeof(options), .no_create = o->no_create};
+    bool ttl = false;
+
+    if (!o->any_ttl)
+        TRY(hf_db_supports(s, kv->db, HF_FEATURE_TIME_TO_LIVE, &ttl));
+    if (ttl)
+        options.ttl_attribute = kv->expires;
+    return hf_table_ensure(s, kv->db, &spec, &options);
+}
+
+static void kv_free(struct hf_kv *kv)
+{
+    struct hf_env env = kv->env;
+
+    hf__kv_memory_free(&env, kv->memory);
+    hf_scope_free(kv->names);
+    env_free(&env, kv, sizeof(*kv));
+}
+
+static struct hf_str keep(struct hf_kv *kv, struct hf_str text, struct hf_str otherwise)
+{
+    return hf_scope_copy(kv->names, text.ptr ? text : otherwise);
+}
+
+static struct hf_kv *kv_new(struct hf_scope *s, struct hf_db *db, const struct hf_kv_options *o)
+{
+    struct hf_kv *kv = env_alloc(hf_scope_env(s), sizeof(*kv));
+    bool many = o->partitioned;
+
+    if (!kv)
+        return NULL;
+    kv->env = *hf_scope_env(s);
+    kv->db = db;
+    kv->consistent = o->consistent;
+    kv->tombstones = !o->no_tombstones;
+    kv->tombstone_s = o->tombstone_s ? o->tombstone_s : KV_TOMBSTONE_DEFAULT_S;
+    kv->names = hf_scope_new(&kv->env);
+    kv->memory = hf__kv_memory_new(&kv->env, o->remember ? o->remember : KV_REMEMBER_DEFAULT);
+    if (kv->names) {
+        kv->table = keep(kv, o->table, many ? HF_STR("partitioned_keys") : HF_STR("keys"));
+        kv->space = keep(kv, o->space, many ? HF_STR("") : HF_STR("global"));
+        kv->hash = keep(kv, o->hash_attribute, many ? HF_STR("partition") : HF_STR("key"));
+        if (many)
+            kv->sort = keep(kv, o->sort_attribute, HF_STR("sort"));
+        kv->data = keep(kv, o->data_attribute, HF_STR("data"));
+        kv->version = keep(kv, o->version_attribute, HF_STR("version"));
+        kv->expires = keep(kv, o->expires_attribute, HF_STR("expires"));
+    }
+    if (!kv->names || !kv->memory || hf_scope_built(kv->names) != HF_OK) {
+        kv_free(kv);
+        return NULL;
+    }
+    return kv;
+}
+
+static enum hf_status check_names(struct hf_scope *s, const struct hf_kv *kv)
+{
+    const struct hf_str names[] = {kv->hash, kv->data, kv->version, kv->expires, kv->sort};
+    size_t len = kv->sort.ptr ? 5 : 4;
+
+    for (size_t i = 0; i < len; i++)
+        for (size_t j = 0; j < i; j++)
+            if (hf_str_equal(names[i], names[j]))
+                return hf_scope_fail(s, HF_INVALID,
+                                     "table %.*s: two attributes are to be called \"%.*s\"",
+                                     HF_FMT(kv->table), HF_FMT(names[i]));
+    return HF_OK;
+}
+
+enum hf_status hf_kv_open(struct hf_scope *s, struct hf_db *db, const struct hf_kv_options *options,
+                          struct hf_kv **kv)
+{
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    struct hf_kv_options o;
+    struct hf_kv *made;
+    enum hf_status status;
+
+    *kv = NULL;
+    OPTIONS_COPY(&o, options);
+    if (!db)
+        return hf_scope_fail(s, HF_INVALID, "hf_kv_open() was called without a database");
+    made = kv_new(s, db, &o);
+    if (!made)
+        return hf_scope_fail(s, HF_NOMEM, "no memory for a table of keys and values");
+    status = check_names(s, made);
+    if (status == HF_OK)
+        status = ensure(s, made, &o);
+    if (status != HF_OK) {
+        kv_free(made);
+        return status;
+    }
+    *kv = made;
+    return kv_done(s, mark, HF_OK);
+}
+
+void hf_kv_close(struct hf_kv *kv)
+{
+    if (kv)
+        kv_free(kv);
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+enum hf_status hf_kv_get(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
+                         const struct hf_kv_get_options *options, struct hf_kv_entry *entry)
+{
+    struct hf_kv_get_options o;
+    struct hf_get_item get = {.table = kv->table};
+    struct hf_get_item_result got;
+    struct kv_place place;
+    struct kv_view view;
+
+    *entry = (struct hf_kv_entry){0};
+    OPTIONS_COPY(&o, options);
+    TRY(hf__kv_place(s, kv, key, &place));
+    get.key = hf__kv_item_key(s, kv, place.hash, place.sort);
+    get.consistent = o.consistent ? o.consistent : kv->consistent ? HF_YES : HF_UNSET;
+    TRY(hf_get_item(s, kv->db, &get, &got));
+    TRY(hf__kv_view(s, kv, got.item, &view));
+    *entry = hf__kv_entry(place.key, &view);
+    return HF_OK;
+}
+
+enum hf_status hf_kv_exists(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
+                            const struct hf_kv_get_options *options, bool *exists)
+{
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    struct hf_kv_entry entry;
+
+    *exists = false;
+    TRY(hf_kv_get(s, kv, key, options, &entry));
+    *exists = entry.value.ptr != NULL;
+    return kv_done(s, mark, HF_OK);
+}
+
+/* ---- batches -------------------------------------------------------------------------------- */
+
+/* The numbers of all, when not one was sent. */
+static void all_left(struct hf_scope *s, size_t len, const size_t **left, size_t *left_len)
+{
+    size_t *all = hf_scope_alloc(s, (len + 1) * sizeof(*all));
+
+    for (size_t i = 0; all && i < len; i++)
+        all[i] = i;
+    *left = all;
+    *left_len = all ? len : 0;
+}
+
+static enum hf_status get_requests(struct hf_scope *s, struct hf_kv *kv,
+                                   const struct hf_kv_key *keys, size_t len,
+                                   struct kv_place *places, struct hf_get *gets)
+{
+    for (size_t i = 0; i < len; i++) {
+        TRY(hf__kv_place(s, kv, keys[i], &places[i]));
+        gets[i] = (struct hf_get){.table = kv->table,
+                                  .key = hf__kv_item_key(s, kv, places[i].hash, places[i].sort)};
+    }
+    return HF_OK;
+}
+
+enum hf_status hf_kv_get_many(struct hf_scope *s, struct hf_kv *kv, const struct hf_kv_key *keys,
+                              size_t len, const struct hf_many_options *options,
+                              struct hf_kv_many *many)
+{
+    struct hf_many_options o;
+    struct hf_get_many_result got = {0};
+    struct hf_get *gets = hf_scope_alloc(s, (len + 1) * sizeof(*gets));
+    struct kv_place *places = hf_scope_alloc(s, (len + 1) * sizeof(*places));
+    struct hf_kv_entry *entries = hf_scope_alloc(s, (len + 1) * sizeof(*entries));
+    enum hf_status status;
+
+    *many = (struct hf_kv_many){0};
+    OPTIONS_COPY(&o, options);
+    o.size = sizeof(o);
+    o.consistent = o.consistent || kv->consistent;
+    TRY(hf_scope_built(s));
+    status = get_requests(s, kv, keys, len, places, gets);
+    if (status != HF_OK) {
+        all_left(s, len, &many->left, &many->left_len);
+        return status;
+    }
+    status = hf_get_many(s, kv->db, gets, len, &o, &got);
+    for (size_t i = 0; i < got.items_len; i++) {
+        struct kv_view view;
+
+        TRY(hf__kv_view(s, kv, got.items[i], &view));
+        entries[i] = hf__kv_entry(places[i].key, &view);
+    }
+    many->entries = entries;
+    many->entries_len = got.items_len;
+    many->left = got.left;
+    many->left_len = got.left_len;
+    return status;
+}
+
+static enum hf_status write_request(struct hf_scope *s, struct hf_kv *kv,
+                                    const struct hf_kv_pair *pair, struct hf_write *write)
+{
+    struct pattern_id version = hf__pattern_id_make(hf_scope_env(s));
+    struct kv_place place;
+
+    *write = (struct hf_write){.table = kv->table};
+    TRY(hf__kv_place(s, kv, pair->key, &place));
+    if (!pair->value.ptr) {
+        write->del = hf__kv_item_key(s, kv, place.hash, place.sort);
+        return HF_OK;
+    }
+    write->put = hf__kv_item(s, kv, &place, pair->value, id_str(&version),
+                             hf__kv_expires_s(hf_scope_env(s), pair->ttl_s));
+    return hf__kv_item_fits(s, place.key, write->put);
+}
+
+enum hf_status hf_kv_set_many(struct hf_scope *s, struct hf_kv *kv, const struct hf_kv_pair *pairs,
+                              size_t len, const struct hf_many_options *options,
+                              struct hf_write_many_result *result)
+{
+    struct hf_write *writes = hf_scope_alloc(s, (len + 1) * sizeof(*writes));
+    struct hf_write_many_result ignored;
+
+    result = result ? result : &ignored;
+    *result = (struct hf_write_many_result){0};
+    if (!writes)
+        return hf_scope_built(s);
+    for (size_t i = 0; i < len; i++) {
+        enum hf_status status = write_request(s, kv, &pairs[i], &writes[i]);
+
+        if (status != HF_OK) {
+            all_left(s, len, &result->left, &result->left_len);
+            return status;
+        }
+    }
+    return hf_write_many(s, kv->db, writes, len, options, result);
+}

@@ -1,0 +1,486 @@
+/*
+ * patterns/limit.c: how often something may be done: deciding, with one write where that is
+ * possible.
+ *
+ * An update cannot branch: to count in a window that is open and to begin another are two requests.
+ * Which one it is to be is guessed from where the name's window was when this table saw it last (a
+ * hint), or that there is none. A wrong guess is refused, the refusal brings the item, and from
+ * then on nothing is guessed. What an item allows, and the requests, are in limit_item.c.
+ *
+ *  (1) Allowed means that a write was done whose condition held the limit. No read, hint or verdict
+ *      of ours allows anything.
+ *  (2) The ids of a call's writes begin alike. If the refusal shows one of them as the last one, it
+ *      was done. Each is another, as one may become the id of a window.
+ *  (3) Denied means that an item was seen which allows no more; and nothing was counted, unless an
+ *      answer was lost.
+ *  (4) What removes an item names the window that it removes, so a request that comes late removes
+ *      no other.
+ */
+#include "patterns/limit.h"
+
+#include <holdfast/table.h>
+
+#include <stdio.h>
+
+enum {
+    ROUNDS = 30, /* two digits in an id */
+    ROUNDS_WITHOUT_REST = 4,
+    REST_MS = 10,
+    WRITE_ID_SIZE = PATTERN_ID_LEN + 4
+};
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+static void table_free(struct hf_limit_table *limits)
+{
+    struct hf_env env = limits->env;
+
+    pthread_mutex_destroy(&limits->mutex);
+    hf_scope_free(limits->names);
+    env_free(&env, limits, sizeof(*limits));
+}
+
+static struct hf_limit_table *table_new(struct hf_scope *s, struct hf_db *db, struct hf_str table)
+{
+    struct hf_limit_table *limits = env_alloc(hf_scope_env(s), sizeof(*limits));
+
+    if (!limits)
+        return NULL;
+    limits->env = *hf_scope_env(s);
+    limits->db = db;
+    pthread_mutex_init(&limits->mutex, NULL);
+    limits->names = hf_scope_new(&limits->env);
+    if (limits->names)
+        limits->table = hf_scope_copy(limits->names, table.len ? table : HF_STR("limits"));
+    if (!limits->table.ptr) {
+        table_free(limits);
+        return NULL;
+    }
+    return limits;
+}
+
+enum hf_status hf_limit_table_open(struct hf_scope *s, struct hf_db *db,
+                                   const struct hf_limit_table_options *options,
+                                   struct hf_limit_table **limits)
+{
+    struct hf_attribute_definition attribute = {HF_STR("name"), HF_SCALAR_S};
+    struct hf_key_element key = {HF_STR("name"), HF_KEY_HASH};
+    struct hf_create_table spec = {.attributes = &attribute,
+                                   .attributes_len = 1,
+                                   .key_schema = &key,
+                                   .key_schema_len = 1};
+    struct hf_limit_table_options o;
+    struct hf_limit_table *made;
+    enum hf_status status;
+
+    *limits = NULL;
+    OPTIONS_COPY(&o, options);
+    if (!db)
+        return hf_scope_fail(s, HF_INVALID, "hf_limit_table_open() was called without a database");
+    made = table_new(s, db, o.table);
+    if (!made)
+        return hf_scope_fail(s, HF_NOMEM, "no memory for a table of limits");
+    spec.table = made->table;
+    status = hf_table_ensure(s, db, &spec,
+                             HF_OPTIONS(hf_table_options, .no_create = o.no_create,
+                                        .ttl_attribute = HF_STR("expires")));
+    if (status != HF_OK) {
+        table_free(made);
+        return status;
+    }
+    *limits = made;
+    return HF_OK;
+}
+
+void hf_limit_table_close(struct hf_limit_table *limits)
+{
+    if (limits)
+        table_free(limits);
+}
+
+/* ---- hints ---------------------------------------------------------------------------------- */
+
+static uint64_t hash_of(const struct limit_ask *ask)
+{
+    uint64_t hash = 14695981039346656037u ^ (uint64_t)ask->rule.kind;
+
+    for (size_t i = 0; i < ask->name.len; i++)
+        hash = (hash ^ (uint8_t)ask->name.ptr[i]) * 1099511628211u;
+    return hash ? hash : 1;
+}
+
+/* The item as it may be; nothing when we do not know. */
+static void guess(struct hf_limit_table *limits, const struct limit_ask *ask,
+                  struct limit_view *view)
+{
+    uint64_t hash = hash_of(ask);
+    struct limit_hint hint;
+
+    *view = (struct limit_view){0};
+    pthread_mutex_lock(&limits->mutex);
+    hint = limits->hints[hash & (LIMIT_HINTS - 1)];
+    pthread_mutex_unlock(&limits->mutex);
+    if (hint.hash != hash)
+        return;
+    view->has_window = view->has_slices = view->has_tat = view->there = true;
+    view->start_ms = view->head = view->tat_us = hint.mark;
+    view->width_ms = hint.width_ms;
+}
+
+static void remember(struct hf_limit_table *limits, const struct limit_ask *ask,
+                     const struct limit_view *view)
+{
+    uint64_t hash = hash_of(ask);
+
+    pthread_mutex_lock(&limits->mutex);
+    limits->hints[hash & (LIMIT_HINTS - 1)] =
+        (struct limit_hint){.hash = view->there ? hash : 0,
+                            .mark = hf__limit_mark(view, ask->rule.kind),
+                            .width_ms = view->width_ms};
+    pthread_mutex_unlock(&limits->mutex);
+}
+
+/* ---- what is asked for ---------------------------------------------------------------------- */
+
+static enum hf_status check_rule(struct hf_scope *s, struct limit_ask *ask)
+{
+    struct hf_limit_rule *rule = &ask->rule;
+    uint32_t most;
+
+    rule->kind = rule->kind ? rule->kind : HF_LIMIT_ATTEMPTS;
+    rule->burst = rule->burst ? rule->burst : rule->limit;
+    rule->slices = rule->slices                     ? rule->slices
+                   : rule->window_ms < LIMIT_SLICES ? rule->window_ms
+                                                    : LIMIT_SLICES;
+    if (rule->lockout_ms && !rule->lockout_max_ms)
+        rule->lockout_max_ms = rule->lockout_ms > UINT32_MAX / LIMIT_LOCKOUT_GROWS
+                                   ? UINT32_MAX
+                                   : rule->lockout_ms * LIMIT_LOCKOUT_GROWS;
+    most = rule->kind == HF_LIMIT_RATE ? rule->burst : rule->limit;
+    if (rule->kind > HF_LIMIT_RATE)
+        return hf_scope_fail(s, HF_INVALID, "limit %.*s: %d is no kind", HF_FMT(ask->name),
+                             (int)rule->kind);
+    if (rule->limit < 1 || rule->limit > HF_LIMIT_MOST || rule->burst > HF_LIMIT_MOST ||
+        rule->window_ms < 1)
+        return hf_scope_fail(s, HF_INVALID, "limit %.*s: %u in %u ms cannot be", HF_FMT(ask->name),
+                             rule->limit, rule->window_ms);
+    if (rule->slices > HF_LIMIT_SLICES_MAX || rule->slices > rule->window_ms)
+        return hf_scope_fail(s, HF_INVALID, "limit %.*s: %u slices of %u ms cannot be",
+                             HF_FMT(ask->name), rule->slices, rule->window_ms);
+    if (rule->lockout_ms > rule->lockout_max_ms ||
+        (rule->lockout_max_ms && rule->kind != HF_LIMIT_ATTEMPTS && rule->kind != HF_LIMIT_FIXED))
+        return hf_scope_fail(s, HF_INVALID, "limit %.*s: such a lockout cannot be",
+                             HF_FMT(ask->name));
+    if (ask->cost > most)
+        return hf_scope_fail(s, HF_INVALID, "limit %.*s: a cost of %u is more than %u",
+                             HF_FMT(ask->name), ask->cost, most);
+    return HF_OK;
+}
+
+static enum hf_status check_name(struct hf_scope *s, struct hf_str name)
+{
+    if (name.len == 0)
+        return hf_scope_fail(s, HF_INVALID, "a limit has a name");
+    if (name.len > HF_LIMIT_NAME_MAX)
+        return hf_scope_fail(s, HF_INVALID, "limit %.32s...: a name of %zu bytes is longer than %d",
+                             name.ptr, name.len, HF_LIMIT_NAME_MAX);
+    return HF_OK;
+}
+
+static enum hf_status ask_for(struct hf_scope *s, struct hf_limit_table *limits, struct hf_str name,
+                              const struct hf_limit_rule *rule, const struct hf_limit_options *o,
+                              const struct pattern_id *id, struct limit_ask *ask)
+{
+    *ask = (struct limit_ask){.table = limits->table,
+                              .name = name,
+                              .id = id_str(id),
+                              .rule = *rule,
+                              .cost = o->cost ? o->cost : 1,
+                              .context = o->context,
+                              .now_us = limits->env.wall_us(limits->env.user)};
+    TRY(check_name(s, name));
+    TRY(check_rule(s, ask));
+    if (!o->context.ptr)
+        return HF_OK;
+    TRY(hf_item_check(s, o->context));
+    if (hf_item_size(o->context) > HF_LIMIT_CONTEXT_MAX)
+        return hf_scope_fail(s, HF_INVALID, "limit %.*s: a context of %zu bytes is larger than %d",
+                             HF_FMT(name), hf_item_size(o->context), HF_LIMIT_CONTEXT_MAX);
+    return HF_OK;
+}
+
+/* ---- taking --------------------------------------------------------------------------------- */
+
+static enum hf_status denied(struct hf_scope *s, const struct limit_ask *ask,
+                             const struct hf_limit_verdict *verdict)
+{
+    if (verdict->locked)
+        return hf_scope_fail(s, HF_LIMIT, "limit %.*s is locked for %u ms", HF_FMT(ask->name),
+                             verdict->retry_ms);
+    return hf_scope_fail(s, HF_LIMIT, "limit %.*s: %u in %u ms are used up; again in %u ms",
+                         HF_FMT(ask->name), ask->rule.limit, ask->rule.window_ms,
+                         verdict->retry_ms);
+}
+
+/* Send one step, and look at what is there then. HF_OK: it was done. */
+static enum hf_status send(struct hf_scope *s, struct hf_limit_table *limits,
+                           const struct limit_ask *ask, enum limit_step step,
+                           struct limit_view *view)
+{
+    struct hf_update_item update = hf__limit_request(s, ask, view, step);
+    struct hf_item item;
+    enum hf_status status;
+
+    TRY(hf_scope_built(s));
+    status = hf__pattern_write(s, limits->db, &(struct hf_transact_write){.update = &update},
+                               update.key, &item);
+    if (status != HF_OK && status != HF_CONDITION)
+        return status;
+    TRY(hf__limit_view(s, ask->name, item, view));
+    remember(limits, ask, view);
+    if (status == HF_CONDITION && view->last.len == ask->id.len &&
+        memcmp(view->last.ptr, ask->id.ptr, PATTERN_ID_LEN) == 0)
+        return HF_OK; /* (2) */
+    return status;
+}
+
+/* The id of a call's nth write. */
+static struct hf_str write_id(char text[WRITE_ID_SIZE], const struct pattern_id *id, int nth)
+{
+    int len = snprintf(text, WRITE_ID_SIZE, "%s.%02d", id->text, nth);
+
+    assert(len == WRITE_ID_SIZE - 1);
+    return hf_str_of(text, (size_t)len);
+}
+
+/* Begin a lockout; somebody else's change comes first. HF_OK: it has begun. */
+static enum hf_status lock(struct hf_scope *s, struct hf_limit_table *limits, struct limit_ask ask,
+                           struct limit_view *view)
+{
+    struct pattern_id id = hf__pattern_id_make(&limits->env);
+    char text[WRITE_ID_SIZE];
+
+    ask.id = write_id(text, &id, 0); /* the other one means that something was counted */
+    return send(s, limits, &ask, LIMIT_LOCK, view);
+}
+
+static enum hf_status take(struct hf_scope *s, struct hf_limit_table *limits, struct limit_ask *ask,
+                           const struct pattern_id *id, struct hf_limit_verdict *verdict)
+{
+    char text[WRITE_ID_SIZE];
+    struct limit_view view;
+    bool known = false;
+
+    guess(limits, ask, &view);
+    for (int round = 0; round < ROUNDS; round++) {
+        enum limit_step step = hf__limit_step(ask, &view);
+        enum hf_status status;
+
+        if (!known && step != LIMIT_WITHIN && step != LIMIT_NEW) {
+            struct hf_item item;
+
+            TRY(hf__pattern_read(s, limits->db, limits->table, hf__limit_key(s, ask->name), &item));
+            TRY(hf__limit_view(s, ask->name, item, &view));
+            known = true;
+            continue;
+        }
+        if (step == LIMIT_DENY) {
+            hf__limit_tell(ask, &view, false, verdict);
+            return denied(s, ask, verdict);
+        }
+        if (step == LIMIT_LOCK) {
+            status = lock(s, limits, *ask, &view);
+        } else {
+            ask->id = write_id(text, id, round);
+            status = send(s, limits, ask, step, &view);
+            if (status == HF_OK) {
+                hf__limit_tell(ask, &view, true, verdict);
+                verdict->id = view.last;
+                return hf_scope_fail(s, HF_OK, "%s", "");
+            }
+        }
+        if (status != HF_OK && status != HF_CONDITION)
+            return status;
+        known = true;
+        if (round >= ROUNDS_WITHOUT_REST)
+            TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(&limits->env, REST_MS)));
+        ask->now_us = limits->env.wall_us(limits->env.user);
+    }
+    return hf_scope_fail(s, HF_IN_USE, "limit %.*s is used by too many at once", HF_FMT(ask->name));
+}
+
+/* A failure that says nothing about the limit. */
+static bool is_unreached(const struct hf_scope *s, enum hf_status status)
+{
+    return status == HF_IO || status == HF_TIMEOUT || status == HF_INTERNAL ||
+           status == HF_IN_USE || status == HF_THROTTLED || status == HF_STOPPED ||
+           status == HF_NO_SPACE || status == HF_DENIED || hf_scope_error(s)->may_retry;
+}
+
+enum hf_status hf_limit_take(struct hf_scope *s, struct hf_limit_table *limits, struct hf_str name,
+                             const struct hf_limit_rule *rule,
+                             const struct hf_limit_options *options,
+                             struct hf_limit_verdict *verdict)
+{
+    struct pattern_id id = hf__pattern_id_make(&limits->env);
+    uint32_t left_ms = hf_scope_left_ms(s, UINT32_MAX);
+    int64_t began_us = env_elapsed_us(&limits->env);
+    struct hf_limit_options o;
+    enum hf_status status;
+    struct limit_ask ask;
+
+    *verdict = (struct hf_limit_verdict){0};
+    OPTIONS_COPY(&o, options);
+    TRY(ask_for(s, limits, name, rule, &o, &id, &ask));
+    if (o.reach_ms && o.reach_ms < left_ms)
+        hf_scope_timeout_ms(s, o.reach_ms);
+    status = take(s, limits, &ask, &id, verdict);
+    if (o.reach_ms && o.reach_ms < left_ms) {
+        int64_t rest_ms = left_ms - (env_elapsed_us(&limits->env) - began_us) / 1000;
+
+        /* 0 is for ever: a deadline that has passed stays one. */
+        hf_scope_timeout_ms(s, left_ms == UINT32_MAX ? 0 : rest_ms > 0 ? (uint32_t)rest_ms : 1);
+    }
+    if (status == HF_OK)
+        return HF_OK;
+    if (!o.fail_open || status == HF_LIMIT || !is_unreached(s, status))
+        return status;
+    *verdict = (struct hf_limit_verdict){.allowed = true, .unreached = true, .cost = ask.cost};
+    return hf_scope_fail(s, HF_OK, "%s", "");
+}
+
+/* ---- looking -------------------------------------------------------------------------------- */
+
+static enum hf_status look(struct hf_scope *s, struct hf_limit_table *limits,
+                           const struct limit_ask *ask, struct limit_view *view)
+{
+    struct hf_item item;
+
+    TRY(hf__pattern_read(s, limits->db, limits->table, hf__limit_key(s, ask->name), &item));
+    TRY(hf__limit_view(s, ask->name, item, view));
+    remember(limits, ask, view);
+    return HF_OK;
+}
+
+enum hf_status hf_limit_peek(struct hf_scope *s, struct hf_limit_table *limits, struct hf_str name,
+                             const struct hf_limit_rule *rule,
+                             const struct hf_limit_options *options,
+                             struct hf_limit_verdict *verdict)
+{
+    struct pattern_id id = hf__pattern_id_make(&limits->env);
+    struct hf_limit_options o;
+    struct limit_view view;
+    struct limit_ask ask;
+    enum limit_step step;
+
+    *verdict = (struct hf_limit_verdict){0};
+    OPTIONS_COPY(&o, options);
+    TRY(ask_for(s, limits, name, rule, &o, &id, &ask));
+    TRY(look(s, limits, &ask, &view));
+    step = hf__limit_step(&ask, &view);
+    hf__limit_tell(&ask, &view, step != LIMIT_DENY && step != LIMIT_LOCK, verdict);
+    return HF_OK;
+}
+
+enum hf_status hf_limit_take_tx(struct hf_scope *s, struct hf_limit_table *limits,
+                                struct hf_str name, const struct hf_limit_rule *rule,
+                                const struct hf_limit_options *options,
+                                struct hf_transact_write *action, struct hf_limit_verdict *verdict)
+{
+    struct pattern_id id = hf__pattern_id_make(&limits->env);
+    struct hf_update_item *update;
+    struct hf_limit_options o;
+    struct limit_view view;
+    struct limit_ask ask;
+    enum limit_step step;
+
+    memset(action, 0, sizeof(*action));
+    *verdict = (struct hf_limit_verdict){0};
+    OPTIONS_COPY(&o, options);
+    TRY(ask_for(s, limits, name, rule, &o, &id, &ask));
+    TRY(look(s, limits, &ask, &view));
+    step = hf__limit_step(&ask, &view);
+    if (step == LIMIT_DENY || step == LIMIT_LOCK) {
+        hf__limit_tell(&ask, &view, false, verdict);
+        return denied(s, &ask, verdict);
+    }
+    update = hf_scope_alloc(s, sizeof(*update));
+    TRY(hf_scope_built(s));
+    ask.table = hf_scope_copy(s, ask.table);
+    *update = hf__limit_request(s, &ask, &view, step);
+    update->returns = 0;
+    hf__limit_tell(&ask, &view, true, verdict);
+    verdict->id = hf_scope_copy(s, ask.id);
+    /* What begins a window gives it this one's id. */
+    if (step == LIMIT_NEW || !verdict->window.ptr)
+        verdict->window = verdict->id;
+    verdict->used = step == LIMIT_NEW ? ask.cost : verdict->used + ask.cost;
+    verdict->left = verdict->left > ask.cost ? verdict->left - ask.cost : 0;
+    action->update = update;
+    return hf_scope_built(s);
+}
+
+/* ---- giving back ---------------------------------------------------------------------------- */
+
+enum hf_status hf_limit_refund(struct hf_scope *s, struct hf_limit_table *limits,
+                               struct hf_str name, const struct hf_limit_rule *rule,
+                               const struct hf_limit_verdict *verdict)
+{
+    struct pattern_id id = hf__pattern_id_make(&limits->env);
+    struct hf_limit_options o = {.cost = verdict->cost};
+    struct hf_update_item update;
+    struct limit_view view;
+    struct limit_ask ask;
+    struct hf_item item;
+    enum hf_status status;
+
+    TRY(ask_for(s, limits, name, rule, &o, &id, &ask));
+    if (!verdict->allowed || !verdict->id.len || !verdict->window.len)
+        return hf_scope_fail(s, HF_INVALID, "limit %.*s: nothing was counted to be given back",
+                             HF_FMT(name));
+    update = hf__limit_refund_request(s, &ask, verdict);
+    TRY(hf_scope_built(s));
+    status = hf__pattern_write(s, limits->db, &(struct hf_transact_write){.update = &update},
+                               update.key, &item);
+    if (status != HF_CONDITION)
+        return status;
+    TRY(hf__limit_view(s, name, item, &view));
+    if (view.there && hf_str_equal(view.window, verdict->window)) {
+        if (hf_item_get(view.refunds, verdict->id).ptr) /* before, or by an answer that was lost */
+            return hf_scope_fail(s, HF_OK, "%s", "");
+        if (hf_item_count(view.refunds) >= HF_LIMIT_REFUNDS_MAX)
+            return hf_scope_fail(s, HF_LIMIT, "limit %.*s: there were %d refunds already",
+                                 HF_FMT(name), HF_LIMIT_REFUNDS_MAX);
+    }
+    return hf_scope_fail(s, HF_LOST, "limit %.*s: it is too late to give back", HF_FMT(name));
+}
+
+enum hf_status hf_limit_clear(struct hf_scope *s, struct hf_limit_table *limits, struct hf_str name,
+                              const struct hf_limit_verdict *verdict)
+{
+    struct hf_str window = verdict ? verdict->window : hf_str_of(NULL, 0);
+    struct hf_delete_item del = {.table = limits->table, .condition = HF_STR("#window = :window")};
+    struct hf_item item;
+    enum hf_status status;
+
+    TRY(check_name(s, name));
+    for (int round = 0; round < ROUNDS; round++) {
+        if (!verdict) {
+            TRY(hf__pattern_read(s, limits->db, limits->table, hf__limit_key(s, name), &item));
+            window = hf_value_str(hf_item_get(item, HF_STR("window")));
+        }
+        if (!window.len) /* nothing there, or it was not counted */
+            return hf_scope_fail(s, HF_OK, "%s", "");
+        del.key = hf__limit_key(s, name);
+        del.names = HF_ITEM(s, HF_S("#window", HF_STR("window")));
+        del.values = HF_ITEM(s, HF_S(":window", window));
+        TRY(hf_scope_built(s));
+        status = hf__pattern_write(s, limits->db, &(struct hf_transact_write){.del = &del}, del.key,
+                                   &item);
+        if (status != HF_OK && status != HF_CONDITION)
+            return status;
+        if (status == HF_OK || verdict || !item.ptr)
+            return hf_scope_fail(s, HF_OK, "%s", "");
+    }
+    return hf_scope_fail(s, HF_IN_USE, "limit %.*s is used by too many at once", HF_FMT(name));
+}
