@@ -203,6 +203,8 @@ bool hf__guard_begin(struct guard *guard, struct hf_scope *scope)
     pthread_mutex_init(&guard->mutex, NULL);
     fill_set(&set);
     pthread_sigmask(SIG_BLOCK, &set, &guard->before);
+    /* A connection that breaks is an error; the program gets the usual effect back. */
+    signal(SIGPIPE, SIG_IGN);
     guard->watching = pthread_create(&guard->thread, NULL, watch, guard) == 0;
     return guard->watching;
 }
