@@ -17,6 +17,7 @@
 #include "cli/child.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +76,14 @@ static char **make_variables(struct hf_scope *s, const struct child_program *pro
     return all;
 }
 
+/* What we have opened is not the program's. Not every library marks its sockets so. */
+static void keep_files(const struct guard *guard)
+{
+    for (int fd = STDERR_FILENO + 1; fd < CHILD_FILES; fd++)
+        if (!guard->inherited[fd])
+            (void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* most are not open at all */
+}
+
 int hf__child_start(struct hf_scope *s, const struct child_program *program, int input, pid_t *pid)
 {
     posix_spawnattr_t attributes;
@@ -86,6 +95,7 @@ int hf__child_start(struct hf_scope *s, const struct child_program *program, int
 
     if (!variables || !args)
         return ENOMEM;
+    keep_files(program->guard);
     memcpy(args, program->args, program->args_len * sizeof(*args));
     args[program->args_len] = NULL;
     sigemptyset(&none);
@@ -201,6 +211,8 @@ bool hf__guard_begin(struct guard *guard, struct hf_scope *scope)
     memset(guard, 0, sizeof(*guard));
     guard->scope = scope;
     pthread_mutex_init(&guard->mutex, NULL);
+    for (int fd = 0; fd < CHILD_FILES; fd++)
+        guard->inherited[fd] = fcntl(fd, F_GETFD) >= 0;
     fill_set(&set);
     pthread_sigmask(SIG_BLOCK, &set, &guard->before);
     /* A connection that breaks is an error; the program gets the usual effect back. */

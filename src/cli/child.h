@@ -15,20 +15,26 @@
 #include <signal.h>
 #include <sys/types.h>
 
+enum { CHILD_FILES = 256 }; /* descriptors that are looked after */
+
+struct guard;
+
 /* A program to be run; what it inherits is our standard streams and variables, and these. */
 struct child_program {
     const char *const *args; /* the first is found as a shell finds it */
     size_t args_len;
     const struct hf_str *variables; /* "NAME=value", each with a NUL behind it */
     size_t variables_len;
-    uint64_t limit_ms;      /* then it is ended, and CLI_TOO_LONG comes out; 0: no limit */
-    uint64_t kill_after_ms; /* from SIGTERM to SIGKILL when it is ended */
+    uint64_t limit_ms;         /* then it is ended, and CLI_TOO_LONG comes out; 0: no limit */
+    uint64_t kill_after_ms;    /* from SIGTERM to SIGKILL when it is ended */
+    const struct guard *guard; /* knows which files are not ours, and go on to the program */
 };
 
 struct guard {
     pthread_t thread;
     bool watching;
     sigset_t before;
+    bool inherited[CHILD_FILES]; /* descriptors that we were started with */
     struct hf_scope *scope;
     pthread_mutex_t mutex; /* guards what follows */
     pid_t child;           /* 0: none */

@@ -228,6 +228,7 @@ static int run_program(struct run *run, struct hf_once *once)
                                           .args_len = options->operands_len - 1,
                                           .variables = variables,
                                           .variables_len = COMMAND_LEN(variables),
+                                          .guard = &run->guard,
                                           .limit_ms = run->settings.run_timeout_ms,
                                           .kill_after_ms = run->settings.kill_after_ms};
 

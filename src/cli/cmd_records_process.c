@@ -316,7 +316,8 @@ static enum hf_status work(struct hf_scope *s, const struct hf_record_info *reco
     const struct child_program program = {.args = run->args,
                                           .args_len = run->args_len,
                                           .variables = variables,
-                                          .variables_len = COMMAND_LEN(variables)};
+                                          .variables_len = COMMAND_LEN(variables),
+                                          .guard = &run->guard};
     int input = record_file(s, run, record);
     enum hf_status told;
     int status = 0;

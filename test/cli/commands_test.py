@@ -290,6 +290,14 @@ class LockRun(WithDatabase):
         self.fails(126, self.dir, "lock", "run", "job", "--", self.dir)
         self.fails(USAGE, "something is missing", "lock", "run", "job")
 
+    def test_the_program_has_our_files_and_not_those_of_the_database(self):
+        read, write = os.pipe()
+        self.addCleanup(os.close, read)
+        self.addCleanup(os.close, write)
+        out = self.ok("lock", "run", "job", "--", "sh", "-c", "ls /proc/$$/fd", pass_fds=[write])
+        self.assertEqual(set(map(int, out.split())) - {0, 1, 2, write}, set())
+        self.assertIn(str(write), out.split())
+
     def test_shared_and_permits(self):
         self.hold("--shared")
         self.ok("lock", "run", "--shared", "--wait", "0", "job", "--", "true")
