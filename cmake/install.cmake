@@ -26,10 +26,15 @@ foreach(name holdfast holdfast-engine)
 endforeach()
 
 # The command's own: manual pages, completion, units for systemd.
-install(FILES ${CMAKE_SOURCE_DIR}/docs/man/holdfast.1 ${CMAKE_SOURCE_DIR}/docs/man/holdfast-serve.1
+file(GLOB COMMAND_PAGES ${CMAKE_SOURCE_DIR}/docs/man/holdfast*.1)
+install(FILES ${COMMAND_PAGES}
         DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${CMAKE_SOURCE_DIR}/packaging/completion/holdfast.bash
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME holdfast)
+install(FILES ${CMAKE_SOURCE_DIR}/packaging/completion/_holdfast
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES ${CMAKE_SOURCE_DIR}/packaging/completion/holdfast.fish
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 # The unit names the command by its whole path, and the prefix is known when it is installed:
 # `cmake --install --prefix` may give another one than the configuration had.
 install(CODE "

@@ -20,8 +20,9 @@
  * may_have_happened. With a request id (hf_counter_add_once()) an add can be repeated by another
  * process, or after a crash, and is still counted once.
  *
- * Values are whole numbers of 64 bits. A counter that nobody added to is 0. Any thread may use a
- * table of counters. Works on every database, as an add is one conditional write of one item.
+ * Values are whole numbers of 64 bits. A counter that nobody added to is 0. What succeeds and hands
+ * out numbers only leaves nothing in the scope. Any thread may use a table of counters. Works on
+ * every database, as an add is one conditional write of one item.
  */
 #ifndef HOLDFAST_COUNTER_H
 #define HOLDFAST_COUNTER_H
@@ -39,8 +40,8 @@ struct hf_counters; /* counters in a table, and our marks in them */
 enum {
     HF_COUNTER_REQUEST_MAX = 256, /* bytes of a request id */
     HF_COUNTER_WRITERS_MAX = 1000,
-    HF_COUNTER_REQUESTS_MAX = 1000,
-    HF_COUNTER_SHARDS_MAX = 100 /* as many items as a transaction can read */
+    HF_COUNTER_REQUESTS_MAX = 200, /* twice as many of the longest ids fit into an item */
+    HF_COUNTER_SHARDS_MAX = 100    /* as many items as a transaction can read */
 };
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -48,10 +49,11 @@ enum {
 struct hf_counters_options {
     size_t size;         /* set by HF_OPTIONS() */
     struct hf_str table; /* default "keys", or "partitioned_keys"; made when it is missing */
-    struct hf_str
-        space;        /* the namespace of keys that name none; default "global", partitioned "" */
-    bool partitioned; /* keys have partitions */
-    bool no_create;   /* the table has to be there */
+    bool partitioned;    /* keys have partitions */
+    bool no_create;      /* the table has to be there */
+
+    /* The namespace of keys that name none; default "global", and "" in a partitioned table. */
+    struct hf_str space;
 
     /*
      * No marks: an add is the cheapest write there is, but one whose answer got lost is not
@@ -341,6 +343,7 @@ typedef enum hf_status hf_sequence_build_fn(struct hf_scope *s, int64_t first,
  *                 `build`, in their order, and then that of the sequence
  * HF_LIMIT        fewer than `count` numbers are left
  * HF_TIMEOUT      others were faster until the deadline
+ * HF_LOST         it may have been done, and so many others took numbers since that nobody knows
  * HF_UNSUPPORTED  the database has no transactions
  * and what transactions fail with; may_have_happened says whether it may have been done.
  *

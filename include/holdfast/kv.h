@@ -108,6 +108,8 @@ struct hf_kv_options {
      */
     bool no_tombstones;
 
+    uint32_t remember; /* keys that can be set again without a look, 120 bytes each; default 4096 */
+
     /* Names of attributes; defaults "key", "partition" and "sort", "data", "version", "expires". */
     struct hf_str hash_attribute; /* the key, or the partition */
     struct hf_str sort_attribute;
@@ -190,8 +192,9 @@ struct hf_kv_set_options {
     struct hf_str if_version; /* only if this is the version of the value */
 
     /*
-     * Without looking first, in one write: twice as fast. But when an answer is lost, the value may
-     * be set again later, over what others have set in between.
+     * Without looking first, in one write; otherwise it takes a look unless this process wrote the
+     * key last. But when an answer is lost, the value may be set again later, over what others have
+     * set in between.
      */
     bool blind;
     uint32_t attempts; /* how often to try while others write the same key; default 100 */

@@ -1,14 +1,13 @@
 /*
  * Records that wait to be processed, in a table, and a processor that works on all of them.
  *
- *     static enum hf_status bill(struct hf_scope *s, const struct hf_record_info *record, void
- * *user)
+ *     enum hf_status bill(struct hf_scope *s, const struct hf_record_info *record, void *user)
  *     {
  *         if (!send_bill(record->account, record->item))
  *             return hf_scope_fail(s, HF_IO, "the printer is busy");      tried again, later
  *         return HF_OK;                                                   processed
  *     }
- *
+ *     ...
  *     struct hf_records *records;
  *     struct hf_processor *processor;
  *     struct hf_processor_report report;
@@ -367,7 +366,8 @@ HF_API void hf_processor_close(struct hf_processor *processor);
  * which is filled in whatever comes out. `report` may be NULL.
  *
  * When the scope is canceled, or its deadline comes, no record is begun any more, the scopes of
- * those that are being worked on are canceled, and what was not finished is given back.
+ * those that are being worked on are canceled, and what was not finished is given back. (With
+ * no_threads, when the record that is being worked on has ended; its scope has the deadline, too.)
  *
  * HF_CANCELED  hf_scope_cancel() was called
  * HF_TIMEOUT   the deadline of the scope came first

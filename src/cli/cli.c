@@ -55,6 +55,25 @@ bool hf__cli_options(struct cli *cli, const struct options_table *table, size_t 
     return false;
 }
 
+bool hf__cli_operands(struct cli *cli, const struct options_table *table, size_t args_len,
+                      const char *const *args, size_t min, size_t max, void *fields,
+                      struct options *options, int *ends)
+{
+    if (!hf__cli_options(cli, table, args_len, args, fields, options, ends))
+        return false;
+    if (options->operands_len >= min && options->operands_len <= max)
+        return true;
+    if (options->operands_len > max)
+        *ends = hf__cli_fail(cli, table->name, CLI_USAGE,
+                             "unexpected argument '%s'\nTry 'holdfast %s --help'.",
+                             options->operands[max], table->name);
+    else
+        *ends = hf__cli_fail(cli, table->name, CLI_USAGE,
+                             "something is missing: holdfast %s [options] %s", table->name,
+                             table->operands);
+    return false;
+}
+
 /* ---- finding -------------------------------------------------------------------------------- */
 
 /* How many of the arguments are the command's name; 0: it is another. */
@@ -91,6 +110,18 @@ static const struct cli_command *find(const struct cli *cli, size_t args_len,
     return found;
 }
 
+/* Is `word` the noun of commands that have two words? */
+static bool is_group(const struct cli *cli, const char *word)
+{
+    size_t len = strlen(word);
+
+    for (size_t i = 0; i < cli->commands_len; i++)
+        if (cli->commands[i].summary && strncmp(cli->commands[i].name, word, len) == 0 &&
+            cli->commands[i].name[len] == ' ')
+            return true;
+    return false;
+}
+
 static int unknown(struct cli *cli, size_t args_len, const char *const *args)
 {
     struct nearest one = {.word = args[0]};
@@ -110,6 +141,14 @@ static int unknown(struct cli *cli, size_t args_len, const char *const *args)
         else
             hf__nearest_offer(&one, cli->commands[i].name);
     }
+    if (is_group(cli, args[0]) && pair.ptr) {
+        if (two.best)
+            return hf__cli_fail(cli, "", CLI_USAGE, "unknown command '%s'; did you mean '%s'?",
+                                pair.ptr, two.best);
+        return hf__cli_fail(cli, "", CLI_USAGE,
+                            "unknown command '%s'\nTry 'holdfast %s --help' for a list.", pair.ptr,
+                            args[0]);
+    }
     if (one.best || two.best)
         return hf__cli_fail(cli, "", CLI_USAGE, "unknown command '%s'; did you mean '%s'?", args[0],
                             one.best ? one.best : two.best);
@@ -119,27 +158,71 @@ static int unknown(struct cli *cli, size_t args_len, const char *const *args)
 
 /* ---- help, version, complete ---------------------------------------------------------------- */
 
+/* The commands whose names begin with `prefix`, and what they do. */
+static void print_commands(struct cli *cli, const char *prefix)
+{
+    size_t column = NAME_COLUMN;
+
+    for (size_t i = 0; i < cli->commands_len; i++)
+        if (cli->commands[i].summary && strlen(cli->commands[i].name) + 4 > column)
+            column = strlen(cli->commands[i].name) + 4;
+    fprintf(cli->out, "\nCommands:\n");
+    for (size_t i = 0; i < cli->commands_len; i++) {
+        const struct cli_command *command = &cli->commands[i];
+
+        if (!command->summary || strncmp(command->name, prefix, strlen(prefix)) != 0)
+            continue;
+        fprintf(cli->out, "  %-*s", (int)column - 2, command->name);
+        hf__options_wrap(cli->out, command->summary, column, column, cli->width);
+    }
+}
+
+/* "holdfast lock --help": its commands, and the first example of each. */
+static int print_group(struct cli *cli, const char *noun)
+{
+    struct hf_str prefix = hf_scope_format(cli->scope, "%s ", noun);
+
+    if (!prefix.ptr)
+        return hf__cli_fail(cli, "", CLI_FAILED, "out of memory");
+    fprintf(cli->out, "Usage: holdfast %s COMMAND [options]\n", noun);
+    print_commands(cli, prefix.ptr);
+    fprintf(cli->out, "\nExamples:\n");
+    for (size_t i = 0; i < cli->commands_len; i++) {
+        const struct cli_command *command = &cli->commands[i];
+
+        if (!command->summary || strncmp(command->name, prefix.ptr, prefix.len) != 0 ||
+            !command->options || !command->options->examples_len)
+            continue;
+        fprintf(cli->out, "  %s\n      ", command->options->examples[0].command);
+        hf__options_wrap(cli->out, command->options->examples[0].text, 6, 6, cli->width);
+    }
+    fprintf(cli->out, "\n'holdfast %s COMMAND --help' tells more about one of them.\n", noun);
+    return hf__cli_flushed(cli, CLI_OK);
+}
+
 static int print_help(struct cli *cli)
 {
     fprintf(cli->out, "Usage: holdfast COMMAND [options]\n"
                       "       holdfast --help | --version\n\n");
     hf__options_wrap(cli->out, "A DynamoDB-compatible database.", 0, 0, cli->width);
-    fprintf(cli->out, "\nCommands:\n");
-    for (size_t i = 0; i < cli->commands_len; i++) {
-        const struct cli_command *command = &cli->commands[i];
-
-        if (!command->summary)
-            continue;
-        fprintf(cli->out, "  %-*s", NAME_COLUMN - 2, command->name);
-        hf__options_wrap(cli->out, command->summary, NAME_COLUMN, NAME_COLUMN, cli->width);
-    }
-    fprintf(cli->out, "\n'holdfast COMMAND --help' tells more about one of them.\n\n"
-                      "Exit codes:\n"
-                      "  0  done\n"
-                      "  1  failed\n"
-                      "  2  the arguments cannot be\n"
-                      "  3  the database cannot be opened\n"
-                      "  4  the address cannot be had\n");
+    print_commands(cli, "");
+    fprintf(cli->out,
+            "\n'holdfast COMMAND --help' tells more about one of them.\n\n"
+            "Exit codes:\n"
+            "  0  done\n"
+            "  1  failed\n"
+            "  2  the arguments cannot be\n"
+            "  3  not found\n"
+            "  4  a condition did not hold, a lock was not to be had, a limit is reached\n"
+            "  5  access denied\n"
+            "  6  the database cannot be reached or wants less at a time\n"
+            "  7  not in time\n"
+            "  8  stored data is damaged\n"
+            "  124  the program that was run took too long\n"
+            "  126  it cannot be run\n"
+            "  127  it is not there\n"
+            "128 and a signal's number: the signal ended it. 'serve' has meanings of "
+            "its own for 3 and 4.\n");
     return hf__cli_flushed(cli, CLI_OK);
 }
 
@@ -157,6 +240,8 @@ static int run_help(struct cli *cli, size_t args_len, const char *const *args)
     if (args_len == 0)
         return print_help(cli);
     command = find(cli, args_len, args, &words);
+    if (!command && args_len == 1 && is_group(cli, args[0]))
+        return print_group(cli, args[0]);
     if (!command)
         return unknown(cli, args_len, args);
     if (!command->options)
@@ -228,6 +313,14 @@ int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args)
                             "'holdfast COMMAND %s'.",
                             args[0], args[0]);
     command = find(cli, args_len, args, &words);
+    if (!command && is_group(cli, args[0])) {
+        if (args_len == 1) {
+            print_group(cli, args[0]);
+            return CLI_USAGE;
+        }
+        if (strcmp(args[1], "--help") == 0 || strcmp(args[1], "-h") == 0)
+            return print_group(cli, args[0]);
+    }
     if (!command)
         return unknown(cli, args_len, args);
     return command->run(cli, args_len - words, args + words);

@@ -10,20 +10,36 @@
 
 #include "cli/options.h"
 
-/* How the program ends. Scripts rely on these numbers: they do not change. docs/man/holdfast.1 */
+/*
+ * How the program ends. Scripts rely on these numbers: they do not change. docs/man/holdfast.1
+ *
+ * `serve` is older than most of them, and has meanings of its own for 3 and 4: cli/serve.h. A
+ * command that runs a program ends as that does, if it came to that; 128 and a signal's number when
+ * it was the signal that ended it, or us.
+ */
 enum cli_exit {
     CLI_OK = 0,
-    CLI_FAILED = 1,   /* for a reason that no other number has */
-    CLI_USAGE = 2,    /* the arguments, a variable or a file they name cannot be */
-    CLI_DATABASE = 3, /* the database cannot be opened: locked, damaged, no permission, no space */
-    CLI_ADDRESS = 4   /* the address to listen on cannot be had */
+    CLI_FAILED = 1,    /* for a reason that no other number has */
+    CLI_USAGE = 2,     /* the arguments, a variable or a file they name cannot be */
+    CLI_NOT_FOUND = 3, /* no such table, lock, key */
+    CLI_CONDITION = 4, /* a condition did not hold, a lock was not to be had, a limit is reached */
+    CLI_DENIED = 5,    /* no credentials, or not the right ones */
+    CLI_UNAVAILABLE = 6, /* the database cannot be reached, is locked, or wants less at a time */
+    CLI_TIMEOUT = 7,     /* not in the time of --timeout */
+    CLI_CORRUPT = 8,     /* stored data is damaged, or newer than the program */
+    CLI_TOO_LONG = 124,  /* the program that was run took too long, as timeout(1) has it */
+    CLI_NO_EXEC = 126,   /* it cannot be run, as shells have it */
+    CLI_NO_PROGRAM = 127 /* it is not there */
 };
+
+enum { CLI_SIGNAL = 128 }; /* and its number */
 
 struct cli {
     struct hf_scope *scope;
     FILE *out;
     FILE *err;
-    size_t width; /* of help */
+    size_t width;  /* of help */
+    bool terminal; /* `out` is one: lists are for people */
     options_env_fn *env;
     const struct cli_command *commands;
     size_t commands_len;
@@ -45,6 +61,14 @@ int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args);
  */
 bool hf__cli_options(struct cli *cli, const struct options_table *table, size_t args_len,
                      const char *const *args, void *fields, struct options *options, int *ends);
+
+/*
+ * The same for a command with operands, of which there have to be from `min` to `max`; the error
+ * shows the table's.
+ */
+bool hf__cli_operands(struct cli *cli, const struct options_table *table, size_t args_len,
+                      const char *const *args, size_t min, size_t max, void *fields,
+                      struct options *options, int *ends);
 
 /* "holdfast serve: ..." on cli->err; returns `ends`. */
 int hf__cli_fail(struct cli *cli, const char *command, int ends, const char *format, ...)

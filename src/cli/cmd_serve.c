@@ -275,7 +275,7 @@ static int open_database(struct serving *v)
         return CLI_OK;
     if (status == HF_LOCKED)
         holder = hf__serve_holder(s, v->plan.path.ptr);
-    return hf__cli_fail(v->cli, "serve", CLI_DATABASE, "%s%s%s", hf_scope_error_text(s),
+    return hf__cli_fail(v->cli, "serve", SERVE_DATABASE, "%s%s%s", hf_scope_error_text(s),
                         holder.ptr ? ": " : "", holder.ptr ? holder.ptr : "");
 }
 
@@ -328,8 +328,8 @@ static int open_server(struct serving *v)
                              &v->server);
     if (status == HF_OK)
         return CLI_OK;
-    return hf__cli_fail(v->cli, "serve", status == HF_INVALID ? CLI_USAGE : CLI_ADDRESS, "%s",
-                        hf_scope_error_text(s));
+    return hf__cli_fail(v->cli, "serve", status == HF_INVALID ? (int)CLI_USAGE : (int)SERVE_ADDRESS,
+                        "%s", hf_scope_error_text(s));
 }
 
 /*

@@ -400,6 +400,13 @@ static enum options_result take_argument(struct parser *p, const char *arg, cons
     return take(p, spec, label, value, negated, next, used_next);
 }
 
+/* "-5" is a number where operands are accepted: no option begins with a digit. */
+static bool is_number(const struct parser *p, const char *arg)
+{
+    return p->table->operands && arg[0] == '-' && arg[1] >= '0' && arg[1] <= '9' &&
+           !by_letter(p->table, arg[1]);
+}
+
 static enum options_result take_arguments(struct parser *p, size_t len, const char *const *args)
 {
     bool only_operands = false;
@@ -413,7 +420,7 @@ static enum options_result take_arguments(struct parser *p, size_t len, const ch
             only_operands = true;
             continue;
         }
-        if (only_operands || args[i][0] != '-' || args[i][1] == '\0') {
+        if (only_operands || args[i][0] != '-' || args[i][1] == '\0' || is_number(p, args[i])) {
             if (!p->table->operands)
                 return BAD(p, "unexpected argument '%s'", args[i]);
             p->operands[p->operands_len++] = args[i];

@@ -21,6 +21,7 @@
  *     --port 8000   --port=8000   -p 8000   -p8000   --quiet   --no-quiet   -h, --help, -help
  *     -inMemory     a name that DynamoDB Local has, with one dash
  *     --            what follows is no option
+ *     -5            a number is none either, where operands are accepted
  *
  * Of an option that is given twice the last counts, except for lists, which collect. What starts
  * with a dash and is an option is never taken for a value: write --name=-x then.

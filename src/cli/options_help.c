@@ -182,8 +182,11 @@ void hf__options_complete(FILE *out, const struct options_table *table, size_t w
     bool negated;
 
     for (size_t i = 0; i + 1 < words_len; i++)
-        if (strcmp(words[i], "--") == 0)
+        if (strcmp(words[i], "--") == 0) {
+            if (table->operands && strstr(table->operands, "CMD"))
+                fprintf(out, ":file\n");
             return;
+        }
     if (words_len > 1)
         spec = hf__options_find(table, words[words_len - 2], &value, &negated);
     if (spec && !value && hf__options_takes_value(spec)) {
@@ -196,7 +199,7 @@ void hf__options_complete(FILE *out, const struct options_table *table, size_t w
         return;
     }
     if (last[0] != '-') {
-        if (table->operands)
+        if (table->operands && strstr(table->operands, "FILE"))
             fprintf(out, ":file\n");
         return;
     }

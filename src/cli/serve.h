@@ -10,6 +10,13 @@
 #include "cli/keys.h"
 #include "cli/notify.h"
 
+/* What `serve` ends with instead of CLI_NOT_FOUND and CLI_CONDITION, which it never means. */
+enum serve_exit {
+    SERVE_DATABASE =
+        3,            /* the database cannot be opened: locked, damaged, no permission, no space */
+    SERVE_ADDRESS = 4 /* the address to listen on cannot be had */
+};
+
 struct serve_settings {
     /* listening */
     struct hf_str host;

@@ -386,6 +386,7 @@ static enum hf_status add(struct hf_scope *s, struct hf_counters *c, struct hf_c
                           struct hf_str request, int64_t by,
                           const struct hf_counter_options *options, int64_t *value, bool *again)
 {
+    struct hf_scope_mark memory = hf_scope_mark(s);
     struct counter_at at;
     struct counter_change change;
     enum hf_status status;
@@ -396,6 +397,8 @@ static enum hf_status add(struct hf_scope *s, struct hf_counters *c, struct hf_c
     *again = false;
     TRY(prepare(s, c, key, request, by, options, &at, &change));
     status = hf__counter_change(s, c, &at, change, &out, again);
+    if (status == HF_OK)
+        hf_scope_rewind(s, memory);
     if (value && c->shards > 1 && status == HF_OK)
         return hf_counter_get(s, c, key, value);
     if (value)
@@ -491,6 +494,7 @@ static enum hf_status set_one(struct hf_scope *s, struct hf_counters *c, struct 
 enum hf_status hf_counter_set(struct hf_scope *s, struct hf_counters *c, struct hf_counter_key key,
                               int64_t value, int64_t *was)
 {
+    struct hf_scope_mark memory = hf_scope_mark(s);
     int64_t part, sum = 0;
     struct counter_at at;
     struct counter_seen seen;
@@ -509,6 +513,7 @@ enum hf_status hf_counter_set(struct hf_scope *s, struct hf_counters *c, struct 
     }
     if (was)
         *was = sum;
+    hf_scope_rewind(s, memory);
     return HF_OK;
 }
 

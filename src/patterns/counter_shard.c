@@ -166,6 +166,7 @@ enum hf_status hf_counter_get_many(struct hf_scope *s, struct hf_counters *c,
                                    const struct hf_counter_key *keys, size_t len,
                                    struct hf_counter_value *values)
 {
+    struct hf_scope_mark memory = hf_scope_mark(s);
     struct counter_at *at;
     struct hf_get *gets;
     struct hf_get_many_result result;
@@ -193,6 +194,7 @@ enum hf_status hf_counter_get_many(struct hf_scope *s, struct hf_counters *c,
         if (seen.shards > 1)
             TRY(hf__counter_sum(s, c, keys[i], seen.shards, &values[i]));
     }
+    hf_scope_rewind(s, memory);
     return HF_OK;
 }
 
@@ -269,10 +271,12 @@ static enum hf_status remove_one(struct hf_scope *s, struct hf_counters *c,
 enum hf_status hf_counter_delete(struct hf_scope *s, struct hf_counters *c,
                                  struct hf_counter_key key)
 {
+    struct hf_scope_mark memory = hf_scope_mark(s);
     uint32_t shards = 1;
 
     TRY(remove_one(s, c, key, 0, &shards));
     for (uint32_t shard = 1; shard < shards; shard++)
         TRY(remove_one(s, c, key, shard, &shards));
+    hf_scope_rewind(s, memory);
     return HF_OK;
 }

@@ -46,6 +46,7 @@ static void kv_free(struct hf_kv *kv)
 {
     struct hf_env env = kv->env;
 
+    hf__kv_memory_free(&env, kv->memory);
     hf_scope_free(kv->names);
     env_free(&env, kv, sizeof(*kv));
 }
@@ -68,6 +69,7 @@ static struct hf_kv *kv_new(struct hf_scope *s, struct hf_db *db, const struct h
     kv->tombstones = !o->no_tombstones;
     kv->tombstone_s = o->tombstone_s ? o->tombstone_s : KV_TOMBSTONE_DEFAULT_S;
     kv->names = hf_scope_new(&kv->env);
+    kv->memory = hf__kv_memory_new(&kv->env, o->remember ? o->remember : KV_REMEMBER_DEFAULT);
     if (kv->names) {
         kv->table = keep(kv, o->table, many ? HF_STR("partitioned_keys") : HF_STR("keys"));
         kv->space = keep(kv, o->space, many ? HF_STR("") : HF_STR("global"));
@@ -78,7 +80,7 @@ static struct hf_kv *kv_new(struct hf_scope *s, struct hf_db *db, const struct h
         kv->version = keep(kv, o->version_attribute, HF_STR("version"));
         kv->expires = keep(kv, o->expires_attribute, HF_STR("expires"));
     }
-    if (!kv->names || hf_scope_built(kv->names) != HF_OK) {
+    if (!kv->names || !kv->memory || hf_scope_built(kv->names) != HF_OK) {
         kv_free(kv);
         return NULL;
     }

@@ -12,10 +12,13 @@ enum {
     KV_ATTEMPTS_DEFAULT = 100,
     KV_TOMBSTONE_DEFAULT_S = 3600,
     KV_PAGE_DEFAULT = 1000,
+    KV_REMEMBER_DEFAULT = 4096,
     KV_ITEM_MAX = 400 * 1024, /* DynamoDB's, of a whole item */
     KV_PAST_MAX = 4,          /* ids of earlier writes in a version */
     KV_PAST_ID_LEN = 16       /* how much of each */
 };
+
+struct kv_memory;
 
 struct hf_kv {
     struct hf_env env;
@@ -31,6 +34,7 @@ struct hf_kv {
     bool consistent;
     bool tombstones;
     uint32_t tombstone_s;
+    struct kv_memory *memory;
 };
 
 /* ---- kv_item.c: keys and items, and the requests that change them --------------------------- */
@@ -140,5 +144,18 @@ static inline enum hf_status kv_done(struct hf_scope *s, struct hf_scope_mark ma
 
 /* For messages: the id, cut when it is long. */
 #define KV_FMT(key) (int)((key).id.len > 80 ? 80 : (key).id.len), (key).id.ptr
+
+/* ---- kv_memory.c: which version was seen last ----------------------------------------------- */
+
+/* NULL when there is no memory. Any thread may use it. */
+struct kv_memory *hf__kv_memory_new(const struct hf_env *env, size_t len);
+void hf__kv_memory_free(const struct hf_env *env, struct kv_memory *memory);
+
+/* Absent: forget it. */
+void hf__kv_remember(struct kv_memory *memory, const struct kv_place *place, struct hf_str version);
+
+/* True, and a version that it had once, if one is remembered. */
+bool hf__kv_recall(struct hf_scope *s, struct kv_memory *memory, const struct kv_place *place,
+                   struct hf_str *version);
 
 #endif

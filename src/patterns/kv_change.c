@@ -4,7 +4,8 @@
  *
  *  (1) Why a plain set looks first: without a condition, a request that is late (its answer was
  *      given up, the value was set by another request, then changed by others) would put an old
- *      value over newer ones. With a condition on what was seen it is refused.
+ *      value over newer ones. With a condition on what was seen it is refused. What was seen may be
+ *      what this process wrote last (kv_memory.c), so that most sets are one write all the same.
  *  (2) Each round has a version of its own. When its answer was lost, what is there tells whether
  * it was done (kv_item.c (4)); only when that cannot be told the caller gets to know the doubt. (3)
  * A round leaves no memory behind but the last one. (4) Deleting is writing an item without a
@@ -35,6 +36,7 @@ struct job {
     plan_fn *plan;
     bool brief;        /* the version is enough to decide */
     bool guess_absent; /* do not look in the first round: there will be nothing */
+    bool recall;       /* nor if a version is remembered: it will be that */
     uint32_t attempts;
     struct hf_value value; /* of a set */
     uint32_t ttl_s;
@@ -131,6 +133,8 @@ static enum hf_status send(struct hf_scope *s, const struct job *job, struct out
 
     TRY(build(s, job, o, &request, &action));
     status = hf__pattern_write(s, job->kv->db, &action, request.key, &item);
+    hf__kv_remember(job->kv->memory, &job->place,
+                    status == HF_OK && action.put ? o->version : hf_str_of(NULL, 0));
     if (status != HF_CONDITION)
         return status;
     doubtful = hf_scope_error(s)->may_have_happened;
@@ -172,6 +176,8 @@ static enum hf_status run(struct hf_scope *s, const struct job *job, struct outc
     struct kv_view now = {0};
     bool known = job->guess_absent;
 
+    if (job->recall)
+        known = now.there = hf__kv_recall(s, job->kv->memory, &job->place, &now.version);
     for (uint32_t round = 1;; round++) {
         enum hf_status status;
 
@@ -255,6 +261,7 @@ static enum hf_status set_job(struct hf_scope *s, struct hf_kv *kv, struct hf_kv
     *job = (struct job){.kv = kv,
                         .plan = o->if_absent ? plan_set_if_absent : plan_set,
                         .brief = !o->if_absent,
+                        .recall = !o->if_absent,
                         .guess_absent = o->if_absent && kv->tombstones,
                         .attempts = attempts_of(o->attempts),
                         .value = value,

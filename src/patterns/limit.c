@@ -9,7 +9,8 @@
  *
  *  (1) Allowed means that a write was done whose condition held the limit. No read, hint or verdict
  *      of ours allows anything.
- *  (2) All writes of one call have one id. If the refusal shows it as the last one, it was done.
+ *  (2) The ids of a call's writes begin alike. If the refusal shows one of them as the last one, it
+ *      was done. Each is another, as one may become the id of a window.
  *  (3) Denied means that an item was seen which allows no more; and nothing was counted, unless an
  *      answer was lost.
  *  (4) What removes an item names the window that it removes, so a request that comes late removes
@@ -19,7 +20,14 @@
 
 #include <holdfast/table.h>
 
-enum { ROUNDS = 30, ROUNDS_WITHOUT_REST = 4, REST_MS = 10 };
+#include <stdio.h>
+
+enum {
+    ROUNDS = 30, /* two digits in an id */
+    ROUNDS_WITHOUT_REST = 4,
+    REST_MS = 10,
+    WRITE_ID_SIZE = PATTERN_ID_LEN + 4
+};
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
@@ -230,9 +238,19 @@ static enum hf_status send(struct hf_scope *s, struct hf_limit_table *limits,
         return status;
     TRY(hf__limit_view(s, ask->name, item, view));
     remember(limits, ask, view);
-    if (status == HF_CONDITION && view->there && hf_str_equal(view->last, ask->id))
+    if (status == HF_CONDITION && view->last.len == ask->id.len &&
+        memcmp(view->last.ptr, ask->id.ptr, PATTERN_ID_LEN) == 0)
         return HF_OK; /* (2) */
     return status;
+}
+
+/* The id of a call's nth write. */
+static struct hf_str write_id(char text[WRITE_ID_SIZE], const struct pattern_id *id, int nth)
+{
+    int len = snprintf(text, WRITE_ID_SIZE, "%s.%02d", id->text, nth);
+
+    assert(len == WRITE_ID_SIZE - 1);
+    return hf_str_of(text, (size_t)len);
 }
 
 /* Begin a lockout; somebody else's change comes first. HF_OK: it has begun. */
@@ -240,14 +258,16 @@ static enum hf_status lock(struct hf_scope *s, struct hf_limit_table *limits, st
                            struct limit_view *view)
 {
     struct pattern_id id = hf__pattern_id_make(&limits->env);
+    char text[WRITE_ID_SIZE];
 
-    ask.id = id_str(&id); /* the other one means that something was counted */
+    ask.id = write_id(text, &id, 0); /* the other one means that something was counted */
     return send(s, limits, &ask, LIMIT_LOCK, view);
 }
 
 static enum hf_status take(struct hf_scope *s, struct hf_limit_table *limits, struct limit_ask *ask,
-                           struct hf_limit_verdict *verdict)
+                           const struct pattern_id *id, struct hf_limit_verdict *verdict)
 {
+    char text[WRITE_ID_SIZE];
     struct limit_view view;
     bool known = false;
 
@@ -271,9 +291,11 @@ static enum hf_status take(struct hf_scope *s, struct hf_limit_table *limits, st
         if (step == LIMIT_LOCK) {
             status = lock(s, limits, *ask, &view);
         } else {
+            ask->id = write_id(text, id, round);
             status = send(s, limits, ask, step, &view);
             if (status == HF_OK) {
                 hf__limit_tell(ask, &view, true, verdict);
+                verdict->id = view.last;
                 return hf_scope_fail(s, HF_OK, "%s", "");
             }
         }
@@ -312,18 +334,15 @@ enum hf_status hf_limit_take(struct hf_scope *s, struct hf_limit_table *limits, 
     TRY(ask_for(s, limits, name, rule, &o, &id, &ask));
     if (o.reach_ms && o.reach_ms < left_ms)
         hf_scope_timeout_ms(s, o.reach_ms);
-    status = take(s, limits, &ask, verdict);
+    status = take(s, limits, &ask, &id, verdict);
     if (o.reach_ms && o.reach_ms < left_ms) {
         int64_t rest_ms = left_ms - (env_elapsed_us(&limits->env) - began_us) / 1000;
 
         /* 0 is for ever: a deadline that has passed stays one. */
         hf_scope_timeout_ms(s, left_ms == UINT32_MAX ? 0 : rest_ms > 0 ? (uint32_t)rest_ms : 1);
     }
-    if (status == HF_OK) {
-        verdict->id = hf_scope_copy(s, ask.id);
-        verdict->window = hf_scope_copy(s, verdict->window);
+    if (status == HF_OK)
         return HF_OK;
-    }
     if (!o.fail_open || status == HF_LIMIT || !is_unreached(s, status))
         return status;
     *verdict = (struct hf_limit_verdict){.allowed = true, .unreached = true, .cost = ask.cost};

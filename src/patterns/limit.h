@@ -23,6 +23,7 @@ enum {
 struct limit_view {
     bool there;
     struct hf_str last;   /* id of the latest write */
+    int64_t version;      /* how many there were */
     struct hf_str window; /* id of the window */
     struct hf_item context;
     int64_t locked_ms;

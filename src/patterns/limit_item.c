@@ -4,6 +4,7 @@
  *
  *     name      S  the key
  *     last      S  the id of the latest write, whatever it was
+ *     version   N  how many writes there were
  *     window    S  the id of the write that began the window
  *     context   M  what came with the first one of the window; may be absent
  *     refunds   M  ids of what was given back in the window, with the slice it was in
@@ -24,12 +25,12 @@
  *      name's clock. Each write compares them with the caller's clock in its condition, and a
  *      caller that is behind counts where they are.
  *  (2) A write that counts has its limit in the condition. So the database decides, one by one.
- *  (3) Where a whole state is replaced (slide, lock) the condition is that `last` is the one it was
- *      computed from, which no other write ever had.
- *  (4) A write that comes again is refused as long as it is the last one. After others it may count
- *      once more: less is allowed then, never more. A refund that comes again is refused always.
- *  (5) Any window_ms has parts of slices + 1 slices at most, so as many are summed up, and a sum
- *      within the limit means that every window is.
+ *  (3) Where a whole state is replaced (slide, lock) the condition is that last and version are
+ *      those it was computed from. One alone would not do: a write that comes again has the same
+ * id, and an item that was cleared counts from one again. (4) A write that comes again is refused
+ * as long as it is the last one. After others it may count once more: less is allowed then, never
+ * more. A refund that comes again is refused always. (5) Any window_ms has parts of slices + 1
+ * slices at most, so as many are summed up, and a sum within the limit means that every window is.
  */
 #include <stdlib.h>
 
@@ -59,7 +60,7 @@ enum hf_status hf__limit_view(struct hf_scope *s, struct hf_str name, struct hf_
     view->context = hf_value_item(hf_item_get(item, HF_STR("context")));
     view->slices = hf_value_item(hf_item_get(item, HF_STR("slices")));
     view->refunds = hf_value_item(hf_item_get(item, HF_STR("refunds")));
-    if (!view->last.ptr || !view->window.ptr ||
+    if (!view->last.ptr || !view->window.ptr || !read_i64(item, "version", NULL, &view->version) ||
         !read_i64(item, "start_ms", &view->has_window, &view->start_ms) ||
         !read_i64(item, "count", NULL, &view->count) ||
         !read_i64(item, "locked_ms", NULL, &view->locked_ms) ||
@@ -285,20 +286,32 @@ static struct hf_update_item update_of(struct holders *h, const struct limit_ask
     };
 }
 
+#define WRITE "#last = :id, #version = if_not_exists(#version, :zero) + :one"
+#define UNCHANGED "#last = :seen AND #version = :version"
+
+/* The state that a request was computed from. */
+static void seen(struct holders *h, const struct limit_view *view)
+{
+    VALUE(h, HF_S(":seen", view->last));
+    VALUE(h, HF_N(":version", view->version));
+}
+
 /* What every write has: its id, and as the case may be a new window with its context. */
 static const char *begin(struct holders *h, const struct limit_ask *ask, bool new_window)
 {
-    NAMES(h, "#last");
+    NAMES(h, "#last", "#version");
     VALUE(h, HF_S(":id", ask->id));
+    VALUE(h, HF_N(":zero", 0));
+    VALUE(h, HF_N(":one", 1));
     if (!new_window)
-        return "#last = :id";
+        return WRITE;
     NAMES(h, "#window", "#refunds", "#context", "#expires");
     VALUE(h, HF_V(":none", hf_item_value(hf_item_make(h->s, NULL, 0))));
     if (ask->context.ptr)
         VALUE(h, HF_M(":context", ask->context));
-    return ask->context.ptr ? "#last = :id, #window = :id, #refunds = :none, #context = :context, "
-                              "#expires = :expires"
-                            : "#last = :id, #window = :id, #refunds = :none, #expires = :expires";
+    return ask->context.ptr ? WRITE ", #window = :id, #refunds = :none, #context = :context, "
+                                    "#expires = :expires"
+                            : WRITE ", #window = :id, #refunds = :none, #expires = :expires";
 }
 
 static void expires(struct holders *h, const struct limit_ask *ask, int64_t end_ms)
@@ -350,20 +363,21 @@ static struct hf_update_item lock_request(struct hf_scope *s, const struct limit
     for (int64_t i = 1; i < lockouts && delay_ms < rule->lockout_max_ms; i++)
         delay_ms *= 2;
     until_ms = now + (delay_ms < rule->lockout_max_ms ? delay_ms : rule->lockout_max_ms);
-    NAMES(&h, "#last", "#window", "#refunds", "#expires", "#start_ms", "#count", "#locked_ms",
-          "#lockouts");
+    NAMES(&h, "#last", "#version", "#window", "#refunds", "#expires", "#start_ms", "#count",
+          "#locked_ms", "#lockouts");
     VALUE(&h, HF_S(":id", ask->id));
-    VALUE(&h, HF_V(":none", hf_item_value(hf_item_make(s, NULL, 0))));
-    VALUE(&h, HF_S(":seen", view->last));
-    VALUE(&h, HF_N(":until", until_ms));
     VALUE(&h, HF_N(":zero", 0));
+    VALUE(&h, HF_N(":one", 1));
+    VALUE(&h, HF_V(":none", hf_item_value(hf_item_make(s, NULL, 0))));
+    VALUE(&h, HF_N(":until", until_ms));
     VALUE(&h, HF_N(":lockouts", lockouts));
+    seen(&h, view);
     expires(&h, ask, until_ms + rule->window_ms);
     return update_of(&h, ask,
-                     HF_STR("SET #last = :id, #window = :id, #refunds = :none, #count = :zero, "
+                     HF_STR("SET " WRITE ", #window = :id, #refunds = :none, #count = :zero, "
                             "#start_ms = :until, #locked_ms = :until, #lockouts = :lockouts, "
                             "#expires = :expires"),
-                     HF_STR("#last = :seen"));
+                     HF_STR(UNCHANGED));
 }
 
 /* One more in the slice that is the head. */
@@ -372,17 +386,16 @@ static struct hf_update_item slice_request(struct hf_scope *s, const struct limi
 {
     struct holders h = {.s = s};
 
-    NAMES(&h, "#last", "#slices", "#sum", "#head", "#width_ms");
+    (void)begin(&h, ask, false);
+    NAMES(&h, "#slices", "#sum", "#head", "#width_ms");
     holders_name(&h, HF_STR("#i"), hf_scope_format(s, "%lld", (long long)view->head));
-    VALUE(&h, HF_S(":id", ask->id));
-    VALUE(&h, HF_N(":zero", 0));
     VALUE(&h, HF_N(":cost", ask->cost));
     VALUE(&h, HF_N(":room", (int64_t)ask->rule.limit - ask->cost));
     VALUE(&h, HF_N(":head", view->head));
     VALUE(&h, HF_N(":width", width_ms(&ask->rule)));
     return update_of(&h, ask,
                      HF_STR("SET #slices.#i = if_not_exists(#slices.#i, :zero) + :cost, "
-                            "#sum = #sum + :cost, #last = :id"),
+                            "#sum = #sum + :cost, " WRITE),
                      HF_STR("#head = :head AND #width_ms = :width AND #sum <= :room AND "
                             "#last <> :id"));
 }
@@ -450,7 +463,7 @@ static struct hf_update_item slide_request(struct hf_scope *s, const struct limi
         VALUE(&h, HF_M(":refunds", refunds));
     }
     if (view->there)
-        VALUE(&h, HF_S(":seen", view->last));
+        seen(&h, view);
     return update_of(
         &h, ask,
         hf_scope_format(
@@ -458,7 +471,7 @@ static struct hf_update_item slide_request(struct hf_scope *s, const struct limi
             common,
             fresh ? (ask->context.ptr ? "" : " REMOVE #context")
                   : ", #expires = :expires, #refunds = :refunds"),
-        view->there ? HF_STR("#last = :seen") : HF_STR("attribute_not_exists(#last)"));
+        view->there ? HF_STR(UNCHANGED) : HF_STR("attribute_not_exists(#last)"));
 }
 
 static struct hf_update_item rate_request(struct hf_scope *s, const struct limit_ask *ask,
@@ -507,9 +520,9 @@ struct hf_update_item hf__limit_refund_request(struct hf_scope *s, const struct 
     int64_t slice = verdict->at_us / 1000 / (width_ms(&ask->rule) ? width_ms(&ask->rule) : 1);
     const char *update, *condition;
 
-    NAMES(&h, "#last", "#window", "#refunds");
+    (void)begin(&h, ask, false);
+    NAMES(&h, "#window", "#refunds");
     holders_name(&h, HF_STR("#id"), verdict->id);
-    VALUE(&h, HF_S(":id", ask->id));
     VALUE(&h, HF_S(":window", verdict->window));
     VALUE(&h, HF_N(":most", HF_LIMIT_REFUNDS_MAX));
     VALUE(&h, HF_N(":slice", slice));
@@ -532,7 +545,7 @@ struct hf_update_item hf__limit_refund_request(struct hf_scope *s, const struct 
         condition = "#count >= :cost";
     }
     return update_of(&h, ask,
-                     hf_scope_format(s, "SET #last = :id, #refunds.#id = :slice, %s", update),
+                     hf_scope_format(s, "SET " WRITE ", #refunds.#id = :slice, %s", update),
                      hf_scope_format(s,
                                      "#window = :window AND attribute_not_exists(#refunds.#id) AND "
                                      "size(#refunds) < :most AND %s",

@@ -419,7 +419,10 @@ static enum hf_status wait_for(struct hf_scope *s, struct want *want, uint32_t m
         if (status != HF_LOCKED)
             plan.wait_us = INT64_MAX;
         ms = next_look_ms(want, &plan, &poll_ms, most_ms);
-        TRY(doze(s, want, ms < left_ms ? ms : left_ms - 1));
+        status = doze(s, want, ms < left_ms ? ms : left_ms - 1);
+        if (status == HF_TIMEOUT) /* sleep may take longer than it was asked to */
+            return held_by(s, want, HF_TIMEOUT);
+        TRY(status);
         want->item = (struct hf_item){0}; /* it is read again before it is used */
         hf_scope_rewind(s, mark);
     }

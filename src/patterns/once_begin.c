@@ -221,7 +221,10 @@ static enum hf_status wait_for(struct hf_scope *s, struct want *want, uint32_t m
         poll_ms = poll_ms > most_ms / 2 ? most_ms : poll_ms * 2;
         if (status == HF_OK && want->wait_us / 1000 < ms)
             ms = (uint32_t)((want->wait_us + 999) / 1000);
-        TRY(doze(s, want, ms < left_ms ? ms : left_ms - 1));
+        status = doze(s, want, ms < left_ms ? ms : left_ms - 1);
+        if (status == HF_TIMEOUT) /* sleep may take longer than it was asked to */
+            return busy(s, want, HF_TIMEOUT);
+        TRY(status);
         hf_scope_rewind(s, mark); /* the record is read again before it is used */
     }
 }

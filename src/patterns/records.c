@@ -384,22 +384,86 @@ static struct hf_update_item mark_request(struct hf_scope *s, const struct hf_re
     return hf__records_request(s, records, RECORD_MARK, key, values);
 }
 
-enum hf_status hf_records_mark(struct hf_scope *s, struct hf_records *records,
-                               struct hf_str account, struct hf_str run_time)
+/* ---- changes by hand ------------------------------------------------------------------------ */
+
+/*
+ * To mark, to reset and to delete may be undone by others at once: by a reset, by a put. So what is
+ * sent again after a lost answer must not do it to what came after. Each of these reads the record
+ * and is conditional on its last put or reset being the same. When that is refused, the record was
+ * put, reset, deleted or completed while we were at it, and ours counts as done just before.
+ */
+struct change {
+    struct hf_records *records;
+    struct record_key key;
+    struct hf_item item; /* as it was read */
+};
+
+static enum hf_status change_begin(struct hf_scope *s, struct change *change)
 {
-    const struct record_key key = {account, run_time};
-    struct hf_update_item update;
+    TRY(check_key(s, change->key));
+    return hf__pattern_read(s, change->records->db, change->records->table,
+                            hf__records_key(s, change->records, change->key), &change->item);
+}
+
+static enum hf_status change_send(struct hf_scope *s, struct change *change,
+                                  const struct hf_transact_write *write, struct hf_item where)
+{
     struct hf_item item;
     enum hf_status status;
 
-    TRY(check_key(s, key));
-    update = mark_request(s, records, key);
     TRY(hf_scope_built(s));
-    status = hf__pattern_write(s, records->db, &(struct hf_transact_write){.update = &update},
-                               update.key, &item);
-    if (status != HF_CONDITION)
-        return status;
-    return item.ptr ? hf_scope_fail(s, HF_OK, "%s", "") : none(s, records, key);
+    status = hf__pattern_write(s, change->records->db, write, where, &item);
+    return status == HF_CONDITION ? hf_scope_fail(s, HF_OK, "%s", "") : status;
+}
+
+#define UNTOUCHED "attribute_exists(#account) AND attribute_not_exists(#put_id)"
+#define SAME "#put_id = :same"
+#define NOT_PROCESSED " AND (attribute_not_exists(#processed) OR #processed <> :one)"
+
+/* The condition that nobody has put or reset it since; of a mark, nor completed it. */
+static const char *same_condition(struct hf_scope *s, const struct change *change, bool mark,
+                                  struct hf_item *values)
+{
+    struct hf_value put_id = hf_item_get(change->item, HF_STR("PutId"));
+
+    if (!put_id.ptr) /* another program made it */
+        return mark ? UNTOUCHED NOT_PROCESSED : UNTOUCHED;
+    *values = hf_item_with(s, *values, (const struct hf_attr[]){HF_V(":same", put_id)}, 1);
+    return mark ? SAME NOT_PROCESSED : SAME;
+}
+
+/* The update of that kind, on that condition. */
+static struct hf_update_item change_request(struct hf_scope *s, const struct change *change,
+                                            enum record_request kind, struct hf_item values)
+{
+    const char *update = change->records->texts[kind].update.ptr;
+    const char *condition = same_condition(s, change, kind == RECORD_MARK, &values);
+
+    return (struct hf_update_item){.table = change->records->table,
+                                   .key = hf__records_key(s, change->records, change->key),
+                                   .update = hf_str_from(update),
+                                   .condition = hf_str_from(condition),
+                                   .names =
+                                       hf__records_names(s, change->records, update, condition),
+                                   .values = values};
+}
+
+enum hf_status hf_records_mark(struct hf_scope *s, struct hf_records *records,
+                               struct hf_str account, struct hf_str run_time)
+{
+    struct change change = {.records = records, .key = {account, run_time}};
+    struct hf_update_item update;
+    struct hf_record_info info;
+
+    TRY(change_begin(s, &change));
+    if (!change.item.ptr)
+        return none(s, records, change.key);
+    TRY(hf__records_view(s, records, change.item, &info));
+    if (info.state == HF_RECORD_PROCESSED)
+        return HF_OK;
+    update = mark_request(s, records, change.key);
+    update = change_request(s, &change, RECORD_MARK, update.values);
+    return change_send(s, &change, &(struct hf_transact_write){.update = &update}, update.key);
 }
 
 enum hf_status hf_records_mark_tx(struct hf_scope *s, struct hf_records *records,
@@ -418,43 +482,47 @@ enum hf_status hf_records_mark_tx(struct hf_scope *s, struct hf_records *records
     return hf_scope_built(s);
 }
 
-/* Make it unprocessed, once. HF_CONDITION: it is none, or with RECORD_AGAIN had not failed. */
-static enum hf_status again(struct hf_scope *s, struct hf_records *records,
-                            enum record_request kind, struct record_key key, struct hf_item *item)
+static struct hf_item again_values(struct hf_scope *s, struct hf_records *records,
+                                   struct record_key key, struct hf_str id)
 {
-    struct pattern_id id = hf__pattern_id_make(&records->env);
-    struct hf_str failed = hf__records_place(s, records, HF_RECORD_FAILED, key);
-    struct hf_item values =
-        HF_ITEM(s, HF_N(":zero", 0), HF_N(":one", 1), HF_S(":id", id_str(&id)),
-                HF_S(":now", hf__records_time(s, records)),
-                HF_N(":first", env_wall_ms(&records->env)),
-                HF_S(":shard", hf__records_place(s, records, HF_RECORD_UNPROCESSED, key)));
-    struct hf_update_item update;
-    enum hf_status status;
-
-    if (kind == RECORD_AGAIN)
-        values = hf_item_with(s, values, (const struct hf_attr[]){HF_S(":failed", failed)}, 1);
-    update = hf__records_request(s, records, kind, key, values);
-    TRY(hf_scope_built(s));
-    status = hf__pattern_write(s, records->db, &(struct hf_transact_write){.update = &update},
-                               update.key, item);
-    if (status == HF_CONDITION && hf_str_equal(hf__records_put_id(*item), id_str(&id)))
-        return hf_scope_fail(s, HF_OK, "%s", "");
-    return status;
+    return HF_ITEM(s, HF_N(":zero", 0), HF_N(":one", 1), HF_S(":id", id),
+                   HF_S(":now", hf__records_time(s, records)),
+                   HF_N(":first", env_wall_ms(&records->env)),
+                   HF_S(":shard", hf__records_place(s, records, HF_RECORD_UNPROCESSED, key)));
 }
 
 enum hf_status hf_records_reset(struct hf_scope *s, struct hf_records *records,
                                 struct hf_str account, struct hf_str run_time)
 {
-    const struct record_key key = {account, run_time};
+    struct change change = {.records = records, .key = {account, run_time}};
+    struct pattern_id id = hf__pattern_id_make(&records->env);
+    struct hf_update_item update;
+
+    TRY(change_begin(s, &change));
+    if (!change.item.ptr)
+        return none(s, records, change.key);
+    update =
+        change_request(s, &change, RECORD_RESET, again_values(s, records, change.key, id_str(&id)));
+    return change_send(s, &change, &(struct hf_transact_write){.update = &update}, update.key);
+}
+
+/* Make it unprocessed if it had failed, once. HF_CONDITION: it had not. */
+static enum hf_status again(struct hf_scope *s, struct hf_records *records, struct record_key key)
+{
+    struct pattern_id id = hf__pattern_id_make(&records->env);
+    const struct hf_attr failed[] = {
+        HF_S(":failed", hf__records_place(s, records, HF_RECORD_FAILED, key))};
+    struct hf_update_item update =
+        hf__records_request(s, records, RECORD_AGAIN, key,
+                            hf_item_with(s, again_values(s, records, key, id_str(&id)), failed, 1));
     struct hf_item item;
     enum hf_status status;
 
-    TRY(check_key(s, key));
-    status = again(s, records, RECORD_RESET, key, &item);
-    /* After a lost answer, another may have put or reset it since: ours came before that. */
-    if (status == HF_CONDITION)
-        return item.ptr ? hf_scope_fail(s, HF_OK, "%s", "") : none(s, records, key);
+    TRY(hf_scope_built(s));
+    status = hf__pattern_write(s, records->db, &(struct hf_transact_write){.update = &update},
+                               update.key, &item);
+    if (status == HF_CONDITION && hf_str_equal(hf__records_put_id(item), id_str(&id)))
+        return hf_scope_fail(s, HF_OK, "%s", "");
     return status;
 }
 
@@ -475,7 +543,7 @@ static enum hf_status retry_shard(struct hf_scope *s, struct hf_records *records
         status = hf_pages_next_item(s, pages, &item);
         if (status != HF_OK || !item.ptr)
             break;
-        status = again(s, records, RECORD_AGAIN, hf__records_key_of(records, item), &item);
+        status = again(s, records, hf__records_key_of(records, item));
         if (status == HF_OK)
             ++*count;
         else if (status != HF_CONDITION)
@@ -503,12 +571,16 @@ enum hf_status hf_records_retry_failed(struct hf_scope *s, struct hf_records *re
 enum hf_status hf_records_delete(struct hf_scope *s, struct hf_records *records,
                                  struct hf_str account, struct hf_str run_time)
 {
-    const struct record_key key = {account, run_time};
+    struct change change = {.records = records, .key = {account, run_time}};
     struct hf_delete_item del = {.table = records->table};
-    struct hf_item item;
+    const char *condition;
 
-    TRY(check_key(s, key));
-    del.key = hf__records_key(s, records, key);
-    return hf__pattern_write(s, records->db, &(struct hf_transact_write){.del = &del}, del.key,
-                             &item);
+    TRY(change_begin(s, &change));
+    if (!change.item.ptr)
+        return HF_OK;
+    condition = same_condition(s, &change, false, &del.values);
+    del.key = hf__records_key(s, records, change.key);
+    del.condition = hf_str_from(condition);
+    del.names = hf__records_names(s, records, condition, NULL);
+    return change_send(s, &change, &(struct hf_transact_write){.del = &del}, del.key);
 }

@@ -96,7 +96,7 @@ static struct hf_str attribute_of(const struct hf_records *records, struct hf_st
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         if (hf_str_equal(hf_str_from(all[i].placeholder), placeholder))
             return all[i].name;
-    assert(!"a placeholder without an attribute");
+    assert(false && "a placeholder without an attribute");
     return hf_str_of(NULL, 0);
 }
 

@@ -136,6 +136,7 @@ static enum hf_status ended(struct hf_scope *s, const struct hf_sequence *q, int
 static enum hf_status take(struct hf_scope *s, struct hf_sequence *q, int64_t least, int64_t most,
                            int64_t *first, int64_t *end)
 {
+    struct hf_scope_mark memory = hf_scope_mark(s);
     struct counter_at at;
     int64_t count = most;
 
@@ -152,6 +153,7 @@ static enum hf_status take(struct hf_scope *s, struct hf_sequence *q, int64_t le
         if (status == HF_OK) {
             *first = value - count + 1;
             *end = value;
+            hf_scope_rewind(s, memory);
             return HF_OK;
         }
         if (status != HF_LIMIT || hf_scope_error(s)->may_have_happened)
@@ -352,6 +354,8 @@ static enum hf_status commit(struct hf_scope *s, struct hf_sequence *q, uint32_t
     *faster = why == FASTER;
     if (why == DONE_BEFORE)
         return hf_scope_fail(s, HF_OK, "%s", "");
+    if (why == FASTER)
+        return status; /* to look at the item may have taken the scope's error */
     return doubtful ? hf_scope_doubt(s) : status;
 }
 

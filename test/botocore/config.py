@@ -29,7 +29,8 @@ except ImportError:
     print("botocore is not installed, or has no endpoint rules yet")
     sys.exit(77)
 
-SERVICES = ["dynamodb", "dynamodbstreams", "sts", "sso", "s3", "sqs", "sns", "events"]
+# In the order of enum endpoint_service.
+SERVICES = ["dynamodb", "dynamodbstreams", "sts", "sso", "sso-oidc", "s3", "sqs", "sns", "events"]
 KINDS = ["other", "profile", "sso-session", "services"]
 
 
@@ -195,7 +196,8 @@ def is_known(case, rules, partitions):
             return False
         if dual and "streams-dynamodb" not in text:
             return False
-    if service == "sso" and fips and home["id"] == "aws-us-gov" and "aws-us-gov" not in text:
+    if service.startswith("sso") and fips and home["id"] == "aws-us-gov" and \
+            "aws-us-gov" not in text:
         return False
     if service == "s3" and url and (fips or dual) and "cannot be combined with FIPS" not in text:
         return False

@@ -56,6 +56,8 @@ static void print_hex(struct hf_str text)
         printf("-");
 }
 
+_Static_assert(ENDPOINT_EVENTBRIDGE == 8, "SERVICES of config.py are in the order of the enum");
+
 /* ---- files ---------------------------------------------------------------------------------- */
 
 static void print_entry(struct hf_scope *s, const struct ini *ini, const struct ini_entry *entry)

@@ -12,21 +12,24 @@ static void row(const char *name, int number, const char *wire, const char *text
 
 int main(void)
 {
-    printf("# Errors\n"
-           "\n"
-           "Made from `HF_STATUS_MAP` in `include/holdfast/base.h` by `script/errors`; change it "
-           "there.\n"
-           "\n"
-           "Every call ends in one of these. `hf_scope_error()` adds a sentence that names the "
-           "thing, and the two\n"
-           "answers a caller needs: `may_retry` (the same call may succeed later) and "
-           "`may_have_happened` (the\n"
-           "effect may be there although the call failed). Numbers are never reused. \"On the "
-           "wire\" is the\n"
-           "exception that DynamoDB's protocol has for it.\n"
-           "\n"
-           "| status | number | on the wire | text |\n"
-           "|---|---|---|---|\n");
+    printf(
+        "# Errors\n"
+        "\n"
+        "Made from `HF_STATUS_MAP` in `include/holdfast/base.h` by `script/errors`; change it "
+        "there.\n"
+        "\n"
+        "Every call ends in one of these. `hf_scope_error()` adds a sentence that names the "
+        "thing, and the two\n"
+        "answers a caller needs: `may_retry` (the same call may succeed later) and "
+        "`may_have_happened` (the\n"
+        "effect may be there although the call failed); over the network also "
+        "`retry_after_ms`, when a service\n"
+        "said how long to wait. Which calls are tried again: [client.md](client.md). Numbers are "
+        "never reused.\n"
+        "\"On the wire\" is the exception that DynamoDB's protocol has for it.\n"
+        "\n"
+        "| status | number | on the wire | text |\n"
+        "|---|---|---|---|\n");
 #define ROW(name, number, wire, text) row(#name, number, wire, text);
     HF_STATUS_MAP(ROW)
     return 0;

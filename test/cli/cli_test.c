@@ -110,6 +110,10 @@ TEST(cli, commands_are_found_by_one_or_two_words)
     RUN(CLI_USAGE, "hiden");
     CHECK_ERR("holdfast: unknown command 'hiden'\nTry 'holdfast --help' for a list.\n");
     RUN(CLI_USAGE, "table");
+    RUN(CLI_USAGE, "table", "lits");
+    CHECK_ERR("holdfast: unknown command 'table lits'; did you mean 'table list'?\n");
+    RUN(CLI_USAGE, "table", "burn");
+    CHECK_ERR("holdfast: unknown command 'table burn'\nTry 'holdfast table --help' for a list.\n");
     RUN(CLI_USAGE, "serve2x9");
     RUN(CLI_USAGE, "--port", "1");
     CHECK_ERR("holdfast: unknown option '--port'\n"
@@ -130,6 +134,13 @@ TEST(cli, help_and_version)
     CHECK(strstr(d.out, "hidden") == NULL);
     RUN(0, "help", "table", "list");
     CHECK(strncmp(d.out, "Usage: holdfast table list\n", 27) == 0);
+    RUN(0, "table", "--help");
+    CHECK_OUT("Usage: holdfast table COMMAND [options]\n"
+              "\nCommands:\n"
+              "  table list    lists\n"
+              "  table show    shows\n"
+              "\nExamples:\n"
+              "\n'holdfast table COMMAND --help' tells more about one of them.\n");
     RUN(0, "help", "serve");
     CHECK(strncmp(d.out, "Usage: holdfast serve [options]\n", 32) == 0);
     for (const char *line = d.out; line < d.out + d.out_len; line += strcspn(line, "\n") + 1)

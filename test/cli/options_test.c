@@ -272,6 +272,11 @@ TEST(options, operands_and_help)
     CHECK_STR("a", hf_str_from(got.operands[0]));
     CHECK_STR("-", hf_str_from(got.operands[1]));
     CHECK_STR("--help", hf_str_from(got.operands[2]));
+    CHECK_INT(OPTIONS_OK, parse(s, &with, NULL, 3, ARGS("-5", "-q", "-07"), &o, &got));
+    CHECK_INT(2, got.operands_len);
+    CHECK_STR("-5", hf_str_from(got.operands[0]));
+    CHECK(o.quiet);
+    CHECK_INT(OPTIONS_BAD, PARSE("-5")); /* where there are no operands it is an unknown option */
     CHECK_INT(OPTIONS_HELP, PARSE("--help"));
     CHECK_INT(OPTIONS_HELP, PARSE("-help"));
     CHECK_INT(OPTIONS_HELP, PARSE("--wrong", "-h"));

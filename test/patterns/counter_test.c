@@ -377,7 +377,7 @@ KIT_TEST(counter, what_cannot_be)
                  hf_counters_open(s, k->db, HF_OPTIONS(hf_counters_options, .writers = 1001),
                                   &none));
     CHECK_STATUS(HF_INVALID,
-                 hf_counters_open(s, k->db, HF_OPTIONS(hf_counters_options, .requests = 1001),
+                 hf_counters_open(s, k->db, HF_OPTIONS(hf_counters_options, .requests = 201),
                                   &none));
     CHECK_STATUS(HF_INVALID, hf_counters_open(s, k->db,
                                               HF_OPTIONS(hf_counters_options, .table = k->table,
@@ -601,6 +601,38 @@ KIT_TEST(counter, requests_are_remembered_and_bounded)
     hf_counters_close(c);
 }
 
+/* As many as there can be, as long as they can be, and writers, too: it fits into an item. */
+TEST(counter, the_most_that_an_item_remembers)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    char id[HF_COUNTER_REQUEST_MAX + 1];
+    struct hf_counters *c;
+    struct hf_db *db;
+    int64_t value;
+    bool again;
+
+    CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
+    for (int i = 0; i < 2 * HF_COUNTER_REQUESTS_MAX + 100; i++) {
+        hf_scope_reset(s);
+        CHECK_OK(
+            hf_counters_open(s, db,
+                             HF_OPTIONS(hf_counters_options, .requests = HF_COUNTER_REQUESTS_MAX,
+                                        .writers = HF_COUNTER_WRITERS_MAX),
+                             &c));
+        snprintf(id, sizeof(id), "%0*d", HF_COUNTER_REQUEST_MAX, i);
+        CHECK_OK(hf_counter_add_once(s, c, named("x"), hf_str_from(id), 1, NULL, NULL, NULL));
+        CHECK_OK(hf_counter_incr(s, c, named("x"), 1, &value));
+        CHECK_INT(2 * (i + 1), value);
+        snprintf(id, sizeof(id), "%0*d", HF_COUNTER_REQUEST_MAX,
+                 i < HF_COUNTER_REQUESTS_MAX ? 0 : i - HF_COUNTER_REQUESTS_MAX + 1);
+        CHECK_OK(hf_counter_add_once(s, c, named("x"), hf_str_from(id), 1, NULL, NULL, &again));
+        CHECK(again);
+        hf_counters_close(c);
+    }
+    hf_db_close(db);
+    hf_scope_free(s);
+}
+
 /* ---- transactions --------------------------------------------------------------------------- */
 
 static enum hf_status with_note(struct kit *k, struct hf_transact_write action, const char *id)
@@ -718,6 +750,33 @@ KIT_TEST(counter, shards_survive_lost_answers)
         }
     CHECK_INT(1030, get(k, c, "x"));
     hf_counters_close(c);
+}
+
+/* What hands out nothing but numbers takes nothing of the scope, however often it is called. */
+KIT_TEST(counter, nothing_stays_in_the_scope)
+{
+    struct hf_counters *c = OPEN(k), *hot = OPEN(k, .shards = 3);
+    struct hf_scope *s = kit_scope(k);
+    struct hf_scope_mark before = {0}, after;
+    struct hf_sequence *q;
+    int64_t value;
+
+    CHECK_OK(hf_sequence_open(s, c, named("n"), HF_OPTIONS(hf_sequence_options, .block = 1), &q));
+    for (int i = 0; i < 50; i++) {
+        CHECK_OK(hf_counter_incr(s, c, named("x"), 1, &value));
+        CHECK_OK(hf_counter_incr(s, hot, named("y"), 1, &value));
+        CHECK_OK(hf_counter_get(s, hot, named("y"), &value));
+        CHECK_OK(hf_counter_set(s, c, named("z"), 7, &value));
+        CHECK_OK(hf_counter_delete(s, c, named("z")));
+        CHECK_OK(hf_sequence_next(s, q, &value));
+        after = hf_scope_mark(s);
+        CHECK(i == 0 || (after.chunk == before.chunk && after.used == before.used));
+        before = after;
+    }
+    CHECK_INT(50, value);
+    CHECK_OK(hf_sequence_close(s, q));
+    hf_counters_close(c);
+    hf_counters_close(hot);
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */

@@ -16,7 +16,7 @@ static struct hf_kv *open_as(struct kit *k, bool partitioned)
 
     CHECK_OK(hf_kv_open(k->scope, k->db,
                         HF_OPTIONS(hf_kv_options, .table = k->table, .partitioned = partitioned,
-                                   .consistent = true),
+                                   .consistent = true, .any_ttl = true),
                         &kv));
     return kv;
 }

@@ -266,7 +266,7 @@ static void host(struct actor *a)
     hf_scope_timeout_ms(a->s, 0);
     while (hf_kv_open(a->s, a->db,
                       HF_OPTIONS(hf_kv_options, .no_create = true, .any_ttl = true,
-                                 .consistent = true),
+                                 .consistent = true, .remember = 3),
                       &kv) != HF_OK)
         actor_sleep_ms(a, 10);
     for (int i = 0; i < OPS_EACH && h->len < OPS_MAX - 1; i++) {
@@ -311,7 +311,8 @@ static void play(struct sim *sim, void *user)
 
     h->len = h->visited_len = 0;
     memset(h->visited, 0, VISITED * sizeof(*h->visited));
-    CHECK_OK(hf_kv_open(s, sim_db(sim), HF_OPTIONS(hf_kv_options, .consistent = true), &kv));
+    CHECK_OK(hf_kv_open(s, sim_db(sim),
+                        HF_OPTIONS(hf_kv_options, .consistent = true, .remember = 3), &kv));
     for (int i = 0; i < HOSTS; i++)
         sim_start(sim, names[i], host, h);
     sim_run(sim);

@@ -16,6 +16,7 @@ static struct hf_kv *open_with(struct kit *k, struct hf_kv_options options)
 
     options.size = sizeof(options);
     options.table = k->table;
+    options.any_ttl = true; /* the clock of a database that is not ours is another one */
     CHECK_OK(hf_kv_open(k->scope, k->db, &options, &kv));
     return kv;
 }
@@ -425,6 +426,44 @@ KIT_TEST(kv, a_change_is_tried_again_and_bounded)
     hf_kv_close(kv);
 }
 
+/* kv_memory.c: who wrote a key last sets it again in one write; who did not looks, and so does who
+ * was mistaken. */
+KIT_TEST(kv, setting_again_takes_one_write)
+{
+    struct hf_kv *ann = open_with(k, (struct hf_kv_options){.remember = 1, .consistent = true});
+    struct hf_kv *ben = open_plain(k);
+    const struct {
+        struct hf_kv *kv;
+        const char *id;
+        int looks;
+    } sets[] = {
+        {ann, "a", 1}, {ann, "a", 0},  {ann, "a", 0}, {ben, "a", 1},
+        {ben, "a", 0}, {ann, "a", -1}, /* refused, with what is there: not every database tells */
+        {ann, "a", 0}, {ann, "b", 1},  {ann, "a", 1}, /* there is room for one */
+        {ben, "b", 1}, {ben, "a", -1}, {ben, "b", 0},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(sets); i++) {
+        const char *value = hf_scope_format(k->scope, "%zu", i).ptr;
+        struct hf_fault look = {.kind = HF_FAULT_LATENCY,
+                                .operation = HF_STR("GetItem"),
+                                .latency_ms = 1};
+
+        CHECK_OK(hf_faulty_set(k->scope, k->db, &look, 1));
+        set(k, sets[i].kv, id(sets[i].id), value);
+        CHECK(sets[i].looks == (int)struck(k) || (sets[i].looks == -1 && struck(k) <= 1));
+        kit_no_faults(k);
+        CHECK(same(value, get(k, ben, id(sets[i].id))));
+    }
+    CHECK_OK(hf_kv_delete(k->scope, ben, id("a"), NULL, NULL));
+    set(k, ann, id("a"), "again");
+    CHECK(same("again", get(k, ben, id("a"))));
+    set(k, ben, id("a"), "and again");
+    CHECK(same("and again", get(k, ann, id("a"))));
+    hf_kv_close(ann);
+    hf_kv_close(ben);
+}
+
 /* ---- time to live --------------------------------------------------------------------------- */
 
 /* (4): gone at the second, whether the database has removed it or not. */
@@ -465,6 +504,27 @@ KIT_TEST(kv, time_to_live_is_honoured_on_read)
     test_advance_ms(k->t, 1000000000);
     CHECK(same("y", get(k, kv, id("a"))));
     hf_kv_close(kv);
+}
+
+/* Whoever opens it sees to it that the database removes what has expired. */
+KIT_TEST(kv, the_table_has_a_time_to_live)
+{
+    struct hf_describe_time_to_live describe = {.table = k->table};
+    struct hf_describe_time_to_live_result ttl;
+    struct hf_kv *kv;
+
+    if (!kit_has(k, HF_FEATURE_TIME_TO_LIVE))
+        return;
+    CHECK_OK(hf_kv_open(k->scope, k->db,
+                        HF_OPTIONS(hf_kv_options, .table = k->table, .any_ttl = true), &kv));
+    hf_kv_close(kv);
+    CHECK_OK(hf_describe_time_to_live(k->scope, k->db, &describe, &ttl));
+    CHECK_INT(HF_TTL_DISABLED, ttl.description->status);
+    CHECK_OK(hf_kv_open(k->scope, k->db, HF_OPTIONS(hf_kv_options, .table = k->table), &kv));
+    hf_kv_close(kv);
+    CHECK_OK(hf_describe_time_to_live(k->scope, k->db, &describe, &ttl));
+    CHECK_INT(HF_TTL_ENABLED, ttl.description->status);
+    CHECK_STR("expires", ttl.description->attribute);
 }
 
 /* A time to live begins in the midst of a second: it is not cut short. */

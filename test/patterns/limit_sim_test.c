@@ -7,7 +7,9 @@
  *
  *  (a) Windows: never more than the limit in one; and no window begins before the last one is over.
  *  (b) Sliding: never more than the limit in any window of time.
- *  (c) Rate: in any time t never more than the burst and t divided by the interval.
+ *  (c) Rate: in any time t never more than the burst and t divided by the interval. What is given
+ *      back is free from that moment on, so here it adds to what is allowed; half of the histories
+ *      give nothing back.
  *  (d) Without faults the limit is used up to the last one.
  */
 #include <holdfast/limit.h>
@@ -16,7 +18,7 @@
 
 #include "sim.h"
 
-enum { HOSTS = 16, TAKES = 6, GRANTS_MAX = 2048, WINDOWS_MAX = 2048, ID_LEN = 32 };
+enum { HOSTS = 16, TAKES = 6, GRANTS_MAX = 2048, WINDOWS_MAX = 2048, ID_LEN = 35 };
 
 struct grant {
     int64_t at_us;
@@ -32,6 +34,7 @@ struct window {
 struct story {
     struct hf_limit_rule rule;
     bool luck;
+    bool refunds;
     struct grant grants[GRANTS_MAX];
     size_t grants_len;
     struct window windows[WINDOWS_MAX];
@@ -112,7 +115,7 @@ static void host(struct actor *a)
             story->allowed++;
             if (is_window(&story->rule))
                 note_window(a);
-            if (story->luck && sim_random_below(a->sim, 4) == 0)
+            if (story->refunds && sim_random_below(a->sim, 4) == 0)
                 refund(a, limits, grant, &verdict);
         }
         if (story->luck)
@@ -123,8 +126,15 @@ static void host(struct actor *a)
 
 /* ---- what has to hold ----------------------------------------------------------------------- */
 
+#define HOLDS(sim, condition)                                                                      \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            print_error("repeat with HF_SIM_SEED=%llu\n", (unsigned long long)sim_seed(sim));      \
+        CHECK(condition);                                                                          \
+    } while (0)
+
 /* (a) */
-static void check_windows(struct story *story)
+static void check_windows(struct sim *sim, struct story *story)
 {
     for (size_t i = 0; i < story->windows_len; i++) {
         struct window *window = &story->windows[i];
@@ -135,7 +145,8 @@ static void check_windows(struct story *story)
                 !story->grants[j].back && memcmp(story->grants[j].window, window->id, ID_LEN) == 0;
         CHECK(count <= story->rule.limit);
         for (size_t j = 0; j < i; j++)
-            CHECK(llabs(window->start_ms - story->windows[j].start_ms) >= story->rule.window_ms);
+            HOLDS(sim,
+                  llabs(window->start_ms - story->windows[j].start_ms) >= story->rule.window_ms);
     }
 }
 
@@ -147,12 +158,15 @@ static int by_time(const void *a, const void *b)
 }
 
 /* (b) (c): at_us is where the slice begins, or the caller's time. */
-static void check_any_time(struct story *story)
+static void check_any_time(struct sim *sim, struct story *story)
 {
+    int64_t back = 0;
     int64_t window_us = (int64_t)story->rule.window_ms * 1000;
     int64_t interval_us = window_us / story->rule.limit;
     bool rate = story->rule.kind == HF_LIMIT_RATE;
 
+    for (size_t i = 0; i < story->grants_len; i++)
+        back += story->grants[i].back;
     qsort(story->grants, story->grants_len, sizeof(story->grants[0]), by_time);
     for (size_t i = 0; i < story->grants_len; i++) {
         int64_t count = 0;
@@ -162,9 +176,9 @@ static void check_any_time(struct story *story)
 
             if (!rate && time_us > window_us)
                 break;
-            count += !story->grants[j].back;
-            CHECK(count <=
-                  (rate ? story->rule.burst + time_us / interval_us : (int64_t)story->rule.limit));
+            count += rate || !story->grants[j].back;
+            HOLDS(sim, count <= (rate ? story->rule.burst + time_us / interval_us + back
+                                      : (int64_t)story->rule.limit));
         }
     }
 }
@@ -182,14 +196,15 @@ static void history(struct sim *sim, void *user)
         .burst = 1 + (uint32_t)sim_random_below(sim, limit)};
     if (story->rule.kind == HF_LIMIT_FIXED && !story->luck)
         story->rule.kind = HF_LIMIT_ATTEMPTS; /* a boundary may come at any time */
+    story->refunds = story->luck && sim_random_below(sim, 2) == 0;
     story->grants_len = story->windows_len = 0;
     for (size_t i = 0; i < hosts; i++)
         sim_start(sim, "host", host, story);
     sim_run(sim);
     if (is_window(&story->rule))
-        check_windows(story);
+        check_windows(sim, story);
     else
-        check_any_time(story);
+        check_any_time(sim, story);
     if (!story->luck) /* (d) */
         CHECK_INT(story->rule.kind == HF_LIMIT_RATE ? story->rule.burst : limit, story->grants_len);
 }
@@ -212,9 +227,11 @@ TEST(limit_sim, never_more_than_the_limit)
 
     story = (struct story){.luck = true};
     sim_each(t, 1000, &luck, history, &story);
-    CHECK(story.allowed > 1000);
-    CHECK(story.refused > 1000);
-    CHECK(story.refunded > 100);
+    if (!getenv("HF_SIM_SEED")) { /* histories that show nothing prove nothing */
+        CHECK(story.allowed > 100);
+        CHECK(story.refused > 100);
+        CHECK(story.refunded > 10);
+    }
 }
 
 TEST(limit_sim, sixteen_at_once_use_all_of_it)

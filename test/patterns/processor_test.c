@@ -4,6 +4,8 @@
  */
 #include <holdfast/records.h>
 
+#include <holdfast/engine.h>
+
 #include <stdio.h>
 
 #include "kit.h"
@@ -574,6 +576,10 @@ KIT_TEST(processor, the_effect_and_the_completion_are_one)
     struct hf_processor_report report;
     struct hf_record_list list;
 
+    if (!kit_has(k, HF_FEATURE_TRANSACTIONS)) {
+        finish(&script, processor);
+        return;
+    }
     for (int i = 0; i < 10; i++)
         put(&script, "a", i);
     kit_fault(k, HF_FAULT_LOST_ANSWER, "TransactWriteItems", 3);
@@ -996,4 +1002,105 @@ KIT_TEST(processor, options_that_cannot_be)
     CHECK_STATUS(HF_INVALID, hf_processor_open(k->scope, NULL, NULL, &processor));
     hf_processor_close(NULL);
     hf_records_close(script.records);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+static enum hf_status do_nothing(struct hf_scope *s, const struct hf_record_info *record,
+                                 void *user)
+{
+    (void)user;
+    return record->run_time.ptr[3] == '2' && !record->failures
+               ? hf_scope_fail(s, HF_IO, "the first time")
+               : HF_OK;
+}
+
+static enum hf_status process_all(struct hf_scope *s, struct hf_records *records)
+{
+    struct hf_processor_report report;
+    struct hf_processor *processor;
+    enum hf_status status = hf_processor_open(s, records,
+                                              HF_OPTIONS(hf_processor_options, .no_threads = true,
+                                                         .account_order = true, .lease_ms = 1000),
+                                              &processor);
+
+    if (status == HF_OK)
+        status = hf_processor_run(s, processor, do_nothing, NULL, &report);
+    hf_processor_close(processor);
+    return status;
+}
+
+/* Whatever was interrupted by it, the next run finishes it. */
+TEST(processor, any_allocation_may_fail)
+{
+    struct hf_scope *outer = hf_scope_new(test_env(t));
+    struct hf_records *records;
+    struct hf_db *db;
+
+    CHECK_OK(hf_open(outer, HF_STR("memory:"),
+                     HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true), &db));
+    CHECK_OK(hf_records_open(outer, db, HF_OPTIONS(hf_records_options, .shards = 1), &records));
+    ALLOC_SWEEP (t, nth) {
+        struct hf_scope *s, *calm;
+        enum hf_status status;
+        uint64_t left;
+
+        t->fail_at = 0; /* not these */
+        calm = hf_scope_new(test_env(t));
+        for (int i = 0; i < 4; i++)
+            CHECK_OK(hf_records_put(calm, records,
+                                    HF_ITEM(calm, HF_S("AccountId", HF_STR("a")),
+                                            HF_S("RunTime", hf_scope_format(calm, "%04d", i))),
+                                    NULL));
+        t->fail_at = (int64_t)t->allocs + nth;
+        s = hf_scope_new(test_env(t));
+        status = s ? process_all(s, records) : HF_NOMEM;
+        ALLOC_SWEEP_STOP(t);
+        CHECK(status == HF_OK || status == HF_NOMEM);
+        CHECK(status == HF_OK || t->alloc_failed);
+        hf_scope_free(s);
+        CHECK_OK(process_all(calm, records));
+        CHECK_OK(hf_records_count(calm, records, HF_RECORD_UNPROCESSED, &left));
+        CHECK_INT(0, left);
+        CHECK_OK(hf_records_count(calm, records, HF_RECORD_FAILED, &left));
+        CHECK_INT(0, left);
+        hf_scope_free(calm);
+    }
+    hf_records_close(records);
+    hf_db_close(db);
+    hf_scope_free(outer);
+}
+
+/* More records fail than are remembered to wait: all are tried again all the same. */
+TEST(processor, more_wait_than_are_remembered)
+{
+    enum { RECORDS = 10100 };
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf_processor_report report;
+    struct hf_processor *processor;
+    struct hf_records *records;
+    struct hf_db *db;
+
+    CHECK_OK(hf_open(s, HF_STR("memory:"), HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true),
+                     &db));
+    CHECK_OK(hf_records_open(s, db, NULL, &records));
+    for (int i = 0; i < RECORDS; i++) {
+        struct hf_scope_mark mark = hf_scope_mark(s);
+
+        CHECK_OK(hf_records_put(s, records,
+                                HF_ITEM(s, HF_S("AccountId", hf_scope_format(s, "%d", i)),
+                                        HF_S("RunTime", HF_STR("0002"))),
+                                NULL));
+        hf_scope_rewind(s, mark);
+    }
+    CHECK_OK(hf_processor_open(s, records, HF_OPTIONS(hf_processor_options, .no_threads = true),
+                               &processor));
+    CHECK_OK(hf_processor_run(s, processor, do_nothing, NULL, &report));
+    CHECK_INT(RECORDS, report.metrics.retried);
+    CHECK_INT(RECORDS, report.metrics.completed);
+    CHECK(report.metrics.refused > 0); /* those that were not remembered */
+    hf_processor_close(processor);
+    hf_records_close(records);
+    hf_db_close(db);
+    hf_scope_free(s);
 }

@@ -273,3 +273,117 @@ TEST(records_sim, without_bad_luck_no_claim_is_lost)
 
     sim_each(t, 200, &good, history, &m);
 }
+
+/* ---- changes by hand ------------------------------------------------------------------------ */
+
+/* Ann changes three records; as soon as Ben sees it, he changes them back. That is how they stay,
+ * however often what Ann sent arrives. */
+struct undo {
+    struct hf_records *truth;
+    bool failed; /* then nothing is known */
+};
+
+static struct hf_records *open_by(struct actor *a)
+{
+    struct hf_records *records;
+
+    while (hf_records_open(a->s, a->db, NULL, &records) != HF_OK)
+        hf_scope_reset(a->s);
+    return records;
+}
+
+static void doer(struct actor *a)
+{
+    struct hf_records *records = open_by(a);
+    struct undo *undo = a->user;
+
+    undo->failed = hf_records_mark(a->s, records, HF_STR("a"), HF_STR("mark")) != HF_OK ||
+                   hf_records_reset(a->s, records, HF_STR("a"), HF_STR("reset")) != HF_OK ||
+                   hf_records_delete(a->s, records, HF_STR("a"), HF_STR("delete")) != HF_OK ||
+                   undo->failed;
+    hf_records_close(records);
+}
+
+/* The state of a record as it truly is; 0: there is none. */
+static enum hf_record_state state_of(struct sim *sim, struct undo *undo, const char *run_time)
+{
+    struct hf_record_info info;
+
+    if (hf_records_get(sim_scope(sim), undo->truth, HF_STR("a"), hf_str_from(run_time), &info) !=
+        HF_OK)
+        return (enum hf_record_state)0;
+    return info.state;
+}
+
+static void undoer(struct actor *a)
+{
+    struct hf_records *records = open_by(a);
+    struct undo *undo = a->user;
+    bool failed = false;
+
+    while (state_of(a->sim, undo, "mark") != HF_RECORD_PROCESSED && !undo->failed)
+        actor_sleep_ms(a, 1);
+    failed = hf_records_reset(a->s, records, HF_STR("a"), HF_STR("mark")) != HF_OK || failed;
+    while (state_of(a->sim, undo, "reset") != HF_RECORD_UNPROCESSED && !undo->failed)
+        actor_sleep_ms(a, 1);
+    failed = hf_records_mark(a->s, records, HF_STR("a"), HF_STR("reset")) != HF_OK || failed;
+    while (state_of(a->sim, undo, "delete") && !undo->failed)
+        actor_sleep_ms(a, 1);
+    failed = hf_records_put(a->s, records,
+                            HF_ITEM(a->s, HF_S("AccountId", HF_STR("a")),
+                                    HF_S("RunTime", HF_STR("delete"))),
+                            NULL) != HF_OK ||
+             failed;
+    undo->failed = undo->failed || failed;
+    hf_records_close(records);
+}
+
+static void undo_auditor(struct actor *a)
+{
+    struct undo *undo = a->user;
+
+    SIM_CHECK(a, state_of(a->sim, undo, "mark") == HF_RECORD_UNPROCESSED);
+    SIM_CHECK(a, state_of(a->sim, undo, "reset") == HF_RECORD_PROCESSED);
+    SIM_CHECK(a, state_of(a->sim, undo, "delete") == HF_RECORD_UNPROCESSED);
+}
+
+static void undo_history(struct sim *sim, void *user)
+{
+    static const char *const names[] = {"mark", "reset", "delete"};
+    struct hf_scope *s = sim_scope(sim);
+    int *known = user;
+    struct undo undo = {.failed = false};
+
+    CHECK_OK(
+        hf_records_open(s, sim_db(sim), HF_OPTIONS(hf_records_options, .shards = 1), &undo.truth));
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(hf_records_put(s, undo.truth,
+                                HF_ITEM(s, HF_S("AccountId", HF_STR("a")),
+                                        HF_S("RunTime", hf_str_from(names[i]))),
+                                NULL));
+    CHECK_OK(hf_records_mark(s, undo.truth, HF_STR("a"), HF_STR("reset")));
+    sim_start(sim, "ann", doer, &undo);
+    sim_start(sim, "ben", undoer, &undo);
+    sim_run(sim);
+    sim_calm(sim);
+    if (!undo.failed) {
+        ++*known;
+        sim_start(sim, "auditor", undo_auditor, &undo);
+        sim_run(sim);
+    }
+    hf_records_close(undo.truth);
+}
+
+TEST(records_sim, what_was_undone_stays_undone)
+{
+    const struct sim_luck luck = {.lost_requests = 50,
+                                  .lost_answers = 200,
+                                  .twice = 50,
+                                  .later_again = 100,
+                                  .pauses = 10,
+                                  .pause_ms = 200};
+    int known = 0;
+
+    sim_each(t, 1000, &luck, undo_history, &known);
+    CHECK(known > 0);
+}

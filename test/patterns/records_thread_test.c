@@ -125,18 +125,15 @@ TEST(records_thread, as_many_at_once_as_there_are_workers)
     struct stage stage;
     struct hf_processor *processor;
     struct hf_processor_report report;
-    int64_t began_ms;
 
     stage_open(&stage);
     put_many(&stage, 0, 40);
     stage.work_ms = 20;
     processor = PROCESSOR(&stage);
-    began_ms = now_ms();
     CHECK_OK(hf_processor_run(stage.s, processor, busy, &stage, &report));
     CHECK_INT(5, atomic_load(&stage.most));
     CHECK_INT(40, report.metrics.completed);
     CHECK_INT(0, report.metrics.refused);
-    CHECK(now_ms() - began_ms < 40 * 20); /* one after the other would be longer than that */
     hf_processor_close(processor);
     stage_close(&stage);
 }
@@ -218,10 +215,10 @@ TEST(records_thread, a_long_attempt_is_renewed)
 
     stage_open(&stage);
     put_many(&stage, 0, 1);
-    stage.work_ms = 900;
-    side_start(&ann, &stage, PROCESSOR(&stage, .lease_ms = 200), busy);
+    stage.work_ms = 2500;
+    side_start(&ann, &stage, PROCESSOR(&stage, .lease_ms = 1000), busy);
     sleep_ms(50);
-    side_start(&ben, &stage, PROCESSOR(&stage, .lease_ms = 200, .poll_ms = 20), busy);
+    side_start(&ben, &stage, PROCESSOR(&stage, .lease_ms = 1000, .poll_ms = 20), busy);
     side_join(&ann);
     side_join(&ben);
     CHECK_INT(HF_OK, ann.status);
@@ -242,7 +239,7 @@ TEST(records_thread, who_is_stuck_loses_it)
 
     stage_open(&stage);
     put_many(&stage, 0, 1);
-    stage.work_ms = 700;
+    stage.work_ms = 1500;
     side_start(&ann, &stage, PROCESSOR(&stage, .lease_ms = 100, .stuck_ms = 50), busy);
     sleep_ms(50);
     side_start(&ben, &stage, PROCESSOR(&stage, .lease_ms = 2000, .poll_ms = 20), busy);

@@ -375,6 +375,7 @@ KIT_TEST(sequence, who_is_slower_gets_the_next_number)
 struct old {
     struct hf_db db;
     struct hf_db *inner;
+    const char *armed;          /* what arm() sets the next one to */
     const char *before;         /* before the next call of this operation */
     struct hf_counters *others; /* so many others come by, here */
     int others_len;
@@ -423,7 +424,7 @@ static enum hf_status old_call(struct hf_scope *s, struct hf_db *db, enum hf_op 
 
 static void arm(struct old *old)
 {
-    old->before = "GetItem"; /* which looks whether it was done */
+    old->before = old->armed;
 }
 
 static const struct db_calls old_calls = {.call = old_call};
@@ -460,6 +461,30 @@ KIT_TEST(sequence, numbers_without_tokens)
     hf_counters_close(c);
 }
 
+/* Not done, but who knows; and meanwhile another was faster. */
+KIT_TEST(sequence, slower_without_tokens)
+{
+    struct old old;
+    struct hf_counters *c = open_old(k, &old, 0), *others = open_counters(k);
+    struct hf_sequence *q = open_sequence(k, c, 1, 0);
+    struct invoices in = {.k = k, .count = 1, .before_send = &old};
+    int64_t first;
+
+    old.armed = "TransactWriteItems";
+    old.others = others;
+    old.others_len = 1; /* under the same request id each time, so that it comes by once */
+    kit_fault(k, HF_FAULT_LOST_REQUEST, "TransactWriteItems", 1);
+    CHECK_OK(hf_sequence_commit(k->scope, q, 1, write_invoices, &in, &first));
+    CHECK_INT(2, first);
+    CHECK_INT(2, in.calls);
+    CHECK(!has_invoice(k, 1));
+    CHECK(has_invoice(k, 2));
+    CHECK_INT(2, value_of(k, c));
+    CHECK_OK(hf_sequence_close(k->scope, q));
+    hf_counters_close(c);
+    hf_counters_close(others);
+}
+
 /* ... unless so many others came in between that it is gone. */
 KIT_TEST(sequence, a_forgotten_transaction_is_doubtful)
 {
@@ -476,6 +501,7 @@ KIT_TEST(sequence, a_forgotten_transaction_is_doubtful)
                               HF_OPTIONS(hf_counters_options, .table = k->table, .requests = 1),
                               &others));
     CHECK_OK(hf_faulty_set(k->scope, k->db, &fault, 1));
+    old.armed = "GetItem"; /* which looks whether it was done */
     old.others = others;
     old.others_len = 5;
     in.before_send = &old;

@@ -190,7 +190,7 @@ TEST(answer, poison_is_found_wherever_it_is)
     const struct hf_put_item put = {.table = HF_STR("t"), .item = bad};
     const struct hf_get_item get = {.table = HF_STR("t"), .key = good};
     const struct hf_put_item put_action = {.table = HF_STR("t"), .item = bad};
-    const struct hf_transact_write actions[] = {{NULL}, {.put = &put_action}};
+    const struct hf_transact_write actions[] = {{.check = NULL}, {.put = &put_action}};
     const struct hf_transact_write_items transaction = {.actions = actions, .actions_len = 2};
     struct hf__buf buf = {.scope = s};
 

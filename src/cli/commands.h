@@ -1,0 +1,47 @@
+/*
+ * cli/commands.h: the commands that talk to a database, and their options.
+ */
+#ifndef HF_CLI_COMMANDS_H
+#define HF_CLI_COMMANDS_H
+
+#include "cli/cli.h"
+
+#define COMMAND_DECLARE(name)                                                                      \
+    extern const struct options_table hf__##name##_options;                                        \
+    int hf__##name##_run(struct cli *cli, size_t args_len, const char *const *args);
+
+COMMAND_DECLARE(lock_run)
+COMMAND_DECLARE(lock_ls)
+COMMAND_DECLARE(lock_show)
+COMMAND_DECLARE(lock_break)
+COMMAND_DECLARE(table_create)
+COMMAND_DECLARE(table_ls)
+COMMAND_DECLARE(table_show)
+COMMAND_DECLARE(table_delete)
+COMMAND_DECLARE(kv_get)
+COMMAND_DECLARE(kv_set)
+COMMAND_DECLARE(kv_delete)
+COMMAND_DECLARE(kv_ls)
+COMMAND_DECLARE(kv_clear)
+COMMAND_DECLARE(counter_add)
+COMMAND_DECLARE(counter_get)
+COMMAND_DECLARE(counter_set)
+COMMAND_DECLARE(counter_delete)
+COMMAND_DECLARE(once_run)
+COMMAND_DECLARE(once_show)
+COMMAND_DECLARE(once_ls)
+COMMAND_DECLARE(once_clear)
+COMMAND_DECLARE(limit_check)
+COMMAND_DECLARE(limit_peek)
+COMMAND_DECLARE(limit_reset)
+COMMAND_DECLARE(records_put)
+COMMAND_DECLARE(records_ls)
+COMMAND_DECLARE(records_retry)
+COMMAND_DECLARE(records_process)
+
+#undef COMMAND_DECLARE
+
+/* How long a table is, for the tables of options. */
+#define COMMAND_LEN(array) (sizeof(array) / sizeof((array)[0]))
+
+#endif

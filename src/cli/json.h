@@ -1,0 +1,57 @@
+/*
+ * cli/json.h: JSON, both ways.
+ */
+#ifndef HF_CLI_JSON_H
+#define HF_CLI_JSON_H
+
+#include <holdfast/item.h>
+#include <holdfast/scope.h>
+
+#include <stdio.h>
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+/* A string with its quotes. Bytes that are no UTF-8 become U+FFFD. */
+void hf__json_write_text(FILE *out, struct hf_str text);
+
+/*
+ * A value as plain JSON: numbers with all their digits, sets as arrays, bytes as base64. What it is
+ * in DynamoDB's JSON cannot be told from it.
+ */
+void hf__json_write_value(FILE *out, struct hf_scope *s, struct hf_value value);
+
+/* The same as a text in the scope; absent when there is no memory. */
+struct hf_str hf__json_of_value(struct hf_scope *s, struct hf_value value);
+struct hf_str hf__json_of_text(struct hf_scope *s, struct hf_str text);
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+enum json_kind {
+    JSON_NULL = 1,
+    JSON_FALSE,
+    JSON_TRUE,
+    JSON_NUMBER,
+    JSON_TEXT,
+    JSON_ARRAY,
+    JSON_OBJECT
+};
+
+enum { JSON_DEPTH_MAX = 64 };
+
+struct json {
+    enum json_kind kind;
+    struct hf_str name; /* as a member of an object */
+    struct hf_str text; /* of a number as it was written, of a string without its escapes */
+    struct json *first; /* of an array or object */
+    struct json *next;  /* beside it */
+    size_t len;         /* of an array or object */
+};
+
+/* One value and nothing behind it; NULL and *error, which says where, when it is no JSON. */
+const struct json *hf__json_read(struct hf_scope *s, struct hf_str text, struct hf_str *error);
+
+/* Plain JSON as a value: strings are S, numbers N, arrays L, objects M. Absent: no memory, or a
+ * number that DynamoDB does not have. */
+struct hf_value hf__json_to_value(struct hf_scope *s, const struct json *json);
+
+#endif

@@ -1,0 +1,735 @@
+#!/usr/bin/env python3
+"""The commands that talk to a database, as processes: commands_test.py COMMAND SOURCE [unittest
+arguments]. A server in memory is started once; each test has a prefix of its own.
+"""
+import http.server
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+COMMAND, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+WAIT_S = 60
+OK, FAILED, USAGE, NOT_FOUND, CONDITION, DENIED, UNAVAILABLE, TIMEOUT, CORRUPT = range(9)
+
+SERVER = None
+
+
+def clean_env(**more):
+    env = {k: v for k, v in os.environ.items()
+           if not k.startswith(("HOLDFAST_", "AWS_", "LISTEN_", "NOTIFY_"))
+           and not k.lower().endswith("_proxy")}
+    env.update(more)
+    return env
+
+
+def setUpModule():
+    global SERVER
+    SERVER = subprocess.Popen([COMMAND, "serve", "--in-memory", "--port", "0"], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=clean_env())
+    SERVER.url = re.search(r"http://\S+", SERVER.stdout.readline()).group(0)
+
+
+def tearDownModule():
+    SERVER.terminate()
+    SERVER.communicate(timeout=WAIT_S)
+
+
+class WithDatabase(unittest.TestCase):
+    count = 0
+
+    def setUp(self):
+        WithDatabase.count += 1
+        self.env = clean_env(HOLDFAST_DB=SERVER.url,
+                             HOLDFAST_PREFIX="t%d-" % WithDatabase.count)
+        self.dir = tempfile.mkdtemp(prefix="holdfast-commands-")
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def run_(self, *args, env=None, **more):
+        done = subprocess.run([COMMAND, *args], capture_output=True, text=True, timeout=WAIT_S,
+                              env=env or self.env, **more)
+        return done.returncode, done.stdout, done.stderr
+
+    def ok(self, *args, **more):
+        code, out, err = self.run_(*args, **more)
+        self.assertEqual((code, err), (0, ""), args)
+        return out
+
+    def json(self, *args):
+        return json.loads(self.ok(*args, "--json"))
+
+    def fails(self, code, error, *args, **more):
+        got, out, err = self.run_(*args, **more)
+        self.assertEqual((got, out), (code, ""), (args, err))
+        self.assertIn(error, err)
+        self.assertTrue(err.startswith("holdfast %s %s: " % args[:2]), err)
+        return err
+
+    def start(self, *args):
+        process = subprocess.Popen([COMMAND, *args], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, env=self.env,
+                                   start_new_session=True)
+        self.addCleanup(self.end, process)
+        return process
+
+    def end(self, process):
+        """With the program that it may have started, which outlives a SIGKILL."""
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        if process.stdout.closed:
+            process.wait(WAIT_S)
+        else:
+            process.communicate(timeout=WAIT_S)
+
+
+ORDERS = {"TableName": "orders",
+          "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"},
+                                   {"AttributeName": "at", "AttributeType": "N"},
+                                   {"AttributeName": "who", "AttributeType": "S"}],
+          "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"},
+                        {"AttributeName": "at", "KeyType": "RANGE"}],
+          "GlobalSecondaryIndexes": [
+              {"IndexName": "by-who", "KeySchema": [{"AttributeName": "who", "KeyType": "HASH"}],
+               "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["x"]}}],
+          "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}}
+
+
+class Table(WithDatabase):
+    def create(self, spec, *args, text=None):
+        return self.run_("table", "create", "-f", "-", *args,
+                         input=text if text is not None else json.dumps(spec))
+
+    def test_create_show_list_delete(self):
+        with open(self.path("orders.json"), "w", encoding="ascii") as file:
+            json.dump(ORDERS, file, indent=2)
+        table = self.json("table", "create", "-f", self.path("orders.json"), "--ttl", "expires")
+        self.assertEqual(table["TableName"], "orders")
+        self.assertEqual(table["TableStatus"], "ACTIVE")
+        self.assertEqual(table["KeySchema"], ORDERS["KeySchema"])
+        self.assertEqual(table["BillingModeSummary"]["BillingMode"], "PAY_PER_REQUEST")
+        self.assertEqual(table["StreamSpecification"], ORDERS["StreamSpecification"])
+        index = table["GlobalSecondaryIndexes"][0]
+        self.assertEqual((index["IndexName"], index["IndexStatus"]), ("by-who", "ACTIVE"))
+        self.assertEqual(index["Projection"], ORDERS["GlobalSecondaryIndexes"][0]["Projection"])
+        self.assertEqual(self.json("table", "show", "orders"), table)
+        text = self.ok("table", "show", "orders")
+        self.assertIn("keys         id S, at N\n", text)
+        self.assertIn("index        by-who: who S, ACTIVE\n", text)
+        self.assertEqual(self.ok("table", "ls"), "orders\n")
+        self.assertEqual(self.json("table", "ls"), {"tables": [{"name": "orders"}]})
+        self.assertEqual(self.ok("table", "ls", "--jsonl"), '{"name":"orders"}\n')
+        self.fails(USAGE, "add --yes", "table", "delete", "orders")
+        self.assertEqual(self.ok("table", "ls", "-q"), "")
+        self.assertEqual(self.ok("table", "delete", "orders", "--yes"), "")
+        self.assertEqual(self.ok("table", "ls"), "")
+        self.fails(NOT_FOUND, "orders", "table", "delete", "orders", "--yes")
+        self.fails(NOT_FOUND, "orders", "table", "show", "orders")
+
+    def test_a_table_that_is_there(self):
+        self.assertEqual(self.create(ORDERS)[0], OK)
+        code, _, err = self.create(ORDERS)
+        self.assertEqual(code, CONDITION)
+        self.assertIn("already exists", err)
+        self.assertEqual(self.create(ORDERS, "--if-missing")[0], OK)
+        other = dict(ORDERS, KeySchema=[{"AttributeName": "who", "KeyType": "HASH"}])
+        code, _, err = self.create(other, "--if-missing")
+        self.assertEqual(code, USAGE)
+        self.assertIn("hash key is id S, expected who S", err)
+        more = dict(ORDERS, GlobalSecondaryIndexes=ORDERS["GlobalSecondaryIndexes"] + [
+            {"IndexName": "by-at", "KeySchema": [{"AttributeName": "at", "KeyType": "HASH"}],
+             "Projection": {"ProjectionType": "ALL"}}])
+        self.assertEqual(self.create(more, "--if-missing")[0], USAGE)
+        self.assertEqual(self.create(more, "--if-missing", "--add-indexes")[0], OK)
+        self.assertEqual(len(self.json("table", "show", "orders")["GlobalSecondaryIndexes"]), 2)
+
+    def test_files_that_cannot_be(self):
+        for text, error in [("", "line 1: expected a value"),
+                            ("{\n\"TableName\" 1}", "line 2: expected ':'"),
+                            ("[]", "the table: expected an object"),
+                            ("{}", "TableName: it is missing"),
+                            ('{"TableName": "a", "TableName": "b"}', "a member comes twice"),
+                            ('{"TableName": "abc"} x', "something follows"),
+                            ('{"TableNme": "abc"}', "TableNme: CreateTable has no such member"),
+                            ('{"KeySchema": [{"KeyType": "HSH"}]}',
+                             "KeySchema[0].KeyType: expected one of: HASH RANGE"),
+                            ('{"ProvisionedThroughput": {"ReadCapacityUnits": 1.5}}',
+                             "ProvisionedThroughput.ReadCapacityUnits: expected a whole number"),
+                            ('{"Tags": {}}', "Tags: expected a list"),
+                            ('{"TableName": "\\q"}', "an escape"), ("[" * 100, "too deep")]:
+            with self.subTest(text):
+                code, out, err = self.create(None, text=text)
+                self.assertEqual((code, out), (USAGE, ""))
+                self.assertIn(error, err)
+        self.fails(USAGE, "/nowhere: No such file", "table", "create", "-f", "/nowhere")
+        self.fails(USAGE, "--file is missing", "table", "create")
+
+
+class LockRun(WithDatabase):
+    def test_the_program_has_fence_and_name_and_its_code_is_ours(self):
+        code, out, _ = self.run_("lock", "run", "job", "--", "sh", "-c",
+                                 'echo "$HOLDFAST_LOCK_TOKEN $HOLDFAST_LOCK_NAME"; exit 7')
+        self.assertEqual(code, 7)
+        fence, name = out.split()
+        self.assertEqual(name, "job")
+        code, out, _ = self.run_("lock", "run", "job", "--", "printenv", "HOLDFAST_LOCK_TOKEN")
+        self.assertEqual(code, 0)
+        self.assertGreater(int(out), int(fence))
+        shown = self.json("lock", "show", "job")
+        self.assertEqual((shown["mode"], shown["fence"], shown["holders"]), ("free", int(out), []))
+
+    def hold(self, *args, name="job", program=("sh", "-c", "echo $HOLDFAST_LOCK_TOKEN; exec sleep 60")):
+        """A holder whose program runs, and its fence."""
+        holder = self.start("lock", "run", *args, name, "--", *program)
+        return holder, int(holder.stdout.readline())
+
+    def test_two_processes_one_after_the_other(self):
+        first, fence = self.hold()
+        second = self.start("lock", "run", "job", "--", "printenv", "HOLDFAST_LOCK_TOKEN")
+        time.sleep(0.3)
+        self.assertIsNone(second.poll())
+        first.terminate()
+        self.assertEqual(first.wait(WAIT_S), 128 + signal.SIGTERM)
+        out, err = second.communicate(timeout=WAIT_S)
+        self.assertEqual((second.returncode, err), (0, ""))
+        self.assertGreater(int(out), fence)
+
+    def test_who_does_not_wait(self):
+        holder, _ = self.hold("--owner", "ann")
+        self.fails(CONDITION, "held by ann", "lock", "run", "--wait", "0", "job", "--", "true")
+        begin = time.monotonic()
+        self.fails(CONDITION, "held by ann", "lock", "run", "--wait", "300ms", "job", "--", "true")
+        self.assertGreaterEqual(time.monotonic() - begin, 0.3)
+        self.assertEqual(self.run_("lock", "run", "-w0", "-q", "-E", "99", "job", "--", "true"),
+                         (99, "", ""))
+        holder.terminate()
+        self.assertEqual(holder.wait(WAIT_S), 128 + signal.SIGTERM)
+        self.ok("lock", "run", "--wait", "0", "job", "--", "true")
+
+    def test_a_holder_that_is_killed_is_replaced_after_its_lease(self):
+        holder, fence = self.hold("--lease", "1s", program=(
+            "sh", "-c", "echo $HOLDFAST_LOCK_TOKEN; exec sleep 3"))
+        holder.send_signal(signal.SIGKILL)
+        holder.wait(WAIT_S)
+        begin = time.monotonic()
+        out = self.ok("lock", "run", "--wait", "20s", "job", "--", "printenv",
+                      "HOLDFAST_LOCK_TOKEN")
+        self.assertGreaterEqual(time.monotonic() - begin, 0.9)
+        self.assertGreater(int(out), fence)
+
+    def test_the_lock_is_renewed_while_the_program_runs(self):
+        holder, _ = self.hold("--lease", "400ms", program=(
+            "sh", "-c", "echo $HOLDFAST_LOCK_TOKEN; exec sleep 2"))
+        time.sleep(1)
+        self.fails(CONDITION, "held by", "lock", "run", "--wait", "0", "job", "--", "true")
+        self.assertEqual(holder.wait(WAIT_S), 0)
+
+    def test_signals_are_passed_on(self):
+        for number, program in [
+                (signal.SIGTERM, "trap 'exit 21' TERM"), (signal.SIGHUP, "trap 'exit 22' HUP"),
+                (signal.SIGUSR1, "trap 'exit 23' USR1"), (signal.SIGINT, "trap 'exit 24' INT")]:
+            with self.subTest(number):
+                holder, _ = self.hold(program=(
+                    "sh", "-c", program + "; echo $HOLDFAST_LOCK_TOKEN; "
+                    "while :; do sleep 0.05; done"))
+                holder.send_signal(number)
+                self.assertEqual(holder.wait(WAIT_S), int(program.split()[2].strip("'")))
+        holder, _ = self.hold()
+        holder.send_signal(signal.SIGQUIT)
+        self.assertEqual(holder.wait(WAIT_S), 128 + signal.SIGQUIT)
+
+    def test_a_signal_while_waiting(self):
+        self.hold()
+        waiter = self.start("lock", "run", "job", "--", "echo", "ran")
+        time.sleep(0.3)
+        self.assertIsNone(waiter.poll())
+        waiter.terminate()
+        self.assertEqual(waiter.communicate(timeout=WAIT_S), ("", ""))
+        self.assertEqual(waiter.returncode, 128 + signal.SIGTERM)
+
+    def test_a_lost_lock_ends_the_program(self):
+        holder, _ = self.hold("--lease", "1s", program=(
+            "sh", "-c", "trap 'echo told; exit 0' TERM; echo $HOLDFAST_LOCK_TOKEN; "
+            "while :; do sleep 0.05; done"))
+        self.assertEqual(self.json("lock", "break", "job"), {"name": "job", "broken": 1})
+        out, err = holder.communicate(timeout=WAIT_S)
+        self.assertEqual((holder.returncode, out), (CONDITION, "told\n"))
+        self.assertIn("lock 'job' was lost", err)
+
+    def test_a_program_that_keeps_running(self):
+        holder, _ = self.hold("--lease", "400ms", "--keep-running", program=(
+            "sh", "-c", "echo $HOLDFAST_LOCK_TOKEN; sleep 1; exit 5"))
+        self.ok("lock", "break", "job")
+        _, err = holder.communicate(timeout=WAIT_S)
+        self.assertEqual(holder.returncode, 5)
+        self.assertIn("was lost", err)
+
+    def test_a_program_that_takes_too_long(self):
+        begin = time.monotonic()
+        self.assertEqual(self.run_("lock", "run", "--run-timeout", "200ms", "job", "--", "sleep",
+                                   "60")[0], 124)
+        self.assertEqual(self.run_("lock", "run", "--run-timeout", "200ms", "--kill-after", "200ms",
+                                   "job", "--", "sh", "-c", "trap '' TERM; while :; do sleep 0.05; done")[0],
+                         124)
+        self.assertLess(time.monotonic() - begin, 30)
+
+    def test_a_program_that_cannot_be_run(self):
+        self.fails(127, "no-such-program", "lock", "run", "job", "--", "no-such-program")
+        self.fails(126, self.dir, "lock", "run", "job", "--", self.dir)
+        self.fails(USAGE, "something is missing", "lock", "run", "job")
+
+    def test_shared_and_permits(self):
+        self.hold("--shared")
+        self.ok("lock", "run", "--shared", "--wait", "0", "job", "--", "true")
+        self.fails(CONDITION, "held", "lock", "run", "--wait", "0", "job", "--", "true")
+        for _ in range(2):
+            self.hold("--permits", "2", name="seats")
+        self.fails(CONDITION, "", "lock", "run", "--permits", "2", "--wait", "0", "seats", "--",
+                   "true")
+        self.fails(USAGE, "exclude", "lock", "run", "--permits", "2", "--shared", "x", "--", "true")
+
+    def test_list_show_break(self):
+        self.fails(NOT_FOUND, "locks", "lock", "ls")
+        self.hold("--data", '{"why":"night\\nly"}', "--owner", "ann\x1b[1m")
+        self.ok("lock", "run", "other", "--", "true")
+        listed = self.json("lock", "ls")["locks"]
+        self.assertEqual([lock["name"] for lock in listed], ["job"])
+        self.assertEqual(listed[0]["holders"][0]["owner"], "ann\x1b[1m")
+        self.assertEqual(listed[0]["data"], {"why": "night\nly"})
+        self.assertEqual(listed[0]["holders"][0]["lease_ms"], 20000)
+        lines = self.ok("lock", "ls").splitlines()
+        self.assertEqual(len(lines), 1)
+        self.assertEqual(lines[0].split("\t")[:2], ["job", "exclusive"])
+        self.assertIn("ann\\x1b[1m", lines[0])
+        every = [json.loads(line)["name"] for line in self.ok("lock", "ls", "-a", "--jsonl").splitlines()]
+        self.assertEqual(sorted(every), ["job", "other"])
+        self.assertEqual(self.ok("lock", "ls", "nothing"), "")
+        self.assertEqual(self.json("lock", "show", "job"), listed[0])
+        self.fails(NOT_FOUND, "nope", "lock", "show", "nope")
+        self.fails(NOT_FOUND, "nope", "lock", "break", "nope")
+        self.assertEqual(self.json("lock", "break", "job", "--id", listed[0]["holders"][0]["id"]),
+                         {"name": "job", "broken": 1})
+
+
+class Kv(WithDatabase):
+    def test_values_come_back(self):
+        self.fails(NOT_FOUND, "keys", "kv", "get", "a")
+        self.ok("kv", "set", "a", "two\nlines")
+        self.assertEqual(self.ok("kv", "get", "a"), "two\nlines\n")
+        self.assertEqual(self.json("kv", "get", "a")["value"], "two\nlines")
+        self.ok("kv", "set", "n", "-1.50", "-t", "number")
+        self.assertEqual(self.ok("kv", "get", "n"), "-1.5\n")
+        text = '{"a":[1,2,{"b":null}],"c":"\\u00e9\\ud83d\\ude00","d":true}'
+        self.ok("kv", "set", "j", text, "--type", "json")
+        self.assertEqual(json.loads(self.ok("kv", "get", "j")), json.loads(text))
+        self.ok("kv", "set", "s", '{"SS":["x","y"]}', "-t", "dynamodb")
+        self.assertEqual(self.ok("kv", "get", "s", "--dynamodb"), '{"SS":["x","y"]}\n')
+        self.assertEqual(self.ok("kv", "get", "s"), '["x","y"]\n')
+        self.run_("kv", "set", "f", "-f", "-", input="from a pipe")
+        self.assertEqual(self.ok("kv", "get", "f"), "from a pipe\n")
+        self.fails(NOT_FOUND, "there is no 'zz'", "kv", "get", "zz")
+        self.ok("kv", "set", "-n", "other", "a", "b")
+        self.assertEqual(self.ok("kv", "get", "a"), "two\nlines\n")
+        self.assertEqual(self.ok("kv", "get", "-n", "other", "a"), "b\n")
+
+    def test_bytes(self):
+        data = bytes(range(256))
+        with open(self.path("data"), "wb") as file:
+            file.write(data)
+        self.ok("kv", "set", "b", "-t", "bytes", "-f", self.path("data"))
+        done = subprocess.run([COMMAND, "kv", "get", "b"], capture_output=True, env=self.env,
+                              timeout=WAIT_S, check=True)
+        self.assertEqual(done.stdout, data)
+
+    def test_conditions(self):
+        version = self.json("kv", "set", "a", "1")["version"]
+        self.fails(CONDITION, "has a value", "kv", "set", "a", "2", "--if-absent")
+        self.ok("kv", "set", "a", "2", "--if-version", version)
+        self.fails(CONDITION, "a", "kv", "set", "a", "3", "--if-version", version)
+        self.fails(CONDITION, "a", "kv", "delete", "a", "--if-version", version)
+        self.assertEqual(self.json("kv", "delete", "a"), {"id": "a", "deleted": True})
+        self.assertEqual(self.json("kv", "delete", "a"), {"id": "a", "deleted": False})
+        self.ok("kv", "set", "a", "4", "--if-absent", "--ttl", "1h")
+        self.assertRegex(self.json("kv", "get", "a")["expires"], r"^20\d\d-\d\d-\d\dT")
+
+    def test_values_that_cannot_be(self):
+        self.fails(USAGE, "not a number", "kv", "set", "a", "x1", "-t", "number")
+        self.fails(USAGE, "expected", "kv", "set", "a", "{", "-t", "json")
+        self.fails(USAGE, "DynamoDB's JSON", "kv", "set", "a", '{"S":1}', "-t", "dynamodb")
+        self.fails(USAGE, "the value is missing", "kv", "set", "a")
+        self.fails(USAGE, "exclude", "kv", "set", "a", "b", "-f", "c")
+        self.fails(USAGE, "is none of", "kv", "set", "a", "b", "-t", "c")
+
+    def test_lists(self):
+        for i in range(5):
+            self.ok("kv", "set", "-p", "u1", "id%d" % i, str(i))
+        self.ok("kv", "set", "-p", "u2", "id9", "x\ty")
+        self.assertEqual(self.ok("kv", "ls", "-p", "u1", "-k"), "".join("id%d\n" % i for i in range(5)))
+        self.assertEqual(self.ok("kv", "ls", "-p", "u1", "-k", "-r", "--limit", "2"), "id4\nid3\n")
+        self.assertEqual(self.ok("kv", "ls", "-p", "u1", "-k", "--from", "id1", "--before", "id3"),
+                         "id1\nid2\n")
+        page = self.json("kv", "ls", "-p", "u1", "--limit", "2")
+        self.assertEqual([e["value"] for e in page["entries"]], ["0", "1"])
+        rest = self.json("kv", "ls", "-p", "u1", "--after", page["next"])
+        self.assertEqual([e["id"] for e in rest["entries"]], ["id2", "id3", "id4"])
+        self.assertNotIn("next", rest)
+        line = self.ok("kv", "ls", "-p", "u2").rstrip("\n").split("\t")
+        self.assertEqual((line[0], line[2], line[3]), ("u2", "id9", "x\\ty"))
+        self.assertEqual(len(self.ok("kv", "ls", "--partitioned", "--jsonl").splitlines()), 6)
+        self.fails(USAGE, "--yes", "kv", "clear", "-p", "u1")
+        self.assertEqual(self.json("kv", "clear", "-p", "u1", "id1", "--yes"), {"cleared": 1})
+        self.assertEqual(self.json("kv", "clear", "-p", "u1", "--yes"), {"cleared": 4})
+        self.assertEqual(self.ok("kv", "ls", "-p", "u1"), "")
+
+
+class Counter(WithDatabase):
+    def test_adding(self):
+        self.fails(NOT_FOUND, "keys", "counter", "get", "c")
+        self.assertEqual(self.ok("counter", "add", "c"), "1\n")
+        self.assertEqual(self.json("counter", "add", "c", "41"), {"id": "c", "value": 42})
+        self.assertEqual(self.ok("counter", "add", "c", "-2"), "40\n")
+        self.fails(CONDITION, "c", "counter", "add", "c", "-41", "--floor", "0")
+        self.fails(CONDITION, "c", "counter", "add", "c", "1", "--ceiling", "40")
+        self.assertEqual(self.ok("counter", "add", "c", "-40", "--floor", "0"), "0\n")
+        self.assertEqual(self.ok("counter", "get", "c"), "0\n")
+        self.assertEqual(self.json("counter", "add", "c", "5", "--request", "r"),
+                         {"id": "c", "value": 5, "again": False})
+        self.assertEqual(self.json("counter", "add", "c", "5", "--request", "r"),
+                         {"id": "c", "value": 5, "again": True})
+        self.assertEqual(self.ok("counter", "get", "c", "d"), "c\t5\nd\t0\n")
+        self.assertEqual(self.json("counter", "get", "c", "d")["counters"][1],
+                         {"id": "d", "value": 0, "found": False})
+        self.assertEqual(self.ok("counter", "set", "c", "-7"), "5\n")
+        self.ok("counter", "delete", "c")
+        self.assertEqual(self.ok("counter", "get", "c"), "0\n")
+        self.fails(USAGE, "'x' is not a whole number", "counter", "add", "c", "x")
+        self.fails(USAGE, "64 bits", "counter", "add", "c", "9223372036854775808")
+
+    def test_many_processes_are_counted_one_by_one(self):
+        self.ok("counter", "set", "c", "0")
+        adders = [self.start("counter", "add", "c") for _ in range(10)]
+        seen = sorted(int(adder.communicate(timeout=WAIT_S)[0]) for adder in adders)
+        self.assertEqual(seen, list(range(1, 11)))
+
+
+class Once(WithDatabase):
+    def test_done_is_done(self):
+        program = ("sh", "-c", 'echo "$HOLDFAST_ONCE_KEY $HOLDFAST_ONCE_TRY"; exit $0')
+        self.assertEqual(self.run_("once", "run", "k", "--", *program, "9"), (9, "k 1\n", ""))
+        self.assertEqual(self.run_("once", "run", "k", "--", *program, "0")[0], 0)
+        self.assertEqual(self.run_("once", "run", "k", "--", *program, "0"), (0, "", ""))
+        self.assertEqual(self.run_("once", "run", "-u", "ann", "k", "--", "echo", "ran"),
+                         (0, "ran\n", ""))
+        shown = self.json("once", "show", "k")
+        self.assertEqual((shown["state"], shown["code"]), ("done", 0))
+        self.assertEqual([r["key"] for r in self.json("once", "ls")["records"]], ["k"])
+        self.ok("once", "clear", "k")
+        self.fails(NOT_FOUND, "k", "once", "clear", "k")
+        self.fails(NOT_FOUND, "k", "once", "show", "k")
+        self.assertEqual(self.ok("once", "run", "k", "--", "echo", "again"), "again\n")
+
+    def test_failures_that_count(self):
+        self.assertEqual(self.run_("once", "run", "--record-failure", "k", "--", "sh", "-c",
+                                   "exit 9"), (9, "", ""))
+        self.assertEqual(self.run_("once", "run", "k", "--", "echo", "ran"), (9, "", ""))
+        self.assertEqual(self.json("once", "show", "k")["state"], "failed")
+
+    def test_two_processes_and_one_run(self):
+        runs = [self.start("once", "run", "k", "--", "sh", "-c", "sleep 0.3; echo ran")
+                for _ in range(3)]
+        outs = [run.communicate(timeout=WAIT_S)[0] for run in runs]
+        self.assertEqual(sorted(outs), ["", "", "ran\n"])
+        self.assertEqual([run.returncode for run in runs], [0, 0, 0])
+
+    def test_busy_payload_and_kill(self):
+        first = self.start("once", "run", "--lease", "1s", "--payload", "a", "k", "--", "sh", "-c",
+                           "echo begun; exec sleep 3")
+        first.stdout.readline()
+        self.fails(CONDITION, "is being done by", "once", "run", "--wait", "0", "k", "--", "true")
+        self.fails(CONDITION, "is being done by", "once", "run", "--wait", "200ms", "k", "--", "true")
+        first.send_signal(signal.SIGKILL)
+        first.wait(WAIT_S)
+        self.fails(CONDITION, "payload", "once", "run", "--payload", "b", "k", "--", "true")
+        self.assertEqual(self.ok("once", "run", "--payload", "a", "k", "--", "printenv",
+                                 "HOLDFAST_ONCE_TRY"), "2\n")
+
+
+class Limit(WithDatabase):
+    def test_verdicts(self):
+        rule = ("--limit", "2", "--window", "1h")
+        self.ok("limit", "check", "a", *rule)
+        self.assertEqual(self.json("limit", "check", "a", *rule)["left"], 0)
+        self.fails(CONDITION, "'a' has reached its limit; again in ", "limit", "check", "a", *rule)
+        code, out, _ = self.run_("limit", "peek", "a", *rule, "--json")
+        verdict = json.loads(out)
+        self.assertEqual((code, verdict["allowed"], verdict["used"]), (CONDITION, False, 2))
+        self.assertGreater(verdict["retry_ms"], 3000000)
+        self.assertEqual(self.run_("limit", "check", "-q", "a", *rule), (CONDITION, "", ""))
+        self.ok("limit", "reset", "a")
+        self.ok("limit", "check", "a", *rule)
+        self.ok("limit", "check", "b", "-k", "rate", "-l", "1", "-w", "1h", "--burst", "2",
+                "--cost", "2")
+        self.fails(CONDITION, "b", "limit", "check", "b", "-k", "rate", "-l", "1", "-w", "1h",
+                   "--burst", "2")
+
+    def test_many_processes_never_get_more(self):
+        self.ok("limit", "check", "other", "-w", "1h")
+        askers = [self.start("limit", "check", "a", "-l", "3", "-w", "1h") for _ in range(8)]
+        codes = sorted(asker.wait(WAIT_S) for asker in askers)
+        self.assertEqual(codes, [OK] * 3 + [CONDITION] * 5)
+
+    def test_fail_open(self):
+        code, _, _ = self.run_("limit", "check", "a", "--db", "http://127.0.0.1:1")
+        self.assertEqual(code, UNAVAILABLE)
+        code, _, _ = self.run_("limit", "check", "a", "--db", "http://127.0.0.1:1", "--fail-open")
+        self.assertEqual(code, OK)
+
+
+class Records(WithDatabase):
+    def put(self, count):
+        lines = "".join(json.dumps({"AccountId": "A%d" % (i % 7), "RunTime": "2026-%05d" % i,
+                                    "n": i}) + "\n" for i in range(count))
+        done = subprocess.run([COMMAND, "records", "put", "-f", "-", "--json"], input=lines, text=True,
+                              capture_output=True, env=self.env, timeout=WAIT_S, check=True)
+        self.assertEqual(json.loads(done.stdout), {"put": count})
+
+    def test_each_is_processed_once_and_failures_are_told(self):
+        self.fails(NOT_FOUND, "Records", "records", "process", "--exec", "true")
+        self.put(40)
+        self.assertEqual(self.json("records", "process", "--dry-run")["total"], 40)
+        script = ('cat >> "$OUT/$HOLDFAST_RECORD_RUN_TIME"; '
+                  'case $HOLDFAST_RECORD_RUN_TIME in *5) exit 65;; *7) exit 1;; esac')
+        code, out, err = self.run_("records", "process", "--json", "--retries", "1", "--backoff",
+                                   "1ms", "--plain", "--exec", script,
+                                   env=dict(self.env, OUT=self.dir))
+        report = json.loads(out)
+        self.assertEqual((code, err), (FAILED, ""))
+        self.assertEqual((report["completed"], report["failed"], report["retried"]), (32, 8, 4))
+        self.assertEqual(len(report["errors"]), 8)
+        self.assertIn("ended with code", report["errors"][0]["error"])
+        self.assertEqual(len(os.listdir(self.dir)), 40)
+        for name in os.listdir(self.dir):
+            with open(self.path(name), encoding="ascii") as file:
+                lines = [json.loads(line) for line in file]
+            self.assertEqual(len(lines), 2 if name.endswith("7") else 1)
+            self.assertEqual(lines[0]["RunTime"], name)
+        self.assertEqual(self.ok("records", "ls"), "")
+        failed = self.json("records", "ls", "-s", "failed")["records"]
+        self.assertEqual(len(failed), 8)
+        self.assertEqual(failed[0]["state"], "failed")
+        self.assertEqual(len(self.ok("records", "ls", "-s", "processed", "--jsonl").splitlines()), 32)
+        self.assertEqual(len(self.json("records", "ls", "-a", "A1")["records"]), 6)
+        self.assertEqual(self.json("records", "retry"), {"waiting": 8})
+        report = json.loads(self.ok("records", "process", "--json", "--", "sh", "-c",
+                                    "grep -q AccountId"))
+        self.assertEqual((report["completed"], report["checkpoint"]), (8, None))
+
+    def test_a_signal_gives_back_what_is_not_finished(self):
+        self.put(4)
+        process = self.start("records", "process", "-j", "2", "--json", "--exec",
+                             "echo begun >&2; exec sleep 60")
+        process.stderr.readline()
+        process.terminate()
+        out, _ = process.communicate(timeout=WAIT_S)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM)
+        self.assertEqual(json.loads(out)["completed"], 0)
+        self.assertEqual(len(self.ok("records", "ls").splitlines()), 4)
+        self.assertEqual(json.loads(self.ok("records", "process", "--json", "--exec", "true"))["completed"], 4)
+
+    def test_records_that_cannot_be(self):
+        self.fails(USAGE, "no JSON object", "records", "put", "[]")
+        self.fails(USAGE, "", "records", "put", '{"AccountId":"a"}')
+        self.fails(USAGE, "missing", "records", "put")
+        self.ok("records", "put", '{"AccountId":"a","RunTime":"b"}')
+        self.fails(CONDITION, "", "records", "put", "--only-new", '{"AccountId":"a","RunTime":"b"}')
+        self.fails(USAGE, "--exec is missing", "records", "process")
+        self.fails(USAGE, "exclude", "records", "process", "--exec", "x", "--", "y")
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    """A service that always has the same trouble."""
+    status, kind = 400, ""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        body = json.dumps({"__type": "com.amazon.coral.service#" + self.kind,
+                           "message": "because\nof \x1b[31m tests"}).encode()
+        self.send_response(self.status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Errors(WithDatabase):
+    def test_each_class_has_its_code(self):
+        for status, kind, code in [(400, "ResourceNotFoundException", NOT_FOUND),
+                                   (400, "ConditionalCheckFailedException", CONDITION),
+                                   (400, "AccessDeniedException", DENIED),
+                                   (400, "UnrecognizedClientException", DENIED),
+                                   (400, "ThrottlingException", UNAVAILABLE),
+                                   (400, "ProvisionedThroughputExceededException", UNAVAILABLE),
+                                   (503, "ServiceUnavailable", UNAVAILABLE),
+                                   (400, "ValidationException", USAGE)]:
+            with self.subTest(kind):
+                handler = type("Handler", (Answers,), {"status": status, "kind": kind})
+                server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+                thread = threading.Thread(target=server.serve_forever)
+                thread.start()
+                try:
+                    err = self.fails(code, "", "table", "ls", "--db",
+                                     "http://127.0.0.1:%d?attempts=1" % server.server_port)
+                finally:
+                    server.shutdown()
+                    thread.join()
+                    server.server_close()
+                self.assertEqual(err.count("\n"), 1)
+                self.assertNotIn("\x1b", err)
+
+    def test_unreachable_and_slow(self):
+        for words in [("table", "ls"), ("lock", "ls"), ("kv", "get", "a"), ("counter", "get", "a")]:
+            self.fails(UNAVAILABLE, "127.0.0.1:1", *words, "--db", "http://127.0.0.1:1")
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            url = "http://127.0.0.1:%d" % silent.getsockname()[1]
+            begin = time.monotonic()
+            self.fails(TIMEOUT, "", "table", "ls", "--db", url, "--timeout", "300ms")
+            self.assertLess(time.monotonic() - begin, 10)
+
+    def test_databases_that_cannot_be(self):
+        self.fails(USAGE, "ftp://x", "table", "ls", "--db", "ftp://x")
+        self.fails(USAGE, "color", "table", "ls", "--db", SERVER.url + "?color=red")
+        self.fails(USAGE, "--profile", "table", "ls", "--db", "memory:", "--profile", "x")
+        self.fails(FAILED, "/nowhere", "table", "ls", "--db", "embedded:/nowhere/x")
+        self.fails(USAGE, "'5' is not a time", "table", "ls", "--timeout", "5")
+        self.fails(USAGE, "unexpected argument 'x'", "table", "ls", "x")
+
+    def test_embedded(self):
+        url = "embedded:" + self.path("db")
+        self.ok("kv", "set", "a", "b", "--db", url)
+        self.assertEqual(self.ok("kv", "get", "a", "--db", url), "b\n")
+        self.assertEqual(self.ok("table", "ls", "--db", url), "keys\n")
+        env = dict(self.env, HOLDFAST_PREFIX="")
+        self.assertEqual(self.ok("table", "ls", "--db", url, env=env),
+                         self.env["HOLDFAST_PREFIX"] + "keys\n")
+        holder = self.start("lock", "run", "--db", url, "x", "--", "sh", "-c",
+                            "echo on; exec sleep 60")
+        holder.stdout.readline()
+        self.fails(UNAVAILABLE, "db", "kv", "get", "a", "--db", url)
+        self.end(holder)
+        for folder, _, names in os.walk(self.path("db")):
+            if "CURRENT" in names:
+                with open(os.path.join(folder, "CURRENT"), "w", encoding="ascii") as file:
+                    file.write("junk\n")
+        self.fails(CORRUPT, "db", "kv", "get", "a", "--db", url)
+
+    def test_a_full_disk_behind_the_output(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([COMMAND, "table", "ls", "--json"], stdout=full,
+                                  stderr=subprocess.PIPE, env=self.env, timeout=WAIT_S)
+        self.assertEqual(done.returncode, FAILED)
+
+
+def commands():
+    """Every command with two words, as the help has them."""
+    out = subprocess.run([COMMAND, "--help"], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"(?m)^  ([a-z]+ [a-z]+)  ", out)
+
+
+class Texts(WithDatabase):
+    def test_every_command_has_help_with_an_example(self):
+        self.assertGreater(len(commands()), 20)
+        for words in commands():
+            with self.subTest(words):
+                text = self.ok(*words.split(), "--help")
+                self.assertTrue(text.startswith("Usage: holdfast " + words))
+                self.assertIn("\nExamples:\n", text)
+                self.assertIn("--db URL", text)
+                self.assertLessEqual(max(map(len, text.split("\nExamples:")[0].splitlines())), 80)
+                self.assertEqual(text, self.ok("help", *words.split()))
+
+    def test_nouns_have_help(self):
+        for noun in sorted({words.split()[0] for words in commands()}):
+            text = self.ok(noun, "--help")
+            self.assertIn("holdfast %s COMMAND" % noun, text)
+            self.assertEqual(self.ok("help", noun), text)
+            self.assertEqual(self.run_(noun), (USAGE, text, ""))
+            code, _, err = self.run_(noun, "nonsense")
+            self.assertEqual(code, USAGE)
+            self.assertIn("unknown command '%s nonsense'" % noun, err)
+
+    def test_manual_pages_have_every_option_and_no_other(self):
+        for noun in sorted({words.split()[0] for words in commands()}):
+            with self.subTest(noun):
+                path = os.path.join(SOURCE, "docs/man/holdfast-%s.1" % noun)
+                with open(path, encoding="ascii") as file:
+                    page = file.read()
+                items = "\n".join(re.findall(r"(?m)^\.It .*$", page))
+                listed = set(re.findall(r"Fl -([a-z][a-z-]+)", items))
+                known = set()
+                for words in commands():
+                    if words.split()[0] == noun:
+                        self.assertIn(".Nm holdfast " + words, page)
+                        text = self.ok(*words.split(), "--help")
+                        known |= set(re.findall(r"(?m)^  (?:-\w, |    )--([a-z-]+)", text))
+                self.assertEqual(listed, known)
+                done = subprocess.run(["groff", "-mdoc", "-Tascii", "-ww", path], text=True,
+                                      capture_output=True, timeout=WAIT_S)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_the_manual_of_all_has_every_command(self):
+        with open(os.path.join(SOURCE, "docs/man/holdfast.1"), encoding="ascii") as file:
+            page = file.read()
+        for words in commands():
+            noun = words.split()[0]
+            self.assertIn(".Xr holdfast-%s 1" % noun, page)
+
+    def test_completion(self):
+        def complete(*words):
+            return set(self.ok("complete", *words).split())
+        self.assertEqual(complete("lo"), {"lock"})
+        self.assertEqual(complete("lock", ""), {"run", "ls", "show", "break"})
+        self.assertEqual(complete("lock", "run", "--w"), {"--wait"})
+        self.assertEqual(complete("kv", "set", "a", "--type", "j"), {"json"})
+        self.assertEqual(complete("kv", "set", "a", "-f", ""), {":file"})
+        self.assertEqual(complete("lock", "show", ""), set())
+        self.assertEqual(complete("lock", "run", "a", "--", ""), {":file"})
+
+    @unittest.skipUnless(shutil.which("zsh"), "no zsh")
+    def test_completion_in_zsh(self):
+        script = ('compadd() { while [[ $1 != -- ]]; do shift; done; shift; print -l -- "$@"; }; '
+                  '_files() { print -l FILES "$@"; }; compdef() { :; }; '
+                  'words=("$@[2,-1]"); CURRENT=$#words; PREFIX=$words[-1]; . "$1"; _holdfast')
+        for words, expected in [(["lo"], {"lock"}), (["kv", "set", "a", "--type", "j"], {"json"}),
+                                (["kv", "set", "-f", ""], {"FILES"})]:
+            done = subprocess.run(
+                ["zsh", "-fc", script, "zsh", os.path.join(SOURCE, "packaging/completion/_holdfast"),
+                 COMMAND, *words], capture_output=True, text=True, timeout=WAIT_S)
+            self.assertEqual((done.stderr, set(done.stdout.split())), ("", expected))
+
+    @unittest.skipUnless(shutil.which("fish"), "no fish")
+    def test_completion_in_fish(self):
+        env = clean_env(PATH=os.path.dirname(COMMAND) + ":" + os.environ["PATH"], HOME=self.dir)
+        for line, expected in [("holdfast lo", {"lock"}), ("holdfast lock run --w", {"--wait"})]:
+            done = subprocess.run(
+                ["fish", "-c", 'source "$argv[1]"; complete -C "$argv[2]"',
+                 os.path.join(SOURCE, "packaging/completion/holdfast.fish"), line],
+                capture_output=True, text=True, timeout=WAIT_S, env=env)
+            self.assertEqual(set(done.stdout.split()), expected)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]] + sys.argv[3:])

@@ -1,0 +1,58 @@
+/* cli/database_test.c: URLs from options, exit codes from statuses. */
+#include "cli/database.h"
+#include "test.h"
+
+#include <stdlib.h>
+
+TEST(database, options_become_parameters_of_the_url)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct database_settings settings = {.url = HF_STR("http://h:1")};
+
+    CHECK_STR("http://h:1", hf__database_url(s, &settings));
+    settings.prefix = HF_STR("a&b=c d/%");
+    CHECK_STR("http://h:1?prefix=a%26b%3Dc%20d%2F%25", hf__database_url(s, &settings));
+    settings.profile = HF_STR("work");
+    settings.region = HF_STR("eu-central-1");
+    settings.url = HF_STR("dynamodb:?attempts=2");
+    settings.prefix = (struct hf_str){0};
+    CHECK_STR("dynamodb:?attempts=2&profile=work&region=eu-central-1",
+              hf__database_url(s, &settings));
+    settings.url = HF_STR("embedded:/a?b");
+    CHECK_STR("embedded:/a?b", hf__database_url(s, &settings));
+    hf_scope_free(s);
+}
+
+TEST(database, every_status_has_an_exit_code)
+{
+    static const struct {
+        enum hf_status status;
+        int ends;
+    } known[] = {{HF_OK, 0},      {HF_INVALID, 2},   {HF_NOT_FOUND, 3}, {HF_CONDITION, 4},
+                 {HF_LOCKED, 4},  {HF_LIMIT, 4},     {HF_LOST, 4},      {HF_IN_USE, 4},
+                 {HF_DENIED, 5},  {HF_THROTTLED, 6}, {HF_NO_SPACE, 6},  {HF_TIMEOUT, 7},
+                 {HF_CORRUPT, 8}, {HF_FORMAT, 8},    {HF_NOMEM, 1},     {HF_IO, 1},
+                 {HF_INTERNAL, 1}};
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        CHECK_INT(known[i].ends, hf__database_exit(&(struct hf_error){.status = known[i].status}));
+    CHECK_INT(CLI_UNAVAILABLE,
+              hf__database_exit(&(struct hf_error){.status = HF_IO, .may_retry = true}));
+    CHECK_INT(CLI_TIMEOUT,
+              hf__database_exit(&(struct hf_error){.status = HF_TIMEOUT, .may_retry = true}));
+}
+
+TEST(database, an_error_is_one_line)
+{
+    struct cli cli = {.scope = hf_scope_new(test_env(t)), .out = stdout};
+    char *text = NULL;
+    size_t len = 0;
+
+    cli.err = open_memstream(&text, &len);
+    (void)hf_scope_fail(cli.scope, HF_DENIED, "no\n\x1b[31m way");
+    CHECK_INT(CLI_DENIED, hf__database_fail(&cli, "kv get"));
+    fclose(cli.err);
+    CHECK_STR("holdfast kv get: no  [31m way\n", hf_str_of(text, len));
+    free(text);
+    hf_scope_free(cli.scope);
+}

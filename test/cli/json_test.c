@@ -1,0 +1,191 @@
+/* cli/json_test.c: JSON both ways, and rows; (n) is an invariant of the file under test. */
+#include "cli/json.h"
+#include "cli/rows.h"
+#include "test.h"
+
+#include <stdlib.h>
+
+static void check_read(struct hf_scope *s, const char *text, const char *written)
+{
+    struct hf_str error;
+    const struct json *json = hf__json_read(s, hf_str_from(text), &error);
+
+    CHECK(json != NULL);
+    CHECK_STR(written, hf__json_of_value(s, hf__json_to_value(s, json)));
+}
+
+TEST(json, what_is_read_is_what_is_written)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+
+    check_read(s, " {\"b\" : [1, -2.5e3, 0], \"a\":null,\"c\":{}} ",
+               "{\"a\":null,\"b\":[1,-2500,0],\"c\":{}}");
+    check_read(s, "\"\\u00e9\\ud83d\\ude00\\n\\\"\\\\\\/\\u0001\"",
+               "\"\xC3\xA9\xF0\x9F\x98\x80\\n\\\"\\\\/\\u0001\"");
+    check_read(s, "12345678901234567890123456789012345678",
+               "12345678901234567890123456789012345678"); /* (2) of json.c */
+    check_read(s, "true", "true");
+    check_read(s, "[]", "[]");
+    hf_scope_free(s);
+}
+
+static void check_bad(struct hf_scope *s, struct hf_str text, const char *message)
+{
+    struct hf_str error = {0};
+
+    CHECK(hf__json_read(s, text, &error) == NULL);
+    CHECK_STR(message, error);
+}
+
+/* (1) (2) (3) of json_read.c. Texts are copied to a block of their length, for the sanitizers. */
+TEST(json, what_is_none_is_told_with_its_line)
+{
+    static const struct {
+        const char *text;
+        const char *message;
+    } cases[] = {
+        {"", "line 1: expected a value"},
+        {"\n\n nul", "line 3: expected a value"},
+        {"{\"a\":1,}", "line 1: expected a name in quotes"},
+        {"{\"a\" 1}", "line 1: expected ':'"},
+        {"{\"a\":1", "line 1: expected ',' or '}'"},
+        {"[1 2]", "line 1: expected ',' or ']'"},
+        {"[1,\n", "line 2: expected a value"},
+        {"\"a", "line 1: a string has no end"},
+        {"\"a\\", "line 1: an escape that JSON does not have"},
+        {"\"\\u12", "line 1: an escape that JSON does not have"},
+        {"\"\\ud800\"", "line 1: an escape that JSON does not have"},
+        {"\"a\tb\"", "line 1: a control character in a string"},
+        {"01", "line 1: expected a value"},
+        {"1.", "line 1: expected a value"},
+        {"1e", "line 1: expected a value"},
+        {"-", "line 1: expected a value"},
+        {"1 1", "line 1: something follows the value"},
+        {"{\"a\":1,\"a\":2}", "line 1: a member comes twice"},
+    };
+    struct hf_scope *s = hf_scope_new(test_env(t));
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        size_t len = strlen(cases[i].text);
+        char *exact = malloc(len ? len : 1);
+
+        memcpy(exact, cases[i].text, len);
+        check_bad(s, hf_str_of(exact, len), cases[i].message);
+        free(exact);
+    }
+    hf_scope_free(s);
+}
+
+/* (1) of json.c: what is no UTF-8, and what a terminal would obey. */
+TEST(json, hostile_text_is_written_as_text)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+
+    CHECK_STR("\"\\u001b[1m\\u007f\"", hf__json_of_text(s, HF_STR("\x1b[1m\x7f")));
+    CHECK_STR("\"a\xEF\xBF\xBD\xEF\xBF\xBD\"", hf__json_of_text(s, HF_STR("a\xC0\x80")));
+    CHECK_STR("\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"",
+              hf__json_of_text(s, HF_STR("\xED\xA0\x80"))); /* half of a pair */
+    CHECK_STR("\"\xEF\xBF\xBD\"", hf__json_of_text(s, HF_STR("\xE2")));
+    hf_scope_free(s);
+}
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+struct page {
+    struct cli cli;
+    char *out;
+    size_t len;
+};
+
+static void page_open(struct page *p, struct test *t)
+{
+    *p = (struct page){.cli = {.scope = hf_scope_new(test_env(t)), .err = stderr}};
+    p->cli.out = open_memstream(&p->out, &p->len);
+}
+
+static void page_close(struct page *p)
+{
+    fclose(p->cli.out);
+    free(p->out);
+    hf_scope_free(p->cli.scope);
+}
+
+static void print_two(struct page *p, const struct database_settings *settings)
+{
+    static struct rows rows;
+    struct rows_field first[] = {hf__rows_text("name", HF_STR("a\tb\x1b")),
+                                 hf__rows_number(&p->cli, "fence", 12345),
+                                 {.name = "more", .kind = ROWS_JSON, .text = HF_STR("[1]")}};
+    struct rows_field second[] = {hf__rows_text("name", HF_STR("longer-name")),
+                                  hf__rows_text("fence", (struct hf_str){0}),
+                                  hf__rows_bool("more", true)};
+
+    second[2].kind = ROWS_JSON;
+    rewind(p->cli.out);
+    hf__rows_begin(&rows, &p->cli, settings, "locks");
+    hf__rows_add(&rows, first, 3);
+    hf__rows_add(&rows, second, 3);
+    CHECK_INT(CLI_OK, hf__rows_end(&rows, HF_STR("next\""), CLI_OK));
+}
+
+TEST(rows, one_list_in_every_form)
+{
+    struct database_settings settings = {.json = false};
+    struct page p;
+
+    page_open(&p, t);
+    print_two(&p, &settings);
+    CHECK_STR("a\\tb\\x1b\t12345\nlonger-name\t-\n", hf_str_of(p.out, p.len));
+    p.cli.terminal = true;
+    print_two(&p, &settings);
+    CHECK_STR("name         fence\n"
+              "a\\tb\\x1b     12345\n"
+              "longer-name  -\n",
+              hf_str_of(p.out, p.len));
+    settings.jsonl = true;
+    print_two(&p, &settings);
+    CHECK_STR("{\"name\":\"a\\tb\\u001b\",\"fence\":12345,\"more\":[1]}\n"
+              "{\"name\":\"longer-name\",\"fence\":null,\"more\":true}\n",
+              hf_str_of(p.out, p.len));
+    settings.json = true;
+    print_two(&p, &settings);
+    CHECK_STR("{\"locks\":[{\"name\":\"a\\tb\\u001b\",\"fence\":12345,\"more\":[1]},"
+              "{\"name\":\"longer-name\",\"fence\":null,\"more\":true}],\"next\":\"next\\\"\"}\n",
+              hf_str_of(p.out, p.len));
+    settings.quiet = true;
+    print_two(&p, &settings);
+    CHECK_STR("", hf_str_of(p.out, p.len));
+    page_close(&p);
+}
+
+TEST(rows, more_rows_than_are_held_back)
+{
+    struct database_settings settings = {.json = false};
+    static struct rows rows;
+    struct page p;
+    size_t lines = 0;
+
+    page_open(&p, t);
+    p.cli.terminal = true;
+    hf__rows_begin(&rows, &p.cli, &settings, "x");
+    for (unsigned i = 0; i < 3 * ROWS_HELD_MAX + 1; i++) {
+        struct rows_field field = hf__rows_number(&p.cli, "n", i);
+
+        hf__rows_add(&rows, &field, 1);
+    }
+    CHECK_INT(CLI_OK, hf__rows_end(&rows, (struct hf_str){0}, CLI_OK));
+    for (size_t i = 0; i < p.len; i++)
+        lines += p.out[i] == '\n';
+    CHECK_INT(3 * ROWS_HELD_MAX + 2, lines);
+    page_close(&p);
+}
+
+TEST(rows, times)
+{
+    struct page p;
+
+    page_open(&p, t);
+    CHECK_STR("2026-11-15T12:00:00.123Z", hf__rows_time(&p.cli, "at", 1794744000123456LL).text);
+    CHECK(!hf__rows_time(&p.cli, "at", 0).text.ptr);
+    page_close(&p);
+}
