@@ -21,6 +21,9 @@
 
 int64_t bench_now_ns(void);
 
+/* Processor time of the whole process so far. */
+double bench_cpu_us(void);
+
 /* splitmix64: small, fast, and good enough to pick keys. */
 struct bench_dice {
     uint64_t state;

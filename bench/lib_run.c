@@ -160,7 +160,7 @@ static void *thread_main(void *user)
     return NULL;
 }
 
-static double cpu_us(void)
+double bench_cpu_us(void)
 {
     struct rusage use;
 
@@ -211,13 +211,13 @@ void bench_run(struct bench_tally *tally, bench_op_fn *op, void *user, unsigned 
     run.warm_until_ns = bench_now_ns() + (int64_t)(seconds * 1e9 / WARM_UP_PART);
     start(&run, threads, count, user);
     pthread_barrier_wait(&run.warm);
-    cpu = cpu_us();
+    cpu = bench_cpu_us();
     begin = bench_now_ns();
     run.until_ns = begin + (int64_t)(seconds * 1e9);
     pthread_barrier_wait(&run.go);
     for (unsigned i = 0; i < count; i++)
         pthread_join(threads[i].id, NULL);
-    tally->cpu_us += cpu_us() - cpu;
+    tally->cpu_us += bench_cpu_us() - cpu;
     tally->threads = count;
     for (unsigned i = 0; i < count; i++) {
         merge(tally, &threads[i]);
@@ -236,10 +236,10 @@ void bench_settle(double max_seconds)
     const double idle_us = 5000;
 
     for (double waited = 0; waited < max_seconds; waited += 0.1) {
-        double before = cpu_us();
+        double before = bench_cpu_us();
 
         nanosleep(&pause, NULL);
-        if (cpu_us() - before < idle_us)
+        if (bench_cpu_us() - before < idle_us)
             return;
     }
 }

@@ -19,7 +19,8 @@ enum {
     CHUNK_KEEP = 64 * 1024 * 1024, /* a larger chunk is not kept over a reset */
     ALIGN = 16,
     SLEEP_SLICE_US = 20 * 1000,
-    KEPT_TEXTS_MAX = 32
+    KEPT_TEXTS_MAX = 32,
+    FORMAT_NEAR = 512 /* texts below this are formatted once */
 };
 
 struct chunk {
@@ -262,19 +263,24 @@ struct hf_str hf_scope_copy(struct hf_scope *s, struct hf_str text)
     return hf_str_of(copy, text.len);
 }
 
+/* Most texts are short, and need not be formatted a first time to learn how long they are. */
 static struct hf_str format_args(struct hf_scope *s, const char *format, va_list args)
 {
+    char near[FORMAT_NEAR];
     va_list again;
     int len;
     char *text;
 
     va_copy(again, args);
-    len = vsnprintf(NULL, 0, format, again);
+    len = vsnprintf(near, sizeof(near), format, again);
     va_end(again);
     text = len < 0 ? NULL : hf_scope_alloc(s, (size_t)len + 1);
     if (!text)
         return hf_str_of(NULL, 0);
-    vsnprintf(text, (size_t)len + 1, format, args);
+    if ((size_t)len < sizeof(near))
+        memcpy(text, near, (size_t)len + 1);
+    else
+        vsnprintf(text, (size_t)len + 1, format, args);
     return hf_str_of(text, (size_t)len);
 }
 

@@ -50,10 +50,13 @@ enum hf_status hf__counter_at(struct hf_scope *s, const struct hf_counters *c,
     if (c->partitioned != (key.partition.len > 0))
         return hf_scope_fail(s, HF_INVALID, "counter %.*s: table %.*s has %s", HF_FMT(key.id),
                              HF_FMT(c->table), c->partitioned ? "partitions" : "no partitions");
-    snprintf(number, sizeof(number), "%u", shard);
-    text =
-        shard ? PATTERN_KEY(s, space, key.id, hf_str_from(number)) : PATTERN_KEY(s, space, key.id);
-    text = hf_scope_format(s, "%%count.%.*s", HF_FMT(text));
+    if (shard) {
+        snprintf(number, sizeof(number), "%u", shard);
+        text = PATTERN_KEY(s, space, key.id, hf_str_from(number));
+    } else {
+        text = PATTERN_KEY(s, space, key.id);
+    }
+    text = hf__pattern_join(s, HF_STR("%count."), text);
     if (c->partitioned) {
         at->key = key_of(s, c, key.partition, text);
         at->text = PATTERN_KEY(s, key.partition, text);
@@ -84,12 +87,12 @@ static bool read_number(struct hf_item item, struct hf_str name, int64_t least, 
 
 static struct hf_str rev_name(struct hf_scope *s, struct counter_mark mark)
 {
-    return hf_scope_format(s, "%s%.*s", mark.request ? "q:" : "w:", HF_FMT(mark.id));
+    return hf__pattern_join(s, mark.request ? HF_STR("q:") : HF_STR("w:"), mark.id);
 }
 
 static struct hf_str out_name(struct hf_scope *s, struct counter_mark mark)
 {
-    return hf_scope_format(s, "%s%.*s", mark.request ? "r:" : "x:", HF_FMT(mark.id));
+    return hf__pattern_join(s, mark.request ? HF_STR("r:") : HF_STR("x:"), mark.id);
 }
 
 enum hf_status hf__counter_see(struct hf_scope *s, const struct counter_at *at, struct hf_item item,
@@ -285,13 +288,28 @@ static struct hf_str place(struct builder *b, const struct counter_change *chang
     return HF_STR("attribute_not_exists(#rev_of) AND #gone = :gone");
 }
 
+#define NEXT_REV "if_not_exists(#rev, :zero) + :one"
+#define SUM "if_not_exists(#count, :zero) + :by"
+#define MARKS ", #rev = " NEXT_REV ", #rev_of = " NEXT_REV ", #born = if_not_exists(#born, :mark)"
+
+/* What a change under a mark sets, and which marks it removes; mostly none. */
+static struct hf_str marked_update(struct builder *b, bool set)
+{
+    struct hf_str update =
+        set ? HF_STR("SET #count = :by, #out_of = if_not_exists(#count, :zero)" MARKS)
+            : HF_STR("SET #count = " SUM ", #out_of = " SUM MARKS);
+
+    if (!b->remove.len)
+        return update;
+    return hf_scope_format(b->s, "%.*s, #gone = " NEXT_REV "%.*s", HF_FMT(update),
+                           HF_FMT(b->remove));
+}
+
 struct hf_update_item hf__counter_change_request(struct hf_scope *s, const struct hf_counters *c,
                                                  const struct counter_at *at,
                                                  const struct counter_change *change)
 {
     struct builder b = {.s = s, .remove = HF_STR("")};
-    const char *value = change->set ? ":by" : "if_not_exists(#count, :zero) + :by";
-    const char *out = change->set ? "if_not_exists(#count, :zero)" : value;
     struct hf_str update, within, where;
 
     NAME(&b, "#count", "count");
@@ -304,9 +322,8 @@ struct hf_update_item hf__counter_change_request(struct hf_scope *s, const struc
     }
     within = both(&b, bounds(&b, change), pin(&b, change));
     if (!change->mark.id.ptr) {
-        update =
-            hf_scope_format(s, "SET #count = %s%s", value,
-                            change->pinned ? ", #rev = if_not_exists(#rev, :zero) + :one" : "");
+        update = hf_scope_format(s, "SET #count = %s%s", change->set ? ":by" : SUM,
+                                 change->pinned ? ", #rev = " NEXT_REV : "");
         return built(&b, c, at, update, within);
     }
     NAME(&b, "#born", "born");
@@ -319,13 +336,7 @@ struct hf_update_item hf__counter_change_request(struct hf_scope *s, const struc
         if (!change->guarded)
             NAME(&b, "#gone", "gone");
     }
-    update = hf_scope_format(s,
-                             "SET #count = %s, #rev = if_not_exists(#rev, :zero) + :one"
-                             ", #rev_of = if_not_exists(#rev, :zero) + :one, #out_of = %s"
-                             ", #born = if_not_exists(#born, :mark)%s%.*s",
-                             value, out,
-                             b.remove.len ? ", #gone = if_not_exists(#rev, :zero) + :one" : "",
-                             HF_FMT(b.remove));
+    update = marked_update(&b, change->set);
     return built(&b, c, at, update, both(&b, where, within));
 }
 

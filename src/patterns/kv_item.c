@@ -230,7 +230,7 @@ struct hf_str hf__kv_version(struct hf_scope *s, const struct kv_base *base, str
     size_t at = 0;
 
     if (base->kind == KV_BASE_SEEN && !base->seen.there)
-        return hf_scope_format(s, "%.*s,.", HF_FMT(id));
+        return hf__pattern_join(s, id, HF_STR(",."));
     if (line.len > KV_PAST_MAX) /* one makes room for another, and it is not the first of all */
         line.ids[line.len - 1 - line.rooted] = line.ids[line.len - 1];
     line.len = line.len > KV_PAST_MAX ? KV_PAST_MAX : line.len;
@@ -241,7 +241,7 @@ struct hf_str hf__kv_version(struct hf_scope *s, const struct kv_base *base, str
         memcpy(text + at, line.ids[i].ptr, line.ids[i].len);
         at += line.ids[i].len;
     }
-    return hf_scope_format(s, "%.*s%.*s", HF_FMT(id), (int)at, text);
+    return hf__pattern_join(s, id, hf_str_of(text, at));
 }
 
 /* (4) */

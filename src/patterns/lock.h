@@ -122,8 +122,7 @@ struct hf_lock_table {
 struct hf_lock {
     struct hf_lock_table *table;
     struct hf_lock *next, **link; /* table->mutex */
-    struct hf_scope *names;       /* the name lives here */
-    struct hf_str name;
+    struct hf_str name;           /* in `text` */
     struct pattern_id id;
     enum hf_lock_mode mode;
     uint64_t fence;
@@ -153,6 +152,8 @@ struct hf_lock {
     pthread_t caller;
     struct hf_scope *data_memory; /* data lives here */
     struct hf_item data;
+
+    char text[]; /* the name; not in a scope, whose first chunk is many times larger */
 };
 
 static inline struct hf_str lock_id(const struct hf_lock *lock)

@@ -69,9 +69,8 @@ void hf__lock_unref(struct hf_lock *lock)
         if (lock->next)
             lock->next->link = lock->link;
     }
-    hf_scope_free(lock->names);
     hf_scope_free(lock->data_memory);
-    env_free(&table->env, lock, sizeof(*lock));
+    env_free(&table->env, lock, sizeof(*lock) + lock->name.len);
 }
 
 enum hf_status hf__lock_lost(struct hf_scope *s, const struct hf_lock *lock,

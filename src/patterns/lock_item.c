@@ -105,7 +105,7 @@ static enum hf_status read_holders(struct hf_scope *s, struct hf_item item, size
             return not_a_lock(s, view->info.name, "more are named than hold it");
         id = hf_str_of(id.ptr + 2, id.len - 2);
         if (!read_holder(id, hf_value_item(walk.value), &holders[len], &beats[len]) ||
-            !read_u64(item, hf_scope_format(s, "f:%.*s", HF_FMT(id)), &holders[len].fence))
+            !read_u64(item, hf__pattern_join(s, HF_STR("f:"), id), &holders[len].fence))
             return not_a_lock(s, view->info.name, "a holder lacks something");
         len++;
     }
@@ -200,6 +200,26 @@ static void HF_PRINTF(2, 3) condition_add(struct builder *b, const char *format,
     va_end(args);
 }
 
+/* The same for texts as they are, which most are: a format would be most of the work. */
+static void append_text(const struct builder *b, char *text, size_t *len, struct hf_str more)
+{
+    if (!text)
+        return;
+    assert(*len + more.len < TEXT_MAX + b->evicts * TEXT_EACH);
+    memcpy(text + *len, more.ptr, more.len);
+    *len += more.len;
+}
+
+static void update_text(struct builder *b, struct hf_str more)
+{
+    append_text(b, b->update, &b->update_len, more);
+}
+
+static void condition_text(struct builder *b, struct hf_str more)
+{
+    append_text(b, b->condition, &b->condition_len, more);
+}
+
 static void name_add(struct builder *b, struct hf_str placeholder, struct hf_str name)
 {
     assert(b->names_len < NAMES_MAX + b->evicts * NAMES_EACH);
@@ -222,15 +242,15 @@ static void value_add(struct builder *b, struct hf_attr value)
 static void me_add(struct builder *b, struct hf_str id, bool entry)
 {
     if (entry)
-        name_add(b, HF_STR("#h"), hf_scope_format(b->s, "h:%.*s", HF_FMT(id)));
-    name_add(b, HF_STR("#f"), hf_scope_format(b->s, "f:%.*s", HF_FMT(id)));
+        name_add(b, HF_STR("#h"), hf__pattern_join(b->s, HF_STR("h:"), id));
+    name_add(b, HF_STR("#f"), hf__pattern_join(b->s, HF_STR("f:"), id));
 }
 
 static void data_add(struct builder *b, struct hf_item data)
 {
     if (!data.ptr)
         return;
-    update_add(b, ", #data = :data");
+    update_text(b, HF_STR(", #data = :data"));
     NAME(b, "#data", "data");
     VALUE(b, HF_M(":data", data));
 }
@@ -276,8 +296,8 @@ static void evict_add(struct builder *b, const struct lock_take *take)
         struct hf_str f = hf_scope_format(b->s, "#f%zu", i);
 
         update_add(b, ", #h%zu, #f%zu", i, i);
-        name_add(b, h, hf_scope_format(b->s, "h:%.*s", HF_FMT(gone->id)));
-        name_add(b, f, hf_scope_format(b->s, "f:%.*s", HF_FMT(gone->id)));
+        name_add(b, h, hf__pattern_join(b->s, HF_STR("h:"), gone->id));
+        name_add(b, f, hf__pattern_join(b->s, HF_STR("f:"), gone->id));
         if (gone->any_beat) {
             condition_add(b, " AND attribute_exists(#h%zu.#beat)", i);
         } else {
@@ -295,22 +315,22 @@ static void room_add(struct builder *b, const struct lock_take *take)
     bool with_others = take->mode != HF_LOCK_EXCLUSIVE;
 
     if (take->evict_len == 0) {
-        condition_add(b, " AND (attribute_not_exists(#held) OR #held = :zero");
+        condition_text(b, HF_STR(" AND (attribute_not_exists(#held) OR #held = :zero"));
         if (take->mode == HF_LOCK_SHARED)
-            condition_add(b, " OR #mode = :mode");
+            condition_text(b, HF_STR(" OR #mode = :mode"));
         if (take->mode == HF_LOCK_PERMIT) {
-            condition_add(b, " OR (#mode = :mode AND #held < :permits)");
+            condition_text(b, HF_STR(" OR (#mode = :mode AND #held < :permits)"));
             VALUE(b, HF_N(":permits", take->permits));
         }
-        condition_add(b, ")");
+        condition_text(b, HF_STR(")"));
     } else if (with_others && take->of == take->mode) {
-        condition_add(b, " AND #mode = :mode");
+        condition_text(b, HF_STR(" AND #mode = :mode"));
         if (take->mode == HF_LOCK_PERMIT) {
-            condition_add(b, " AND #held < :permits");
+            condition_text(b, HF_STR(" AND #held < :permits"));
             VALUE(b, HF_N(":permits", (uint64_t)take->permits + take->evict_len));
         }
     } else {
-        condition_add(b, " AND #held = :gone");
+        condition_text(b, HF_STR(" AND #held = :gone"));
         VALUE(b, HF_N(":gone", take->evict_len));
     }
 }
@@ -326,8 +346,8 @@ struct hf_update_item hf__lock_take_request(struct hf_scope *s, const struct loc
     VALUE(&b, HF_N(":change", (take->mode ? 1 : 0) - (int64_t)take->evict_len));
     VALUE(&b, HF_N(":zero", 0));
     VALUE(&b, HF_N(":first", take->wall_ms));
-    update_add(&b, "SET #held = if_not_exists(#held, :zero) + :change"
-                   ", #fence = if_not_exists(#fence, :first) + :one");
+    update_text(&b, HF_STR("SET #held = if_not_exists(#held, :zero) + :change"
+                           ", #fence = if_not_exists(#fence, :first) + :one"));
     if (take->mode) {
         me_add(&b, take->id, true);
         NAME(&b, "#mode", "mode");
@@ -335,14 +355,15 @@ struct hf_update_item hf__lock_take_request(struct hf_scope *s, const struct loc
         value_add(&b, (struct hf_attr){.name = HF_STR(":mode"),
                                        .type = HF_TYPE_S,
                                        .text = modes[take->mode]});
-        update_add(&b, ", #h = :me, #f = if_not_exists(#fence, :first) + :one, #mode = :mode");
-        condition_add(&b, "attribute_not_exists(#f)");
+        update_text(&b,
+                    HF_STR(", #h = :me, #f = if_not_exists(#fence, :first) + :one, #mode = :mode"));
+        condition_text(&b, HF_STR("attribute_not_exists(#f)"));
         room_add(&b, take);
     } else {
-        condition_add(&b, "attribute_exists(#held)");
+        condition_text(&b, HF_STR("attribute_exists(#held)"));
     }
     data_add(&b, take->data);
-    update_add(&b, " REMOVE #expires");
+    update_text(&b, HF_STR(" REMOVE #expires"));
     evict_add(&b, take);
     return built(&b, take->table, take->name);
 }
@@ -359,8 +380,8 @@ struct hf_update_item hf__lock_beat_request(struct hf_scope *s, struct hf_str ta
     VALUE(&b, HF_N(":beat", beat));
     VALUE(&b, HF_M(":me", entry));
     VALUE(&b, HF_N(":fence", fence));
-    update_add(&b, "SET #h = :me");
-    condition_add(&b, "#f = :fence AND #h.#beat < :beat");
+    update_text(&b, HF_STR("SET #h = :me"));
+    condition_text(&b, HF_STR("#f = :fence AND #h.#beat < :beat"));
     data_add(&b, data);
     return built(&b, table, name);
 }
@@ -374,19 +395,19 @@ struct hf_update_item hf__lock_free_request(struct hf_scope *s, struct hf_str ta
     me_add(&b, id, true);
     NAME(&b, "#held", "held");
     VALUE(&b, HF_N(":one", 1));
-    update_add(&b, "SET #held = #held - :one");
+    update_text(&b, HF_STR("SET #held = #held - :one"));
     if (fence) {
-        condition_add(&b, "#f = :fence");
+        condition_text(&b, HF_STR("#f = :fence"));
         VALUE(&b, HF_N(":fence", fence));
     } else {
-        condition_add(&b, "attribute_exists(#f)");
+        condition_text(&b, HF_STR("attribute_exists(#f)"));
     }
     if (expires_s) {
-        update_add(&b, ", #expires = :expires");
+        update_text(&b, HF_STR(", #expires = :expires"));
         NAME(&b, "#expires", "expires");
         VALUE(&b, HF_N(":expires", expires_s));
     }
     data_add(&b, data);
-    update_add(&b, " REMOVE #h, #f");
+    update_text(&b, HF_STR(" REMOVE #h, #f"));
     return built(&b, table, name);
 }

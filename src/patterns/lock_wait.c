@@ -262,12 +262,12 @@ static enum hf_status check_options(struct hf_scope *s, struct hf_str name,
 static struct hf_lock *lock_new(struct hf_lock_table *table, struct hf_str name,
                                 const struct hf_lock_options *o)
 {
-    struct hf_lock *lock = env_alloc(&table->env, sizeof(*lock));
+    struct hf_lock *lock = env_alloc(&table->env, sizeof(*lock) + name.len);
 
     if (!lock)
         return NULL;
     *lock = (struct hf_lock){.table = table,
-                             .names = hf_scope_new(&table->env),
+                             .name = hf_str_of(lock->text, name.len),
                              .data_memory = hf_scope_new(&table->env),
                              .id = hf__pattern_id_make(&table->env),
                              .mode = o->mode,
@@ -280,9 +280,8 @@ static struct hf_lock *lock_new(struct hf_lock_table *table, struct hf_str name,
                              .user = o->user,
                              .refs = 1,
                              .lease_ms = o->lease_ms};
-    if (lock->names)
-        lock->name = hf_scope_copy(lock->names, name);
-    if (!lock->data_memory || !lock->name.ptr) {
+    memcpy(lock->text, name.ptr, name.len);
+    if (!lock->data_memory) {
         pthread_mutex_lock(&table->mutex);
         hf__lock_unref(lock);
         pthread_mutex_unlock(&table->mutex);

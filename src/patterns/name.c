@@ -68,6 +68,20 @@ struct hf_str hf__pattern_key(struct hf_scope *s, const struct hf_str *parts, si
     return hf_str_of(text, len);
 }
 
+struct hf_str hf__pattern_join(struct hf_scope *s, struct hf_str one, struct hf_str other)
+{
+    char *text = hf_scope_alloc(s, one.len + other.len + 1);
+
+    if (!text)
+        return hf_str_of(NULL, 0);
+    if (one.len)
+        memcpy(text, one.ptr, one.len);
+    if (other.len)
+        memcpy(text + one.len, other.ptr, other.len);
+    text[one.len + other.len] = '\0';
+    return hf_str_of(text, one.len + other.len);
+}
+
 /* The length of the part without its escapes, or SIZE_MAX when one is none (2). */
 static size_t unescape(char *to, struct hf_str part)
 {

@@ -227,8 +227,10 @@ struct hf_once *hf__once_new(struct hf_once_table *table, const struct once_name
 void hf__once_list_add(struct hf_once *once)
 {
     struct hf_once_table *table = once->table;
+    int64_t due_us = once->due_us;
 
     pthread_mutex_lock(&table->mutex);
+    table->busy_beater = table->beater != NULL;
     once->next = table->attempts;
     once->link = &table->attempts;
     if (once->next)
@@ -236,7 +238,7 @@ void hf__once_list_add(struct hf_once *once)
     table->attempts = once;
     pthread_mutex_unlock(&table->mutex);
     if (table->beater)
-        hf__timer_wake(table->beater);
+        hf__timer_wake_in(table->beater, due_us - env_elapsed_us(&table->env));
 }
 
 void hf__once_unref(struct hf_once *once)

@@ -127,6 +127,7 @@ struct hf_once_table {
     pthread_mutex_t mutex;  /* guards all below, and what attempts say it does */
     pthread_cond_t changed; /* some attempt is busy no more */
     struct hf_once *attempts;
+    bool busy_beater; /* there were new attempts since it looked last */
     struct once_watch watch;
     atomic_uint ended[ONCE_ENDED_BUCKETS]; /* by key: how often one of ours ended; no mutex */
 };

@@ -10,7 +10,7 @@
  */
 #include "patterns/once.h"
 
-enum { DRIFT_PART = 100, RETRY_MIN_MS = 10, RETRY_MAX_MS = 1000 };
+enum { DRIFT_PART = 100, RETRY_MIN_MS = 10, RETRY_MAX_MS = 1000, IDLE_US = 1000000 };
 
 int64_t hf__once_until(int64_t sent_us, uint32_t timeout_ms)
 {
@@ -145,6 +145,16 @@ static int64_t due_at(const struct hf_once *once, int64_t now_us)
     return once->due_us;
 }
 
+/* Nothing is due. Most attempts end before their first heartbeat, and a thread that wakes once a
+ * second costs less than to wake it for each of them. The mutex is held. */
+static int64_t idle_us(struct hf_once_table *table)
+{
+    bool was = table->busy_beater;
+
+    table->busy_beater = false;
+    return was ? IDLE_US : INT64_MAX;
+}
+
 /* The first that is due, busy now; or NULL and how long there is time. */
 static struct hf_once *next_due(struct hf_once_table *table, int64_t *wait_us, uint32_t *time_ms)
 {
@@ -160,7 +170,7 @@ static struct hf_once *next_due(struct hf_once_table *table, int64_t *wait_us, u
             found = once;
         }
     }
-    *wait_us = first == INT64_MAX ? INT64_MAX : first - now_us;
+    *wait_us = first == INT64_MAX ? idle_us(table) : first - now_us;
     if (first <= now_us) {
         hf__once_enter(found);
         *time_ms = found->dropped ? ONCE_CALL_MS : found->timeout_ms;

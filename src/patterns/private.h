@@ -73,6 +73,9 @@ static inline struct hf_str id_str(const struct pattern_id *id)
     return hf_str_of(id->text, PATTERN_ID_LEN);
 }
 
+/* One text after the other, where a format would be most of the work. Absent: no memory. */
+struct hf_str hf__pattern_join(struct hf_scope *s, struct hf_str one, struct hf_str other);
+
 /*
  * The parts as one key: joined by '.', with "%2E" for a '.' inside of a part and "%25" for a '%'.
  * Different lists of parts give different keys, and a list that begins with another's parts begins

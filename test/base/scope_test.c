@@ -228,6 +228,26 @@ TEST(scope, the_time_that_is_left)
     hf_scope_free(s);
 }
 
+/* Whatever their length: short ones and long ones are made in different ways. */
+TEST(scope, formatted_texts_of_any_length)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+
+    for (int len = 0; len < 1100; len = len < 505 || len > 517 ? len + 7 : len + 1) {
+        struct hf_str text = hf_scope_format(s, "%0*d", len, 7);
+        size_t whole = len ? (size_t)len : 1;
+
+        CHECK_INT(whole, text.len);
+        CHECK(text.ptr[whole - 1] == '7' && text.ptr[whole] == '\0');
+        for (size_t i = 0; i + 1 < whole; i++)
+            CHECK(text.ptr[i] == '0');
+        CHECK_STATUS(HF_IO, hf_scope_fail(s, HF_IO, "%0*d", len, 7));
+        CHECK_STR(text.ptr, hf_scope_error(s)->message);
+        hf_scope_reset(s);
+    }
+    hf_scope_free(s);
+}
+
 /* A text for which there was no memory is told once, before it is used. */
 TEST(scope, a_request_that_could_not_be_built)
 {

@@ -17,6 +17,22 @@ TEST(name, ids_differ_and_are_hexadecimal)
     CHECK(!hf_str_equal(id_str(&a), id_str(&b)));
 }
 
+TEST(name, one_text_after_the_other)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+
+    CHECK_STR("h:7", hf__pattern_join(s, HF_STR("h:"), HF_STR("7")));
+    CHECK_STR("h:", hf__pattern_join(s, HF_STR("h:"), hf_str_of(NULL, 0)));
+    CHECK_STR("7", hf__pattern_join(s, hf_str_of(NULL, 0), HF_STR("7")));
+    t->fail_at = -(int64_t)(t->allocs + 1);
+    hf_scope_reset(s);
+    for (int i = 0; i < 1000 && hf__pattern_join(s, HF_STR("h:"), HF_STR("7")).ptr; i++)
+        ;
+    t->fail_at = 0;
+    CHECK_STATUS(HF_NOMEM, hf_scope_built(s));
+    hf_scope_free(s);
+}
+
 TEST(name, keys_from_parts)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));

@@ -1,0 +1,194 @@
+/*
+ * bench/primitives_seed.js: the seed's primitives, as calls of the AWS SDK, for bench/primitives.
+ *
+ *     node primitives_seed.js URL SDK
+ *
+ * URL is of a server, SDK the directory of @aws-sdk/client-dynamodb. Each line of the input is a
+ * run, {"op": "lock", "callers": 32, "seconds": 1}, and gets a line: {"ops_per_s": ...}. The process
+ * stays between runs, so that its code is compiled and its connections are open.
+ *
+ * The seed is @paradoxical-io/common-aws 2.9.0, and these are the requests that it sends, with
+ * nothing around them: no mapping of classes, no log, no metrics. So what it costs is a little
+ * flattered.
+ *
+ *     lock       UpdateItem on condition that it is free or has expired, then DeleteItem
+ *     counter    UpdateItem ADD, the new value returned; counter-hot: one for all callers
+ *     kv-set     BatchWriteItem of one
+ *     kv-get     BatchGetItem of one
+ *     once-new   GetItem, and PutItem on condition that there is none
+ *     once-done  GetItem
+ *     limit      GetItem, and BatchWriteItem of one
+ */
+"use strict";
+const readline = require("node:readline");
+const [url, sdk] = process.argv.slice(2);
+const {
+    BatchGetItemCommand, BatchWriteItemCommand, CreateTableCommand, DeleteItemCommand, DynamoDBClient,
+    GetItemCommand, PutItemCommand, UpdateItemCommand, waitUntilTableExists,
+} = require(sdk);
+
+const KEYS = 32;
+const VALUE = JSON.stringify("v".repeat(248)); /* 250 bytes */
+const WARM_UP_PART = 5;
+const TABLES = { locks: ["key"], keys: ["key"], partitioned_keys: ["partitionKey", "sortKey"] };
+
+const client = new DynamoDBClient({
+    endpoint: url, region: "us-east-1", credentials: { accessKeyId: "any", secretAccessKey: "any" },
+});
+
+let newNames = 0;
+
+function name(caller) {
+    return `name-${caller}-${Math.floor(Math.random() * KEYS)}`;
+}
+
+function compound(partition, sort) {
+    return { partitionKey: { S: partition }, sortKey: { S: sort } };
+}
+
+function write(TableName, item) {
+    return client.send(new BatchWriteItemCommand({
+        RequestItems: { [TableName]: [{ PutRequest: { Item: item } }] },
+    }));
+}
+
+async function add(id) {
+    const done = await client.send(new UpdateItemCommand({
+        TableName: "keys", Key: { key: { S: id } }, UpdateExpression: "ADD #count :by",
+        ExpressionAttributeNames: { "#count": "count" },
+        ExpressionAttributeValues: { ":by": { N: "1" } }, ReturnValues: "ALL_NEW",
+    }));
+    return Number(done.Attributes.count.N);
+}
+
+async function isDone(key) {
+    const found = await client.send(new GetItemCommand({ TableName: "partitioned_keys", Key: key }));
+    return found.Item ? { at: JSON.parse(found.Item.data.S) } : undefined;
+}
+
+const ops = {
+    async lock(caller) {
+        const key = { key: { S: name(caller) } };
+        const now = Math.floor(Date.now() / 1000);
+        await client.send(new UpdateItemCommand({
+            TableName: "locks", Key: key, UpdateExpression: "SET #expires = :expires",
+            ConditionExpression: "attribute_not_exists(#key) OR :now >= #expires",
+            ExpressionAttributeNames: { "#expires": "expiresAt", "#key": "key" },
+            ExpressionAttributeValues: { ":expires": { N: String(now + 30) }, ":now": { N: String(now) } },
+            ReturnValues: "ALL_OLD",
+        }));
+        await client.send(new DeleteItemCommand({ TableName: "locks", Key: key }));
+    },
+
+    "counter-hot": () => add("counters.hot"),
+
+    counter: (caller) => add(`counters.${name(caller)}`),
+
+    "kv-set": (caller) => write("keys", { key: { S: `global.${name(caller)}` }, data: { S: VALUE } }),
+
+    async "kv-get"(caller) {
+        const found = await client.send(new BatchGetItemCommand({
+            RequestItems: { keys: { Keys: [{ key: { S: `global.${name(caller)}` } }] } },
+        }));
+        if (JSON.parse(found.Responses.keys[0].data.S).length !== 248)
+            throw new Error("kv-get: not the value that was set");
+    },
+
+    async "once-new"(caller) {
+        const key = compound("user", `users.do_once.new-${process.pid}-${caller}-${newNames++}`);
+        if (await isDone(key))
+            throw new Error("once-new: done before");
+        await client.send(new PutItemCommand({
+            TableName: "partitioned_keys", Item: { ...key, data: { S: String(Date.now()) } },
+            ConditionExpression: "attribute_not_exists(#key)",
+            ExpressionAttributeNames: { "#key": "partitionKey" },
+        }));
+    },
+
+    async "once-done"(caller) {
+        if (!await isDone(compound("user", `users.do_once.${name(caller)}`)))
+            throw new Error("once-done: not done before");
+    },
+
+    async limit(caller) {
+        const key = compound("attempts", `tries.${name(caller)}`);
+        const found = await client.send(new GetItemCommand({ TableName: "partitioned_keys", Key: key }));
+        const state = found.Item ? JSON.parse(found.Item.data.S) : { created: Date.now(), attempts: 0 };
+        state.attempts++;
+        await write("partitioned_keys", { ...key, data: { S: JSON.stringify(state) } });
+    },
+};
+
+async function fill(op, callers) {
+    for (let caller = 0; caller < callers; caller++)
+        for (let i = 0; i < KEYS; i++) {
+            const id = `name-${caller}-${i}`;
+            if (op === "kv-get")
+                await write("keys", { key: { S: `global.${id}` }, data: { S: VALUE } });
+            if (op === "once-done")
+                await write("partitioned_keys",
+                    { ...compound("user", `users.do_once.${id}`), data: { S: String(Date.now()) } });
+        }
+}
+
+async function createTables() {
+    for (const [TableName, keys] of Object.entries(TABLES)) {
+        await client.send(new CreateTableCommand({
+            TableName, BillingMode: "PAY_PER_REQUEST",
+            AttributeDefinitions: keys.map((AttributeName) => ({ AttributeName, AttributeType: "S" })),
+            KeySchema: keys.map((AttributeName, i) => ({ AttributeName, KeyType: i ? "RANGE" : "HASH" })),
+        }));
+        await waitUntilTableExists({ client, maxWaitTime: 30, minDelay: 1 }, { TableName });
+    }
+}
+
+function quantile(sorted, part) {
+    return sorted.length ? sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] : 0;
+}
+
+async function loop(op, caller, until, times) {
+    do {
+        const begin = performance.now();
+        await ops[op](caller);
+        times.push(performance.now() - begin);
+    } while (performance.now() < until);
+}
+
+async function together(op, callers, seconds) {
+    const begin = performance.now();
+    const times = [];
+    await Promise.all(Array.from({ length: callers },
+        (_, caller) => loop(op, caller, begin + seconds * 1000, times)));
+    return { times, seconds: (performance.now() - begin) / 1000 };
+}
+
+const filled = {};
+
+async function run({ op, callers, seconds }) {
+    if ((filled[op] || 0) < callers) {
+        await fill(op, callers);
+        filled[op] = callers;
+    }
+    await together(op, callers, seconds / WARM_UP_PART);
+    const cpu = process.cpuUsage();
+    const done = await together(op, callers, seconds);
+    const used = process.cpuUsage(cpu);
+    const sorted = done.times.sort((a, b) => a - b);
+    return {
+        ops: sorted.length, ops_per_s: sorted.length / done.seconds, errors: 0,
+        p50_us: quantile(sorted, 0.5) * 1000, p99_us: quantile(sorted, 0.99) * 1000,
+        cpu_us_per_op: (used.user + used.system) / Math.max(1, sorted.length),
+    };
+}
+
+async function main() {
+    await createTables();
+    console.log(JSON.stringify({ ready: Object.keys(ops) }));
+    for await (const line of readline.createInterface({ input: process.stdin }))
+        console.log(JSON.stringify(await run(JSON.parse(line))));
+}
+
+main().catch((error) => {
+    console.error(`primitives_seed.js: ${error.stack}`);
+    process.exit(1);
+});
