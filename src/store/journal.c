@@ -488,6 +488,25 @@ static bool write_zeros(int fd, size_t len, uint64_t at)
     return fdatasync(fd) == 0;
 }
 
+/*
+ * The system tells everybody who opened a file once that a write to it failed, and may tell it to
+ * whoever syncs zeros when it was a record. So that is somebody else than who syncs records.
+ */
+static bool fill(const struct journal *journal, uint64_t number, size_t len, uint64_t at)
+{
+    char name[JOURNAL_NAME];
+    bool done;
+    int fd;
+
+    hf__journal_name(number, name);
+    fd = openat(journal->dir, name, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    done = write_zeros(fd, len, at);
+    close(fd);
+    return done;
+}
+
 /* Is there something to fill? Then it is ours until is_filling is false again. With `lock` held. */
 static bool fill_due(struct journal *journal, uint64_t *at, size_t *len)
 {
@@ -511,10 +530,10 @@ void hf__journal_tend(struct journal *journal)
     pthread_mutex_lock(&journal->lock);
     atomic_store(&journal->wants, false);
     while (made && fill_due(journal, &at, &len)) {
-        int file = journal->file; /* is not closed while somebody fills it */
+        uint64_t number = journal->number; /* stays the newest while somebody fills it */
 
         pthread_mutex_unlock(&journal->lock);
-        made = write_zeros(file, len, at);
+        made = fill(journal, number, len, at);
         pthread_mutex_lock(&journal->lock);
         journal->is_filling = false;
         if (made)
