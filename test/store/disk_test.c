@@ -4,6 +4,7 @@
  * a test can make those of the store and of RocksDB fail or take their time.
  */
 #include "child.h"
+#include "power.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -51,6 +52,7 @@ static int once_per_file(int fd)
 __attribute__((visibility("default"))) int fdatasync(int fd)
 {
     int error = atomic_load(&sync_errno);
+    size_t began = power_sync_begins();
 
     if (!error)
         error = once_per_file(fd);
@@ -62,7 +64,10 @@ __attribute__((visibility("default"))) int fdatasync(int fd)
         errno = error;
         return -1;
     }
-    return (int)syscall(SYS_fdatasync, fd);
+    error = power_skips_syncs() ? 0 : (int)syscall(SYS_fdatasync, fd);
+    if (error == 0)
+        power_synced(fd, began);
+    return error;
 }
 
 static bool is_in(int fd, const char *target)
@@ -87,24 +92,32 @@ static bool is_target(int fd)
 __attribute__((visibility("default"))) ssize_t write(int fd, const void *bytes, size_t len)
 {
     int error = atomic_load(&write_errno);
+    ssize_t done;
 
     if (error && fd > STDERR_FILENO && is_target(fd)) {
         errno = error;
         return -1;
     }
-    return syscall(SYS_write, fd, bytes, len);
+    done = syscall(SYS_write, fd, bytes, len);
+    if (done > 0)
+        power_wrote(fd, bytes, (size_t)done, -1);
+    return done;
 }
 
 __attribute__((visibility("default"))) ssize_t pwrite(int fd, const void *bytes, size_t len,
                                                       off_t at)
 {
     int error = atomic_load(&write_errno);
+    ssize_t done;
 
     if (error && is_target(fd)) {
         errno = error;
         return -1;
     }
-    return syscall(SYS_pwrite64, fd, bytes, len, at);
+    done = syscall(SYS_pwrite64, fd, bytes, len, at);
+    if (done > 0)
+        power_wrote(fd, bytes, (size_t)done, at);
+    return done;
 }
 
 /* ---- helpers -------------------------------------------------------------------------------- */
