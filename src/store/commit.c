@@ -107,8 +107,7 @@ static bool note_based(struct commit *commit, uint64_t change, uint64_t clean)
     if (change > marks.based)
         marks.based = change;
     marks.clean = clean;
-    hf__home_record(commit->home, marks);
-    done = hf__home_sync_record(commit->home);
+    done = hf__home_record(commit->home, marks) && hf__home_sync_record(commit->home);
     pthread_mutex_unlock(&commit->record_lock);
     return done;
 }
@@ -367,7 +366,7 @@ enum hf_status hf__commit_open(struct hf_scope *s, struct commit *commit,
                  options->syncs || marks->fresh || marks->clean ? last : marks->durable);
     /* What is in a store without a journal is in the database, one way or the other. */
     if (!note_based(commit, marks->fresh ? marks->durable : marks->based, 0))
-        return hf__fail(s, HF_IO, "Cannot sync %s/durable", commit->home->path);
+        return hf__fail(s, HF_IO, "Cannot write %s/durable", commit->home->path);
     return start(s, commit);
 }
 

@@ -291,23 +291,31 @@ static bool slot_write(const struct home *home, const uint8_t slot[SLOT_BYTES], 
            SLOT_BYTES;
 }
 
-void hf__home_record(struct home *home, struct home_marks marks)
+bool hf__home_record(struct home *home, struct home_marks marks)
 {
     uint8_t slot[SLOT_BYTES];
 
-    if (memcmp(&marks, &home->marks, sizeof(marks)) == 0)
-        return;
-    slot_fill(slot, ++home->turn, &marks);
-    /* A failure leaves an older record, which is as true. */
-    if (!slot_write(home, slot, home->turn))
+    if (!home->unnoted && memcmp(&marks, &home->marks, sizeof(marks)) == 0)
+        return true;
+    slot_fill(slot, home->turn + 1, &marks);
+    home->marks = marks;
+    home->unnoted = !slot_write(home, slot, home->turn + 1);
+    /* A failure leaves the record in the other slot, so the next one must go here again. */
+    if (home->unnoted)
         hf__env_log(&home->env, HF_LOG_WARNING, "store %s: cannot write the durable record",
                     home->path);
-    home->marks = marks;
+    else
+        home->turn++;
+    return !home->unnoted;
 }
 
 bool hf__home_sync_record(struct home *home)
 {
-    return fdatasync(home->record) == 0;
+    bool done = fdatasync(home->record) == 0;
+
+    if (!done)
+        home->unnoted = true; /* the system has forgotten it, and would sync nothing next time */
+    return done;
 }
 
 static enum hf_status make_record(struct hf_scope *s, struct home *home)
@@ -375,6 +383,7 @@ enum hf_status hf__home_open_record(struct hf_scope *s, struct home *home)
     if (!whole)
         return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: the file durable is",
                         home->path);
+    home->unnoted = home->has_no_journal; /* not in this format */
     return HF_OK;
 }
 

@@ -29,6 +29,7 @@ struct home {
     bool has_no_journal; /* it is fresh, or of format 1, where the database had the log */
     bool ballast_full;   /* the ballast holds its space */
     struct home_marks marks;
+    bool unnoted;  /* what is on disk is not known to hold them */
     uint64_t turn; /* of the record that holds them; odd ones are in one slot, even in the other */
 };
 
@@ -46,8 +47,8 @@ enum hf_status hf__home_open(struct hf_scope *s, const struct hf_env *env, struc
 /* Read the record into home->marks; make it in a fresh store, where it is not synced yet. */
 enum hf_status hf__home_open_record(struct hf_scope *s, struct home *home);
 
-/* Note where the store stands. One thread at a time. */
-void hf__home_record(struct home *home, struct home_marks marks);
+/* Note where the store stands. One thread at a time. False: an older note is there. */
+bool hf__home_record(struct home *home, struct home_marks marks);
 
 /* Make the newest note durable. False when that failed. */
 bool hf__home_sync_record(struct home *home);

@@ -240,6 +240,28 @@ static enum hf_status start_over(struct hf_scope *s, struct journal *journal)
     return HF_OK;
 }
 
+/*
+ * Remove the files behind the one where reading ended, if there are any: their changes have lost
+ * what was before them, and others will have their numbers. That is durable with the next name.
+ */
+static enum hf_status drop_behind(struct hf_scope *s, struct journal *journal, uint64_t ended)
+{
+    char name[JOURNAL_NAME];
+    uint64_t *numbers;
+    size_t len;
+
+    TRY(hf__journal_list(s, journal->options.path, journal->dir, &numbers, &len));
+    journal->oldest = journal->number + 1;
+    if (len && numbers[0] <= ended)
+        journal->oldest = numbers[0];
+    while (len > 0 && numbers[len - 1] > ended) {
+        hf__journal_name(numbers[--len], name);
+        if (unlinkat(journal->dir, name, 0))
+            return fail_errno(s, journal, "remove a file of");
+    }
+    return HF_OK;
+}
+
 static enum hf_status read_back(struct hf_scope *s, struct journal *journal,
                                 const struct journal_marks *marks, journal_replay_fn *replay,
                                 void *user)
@@ -253,15 +275,11 @@ static enum hf_status read_back(struct hf_scope *s, struct journal *journal,
                                             .replay = replay,
                                             .user = user};
     struct journal_found found;
-    uint64_t *numbers;
-    size_t len;
 
     TRY(hf__journal_read(s, &reading, &found));
-    TRY(hf__journal_list(s, journal->options.path, journal->dir, &numbers, &len));
     journal->number = found.number;
-    journal->oldest = len ? numbers[0] : found.number + 1;
     atomic_store(&journal->last, found.last);
-    return HF_OK;
+    return drop_behind(s, journal, found.ended);
 }
 
 static enum hf_status open_inside(struct hf_scope *s, struct journal *journal,
@@ -422,6 +440,27 @@ static bool write_records(struct journal *journal, uint64_t durable)
     return write_out(journal, from, (size_t)(end - from));
 }
 
+/* Sync the files before this one, unless each of them was when it was over. */
+static bool sync_older(const struct journal *journal)
+{
+    uint64_t number = journal->options.syncs ? journal->number : journal->oldest;
+    bool done = true;
+
+    for (; done && number < journal->number; number++) {
+        char name[JOURNAL_NAME];
+        int fd, error;
+
+        hf__journal_name(number, name);
+        fd = openat(journal->dir, name, O_RDONLY | O_CLOEXEC);
+        done = fd < 0 ? errno == ENOENT : fdatasync(fd) == 0;
+        error = errno;
+        if (fd >= 0)
+            close(fd);
+        errno = error;
+    }
+    return done;
+}
+
 bool hf__journal_flush(struct journal *journal, uint64_t durable, bool sync, uint64_t *upto)
 {
     struct hf__buf taken;
@@ -439,7 +478,7 @@ bool hf__journal_flush(struct journal *journal, uint64_t durable, bool sync, uin
     pthread_mutex_unlock(&journal->order);
     journal->writing = taken;
     done = (journal->writing.len == 0 || write_records(journal, durable)) &&
-           (!sync || fdatasync(journal->file) == 0);
+           (!sync || (sync_older(journal) && fdatasync(journal->file) == 0));
     journal->failed = !done;
     journal->writing.len = 0;
     if (journal->writing.cap > BUFFER_KEPT) {
@@ -488,6 +527,25 @@ static bool write_zeros(int fd, size_t len, uint64_t at)
     return fdatasync(fd) == 0;
 }
 
+/*
+ * The system tells everybody who opened a file once that a write to it failed, and may tell it to
+ * whoever syncs zeros when it was a record. So that is somebody else than who syncs records.
+ */
+static bool fill(const struct journal *journal, uint64_t number, size_t len, uint64_t at)
+{
+    char name[JOURNAL_NAME];
+    bool done;
+    int fd;
+
+    hf__journal_name(number, name);
+    fd = openat(journal->dir, name, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    done = write_zeros(fd, len, at);
+    close(fd);
+    return done;
+}
+
 /* Is there something to fill? Then it is ours until is_filling is false again. With `lock` held. */
 static bool fill_due(struct journal *journal, uint64_t *at, size_t *len)
 {
@@ -511,10 +569,10 @@ void hf__journal_tend(struct journal *journal)
     pthread_mutex_lock(&journal->lock);
     atomic_store(&journal->wants, false);
     while (made && fill_due(journal, &at, &len)) {
-        int file = journal->file; /* is not closed while somebody fills it */
+        uint64_t number = journal->number; /* stays the newest while somebody fills it */
 
         pthread_mutex_unlock(&journal->lock);
-        made = write_zeros(file, len, at);
+        made = fill(journal, number, len, at);
         pthread_mutex_lock(&journal->lock);
         journal->is_filling = false;
         if (made)

@@ -66,6 +66,7 @@ void hf__journal_name(uint64_t number, char name[JOURNAL_NAME]);
 struct journal_found {
     uint64_t number; /* the highest there is; 0: none */
     uint64_t last;   /* the newest change */
+    uint64_t ended;  /* the file that it is in; nothing in those behind it counts. 0: none */
 };
 
 struct journal_reading {

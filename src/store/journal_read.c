@@ -15,7 +15,8 @@
  * What always holds:
  *
  *  (1) Records are replayed in order, without a gap, and only those behind `based`.
- *  (2) Nothing behind a gap is replayed, now or later: the next segment has another number.
+ *  (2) Nothing behind a gap is replayed, now or later: the next segment has another number, and
+ *      those behind the gap are removed before it is begun.
  */
 #include "store/journal_form.h"
 
@@ -231,7 +232,8 @@ static enum hf_status damaged(struct hf_scope *s, const struct journal_reading *
 
 struct walk {
     uint64_t last;            /* the newest change so far */
-    char ended[JOURNAL_NAME]; /* the segment that it is in */
+    uint64_t number;          /* the segment that it is in */
+    char ended[JOURNAL_NAME]; /* its name */
 };
 
 /* The first change that is neither read nor in the database's tables. */
@@ -251,6 +253,7 @@ static enum hf_status step(struct hf_scope *s, const struct journal_reading *rea
         walk->last = segment->first - 1; /* what is before it is in the tables */
     if (segment->first == walk->last + 1) {
         TRY(replay(s, reading, segment, &walk->last, &at));
+        walk->number = segment->number;
         memcpy(walk->ended, segment->name, sizeof(walk->ended));
     }
     if (says_durable(segment, at, missing(reading, walk)))
@@ -278,6 +281,7 @@ enum hf_status hf__journal_read(struct hf_scope *s, const struct journal_reading
     if (missing(reading, &walk) <= reading->durable)
         return damaged(s, reading, walk.ended, missing(reading, &walk));
     *found = (struct journal_found){.number = len ? numbers[len - 1] : 0,
-                                    .last = missing(reading, &walk) - 1};
+                                    .last = missing(reading, &walk) - 1,
+                                    .ended = walk.number};
     return HF_OK;
 }

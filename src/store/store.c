@@ -31,6 +31,7 @@ static void batch_add(struct store_batch *batch, enum batch_kind kind, struct hf
 {
     uint8_t *to;
 
+    assert(key.len || kind == BATCH_DELETE_RANGE);
     if (key.len > UINT32_MAX / 2 || head.len > UINT32_MAX / 4 || body.len > UINT32_MAX / 4) {
         batch->ops.failed = true;
         return;
@@ -97,6 +98,7 @@ enum hf_status hf__store_get(struct hf_scope *s, struct hf__store *store,
                              const struct hf__store_snapshot *snapshot, struct hf_bytes key,
                              struct hf_bytes *value)
 {
+    assert(key.len);
     *value = hf_bytes_of(NULL, 0);
     return store->kind->get(s, store, snapshot, key, value);
 }

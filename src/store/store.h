@@ -2,8 +2,9 @@
  * store/store.h: ordered bytes. The one seam between the engine and what keeps its data: RocksDB in
  * a directory, a map in memory, and a wrapper that makes either fail on demand.
  *
- * A store maps keys to values, both plain bytes, in the order of memcmp(). Reads are of the newest
- * state or of a snapshot. Writes are batches that happen wholly or not at all.
+ * A store maps keys to values, both plain bytes, in the order of memcmp(). A key is not empty.
+ * Reads are of the newest state or of a snapshot. Writes are batches that happen wholly or not at
+ * all.
  *
  * A write has two steps, so that writers who wait for the disk hold nothing while they do:
  *

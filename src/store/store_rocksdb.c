@@ -29,10 +29,16 @@
  * go on without the rest of that level (7.8; rocksdb pull request 11783). So no such entry is ever
  * written, and iterators are told not to look.
  *
+ * RocksDB writes tables when it likes to, and so may have changes in them that the journal has lost
+ * or never had on disk. Replaying older ones over those would mix two states. So every batch also
+ * puts its number under the empty key, which is ours: tables say themselves how far they go.
+ *
  * What always holds:
  *
  *  (1) A batch is in the journal before it is in RocksDB, and both have them in the same order.
  *  (2) What RocksDB does not have in tables is in the journal, and is replayed at the next open.
+ *      What it has in tables is not.
+ *  (3) Nobody sees the empty key.
  */
 #include "store/commit.h"
 #include "store/home.h"
@@ -72,6 +78,7 @@ enum {
     ITERS_KEPT = 32,
     BATCHES_KEPT = 32,
     BATCH_KEPT_BYTES = 256 * KIB, /* a larger batch is not kept */
+    NUMBER_BYTES = 8,             /* of a change, under the empty key */
     MEMTABLE_BLOOM = 20           /* one byte of memtable in so many is its bloom filter */
 };
 
@@ -345,24 +352,25 @@ static void iter_give(struct rocks *rocks, struct rocks_iter *iter)
         iter_free(rocks, iter);
 }
 
-/* RocksDB keeps pointers to the bounds, so they are copied to where they stay. */
+/* RocksDB keeps pointers to the bounds, so they are copied to where they stay. The lowest key that
+ * is not empty is a zero byte. */
 static bool iter_bound(struct rocks_iter *iter, const struct store_range *range)
 {
+    const struct hf_bytes lower = range->lower.len ? range->lower : hf_bytes_of("", 1);
     const char *bytes;
 
     iter->bounds.len = 0;
-    hf__buf_put(&iter->bounds, range->lower.ptr, range->lower.len);
+    hf__buf_put(&iter->bounds, lower.ptr, lower.len);
     hf__buf_put(&iter->bounds, range->upper.ptr, range->upper.len);
     if (iter->bounds.failed) {
         hf__buf_free(&iter->bounds);
         return false;
     }
     bytes = (const char *)iter->bounds.ptr;
-    iter->lower_len = range->lower.len;
-    rocksdb_readoptions_set_iterate_lower_bound(iter->options, range->lower.len ? bytes : NULL,
-                                                range->lower.len);
+    iter->lower_len = lower.len;
+    rocksdb_readoptions_set_iterate_lower_bound(iter->options, bytes, lower.len);
     rocksdb_readoptions_set_iterate_upper_bound(iter->options,
-                                                range->upper.len ? bytes + range->lower.len : NULL,
+                                                range->upper.len ? bytes + lower.len : NULL,
                                                 range->upper.len);
     return true;
 }
@@ -384,7 +392,7 @@ static enum hf_status rocks_iter_open(struct hf_scope *s, struct hf__store *stor
     mine->reverse = range->reverse;
     mine->started = false;
     /* RocksDB asserts that bounds are in order. */
-    mine->ended = range->upper.len && bytes_compare(range->lower.ptr, range->lower.len,
+    mine->ended = range->upper.len && bytes_compare(mine->bounds.ptr, mine->lower_len,
                                                     range->upper.ptr, range->upper.len) >= 0;
     mine->it = NULL;
     if (!mine->ended) {
@@ -405,10 +413,8 @@ static void iter_step(struct rocks_iter *iter)
         rocksdb_iter_next(iter->it);
     else if (iter->reverse)
         rocksdb_iter_seek_to_last(iter->it);
-    else if (iter->lower_len)
-        rocksdb_iter_seek(iter->it, (const char *)iter->bounds.ptr, iter->lower_len);
     else
-        rocksdb_iter_seek_to_first(iter->it);
+        rocksdb_iter_seek(iter->it, (const char *)iter->bounds.ptr, iter->lower_len);
     iter->started = true;
 }
 
@@ -545,12 +551,15 @@ static enum hf_status log_and_apply(struct hf_scope *s, struct rocks *rocks,
                                     rocksdb_writebatch_t *changes, uint64_t *ticket)
 {
     struct journal *journal = rocks->commit.journal;
+    char number[NUMBER_BYTES];
     char *error = NULL;
     const char *bytes;
     size_t size;
 
-    bytes = rocksdb_writebatch_data(changes, &size);
     hf__journal_begin(journal);
+    store_u64be((uint8_t *)number, hf__journal_last(journal) + 1);
+    rocksdb_writebatch_put(changes, "", 0, number, sizeof(number));
+    bytes = rocksdb_writebatch_data(changes, &size);
     *ticket = hf__journal_append(journal, hf_bytes_of(bytes, size));
     if (*ticket)
         rocksdb_write(rocks->db, rocks->write_options, changes, &error);
@@ -896,6 +905,18 @@ static enum hf_status take_over(struct hf_scope *s, struct rocks *rocks,
     return HF_OK;
 }
 
+/* The newest change that is in tables. Nothing is in a memtable yet. */
+static enum hf_status read_number(struct hf_scope *s, struct rocks *rocks, uint64_t *number)
+{
+    char *error = NULL;
+    size_t len;
+    char *value = rocksdb_get(rocks->db, rocks->read_options, "", 0, &len, &error);
+
+    *number = value && len == NUMBER_BYTES ? load_u64be((const uint8_t *)value) : 0;
+    rocksdb_free(value);
+    return error ? read_failed(s, rocks, error) : HF_OK;
+}
+
 static enum hf_status open_log(struct hf_scope *s, struct rocks *rocks)
 {
     size_t buffer = rocks->options.memtable_bytes / WRITE_BUFFERS;
@@ -905,13 +926,17 @@ static enum hf_status open_log(struct hf_scope *s, struct rocks *rocks)
                                             .syncs = rocks->options.sync == STORE_SYNC_FULL ||
                                                      rocks->options.sync == STORE_SYNC_BATCH};
     struct journal_marks marks;
+    uint64_t in_tables;
 
     TRY(hf__home_open_record(s, &rocks->home));
+    TRY(read_number(s, rocks, &in_tables));
     marks = (struct journal_marks){.durable = rocks->home.marks.durable,
                                    .based = rocks->home.marks.based,
                                    .clean = rocks->home.marks.clean};
     if (rocks->home.has_no_journal)
         TRY(take_over(s, rocks, &marks));
+    else if (marks.based < in_tables)
+        marks.based = in_tables;
     return hf__commit_open(s, &rocks->commit, &options, &marks, replay);
 }
 

@@ -4,6 +4,7 @@
  * a test can make those of the store and of RocksDB fail or take their time.
  */
 #include "child.h"
+#include "power.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -29,11 +30,32 @@ static atomic_int sync_delay_ms;
 static atomic_int sync_errno;
 static atomic_int write_errno;
 static atomic_int sync_calls;
+static atomic_int sync_errno_once;       /* of files of the journal, as the system does it: */
+static atomic_int filled_fd = -1;        /* once per opened file, of which this is the first */
 static const char *_Atomic write_target; /* NULL: all files */
+
+static bool is_in(int fd, const char *target);
+
+/* A write to a file of the journal has failed: everybody who opened it before hears of it once. */
+static int once_per_file(int fd)
+{
+    int none = -1;
+
+    if (!atomic_load(&sync_errno_once) || !is_in(fd, "/journal/"))
+        return 0;
+    /* Files are told apart by their descriptors: nobody here opens and closes that quickly. */
+    if (!atomic_compare_exchange_strong(&filled_fd, &none, fd) && none == fd)
+        return 0;
+    return atomic_load(&sync_errno_once);
+}
 
 __attribute__((visibility("default"))) int fdatasync(int fd)
 {
     int error = atomic_load(&sync_errno);
+    size_t began = power_sync_begins();
+
+    if (!error)
+        error = once_per_file(fd);
 
     atomic_fetch_add(&sync_calls, 1);
     if (atomic_load(&sync_delay_ms))
@@ -42,13 +64,14 @@ __attribute__((visibility("default"))) int fdatasync(int fd)
         errno = error;
         return -1;
     }
-    return (int)syscall(SYS_fdatasync, fd);
+    error = power_skips_syncs() ? 0 : (int)syscall(SYS_fdatasync, fd);
+    if (error == 0)
+        power_synced(fd, began);
+    return error;
 }
 
-/* Whether a file's name has write_target in it. */
-static bool is_target(int fd)
+static bool is_in(int fd, const char *target)
 {
-    const char *target = atomic_load(&write_target);
     char link[32], name[256];
     ssize_t len;
 
@@ -60,27 +83,41 @@ static bool is_target(int fd)
     return strstr(name, target);
 }
 
+/* Whether a file's name has write_target in it. */
+static bool is_target(int fd)
+{
+    return is_in(fd, atomic_load(&write_target));
+}
+
 __attribute__((visibility("default"))) ssize_t write(int fd, const void *bytes, size_t len)
 {
     int error = atomic_load(&write_errno);
+    ssize_t done;
 
     if (error && fd > STDERR_FILENO && is_target(fd)) {
         errno = error;
         return -1;
     }
-    return syscall(SYS_write, fd, bytes, len);
+    done = syscall(SYS_write, fd, bytes, len);
+    if (done > 0)
+        power_wrote(fd, bytes, (size_t)done, -1);
+    return done;
 }
 
 __attribute__((visibility("default"))) ssize_t pwrite(int fd, const void *bytes, size_t len,
                                                       off_t at)
 {
     int error = atomic_load(&write_errno);
+    ssize_t done;
 
     if (error && is_target(fd)) {
         errno = error;
         return -1;
     }
-    return syscall(SYS_pwrite64, fd, bytes, len, at);
+    done = syscall(SYS_pwrite64, fd, bytes, len, at);
+    if (done > 0)
+        power_wrote(fd, bytes, (size_t)done, at);
+    return done;
 }
 
 /* ---- helpers -------------------------------------------------------------------------------- */
@@ -404,6 +441,32 @@ TEST(store_disk, a_store_of_format_1_is_taken_over)
     make_format_1(s, path, 1);
     CHECK_STATUS(HF_CORRUPT, open_at(t, s, path, &store));
     CHECK(strstr(hf_scope_error_text(s), "a log file is missing"));
+    hf_scope_free(s);
+}
+
+/* Also one that nothing was ever written to. */
+TEST(store_disk, an_empty_store_of_format_1_is_taken_over)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct hf__store *store;
+    uint8_t slots[512 + 24] = {0};
+
+    CHECK_OK(open_at(t, s, path, &store));
+    hf__store_close(store);
+    for (int i = 0; i < 2; i++) {
+        memcpy(slots + 512 * i, "hfdurabl", 8);
+        store_u64be(slots + 512 * i + 16, XXH3_64bits(slots + 512 * i, 16));
+    }
+    write_file(in(s, path, "durable"), slots, sizeof(slots));
+    write_file(in(s, path, "HOLDFAST"), "holdfast store format 1\n", 24);
+    CHECK(nftw(in(s, path, "journal"), remove_entry, 16, FTW_DEPTH | FTW_PHYS) == 0);
+    CHECK(rmdir(in(s, path, "journal")) == 0);
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(open_at(t, s, path, &store));
+        CHECK_INT(0, hf__store_written(store));
+        hf__store_close(store);
+    }
     hf_scope_free(s);
 }
 
@@ -945,4 +1008,122 @@ TEST(store_sync, a_failed_write_stops_writes)
         hf__store_close(store);
         hf_scope_free(s);
     }
+}
+
+/* ---- the journal and the tables ------------------------------------------------------------- */
+
+static void put_pair(struct hf_scope *s, struct hf__store *store, uint32_t n)
+{
+    struct store_batch batch = {.ops = {.scope = s}};
+    uint8_t value[1024] = {0};
+    uint64_t ticket;
+
+    store_u32be(value, n);
+    hf__batch_put(&batch, hf_bytes_of("a", 1), hf_bytes_of(value, sizeof(value)));
+    if (n > 1)
+        hf__batch_put(&batch, hf_bytes_of("b", 1), hf_bytes_of(value, sizeof(value)));
+    CHECK_OK(hf__store_write(s, store, &batch, &ticket));
+    if (n == 1)
+        CHECK_OK(hf__store_sync(s, store, ticket));
+}
+
+static uint32_t number_at(struct hf_scope *s, struct hf__store *store, const char *key)
+{
+    struct hf_bytes value;
+
+    CHECK_OK(hf__store_get(s, store, NULL, hf_bytes_of(key, 1), &value));
+    return value.ptr ? load_u32be(value.ptr) : 0;
+}
+
+/*
+ * RocksDB writes a table whenever it likes to, and may have in it what the journal has only in
+ * memory. Then older changes must not be replayed over newer ones: a batch would be there in part.
+ */
+TEST(store_journal, a_table_that_is_ahead_of_the_journal)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct hf__store *store, *after;
+    const char *image;
+    uint32_t a;
+
+    CHECK_OK(open_at(t, s, path, &store));
+    put_pair(s, store, 1);
+    for (uint32_t n = 2; n < 200; n++) /* three memtables, and less than is flushed unasked */
+        put_pair(s, store, n);
+    usleep(300000);
+    image = crash_image(t, s, path);
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(open_at(t, s, image, &after));
+        a = number_at(s, after, "a");
+        CHECK(a > 1 && a == number_at(s, after, "b"));
+        CHECK(hf__store_written(after) == a);
+        put_pair(s, after, a + 1);
+        CHECK_OK(hf__store_sync(s, after, hf__store_written(after)));
+        if (i == 0) {
+            const char *next = test_directory(t);
+
+            copy_store(s, image, next);
+            hf__store_close(after);
+            image = next;
+        } else {
+            hf__store_close(after);
+        }
+    }
+    hf__store_close(store);
+    hf_scope_free(s);
+}
+
+/* The note that a store was closed is taken back before anything is written, or it does not open:
+ * whoever believes that note throws the journal away. */
+TEST(store_journal, a_note_that_cannot_be_written)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct acked acked = {.by_thread = {10}};
+    struct hf__store *store;
+
+    CHECK_OK(open_at(t, s, path, &store));
+    CHECK_OK(write_items(s, store, 0, 1, 10, true));
+    hf__store_close(store);
+    atomic_store(&write_target, "/durable");
+    atomic_store(&write_errno, EIO);
+    CHECK_STATUS(HF_IO, open_at(t, s, path, &store));
+    atomic_store(&write_errno, 0);
+    CHECK_OK(open_at(t, s, path, &store));
+    CHECK(acked_is_there(s, store, &acked));
+
+    /* And a file of the journal stays until what makes it superfluous is noted. */
+    atomic_store(&write_errno, EIO);
+    CHECK_OK(write_items(s, store, 0, 11, 2000, false));
+    CHECK_OK(hf__store_sync(s, store, hf__store_written(store)));
+    acked.by_thread[0] = 2000;
+    usleep(300000); /* for whoever would drop it */
+    path = crash_image(t, s, path);
+    atomic_store(&write_errno, 0);
+    atomic_store(&write_target, NULL);
+    hf__store_close(store);
+    CHECK_OK(open_at(t, s, path, &store));
+    CHECK(acked_is_there(s, store, &acked));
+    hf__store_close(store);
+    hf_scope_free(s);
+}
+
+/* The system tells of a failed write once per opened file: whoever fills the file ahead must not
+ * be the one who hears it. */
+TEST(store_journal, filling_ahead_takes_no_error_away)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf__store *store;
+    int before = atomic_load(&sync_calls);
+
+    atomic_store(&sync_errno_once, EIO);
+    CHECK_OK(open_at(t, s, test_directory(t), &store));
+    for (int i = 0; i < 400 && atomic_load(&filled_fd) < 0; i++)
+        usleep(5000);
+    CHECK(atomic_load(&sync_calls) > before && atomic_load(&filled_fd) >= 0);
+    CHECK_STATUS(HF_IO, write_items(s, store, 0, 1, 1, true));
+    atomic_store(&sync_errno_once, 0);
+    hf__store_close(store);
+    hf_scope_free(s);
 }

@@ -70,7 +70,8 @@ static void model_copy(struct model *to, const struct model *from)
     memcpy(to->pairs, from->pairs, from->len * sizeof(from->pairs[0]));
 }
 
-static struct hf_bytes random_key(struct test *t, uint8_t *to)
+/* May be empty. */
+static struct hf_bytes random_bound(struct test *t, uint8_t *to)
 {
     static const char prefix[] = "a-long-prefix-of-one-partition-";
     size_t len = test_random_below(t, 3) ? test_random_below(t, 2) * (sizeof(prefix) - 1) : 0;
@@ -82,12 +83,20 @@ static struct hf_bytes random_key(struct test *t, uint8_t *to)
     return hf_bytes_of(to, len);
 }
 
+static struct hf_bytes random_key(struct test *t, uint8_t *to)
+{
+    struct hf_bytes key = random_bound(t, to);
+
+    to[0] = key.len ? to[0] : '\0';
+    return hf_bytes_of(to, key.len ? key.len : 1);
+}
+
 static void check_walk(struct test *t, struct fixture *f, const struct hf__store_snapshot *snapshot,
                        const struct model *m)
 {
     uint8_t lower_bytes[KEY_MAX], upper_bytes[KEY_MAX];
-    struct store_range range = {.lower = random_key(t, lower_bytes),
-                                .upper = random_key(t, upper_bytes),
+    struct store_range range = {.lower = random_bound(t, lower_bytes),
+                                .upper = random_bound(t, upper_bytes),
                                 .reverse = test_random_below(t, 2)};
     struct hf__store_iter *iter;
     struct hf_bytes key, value;
@@ -141,7 +150,7 @@ static void random_batch(struct test *t, struct model *m, struct store_batch *ba
         bool equal;
 
         if (test_random_below(t, shrink ? 500 : 5000) == 0) {
-            struct hf_bytes upper = random_key(t, other);
+            struct hf_bytes upper = random_bound(t, other);
 
             hf__batch_delete_range(batch, key, upper);
             model_cut(m, model_find(m, key, &equal), model_find(m, upper, &equal));
