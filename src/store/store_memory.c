@@ -21,6 +21,7 @@ enum { ENTRIES_INLINE = 16 };
 
 struct memory_store {
     struct hf__store base;
+    pthread_mutex_t writers; /* taken before the lock is taken for writing */
     pthread_rwlock_t lock;
     struct map map;               /* guarded by lock; what hangs from a retained root is not */
     atomic_uint_fast64_t written; /* batches; changed under lock */
@@ -53,6 +54,7 @@ static void memory_close(struct hf__store *store)
     hf__map_release(&memory->map, memory->map.root);
     assert(atomic_load(&memory->map.bytes) == 0); /* otherwise something is still open */
     pthread_rwlock_destroy(&memory->lock);
+    pthread_mutex_destroy(&memory->writers);
     hf__env_free(&env, memory, sizeof(*memory));
 }
 
@@ -98,14 +100,34 @@ static void lock_to_read(struct memory_store *memory)
     pthread_rwlock_rdlock(&memory->lock);
 }
 
+/*
+ * glibc hands a rwlock from one writer to the next that sleeps for it, which has to be woken first:
+ * once two sleep, everybody does. A mutex goes to whoever runs and takes it, so writers settle it
+ * among themselves with one, and the lock is between them and readers.
+ */
 static void lock_to_write(struct memory_store *memory)
 {
-    for (int i = 0; i < LOCK_TRIES; i++) {
+    int i = 0;
+
+    while (pthread_mutex_trylock(&memory->writers) != 0) {
+        if (i++ == LOCK_TRIES) {
+            pthread_mutex_lock(&memory->writers);
+            break;
+        }
+        pause_briefly();
+    }
+    for (i = 0; i < LOCK_TRIES; i++) {
         if (pthread_rwlock_trywrlock(&memory->lock) == 0)
             return;
         pause_briefly();
     }
     pthread_rwlock_wrlock(&memory->lock);
+}
+
+static void unlock_written(struct memory_store *memory)
+{
+    pthread_rwlock_unlock(&memory->lock);
+    pthread_mutex_unlock(&memory->writers);
 }
 
 static enum hf_status memory_get(struct hf_scope *s, struct hf__store *store,
@@ -316,7 +338,7 @@ static enum hf_status memory_write(struct hf_scope *s, struct hf__store *store,
     done = write_locked(&memory->map, batch, entries);
     if (done)
         *ticket = atomic_fetch_add(&memory->written, 1) + 1;
-    pthread_rwlock_unlock(&memory->lock);
+    unlock_written(memory);
     if (entries != few)
         hf__env_free(&store->env, entries, size);
     return done ? HF_OK : hf__fail_nomem(s);
@@ -384,6 +406,7 @@ enum hf_status hf__store_open_memory(struct hf_scope *s, const struct hf_env *en
     pthread_rwlockattr_init(&attr);
     pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
     pthread_rwlock_init(&memory->lock, &attr);
+    pthread_mutex_init(&memory->writers, NULL);
     pthread_rwlockattr_destroy(&attr);
     *store = &memory->base;
     return HF_OK;
