@@ -41,10 +41,13 @@ static enum hf_status ensure(struct hf_scope *s, struct hf_db *db, struct hf_str
                                    .attributes_len = 2,
                                    .key_schema = keys,
                                    .key_schema_len = 2};
+    bool ttl;
 
+    TRY(hf_db_supports(s, db, HF_FEATURE_TIME_TO_LIVE, &ttl));
     return hf_table_ensure(s, db, &spec,
                            HF_OPTIONS(hf_table_options, .no_create = no_create,
-                                      .ttl_attribute = HF_STR("expires")));
+                                      .ttl_attribute =
+                                          ttl ? HF_STR("expires") : hf_str_of(NULL, 0)));
 }
 
 static struct hf_str default_owner(struct hf_scope *names)

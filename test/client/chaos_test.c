@@ -501,7 +501,7 @@ static bool judge_effect(struct worker *w)
     return true;
 }
 
-/* All but (6) and (8), which are elsewhere. */
+/* All but (6), (7) and (8), which are elsewhere. */
 static bool judge(struct worker *w)
 {
     int64_t limit_ms = (DEADLINE_MS + SLACK_MS) * (int64_t)w->plan->patience + w->late_ms;
@@ -513,8 +513,6 @@ static bool judge(struct worker *w)
                         w->count.connections);
     if (w->took_ms > limit_ms)
         return complain(w, "(5) took %lld ms", (long long)w->took_ms);
-    if (just_throttled(&w->plan->script) && w->status != HF_OK && w->may_have_happened)
-        return complain(w, "(7) may have happened, although it was only throttled");
     if (w->plan->script.len && w->plan->script.faults[0] == CHAOS_GZIP_BOMB &&
         (w->status != HF_LIMIT || w->count.requests != 1))
         return complain(w, "(9) not refused for its size");
@@ -542,6 +540,10 @@ static bool round_of(struct worker *w, const struct plan *plan, bool *unlucky)
     if (!chaos_quiet(w->rig.chaos, 10000))
         good = complain(w, "(8) a connection is left");
     good = good && judge(w);
+    if (good && just_throttled(&plan->script) && w->status != HF_OK && w->may_have_happened) {
+        *unlucky = true; /* an attempt may have been given up before it was throttled */
+        good = complain(w, "(7) may have happened, although it was only throttled");
+    }
     if (good && must_succeed(w) && !is_right(w)) {
         *unlucky = true;
         good = complain(w, "(6) does not succeed");

@@ -238,8 +238,9 @@ static enum hf_status put_until_full(struct hf_scope *s, struct hf_db *db, unsig
 }
 
 /*
- * Fill it up; then every kind of write is refused, and reads go on. A compaction that ends gives
- * space back, and then a write may succeed after all: fill up again, until it does not.
+ * Fill it up; then every kind of write is refused, and reads go on. A compaction that ends, or a
+ * file of the journal that is dropped, gives space back, and then a write may succeed after all:
+ * fill up again, until it does not.
  */
 static int fill_up(struct hf_scope *s, struct hf_db *db, unsigned *number, unsigned *count)
 {
@@ -253,8 +254,10 @@ static int fill_up(struct hf_scope *s, struct hf_db *db, unsigned *number, unsig
         if (put_until_full(s, db, count) != HF_OK)
             return complain(s, "PutItem on a full disk");
         hf_engine_stats(db, &stats);
-        if (!stats.no_space || stats.stopped)
+        if (stats.stopped)
             return complain(s, "stats of a full disk");
+        if (!stats.no_space)
+            continue; /* a file of the journal, or a compaction's input, went just now */
         name = hf_scope_format(s, "late%u", (*number)++);
         status = tries % 2 ? transact(s, db, name) : make_table(s, db, name);
         if (status != HF_OK && status != HF_NO_SPACE)

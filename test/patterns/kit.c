@@ -79,6 +79,16 @@ static void delete_tables(struct kit *k)
     hf_scope_free(s);
 }
 
+/* HF_KIT_SKIP names groups that the database behind HF_KIT_URL cannot pass, with blanks around. */
+static bool is_skipped(const struct test *t)
+{
+    const char *skip = getenv("HF_KIT_SKIP");
+    char group[64];
+
+    snprintf(group, sizeof(group), " %s ", t->group);
+    return !getenv("HF_KIT_URL") || (skip && strstr(skip, group));
+}
+
 void kit_run(struct test *t, const char *kind, kit_fn *run)
 {
     struct rig rig;
@@ -88,7 +98,7 @@ void kit_run(struct test *t, const char *kind, kit_fn *run)
     static unsigned tests; /* each has its names, and all have the same seed */
     unsigned long long number = test_random(t) + tests++;
 
-    if (strcmp(kind, "url:") != 0 || getenv("HF_KIT_URL")) {
+    if (strcmp(kind, "url:") != 0 || !is_skipped(t)) {
         inside.rig = strcmp(kind, "server:") == 0 ? &rig : NULL;
         k->table = hf_scope_format(names, "kit.%016llx", number);
         k->other = hf_scope_format(names, "kit.%016llx.other", number);
