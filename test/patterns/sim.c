@@ -607,6 +607,15 @@ static void run_seed(struct sim *sim, uint64_t seed, const struct sim_luck *luck
     }
 }
 
+bool sim_is_whole(void)
+{
+#if defined(WITH_TSAN)
+    return false;
+#else
+    return !getenv("HF_SIM_SEED") && !getenv("HF_SIM_SEEDS");
+#endif
+}
+
 void sim_each(struct test *t, uint32_t seeds, const struct sim_luck *luck, history_fn *history,
               void *user)
 {

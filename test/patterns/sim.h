@@ -60,6 +60,10 @@ struct actor {
 typedef void actor_fn(struct actor *a);
 typedef void history_fn(struct sim *sim, void *user);
 
+/* Do all the usual histories run, and not some, as asked for, or few, for a sanitizer that is slow?
+ * Then it can be asked for how often something was seen. */
+bool sim_is_whole(void);
+
 /* Run `history` for many seeds on one memory database. */
 void sim_each(struct test *t, uint32_t seeds, const struct sim_luck *luck, history_fn *history,
               void *user);
