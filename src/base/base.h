@@ -73,6 +73,9 @@ struct hf__mark {
 struct hf__mark hf__scope_mark(struct hf_scope *s);
 void hf__scope_rewind(struct hf_scope *s, struct hf__mark mark);
 
+/* A random UUID, version 4, in the scope; absent when there is no memory. */
+struct hf_str hf__uuid(struct hf_scope *s, const struct hf_env *env);
+
 /* HF_OK, HF_TIMEOUT or HF_CANCELED; with an error set. */
 enum hf_status hf__scope_alive(struct hf_scope *s);
 
@@ -216,6 +219,18 @@ static inline bool str_after(struct hf_str text, struct hf_str prefix, struct hf
         return false;
     *rest = hf_str_of(text.ptr + prefix.len, text.len - prefix.len);
     return true;
+}
+
+/* What a hexadecimal digit stands for, in either case; -1: it is none. */
+static inline int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
 }
 
 /* memcmp() over two lengths: the order in which stores and sets keep their bytes. */

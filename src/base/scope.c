@@ -295,6 +295,19 @@ struct hf_str hf_scope_format(struct hf_scope *s, const char *format, ...)
     return text;
 }
 
+struct hf_str hf__uuid(struct hf_scope *s, const struct hf_env *env)
+{
+    uint8_t b[16];
+
+    hf__env_random(env, b, sizeof(b));
+    b[6] = (uint8_t)((b[6] & 0x0F) | 0x40);
+    b[8] = (uint8_t)((b[8] & 0x3F) | 0x80);
+    return hf_scope_format(s,
+                           "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+                           b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11],
+                           b[12], b[13], b[14], b[15]);
+}
+
 void hf_scope_timeout_ms(struct hf_scope *s, uint32_t ms)
 {
     s->deadline_us = ms ? hf__env_elapsed_us(&s->env) + (int64_t)ms * 1000 : 0;

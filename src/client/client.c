@@ -114,20 +114,6 @@ static enum hf_status find_endpoint(struct hf_scope *s, const struct client *c,
     return hf__endpoint_find(s, c->parts.config, &ask, endpoint);
 }
 
-static enum hf_status keep_endpoint(struct hf_scope *s, struct hf_scope *memory,
-                                    struct endpoint *endpoint)
-{
-    struct hf_str *texts[] = {&endpoint->origin, &endpoint->path, &endpoint->host,
-                              &endpoint->signing_region, &endpoint->signing_name};
-
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        *texts[i] = hf_scope_copy(memory, *texts[i]);
-        if (!texts[i]->ptr)
-            return hf__fail_nomem(s);
-    }
-    return HF_OK;
-}
-
 /* Learn the endpoints of an account. Those of earlier ones stay in memory: calls may be using
  * them. A program changes its account hardly ever. */
 static enum hf_status learn_endpoints(struct hf_scope *s, struct client *c, struct hf_str account)
@@ -142,8 +128,8 @@ static enum hf_status learn_endpoints(struct hf_scope *s, struct client *c, stru
     } else {
         TRY(find_endpoint(s, c, ENDPOINT_DYNAMODB, account, &dynamodb));
         TRY(find_endpoint(s, c, ENDPOINT_STREAMS, account, &streams));
-        TRY(keep_endpoint(s, c->parts.memory, &dynamodb));
-        TRY(keep_endpoint(s, c->parts.memory, &streams));
+        TRY(hf__endpoint_keep(s, c->parts.memory, &dynamodb));
+        TRY(hf__endpoint_keep(s, c->parts.memory, &streams));
     }
     c->account = kept;
     c->dynamodb = dynamodb;

@@ -132,6 +132,10 @@ enum hf_status hf__endpoint_find(struct hf_scope *s, const struct config *config
 enum hf_status hf__endpoint_of_url(struct hf_scope *s, struct hf_str url,
                                    struct endpoint *endpoint);
 
+/* Copy its texts to `memory`, where they last as long as that does. HF_NOMEM. */
+enum hf_status hf__endpoint_keep(struct hf_scope *s, struct hf_scope *memory,
+                                 struct endpoint *endpoint);
+
 /* Is the endpoint's host this machine itself: localhost, 127.x.x.x or [::1]? */
 bool hf__endpoint_is_loopback(const struct endpoint *endpoint);
 

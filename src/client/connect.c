@@ -115,14 +115,6 @@ static enum hf_status set_param(struct hf_scope *s, struct hf_client_options *op
     return HF_OK;
 }
 
-static int digit_of(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 32);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static enum hf_status decode(struct hf_scope *s, struct hf_str raw, struct hf_str *out)
 {
     char *text = hf_scope_alloc(s, raw.len + 1);
@@ -135,9 +127,9 @@ static enum hf_status decode(struct hf_scope *s, struct hf_str raw, struct hf_st
             text[len++] = raw.ptr[i];
             continue;
         }
-        if (raw.len - i < 3 || digit_of(raw.ptr[i + 1]) < 0 || digit_of(raw.ptr[i + 2]) < 0)
+        if (raw.len - i < 3 || hex_digit(raw.ptr[i + 1]) < 0 || hex_digit(raw.ptr[i + 2]) < 0)
             return hf__fail(s, HF_INVALID, "the URL's parameters have a %% without two hex digits");
-        text[len++] = (char)(digit_of(raw.ptr[i + 1]) * 16 + digit_of(raw.ptr[i + 2]));
+        text[len++] = (char)(hex_digit(raw.ptr[i + 1]) * 16 + hex_digit(raw.ptr[i + 2]));
         i += 2;
     }
     text[len] = '\0';
@@ -261,19 +253,11 @@ static enum hf_status find_region(struct hf_scope *s, const struct hf_client_opt
 /* The endpoint of the URL, to last as long as the client. */
 static enum hf_status keep_fixed(struct hf_scope *s, struct client_parts *parts)
 {
-    struct endpoint *fixed = &parts->fixed;
-    struct hf_str *texts[] = {&fixed->origin, &fixed->path, &fixed->host};
-
-    if (!fixed->origin.ptr)
+    if (!parts->fixed.origin.ptr)
         return HF_OK;
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        *texts[i] = hf_scope_copy(parts->memory, *texts[i]);
-        if (!texts[i]->ptr)
-            return hf__fail_nomem(s);
-    }
-    fixed->signing_region = parts->region;
-    fixed->signing_name = HF_STR("dynamodb");
-    return HF_OK;
+    parts->fixed.signing_region = parts->region;
+    parts->fixed.signing_name = HF_STR("dynamodb");
+    return hf__endpoint_keep(s, parts->memory, &parts->fixed);
 }
 
 static enum hf_status make_credentials(struct hf_scope *s, const struct hf_client_options *o,

@@ -509,3 +509,17 @@ enum hf_status hf__endpoint_find(struct hf_scope *s, const struct config *config
     endpoint->signing_name = hf_str_from(wish.service->signing);
     return HF_OK;
 }
+
+enum hf_status hf__endpoint_keep(struct hf_scope *s, struct hf_scope *memory,
+                                 struct endpoint *endpoint)
+{
+    struct hf_str *texts[] = {&endpoint->origin, &endpoint->path, &endpoint->host,
+                              &endpoint->signing_region, &endpoint->signing_name};
+
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        *texts[i] = hf_scope_copy(memory, *texts[i]);
+        if (!texts[i]->ptr)
+            return hf__fail_nomem(s);
+    }
+    return HF_OK;
+}

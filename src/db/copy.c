@@ -31,36 +31,20 @@ static enum hf_status copy_text(struct hf_scope *s, const void *from, void *to)
 _Static_assert(sizeof(struct hf_str) == sizeof(struct hf_item), "a pointer and a length");
 _Static_assert(sizeof(struct hf_str) == sizeof(struct hf_value), "a pointer and a length");
 
-/* What the elements of a list are: their size; whether they are texts, or structs of `sub`. */
-static size_t element_size(const struct field *field, bool *texts)
-{
-    *texts = false;
-    switch (field->kind) {
-    case FIELD_STRS:
-    case FIELD_ITEMS:
-    case FIELD_VALUES:
-        *texts = true;
-        return sizeof(struct hf_str);
-    case FIELD_DOUBLES:
-        return sizeof(double);
-    default:
-        return field->sub->size;
-    }
-}
-
 static enum hf_status copy_list(struct hf_scope *s, const struct field *field, const char *from,
                                 char *to)
 {
     const char *list;
     char *copy;
     size_t len, size;
-    bool texts;
+    bool texts =
+        field->kind == FIELD_STRS || field->kind == FIELD_ITEMS || field->kind == FIELD_VALUES;
 
     memcpy(&list, from + field->at, sizeof(list));
     memcpy(&len, from + field->count_at, sizeof(len));
     if (!list)
         return HF_OK;
-    size = element_size(field, &texts);
+    size = field_element_size(field);
     copy = hf__scope_array(s, len, size);
     if (!copy)
         return hf__fail_nomem(s);

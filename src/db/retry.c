@@ -243,20 +243,6 @@ static const struct field *token_field(const struct op *op)
     return NULL;
 }
 
-/* A random UUID, version 4. */
-static struct hf_str new_token(struct hf_scope *s, const struct hf_env *env)
-{
-    uint8_t b[16];
-
-    hf__env_random(env, b, sizeof(b));
-    b[6] = (uint8_t)((b[6] & 0x0F) | 0x40);
-    b[8] = (uint8_t)((b[8] & 0x3F) | 0x80);
-    return hf_scope_format(s,
-                           "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-                           b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11],
-                           b[12], b[13], b[14], b[15]);
-}
-
 /* (1): the request becomes a copy of itself with a token, if it has none. */
 static enum hf_status give_token(struct hf_scope *s, struct course *c)
 {
@@ -272,7 +258,7 @@ static enum hf_status give_token(struct hf_scope *s, struct course *c)
         return hf__fail_nomem(s);
     memcpy(copy, c->request, c->op->request->size);
     token = (struct hf_str *)(void *)(copy + field->at);
-    *token = new_token(s, &c->retry->env);
+    *token = hf__uuid(s, &c->retry->env);
     if (!token->ptr)
         return hf__fail_nomem(s);
     c->request = copy;

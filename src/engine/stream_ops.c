@@ -269,7 +269,8 @@ static struct hf_str iterator_text(struct hf_scope *s, struct engine *e, struct 
     return hf_scope_format(s, "%.*s|1|%.*s", HF_FMT(arn), (int)sizeof(hex), hex);
 }
 
-static int hex_digit(char c)
+/* As we write them: one iterator has one form. */
+static int small_hex_digit(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
@@ -283,8 +284,8 @@ static enum hf_status parse_iterator(struct hf_scope *s, struct engine *e, struc
     bool good = text.len > hex_len + 3 && memcmp(hex - 3, "|1|", 3) == 0;
 
     for (size_t i = 0; i < sizeof(bytes) && good; i++) {
-        int high = hex_digit(hex[2 * i]);
-        int low = hex_digit(hex[2 * i + 1]);
+        int high = small_hex_digit(hex[2 * i]);
+        int low = small_hex_digit(hex[2 * i + 1]);
 
         good = high >= 0 && low >= 0;
         bytes[i] = (uint8_t)(high << 4 | low);

@@ -8,20 +8,6 @@
  */
 #include "engine/private.h"
 
-/* A random UUID, version 4. */
-static struct hf_str new_uuid(struct hf_scope *s, struct engine *e)
-{
-    uint8_t b[16];
-
-    hf__env_random(&e->env, b, sizeof(b));
-    b[6] = (uint8_t)((b[6] & 0x0F) | 0x40);
-    b[8] = (uint8_t)((b[8] & 0x3F) | 0x80);
-    return hf_scope_format(s,
-                           "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-                           b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11],
-                           b[12], b[13], b[14], b[15]);
-}
-
 const struct hf_throughput_description *
 hf__describe_throughput(struct hf_scope *s, const struct hf_throughput *throughput)
 {
@@ -168,7 +154,7 @@ static enum hf_status make_table(struct hf_scope *s, struct engine *e,
         .key_schema_len = r->key_schema_len,
         .on_demand_throughput = r->on_demand_throughput,
         .arn = hf__table_arn(s, e, name),
-        .id = new_uuid(s, e),
+        .id = hf__uuid(s, &e->env),
     };
     c->record = (struct table_record){.description = &c->description,
                                       .tags = r->tags,

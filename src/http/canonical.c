@@ -32,17 +32,6 @@ static bool is_unreserved(uint8_t c)
            c == '_' || c == '.' || c == '~';
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return -1;
-}
-
 /* The byte that "%XX" at `at` stands for; -1 when that is no escape. */
 static int escape_at(struct hf_str text, size_t at)
 {
@@ -50,8 +39,8 @@ static int escape_at(struct hf_str text, size_t at)
 
     if (text.ptr[at] != '%' || text.len - at < 3)
         return -1;
-    high = hex_value(text.ptr[at + 1]);
-    low = hex_value(text.ptr[at + 2]);
+    high = hex_digit(text.ptr[at + 1]);
+    low = hex_digit(text.ptr[at + 2]);
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 

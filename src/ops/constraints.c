@@ -166,22 +166,6 @@ static void print_element(struct hf_scope *s, struct hf__buf *out, const struct 
     }
 }
 
-static size_t element_size(const struct field *field)
-{
-    switch (field->kind) {
-    case FIELD_STRS:
-        return sizeof(struct hf_str);
-    case FIELD_ITEMS:
-        return sizeof(struct hf_item);
-    case FIELD_VALUES:
-        return sizeof(struct hf_value);
-    case FIELD_DOUBLES:
-        return sizeof(double);
-    default:
-        return field->sub->size;
-    }
-}
-
 static void print_list(struct hf_scope *s, struct hf__buf *out, const struct field *field,
                        const void *base)
 {
@@ -197,7 +181,7 @@ static void print_list(struct hf_scope *s, struct hf__buf *out, const struct fie
             hf__buf_put_str(out, HF_STR("..."));
             break;
         }
-        print_element(s, out, field, element + i * element_size(field));
+        print_element(s, out, field, element + i * field_element_size(field));
     }
     hf__buf_put_byte(out, map ? '}' : ']');
 }
@@ -447,7 +431,7 @@ static void check_elements(struct violations *v, const struct field *field, cons
             violate(v, &one, element, false, "Member must not be null", INT64_MIN);
         else if (field->kind == FIELD_STRS)
             check_str(v, &one, element);
-        element += element_size(field);
+        element += field_element_size(field);
     }
     v->at = step.up;
 }

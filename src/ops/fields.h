@@ -118,6 +118,23 @@ struct fields {
     size_t size; /* of the struct */
 };
 
+/* The bytes of one element of a list or map. */
+static inline size_t field_element_size(const struct field *field)
+{
+    switch (field->kind) {
+    case FIELD_STRS:
+        return sizeof(struct hf_str);
+    case FIELD_DOUBLES:
+        return sizeof(double);
+    case FIELD_ITEMS:
+        return sizeof(struct hf_item);
+    case FIELD_VALUES:
+        return sizeof(struct hf_value);
+    default:
+        return field->sub->size;
+    }
+}
+
 enum op_service { OP_DYNAMODB, OP_STREAMS };
 enum op_access { OP_READ, OP_WRITE };
 enum op_repeat { OP_REPEAT_YES, OP_REPEAT_NO, OP_REPEAT_TOKEN };

@@ -261,22 +261,6 @@ static void store_elements(const struct field *field, uint8_t *out, struct eleme
     memcpy(out + field->count_at, &elements.len, sizeof(elements.len));
 }
 
-static size_t element_size(const struct field *field)
-{
-    switch (field->kind) {
-    case FIELD_STRS:
-        return sizeof(struct hf_str);
-    case FIELD_DOUBLES:
-        return sizeof(double);
-    case FIELD_ITEMS:
-        return sizeof(struct hf_item);
-    case FIELD_VALUES:
-        return sizeof(struct hf_value);
-    default:
-        return field->sub->size;
-    }
-}
-
 static bool read_struct_at(struct json *json, const struct fields *fields, const char *scalar,
                            void *out)
 {
@@ -313,7 +297,7 @@ static bool read_list(struct json *json, const struct field *field, uint8_t *out
     if (kind != JSON_ARRAY)
         return hf__read_not_compound(json, kind, FIELD_SCALAR, NULL);
     for (bool more = hf__json_enter(json, ']'); more; more = hf__json_more(json, ']')) {
-        void *element = next_element(json, &elements, element_size(field));
+        void *element = next_element(json, &elements, field_element_size(field));
 
         if (!element)
             return false;

@@ -58,17 +58,6 @@ static inline const char *skip_plain(const char *at, const char *end)
     return at;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 /* The four hex digits at `p`; -1 when they are not. */
 static int hex4(const char *p)
 {
