@@ -17,8 +17,6 @@
  */
 #include "patterns/kv.h"
 
-#include <holdfast/table.h>
-
 /* ---- the table ------------------------------------------------------------------------------ */
 
 static enum hf_status ensure(struct hf_scope *s, const struct hf_kv *kv,
@@ -32,14 +30,9 @@ static enum hf_status ensure(struct hf_scope *s, const struct hf_kv *kv,
                                    .attributes_len = kv->sort.ptr ? 2 : 1,
                                    .key_schema = keys,
                                    .key_schema_len = kv->sort.ptr ? 2 : 1};
-    struct hf_table_options options = {.size = sizeof(options), .no_create = o->no_create};
-    bool ttl = false;
 
-    if (!o->any_ttl)
-        TRY(hf_db_supports(s, kv->db, HF_FEATURE_TIME_TO_LIVE, &ttl));
-    if (ttl)
-        options.ttl_attribute = kv->expires;
-    return hf_table_ensure(s, kv->db, &spec, &options);
+    return hf__pattern_table(s, kv->db, &spec, o->any_ttl ? hf_str_of(NULL, 0) : kv->expires,
+                             o->no_create);
 }
 
 static void kv_free(struct hf_kv *kv)

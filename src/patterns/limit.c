@@ -18,8 +18,6 @@
  */
 #include "patterns/limit.h"
 
-#include <holdfast/table.h>
-
 #include <stdio.h>
 
 enum {
@@ -72,7 +70,6 @@ enum hf_status hf_limit_table_open(struct hf_scope *s, struct hf_db *db,
     struct hf_limit_table_options o;
     struct hf_limit_table *made;
     enum hf_status status;
-    bool ttl;
 
     *limits = NULL;
     OPTIONS_COPY(&o, options);
@@ -82,12 +79,7 @@ enum hf_status hf_limit_table_open(struct hf_scope *s, struct hf_db *db,
     if (!made)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of limits");
     spec.table = made->table;
-    status = hf_db_supports(s, db, HF_FEATURE_TIME_TO_LIVE, &ttl);
-    if (status == HF_OK)
-        status = hf_table_ensure(s, db, &spec,
-                                 HF_OPTIONS(hf_table_options, .no_create = o.no_create,
-                                            .ttl_attribute =
-                                                ttl ? HF_STR("expires") : hf_str_of(NULL, 0)));
+    status = hf__pattern_table(s, db, &spec, HF_STR("expires"), o.no_create);
     if (status != HF_OK) {
         table_free(made);
         return status;

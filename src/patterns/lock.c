@@ -27,7 +27,6 @@
 #include <holdfast/table.h>
 
 #include <stdio.h>
-#include <unistd.h>
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
@@ -46,15 +45,6 @@ static enum hf_status ensure(struct hf_scope *s, struct hf_db *db, struct hf_str
     if (o->forget_s)
         options.ttl_attribute = HF_STR("expires");
     return hf_table_ensure(s, db, &spec, &options);
-}
-
-static struct hf_str default_owner(struct hf_scope *names)
-{
-    char host[256] = "";
-
-    if (gethostname(host, sizeof(host) - 1) != 0)
-        snprintf(host, sizeof(host), "unknown");
-    return hf_scope_format(names, "%s/%ld", host, (long)getpid());
 }
 
 static void table_free(struct hf_lock_table *locks)
@@ -96,8 +86,7 @@ static struct hf_lock_table *table_new(struct hf_scope *s, struct hf_db *db,
     locks->work = hf_scope_new(&locks->env);
     if (locks->names && locks->work) {
         locks->table = hf_scope_copy(locks->names, o->table.len ? o->table : HF_STR("locks"));
-        locks->owner =
-            o->owner.len ? hf_scope_copy(locks->names, o->owner) : default_owner(locks->names);
+        locks->owner = hf__pattern_owner(locks->names, o->owner);
     }
     if (!locks->table.ptr || !locks->owner.ptr) {
         table_free(locks);

@@ -1,5 +1,5 @@
 /*
- * patterns/name.c: ids that nobody else has, and keys that only their own parts give.
+ * patterns/name.c: ids that nobody else has, keys that only their own parts give, and who we are.
  *
  *  (1) A dot stands between two parts and nowhere else, as one inside of a part is written "%2E".
  *      So parts can be told apart, whatever they contain, and the empty part is one too.
@@ -7,6 +7,9 @@
  *      at most one list.
  */
 #include "patterns/private.h"
+
+#include <stdio.h>
+#include <unistd.h>
 
 struct pattern_id hf__pattern_id_make(const struct hf_env *env)
 {
@@ -126,4 +129,15 @@ enum hf_status hf__pattern_key_parts(struct hf_scope *s, struct hf_str key, stru
         return hf_scope_fail(s, HF_CORRUPT, "the key \"%.*s\" is not one of %zu parts", HF_FMT(key),
                              count);
     return HF_OK;
+}
+
+struct hf_str hf__pattern_owner(struct hf_scope *s, struct hf_str said)
+{
+    char host[256] = "";
+
+    if (said.len)
+        return hf_scope_copy(s, said);
+    if (gethostname(host, sizeof(host) - 1) != 0)
+        snprintf(host, sizeof(host), "unknown");
+    return hf_scope_format(s, "%s/%ld", host, (long)getpid());
 }

@@ -23,11 +23,6 @@
  */
 #include "patterns/once.h"
 
-#include <holdfast/table.h>
-
-#include <stdio.h>
-#include <unistd.h>
-
 /* ---- the table ------------------------------------------------------------------------------ */
 
 static enum hf_status ensure(struct hf_scope *s, struct hf_db *db, struct hf_str table,
@@ -41,22 +36,8 @@ static enum hf_status ensure(struct hf_scope *s, struct hf_db *db, struct hf_str
                                    .attributes_len = 2,
                                    .key_schema = keys,
                                    .key_schema_len = 2};
-    bool ttl;
 
-    TRY(hf_db_supports(s, db, HF_FEATURE_TIME_TO_LIVE, &ttl));
-    return hf_table_ensure(s, db, &spec,
-                           HF_OPTIONS(hf_table_options, .no_create = no_create,
-                                      .ttl_attribute =
-                                          ttl ? HF_STR("expires") : hf_str_of(NULL, 0)));
-}
-
-static struct hf_str default_owner(struct hf_scope *names)
-{
-    char host[256] = "";
-
-    if (gethostname(host, sizeof(host) - 1) != 0)
-        snprintf(host, sizeof(host), "unknown");
-    return hf_scope_format(names, "%s/%ld", host, (long)getpid());
+    return hf__pattern_table(s, db, &spec, HF_STR("expires"), no_create);
 }
 
 static void table_free(struct hf_once_table *onces)
@@ -93,8 +74,7 @@ static struct hf_once_table *table_new(struct hf_scope *s, struct hf_db *db,
     onces->work = hf_scope_new(&onces->env);
     if (onces->names && onces->work) {
         onces->table = hf_scope_copy(onces->names, o->table.len ? o->table : HF_STR("once"));
-        onces->owner =
-            o->owner.len ? hf_scope_copy(onces->names, o->owner) : default_owner(onces->names);
+        onces->owner = hf__pattern_owner(onces->names, o->owner);
     }
     if (!onces->table.ptr || !onces->owner.ptr) {
         table_free(onces);

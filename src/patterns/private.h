@@ -76,6 +76,9 @@ static inline struct hf_str id_str(const struct pattern_id *id)
 /* One text after the other, where a format would be most of the work. Absent: no memory. */
 struct hf_str hf__pattern_join(struct hf_scope *s, struct hf_str one, struct hf_str other);
 
+/* Who we are, for people who wonder: `said`, else "HOST/PROCESS-ID". Absent: no memory. */
+struct hf_str hf__pattern_owner(struct hf_scope *s, struct hf_str said);
+
 /*
  * The parts as one key: joined by '.', with "%2E" for a '.' inside of a part and "%25" for a '%'.
  * Different lists of parts give different keys, and a list that begins with another's parts begins
@@ -92,6 +95,16 @@ struct hf_str hf__pattern_key(struct hf_scope *s, const struct hf_str *parts, si
  */
 enum hf_status hf__pattern_key_parts(struct hf_scope *s, struct hf_str key, struct hf_str *parts,
                                      size_t count);
+
+/* ---- table.c -------------------------------------------------------------------------------- */
+
+/*
+ * hf_table_ensure(), with that attribute for the time to live where the database has such: what has
+ * expired is not seen in any case, it just is not removed where there is none.
+ */
+enum hf_status hf__pattern_table(struct hf_scope *s, struct hf_db *db,
+                                 const struct hf_create_table *spec, struct hf_str ttl_attribute,
+                                 bool no_create);
 
 /* ---- write.c -------------------------------------------------------------------------------- */
 

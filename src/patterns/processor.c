@@ -28,7 +28,6 @@
 
 #include <stdio.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "patterns/processor.h"
 
@@ -69,15 +68,6 @@ static void set_defaults(struct hf_processor_options *o)
     o->progress_ms = o->progress_ms ? o->progress_ms : PROGRESS_DEFAULT_MS;
 }
 
-static struct hf_str default_owner(struct hf_scope *names)
-{
-    char host[256] = "";
-
-    if (gethostname(host, sizeof(host) - 1) != 0)
-        snprintf(host, sizeof(host), "unknown");
-    return hf_scope_format(names, "%s/%ld", host, (long)getpid());
-}
-
 static enum hf_status make_workers(struct hf_processor *p)
 {
     size_t len = p->o.no_threads ? 1 : p->o.max_workers;
@@ -105,7 +95,7 @@ static enum hf_status fill(struct hf_scope *s, struct hf_processor *p)
     p->cursor = hf_scope_new(&p->env);
     if (!p->names || !p->beat_scope || !p->cursor || make_workers(p) != HF_OK)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a processor of records");
-    p->o.owner = p->o.owner.len ? hf_scope_copy(p->names, p->o.owner) : default_owner(p->names);
+    p->o.owner = hf__pattern_owner(p->names, p->o.owner);
     if (hf_scope_built(p->names) != HF_OK)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a processor of records");
     if (p->o.resume.len)

@@ -394,18 +394,27 @@ static void renewal_done(struct hf_processor *p, struct hf_record_claim *claim,
     }
 }
 
-enum hf_status hf__claim_renew(struct hf_scope *s, struct hf_processor *p,
-                               struct hf_record_claim *claim)
+/* With the mutex held, which is free while the database is asked. */
+static enum hf_status renew(struct hf_scope *s, struct hf_processor *p,
+                            struct hf_record_claim *claim)
 {
-    struct renewal r;
+    struct renewal r = renewal_plan(s, p, claim);
     enum hf_status status;
 
-    pthread_mutex_lock(&p->mutex);
-    r = renewal_plan(s, p, claim);
     pthread_mutex_unlock(&p->mutex);
     status = renewal_send(s, p, &r);
     pthread_mutex_lock(&p->mutex);
     renewal_done(p, claim, &r, status);
+    return status;
+}
+
+enum hf_status hf__claim_renew(struct hf_scope *s, struct hf_processor *p,
+                               struct hf_record_claim *claim)
+{
+    enum hf_status status;
+
+    pthread_mutex_lock(&p->mutex);
+    status = renew(s, p, claim);
     pthread_mutex_unlock(&p->mutex);
     return status;
 }
@@ -438,16 +447,9 @@ int64_t hf__processor_beats(void *user)
 
     pthread_mutex_lock(&p->mutex);
     while ((claim = find_due(p, env_elapsed_us(&p->env), &next_us)) != NULL) {
-        struct renewal r;
-        enum hf_status status;
-
         hf_scope_reset(s);
         hf_scope_timeout_ms(s, p->o.heartbeat_ms);
-        r = renewal_plan(s, p, claim);
-        pthread_mutex_unlock(&p->mutex);
-        status = renewal_send(s, p, &r);
-        pthread_mutex_lock(&p->mutex);
-        renewal_done(p, claim, &r, status);
+        (void)renew(s, p, claim); /* what came of it is in the claim */
     }
     pthread_mutex_unlock(&p->mutex);
     return next_us;

@@ -65,6 +65,35 @@ static enum hf_status grow(struct hf_scope *s, struct grower *list, struct hf_re
     return HF_OK;
 }
 
+/* The records of a list, which is freed. *last is where it can go on: absent when it was all. */
+static enum hf_status collect(struct hf_scope *s, struct hf_records *records,
+                              struct hf_pages *pages, uint64_t limit, struct hf_record_list *list,
+                              struct hf_item *last)
+{
+    struct grower out = {0};
+    struct hf_item item;
+    enum hf_status status;
+
+    *last = (struct hf_item){NULL, 0};
+    while ((status = hf_pages_next_item(s, pages, &item)) == HF_OK && item.ptr) {
+        struct hf_record_info info;
+
+        item = hf_item_copy(s, item);
+        if ((status = hf_scope_built(s)) != HF_OK ||
+            (status = hf__records_view(s, records, item, &info)) != HF_OK ||
+            (status = grow(s, &out, info)) != HF_OK)
+            break;
+    }
+    if (status == HF_OK && limit && out.len == limit)
+        status = hf_pages_cursor(s, pages, last);
+    hf_pages_free(pages);
+    if (status != HF_OK)
+        return status;
+    list->records = out.records;
+    list->records_len = out.len;
+    return HF_OK;
+}
+
 /* ---- by account ----------------------------------------------------------------------------- */
 
 static struct hf_query account_query(struct hf_scope *s, const struct hf_records *records,
@@ -103,11 +132,9 @@ enum hf_status hf_records_by_account(struct hf_scope *s, struct hf_records *reco
                                      struct hf_record_list *list)
 {
     struct hf_record_list_options o;
-    struct grower out = {0};
     struct hf_query query;
     struct hf_pages *pages;
     struct hf_item item;
-    enum hf_status status;
 
     *list = (struct hf_record_list){0};
     OPTIONS_COPY(&o, options);
@@ -123,23 +150,8 @@ enum hf_status hf_records_by_account(struct hf_scope *s, struct hf_records *reco
     TRY(hf_scope_built(s));
     TRY(hf_pages_query(s, records->db, &query, HF_OPTIONS(hf_pages_options, .limit = o.limit),
                        &pages));
-    while ((status = hf_pages_next_item(s, pages, &item)) == HF_OK && item.ptr) {
-        struct hf_record_info info;
-
-        item = hf_item_copy(s, item);
-        if ((status = hf_scope_built(s)) != HF_OK ||
-            (status = hf__records_view(s, records, item, &info)) != HF_OK ||
-            (status = grow(s, &out, info)) != HF_OK)
-            break;
-    }
-    if (status == HF_OK && o.limit && out.len == o.limit)
-        status = hf_pages_cursor(s, pages, &item);
-    hf_pages_free(pages);
-    if (status != HF_OK)
-        return status;
-    list->records = out.records;
-    list->records_len = out.len;
-    if (o.limit && out.len == o.limit && item.ptr)
+    TRY(collect(s, records, pages, o.limit, list, &item));
+    if (item.ptr)
         list->next = hf__records_key_of(records, item).run_time;
     return HF_OK;
 }
@@ -279,11 +291,9 @@ static enum hf_status list_scan(struct hf_scope *s, struct hf_records *records,
                            .names = hf__records_names(s, records, "#processed", NULL),
                            .values = HF_ITEM(s, HF_N(":one", 1)),
                            .consistent = HF_YES};
-    struct grower out = {0};
     struct record_key last;
     struct hf_pages *pages;
     struct hf_item item;
-    enum hf_status status;
     uint32_t shard;
 
     *list = (struct hf_record_list){0};
@@ -294,23 +304,8 @@ static enum hf_status list_scan(struct hf_scope *s, struct hf_records *records,
     TRY(hf_scope_built(s));
     TRY(hf_pages_scan(s, records->db, &scan, HF_OPTIONS(hf_pages_options, .limit = o.limit),
                       &pages));
-    while ((status = hf_pages_next_item(s, pages, &item)) == HF_OK && item.ptr) {
-        struct hf_record_info info;
-
-        item = hf_item_copy(s, item);
-        if ((status = hf_scope_built(s)) != HF_OK ||
-            (status = hf__records_view(s, records, item, &info)) != HF_OK ||
-            (status = grow(s, &out, info)) != HF_OK)
-            break;
-    }
-    if (status == HF_OK && o.limit && out.len == o.limit)
-        status = hf_pages_cursor(s, pages, &item);
-    hf_pages_free(pages);
-    if (status != HF_OK)
-        return status;
-    list->records = out.records;
-    list->records_len = out.len;
-    if (o.limit && out.len == o.limit && item.ptr)
+    TRY(collect(s, records, pages, o.limit, list, &item));
+    if (item.ptr)
         list->next = cursor_make(s, 0, hf__records_key_of(records, item));
     return hf_scope_built(s);
 }

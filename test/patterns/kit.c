@@ -95,8 +95,7 @@ void kit_run(struct test *t, const char *kind, kit_fn *run)
     struct kit_inside inside = {.kit = {.t = t, .scope = hf_scope_new(test_env(t))}};
     struct kit *k = &inside.kit;
     struct hf_scope *names = hf_scope_new(test_env(t));
-    static unsigned tests; /* each has its names, and all have the same seed */
-    unsigned long long number = test_random(t) + tests++;
+    unsigned long long number = test_random(t); /* of this test: it has names of its own */
 
     if (strcmp(kind, "url:") != 0 || !is_skipped(t)) {
         inside.rig = strcmp(kind, "server:") == 0 ? &rig : NULL;
