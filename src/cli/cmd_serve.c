@@ -104,11 +104,9 @@ static void *watch(void *user)
     return NULL;
 }
 
-/* Signals are for the server's loop: the thread has all of them blocked. */
 static void watch_begin(struct serving *v)
 {
     pthread_condattr_t attributes;
-    sigset_t all, before;
 
     v->beat_ms = v->notify_socket ? hf__notify_watchdog_ms(v->cli->env) : 0;
     if (!v->beat_ms)
@@ -118,10 +116,7 @@ static void watch_begin(struct serving *v)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&v->wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     v->watching = pthread_create(&v->watch, NULL, watch, v) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!v->watching)
         hf__log_print(&v->log, HF_LOG_ERROR, "cannot start the watch: the watchdog will bite");
 }
@@ -333,24 +328,18 @@ static int open_server(struct serving *v)
 }
 
 /*
- * A signal to stop, from whoever sees the port open, waits until the server takes signals. The
- * threads that the database starts inherit that, so none of them takes one with the usual effect.
+ * The server reads signals, which so have to stay blocked; threads that are started later inherit
+ * that. One that comes before the server is there waits for it.
  */
-static int open_both(struct serving *v)
+static void block_signals(void)
 {
-    sigset_t stops, before;
-    int ends;
+    sigset_t stops;
 
     sigemptyset(&stops);
     sigaddset(&stops, SIGTERM);
     sigaddset(&stops, SIGINT);
     sigaddset(&stops, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &stops, &before);
-    ends = open_database(v);
-    if (ends == CLI_OK)
-        ends = open_server(v);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return ends;
+    pthread_sigmask(SIG_BLOCK, &stops, NULL);
 }
 
 /* ---- the command ---------------------------------------------------------------------------- */
@@ -365,7 +354,10 @@ int hf__serve_run(struct cli *cli, size_t args_len, const char *const *args)
     signal(SIGPIPE, SIG_IGN);
     begin_log(&v);
     raise_files(&v);
-    ends = open_both(&v);
+    block_signals();
+    ends = open_database(&v);
+    if (ends == CLI_OK)
+        ends = open_server(&v);
     if (ends == CLI_OK && hf__server_run(cli->scope, v.server) != HF_OK)
         ends = hf__cli_fail(cli, "serve", CLI_FAILED, "%s", hf_scope_error_text(cli->scope));
     watch_end(&v);

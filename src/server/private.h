@@ -153,8 +153,9 @@ struct server {
     size_t loops_len;
     struct listener *listeners;
     size_t listeners_len;
-    uv_timer_t retry; /* of paused listeners */
-    uv_signal_t signals[3];
+    uv_timer_t retry;  /* of paused listeners */
+    uv_poll_t signals; /* with the option only */
+    int signals_fd;    /* -1: not open */
     uint16_t port;
     bool loopback; /* every socket is on loopback */
     atomic_bool stopping;

@@ -16,6 +16,7 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -398,9 +399,8 @@ static void hurry(struct server *server)
         uv_async_send(&server->loops[i].wake);
 }
 
-static void on_signal(uv_signal_t *handle, int number)
+static void take_signal(struct server *server, uint32_t number)
 {
-    struct server *server = handle->data;
     struct hf_scope *s = server->loops[0].scope;
 
     if (number != SIGHUP) {
@@ -417,6 +417,38 @@ static void on_signal(uv_signal_t *handle, int number)
     else
         hf__env_log(&server->env, HF_LOG_ERROR, "certificates stay as they are: %s",
                     hf_scope_error_text(s));
+}
+
+static void on_signals(uv_poll_t *poll, int status, int events)
+{
+    struct server *server = poll->data;
+    struct signalfd_siginfo info;
+
+    (void)status;
+    (void)events;
+    while (read(server->signals_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        take_signal(server, info.ssi_signo);
+}
+
+/*
+ * Signals are read like data: nothing interrupts anything, and one that came before we were ready
+ * is still there.
+ */
+static enum hf_status open_signals(struct hf_scope *s, struct server *server)
+{
+    sigset_t numbers;
+
+    sigemptyset(&numbers);
+    sigaddset(&numbers, SIGTERM);
+    sigaddset(&numbers, SIGINT);
+    sigaddset(&numbers, SIGHUP);
+    server->signals_fd = signalfd(-1, &numbers, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (server->signals_fd < 0 ||
+        uv_poll_init(&server->loops[0].uv, &server->signals, server->signals_fd) != 0)
+        return hf__fail(s, HF_IO, "cannot take signals: out of descriptors?");
+    server->signals.data = server;
+    uv_poll_start(&server->signals, UV_READABLE, on_signals);
+    return HF_OK;
 }
 
 static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_t number)
@@ -496,7 +528,6 @@ static void *run_loop(void *user)
 
 static enum hf_status start_first_loop(struct hf_scope *s, struct server *server)
 {
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     uv_loop_t *uv = &server->loops[0].uv;
 
     uv_timer_init(uv, &server->retry);
@@ -509,12 +540,7 @@ static enum hf_status start_first_loop(struct hf_scope *s, struct server *server
         listener->poll.data = listener;
         uv_poll_start(&listener->poll, UV_READABLE, on_acceptable);
     }
-    for (size_t i = 0; i < ARRAY_LEN(numbers) && server->options.signals; i++) {
-        uv_signal_init(uv, &server->signals[i]);
-        server->signals[i].data = server;
-        uv_signal_start(&server->signals[i], on_signal, numbers[i]);
-    }
-    return HF_OK;
+    return server->options.signals ? open_signals(s, server) : HF_OK;
 }
 
 static enum hf_status open_parts(struct hf_scope *s, struct server *server,
@@ -551,6 +577,7 @@ enum hf_status hf__server_open(struct hf_scope *s, struct hf_db *db,
         return hf__fail_nomem(s);
     memset(made, 0, sizeof(*made));
     made->env = env;
+    made->signals_fd = -1;
     made->db = db;
     made->engine = options->engine ? options->engine : db;
     made->memory = hf_scope_new(&made->env);
@@ -637,6 +664,8 @@ void hf__server_close(struct server *server)
         close_loop(&server->loops[i]);
     for (size_t i = 0; i < server->listeners_len; i++)
         close_listener(&server->listeners[i]);
+    if (server->signals_fd >= 0)
+        close(server->signals_fd);
     hf__tls_close(server->tls);
     hf__snapshots_free(server->snapshots);
     hf_scope_free(server->memory);

@@ -50,7 +50,8 @@ struct server_options {
     struct hf_db *engine;         /* this the database in it, */
     struct server_clock *clock;   /* and this its clock */
     bool access_log;              /* a line per request */
-    bool signals;                 /* SIGTERM and SIGINT stop, SIGHUP reloads certificates */
+    bool signals;                 /* SIGTERM and SIGINT stop, SIGHUP reloads certificates: the
+                                     caller has all three blocked, in each of its threads */
     void (*on_ready)(void *user); /* called by hf__server_run() when requests are served */
     void (*on_stop)(void *user);  /* ... and when it begins to stop */
     void *user;
