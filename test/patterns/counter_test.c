@@ -611,7 +611,8 @@ TEST(counter, the_most_that_an_item_remembers)
     int64_t value;
     bool again;
 
-    CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
+    CHECK_OK(hf_open(s, HF_STR("memory:"), HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true),
+                     &db));
     for (int i = 0; i < 2 * HF_COUNTER_REQUESTS_MAX + 100; i++) {
         hf_scope_reset(s);
         CHECK_OK(
@@ -789,7 +790,8 @@ TEST(counter, any_failed_allocation)
     struct hf_db *db;
     struct hf_counters *c;
 
-    CHECK_OK(hf_open(look, HF_STR("memory:"), NULL, &db));
+    CHECK_OK(hf_open(look, HF_STR("memory:"),
+                     HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true), &db));
     ALLOC_SWEEP (t, nth) {
         struct hf_scope *s = hf_scope_new(test_env(t));
         enum hf_status status = HF_NOMEM;

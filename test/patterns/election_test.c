@@ -133,7 +133,8 @@ TEST(election, threads_elect_too)
     struct hf_db *db;
     uint64_t last = 0;
 
-    CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
+    CHECK_OK(hf_open(s, HF_STR("memory:"), HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true),
+                     &db));
     for (int i = 0; i < 3; i++)
         stand(s, db, HF_STR("locks"), "someone", true, 2000, &c[i]);
     for (int gone = 0; gone < 3; gone++) {

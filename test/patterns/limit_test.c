@@ -617,7 +617,8 @@ TEST(limit, any_allocation_may_fail)
     struct hf_scope *outer = hf_scope_new(NULL);
     struct hf_db *db;
 
-    CHECK_OK(hf_open(outer, HF_STR("memory:"), NULL, &db));
+    CHECK_OK(hf_open(outer, HF_STR("memory:"),
+                     HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true), &db));
     ALLOC_SWEEP (t, nth) {
         struct hf_str name = hf_scope_format(outer, "n%lld", (long long)nth);
         struct hf_scope *s = hf_scope_new(test_env(t));

@@ -25,7 +25,8 @@ static struct real open_real(void)
     struct real r = {.s = hf_scope_new(NULL)};
     struct hf_db *inner;
 
-    CHECK_OK(hf_open(r.s, HF_STR("memory:"), NULL, &inner));
+    CHECK_OK(hf_open(r.s, HF_STR("memory:"),
+                     HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true), &inner));
     CHECK_OK(hf_faulty_open(r.s, inner, &r.db));
     CHECK_OK(hf_lock_table_open(r.s, r.db, NULL, &r.locks));
     return r;

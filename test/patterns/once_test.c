@@ -1069,7 +1069,8 @@ TEST(once, any_allocation_may_fail)
     struct hf_once_table *sound;
     struct hf_db *db;
 
-    CHECK_OK(hf_open(outer, HF_STR("memory:"), NULL, &db));
+    CHECK_OK(hf_open(outer, HF_STR("memory:"),
+                     HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true), &db));
     CHECK_OK(hf_once_table_open(outer, db, HF_OPTIONS(hf_once_table_options, .no_threads = true),
                                 &sound));
     ALLOC_SWEEP (t, nth) {

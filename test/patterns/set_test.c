@@ -461,7 +461,8 @@ TEST(set, many_threads_add_to_one_set)
     struct hf_kv *kv;
     struct hf_db *db;
 
-    CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
+    CHECK_OK(hf_open(s, HF_STR("memory:"), HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true),
+                     &db));
     CHECK_OK(
         hf_kv_open(s, db, HF_OPTIONS(hf_kv_options, .partitioned = true, .consistent = true), &kv));
     for (int i = 0; i < THREADS; i++) {
