@@ -113,6 +113,16 @@ HF_API void hf_scope_count_capacity(struct hf_scope *s, bool on);
 HF_API struct hf_scope_capacity hf_scope_capacity(const struct hf_scope *s);
 
 /*
+ * Make `tx` (tx.h) the transaction of the scope, which patterns join by themselves, or have none
+ * (NULL). Returns the former one, to be put back. hf_scope_reset() takes it away. Since 0.1.
+ */
+struct hf_tx;
+HF_API struct hf_tx *hf_scope_set_tx(struct hf_scope *s, struct hf_tx *tx);
+
+/* The transaction of the scope, or NULL. Since 0.1. */
+HF_API struct hf_tx *hf_scope_tx(const struct hf_scope *s);
+
+/*
  * Milliseconds until the deadline, at most `cap`; `cap` when there is no deadline, 0 when it has
  * passed. Since 0.1.
  */

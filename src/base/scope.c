@@ -42,6 +42,7 @@ struct hf_scope {
     struct hf_scope_capacity *counter; /* where to count: ours, the outer one's, or NULL */
     bool starved;                      /* an allocation failed since hf__scope_feed() */
     enum hf__wording wording;
+    struct hf_tx *tx;      /* the caller's; NULL: none */
     struct hf__debt *debt; /* what the answer has to wait for; NULL: calls wait themselves */
     struct hf_error error;
     int kept_len;
@@ -116,7 +117,21 @@ void hf_scope_reset(struct hf_scope *s)
     s->starved = false;
     s->kept_len = 0;
     s->debt = NULL;
+    s->tx = NULL;
     memset(&s->error, 0, sizeof(s->error));
+}
+
+struct hf_tx *hf_scope_set_tx(struct hf_scope *s, struct hf_tx *tx)
+{
+    struct hf_tx *before = s->tx;
+
+    s->tx = tx;
+    return before;
+}
+
+struct hf_tx *hf_scope_tx(const struct hf_scope *s)
+{
+    return s->tx;
 }
 
 static size_t aligned(size_t size)

@@ -1,0 +1,163 @@
+/*
+ * An event bus: functions that are called when events of a type were emitted, durably through an
+ * outbox. What is emitted in a transaction is handled when it was committed, at least once, also
+ * when the process died in between.
+ *
+ *     enum hf_status mail(struct hf_scope *s, const struct hf_event *event, void *user);
+ *
+ *     hf_bus_open(s, outbox, NULL, &bus);
+ *     hf_bus_on(s, bus, HF_STR("order.placed"), mail, NULL);
+ *     hf_bus_start(s, bus);
+ *     hf_bus_emit(s, bus, &(struct hf_event){.type = HF_STR("order.placed"), .key = id}, 1);
+ *
+ * A type has one handler: registering a second is HF_DUPLICATE. Handlers may be for a family of
+ * types, "order.*" or "*"; the most exact one that fits is called. Middleware is called around
+ * emitting and around handling, and can change, replace or drop an event.
+ *
+ * Any thread may use a bus, also inside of handlers. Handlers run on the threads of the bus's relay
+ * (relay.h), several at once, but those of one key one after the other.
+ */
+#ifndef HOLDFAST_BUS_H
+#define HOLDFAST_BUS_H
+
+#include <holdfast/base.h>
+#include <holdfast/outbox.h>
+#include <holdfast/relay.h>
+#include <holdfast/scope.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct hf_bus;
+
+/*
+ * Handle an event. HF_OK: it is done. Anything else failed, as hf_scope_fail() or a call on `s`
+ * says: it is tried again, or put aside. Inside of it events that are emitted have this one as
+ * their cause, and its correlation, unless they say otherwise.
+ */
+typedef enum hf_status hf_bus_fn(struct hf_scope *s, const struct hf_event *event, void *user);
+
+/* What to do with an event that nobody handles. */
+enum hf_bus_unhandled {
+    HF_BUS_PARK = 1, /* put it aside as failed, to be seen and delivered again; the default */
+    HF_BUS_RETRY,    /* as any failure: somebody may be registered in time */
+    HF_BUS_IGNORE    /* it is done */
+};
+
+/* A failure in the background: of a handler, of a relay, of the database. `event` may be NULL.
+ * Called by several threads at once. */
+typedef void hf_bus_error_fn(const struct hf_outbox_event *event, const struct hf_error *error,
+                             enum hf_relay_outcome outcome, void *user);
+
+struct hf_bus_options {
+    size_t size;                          /* set by HF_OPTIONS() */
+    enum hf_bus_unhandled unhandled;      /* default HF_BUS_PARK */
+    enum hf_bus_unhandled dropped;        /* by middleware while handling; default HF_BUS_IGNORE */
+    hf_bus_error_fn *on_error;            /* default: the log of the env */
+    void *user;                           /* handed to it */
+    const struct hf_relay_options *relay; /* on_ended, on_trouble and dry_run are the bus's own */
+};
+
+/* A bus over that outbox, which has to outlive it. Nothing is handled yet. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_bus_open(struct hf_scope *s, struct hf_outbox *outbox,
+                                               const struct hf_bus_options *options,
+                                               struct hf_bus **bus);
+
+/* Stops it first. NULL is accepted. Since 0.1. */
+HF_API void hf_bus_close(struct hf_bus *bus);
+
+/* Begin to handle; stop as hf_relay_stop() does. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_bus_start(struct hf_scope *s, struct hf_bus *bus);
+HF_API HF_NODISCARD enum hf_status hf_bus_stop(struct hf_scope *s, struct hf_bus *bus);
+
+/* Its relay, for metrics, pause and, with no_threads, hf_relay_turn(). Since 0.1. */
+HF_API struct hf_relay *hf_bus_relay(struct hf_bus *bus);
+
+/* ---- emitting ------------------------------------------------------------------------------- */
+
+/* Through the middleware, then hf_outbox_emit(): in the transaction of the scope if it has one. No
+ * event is stored when a middleware fails. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_bus_emit(struct hf_scope *s, struct hf_bus *bus,
+                                               const struct hf_event *events, size_t len);
+
+/* ---- handlers ------------------------------------------------------------------------------- */
+
+/*
+ * Call `handle` for events of that type. HF_DUPLICATE: it has a handler. HF_INVALID: an empty type,
+ * or one with a '*' that is not its last part. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_bus_on(struct hf_scope *s, struct hf_bus *bus,
+                                             struct hf_str type, hf_bus_fn *handle, void *user);
+
+/* For the next one only: it is taken away before it is called. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_bus_once(struct hf_scope *s, struct hf_bus *bus,
+                                               struct hf_str type, hf_bus_fn *handle, void *user);
+
+/* For several types: all of them, or none. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_bus_subscribe(struct hf_scope *s, struct hf_bus *bus,
+                                                    const struct hf_str *types, size_t len,
+                                                    hf_bus_fn *handle, void *user);
+
+/* Take the handler of the type away, if it is this function with this user. False: it is not.
+ * It may still be running. Since 0.1. */
+HF_API bool hf_bus_off(struct hf_bus *bus, struct hf_str type, hf_bus_fn *handle, void *user);
+
+/* All of a type (absent: of every type). Returns how many. Since 0.1. */
+HF_API size_t hf_bus_off_all(struct hf_bus *bus, struct hf_str type);
+
+/*
+ * Wait for the next event of that type, for the time left of the scope, at most timeout_ms (0:
+ * 5000). The handler of the type, if there is one, is called as well; if there is none the event
+ * counts as handled. The event is copied into the scope. HF_TIMEOUT. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_bus_wait_for(struct hf_scope *s, struct hf_bus *bus,
+                                                   struct hf_str type, uint32_t timeout_ms,
+                                                   struct hf_event *event);
+
+/* How many handlers there are, whether this exact type has one, and for which types. Since 0.1. */
+HF_API size_t hf_bus_count(struct hf_bus *bus);
+HF_API bool hf_bus_has(struct hf_bus *bus, struct hf_str type);
+HF_API HF_NODISCARD enum hf_status hf_bus_types(struct hf_scope *s, struct hf_bus *bus,
+                                                const struct hf_str **types, size_t *len);
+
+/* ---- middleware ----------------------------------------------------------------------------- */
+
+enum hf_bus_phase { HF_BUS_EMIT = 1, HF_BUS_HANDLE = 2 }; /* both: HF_BUS_EMIT | HF_BUS_HANDLE */
+
+struct hf_bus_call; /* an event on its way */
+
+/*
+ * Around the rest of the way: calls hf_bus_next() once, or hf_bus_drop(), and may look before and
+ * after. Doing neither, or both, or one twice, is a failure: HF_INTERNAL. What it returns is what
+ * became of the event.
+ */
+typedef enum hf_status hf_bus_middleware_fn(struct hf_scope *s, struct hf_bus_call *call,
+                                            void *user);
+
+HF_API HF_NODISCARD enum hf_status hf_bus_next(struct hf_scope *s, struct hf_bus_call *call);
+
+/* Not to be stored; not to be handled. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_bus_drop(struct hf_scope *s, struct hf_bus_call *call);
+
+/* The event as it is now; may be changed in place, or replaced, before hf_bus_next(). Since 0.1. */
+HF_API struct hf_event *hf_bus_call_event(struct hf_bus_call *call);
+HF_API enum hf_bus_phase hf_bus_call_phase(const struct hf_bus_call *call);
+
+/* Emitting: the transaction it joins, or NULL. Since 0.1. */
+HF_API struct hf_tx *hf_bus_call_tx(const struct hf_bus_call *call);
+
+/* Added ones are called inside of those before them, from the next event on. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_bus_use(struct hf_scope *s, struct hf_bus *bus, int phases,
+                                              hf_bus_middleware_fn *middleware, void *user);
+
+/* ---- what has failed: see outbox.h ---------------------------------------------------------- */
+
+/* The outbox it is over. Since 0.1. */
+HF_API struct hf_outbox *hf_bus_outbox(struct hf_bus *bus);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

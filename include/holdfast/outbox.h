@@ -1,0 +1,363 @@
+/*
+ * A transactional outbox: events that are stored together with what they tell of, in one
+ * transaction, and delivered afterwards, at least once.
+ *
+ *     struct hf_outbox *outbox;
+ *     struct hf_transact_write actions[2] = {{.put = &order}};
+ *     struct hf_event event = {.type = HF_STR("order.placed"), .key = order_id, .payload = json};
+ *
+ *     hf_outbox_open(s, db, NULL, &outbox);
+ *     if (hf_outbox_emit_tx(s, outbox, &event, &actions[1]) == HF_OK &&
+ *         hf_transact_write_items(...) == HF_OK)
+ *         hf_outbox_wake(outbox);
+ *
+ * relay.h delivers them: to a function, to a bus (bus.h), or to a broker (sink.h). Other programs
+ * may deliver them by themselves: see "competing" below.
+ *
+ * Order. Events with the same key are delivered one after the other, in the order in which they
+ * became due. That is the order of their commits as long as those who emit for one key take turns,
+ * as transactions on one item do, and their clocks differ by less than the time between two turns;
+ * where they give each event of a key a sequence number, clocks do not matter as long as both wait
+ * to be delivered. Events without a key are in no order.
+ *
+ * Layout. An event that waits is one item in one of a number of buckets, chosen by its key, sorted
+ * by when it is due; it leaves when it was delivered. So finished work is never in the way, and no
+ * key of an index is hot. The number of buckets is decided when the table is made, and stays.
+ *
+ * Works on every database; where there are no transactions, an event is emitted by itself, as one
+ * item. Any thread may use an outbox.
+ */
+#ifndef HOLDFAST_OUTBOX_H
+#define HOLDFAST_OUTBOX_H
+
+#include <holdfast/base.h>
+#include <holdfast/db.h>
+#include <holdfast/item.h>
+#include <holdfast/scope.h>
+#include <holdfast/tx.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct hf_outbox;
+
+enum {
+    HF_OUTBOX_BUCKETS = 16,
+    HF_OUTBOX_BUCKETS_MAX = 1000,
+    HF_OUTBOX_EMIT_MAX = HF_TX_ACTIONS_MAX, /* events of one atomic hf_outbox_emit() */
+    HF_EVENT_TEXT_MAX = 1024,               /* bytes of an id, type, key and so on */
+    HF_EVENT_ERROR_MAX = 2048,              /* bytes of an error's text that are kept */
+    HF_OUTBOX_HISTORY_S = 604800            /* seven days */
+};
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+struct hf_outbox_options {
+    size_t size;          /* set by HF_OPTIONS() */
+    struct hf_str table;  /* default "outbox"; made when it is missing */
+    uint32_t buckets;     /* default: as the table was made, or HF_OUTBOX_BUCKETS */
+    struct hf_str source; /* of events that have none; default "holdfast" */
+    bool stream;    /* let the table have a stream when it is made, to wake relays elsewhere */
+    bool no_create; /* the table has to be there */
+    /*
+     * Keep delivered events for so many seconds, for hf_outbox_history() and to deliver them again;
+     * the database removes them then. HF_OUTBOX_HISTORY_S is what is usual. Default 0: an event
+     * leaves the table when it was delivered.
+     */
+    uint32_t history_s;
+    /* For how many seconds an id that the caller chose is not taken again. Default seven days. */
+    uint32_t unique_s;
+};
+
+/*
+ * An outbox in a table of `db`, which has to outlive it. The env is that of the scope.
+ *
+ * HF_INVALID  a table of that name is not an outbox, or has another number of buckets
+ * and what making a table fails with. Blocks. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_outbox_open(struct hf_scope *s, struct hf_db *db,
+                                                  const struct hf_outbox_options *options,
+                                                  struct hf_outbox **outbox);
+
+/* Its relays and buses have been closed before. NULL is accepted. Since 0.1. */
+HF_API void hf_outbox_close(struct hf_outbox *outbox);
+
+/* ---- emitting ------------------------------------------------------------------------------- */
+
+struct hf_event {
+    struct hf_str id;           /* default: one is made, which sorts by time */
+    struct hf_str type;         /* such as "order.placed"; required */
+    struct hf_str key;          /* what the order is kept for; default: aggregate, or none */
+    uint64_t sequence;          /* its number among those of its key; default 0: none */
+    int64_t time_us;            /* when it happened, since 1970; default now */
+    int64_t due_us;             /* not to be delivered earlier; default at once */
+    struct hf_bytes payload;    /* may be empty */
+    struct hf_str content_type; /* default "application/json" */
+    struct hf_str schema;       /* which form the payload has, such as "2"; default none */
+    struct hf_item headers;     /* whatever else; default none */
+    struct hf_str source;       /* default: that of the outbox */
+    struct hf_str correlation;  /* ids of what it belongs to, */
+    struct hf_str causation;    /* and of what caused it */
+    struct hf_str aggregate;    /* the id of the thing it happened to, */
+    struct hf_str aggregate_type;
+    struct hf_str tenant;
+    struct hf_str destination;  /* for routes: see relay.h */
+    struct hf_str trace_parent; /* W3C trace context */
+    struct hf_str trace_state;
+};
+
+struct hf_emit_options {
+    size_t size;        /* set by HF_OPTIONS() */
+    bool each_alone;    /* any number, not all or nothing: on failure some may be stored */
+    bool ignore_tx;     /* do not join the transaction of the scope */
+    struct hf_str *ids; /* out: as many ids as events, in the scope; default: not told */
+};
+
+/*
+ * Store events to be delivered, all or none. In the transaction of the scope, when there is one on
+ * this database (hf_tx_run()); at once otherwise: one event is one put, more are one transaction.
+ * No events: nothing is done.
+ *
+ * An id that the caller chose is taken once: repeating it is HF_DUPLICATE, or cancels the
+ * transaction. Where there are no transactions such an event has to have its time_us, which is what
+ * a repetition is recognised by, as long as the event waits, has failed, or is in the history.
+ *
+ * HF_INVALID      an event has no type, or a text is too long; the message says which and what
+ * HF_LIMIT        more than HF_OUTBOX_EMIT_MAX, or than the transaction has room for; or an event
+ * is larger than an item may be HF_DUPLICATE    such an id was emitted before; nothing is stored
+ * HF_UNSUPPORTED  several at once, but there are no transactions: see each_alone
+ *
+ * Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_outbox_emit(struct hf_scope *s, struct hf_outbox *outbox,
+                                                  const struct hf_event *events, size_t len,
+                                                  const struct hf_emit_options *options);
+
+/* The same into that transaction, whichever the scope has. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_outbox_emit_into(struct hf_scope *s, struct hf_outbox *outbox,
+                                                       struct hf_tx *tx,
+                                                       const struct hf_event *events, size_t len,
+                                                       const struct hf_emit_options *options);
+
+/*
+ * The same for one event without an id, as an action for a transaction of the caller's own, who may
+ * call hf_outbox_wake() when it was committed. `id` (may be NULL) is told which it got. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_outbox_emit_tx(struct hf_scope *s, struct hf_outbox *outbox,
+                                                     const struct hf_event *event,
+                                                     struct hf_transact_write *action,
+                                                     struct hf_str *id);
+
+/* Tell relays of this outbox in this process that there is something new. Without it they find it
+ * at their next poll. Since 0.1. */
+HF_API void hf_outbox_wake(struct hf_outbox *outbox);
+
+/* ---- looking -------------------------------------------------------------------------------- */
+
+enum hf_event_state {
+    HF_EVENT_PENDING = 1, /* waits to be due or delivered, or to be tried again */
+    HF_EVENT_FAILED,      /* put aside, as it failed too often or for good */
+    HF_EVENT_PUBLISHED    /* delivered, and in the history */
+};
+
+/* An event as it is stored. */
+struct hf_outbox_event {
+    struct hf_event event;
+    enum hf_event_state state;
+    struct hf_str ref; /* where it is: names it in calls of this outbox, as its id does, and
+                          is found without a look-up */
+    uint32_t bucket;
+    uint32_t attempts;    /* deliveries that were begun and failed */
+    enum hf_status error; /* of the last failure; HF_OK: there was none */
+    struct hf_str error_text;
+    struct hf_str cause; /* the same for failures of one kind, to group them by */
+    int64_t tried_us;    /* the last attempt; 0: none */
+    int64_t next_us;     /* not tried again before; 0: no failure */
+    int64_t ended_us;    /* failed or published: when */
+    struct hf_str owner; /* competing: who has claimed it; absent: nobody */
+    int64_t lease_us;    /* competing: until when, by the owner's clock */
+    struct hf_item item; /* all of it */
+};
+
+struct hf_event_list_options {
+    size_t size;         /* set by HF_OPTIONS() */
+    uint32_t limit;      /* at most so many; default 100 */
+    struct hf_str after; /* `next` of an earlier call */
+    bool not_due_too;    /* pending: with those that are due later, or wait to be tried again */
+    bool oldest_first;   /* failed and history: default newest first */
+    struct hf_str type;  /* only of this type; default all */
+    struct hf_str cause; /* failed: only with this cause; default all */
+    int64_t from_us;     /* history: published since */
+    int64_t to_us;       /* history: published before */
+};
+
+struct hf_event_list {
+    const struct hf_outbox_event *events; /* in the scope */
+    size_t events_len;
+    struct hf_str next; /* absent at the end; a page may be empty and not the last */
+};
+
+/*
+ * Events that wait, bucket by bucket, in the order of delivery; those that have failed, by when
+ * they were due; those that were delivered, as far as a history is kept. Consistent reads; every
+ * page of the database is followed. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_outbox_pending(struct hf_scope *s, struct hf_outbox *outbox,
+                                                     const struct hf_event_list_options *options,
+                                                     struct hf_event_list *list);
+HF_API HF_NODISCARD enum hf_status hf_outbox_failed(struct hf_scope *s, struct hf_outbox *outbox,
+                                                    const struct hf_event_list_options *options,
+                                                    struct hf_event_list *list);
+HF_API HF_NODISCARD enum hf_status hf_outbox_history(struct hf_scope *s, struct hf_outbox *outbox,
+                                                     const struct hf_event_list_options *options,
+                                                     struct hf_event_list *list);
+
+/* By id or ref, in whichever state. HF_NOT_FOUND. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_outbox_get(struct hf_scope *s, struct hf_outbox *outbox,
+                                                 struct hf_str id, struct hf_outbox_event *event);
+
+struct hf_outbox_cause {
+    struct hf_str cause;
+    struct hf_str example; /* an error's text */
+    uint64_t count;
+};
+
+struct hf_outbox_stats {
+    uint64_t pending;         /* all that wait */
+    uint64_t due;             /* of these: due now */
+    uint64_t scheduled;       /* of these: due later */
+    uint64_t retrying;        /* of these: have failed before */
+    uint64_t failed;          /* put aside */
+    uint64_t published;       /* in the history */
+    int64_t oldest_due_ms;    /* how long the oldest due one waits; 0: none does */
+    int64_t oldest_failed_ms; /* how long ago the oldest failed one was put aside; 0: none */
+    uint64_t fullest;         /* how many wait in the fullest bucket */
+    const struct hf_outbox_cause *causes; /* of the failed, most frequent first */
+    size_t causes_len;
+    bool whole; /* false: counting ended at `limit` for some figure */
+};
+
+/* Counts by reading. `limit`: read at most so many items; 0: all. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_outbox_stats(struct hf_scope *s, struct hf_outbox *outbox,
+                                                   uint64_t limit, struct hf_outbox_stats *stats);
+
+/* ---- failed ones, and the history ----------------------------------------------------------- */
+
+/*
+ * Let failed events be delivered again, from attempt 0, in their old place. Pending ones that wait
+ * to be tried again are due at once. By ids or refs; *done (may be NULL) is how many. An id that is
+ * not there, or was published, changes nothing, and makes it HF_NOT_FOUND when the others are done:
+ * the message names it. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_outbox_retry(struct hf_scope *s, struct hf_outbox *outbox,
+                                                   const struct hf_str *ids, size_t len,
+                                                   uint64_t *done);
+
+/* The same for all failed ones, or all of a type or cause; options->limit of them (0: all).
+ * Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_outbox_retry_all(struct hf_scope *s, struct hf_outbox *outbox,
+                                                       const struct hf_event_list_options *options,
+                                                       uint64_t *done);
+
+/* Delete failed events, or pending ones, for good. As hf_outbox_retry(). Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_outbox_discard(struct hf_scope *s, struct hf_outbox *outbox,
+                                                     const struct hf_str *ids, size_t len,
+                                                     uint64_t *done);
+HF_API HF_NODISCARD enum hf_status
+hf_outbox_discard_all(struct hf_scope *s, struct hf_outbox *outbox,
+                      const struct hf_event_list_options *options, uint64_t *done);
+
+/* Delete from the history what was published before; where there is no time to live, or sooner than
+ * that. Nothing that waits or has failed. *done (may be NULL) is how many. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_outbox_cleanup(struct hf_scope *s, struct hf_outbox *outbox,
+                                                     int64_t before_us, uint64_t *done);
+
+/* Emit events of the history again, as they were, with their ids; options as for the history.
+ * *done (may be NULL) is how many. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_outbox_replay(struct hf_scope *s, struct hf_outbox *outbox,
+                                                    const struct hf_event_list_options *options,
+                                                    uint64_t *done);
+
+/* ---- competing ------------------------------------------------------------------------------ */
+
+/*
+ * For workers that come and go, such as functions: each event is claimed by a write of its own, and
+ * nothing is in order. A claim is a lease by the wall clock, counted from its own write. Who
+ * completes, fails, extends or releases an event has to have the claim still: HF_LOST otherwise,
+ * and nothing is changed. A claim whose lease has ended by more than skew_ms may be claimed anew.
+ *
+ * Not together with ordered relays (relay.h) on one outbox: whoever comes second is HF_INVALID.
+ */
+struct hf_claim_options {
+    size_t size;             /* set by HF_OPTIONS() */
+    uint32_t limit;          /* at most so many; default 50 */
+    uint32_t lease_ms;       /* default 30000 */
+    uint32_t skew_ms;        /* by how much clocks may differ, less than the lease; default 1000 */
+    struct hf_str owner;     /* who we are, for people who wonder; default "HOST/PROCESS-ID" */
+    uint32_t max_attempts;   /* hf_outbox_fail(): how often an event is tried in all; default 5 */
+    uint32_t backoff_ms;     /* before the second attempt; doubled for each further; default 1000 */
+    uint32_t backoff_max_ms; /* default 30000 */
+};
+
+struct hf_claimed_event {
+    struct hf_outbox_event event;
+    struct hf_str token; /* of this claim */
+    uint64_t fence;      /* higher with every claim of this event */
+};
+
+struct hf_claim_list {
+    const struct hf_claimed_event *events; /* in the scope */
+    size_t events_len;
+    uint64_t refused; /* others were first */
+};
+
+/* Claim events that are due. None is HF_OK, with events_len 0. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
+                                                   const struct hf_claim_options *options,
+                                                   struct hf_claim_list *list);
+
+/* Claim one event by its id or ref. HF_LOCKED: another has it. HF_NOT_FOUND. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_outbox_claim_one(struct hf_scope *s, struct hf_outbox *outbox,
+                                                       struct hf_str id,
+                                                       const struct hf_claim_options *options,
+                                                       struct hf_claimed_event *event);
+
+/* It was delivered. HF_LOST when the claim is another's by now, or the event is gone. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_outbox_published(struct hf_scope *s, struct hf_outbox *outbox,
+                                                       const struct hf_claimed_event *event);
+
+/* The same for many, each for itself; results (as many, in order) may be NULL. The first failure is
+ * returned after all were tried. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_outbox_published_many(struct hf_scope *s,
+                                                            struct hf_outbox *outbox,
+                                                            const struct hf_claimed_event *events,
+                                                            size_t len, enum hf_status *results);
+
+/* The same as an action for a transaction of what the event led to. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_outbox_published_tx(struct hf_scope *s,
+                                                          struct hf_outbox *outbox,
+                                                          const struct hf_claimed_event *event,
+                                                          struct hf_transact_write *action);
+
+/*
+ * It could not be delivered, for this reason: it is tried again later, or put aside when it was
+ * tried options->max_attempts times, or for_good. HF_LOST as above. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
+                                                  const struct hf_claimed_event *event,
+                                                  const struct hf_error *error, bool for_good,
+                                                  const struct hf_claim_options *options);
+
+/* More time for it; or give it back untried, for others at once. HF_LOST as above. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_outbox_extend(struct hf_scope *s, struct hf_outbox *outbox,
+                                                    const struct hf_claimed_event *event,
+                                                    uint32_t lease_ms);
+HF_API HF_NODISCARD enum hf_status hf_outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
+                                                     const struct hf_claimed_event *event);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

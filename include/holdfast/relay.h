@@ -1,0 +1,162 @@
+/*
+ * From an outbox to where events go: a function, a bus, or a sink.
+ *
+ *     struct hf_relay *relay;
+ *     hf_relay_open(s, outbox, sink, HF_OPTIONS(hf_relay_options, .workers = 8), &relay);
+ *     hf_relay_start(s, relay);
+ *     ...
+ *     hf_scope_timeout_ms(s, 30000);
+ *     hf_relay_stop(s, relay);        what is under way may finish until then
+ *     hf_relay_close(relay);
+ *
+ * Any number of relays may work on one outbox. Each owns some of its buckets, by a lease that one
+ * write of each relay renews for all of them; all relays compute the same fair share from what they
+ * read, and each writes its own part only, so nobody's write is refused while all are well. A relay
+ * that stops hands its buckets over at once; one that is silent for a lease, by the others' clocks,
+ * is replaced. Inside of a bucket events of different keys are delivered side by side, and those of
+ * one key one after the other.
+ *
+ * An event is delivered at least once: again, when a relay dies before it could note that it was,
+ * or was stopped for longer than its lease. Its id is the same then.
+ *
+ * What fails is tried again after delays that grow, and put aside in the end (hf_outbox_failed()).
+ * Meanwhile those behind it with the same key wait. When the sink as a whole cannot be reached no
+ * attempt is counted: a breaker opens, and the relay waits until the sink answers again.
+ */
+#ifndef HOLDFAST_RELAY_H
+#define HOLDFAST_RELAY_H
+
+#include <holdfast/base.h>
+#include <holdfast/outbox.h>
+#include <holdfast/scope.h>
+#include <holdfast/sink.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct hf_relay;
+
+/* Sets of options: see docs/relay.md for a table. */
+enum hf_relay_preset {
+    HF_RELAY_BALANCED = 1, /* the defaults below */
+    HF_RELAY_THROUGHPUT,   /* batch 1000, poll 100 ms, 3 attempts, 8 workers */
+    HF_RELAY_RELIABILITY   /* batch 10, poll 5000 ms, 10 attempts, one worker */
+};
+
+enum hf_relay_outcome {
+    HF_RELAY_DELIVERED = 1,
+    HF_RELAY_RETRY,    /* failed, and will be tried again */
+    HF_RELAY_GIVEN_UP, /* failed, and was put aside */
+    HF_RELAY_UNSURE    /* delivered, but that could not be noted yet; it is tried to */
+};
+
+/* An attempt has ended; called by several threads at once. */
+typedef void hf_relay_ended_fn(const struct hf_outbox_event *event, enum hf_relay_outcome outcome,
+                               const struct hf_error *error, void *user);
+
+/* Trouble that no event is to blame for: the database or the sink cannot be reached, buckets were
+ * lost. Called by several threads at once. */
+typedef void hf_relay_trouble_fn(const struct hf_error *error, void *user);
+
+struct hf_relay_options {
+    size_t size;                 /* set by HF_OPTIONS() */
+    enum hf_relay_preset preset; /* what the defaults of some are; default HF_RELAY_BALANCED */
+    uint32_t workers;            /* batches under way at once; default 4 */
+    uint32_t batch;              /* events that are read ahead for each bucket; default 50 */
+    uint32_t poll_ms;            /* how often an idle bucket is looked at; default 1000 */
+    uint32_t max_attempts;       /* of an event in all; default 5 */
+    uint32_t backoff_ms;         /* before the second attempt, +-10 %; doubled then; default 1000 */
+    uint32_t backoff_max_ms;     /* default 30000 */
+    uint32_t timeout_ms;         /* deadline of the scope of a delivery; default 30000 */
+    uint32_t lease_ms;           /* silence after which others may take over; default 20000 */
+    uint32_t heartbeat_ms;       /* at most half of it; default a quarter */
+    uint32_t linger_ms;          /* wait so long for a batch to fill up; default 0: do not */
+    uint32_t batch_max;          /* events in one call of the sink; default: what it takes */
+    uint32_t rate;               /* events a second at most; default no cap */
+    uint32_t breaker_ms;         /* first wait for a sink that cannot be reached, doubled up to
+                                    backoff_max_ms; default 1000 */
+    struct hf_str owner;         /* who we are, for people who wonder; default "HOST/PROCESS-ID" */
+    struct hf_str group;     /* relays with other groups than ours are others' business: reserved,
+                                must be absent */
+    bool failed_blocks;      /* while an event of a key is put aside, those behind it wait */
+    bool competing;          /* claim each event (outbox.h) instead of owning buckets */
+    bool dry_run;            /* deliver, but note nothing: each event once in the relay's life */
+    bool no_threads;         /* hf_relay_turn() is called instead */
+    struct hf_str only_type; /* deliver these only, with "*" at the end; others wait. Default all */
+    hf_relay_ended_fn *on_ended;
+    hf_relay_trouble_fn *on_trouble;
+    void *user; /* handed to both */
+};
+
+/*
+ * A relay of that outbox to that sink, both of which have to outlive it. It does nothing yet.
+ *
+ * HF_INVALID  heartbeat_ms exceeds half of lease_ms, or relays of the other kind (competing or not)
+ *             work on this outbox
+ * HF_NOMEM
+ *
+ * Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_relay_open(struct hf_scope *s, struct hf_outbox *outbox,
+                                                 struct hf_sink *sink,
+                                                 const struct hf_relay_options *options,
+                                                 struct hf_relay **relay);
+
+/* Stops it first, as hf_relay_stop() without waiting for what is under way to succeed. NULL is
+ * accepted. Since 0.1. */
+HF_API void hf_relay_close(struct hf_relay *relay);
+
+/* Begin, with threads of its own. HF_LOCKED: it runs already. HF_LIMIT: no threads. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_relay_start(struct hf_scope *s, struct hf_relay *relay);
+
+/*
+ * Begin no more deliveries, let those under way finish until the deadline of the scope, note what
+ * became of them, hand the buckets over. HF_TIMEOUT: some had to be canceled; they are delivered
+ * again by others. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_relay_stop(struct hf_scope *s, struct hf_relay *relay);
+
+/* Deliver until nothing is due any more that is not waiting to be tried again, or the deadline.
+ * For a relay that was not started. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_relay_drain(struct hf_scope *s, struct hf_relay *relay,
+                                                  uint64_t *delivered);
+
+/* With no_threads: do what is to be done now; *wait_ms is after how long there may be more.
+ * Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_relay_turn(struct hf_scope *s, struct hf_relay *relay,
+                                                 uint32_t *wait_ms);
+
+/* Deliver nothing until it is resumed; the buckets stay ours. Any thread. Since 0.1. */
+HF_API void hf_relay_pause(struct hf_relay *relay);
+HF_API void hf_relay_resume(struct hf_relay *relay);
+
+struct hf_relay_metrics {
+    uint64_t delivered;
+    uint64_t retried;    /* attempts that failed, with another to come */
+    uint64_t given_up;   /* events that were put aside */
+    uint64_t unsure;     /* delivered, not noted */
+    uint64_t batches;    /* calls of the sink */
+    uint64_t outages;    /* how often the breaker opened */
+    uint64_t reads;      /* queries for events */
+    uint64_t writes;     /* requests that noted outcomes */
+    uint64_t refused;    /* conditional writes that others were faster with */
+    uint64_t taken_over; /* buckets of relays that were silent */
+    uint64_t running;    /* deliveries under way */
+    uint64_t waiting;    /* events read and not delivered yet */
+    uint32_t buckets;    /* ours now */
+    bool breaker_open;
+    bool paused;
+    int64_t lag_ms;    /* how long the oldest event that we know of is due; 0: none is */
+    double read_units; /* capacity consumed, as far as the database tells */
+    double write_units;
+};
+
+/* Any thread. Since 0.1. */
+HF_API void hf_relay_metrics(struct hf_relay *relay, struct hf_relay_metrics *metrics);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

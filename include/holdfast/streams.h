@@ -1,0 +1,128 @@
+/*
+ * A consumer of a table's stream: every change of its items, in order for each item, at least once,
+ * from a position that is kept.
+ *
+ *     enum hf_status seen(struct hf_scope *s, const struct hf_change *changes, size_t len, void
+ * *u);
+ *
+ *     hf_consumer_open(s, db, HF_STR("orders"), HF_OPTIONS(hf_consumer_options,
+ *                      .name = HF_STR("mailer")), &consumer);
+ *     hf_consumer_run(s, consumer, seen, NULL);        until the scope is canceled
+ *
+ * A stream has shards, which end and are followed by others. Changes of a shard are handed over
+ * before those of its children. Any number of consumers of one name share the shards: each shard is
+ * leased by one of them, its position is kept in a table (default "checkpoints"), and another takes
+ * over when its owner is silent for a lease. Without a name nothing is kept and nothing shared.
+ *
+ * Iterators that expire are renewed from the position. Records that are gone before they were read
+ * (the database keeps them for 24 hours) are reported by on_gap, and the shard goes on where it is
+ * still there. For DynamoDB and for our own engine.
+ */
+#ifndef HOLDFAST_STREAMS_H
+#define HOLDFAST_STREAMS_H
+
+#include <holdfast/base.h>
+#include <holdfast/db.h>
+#include <holdfast/item.h>
+#include <holdfast/scope.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct hf_consumer;
+
+enum hf_change_kind { HF_CHANGE_INSERT = 1, HF_CHANGE_MODIFY, HF_CHANGE_REMOVE };
+
+struct hf_change {
+    enum hf_change_kind kind;
+    struct hf_item key;
+    struct hf_item old_image; /* absent: none, or the stream does not have it */
+    struct hf_item new_image; /* absent: none, or the stream does not have it */
+    struct hf_str sequence;   /* its number in the shard */
+    struct hf_str shard;
+    struct hf_str id; /* of the change: the same when it comes again */
+    int64_t time_us;  /* about when, since 1970; whole seconds */
+    bool expired;     /* the database removed it, as its time to live had ended */
+};
+
+/*
+ * Changes of one shard, in order. HF_OK: the position is behind them. Anything else: they come
+ * again after a while. Several threads may call it at once, each for another shard.
+ */
+typedef enum hf_status hf_change_fn(struct hf_scope *s, const struct hf_change *changes, size_t len,
+                                    void *user);
+
+/* Records of a shard are gone that were not handed over. `sequence` is the last that was. */
+typedef void hf_gap_fn(struct hf_str shard, struct hf_str sequence, void *user);
+
+enum hf_stream_start {
+    HF_STREAM_HORIZON = 1, /* the oldest that is kept; the default */
+    HF_STREAM_LATEST,      /* what comes from now on */
+    HF_STREAM_AFTER,       /* behind options->shard and options->sequence */
+    HF_STREAM_TIME         /* from options->from_us on: found by reading from the oldest */
+};
+
+struct hf_consumer_options {
+    size_t size;                /* set by HF_OPTIONS() */
+    struct hf_str name;         /* whose position is kept; default: nobody's */
+    struct hf_str table;        /* for positions; default "checkpoints", made when missing */
+    struct hf_str owner;        /* who we are, for people who wonder; default "HOST/PROCESS-ID" */
+    enum hf_stream_start start; /* where there is no position yet */
+    struct hf_str shard;        /* with HF_STREAM_AFTER */
+    struct hf_str sequence;     /* with HF_STREAM_AFTER */
+    int64_t from_us;            /* with HF_STREAM_TIME */
+    uint32_t batch;             /* changes handed over at once at most; default 100 */
+    uint32_t poll_ms;           /* how often a shard without news is asked; default 1000 */
+    uint32_t threads;           /* shards at once; default 1 */
+    uint32_t lease_ms;          /* default 20000 */
+    uint32_t checkpoint_ms;     /* a position is written at most so often; default 1000, and at the
+                                   end */
+    uint32_t max_attempts;   /* of a batch, then the run ends with its failure; default: for ever */
+    uint32_t backoff_ms;     /* before it comes again; doubled up to 30000; default 1000 */
+    struct hf_str partition; /* only changes of items whose hash key is this text; default all */
+    bool until_end;          /* end when all that is there now was handed over */
+    hf_gap_fn *on_gap;
+    void *user; /* handed to it */
+};
+
+/* HF_INVALID: the table has no stream, or an option cannot be. HF_NOT_FOUND: no table. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_consumer_open(struct hf_scope *s, struct hf_db *db,
+                                                    struct hf_str table,
+                                                    const struct hf_consumer_options *options,
+                                                    struct hf_consumer **consumer);
+
+/* It is not running. NULL is accepted. Since 0.1. */
+HF_API void hf_consumer_close(struct hf_consumer *consumer);
+
+/*
+ * Hand changes over until the scope is canceled or its deadline comes, or the end with until_end.
+ * Positions are written then, and shards handed over to others. Blocks. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_consumer_run(struct hf_scope *s, struct hf_consumer *consumer,
+                                                   hf_change_fn *handle, void *user);
+
+struct hf_consumer_metrics {
+    uint64_t changes; /* handed over */
+    uint64_t batches;
+    uint64_t failures; /* batches that failed */
+    uint64_t gaps;
+    uint64_t calls;  /* GetRecords */
+    uint32_t shards; /* being read now */
+    int64_t lag_ms;  /* how old the newest change was when it was handed over */
+};
+HF_API void hf_consumer_metrics(struct hf_consumer *consumer, struct hf_consumer_metrics *metrics);
+
+/*
+ * Changes out of the event that a function runtime hands over: JSON with "Records", each with
+ * "dynamodb" and DynamoDB's JSON in it. HF_INVALID: it is none; the message says where. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_changes_decode(struct hf_scope *s, struct hf_str json,
+                                                     const struct hf_change **changes, size_t *len);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,110 @@
+/*
+ * A transaction that is put together step by step, by parts of a program that need not know each
+ * other, and then happens as a whole or not at all.
+ *
+ *     enum hf_status order(struct hf_scope *s, struct hf_tx *tx, void *user)
+ *     {
+ *         struct hf_put_item put = {.table = HF_STR("orders"), .item = user};
+ *         TRY(hf_tx_add(s, tx, &(struct hf_transact_write){.put = &put}));
+ *         return hf_outbox_emit(s, outbox, &event, 1, NULL);     joins the transaction by itself
+ *     }
+ *     ...
+ *     hf_tx_run(s, db, order, &item, NULL);
+ *
+ * While hf_tx_run() calls its function the transaction is that of the scope, and whatever can join
+ * one does so. hf_tx_new() and hf_tx_commit() are the same by hand.
+ *
+ * One thread uses a transaction. Since 0.1.
+ */
+#ifndef HOLDFAST_TX_H
+#define HOLDFAST_TX_H
+
+#include <holdfast/base.h>
+#include <holdfast/db.h>
+#include <holdfast/scope.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { HF_TX_ACTIONS_MAX = 100 }; /* DynamoDB's limit */
+
+struct hf_tx;
+
+/* An empty transaction on `db`, in the memory of the scope. HF_NOMEM. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_tx_new(struct hf_scope *s, struct hf_db *db,
+                                             struct hf_tx **tx);
+
+/*
+ * Add an action: a check, put, delete or update. The request is copied, what it points to is not,
+ * so that has to live until the transaction was committed: as it does in the scope of the
+ * transaction.
+ *
+ * HF_LIMIT    HF_TX_ACTIONS_MAX are there already; the message says so. Nothing is added
+ * HF_INVALID  the action is none, or several; or the transaction was committed
+ * HF_NOMEM
+ *
+ * Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_tx_add(struct hf_scope *s, struct hf_tx *tx,
+                                             const struct hf_transact_write *action);
+
+/* How many actions there are, and how many may be added. Since 0.1. */
+HF_API size_t hf_tx_len(const struct hf_tx *tx);
+HF_API size_t hf_tx_room(const struct hf_tx *tx);
+
+/* The database it was made for. Since 0.1. */
+HF_API struct hf_db *hf_tx_db(const struct hf_tx *tx);
+
+/*
+ * Call this when the transaction was committed, once; in the order they were added. Not when it
+ * failed. HF_NOMEM. Since 0.1.
+ */
+typedef void hf_tx_done_fn(void *user);
+HF_API HF_NODISCARD enum hf_status hf_tx_on_commit(struct hf_scope *s, struct hf_tx *tx,
+                                                   hf_tx_done_fn *done, void *user);
+
+struct hf_tx_options {
+    size_t size;         /* set by HF_OPTIONS() */
+    struct hf_str token; /* makes it happen once, also when it is committed again by another call
+                            within ten minutes; default: one of its own for each transaction */
+    uint32_t attempts;   /* hf_tx_run(): how often it is begun anew after a conflict; default 5 */
+};
+
+/*
+ * Let it happen. Without actions nothing is sent. An answer that gets lost does not let it happen
+ * twice. After a failure that may be retried it can be committed again, with the same token.
+ *
+ * HF_TX_CANCELED  an action's condition did not hold, or others changed an item at the same time;
+ *                 hf_scope_error() has the reasons in the order of the actions
+ * HF_UNSUPPORTED  the database has no transactions, and there is more than one action
+ * HF_INVALID      it was committed before
+ * and what hf_transact_write_items() fails with. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_tx_commit(struct hf_scope *s, struct hf_tx *tx,
+                                                const struct hf_tx_options *options);
+
+/* ---- the scope's transaction: hf_scope_tx() of scope.h -------------------------------------- */
+
+/*
+ * Put a transaction together. Anything but HF_OK means that it is not to happen. May be called
+ * again, with an empty one, after a conflict.
+ */
+typedef enum hf_status hf_tx_fn(struct hf_scope *s, struct hf_tx *tx, void *user);
+
+/*
+ * Call `build` with a new transaction, which is the scope's meanwhile, and commit it. Others that
+ * change the same items at the same time let it be built and committed anew, after a little while,
+ * options->attempts times. Inside of another transaction of the same database, it becomes part of
+ * that one, which is committed later.
+ *
+ * What `build` or hf_tx_commit() returns. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_tx_run(struct hf_scope *s, struct hf_db *db, hf_tx_fn *build,
+                                             void *user, const struct hf_tx_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
