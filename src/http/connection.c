@@ -28,6 +28,7 @@
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     CONNECT_MS = 1000,
@@ -128,6 +129,7 @@ enum hf_status hf__transport_open(struct hf_scope *s, const struct transport_opt
         .idle_ms = options->idle_ms ? options->idle_ms : IDLE_MS,
         .idle_max = options->idle_max ? options->idle_max : IDLE_MAX,
         .insecure = options->insecure,
+        .may_spin = sysconf(_SC_NPROCESSORS_ONLN) > 1,
     };
     t->same_openssl = hf__authorities_same_openssl();
     (void)pthread_mutex_init(&t->mutex, NULL);
