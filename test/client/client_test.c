@@ -414,6 +414,42 @@ TEST(client, an_answer_that_makes_no_sense_may_have_been_done)
     hf_scope_free(s);
 }
 
+/* What an operation always tells is there, or it is no answer: nobody looks for NULL there. */
+TEST(client, an_answer_without_what_it_is_about_is_none)
+{
+    static const char *const answers[] = {
+        ANSWER("200 OK", "", "{}"),
+        ANSWER("200 OK", "", "{\"Table\":null}"),
+        ANSWER("200 OK", "", "{\"TableDescription\":null}"),
+        ANSWER("200 OK", "", "{}"),
+        ANSWER("200 OK", "", "{\"Records\":[{\"eventID\":\"1\"}]}"),
+        ANSWER("200 OK", "", "{\"Table\":{}}"),
+    };
+    const struct hf_describe_table describe = {.table = HF_STR("tab")};
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_describe_table_result told;
+    struct script script;
+    struct hf_db *db;
+
+    script_open(&script, answers, ARRAY_LEN(answers));
+    db = script_db(s, &script, "retry=off");
+    CHECK_STATUS(HF_IO, hf_describe_table(s, db, &describe, &told));
+    CHECK_STATUS(HF_IO, hf_describe_table(s, db, &describe, &told));
+    CHECK_STATUS(HF_IO,
+                 hf_delete_table(s, db, &(struct hf_delete_table){.table = HF_STR("tab")}, NULL));
+    CHECK(hf_scope_error(s)->may_have_happened);
+    CHECK_STATUS(HF_IO, hf_describe_stream(s, db,
+                                           &(struct hf_describe_stream){.arn = HF_STR("arn")},
+                                           NULL));
+    CHECK_STATUS(HF_IO,
+                 hf_get_records(s, db, &(struct hf_get_records){.iterator = HF_STR("i")}, NULL));
+    CHECK_OK(hf_describe_table(s, db, &describe, &told));
+    CHECK(told.table != NULL);
+    hf_db_close(db);
+    script_close(&script);
+    hf_scope_free(s);
+}
+
 /* dynalite answers "", with the quotes, where DynamoDB says nothing; a page of a proxy is no
  * answer.
  */
