@@ -353,12 +353,45 @@ static enum hf_status fail_missing(struct hf_scope *s, const struct op *op,
                     HF_FMT(endpoint->origin), HF_FMT(op->name));
 }
 
+enum { SECRET_MIN = 16 }; /* a shorter one is made up, and may be a word of the message by chance */
+
+static bool has_secret(struct hf_str text, const struct sign_credentials *used)
+{
+    const struct hf_str secrets[] = {used->secret_key, used->session_token};
+
+    for (size_t i = 0; i < ARRAY_LEN(secrets); i++)
+        if (secrets[i].len >= SECRET_MIN && text.len &&
+            memmem(text.ptr, text.len, secrets[i].ptr, secrets[i].len))
+            return true;
+    return false;
+}
+
+/*
+ * (3): services explain a wrong signature with the request that should have been signed, and the
+ * token is a part of that. Then no more than the first line is told.
+ */
+static void hush(struct hf_scope *s, const struct sign_credentials *used)
+{
+    struct hf_error *error = hf__scope_error_edit(s);
+    struct hf_str line = error->message;
+    const char *end;
+
+    if (!has_secret(line, used))
+        return;
+    end = memchr(line.ptr, '\n', line.len);
+    line.len = end ? (size_t)(end - line.ptr) : line.len;
+    line = has_secret(line, used) ? (struct hf_str){0} : hf_scope_copy(s, line);
+    error->message = line.ptr ? line : HF_STR("The service gave a reason that has secrets in it");
+}
+
 static enum hf_status refused(struct hf_scope *s, struct client *c, const struct op *op,
-                              const struct endpoint *endpoint, const struct http_answer *answer,
-                              struct hf_str json)
+                              const struct endpoint *endpoint, const struct sign_credentials *used,
+                              const struct http_answer *answer, struct hf_str json)
 {
     enum hf_status status = hf__wire_read_error(s, answer->status, json);
     struct hf_error *error;
+
+    hush(s, used);
 
     if (status == HF_UNKNOWN_OPERATION) {
         atomic_fetch_or_explicit(&c->missing, bit_of(op), memory_order_relaxed);
@@ -396,7 +429,7 @@ static enum hf_status take_answer(struct hf_scope *s, struct client *c, struct a
     TRY(open_body(s, endpoint, answer, &json));
     if (answer->status != 200) {
         attempt->again = may_try_again(s, c, answer, json, credentials);
-        return refused(s, c, attempt->op, endpoint, answer, json);
+        return refused(s, c, attempt->op, endpoint, credentials, answer, json);
     }
     if (has_no_answer(attempt->op) && (json.len == 0 || hf__json_valid(json)))
         return HF_OK; /* no body, or, as some services have it, "" */

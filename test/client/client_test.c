@@ -438,9 +438,9 @@ TEST(client, an_answer_without_what_it_is_about_is_none)
     CHECK_STATUS(HF_IO,
                  hf_delete_table(s, db, &(struct hf_delete_table){.table = HF_STR("tab")}, NULL));
     CHECK(hf_scope_error(s)->may_have_happened);
-    CHECK_STATUS(HF_IO, hf_describe_stream(s, db,
-                                           &(struct hf_describe_stream){.arn = HF_STR("arn")},
-                                           NULL));
+    CHECK_STATUS(HF_IO,
+                 hf_describe_stream(s, db, &(struct hf_describe_stream){.arn = HF_STR("arn")},
+                                    NULL));
     CHECK_STATUS(HF_IO,
                  hf_get_records(s, db, &(struct hf_get_records){.iterator = HF_STR("i")}, NULL));
     CHECK_OK(hf_describe_table(s, db, &describe, &told));
@@ -562,6 +562,48 @@ TEST(client, the_service_says_how_long_to_wait)
     hf_db_close(db);
     script_close(&script);
     hf_scope_free(s);
+}
+
+/* A service explains a wrong signature with all that should have been signed, token and all. */
+TEST(client, a_service_that_repeats_secrets_is_not_quoted)
+{
+#define TOKEN "HUSH/a-token-that-is-long-enough-to-be-one"
+#define REFUSAL(message)                                                                           \
+    ANSWER("400 Bad Request", "",                                                                  \
+           "{\"__type\":\"x#InvalidSignatureException\",\"message\":\"" message "\"}")
+    static const char *const answers[] = {
+        REFUSAL(
+            "The signature does not match.\\n\\nThe Canonical String for this request should have "
+            "been\\n'POST\\n/\\n\\nx-amz-security-token:" TOKEN "\\n'"),
+        REFUSAL("HUSH-a-secret-key-of-forty-characters-00 is wrong"),
+        REFUSAL("no"),
+    };
+    static const char *const texts[] = {"The signature does not match.",
+                                        "The service gave a reason that has secrets in it", "no"};
+    struct hf_env env = plain_env();
+    struct hf_client_options options = {
+        .size = sizeof(options),
+        .env = &env,
+        .credentials = {.access_key = HF_STR("AKID"),
+                        .secret_key = HF_STR("HUSH-a-secret-key-of-forty-characters-00"),
+                        .session_token = HF_STR(TOKEN)}};
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct script script;
+    struct hf_db *db;
+
+    script_open(&script, answers, ARRAY_LEN(answers));
+    CHECK_OK(hf_connect(s, hf_scope_format(s, "http://127.0.0.1:%u", (unsigned)script.port),
+                        &options, &db));
+    for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+        CHECK_STATUS(HF_DENIED, put(s, db));
+        CHECK_STR(texts[i], hf_str_from(hf_scope_error_text(s)));
+        CHECK(!hf_scope_error(s)->may_have_happened);
+    }
+    hf_db_close(db);
+    script_close(&script);
+    hf_scope_free(s);
+#undef REFUSAL
+#undef TOKEN
 }
 
 /* ---- URLs ----------------------------------------------------------------------------------- */
