@@ -123,7 +123,8 @@ enum hf_status hf__transport_open(struct hf_scope *s, const struct transport_opt
 
     *transport = NULL;
     options = options ? options : &none;
-    if (has_nul(options->ca_file) || has_nul(options->proxy) || has_nul(options->no_proxy))
+    if (has_nul(options->ca_file) || has_nul(options->http_proxy) ||
+        has_nul(options->https_proxy) || has_nul(options->no_proxy))
         return hf__fail(s, HF_INVALID, "a file name or proxy has a NUL in it");
     (void)pthread_once(&curl_once, begin_curl);
     if (!curl_works)
@@ -143,7 +144,8 @@ enum hf_status hf__transport_open(struct hf_scope *s, const struct transport_opt
     (void)pthread_mutex_init(&t->mutex, NULL);
     (void)pthread_mutex_init(&t->store_mutex, NULL);
     if (!keep_text(&env, options->ca_file, &t->ca_file) ||
-        !keep_text(&env, options->proxy, &t->proxy) ||
+        !keep_text(&env, options->http_proxy, &t->http_proxy) ||
+        !keep_text(&env, options->https_proxy, &t->https_proxy) ||
         !keep_text(&env, options->no_proxy, &t->no_proxy)) {
         hf__transport_close(t);
         return hf__fail_nomem(s);
@@ -169,7 +171,8 @@ void hf__transport_close(struct transport *transport)
     X509_STORE_free(transport->store);
     env = transport->env;
     free_text(&env, transport->ca_file);
-    free_text(&env, transport->proxy);
+    free_text(&env, transport->http_proxy);
+    free_text(&env, transport->https_proxy);
     free_text(&env, transport->no_proxy);
     hf__env_free(&env, transport, sizeof(*transport));
 }
@@ -212,6 +215,7 @@ static CURLcode set_options(const struct transport *t, struct connection *c, cha
 {
     CURL *easy = c->easy;
     const char *origin = c->origin;
+    const char *proxy = is_secure(c) ? t->https_proxy : t->http_proxy;
     CURLcode code = CURLE_OK;
 
 #define SET(option, value)                                                                         \
@@ -235,7 +239,7 @@ static CURLcode set_options(const struct transport *t, struct connection *c, cha
     SET(CURLOPT_TCP_KEEPALIVE, 1L);
     SET(CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
     /* Set even when there is none: otherwise libcurl would look into the environment. */
-    SET(CURLOPT_PROXY, t->proxy ? t->proxy : "");
+    SET(CURLOPT_PROXY, proxy ? proxy : "");
     SET(CURLOPT_NOPROXY, t->no_proxy ? t->no_proxy : "");
     SET(CURLOPT_HTTPPROXYTUNNEL, 1L);
     SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);

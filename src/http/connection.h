@@ -56,8 +56,9 @@ struct transport {
     uint32_t idle_max;
     bool insecure;
     bool same_openssl; /* libcurl and we use the same */
-    char *ca_file;     /* these three with a NUL; NULL when absent */
-    char *proxy;
+    char *ca_file;     /* these four with a NUL; NULL when absent */
+    char *http_proxy;
+    char *https_proxy;
     char *no_proxy;
     _Atomic uint64_t connects;
     _Atomic uint64_t reuses;

@@ -713,6 +713,75 @@ TEST(client, a_profile_that_is_asked_for_gives_the_keys)
     hf_scope_free(s);
 }
 
+/* ---- variables ------------------------------------------------------------------------------ */
+
+/* Names and values in turns, up to NULL. */
+static const char *listed_variable(void *user, const char *name)
+{
+    const char *const *list = user;
+
+    for (; *list; list += 2)
+        if (strcmp(list[0], name) == 0)
+            return list[1];
+    return NULL;
+}
+
+/* Connect to "dynamodb://us-east-1" with these variables and list tables. */
+static enum hf_status list_with(struct hf_scope *s, const char **variables)
+{
+    struct hf_env env = {.size = sizeof(env), .user = variables, .getenv = listed_variable};
+    enum hf_status status;
+    struct hf_db *db;
+
+    CHECK_OK(hf_connect(s, HF_STR("dynamodb://us-east-1?retry=off"),
+                        HF_OPTIONS(hf_client_options, .env = &env), &db));
+    status = list(s, db);
+    hf_db_close(db);
+    return status;
+}
+
+#define KEYS "AWS_ACCESS_KEY_ID", "AKID", "AWS_SECRET_ACCESS_KEY", "secret"
+#define NOWHERE "http://127.0.0.1:1"
+
+/* A proxy is chosen by what is connected to, wherever the URL of that comes from. */
+TEST(client, the_proxy_is_that_of_the_scheme)
+{
+    static const char answer[] = ANSWER("200 OK", "", "{\"TableNames\":[]}");
+    static const char *const answers[] = {answer, answer};
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct script script;
+    char url[64];
+
+    script_open(&script, answers, ARRAY_LEN(answers));
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", (unsigned)script.port);
+    CHECK_OK(list_with(s, (const char *[]){KEYS, "AWS_ENDPOINT_URL", url, "HTTPS_PROXY", NOWHERE,
+                                           NULL}));
+    CHECK_STATUS(HF_IO, list_with(s, (const char *[]){KEYS, "AWS_ENDPOINT_URL", url, "http_proxy",
+                                                      NOWHERE, NULL}));
+    CHECK_OK(list_with(s, (const char *[]){KEYS, "AWS_ENDPOINT_URL", url, "http_proxy", NOWHERE,
+                                           "NO_PROXY", "example.org,127.0.0.1", NULL}));
+    CHECK_INT(2, (int64_t)atomic_load(&script.asked));
+    script_close(&script);
+    hf_scope_free(s);
+}
+
+/* Whose endpoint it is the credentials tell, which are not asked before the first call. */
+TEST(client, an_account_that_is_required_may_come_with_the_credentials)
+{
+    struct hf_scope *s = hf_scope_new(NULL);
+
+    CHECK_STATUS(HF_IO, list_with(s, (const char *[]){KEYS, "AWS_ACCOUNT_ID_ENDPOINT_MODE",
+                                                      "required", "AWS_ACCOUNT_ID", "111122223333",
+                                                      "HTTPS_PROXY", NOWHERE, NULL}));
+    CHECK(strstr(hf_scope_error_text(s), "https://111122223333.ddb.us-east-1.amazonaws.com"));
+    CHECK_STATUS(HF_INVALID, list_with(s, (const char *[]){KEYS, "AWS_ACCOUNT_ID_ENDPOINT_MODE",
+                                                           "required", NULL}));
+    CHECK(strstr(hf_scope_error_text(s), "set AWS_ACCOUNT_ID"));
+    hf_scope_free(s);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
 /* By the system's clocks, but with the test's memory: those of other threads are not swept. */
 TEST(client, every_lack_of_memory_while_opening_and_calling)
 {

@@ -470,7 +470,8 @@ TEST(transport_tls, calls_go_through_a_proxy)
         snprintf(origin, sizeof(origin), "%s://dynamodb.test:%d", i ? "https" : "http", l.port);
         snprintf(expected, sizeof(expected), "CONNECT dynamodb.test:%d HTTP/1.1\r\n", l.port);
         caller_open(t, &c,
-                    &(struct transport_options){.proxy = hf_str_from(url),
+                    &(struct transport_options){.http_proxy = hf_str_from(url),
+                                                .https_proxy = hf_str_from(url),
                                                 .no_proxy = HF_STR("other.test"),
                                                 .ca_file = hf_str_from(realm.file)});
         for (int call = 0; call < 3; call++) {
@@ -502,7 +503,8 @@ TEST(transport_tls, hosts_that_need_no_proxy)
         listener_open(&l, peer_echo, NULL, NULL);
         snprintf(url, sizeof(url), "http://127.0.0.1:%d", free_port());
         caller_open(t, &c,
-                    &(struct transport_options){.proxy = hf_str_from(url),
+                    &(struct transport_options){.http_proxy = hf_str_from(url),
+                                                .https_proxy = hf_str_from(url),
                                                 .no_proxy = hf_str_from(lists[i])});
         CHECK_OK(caller_post(&c, l.origin, HF_STR("hello")));
         CHECK_STR("hello", caller_body(&c));
@@ -528,7 +530,9 @@ TEST(transport_tls, a_proxy_that_refuses_or_is_not_there)
         proxy_open(&proxy, &gate, refusals[i]);
         snprintf(url, sizeof(url), "http://ann:hush@127.0.0.1:%d",
                  refusals[i] ? gate.port : free_port());
-        caller_open(t, &c, &(struct transport_options){.proxy = hf_str_from(url)});
+        caller_open(t, &c,
+                    &(struct transport_options){.http_proxy = hf_str_from(url),
+                                                .https_proxy = hf_str_from(url)});
         CHECK_STATUS(HF_IO, caller_post(&c, l.origin, HF_STR("x")));
         CHECK(!caller_may_have_happened(&c));
         CHECK(strstr(hf_scope_error_text(c.s), l.origin) != NULL);
@@ -562,7 +566,9 @@ TEST(transport_tls, the_environment_is_not_read)
     caller_open(t, &c, NULL);
     CHECK_OK(caller_post(&c, l.origin, HF_STR("x")));
     caller_close(&c);
-    caller_open(t, &c, &(struct transport_options){.proxy = hf_str_from(url)});
+    caller_open(t, &c,
+                &(struct transport_options){.http_proxy = hf_str_from(url),
+                                            .https_proxy = hf_str_from(url)});
     CHECK_OK(caller_post(&c, l.origin, HF_STR("x")));
     CHECK_INT(1, atomic_load(&gate.requests));
     caller_close(&c);
