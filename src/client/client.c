@@ -54,7 +54,7 @@ struct client {
     atomic_int features[FEATURES];
     pthread_mutex_t lock; /* guards all below */
     struct worker *workers;
-    struct hf_str account; /* whose endpoints these are; "" for none */
+    struct hf_str account; /* whose endpoints these are; "" for none, absent: not known yet */
     struct endpoint dynamodb;
     struct endpoint streams;
 };
@@ -108,21 +108,20 @@ static enum hf_status find_endpoint(struct hf_scope *s, const struct client *c,
     const struct endpoint_ask ask = {.service = service,
                                      .region = c->parts.region,
                                      .account = account,
+                                     .account_later = !account.ptr,
                                      .fips = c->parts.fips,
                                      .dual_stack = c->parts.dual_stack};
 
     return hf__endpoint_find(s, c->parts.config, &ask, endpoint);
 }
 
-/* Learn the endpoints of an account. Those of earlier ones stay in memory: calls may be using
- * them. A program changes its account hardly ever. */
+/* Learn the endpoints of an account, or of any when it is absent. Those of earlier ones stay in
+ * memory: calls may be using them. A program changes its account hardly ever. */
 static enum hf_status learn_endpoints(struct hf_scope *s, struct client *c, struct hf_str account)
 {
     struct endpoint dynamodb, streams;
-    struct hf_str kept = hf_scope_copy(c->parts.memory, account);
+    struct hf_str kept = account;
 
-    if (!kept.ptr)
-        return hf__fail_nomem(s);
     if (c->parts.fixed.origin.ptr) {
         dynamodb = streams = c->parts.fixed;
     } else {
@@ -130,6 +129,10 @@ static enum hf_status learn_endpoints(struct hf_scope *s, struct client *c, stru
         TRY(find_endpoint(s, c, ENDPOINT_STREAMS, account, &streams));
         TRY(hf__endpoint_keep(s, c->parts.memory, &dynamodb));
         TRY(hf__endpoint_keep(s, c->parts.memory, &streams));
+        if (account.ptr)
+            kept = hf_scope_copy(c->parts.memory, account);
+        if (account.ptr && !kept.ptr)
+            return hf__fail_nomem(s);
     }
     c->account = kept;
     c->dynamodb = dynamodb;
@@ -145,7 +148,7 @@ static enum hf_status endpoint_for(struct hf_scope *s, struct client *c, enum op
     if (!account.ptr)
         account = HF_STR("");
     pthread_mutex_lock(&c->lock);
-    if (!hf_str_equal(account, c->account) && !c->parts.fixed.origin.ptr)
+    if ((!c->account.ptr || !hf_str_equal(account, c->account)) && !c->parts.fixed.origin.ptr)
         status = learn_endpoints(s, c, account);
     *endpoint = service == OP_STREAMS ? c->streams : c->dynamodb;
     pthread_mutex_unlock(&c->lock);
@@ -583,7 +586,7 @@ enum hf_status hf__client_open(struct hf_scope *s, const struct client_parts *pa
     atomic_init(&c->missing, 0);
     for (size_t i = 0; i < FEATURES; i++)
         atomic_init(&c->features[i], FEATURE_UNKNOWN);
-    status = learn_endpoints(s, c, HF_STR(""));
+    status = learn_endpoints(s, c, (struct hf_str){0}); /* so that what cannot be is said now */
     if (status != HF_OK) {
         hf__env_free(&parts->env, c, sizeof(*c));
         return status;
