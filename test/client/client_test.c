@@ -733,7 +733,7 @@ static enum hf_status list_with(struct hf_scope *s, const char **variables)
     enum hf_status status;
     struct hf_db *db;
 
-    CHECK_OK(hf_connect(s, HF_STR("dynamodb://us-east-1?retry=off"),
+    CHECK_OK(hf_connect(s, HF_STR("dynamodb://us-east-1"),
                         HF_OPTIONS(hf_client_options, .env = &env), &db));
     status = list(s, db);
     hf_db_close(db);
@@ -761,6 +761,22 @@ TEST(client, the_proxy_is_that_of_the_scheme)
     CHECK_OK(list_with(s, (const char *[]){KEYS, "AWS_ENDPOINT_URL", url, "http_proxy", NOWHERE,
                                            "NO_PROXY", "example.org,127.0.0.1", NULL}));
     CHECK_INT(2, (int64_t)atomic_load(&script.asked));
+    script_close(&script);
+    hf_scope_free(s);
+}
+
+/* What AWS's tools take is taken. */
+TEST(client, many_attempts_are_no_mistake)
+{
+    static const char *const answers[] = {ANSWER("200 OK", "", "{\"TableNames\":[]}")};
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct script script;
+    char url[64];
+
+    script_open(&script, answers, ARRAY_LEN(answers));
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", (unsigned)script.port);
+    CHECK_OK(list_with(s, (const char *[]){KEYS, "AWS_ENDPOINT_URL", url, "AWS_MAX_ATTEMPTS",
+                                           "5000", NULL}));
     script_close(&script);
     hf_scope_free(s);
 }
