@@ -530,8 +530,10 @@ static enum hf_status client_supports(struct hf_scope *s, struct hf_db *db, enum
         return hf__fail_nomem(s);
     status = client_call(s, db, op->op, request, response);
     if (status != HF_OK && status != HF_INVALID && status != HF_UNSUPPORTED &&
-        status != HF_SERIALIZATION)
-        return status; /* no answer to the question */
+        status != HF_SERIALIZATION) {
+        hf__scope_error_edit(s)->may_have_happened = false; /* there was nothing to be done */
+        return status;                                      /* no answer to the question */
+    }
     hf__scope_error_clear(s);
     *supported = status != HF_UNSUPPORTED;
     atomic_store_explicit(&c->features[feature], *supported ? FEATURE_THERE : FEATURE_MISSING,
