@@ -21,13 +21,17 @@
  *      nobody asked for or its end, is not used: the bytes would be taken for the next answer.
  *  (4) libcurl reads no file and no environment variable on its own, follows nothing and prints
  *      nothing.
+ *  (5) Nothing is sent or received on a connection that another process has made: after a fork()
+ *      it is the parent's, and TLS would break with the first byte that the child says.
  */
 #include "http/connection.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     CONNECT_MS = 1000,
@@ -78,6 +82,50 @@ int64_t hf__patience_left_ms(struct patience *patience, int64_t cap)
         left = own < 0 ? 0 : own < left ? own : left;
     }
     return left;
+}
+
+/* ---- after a fork() ------------------------------------------------------------------------- */
+
+/*
+ * Close our end of a connection without a word. libcurl would say goodbye, so it is given another
+ * socket to do that on, which leads nowhere. Where there is none, its memory is lost.
+ */
+static void close_silently(struct transport *t, struct connection *c)
+{
+    int nowhere = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (nowhere >= 0 && dup3(nowhere, c->fd, O_CLOEXEC) >= 0) {
+        hf__connection_close(t, c);
+    } else {
+        (void)close(c->fd);
+        hf__env_free(&t->env, c, sizeof(*c) + c->origin_len + 1);
+    }
+    if (nowhere >= 0)
+        (void)close(nowhere);
+}
+
+/* (5): in a child, let go of what the parent has kept. */
+static void disown(struct transport *t)
+{
+    struct connection *parents = NULL;
+    pid_t pid = getpid();
+
+    if (atomic_load_explicit(&t->pid, memory_order_relaxed) == pid)
+        return;
+    (void)pthread_mutex_lock(&t->mutex);
+    if (atomic_load_explicit(&t->pid, memory_order_relaxed) != pid) {
+        parents = t->newest;
+        t->newest = t->oldest = NULL;
+        t->idle = 0;
+        atomic_store_explicit(&t->pid, pid, memory_order_relaxed);
+    }
+    (void)pthread_mutex_unlock(&t->mutex);
+    while (parents) {
+        struct connection *older = parents->older;
+
+        close_silently(t, parents);
+        parents = older;
+    }
 }
 
 /* ---- opening and closing a transport -------------------------------------------------------- */
@@ -140,6 +188,7 @@ enum hf_status hf__transport_open(struct hf_scope *s, const struct transport_opt
         .idle_max = options->idle_max ? options->idle_max : IDLE_MAX,
         .insecure = options->insecure,
     };
+    atomic_init(&t->pid, getpid());
     t->same_openssl = hf__authorities_same_openssl();
     (void)pthread_mutex_init(&t->mutex, NULL);
     (void)pthread_mutex_init(&t->store_mutex, NULL);
@@ -160,6 +209,7 @@ void hf__transport_close(struct transport *transport)
 
     if (!transport)
         return;
+    disown(transport);
     for (struct connection *c = transport->newest; c;) {
         struct connection *older = c->older;
 
@@ -426,6 +476,7 @@ enum hf_status hf__connection_take(struct patience *patience, struct transport *
     enum hf_status status;
 
     *connection = NULL;
+    disown(transport);
     while ((c = take_kept(transport, origin))) {
         if (!is_old(transport, c, hf__env_elapsed_us(&transport->env)) && is_silent(c)) {
             atomic_fetch_add_explicit(&transport->reuses, 1, memory_order_relaxed);

@@ -11,6 +11,7 @@
 #include <openssl/types.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include "http/transport.h"
 
@@ -62,6 +63,7 @@ struct transport {
     char *no_proxy;
     _Atomic uint64_t connects;
     _Atomic uint64_t reuses;
+    _Atomic pid_t pid;           /* of the process that has made the connections */
     pthread_mutex_t store_mutex; /* guards these two */
     X509_STORE *store;           /* of authorities; NULL until TLS is spoken */
     int64_t store_us;            /* when they were read */

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define HELLO "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -371,6 +372,49 @@ TEST(transport_tls, a_broken_connection_raises_no_signal)
     CHECK_INT(0, sigaction(SIGPIPE, &before, NULL));
     realm_close(&realm);
     free(body);
+}
+
+/* ---- forks ---------------------------------------------------------------------------------- */
+
+/* As a child: a call of its own, then the end of the transport. */
+static void be_the_child(struct caller *c, const char *origin)
+{
+    bool good = caller_post(c, origin, HF_STR("child")) == HF_OK &&
+                hf_str_equal(caller_body(c), HF_STR("child")) && caller_stats(c).reuses == 0 &&
+                caller_stats(c).connects == 2;
+
+    hf__transport_close(c->transport);
+    _exit(good ? 0 : 1);
+}
+
+/* (C5): a connection that a parent has kept is not its child's to use, nor to say goodbye on. */
+TEST(transport_tls, a_child_makes_connections_of_its_own)
+{
+    struct realm realm;
+
+    realm_open(t, &realm, "IP:127.0.0.1");
+    for (int i = 0; i < 2; i++) {
+        struct listener l;
+        struct caller c;
+        int outcome = -1;
+        pid_t child;
+
+        listener_open(&l, peer_echo, NULL, i ? realm.context : NULL);
+        caller_open(t, &c, &(struct transport_options){.ca_file = hf_str_from(realm.file)});
+        CHECK_OK(caller_post(&c, l.origin, HF_STR("parent")));
+        child = fork();
+        if (child == 0)
+            be_the_child(&c, l.origin);
+        CHECK(child > 0 && waitpid(child, &outcome, 0) == child);
+        CHECK(WIFEXITED(outcome) && WEXITSTATUS(outcome) == 0);
+        CHECK_OK(caller_post(&c, l.origin, HF_STR("parent")));
+        CHECK_STR("parent", caller_body(&c));
+        CHECK_INT(1, caller_stats(&c).connects); /* the child has left it alone */
+        CHECK_INT(1, caller_stats(&c).reuses);
+        caller_close(&c);
+        listener_close(&l);
+    }
+    realm_close(&realm);
 }
 
 /* ---- proxies -------------------------------------------------------------------------------- */
