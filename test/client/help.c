@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -195,6 +196,8 @@ void mock_open(struct mock *mock, mock_fn *fn, void *user)
     mock->user = user;
     mock->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK(mock->listener >= 0);
+    /* Heads and bodies are sent one by one: a body must not wait until the head is confirmed. */
+    CHECK_INT(0, setsockopt(mock->listener, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)));
     CHECK_INT(0, bind(mock->listener, (struct sockaddr *)&address, len));
     CHECK_INT(0, listen(mock->listener, 128));
     CHECK_INT(0, getsockname(mock->listener, (struct sockaddr *)&address, &len));
