@@ -23,14 +23,12 @@
 #include <libdeflate.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include "base/buf.h"
 #include "wire/wire.h"
 
 enum {
-    TRIES = 3,       /* the first, one after a new clock, one with new credentials */
-    SKEW_S = 4 * 60, /* a clock this much off is corrected; services allow 5 min */
+    TRIES = 3, /* the first, one after a new clock, one with new credentials */
     UNPACKED_MAX = 64 * 1024 * 1024,   /* bytes of an answer, unpacked */
     FEATURES = HF_FEATURE_BACKUPS + 1, /* numbers of features are below */
     BODY_FIRST = 1024
@@ -265,26 +263,10 @@ static enum hf_status open_body(struct hf_scope *s, const struct endpoint *endpo
     return HF_OK;
 }
 
-/* "Sun, 15 Nov 2026 10:30:00 GMT" as seconds since 1970; 0 when it is no such date. */
-static int64_t date_of(struct hf_str text)
-{
-    struct tm tm;
-    char copy[40];
-    const char *end;
-
-    if (text.len >= sizeof(copy))
-        return 0;
-    memcpy(copy, text.ptr ? text.ptr : "", text.len);
-    copy[text.len] = '\0';
-    memset(&tm, 0, sizeof(tm));
-    end = strptime(copy, "%a, %d %b %Y %H:%M:%S GMT", &tm);
-    return end && !*end ? (int64_t)timegm(&tm) : 0;
-}
-
 /* The clock was refused, perhaps: learn the service's. True when it differs from what was used. */
 static bool learn_clock(struct client *c, const struct http_answer *answer)
 {
-    int64_t date_s = date_of(hf__answer_field(answer, "date"));
+    int64_t date_s = hf__answer_date_s(answer);
     int64_t wall_s = hf__env_wall_us(&c->parts.env) / 1000000;
     int64_t skew_s = atomic_load_explicit(&c->skew_s, memory_order_relaxed);
     int64_t off_s;
@@ -292,7 +274,7 @@ static bool learn_clock(struct client *c, const struct http_answer *answer)
     if (!date_s)
         return false;
     off_s = date_s - (wall_s + skew_s);
-    if (off_s > -SKEW_S && off_s < SKEW_S)
+    if (off_s > -CREDENTIALS_SKEW_S && off_s < CREDENTIALS_SKEW_S)
         return false;
     atomic_store_explicit(&c->skew_s, date_s - wall_s, memory_order_relaxed);
     hf__env_log(&c->parts.env, HF_LOG_WARNING,

@@ -115,9 +115,11 @@ static bool send_answer(struct line *line, const struct mock_answer *answer)
     const char *body = answer->body ? answer->body : answer->room;
     size_t len = answer->len ? answer->len : strlen(body);
     bool drip = answer->way == MOCK_DRIP;
-    char head[128];
-    int head_len = snprintf(head, sizeof(head), "HTTP/1.1 %d X\r\nContent-Length: %zu\r\n\r\n",
-                            answer->status ? answer->status : 200, len);
+    char head[256];
+    int head_len =
+        snprintf(head, sizeof(head), "HTTP/1.1 %d X\r\n%s%s%sContent-Length: %zu\r\n\r\n",
+                 answer->status ? answer->status : 200, answer->date ? "Date: " : "",
+                 answer->date ? answer->date : "", answer->date ? "\r\n" : "", len);
 
     sleep_unless_stopped(line->mock, answer->delay_ms);
     switch (answer->way) {
