@@ -10,6 +10,7 @@
 #include <openssl/types.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include "http/curl.h"
 #include "http/transport.h"
@@ -57,13 +58,15 @@ struct transport {
     uint32_t idle_max;
     bool insecure;
     bool same_openssl; /* libcurl and we use the same */
-    char *ca_file;     /* these three with a NUL; NULL when absent */
-    char *proxy;
+    char *ca_file;     /* these four with a NUL; NULL when absent */
+    char *http_proxy;
+    char *https_proxy;
     char *no_proxy;
     _Atomic uint64_t connects;
     _Atomic uint64_t reuses;
     bool may_spin;                /* there is more than one processor */
     atomic_uint_fast32_t running; /* calls under way */
+    _Atomic pid_t pid;            /* of the process that has made the connections */
     pthread_mutex_t store_mutex;  /* guards these two */
     X509_STORE *store;            /* of authorities; NULL until TLS is spoken */
     int64_t store_us;             /* when they were read */

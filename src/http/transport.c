@@ -29,6 +29,7 @@
 #include "base/buf.h"
 #include "http/connection.h"
 #include "http/private.h"
+#include "http/sign.h"
 
 enum {
     ONE_SEND_MAX = 64 * 1024, /* a larger body is not copied behind the head */
@@ -417,4 +418,23 @@ enum hf_status hf__transport_call(struct hf_scope *s, struct transport *transpor
 struct hf_str hf__answer_field(const struct http_answer *answer, const char *name)
 {
     return hf__http_find(answer->fields, answer->fields_len, name);
+}
+
+/* "Sun, 15 Nov 2026 10:30:00 GMT", the one form that is sent, to that of signatures. */
+int64_t hf__answer_date_s(const struct http_answer *answer)
+{
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    struct hf_str date = hf__answer_field(answer, "date");
+    const char *p = date.ptr, *month;
+    char text[SIGN_TIME + 1];
+    int64_t seconds;
+
+    if (date.len != 29 || memcmp(p + 25, " GMT", 4) != 0)
+        return 0;
+    month = memmem(months, sizeof(months) - 1, p + 8, 3);
+    if (!month || (month - months) % 3 != 0)
+        return 0;
+    snprintf(text, sizeof(text), "%.4s%02u%.2sT%.2s%.2s%.2sZ", p + 12,
+             ((unsigned)(month - months) / 3 + 1) % 100, p + 5, p + 17, p + 20, p + 23);
+    return hf__sign_time(hf_str_of(text, SIGN_TIME), &seconds) ? seconds : 0;
 }
