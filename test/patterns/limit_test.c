@@ -512,7 +512,8 @@ KIT_TEST(limit, names_contexts_and_rules_at_their_limits)
         {.kind = HF_LIMIT_SLIDING, .limit = 1, .window_ms = 1000, .slices = 101},
         {.kind = HF_LIMIT_SLIDING, .limit = 1, .window_ms = 10, .slices = 11},
         {.kind = HF_LIMIT_RATE, .limit = 1, .window_ms = 10, .lockout_ms = 5},
-        {.limit = 1, .window_ms = 10, .lockout_ms = 5, .lockout_max_ms = 4}};
+        {.limit = 1, .window_ms = 10, .lockout_ms = 5, .lockout_max_ms = 4},
+        {.kind = HF_LIMIT_RATE, .limit = 1, .window_ms = UINT32_MAX, .burst = HF_LIMIT_MOST}};
     struct hf_str name = long_text(k, HF_LIMIT_NAME_MAX + 1);
     struct hf_limit_table *ann = table_of(k);
     struct hf_limit_options o = {.size = sizeof(o)};
@@ -539,6 +540,13 @@ KIT_TEST(limit, names_contexts_and_rules_at_their_limits)
         hf_limit_take(k->scope, ann, NAME,
                       &(struct hf_limit_rule){.kind = HF_LIMIT_SLIDING, .limit = 1, .window_ms = 1},
                       NULL, &v));
+    CHECK_OK(hf_limit_take(k->scope, ann, NAME,
+                           &(struct hf_limit_rule){.kind = HF_LIMIT_RATE,
+                                                   .limit = HF_LIMIT_MOST,
+                                                   .window_ms = UINT32_MAX,
+                                                   .burst = HF_LIMIT_MOST},
+                           HF_OPTIONS(hf_limit_options, .cost = HF_LIMIT_MOST), &v));
+    CHECK_INT(0, v.left);
     hf_limit_table_close(ann);
 }
 
