@@ -39,9 +39,19 @@ static int64_t number_in(struct hf_item item)
     return n;
 }
 
+static int item_of(struct hf_item key)
+{
+    struct hf_str id = hf_value_str(hf_item_get(key, HF_STR("id")));
+    int item = 0;
+
+    for (size_t i = 0; i < id.len; i++)
+        item = item * 10 + id.ptr[i] - '0';
+    return item;
+}
+
 static void note(struct seen *seen, const struct hf_change *change)
 {
-    int item = atoi(hf_value_str(hf_item_get(change->key, HF_STR("id"))).ptr);
+    int item = item_of(change->key);
     int64_t before = number_in(change->old_image), after = number_in(change->new_image);
 
     CHECK(item >= 0 && item < ITEMS);
