@@ -133,13 +133,15 @@ static enum hf_status open_transport(struct hf_scope *s, struct aws *aws,
     struct transport_options t = {.env = &aws->env,
                                   .connect_ms = (uint32_t)options->connect_ms,
                                   .ca_file = options->ca_file,
-                                  .proxy = options->proxy};
-    bool is_https = memcmp(aws->endpoint.origin.ptr, "https", strlen("https")) == 0;
+                                  .http_proxy = options->proxy,
+                                  .https_proxy = options->proxy};
 
-    if (is(t.proxy, "none"))
-        t.proxy = (struct hf_str){0};
-    else if (!t.proxy.len)
-        hf__config_proxy(aws->config, is_https, &t.proxy, &t.no_proxy);
+    if (is(options->proxy, "none")) {
+        t.http_proxy = t.https_proxy = (struct hf_str){0};
+    } else if (!options->proxy.len) {
+        hf__config_proxy(aws->config, false, &t.http_proxy, &t.no_proxy);
+        hf__config_proxy(aws->config, true, &t.https_proxy, &t.no_proxy);
+    }
     if (!t.ca_file.len)
         t.ca_file = hf__config_ca_bundle(aws->config);
     return hf__transport_open(s, &t, &aws->transport);

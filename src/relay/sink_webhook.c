@@ -570,7 +570,8 @@ static enum hf_status open_parts(struct hf_scope *s, const struct sink_url *url,
                               &(struct transport_options){.env = &hook->env,
                                                           .connect_ms = (uint32_t)o->connect_ms,
                                                           .ca_file = o->ca_file,
-                                                          .proxy = o->proxy,
+                                                          .http_proxy = o->proxy,
+                                                          .https_proxy = o->proxy,
                                                           .insecure = o->insecure == HF_YES},
                               &hook->transport);
 }
