@@ -336,3 +336,127 @@ TEST(outbox_sim, claimed_by_one_at_a_time)
     CHECK(!sim_is_whole() ||
           (sum.taken_over > 100 && sum.lost > 100 && sum.refused > 10 && sum.completed > 1000));
 }
+
+/* ---- failing, and retrying by hand (5) ------------------------------------------------------ */
+
+struct noting {
+    struct hf_outbox *truth;
+    int told[EVENTS], unsure[EVENTS]; /* failures, since the event was retried by hand */
+    bool retried;                     /* then they are not counted */
+    int failures;                     /* over all histories */
+};
+
+/* Two of these believe that the bucket is theirs. */
+static void failing_relay(struct actor *a)
+{
+    const struct hf_error error = {.status = HF_IO, .message = HF_STR("no")};
+    struct noting *m = a->user;
+    struct hf_outbox *outbox = open_by(a);
+
+    for (int round = 0; round < 6; round++) {
+        struct hf_outbox_event *events;
+        size_t len;
+        bool more;
+
+        hf_scope_reset(a->s);
+        if (hf__outbox_read(a->s, outbox, 0, hf_str_of(NULL, 0), env_wall_ms(&outbox->env), 10,
+                            &events, &len, &more) != HF_OK)
+            continue;
+        for (size_t i = 0; i < len; i++) {
+            size_t number = events[i].event.sequence - 1;
+            bool last = m->retried && events[i].attempts > 2;
+            enum hf_status status;
+
+            m->unsure[number]++; /* should we die in it */
+            status = hf__outbox_note_failure(a->s, outbox, &events[i], &error, 0, last);
+            if (status == HF_OK || !hf_scope_error(a->s)->may_have_happened)
+                m->unsure[number]--;
+            m->told[number] += status == HF_OK;
+        }
+    }
+    hf_outbox_close(outbox);
+}
+
+static void retrier(struct actor *a)
+{
+    struct noting *m = a->user;
+    struct hf_outbox *outbox = open_by(a);
+
+    for (int round = 0; m->retried && round < 10; round++) {
+        hf_scope_reset(a->s);
+        (void)!hf_outbox_retry_all(a->s, outbox, NULL, NULL);
+        actor_sleep_ms(a, 30);
+    }
+    hf_outbox_close(outbox);
+}
+
+static void note_auditor(struct actor *a)
+{
+    struct noting *m = a->user;
+    struct hf_scope *s = sim_scope(a->sim);
+    struct hf_event_list waiting, failed;
+    int found[EVENTS] = {0};
+
+    SIM_CHECK(a,
+              hf_outbox_pending(s, m->truth, HF_OPTIONS(hf_event_list_options, .not_due_too = true),
+                                &waiting) == HF_OK);
+    SIM_CHECK(a, hf_outbox_failed(s, m->truth, NULL, &failed) == HF_OK);
+    for (size_t i = 0; i < waiting.events_len; i++) {
+        const struct hf_outbox_event *event = &waiting.events[i];
+        size_t number = event->event.sequence - 1;
+
+        found[number]++;
+        m->failures += m->told[number];
+        SIM_CHECK(a, m->retried || ((int)event->attempts >= m->told[number] &&
+                                    (int)event->attempts <= m->told[number] + m->unsure[number]));
+    }
+    for (size_t i = 0; i < failed.events_len; i++)
+        found[failed.events[i].event.sequence - 1]++;
+    for (int i = 0; i < EVENTS; i++)
+        SIM_CHECK(a, found[i] == 1);
+}
+
+static void note_history(struct sim *sim, void *user)
+{
+    struct noting *sum = user, m = {.failures = 0};
+    struct hf_scope *s = sim_scope(sim);
+
+    m.retried = sim_random_below(sim, 2);
+    CHECK_OK(hf_outbox_open(s, sim_db(sim),
+                            HF_OPTIONS(hf_outbox_options, .table = table, .buckets = 1), &m.truth));
+    for (int i = 0; i < EVENTS; i++) {
+        struct hf_event event = {.type = HF_STR("t"), .sequence = (uint64_t)i + 1};
+
+        CHECK_OK(hf_outbox_emit(s, m.truth, &event, 1, NULL));
+    }
+    sim_start(sim, "ann", failing_relay, &m);
+    sim_start(sim, "ben", failing_relay, &m);
+    sim_start(sim, "cyd", retrier, &m);
+    sim_start(sim, "dan", retrier, &m);
+    sim_run(sim);
+    sim_calm(sim);
+    sim_start(sim, "auditor", note_auditor, &m);
+    sim_run(sim);
+    sum->failures += m.failures;
+    hf_outbox_close(m.truth);
+}
+
+TEST(outbox_sim, failures_are_counted_once_and_nothing_is_lost)
+{
+    const struct sim_luck luck = {.lost_requests = 20,
+                                  .lost_answers = 30,
+                                  .twice = 20,
+                                  .later_again = 15,
+                                  .refused = 15,
+                                  .slow = 10,
+                                  .pauses = 8,
+                                  .deaths = 5,
+                                  .slow_ms = 300,
+                                  .pause_ms = 500,
+                                  .wall_skew_ms = 5000,
+                                  .drift_ppm = 500};
+    struct noting sum = {.failures = 0};
+
+    sim_each(t, 500, &luck, note_history, &sum);
+    CHECK(!sim_is_whole() || sum.failures > 1000);
+}
