@@ -116,12 +116,12 @@ static int items_of(struct actor *a, const char *kind, int number)
 
     for (uint32_t i = 0; i < BUCKETS; i++) {
         struct hf_scope_mark mark = hf_scope_mark(s);
-        struct hf_query query = {
-            .table = HF_STR("outbox"),
-            .key_condition = HF_STR("#pk = :pk"),
-            .names = HF_ITEM(s, HF_S("#pk", HF_STR("pk"))),
-            .values = HF_ITEM(s, HF_S(":pk", hf_scope_format(s, "%s.%03u", kind, i))),
-            .consistent = HF_YES};
+        struct hf_query query = {.table = HF_STR("outbox"),
+                                 .key_condition = HF_STR("#pk = :pk"),
+                                 .names = HF_ITEM(s, HF_S("#pk", HF_STR("pk"))),
+                                 .values = HF_ITEM(s, HF_S(":pk",
+                                                           hf_scope_format(s, "%s.%03u", kind, i))),
+                                 .consistent = HF_YES};
         struct hf_query_result result;
 
         SIM_CHECK(a, hf_query(s, sim_db(a->sim), &query, &result) == HF_OK);
