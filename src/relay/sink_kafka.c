@@ -32,7 +32,7 @@ enum {
     KAFKA_BATCH_BYTES = 4 * 1024 * 1024,
     KAFKA_THREADS = 4,
     TOPIC_MAX = 249,
-    DOWN_MS = 3000,  /* all brokers are down and nothing moves: that long is enough */
+    DOWN_MS = 2000,  /* all brokers are down and nothing moves: that long is enough */
     PURGE_MS = 2000, /* for the reports of what was purged */
     REASON_MAX = 300
 };

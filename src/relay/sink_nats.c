@@ -77,7 +77,6 @@ enum {
     X(natsMsg_GetSubject)                                                                          \
     X(natsMsg_GetData)                                                                             \
     X(natsMsg_GetDataLength)                                                                       \
-    X(natsMsg_IsNoResponders)                                                                      \
     X(natsMsgHeader_Set)                                                                           \
     X(natsStatus_GetText)
 
@@ -113,7 +112,8 @@ struct nats_batch {
     struct hf_delivery *deliveries;
     size_t len;
     size_t *sizes;     /* by delivery; 0: not sent, or answered */
-    size_t open;       /* not answered */
+    size_t open;       /* not answered, or by "no responders" */
+    size_t nobody;     /* of these: how many by "no responders" */
     size_t open_bytes; /* their bytes */
     enum hf_status status;
     struct hf_error error; /* of the first answer that fails the batch */
@@ -259,10 +259,6 @@ static void take_ack(struct nats_batch *batch, natsMsg *message, struct hf_deliv
     struct ack ack = {0};
     enum hf_status status;
 
-    if (batch->nats->lib.natsMsg_IsNoResponders(message)) {
-        take_no_responders(batch, delivery);
-        return;
-    }
     status = hf__wire_read_answer(s, &ack_fields, data_of(batch->nats, message), &ack);
     if (status != HF_OK) {
         fail_batch(batch, hf__broker_fail(s, HF_IO, "NATS answered with what is no PubAck"));
@@ -289,6 +285,30 @@ static size_t place_of(const struct nats *nats, const natsMsg *message)
     return dot ? (size_t)strtoull(dot + 1, NULL, 10) : SIZE_MAX;
 }
 
+static void end(struct nats_batch *batch, size_t at)
+{
+    batch->open--;
+    batch->open_bytes -= batch->sizes[at];
+    batch->sizes[at] = 0;
+}
+
+/*
+ * The library takes "no responders" for a failure of its own, and does not tell whose answer it
+ * was. When nothing else is open, it was theirs who are left.
+ */
+static void take_nobody(struct nats_batch *batch)
+{
+    if (batch->nobody == 0 || batch->open > batch->nobody)
+        return;
+    for (size_t i = 0; i < batch->len; i++) {
+        if (batch->sizes[i]) {
+            end(batch, i);
+            take_no_responders(batch, &batch->deliveries[i]);
+        }
+    }
+    batch->nobody = 0;
+}
+
 /* Take answers, waiting `ms` for the first. */
 static enum hf_status listen(struct nats_batch *batch, int ms)
 {
@@ -303,17 +323,19 @@ static enum hf_status listen(struct nats_batch *batch, int ms)
                                              hf__broker_wait_ms(&batch->wait, ms) + 1);
         if (code == NATS_TIMEOUT)
             return hf__broker_wait_check(&batch->wait);
-        if (code != NATS_OK)
+        if (code != NATS_OK && code != NATS_NO_RESPONDERS)
             return lost(batch->wait.s, batch->nats, "waiting for answers", code);
-        at = place_of(batch->nats, message);
-        if (at < batch->len && batch->sizes[at]) {
-            batch->open--;
-            batch->open_bytes -= batch->sizes[at];
-            batch->sizes[at] = 0;
-            take_ack(batch, message, &batch->deliveries[at]);
+        if (code == NATS_NO_RESPONDERS) {
+            batch->nobody++;
+        } else {
+            at = place_of(batch->nats, message);
+            if (at < batch->len && batch->sizes[at]) {
+                end(batch, at);
+                take_ack(batch, message, &batch->deliveries[at]);
+            }
+            lib->natsMsg_Destroy(message);
         }
-        lib->natsMsg_Destroy(message);
-        if (batch->open == 0)
+        if (batch->open == batch->nobody)
             return HF_OK;
     }
 }
@@ -441,12 +463,16 @@ static enum hf_status publish(struct nats_batch *batch, size_t at)
 static enum hf_status publish_all(struct nats_batch *batch)
 {
     for (size_t i = 0; i < batch->len && batch->status == HF_OK; i++) {
-        while (batch->open >= WINDOW || batch->open_bytes >= WINDOW_BYTES)
+        while (batch->open >= WINDOW || batch->open_bytes >= WINDOW_BYTES) {
             TRY(listen(batch, BROKER_SLICE_MS));
+            take_nobody(batch);
+        }
         TRY(publish(batch, i));
     }
-    while (batch->open)
+    while (batch->open) {
         TRY(listen(batch, BROKER_SLICE_MS));
+        take_nobody(batch);
+    }
     if (batch->status != HF_OK)
         *hf__scope_error_edit(batch->wait.s) = batch->error;
     return batch->status;

@@ -166,6 +166,37 @@ void killer_join(struct killer *killer)
     pthread_join(killer->thread, NULL);
 }
 
+void storm_start(struct storm *storm, struct broker *broker, int rounds, int64_t us)
+{
+    *storm = (struct storm){.broker = broker, .rounds = rounds, .us = us};
+    killer_start(&storm->killer, broker, us);
+}
+
+void storm_again(void *user)
+{
+    struct storm *storm = user;
+
+    if (storm->rounds == 0) {
+        usleep(20000); /* it is on its way */
+        return;
+    }
+    killer_join(&storm->killer);
+    broker_stop(storm->broker);
+    broker_start(storm->broker);
+    if (--storm->rounds > 0)
+        killer_start(&storm->killer, storm->broker, storm->us + storm->rounds * 7000);
+}
+
+void storm_end(struct storm *storm)
+{
+    if (storm->rounds == 0)
+        return;
+    killer_join(&storm->killer); /* it came too late for the last one */
+    storm->rounds = 0;
+    broker_stop(storm->broker);
+    broker_start(storm->broker);
+}
+
 /* ---- events --------------------------------------------------------------------------------- */
 
 struct hf_scope *real_scope(uint32_t timeout_ms)

@@ -44,6 +44,18 @@ struct killer {
 void killer_start(struct killer *killer, struct broker *broker, int64_t us);
 void killer_join(struct killer *killer);
 
+/* Kills a broker again and again while a ledger is sent; `storm_again` starts it anew. */
+struct storm {
+    struct broker *broker;
+    struct killer killer;
+    int rounds; /* that are left */
+    int64_t us; /* between the start and the end of a broker */
+};
+void storm_start(struct storm *storm, struct broker *broker, int rounds, int64_t us);
+void storm_again(void *storm);
+/* The broker runs, and nobody is after it. */
+void storm_end(struct storm *storm);
+
 /* ---- events --------------------------------------------------------------------------------- */
 
 enum { KEYS = 8, PAYLOAD_MAX = 300 };

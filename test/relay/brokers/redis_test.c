@@ -322,48 +322,22 @@ TEST(redis, what_cannot_be_reached_fails_in_time)
     hf_scope_free(s);
 }
 
-struct storm {
-    struct redis *redis;
-    struct killer killer;
-    int rounds;
-};
-
-static void bring_back(void *user)
-{
-    struct storm *storm = user;
-
-    if (storm->rounds > 0) {
-        killer_join(&storm->killer);
-        broker_stop(&storm->redis->broker);
-        broker_start(&storm->redis->broker);
-        if (--storm->rounds > 0)
-            killer_start(&storm->killer, &storm->redis->broker, 20000 + storm->rounds * 7000);
-    } else {
-        usleep(20000); /* it loads what it has */
-    }
-}
-
 /* Killed in the middle, again and again: what was acked is there, in order. */
 TEST(redis, nothing_acked_is_lost_when_it_is_killed)
 {
     static struct ledger ledger;
     struct hf_scope *s = real_scope(0);
     struct redis redis;
-    struct storm storm = {.redis = &redis, .rounds = 4};
+    struct storm storm;
     struct hf_sink *sink;
 
     open_redis(t, &redis, "--maxmemory", "0");
     sink = open_sink(s, redis.url);
     ledger = (struct ledger){.t = t};
-    killer_start(&storm.killer, &redis.broker, 15000);
-    ledger_send(&ledger, sink, LEDGER_EVENTS, 1, bring_back, &storm);
-    if (storm.rounds > 0)
-        killer_join(&storm.killer);
+    storm_start(&storm, &redis.broker, 4, 15000);
+    ledger_send(&ledger, sink, LEDGER_EVENTS, 1, storm_again, &storm);
     CHECK(ledger.failures > 0);
-    if (storm.rounds > 0) { /* the last one came too late, or hit a server that was not asked */
-        broker_stop(&redis.broker);
-        broker_start(&redis.broker);
-    }
+    storm_end(&storm);
     connect_to(&redis);
     for (int i = 0; i < 500; i++) {
         redisReply *reply = command(&redis, "XLEN events");
