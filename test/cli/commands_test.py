@@ -420,8 +420,9 @@ class Counter(WithDatabase):
         self.assertEqual(self.json("counter", "get", "c", "d")["counters"][1],
                          {"id": "d", "value": 0, "found": False})
         self.assertEqual(self.ok("counter", "set", "c", "-7"), "5\n")
-        self.ok("counter", "delete", "c")
+        self.assertEqual(self.ok("counter", "delete", "c"), "")
         self.assertEqual(self.ok("counter", "get", "c"), "0\n")
+        self.assertEqual(self.json("counter", "delete", "c"), {"id": "c"})
         self.fails(USAGE, "'x' is not a whole number", "counter", "add", "c", "x")
         self.fails(USAGE, "64 bits", "counter", "add", "c", "9223372036854775808")
 
@@ -772,6 +773,17 @@ class Texts(WithDatabase):
                     self.assertIn("--db URL", text)
                 self.assertLessEqual(max(map(len, text.split("\nExamples:")[0].splitlines())), 80)
                 self.assertEqual(text, self.ok("help", *words.split()))
+
+    def test_all_but_programs_can_answer_in_json(self):
+        for words in commands():
+            if words != "serve" and words not in ("lock run", "once run"):
+                self.assertIn("--json ", self.ok(*words.split(), "--help"), words)
+        self.ok("once", "run", "k", "--", "true")
+        self.assertEqual(self.json("once", "clear", "k"),
+                         {"user": "global", "key": "k", "cleared": True})
+        self.ok("limit", "check", "n")
+        self.assertEqual(self.json("limit", "reset", "n"), {"name": "n"})
+        self.assertEqual(self.json("table", "delete", "limits", "--yes"), {"name": "limits"})
 
     def test_nouns_have_help(self):
         for noun in sorted({words.split()[0] for words in commands()}):
