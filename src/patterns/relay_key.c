@@ -286,12 +286,28 @@ static void key_forget(struct hf_relay *relay, struct relay_key *key, const char
     }
 }
 
+/* One that comes before the last in order takes its place. */
+static bool make_room(struct hf_relay *relay, struct relay_key *key,
+                      const struct hf_outbox_event *event, const char *seq, int64_t now_us)
+{
+    struct held one = {.sequence = key->alone ? 0 : event->event.sequence};
+    char last[RELAY_SEQ_SIZE];
+
+    hf__seq_set(one.seq, hf_str_from(seq));
+    if (!key->last || !is_before(&one, key->last))
+        return false;
+    memcpy(last, key->last->seq, sizeof(last));
+    hf__key_skip(relay, key, last, 0, now_us);
+    key->mark = relay->page; /* of the page that is looked at */
+    return true;
+}
+
 bool hf__key_hold(struct hf_relay *relay, struct relay_key *key,
                   const struct hf_outbox_event *event, const char *seq, int64_t now_us)
 {
     struct held *held, **slot = slot_of(relay, seq);
 
-    if (key->len >= key_room(relay, key->bucket))
+    if (key->len >= key_room(relay, key->bucket) && !make_room(relay, key, event, seq, now_us))
         return false;
     held = env_alloc(&relay->env, sizeof(*held) + event->item.len);
     if (!held)

@@ -201,7 +201,7 @@ static void look_at(struct hf_relay *relay, struct relay_bucket *bucket, struct 
         key->mark = page->number;
     } else if (hf__key_hold(relay, key, event, seq, now_us)) {
         page->taken++;
-        if (key->skips && hf__seq_compare(seq, key->after) > 0)
+        if (key->skips && key->mark != page->number && hf__seq_compare(seq, key->after) > 0)
             hf__seq_set(key->after, hf_str_from(seq));
     } else {
         hf__key_skip(relay, key, seq, 0, now_us);
