@@ -236,7 +236,7 @@ static size_t key_room(const struct hf_relay *relay, const struct relay_bucket *
 {
     size_t batch = relay->o.batch;
 
-    if (bucket->held >= batch * RELAY_HELD_BATCHES / 2)
+    if (bucket->held - bucket->noting >= batch * RELAY_HELD_BATCHES / 2)
         return 1;
     return relay->ops->keeps_order && relay->batch_max > batch ? relay->batch_max : batch;
 }
@@ -380,11 +380,12 @@ static bool waits_for_more(const struct hf_relay *relay, const struct relay_key 
     const struct relay_bucket *bucket = key->bucket;
     char far[RELAY_SEQ_SIZE] = {0};
 
-    if (!key->first->sequence || !bucket->more ||
-        bucket->held >= (size_t)relay->o.batch * RELAY_HELD_BATCHES)
+    if (!key->first->sequence || key->len >= key_room(relay, bucket))
         return false;
     hf__outbox_seq_floor(key->first->due_us / 1000 + RELAY_SKEW_MS, far);
-    return hf__seq_compare(bucket->cursor, far) < 0;
+    if (key->skips && key->fetch_us <= relay_now_us(relay) && hf__seq_compare(key->after, far) < 0)
+        return true;
+    return bucket->more && hf__seq_compare(bucket->cursor, far) < 0;
 }
 
 /* (3) (4) */

@@ -68,7 +68,9 @@ void hf__read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t
 /* Is this key to be read on now? */
 static bool is_to_fetch(const struct relay_key *key, int64_t now_us, int64_t *next_us)
 {
-    if (key->running || key->len)
+    bool kept_back = key->link && !key->queued;
+
+    if (key->running || (key->len && !kept_back))
         return false;
     if (key->fetch_us <= now_us)
         return true;
