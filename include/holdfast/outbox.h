@@ -7,7 +7,7 @@
  *     struct hf_event event = {.type = HF_STR("order.placed"), .key = order_id, .payload = json};
  *
  *     hf_outbox_open(s, db, NULL, &outbox);
- *     if (hf_outbox_emit_tx(s, outbox, &event, &actions[1]) == HF_OK &&
+ *     if (hf_outbox_emit_tx(s, outbox, &event, &actions[1], NULL) == HF_OK &&
  *         hf_transact_write_items(...) == HF_OK)
  *         hf_outbox_wake(outbox);
  *
@@ -48,7 +48,9 @@ enum {
     HF_OUTBOX_EMIT_MAX = HF_TX_ACTIONS_MAX, /* events of one atomic hf_outbox_emit() */
     HF_EVENT_TEXT_MAX = 1024,               /* bytes of an id, type, key and so on */
     HF_EVENT_ERROR_MAX = 2048,              /* bytes of an error's text that are kept */
-    HF_OUTBOX_HISTORY_S = 604800            /* seven days */
+    HF_EVENT_SIZE_MAX = 396 * 1024, /* bytes of an event with all its texts: as hf_item_size()
+                                       counts, with room for what is noted about it */
+    HF_OUTBOX_HISTORY_S = 604800    /* seven days */
 };
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -124,8 +126,10 @@ struct hf_emit_options {
  * a repetition is recognised by, as long as the event waits, has failed, or is in the history.
  *
  * HF_INVALID      an event has no type, or a text is too long; the message says which and what
- * HF_LIMIT        more than HF_OUTBOX_EMIT_MAX, or than the transaction has room for; or an event
- * is larger than an item may be HF_DUPLICATE    such an id was emitted before; nothing is stored
+ * HF_LIMIT        more than HF_OUTBOX_EMIT_MAX, or than the transaction has room for, where an id
+ *                 that the caller chose takes the room of an event; or one has more than
+ *                 HF_EVENT_SIZE_MAX bytes
+ * HF_DUPLICATE    such an id was emitted before; nothing is stored
  * HF_UNSUPPORTED  several at once, but there are no transactions: see each_alone
  *
  * Since 0.1.

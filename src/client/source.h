@@ -1,6 +1,6 @@
 /*
  * client/source.h: what the sources of credentials have from each other and from the chain. Only
- * credentials*.c include it, and their tests.
+ * credentials*.c include it, their tests, and relay/sink_exec.c, for how a command becomes words.
  *
  * A source is a function that makes `struct source_keys` of what it was pointed to, or fails with a
  * sentence that names the source. One thread at a time runs the sources of a chain, so what they

@@ -209,7 +209,7 @@ static void put_base64(struct hf__buf *buf, struct hf_bytes bytes)
 }
 
 /* A value as plain JSON. Items nest at most 32 deep, so it may recurse. */
-static void put_plain(struct hf_scope *s, struct hf__buf *buf, struct hf_value value)
+void hf__put_plain_json(struct hf_scope *s, struct hf__buf *buf, struct hf_value value)
 {
     struct hf_item_walk walk = {.next = 0};
     size_t count = hf_value_count(value);
@@ -233,7 +233,7 @@ static void put_plain(struct hf_scope *s, struct hf__buf *buf, struct hf_value v
             hf__buf_put_byte(buf, (uint8_t)before);
             hf__wire_write_str(buf, walk.name);
             hf__buf_put_byte(buf, ':');
-            put_plain(s, buf, walk.value);
+            hf__put_plain_json(s, buf, walk.value);
             before = ',';
         }
         hf__buf_put_str(buf, before == '{' ? HF_STR("{}") : HF_STR("}"));
@@ -246,7 +246,7 @@ static void put_plain(struct hf_scope *s, struct hf__buf *buf, struct hf_value v
         for (size_t i = 0; i < count; i++) {
             if (i)
                 hf__buf_put_byte(buf, ',');
-            put_plain(s, buf, hf_value_at(s, value, i));
+            hf__put_plain_json(s, buf, hf_value_at(s, value, i));
         }
         hf__buf_put_byte(buf, ']');
         return;
@@ -273,7 +273,7 @@ static enum hf_status add_headers(struct attributes *a, struct hf_item headers)
         hf__buf_put_byte(&rest, (uint8_t)before);
         hf__wire_write_str(&rest, walk.name);
         hf__buf_put_byte(&rest, ':');
-        put_plain(a->s, &rest, walk.value);
+        hf__put_plain_json(a->s, &rest, walk.value);
         before = ',';
     }
     if (before == '{')

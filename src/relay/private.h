@@ -191,6 +191,9 @@ void hf__lines_done(const struct lines *lines, struct hf_delivery *deliveries, s
 enum hf_status hf__lines_write(struct hf_scope *s, const char *what, int fd, struct hf_bytes bytes,
                                size_t *written);
 
+/* Append a value as plain JSON: numbers as numbers, binary as base64, sets as lists. */
+void hf__put_plain_json(struct hf_scope *s, struct hf__buf *buf, struct hf_value value);
+
 /* Append JSON that is known to be sound, without the blanks between its values. */
 void hf__put_compact_json(struct hf__buf *buf, struct hf_bytes json);
 

@@ -36,7 +36,13 @@ static const struct kind {
     sink_open_fn *open;
     const char *build_option;
 } kinds[] = {
-    {"stdout", hf__sink_stdout_open, NULL},     {"file", hf__sink_file_open, NULL},
+    {"stdout", hf__sink_stdout_open, NULL},
+    {"file", hf__sink_file_open, NULL},
+    {"exec", hf__sink_exec_open, NULL},
+    {"webhook", hf__sink_webhook_open, NULL},
+    {"sqs", hf__sink_sqs_open, NULL},
+    {"sns", hf__sink_sns_open, NULL},
+    {"eventbridge", hf__sink_eventbridge_open, NULL},
 #ifdef HF_WITH_KAFKA
     {"kafka", hf__sink_kafka_open, NULL},
 #else
