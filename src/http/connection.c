@@ -82,14 +82,6 @@ int64_t hf__patience_left_ms(struct patience *patience, int64_t cap)
 
 /* ---- opening and closing a transport -------------------------------------------------------- */
 
-static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
-static bool curl_works; /* written once, before any other thread can read it */
-
-static void begin_curl(void)
-{
-    curl_works = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
-}
-
 /* A copy with a NUL, in *copy; NULL when the text is absent or empty. */
 static bool keep_text(const struct hf_env *env, struct hf_str text, char **copy)
 {
@@ -125,9 +117,7 @@ enum hf_status hf__transport_open(struct hf_scope *s, const struct transport_opt
     options = options ? options : &none;
     if (has_nul(options->ca_file) || has_nul(options->proxy) || has_nul(options->no_proxy))
         return hf__fail(s, HF_INVALID, "a file name or proxy has a NUL in it");
-    (void)pthread_once(&curl_once, begin_curl);
-    if (!curl_works)
-        return hf__fail(s, HF_INTERNAL, "libcurl could not be initialized");
+    TRY(hf__curl_load(s));
     env = hf__env_fill(options->env);
     t = hf__env_alloc(&env, sizeof(*t));
     if (!t)
@@ -217,7 +207,7 @@ static CURLcode set_options(const struct transport *t, struct connection *c, cha
 #define SET(option, value)                                                                         \
     do {                                                                                           \
         if (code == CURLE_OK)                                                                      \
-            code = curl_easy_setopt(easy, option, value);                                          \
+            code = hf__curl.easy_setopt(easy, option, value);                                      \
     } while (0)
     SET(CURLOPT_ERRORBUFFER, error);
     SET(CURLOPT_URL, origin);
@@ -256,7 +246,7 @@ static CURLcode set_options(const struct transport *t, struct connection *c, cha
 static enum hf_status fail_connect(struct hf_scope *s, const struct transport *t,
                                    const struct connection *c, CURLcode code, const char *error)
 {
-    const char *text = error[0] ? error : curl_easy_strerror(code);
+    const char *text = error[0] ? error : hf__curl.easy_strerror(code);
     enum hf_status status = HF_IO;
     bool may_retry = true;
 
@@ -290,7 +280,7 @@ static bool is_over(CURLM *multi, CURLcode *code)
     CURLMsg *message;
     int left;
 
-    while ((message = curl_multi_info_read(multi, &left))) {
+    while ((message = hf__curl.multi_info_read(multi, &left))) {
         if (message->msg == CURLMSG_DONE) {
             *code = message->data.result;
             return true;
@@ -302,18 +292,20 @@ static bool is_over(CURLM *multi, CURLcode *code)
 /* Drive the attempt until it is over or patience is. */
 static enum hf_status drive(struct patience *patience, struct connection *c, CURLcode *code)
 {
-    *code = curl_multi_add_handle(c->multi, c->easy) == CURLM_OK ? CURLE_OK : CURLE_OUT_OF_MEMORY;
+    *code =
+        hf__curl.multi_add_handle(c->multi, c->easy) == CURLM_OK ? CURLE_OK : CURLE_OUT_OF_MEMORY;
     while (*code == CURLE_OK) {
         CURLMcode went;
         int running;
 
-        went = curl_multi_perform(c->multi, &running);
+        went = hf__curl.multi_perform(c->multi, &running);
         if (went == CURLM_OK && is_over(c->multi, code))
             break;
         TRY(hf__patience_check(patience));
         if (went == CURLM_OK)
-            went = curl_multi_poll(c->multi, NULL, 0,
-                                   (int)hf__patience_left_ms(patience, PATIENCE_SLICE_MS), NULL);
+            went =
+                hf__curl.multi_poll(c->multi, NULL, 0,
+                                    (int)hf__patience_left_ms(patience, PATIENCE_SLICE_MS), NULL);
         if (went != CURLM_OK)
             *code = went == CURLM_OUT_OF_MEMORY ? CURLE_OUT_OF_MEMORY : CURLE_FAILED_INIT;
     }
@@ -330,8 +322,8 @@ static enum hf_status connect_new(struct patience *patience, struct transport *t
     int64_t left_ms = hf__patience_left_ms(patience, t->connect_ms);
     X509_STORE *store = NULL;
 
-    c->easy = curl_easy_init();
-    c->multi = curl_multi_init();
+    c->easy = hf__curl.easy_init();
+    c->multi = hf__curl.multi_init();
     if (c->easy && c->multi)
         code = set_options(t, c, error, left_ms < t->connect_ms ? left_ms + LATER_MS : left_ms);
     if (code == CURLE_OK && is_secure(c))
@@ -339,9 +331,9 @@ static enum hf_status connect_new(struct patience *patience, struct transport *t
     if (status == HF_OK && code == CURLE_OK)
         status = drive(patience, c, &code);
     if (status == HF_OK && code == CURLE_OK)
-        code = curl_easy_getinfo(c->easy, CURLINFO_ACTIVESOCKET, &fd);
+        code = hf__curl.easy_getinfo(c->easy, CURLINFO_ACTIVESOCKET, &fd);
     if (c->easy) /* it is ours, and ends here */
-        (void)curl_easy_setopt(c->easy, CURLOPT_ERRORBUFFER, NULL);
+        (void)hf__curl.easy_setopt(c->easy, CURLOPT_ERRORBUFFER, NULL);
     if (status == HF_OK && code == CURLE_OK && fd == CURL_SOCKET_BAD)
         code = CURLE_COULDNT_CONNECT;
     c->fd = fd;
@@ -357,7 +349,7 @@ bool hf__connection_ended(const struct transport *transport, const struct connec
     if (!is_secure(connection))
         return true;
     return transport->same_openssl &&
-           curl_easy_getinfo(connection->easy, CURLINFO_TLS_SSL_PTR, &tls) == CURLE_OK && tls &&
+           hf__curl.easy_getinfo(connection->easy, CURLINFO_TLS_SSL_PTR, &tls) == CURLE_OK && tls &&
            tls->backend == CURLSSLBACKEND_OPENSSL && tls->internals &&
            (SSL_get_shutdown(tls->internals) & SSL_RECEIVED_SHUTDOWN);
 }
@@ -365,9 +357,9 @@ bool hf__connection_ended(const struct transport *transport, const struct connec
 void hf__connection_close(struct transport *transport, struct connection *connection)
 {
     if (connection->multi && connection->easy)
-        (void)curl_multi_remove_handle(connection->multi, connection->easy);
-    curl_easy_cleanup(connection->easy);
-    (void)curl_multi_cleanup(connection->multi);
+        (void)hf__curl.multi_remove_handle(connection->multi, connection->easy);
+    hf__curl.easy_cleanup(connection->easy);
+    (void)hf__curl.multi_cleanup(connection->multi);
     hf__env_free(&transport->env, connection, sizeof(*connection) + connection->origin_len + 1);
 }
 
@@ -412,7 +404,7 @@ static bool is_silent(struct connection *c)
     uint8_t byte;
     size_t got;
 
-    return curl_easy_recv(c->easy, &byte, 1, &got) == CURLE_AGAIN;
+    return hf__curl.easy_recv(c->easy, &byte, 1, &got) == CURLE_AGAIN;
 }
 
 enum hf_status hf__connection_take(struct patience *patience, struct transport *transport,

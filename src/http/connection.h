@@ -7,11 +7,11 @@
 #ifndef HF_HTTP_CONNECTION_H
 #define HF_HTTP_CONNECTION_H
 
-#include <curl/curl.h>
 #include <openssl/types.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "http/curl.h"
 #include "http/transport.h"
 
 /*

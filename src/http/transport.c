@@ -240,7 +240,8 @@ static enum hf_status receive(struct exchange *x, bool *more)
     *more = false;
     if (!make_room(x))
         return hf__fail_nomem(x->patience.s);
-    code = curl_easy_recv(x->connection->easy, x->in.ptr + x->in.len, x->in.cap - x->in.len, &got);
+    code =
+        hf__curl.easy_recv(x->connection->easy, x->in.ptr + x->in.len, x->in.cap - x->in.len, &got);
     if (code == CURLE_AGAIN)
         return HF_OK;
     if (code != CURLE_OK)
@@ -290,7 +291,7 @@ static enum hf_status send_request(struct exchange *x)
 {
     while (!x->answered) {
         size_t part = x->left.len < SEND_MAX ? x->left.len : SEND_MAX, taken = 0;
-        CURLcode code = curl_easy_send(x->connection->easy, x->left.ptr, part, &taken);
+        CURLcode code = hf__curl.easy_send(x->connection->easy, x->left.ptr, part, &taken);
 
         if (code != CURLE_OK && code != CURLE_AGAIN) {
             x->send_failed = true;
