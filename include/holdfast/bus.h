@@ -70,7 +70,7 @@ HF_API HF_NODISCARD enum hf_status hf_bus_open(struct hf_scope *s, struct hf_out
 /* Stops it first. NULL is accepted. Since 0.1. */
 HF_API void hf_bus_close(struct hf_bus *bus);
 
-/* Begin to handle; stop as hf_relay_stop() does. Since 0.1. */
+/* Begin to handle; stop as hf_relay_stop() does, which is not for handlers. Since 0.1. */
 HF_API HF_NODISCARD enum hf_status hf_bus_start(struct hf_scope *s, struct hf_bus *bus);
 HF_API HF_NODISCARD enum hf_status hf_bus_stop(struct hf_scope *s, struct hf_bus *bus);
 

@@ -12,7 +12,13 @@
 
 #include "kit.h"
 
-enum { STAGE_LOG_MAX = 2000, STAGE_ATTEMPTS = 3, STAGE_BACKOFF_MS = 1000, STAGE_TURNS_MAX = 200 };
+enum {
+    STAGE_LOG_MAX = 2000,
+    STAGE_ATTEMPTS = 3,
+    STAGE_BACKOFF_MS = 1000,
+    STAGE_BUCKETS = 4,
+    STAGE_TURNS_MAX = 200
+};
 
 struct stage {
     struct kit *k;
@@ -91,6 +97,28 @@ static inline enum hf_status play(struct hf_scope *s, const struct hf_event *eve
     return role->silent ? fails : hf_scope_fail(s, fails, "%s cannot", role->name);
 }
 
+/* Do what is to be done now. */
+static inline uint32_t stage_turn(struct stage *stage)
+{
+    uint32_t wait_ms = 0;
+
+    for (int i = 0; i < STAGE_TURNS_MAX && wait_ms == 0; i++)
+        CHECK_OK(hf_relay_turn(stage->k->scope, hf_bus_relay(stage->bus), &wait_ms));
+    return wait_ms;
+}
+
+/* The relay has all buckets: from here on a turn delivers what is due. */
+static inline void stage_ready(struct stage *stage)
+{
+    struct hf_relay_metrics metrics = {0};
+
+    for (int i = 0; i < STAGE_TURNS_MAX && metrics.buckets < STAGE_BUCKETS; i++) {
+        test_advance_ms(stage->k->t, stage_turn(stage));
+        hf_relay_metrics(hf_bus_relay(stage->bus), &metrics);
+    }
+    CHECK_INT(STAGE_BUCKETS, metrics.buckets);
+}
+
 static inline void stage_open(struct stage *stage, struct kit *k, enum hf_bus_unhandled unhandled,
                               enum hf_bus_unhandled dropped)
 {
@@ -101,13 +129,15 @@ static inline void stage_open(struct stage *stage, struct kit *k, enum hf_bus_un
 
     memset(stage, 0, sizeof(*stage));
     stage->k = k;
-    CHECK_OK(hf_outbox_open(k->scope, k->db,
-                            HF_OPTIONS(hf_outbox_options, .table = k->table, .buckets = 4),
-                            &stage->outbox));
+    CHECK_OK(
+        hf_outbox_open(k->scope, k->db,
+                       HF_OPTIONS(hf_outbox_options, .table = k->table, .buckets = STAGE_BUCKETS),
+                       &stage->outbox));
     CHECK_OK(hf_bus_open(k->scope, stage->outbox,
                          HF_OPTIONS(hf_bus_options, .unhandled = unhandled, .dropped = dropped,
                                     .on_error = stage_error, .user = stage, .relay = &relay),
                          &stage->bus));
+    stage_ready(stage);
 }
 
 static inline void stage_close(struct stage *stage)
@@ -152,15 +182,6 @@ static inline struct hf_event_list stage_failed(struct stage *stage)
 
     CHECK_OK(hf_outbox_failed(stage->k->scope, stage->outbox, NULL, &list));
     return list;
-}
-
-/* Do what is to be done now. */
-static inline uint32_t stage_turn(struct stage *stage)
-{
-    uint32_t wait_ms = 0;
-
-    CHECK_OK(hf_relay_turn(stage->k->scope, hf_bus_relay(stage->bus), &wait_ms));
-    return wait_ms;
 }
 
 /* Until nothing waits any more, however long that takes. */

@@ -553,6 +553,27 @@ KIT_TEST(bus, a_failure_keeps_those_behind_it_waiting)
     stage_close(&st);
 }
 
+/* What no event is to blame for is told, too. */
+KIT_TEST(bus, trouble_of_the_database_is_told)
+{
+    struct role a = {.name = "a"};
+    struct stage st;
+
+    stage_open(&st, k, 0, 0);
+    stage_on(&st, "t", &a);
+    stage_emit(&st, "t");
+    kit_fault(k, HF_FAULT_THROTTLE, "Query", 0);
+    stage_turn(&st);
+    kit_no_faults(k);
+    CHECK(st.errors_len > 0);
+    CHECK(strncmp(st.errors, "retry trouble ", strlen("retry trouble ")) == 0);
+    CHECK_INT(0, a.calls);
+    stage_settle(&st);
+    CHECK_INT(1, a.calls); /* and costs nobody an attempt */
+    CHECK_INT(0, stage_failed(&st).events_len);
+    stage_close(&st);
+}
+
 static char last_line[200];
 
 static void keep_line(void *user, enum hf_log_level level, struct hf_str line)
@@ -574,8 +595,11 @@ KIT_TEST(bus, failures_are_logged_when_nobody_wants_them)
     env.log = keep_line;
     s = hf_scope_new(&env);
     CHECK_OK(
-        hf_outbox_open(s, k->db, HF_OPTIONS(hf_outbox_options, .table = k->table), &st.outbox));
+        hf_outbox_open(s, k->db,
+                       HF_OPTIONS(hf_outbox_options, .table = k->table, .buckets = STAGE_BUCKETS),
+                       &st.outbox));
     CHECK_OK(hf_bus_open(s, st.outbox, HF_OPTIONS(hf_bus_options, .relay = &relay), &st.bus));
+    stage_ready(&st);
     stage_on(&st, "t", &a);
     CHECK_OK(hf_bus_emit(s, st.bus, &event, 1));
     stage_turn(&st);

@@ -223,6 +223,57 @@ TEST(bus, a_question_and_its_answer)
     hf_scope_free(s);
 }
 
+struct slow {
+    atomic_int begun, ended;
+};
+
+static enum hf_status take_long(struct hf_scope *s, const struct hf_event *event, void *user)
+{
+    struct slow *slow = user;
+
+    (void)s;
+    (void)event;
+    atomic_fetch_add(&slow->begun, 1);
+    sleep_ms(50);
+    atomic_fetch_add(&slow->ended, 1);
+    return HF_OK;
+}
+
+TEST(bus, a_stop_waits_for_what_is_under_way)
+{
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_event event = {.type = HF_STR("t")};
+    struct slow slow = {0};
+    struct hf_outbox_stats stats;
+    struct hf_outbox *outbox;
+    struct hf_bus *bus;
+    struct hf_db *db;
+
+    CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
+    CHECK_OK(hf_outbox_open(s, db, NULL, &outbox));
+    CHECK_OK(hf_bus_open(s, outbox, NULL, &bus));
+    CHECK_OK(hf_bus_on(s, bus, HF_STR("t"), take_long, &slow));
+    CHECK_OK(hf_bus_start(s, bus));
+    for (int i = 0; i < 20; i++)
+        CHECK_OK(hf_bus_emit(s, bus, &event, 1));
+    for (int ms = 0; ms < PATIENCE_MS && atomic_load(&slow.begun) == 0; ms++)
+        sleep_ms(1);
+    hf_scope_timeout_ms(s, PATIENCE_MS);
+    CHECK_OK(hf_bus_stop(s, bus));
+    CHECK(atomic_load(&slow.begun) > 0);
+    CHECK_INT(atomic_load(&slow.begun), atomic_load(&slow.ended));
+    CHECK_OK(hf_outbox_stats(s, outbox, 0, &stats)); /* and has noted it */
+    CHECK_INT(20 - atomic_load(&slow.ended), stats.pending);
+    CHECK_OK(hf_bus_start(s, bus)); /* it may begin again */
+    for (int ms = 0; ms < PATIENCE_MS && atomic_load(&slow.ended) < 20; ms++)
+        sleep_ms(1);
+    CHECK_INT(20, atomic_load(&slow.ended));
+    hf_bus_close(bus);
+    hf_outbox_close(outbox);
+    hf_db_close(db);
+    hf_scope_free(s);
+}
+
 /* ---- memory --------------------------------------------------------------------------------- */
 
 static enum hf_status nod(struct hf_scope *s, const struct hf_event *event, void *user)
