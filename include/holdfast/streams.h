@@ -2,8 +2,8 @@
  * A consumer of a table's stream: every change of its items, in order for each item, at least once,
  * from a position that is kept.
  *
- *     enum hf_status seen(struct hf_scope *s, const struct hf_change *changes, size_t len, void
- * *u);
+ *     enum hf_status seen(struct hf_scope *s, const struct hf_change *changes, size_t len,
+ *                         void *user);
  *
  *     hf_consumer_open(s, db, HF_STR("orders"), HF_OPTIONS(hf_consumer_options,
  *                      .name = HF_STR("mailer")), &consumer);
@@ -16,7 +16,9 @@
  *
  * Iterators that expire are renewed from the position. Records that are gone before they were read
  * (the database keeps them for 24 hours) are reported by on_gap, and the shard goes on where it is
- * still there. For DynamoDB and for our own engine.
+ * still there. When the stream of the table is disabled and enabled again, or the table is made
+ * anew, the old stream is read to its end, then the new one from its beginning. For DynamoDB and
+ * for our own engine.
  */
 #ifndef HOLDFAST_STREAMS_H
 #define HOLDFAST_STREAMS_H
@@ -59,7 +61,8 @@ typedef void hf_gap_fn(struct hf_str shard, struct hf_str sequence, void *user);
 enum hf_stream_start {
     HF_STREAM_HORIZON = 1, /* the oldest that is kept; the default */
     HF_STREAM_LATEST,      /* what comes from now on */
-    HF_STREAM_AFTER,       /* behind options->shard and options->sequence */
+    HF_STREAM_AFTER,       /* behind options->sequence in options->shard; of the other shards, only
+                              those that follow that one */
     HF_STREAM_TIME         /* from options->from_us on: found by reading from the oldest */
 };
 
@@ -72,7 +75,7 @@ struct hf_consumer_options {
     struct hf_str shard;        /* with HF_STREAM_AFTER */
     struct hf_str sequence;     /* with HF_STREAM_AFTER */
     int64_t from_us;            /* with HF_STREAM_TIME */
-    uint32_t batch;             /* changes handed over at once at most; default 100 */
+    uint32_t batch;             /* changes handed over at once at most; default 100, at most 1000 */
     uint32_t poll_ms;           /* how often a shard without news is asked; default 1000 */
     uint32_t threads;           /* shards at once; default 1 */
     uint32_t lease_ms;          /* default 20000 */
@@ -81,9 +84,18 @@ struct hf_consumer_options {
     uint32_t max_attempts;   /* of a batch, then the run ends with its failure; default: for ever */
     uint32_t backoff_ms;     /* before it comes again; doubled up to 30000; default 1000 */
     struct hf_str partition; /* only changes of items whose hash key is this text; default all */
-    bool until_end;          /* end when all that is there now was handed over */
+    bool until_end;          /* end when all that is there was handed over; what others have leased
+                                is left to them. A shard that is written to without a pause of
+                                about half a second has no end */
     hf_gap_fn *on_gap;
     void *user; /* handed to it */
+
+    /*
+     * Everything happens on the caller's thread, one shard after the other, and leases are renewed
+     * between batches: a handler that takes longer than a lease loses its shard. So with clocks of
+     * one's own, and in functions that are frozen between calls.
+     */
+    bool no_threads;
 };
 
 /* HF_INVALID: the table has no stream, or an option cannot be. HF_NOT_FOUND: no table. Since 0.1.

@@ -35,6 +35,7 @@ static const struct cli_command commands[] = {
     COMMAND("counter get", counter_get, "print counters"),
     COMMAND("counter set", counter_set, "set a counter"),
     COMMAND("counter delete", counter_delete, "delete a counter"),
+    COMMAND("counter ls", counter_ls, "list counters"),
     COMMAND("once run", once_run, "run a program once"),
     COMMAND("once show", once_show, "show whether something was done"),
     COMMAND("once ls", once_ls, "list what was done"),

@@ -326,11 +326,12 @@ static enum hf_status locate(struct hf_scope *s, struct engine *e,
         break;
     case HF_ITERATOR_AT_SEQUENCE_NUMBER:
     case HF_ITERATOR_AFTER_SEQUENCE_NUMBER:
-        if (number < (uint64_t)shard->trimmed)
+        at->sequence = number + (request->type == HF_ITERATOR_AFTER_SEQUENCE_NUMBER);
+        /* Who goes on behind the very last record that was trimmed misses nothing. */
+        if (at->sequence < (uint64_t)shard->trimmed)
             return hf__fail(s, HF_TRIMMED,
                             "The operation attempted to read past the oldest stream record in a "
                             "shard");
-        at->sequence = number + (request->type == HF_ITERATOR_AFTER_SEQUENCE_NUMBER);
         break;
     }
     return HF_OK;

@@ -21,13 +21,17 @@
  *      nobody asked for or its end, is not used: the bytes would be taken for the next answer.
  *  (4) libcurl reads no file and no environment variable on its own, follows nothing and prints
  *      nothing.
+ *  (5) Nothing is sent or received on a connection that another process has made: after a fork()
+ *      it is the parent's, and TLS would break with the first byte that the child says.
  */
 #include "http/connection.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     CONNECT_MS = 1000,
@@ -80,6 +84,50 @@ int64_t hf__patience_left_ms(struct patience *patience, int64_t cap)
     return left;
 }
 
+/* ---- after a fork() ------------------------------------------------------------------------- */
+
+/*
+ * Close our end of a connection without a word. libcurl would say goodbye, so it is given another
+ * socket to do that on, which leads nowhere. Where there is none, its memory is lost.
+ */
+static void close_silently(struct transport *t, struct connection *c)
+{
+    int nowhere = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (nowhere >= 0 && dup3(nowhere, c->fd, O_CLOEXEC) >= 0) {
+        hf__connection_close(t, c);
+    } else {
+        (void)close(c->fd);
+        hf__env_free(&t->env, c, sizeof(*c) + c->origin_len + 1);
+    }
+    if (nowhere >= 0)
+        (void)close(nowhere);
+}
+
+/* (5): in a child, let go of what the parent has kept. */
+static void disown(struct transport *t)
+{
+    struct connection *parents = NULL;
+    pid_t pid = getpid();
+
+    if (atomic_load_explicit(&t->pid, memory_order_relaxed) == pid)
+        return;
+    (void)pthread_mutex_lock(&t->mutex);
+    if (atomic_load_explicit(&t->pid, memory_order_relaxed) != pid) {
+        parents = t->newest;
+        t->newest = t->oldest = NULL;
+        t->idle = 0;
+        atomic_store_explicit(&t->pid, pid, memory_order_relaxed);
+    }
+    (void)pthread_mutex_unlock(&t->mutex);
+    while (parents) {
+        struct connection *older = parents->older;
+
+        close_silently(t, parents);
+        parents = older;
+    }
+}
+
 /* ---- opening and closing a transport -------------------------------------------------------- */
 
 /* A copy with a NUL, in *copy; NULL when the text is absent or empty. */
@@ -115,7 +163,8 @@ enum hf_status hf__transport_open(struct hf_scope *s, const struct transport_opt
 
     *transport = NULL;
     options = options ? options : &none;
-    if (has_nul(options->ca_file) || has_nul(options->proxy) || has_nul(options->no_proxy))
+    if (has_nul(options->ca_file) || has_nul(options->http_proxy) ||
+        has_nul(options->https_proxy) || has_nul(options->no_proxy))
         return hf__fail(s, HF_INVALID, "a file name or proxy has a NUL in it");
     TRY(hf__curl_load(s));
     env = hf__env_fill(options->env);
@@ -128,12 +177,15 @@ enum hf_status hf__transport_open(struct hf_scope *s, const struct transport_opt
         .idle_ms = options->idle_ms ? options->idle_ms : IDLE_MS,
         .idle_max = options->idle_max ? options->idle_max : IDLE_MAX,
         .insecure = options->insecure,
+        .may_spin = sysconf(_SC_NPROCESSORS_ONLN) > 1,
     };
+    atomic_init(&t->pid, getpid());
     t->same_openssl = hf__authorities_same_openssl();
     (void)pthread_mutex_init(&t->mutex, NULL);
     (void)pthread_mutex_init(&t->store_mutex, NULL);
     if (!keep_text(&env, options->ca_file, &t->ca_file) ||
-        !keep_text(&env, options->proxy, &t->proxy) ||
+        !keep_text(&env, options->http_proxy, &t->http_proxy) ||
+        !keep_text(&env, options->https_proxy, &t->https_proxy) ||
         !keep_text(&env, options->no_proxy, &t->no_proxy)) {
         hf__transport_close(t);
         return hf__fail_nomem(s);
@@ -148,6 +200,7 @@ void hf__transport_close(struct transport *transport)
 
     if (!transport)
         return;
+    disown(transport);
     for (struct connection *c = transport->newest; c;) {
         struct connection *older = c->older;
 
@@ -159,7 +212,8 @@ void hf__transport_close(struct transport *transport)
     X509_STORE_free(transport->store);
     env = transport->env;
     free_text(&env, transport->ca_file);
-    free_text(&env, transport->proxy);
+    free_text(&env, transport->http_proxy);
+    free_text(&env, transport->https_proxy);
     free_text(&env, transport->no_proxy);
     hf__env_free(&env, transport, sizeof(*transport));
 }
@@ -202,6 +256,7 @@ static CURLcode set_options(const struct transport *t, struct connection *c, cha
 {
     CURL *easy = c->easy;
     const char *origin = c->origin;
+    const char *proxy = is_secure(c) ? t->https_proxy : t->http_proxy;
     CURLcode code = CURLE_OK;
 
 #define SET(option, value)                                                                         \
@@ -225,7 +280,7 @@ static CURLcode set_options(const struct transport *t, struct connection *c, cha
     SET(CURLOPT_TCP_KEEPALIVE, 1L);
     SET(CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
     /* Set even when there is none: otherwise libcurl would look into the environment. */
-    SET(CURLOPT_PROXY, t->proxy ? t->proxy : "");
+    SET(CURLOPT_PROXY, proxy ? proxy : "");
     SET(CURLOPT_NOPROXY, t->no_proxy ? t->no_proxy : "");
     SET(CURLOPT_HTTPPROXYTUNNEL, 1L);
     SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
@@ -414,6 +469,7 @@ enum hf_status hf__connection_take(struct patience *patience, struct transport *
     enum hf_status status;
 
     *connection = NULL;
+    disown(transport);
     while ((c = take_kept(transport, origin))) {
         if (!is_old(transport, c, hf__env_elapsed_us(&transport->env)) && is_silent(c)) {
             atomic_fetch_add_explicit(&transport->reuses, 1, memory_order_relaxed);

@@ -425,6 +425,27 @@ class Counter(WithDatabase):
         self.fails(USAGE, "'x' is not a whole number", "counter", "add", "c", "x")
         self.fails(USAGE, "64 bits", "counter", "add", "c", "9223372036854775808")
 
+    def test_listing(self):
+        self.fails(NOT_FOUND, "keys", "counter", "ls")
+        self.ok("kv", "set", "ab", "x")
+        for name, number in [("aa", 1), ("ab", -2), ("b.c", 3)]:
+            self.ok("counter", "add", name, str(number))
+        self.ok("counter", "add", "hot", "4", "--shards", "7")
+        self.ok("counter", "add", "aa", "9", "-n", "other")
+        lines = sorted(self.ok("counter", "ls").splitlines())
+        self.assertEqual(lines, ["aa\t1", "ab\t-2", "b.c\t3", "hot\t4"])
+        self.assertEqual(self.json("counter", "ls", "b."), {"counters": [{"id": "b.c", "value": 3}]})
+        self.assertEqual(self.ok("counter", "ls", "-n", "other"), "aa\t9\n")
+        self.assertEqual(self.ok("counter", "ls", "nobody"), "")
+        first = self.json("counter", "ls", "--limit", "3")
+        rest = self.json("counter", "ls", "--limit", "3", "--after", first["next"])
+        self.assertEqual((len(first["counters"]), len(rest["counters"])), (3, 1))
+        self.assertNotIn("next", rest)
+        self.ok("counter", "add", "-p", "ann", "logins")
+        self.assertEqual(self.ok("counter", "ls", "-p", "ann", "--jsonl"),
+                         '{"id":"logins","value":1}\n')
+        self.fails(USAGE, "", "counter", "ls", "a", "b")
+
     def test_many_processes_are_counted_one_by_one(self):
         self.ok("counter", "set", "c", "0")
         adders = [self.start("counter", "add", "c") for _ in range(10)]

@@ -171,6 +171,23 @@ TEST(records_thread, a_slow_record_stalls_nobody)
     stage_close(&stage);
 }
 
+/* A run is over when the last record is: nobody has to poll for what he did himself. */
+TEST(records_thread, a_run_ends_with_its_last_record)
+{
+    int64_t began_ms = now_ms();
+    struct stage stage;
+    struct hf_processor *processor;
+
+    stage_open(&stage);
+    put_many(&stage, 0, 1);
+    stage.work_ms = 250;
+    processor = PROCESSOR(&stage, .poll_ms = 30000);
+    CHECK_OK(hf_processor_run(stage.s, processor, busy, &stage, NULL));
+    CHECK(now_ms() - began_ms < 20000);
+    hf_processor_close(processor);
+    stage_close(&stage);
+}
+
 /* ---- renewal, and losing it ----------------------------------------------------------------- */
 
 struct side {

@@ -1,0 +1,523 @@
+/*
+ * patterns/consumer.c: the changes of a table's items, from its stream to a function.
+ *
+ * A stream has shards; a change of an item is in one of them, and all later changes of that item
+ * are in the same or in those that follow it. Who runs the consumer looks for shards again and
+ * again (consumer_shard.c); workers read those that we have, page by page, each shard by one worker
+ * at a time, and hand over what they find (consumer_read.c). With a name, what we have is leased in
+ * a table, and how far we are is written there with every heartbeat (consumer_lease.c).
+ *
+ * What always holds:
+ *
+ *  (1) A change is handed over at least once, or it is reported that it is gone.
+ *  (2) Changes of one item are handed over in order. Those of a batch that failed come again, and
+ *      nothing that is behind them in the shard, or in its children, before they were taken.
+ *  (3) Among consumers of a name a shard is read by its owner alone, as long as that one is not
+ *      stopped for a whole lease in the midst of a batch.
+ *  (4) When a run ends, positions are written and leases given back before it returns.
+ *
+ * A worker waits by the system's clock in slices, so that it sees soon that the run ends; when
+ * something is due is a matter of the env's clocks.
+ */
+#include "patterns/consumer.h"
+
+#include <stdio.h>
+#include <time.h>
+
+enum { SLICE_MS = 20, GOODBYE_MS = 10000 };
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static enum hf_status check_options(struct hf_scope *s, const struct hf_consumer_options *o)
+{
+    if (o->start < HF_STREAM_HORIZON || o->start > HF_STREAM_TIME)
+        return hf_scope_fail(s, HF_INVALID, "there is no start %d", (int)o->start);
+    if (o->start == HF_STREAM_AFTER && (!o->shard.len || !o->sequence.len))
+        return hf_scope_fail(s, HF_INVALID, "HF_STREAM_AFTER needs a shard and a sequence number");
+    if (o->start == HF_STREAM_TIME && o->from_us <= 0)
+        return hf_scope_fail(s, HF_INVALID, "HF_STREAM_TIME needs a time");
+    if (o->name.len > CONSUMER_NAME_MAX)
+        return hf_scope_fail(s, HF_INVALID, "a consumer's name of %zu bytes is longer than %d",
+                             o->name.len, CONSUMER_NAME_MAX);
+    if (o->lease_ms < CONSUMER_LEASE_MIN_MS)
+        return hf_scope_fail(s, HF_INVALID, "a lease of %u ms is shorter than %d ms", o->lease_ms,
+                             CONSUMER_LEASE_MIN_MS);
+    if (o->threads > CONSUMER_THREADS_MAX)
+        return hf_scope_fail(s, HF_INVALID, "%u threads are more than %d", o->threads,
+                             CONSUMER_THREADS_MAX);
+    return HF_OK;
+}
+
+static void set_defaults(struct hf_consumer_options *o)
+{
+    o->start = o->start ? o->start : HF_STREAM_HORIZON;
+    o->batch = o->batch ? o->batch : CONSUMER_BATCH_DEFAULT;
+    o->batch = o->batch < CONSUMER_BATCH_MAX ? o->batch : CONSUMER_BATCH_MAX;
+    o->poll_ms = o->poll_ms ? o->poll_ms : CONSUMER_POLL_DEFAULT_MS;
+    o->threads = o->threads ? o->threads : 1;
+    o->lease_ms = o->lease_ms ? o->lease_ms : CONSUMER_LEASE_DEFAULT_MS;
+    o->checkpoint_ms = o->checkpoint_ms ? o->checkpoint_ms : CONSUMER_CHECKPOINT_DEFAULT_MS;
+    o->backoff_ms = o->backoff_ms ? o->backoff_ms : CONSUMER_BACKOFF_DEFAULT_MS;
+    o->table = o->table.len ? o->table : HF_STR("checkpoints");
+}
+
+static void copy_texts(struct hf_consumer *c, struct hf_str table)
+{
+    struct hf_scope *s = c->names;
+
+    c->table = hf_scope_copy(s, table);
+    c->o.name = hf_scope_copy(s, c->o.name);
+    c->o.table = hf_scope_copy(s, c->o.table);
+    c->o.owner = hf__pattern_owner(s, c->o.owner);
+    c->o.shard = hf_scope_copy(s, c->o.shard);
+    c->o.sequence = hf_scope_copy(s, c->o.sequence);
+    c->o.partition = hf_scope_copy(s, c->o.partition);
+    c->pk = PATTERN_KEY(s, c->o.name, c->table);
+}
+
+static enum hf_status make_workers(struct hf_consumer *c)
+{
+    size_t len = c->o.no_threads ? 1 : c->o.threads;
+
+    c->workers = env_alloc(&c->env, len * sizeof(*c->workers));
+    if (!c->workers)
+        return HF_NOMEM;
+    c->workers_len = len;
+    for (size_t i = 0; i < len; i++) {
+        struct worker *worker = &c->workers[i];
+
+        worker->consumer = c;
+        worker->work = hf_scope_new(&c->env);
+        worker->own = c->o.no_threads ? NULL : hf_scope_new(&c->env);
+        if (!worker->work || (!worker->own && !c->o.no_threads))
+            return HF_NOMEM;
+        worker->io = worker->own;
+    }
+    return HF_OK;
+}
+
+static enum hf_status fill(struct hf_scope *s, struct hf_consumer *c, struct hf_str table)
+{
+    struct hf_str arn;
+
+    c->names = hf_scope_new(&c->env);
+    c->beat_scope = hf_scope_new(&c->env);
+    if (!c->names || !c->beat_scope || make_workers(c) != HF_OK)
+        return hf_scope_fail(s, HF_NOMEM, "no memory for a consumer");
+    copy_texts(c, table);
+    if (hf_scope_built(c->names) != HF_OK)
+        return hf_scope_fail(s, HF_NOMEM, "no memory for a consumer");
+    TRY(hf__consumer_stream(s, c, &arn));
+    if (!arn.len)
+        return hf_scope_fail(s, HF_INVALID, "table %.*s has no stream", HF_FMT(table));
+    return has_name(c) ? hf__lease_table(s, c) : HF_OK;
+}
+
+static void init_conditions(struct hf_consumer *c)
+{
+    pthread_condattr_t monotonic;
+
+    pthread_mutex_init(&c->mutex, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+enum hf_status hf_consumer_open(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                                const struct hf_consumer_options *options,
+                                struct hf_consumer **consumer)
+{
+    struct hf_consumer_options o;
+    struct hf_consumer *c;
+    enum hf_status status;
+
+    *consumer = NULL;
+    OPTIONS_COPY(&o, options);
+    if (!db || !table.len)
+        return hf_scope_fail(s, HF_INVALID, "a consumer needs a database and a table");
+    set_defaults(&o);
+    TRY(check_options(s, &o));
+    c = env_alloc(hf_scope_env(s), sizeof(*c));
+    if (!c)
+        return hf_scope_fail(s, HF_NOMEM, "no memory for a consumer");
+    c->env = *hf_scope_env(s);
+    c->db = db;
+    c->o = o;
+    c->id = hf__pattern_id_make(&c->env);
+    init_conditions(c);
+    status = fill(s, c, table);
+    if (status != HF_OK) {
+        hf_consumer_close(c);
+        return status;
+    }
+    *consumer = c;
+    return HF_OK;
+}
+
+void hf_consumer_close(struct hf_consumer *c)
+{
+    struct hf_env env;
+
+    if (!c)
+        return;
+    assert(!c->running && "a consumer was closed while it was running");
+    env = c->env;
+    for (size_t i = 0; i < c->workers_len; i++) {
+        hf_scope_free(c->workers[i].own);
+        hf_scope_free(c->workers[i].work);
+    }
+    env_free(&env, c->workers, c->workers_len * sizeof(*c->workers));
+    hf__shards_free(c);
+    hf__text_free(&env, &c->arn);
+    hf__text_free(&env, &c->hash);
+    hf__text_free(&env, &c->shard);
+    hf__text_free(&env, &c->number);
+    hf_scope_free(c->names);
+    hf_scope_free(c->beat_scope);
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->mutex);
+    env_free(&env, c, sizeof(*c));
+}
+
+void hf_consumer_metrics(struct hf_consumer *c, struct hf_consumer_metrics *metrics)
+{
+    pthread_mutex_lock(&c->mutex);
+    *metrics = c->metrics;
+    pthread_mutex_unlock(&c->mutex);
+}
+
+/* ---- what the files share ------------------------------------------------------------------- */
+
+void hf__consumer_stop(struct hf_consumer *c, enum hf_status status, const char *text)
+{
+    pthread_mutex_lock(&c->mutex);
+    if (!c->stopping) {
+        c->stopping = true;
+        c->stop_status = status;
+        snprintf(c->stop_text, sizeof(c->stop_text), "%s", text);
+        for (size_t i = 0; i < c->workers_len; i++) {
+            if (!c->workers[i].shard)
+                continue;
+            hf_scope_cancel(c->workers[i].work);
+            if (c->workers[i].own)
+                hf_scope_cancel(c->workers[i].own);
+        }
+    }
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+bool hf__consumer_stopping(struct hf_consumer *c)
+{
+    bool stopping;
+
+    pthread_mutex_lock(&c->mutex);
+    stopping = c->stopping;
+    pthread_mutex_unlock(&c->mutex);
+    return stopping;
+}
+
+void hf__consumer_gap(struct hf_consumer *c, struct hf_str shard, struct hf_str sequence)
+{
+    pthread_mutex_lock(&c->mutex);
+    c->metrics.gaps++;
+    pthread_mutex_unlock(&c->mutex);
+    if (c->o.on_gap)
+        c->o.on_gap(shard, sequence, c->o.user);
+}
+
+uint32_t hf__consumer_trouble_ms(const struct hf_consumer *c, uint32_t tries)
+{
+    uint32_t ms = CONSUMER_TROUBLE_MS;
+
+    while (tries-- && ms < CONSUMER_TROUBLE_MAX_MS)
+        ms *= 2;
+    return hf__pattern_jitter_ms(&c->env,
+                                 ms < CONSUMER_TROUBLE_MAX_MS ? ms : CONSUMER_TROUBLE_MAX_MS);
+}
+
+/* ---- workers -------------------------------------------------------------------------------- */
+
+/* The shard that is due longest; with the mutex. *next_us: else, when the first one is. */
+static struct shard *pick(struct hf_consumer *c, int64_t now_us, int64_t *next_us)
+{
+    struct shard *best = NULL;
+
+    for (struct shard *shard = c->shards; shard; shard = shard->next) {
+        if (!shard->owned || shard->busy || shard->done || (shard->at_end && !shard->wanted[0]))
+            continue;
+        if (shard->due_us > now_us) {
+            if (shard->due_us < *next_us)
+                *next_us = shard->due_us;
+        } else if (!best || shard->due_us < best->due_us) {
+            best = shard;
+        }
+    }
+    return best;
+}
+
+/* Read one shard if one is due. */
+static bool work_once(struct worker *worker, int64_t *next_us)
+{
+    struct hf_consumer *c = worker->consumer;
+    struct shard *shard = NULL;
+
+    hf_scope_reset(worker->work);
+    if (worker->own)
+        hf_scope_reset(worker->own);
+    pthread_mutex_lock(&c->mutex);
+    if (!c->stopping)
+        shard = pick(c, env_elapsed_us(&c->env), next_us);
+    if (shard)
+        shard->busy = true;
+    worker->shard = shard;
+    pthread_mutex_unlock(&c->mutex);
+    if (!shard)
+        return false;
+    hf__consumer_serve(worker, shard);
+    pthread_mutex_lock(&c->mutex);
+    shard->busy = false;
+    worker->shard = NULL;
+    pthread_cond_broadcast(&c->changed); /* who looks may have waited for this */
+    pthread_mutex_unlock(&c->mutex);
+    return true;
+}
+
+/* Until something changes, or a slice of real time is over; the mutex is held. */
+static void wait_slice(struct hf_consumer *c)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += SLICE_MS * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_cond_timedwait(&c->changed, &c->mutex, &until);
+}
+
+static void *worker_loop(void *user)
+{
+    struct worker *worker = user;
+    struct hf_consumer *c = worker->consumer;
+
+    while (!hf__consumer_stopping(c)) {
+        int64_t next_us = INT64_MAX;
+
+        if (work_once(worker, &next_us))
+            continue;
+        pthread_mutex_lock(&c->mutex);
+        if (!c->stopping)
+            wait_slice(c);
+        pthread_mutex_unlock(&c->mutex);
+    }
+    return NULL;
+}
+
+/* ---- who looks ------------------------------------------------------------------------------ */
+
+/* Does the run go on? */
+static enum hf_status alive(struct hf_scope *s, struct hf_consumer *c)
+{
+    TRY(hf_scope_sleep_ms(s, 0));
+    if (hf__consumer_stopping(c))
+        return hf_scope_fail(s, c->stop_status, "%s", c->stop_text);
+    return HF_OK;
+}
+
+static int64_t look_every_us(const struct hf_consumer *c)
+{
+    int64_t ms = has_name(c) ? c->o.lease_ms / 4 : CONSUMER_LOOK_MS;
+
+    return (ms < CONSUMER_LOOK_MS ? ms : CONSUMER_LOOK_MS) * 1000;
+}
+
+/* Look, if it is time to; what the database does not do now is tried again. */
+static enum hf_status look_if_due(struct hf_scope *s, struct hf_consumer *c, bool *ended)
+{
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    int64_t now_us = env_elapsed_us(&c->env);
+    enum hf_status status;
+    bool now;
+
+    *ended = false;
+    pthread_mutex_lock(&c->mutex);
+    now = c->look_now && !c->look_trouble;
+    pthread_mutex_unlock(&c->mutex);
+    if (!now && now_us < c->look_us)
+        return HF_OK;
+    status = hf__consumer_look(s, c, ended);
+    now_us = env_elapsed_us(&c->env);
+    if (status == HF_OK) {
+        c->look_trouble = 0;
+        c->look_us = now_us + look_every_us(c);
+        return HF_OK;
+    }
+    TRY(alive(s, c));
+    if (status != HF_TIMEOUT && !may_pass(hf_scope_error(s)))
+        return status;
+    hf_scope_rewind(s, mark);
+    c->look_us = now_us + (int64_t)hf__consumer_trouble_ms(c, c->look_trouble++) * 1000;
+    return HF_OK;
+}
+
+/* With until_end: is all that was there handed over? */
+static bool is_over(struct hf_consumer *c)
+{
+    bool over;
+
+    pthread_mutex_lock(&c->mutex);
+    over = c->o.until_end && c->looks && c->headed && !c->fresh && !c->look_now &&
+           !c->look_trouble && hf__consumer_at_end(c);
+    pthread_mutex_unlock(&c->mutex);
+    return over;
+}
+
+/* With threads: the workers read, we look. */
+static enum hf_status pump(struct hf_scope *s, struct hf_consumer *c)
+{
+    for (;;) {
+        bool ended;
+
+        TRY(alive(s, c));
+        TRY(look_if_due(s, c, &ended));
+        if (ended || is_over(c))
+            return HF_OK;
+        pthread_mutex_lock(&c->mutex);
+        if (!c->look_now || c->look_trouble)
+            wait_slice(c);
+        pthread_mutex_unlock(&c->mutex);
+    }
+}
+
+/* Without: all of it, in turns. */
+static enum hf_status pump_alone(struct hf_scope *s, struct hf_consumer *c)
+{
+    c->workers[0].io = s;
+    for (;;) {
+        int64_t next_us = INT64_MAX, beat_us, now_us;
+        bool ended;
+
+        TRY(alive(s, c));
+        TRY(look_if_due(s, c, &ended));
+        if (ended || is_over(c))
+            return HF_OK;
+        beat_us = has_name(c) ? hf__consumer_beats(c) : INT64_MAX / 2;
+        if (work_once(&c->workers[0], &next_us))
+            continue;
+        now_us = env_elapsed_us(&c->env);
+        if (c->look_us < next_us)
+            next_us = c->look_us;
+        if (now_us + beat_us < next_us)
+            next_us = now_us + beat_us;
+        if (c->look_now && !c->look_trouble)
+            continue;
+        if (next_us > now_us)
+            TRY(hf_scope_sleep_ms(s, (uint32_t)((next_us - now_us + 999) / 1000)));
+    }
+}
+
+/* ---- a run ---------------------------------------------------------------------------------- */
+
+static bool enter(struct hf_scope *s, struct hf_consumer *c, hf_change_fn *handle, void *user)
+{
+    uint32_t left_ms = hf_scope_left_ms(s, UINT32_MAX);
+    bool free;
+
+    pthread_mutex_lock(&c->mutex);
+    free = !c->running;
+    if (free) {
+        c->running = true;
+        c->stopping = false;
+        c->stop_status = HF_OK;
+        c->stop_text[0] = '\0';
+        c->handle = handle;
+        c->user = user;
+        c->deadline_us =
+            left_ms < UINT32_MAX ? env_elapsed_us(&c->env) + (int64_t)left_ms * 1000 : 0;
+        c->look_us = env_elapsed_us(&c->env);
+        c->look_trouble = 0;
+        c->look_now = true;
+        c->looks++; /* what an earlier run has seen is not seen now */
+    }
+    pthread_mutex_unlock(&c->mutex);
+    return free;
+}
+
+static enum hf_status start(struct hf_scope *s, struct hf_consumer *c)
+{
+    if (c->o.no_threads)
+        return HF_OK;
+    if (has_name(c))
+        TRY(hf__timer_start(s, hf__consumer_beats, c, &c->beater));
+    for (size_t i = 0; i < c->workers_len; i++) {
+        struct worker *worker = &c->workers[i];
+
+        if (pthread_create(&worker->thread, NULL, worker_loop, worker) != 0)
+            return hf_scope_fail(s, HF_LIMIT, "the system has no thread for worker %zu", i + 1);
+        worker->started = true;
+    }
+    return HF_OK;
+}
+
+/* (4) What cannot be given back now is taken over when its lease has ended. */
+static void give_back(struct hf_consumer *c)
+{
+    struct hf_scope *s = c->beat_scope;
+    int64_t end_us = env_elapsed_us(&c->env) + (int64_t)GOODBYE_MS * 1000;
+
+    for (struct shard *shard = c->shards; shard; shard = shard->next) {
+        uint32_t tries = 0;
+
+        shard->iterator.len = shard->place == PLACE_TIME && !has_name(c) ? shard->iterator.len : 0;
+        while (has_name(c) && shard->owned) {
+            int64_t left_us = end_us - env_elapsed_us(&c->env);
+
+            if (left_us <= 0)
+                break;
+            hf_scope_reset(s);
+            hf_scope_timeout_ms(s, (uint32_t)(left_us / 1000 + 1));
+            if (hf__lease_release(s, c, shard) == HF_OK || !may_pass(hf_scope_error(s)) ||
+                hf_scope_sleep_ms(s, hf__consumer_trouble_ms(c, tries++)) != HF_OK)
+                break;
+        }
+        shard->owned = false;
+        shard->dirty = false;
+    }
+    c->metrics.shards = 0;
+}
+
+static void finish(struct hf_consumer *c)
+{
+    for (size_t i = 0; i < c->workers_len; i++)
+        if (c->workers[i].started) {
+            pthread_join(c->workers[i].thread, NULL);
+            c->workers[i].started = false;
+        }
+    hf__timer_stop(c->beater);
+    c->beater = NULL;
+    give_back(c);
+}
+
+enum hf_status hf_consumer_run(struct hf_scope *s, struct hf_consumer *c, hf_change_fn *handle,
+                               void *user)
+{
+    enum hf_status status;
+
+    if (!handle)
+        return hf_scope_fail(s, HF_INVALID, "a consumer needs a function to hand changes to");
+    if (!enter(s, c, handle, user))
+        return hf_scope_fail(s, HF_LOCKED, "the consumer is running already");
+    status = start(s, c);
+    if (status == HF_OK)
+        status = c->o.no_threads ? pump_alone(s, c) : pump(s, c);
+    hf__consumer_stop(c, status, hf_scope_error_text(s));
+    finish(c);
+    pthread_mutex_lock(&c->mutex);
+    c->running = false;
+    status = c->stop_status;
+    pthread_mutex_unlock(&c->mutex);
+    return hf_scope_fail(s, status, "%s", status != HF_OK ? c->stop_text : "");
+}
