@@ -201,6 +201,7 @@ static enum hf_status send_chosen(struct hf_scope *s, struct hf_outbox *outbox, 
 {
     static const char *const partitions[] = {"f", "h"};
     struct hf_put_item put = event_put(s, outbox, e);
+    struct hf_write where = {.table = outbox->table, .put = id_put(s, outbox, e).item};
     struct hf_item found;
     enum hf_status status;
 
@@ -214,6 +215,7 @@ static enum hf_status send_chosen(struct hf_scope *s, struct hf_outbox *outbox, 
             return duplicate(s, e);
     }
     TRY(hf_scope_built(s));
+    TRY(hf__outbox_write_many(s, outbox, &where, 1)); /* by which it is found */
     status =
         hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.put = &put},
                           hf__outbox_key(s, "p", e->place.bucket, place_seq(&e->place)), &found);
