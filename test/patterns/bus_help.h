@@ -20,6 +20,15 @@ enum {
     STAGE_TURNS_MAX = 200
 };
 
+/* A test of what is the same on every database: on one. */
+#define STAGE_TEST(group_, name_)                                                                  \
+    static void stage_##group_##_##name_(struct kit *k);                                           \
+    TEST(group_, name_)                                                                            \
+    {                                                                                              \
+        kit_run(t, "memory:", stage_##group_##_##name_);                                           \
+    }                                                                                              \
+    static void stage_##group_##_##name_(struct kit *k)
+
 struct stage {
     struct kit *k;
     struct hf_outbox *outbox;

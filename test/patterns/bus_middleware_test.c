@@ -104,7 +104,7 @@ static enum hf_status emit(struct stage *stage, const char *type)
 
 /* ---- the onion ------------------------------------------------------------------------------ */
 
-KIT_TEST(bus, middleware_is_around_emitting_and_handling)
+STAGE_TEST(bus, middleware_is_around_emitting_and_handling)
 {
     struct layer a = {.name = "a"}, b = {.name = "b"}, c = {.name = "c"};
     struct role h = {.name = "h"};
@@ -122,7 +122,7 @@ KIT_TEST(bus, middleware_is_around_emitting_and_handling)
     stage_close(&st);
 }
 
-KIT_TEST(bus, middleware_runs_also_when_there_is_no_handler)
+STAGE_TEST(bus, middleware_runs_also_when_there_is_no_handler)
 {
     struct layer a = {.name = "a"};
     struct stage st;
@@ -147,7 +147,7 @@ static void add_a_layer(struct hf_scope *s, struct layer *layer, struct hf_bus_c
 }
 
 /* (5) of bus.c */
-KIT_TEST(bus, middleware_that_is_added_on_the_way_is_for_the_next_event)
+STAGE_TEST(bus, middleware_that_is_added_on_the_way_is_for_the_next_event)
 {
     struct layer a = {.name = "a", .inside = add_a_layer};
     struct stage st;
@@ -200,7 +200,7 @@ KIT_TEST(bus, what_middleware_makes_of_an_event_is_what_is_stored)
     stage_close(&st);
 }
 
-KIT_TEST(bus, the_handler_is_that_of_the_type_in_the_end)
+STAGE_TEST(bus, the_handler_is_that_of_the_type_in_the_end)
 {
     struct layer a = {.name = "a", .new_type = "t.v2"};
     struct role old = {.name = "old"}, new = {.name = "new"};
@@ -275,7 +275,7 @@ KIT_TEST(bus, what_is_dropped_while_handling_is_treated_as_told)
 /* ---- rules ---------------------------------------------------------------------------------- */
 
 /* Whether it says so itself or not: what breaks the rules is found out. */
-KIT_TEST(bus, middleware_decides_once)
+STAGE_TEST(bus, middleware_decides_once)
 {
     const char *const twice =
         "middleware 2 while emitting went on or dropped the event more than once";
@@ -306,7 +306,7 @@ KIT_TEST(bus, middleware_decides_once)
     stage_close(&st);
 }
 
-KIT_TEST(bus, middleware_that_breaks_the_rules_while_handling_is_a_failure)
+STAGE_TEST(bus, middleware_that_breaks_the_rules_while_handling_is_a_failure)
 {
     struct layer a = {.name = "a", .does = NEITHER};
     struct role h = {.name = "h"};
@@ -353,7 +353,7 @@ KIT_TEST(bus, middleware_that_fails_while_emitting_lets_nothing_be_stored)
     stage_close(&st);
 }
 
-KIT_TEST(bus, middleware_that_fails_while_handling_is_tried_again)
+STAGE_TEST(bus, middleware_that_fails_while_handling_is_tried_again)
 {
     struct layer a = {.name = "a", .does = FAIL_AFTER};
     struct role h = {.name = "h"};
@@ -374,7 +374,7 @@ KIT_TEST(bus, middleware_that_fails_while_handling_is_tried_again)
 }
 
 /* What it returns is what became of the event, whatever happened inside. */
-KIT_TEST(bus, middleware_may_forgive)
+STAGE_TEST(bus, middleware_may_forgive)
 {
     struct layer a = {.name = "a", .does = FORGIVE};
     struct role h = {.name = "h", .fail_first = 9};
@@ -416,7 +416,7 @@ static enum hf_status emit_in_tx(struct hf_scope *s, struct hf_tx *tx, void *use
     return status;
 }
 
-KIT_TEST(bus, middleware_is_told_the_transaction_and_the_time)
+STAGE_TEST(bus, middleware_is_told_the_transaction_and_the_time)
 {
     struct layer a = {.name = "a", .inside = look};
     struct stage st;
@@ -447,7 +447,7 @@ static void check_cause(struct hf_scope *s, struct role *role, const struct hf_e
 }
 
 /* It may emit by itself, with the event that is handled as the cause. */
-KIT_TEST(bus, middleware_may_emit)
+STAGE_TEST(bus, middleware_may_emit)
 {
     struct layer a = {.name = "a", .inside = emit_more};
     struct role h = {.name = "h", .inside = check_cause};

@@ -135,7 +135,7 @@ KIT_TEST(bus, what_is_emitted_in_a_transaction_is_handled_when_it_was_committed)
 /* ---- who handles what ----------------------------------------------------------------------- */
 
 /* (1) */
-KIT_TEST(bus, a_type_has_one_handler)
+STAGE_TEST(bus, a_type_has_one_handler)
 {
     struct role a = {.name = "a"}, b = {.name = "b"};
     struct stage st;
@@ -152,7 +152,7 @@ KIT_TEST(bus, a_type_has_one_handler)
     stage_close(&st);
 }
 
-KIT_TEST(bus, a_handler_is_taken_off_by_who_put_it_there)
+STAGE_TEST(bus, a_handler_is_taken_off_by_who_put_it_there)
 {
     struct role a = {.name = "a"}, b = {.name = "b"};
     struct stage st;
@@ -184,7 +184,7 @@ KIT_TEST(bus, a_handler_is_taken_off_by_who_put_it_there)
     stage_close(&st);
 }
 
-KIT_TEST(bus, several_types_are_subscribed_to_together_or_not_at_all)
+STAGE_TEST(bus, several_types_are_subscribed_to_together_or_not_at_all)
 {
     const struct hf_str types[] = {HF_STR("a"), HF_STR("b"), HF_STR("c")};
     const struct hf_str twice[] = {HF_STR("d"), HF_STR("e"), HF_STR("d")};
@@ -210,7 +210,7 @@ KIT_TEST(bus, several_types_are_subscribed_to_together_or_not_at_all)
     stage_close(&st);
 }
 
-KIT_TEST(bus, the_registry_can_be_looked_at)
+STAGE_TEST(bus, the_registry_can_be_looked_at)
 {
     struct role a = {.name = "a"};
     const struct hf_str *types;
@@ -237,7 +237,7 @@ KIT_TEST(bus, the_registry_can_be_looked_at)
     stage_close(&st);
 }
 
-KIT_TEST(bus, the_most_exact_handler_is_called)
+STAGE_TEST(bus, the_most_exact_handler_is_called)
 {
     struct role exact = {.name = "exact"}, deep = {.name = "deep"}, family = {.name = "family"},
                 rest = {.name = "rest"};
@@ -272,7 +272,7 @@ KIT_TEST(bus, the_most_exact_handler_is_called)
     stage_close(&st);
 }
 
-KIT_TEST(bus, types_that_are_none_are_refused)
+STAGE_TEST(bus, types_that_are_none_are_refused)
 {
     const char *const wrong[] = {"", "*.x", "a*", "**", "a.**", "a.*.b", "*a", "a.*b"};
     static char longest[HF_EVENT_TEXT_MAX + 2];
@@ -368,7 +368,7 @@ static void take_all_off(struct hf_scope *s, struct role *role, const struct hf_
 }
 
 /* (4) */
-KIT_TEST(bus, once_that_fails_does_not_come_back_over_others)
+STAGE_TEST(bus, once_that_fails_does_not_come_back_over_others)
 {
     struct role a = {.name = "a", .fail_first = 1, .inside = register_another};
     struct role b = {.name = "b", .fail_first = 1, .inside = take_off};
@@ -401,7 +401,7 @@ static void register_itself(struct hf_scope *s, struct role *role, const struct 
 }
 
 /* (2) */
-KIT_TEST(bus, once_may_ask_for_another_one)
+STAGE_TEST(bus, once_may_ask_for_another_one)
 {
     struct role a = {.name = "a", .inside = register_itself};
     struct stage st;
@@ -463,7 +463,7 @@ KIT_TEST(bus, an_event_without_a_handler_may_wait_for_one)
     stage_close(&st);
 }
 
-KIT_TEST(bus, an_event_without_a_handler_may_be_ignored)
+STAGE_TEST(bus, an_event_without_a_handler_may_be_ignored)
 {
     struct stage st;
 
@@ -582,7 +582,7 @@ static void keep_line(void *user, enum hf_log_level level, struct hf_str line)
     snprintf(last_line, sizeof(last_line), "%d %.*s", (int)level, HF_FMT(line));
 }
 
-KIT_TEST(bus, failures_are_logged_when_nobody_wants_them)
+STAGE_TEST(bus, failures_are_logged_when_nobody_wants_them)
 {
     struct hf_relay_options relay = {.size = sizeof(relay), .no_threads = true, .max_attempts = 2};
     struct hf_env env = *test_env(k->t);
@@ -669,7 +669,7 @@ static void emit_with_its_own(struct hf_scope *s, struct role *role, const struc
     CHECK_OK(hf_bus_emit(s, role->stage->bus, &next, 1));
 }
 
-KIT_TEST(bus, events_of_a_handler_may_say_otherwise)
+STAGE_TEST(bus, events_of_a_handler_may_say_otherwise)
 {
     struct role a = {.name = "a", .inside = emit_with_its_own};
     struct chain b = {.role = {.name = "b", .inside = note_chain}};
@@ -734,7 +734,7 @@ KIT_TEST(bus, who_waits_gets_the_event_next_to_its_handler)
 }
 
 /* (3) */
-KIT_TEST(bus, who_waits_is_handler_enough)
+STAGE_TEST(bus, who_waits_is_handler_enough)
 {
     struct hf_bus_wait *wait;
     struct hf_event got;
@@ -752,7 +752,7 @@ KIT_TEST(bus, who_waits_is_handler_enough)
     stage_close(&st);
 }
 
-KIT_TEST(bus, waiting_ends)
+STAGE_TEST(bus, waiting_ends)
 {
     struct hf_scope *s = kit_scope(k);
     struct hf_event got;
@@ -792,7 +792,7 @@ static void ended(const struct hf_outbox_event *event, enum hf_relay_outcome out
     (void)user;
 }
 
-KIT_TEST(bus, what_cannot_be_is_refused)
+STAGE_TEST(bus, what_cannot_be_is_refused)
 {
     struct hf_relay_options relay = {.size = sizeof(relay), .on_ended = ended};
     struct hf_bus *bus;
