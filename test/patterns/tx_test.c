@@ -11,6 +11,13 @@
 #include "../db/between.h"
 #include "kit.h"
 
+/* The thread sanitizer cannot follow who holds more than 64 locks, as 100 items are. */
+#ifdef __has_feature
+#define MANY_LOCKS (!__has_feature(thread_sanitizer))
+#else
+#define MANY_LOCKS true
+#endif
+
 #define TEST_TRY(expr)                                                                             \
     do {                                                                                           \
         enum hf_status try_status_ = (expr);                                                       \
@@ -149,6 +156,8 @@ KIT_TEST(tx, a_hundred_actions_and_not_one_more)
     CHECK_STATUS(HF_LIMIT, add_one(s, tx, k->table, "one too many"));
     CHECK_ERROR(HF_LIMIT, "a transaction has at most 100 actions", s);
     CHECK_INT(100, hf_tx_len(tx));
+    if (!MANY_LOCKS)
+        return;
     CHECK_OK(hf_tx_commit(s, tx, NULL));
     for (int i = 0; i < HF_TX_ACTIONS_MAX; i += 33)
         CHECK_INT(1, count_of(k, k->table, hf_scope_format(s, "%d", i).ptr));
