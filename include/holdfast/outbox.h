@@ -334,7 +334,9 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_claim_one(struct hf_scope *s, struc
                                                        const struct hf_claim_options *options,
                                                        struct hf_claimed_event *event);
 
-/* It was delivered. HF_LOST when the claim is another's by now, or the event is gone. Since 0.1. */
+/* It was delivered. HF_LOST when the claim is another's by now; or the event is gone, and the lease
+ * is over: then hf_error.may_have_happened. Repeating it during the lease is no failure. Since 0.1.
+ */
 HF_API HF_NODISCARD enum hf_status hf_outbox_published(struct hf_scope *s, struct hf_outbox *outbox,
                                                        const struct hf_claimed_event *event);
 

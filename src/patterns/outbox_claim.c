@@ -427,18 +427,16 @@ static enum hf_status leave(struct hf_scope *s, struct hf_outbox *outbox,
     struct hf_delete_item del = own_del(s, outbox, event);
     struct hf_item found;
     enum hf_status status;
-    bool doubtful;
 
     TRY(hf_scope_built(s));
     status =
         hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.del = &del}, del.key, &found);
     if (status != HF_CONDITION)
         return status;
-    doubtful = hf_scope_error(s)->may_have_happened;
-    /* It is gone, and was ours: while our lease lasts nobody else can have completed it. */
-    if (doubtful && !found.ptr && wall_us(outbox) < event->event.lease_us)
+    /* It is gone: by a request of ours, as while our lease lasts nobody else completes it. */
+    if (!found.ptr && wall_us(outbox) < event->event.lease_us)
         return hf_scope_fail(s, HF_OK, "%s", "");
-    return lost(s, event, doubtful && !found.ptr);
+    return lost(s, event, !found.ptr);
 }
 
 static enum hf_status leave_to_history(struct hf_scope *s, struct hf_outbox *outbox,

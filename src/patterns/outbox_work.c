@@ -273,8 +273,11 @@ static enum hf_status put_aside_by_steps(struct hf_scope *s, struct hf_outbox *o
     enum hf_status status;
 
     TRY(hf_scope_built(s));
-    TRY(hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &mark}, del->key,
-                          &found));
+    status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &mark},
+                               del->key, &found);
+    if (status != HF_CONDITION ||
+        !hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("try"))), try_id))
+        TRY(status);
     TRY(hf__outbox_write_many(s, outbox,
                               &(struct hf_write){.table = outbox->table, .put = put->item}, 1));
     status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.del = &own}, del->key,

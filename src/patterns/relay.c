@@ -18,7 +18,7 @@
  */
 #include "patterns/relay.h"
 
-enum { OLD_WISH_US = 5000 };
+enum { OLD_WISH_US = 5000, NOTE_WAIT_US = 20000 };
 
 /* ---- small things --------------------------------------------------------------------------- */
 
@@ -217,8 +217,8 @@ static void take_limits(struct hf_relay *relay)
 {
     size_t sink_max = relay->ops->batch_max ? relay->ops->batch_max : 1;
 
-    relay->batch_max = relay->o.batch_max && relay->o.batch_max < sink_max ? relay->o.batch_max
-                                                                           : sink_max;
+    relay->batch_max =
+        relay->o.batch_max && relay->o.batch_max < sink_max ? relay->o.batch_max : sink_max;
     relay->sends_max = relay->o.workers;
     if (relay->ops->threads && relay->ops->threads < relay->sends_max)
         relay->sends_max = relay->ops->threads;
@@ -294,7 +294,7 @@ void hf_relay_close(struct hf_relay *relay)
 
 /* ---- what is next --------------------------------------------------------------------------- */
 
-static bool note_is_next(const struct hf_relay *relay, int64_t now_us, int64_t *next_us)
+static bool note_may(const struct hf_relay *relay, int64_t now_us, int64_t *next_us)
 {
     if (!relay->delivered)
         return false;
@@ -304,6 +304,23 @@ static bool note_is_next(const struct hf_relay *relay, int64_t now_us, int64_t *
     }
     return !relay->noters ||
            (relay->delivered_len >= RELAY_NOTE_MAX && relay->noters < relay->workers_len / 2);
+}
+
+/* Is it time, whatever else there is to do? Until then it gets more. */
+static bool note_is_urgent(const struct hf_relay *relay, int64_t now_us)
+{
+    return relay->stopping || relay->delivered_len >= RELAY_NOTE_MAX ||
+           now_us - relay->delivered->read_us >= NOTE_WAIT_US;
+}
+
+static struct task note_next(struct hf_relay *relay, int64_t now_us)
+{
+    struct task task = {.kind = TASK_NOTE};
+
+    task.len = hf__note_take(relay, now_us, &task.batch);
+    if (!task.len)
+        task.kind = TASK_NONE;
+    return task;
 }
 
 /* The breaker is open: it may be time to find out whether it has to be. */
@@ -357,40 +374,39 @@ static struct task read_next(struct relay_bucket *bucket)
     return (struct task){.kind = TASK_READ, .bucket = bucket};
 }
 
+/* Read or send: first what can be sent, unless a batch can be filled up, or a bucket has waited for
+ * long. */
+static struct task bucket_next(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
+{
+    struct relay_bucket *bucket = hf__read_choose(relay, now_us, next_us);
+    bool may = hf__send_may(relay, now_us, next_us);
+
+    if (bucket && (!may || now_us - bucket->wants_us >= OLD_WISH_US ||
+                   (bucket->more && relay->ready.len < relay->batch_max)))
+        return read_next(bucket);
+    return may ? send_next(relay, now_us) : (struct task){.kind = TASK_NONE};
+}
+
 struct task hf__relay_next(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
 {
     struct task task = {.kind = TASK_NONE};
-    struct relay_bucket *bucket;
-    bool may;
+    bool note;
 
     *next_us = INT64_MAX;
     if (relay->until_us && now_us >= relay->until_us) /* (2) */
         hf__member_drop(relay);
-    if (note_is_next(relay, now_us, next_us)) {
-        task.len = hf__note_take(relay, now_us, &task.batch);
-        task.kind = TASK_NOTE;
-        if (task.len)
-            return task;
-        task.kind = TASK_NONE;
-    }
-    if (relay->stopping)
-        return task;
-    if (relay->open)
+    note = note_may(relay, now_us, next_us);
+    if (note && note_is_urgent(relay, now_us))
+        task = note_next(relay, now_us);
+    if (task.kind == TASK_NONE && !relay->stopping && relay->open)
         task = probe_next(relay, now_us, next_us);
-    if (task.kind != TASK_NONE)
+    if (task.kind != TASK_NONE || relay->stopping)
         return task;
-    if (relay->o.competing) {
-        if (hf__claim_may(relay, now_us, next_us))
-            task.kind = TASK_CLAIM;
-        return task;
-    }
-    bucket = hf__read_choose(relay, now_us, next_us);
-    may = hf__send_may(relay, now_us, next_us);
-    /* First what can be sent, unless a batch can be filled up, or a bucket has waited for long. */
-    if (bucket && (!may || now_us - bucket->wants_us >= OLD_WISH_US ||
-                   (bucket->more && relay->ready.len < relay->batch_max)))
-        return read_next(bucket);
-    return may ? send_next(relay, now_us) : task;
+    if (relay->o.competing)
+        return (struct task){.kind =
+                                 hf__claim_may(relay, now_us, next_us) ? TASK_CLAIM : TASK_NONE};
+    task = bucket_next(relay, now_us, next_us);
+    return task.kind == TASK_NONE && note ? note_next(relay, now_us) : task;
 }
 
 void hf__relay_do(struct relay_worker *worker, const struct task *task)

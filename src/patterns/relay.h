@@ -42,7 +42,7 @@ struct held {
     uint64_t sequence;
     uint32_t attempts;
     int64_t due_us;
-    int64_t read_us; /* on the elapsed clock */
+    int64_t read_us; /* since when it is in its state, on the elapsed clock */
     size_t size;     /* as sinks count it */
     size_t item_len;
     uint8_t item[];
@@ -54,8 +54,8 @@ struct held {
  * on at fetch_us.
  */
 struct relay_key {
-    struct relay_key *chain; /* in its slot of relay->keys */
-    struct relay_key *next, **link; /* in relay->ready or bucket->back */
+    struct relay_key *chain;                  /* in its slot of relay->keys */
+    struct relay_key *next, **link;           /* in relay->ready or bucket->back */
     struct relay_key *skip_next, **skip_link; /* in bucket->skipping */
     struct relay_bucket *bucket;
     struct held *first, *last; /* those that wait */
@@ -63,7 +63,7 @@ struct relay_key {
     uint32_t running;
     bool queued; /* it is in relay->ready */
     bool skips;
-    bool check; /* failed_blocks: it has to be asked for whether one of it has failed */
+    bool check;   /* failed_blocks: it has to be asked for whether one of it has failed */
     bool blocked; /* the answer was yes, last time */
     char after[RELAY_SEQ_SIZE];
     int64_t fetch_us;
@@ -83,12 +83,12 @@ struct relay_bucket {
     uint32_t number;
     enum bucket_state state;
     uint64_t fence;
-    uint64_t life; /* changes when it is taken or lost */
+    uint64_t life;               /* changes when it is taken or lost */
     char cursor[RELAY_SEQ_SIZE]; /* all that was there up to it was looked at; "": nothing was */
-    bool more;     /* there are others behind it */
-    bool woken;    /* there may be */
+    bool more;                   /* there are others behind it */
+    bool woken;                  /* there may be */
     bool reading;
-    bool sweeping; /* looking through what is before the cursor again, */
+    bool sweeping;              /* looking through what is before the cursor again, */
     char sweep[RELAY_SEQ_SIZE]; /* up to here so far, */
     uint32_t sweep_left;        /* with so many pages to go without news; */
     int64_t sweep_us;           /* when to do so next, on the elapsed clock */
@@ -117,7 +117,7 @@ struct relay_member {
     uint64_t beat;
     uint32_t lease_ms;
     bool stopped;
-    bool there; /* in the last answer */
+    bool there;       /* in the last answer */
     int64_t since_us; /* since when we see that beat */
 };
 
@@ -139,9 +139,9 @@ struct relay_worker {
     struct hf_relay *relay;
     pthread_t thread;
     bool started;
-    struct hf_scope *io;   /* the database */
-    struct hf_scope *work; /* the sink */
-    bool sending;          /* guarded by the mutex, so that `work` can be canceled */
+    struct hf_scope *io;        /* the database */
+    struct hf_scope *work;      /* the sink */
+    bool sending;               /* guarded by the mutex, so that `work` can be canceled */
     struct relay_claims claims; /* guarded by the mutex */
 };
 
@@ -166,11 +166,11 @@ struct hf_relay {
     struct relay_member *members;
     size_t members_len, members_size;
     struct relay_row *rows;
-    uint32_t *plan;         /* who is to have each bucket: a place in members */
+    uint32_t *plan; /* who is to have each bucket: a place in members */
     int64_t renew_us, look_us, act_us;
     uint32_t keep_failures;
 
-    pthread_mutex_t mutex; /* guards all below */
+    pthread_mutex_t mutex;    /* guards all below */
     pthread_cond_t work_cond; /* for workers */
     pthread_cond_t idle_cond; /* for who waits for an end */
     bool started, stopping, canceled, paused, ended;
@@ -207,14 +207,7 @@ struct hf_relay {
 
 /* ---- relay.c -------------------------------------------------------------------------------- */
 
-enum task_kind {
-    TASK_NONE,
-    TASK_READ,
-    TASK_SEND,
-    TASK_NOTE,
-    TASK_PROBE,
-    TASK_CLAIM
-};
+enum task_kind { TASK_NONE, TASK_READ, TASK_SEND, TASK_NOTE, TASK_PROBE, TASK_CLAIM };
 
 struct task {
     enum task_kind kind;
@@ -273,8 +266,8 @@ bool hf__key_hold(struct hf_relay *relay, struct relay_key *key,
 
 /* All of it from that event on is to be read again, not before fetch_us; what is held of that and
  * waits is forgotten. */
-void hf__key_skip(struct hf_relay *relay, struct relay_key *key, const char *seq,
-                  uint64_t sequence, int64_t fetch_us);
+void hf__key_skip(struct hf_relay *relay, struct relay_key *key, const char *seq, uint64_t sequence,
+                  int64_t fetch_us);
 void hf__key_unskip(struct relay_key *key);
 
 /* See whether it can be begun, or has ended. It may be freed. */

@@ -43,8 +43,8 @@ static struct hf_claim_options options_of(const struct hf_relay *relay, size_t l
     return (struct hf_claim_options){.size = sizeof(struct hf_claim_options),
                                      .limit = (uint32_t)limit,
                                      .lease_ms = relay->o.lease_ms,
-                                     .skew_ms = relay->o.lease_ms > 4000 ? 1000
-                                                                         : relay->o.lease_ms / 4,
+                                     .skew_ms =
+                                         relay->o.lease_ms > 4000 ? 1000 : relay->o.lease_ms / 4,
                                      .owner = relay->o.owner,
                                      .max_attempts = relay->o.max_attempts,
                                      .backoff_ms = relay->o.backoff_ms,
@@ -94,8 +94,8 @@ static void note_failed(struct relay_worker *worker, const struct hf_claimed_eve
                                             : hf_str_from(hf_status_text(delivery->status)),
                              .may_retry = !delivery->for_good};
     bool gives_up = delivery->for_good || event->event.attempts + 1 >= relay->o.max_attempts;
-    enum hf_status status = hf_outbox_fail(worker->io, relay->outbox, event, &error,
-                                           delivery->for_good, &options);
+    enum hf_status status =
+        hf_outbox_fail(worker->io, relay->outbox, event, &error, delivery->for_good, &options);
 
     noted(worker, event, status, gives_up ? &relay->metrics.given_up : &relay->metrics.retried,
           gives_up ? HF_RELAY_GIVEN_UP : HF_RELAY_RETRY, &error);
@@ -214,10 +214,10 @@ static void set_claims(struct relay_worker *worker, const struct hf_claim_list *
     pthread_mutex_lock(&relay->mutex);
     while (worker->claims.keeping)
         pthread_cond_wait(&relay->idle_cond, &relay->mutex);
-    worker->claims = (struct relay_claims){
-        .events = list ? list->events : NULL,
-        .len = list ? list->events_len : 0,
-        .renew_us = claimed_us + (int64_t)relay->o.lease_ms * 1000 / RENEW_SHARE};
+    worker->claims = (struct relay_claims){.events = list ? list->events : NULL,
+                                           .len = list ? list->events_len : 0,
+                                           .renew_us = claimed_us + (int64_t)relay->o.lease_ms *
+                                                                        1000 / RENEW_SHARE};
     if (list && relay->keeper)
         hf__timer_wake(relay->keeper);
     pthread_mutex_unlock(&relay->mutex);
@@ -310,8 +310,7 @@ int64_t hf__claim_keep(struct hf_relay *relay)
         worker = due_worker(relay, now_us, &next_us);
         if (worker) {
             worker->claims.keeping = true;
-            worker->claims.renew_us =
-                now_us + (int64_t)relay->o.lease_ms * 1000 / RENEW_SHARE;
+            worker->claims.renew_us = now_us + (int64_t)relay->o.lease_ms * 1000 / RENEW_SHARE;
             claims = worker->claims;
         }
         pthread_mutex_unlock(&relay->mutex);

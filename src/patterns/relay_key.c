@@ -302,7 +302,7 @@ bool hf__key_hold(struct hf_relay *relay, struct relay_key *key,
     hf__seq_set(held->seq, hf_str_from(seq));
     held->sequence = key->alone ? 0 : event->event.sequence;
     held->attempts = event->attempts;
-    held->due_us = event->event.due_us;
+    held->due_us = hf__outbox_due_ms(event) * 1000;
     held->read_us = now_us;
     held->size = hf__event_size(event);
     held->item_len = event->item.len;
@@ -315,8 +315,8 @@ bool hf__key_hold(struct hf_relay *relay, struct relay_key *key,
     return true;
 }
 
-void hf__key_skip(struct hf_relay *relay, struct relay_key *key, const char *seq,
-                  uint64_t sequence, int64_t fetch_us)
+void hf__key_skip(struct hf_relay *relay, struct relay_key *key, const char *seq, uint64_t sequence,
+                  int64_t fetch_us)
 {
     char from[RELAY_SEQ_SIZE], after[RELAY_SEQ_SIZE];
 

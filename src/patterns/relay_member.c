@@ -39,6 +39,7 @@ enum {
     RETRY_MAX_MS = 1000,
     IMPATIENT_MS = 1000, /* so often is looked while others are to release something to us */
     REMOVE_LEASES = 10,
+    STOPPED_TTL_S = 3600,
     ENOUGH_MEMBERS = 8
 };
 
@@ -147,10 +148,10 @@ static enum hf_status send_beat(struct hf_relay *relay, bool first)
                         : HF_STR("SET #beat = :beat"),
         .condition = first ? HF_STR("attribute_not_exists(#pk)")
                            : HF_STR("#beat < :beat AND attribute_not_exists(#stopped)"),
-        .names = first ? HF_ITEM(s, HF_S("#beat", HF_STR("beat")), HF_S("#pk", HF_STR("pk")),
-                                 HF_S("#lease", HF_STR("lease_ms")), HF_S("#owner", HF_STR("owner")))
-                       : HF_ITEM(s, HF_S("#beat", HF_STR("beat")),
-                                 HF_S("#stopped", HF_STR("stopped"))),
+        .names =
+            first ? HF_ITEM(s, HF_S("#beat", HF_STR("beat")), HF_S("#pk", HF_STR("pk")),
+                            HF_S("#lease", HF_STR("lease_ms")), HF_S("#owner", HF_STR("owner")))
+                  : HF_ITEM(s, HF_S("#beat", HF_STR("beat")), HF_S("#stopped", HF_STR("stopped"))),
         .values = first ? HF_ITEM(s, HF_N(":beat", beat), HF_N(":lease", relay->o.lease_ms),
                                   HF_S(":owner", relay->o.owner))
                         : HF_ITEM(s, HF_N(":beat", beat))};
@@ -160,9 +161,10 @@ static enum hf_status send_beat(struct hf_relay *relay, bool first)
     status = hf__pattern_write(s, relay->outbox->db, &(struct hf_transact_write){.update = &update},
                                key, &item);
     if (status == HF_CONDITION)
-        status = item.ptr && number_of(item, "beat") == beat && !hf_item_get(item, HF_STR("stopped")).ptr
-                     ? HF_OK
-                     : HF_LOST;
+        status =
+            item.ptr && number_of(item, "beat") == beat && !hf_item_get(item, HF_STR("stopped")).ptr
+                ? HF_OK
+                : HF_LOST;
     if (status == HF_OK || hf_scope_error(s)->may_have_happened)
         relay->beat = beat;
     return status;
@@ -187,7 +189,10 @@ static enum hf_status send_take(struct hf_relay *relay, uint32_t bucket)
                      : from      ? HF_STR("#relay = :from AND #fence = :fence")
                                  : HF_STR("attribute_not_exists(#relay) AND #fence = :fence"),
         .names = hf_item_make(s, names, 2),
-        .values = hf_item_make(s, values, !row->there ? 2 : from ? 4 : 3)};
+        .values = hf_item_make(s, values,
+                               !row->there ? 2
+                               : from      ? 4
+                                           : 3)};
     enum hf_status status;
 
     TRY(hf_scope_built(s));
@@ -204,13 +209,14 @@ static enum hf_status send_release(struct hf_relay *relay, uint32_t bucket, uint
 {
     struct hf_scope *s = relay->keep;
     struct hf_item key = row_key(s, bucket), item;
-    struct hf_update_item update = {
-        .table = relay->outbox->table,
-        .key = key,
-        .update = HF_STR("REMOVE #relay"),
-        .condition = HF_STR("#relay = :me AND #fence = :fence"),
-        .names = HF_ITEM(s, HF_S("#relay", HF_STR("relay")), HF_S("#fence", HF_STR("fence"))),
-        .values = HF_ITEM(s, HF_S(":me", id_str(&relay->id)), HF_N(":fence", fence))};
+    struct hf_update_item update = {.table = relay->outbox->table,
+                                    .key = key,
+                                    .update = HF_STR("REMOVE #relay"),
+                                    .condition = HF_STR("#relay = :me AND #fence = :fence"),
+                                    .names = HF_ITEM(s, HF_S("#relay", HF_STR("relay")),
+                                                     HF_S("#fence", HF_STR("fence"))),
+                                    .values = HF_ITEM(s, HF_S(":me", id_str(&relay->id)),
+                                                      HF_N(":fence", fence))};
     enum hf_status status;
 
     TRY(hf_scope_built(s));
@@ -227,10 +233,12 @@ static enum hf_status send_stopped(struct hf_relay *relay)
     struct hf_update_item update = {
         .table = relay->outbox->table,
         .key = key,
-        .update = HF_STR("SET #stopped = :true"),
+        .update = HF_STR("SET #stopped = :true, #ttl = :ttl"),
         .condition = HF_STR("attribute_exists(#beat)"),
-        .names = HF_ITEM(s, HF_S("#stopped", HF_STR("stopped")), HF_S("#beat", HF_STR("beat"))),
-        .values = HF_ITEM(s, HF_BOOL(":true", true))};
+        .names = HF_ITEM(s, HF_S("#stopped", HF_STR("stopped")), HF_S("#beat", HF_STR("beat")),
+                         HF_S("#ttl", HF_STR("ttl"))),
+        .values = HF_ITEM(s, HF_BOOL(":true", true),
+                          HF_N(":ttl", env_wall_ms(&relay->env) / 1000 + STOPPED_TTL_S))};
     enum hf_status status;
 
     TRY(hf_scope_built(s));
@@ -492,8 +500,8 @@ static enum hf_status take_all(struct hf_relay *relay, int64_t until_us, uint32_
         }
         status = send_take(relay, i);
         if (status == HF_OK) {
-            taken(relay, i, row->owner.text[0] && !is_me(relay, &row->owner) &&
-                                !(owner && owner->stopped));
+            taken(relay, i,
+                  row->owner.text[0] && !is_me(relay, &row->owner) && !(owner && owner->stopped));
             --*missing;
         } else if (status == HF_CONDITION) {
             pthread_mutex_lock(&relay->mutex);
@@ -627,10 +635,12 @@ static enum hf_status renew(struct hf_relay *relay)
 /* Look, and do our part. */
 static enum hf_status look_and_act(struct hf_relay *relay)
 {
-    int64_t asked_us = relay_now_us(relay), now_us, soon_us = INT64_MAX;
+    int64_t asked_us, now_us, soon_us = INT64_MAX;
     uint32_t missing = 0;
     bool more = false;
 
+    TRY(hf__outbox_take_mode(relay->keep, relay->outbox, false));
+    asked_us = relay_now_us(relay);
     TRY(look(relay));
     now_us = relay_now_us(relay);
     forget_members(relay);

@@ -12,7 +12,8 @@
  * key, so scheduled events are in time without a query of their own.
  *
  *  (1) One read of a bucket runs at a time.
- *  (2) What is due later than now does not move the cursor: others may still come before it.
+ *  (2) What is due later than now, by its own account, does not move the cursor: others may still
+ *      come before it. What others emitted whose clocks are ahead does, until somebody wakes us.
  *  (3) Forward reading looks at each event once; sweeps without news end after a few pages, and go
  *      on where they ended the next time. So a key with many events that cannot go on costs little.
  *  (4) What a read shows that began before the bucket was taken anew means nothing.
@@ -33,7 +34,8 @@ struct page {
     uint64_t life;
     size_t taken; /* events of it that are held now */
     uint64_t number;
-    char last[RELAY_SEQ_SIZE]; /* the last one that is due */
+    char last[RELAY_SEQ_SIZE]; /* the last one before any that is early */
+    bool early;                /* there is one */
     bool no_memory;
 };
 
@@ -149,8 +151,7 @@ static int64_t waits_until(const struct hf_relay *relay, const struct page *page
         wait_us = event->next_us - page->wall_us;
     if (wait_us > longest_us)
         wait_us = longest_us;
-    if (event->event.due_us / 1000 > page->wall_us / 1000 &&
-        event->event.due_us - page->wall_us > wait_us)
+    if (hf__outbox_is_early(event, page->wall_us) && event->event.due_us - page->wall_us > wait_us)
         wait_us = event->event.due_us - page->wall_us;
     return wait_us > 0 ? now_us + wait_us : 0;
 }
@@ -160,13 +161,15 @@ static int64_t waits_until(const struct hf_relay *relay, const struct page *page
 static bool is_passed_over(struct relay_key *key, const struct page *page,
                            const struct hf_outbox_event *event, const char *seq, int64_t now_us)
 {
+    bool first;
+
     if (!key->skips || hf__seq_compare(seq, key->after) <= 0)
         return false;
-    if (key->fetch_us > now_us && key->attempts && event->attempts != key->attempts &&
+    first = key->mark != page->number && hf__seq_compare(page->after, key->after) <= 0;
+    if (first && key->fetch_us > now_us && key->attempts &&
         event->attempts != key->attempts - 1 && event->next_us <= page->wall_us)
         key->fetch_us = now_us; /* let go on by hand */
-    if (key->mark == page->number || key->check || key->fetch_us > now_us ||
-        hf__seq_compare(page->after, key->after) > 0) {
+    if (!first || key->check || key->fetch_us > now_us) {
         key->mark = page->number;
         return true;
     }
@@ -192,7 +195,7 @@ static void look_at(struct hf_relay *relay, struct relay_bucket *bucket, struct 
         key->mark = page->number;
         key->check = is_new && relay->o.failed_blocks && !key->alone;
         key->attempts = event->attempts;
-        key->due_us = event->event.due_us;
+        key->due_us = hf__outbox_due_ms(event) * 1000;
     } else if (key->skips && key->sequence && sequence > key->sequence) {
         hf__key_skip(relay, key, seq, key->sequence, key->fetch_us); /* behind the one that waits */
         key->mark = page->number;
@@ -233,8 +236,7 @@ static void cover(struct hf_relay *relay, struct relay_bucket *bucket, const str
 static void advance(struct hf_relay *relay, struct relay_bucket *bucket, struct page *page,
                     int64_t now_us)
 {
-    bool due_more = page->more && page->len && page->last[0] &&
-                    page->events[page->len - 1].event.due_us / 1000 <= page->wall_us / 1000;
+    bool due_more = page->more && page->last[0] && !page->early;
     bool at_end = !due_more || hf__seq_compare(page->last, bucket->cursor) >= 0;
 
     cover(relay, bucket, page, page->kind == FORWARD ? !due_more : at_end, now_us);
@@ -264,7 +266,8 @@ static void take_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
         hf__seq_set(seq, hf_value_str(hf_item_get(event->item, HF_STR("sk"))));
         if (!hf__held_find(relay, seq) && hf__relay_wants_type(relay, event->event.type))
             look_at(relay, bucket, page, event, seq, now_us);
-        if (!page->no_memory && event->event.due_us / 1000 <= page->wall_us / 1000)
+        page->early = page->early || hf__outbox_is_early(event, page->wall_us);
+        if (!page->no_memory && !page->early)
             memcpy(page->last, seq, sizeof(seq)); /* (2) */
     }
     if (!page->no_memory)
@@ -275,15 +278,14 @@ static void take_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* A little before the cursor. */
-static void overlap(const struct relay_bucket *bucket, int64_t wall_us, char after[RELAY_SEQ_SIZE])
+/* Back to a little before now: something was emitted. */
+static void step_back(struct relay_bucket *bucket, int64_t wall_us)
 {
     char floor[RELAY_SEQ_SIZE] = {0};
 
-    memcpy(after, bucket->cursor, RELAY_SEQ_SIZE);
     hf__outbox_seq_floor(wall_us / 1000 - RELAY_OVERLAP_MS, floor);
-    if (bucket->woken && !bucket->more && hf__seq_compare(floor, after) < 0)
-        memcpy(after, floor, RELAY_SEQ_SIZE);
+    if (hf__seq_compare(floor, bucket->cursor) < 0)
+        memcpy(bucket->cursor, floor, sizeof(floor));
 }
 
 /* What to read of it now. The mutex is held. */
@@ -311,7 +313,9 @@ static void plan_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
         memcpy(page->after, bucket->sweep, sizeof(page->after));
     } else {
         page->kind = FORWARD;
-        overlap(bucket, page->wall_us, page->after);
+        if (bucket->woken)
+            step_back(bucket, page->wall_us);
+        memcpy(page->after, bucket->cursor, sizeof(page->after));
         bucket->woken = false;
     }
     bucket->reading = true;
@@ -329,7 +333,8 @@ static void ended(struct hf_relay *relay, struct relay_bucket *bucket, enum hf_s
         bucket->failures = 0;
     } else if (page->life == bucket->life) {
         bucket->not_before_us =
-            now_us + (int64_t)hf__relay_backoff_ms(relay, FIRST_PAUSE_MS, ++bucket->failures) * 1000;
+            now_us +
+            (int64_t)hf__relay_backoff_ms(relay, FIRST_PAUSE_MS, ++bucket->failures) * 1000;
         bucket->woken = bucket->woken || page->kind == FORWARD;
     }
     relay->metrics.reads++;
@@ -376,8 +381,7 @@ static enum hf_status read_page(struct relay_worker *worker, struct relay_bucket
                                 struct page *page)
 {
     struct hf_relay *relay = worker->relay;
-    uint32_t ahead_ms =
-        relay->o.poll_ms < LOOK_AHEAD_MAX_MS ? relay->o.poll_ms : LOOK_AHEAD_MAX_MS;
+    uint32_t ahead_ms = relay->o.poll_ms < LOOK_AHEAD_MAX_MS ? relay->o.poll_ms : LOOK_AHEAD_MAX_MS;
 
     return hf__outbox_read(worker->io, relay->outbox, bucket->number,
                            page->after[0] ? hf_str_from(page->after) : hf_str_of(NULL, 0),

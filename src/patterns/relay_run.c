@@ -325,8 +325,8 @@ static bool is_drained(struct hf_relay *relay)
     else
         drained = drained && (relay->settled || relay->o.dry_run);
     for (uint32_t i = 0; drained && !relay->o.competing && i < relay->outbox->buckets; i++)
-        drained = relay->buckets[i].state == BUCKET_OTHERS ||
-                  hf__read_is_dry(relay, &relay->buckets[i]);
+        drained =
+            relay->buckets[i].state == BUCKET_OTHERS || hf__read_is_dry(relay, &relay->buckets[i]);
     pthread_mutex_unlock(&relay->mutex);
     return drained;
 }

@@ -140,8 +140,7 @@ void hf__breaker_failed(struct hf_relay *relay, bool was_probe, int64_t now_us, 
     }
     if (relay->probe_wait_ms > relay->o.backoff_max_ms)
         relay->probe_wait_ms = relay->o.backoff_max_ms;
-    relay->probe_us =
-        now_us + (int64_t)hf__relay_backoff_ms(relay, relay->probe_wait_ms, 1) * 1000;
+    relay->probe_us = now_us + (int64_t)hf__relay_backoff_ms(relay, relay->probe_wait_ms, 1) * 1000;
 }
 
 void hf__breaker_closed(struct hf_relay *relay)
@@ -220,40 +219,27 @@ struct sending {
     size_t len;
 };
 
-/* In the scope of the worker; what is too large is not among it, and has failed. */
+/* In the scope of the worker. */
 static enum hf_status prepare(struct relay_worker *worker, struct held *batch, size_t len,
-                              struct sending *to, struct sending *failed)
+                              struct sending *to)
 {
     struct hf_relay *relay = worker->relay;
     struct hf_scope *s = worker->work;
-    size_t most = relay->ops->event_bytes_max;
-    struct sending *both[] = {to, failed};
 
-    for (size_t i = 0; i < 2; i++) {
-        both[i]->len = 0;
-        both[i]->helds = hf_scope_alloc(s, len * sizeof(*to->helds));
-        both[i]->events = hf_scope_alloc(s, len * sizeof(*to->events));
-        both[i]->deliveries = hf_scope_alloc(s, len * sizeof(*to->deliveries));
-    }
+    to->len = 0;
+    to->helds = hf_scope_alloc(s, len * sizeof(*to->helds));
+    to->events = hf_scope_alloc(s, len * sizeof(*to->events));
+    to->deliveries = hf_scope_alloc(s, len * sizeof(*to->deliveries));
     TRY(hf_scope_built(s));
     for (struct held *held = batch; held; held = held->next) {
-        struct sending *list = most && held->size > most ? failed : to;
-        struct hf_outbox_event *event = &list->events[list->len];
-        struct hf_delivery *delivery = &list->deliveries[list->len];
+        struct hf_outbox_event *event = &to->events[to->len];
+        struct hf_item item = {.ptr = held->item, .len = held->item_len};
 
-        TRY(hf__outbox_view(s, relay->outbox,
-                            (struct hf_item){.ptr = held->item, .len = held->item_len}, event));
-        *delivery = (struct hf_delivery){.event = event};
-        list->helds[list->len++] = held;
-        if (list == failed) {
-            delivery->status = HF_LIMIT;
-            delivery->for_good = true;
-            delivery->error =
-                hf_scope_format(s, "%zu bytes are more than the %zu that %s takes", held->size,
-                                most, relay->ops->name ? relay->ops->name : "the sink");
-        }
+        TRY(hf__outbox_view(s, relay->outbox, item, event));
+        to->deliveries[to->len] = (struct hf_delivery){.event = event};
+        to->helds[to->len++] = held;
     }
-    return hf_scope_built(s);
+    return HF_OK;
 }
 
 /* It runs no more. The mutex is held. */
@@ -304,6 +290,7 @@ static void delivered(struct hf_relay *relay, struct held *held)
         hf__held_end(relay, held);
     } else {
         held->state = HELD_DELIVERED;
+        held->read_us = relay_now_us(relay); /* since when it is to be noted */
         held->bucket->noting++;
         held->next = NULL;
         *relay->delivered_last = held;
@@ -325,11 +312,11 @@ static bool is_behind(const struct sending *sent, size_t at)
 
 static struct hf_error error_of(const struct hf_delivery *delivery)
 {
-    return (struct hf_error){
-        .status = delivery->status,
-        .message = delivery->error.len ? delivery->error
-                                       : hf_str_from(hf_status_text(delivery->status)),
-        .may_retry = !delivery->for_good};
+    return (struct hf_error){.status = delivery->status,
+                             .message = delivery->error.len
+                                            ? delivery->error
+                                            : hf_str_from(hf_status_text(delivery->status)),
+                             .may_retry = !delivery->for_good};
 }
 
 /* What is known of the key of an event that has failed. The mutex is held. */
@@ -397,10 +384,10 @@ static void note_failure(struct relay_worker *worker, struct held *held,
     }
     pthread_mutex_unlock(&relay->mutex);
     if (ours && !relay->o.dry_run) {
-        status = hf__outbox_note_failure(worker->io, relay->outbox, event, &error,
-                                         relay->env.wall_us(relay->env.user) +
-                                             (int64_t)wait_ms * 1000,
-                                         give_up);
+        status =
+            hf__outbox_note_failure(worker->io, relay->outbox, event, &error,
+                                    relay->env.wall_us(relay->env.user) + (int64_t)wait_ms * 1000,
+                                    give_up);
         hf__relay_consumed(relay, worker->io);
         if (status != HF_OK && status != HF_LOST)
             hf__relay_trouble(relay, worker->io);
@@ -477,13 +464,13 @@ static void send_ended(struct hf_relay *relay)
 void hf__send_run(struct relay_worker *worker, struct held *batch, size_t len, bool was_probe)
 {
     struct hf_relay *relay = worker->relay;
-    struct sending sent, too_large;
+    struct sending sent;
     enum hf_status status;
     bool reached;
 
     hf_scope_reset(worker->work);
     hf_scope_timeout_ms(worker->work, relay->o.timeout_ms);
-    status = prepare(worker, batch, len, &sent, &too_large);
+    status = prepare(worker, batch, len, &sent);
     if (status != HF_OK) {
         pthread_mutex_lock(&relay->mutex);
         while (batch) {
@@ -498,11 +485,9 @@ void hf__send_run(struct relay_worker *worker, struct held *batch, size_t len, b
         send_ended(relay);
         return;
     }
-    if (sent.len)
-        status = hf__sink_call(worker, sent.deliveries, sent.len);
+    status = hf__sink_call(worker, sent.deliveries, sent.len);
     reached = judge(worker, status, was_probe);
     settle(worker, &sent, reached);
-    settle(worker, &too_large, true);
     send_ended(relay);
 }
 
@@ -570,9 +555,9 @@ static void note_ended(struct hf_relay *relay, struct held **helds, size_t len,
     }
     relay->note_failures = status == HF_OK ? 0 : relay->note_failures + 1;
     if (status != HF_OK)
-        relay->note_us = now_us + (int64_t)hf__relay_backoff_ms(relay, FIRST_NOTE_MS,
-                                                                relay->note_failures) *
-                                      1000;
+        relay->note_us =
+            now_us +
+            (int64_t)hf__relay_backoff_ms(relay, FIRST_NOTE_MS, relay->note_failures) * 1000;
     relay->noters--;
     relay->metrics.writes++;
     hf__relay_signal(relay);
@@ -597,8 +582,8 @@ void hf__note_run(struct relay_worker *worker, struct held *batch, size_t len)
         struct hf_item item = {.ptr = held->item, .len = held->item_len};
 
         if (status == HF_OK)
-            status = events ? hf__outbox_view(worker->io, relay->outbox, item, &events[len])
-                            : HF_NOMEM;
+            status =
+                events ? hf__outbox_view(worker->io, relay->outbox, item, &events[len]) : HF_NOMEM;
         list[len] = events ? &events[len] : NULL;
         unsure[len] = held->unsure;
         helds[len++] = held;

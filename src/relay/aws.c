@@ -27,6 +27,7 @@
 #include "client/xml.h"
 #include "http/sign.h"
 #include "http/transport.h"
+#include "ops/table.h"
 #include "wire/wire.h"
 
 enum {
@@ -72,12 +73,14 @@ static bool is(struct hf_str text, const char *word)
     return hf_str_equal(text, hf_str_from(word));
 }
 
-/* Of an endpoint that was made of a URL: is it Amazon's? */
-static bool is_amazons(struct hf_scope *s, struct hf_str origin)
+/* Is the host of this origin one of Amazon's? */
+static enum hf_status is_amazons(struct hf_scope *s, struct hf_str origin, bool *yes)
 {
     struct endpoint endpoint;
 
-    return hf__endpoint_of_url(s, origin, &endpoint) == HF_OK && endpoint.signing_region.len > 0;
+    TRY(hf__endpoint_of_url(s, origin, &endpoint));
+    *yes = endpoint.signing_region.len > 0;
+    return HF_OK;
 }
 
 static enum hf_status find_region(struct hf_scope *s, struct aws *aws, const struct aws_ask *ask,
@@ -110,9 +113,14 @@ static enum hf_status find_endpoint(struct hf_scope *s, struct aws *aws, struct 
     TRY(hf__endpoint_find(s, aws->config,
                           &(struct endpoint_ask){.service = ask->service, .region = region},
                           found));
-    if (!origin.len && ask->origin.len && is_amazons(s, found->origin) &&
-        !is_amazons(s, ask->origin))
-        origin = ask->origin;
+    if (!origin.len && ask->origin.len) {
+        bool found_is, asked_is;
+
+        TRY(is_amazons(s, found->origin, &found_is));
+        TRY(is_amazons(s, ask->origin, &asked_is));
+        if (found_is && !asked_is)
+            origin = ask->origin;
+    }
     if (origin.len) {
         struct hf_str signing = found->signing_name;
 
@@ -133,13 +141,15 @@ static enum hf_status open_transport(struct hf_scope *s, struct aws *aws,
     struct transport_options t = {.env = &aws->env,
                                   .connect_ms = (uint32_t)options->connect_ms,
                                   .ca_file = options->ca_file,
-                                  .proxy = options->proxy};
-    bool is_https = memcmp(aws->endpoint.origin.ptr, "https", strlen("https")) == 0;
+                                  .http_proxy = options->proxy,
+                                  .https_proxy = options->proxy};
 
-    if (is(t.proxy, "none"))
-        t.proxy = (struct hf_str){0};
-    else if (!t.proxy.len)
-        hf__config_proxy(aws->config, is_https, &t.proxy, &t.no_proxy);
+    if (is(options->proxy, "none")) {
+        t.http_proxy = t.https_proxy = (struct hf_str){0};
+    } else if (!options->proxy.len) {
+        hf__config_proxy(aws->config, false, &t.http_proxy, &t.no_proxy);
+        hf__config_proxy(aws->config, true, &t.https_proxy, &t.no_proxy);
+    }
     if (!t.ca_file.len)
         t.ca_file = hf__config_ca_bundle(aws->config);
     return hf__transport_open(s, &t, &aws->transport);
@@ -379,26 +389,41 @@ static struct hf_str tame(struct hf_scope *s, struct hf_str text, size_t max)
     return hf_str_of(copy, len);
 }
 
+struct error_body {
+    struct hf_str type;
+    struct hf_str message;
+    struct hf_str Message;
+};
+
+#define T error_body
+static const struct field body_list[] = {
+    STR("__type", type, .rules = 0),
+    STR("message", message, .rules = 0),
+    STR("Message", Message, .rules = 0),
+};
+static TABLE(body, "Error");
+#undef T
+
 static enum hf_status read_refusal(struct hf_scope *s, const struct http_answer *http,
                                    struct refusal *refusal)
 {
-    struct hf_str body = hf_str_of((const char *)http->body.ptr, http->body.len);
-    struct hf_str code = {NULL, 0}, message = {NULL, 0};
-    const struct xml_want wants[] = {{"ErrorResponse/Error/Code", &code},
-                                     {"ErrorResponse/Error/Message", &message}};
+    struct hf_str text = hf_str_of((const char *)http->body.ptr, http->body.len);
+    struct error_body error = {.type = {NULL, 0}};
+    const struct xml_want wants[] = {{"ErrorResponse/Error/Code", &error.type},
+                                     {"ErrorResponse/Error/Message", &error.message}};
+    enum hf_status status = text.len && *text.ptr == '<'
+                                ? hf__xml_read(s, text, wants, ARRAY_LEN(wants))
+                                : hf__wire_read_answer(s, &body, text, &error);
 
-    if (body.len && *body.ptr == '<') {
-        if (hf__xml_read(s, body, wants, ARRAY_LEN(wants)) == HF_NOMEM)
-            return HF_NOMEM;
-    } else {
-        code = hf__wire_error_type(s, body);
-        if (hf__wire_read_error(s, http->status, body) == HF_NOMEM)
-            return HF_NOMEM;
-        message = hf_scope_error(s)->message;
-    }
+    if (status == HF_NOMEM)
+        return status;
+    if (status != HF_OK) /* somebody on the way answered: the HTTP status is all there is */
+        error = (struct error_body){.type = {NULL, 0}};
     hf__scope_error_clear(s);
-    *refusal = (struct refusal){.code = tame(s, plain_code(code), CODE_MAX),
-                                .message = tame(s, message, MESSAGE_MAX)};
+    *refusal =
+        (struct refusal){.code = tame(s, plain_code(error.type), CODE_MAX),
+                         .message = tame(s, error.message.len ? error.message : error.Message,
+                                         MESSAGE_MAX)};
     return HF_OK;
 }
 

@@ -208,6 +208,7 @@ static struct hf_str origin_of(struct hf_str queue)
 static enum hf_status open_parts(struct hf_scope *s, const struct sink_url *url, struct sqs *sqs)
 {
     struct aws_ask ask = {.name = "SQS", .service = ENDPOINT_SQS};
+    enum hf_status status = HF_INVALID;
     struct endpoint there;
     struct hf_str name;
 
@@ -215,8 +216,11 @@ static enum hf_status open_parts(struct hf_scope *s, const struct sink_url *url,
     TRY(hf__sink_decode(s, url->memory, "the queue", url->rest, &name));
     TRY(hf__template_read(s, url->memory, "the queue", name, &sqs->queue));
     ask.origin = origin_of(name);
-    if (!ask.origin.len || memchr(ask.origin.ptr, '{', ask.origin.len) ||
-        hf__endpoint_of_url(s, ask.origin, &there) != HF_OK)
+    if (ask.origin.len && !memchr(ask.origin.ptr, '{', ask.origin.len))
+        status = hf__endpoint_of_url(s, ask.origin, &there);
+    if (status == HF_NOMEM)
+        return status;
+    if (status != HF_OK)
         return hf__fail(s, HF_INVALID,
                         "an SQS sink is sqs:QUEUE-URL, such as "
                         "sqs:https://sqs.eu-central-1.amazonaws.com/123456789012/orders");

@@ -532,14 +532,17 @@ static enum hf_status read_target(struct hf_scope *s, const struct sink_url *url
     const char *from = slashes ? slashes + 3 : NULL;
     const char *slash = from ? memchr(from, '/', whole.len - (size_t)(from - whole.ptr)) : NULL;
     struct hf_str origin = whole;
+    enum hf_status status = HF_INVALID;
 
     if (slash) {
         origin.len = (size_t)(slash - whole.ptr);
         path = hf_str_of(slash, whole.len - origin.len);
     }
-    if (!slashes || memchr(origin.ptr, '{', origin.len) ||
-        hf__endpoint_of_url(s, origin, &hook->endpoint) != HF_OK || !is_visible(path) ||
-        memchr(path.ptr, '#', path.len))
+    if (slashes && !memchr(origin.ptr, '{', origin.len))
+        status = hf__endpoint_of_url(s, origin, &hook->endpoint);
+    if (status == HF_NOMEM)
+        return status;
+    if (status != HF_OK || !is_visible(path) || memchr(path.ptr, '#', path.len))
         return hf__fail(s, HF_INVALID,
                         "a webhook sink is webhook:https://HOST/PATH, without a template in HOST");
     if (hook->options.query.len) {
@@ -570,7 +573,8 @@ static enum hf_status open_parts(struct hf_scope *s, const struct sink_url *url,
                               &(struct transport_options){.env = &hook->env,
                                                           .connect_ms = (uint32_t)o->connect_ms,
                                                           .ca_file = o->ca_file,
-                                                          .proxy = o->proxy,
+                                                          .http_proxy = o->proxy,
+                                                          .https_proxy = o->proxy,
                                                           .insecure = o->insecure == HF_YES},
                               &hook->transport);
 }

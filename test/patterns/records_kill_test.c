@@ -138,7 +138,7 @@ static struct parent parent_of(struct test *t)
     struct parent p = {.t = t, .s = hf_scope_new(NULL)};
     int file;
 
-    p.ledger = hf_scope_format(p.s, "%s/ledger", test_directory(t));
+    p.ledger = hf_scope_format(p.s, "%s/ledger", test_quick_directory(t));
     file = open(p.ledger.ptr, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     CHECK(file >= 0);
     close(file);
@@ -263,7 +263,7 @@ TEST(records_kill, a_processor_on_disk_is_killed_again_and_again)
     bool all_done = false;
     int kills = 0;
 
-    p.url = hf_scope_format(p.s, "embedded:%s/db", test_directory(t));
+    p.url = hf_scope_format(p.s, "embedded:%s/db", test_quick_directory(t));
     CHECK_OK(open_url(p.s, p.url, &db));
     CHECK_OK(hf_records_open(p.s, db, NULL, &records));
     put_all(&p, records);
