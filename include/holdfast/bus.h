@@ -14,6 +14,8 @@
  * types, "order.*" or "*"; the most exact one that fits is called. Middleware is called around
  * emitting and around handling, and can change, replace or drop an event.
  *
+ * Processes with a bus on one outbox share its events, so each of them needs all handlers.
+ *
  * Any thread may use a bus, also inside of handlers. Handlers run on the threads of the bus's relay
  * (relay.h), several at once, but those of one key one after the other.
  */
@@ -120,7 +122,8 @@ HF_API size_t hf_bus_off_all(struct hf_bus *bus, struct hf_str type);
 /*
  * Wait for the next event of that type or family, for the time left of the scope, at most
  * timeout_ms (0: 5000). The handler of the type, if there is one, is called as well, and has to
- * succeed; if there is none the event counts as handled. The event is copied into the scope.
+ * succeed; if there is none the event counts as handled. What other processes handle is not seen.
+ * The event is copied into the scope.
  *
  * HF_TIMEOUT, HF_CANCELED, HF_INVALID as hf_bus_on(). Since 0.1.
  */
