@@ -38,6 +38,7 @@ COMMAND_DECLARE(records_put)
 COMMAND_DECLARE(records_ls)
 COMMAND_DECLARE(records_retry)
 COMMAND_DECLARE(records_process)
+COMMAND_DECLARE(streams_tail)
 
 #undef COMMAND_DECLARE
 

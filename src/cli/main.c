@@ -46,6 +46,7 @@ static const struct cli_command commands[] = {
     COMMAND("records ls", records_ls, "list records"),
     COMMAND("records retry", records_retry, "let failed records be tried again"),
     COMMAND("records process", records_process, "run a program for each record that waits"),
+    COMMAND("streams tail", streams_tail, "print the changes of a table"),
 };
 
 static const char *variable(const char *name)
