@@ -297,7 +297,7 @@ static enum hf_status under_none(struct hf_scope *s, struct hf_counters *c,
         return status;
     }
     a->item = status == HF_OK ? result.attributes : hf_scope_error(s)->item;
-    if (!a->item.ptr) /* there is none, or this database does not return it with a refusal */
+    if (status == HF_CONDITION && !a->item.ptr) /* not all databases return it with a refusal */
         TRY(hf__pattern_read(s, c->db, c->table, at->key, &a->item));
     TRY(hf__counter_see(s, at, a->item, a->change.mark, &a->seen));
     a->seen.out = a->seen.value;

@@ -468,6 +468,8 @@ KIT_TEST(counter, plain_ones_do_not_repeat)
     CHECK_INT(0, value);
     CHECK_OK(hf_counter_set(k->scope, c, named("x"), 2, &value));
     CHECK_INT(5, value);
+    CHECK_OK(hf_counter_set(k->scope, c, named("z"), 7, &value)); /* there was none */
+    CHECK_INT(0, value);
     CHECK_OK(hf_counter_add_once(k->scope, c, named("x"), HF_STR("r"), 2, NULL, &value, NULL));
     CHECK_INT(4, value);
     CHECK_OK(hf_counter_add_once(k->scope, c, named("x"), HF_STR("r"), 2, NULL, &value, NULL));
