@@ -355,6 +355,7 @@ KIT_TEST(counter, what_cannot_be)
     struct hf_scope *s = k->scope;
     struct hf_put_item put = {.table = k->table};
     char id[HF_COUNTER_REQUEST_MAX + 1];
+    const char *const taken[] = {"count", "rev", "gone", "born", "shards", "w:me", "r:", "sort"};
 
     memset(id, 'r', sizeof(id));
     CHECK_STATUS(HF_INVALID, hf_counter_incr(s, c, named(""), 1, NULL));
@@ -389,6 +390,14 @@ KIT_TEST(counter, what_cannot_be)
                                   HF_OPTIONS(hf_counters_options, .table = HF_STR("nowhere"),
                                              .no_create = true),
                                   &none));
+    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+        CHECK_STATUS(HF_INVALID,
+                     hf_counters_open(s, k->db,
+                                      HF_OPTIONS(hf_counters_options, .table = k->other,
+                                                 .partitioned = true,
+                                                 .hash_attribute = hf_str_from(taken[i]),
+                                                 .sort_attribute = HF_STR("sort")),
+                                      &none));
     CHECK(!none);
     put.item = HF_ITEM(s, HF_S("key", HF_STR("%count.global.bad")), HF_NUM("count", HF_STR("1.5")));
     CHECK_OK(hf_put_item(s, k->db, &put, NULL));
