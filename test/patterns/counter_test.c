@@ -924,6 +924,7 @@ TEST(counter, any_failed_allocation)
     struct hf_scope *look = hf_scope_new(test_env(t));
     int64_t least = 0, most = 0, value;
     struct hf_db *db;
+    struct hf_counter_list list;
     struct hf_counters *c;
 
     CHECK_OK(hf_open(look, HF_STR("memory:"),
@@ -945,7 +946,10 @@ TEST(counter, any_failed_allocation)
             least += i != 1 && status == HF_OK;
             most += i != 1 && (status == HF_OK || maybe);
         }
+        if (status == HF_OK)
+            status = hf_counter_list(s, c, NULL, &list);
         ALLOC_SWEEP_STOP(t);
+        CHECK(status != HF_OK || list.counters_len == 1);
         CHECK(status == HF_OK || t->alloc_failed);
         hf_counters_close(c);
         hf_scope_free(s);
