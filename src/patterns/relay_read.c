@@ -68,7 +68,9 @@ void hf__read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t
 /* Is this key to be read on now? */
 static bool is_to_fetch(const struct relay_key *key, int64_t now_us, int64_t *next_us)
 {
-    if (key->running || key->len)
+    bool kept_back = key->link && !key->queued;
+
+    if (key->running || (key->len && !kept_back))
         return false;
     if (key->fetch_us <= now_us)
         return true;
@@ -201,7 +203,7 @@ static void look_at(struct hf_relay *relay, struct relay_bucket *bucket, struct 
         key->mark = page->number;
     } else if (hf__key_hold(relay, key, event, seq, now_us)) {
         page->taken++;
-        if (key->skips && hf__seq_compare(seq, key->after) > 0)
+        if (key->skips && key->mark != page->number && hf__seq_compare(seq, key->after) > 0)
             hf__seq_set(key->after, hf_str_from(seq));
     } else {
         hf__key_skip(relay, key, seq, 0, now_us);
