@@ -39,7 +39,8 @@ enum {
     PRODUCERS = 2,
     CHILDREN = RELAYS + PRODUCERS,
     KEYS = 60,
-    STEPS = 10, /* of one transaction */
+    STEPS = 10,  /* of one transaction */
+    PACE_MS = 8, /* so that it takes long enough to be killed often */
     LEASE_MS = 1000,
     BUCKETS = 16,
     PATIENCE_S = 240
@@ -188,6 +189,7 @@ static int produce(const char *url, int which, int target)
             more = more || step.from < target;
             if (step.from >= 0 && step.from < target)
                 (void)!hf_tx_run(s, db, build, &step, NULL); /* or not: the number will tell */
+            nap_ms(PACE_MS);
         }
     }
     hf_outbox_close(step.outbox);
