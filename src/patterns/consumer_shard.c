@@ -111,7 +111,7 @@ static void forget_old(struct hf_consumer *c)
     for (struct shard **link = &c->shards; *link;) {
         struct shard *shard = *link;
 
-        if (!shard->done || shard->owned || shard->busy || shard->beating ||
+        if ((!shard->done && !shard->ignored) || shard->owned || shard->busy || shard->beating ||
             shard->listed == c->looks) {
             link = &shard->next;
             continue;
@@ -223,10 +223,10 @@ static enum hf_status switch_to(struct hf_scope *s, struct hf_consumer *c, const
     pthread_mutex_lock(&c->mutex);
     for (struct shard *shard = c->shards; shard; shard = shard->next)
         hf__lease_lost(c, shard);
-    wait = any_busy(c); /* somebody still reads; the next look finds him gone */
+    wait = any_busy(c); /* somebody still reads; a later look finds him gone */
     if (!wait)
         hf__shards_free(c);
-    c->look_now = true;
+    c->look_now = !wait;
     pthread_mutex_unlock(&c->mutex);
     if (wait)
         return HF_OK;
@@ -461,9 +461,12 @@ static enum hf_status is_gone(struct hf_scope *s, struct hf_consumer *c, const s
 
 static enum hf_status bury(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
-    bool ours = true;
+    bool ours = true, owned;
 
-    if (has_name(c) && shard->owned) {
+    pthread_mutex_lock(&c->mutex);
+    owned = shard->owned;
+    pthread_mutex_unlock(&c->mutex);
+    if (has_name(c) && owned) {
         enum hf_status status = hf__lease_finish(s, c, shard);
 
         if (status == HF_LOST)
