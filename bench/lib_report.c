@@ -4,6 +4,7 @@
 #include "lib.h"
 
 #include <stdarg.h>
+#include <unistd.h>
 
 void bench_die(const char *format, ...)
 {
@@ -14,7 +15,8 @@ void bench_die(const char *format, ...)
     vfprintf(stderr, format, args);
     fprintf(stderr, "\n");
     va_end(args);
-    exit(1);
+    fflush(NULL);
+    _exit(1); /* exit() would clean up under the feet of the other threads */
 }
 
 struct bench_cell bench_cell_of(const char *name, const struct bench_tally *tally)

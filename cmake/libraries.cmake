@@ -34,7 +34,7 @@ endfunction()
 hf_library(holdfast holdfast core)
 target_link_libraries(holdfast PRIVATE $<BUILD_INTERFACE:PkgConfig::XXHASH>
     $<BUILD_INTERFACE:PkgConfig::OPENSSL> $<BUILD_INTERFACE:PkgConfig::DEFLATE>
-    $<BUILD_INTERFACE:PkgConfig::CURL>)
+    $<BUILD_INTERFACE:${CMAKE_DL_LIBS}>)
 
 hf_library(holdfast_engine holdfast-engine engine)
 target_link_libraries(holdfast_engine
@@ -47,7 +47,7 @@ set_target_properties(holdfast_engine PROPERTIES INSTALL_RPATH "$ORIGIN")
 # For find_package(); inside this build nobody links the archives. Plain -l names: the packages
 # that they come from are the business of whoever links statically.
 target_link_libraries(holdfast_static INTERFACE Threads::Threads
-    $<INSTALL_INTERFACE:-lxxhash;-lssl;-lcrypto;-ldeflate;-lcurl>)
+    $<INSTALL_INTERFACE:-lxxhash;-lssl;-lcrypto;-ldeflate>)
 target_link_libraries(holdfast_engine_static INTERFACE
     holdfast_static $<INSTALL_INTERFACE:-lrocksdb>)
 

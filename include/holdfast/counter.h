@@ -205,6 +205,34 @@ HF_API HF_NODISCARD enum hf_status hf_counter_get_many(struct hf_scope *s,
                                                        const struct hf_counter_key *keys,
                                                        size_t len, struct hf_counter_value *values);
 
+struct hf_counter_list_options {
+    size_t size;             /* set by HF_OPTIONS() */
+    struct hf_str partition; /* in a partitioned table; absent: all of them */
+    struct hf_str space;     /* absent: that of the table */
+    struct hf_str prefix;    /* of the ids */
+    uint32_t limit;          /* at most so many; default all */
+    struct hf_str after;     /* `next` of an earlier call */
+};
+
+struct hf_counter_list {
+    const struct hf_counter_value *counters; /* in no order but in a partition, by id there */
+    size_t counters_len;
+    struct hf_str next; /* absent at the end */
+};
+
+/*
+ * The counters of a namespace, by consistent reads; one that nobody added to is none. Reads the
+ * partition's counters, or else the whole table.
+ *
+ * HF_INVALID  a partition of a table that has none, or an empty one; what is not a cursor
+ * HF_CORRUPT  an item has something else for a value
+ *
+ * Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_counter_list(struct hf_scope *s, struct hf_counters *counters,
+                                                   const struct hf_counter_list_options *options,
+                                                   struct hf_counter_list *list);
+
 /*
  * Set it; *was (may be NULL) is the value right before that, exactly: what was added before is in
  * it, and what is added later is not. hf_counter_reset() sets it to 0. Shards are set one after the

@@ -95,7 +95,8 @@ enum hf_limit_kind {
 
     /*
      * An even rate of `limit` in window_ms (GCRA, or a leaky bucket): in any time t at most burst +
-     * t * limit / window_ms. One number is stored, whatever the limit.
+     * t * limit / window_ms. One number is stored, whatever the limit. A burst that was used up has
+     * to be there again within a hundred years.
      */
     HF_LIMIT_RATE
 };

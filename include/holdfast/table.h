@@ -43,8 +43,10 @@ struct hf_table_wait_options {
 
 /*
  * Look at the table again and again until it is as it should be. A table that is not there yet is
- * waited for, too. Failures that may pass (throttling, a broken connection) are waited out.
+ * waited for, too. Failures that may pass (throttling, a broken connection) are waited out. A
+ * service that never answered is not: it is tried as often as the database itself does (retry.h).
  *
+ * HF_IO        nothing answers
  * HF_TIMEOUT   it was not so in time; the message says how it is
  * HF_CANCELED  hf_scope_cancel() was called
  * HF_INVALID   `until` is none of the three, or the name cannot be one
@@ -70,7 +72,7 @@ struct hf_table_options {
  * Let the table be there, ACTIVE, and as `spec` says. It is created when it is missing: to be paid
  * per request, unless the spec has a billing mode or a throughput. Others may do the same at the
  * same time, answers may get lost, the table may still be on its way out: all of that is waited
- * for, within options->wait.
+ * for, within options->wait, once the service has answered.
  *
  * Then it is compared: the keys and their types, every index of the spec with its keys and its
  * projection, the stream if the spec has one, the time to live if it was asked for. Indexes beyond
@@ -85,6 +87,7 @@ struct hf_table_options {
  * HF_INVALID    it differs; the message names every difference, such as "table t: hash key is
  *               pk S, expected id S; index by-owner is missing". Or the spec cannot be
  * HF_NOT_FOUND  it is not there and options->no_create
+ * HF_IO         nothing answers
  * HF_TIMEOUT    not in time; the message says how it is
  * HF_CANCELED   hf_scope_cancel() was called
  * and what CreateTable, UpdateTable, UpdateTimeToLive and TagResource fail with.

@@ -1,5 +1,5 @@
 /*
- * cli/cmd_counter.c: counters from a shell: `holdfast counter add|get|set|delete`.
+ * cli/cmd_counter.c: counters from a shell: `holdfast counter add|get|set|delete|ls`.
  *
  * A process lives for one add, so it leaves its mark in the counter with every call; the marks of
  * those that came before are dropped as they age (holdfast/counter.h). Whoever has to be able to
@@ -19,6 +19,8 @@ struct settings {
     struct hf_str partition;
     struct hf_str space;
     uint64_t shards;
+    uint64_t limit;
+    struct hf_str after;
     /* add */
     struct hf_str floor;
     struct hf_str ceiling;
@@ -339,6 +341,7 @@ int hf__counter_set_run(struct cli *cli, size_t args_len, const char *const *arg
 
 static const struct option_spec delete_specs[] = {
     KEY_SPECS,
+    DATABASE_JSON(struct settings),
     DATABASE_QUIET(struct settings),
     DATABASE_SPECS(struct settings),
 };
@@ -371,8 +374,109 @@ int hf__counter_delete_run(struct cli *cli, size_t args_len, const char *const *
         !open_counters(cli, "counter delete", &settings, false, &db, &counters, &ends))
         return ends;
     ends = CLI_OK;
-    if (hf_counter_delete(cli->scope, counters, key_of(&settings, options.operands[0])) != HF_OK)
+    if (hf_counter_delete(cli->scope, counters, key_of(&settings, options.operands[0])) != HF_OK) {
         ends = hf__database_fail(cli, "counter delete");
+    } else if (settings.database.json) {
+        struct rows_field field = hf__rows_text("id", hf_str_from(options.operands[0]));
+
+        ends = hf__rows_one(cli, &settings.database, &field, 1);
+    }
+    hf_counters_close(counters);
+    hf_db_close(db);
+    return ends;
+}
+
+/* ---- ls ------------------------------------------------------------------------------------- */
+
+static const struct option_spec ls_specs[] = {
+    {.kind = OPTION_NUMBER,
+     .name = "limit",
+     .value = "NUMBER",
+     .max = UINT32_MAX,
+     .text = "At most so many; --json tells where to go on.",
+     FIELD(limit)},
+    {.kind = OPTION_TEXT,
+     .name = "after",
+     .value = "CURSOR",
+     .text = "Go on where a list ended: its \"next\".",
+     FIELD(after)},
+    {.heading = "Which counters",
+     .kind = OPTION_TEXT,
+     .letter = 'n',
+     .name = "namespace",
+     .value = "TEXT",
+     .text = "Namespace of the counters; \"global\" by default.",
+     FIELD(space)},
+    {.kind = OPTION_TEXT,
+     .letter = 'p',
+     .name = "partition",
+     .value = "TEXT",
+     .text = "Partition of the counters, in a table that has such.",
+     FIELD(partition)},
+    {.kind = OPTION_TEXT,
+     .name = "table",
+     .value = "NAME",
+     .text = "The table; \"keys\" by default, with partitions \"partitioned_keys\".",
+     FIELD(table)},
+    DATABASE_JSON(struct settings),
+    DATABASE_JSONL(struct settings),
+    DATABASE_QUIET(struct settings),
+    DATABASE_SPECS(struct settings),
+};
+
+static const struct option_example ls_examples[] = {
+    {"holdfast counter ls", "All of them, with their values."},
+    {"holdfast counter ls --partition ann login", "Those of ann that begin so."},
+};
+
+const struct options_table hf__counter_ls_options = {
+    .name = "counter ls",
+    .operands = "[PREFIX]",
+    .about = "List counters with their values, or those whose ids begin with PREFIX. Reads the "
+             "whole table, or one partition of it.",
+    .specs = ls_specs,
+    .len = COMMAND_LEN(ls_specs),
+    .examples = ls_examples,
+    .examples_len = COMMAND_LEN(ls_examples),
+};
+
+static int list_them(struct cli *cli, const struct settings *settings, struct hf_counters *counters,
+                     const char *prefix)
+{
+    struct rows *rows = hf_scope_alloc(cli->scope, sizeof(*rows));
+    struct hf_counter_list list;
+
+    if (!rows)
+        return hf__cli_fail(cli, "counter ls", CLI_FAILED, "out of memory");
+    if (hf_counter_list(cli->scope, counters,
+                        HF_OPTIONS(hf_counter_list_options, .partition = settings->partition,
+                                   .prefix = hf_str_from(prefix),
+                                   .limit = (uint32_t)settings->limit, .after = settings->after),
+                        &list) != HF_OK)
+        return hf__database_fail(cli, "counter ls");
+    hf__rows_begin(rows, cli, &settings->database, "counters");
+    for (size_t i = 0; i < list.counters_len; i++) {
+        struct rows_field fields[] = {hf__rows_text("id", list.counters[i].key.id),
+                                      hf__rows_signed(cli, "value", list.counters[i].value)};
+
+        hf__rows_add(rows, fields, COMMAND_LEN(fields));
+    }
+    return hf__rows_end(rows, list.next, CLI_OK);
+}
+
+int hf__counter_ls_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    struct settings settings = {.plain = false};
+    struct hf_counters *counters;
+    struct options options;
+    struct hf_db *db;
+    int ends;
+
+    if (!hf__cli_operands(cli, &hf__counter_ls_options, args_len, args, 0, 1, &settings, &options,
+                          &ends) ||
+        !open_counters(cli, "counter ls", &settings, false, &db, &counters, &ends))
+        return ends;
+    ends = list_them(cli, &settings, counters, options.operands_len ? options.operands[0] : NULL);
     hf_counters_close(counters);
     hf_db_close(db);
     return ends;

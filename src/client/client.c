@@ -23,14 +23,12 @@
 #include <libdeflate.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include "base/buf.h"
 #include "wire/wire.h"
 
 enum {
-    TRIES = 3,       /* the first, one after a new clock, one with new credentials */
-    SKEW_S = 4 * 60, /* a clock this much off is corrected; services allow 5 min */
+    TRIES = 3, /* the first, one after a new clock, one with new credentials */
     UNPACKED_MAX = 64 * 1024 * 1024,   /* bytes of an answer, unpacked */
     FEATURES = HF_FEATURE_BACKUPS + 1, /* numbers of features are below */
     BODY_FIRST = 1024
@@ -54,7 +52,7 @@ struct client {
     atomic_int features[FEATURES];
     pthread_mutex_t lock; /* guards all below */
     struct worker *workers;
-    struct hf_str account; /* whose endpoints these are; "" for none */
+    struct hf_str account; /* whose endpoints these are; "" for none, absent: not known yet */
     struct endpoint dynamodb;
     struct endpoint streams;
 };
@@ -108,21 +106,20 @@ static enum hf_status find_endpoint(struct hf_scope *s, const struct client *c,
     const struct endpoint_ask ask = {.service = service,
                                      .region = c->parts.region,
                                      .account = account,
+                                     .account_later = !account.ptr,
                                      .fips = c->parts.fips,
                                      .dual_stack = c->parts.dual_stack};
 
     return hf__endpoint_find(s, c->parts.config, &ask, endpoint);
 }
 
-/* Learn the endpoints of an account. Those of earlier ones stay in memory: calls may be using
- * them. A program changes its account hardly ever. */
+/* Learn the endpoints of an account, or of any when it is absent. Those of earlier ones stay in
+ * memory: calls may be using them. A program changes its account hardly ever. */
 static enum hf_status learn_endpoints(struct hf_scope *s, struct client *c, struct hf_str account)
 {
     struct endpoint dynamodb, streams;
-    struct hf_str kept = hf_scope_copy(c->parts.memory, account);
+    struct hf_str kept = account;
 
-    if (!kept.ptr)
-        return hf__fail_nomem(s);
     if (c->parts.fixed.origin.ptr) {
         dynamodb = streams = c->parts.fixed;
     } else {
@@ -130,6 +127,10 @@ static enum hf_status learn_endpoints(struct hf_scope *s, struct client *c, stru
         TRY(find_endpoint(s, c, ENDPOINT_STREAMS, account, &streams));
         TRY(hf__endpoint_keep(s, c->parts.memory, &dynamodb));
         TRY(hf__endpoint_keep(s, c->parts.memory, &streams));
+        if (account.ptr)
+            kept = hf_scope_copy(c->parts.memory, account);
+        if (account.ptr && !kept.ptr)
+            return hf__fail_nomem(s);
     }
     c->account = kept;
     c->dynamodb = dynamodb;
@@ -145,7 +146,7 @@ static enum hf_status endpoint_for(struct hf_scope *s, struct client *c, enum op
     if (!account.ptr)
         account = HF_STR("");
     pthread_mutex_lock(&c->lock);
-    if (!hf_str_equal(account, c->account) && !c->parts.fixed.origin.ptr)
+    if ((!c->account.ptr || !hf_str_equal(account, c->account)) && !c->parts.fixed.origin.ptr)
         status = learn_endpoints(s, c, account);
     *endpoint = service == OP_STREAMS ? c->streams : c->dynamodb;
     pthread_mutex_unlock(&c->lock);
@@ -262,26 +263,10 @@ static enum hf_status open_body(struct hf_scope *s, const struct endpoint *endpo
     return HF_OK;
 }
 
-/* "Sun, 15 Nov 2026 10:30:00 GMT" as seconds since 1970; 0 when it is no such date. */
-static int64_t date_of(struct hf_str text)
-{
-    struct tm tm;
-    char copy[40];
-    const char *end;
-
-    if (text.len >= sizeof(copy))
-        return 0;
-    memcpy(copy, text.ptr ? text.ptr : "", text.len);
-    copy[text.len] = '\0';
-    memset(&tm, 0, sizeof(tm));
-    end = strptime(copy, "%a, %d %b %Y %H:%M:%S GMT", &tm);
-    return end && !*end ? (int64_t)timegm(&tm) : 0;
-}
-
 /* The clock was refused, perhaps: learn the service's. True when it differs from what was used. */
 static bool learn_clock(struct client *c, const struct http_answer *answer)
 {
-    int64_t date_s = date_of(hf__answer_field(answer, "date"));
+    int64_t date_s = hf__answer_date_s(answer);
     int64_t wall_s = hf__env_wall_us(&c->parts.env) / 1000000;
     int64_t skew_s = atomic_load_explicit(&c->skew_s, memory_order_relaxed);
     int64_t off_s;
@@ -289,7 +274,7 @@ static bool learn_clock(struct client *c, const struct http_answer *answer)
     if (!date_s)
         return false;
     off_s = date_s - (wall_s + skew_s);
-    if (off_s > -SKEW_S && off_s < SKEW_S)
+    if (off_s > -CREDENTIALS_SKEW_S && off_s < CREDENTIALS_SKEW_S)
         return false;
     atomic_store_explicit(&c->skew_s, date_s - wall_s, memory_order_relaxed);
     hf__env_log(&c->parts.env, HF_LOG_WARNING,
@@ -353,12 +338,45 @@ static enum hf_status fail_missing(struct hf_scope *s, const struct op *op,
                     HF_FMT(endpoint->origin), HF_FMT(op->name));
 }
 
+enum { SECRET_MIN = 16 }; /* a shorter one is made up, and may be a word of the message by chance */
+
+static bool has_secret(struct hf_str text, const struct sign_credentials *used)
+{
+    const struct hf_str secrets[] = {used->secret_key, used->session_token};
+
+    for (size_t i = 0; i < ARRAY_LEN(secrets); i++)
+        if (secrets[i].len >= SECRET_MIN && text.len &&
+            memmem(text.ptr, text.len, secrets[i].ptr, secrets[i].len))
+            return true;
+    return false;
+}
+
+/*
+ * (3): services explain a wrong signature with the request that should have been signed, and the
+ * token is a part of that. Then no more than the first line is told.
+ */
+static void hush(struct hf_scope *s, const struct sign_credentials *used)
+{
+    struct hf_error *error = hf__scope_error_edit(s);
+    struct hf_str line = error->message;
+    const char *end;
+
+    if (!has_secret(line, used))
+        return;
+    end = memchr(line.ptr, '\n', line.len);
+    line.len = end ? (size_t)(end - line.ptr) : line.len;
+    line = has_secret(line, used) ? (struct hf_str){0} : hf_scope_copy(s, line);
+    error->message = line.ptr ? line : HF_STR("The service gave a reason that has secrets in it");
+}
+
 static enum hf_status refused(struct hf_scope *s, struct client *c, const struct op *op,
-                              const struct endpoint *endpoint, const struct http_answer *answer,
-                              struct hf_str json)
+                              const struct endpoint *endpoint, const struct sign_credentials *used,
+                              const struct http_answer *answer, struct hf_str json)
 {
     enum hf_status status = hf__wire_read_error(s, answer->status, json);
     struct hf_error *error;
+
+    hush(s, used);
 
     if (status == HF_UNKNOWN_OPERATION) {
         atomic_fetch_or_explicit(&c->missing, bit_of(op), memory_order_relaxed);
@@ -396,7 +414,7 @@ static enum hf_status take_answer(struct hf_scope *s, struct client *c, struct a
     TRY(open_body(s, endpoint, answer, &json));
     if (answer->status != 200) {
         attempt->again = may_try_again(s, c, answer, json, credentials);
-        return refused(s, c, attempt->op, endpoint, answer, json);
+        return refused(s, c, attempt->op, endpoint, credentials, answer, json);
     }
     if (has_no_answer(attempt->op) && (json.len == 0 || hf__json_valid(json)))
         return HF_OK; /* no body, or, as some services have it, "" */
@@ -494,8 +512,10 @@ static enum hf_status client_supports(struct hf_scope *s, struct hf_db *db, enum
         return hf__fail_nomem(s);
     status = client_call(s, db, op->op, request, response);
     if (status != HF_OK && status != HF_INVALID && status != HF_UNSUPPORTED &&
-        status != HF_SERIALIZATION)
-        return status; /* no answer to the question */
+        status != HF_SERIALIZATION) {
+        hf__scope_error_edit(s)->may_have_happened = false; /* there was nothing to be done */
+        return status;                                      /* no answer to the question */
+    }
     hf__scope_error_clear(s);
     *supported = status != HF_UNSUPPORTED;
     atomic_store_explicit(&c->features[feature], *supported ? FEATURE_THERE : FEATURE_MISSING,
@@ -550,7 +570,7 @@ enum hf_status hf__client_open(struct hf_scope *s, const struct client_parts *pa
     atomic_init(&c->missing, 0);
     for (size_t i = 0; i < FEATURES; i++)
         atomic_init(&c->features[i], FEATURE_UNKNOWN);
-    status = learn_endpoints(s, c, HF_STR(""));
+    status = learn_endpoints(s, c, (struct hf_str){0}); /* so that what cannot be is said now */
     if (status != HF_OK) {
         hf__env_free(&parts->env, c, sizeof(*c));
         return status;

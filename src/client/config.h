@@ -122,6 +122,7 @@ struct endpoint_ask {
     enum endpoint_service service;
     struct hf_str region;
     struct hf_str account;
+    bool account_later;      /* it is not known yet: that it is required is no failure */
     enum hf_flag fips;       /* HF_UNSET: AWS_USE_FIPS_ENDPOINT, profile */
     enum hf_flag dual_stack; /* HF_UNSET: AWS_USE_DUALSTACK_ENDPOINT, profile */
 };

@@ -214,19 +214,20 @@ static struct hf_client_options fill_options(const struct hf_client_options *opt
 static enum hf_status make_transport(struct hf_scope *s, const struct hf_client_options *o,
                                      struct client_parts *parts)
 {
-    bool is_https =
-        !parts->fixed.origin.ptr || memcmp(parts->fixed.origin.ptr, "https", strlen("https")) == 0;
     struct transport_options t = {.env = &parts->env,
                                   .connect_ms = o->connect_ms ? o->connect_ms : CONNECT_MS,
                                   .idle_max = o->connections ? o->connections : CONNECTIONS,
                                   .ca_file = o->ca_file,
-                                  .proxy = o->proxy,
+                                  .http_proxy = o->proxy,
+                                  .https_proxy = o->proxy,
                                   .insecure = o->insecure};
 
-    if (is_word(t.proxy, "none"))
-        t.proxy = (struct hf_str){0};
-    else if (!t.proxy.len)
-        hf__config_proxy(parts->config, is_https, &t.proxy, &t.no_proxy);
+    if (is_word(o->proxy, "none")) {
+        t.http_proxy = t.https_proxy = (struct hf_str){0};
+    } else if (!o->proxy.len) {
+        hf__config_proxy(parts->config, false, &t.http_proxy, &t.no_proxy);
+        hf__config_proxy(parts->config, true, &t.https_proxy, &t.no_proxy);
+    }
     if (!t.ca_file.len)
         t.ca_file = hf__config_ca_bundle(parts->config);
     return hf__transport_open(s, &t, &parts->transport);

@@ -22,6 +22,8 @@
 
 struct credentials;
 
+enum { CREDENTIALS_SKEW_S = 4 * 60 }; /* a clock this much off is corrected; services allow 5 min */
+
 struct credentials_options {
     const struct config *config;        /* outlives the credentials */
     struct transport *transport;        /* outlives the credentials; for what speaks HTTP */

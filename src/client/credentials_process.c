@@ -11,7 +11,8 @@
  *
  * What always holds:
  *
- *  (1) A child that was started is waited for, whatever happens.
+ *  (1) A child that was started is waited for, unless it hangs and may not be killed: then it runs
+ *      with the rights of another user.
  *  (2) It is signaled only before it was waited for, so the signal cannot meet a stranger.
  *  (3) What it printed is wiped when it is no longer needed, but for what is handed on.
  */
@@ -182,7 +183,8 @@ static void child_close(struct child *child)
 {
     if (!child_ended(child, WNOHANG)) {
         kill(-child->pid, SIGKILL);
-        child_ended(child, 0);
+        if (kill(child->pid, SIGKILL) == 0) /* it may have left its group */
+            child_ended(child, 0);
     }
     close(child->out);
 }

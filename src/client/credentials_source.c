@@ -88,7 +88,8 @@ static enum hf_status fill_head(struct hf_scope *s, struct source *source,
                             &(struct sign_how){.credentials = call->sign,
                                                .region = call->endpoint->signing_region,
                                                .service = call->endpoint->signing_name,
-                                               .now_s = hf__env_wall_us(source->env) / 1000000,
+                                               .now_s = hf__env_wall_us(source->env) / 1000000 +
+                                                        source->skew_s,
                                                .body = call->body});
 }
 
@@ -118,6 +119,27 @@ static bool is_passing(const struct http_answer *answer)
     return answer->status == 429 || answer->status >= 500;
 }
 
+/* Was it refused for the time that it was signed at? Then learn the service's. */
+static bool learn_clock(struct source *source, const struct http_answer *answer)
+{
+    static const char *const codes[] = {"SignatureDoesNotMatch", "InvalidSignatureException",
+                                        "RequestExpired", "RequestTimeTooSkewed"};
+    int64_t date_s = hf__answer_date_s(answer);
+    int64_t skew_s = date_s - hf__env_wall_us(source->env) / 1000000;
+    int64_t off_s = skew_s - source->skew_s;
+    bool refused = false;
+
+    if (!date_s || (off_s > -CREDENTIALS_SKEW_S && off_s < CREDENTIALS_SKEW_S) ||
+        (answer->status != 400 && answer->status != 403))
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(codes) && !refused; i++)
+        refused = answer->body.len &&
+                  memmem(answer->body.ptr, answer->body.len, codes[i], strlen(codes[i])) != NULL;
+    if (refused)
+        source->skew_s = skew_s;
+    return refused;
+}
+
 /* The pause before attempt `nth`, from 2. */
 static uint32_t pause_before(struct source *source, uint32_t nth)
 {
@@ -133,6 +155,7 @@ enum hf_status hf__source_call(struct hf_scope *s, struct source *source,
 {
     bool (*again)(const struct http_answer *) = call->again ? call->again : is_passing;
     enum hf_status status;
+    bool corrected = false;
 
     for (uint32_t nth = 1;; nth++) {
         bool last = nth >= call->attempts;
@@ -140,6 +163,11 @@ enum hf_status hf__source_call(struct hf_scope *s, struct source *source,
 
         *answer = (struct http_answer){.status = 0};
         status = attempt(s, source, call, answer);
+        if (status == HF_OK && call->sign && !corrected && learn_clock(source, answer)) {
+            corrected = true;
+            nth--;
+            continue;
+        }
         if (status == HF_OK && (last || !again(answer)))
             return HF_OK;
         if (status != HF_OK && (last || status != HF_IO || !hf_scope_error(s)->may_retry))

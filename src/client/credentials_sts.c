@@ -171,9 +171,9 @@ static struct hf_str account_of(struct hf_str arn)
     return part;
 }
 
-static enum hf_status take_answer(struct hf_scope *s, const struct source_role *role,
-                                  const struct http_answer *http, struct hf_str token,
-                                  struct source_keys *keys)
+static enum hf_status take_answer(struct hf_scope *s, const struct source *source,
+                                  const struct source_role *role, const struct http_answer *http,
+                                  struct hf_str token, struct source_keys *keys)
 {
     struct sts_answer answer;
     struct hf_str xml = hf_str_of((const char *)http->body.ptr, http->body.len);
@@ -195,6 +195,7 @@ static enum hf_status take_answer(struct hf_scope *s, const struct source_role *
     if (!hf__source_time(answer.expiration, &keys->expires_us))
         return hf__fail(s, HF_IO, "The answer of STS for role %.*s does not say when it expires",
                         HF_FMT(role->arn));
+    keys->expires_us -= source->skew_s * 1000000; /* by our clock */
     return HF_OK;
 }
 
@@ -233,7 +234,7 @@ enum hf_status hf__source_role(struct hf_scope *s, struct source *source,
         call.sign = &sign;
     }
     TRY(hf__source_call(s, source, &call, &answer));
-    return take_answer(s, role, &answer, token, keys);
+    return take_answer(s, source, role, &answer, token, keys);
 }
 
 /* ---- by variables --------------------------------------------------------------------------- */

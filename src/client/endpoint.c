@@ -355,7 +355,8 @@ static void read_fips_region(struct wish *wish)
 
 /* The account's endpoint or not: *use. */
 static enum hf_status choose_account(struct hf_scope *s, const struct config *config,
-                                     const struct wish *wish, struct hf_str account, bool *use)
+                                     const struct wish *wish, struct hf_str account, bool later,
+                                     bool *use)
 {
     static const char variable[] = "AWS_ACCOUNT_ID_ENDPOINT_MODE";
     struct hf_str mode = hf__config_setting(config, variable, "account_id_endpoint_mode");
@@ -376,7 +377,7 @@ static enum hf_status choose_account(struct hf_scope *s, const struct config *co
         return hf__fail(s, HF_INVALID,
                         "%s is required, but the partition %s has no endpoints of an account",
                         variable, wish->partition->name);
-    if (!account.len && required)
+    if (!account.len && required && !later)
         return hf__fail(s, HF_INVALID,
                         "%s is required, but the credentials do not tell the account: set "
                         "AWS_ACCOUNT_ID",
@@ -417,7 +418,7 @@ static const char *host_of(const struct wish *wish)
 }
 
 static enum hf_status make_amazon(struct hf_scope *s, const struct config *config,
-                                  const struct wish *wish, struct hf_str account,
+                                  const struct wish *wish, const struct endpoint_ask *ask,
                                   struct endpoint *endpoint)
 {
     const struct partition *partition = wish->partition;
@@ -430,10 +431,10 @@ static enum hf_status make_amazon(struct hf_scope *s, const struct config *confi
 
     if (wish->which == ENDPOINT_S3 && wish->fips && is(hf_str_from(partition->name), "aws-cn"))
         return hf__fail(s, HF_INVALID, "S3 has no FIPS endpoints in the partition aws-cn");
-    TRY(choose_account(s, config, wish, account, &of_account));
+    TRY(choose_account(s, config, wish, ask->account, ask->account_later, &of_account));
     if (of_account)
-        url.host =
-            hf_scope_format(s, "%.*s.ddb.%.*s.%s", HF_FMT(account), HF_FMT(wish->region), suffix);
+        url.host = hf_scope_format(s, "%.*s.ddb.%.*s.%s", HF_FMT(ask->account),
+                                   HF_FMT(wish->region), suffix);
     else if (global)
         url.host = hf_scope_format(s, "%s.%s", wish->service->host, suffix);
     else
@@ -505,7 +506,7 @@ enum hf_status hf__endpoint_find(struct hf_scope *s, const struct config *config
     else if (local && is(wish.region, LOCAL_REGION))
         TRY(make_local(s, &wish, endpoint));
     else
-        TRY(make_amazon(s, config, &wish, ask->account, endpoint));
+        TRY(make_amazon(s, config, &wish, ask, endpoint));
     endpoint->signing_name = hf_str_from(wish.service->signing);
     return HF_OK;
 }

@@ -12,7 +12,10 @@
 
 #include "client/url.h"
 
-enum { ATTEMPTS_MAX = 1000000 };
+enum {
+    ATTEMPTS_MAX = 1000000,  /* that are written down */
+    ATTEMPTS_USED_MAX = 1000 /* that hf_retry_open() takes; more are as many as that */
+};
 
 /* A value and where it was found. */
 struct setting {
@@ -101,7 +104,7 @@ static enum hf_status read_attempts(struct hf_scope *s, const struct config *con
     }
     if (found.value.ptr && (number < 1 || number > ATTEMPTS_MAX))
         return fail(s, config, &found, "a number from 1 to 1000000");
-    *attempts = number;
+    *attempts = number < ATTEMPTS_USED_MAX ? number : ATTEMPTS_USED_MAX;
     return HF_OK;
 }
 

@@ -1,6 +1,6 @@
 /*
  * client/source.h: what the sources of credentials have from each other and from the chain. Only
- * credentials*.c include it, and their tests.
+ * credentials*.c include it, their tests, and relay/sink_exec.c, for how a command becomes words.
  *
  * A source is a function that makes `struct source_keys` of what it was pointed to, or fails with a
  * sentence that names the source. One thread at a time runs the sources of a chain, so what they
@@ -16,6 +16,7 @@
 #include "base/base.h"
 #include "base/buf.h"
 #include "client/config.h"
+#include "client/credentials.h"
 #include "http/sign.h"
 #include "http/transport.h"
 
@@ -33,6 +34,7 @@ struct source {
     struct signer *signer;       /* made when it is needed first */
     struct hf_str region;        /* for STS; may be absent */
     int64_t until_us;            /* by the elapsed clock: sources give up then; 0: never */
+    int64_t skew_s;              /* what the clock of AWS's services is ahead by */
     bool metadata_seen; /* the metadata service gave keys before: its silence is an error */
 };
 

@@ -24,6 +24,9 @@ struct xml {
     size_t starts[DEPTH_MAX]; /* the length of the path without the element and its slash */
     size_t depth;
     bool nomem;
+    xml_element_fn *fn; /* of hf__xml_walk() */
+    void *user;
+    bool leaf; /* no element has ended since one began */
 };
 
 static bool is_space(char c)
@@ -188,6 +191,19 @@ static bool unescape(struct xml *xml, struct hf_str raw, struct hf_str *text)
     return true;
 }
 
+/* The text before an end tag: of an element without others in it, or of one that had some. */
+static bool tell(struct xml *xml, struct hf_str raw)
+{
+    struct hf_str text = {NULL, 0};
+
+    if (xml->end - xml->at < 2 || xml->at[1] != '/')
+        return true;
+    if (xml->leaf && !unescape(xml, raw, &text))
+        return false;
+    xml->leaf = false;
+    return xml->fn(xml->user, hf_str_of(xml->path, xml->path_len), text);
+}
+
 /* The text up to the next tag, kept when somebody wants it. */
 static bool read_text(struct xml *xml, const struct xml_want *wants, size_t wants_len)
 {
@@ -200,6 +216,8 @@ static bool read_text(struct xml *xml, const struct xml_want *wants, size_t want
     xml->at = to;
     if (memchr(raw.ptr, '\0', raw.len))
         return false;
+    if (xml->fn)
+        return tell(xml, raw);
     for (size_t i = 0; i < wants_len; i++)
         if (!wants[i].value->ptr &&
             hf_str_equal(hf_str_from(wants[i].path), hf_str_of(xml->path, xml->path_len)))
@@ -216,8 +234,10 @@ static bool open_element(struct xml *xml)
     if (!take_name(xml, &name) || xml->depth == DEPTH_MAX ||
         xml->path_len + name.len + 1 > sizeof(xml->path) || !skip_attributes(xml))
         return false;
-    if (take(xml, HF_STR("/>")))
+    if (take(xml, HF_STR("/>"))) {
+        xml->leaf = false;
         return true;
+    }
     if (!take(xml, HF_STR(">")))
         return false;
     xml->starts[xml->depth++] = xml->path_len;
@@ -225,6 +245,7 @@ static bool open_element(struct xml *xml)
         xml->path[xml->path_len++] = '/';
     memcpy(xml->path + xml->path_len, name.ptr, name.len);
     xml->path_len += name.len;
+    xml->leaf = true;
     return true;
 }
 
@@ -274,4 +295,14 @@ enum hf_status hf__xml_read(struct hf_scope *s, struct hf_str text, const struct
     for (size_t i = 0; i < wants_len; i++)
         *wants[i].value = hf_str_of(NULL, 0);
     return xml.nomem ? hf__fail_nomem(s) : hf__fail(s, HF_INVALID, "This is not the XML of STS");
+}
+
+enum hf_status hf__xml_walk(struct hf_scope *s, struct hf_str text, xml_element_fn *fn, void *user)
+{
+    struct xml xml = {
+        .scope = s, .at = text.ptr, .end = text.ptr + text.len, .fn = fn, .user = user};
+
+    if (text.len && read_document(&xml, NULL, 0))
+        return HF_OK;
+    return xml.nomem ? hf__fail_nomem(s) : hf__fail(s, HF_INVALID, "This is not a service's XML");
 }

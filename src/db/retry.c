@@ -337,8 +337,21 @@ static enum hf_status retry_supports(struct hf_scope *s, struct hf_db *db, enum 
                                      bool *supported)
 {
     struct retry *r = (struct retry *)(void *)db;
+    struct course c = {.retry = r, .repeatable = true};
+    struct hf__mark mark = hf__scope_mark(s);
 
-    return hf_db_supports(s, r->inner, feature, supported);
+    for (;;) {
+        c.attempt++;
+        if (hf_db_supports(s, r->inner, feature, supported) == HF_OK)
+            break;
+        *supported = false;
+        if (!goes_on(s, &c))
+            return hf_scope_error(s)->status;
+        hf__scope_rewind(s, mark);
+    }
+    if (c.held) /* most answers are known, and cost nothing */
+        quota_return(r, c.held);
+    return HF_OK;
 }
 
 static const struct db_calls retry_calls = {.call = retry_call,

@@ -10,6 +10,8 @@
  *  (2) A table that differs in what cannot be repaired is not touched.
  *  (3) The delay is capped, and the rounds end with the time limit or with the scope.
  *  (4) A round gives its memory back, so waiting long takes no more of it than waiting short.
+ *  (5) Who never answered is not waited for: a URL may be wrong. How often it is tried is up to the
+ *      database, see retry.h. Once something answered, a connection that breaks is waited out.
  */
 #include <holdfast/table.h>
 
@@ -43,6 +45,7 @@ struct wait {
     struct hf_db *db;
     struct hf_str table;
     struct hf_str seen; /* with LATER: how the table is, such as "is CREATING" */
+    bool answered;      /* (5) */
     int64_t end_us;
     uint32_t timeout_ms;
     uint32_t delay_ms;
@@ -98,6 +101,9 @@ static enum hf_status passing(struct hf_scope *s, struct wait *w, enum hf_status
 
     if (status == HF_NOMEM || !(error->may_retry || error->may_have_happened))
         return status;
+    if (status == HF_IO && !w->answered)
+        return status;
+    w->answered = true;
     w->seen = hf_scope_format(s, "could not be seen to: %.*s", HF_FMT(error->message));
     *outcome = LATER;
     return w->seen.ptr ? HF_OK : hf__fail_nomem(s);
@@ -159,6 +165,7 @@ static enum hf_status wait_round(struct hf_scope *s, struct wait *w, void *user,
     const struct hf_index_description *idle;
 
     *outcome = DONE;
+    w->answered = w->answered || status != HF_IO;
     if (status == HF_NOT_FOUND)
         return until == HF_TABLE_UNTIL_GONE ? HF_OK : later(s, w, outcome, "does not exist");
     if (status != HF_OK)
@@ -436,6 +443,7 @@ static enum hf_status ensure_round(struct hf_scope *s, struct wait *w, void *use
         e->scylla = !transactions;
     }
     status = hf_describe_table(s, w->db, &request, &result);
+    w->answered = w->answered || status != HF_IO;
     if (status == HF_NOT_FOUND && e->options.no_create)
         return hf__fail(s, HF_NOT_FOUND, "table %.*s does not exist", HF_FMT(w->table));
     if (status == HF_NOT_FOUND)

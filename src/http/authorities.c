@@ -25,7 +25,7 @@ enum { AUTHORITIES_S = 3600 };
 /* libcurl says "OpenSSL/3.0.11", and OpenSSL says "3.0.11". */
 bool hf__authorities_same_openssl(void)
 {
-    const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
+    const curl_version_info_data *curl = hf__curl.version_info(CURLVERSION_NOW);
     struct hf_str version;
 
     return curl->ssl_version &&
@@ -41,8 +41,8 @@ static X509_STORE *load(const struct transport *t, CURL *easy, const char **name
     bool loaded = store != NULL;
 
     if (!file) {
-        (void)curl_easy_getinfo(easy, CURLINFO_CAINFO, &file);
-        (void)curl_easy_getinfo(easy, CURLINFO_CAPATH, &folder);
+        (void)hf__curl.easy_getinfo(easy, CURLINFO_CAINFO, &file);
+        (void)hf__curl.easy_getinfo(easy, CURLINFO_CAPATH, &folder);
     }
     *name = file ? file : folder ? folder : "of the system";
     loaded = loaded && (file || folder);
@@ -101,21 +101,21 @@ enum hf_status hf__authorities_set(struct hf_scope *s, struct transport *t, CURL
     *code = CURLE_OK;
     if (!t->insecure && !t->same_openssl) {
         if (t->ca_file)
-            *code = curl_easy_setopt(easy, CURLOPT_CAINFO, t->ca_file);
+            *code = hf__curl.easy_setopt(easy, CURLOPT_CAINFO, t->ca_file);
         return HF_OK;
     }
     if (!t->insecure) {
         TRY(get_store(s, t, easy, store));
-        *code = curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, give_store);
+        *code = hf__curl.easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, give_store);
         if (*code == CURLE_OK)
-            *code = curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, *store);
+            *code = hf__curl.easy_setopt(easy, CURLOPT_SSL_CTX_DATA, *store);
     }
     /* libcurl has nothing to read then, and nothing to remember. */
     if (*code == CURLE_OK)
-        *code = curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
+        *code = hf__curl.easy_setopt(easy, CURLOPT_CAINFO, NULL);
     if (*code == CURLE_OK)
-        *code = curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+        *code = hf__curl.easy_setopt(easy, CURLOPT_CAPATH, NULL);
     if (*code == CURLE_OK)
-        *code = curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+        *code = hf__curl.easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
     return HF_OK;
 }

@@ -21,13 +21,20 @@
  *      nobody asked for or its end, is not used: the bytes would be taken for the next answer.
  *  (4) libcurl reads no file and no environment variable on its own, follows nothing and prints
  *      nothing.
+ *  (5) Nothing is sent or received on a connection that another process has made: after a fork()
+ *      it is the parent's, and TLS would break with the first byte that the child says.
+ *  (6) A call that finds no descriptor for a connection fails only when no other call has a
+ *      connection; else it waits for one of those, within its patience. Each connection takes three
+ *      descriptors, as libcurl gives a multi handle two of its own.
  */
 #include "http/connection.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     CONNECT_MS = 1000,
@@ -80,15 +87,51 @@ int64_t hf__patience_left_ms(struct patience *patience, int64_t cap)
     return left;
 }
 
-/* ---- opening and closing a transport -------------------------------------------------------- */
+/* ---- after a fork() ------------------------------------------------------------------------- */
 
-static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
-static bool curl_works; /* written once, before any other thread can read it */
-
-static void begin_curl(void)
+/*
+ * Close our end of a connection without a word. libcurl would say goodbye, so it is given another
+ * socket to do that on, which leads nowhere. Where there is none, its memory is lost.
+ */
+static void close_silently(struct transport *t, struct connection *c)
 {
-    curl_works = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+    int nowhere = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (nowhere >= 0 && dup3(nowhere, c->fd, O_CLOEXEC) >= 0) {
+        hf__connection_close(t, c);
+    } else {
+        (void)close(c->fd);
+        hf__env_free(&t->env, c, sizeof(*c) + c->origin_len + 1);
+    }
+    if (nowhere >= 0)
+        (void)close(nowhere);
 }
+
+/* (5): in a child, let go of what the parent has kept. */
+static void disown(struct transport *t)
+{
+    struct connection *parents = NULL;
+    pid_t pid = getpid();
+
+    if (atomic_load_explicit(&t->pid, memory_order_relaxed) == pid)
+        return;
+    (void)pthread_mutex_lock(&t->mutex);
+    if (atomic_load_explicit(&t->pid, memory_order_relaxed) != pid) {
+        parents = t->newest;
+        t->newest = t->oldest = NULL;
+        t->idle = 0;
+        atomic_store_explicit(&t->pid, pid, memory_order_relaxed);
+    }
+    (void)pthread_mutex_unlock(&t->mutex);
+    while (parents) {
+        struct connection *older = parents->older;
+
+        close_silently(t, parents);
+        parents = older;
+    }
+}
+
+/* ---- opening and closing a transport -------------------------------------------------------- */
 
 /* A copy with a NUL, in *copy; NULL when the text is absent or empty. */
 static bool keep_text(const struct hf_env *env, struct hf_str text, char **copy)
@@ -118,16 +161,16 @@ enum hf_status hf__transport_open(struct hf_scope *s, const struct transport_opt
                                   struct transport **transport)
 {
     const struct transport_options none = {0};
+    pthread_condattr_t attr;
     struct hf_env env;
     struct transport *t;
 
     *transport = NULL;
     options = options ? options : &none;
-    if (has_nul(options->ca_file) || has_nul(options->proxy) || has_nul(options->no_proxy))
+    if (has_nul(options->ca_file) || has_nul(options->http_proxy) ||
+        has_nul(options->https_proxy) || has_nul(options->no_proxy))
         return hf__fail(s, HF_INVALID, "a file name or proxy has a NUL in it");
-    (void)pthread_once(&curl_once, begin_curl);
-    if (!curl_works)
-        return hf__fail(s, HF_INTERNAL, "libcurl could not be initialized");
+    TRY(hf__curl_load(s));
     env = hf__env_fill(options->env);
     t = hf__env_alloc(&env, sizeof(*t));
     if (!t)
@@ -138,12 +181,19 @@ enum hf_status hf__transport_open(struct hf_scope *s, const struct transport_opt
         .idle_ms = options->idle_ms ? options->idle_ms : IDLE_MS,
         .idle_max = options->idle_max ? options->idle_max : IDLE_MAX,
         .insecure = options->insecure,
+        .may_spin = sysconf(_SC_NPROCESSORS_ONLN) > 1,
     };
+    atomic_init(&t->pid, getpid());
     t->same_openssl = hf__authorities_same_openssl();
     (void)pthread_mutex_init(&t->mutex, NULL);
     (void)pthread_mutex_init(&t->store_mutex, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&t->released, &attr);
+    (void)pthread_condattr_destroy(&attr);
     if (!keep_text(&env, options->ca_file, &t->ca_file) ||
-        !keep_text(&env, options->proxy, &t->proxy) ||
+        !keep_text(&env, options->http_proxy, &t->http_proxy) ||
+        !keep_text(&env, options->https_proxy, &t->https_proxy) ||
         !keep_text(&env, options->no_proxy, &t->no_proxy)) {
         hf__transport_close(t);
         return hf__fail_nomem(s);
@@ -158,6 +208,7 @@ void hf__transport_close(struct transport *transport)
 
     if (!transport)
         return;
+    disown(transport);
     for (struct connection *c = transport->newest; c;) {
         struct connection *older = c->older;
 
@@ -166,10 +217,12 @@ void hf__transport_close(struct transport *transport)
     }
     (void)pthread_mutex_destroy(&transport->mutex);
     (void)pthread_mutex_destroy(&transport->store_mutex);
+    (void)pthread_cond_destroy(&transport->released);
     X509_STORE_free(transport->store);
     env = transport->env;
     free_text(&env, transport->ca_file);
-    free_text(&env, transport->proxy);
+    free_text(&env, transport->http_proxy);
+    free_text(&env, transport->https_proxy);
     free_text(&env, transport->no_proxy);
     hf__env_free(&env, transport, sizeof(*transport));
 }
@@ -188,9 +241,24 @@ void hf__transport_stats(struct transport *transport, struct transport_stats *st
 /* As libcurl would, but what the program starts does not inherit it. */
 static curl_socket_t open_socket(void *user, curlsocktype purpose, struct curl_sockaddr *address)
 {
-    (void)user;
+    struct connection *c = user;
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+
     (void)purpose;
-    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    c->starved = c->starved || (fd < 0 && (errno == EMFILE || errno == ENFILE));
+    return fd;
+}
+
+/* libcurl, names and certificates need descriptors as well, and say in many ways that there are
+ * none: look whether there are. */
+static bool no_descriptor(void)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return errno == EMFILE || errno == ENFILE;
+    (void)close(fd);
+    return false;
 }
 
 /* What a proxy says while it refuses; without this it would be printed. */
@@ -212,12 +280,13 @@ static CURLcode set_options(const struct transport *t, struct connection *c, cha
 {
     CURL *easy = c->easy;
     const char *origin = c->origin;
+    const char *proxy = is_secure(c) ? t->https_proxy : t->http_proxy;
     CURLcode code = CURLE_OK;
 
 #define SET(option, value)                                                                         \
     do {                                                                                           \
         if (code == CURLE_OK)                                                                      \
-            code = curl_easy_setopt(easy, option, value);                                          \
+            code = hf__curl.easy_setopt(easy, option, value);                                      \
     } while (0)
     SET(CURLOPT_ERRORBUFFER, error);
     SET(CURLOPT_URL, origin);
@@ -228,6 +297,7 @@ static CURLcode set_options(const struct transport *t, struct connection *c, cha
     /* A thread that still resolves a name is left to itself, not waited for. */
     SET(CURLOPT_QUICK_EXIT, 1L);
     SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    SET(CURLOPT_OPENSOCKETDATA, c);
     SET(CURLOPT_WRITEFUNCTION, drop_bytes);
     SET(CURLOPT_HEADERFUNCTION, drop_bytes);
     SET(CURLOPT_BUFFERSIZE, (long)RECEIVE_MAX);
@@ -235,7 +305,7 @@ static CURLcode set_options(const struct transport *t, struct connection *c, cha
     SET(CURLOPT_TCP_KEEPALIVE, 1L);
     SET(CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
     /* Set even when there is none: otherwise libcurl would look into the environment. */
-    SET(CURLOPT_PROXY, t->proxy ? t->proxy : "");
+    SET(CURLOPT_PROXY, proxy ? proxy : "");
     SET(CURLOPT_NOPROXY, t->no_proxy ? t->no_proxy : "");
     SET(CURLOPT_HTTPPROXYTUNNEL, 1L);
     SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
@@ -256,10 +326,14 @@ static CURLcode set_options(const struct transport *t, struct connection *c, cha
 static enum hf_status fail_connect(struct hf_scope *s, const struct transport *t,
                                    const struct connection *c, CURLcode code, const char *error)
 {
-    const char *text = error[0] ? error : curl_easy_strerror(code);
+    const char *text = error[0] ? error : hf__curl.easy_strerror(code);
     enum hf_status status = HF_IO;
     bool may_retry = true;
 
+    if (c->starved) {
+        text = "this process has no file descriptor left for it";
+        code = CURLE_COULDNT_CONNECT;
+    }
     switch (code) {
     case CURLE_OUT_OF_MEMORY:
         return hf__fail_nomem(s);
@@ -290,7 +364,7 @@ static bool is_over(CURLM *multi, CURLcode *code)
     CURLMsg *message;
     int left;
 
-    while ((message = curl_multi_info_read(multi, &left))) {
+    while ((message = hf__curl.multi_info_read(multi, &left))) {
         if (message->msg == CURLMSG_DONE) {
             *code = message->data.result;
             return true;
@@ -302,18 +376,20 @@ static bool is_over(CURLM *multi, CURLcode *code)
 /* Drive the attempt until it is over or patience is. */
 static enum hf_status drive(struct patience *patience, struct connection *c, CURLcode *code)
 {
-    *code = curl_multi_add_handle(c->multi, c->easy) == CURLM_OK ? CURLE_OK : CURLE_OUT_OF_MEMORY;
+    *code =
+        hf__curl.multi_add_handle(c->multi, c->easy) == CURLM_OK ? CURLE_OK : CURLE_OUT_OF_MEMORY;
     while (*code == CURLE_OK) {
         CURLMcode went;
         int running;
 
-        went = curl_multi_perform(c->multi, &running);
+        went = hf__curl.multi_perform(c->multi, &running);
         if (went == CURLM_OK && is_over(c->multi, code))
             break;
         TRY(hf__patience_check(patience));
         if (went == CURLM_OK)
-            went = curl_multi_poll(c->multi, NULL, 0,
-                                   (int)hf__patience_left_ms(patience, PATIENCE_SLICE_MS), NULL);
+            went =
+                hf__curl.multi_poll(c->multi, NULL, 0,
+                                    (int)hf__patience_left_ms(patience, PATIENCE_SLICE_MS), NULL);
         if (went != CURLM_OK)
             *code = went == CURLM_OUT_OF_MEMORY ? CURLE_OUT_OF_MEMORY : CURLE_FAILED_INIT;
     }
@@ -330,8 +406,8 @@ static enum hf_status connect_new(struct patience *patience, struct transport *t
     int64_t left_ms = hf__patience_left_ms(patience, t->connect_ms);
     X509_STORE *store = NULL;
 
-    c->easy = curl_easy_init();
-    c->multi = curl_multi_init();
+    c->easy = hf__curl.easy_init();
+    c->multi = hf__curl.multi_init();
     if (c->easy && c->multi)
         code = set_options(t, c, error, left_ms < t->connect_ms ? left_ms + LATER_MS : left_ms);
     if (code == CURLE_OK && is_secure(c))
@@ -339,13 +415,14 @@ static enum hf_status connect_new(struct patience *patience, struct transport *t
     if (status == HF_OK && code == CURLE_OK)
         status = drive(patience, c, &code);
     if (status == HF_OK && code == CURLE_OK)
-        code = curl_easy_getinfo(c->easy, CURLINFO_ACTIVESOCKET, &fd);
+        code = hf__curl.easy_getinfo(c->easy, CURLINFO_ACTIVESOCKET, &fd);
     if (c->easy) /* it is ours, and ends here */
-        (void)curl_easy_setopt(c->easy, CURLOPT_ERRORBUFFER, NULL);
+        (void)hf__curl.easy_setopt(c->easy, CURLOPT_ERRORBUFFER, NULL);
     if (status == HF_OK && code == CURLE_OK && fd == CURL_SOCKET_BAD)
         code = CURLE_COULDNT_CONNECT;
     c->fd = fd;
     X509_STORE_free(store);
+    c->starved = c->starved || ((status != HF_OK || code != CURLE_OK) && no_descriptor());
     return status == HF_OK && code != CURLE_OK ? fail_connect(patience->s, t, c, code, error)
                                                : status;
 }
@@ -357,17 +434,35 @@ bool hf__connection_ended(const struct transport *transport, const struct connec
     if (!is_secure(connection))
         return true;
     return transport->same_openssl &&
-           curl_easy_getinfo(connection->easy, CURLINFO_TLS_SSL_PTR, &tls) == CURLE_OK && tls &&
+           hf__curl.easy_getinfo(connection->easy, CURLINFO_TLS_SSL_PTR, &tls) == CURLE_OK && tls &&
            tls->backend == CURLSSLBACKEND_OPENSSL && tls->internals &&
            (SSL_get_shutdown(tls->internals) & SSL_RECEIVED_SHUTDOWN);
 }
 
+/* With the mutex held: a call has done with it. */
+static void release(struct transport *t, struct connection *c)
+{
+    if (!c->taken)
+        return;
+    c->taken = false;
+    t->taken--;
+    t->releases++;
+    (void)pthread_cond_signal(&t->released);
+}
+
 void hf__connection_close(struct transport *transport, struct connection *connection)
 {
+    bool taken = connection->taken;
+
     if (connection->multi && connection->easy)
-        (void)curl_multi_remove_handle(connection->multi, connection->easy);
-    curl_easy_cleanup(connection->easy);
-    (void)curl_multi_cleanup(connection->multi);
+        (void)hf__curl.multi_remove_handle(connection->multi, connection->easy);
+    hf__curl.easy_cleanup(connection->easy);
+    (void)hf__curl.multi_cleanup(connection->multi);
+    if (taken) { /* and now there are descriptors again */
+        (void)pthread_mutex_lock(&transport->mutex);
+        release(transport, connection);
+        (void)pthread_mutex_unlock(&transport->mutex);
+    }
     hf__env_free(&transport->env, connection, sizeof(*connection) + connection->origin_len + 1);
 }
 
@@ -387,18 +482,28 @@ static bool is_old(const struct transport *t, const struct connection *c, int64_
     return now_us - c->since_us > (int64_t)t->idle_ms * 1000;
 }
 
-/* The newest to that origin, or NULL. */
-static struct connection *take_kept(struct transport *t, struct hf_str origin)
+/* With the mutex held. */
+static void mark_taken(struct transport *t, struct connection *c)
+{
+    c->taken = true;
+    t->taken++;
+}
+
+/* The newest to that origin, or NULL; and how many were given back until then. */
+static struct connection *take_kept(struct transport *t, struct hf_str origin, uint64_t *releases)
 {
     struct connection *c;
 
     (void)pthread_mutex_lock(&t->mutex);
+    *releases = t->releases;
     for (c = t->newest; c; c = c->older) {
         if (c->origin_len == origin.len && memcmp(c->origin, origin.ptr, origin.len) == 0)
             break;
     }
-    if (c)
+    if (c) {
         unlink_kept(t, c);
+        mark_taken(t, c);
+    }
     (void)pthread_mutex_unlock(&t->mutex);
     return c;
 }
@@ -412,38 +517,92 @@ static bool is_silent(struct connection *c)
     uint8_t byte;
     size_t got;
 
-    return curl_easy_recv(c->easy, &byte, 1, &got) == CURLE_AGAIN;
+    return hf__curl.easy_recv(c->easy, &byte, 1, &got) == CURLE_AGAIN;
 }
 
-enum hf_status hf__connection_take(struct patience *patience, struct transport *transport,
-                                   struct hf_str origin, struct connection **connection)
+/* One that was kept and is still alive, or NULL. */
+static struct connection *reuse(struct transport *t, struct hf_str origin, uint64_t *releases)
 {
     struct connection *c;
+
+    while ((c = take_kept(t, origin, releases))) {
+        if (!is_old(t, c, hf__env_elapsed_us(&t->env)) && is_silent(c)) {
+            atomic_fetch_add_explicit(&t->reuses, 1, memory_order_relaxed);
+            return c;
+        }
+        hf__connection_close(t, c);
+    }
+    return NULL;
+}
+
+static enum hf_status make(struct patience *patience, struct transport *t, struct hf_str origin,
+                           struct connection **made, bool *starved)
+{
+    struct connection *c = hf__env_alloc(&t->env, sizeof(*c) + origin.len + 1);
     enum hf_status status;
 
-    *connection = NULL;
-    while ((c = take_kept(transport, origin))) {
-        if (!is_old(transport, c, hf__env_elapsed_us(&transport->env)) && is_silent(c)) {
-            atomic_fetch_add_explicit(&transport->reuses, 1, memory_order_relaxed);
-            *connection = c;
-            return HF_OK;
-        }
-        hf__connection_close(transport, c);
-    }
-    c = hf__env_alloc(&transport->env, sizeof(*c) + origin.len + 1);
     if (!c)
         return hf__fail_nomem(patience->s);
     *c = (struct connection){.fd = -1, .fresh = true, .origin_len = origin.len};
     memcpy(c->origin, origin.ptr, origin.len);
     c->origin[origin.len] = '\0';
-    status = connect_new(patience, transport, c);
+    status = connect_new(patience, t, c);
+    *starved = c->starved;
     if (status != HF_OK) {
-        hf__connection_close(transport, c);
+        hf__connection_close(t, c);
         return status;
     }
-    atomic_fetch_add_explicit(&transport->connects, 1, memory_order_relaxed);
-    *connection = c;
+    atomic_fetch_add_explicit(&t->connects, 1, memory_order_relaxed);
+    (void)pthread_mutex_lock(&t->mutex);
+    mark_taken(t, c);
+    (void)pthread_mutex_unlock(&t->mutex);
+    *made = c;
     return HF_OK;
+}
+
+/* Wait a little for a call to give a connection back: *given, since there were so many. False: no
+ * call has one. */
+static bool wait_for_release(struct patience *patience, struct transport *t, uint64_t since,
+                             bool *given)
+{
+    struct timespec until;
+    bool there;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += hf__patience_left_ms(patience, PATIENCE_SLICE_MS) * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    (void)pthread_mutex_lock(&t->mutex);
+    if (t->releases == since && t->taken > 0)
+        (void)pthread_cond_timedwait(&t->released, &t->mutex, &until);
+    *given = t->releases != since;
+    there = *given || t->taken > 0;
+    (void)pthread_mutex_unlock(&t->mutex);
+    return there;
+}
+
+enum hf_status hf__connection_take(struct patience *patience, struct transport *transport,
+                                   struct hf_str origin, struct connection **connection)
+{
+    disown(transport);
+    for (;;) {
+        bool starved = false, given = false;
+        enum hf_status status;
+        uint64_t since;
+
+        *connection = reuse(transport, origin, &since);
+        if (*connection)
+            return HF_OK;
+        status = make(patience, transport, origin, connection, &starved);
+        if (status != HF_IO || !starved)
+            return status;
+        while (!given) { /* (6) */
+            if (!wait_for_release(patience, transport, since, &given))
+                return status;
+            TRY(hf__patience_check(patience));
+        }
+        hf__scope_error_clear(patience->s);
+    }
 }
 
 void hf__connection_keep(struct transport *transport, struct connection *connection)
@@ -454,6 +613,7 @@ void hf__connection_keep(struct transport *transport, struct connection *connect
     connection->fresh = false;
     connection->since_us = now_us;
     (void)pthread_mutex_lock(&transport->mutex);
+    release(transport, connection);
     connection->newer = NULL;
     connection->older = transport->newest;
     *(transport->newest ? &transport->newest->newer : &transport->oldest) = connection;

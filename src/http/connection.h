@@ -7,11 +7,12 @@
 #ifndef HF_HTTP_CONNECTION_H
 #define HF_HTTP_CONNECTION_H
 
-#include <curl/curl.h>
 #include <openssl/types.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
+#include "http/curl.h"
 #include "http/transport.h"
 
 /*
@@ -44,6 +45,9 @@ struct connection {
     CURLM *multi; /* libcurl ties a connection to the multi handle that made it */
     int fd;
     bool fresh;       /* no request was sent on it yet */
+    bool quick;       /* the last answer came so soon that going to sleep for it did not pay */
+    bool taken;       /* a call has it */
+    bool starved;     /* there was no descriptor for it */
     int64_t since_us; /* when it was kept, by the env's elapsed clock */
     size_t origin_len;
     char origin[]; /* with a NUL behind it */
@@ -56,22 +60,31 @@ struct transport {
     uint32_t idle_max;
     bool insecure;
     bool same_openssl; /* libcurl and we use the same */
-    char *ca_file;     /* these three with a NUL; NULL when absent */
-    char *proxy;
+    char *ca_file;     /* these four with a NUL; NULL when absent */
+    char *http_proxy;
+    char *https_proxy;
     char *no_proxy;
     _Atomic uint64_t connects;
     _Atomic uint64_t reuses;
-    pthread_mutex_t store_mutex; /* guards these two */
-    X509_STORE *store;           /* of authorities; NULL until TLS is spoken */
-    int64_t store_us;            /* when they were read */
-    pthread_mutex_t mutex;       /* guards what follows */
-    struct connection *newest;   /* of those that are kept */
+    bool may_spin;                /* there is more than one processor */
+    atomic_uint_fast32_t running; /* calls under way */
+    _Atomic pid_t pid;            /* of the process that has made the connections */
+    pthread_mutex_t store_mutex;  /* guards these two */
+    X509_STORE *store;            /* of authorities; NULL until TLS is spoken */
+    int64_t store_us;             /* when they were read */
+    pthread_mutex_t mutex;        /* guards what follows */
+    struct connection *newest;    /* of those that are kept */
     struct connection *oldest;
-    uint64_t idle; /* how many there are */
+    uint64_t idle;           /* how many there are */
+    uint64_t taken;          /* connections that calls have */
+    uint64_t releases;       /* how often one was given back */
+    pthread_cond_t released; /* one was given back */
 };
 
 /*
  * A connection to `origin`: one that was kept and is still alive, or a new one.
+ *
+ * Where there is no descriptor for a new one, one that another call gives back is waited for.
  *
  * HF_IO       it cannot be made; HF_TIMEOUT, HF_CANCELED
  * HF_INVALID  libcurl does not take the origin, the proxy or the file of authorities

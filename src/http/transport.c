@@ -29,6 +29,7 @@
 #include "base/buf.h"
 #include "http/connection.h"
 #include "http/private.h"
+#include "http/sign.h"
 
 enum {
     ONE_SEND_MAX = 64 * 1024, /* a larger body is not copied behind the head */
@@ -36,6 +37,8 @@ enum {
     RECEIVE_FIRST = 4 * 1024, /* room for an answer, at first */
     RECEIVE_LEAST = 1024,     /* room that a call to receive should have */
     TRUST_MAX = 1024 * 1024,  /* room made at once because an answer says how long it is */
+    SPIN_US = 60,             /* about what it takes to be woken */
+    QUICK_US = 150,           /* what an answer took that would have been worth it */
 };
 
 struct exchange {
@@ -240,7 +243,8 @@ static enum hf_status receive(struct exchange *x, bool *more)
     *more = false;
     if (!make_room(x))
         return hf__fail_nomem(x->patience.s);
-    code = curl_easy_recv(x->connection->easy, x->in.ptr + x->in.len, x->in.cap - x->in.len, &got);
+    code =
+        hf__curl.easy_recv(x->connection->easy, x->in.ptr + x->in.len, x->in.cap - x->in.len, &got);
     if (code == CURLE_AGAIN)
         return HF_OK;
     if (code != CURLE_OK)
@@ -290,7 +294,7 @@ static enum hf_status send_request(struct exchange *x)
 {
     while (!x->answered) {
         size_t part = x->left.len < SEND_MAX ? x->left.len : SEND_MAX, taken = 0;
-        CURLcode code = curl_easy_send(x->connection->easy, x->left.ptr, part, &taken);
+        CURLcode code = hf__curl.easy_send(x->connection->easy, x->left.ptr, part, &taken);
 
         if (code != CURLE_OK && code != CURLE_AGAIN) {
             x->send_failed = true;
@@ -311,24 +315,42 @@ static enum hf_status send_request(struct exchange *x)
     return HF_OK;
 }
 
+/*
+ * An answer that comes at once is waited for awake: to be woken would take longer than it does.
+ * Only by a caller that is alone, as others would have better use for the processor.
+ */
+static enum hf_status spin(struct exchange *x, int64_t sent_us)
+{
+    if (!x->connection->quick || !x->transport->may_spin ||
+        atomic_load_explicit(&x->transport->running, memory_order_relaxed) > 1)
+        return HF_OK;
+    while (!x->answered && hf__patience_clock_us() - sent_us < SPIN_US)
+        TRY(receive_all(x));
+    return HF_OK;
+}
+
 static enum hf_status exchange(struct exchange *x)
 {
     struct http_limits limits = {.body_bytes = x->call->answer_max ? x->call->answer_max
                                                                    : TRANSPORT_ANSWER_MAX};
     /* Nothing can be hidden in TLS yet, unless a handshake was just made or a body just sent. */
     bool try_first = x->connection->fresh || x->body_apart;
+    int64_t sent_us;
 
     hf__http_begin_answer(&x->reader, &limits, hf_str_equal(x->call->head->method, HF_STR("HEAD")));
     (void)hf__buf_reserve(&x->in, RECEIVE_FIRST);
     TRY(send_request(x));
+    sent_us = hf__patience_clock_us();
     if (try_first || x->send_failed)
         TRY(receive_all(x));
+    TRY(spin(x, sent_us));
     while (!x->answered) {
         short there;
 
         TRY(wait_for(x, POLLIN, &there));
         TRY(receive_all(x));
     }
+    x->connection->quick = hf__patience_clock_us() - sent_us < QUICK_US;
     return HF_OK;
 }
 
@@ -375,8 +397,10 @@ enum hf_status hf__transport_call(struct hf_scope *s, struct transport *transpor
         status = write_request(&x);
     if (status == HF_OK)
         status = hf__connection_take(&x.patience, transport, call->origin, &x.connection);
+    (void)atomic_fetch_add_explicit(&transport->running, 1, memory_order_relaxed);
     if (status == HF_OK)
         status = exchange(&x);
+    (void)atomic_fetch_sub_explicit(&transport->running, 1, memory_order_relaxed);
     if (status == HF_OK)
         status = hand_out(&x, answer);
     if (status != HF_OK)
@@ -394,4 +418,23 @@ enum hf_status hf__transport_call(struct hf_scope *s, struct transport *transpor
 struct hf_str hf__answer_field(const struct http_answer *answer, const char *name)
 {
     return hf__http_find(answer->fields, answer->fields_len, name);
+}
+
+/* "Sun, 15 Nov 2026 10:30:00 GMT", the one form that is sent, to that of signatures. */
+int64_t hf__answer_date_s(const struct http_answer *answer)
+{
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    struct hf_str date = hf__answer_field(answer, "date");
+    const char *p = date.ptr, *month;
+    char text[SIGN_TIME + 1];
+    int64_t seconds;
+
+    if (date.len != 29 || memcmp(p + 25, " GMT", 4) != 0)
+        return 0;
+    month = memmem(months, sizeof(months) - 1, p + 8, 3);
+    if (!month || (month - months) % 3 != 0)
+        return 0;
+    snprintf(text, sizeof(text), "%.4s%02u%.2sT%.2s%.2s%.2sZ", p + 12,
+             ((unsigned)(month - months) / 3 + 1) % 100, p + 5, p + 17, p + 20, p + 23);
+    return hf__sign_time(hf_str_of(text, SIGN_TIME), &seconds) ? seconds : 0;
 }

@@ -22,14 +22,15 @@
 struct transport;
 
 struct transport_options {
-    const struct hf_env *env; /* copied */
-    uint32_t connect_ms;      /* default 1000 */
-    uint32_t idle_ms;         /* a connection unused for longer is not used again; default 20000 */
-    uint32_t idle_max;        /* connections kept while idle; default 64 */
-    struct hf_str ca_file;    /* PEM; absent: the system's */
-    struct hf_str proxy;      /* URL; absent: none */
-    struct hf_str no_proxy;   /* hosts that are reached without it, as in NO_PROXY */
-    bool insecure;            /* do not verify certificates */
+    const struct hf_env *env;  /* copied */
+    uint32_t connect_ms;       /* default 1000 */
+    uint32_t idle_ms;          /* a connection unused for longer is not used again; default 20000 */
+    uint32_t idle_max;         /* connections kept while idle; default 64 */
+    struct hf_str ca_file;     /* PEM; absent: the system's */
+    struct hf_str http_proxy;  /* URL of a proxy to http: origins; absent: none */
+    struct hf_str https_proxy; /* the same to https: origins */
+    struct hf_str no_proxy;    /* hosts that are reached without one, as in NO_PROXY */
+    bool insecure;             /* do not verify certificates */
 };
 
 /* HF_INVALID when a text has a NUL in it; HF_NOMEM; HF_INTERNAL when libcurl cannot be used. */
@@ -73,6 +74,9 @@ enum hf_status hf__transport_call(struct hf_scope *s, struct transport *transpor
 
 /* The first field of that name, in any case; absent when there is none. */
 struct hf_str hf__answer_field(const struct http_answer *answer, const char *name);
+
+/* The field Date, as seconds since 1970; 0 when there is none that can be read. */
+int64_t hf__answer_date_s(const struct http_answer *answer);
 
 struct transport_stats {
     uint64_t connects; /* connections made */

@@ -54,7 +54,8 @@ enum field_kind {
 };
 
 enum {
-    FIELD_REQUIRED = 1,   /* a request without it fails "Member must not be null" */
+    FIELD_REQUIRED = 1,   /* a request without it fails "Member must not be null"; a STRUCT of a
+                             response is never NULL, and an answer without it is none */
     FIELD_ALWAYS = 2,     /* a response has it even when it is empty or zero */
     FIELD_LONG = 4,       /* an INT of 64 bits on the wire: named Long in type errors */
     FIELD_NO_CHECK = 8,   /* its length or absence is reported elsewhere, in other words */

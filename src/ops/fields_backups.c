@@ -233,7 +233,7 @@ OP_TABLE(restore_table_from_backup, "RestoreTableFromBackupInput");
 
 #define T hf_restore_table_from_backup_result
 static const struct field restore_table_from_backup_result_list[] = {
-    STRUCT("TableDescription", table, hf__table_description_fields, .rules = 0),
+    STRUCT("TableDescription", table, hf__table_description_fields, REQUIRED),
 };
 OP_TABLE(restore_table_from_backup_result, "RestoreTableFromBackupOutput");
 #undef T

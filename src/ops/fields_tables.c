@@ -231,7 +231,7 @@ OP_TABLE(create_table, "CreateTableInput");
 
 #define T hf_create_table_result
 static const struct field create_table_result_list[] = {
-    STRUCT("TableDescription", table, hf__table_description_fields, .rules = 0),
+    STRUCT("TableDescription", table, hf__table_description_fields, REQUIRED),
 };
 OP_TABLE(create_table_result, "CreateTableOutput");
 #undef T
@@ -245,7 +245,7 @@ OP_TABLE(delete_table, "DeleteTableInput");
 
 #define T hf_delete_table_result
 static const struct field delete_table_result_list[] = {
-    STRUCT("TableDescription", table, hf__table_description_fields, .rules = 0),
+    STRUCT("TableDescription", table, hf__table_description_fields, REQUIRED),
 };
 OP_TABLE(delete_table_result, "DeleteTableOutput");
 #undef T
@@ -259,7 +259,7 @@ OP_TABLE(describe_table, "DescribeTableInput");
 
 #define T hf_describe_table_result
 static const struct field describe_table_result_list[] = {
-    STRUCT("Table", table, hf__table_description_fields, .rules = 0),
+    STRUCT("Table", table, hf__table_description_fields, REQUIRED),
 };
 OP_TABLE(describe_table_result, "DescribeTableOutput");
 #undef T
@@ -333,7 +333,7 @@ OP_TABLE(update_table, "UpdateTableInput");
 
 #define T hf_update_table_result
 static const struct field update_table_result_list[] = {
-    STRUCT("TableDescription", table, hf__table_description_fields, .rules = 0),
+    STRUCT("TableDescription", table, hf__table_description_fields, REQUIRED),
 };
 OP_TABLE(update_table_result, "UpdateTableOutput");
 #undef T
@@ -531,7 +531,7 @@ static TABLE(stream_description, "StreamDescription");
 
 #define T hf_describe_stream_result
 static const struct field describe_stream_result_list[] = {
-    STRUCT("StreamDescription", stream, stream_description, .rules = 0),
+    STRUCT("StreamDescription", stream, stream_description, REQUIRED),
 };
 OP_TABLE(describe_stream_result, "DescribeStreamOutput");
 #undef T
@@ -589,7 +589,7 @@ static const struct field record_list[] = {
     STR("eventVersion", version, .rules = 0),
     STR("eventSource", source, .rules = 0),
     STR("awsRegion", region, .rules = 0),
-    STRUCT("dynamodb", change, stream_change, .rules = 0),
+    STRUCT("dynamodb", change, stream_change, REQUIRED),
     STRUCT("userIdentity", identity, stream_identity, .rules = 0),
 };
 static TABLE(record, "Record");

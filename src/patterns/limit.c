@@ -167,6 +167,11 @@ static enum hf_status check_rule(struct hf_scope *s, struct limit_ask *ask)
         (rule->lockout_max_ms && rule->kind != HF_LIMIT_ATTEMPTS && rule->kind != HF_LIMIT_FIXED))
         return hf_scope_fail(s, HF_INVALID, "limit %.*s: such a lockout cannot be",
                              HF_FMT(ask->name));
+    if (rule->kind == HF_LIMIT_RATE && hf__limit_rest_us(rule) > LIMIT_REST_MAX_US)
+        return hf_scope_fail(s, HF_INVALID,
+                             "limit %.*s: a burst of %u at %u in %u ms would be back after more "
+                             "than a hundred years",
+                             HF_FMT(ask->name), rule->burst, rule->limit, rule->window_ms);
     if (ask->cost > most)
         return hf_scope_fail(s, HF_INVALID, "limit %.*s: a cost of %u is more than %u",
                              HF_FMT(ask->name), ask->cost, most);

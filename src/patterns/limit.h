@@ -17,6 +17,10 @@ enum {
     LIMIT_HINTS = 1024         /* a power of two */
 };
 
+/* A hundred years: how long a whole burst may take to come back. Times stay far inside of 64 bits
+ * by that. */
+#define LIMIT_REST_MAX_US (INT64_C(100) * 366 * 24 * 3600 * 1000000)
+
 /* ---- limit_item.c: the item, and the requests that change it --------------------------------- */
 
 /* An item as it was read. What is not there is 0. */
@@ -65,6 +69,10 @@ enum limit_step {
     LIMIT_LOCK,   /* not allowed, and a lockout begins */
     LIMIT_DENY
 };
+
+/* HF_LIMIT_RATE: how long it takes until a burst that was used up is there again; INT64_MAX: longer
+ * than that. */
+int64_t hf__limit_rest_us(const struct hf_limit_rule *rule);
 
 /* What is to be done, by the item as it is. */
 enum limit_step hf__limit_step(const struct limit_ask *ask, const struct limit_view *view);

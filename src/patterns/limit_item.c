@@ -94,6 +94,14 @@ static int64_t interval_us(const struct hf_limit_rule *rule)
     return ((int64_t)rule->window_ms * 1000 + rule->limit - 1) / rule->limit;
 }
 
+int64_t hf__limit_rest_us(const struct hf_limit_rule *rule)
+{
+    int64_t rest_us;
+
+    return __builtin_mul_overflow((int64_t)rule->burst, interval_us(rule), &rest_us) ? INT64_MAX
+                                                                                     : rest_us;
+}
+
 static int64_t width_ms(const struct hf_limit_rule *rule)
 {
     return ((int64_t)rule->window_ms + rule->slices - 1) / rule->slices;

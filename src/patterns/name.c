@@ -85,6 +85,26 @@ struct hf_str hf__pattern_join(struct hf_scope *s, struct hf_str one, struct hf_
     return hf_str_of(text, one.len + other.len);
 }
 
+struct hf_str hf__pattern_text(struct hf_scope *s, struct hf_str text, size_t max)
+{
+    size_t len = text.len < max ? text.len : max;
+    char *to;
+
+    while (len < text.len && len && ((uint8_t)text.ptr[len] & 0xC0) == 0x80)
+        len--; /* not in the midst of a character */
+    to = hf_scope_alloc(s, len + 1);
+    if (!to)
+        return hf_str_of(NULL, 0);
+    if (len)
+        memcpy(to, text.ptr, len);
+    to[len] = '\0';
+    if (hf_item_check(s, HF_ITEM(s, HF_S("text", hf_str_of(to, len)))) == HF_INVALID)
+        for (size_t i = 0; i < len; i++)
+            if ((uint8_t)to[i] >= 0x80)
+                to[i] = '?';
+    return hf_str_of(to, len);
+}
+
 /* The length of the part without its escapes, or SIZE_MAX when one is none (2). */
 static size_t unescape(char *to, struct hf_str part)
 {

@@ -8,35 +8,49 @@
  *     p.n   seq       an event that waits
  *     f.n   seq       one that has failed, and was put aside
  *     h.n   seq       one that was delivered, with a time to live
- *     i.ID  i         an id that a caller chose is taken: by which bucket and seq; with a time to
- * live c     config    how many buckets there are; ordered or competing c     m.RELAY   a relay:
- * how often it has said that it lives, and which buckets it wants c     b.n       whose the bucket
- * is, and the fence, which grows with every new owner
+ *     i.ID  i         an id that a caller chose is taken, by which seq; with a time to live
+ *     c     config    how many buckets there are; ordered or competing
+ *     c     m.RELAY   a relay: how often it has said that it lives, which buckets it wants
+ *     c     b.n       whose the bucket is, and the fence, which grows with every new owner
  *
- * An event keeps its seq for ever, so it is found by id in any state: an id that we made is its
- * seq. It begins with the time when it is due, in milliseconds, followed by its bucket.
+ * An event keeps its seq for ever, so it is found in any state: an id that we made is its seq. It
+ * begins with the time when it is due, in milliseconds, followed by its bucket.
  */
 #ifndef HF_PATTERNS_OUTBOX_H
 #define HF_PATTERNS_OUTBOX_H
 
 #include "patterns/private.h"
 
+#include <holdfast/batch.h>
 #include <holdfast/outbox.h>
 
 #include <pthread.h>
 
 enum {
     OUTBOX_SEQ_LEN = 26, /* 10 of the time, 2 of the bucket, 14 that nobody else has */
-    OUTBOX_WAKERS_MAX = 64
+    OUTBOX_WAKERS_MAX = 64,
+    OUTBOX_SKEW_MS = 60000, /* by how much the clock of one who emits may be ahead of ours, or step
+                               back, before that delays an event or changes the order */
+    OUTBOX_CAUSE_MAX = 200, /* bytes */
+    OUTBOX_PAGE = 100       /* items that lists ask for at once */
 };
 
 /* Called after something was emitted into that bucket (UINT32_MAX: it is not known which). */
 typedef void outbox_wake_fn(void *user, uint32_t bucket);
 
 struct outbox_waker {
-    outbox_wake_fn *wake;
+    outbox_wake_fn *wake; /* NULL: the place is free, unless it is being called */
     void *user;
+    uint32_t running; /* calls that are under way */
 };
+
+/* Where an event is, in any partition. */
+struct outbox_place {
+    uint32_t bucket;
+    char seq[OUTBOX_SEQ_LEN + 1];
+};
+
+enum outbox_mode { OUTBOX_UNUSED, OUTBOX_ORDERED, OUTBOX_COMPETING };
 
 struct hf_outbox {
     struct hf_env env;
@@ -46,18 +60,28 @@ struct hf_outbox {
     uint32_t buckets, history_s, unique_s;
     bool transactions;
     pthread_mutex_t mutex; /* guards all below */
-    uint64_t last_ms;      /* of the seq that was made last: they only grow */
-    uint8_t last_tail[9];
+    pthread_cond_t ended;  /* a call of a waker has ended */
+    int64_t last_ms;       /* of the seq that was made last: they only grow */
+    uint64_t last_count;
     struct outbox_waker wakers[OUTBOX_WAKERS_MAX];
-    size_t wakers_len;
+    size_t wakers_len;     /* places that are or were in use */
+    enum outbox_mode mode; /* as it was found or stamped last, */
+    int64_t mode_until_us; /* and until when, by the elapsed clock, that need not be asked again */
 };
 
 /* ---- outbox_item.c: how events are stored; nothing is sent here ------------------------------ */
 
+/* `partition` is "p", "f" or "h". */
 struct hf_item hf__outbox_key(struct hf_scope *s, const char *partition, uint32_t bucket,
                               struct hf_str seq);
 
-/* A stored event as it is told; its texts are those of the item. HF_CORRUPT: it is none. */
+/* That partition of a bucket: the pk. */
+struct hf_str hf__outbox_pk(struct hf_scope *s, const char *partition, uint32_t bucket);
+
+/*
+ * A stored event as it is told; its texts are those of the item. A due_us of 0 is that of one that
+ * was not scheduled: hf__outbox_due_ms() is since when it is due. HF_CORRUPT: it is none.
+ */
 enum hf_status hf__outbox_view(struct hf_scope *s, const struct hf_outbox *outbox,
                                struct hf_item item, struct hf_outbox_event *event);
 
@@ -67,22 +91,98 @@ uint32_t hf__outbox_bucket(const struct hf_outbox *outbox, struct hf_str key);
 /* The smallest seq that is due at or after that time. */
 void hf__outbox_seq_floor(int64_t due_ms, char seq[OUTBOX_SEQ_LEN + 1]);
 
+/*
+ * The place of a new event of that bucket (UINT32_MAX: any), due at that time or now if that is
+ * later. Each is behind the one before, if it is due at the same time.
+ */
+void hf__outbox_place_make(struct hf_outbox *outbox, int64_t due_ms, uint32_t bucket,
+                           struct outbox_place *place);
+
+/* The place that follows from an id alone, without transactions. */
+void hf__outbox_place_of_id(const struct hf_outbox *outbox, struct hf_str id, struct hf_str key,
+                            int64_t due_ms, struct outbox_place *place);
+
+/* False: it is no seq of this outbox. */
+bool hf__outbox_place_read(const struct hf_outbox *outbox, struct hf_str seq,
+                           struct outbox_place *place);
+
+static inline struct hf_str place_seq(const struct outbox_place *place)
+{
+    return hf_str_of(place->seq, OUTBOX_SEQ_LEN);
+}
+
+/* Since when an event is due, or from when on. */
+int64_t hf__outbox_due_ms(const struct hf_outbox_event *event);
+
+/* Not due yet? That of one which was not scheduled is a matter of clocks: see OUTBOX_SKEW_MS. */
+bool hf__outbox_is_early(const struct hf_outbox_event *event, int64_t now_us);
+
+/* HF_INVALID: the event cannot be one; it is the number-th of those that are emitted. */
+enum hf_status hf__outbox_check(struct hf_scope *s, const struct hf_event *event, size_t number);
+
+/* The key that its order is kept for; absent: none. */
+struct hf_str hf__outbox_event_key(const struct hf_event *event);
+
+/* The item of an event that waits, with these attributes too. HF_INVALID, HF_LIMIT. */
+enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outbox,
+                                const struct hf_event *event, size_t number,
+                                const struct outbox_place *place, const struct hf_attr *more,
+                                size_t more_len, struct hf_item *item);
+
+/* The same event in that partition, with these attributes instead of all that says how it fared. */
+struct hf_item hf__outbox_moved(struct hf_scope *s, struct hf_item item, const char *partition,
+                                const struct outbox_place *place, const struct hf_attr *more,
+                                size_t more_len);
+
+/* A failure as it is kept: its text cut, and what failures of its kind have in common. */
+struct outbox_failure {
+    enum hf_status status;
+    struct hf_str name; /* of the status */
+    struct hf_str text;
+    struct hf_str cause;
+};
+struct outbox_failure hf__outbox_failure(struct hf_scope *s, const struct hf_error *error);
+
 /* ---- outbox.c -------------------------------------------------------------------------------- */
 
 /* False: there are too many already. Not to be called inside of a wake function. */
 bool hf__outbox_listen(struct hf_outbox *outbox, outbox_wake_fn *wake, void *user);
 void hf__outbox_unlisten(struct hf_outbox *outbox, outbox_wake_fn *wake, void *user);
 
-/* Stamp the table as one of ordered or competing work. HF_INVALID: it is the other one, and relays
- * of it may be alive. */
+/*
+ * Stamp the table as one of ordered or competing work. HF_INVALID: it is the other one, and relays
+ * of it may be alive: there is an item m.RELAY, or one has called this within ten minutes. To be
+ * called before each round of work; it asks the database once a minute at most.
+ */
 enum hf_status hf__outbox_take_mode(struct hf_scope *s, struct hf_outbox *outbox, bool competing);
+
+/* Tell those who listen. UINT32_MAX: any bucket. */
+void hf__outbox_wake(struct hf_outbox *outbox, uint32_t bucket);
+
+/*
+ * Let these actions happen together, with a token; sent again in doubt and after conflicts. What
+ * fails in doubt says so.
+ */
+enum hf_status hf__outbox_transact(struct hf_scope *s, struct hf_outbox *outbox,
+                                   const struct hf_transact_write *actions, size_t len);
+
+/* hf_write_many(), sent again in doubt. */
+enum hf_status hf__outbox_write_many(struct hf_scope *s, struct hf_outbox *outbox,
+                                     const struct hf_write *writes, size_t len);
+
+/* ---- outbox_list.c --------------------------------------------------------------------------- */
+
+/* An item was passed over, for the reason that the scope has. */
+void hf__outbox_log_skipped(struct hf_scope *s, const struct hf_outbox *outbox);
 
 /* ---- outbox_work.c: what relays do ----------------------------------------------------------- */
 
 /*
  * Events of a bucket that wait, by a consistent read, in order, behind `after` (absent: from the
- * start) and due at now_ms: at most `limit`. *more: there may be others behind them. Items that are
- * no events are skipped and logged.
+ * start) and due at now_ms: at most `limit`. Those that wait to be tried again are among them
+ * (next_us), as those behind them may have to wait for them. *more: there may be others behind
+ * them. Items that are no events are skipped and logged. Others may emit, late, in front of what
+ * was read: look from the start now and then.
  */
 enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
                                struct hf_str after, int64_t now_ms, uint32_t limit,
@@ -101,12 +201,29 @@ enum hf_status hf__outbox_done(struct hf_scope *s, struct hf_outbox *outbox,
 
 /*
  * An attempt has failed: one more attempt is counted, and it is not tried before next_us; or it is
- * put aside (give_up). Refused, HF_LOST, unless the event is there with as many attempts as in
- * `event`, and `event->attempts` is counted up when it was done. A lost answer is recognised.
+ * put aside (give_up), as event->item says what it is. Refused, HF_LOST, unless the event is there
+ * with as many attempts as in `event`. When it was done event->attempts is counted up, and the
+ * state, error and times in it are as they are now; its texts and its item are not. A lost answer
+ * is recognised.
  */
 enum hf_status hf__outbox_note_failure(struct hf_scope *s, struct hf_outbox *outbox,
                                        struct hf_outbox_event *event, const struct hf_error *error,
                                        int64_t next_us, bool give_up);
+
+/* The items of an event that was delivered, by the claim `done` if any, or put aside, by `try_id`;
+ * absent when there is no memory. */
+struct hf_item hf__outbox_history_item(struct hf_scope *s, const struct hf_outbox *outbox,
+                                       const struct hf_outbox_event *event, struct hf_str done);
+struct hf_item hf__outbox_failed_item(struct hf_scope *s, const struct hf_outbox *outbox,
+                                      const struct hf_outbox_event *event,
+                                      const struct outbox_failure *failure, struct hf_str try_id,
+                                      int64_t now_us);
+
+/* Move an event to those that are put aside: `del` takes it from where it waits, on its condition.
+ * HF_CONDITION: that did not hold. */
+enum hf_status hf__outbox_put_aside(struct hf_scope *s, struct hf_outbox *outbox,
+                                    const struct hf_delete_item *del, struct hf_item failed,
+                                    struct hf_str try_id);
 
 /* Is an event of that key put aside? For failed_blocks. */
 enum hf_status hf__outbox_key_failed(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,

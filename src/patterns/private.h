@@ -76,6 +76,9 @@ static inline struct hf_str id_str(const struct pattern_id *id)
 /* One text after the other, where a format would be most of the work. Absent: no memory. */
 struct hf_str hf__pattern_join(struct hf_scope *s, struct hf_str one, struct hf_str other);
 
+/* At most `max` bytes of it, as UTF-8 whatever it was. Absent: no memory. */
+struct hf_str hf__pattern_text(struct hf_scope *s, struct hf_str text, size_t max);
+
 /* Who we are, for people who wonder: `said`, else "HOST/PROCESS-ID". Absent: no memory. */
 struct hf_str hf__pattern_owner(struct hf_scope *s, struct hf_str said);
 

@@ -475,13 +475,14 @@ enum next_step { GO_ON, PAUSE, ALL_DONE };
 
 static enum next_step decide(const struct hf_processor *p, const struct pass *pass)
 {
-    bool any = pass->found || pass->waiting || pass->held || pass->skipped;
+    bool any = pass->found || pass->waiting || pass->held;
 
-    if (pass->moved || !pass->whole)
+    /* What was passed over as one of us was at it has ended since. */
+    if (pass->moved || pass->skipped || !pass->whole)
         return GO_ON;
     if (!any)
         return ALL_DONE; /* (3) */
-    if (pass->waiting || pass->stale || pass->skipped)
+    if (pass->waiting || pass->stale)
         return PAUSE;
     if (pass->held ? p->o.leave_claimed : pass->blocked > 0)
         return ALL_DONE; /* what is left is left to others, or to people */

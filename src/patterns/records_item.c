@@ -217,31 +217,11 @@ struct hf_str hf__records_time(struct hf_scope *s, const struct hf_records *reco
                            (int)(ms % 1000));
 }
 
-/* At most ERROR_TEXT_MAX bytes of it, as UTF-8 whatever it was. */
-static struct hf_str storable(struct hf_scope *s, struct hf_str text)
-{
-    size_t len = text.len < ERROR_TEXT_MAX ? text.len : ERROR_TEXT_MAX;
-    char *to;
-
-    while (len < text.len && len && ((uint8_t)text.ptr[len] & 0xC0) == 0x80)
-        len--; /* not in the midst of a character */
-    to = hf_scope_alloc(s, len + 1);
-    if (!to)
-        return hf_str_of(NULL, 0);
-    if (len)
-        memcpy(to, text.ptr, len);
-    if (hf_item_check(s, HF_ITEM(s, HF_S("text", hf_str_of(to, len)))) == HF_INVALID)
-        for (size_t i = 0; i < len; i++)
-            if ((uint8_t)to[i] >= 0x80)
-                to[i] = '?';
-    return hf_str_of(to, len);
-}
-
 struct hf_item hf__records_failure(struct hf_scope *s, const struct hf_records *records,
                                    struct hf_str token, enum hf_status status, struct hf_str text)
 {
     return HF_ITEM(s, HF_S("id", token), HF_S("status", hf_str_from(hf_status_name(status))),
-                   HF_S("text", storable(s, text)), HF_S("at", hf__records_time(s, records)));
+                   HF_S("text", hf__pattern_text(s, text, ERROR_TEXT_MAX)), HF_S("at", hf__records_time(s, records)));
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */

@@ -294,6 +294,9 @@ void hf__conn_turn(struct loop *loop)
 {
     struct conn *ready = loop->ready, *owing = NULL, **owing_end = &owing;
 
+    if (!ready)
+        return;
+    hf__spin_asked(&loop->spin);
     loop->ready = NULL;
     loop->ready_end = &loop->ready;
     while (ready) {
@@ -320,6 +323,7 @@ void hf__conn_turn(struct loop *loop)
         else
             send_out(conn);
     }
+    hf__spin_answered(&loop->spin, atomic_load_explicit(&loop->conns_len, memory_order_relaxed));
 }
 
 /* ---- receiving ------------------------------------------------------------------------------ */

@@ -32,6 +32,7 @@
 #include "http/http.h"
 #include "server/auth.h"
 #include "server/server.h"
+#include "server/spin.h"
 
 enum {
     INPUT_SIZE = 64 * 1024,     /* what one read(2) takes at most */
@@ -107,7 +108,8 @@ struct loop {
     size_t number;
     uv_loop_t uv;
     uv_check_t check;
-    uv_idle_t idle;     /* runs while a connection has requests that waited for room */
+    uv_idle_t idle; /* runs while a connection has requests that waited for room */
+    struct spin spin;
     uv_timer_t sweep;   /* runs while there are connections */
     uv_timer_t release; /* runs while there are answers that are kept back */
     uv_async_t wake;    /* there are connections to take over, or the server stops */

@@ -467,6 +467,7 @@ static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_
     server->loops_len++; /* from here on hf__server_close() takes care of it */
     uv_check_init(&loop->uv, &loop->check);
     uv_idle_init(&loop->uv, &loop->idle);
+    hf__spin_init(&loop->spin, &loop->uv, cores() > 1);
     uv_timer_init(&loop->uv, &loop->sweep);
     uv_timer_init(&loop->uv, &loop->release);
     if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0)

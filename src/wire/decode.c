@@ -541,6 +541,22 @@ static const struct field *find_field(const struct fields *fields, struct hf_str
     return NULL;
 }
 
+/* Of an answer: does it lack what it is about? Who reads it does not look for NULL there. */
+static bool lacks_required(const struct fields *fields, const void *out)
+{
+    for (size_t i = 0; i < fields->len; i++) {
+        const struct field *field = &fields->list[i];
+        const void *pointer;
+
+        if (field->kind != FIELD_STRUCT || !(field->rules & FIELD_REQUIRED))
+            continue;
+        memcpy(&pointer, (const char *)out + field->at, sizeof(pointer));
+        if (!pointer)
+            return true;
+    }
+    return false;
+}
+
 /* Read the object at the cursor. */
 static bool read_struct(struct json *json, const struct fields *fields, void *out)
 {
@@ -566,6 +582,8 @@ static bool read_struct(struct json *json, const struct fields *fields, void *ou
         if (!done)
             return false;
     }
+    if (json->is_answer && lacks_required(fields, out))
+        return hf__json_malformed(json);
     return hf__json_sound(json);
 }
 

@@ -160,7 +160,8 @@ static bool is_refusal(int http_status, bool has_type)
     }
 }
 
-/* What names no exception that we know. */
+/* What names no exception that we know. A 404 is not about a table, which would be named: it comes
+ * from a server that does not have the service, and nobody shall take a table for deleted by it. */
 static enum hf_status status_of_http(int http_status, bool has_type, bool *may_retry)
 {
     *may_retry = http_status == 429 || http_status == 408 || http_status >= 500;
@@ -169,8 +170,6 @@ static enum hf_status status_of_http(int http_status, bool has_type, bool *may_r
     case 403:
     case 407:
         return HF_DENIED;
-    case 404:
-        return HF_NOT_FOUND;
     case 413:
         return HF_LIMIT;
     case 429:
@@ -187,7 +186,8 @@ static enum hf_status status_of_http(int http_status, bool has_type, bool *may_r
 
 /* ---- the error ------------------------------------------------------------------------------ */
 
-/* What to say: the service's sentence, with the type before it where no status stands for that. */
+/* What to say: the service's sentence, with the type before it where no status stands for that. It
+ * is a copy, as messages end with a NUL and what was read is a part of the body. */
 static struct hf_str sentence(struct hf_scope *s, int http_status, const struct error_body *error,
                               bool is_known)
 {
@@ -195,13 +195,11 @@ static struct hf_str sentence(struct hf_scope *s, int http_status, const struct 
     struct hf_str type = local_name(error->type);
 
     if (is_known && message.ptr)
-        return message;
+        return hf_scope_copy(s, message);
     if (type.len && message.len)
         return hf_scope_format(s, "%.*s: %.*s", HF_FMT(type), HF_FMT(message));
-    if (type.len)
-        return type;
-    if (message.len)
-        return message;
+    if (type.len || message.len)
+        return hf_scope_copy(s, type.len ? type : message);
     return hf_scope_format(s, "the service answered with the HTTP status %d", http_status);
 }
 

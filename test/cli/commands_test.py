@@ -421,10 +421,32 @@ class Counter(WithDatabase):
         self.assertEqual(self.json("counter", "get", "c", "d")["counters"][1],
                          {"id": "d", "value": 0, "found": False})
         self.assertEqual(self.ok("counter", "set", "c", "-7"), "5\n")
-        self.ok("counter", "delete", "c")
+        self.assertEqual(self.ok("counter", "delete", "c"), "")
         self.assertEqual(self.ok("counter", "get", "c"), "0\n")
+        self.assertEqual(self.json("counter", "delete", "c"), {"id": "c"})
         self.fails(USAGE, "'x' is not a whole number", "counter", "add", "c", "x")
         self.fails(USAGE, "64 bits", "counter", "add", "c", "9223372036854775808")
+
+    def test_listing(self):
+        self.fails(NOT_FOUND, "keys", "counter", "ls")
+        self.ok("kv", "set", "ab", "x")
+        for name, number in [("aa", 1), ("ab", -2), ("b.c", 3)]:
+            self.ok("counter", "add", name, str(number))
+        self.ok("counter", "add", "hot", "4", "--shards", "7")
+        self.ok("counter", "add", "aa", "9", "-n", "other")
+        lines = sorted(self.ok("counter", "ls").splitlines())
+        self.assertEqual(lines, ["aa\t1", "ab\t-2", "b.c\t3", "hot\t4"])
+        self.assertEqual(self.json("counter", "ls", "b."), {"counters": [{"id": "b.c", "value": 3}]})
+        self.assertEqual(self.ok("counter", "ls", "-n", "other"), "aa\t9\n")
+        self.assertEqual(self.ok("counter", "ls", "nobody"), "")
+        first = self.json("counter", "ls", "--limit", "3")
+        rest = self.json("counter", "ls", "--limit", "3", "--after", first["next"])
+        self.assertEqual((len(first["counters"]), len(rest["counters"])), (3, 1))
+        self.assertNotIn("next", rest)
+        self.ok("counter", "add", "-p", "ann", "logins")
+        self.assertEqual(self.ok("counter", "ls", "-p", "ann", "--jsonl"),
+                         '{"id":"logins","value":1}\n')
+        self.fails(USAGE, "", "counter", "ls", "a", "b")
 
     def test_many_processes_are_counted_one_by_one(self):
         self.ok("counter", "set", "c", "0")
@@ -652,6 +674,86 @@ class Errors(WithDatabase):
         self.assertEqual(done.returncode, FAILED)
 
 
+class Outbox(WithDatabase):
+    def emit(self, *args):
+        return self.json("outbox", "emit", *args)["id"]
+
+    def test_events_go_where_they_are_to_go(self):
+        first = self.emit("order.placed", '{"id": 7}', "--key", "7", "-H", "who=ann")
+        second = self.emit("order.paid", '{"id": 7}', "--key", "7")
+        later = self.emit("report", "{}", "--delay", "1h")
+        self.assertEqual(self.emit("x", "--id", "mine"), "mine")
+        self.fails(CONDITION, "mine", "outbox", "emit", "x", "--id", "mine")
+        listed = [e["id"] for e in self.json("outbox", "ls")["events"]]
+        self.assertEqual(sorted(listed), sorted([first, second, "mine"]))
+        self.assertIn(later, [e["id"] for e in self.json("outbox", "ls", "--later")["events"]])
+        stats = self.json("outbox", "stats")
+        self.assertEqual((stats["pending"], stats["due"], stats["scheduled"]), (4, 3, 1))
+        out = [json.loads(line) for line in self.ok("outbox", "drain", "--to", "stdout:").splitlines()]
+        self.assertEqual(len(out), 3)
+        order = [e for e in out if e.get("partitionkey") == "7"]
+        self.assertEqual([e["id"] for e in order], [first, second])
+        self.assertEqual((order[0]["data"], order[0]["who"]), ({"id": 7}, "ann"))
+        self.assertEqual(self.json("outbox", "stats")["pending"], 1)
+
+    def test_what_fails_is_put_aside(self):
+        self.emit("bad", "{}")
+        self.emit("bad", "{}")
+        code, out, err = self.run_("outbox", "drain", "--to", "exec:/bin/false", "--attempts", "1",
+                                   "--json")
+        self.assertEqual((code, json.loads(out)["given_up"]), (FAILED, 2))
+        self.assertEqual(err.count("was put aside"), 2)
+        failed = self.json("outbox", "failed")["events"]
+        self.assertEqual([e["state"] for e in failed], ["failed", "failed"])
+        causes = self.json("outbox", "stats")["causes"]
+        self.assertEqual([c["count"] for c in causes], [2])
+        self.assertEqual(len(self.json("outbox", "failed", "--cause", causes[0]["cause"])["events"]), 2)
+        self.assertEqual(self.json("outbox", "discard", failed[0]["id"]), {"discarded": 1})
+        self.fails(NOT_FOUND, "nonsense", "outbox", "discard", "nonsense")
+        self.assertEqual(self.json("outbox", "retry", "--all"), {"waiting": 1})
+        path = self.path("events.jsonl")
+        self.ok("outbox", "drain", "--to", "file:" + path, "--history", "1h")
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual([json.loads(line)["id"] for line in file], [failed[1]["id"]])
+        self.assertEqual(len(self.json("outbox", "ls", "-s", "history")["events"]), 1)
+        self.assertEqual(self.json("outbox", "replay"), {"waiting": 1})
+        self.ok("outbox", "drain", "--to", "file:" + path, "--history", "1h")
+        self.assertEqual(self.json("outbox", "cleanup", "--older", "0"), {"deleted": 1})
+
+    def test_a_relay_until_a_signal(self):
+        first = self.emit("a", "{}")
+        relay = self.start("relay", "--to", "stdout:", "--json", "--poll", "50ms")
+        self.assertEqual(json.loads(relay.stdout.readline())["id"], first)
+        second = self.emit("b", "{}")
+        self.assertEqual(json.loads(relay.stdout.readline())["id"], second)
+        relay.terminate()
+        out, _ = relay.communicate(timeout=WAIT_S)
+        self.assertEqual((relay.returncode, json.loads(out)["delivered"]), (0, 2))
+
+    def test_outbox_that_cannot_be(self):
+        self.fails(NOT_FOUND, "outbox", "outbox", "ls")
+        self.fails(USAGE, "missing", "outbox", "drain")
+        self.fails(USAGE, "begins with", "outbox", "drain", "--to", "nonsense:x")
+        code, _, err = self.run_("relay")
+        self.assertEqual((code, "holdfast relay: --to is missing" in err), (USAGE, True))
+        self.fails(USAGE, "NAME=VALUE", "outbox", "emit", "x", "-H", "novalue")
+        self.fails(USAGE, "exclude", "outbox", "emit", "x", "{}", "-f", "-")
+        self.fails(USAGE, "missing", "outbox", "retry")
+        self.fails(USAGE, "exclude", "outbox", "retry", "a", "--all")
+
+    def test_policies(self):
+        policy = self.json_of("iam", "outbox", "--role", "relay", "--region", "eu-west-1",
+                              "--account", "123456789012", "--stream")
+        table, stream = policy["Statement"]
+        self.assertEqual(table["Resource"], "arn:aws:dynamodb:eu-west-1:123456789012:table/outbox")
+        self.assertEqual(stream["Resource"], table["Resource"] + "/stream/*")
+        self.assertIn("dynamodb:Query", table["Action"])
+        producer = self.json_of("iam", "outbox")["Statement"][0]["Action"]
+        self.assertNotIn("dynamodb:DeleteItem", producer)
+        self.fails(USAGE, "ARN", "iam", "outbox", "--table", 'a"b')
+
+    def json_of(self, *args):
+        return json.loads(self.ok(*args))
 class Streams(WithDatabase):
     def setUp(self):
         super().setUp()
@@ -776,9 +878,21 @@ class Texts(WithDatabase):
                 text = self.ok(*words.split(), "--help")
                 self.assertTrue(text.startswith("Usage: holdfast " + words))
                 self.assertIn("\nExamples:\n", text)
-                self.assertIn("--db URL", text)
+                if not words.startswith("iam "):
+                    self.assertIn("--db URL", text)
                 self.assertLessEqual(max(map(len, text.split("\nExamples:")[0].splitlines())), 80)
                 self.assertEqual(text, self.ok("help", *words.split()))
+
+    def test_all_but_programs_can_answer_in_json(self):
+        for words in commands():
+            if words != "serve" and words not in ("lock run", "once run"):
+                self.assertIn("--json ", self.ok(*words.split(), "--help"), words)
+        self.ok("once", "run", "k", "--", "true")
+        self.assertEqual(self.json("once", "clear", "k"),
+                         {"user": "global", "key": "k", "cleared": True})
+        self.ok("limit", "check", "n")
+        self.assertEqual(self.json("limit", "reset", "n"), {"name": "n"})
+        self.assertEqual(self.json("table", "delete", "limits", "--yes"), {"name": "limits"})
 
     def test_nouns_have_help(self):
         for noun in sorted({words.split()[0] for words in commands()}):
@@ -791,7 +905,7 @@ class Texts(WithDatabase):
             self.assertIn("unknown command '%s nonsense'" % noun, err)
 
     def test_manual_pages_have_every_option_and_no_other(self):
-        for noun in sorted({words.split()[0] for words in commands()}):
+        for noun in sorted({words.split()[0] for words in commands()} | {"relay"}):
             with self.subTest(noun):
                 path = os.path.join(SOURCE, "docs/man/holdfast-%s.1" % noun)
                 with open(path, encoding="ascii") as file:
@@ -799,7 +913,7 @@ class Texts(WithDatabase):
                 items = "\n".join(re.findall(r"(?m)^\.It .*$", page))
                 listed = set(re.findall(r"Fl -([a-z][a-z-]+)", items))
                 known = set()
-                for words in commands():
+                for words in commands() + ["relay"]:
                     if words.split()[0] == noun:
                         self.assertIn(".Nm holdfast " + words, page)
                         text = self.ok(*words.split(), "--help")

@@ -50,7 +50,7 @@
 enum {
     PATIENCE = SANITIZED ? 4 : 1, /* times that are the times below */
     STRIDE = SANITIZED ? 6 : 1,   /* one plan in so many is played */
-    WORKERS = 12,
+    WORKERS = 24,
     RANDOM_CASES = 600,
     CASES_PER_RIG = 150, /* then a new engine, so that lists of tables stay short */
     LONG_TEXT = 200000,

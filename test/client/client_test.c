@@ -3,6 +3,7 @@
  * against a scripted one that answers with whatever bytes a test wants.
  */
 #include <holdfast/client.h>
+#include <holdfast/table.h>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -95,6 +96,7 @@ TEST(client, errors_are_those_of_the_service)
                              NULL));
     error = hf_scope_error(h.s);
     CHECK_STR("Requested resource not found", error->message);
+    CHECK_STR("Requested resource not found", hf_str_from(hf_scope_error_text(h.s)));
     CHECK_STR("GetItem", error->operation);
     CHECK(!error->may_have_happened && !error->may_retry);
 
@@ -413,6 +415,59 @@ TEST(client, an_answer_that_makes_no_sense_may_have_been_done)
     hf_scope_free(s);
 }
 
+/* What an operation always tells is there, or it is no answer: nobody looks for NULL there. */
+TEST(client, an_answer_without_what_it_is_about_is_none)
+{
+    static const char *const answers[] = {
+        ANSWER("200 OK", "", "{}"),
+        ANSWER("200 OK", "", "{\"Table\":null}"),
+        ANSWER("200 OK", "", "{\"TableDescription\":null}"),
+        ANSWER("200 OK", "", "{}"),
+        ANSWER("200 OK", "", "{\"Records\":[{\"eventID\":\"1\"}]}"),
+        ANSWER("200 OK", "", "{\"Table\":{}}"),
+    };
+    const struct hf_describe_table describe = {.table = HF_STR("tab")};
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_describe_table_result told;
+    struct script script;
+    struct hf_db *db;
+
+    script_open(&script, answers, ARRAY_LEN(answers));
+    db = script_db(s, &script, "retry=off");
+    CHECK_STATUS(HF_IO, hf_describe_table(s, db, &describe, &told));
+    CHECK_STATUS(HF_IO, hf_describe_table(s, db, &describe, &told));
+    CHECK_STATUS(HF_IO,
+                 hf_delete_table(s, db, &(struct hf_delete_table){.table = HF_STR("tab")}, NULL));
+    CHECK(hf_scope_error(s)->may_have_happened);
+    CHECK_STATUS(HF_IO,
+                 hf_describe_stream(s, db, &(struct hf_describe_stream){.arn = HF_STR("arn")},
+                                    NULL));
+    CHECK_STATUS(HF_IO,
+                 hf_get_records(s, db, &(struct hf_get_records){.iterator = HF_STR("i")}, NULL));
+    CHECK_OK(hf_describe_table(s, db, &describe, &told));
+    CHECK(told.table != NULL);
+    hf_db_close(db);
+    script_close(&script);
+    hf_scope_free(s);
+}
+
+/* That a page is not there says nothing of a table. */
+TEST(client, a_server_of_something_else_has_no_tables_to_miss)
+{
+    static const char *const answers[] = {ANSWER("404 Not Found", "", "<html>not here</html>")};
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct script script;
+    struct hf_db *db;
+
+    script_open(&script, answers, ARRAY_LEN(answers));
+    db = script_db(s, &script, "");
+    CHECK_STATUS(HF_INVALID, hf_table_wait(s, db, HF_STR("tab"), HF_TABLE_UNTIL_GONE, NULL));
+    CHECK(strstr(hf_scope_error_text(s), "HTTP status 404"));
+    hf_db_close(db);
+    script_close(&script);
+    hf_scope_free(s);
+}
+
 /* dynalite answers "", with the quotes, where DynamoDB says nothing; a page of a proxy is no
  * answer.
  */
@@ -527,6 +582,48 @@ TEST(client, the_service_says_how_long_to_wait)
     hf_scope_free(s);
 }
 
+/* A service explains a wrong signature with all that should have been signed, token and all. */
+TEST(client, a_service_that_repeats_secrets_is_not_quoted)
+{
+#define TOKEN "HUSH/a-token-that-is-long-enough-to-be-one"
+#define REFUSAL(message)                                                                           \
+    ANSWER("400 Bad Request", "",                                                                  \
+           "{\"__type\":\"x#InvalidSignatureException\",\"message\":\"" message "\"}")
+    static const char *const answers[] = {
+        REFUSAL(
+            "The signature does not match.\\n\\nThe Canonical String for this request should have "
+            "been\\n'POST\\n/\\n\\nx-amz-security-token:" TOKEN "\\n'"),
+        REFUSAL("HUSH-a-secret-key-of-forty-characters-00 is wrong"),
+        REFUSAL("no"),
+    };
+    static const char *const texts[] = {"The signature does not match.",
+                                        "The service gave a reason that has secrets in it", "no"};
+    struct hf_env env = plain_env();
+    struct hf_client_options options = {
+        .size = sizeof(options),
+        .env = &env,
+        .credentials = {.access_key = HF_STR("AKID"),
+                        .secret_key = HF_STR("HUSH-a-secret-key-of-forty-characters-00"),
+                        .session_token = HF_STR(TOKEN)}};
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct script script;
+    struct hf_db *db;
+
+    script_open(&script, answers, ARRAY_LEN(answers));
+    CHECK_OK(hf_connect(s, hf_scope_format(s, "http://127.0.0.1:%u", (unsigned)script.port),
+                        &options, &db));
+    for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+        CHECK_STATUS(HF_DENIED, put(s, db));
+        CHECK_STR(texts[i], hf_str_from(hf_scope_error_text(s)));
+        CHECK(!hf_scope_error(s)->may_have_happened);
+    }
+    hf_db_close(db);
+    script_close(&script);
+    hf_scope_free(s);
+#undef REFUSAL
+#undef TOKEN
+}
+
 /* ---- URLs ----------------------------------------------------------------------------------- */
 
 TEST(client, urls_and_parameters_that_cannot_be)
@@ -633,6 +730,91 @@ TEST(client, a_profile_that_is_asked_for_gives_the_keys)
     unlink(path);
     hf_scope_free(s);
 }
+
+/* ---- variables ------------------------------------------------------------------------------ */
+
+/* Names and values in turns, up to NULL. */
+static const char *listed_variable(void *user, const char *name)
+{
+    const char *const *list = user;
+
+    for (; *list; list += 2)
+        if (strcmp(list[0], name) == 0)
+            return list[1];
+    return NULL;
+}
+
+/* Connect to "dynamodb://us-east-1" with these variables and list tables. */
+static enum hf_status list_with(struct hf_scope *s, const char **variables)
+{
+    struct hf_env env = {.size = sizeof(env), .user = variables, .getenv = listed_variable};
+    enum hf_status status;
+    struct hf_db *db;
+
+    CHECK_OK(hf_connect(s, HF_STR("dynamodb://us-east-1"),
+                        HF_OPTIONS(hf_client_options, .env = &env), &db));
+    status = list(s, db);
+    hf_db_close(db);
+    return status;
+}
+
+#define KEYS "AWS_ACCESS_KEY_ID", "AKID", "AWS_SECRET_ACCESS_KEY", "secret"
+#define NOWHERE "http://127.0.0.1:1"
+
+/* A proxy is chosen by what is connected to, wherever the URL of that comes from. */
+TEST(client, the_proxy_is_that_of_the_scheme)
+{
+    static const char answer[] = ANSWER("200 OK", "", "{\"TableNames\":[]}");
+    static const char *const answers[] = {answer, answer};
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct script script;
+    char url[64];
+
+    script_open(&script, answers, ARRAY_LEN(answers));
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", (unsigned)script.port);
+    CHECK_OK(list_with(s, (const char *[]){KEYS, "AWS_ENDPOINT_URL", url, "HTTPS_PROXY", NOWHERE,
+                                           NULL}));
+    CHECK_STATUS(HF_IO, list_with(s, (const char *[]){KEYS, "AWS_ENDPOINT_URL", url, "http_proxy",
+                                                      NOWHERE, NULL}));
+    CHECK_OK(list_with(s, (const char *[]){KEYS, "AWS_ENDPOINT_URL", url, "http_proxy", NOWHERE,
+                                           "NO_PROXY", "example.org,127.0.0.1", NULL}));
+    CHECK_INT(2, (int64_t)atomic_load(&script.asked));
+    script_close(&script);
+    hf_scope_free(s);
+}
+
+/* What AWS's tools take is taken. */
+TEST(client, many_attempts_are_no_mistake)
+{
+    static const char *const answers[] = {ANSWER("200 OK", "", "{\"TableNames\":[]}")};
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct script script;
+    char url[64];
+
+    script_open(&script, answers, ARRAY_LEN(answers));
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", (unsigned)script.port);
+    CHECK_OK(list_with(s, (const char *[]){KEYS, "AWS_ENDPOINT_URL", url, "AWS_MAX_ATTEMPTS",
+                                           "5000", NULL}));
+    script_close(&script);
+    hf_scope_free(s);
+}
+
+/* Whose endpoint it is the credentials tell, which are not asked before the first call. */
+TEST(client, an_account_that_is_required_may_come_with_the_credentials)
+{
+    struct hf_scope *s = hf_scope_new(NULL);
+
+    CHECK_STATUS(HF_IO, list_with(s, (const char *[]){KEYS, "AWS_ACCOUNT_ID_ENDPOINT_MODE",
+                                                      "required", "AWS_ACCOUNT_ID", "111122223333",
+                                                      "HTTPS_PROXY", NOWHERE, NULL}));
+    CHECK(strstr(hf_scope_error_text(s), "https://111122223333.ddb.us-east-1.amazonaws.com"));
+    CHECK_STATUS(HF_INVALID, list_with(s, (const char *[]){KEYS, "AWS_ACCOUNT_ID_ENDPOINT_MODE",
+                                                           "required", NULL}));
+    CHECK(strstr(hf_scope_error_text(s), "set AWS_ACCOUNT_ID"));
+    hf_scope_free(s);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
 
 /* By the system's clocks, but with the test's memory: those of other threads are not swept. */
 TEST(client, every_lack_of_memory_while_opening_and_calling)

@@ -212,6 +212,8 @@ TEST(process, that_hangs_is_killed_with_what_it_started)
         "sleep 1000 & echo $! >\"$1\"/pid; wait",
         "trap '' TERM INT HUP; sleep 1000 & echo $! >\"$1\"/pid; while :; do sleep 1; done",
         "exec >&-; sleep 1000 & echo $! >\"$1\"/pid; wait", /* and has closed the pipe */
+        /* has left its group */
+        "echo $$ >\"$1\"/pid; exec perl -e 'setpgrp(0, getpgrp(getppid())); sleep 30'",
     };
     struct aws a;
 

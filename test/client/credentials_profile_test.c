@@ -373,6 +373,44 @@ TEST(role, is_asked_for_again_when_sts_is_in_passing_trouble)
     }
 }
 
+/* An STS whose clock says 2034, and that takes no signature of another year. */
+static void later_sts_answers(void *user, const struct mock_request *request,
+                              struct mock_answer *answer)
+{
+    (void)user;
+    answer->date = "Sun, 01 Jan 2034 00:00:00 GMT";
+    if (strncmp(mock_field(request, "X-Amz-Date"), "2034", 4) == 0) {
+        sts_xml(answer->room, sizeof(answer->room), "AssumeRole", "AKID", "2034-01-01T01:00:00Z");
+        return;
+    }
+    answer->status = 403;
+    answer->body = ERROR_XML("SignatureDoesNotMatch", "Signature expired");
+}
+
+/* As the client does with DynamoDB; and the expiry is by our clock then. */
+TEST(role, is_signed_for_by_the_clock_of_sts)
+{
+    struct aws a;
+    struct mock mock;
+
+    aws_open(t, &a);
+    mock_open(&mock, later_sts_answers, NULL);
+    aws_set(&a, "AWS_ENDPOINT_URL_STS", mock.url);
+    aws_set(&a, "AWS_REGION", "eu-central-1");
+    aws_file(&a, "config", "[default]\n" ROLE("one") "source_profile = base\n" BASE);
+    aws_start(&a, NULL);
+    CHECK_STR("AKID", aws_key(&a));
+    CHECK_INT(2, atomic_load(&mock.requests));
+    aws_advance_s(&a, 3000);
+    CHECK_STR("AKID", aws_key(&a));
+    CHECK_INT(2, atomic_load(&mock.requests));
+    aws_advance_s(&a, 500);
+    CHECK_STR("AKID", aws_key(&a)); /* in the last minutes it is asked again, and signed right */
+    CHECK_INT(3, atomic_load(&mock.requests));
+    aws_close(&a);
+    mock_close(&mock);
+}
+
 TEST(role, answers_that_are_none_are_refused)
 {
     static const char *const answers[] = {

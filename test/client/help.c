@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -114,9 +115,11 @@ static bool send_answer(struct line *line, const struct mock_answer *answer)
     const char *body = answer->body ? answer->body : answer->room;
     size_t len = answer->len ? answer->len : strlen(body);
     bool drip = answer->way == MOCK_DRIP;
-    char head[128];
-    int head_len = snprintf(head, sizeof(head), "HTTP/1.1 %d X\r\nContent-Length: %zu\r\n\r\n",
-                            answer->status ? answer->status : 200, len);
+    char head[256];
+    int head_len =
+        snprintf(head, sizeof(head), "HTTP/1.1 %d X\r\n%s%s%sContent-Length: %zu\r\n\r\n",
+                 answer->status ? answer->status : 200, answer->date ? "Date: " : "",
+                 answer->date ? answer->date : "", answer->date ? "\r\n" : "", len);
 
     sleep_unless_stopped(line->mock, answer->delay_ms);
     switch (answer->way) {
@@ -195,6 +198,8 @@ void mock_open(struct mock *mock, mock_fn *fn, void *user)
     mock->user = user;
     mock->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK(mock->listener >= 0);
+    /* Heads and bodies are sent one by one: a body must not wait until the head is confirmed. */
+    CHECK_INT(0, setsockopt(mock->listener, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)));
     CHECK_INT(0, bind(mock->listener, (struct sockaddr *)&address, len));
     CHECK_INT(0, listen(mock->listener, 128));
     CHECK_INT(0, getsockname(mock->listener, (struct sockaddr *)&address, &len));

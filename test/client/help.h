@@ -58,6 +58,7 @@ struct mock_answer {
     enum mock_way way;
     size_t len; /* of the body; 0: up to its NUL */
     int delay_ms;
+    const char *date; /* the value of the field Date; NULL: none */
     const char *body;
     char room[8 * 1024]; /* for a body that is made */
 };

@@ -31,6 +31,7 @@
 
 enum {
     HISTORIES = 6,
+    AT_ONCE = 6, /* histories at a time: they mostly wait */
     CLIENTS = 8,
     KEYS = 5,
     CALLS = 120, /* of each client: a read and a write each */
@@ -61,19 +62,18 @@ struct read {
 struct history {
     struct rig rig;
     struct hf_db *db;
+    struct client {
+        struct history *h;
+        size_t number;
+        pthread_t thread;
+        struct hf_scope *s;
+    } clients[CLIENTS];
     uint64_t seed;
     _Atomic int64_t known[KEYS]; /* the highest version that somebody was told of */
     struct write writes[WRITES_MAX];
     struct read reads[WRITES_MAX];
     int64_t ids[KEYS][WRITES_MAX + 1]; /* the true history: version -> id */
     int64_t versions[KEYS];
-};
-
-struct client {
-    struct history *h;
-    size_t number;
-    pthread_t thread;
-    struct hf_scope *s;
 };
 
 static int64_t now_us(void)
@@ -299,36 +299,51 @@ static void open_history(struct history *h)
         hf_connect(h->rig.truth.scope, rig_url(&h->rig, h->rig.truth.scope), &options, &h->db));
 }
 
+static struct history *start_history(uint64_t seed)
+{
+    struct history *h = calloc(1, sizeof(*h));
+
+    CHECK(h != NULL);
+    h->seed = seed;
+    open_history(h);
+    for (size_t i = 0; i < CLIENTS; i++) {
+        h->clients[i] = (struct client){.h = h, .number = i};
+        MUST(pthread_create(&h->clients[i].thread, NULL, run_client, &h->clients[i]) == 0);
+    }
+    return h;
+}
+
+static void end_history(struct history *h, long fates[4], long *happened)
+{
+    for (size_t i = 0; i < CLIENTS; i++)
+        pthread_join(h->clients[i].thread, NULL);
+    hf_db_close(h->db);
+    CHECK(chaos_quiet(h->rig.chaos, 5000));
+    take_stream(h);
+    for (size_t i = 0; i < WRITES_MAX; i++) {
+        judge_write(h, i);
+        judge_read(h, i);
+        fates[h->writes[i].fate]++;
+        *happened += h->writes[i].fate == UNKNOWN && h->writes[i].times;
+    }
+    rig_close(&h->rig);
+    free(h);
+}
+
 TEST(history, conditional_writes_are_one_history)
 {
     const char *histories = getenv("HF_CHAOS_HISTORIES");
     size_t wanted = histories ? strtoul(histories, NULL, 10) : HISTORIES;
     long fates[4] = {0}, happened = 0;
 
-    for (size_t n = 0; n < wanted; n++) {
-        struct history *h = calloc(1, sizeof(*h));
-        struct client clients[CLIENTS];
+    for (size_t done = 0; done < wanted; done += AT_ONCE) {
+        struct history *running[AT_ONCE];
+        size_t some = wanted - done < AT_ONCE ? wanted - done : AT_ONCE;
 
-        CHECK(h != NULL);
-        h->seed = test_random(t);
-        open_history(h);
-        for (size_t i = 0; i < CLIENTS; i++) {
-            clients[i] = (struct client){.h = h, .number = i};
-            MUST(pthread_create(&clients[i].thread, NULL, run_client, &clients[i]) == 0);
-        }
-        for (size_t i = 0; i < CLIENTS; i++)
-            pthread_join(clients[i].thread, NULL);
-        hf_db_close(h->db);
-        CHECK(chaos_quiet(h->rig.chaos, 5000));
-        take_stream(h);
-        for (size_t i = 0; i < WRITES_MAX; i++) {
-            judge_write(h, i);
-            judge_read(h, i);
-            fates[h->writes[i].fate]++;
-            happened += h->writes[i].fate == UNKNOWN && h->writes[i].times;
-        }
-        rig_close(&h->rig);
-        free(h);
+        for (size_t i = 0; i < some; i++)
+            running[i] = start_history(test_random(t));
+        for (size_t i = 0; i < some; i++)
+            end_history(running[i], fates, &happened);
     }
     print_message("%zu histories: %ld writes acked, %ld failed, %ld unknown, of which %ld "
                   "happened\n",

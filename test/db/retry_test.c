@@ -750,6 +750,52 @@ TEST(retry, features_are_those_of_the_inner_database)
     hf_scope_free(w.scope);
 }
 
+struct asked {
+    struct hf_db db;
+    int calls;
+    int failures; /* that come first */
+};
+
+static enum hf_status asked_supports(struct hf_scope *s, struct hf_db *db, enum hf_feature feature,
+                                     bool *supported)
+{
+    struct asked *asked = (struct asked *)(void *)db;
+
+    asked->calls++;
+    *supported = feature == HF_FEATURE_STREAMS;
+    if (asked->calls > asked->failures)
+        return HF_OK;
+    hf__fail(s, HF_IO, "the connection broke");
+    hf__scope_error_edit(s)->may_retry = true;
+    return HF_IO;
+}
+
+static void asked_close(struct hf_db *db)
+{
+    (void)db;
+}
+
+static const struct db_calls asked_calls = {.supports = asked_supports, .close = asked_close};
+
+/* It is a call over the network, too, where the inner database is there. */
+TEST(retry, the_question_for_features_is_asked_again)
+{
+    for (int failures = 0; failures < 6; failures++) {
+        struct asked asked = {.db.calls = &asked_calls, .failures = failures};
+        struct hf_scope *s = hf_scope_new(test_env(t));
+        bool supported = true;
+        struct hf_db *db;
+
+        CHECK_OK(hf_retry_open(s, &asked.db, NULL, &db));
+        CHECK_STATUS(failures < 4 ? HF_OK : HF_IO,
+                     hf_db_supports(s, db, HF_FEATURE_PARTIQL, &supported));
+        CHECK_INT(failures < 4 ? failures + 1 : 4, asked.calls);
+        CHECK(!supported);
+        hf_db_close(db);
+        hf_scope_free(s);
+    }
+}
+
 struct worker {
     struct test *t;
     struct hf_db *db;

@@ -546,6 +546,38 @@ TEST(table, waiting_ends_with_the_time_limit_or_the_deadline)
     world_close(&w);
 }
 
+/* From the call with the number left on, five cannot be sent. */
+static enum hf_status breaking_network(struct hf_scope *s, struct between *b, enum hf_op op,
+                                       const void *request, void *response)
+{
+    if (b->left-- > 0 || b->left < -5)
+        return between_pass(s, b, op, request, response);
+    hf__fail(s, HF_IO, "no connection to http://nowhere");
+    hf__scope_error_edit(s)->may_retry = true;
+    return HF_IO;
+}
+
+/* (5) */
+TEST(table, who_never_answers_is_not_waited_for)
+{
+    struct world w = world_open(t, "memory:");
+    struct between b = between_of(w.db);
+    struct plan p;
+
+    plan_bare(&p);
+    b.on_call = breaking_network;
+    CHECK_STATUS(HF_IO, hf_table_ensure(w.scope, &b.db, &p.spec, NULL));
+    CHECK_ERROR(HF_IO, "no connection to http://nowhere", w.scope);
+    CHECK_STATUS(HF_IO,
+                 hf_table_wait(w.scope, &b.db, HF_STR("things"), HF_TABLE_UNTIL_ACTIVE, NULL));
+    CHECK_INT(2, b.calls[HF_OP_DESCRIBE_TABLE]);
+    CHECK_INT(1000000, t->elapsed_us);
+    b.left = 1; /* the first look is answered, what follows is not for a while */
+    CHECK_OK(hf_table_ensure(w.scope, &b.db, &p.spec, NULL));
+    CHECK_INT(2, b.calls[HF_OP_CREATE_TABLE]);
+    world_close(&w);
+}
+
 static enum hf_status cancels_third_look(struct hf_scope *s, struct between *b, enum hf_op op,
                                          const void *request, void *response)
 {

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define HELLO "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -373,6 +374,49 @@ TEST(transport_tls, a_broken_connection_raises_no_signal)
     free(body);
 }
 
+/* ---- forks ---------------------------------------------------------------------------------- */
+
+/* As a child: a call of its own, then the end of the transport. */
+static void be_the_child(struct caller *c, const char *origin)
+{
+    bool good = caller_post(c, origin, HF_STR("child")) == HF_OK &&
+                hf_str_equal(caller_body(c), HF_STR("child")) && caller_stats(c).reuses == 0 &&
+                caller_stats(c).connects == 2;
+
+    hf__transport_close(c->transport);
+    _exit(good ? 0 : 1);
+}
+
+/* (C5): a connection that a parent has kept is not its child's to use, nor to say goodbye on. */
+TEST(transport_tls, a_child_makes_connections_of_its_own)
+{
+    struct realm realm;
+
+    realm_open(t, &realm, "IP:127.0.0.1");
+    for (int i = 0; i < 2; i++) {
+        struct listener l;
+        struct caller c;
+        int outcome = -1;
+        pid_t child;
+
+        listener_open(&l, peer_echo, NULL, i ? realm.context : NULL);
+        caller_open(t, &c, &(struct transport_options){.ca_file = hf_str_from(realm.file)});
+        CHECK_OK(caller_post(&c, l.origin, HF_STR("parent")));
+        child = fork();
+        if (child == 0)
+            be_the_child(&c, l.origin);
+        CHECK(child > 0 && waitpid(child, &outcome, 0) == child);
+        CHECK(WIFEXITED(outcome) && WEXITSTATUS(outcome) == 0);
+        CHECK_OK(caller_post(&c, l.origin, HF_STR("parent")));
+        CHECK_STR("parent", caller_body(&c));
+        CHECK_INT(1, caller_stats(&c).connects); /* the child has left it alone */
+        CHECK_INT(1, caller_stats(&c).reuses);
+        caller_close(&c);
+        listener_close(&l);
+    }
+    realm_close(&realm);
+}
+
 /* ---- proxies -------------------------------------------------------------------------------- */
 
 struct proxy {
@@ -470,7 +514,8 @@ TEST(transport_tls, calls_go_through_a_proxy)
         snprintf(origin, sizeof(origin), "%s://dynamodb.test:%d", i ? "https" : "http", l.port);
         snprintf(expected, sizeof(expected), "CONNECT dynamodb.test:%d HTTP/1.1\r\n", l.port);
         caller_open(t, &c,
-                    &(struct transport_options){.proxy = hf_str_from(url),
+                    &(struct transport_options){.http_proxy = hf_str_from(url),
+                                                .https_proxy = hf_str_from(url),
                                                 .no_proxy = HF_STR("other.test"),
                                                 .ca_file = hf_str_from(realm.file)});
         for (int call = 0; call < 3; call++) {
@@ -502,7 +547,8 @@ TEST(transport_tls, hosts_that_need_no_proxy)
         listener_open(&l, peer_echo, NULL, NULL);
         snprintf(url, sizeof(url), "http://127.0.0.1:%d", free_port());
         caller_open(t, &c,
-                    &(struct transport_options){.proxy = hf_str_from(url),
+                    &(struct transport_options){.http_proxy = hf_str_from(url),
+                                                .https_proxy = hf_str_from(url),
                                                 .no_proxy = hf_str_from(lists[i])});
         CHECK_OK(caller_post(&c, l.origin, HF_STR("hello")));
         CHECK_STR("hello", caller_body(&c));
@@ -528,7 +574,9 @@ TEST(transport_tls, a_proxy_that_refuses_or_is_not_there)
         proxy_open(&proxy, &gate, refusals[i]);
         snprintf(url, sizeof(url), "http://ann:hush@127.0.0.1:%d",
                  refusals[i] ? gate.port : free_port());
-        caller_open(t, &c, &(struct transport_options){.proxy = hf_str_from(url)});
+        caller_open(t, &c,
+                    &(struct transport_options){.http_proxy = hf_str_from(url),
+                                                .https_proxy = hf_str_from(url)});
         CHECK_STATUS(HF_IO, caller_post(&c, l.origin, HF_STR("x")));
         CHECK(!caller_may_have_happened(&c));
         CHECK(strstr(hf_scope_error_text(c.s), l.origin) != NULL);
@@ -562,7 +610,9 @@ TEST(transport_tls, the_environment_is_not_read)
     caller_open(t, &c, NULL);
     CHECK_OK(caller_post(&c, l.origin, HF_STR("x")));
     caller_close(&c);
-    caller_open(t, &c, &(struct transport_options){.proxy = hf_str_from(url)});
+    caller_open(t, &c,
+                &(struct transport_options){.http_proxy = hf_str_from(url),
+                                            .https_proxy = hf_str_from(url)});
     CHECK_OK(caller_post(&c, l.origin, HF_STR("x")));
     CHECK_INT(1, atomic_load(&gate.requests));
     caller_close(&c);

@@ -5,6 +5,7 @@
 #include <holdfast/counter.h>
 
 #include <holdfast/engine.h>
+#include <holdfast/kv.h>
 
 #include <stdio.h>
 
@@ -354,6 +355,7 @@ KIT_TEST(counter, what_cannot_be)
     struct hf_scope *s = k->scope;
     struct hf_put_item put = {.table = k->table};
     char id[HF_COUNTER_REQUEST_MAX + 1];
+    const char *const taken[] = {"count", "rev", "gone", "born", "shards", "w:me", "r:", "sort"};
 
     memset(id, 'r', sizeof(id));
     CHECK_STATUS(HF_INVALID, hf_counter_incr(s, c, named(""), 1, NULL));
@@ -388,6 +390,14 @@ KIT_TEST(counter, what_cannot_be)
                                   HF_OPTIONS(hf_counters_options, .table = HF_STR("nowhere"),
                                              .no_create = true),
                                   &none));
+    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+        CHECK_STATUS(HF_INVALID,
+                     hf_counters_open(s, k->db,
+                                      HF_OPTIONS(hf_counters_options, .table = k->other,
+                                                 .partitioned = true,
+                                                 .hash_attribute = hf_str_from(taken[i]),
+                                                 .sort_attribute = HF_STR("sort")),
+                                      &none));
     CHECK(!none);
     put.item = HF_ITEM(s, HF_S("key", HF_STR("%count.global.bad")), HF_NUM("count", HF_STR("1.5")));
     CHECK_OK(hf_put_item(s, k->db, &put, NULL));
@@ -467,6 +477,8 @@ KIT_TEST(counter, plain_ones_do_not_repeat)
     CHECK_INT(0, value);
     CHECK_OK(hf_counter_set(k->scope, c, named("x"), 2, &value));
     CHECK_INT(5, value);
+    CHECK_OK(hf_counter_set(k->scope, c, named("z"), 7, &value)); /* there was none */
+    CHECK_INT(0, value);
     CHECK_OK(hf_counter_add_once(k->scope, c, named("x"), HF_STR("r"), 2, NULL, &value, NULL));
     CHECK_INT(4, value);
     CHECK_OK(hf_counter_add_once(k->scope, c, named("x"), HF_STR("r"), 2, NULL, &value, NULL));
@@ -656,6 +668,12 @@ KIT_TEST(counter, with_the_rest_or_not_at_all)
     struct hf_str none = {0};
 
     CHECK_OK(hf_counter_add_tx(k->scope, c, named("x"), none, 2, NULL, &action));
+    if (!kit_has(k, HF_FEATURE_TRANSACTIONS)) {
+        CHECK_STATUS(HF_UNSUPPORTED, with_note(k, action, "1"));
+        CHECK_INT(0, get(k, c, "x"));
+        hf_counters_close(c);
+        return;
+    }
     CHECK_OK(with_note(k, action, "1"));
     CHECK_STATUS(HF_TX_CANCELED, with_note(k, action, "1"));
     CHECK_INT(2, get(k, c, "x"));
@@ -677,16 +695,134 @@ KIT_TEST(counter, with_the_rest_or_not_at_all)
 KIT_TEST(counter, requests_in_transactions_are_bounded_too)
 {
     struct hf_counters *c = OPEN(k, .requests = 4);
+    int times = kit_has(k, HF_FEATURE_TRANSACTIONS) ? 30 : 0;
     struct hf_transact_write action;
 
-    for (int i = 0; i < 30; i++) {
+    for (int i = 0; i < times; i++) {
         struct hf_str id = hf_scope_format(k->scope, "r%d", i);
 
         CHECK_OK(hf_counter_add_tx(k->scope, c, named("x"), id, 1, NULL, &action));
         CHECK_OK(with_note(k, action, id.ptr));
         CHECK(marks_in(item_of(k, "x"), 'q') <= 2 * 4 + 1);
     }
-    CHECK_INT(30, get(k, c, "x"));
+    CHECK_INT(times, get(k, c, "x"));
+    hf_counters_close(c);
+}
+
+/* ---- lists ---------------------------------------------------------------------------------- */
+
+/* Its value in a list that names it once; INT64_MIN: it is not there. */
+static int64_t listed(const struct hf_counter_list *list, const char *id)
+{
+    int64_t value = INT64_MIN;
+
+    for (size_t i = 0; i < list->counters_len; i++)
+        if (hf_str_equal(list->counters[i].key.id, hf_str_from(id))) {
+            CHECK_INT(INT64_MIN, value);
+            CHECK(list->counters[i].found);
+            value = list->counters[i].value;
+        }
+    return value;
+}
+
+/* Whatever is in the table beside them, and whatever bytes are in their names. */
+KIT_TEST(counter, which_there_are)
+{
+    struct hf_counters *c = OPEN(k), *hot = OPEN(k, .shards = 5),
+                       *other = OPEN(k, .space = HF_STR("glob"));
+    struct hf_counter_list list;
+    struct hf_kv *kv;
+
+    CHECK_OK(hf_counter_list(k->scope, c, NULL, &list));
+    CHECK_INT(0, list.counters_len);
+    CHECK_OK(hf_kv_open(k->scope, k->db, HF_OPTIONS(hf_kv_options, .table = k->table), &kv));
+    CHECK_OK(hf_kv_set(k->scope, kv, hf_kv_id(HF_STR("a")),
+                       hf_value_make(k->scope, (struct hf_attr)HF_N("", 9)), NULL, NULL));
+    add(k, c, "a", 1);
+    add(k, c, "a.b", 2);
+    add(k, c, "a%2Eb", 3);
+    add(k, c, "b", -4);
+    add(k, c, "gone", 5);
+    add(k, other, "al.a", 6);
+    CHECK_OK(hf_counter_delete(k->scope, c, named("gone")));
+    for (int i = 0; i < 30; i++)
+        CHECK_OK(hf_counter_incr(k->scope, hot, named("hot"), 1, NULL));
+    add(k, hot, "cold", 1);
+    CHECK_OK(hf_counter_delete(k->scope, hot, named("cold")));
+    CHECK_OK(hf_counter_list(k->scope, c, NULL, &list));
+    CHECK_INT(5, list.counters_len);
+    CHECK_INT(1, listed(&list, "a"));
+    CHECK_INT(2, listed(&list, "a.b"));
+    CHECK_INT(3, listed(&list, "a%2Eb"));
+    CHECK_INT(-4, listed(&list, "b"));
+    CHECK_INT(30, listed(&list, "hot"));
+    CHECK_STR("global", list.counters[0].key.space);
+    CHECK(!list.next.ptr);
+    CHECK_OK(hf_counter_list(k->scope, c,
+                             HF_OPTIONS(hf_counter_list_options, .prefix = HF_STR("a.")), &list));
+    CHECK_INT(1, list.counters_len);
+    CHECK_INT(2, listed(&list, "a.b"));
+    CHECK_OK(hf_counter_list(k->scope, c,
+                             HF_OPTIONS(hf_counter_list_options, .space = HF_STR("glob")), &list));
+    CHECK_INT(1, list.counters_len);
+    CHECK_INT(6, listed(&list, "al.a"));
+    CHECK_STATUS(HF_INVALID,
+                 hf_counter_list(k->scope, c,
+                                 HF_OPTIONS(hf_counter_list_options, .partition = HF_STR("p")),
+                                 &list));
+    hf_kv_close(kv);
+    hf_counters_close(other);
+    hf_counters_close(hot);
+    hf_counters_close(c);
+}
+
+/* All in parts, none twice; in a partition in their order. */
+KIT_TEST(counter, a_list_in_parts)
+{
+    struct hf_counters *c = OPEN(k, .partitioned = true);
+    struct hf_counter_list list = {0};
+    int seen = 0;
+
+    for (int i = 0; i < 23; i++)
+        CHECK_OK(hf_counter_incr(k->scope, c,
+                                 hf_counter_of(i < 20 ? HF_STR("p.q") : HF_STR("r"),
+                                               hf_scope_format(k->scope, "%02d", i)),
+                                 i + 1, NULL));
+    do {
+        CHECK_OK(hf_counter_list(k->scope, c,
+                                 HF_OPTIONS(hf_counter_list_options, .partition = HF_STR("p.q"),
+                                            .limit = 7, .after = list.next),
+                                 &list));
+        CHECK(list.counters_len <= 7);
+        for (size_t i = 0; i < list.counters_len; i++) {
+            CHECK_INT(++seen, list.counters[i].value);
+            CHECK_STR("p.q", list.counters[i].key.partition);
+        }
+    } while (list.next.ptr);
+    CHECK_INT(20, seen);
+    CHECK_OK(hf_counter_list(k->scope, c,
+                             HF_OPTIONS(hf_counter_list_options, .partition = HF_STR("p.q"),
+                                        .limit = 20),
+                             &list));
+    CHECK(!list.next.ptr);
+    seen = 0;
+    do {
+        CHECK_OK(
+            hf_counter_list(k->scope, c,
+                            HF_OPTIONS(hf_counter_list_options, .limit = 5, .after = list.next),
+                            &list));
+        seen += (int)list.counters_len;
+    } while (list.next.ptr);
+    CHECK_INT(23, seen);
+    CHECK_STATUS(HF_INVALID,
+                 hf_counter_list(k->scope, c,
+                                 HF_OPTIONS(hf_counter_list_options, .partition = HF_STR("")),
+                                 &list));
+    CHECK_STATUS(HF_INVALID,
+                 hf_counter_list(k->scope, c,
+                                 HF_OPTIONS(hf_counter_list_options, .partition = HF_STR("r"),
+                                            .after = HF_STR("q.s")),
+                                 &list));
     hf_counters_close(c);
 }
 
@@ -788,6 +924,7 @@ TEST(counter, any_failed_allocation)
     struct hf_scope *look = hf_scope_new(test_env(t));
     int64_t least = 0, most = 0, value;
     struct hf_db *db;
+    struct hf_counter_list list;
     struct hf_counters *c;
 
     CHECK_OK(hf_open(look, HF_STR("memory:"),
@@ -809,7 +946,10 @@ TEST(counter, any_failed_allocation)
             least += i != 1 && status == HF_OK;
             most += i != 1 && (status == HF_OK || maybe);
         }
+        if (status == HF_OK)
+            status = hf_counter_list(s, c, NULL, &list);
         ALLOC_SWEEP_STOP(t);
+        CHECK(status != HF_OK || list.counters_len == 1);
         CHECK(status == HF_OK || t->alloc_failed);
         hf_counters_close(c);
         hf_scope_free(s);

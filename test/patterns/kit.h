@@ -39,6 +39,9 @@ void kit_make_table(struct kit *k, struct hf_str table);
 /* Does the database have it? dynalite and ScyllaDB have no transactions, say. */
 bool kit_has(struct kit *k, enum hf_feature feature);
 
+/* Does a refusal come with the item that is there? dynalite's does not, so it has to be read. */
+bool kit_refusal_has_item(struct kit *k);
+
 /* One more scope, of another thread or actor; the kit frees it. */
 struct hf_scope *kit_scope(struct kit *k);
 
@@ -65,5 +68,15 @@ void kit_no_faults(struct kit *k);
         kit_run(t, "url:", kit_##group_##_##name_);                                                \
     }                                                                                              \
     static void kit_##group_##_##name_(struct kit *k)
+
+/* The same where there are transactions, and nothing elsewhere. */
+#define KIT_TEST_TX(group_, name_)                                                                 \
+    static void kit_tx_##group_##_##name_(struct kit *k);                                          \
+    KIT_TEST(group_, name_)                                                                        \
+    {                                                                                              \
+        if (kit_has(k, HF_FEATURE_TRANSACTIONS))                                                   \
+            kit_tx_##group_##_##name_(k);                                                          \
+    }                                                                                              \
+    static void kit_tx_##group_##_##name_(struct kit *k)
 
 #endif

@@ -1,0 +1,445 @@
+/*
+ * patterns/outbox_emit.c: storing events.
+ *
+ *  (1) All is looked at before anything is sent: what cannot be stored keeps nothing from being
+ * said about it, and nothing else from not being stored. (2) One event is one put, which nobody
+ * else can have done, as nobody else has its seq: a refusal after a doubtful attempt is our own.
+ *  (3) Several are one transaction with one token, so that sending it again does nothing.
+ *  (4) An id that the caller chose is an item of its own in the same transaction, and shows who
+ * made it. Where there are no transactions the id and the time give the event its place, so a
+ *      repetition meets the event itself.
+ *  (5) Those who listen are told after it is known that the events are there.
+ */
+#include "patterns/outbox.h"
+
+#include "patterns/holders.h"
+
+enum { TRANSACTION_BYTES_MAX = 4 * 1024 * 1024, SEQ_ATTEMPTS = 3 };
+
+/* An event on its way. */
+struct emission {
+    const struct hf_event *event;
+    struct outbox_place place;
+    struct pattern_id put; /* who emits it, for (4) */
+    struct hf_item item;
+    struct hf_str id;
+    bool chosen; /* by the caller */
+};
+
+/* ---- (5) ------------------------------------------------------------------------------------ */
+
+/* Which buckets got something. */
+struct woken {
+    struct hf_outbox *outbox;
+    uint64_t buckets[(HF_OUTBOX_BUCKETS_MAX + 63) / 64];
+};
+
+static void woken_add(struct woken *woken, const struct emission *list, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        woken->buckets[list[i].place.bucket / 64] |= UINT64_C(1) << list[i].place.bucket % 64;
+}
+
+static void tell(void *user)
+{
+    struct woken *woken = user;
+
+    for (uint32_t i = 0; i < woken->outbox->buckets; i++)
+        if (woken->buckets[i / 64] >> i % 64 & 1)
+            hf__outbox_wake(woken->outbox, i);
+}
+
+/* ---- what is to be sent --------------------------------------------------------------------- */
+
+static enum hf_status place_it(struct hf_scope *s, struct hf_outbox *outbox, struct emission *e,
+                               size_t number)
+{
+    struct hf_str key = hf__outbox_event_key(e->event);
+    int64_t due_us = e->event->due_us ? e->event->due_us : e->event->time_us;
+
+    if (!e->chosen || outbox->transactions) {
+        hf__outbox_place_make(outbox, e->event->due_us / 1000,
+                              key.len ? hf__outbox_bucket(outbox, key) : UINT32_MAX, &e->place);
+        return HF_OK;
+    }
+    if (!e->event->time_us)
+        return hf_scope_fail(s, HF_INVALID,
+                             "event %zu (%.*s) has an id, and so has to have its time: this "
+                             "database has no transactions",
+                             number, HF_FMT(e->event->type));
+    hf__outbox_place_of_id(outbox, e->event->id, key, due_us / 1000, &e->place);
+    return HF_OK;
+}
+
+/* The place is known. */
+static enum hf_status build_it(struct hf_scope *s, struct hf_outbox *outbox, struct emission *e,
+                               size_t number)
+{
+    const struct hf_attr put[] = {HF_S("put", id_str(&e->put))};
+    bool alone = e->chosen && !outbox->transactions;
+
+    e->id = hf_scope_copy(s, e->chosen ? e->event->id : place_seq(&e->place));
+    return hf__outbox_image(s, outbox, e->event, number, &e->place, put, alone ? 1 : 0, &e->item);
+}
+
+/* (1) */
+static enum hf_status prepare(struct hf_scope *s, struct hf_outbox *outbox,
+                              const struct hf_event *events, size_t len, struct emission **list)
+{
+    struct emission *all = *list = hf_scope_alloc(s, (len + 1) * sizeof(*all));
+
+    if (!all)
+        return hf_scope_built(s);
+    for (size_t i = 0; i < len; i++) {
+        all[i] = (struct emission){.event = &events[i], .chosen = events[i].id.len > 0};
+        if (all[i].chosen)
+            all[i].put = hf__pattern_id_make(&outbox->env);
+        TRY(hf__outbox_check(s, &events[i], i + 1));
+        TRY(place_it(s, outbox, &all[i], i + 1));
+        TRY(build_it(s, outbox, &all[i], i + 1));
+    }
+    return hf_scope_built(s);
+}
+
+/* Atomic forms: no id twice. */
+static enum hf_status check_ids(struct hf_scope *s, const struct emission *list, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        for (size_t j = 0; list[i].chosen && j < i; j++)
+            if (list[j].chosen && hf_str_equal(list[i].id, list[j].id))
+                return hf_scope_fail(s, HF_DUPLICATE, "events %zu and %zu have the same id, %.*s",
+                                     j + 1, i + 1, HF_FMT(list[i].id));
+    return HF_OK;
+}
+
+static struct hf_put_item event_put(struct hf_scope *s, const struct hf_outbox *outbox,
+                                    const struct emission *e)
+{
+    return (struct hf_put_item){.table = outbox->table,
+                                .item = e->item,
+                                .condition = HF_STR("attribute_not_exists(#pk)"),
+                                .names = HF_ITEM(s, HF_S("#pk", HF_STR("pk")))};
+}
+
+/* (4) The item that takes the id. */
+static struct hf_put_item id_put(struct hf_scope *s, const struct hf_outbox *outbox,
+                                 const struct emission *e)
+{
+    int64_t now_s = env_wall_ms(&outbox->env) / 1000;
+    int64_t due_s = e->event->due_us / 1000000;
+
+    return (struct hf_put_item){
+        .table = outbox->table,
+        .item = HF_ITEM(s, HF_S("pk", hf__pattern_join(s, HF_STR("i."), e->id)),
+                        HF_S("sk", HF_STR("i")), HF_S("seq", place_seq(&e->place)),
+                        HF_S("put", id_str(&e->put)),
+                        HF_N("ttl", (due_s > now_s ? due_s : now_s) + outbox->unique_s)),
+        .condition = HF_STR("attribute_not_exists(#pk) OR #ttl < :now"),
+        .names = HF_ITEM(s, HF_S("#pk", HF_STR("pk")), HF_S("#ttl", HF_STR("ttl"))),
+        .values = HF_ITEM(s, HF_N(":now", now_s)),
+        .returns_on_failure = HF_ON_FAILURE_ALL_OLD};
+}
+
+/* The actions that emit it: one, or two. */
+static enum hf_status add_actions(struct hf_scope *s, struct hf_outbox *outbox,
+                                  const struct emission *e, struct hf_transact_write *actions,
+                                  size_t *len)
+{
+    struct hf_put_item *puts = hf_scope_alloc(s, 2 * sizeof(*puts));
+
+    if (!puts)
+        return hf_scope_built(s);
+    puts[0] = event_put(s, outbox, e);
+    actions[(*len)++] = (struct hf_transact_write){.put = &puts[0]};
+    if (e->chosen && outbox->transactions) {
+        puts[1] = id_put(s, outbox, e);
+        actions[(*len)++] = (struct hf_transact_write){.put = &puts[1]};
+    }
+    return hf_scope_built(s);
+}
+
+static size_t action_count(const struct hf_outbox *outbox, const struct emission *list, size_t len)
+{
+    size_t count = len;
+
+    for (size_t i = 0; outbox->transactions && i < len; i++)
+        count += list[i].chosen;
+    return count;
+}
+
+/* ---- sending -------------------------------------------------------------------------------- */
+
+static enum hf_status duplicate(struct hf_scope *s, const struct emission *e)
+{
+    return hf_scope_fail(s, HF_DUPLICATE, "an event with the id %.*s was emitted before",
+                         HF_FMT(e->id));
+}
+
+/* Is it what we have put, whatever was noted in it since? */
+static bool is_ours(const struct emission *e, struct hf_item found)
+{
+    struct hf_item_walk walk = {0};
+
+    while (found.ptr && hf_item_next(e->item, &walk))
+        if (!hf_value_equal(walk.value, hf_item_get(found, walk.name)))
+            return false;
+    return true;
+}
+
+/* (2) */
+static enum hf_status send_put(struct hf_scope *s, struct hf_outbox *outbox, struct emission *e)
+{
+    for (int attempt = 1;; attempt++) {
+        struct hf_put_item put = event_put(s, outbox, e);
+        struct hf_item found, key = hf__outbox_key(s, "p", e->place.bucket, place_seq(&e->place));
+        enum hf_status status;
+
+        TRY(hf_scope_built(s));
+        status =
+            hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.put = &put}, key, &found);
+        if (status == HF_CONDITION && is_ours(e, found))
+            return hf_scope_fail(s, HF_OK, "%s", "");
+        if (status != HF_CONDITION || attempt == SEQ_ATTEMPTS)
+            return status;
+        hf__outbox_place_make(outbox, e->event->due_us / 1000, e->place.bucket, &e->place);
+        TRY(build_it(s, outbox, e, 1));
+    }
+}
+
+/* (4) without transactions. An event that has moved on is looked for before. */
+static enum hf_status send_chosen(struct hf_scope *s, struct hf_outbox *outbox, struct emission *e)
+{
+    static const char *const partitions[] = {"f", "h"};
+    struct hf_put_item put = event_put(s, outbox, e);
+    struct hf_write where = {.table = outbox->table, .put = id_put(s, outbox, e).item};
+    struct hf_item found;
+    enum hf_status status;
+
+    for (size_t i = 0; i < ARRAY_LEN(partitions); i++) {
+        struct hf_item key =
+            hf__outbox_key(s, partitions[i], e->place.bucket, place_seq(&e->place));
+
+        TRY(hf_scope_built(s));
+        TRY(hf__pattern_read(s, outbox->db, outbox->table, key, &found));
+        if (found.ptr)
+            return duplicate(s, e);
+    }
+    TRY(hf_scope_built(s));
+    TRY(hf__outbox_write_many(s, outbox, &where, 1)); /* by which it is found */
+    status =
+        hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.put = &put},
+                          hf__outbox_key(s, "p", e->place.bucket, place_seq(&e->place)), &found);
+    if (status != HF_CONDITION)
+        return status;
+    if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("put"))), id_str(&e->put)))
+        return hf_scope_fail(s, HF_OK, "%s", "");
+    return duplicate(s, e);
+}
+
+/* The transaction was canceled: because it had happened before, or as an id is taken. */
+static enum hf_status canceled(struct hf_scope *s, const struct hf_outbox *outbox,
+                               const struct emission *list, size_t len)
+{
+    const struct hf_error *error = hf_scope_error(s);
+    size_t action = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        const struct hf_cancel_reason *reason;
+
+        action++;
+        if (!list[i].chosen || !outbox->transactions || action >= error->reasons_len)
+            continue;
+        reason = &error->reasons[action++];
+        if (!hf_str_equal(reason->code, HF_STR("ConditionalCheckFailed")))
+            continue;
+        if (hf_str_equal(hf_value_str(hf_item_get(reason->item, HF_STR("put"))),
+                         id_str(&list[i].put)))
+            return hf_scope_fail(s, HF_OK, "%s", "");
+        return duplicate(s, &list[i]);
+    }
+    if (error->may_have_happened && error->reasons_len &&
+        hf_str_equal(error->reasons[0].code, HF_STR("ConditionalCheckFailed")))
+        return hf_scope_fail(s, HF_OK, "%s", ""); /* (2) */
+    return error->status;
+}
+
+/* (3) */
+static enum hf_status send_together(struct hf_scope *s, struct hf_outbox *outbox,
+                                    const struct emission *list, size_t len)
+{
+    size_t count = action_count(outbox, list, len), actions_len = 0, bytes = 0;
+    struct hf_transact_write *actions;
+    enum hf_status status;
+
+    if (!outbox->transactions)
+        return hf_scope_fail(s, HF_UNSUPPORTED,
+                             "this database has no transactions, so %zu events cannot be stored "
+                             "together",
+                             len);
+    if (count > HF_TX_ACTIONS_MAX)
+        return hf_scope_fail(s, HF_LIMIT,
+                             "%zu events, of which %zu have ids of their own, are more than the %d "
+                             "actions of a transaction",
+                             len, count - len, HF_TX_ACTIONS_MAX);
+    for (size_t i = 0; i < len; i++)
+        bytes += hf_item_size(list[i].item);
+    if (bytes > TRANSACTION_BYTES_MAX)
+        return hf_scope_fail(s, HF_LIMIT,
+                             "%zu events have %zu bytes, more than the %d of a transaction", len,
+                             bytes, TRANSACTION_BYTES_MAX);
+    TRY(check_ids(s, list, len));
+    actions = hf_scope_alloc(s, count * sizeof(*actions));
+    TRY(hf_scope_built(s));
+    for (size_t i = 0; i < len; i++)
+        TRY(add_actions(s, outbox, &list[i], actions, &actions_len));
+    status = hf__outbox_transact(s, outbox, actions, actions_len);
+    return status == HF_TX_CANCELED ? canceled(s, outbox, list, len) : status;
+}
+
+static enum hf_status send_one(struct hf_scope *s, struct hf_outbox *outbox, struct emission *e)
+{
+    if (!e->chosen)
+        return send_put(s, outbox, e);
+    return outbox->transactions ? send_together(s, outbox, e, 1) : send_chosen(s, outbox, e);
+}
+
+/* Those with ids one by one, the others in batches. A repeated id does not stop the others. */
+static enum hf_status send_each(struct hf_scope *s, struct hf_outbox *outbox, struct emission *list,
+                                size_t len)
+{
+    struct hf_write *writes = hf_scope_alloc(s, (len + 1) * sizeof(*writes));
+    const struct emission *repeated = NULL;
+    size_t writes_len = 0;
+
+    if (!writes)
+        return hf_scope_built(s);
+    for (size_t i = 0; i < len; i++)
+        if (!list[i].chosen)
+            writes[writes_len++] = (struct hf_write){.table = outbox->table, .put = list[i].item};
+    if (writes_len)
+        TRY(hf__outbox_write_many(s, outbox, writes, writes_len));
+    for (size_t i = 0; i < len; i++) {
+        enum hf_status status = list[i].chosen ? send_one(s, outbox, &list[i]) : HF_OK;
+
+        if (status == HF_DUPLICATE)
+            repeated = repeated ? repeated : &list[i];
+        else if (status != HF_OK)
+            return status;
+    }
+    return repeated ? duplicate(s, repeated) : HF_OK;
+}
+
+/* ---- emitting ------------------------------------------------------------------------------- */
+
+static void tell_ids(const struct hf_emit_options *o, const struct emission *list, size_t len)
+{
+    for (size_t i = 0; o->ids && i < len; i++)
+        o->ids[i] = list[i].id;
+}
+
+static enum hf_status emit_now(struct hf_scope *s, struct hf_outbox *outbox,
+                               const struct hf_event *events, size_t len,
+                               const struct hf_emit_options *o)
+{
+    struct woken woken = {.outbox = outbox};
+    struct emission *list;
+    enum hf_status status;
+
+    if (len > HF_OUTBOX_EMIT_MAX && !o->each_alone)
+        return hf_scope_fail(s, HF_LIMIT,
+                             "%zu events are more than the %d that are stored together", len,
+                             HF_OUTBOX_EMIT_MAX);
+    TRY(prepare(s, outbox, events, len, &list));
+    status = len == 1        ? send_one(s, outbox, &list[0])
+             : o->each_alone ? send_each(s, outbox, list, len)
+                             : send_together(s, outbox, list, len);
+    tell_ids(o, list, len);
+    if (status == HF_OK || o->each_alone) {
+        woken_add(&woken, list, len);
+        tell(&woken);
+    }
+    return status;
+}
+
+enum hf_status hf_outbox_emit(struct hf_scope *s, struct hf_outbox *outbox,
+                              const struct hf_event *events, size_t len,
+                              const struct hf_emit_options *options)
+{
+    struct hf_tx *tx = hf_scope_tx(s);
+    struct hf_scope_mark mark;
+    struct hf_emit_options o;
+
+    OPTIONS_COPY(&o, options);
+    if (!len)
+        return hf_scope_fail(s, HF_OK, "%s", "");
+    if (tx && !o.ignore_tx && hf_tx_db(tx) == outbox->db)
+        return hf_outbox_emit_into(s, outbox, tx, events, len, options);
+    mark = hf_scope_mark(s);
+    TRY(emit_now(s, outbox, events, len, &o));
+    if (!o.ids)
+        hf_scope_rewind(s, mark);
+    return HF_OK;
+}
+
+enum hf_status hf_outbox_emit_into(struct hf_scope *s, struct hf_outbox *outbox, struct hf_tx *tx,
+                                   const struct hf_event *events, size_t len,
+                                   const struct hf_emit_options *options)
+{
+    struct hf_transact_write *actions;
+    size_t actions_len = 0, count;
+    struct hf_emit_options o;
+    struct emission *list;
+    struct woken *woken;
+
+    OPTIONS_COPY(&o, options);
+    if (!len)
+        return hf_scope_fail(s, HF_OK, "%s", "");
+    if (hf_tx_db(tx) != outbox->db)
+        return hf_scope_fail(s, HF_INVALID, "the transaction is one of another database than %.*s",
+                             HF_FMT(outbox->table));
+    if (len > hf_tx_room(tx))
+        return hf_scope_fail(s, HF_LIMIT,
+                             "%zu events are more than a transaction with %zu actions "
+                             "has room for: it may have %d",
+                             len, hf_tx_len(tx), HF_TX_ACTIONS_MAX);
+    TRY(prepare(s, outbox, events, len, &list));
+    TRY(check_ids(s, list, len));
+    count = action_count(outbox, list, len);
+    if (count > hf_tx_room(tx))
+        return hf_scope_fail(s, HF_LIMIT,
+                             "%zu events, of which %zu have ids of their own, are more "
+                             "than a transaction with %zu actions has room for: it may have %d",
+                             len, count - len, hf_tx_len(tx), HF_TX_ACTIONS_MAX);
+    actions = hf_scope_alloc(s, count * sizeof(*actions));
+    woken = hf_scope_alloc(s, sizeof(*woken));
+    TRY(hf_scope_built(s));
+    for (size_t i = 0; i < len; i++)
+        TRY(add_actions(s, outbox, &list[i], actions, &actions_len));
+    for (size_t i = 0; i < actions_len; i++)
+        TRY(hf_tx_add(s, tx, &actions[i]));
+    tell_ids(&o, list, len);
+    *woken = (struct woken){.outbox = outbox};
+    woken_add(woken, list, len);
+    return hf_tx_on_commit(s, tx, tell, woken);
+}
+
+enum hf_status hf_outbox_emit_tx(struct hf_scope *s, struct hf_outbox *outbox,
+                                 const struct hf_event *event, struct hf_transact_write *action,
+                                 struct hf_str *id)
+{
+    struct emission *e;
+    size_t len = 0;
+
+    *action = (struct hf_transact_write){0};
+    if (id)
+        *id = hf_str_of(NULL, 0);
+    if (event->id.len)
+        return hf_scope_fail(s, HF_INVALID,
+                             "an event with an id of its own is two actions: see "
+                             "hf_outbox_emit_into()");
+    TRY(prepare(s, outbox, event, 1, &e));
+    TRY(add_actions(s, outbox, e, action, &len));
+    if (id)
+        *id = e->id;
+    return HF_OK;
+}

@@ -1,0 +1,494 @@
+/*
+ * patterns/outbox_item.c: how events are stored; nothing is sent here.
+ *
+ * The seq of an event is 26 digits of base 32 (Crockford's, in lower case, so that they sort as
+ * bytes do): 10 of the time when it is due, in milliseconds since 1970; 2 of its bucket; 8 of a
+ * number that this process counts up from a random start; 6 that are random. What always holds:
+ *
+ *  (1) Of two events of one outbox handle that are due at the same time, or both at once, the one
+ *      that was emitted later has the greater seq; also when the clock steps back, by up to
+ *      OUTBOX_SKEW_MS. When it steps back by more the seqs go back with it, as events that are due
+ *      in an hour would help nobody.
+ *  (2) The bucket is that of the key, by a hash that is the same for ever.
+ *  (3) What is left out by the caller is left out in the item, and comes back as it would have been
+ *      filled in: a text is absent, not empty.
+ *  (4) There is room in the item for all that may be added to it later, so that what was emitted
+ *      can be claimed, can fail and be kept.
+ *
+ * Only an event that was scheduled by its caller has the attribute `due`. One that has none is due
+ * at once, whatever its seq says, within OUTBOX_SKEW_MS: so a clock that is a little ahead delays
+ * nothing.
+ *
+ * Attributes: pk, sk; id (when the caller chose it), and the texts of struct hf_event under their
+ * names; sequence, time, due, payload, headers. How it fared: attempts, tried, next, error,
+ * error_text, cause, ended; owner, lease, token of a claim, and fence, which outlives all the
+ * others; put, try, let, done: who wrote last, by which a lost answer is recognised; ttl.
+ */
+#include "patterns/outbox.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+
+enum {
+    TIME_DIGITS = 10,
+    BUCKET_DIGITS = 2,
+    COUNT_DIGITS = 8,
+    RANDOM_DIGITS = 6,
+    PARTITION_LEN = 5, /* "p.007" */
+    ITEM_MAX = 400 * 1024
+};
+
+_Static_assert(TIME_DIGITS + BUCKET_DIGITS + COUNT_DIGITS + RANDOM_DIGITS == OUTBOX_SEQ_LEN, "seq");
+_Static_assert(HF_OUTBOX_BUCKETS_MAX <= 32 * 32, "a bucket has two digits");
+_Static_assert(ITEM_MAX - HF_EVENT_SIZE_MAX >=
+                   HF_EVENT_ERROR_MAX + OUTBOX_CAUSE_MAX + HF_EVENT_TEXT_MAX + 512,
+               "(4)");
+
+#define DEFAULT_CONTENT "application/json"
+#define DEFAULT_SOURCE "holdfast"
+#define TIME_MAX_MS ((INT64_C(1) << (5 * TIME_DIGITS)) - 1)
+#define COUNT_MAX ((UINT64_C(1) << (5 * COUNT_DIGITS)) - 1)
+
+static const char base32[] = "0123456789abcdefghjkmnpqrstvwxyz";
+
+/* ---- places --------------------------------------------------------------------------------- */
+
+static char *write_digits(char *to, uint64_t number, int digits)
+{
+    for (int i = digits - 1; i >= 0; i--, number >>= 5)
+        to[i] = base32[number & 31];
+    return to + digits;
+}
+
+static bool read_digits(const char *from, int digits, uint64_t *number)
+{
+    *number = 0;
+    for (int i = 0; i < digits; i++) {
+        const char *found = from[i] ? strchr(base32, from[i]) : NULL;
+
+        if (!found)
+            return false;
+        *number = *number << 5 | (uint64_t)(found - base32);
+    }
+    return true;
+}
+
+static int64_t clamp_ms(int64_t ms)
+{
+    return ms < 0 ? 0 : ms > TIME_MAX_MS ? TIME_MAX_MS : ms;
+}
+
+static void write_seq(struct outbox_place *place, int64_t ms, uint64_t count, uint64_t random)
+{
+    char *to = write_digits(place->seq, (uint64_t)clamp_ms(ms), TIME_DIGITS);
+
+    to = write_digits(to, place->bucket, BUCKET_DIGITS);
+    to = write_digits(to, count, COUNT_DIGITS);
+    to = write_digits(to, random, RANDOM_DIGITS);
+    *to = '\0';
+}
+
+void hf__outbox_seq_floor(int64_t due_ms, char seq[OUTBOX_SEQ_LEN + 1])
+{
+    struct outbox_place place = {.bucket = 0};
+
+    write_seq(&place, due_ms, 0, 0);
+    memcpy(seq, place.seq, OUTBOX_SEQ_LEN + 1);
+}
+
+static uint64_t fnv1a(struct hf_str text, uint64_t hash)
+{
+    for (size_t i = 0; i < text.len; i++)
+        hash = (hash ^ (uint8_t)text.ptr[i]) * 0x100000001B3u;
+    return hash ^ hash >> 32; /* the low bits of FNV alone are poor */
+}
+
+/* (2) */
+uint32_t hf__outbox_bucket(const struct hf_outbox *outbox, struct hf_str key)
+{
+    return (uint32_t)(fnv1a(key, 0xCBF29CE484222325u) % outbox->buckets);
+}
+
+void hf__outbox_place_make(struct hf_outbox *outbox, int64_t due_ms, uint32_t bucket,
+                           struct outbox_place *place)
+{
+    int64_t now_ms = env_wall_ms(&outbox->env), ms;
+    uint32_t bits[2];
+    uint64_t count;
+
+    outbox->env.random(outbox->env.user, bits, sizeof(bits));
+    pthread_mutex_lock(&outbox->mutex);
+    if (outbox->last_ms < now_ms || outbox->last_ms - now_ms > OUTBOX_SKEW_MS)
+        outbox->last_ms = now_ms; /* (1) */
+    if (outbox->last_count == COUNT_MAX) {
+        outbox->last_count = 0;
+        outbox->last_ms++;
+    }
+    count = ++outbox->last_count;
+    ms = outbox->last_ms;
+    pthread_mutex_unlock(&outbox->mutex);
+    place->bucket = bucket == UINT32_MAX ? bits[1] % outbox->buckets : bucket;
+    write_seq(place, due_ms > ms ? due_ms : ms, count, bits[0]);
+}
+
+void hf__outbox_place_of_id(const struct hf_outbox *outbox, struct hf_str id, struct hf_str key,
+                            int64_t due_ms, struct outbox_place *place)
+{
+    place->bucket = hf__outbox_bucket(outbox, key.len ? key : id);
+    write_seq(place, due_ms, fnv1a(id, 0xCBF29CE484222325u), fnv1a(id, 0x9E3779B97F4A7C15u));
+}
+
+static int64_t seq_ms(const char *seq)
+{
+    uint64_t ms;
+
+    return read_digits(seq, TIME_DIGITS, &ms) ? (int64_t)ms : 0;
+}
+
+bool hf__outbox_place_read(const struct hf_outbox *outbox, struct hf_str seq,
+                           struct outbox_place *place)
+{
+    uint64_t number, bucket;
+
+    if (seq.len != OUTBOX_SEQ_LEN || !read_digits(seq.ptr, TIME_DIGITS, &number) ||
+        !read_digits(seq.ptr + TIME_DIGITS, BUCKET_DIGITS, &bucket) || bucket >= outbox->buckets ||
+        !read_digits(seq.ptr + TIME_DIGITS + BUCKET_DIGITS, COUNT_DIGITS, &number) ||
+        !read_digits(seq.ptr + OUTBOX_SEQ_LEN - RANDOM_DIGITS, RANDOM_DIGITS, &number))
+        return false;
+    place->bucket = (uint32_t)bucket;
+    memcpy(place->seq, seq.ptr, OUTBOX_SEQ_LEN);
+    place->seq[OUTBOX_SEQ_LEN] = '\0';
+    return true;
+}
+
+struct hf_str hf__outbox_pk(struct hf_scope *s, const char *partition, uint32_t bucket)
+{
+    return hf_scope_format(s, "%s.%03" PRIu32, partition, bucket);
+}
+
+struct hf_item hf__outbox_key(struct hf_scope *s, const char *partition, uint32_t bucket,
+                              struct hf_str seq)
+{
+    return HF_ITEM(s, HF_S("pk", hf__outbox_pk(s, partition, bucket)), HF_S("sk", seq));
+}
+
+/* ---- from an event to its item -------------------------------------------------------------- */
+
+#define TEXT(name)                                                                                 \
+    {                                                                                              \
+#name, offsetof(struct hf_event, name)                                                     \
+    }
+static const struct {
+    const char *name;
+    size_t offset;
+} texts[] = {TEXT(id),           TEXT(type),           TEXT(key),         TEXT(content_type),
+             TEXT(schema),       TEXT(source),         TEXT(correlation), TEXT(causation),
+             TEXT(aggregate),    TEXT(aggregate_type), TEXT(tenant),      TEXT(destination),
+             TEXT(trace_parent), TEXT(trace_state)};
+#undef TEXT
+
+/* What says how it fared; nothing of it is part of the event. The fence is not here: it stays. */
+static const char *const states[] = {"attempts", "tried", "next",  "error", "error_text",
+                                     "cause",    "ended", "owner", "lease", "token",
+                                     "put",      "try",   "let",   "done",  "ttl"};
+
+static struct hf_str *text_in(struct hf_event *event, size_t i)
+{
+    return (struct hf_str *)(void *)((char *)event + texts[i].offset);
+}
+
+static enum hf_status invalid(struct hf_scope *s, const struct hf_event *event, size_t number,
+                              const char *what)
+{
+    return hf_scope_fail(s, HF_INVALID, "event %zu (%.*s): %s", number, HF_FMT(event->type), what);
+}
+
+enum hf_status hf__outbox_check(struct hf_scope *s, const struct hf_event *event, size_t number)
+{
+    struct hf_event copy = *event;
+
+    if (!event->type.len)
+        return hf_scope_fail(s, HF_INVALID, "event %zu has no type", number);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        if (text_in(&copy, i)->len > HF_EVENT_TEXT_MAX) {
+            if (event->type.len > HF_EVENT_TEXT_MAX)
+                copy.type.len = 20;
+            return hf_scope_fail(s, HF_INVALID, "event %zu (%.*s): %s has %zu bytes, more than %d",
+                                 number, HF_FMT(copy.type), texts[i].name,
+                                 i == 1 ? event->type.len : text_in(&copy, i)->len,
+                                 HF_EVENT_TEXT_MAX);
+        }
+    if (event->sequence > INT64_MAX)
+        return invalid(s, event, number, "its sequence number is too large");
+    if (event->due_us / 1000 > TIME_MAX_MS)
+        return invalid(s, event, number, "the time when it is due is too far away");
+    return HF_OK;
+}
+
+struct hf_str hf__outbox_event_key(const struct hf_event *event)
+{
+    return event->key.len ? event->key : event->aggregate;
+}
+
+static struct hf_attr named_text(const char *name, struct hf_str text)
+{
+    return (struct hf_attr){.name = hf_str_from(name), .type = HF_TYPE_S, .text = text};
+}
+
+/* The texts as they are stored (3): those with what they would be anyway are left out. */
+static size_t add_texts(const struct hf_outbox *outbox, const struct hf_event *given,
+                        struct hf_attr *attrs)
+{
+    struct hf_event event = *given;
+    size_t len = 0;
+
+    event.key = hf__outbox_event_key(given);
+    if (!event.source.len)
+        event.source = outbox->source;
+    if (hf_str_equal(event.source, HF_STR(DEFAULT_SOURCE)))
+        event.source.len = 0;
+    if (hf_str_equal(event.content_type, HF_STR(DEFAULT_CONTENT)))
+        event.content_type.len = 0;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        if (text_in(&event, i)->len)
+            attrs[len++] = named_text(texts[i].name, *text_in(&event, i));
+    return len;
+}
+
+/* Which part of it cannot be stored, as the item as a whole cannot be. */
+static enum hf_status blame(struct hf_scope *s, const struct hf_event *event, size_t number)
+{
+    struct hf_event copy = *event;
+
+    if (hf_scope_error(s)->status != HF_INVALID)
+        return hf_scope_error(s)->status;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        if (text_in(&copy, i)->len &&
+            hf_item_check(s, HF_ITEM(s, HF_S("text", *text_in(&copy, i)))) == HF_INVALID)
+            return hf_scope_fail(s, HF_INVALID, "event %zu: %s is not UTF-8", number,
+                                 texts[i].name);
+    return hf_scope_fail(s, HF_INVALID, "event %zu (%.*s): its headers are no item", number,
+                         HF_FMT(event->type));
+}
+
+enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outbox,
+                                const struct hf_event *event, size_t number,
+                                const struct outbox_place *place, const struct hf_attr *more,
+                                size_t more_len, struct hf_item *item)
+{
+    struct hf_attr attrs[ARRAY_LEN(texts) + 12] = {
+        HF_S("pk", hf__outbox_pk(s, "p", place->bucket)), HF_S("sk", place_seq(place)),
+        HF_N("time", event->time_us ? event->time_us : outbox->env.wall_us(outbox->env.user))};
+    size_t len = 3 + add_texts(outbox, event, attrs + 3);
+
+    if (event->sequence)
+        attrs[len++] = (struct hf_attr)HF_N("sequence", event->sequence);
+    if (event->due_us)
+        attrs[len++] = (struct hf_attr)HF_N("due", event->due_us);
+    if (event->payload.len)
+        attrs[len++] = (struct hf_attr)HF_B("payload", event->payload);
+    if (event->headers.ptr && hf_item_count(event->headers))
+        attrs[len++] = (struct hf_attr)HF_M("headers", event->headers);
+    for (size_t i = 0; i < more_len; i++)
+        attrs[len++] = more[i];
+    assert(len <= ARRAY_LEN(attrs));
+    *item = hf_item_make(s, attrs, len);
+    if (hf_item_check(s, *item) != HF_OK)
+        return blame(s, event, number);
+    if (hf_item_size(*item) > HF_EVENT_SIZE_MAX)
+        return hf_scope_fail(s, HF_LIMIT,
+                             "event %zu (%.*s) has %zu bytes, of these %zu of payload: more than "
+                             "the %d that an event may have",
+                             number, HF_FMT(event->type), hf_item_size(*item), event->payload.len,
+                             HF_EVENT_SIZE_MAX);
+    return HF_OK;
+}
+
+static bool is_state(struct hf_str name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(states); i++)
+        if (hf_str_equal(name, hf_str_from(states[i])))
+            return true;
+    return hf_str_equal(name, HF_STR("pk"));
+}
+
+struct hf_item hf__outbox_moved(struct hf_scope *s, struct hf_item item, const char *partition,
+                                const struct outbox_place *place, const struct hf_attr *more,
+                                size_t more_len)
+{
+    struct hf_attr *attrs =
+        hf_scope_alloc(s, (hf_item_count(item) + more_len + 1) * sizeof(*attrs));
+    struct hf_item_walk walk = {0};
+    size_t len = 0;
+
+    if (!attrs)
+        return (struct hf_item){0};
+    attrs[len++] = (struct hf_attr)HF_S("pk", hf__outbox_pk(s, partition, place->bucket));
+    while (hf_item_next(item, &walk))
+        if (!is_state(walk.name))
+            attrs[len++] = (struct hf_attr){.name = walk.name, .value = walk.value};
+    for (size_t i = 0; i < more_len; i++)
+        attrs[len++] = more[i];
+    return hf_item_make(s, attrs, len);
+}
+
+/* ---- failures ------------------------------------------------------------------------------- */
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || (uint8_t)c >= 0x80;
+}
+
+/* Words with a digit in them, and what is in quotes, differ between failures of one kind. */
+static struct hf_str common_part(struct hf_scope *s, struct hf_str text)
+{
+    char *to = hf_scope_alloc(s, text.len + 1);
+    size_t len = 0;
+
+    for (size_t at = 0; to && at < text.len;) {
+        size_t end = at + 1;
+        bool replace = false;
+        const char *quote =
+            text.ptr[at] == '"' ? memchr(text.ptr + end, '"', text.len - end) : NULL;
+
+        if (quote) {
+            end = (size_t)(quote - text.ptr) + 1;
+            replace = true;
+        } else if (is_word(text.ptr[at])) {
+            for (end = at; end < text.len && is_word(text.ptr[end]); end++)
+                replace = replace || (text.ptr[end] >= '0' && text.ptr[end] <= '9');
+        }
+        if (replace) {
+            to[len++] = '#';
+        } else {
+            memcpy(to + len, text.ptr + at, end - at);
+            len += end - at;
+        }
+        at = end;
+    }
+    return hf_str_of(to, to ? len : 0);
+}
+
+struct outbox_failure hf__outbox_failure(struct hf_scope *s, const struct hf_error *error)
+{
+    struct outbox_failure failure = {.status =
+                                         error->status == HF_OK ? HF_INTERNAL : error->status};
+    struct hf_str text = error->message.ptr ? error->message : HF_STR("");
+
+    failure.name = hf_str_from(hf_status_name(failure.status));
+    failure.text = hf__pattern_text(s, text, HF_EVENT_ERROR_MAX);
+    text = common_part(s, failure.text);
+    text = text.len ? hf_scope_format(s, "%.*s: %.*s", HF_FMT(failure.name), HF_FMT(text))
+                    : failure.name;
+    failure.cause = hf__pattern_text(s, text, OUTBOX_CAUSE_MAX);
+    return failure;
+}
+
+/* ---- from an item to its event -------------------------------------------------------------- */
+
+static struct hf_value value_of(struct hf_item item, const char *name)
+{
+    return hf_item_get(item, hf_str_from(name));
+}
+
+/* 0 when it is absent; false when it is no whole number. */
+static bool read_i64(struct hf_item item, const char *name, int64_t *out)
+{
+    struct hf_value value = value_of(item, name);
+
+    *out = 0;
+    return !value.ptr || hf_value_i64(value, out);
+}
+
+static enum hf_status status_named(struct hf_str name)
+{
+    for (int i = 0; name.len && i < 256; i++)
+        if (hf_str_equal(name, hf_str_from(hf_status_name((enum hf_status)i))))
+            return (enum hf_status)i;
+    return name.len ? HF_INTERNAL : HF_OK;
+}
+
+static bool read_place(const struct hf_outbox *outbox, struct hf_item item,
+                       struct hf_outbox_event *event)
+{
+    struct hf_str pk = hf_value_str(value_of(item, "pk"));
+    struct outbox_place place;
+    char number[16];
+
+    event->ref = hf_value_str(value_of(item, "sk"));
+    if (!hf__outbox_place_read(outbox, event->ref, &place) || pk.len != PARTITION_LEN)
+        return false;
+    snprintf(number, sizeof(number), ".%03" PRIu32, place.bucket);
+    if (memcmp(pk.ptr + 1, number, PARTITION_LEN - 1) != 0)
+        return false;
+    event->bucket = place.bucket;
+    event->state = pk.ptr[0] == 'p'   ? HF_EVENT_PENDING
+                   : pk.ptr[0] == 'f' ? HF_EVENT_FAILED
+                   : pk.ptr[0] == 'h' ? HF_EVENT_PUBLISHED
+                                      : (enum hf_event_state)0;
+    return event->state != 0;
+}
+
+static bool read_event(struct hf_item item, struct hf_event *event)
+{
+    int64_t sequence;
+
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        *text_in(event, i) = hf_value_str(value_of(item, texts[i].name));
+    if (!event->source.len)
+        event->source = HF_STR(DEFAULT_SOURCE);
+    if (!event->content_type.len)
+        event->content_type = HF_STR(DEFAULT_CONTENT);
+    event->payload = hf_value_bytes(value_of(item, "payload"));
+    event->headers = hf_value_item(value_of(item, "headers"));
+    if (!event->type.len || !read_i64(item, "time", &event->time_us) ||
+        !read_i64(item, "due", &event->due_us) || !read_i64(item, "sequence", &sequence) ||
+        sequence < 0)
+        return false;
+    event->sequence = (uint64_t)sequence;
+    return true;
+}
+
+static bool read_state(struct hf_item item, struct hf_outbox_event *event)
+{
+    int64_t attempts;
+
+    if (!read_i64(item, "attempts", &attempts) || attempts < 0 || attempts > UINT32_MAX ||
+        !read_i64(item, "tried", &event->tried_us) || !read_i64(item, "next", &event->next_us) ||
+        !read_i64(item, "ended", &event->ended_us) || !read_i64(item, "lease", &event->lease_us))
+        return false;
+    event->attempts = (uint32_t)attempts;
+    event->error = status_named(hf_value_str(value_of(item, "error")));
+    event->error_text = hf_value_str(value_of(item, "error_text"));
+    event->cause = hf_value_str(value_of(item, "cause"));
+    event->owner = hf_value_str(value_of(item, "owner"));
+    return true;
+}
+
+enum hf_status hf__outbox_view(struct hf_scope *s, const struct hf_outbox *outbox,
+                               struct hf_item item, struct hf_outbox_event *event)
+{
+    *event = (struct hf_outbox_event){.item = item};
+    if (!read_place(outbox, item, event) || !read_event(item, &event->event) ||
+        !read_state(item, event))
+        return hf_scope_fail(s, HF_CORRUPT, "the item \"%.*s\", \"%.*s\" of table %.*s is no event",
+                             HF_FMT(hf_value_str(value_of(item, "pk"))), HF_FMT(event->ref),
+                             HF_FMT(outbox->table));
+    if (!event->event.id.len)
+        event->event.id = event->ref;
+    return HF_OK;
+}
+
+int64_t hf__outbox_due_ms(const struct hf_outbox_event *event)
+{
+    return event->ref.len == OUTBOX_SEQ_LEN ? seq_ms(event->ref.ptr) : 0;
+}
+
+bool hf__outbox_is_early(const struct hf_outbox_event *event, int64_t now_us)
+{
+    if (event->event.due_us)
+        return event->event.due_us > now_us;
+    return hf__outbox_due_ms(event) - OUTBOX_SKEW_MS > now_us / 1000;
+}

@@ -1,0 +1,353 @@
+/*
+ * patterns/outbox_work.c: what relays do: read, note what was delivered, note what failed.
+ *
+ *  (1) Reads are consistent, and follow every page.
+ *  (2) What was delivered leaves without a condition, in batches: whoever delivered it, it was.
+ * With a history it is put there first, so a crash in between lets it be delivered again. (3) A
+ * failure is counted once: conditional on the count before, with an id of the attempt.
+ */
+#include "patterns/outbox.h"
+
+#include "patterns/holders.h"
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* Events of a bucket that wait, whose seq is `from` at least, if given, and less than `to`. */
+static struct hf_query waiting_query(struct hf_scope *s, const struct hf_outbox *outbox,
+                                     uint32_t bucket, struct hf_str from, struct hf_str to)
+{
+    struct holders h = {.s = s};
+
+    NAMES(&h, "#pk", "#sk");
+    VALUE(&h, HF_S(":pk", hf__outbox_pk(s, "p", bucket)));
+    VALUE(&h, HF_S(":to", to));
+    if (from.len)
+        VALUE(&h, HF_S(":from", from));
+    return (struct hf_query){.table = outbox->table,
+                             .key_condition = from.len ? HF_STR("#pk = :pk AND #sk BETWEEN :from "
+                                                                "AND :to")
+                                                       : HF_STR("#pk = :pk AND #sk < :to"),
+                             .names = hf_item_make(s, h.names, h.names_len),
+                             .values = hf_item_make(s, h.values, h.values_len),
+                             .consistent = HF_YES};
+}
+
+enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
+                               struct hf_str after, int64_t now_ms, uint32_t limit,
+                               struct hf_outbox_event **events, size_t *len, bool *more)
+{
+    char to[OUTBOX_SEQ_LEN + 1];
+    struct hf_outbox_event *found = hf_scope_alloc(s, ((size_t)limit + 1) * sizeof(*found));
+    struct hf_query_result result;
+    struct hf_query query;
+
+    *events = found;
+    *len = 0;
+    *more = false;
+    hf__outbox_seq_floor(now_ms + OUTBOX_SKEW_MS + 1, to);
+    if (after.len && memcmp(after.ptr, to, after.len < sizeof(to) ? after.len : sizeof(to)) >= 0)
+        return HF_OK;
+    query = waiting_query(s, outbox, bucket, hf_str_of(NULL, 0), hf_str_from(to));
+    query.limit = limit;
+    if (after.len)
+        query.start = hf__outbox_key(s, "p", bucket, after);
+    TRY(hf_scope_built(s));
+    do {
+        TRY(hf_query(s, outbox->db, &query, &result));
+        for (size_t i = 0; i < result.items_len; i++) {
+            if (*len == limit) {
+                *more = true;
+                return HF_OK;
+            }
+            if (hf__outbox_view(s, outbox, result.items[i], &found[*len]) != HF_OK)
+                hf__outbox_log_skipped(s, outbox);
+            else if (!hf__outbox_is_early(&found[*len], now_ms * 1000 + 999))
+                ++*len;
+        }
+        query.start = result.last;
+    } while (query.start.ptr && *len < limit);
+    *more = query.start.ptr != NULL;
+    return hf_scope_fail(s, HF_OK, "%s", "");
+}
+
+enum hf_status hf__outbox_next_due(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
+                                   int64_t now_ms, int64_t *due_ms)
+{
+    static const char last[] = "zzzzzzzzzzzzzzzzzzzzzzzzzz";
+    char from[OUTBOX_SEQ_LEN + 1];
+    struct hf_query_result result;
+    struct hf_query query;
+
+    *due_ms = INT64_MAX;
+    hf__outbox_seq_floor(now_ms, from);
+    query = waiting_query(s, outbox, bucket, hf_str_from(from), hf_str_from(last));
+    query.limit = 10; /* the first one, nearly always */
+    TRY(hf_scope_built(s));
+    do {
+        TRY(hf_query(s, outbox->db, &query, &result));
+        for (size_t i = 0; i < result.items_len; i++) {
+            struct hf_outbox_event event;
+
+            if (hf__outbox_view(s, outbox, result.items[i], &event) != HF_OK) {
+                hf__outbox_log_skipped(s, outbox);
+            } else if (hf__outbox_is_early(&event, now_ms * 1000 + 999)) {
+                *due_ms = event.event.due_us ? (event.event.due_us + 999) / 1000
+                                             : hf__outbox_due_ms(&event) - OUTBOX_SKEW_MS;
+                return HF_OK;
+            }
+        }
+        query.start = result.last;
+    } while (query.start.ptr);
+    return hf_scope_fail(s, HF_OK, "%s", "");
+}
+
+enum hf_status hf__outbox_key_failed(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
+                                     struct hf_str key, bool *failed)
+{
+    struct holders h = {.s = s};
+    struct hf_query query = {.table = outbox->table,
+                             .key_condition = HF_STR("#pk = :pk"),
+                             .filter = HF_STR("#key = :key"),
+                             .projection = HF_STR("#pk"),
+                             .consistent = HF_YES};
+    struct hf_query_result result;
+
+    *failed = false;
+    NAMES(&h, "#pk", "#key");
+    VALUE(&h, HF_S(":pk", hf__outbox_pk(s, "f", bucket)));
+    VALUE(&h, HF_S(":key", key));
+    query.names = hf_item_make(s, h.names, h.names_len);
+    query.values = hf_item_make(s, h.values, h.values_len);
+    TRY(hf_scope_built(s));
+    do {
+        TRY(hf_query(s, outbox->db, &query, &result));
+        *failed = result.items_len > 0;
+        query.start = result.last;
+    } while (query.start.ptr && !*failed);
+    return HF_OK;
+}
+
+/* ---- delivered ------------------------------------------------------------------------------ */
+
+struct hf_item hf__outbox_history_item(struct hf_scope *s, const struct hf_outbox *outbox,
+                                       const struct hf_outbox_event *event, struct hf_str done)
+{
+    struct outbox_place place;
+    int64_t now_us = outbox->env.wall_us(outbox->env.user);
+    struct hf_attr attrs[5] = {HF_N("ended", now_us),
+                               HF_N("ttl", now_us / 1000000 + outbox->history_s)};
+    size_t len = 2;
+
+    if (!hf__outbox_place_read(outbox, event->ref, &place))
+        return (struct hf_item){0};
+    if (event->attempts)
+        attrs[len++] = (struct hf_attr)HF_N("attempts", event->attempts);
+    if (event->tried_us)
+        attrs[len++] = (struct hf_attr)HF_N("tried", event->tried_us);
+    if (done.len)
+        attrs[len++] = (struct hf_attr)HF_S("done", done);
+    return hf__outbox_moved(s, event->item, "h", &place, attrs, len);
+}
+
+enum hf_status hf__outbox_done(struct hf_scope *s, struct hf_outbox *outbox,
+                               const struct hf_outbox_event *const *events, size_t len)
+{
+    struct hf_write *writes = hf_scope_alloc(s, (len + 1) * sizeof(*writes));
+
+    if (!writes)
+        return hf_scope_built(s);
+    if (outbox->history_s) { /* (2) */
+        for (size_t i = 0; i < len; i++)
+            writes[i] = (struct hf_write){.table = outbox->table,
+                                          .put = hf__outbox_history_item(s, outbox, events[i],
+                                                                         hf_str_of(NULL, 0))};
+        TRY(hf_scope_built(s));
+        TRY(hf__outbox_write_many(s, outbox, writes, len));
+    }
+    for (size_t i = 0; i < len; i++)
+        writes[i] =
+            (struct hf_write){.table = outbox->table,
+                              .del = hf__outbox_key(s, "p", events[i]->bucket, events[i]->ref)};
+    TRY(hf_scope_built(s));
+    return hf__outbox_write_many(s, outbox, writes, len);
+}
+
+/* ---- failed --------------------------------------------------------------------------------- */
+
+/* "It is there, with as many attempts" (3). */
+static struct hf_str same_attempts(struct holders *h, const struct hf_outbox_event *event)
+{
+    NAMES(h, "#pk", "#attempts");
+    if (!event->attempts)
+        return HF_STR("attribute_exists(#pk) AND attribute_not_exists(#attempts)");
+    VALUE(h, HF_N(":before", event->attempts));
+    return HF_STR("attribute_exists(#pk) AND #attempts = :before");
+}
+
+/* Others were first; or we were, if it is in doubt, and it was changed since. */
+static enum hf_status lost(struct hf_scope *s, const struct hf_outbox_event *event)
+{
+    bool doubtful = hf_scope_error(s)->may_have_happened;
+    enum hf_status status =
+        hf_scope_fail(s, HF_LOST,
+                      "event %.*s is not as it was: another has delivered it, or counted a "
+                      "failure, or it was discarded",
+                      HF_FMT(event->event.id));
+
+    return doubtful ? hf_scope_doubt(s) : status;
+}
+
+static enum hf_status note_retry(struct hf_scope *s, struct hf_outbox *outbox,
+                                 const struct hf_outbox_event *event,
+                                 const struct outbox_failure *failure, int64_t now_us,
+                                 int64_t next_us)
+{
+    struct pattern_id id = hf__pattern_id_make(&outbox->env);
+    struct holders h = {.s = s};
+    struct hf_update_item update = {.table = outbox->table,
+                                    .key = hf__outbox_key(s, "p", event->bucket, event->ref)};
+    struct hf_item found;
+    enum hf_status status;
+
+    update.condition = same_attempts(&h, event);
+    update.update = HF_STR("SET #attempts = :attempts, #tried = :tried, #next = :next, "
+                           "#error = :error, #error_text = :text, #cause = :cause, #try = :try");
+    NAMES(&h, "#tried", "#next", "#error", "#error_text", "#cause", "#try");
+    VALUE(&h, HF_N(":attempts", event->attempts + UINT64_C(1)));
+    VALUE(&h, HF_N(":tried", now_us));
+    VALUE(&h, HF_N(":next", next_us));
+    VALUE(&h, HF_S(":error", failure->name));
+    VALUE(&h, HF_S(":text", failure->text));
+    VALUE(&h, HF_S(":cause", failure->cause));
+    VALUE(&h, HF_S(":try", id_str(&id)));
+    update.names = hf_item_make(s, h.names, h.names_len);
+    update.values = hf_item_make(s, h.values, h.values_len);
+    TRY(hf_scope_built(s));
+    status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
+                               update.key, &found);
+    if (status != HF_CONDITION)
+        return status;
+    if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("try"))), id_str(&id)))
+        return hf_scope_fail(s, HF_OK, "%s", "");
+    return lost(s, event);
+}
+
+struct hf_item hf__outbox_failed_item(struct hf_scope *s, const struct hf_outbox *outbox,
+                                      const struct hf_outbox_event *event,
+                                      const struct outbox_failure *failure, struct hf_str try_id,
+                                      int64_t now_us)
+{
+    struct outbox_place place;
+    const struct hf_attr attrs[] = {HF_N("attempts", event->attempts + UINT64_C(1)),
+                                    HF_N("tried", now_us),
+                                    HF_N("ended", now_us),
+                                    HF_S("error", failure->name),
+                                    HF_S("error_text", failure->text),
+                                    HF_S("cause", failure->cause),
+                                    HF_S("try", try_id)};
+
+    if (!hf__outbox_place_read(outbox, event->ref, &place))
+        return (struct hf_item){0};
+    return hf__outbox_moved(s, event->item, "f", &place, attrs, ARRAY_LEN(attrs));
+}
+
+/* Without transactions: mark it as ours, on the condition; then there, then not here any more. */
+static enum hf_status put_aside_by_steps(struct hf_scope *s, struct hf_outbox *outbox,
+                                         const struct hf_delete_item *del,
+                                         const struct hf_put_item *put, struct hf_str try_id)
+{
+    const struct hf_attr name[] = {HF_S("#try", HF_STR("try"))};
+    const struct hf_attr value[] = {HF_S(":try", try_id)};
+    struct hf_update_item mark = {.table = outbox->table,
+                                  .key = del->key,
+                                  .update = HF_STR("SET #try = :try"),
+                                  .condition = del->condition,
+                                  .names = hf_item_with(s, del->names, name, 1),
+                                  .values = hf_item_with(s, del->values, value, 1)};
+    struct hf_delete_item own = {.table = outbox->table,
+                                 .key = del->key,
+                                 .condition = HF_STR("#try = :try"),
+                                 .names = hf_item_make(s, name, 1),
+                                 .values = hf_item_make(s, value, 1)};
+    struct hf_item found;
+    enum hf_status status;
+
+    TRY(hf_scope_built(s));
+    status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &mark},
+                               del->key, &found);
+    if (status != HF_CONDITION ||
+        !hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("try"))), try_id))
+        TRY(status);
+    TRY(hf__outbox_write_many(s, outbox,
+                              &(struct hf_write){.table = outbox->table, .put = put->item}, 1));
+    status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.del = &own}, del->key,
+                               &found);
+    return status == HF_CONDITION ? hf_scope_fail(s, HF_OK, "%s", "") : status;
+}
+
+enum hf_status hf__outbox_put_aside(struct hf_scope *s, struct hf_outbox *outbox,
+                                    const struct hf_delete_item *del, struct hf_item failed,
+                                    struct hf_str try_id)
+{
+    struct hf_put_item put = {.table = outbox->table, .item = failed};
+    const struct hf_transact_write actions[] = {{.put = &put}, {.del = del}};
+    struct hf_item found, key = HF_ITEM(s, HF_V("pk", hf_item_get(failed, HF_STR("pk"))),
+                                        HF_V("sk", hf_item_get(failed, HF_STR("sk"))));
+    enum hf_status status;
+    bool doubtful;
+
+    TRY(hf_scope_built(s));
+    if (!outbox->transactions)
+        return put_aside_by_steps(s, outbox, del, &put, try_id);
+    status = hf__outbox_transact(s, outbox, actions, ARRAY_LEN(actions));
+    if (status != HF_TX_CANCELED)
+        return status;
+    doubtful = hf_scope_error(s)->may_have_happened;
+    if (doubtful) {
+        TRY(hf__pattern_read(s, outbox->db, outbox->table, key, &found));
+        if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("try"))), try_id))
+            return hf_scope_fail(s, HF_OK, "%s", "");
+    }
+    status = hf_scope_fail(s, HF_CONDITION, "the event is not as it was");
+    return doubtful ? hf_scope_doubt(s) : status;
+}
+
+static enum hf_status note_end(struct hf_scope *s, struct hf_outbox *outbox,
+                               const struct hf_outbox_event *event,
+                               const struct outbox_failure *failure, int64_t now_us)
+{
+    struct pattern_id id = hf__pattern_id_make(&outbox->env);
+    struct holders h = {.s = s};
+    struct hf_delete_item del = {.table = outbox->table,
+                                 .key = hf__outbox_key(s, "p", event->bucket, event->ref)};
+    enum hf_status status;
+
+    del.condition = same_attempts(&h, event);
+    del.names = hf_item_make(s, h.names, h.names_len);
+    del.values = h.values_len ? hf_item_make(s, h.values, h.values_len) : (struct hf_item){0};
+    status =
+        hf__outbox_put_aside(s, outbox, &del,
+                             hf__outbox_failed_item(s, outbox, event, failure, id_str(&id), now_us),
+                             id_str(&id));
+    return status == HF_CONDITION ? lost(s, event) : status;
+}
+
+enum hf_status hf__outbox_note_failure(struct hf_scope *s, struct hf_outbox *outbox,
+                                       struct hf_outbox_event *event, const struct hf_error *error,
+                                       int64_t next_us, bool give_up)
+{
+    int64_t now_us = outbox->env.wall_us(outbox->env.user);
+    struct hf_error copy = *error; /* it may be the scope's, which calls forget */
+    struct outbox_failure failure = hf__outbox_failure(s, &copy);
+
+    TRY(hf_scope_built(s));
+    TRY(give_up ? note_end(s, outbox, event, &failure, now_us)
+                : note_retry(s, outbox, event, &failure, now_us, next_us));
+    event->attempts++;
+    event->error = failure.status;
+    event->tried_us = now_us;
+    event->next_us = give_up ? 0 : next_us;
+    event->ended_us = give_up ? now_us : 0;
+    event->state = give_up ? HF_EVENT_FAILED : HF_EVENT_PENDING;
+    return HF_OK;
+}
