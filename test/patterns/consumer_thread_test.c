@@ -282,7 +282,8 @@ TEST(consumer_thread, cancel_reaches_the_handler)
     CHECK(now_ms() - before < 30000);
     CHECK_INT(1, stage.canceled);
     stage.work_ms = 0;
-    stage.canceled = stage.total = stage.last[3] = 0;
+    stage.canceled = 0;
+    stage.total = stage.last[3] = 0;
     runner_start(&runner, &stage,
                  (struct hf_consumer_options){.name = HF_STR("a"), .until_end = true});
     pthread_join(runner.thread, NULL);
