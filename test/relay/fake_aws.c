@@ -478,10 +478,11 @@ static void put(char *text, size_t size, const char *format, ...)
 
 static void say(struct peer *peer, int status, const char *more, const char *body)
 {
+    const struct fake_aws *fake = peer->listener->user;
     char head[512];
 
-    snprintf(head, sizeof(head), "HTTP/1.1 %d X\r\nContent-Length: %zu\r\n%s\r\n", status,
-             strlen(body), more);
+    snprintf(head, sizeof(head), "HTTP/1.1 %d X\r\nContent-Length: %zu\r\n%s%s\r\n", status,
+             strlen(body), fake->no_keeping ? "Connection: close\r\n" : "", more);
     peer_say(peer, head);
     peer_say(peer, body);
 }

@@ -57,6 +57,7 @@ struct fake_aws {
     struct listener listener;
     enum fake_service service;
     bool fifo;
+    bool no_keeping;               /* of connections */
     size_t max_bytes, batch_bytes; /* beyond these the service refuses */
     const char *target;            /* that is there; NULL: any */
     enum fake_mood moods[FAKE_CALLS];
