@@ -90,6 +90,7 @@ static const struct outcome outcomes[] = {
     {FIRST_SENDER, HF_OK, HF_INVALID, HF_OK, true},
     {FIRST_SERVICE, HF_OK, HF_IO, HF_OK, false},
     {ALL_THROTTLED, HF_THROTTLED, HF_THROTTLED, HF_THROTTLED, false},
+    {ALL_DENIED, HF_DENIED, HF_DENIED, HF_DENIED, false},
     {DENIED, HF_DENIED, HF_INTERNAL, HF_INTERNAL, false},
     {MISSING, HF_NOT_FOUND, HF_INTERNAL, HF_INTERNAL, false},
     {STALE_CLOCK, HF_OK, HF_OK, HF_OK, false},

@@ -642,8 +642,10 @@ static void serve_mood(struct peer *peer, struct call *call, enum fake_mood mood
         take(call, 1);
         break;
     case ALL_THROTTLED:
+    case ALL_DENIED:
         told.done_from = told.failed_to = call->len;
-        told.code = "ThrottlingException";
+        told.sender_fault = mood == ALL_DENIED;
+        told.code = mood == ALL_DENIED ? "KMS.AccessDeniedException" : "ThrottlingException";
         break;
     case SILENT_ON_FIRST:
         told.done_from = 1;

@@ -34,6 +34,7 @@ enum fake_mood {
     FIRST_SENDER,    /* the first entry refused, its fault */
     FIRST_SERVICE,   /* the first entry refused, the service's fault */
     ALL_THROTTLED,   /* every entry throttled */
+    ALL_DENIED,      /* every entry denied, and said to be the sender's fault */
     WRONG_COUNT,     /* EventBridge: FailedEntryCount does not fit */
     DENIED,          /* 403 */
     MISSING,         /* no such queue or topic */

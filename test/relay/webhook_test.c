@@ -253,6 +253,8 @@ TEST(webhook, every_answer_means_something)
         {"ok=202", "200 OK\r\n", HF_OK, HF_INVALID, true, 0},
         {"ok=202,410", "410 Gone\r\n", HF_OK, HF_OK, false, 0},
         {"outage=401-403", "402 Pay\r\n", HF_IO, HF_INTERNAL, false, 0},
+        {"outage=503", "503 Busy\r\n", HF_IO, HF_INTERNAL, false, 0},
+        {"outage=503", "500 Oops\r\n", HF_OK, HF_IO, false, 0},
         {"outage=", "429 Many\r\n", HF_OK, HF_INVALID, true, 0},
     };
     struct post_office *o = office_open(t, "/");
@@ -292,6 +294,11 @@ TEST(webhook, a_receiver_that_is_not_there_is_an_outage_and_one_that_dies_is_not
     desk_sink(&o->d, "webhook:%s/?timeout_ms=100", o->r.listener.origin);
     CHECK_OK(desk_send(&o->d));
     CHECK_INT(HF_IO, o->d.deliveries[0].status);
+    desk_sink(&o->d, "webhook:%s/", o->r.listener.origin);
+    hf_scope_reset(o->d.s);
+    hf_scope_timeout_ms(o->d.s, 300);
+    CHECK_OK(hf_sink_send(o->d.s, o->d.sink, o->d.deliveries, 1));
+    CHECK_INT(HF_TIMEOUT, o->d.deliveries[0].status);
     desk_sink(&o->d, "webhook:http://127.0.0.1:%d/", free_port());
     CHECK_STATUS(HF_IO, desk_send(&o->d));
     CHECK_INT(HF_INTERNAL, o->d.deliveries[0].status);
