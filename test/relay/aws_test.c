@@ -144,8 +144,8 @@ TEST(aws, every_answer_gives_every_entry_its_outcome)
 TEST(aws, an_answer_that_is_empty_or_of_strangers_delivers_nothing)
 {
     for (int service = FAKE_SQS; service <= FAKE_EVENTBRIDGE; service++) {
-        static const enum fake_mood moods[] = {EMPTY, STRANGERS, WRONG_COUNT};
-        size_t len = service == FAKE_EVENTBRIDGE ? 3 : 2;
+        static const enum fake_mood moods[] = {EMPTY, STRANGERS, NAMELESS, WRONG_COUNT};
+        size_t len = service == FAKE_EVENTBRIDGE ? 4 : 3;
 
         for (size_t i = 0; i < len; i++) {
             struct shop *shop = shop_open(t, (enum fake_service)service, false, "");

@@ -35,6 +35,7 @@ enum fake_mood {
     FIRST_SERVICE,   /* the first entry refused, the service's fault */
     ALL_THROTTLED,   /* every entry throttled */
     ALL_DENIED,      /* every entry denied, and said to be the sender's fault */
+    NAMELESS,        /* all done, told without the ids that the service gave them */
     WRONG_COUNT,     /* EventBridge: FailedEntryCount does not fit */
     DENIED,          /* 403 */
     MISSING,         /* no such queue or topic */
