@@ -3,6 +3,7 @@
  */
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@ enum { FIELD_MAX = 512 };
 /* What came, and what to say to it. */
 struct receiver {
     struct listener listener;
-    const char *answer; /* all of it; NULL: hang up */
+    pthread_mutex_t lock; /* guards all below; office_send() makes both sides see it */
+    const char *answer;   /* all of it; NULL: hang up */
     char method[16], target[FIELD_MAX], head[8192], body[8192];
     size_t body_len;
 };
@@ -28,8 +30,10 @@ static void receive(struct peer *peer)
 
     while (peer_read(peer)) {
         const struct http_head *head = &peer->reader.head;
+        const char *answer;
         size_t at = 0;
 
+        pthread_mutex_lock(&r->lock);
         snprintf(r->method, sizeof(r->method), "%.*s", HF_FMT(head->method));
         snprintf(r->target, sizeof(r->target), "%.*s", HF_FMT(head->target));
         for (size_t i = 0; i < head->fields_len; i++)
@@ -38,9 +42,11 @@ static void receive(struct peer *peer)
         r->body_len = peer->reader.body.len;
         memcpy(r->body, peer->reader.body.ptr, r->body_len);
         r->body[r->body_len] = '\0';
-        if (!r->answer)
+        answer = r->answer;
+        pthread_mutex_unlock(&r->lock);
+        if (!answer)
             return;
-        peer_say(peer, r->answer);
+        peer_say(peer, answer);
     }
 }
 
@@ -69,6 +75,7 @@ static struct post_office *office_open(struct test *t, const char *options)
     struct post_office *o = calloc(1, sizeof(*o));
 
     desk_open(t, &o->d);
+    pthread_mutex_init(&o->r.lock, NULL);
     listener_open(&o->r.listener, receive, &o->r, NULL);
     o->r.answer = "HTTP/1.1 204 No Content\r\n\r\n";
     desk_set("HOOK_SECRET", WHSEC);
@@ -81,7 +88,24 @@ static void office_close(struct post_office *o)
 {
     desk_close(&o->d);
     listener_close(&o->r.listener);
+    pthread_mutex_destroy(&o->r.lock);
     free(o);
+}
+
+static void meet(struct post_office *o)
+{
+    pthread_mutex_lock(&o->r.lock);
+    pthread_mutex_unlock(&o->r.lock);
+}
+
+static enum hf_status office_send(struct post_office *o)
+{
+    enum hf_status status;
+
+    meet(o);
+    status = desk_send(&o->d);
+    meet(o);
+    return status;
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
@@ -92,7 +116,7 @@ TEST(webhook, signs_as_standard_webhooks_has_it)
     struct post_office *o = office_open(t, "/hook?secret_env=HOOK_SECRET");
 
     desk_set_wall(1614265330);
-    CHECK_OK(desk_send(&o->d));
+    CHECK_OK(office_send(o));
     CHECK_INT(HF_OK, o->d.deliveries[0].status);
     CHECK_STR("POST", str_of(o->r.method));
     CHECK_STR("/hook", str_of(o->r.target));
@@ -129,14 +153,14 @@ TEST(webhook, several_secrets_sign_while_one_replaces_another)
     fputs("two\n", file);
     fclose(file);
     desk_sink(&o->d, "webhook:%s/?secret=one&secret_file=%s", o->r.listener.origin, path);
-    CHECK_OK(desk_send(&o->d));
+    CHECK_OK(office_send(o));
     expect_signature(&o->r, "one", first);
     expect_signature(&o->r, "two", second);
     snprintf(both, sizeof(both), "%s %s", first, second);
     CHECK_STR(both, str_of(field(&o->r, "webhook-signature")));
 
     desk_sink(&o->d, "webhook:%s/", o->r.listener.origin);
-    CHECK_OK(desk_send(&o->d));
+    CHECK_OK(office_send(o));
     CHECK_STR("", str_of(field(&o->r, "webhook-signature")));
     office_close(o);
 }
@@ -152,7 +176,7 @@ TEST(webhook, sends_attributes_as_fields_and_the_payload_as_it_is)
     event->trace_parent = HF_STR("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     event->headers = HF_ITEM(o->d.keep, HF_S("colour", HF_STR("dark blue")),
                              HF_S("Authorization", HF_STR("Bearer evil")));
-    CHECK_OK(desk_send(&o->d));
+    CHECK_OK(office_send(o));
     CHECK_INT(HF_OK, o->d.deliveries[0].status);
     CHECK_INT(3, o->r.body_len);
     CHECK(memcmp(o->r.body, "\x01\x02\xff", 3) == 0);
@@ -174,7 +198,7 @@ TEST(webhook, sends_events_whole_when_asked_to)
 {
     struct post_office *o = office_open(t, "/?form=event&authorization=Bearer%20abc");
 
-    CHECK_OK(desk_send(&o->d));
+    CHECK_OK(office_send(o));
     CHECK_STR("application/cloudevents+json; charset=utf-8", str_of(field(&o->r, "Content-Type")));
     CHECK_STR("Bearer abc", str_of(field(&o->r, "Authorization")));
     CHECK_STR("", str_of(field(&o->r, "ce-id")));
@@ -187,10 +211,10 @@ TEST(webhook, events_are_in_the_path_encoded_and_never_in_the_host)
     struct post_office *o = office_open(t, "/a/{type}/%20?query=k%3D{key}");
 
     o->d.events[0].event.type = HF_STR("../x?y#z");
-    CHECK_OK(desk_send(&o->d));
+    CHECK_OK(office_send(o));
     CHECK_STR("/a/..%2Fx%3Fy%23z/%20?k=k", str_of(o->r.target));
     o->d.events[0].event.key = (struct hf_str){0};
-    CHECK_OK(desk_send(&o->d));
+    CHECK_OK(office_send(o));
     CHECK_INT(HF_INVALID, o->d.deliveries[0].status);
     CHECK(o->d.deliveries[0].for_good);
     CHECK_INT(1, atomic_load(&o->r.listener.requests));
@@ -203,7 +227,7 @@ TEST(webhook, what_cannot_be_fields_fails_for_good)
     struct hf_attr attrs[90];
 
     o->d.events[0].event.content_type = HF_STR("text/plain\r\nX: y");
-    CHECK_OK(desk_send(&o->d));
+    CHECK_OK(office_send(o));
     CHECK_INT(HF_INVALID, o->d.deliveries[0].status);
     CHECK(o->d.deliveries[0].for_good);
 
@@ -213,7 +237,7 @@ TEST(webhook, what_cannot_be_fields_fails_for_good)
                                     .type = HF_TYPE_N,
                                     .number = 1};
     o->d.events[0].event.headers = hf_item_make(o->d.keep, attrs, 90);
-    CHECK_OK(desk_send(&o->d));
+    CHECK_OK(office_send(o));
     CHECK_INT(HF_LIMIT, o->d.deliveries[0].status);
     CHECK(o->d.deliveries[0].for_good);
     CHECK_INT(0, atomic_load(&o->r.listener.requests));
@@ -267,7 +291,7 @@ TEST(webhook, every_answer_means_something)
                  cases[i].answer);
         o->r.answer = answer;
         desk_sink(&o->d, "webhook:%s/?%s", o->r.listener.origin, cases[i].options);
-        if (desk_send(&o->d) != cases[i].sent)
+        if (office_send(o) != cases[i].sent)
             fprintf(stderr, "%s: %s\n", cases[i].answer, hf_scope_error_text(o->d.s));
         CHECK_INT(cases[i].sent, hf_scope_error(o->d.s)->status);
         CHECK_INT(cases[i].status, o->d.deliveries[0].status);
@@ -284,23 +308,24 @@ TEST(webhook, a_receiver_that_is_not_there_is_an_outage_and_one_that_dies_is_not
     struct post_office *o = office_open(t, "/");
 
     o->r.answer = NULL; /* it hangs up when it has read the request */
-    CHECK_OK(desk_send(&o->d));
+    CHECK_OK(office_send(o));
     CHECK_INT(HF_IO, o->d.deliveries[0].status);
     CHECK(!o->d.deliveries[0].for_good);
     o->r.answer = "nonsense\r\n\r\n";
-    CHECK_OK(desk_send(&o->d));
+    CHECK_OK(office_send(o));
     CHECK_INT(HF_IO, o->d.deliveries[0].status);
     o->r.answer = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf";
     desk_sink(&o->d, "webhook:%s/?timeout_ms=100", o->r.listener.origin);
-    CHECK_OK(desk_send(&o->d));
+    CHECK_OK(office_send(o));
     CHECK_INT(HF_IO, o->d.deliveries[0].status);
     desk_sink(&o->d, "webhook:%s/", o->r.listener.origin);
     hf_scope_reset(o->d.s);
     hf_scope_timeout_ms(o->d.s, 300);
+    meet(o);
     CHECK_OK(hf_sink_send(o->d.s, o->d.sink, o->d.deliveries, 1));
     CHECK_INT(HF_TIMEOUT, o->d.deliveries[0].status);
     desk_sink(&o->d, "webhook:http://127.0.0.1:%d/", free_port());
-    CHECK_STATUS(HF_IO, desk_send(&o->d));
+    CHECK_STATUS(HF_IO, office_send(o));
     CHECK_INT(HF_INTERNAL, o->d.deliveries[0].status);
     office_close(o);
 }
@@ -311,7 +336,7 @@ TEST(webhook, fails_cleanly_without_memory)
 
     /* A connection that is kept would be memory that is kept. */
     o->r.answer = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
-    CHECK_OK(desk_send(&o->d));
+    CHECK_OK(office_send(o));
     ALLOC_SWEEP (t, nth) {
         struct hf_scope *s = hf_scope_new(&o->d.env);
         struct hf_delivery delivery = {.event = &o->d.events[0]};
