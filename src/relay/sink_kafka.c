@@ -27,6 +27,10 @@
 
 #include "relay/broker.h"
 
+#ifndef HF_KAFKA_LIBRARY /* the build says which one it has seen */
+#define HF_KAFKA_LIBRARY "librdkafka.so.1"
+#endif
+
 enum {
     KAFKA_BATCH = 500,
     KAFKA_BATCH_BYTES = 4 * 1024 * 1024,

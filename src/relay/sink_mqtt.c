@@ -31,6 +31,10 @@
 
 #include "relay/broker.h"
 
+#ifndef HF_MQTT_LIBRARY /* the build says which one it has seen */
+#define HF_MQTT_LIBRARY "libmosquitto.so.1"
+#endif
+
 enum {
     MQTT_PORT = 1883,
     MQTT_TLS_PORT = 8883,

@@ -28,6 +28,10 @@
 #include "relay/broker.h"
 #include "wire/wire.h"
 
+#ifndef HF_NATS_LIBRARY /* the build says which one it has seen */
+#define HF_NATS_LIBRARY "libnats.so.3.4"
+#endif
+
 enum {
     NATS_PORT = 4222,
     NATS_BATCH = 250,

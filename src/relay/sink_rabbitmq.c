@@ -36,6 +36,10 @@
 
 #include "relay/broker.h"
 
+#ifndef HF_RABBITMQ_LIBRARY /* the build says which one it has seen */
+#define HF_RABBITMQ_LIBRARY "librabbitmq.so.4"
+#endif
+
 enum {
     AMQP_PORT = 5672,
     AMQP_TLS_PORT = 5671,

@@ -30,6 +30,10 @@
 
 #include "relay/broker.h"
 
+#ifndef HF_REDIS_LIBRARY /* the build says which one it has seen */
+#define HF_REDIS_LIBRARY "libhiredis.so.0.14"
+#endif
+
 enum {
     REDIS_PORT = 6379,
     REDIS_BATCH = 500,
