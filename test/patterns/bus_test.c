@@ -783,6 +783,38 @@ STAGE_TEST(bus, waiting_ends)
     stage_close(&st);
 }
 
+/* ---- competing ------------------------------------------------------------------------------ */
+
+KIT_TEST(bus, a_bus_may_compete_for_its_events)
+{
+    struct hf_relay_options relay = {.size = sizeof(relay),
+                                     .no_threads = true,
+                                     .competing = true,
+                                     .max_attempts = 2};
+    struct role a = {.name = "a", .fail_first = 1}, b = {.name = "b", .fail_first = 9};
+    struct stage st = {.k = k};
+
+    CHECK_OK(
+        hf_outbox_open(k->scope, k->db,
+                       HF_OPTIONS(hf_outbox_options, .table = k->table, .buckets = STAGE_BUCKETS),
+                       &st.outbox));
+    CHECK_OK(hf_bus_open(k->scope, st.outbox,
+                         HF_OPTIONS(hf_bus_options, .relay = &relay, .on_error = stage_error,
+                                    .user = &st),
+                         &st.bus));
+    stage_on(&st, "t", &a);
+    stage_emit(&st, "t");
+    stage_settle(&st);
+    CHECK_LOG("a:t a:t", &st);
+    CHECK_ERRORS("retry HF_IO a cannot", &st);
+    stage_on(&st, "u", &b);
+    stage_emit(&st, "u");
+    stage_settle(&st);
+    CHECK_ERRORS("retry HF_IO b cannot; given up HF_IO b cannot", &st);
+    CHECK_INT(1, stage_failed(&st).events_len);
+    stage_close(&st);
+}
+
 /* ---- options -------------------------------------------------------------------------------- */
 
 static void ended(const struct hf_outbox_event *event, enum hf_relay_outcome outcome,
