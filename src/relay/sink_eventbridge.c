@@ -72,7 +72,7 @@ static enum hf_status make_detail(struct hf_scope *s, const struct eventbridge *
     if (bridge->options.detail == DETAIL_EVENT)
         return hf_event_json(s, event, detail);
     *detail = hf_str_of((const char *)event->payload.ptr, event->payload.len);
-    while (at < detail->len && memchr(" \t\r\n", detail->ptr[at], 4))
+    while (at < detail->len && detail->ptr[at] && strchr(" \t\r\n", detail->ptr[at]))
         at++;
     if (at == detail->len || detail->ptr[at] != '{' || !hf__json_valid(*detail))
         return hf__fail(s, HF_INVALID,

@@ -24,24 +24,12 @@ TEST(sink, an_unknown_kind_is_refused_with_those_that_are)
 
 TEST(sink, a_kind_that_is_not_built_names_the_option_of_the_build)
 {
-    static const struct {
-        const char *url, *option;
-        bool built;
-    } kinds[] = {
-#ifdef HF_WITH_KAFKA
-        {"kafka:a/b", "", true},
-#else
-        {"kafka:a/b", "HF_WITH_KAFKA", false},
-#endif
-    };
     struct desk d;
 
     desk_open(t, &d);
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        if (kinds[i].built)
-            continue;
-        CHECK_STATUS(HF_UNSUPPORTED, desk_try_sink(&d, "%s", kinds[i].url));
-        CHECK_HAS(kinds[i].option, hf_scope_error(d.s)->message);
+    if (desk_try_sink(&d, "kafka:a/b") != HF_OK) {
+        CHECK_INT(HF_UNSUPPORTED, hf_scope_error(d.s)->status);
+        CHECK_HAS("HF_WITH_KAFKA", hf_scope_error(d.s)->message);
     }
     desk_close(&d);
 }
