@@ -361,7 +361,7 @@ static void note_failure(struct relay_worker *worker, struct held *held,
     struct hf_error error = error_of(delivery);
     bool give_up = delivery->for_good || event->attempts + 1 >= relay->o.max_attempts;
     uint32_t wait_ms = hf__relay_backoff_ms(relay, relay->o.backoff_ms, event->attempts + 1);
-    enum hf_status status = HF_OK;
+    enum hf_status status = HF_LOST; /* unless it was noted */
     int64_t now_us;
     bool ours;
 
@@ -397,7 +397,7 @@ static void note_failure(struct relay_worker *worker, struct held *held,
                       status == HF_LOST ? now_us : now_us + (int64_t)wait_ms * 1000, now_us);
         pthread_mutex_unlock(&relay->mutex);
     }
-    if (status == HF_OK)
+    if (status == HF_OK || relay->o.dry_run)
         hf__relay_tell(relay, event,
                        give_up || relay->o.dry_run ? HF_RELAY_GIVEN_UP : HF_RELAY_RETRY, &error);
 }
