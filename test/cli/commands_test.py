@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.request
 
 COMMAND, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 WAIT_S = 60
@@ -753,6 +754,114 @@ class Outbox(WithDatabase):
 
     def json_of(self, *args):
         return json.loads(self.ok(*args))
+class Streams(WithDatabase):
+    def setUp(self):
+        super().setUp()
+        self.prefix = self.env["HOLDFAST_PREFIX"]
+
+    def call(self, operation, **body):
+        request = urllib.request.Request(
+            SERVER.url, json.dumps(body).encode(),
+            {"X-Amz-Target": "DynamoDB_20120810." + operation,
+             "Content-Type": "application/x-amz-json-1.0", "X-Amz-Date": "20260101T000000Z",
+             "Authorization": "AWS4-HMAC-SHA256 Credential=any/20260101/us-east-1/dynamodb/"
+                              "aws4_request, SignedHeaders=host, Signature=" + "0" * 64})
+        with urllib.request.urlopen(request, timeout=WAIT_S) as answer:
+            return json.load(answer)
+
+    def create(self, stream=True):
+        spec = {"TableName": "orders",
+                "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+                "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}
+        if stream:
+            spec["StreamSpecification"] = {"StreamEnabled": True,
+                                           "StreamViewType": "NEW_AND_OLD_IMAGES"}
+        code, _, err = self.run_("table", "create", "-f", "-", input=json.dumps(spec))
+        self.assertEqual((code, err), (0, ""))
+
+    def put(self, id_, n):
+        self.call("PutItem", TableName=self.prefix + "orders",
+                  Item={"id": {"S": id_}, "n": {"N": str(n)}, "tags": {"SS": ["x"]}})
+
+    def tail(self, *args):
+        return [json.loads(line) for line in
+                self.ok("streams", "tail", "orders", *args).splitlines()]
+
+    def test_every_change(self):
+        self.create()
+        self.assertEqual(self.tail(), [])
+        for n in range(1, 4):
+            self.put("ann", n)
+        self.put("ben", 7)
+        self.call("DeleteItem", TableName=self.prefix + "orders", Key={"id": {"S": "ann"}})
+        lines = self.tail()
+        ann = [line for line in lines if line["key"] == {"id": "ann"}]
+        self.assertEqual([line["kind"] for line in ann], ["INSERT", "MODIFY", "MODIFY", "REMOVE"])
+        self.assertEqual(len(lines), 5)
+        self.assertEqual(len({line["id"] for line in lines}), 5)
+        self.assertEqual(set(ann[0]), {"kind", "time", "key", "sequence", "shard", "id"})
+        ann = self.tail("--images", "--partition", "ann")
+        self.assertEqual([(line["old"] or {}).get("n") for line in ann], [None, 1, 2, 3])
+        self.assertEqual([(line["new"] or {}).get("n") for line in ann], [1, 2, 3, None])
+        line = self.tail("-i", "--dynamodb", "-p", "ben")[0]
+        self.assertEqual(line["key"], {"id": {"S": "ben"}})
+        self.assertEqual(line["new"]["tags"], {"SS": ["x"]})
+        self.assertIsNone(line["old"])
+
+    def test_a_name_goes_on(self):
+        self.create()
+        for n in range(1, 6):
+            self.put("ann", n)
+        seen = []
+        for count in (1, 2, 9):
+            seen += [line["new"]["n"] for line in
+                     self.tail("--name", "audit", "--images", "--count", str(count))]
+        self.assertEqual(seen, [1, 2, 3, 4, 5])
+        self.assertEqual(self.tail("--name", "audit"), [])
+        self.put("ann", 6)
+        self.assertEqual(len(self.tail("--name", "audit", "--from", "latest")), 1)
+        self.assertEqual(len(self.tail("--name", "other", "--positions", "elsewhere")), 6)
+        self.assertIn("elsewhere", self.ok("table", "ls"))
+
+    def test_from(self):
+        self.create()
+        self.put("ann", 1)
+        self.assertEqual(self.tail("--from", "latest"), [])
+        self.assertEqual(len(self.tail("--from", "1h")), 1)
+        self.assertEqual(len(self.tail("--from", "2020-01-01")), 1)
+        self.assertEqual(self.tail("--from", "2999-01-01T00:00:00Z"), [])
+        self.assertEqual(len(self.tail("--count", "1", "--from", "horizon")), 1)
+        for bad in ("yesterday", "2020-13-01", "2020-01-01T00:00:00+02:00"):
+            self.fails(USAGE, "--from: '%s'" % bad, "streams", "tail", "orders", "--from", bad)
+        self.assertEqual(self.ok("table", "ls"), "orders\n")  # looking makes nothing
+
+    def test_follow(self):
+        self.create()
+        self.put("ann", 1)
+        process = self.start("streams", "tail", "orders", "--follow", "--images")
+        for n in range(1, 4):
+            self.assertEqual(json.loads(process.stdout.readline())["new"]["n"], n)
+            self.put("ann", n + 1)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=WAIT_S)
+        self.assertEqual(process.returncode, 128 + signal.SIGINT)
+
+    def test_nobody_reads(self):
+        self.create()
+        for n in range(1, 200):
+            self.put("ann", n)
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([COMMAND, "streams", "tail", "orders", "--name", "audit"],
+                                  stdout=full, stderr=subprocess.PIPE, text=True, env=self.env,
+                                  timeout=WAIT_S)
+        self.assertEqual(done.returncode, FAILED)
+        self.assertEqual(len(self.tail("--name", "audit")), 199)  # nothing of it is lost
+
+    def test_errors(self):
+        self.fails(NOT_FOUND, "orders", "streams", "tail", "orders")
+        self.create(stream=False)
+        self.fails(USAGE, "orders has no stream", "streams", "tail", "orders")
+        self.fails(USAGE, "TABLE", "streams", "tail")
 
 
 def commands():
