@@ -18,7 +18,7 @@
  */
 #include "patterns/relay.h"
 
-enum { FIRST_NOTE_MS = 50, RATE_BURST_MS = 100, PROBE_TIMEOUT_MS = 10000 };
+enum { FIRST_NOTE_MS = 50, RATE_BURST_MS = 100, PROBE_TIMEOUT_MS = 10000, ASKED_MAX_MS = 600000 };
 
 /* ---- what is sent next ---------------------------------------------------------------------- */
 
@@ -125,8 +125,11 @@ size_t hf__send_take(struct hf_relay *relay, size_t max, int64_t now_us, struct 
 
 /* ---- the breaker ---------------------------------------------------------------------------- */
 
-void hf__breaker_failed(struct hf_relay *relay, bool was_probe, int64_t now_us, bool *opened)
+void hf__breaker_failed(struct hf_relay *relay, bool was_probe, const struct hf_error *error,
+                        bool *opened)
 {
+    uint32_t wait_ms, asked_ms = error->retry_after_ms;
+
     *opened = false;
     if (relay->open && !was_probe)
         return;
@@ -140,7 +143,10 @@ void hf__breaker_failed(struct hf_relay *relay, bool was_probe, int64_t now_us, 
     }
     if (relay->probe_wait_ms > relay->o.backoff_max_ms)
         relay->probe_wait_ms = relay->o.backoff_max_ms;
-    relay->probe_us = now_us + (int64_t)hf__relay_backoff_ms(relay, relay->probe_wait_ms, 1) * 1000;
+    wait_ms = hf__relay_backoff_ms(relay, relay->probe_wait_ms, 1);
+    asked_ms = asked_ms > ASKED_MAX_MS ? ASKED_MAX_MS : asked_ms;
+    wait_ms = asked_ms > wait_ms ? asked_ms : wait_ms; /* it said how long */
+    relay->probe_us = relay_now_us(relay) + (int64_t)wait_ms * 1000;
 }
 
 void hf__breaker_closed(struct hf_relay *relay)
@@ -169,7 +175,7 @@ void hf__probe_run(struct relay_worker *worker)
     if (status == HF_OK)
         hf__breaker_closed(relay);
     else
-        hf__breaker_failed(relay, true, relay_now_us(relay), &opened);
+        hf__breaker_failed(relay, true, hf_scope_error(worker->work), &opened);
     hf__relay_signal(relay);
     pthread_cond_broadcast(&relay->idle_cond);
     pthread_mutex_unlock(&relay->mutex);
@@ -445,7 +451,7 @@ static bool judge(struct relay_worker *worker, enum hf_status status, bool was_p
     if (status == HF_OK && relay->open && was_probe)
         hf__breaker_closed(relay);
     else if (status != HF_OK && !canceled)
-        hf__breaker_failed(relay, was_probe, relay_now_us(relay), &opened);
+        hf__breaker_failed(relay, was_probe, hf_scope_error(worker->work), &opened);
     pthread_mutex_unlock(&relay->mutex);
     if (opened)
         hf__relay_trouble(relay, worker->work);
