@@ -359,7 +359,25 @@ static void failure_noted(struct hf_relay *relay, struct held *held,
     hf__key_settle(relay, key);
 }
 
-/* Note that it has failed. */
+/* It is not ours to note any more, or this is a dry run, which does not try again. */
+static void forget_failure(struct hf_relay *relay, struct held *held)
+{
+    struct relay_key *key;
+
+    pthread_mutex_lock(&relay->mutex);
+    key = held->key;
+    if (relay->o.dry_run && held->bucket) {
+        relay->metrics.given_up++;
+        run_ended(relay, held);
+        hf__held_end(relay, held);
+        hf__key_settle(relay, key);
+    } else {
+        put_back(relay, held, 0);
+    }
+    pthread_mutex_unlock(&relay->mutex);
+}
+
+/* Note that it has failed. What is told of the event is told while it is still in memory. */
 static void note_failure(struct relay_worker *worker, struct held *held,
                          struct hf_outbox_event *event, const struct hf_delivery *delivery)
 {
@@ -367,45 +385,34 @@ static void note_failure(struct relay_worker *worker, struct held *held,
     struct hf_error error = error_of(delivery);
     bool give_up = delivery->for_good || event->attempts + 1 >= relay->o.max_attempts;
     uint32_t wait_ms = hf__relay_backoff_ms(relay, relay->o.backoff_ms, event->attempts + 1);
-    enum hf_status status = HF_LOST; /* unless it was noted */
+    enum hf_status status;
     int64_t now_us;
     bool ours;
 
     hf__relay_begin(relay, worker->io, relay->o.lease_ms / 2);
     pthread_mutex_lock(&relay->mutex);
-    ours = is_ours(relay, held, relay_now_us(relay));
-    relay->metrics.writes += ours && !relay->o.dry_run;
-    if (!ours || relay->o.dry_run) { /* a dry run does not try again */
-        if (relay->o.dry_run)
-            relay->metrics.given_up++;
-        if (relay->o.dry_run && held->bucket) {
-            struct relay_key *key = held->key;
-
-            run_ended(relay, held);
-            hf__held_end(relay, held);
-            hf__key_settle(relay, key);
-        } else {
-            put_back(relay, held, 0);
-        }
-    }
+    ours = is_ours(relay, held, relay_now_us(relay)) && !relay->o.dry_run;
+    relay->metrics.writes += ours;
     pthread_mutex_unlock(&relay->mutex);
-    if (ours && !relay->o.dry_run) {
-        status =
-            hf__outbox_note_failure(worker->io, relay->outbox, event, &error,
-                                    relay->env.wall_us(relay->env.user) + (int64_t)wait_ms * 1000,
-                                    give_up);
-        hf__relay_consumed(relay, worker->io);
-        if (status != HF_OK && status != HF_LOST)
-            hf__relay_trouble(relay, worker->io);
-        now_us = relay_now_us(relay);
-        pthread_mutex_lock(&relay->mutex);
-        failure_noted(relay, held, event, status, give_up,
-                      status == HF_LOST ? now_us : now_us + (int64_t)wait_ms * 1000, now_us);
-        pthread_mutex_unlock(&relay->mutex);
+    if (!ours) {
+        if (relay->o.dry_run)
+            hf__relay_tell(relay, event, HF_RELAY_GIVEN_UP, &error);
+        forget_failure(relay, held);
+        return;
     }
-    if (status == HF_OK || relay->o.dry_run)
-        hf__relay_tell(relay, event,
-                       give_up || relay->o.dry_run ? HF_RELAY_GIVEN_UP : HF_RELAY_RETRY, &error);
+    status = hf__outbox_note_failure(worker->io, relay->outbox, event, &error,
+                                     relay->env.wall_us(relay->env.user) + (int64_t)wait_ms * 1000,
+                                     give_up);
+    hf__relay_consumed(relay, worker->io);
+    if (status == HF_OK)
+        hf__relay_tell(relay, event, give_up ? HF_RELAY_GIVEN_UP : HF_RELAY_RETRY, &error);
+    else if (status != HF_LOST)
+        hf__relay_trouble(relay, worker->io);
+    now_us = relay_now_us(relay);
+    pthread_mutex_lock(&relay->mutex);
+    failure_noted(relay, held, event, status, give_up,
+                  status == HF_LOST ? now_us : now_us + (int64_t)wait_ms * 1000, now_us);
+    pthread_mutex_unlock(&relay->mutex);
 }
 
 /* What the sink said of each. `whole`: it could be reached. */
@@ -414,6 +421,9 @@ static void settle(struct relay_worker *worker, struct sending *sent, bool whole
     struct hf_relay *relay = worker->relay;
     size_t failures = 0;
 
+    for (size_t i = 0; i < sent->len && relay->o.dry_run; i++)
+        if (sent->deliveries[i].status == HF_OK)
+            hf__relay_tell(relay, &sent->events[i], HF_RELAY_DELIVERED, NULL);
     pthread_mutex_lock(&relay->mutex);
     for (size_t i = 0; i < sent->len; i++) /* (4), while all still have their keys */
         if (sent->deliveries[i].status != HF_OK && (!whole || is_behind(sent, i)))
@@ -432,10 +442,6 @@ static void settle(struct relay_worker *worker, struct sending *sent, bool whole
     for (size_t i = 0; i < sent->len && failures; i++)
         if (sent->deliveries[i].status != HF_OK && sent->deliveries[i].event)
             note_failure(worker, sent->helds[i], &sent->events[i], &sent->deliveries[i]);
-    if (relay->o.dry_run)
-        for (size_t i = 0; i < sent->len; i++)
-            if (sent->deliveries[i].status == HF_OK)
-                hf__relay_tell(relay, &sent->events[i], HF_RELAY_DELIVERED, NULL);
 }
 
 /* The sink was called, or could not be: does it answer? */
