@@ -277,8 +277,9 @@ hf_outbox_discard_all(struct hf_scope *s, struct hf_outbox *outbox,
 HF_API HF_NODISCARD enum hf_status hf_outbox_cleanup(struct hf_scope *s, struct hf_outbox *outbox,
                                                      int64_t before_us, uint64_t *done);
 
-/* Emit events of the history again, as they were, with their ids; options as for the history.
- * *done (may be NULL) is how many. Since 0.1. */
+/* Emit events of the history again, as they were, with their ids; options as for the history, but
+ * all without a limit. They stay in the history meanwhile. *done (may be NULL) is how many; those
+ * that wait to be delivered already do not count. Since 0.1. */
 HF_API HF_NODISCARD enum hf_status hf_outbox_replay(struct hf_scope *s, struct hf_outbox *outbox,
                                                     const struct hf_event_list_options *options,
                                                     uint64_t *done);
@@ -297,7 +298,8 @@ struct hf_claim_options {
     size_t size;             /* set by HF_OPTIONS() */
     uint32_t limit;          /* at most so many; default 50 */
     uint32_t lease_ms;       /* default 30000 */
-    uint32_t skew_ms;        /* by how much clocks may differ, less than the lease; default 1000 */
+    uint32_t skew_ms;        /* by how much clocks may differ, less than the lease; default 1000,
+                                or half of a lease that is shorter */
     struct hf_str owner;     /* who we are, for people who wonder; default "HOST/PROCESS-ID" */
     uint32_t max_attempts;   /* hf_outbox_fail(): how often an event is tried in all; default 5 */
     uint32_t backoff_ms;     /* before the second attempt; doubled for each further; default 1000 */
@@ -316,18 +318,25 @@ struct hf_claim_list {
     uint64_t refused; /* others were first */
 };
 
-/* Claim events that are due. None is HF_OK, with events_len 0. Since 0.1. */
+/*
+ * Claim events that are due. None is HF_OK, with events_len 0; so is a failure after some were
+ * claimed. A claim that nobody completed in time counts as an attempt when another takes it over;
+ * after options->max_attempts of those the event is put aside. Since 0.1.
+ */
 HF_API HF_NODISCARD enum hf_status hf_outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
                                                    const struct hf_claim_options *options,
                                                    struct hf_claim_list *list);
 
-/* Claim one event by its id or ref. HF_LOCKED: another has it. HF_NOT_FOUND. Since 0.1. */
+/* Claim one event by its id or ref. HF_LOCKED: another has it, or it is not due yet. HF_NOT_FOUND:
+ * it does not wait. Since 0.1. */
 HF_API HF_NODISCARD enum hf_status hf_outbox_claim_one(struct hf_scope *s, struct hf_outbox *outbox,
                                                        struct hf_str id,
                                                        const struct hf_claim_options *options,
                                                        struct hf_claimed_event *event);
 
-/* It was delivered. HF_LOST when the claim is another's by now, or the event is gone. Since 0.1. */
+/* It was delivered. HF_LOST when the claim is another's by now; or the event is gone, and the lease
+ * is over: then hf_error.may_have_happened. Repeating it during the lease is no failure. Since 0.1.
+ */
 HF_API HF_NODISCARD enum hf_status hf_outbox_published(struct hf_scope *s, struct hf_outbox *outbox,
                                                        const struct hf_claimed_event *event);
 
@@ -338,7 +347,8 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_published_many(struct hf_scope *s,
                                                             const struct hf_claimed_event *events,
                                                             size_t len, enum hf_status *results);
 
-/* The same as an action for a transaction of what the event led to. Since 0.1. */
+/* The same as an action for a transaction of what the event led to. The event leaves; as this is
+ * one action, it does not go to the history. Since 0.1. */
 HF_API HF_NODISCARD enum hf_status hf_outbox_published_tx(struct hf_scope *s,
                                                           struct hf_outbox *outbox,
                                                           const struct hf_claimed_event *event,
@@ -353,7 +363,8 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_fail(struct hf_scope *s, struct hf_
                                                   const struct hf_error *error, bool for_good,
                                                   const struct hf_claim_options *options);
 
-/* More time for it; or give it back untried, for others at once. HF_LOST as above. Since 0.1. */
+/* More time for it, lease_ms (0: 30000) from now; or give it back untried, for others at once.
+ * HF_LOST as above. Since 0.1. */
 HF_API HF_NODISCARD enum hf_status hf_outbox_extend(struct hf_scope *s, struct hf_outbox *outbox,
                                                     const struct hf_claimed_event *event,
                                                     uint32_t lease_ms);

@@ -226,9 +226,12 @@ static int print_help(struct cli *cli)
     return hf__cli_flushed(cli, CLI_OK);
 }
 
-static int print_version(struct cli *cli)
+/* The option has one line, for scripts; the command tells what the build has as well. */
+static int print_version(struct cli *cli, bool is_command)
 {
     fprintf(cli->out, "holdfast %s\n", hf_version());
+    if (is_command)
+        fprintf(cli->out, "sinks of brokers: %s\n", HF_BROKERS[0] ? HF_BROKERS : "none");
     return hf__cli_flushed(cli, CLI_OK);
 }
 
@@ -302,7 +305,7 @@ int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args)
         return print_help(cli);
     if (strcmp(args[0], "--version") == 0 || strcmp(args[0], "-V") == 0 ||
         strcmp(args[0], "version") == 0)
-        return print_version(cli);
+        return print_version(cli, args[0][0] != '-');
     if (strcmp(args[0], "help") == 0)
         return run_help(cli, args_len - 1, args + 1);
     if (strcmp(args[0], "complete") == 0)

@@ -39,6 +39,18 @@ COMMAND_DECLARE(records_put)
 COMMAND_DECLARE(records_ls)
 COMMAND_DECLARE(records_retry)
 COMMAND_DECLARE(records_process)
+COMMAND_DECLARE(outbox_emit)
+COMMAND_DECLARE(outbox_ls)
+COMMAND_DECLARE(outbox_failed)
+COMMAND_DECLARE(outbox_retry)
+COMMAND_DECLARE(outbox_discard)
+COMMAND_DECLARE(outbox_stats)
+COMMAND_DECLARE(outbox_cleanup)
+COMMAND_DECLARE(outbox_replay)
+COMMAND_DECLARE(outbox_drain)
+COMMAND_DECLARE(relay)
+COMMAND_DECLARE(iam_outbox)
+COMMAND_DECLARE(streams_tail)
 
 #undef COMMAND_DECLARE
 

@@ -47,6 +47,18 @@ static const struct cli_command commands[] = {
     COMMAND("records ls", records_ls, "list records"),
     COMMAND("records retry", records_retry, "let failed records be tried again"),
     COMMAND("records process", records_process, "run a program for each record that waits"),
+    COMMAND("outbox emit", outbox_emit, "store an event to be delivered"),
+    COMMAND("outbox ls", outbox_ls, "list events"),
+    COMMAND("outbox failed", outbox_failed, "list events that were put aside"),
+    COMMAND("outbox retry", outbox_retry, "let failed events be delivered again"),
+    COMMAND("outbox discard", outbox_discard, "delete events"),
+    COMMAND("outbox stats", outbox_stats, "how many events wait, and for how long"),
+    COMMAND("outbox drain", outbox_drain, "deliver what is due, and end"),
+    COMMAND("outbox cleanup", outbox_cleanup, "delete old events of the history"),
+    COMMAND("outbox replay", outbox_replay, "deliver events of the history again"),
+    COMMAND("relay", relay, "deliver the events of an outbox"),
+    COMMAND("iam outbox", iam_outbox, "print the IAM policy that an outbox needs"),
+    COMMAND("streams tail", streams_tail, "print the changes of a table"),
 };
 
 static const char *variable(const char *name)

@@ -80,21 +80,29 @@ static void trimmed(struct hf_scope *s, struct hf_consumer *c, struct shard *sha
 
 /* ---- the lease ------------------------------------------------------------------------------ */
 
-/* (2) */
+enum { HOLD_TRIES = 3 };
+
+/* (2) What was renewed may be over again when the answer comes. */
 static enum hf_status hold(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
-    int64_t until_us;
-    bool owned;
+    for (int tries = 0; has_name(c); tries++) {
+        int64_t until_us;
+        bool owned;
 
-    if (!has_name(c))
-        return HF_OK;
-    pthread_mutex_lock(&c->mutex);
-    owned = shard->owned;
-    until_us = shard->until_us;
-    pthread_mutex_unlock(&c->mutex);
-    if (!owned)
-        return hf_scope_fail(s, HF_LOST, "shard %.*s is lost", HF_FMT(text_str(&shard->id)));
-    return env_elapsed_us(&c->env) < until_us ? HF_OK : hf__lease_renew(s, c, shard);
+        pthread_mutex_lock(&c->mutex);
+        owned = shard->owned;
+        until_us = shard->until_us;
+        pthread_mutex_unlock(&c->mutex);
+        if (!owned)
+            return hf_scope_fail(s, HF_LOST, "shard %.*s is lost", HF_FMT(text_str(&shard->id)));
+        if (env_elapsed_us(&c->env) < until_us)
+            break;
+        if (tries == HOLD_TRIES)
+            return hf_scope_fail(s, HF_TIMEOUT, "to renew a lease of %u ms takes longer than that",
+                                 c->o.lease_ms);
+        TRY(hf__lease_renew(s, c, shard));
+    }
+    return HF_OK;
 }
 
 /* Write the position, if it is time to. */

@@ -170,6 +170,11 @@ enum hf_status hf__outbox_transact(struct hf_scope *s, struct hf_outbox *outbox,
 enum hf_status hf__outbox_write_many(struct hf_scope *s, struct hf_outbox *outbox,
                                      const struct hf_write *writes, size_t len);
 
+/* ---- outbox_list.c --------------------------------------------------------------------------- */
+
+/* An item was passed over, for the reason that the scope has. */
+void hf__outbox_log_skipped(struct hf_scope *s, const struct hf_outbox *outbox);
+
 /* ---- outbox_work.c: what relays do ----------------------------------------------------------- */
 
 /*

@@ -175,6 +175,17 @@ static enum hf_status duplicate(struct hf_scope *s, const struct emission *e)
                          HF_FMT(e->id));
 }
 
+/* Is it what we have put, whatever was noted in it since? */
+static bool is_ours(const struct emission *e, struct hf_item found)
+{
+    struct hf_item_walk walk = {0};
+
+    while (found.ptr && hf_item_next(e->item, &walk))
+        if (!hf_value_equal(walk.value, hf_item_get(found, walk.name)))
+            return false;
+    return true;
+}
+
 /* (2) */
 static enum hf_status send_put(struct hf_scope *s, struct hf_outbox *outbox, struct emission *e)
 {
@@ -186,11 +197,10 @@ static enum hf_status send_put(struct hf_scope *s, struct hf_outbox *outbox, str
         TRY(hf_scope_built(s));
         status =
             hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.put = &put}, key, &found);
-        if (status == HF_CONDITION && hf_scope_error(s)->may_have_happened)
+        if (status == HF_CONDITION && is_ours(e, found))
             return hf_scope_fail(s, HF_OK, "%s", "");
         if (status != HF_CONDITION || attempt == SEQ_ATTEMPTS)
             return status;
-        /* Another has that seq, as unlikely as it is. */
         hf__outbox_place_make(outbox, e->event->due_us / 1000, e->place.bucket, &e->place);
         TRY(build_it(s, outbox, e, 1));
     }
@@ -201,6 +211,7 @@ static enum hf_status send_chosen(struct hf_scope *s, struct hf_outbox *outbox, 
 {
     static const char *const partitions[] = {"f", "h"};
     struct hf_put_item put = event_put(s, outbox, e);
+    struct hf_write where = {.table = outbox->table, .put = id_put(s, outbox, e).item};
     struct hf_item found;
     enum hf_status status;
 
@@ -214,6 +225,7 @@ static enum hf_status send_chosen(struct hf_scope *s, struct hf_outbox *outbox, 
             return duplicate(s, e);
     }
     TRY(hf_scope_built(s));
+    TRY(hf__outbox_write_many(s, outbox, &where, 1)); /* by which it is found */
     status =
         hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.put = &put},
                           hf__outbox_key(s, "p", e->place.bucket, place_seq(&e->place)), &found);

@@ -32,14 +32,6 @@ static struct hf_query waiting_query(struct hf_scope *s, const struct hf_outbox 
                              .consistent = HF_YES};
 }
 
-static void log_skipped(struct hf_scope *s, const struct hf_outbox *outbox)
-{
-    const char *text = hf_scope_error_text(s);
-
-    if (outbox->env.log)
-        outbox->env.log(outbox->env.user, HF_LOG_ERROR, hf_str_from(text));
-}
-
 enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
                                struct hf_str after, int64_t now_ms, uint32_t limit,
                                struct hf_outbox_event **events, size_t *len, bool *more)
@@ -68,7 +60,7 @@ enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uin
                 return HF_OK;
             }
             if (hf__outbox_view(s, outbox, result.items[i], &found[*len]) != HF_OK)
-                log_skipped(s, outbox);
+                hf__outbox_log_skipped(s, outbox);
             else if (!hf__outbox_is_early(&found[*len], now_ms * 1000 + 999))
                 ++*len;
         }
@@ -97,7 +89,7 @@ enum hf_status hf__outbox_next_due(struct hf_scope *s, struct hf_outbox *outbox,
             struct hf_outbox_event event;
 
             if (hf__outbox_view(s, outbox, result.items[i], &event) != HF_OK) {
-                log_skipped(s, outbox);
+                hf__outbox_log_skipped(s, outbox);
             } else if (hf__outbox_is_early(&event, now_ms * 1000 + 999)) {
                 *due_ms = event.event.due_us ? (event.event.due_us + 999) / 1000
                                              : hf__outbox_due_ms(&event) - OUTBOX_SKEW_MS;
@@ -192,12 +184,17 @@ static struct hf_str same_attempts(struct holders *h, const struct hf_outbox_eve
     return HF_STR("attribute_exists(#pk) AND #attempts = :before");
 }
 
+/* Others were first; or we were, if it is in doubt, and it was changed since. */
 static enum hf_status lost(struct hf_scope *s, const struct hf_outbox_event *event)
 {
-    return hf_scope_fail(s, HF_LOST,
-                         "event %.*s is not as it was: another has delivered it, or counted a "
-                         "failure, or it was discarded",
-                         HF_FMT(event->event.id));
+    bool doubtful = hf_scope_error(s)->may_have_happened;
+    enum hf_status status =
+        hf_scope_fail(s, HF_LOST,
+                      "event %.*s is not as it was: another has delivered it, or counted a "
+                      "failure, or it was discarded",
+                      HF_FMT(event->event.id));
+
+    return doubtful ? hf_scope_doubt(s) : status;
 }
 
 static enum hf_status note_retry(struct hf_scope *s, struct hf_outbox *outbox,
@@ -276,9 +273,13 @@ static enum hf_status put_aside_by_steps(struct hf_scope *s, struct hf_outbox *o
     enum hf_status status;
 
     TRY(hf_scope_built(s));
-    TRY(hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &mark}, del->key,
-                          &found));
-    TRY(hf_put_item(s, outbox->db, put, NULL));
+    status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &mark},
+                               del->key, &found);
+    if (status != HF_CONDITION ||
+        !hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("try"))), try_id))
+        TRY(status);
+    TRY(hf__outbox_write_many(s, outbox,
+                              &(struct hf_write){.table = outbox->table, .put = put->item}, 1));
     status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.del = &own}, del->key,
                                &found);
     return status == HF_CONDITION ? hf_scope_fail(s, HF_OK, "%s", "") : status;
@@ -307,7 +308,8 @@ enum hf_status hf__outbox_put_aside(struct hf_scope *s, struct hf_outbox *outbox
         if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("try"))), try_id))
             return hf_scope_fail(s, HF_OK, "%s", "");
     }
-    return hf_scope_fail(s, HF_CONDITION, "the event is not as it was");
+    status = hf_scope_fail(s, HF_CONDITION, "the event is not as it was");
+    return doubtful ? hf_scope_doubt(s) : status;
 }
 
 static enum hf_status note_end(struct hf_scope *s, struct hf_outbox *outbox,

@@ -128,7 +128,9 @@ TEST(cli, help_and_version)
     desk_open(&d, t);
     RUN(0, "--version");
     CHECK(strncmp(d.out, "holdfast 0.", 11) == 0);
+    CHECK(strstr(d.out, "sinks") == NULL);
     RUN(0, "version");
+    CHECK(strstr(d.out, "\nsinks of brokers: ") != NULL);
     RUN(0, "--help");
     CHECK(strstr(d.out, "  serve         serves\n") != NULL);
     CHECK(strstr(d.out, "hidden") == NULL);

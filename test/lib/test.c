@@ -18,6 +18,7 @@ static struct test **last_test = &first_test;
 static struct test *running;
 static uint64_t run_seed;
 static char directories[DIRECTORIES_MAX][64];
+static bool removed_at_exit;
 static int directories_len;
 
 /* Threads of the engine allocate too; one lock for all tests is enough. */
@@ -229,22 +230,59 @@ static void remove_directories(void)
 {
     for (int i = 0; i < directories_len; i++)
         nftw(directories[i], remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    directories_len = 0;
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SHARE 4
+#elif defined(__SANITIZE_THREAD__)
+#define SHARE 10
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SHARE 4
+#elif __has_feature(thread_sanitizer)
+#define SHARE 10
+#endif
+#endif
+#ifndef SHARE
+#define SHARE 1
+#endif
+
+uint32_t test_times(uint32_t count)
+{
+    const char *times = getenv("HF_TEST_TIMES");
+
+    if (times)
+        return count * (uint32_t)strtoul(times, NULL, 10);
+    return (count + SHARE - 1) / SHARE;
+}
+
+static const char *directory_in(const char *parent)
+{
+    char *path;
+
+    if (directories_len == DIRECTORIES_MAX)
+        fail_msg("more than %d directories", DIRECTORIES_MAX);
+    if (!removed_at_exit)
+        atexit(remove_directories);
+    removed_at_exit = true;
+    path = directories[directories_len++];
+    snprintf(path, sizeof(directories[0]), "%s/holdfast-test-XXXXXX", parent);
+    if (!mkdtemp(path))
+        fail_msg("cannot make %s", path);
+    return path;
 }
 
 const char *test_directory(struct test *t)
 {
-    char *path;
-
     (void)t;
-    if (directories_len == DIRECTORIES_MAX)
-        fail_msg("more than %d directories", DIRECTORIES_MAX);
-    if (directories_len == 0)
-        atexit(remove_directories);
-    path = directories[directories_len++];
-    snprintf(path, sizeof(directories[0]), "/tmp/holdfast-test-XXXXXX");
-    if (!mkdtemp(path))
-        fail_msg("cannot make %s", path);
-    return path;
+    return directory_in("/tmp");
+}
+
+const char *test_quick_directory(struct test *t)
+{
+    (void)t;
+    return directory_in(access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp");
 }
 
 /* ---- running -------------------------------------------------------------------------------- */
@@ -266,6 +304,7 @@ static void run_one(void **state)
     running = t;
     t->seed = run_seed ^ hash_of(t->group) ^ hash_of(t->name);
     t->run(t);
+    remove_directories(); /* of a test that fails, at exit: something may be open there */
     if (t->sweep_at)
         fail_msg("a sweep was left before its end");
     if (t->live_bytes || t->live_count)

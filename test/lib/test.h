@@ -110,7 +110,17 @@ void test_check_status(enum hf_status expected, enum hf_status actual, const cha
 void test_check_error(enum hf_status status, const char *message, const struct hf_scope *s,
                       const char *file, int line);
 
-/* A new empty directory, removed with all in it when the program ends. */
+/*
+ * How many times a test that repeats something does it here, instead of `count` times: fewer where
+ * a sanitizer makes each cost several times as much, HF_TEST_TIMES times as many where that is set.
+ */
+uint32_t test_times(uint32_t count);
+
+/* A new empty directory, removed with all in it after the test. */
 const char *test_directory(struct test *t);
+
+/* The same in memory, if the system has such a place: for what is not about the disk, and would
+ * wait for it most of the time. */
+const char *test_quick_directory(struct test *t);
 
 #endif

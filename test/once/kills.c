@@ -1,11 +1,12 @@
 /*
  * test/once/kills.c: do-once with real processes that are killed in the midst of it (L7).
  *
- * A server over TCP, and workers that all want the same keys done, through the network client and a
- * wrapper that loses a tenth of them. Of the actions a part kills its own process with
- * SIGKILL, before or after its work; the parent kills a worker now and then besides. Whoever dies
- * is started again. Half of the workers ask for the even keys, half for the odd ones, and each is
- * done when it has been told a result for all of its own.
+ * A server over TCP, and ten workers that all want the same keys done, through the network client
+ * and a wrapper that loses a fifth of all calls: half of them before they are done, half of them
+ * after. Of the actions three in ten kill their own process with SIGKILL, before or after their
+ * work; the parent kills a worker now and then besides. Whoever dies is started again. Keys come in
+ * windows, so that all want the same ones at the same time, and a worker goes on to the next window
+ * when it has been told a result for all keys of this one.
  *
  *  (1) P14: all workers are told the same result for a key, and it is the one in the table.
  *  (2) At most one is told that its own completion was recorded.
@@ -13,7 +14,9 @@
  *
  * The parent has no threads and calls nothing of the library, so it can fork.
  *
- *     once_kills [--keys N] [--workers N]
+ *     once_kills [--keys N] [--workers N] [--seconds N]
+ *
+ * With --seconds no window is begun after that time, and fewer keys are enough.
  */
 #include <holdfast/client.h>
 #include <holdfast/engine.h>
@@ -31,11 +34,22 @@
 
 #include "server/server.h"
 
-enum { WORKERS_MAX = 16, TIMEOUT_MS = 250, KILL_PER_MILLE = 100, LIMIT_S = 500 };
+enum {
+    WORKERS_MAX = 16,
+    WINDOW = 250,
+    TIMEOUT_MS = 250,
+    DIE_BEFORE = 220, /* of a thousand actions */
+    DIE_AFTER = 100,
+    LIMIT_S = 900
+};
 
 /* What all processes share. */
 struct shared {
-    uint32_t keys;
+    _Atomic uint32_t keys;  /* all that are wanted */
+    _Atomic uint32_t front; /* windows up to here were begun */
+    _Atomic bool
+        closing; /* no window is begun any more: wait until `keys` says which is the last */
+    _Atomic bool closed;
     _Atomic uint64_t number; /* gives each attempt another result */
     _Atomic uint64_t acted, lost, suicides;
     _Atomic int failures;
@@ -76,8 +90,14 @@ static int serve(int port_to)
     struct hf_once_table *onces;
     struct server *server;
     struct hf_db *db;
+    sigset_t stops;
     uint16_t port;
 
+    sigemptyset(&stops); /* the server reads them, so nobody may be ended by them */
+    sigaddset(&stops, SIGTERM);
+    sigaddset(&stops, SIGINT);
+    sigaddset(&stops, SIGHUP);
+    sigprocmask(SIG_BLOCK, &stops, NULL);
     if (!s || hf_open(s, HF_STR("memory:"), NULL, &db) != HF_OK ||
         hf_once_table_open(s, db, HF_OPTIONS(hf_once_table_options, .no_threads = true), &onces) !=
             HF_OK ||
@@ -110,9 +130,9 @@ static struct hf_db *join(struct hf_scope *s, uint16_t port)
 
 /* ---- workers -------------------------------------------------------------------------------- */
 
-static void maybe_die(void)
+static void maybe_die(int per_mille)
 {
-    if (rand() % 1000 < KILL_PER_MILLE / 2) {
+    if (rand() % 1000 < per_mille) {
         atomic_fetch_add(&shared->suicides, 1);
         kill(getpid(), SIGKILL);
     }
@@ -154,7 +174,7 @@ static void act(struct hf_scope *s, struct hf_once *once, uint32_t key)
     enum hf_status status;
 
     atomic_fetch_add(&shared->acted, 1);
-    maybe_die();
+    maybe_die(DIE_BEFORE);
     if (key % 200 < 2) /* silent for long enough to be replaced */
         nap_ms(rand() % (3 * TIMEOUT_MS));
     status = finish(s, once, key, result);
@@ -168,7 +188,7 @@ static void act(struct hf_scope *s, struct hf_once *once, uint32_t key)
         fprintf(stderr, "%s\n", hf_scope_error_text(s));
         fail("an odd end", key);
     }
-    maybe_die();
+    maybe_die(DIE_AFTER);
     hf_once_close(once);
 }
 
@@ -196,24 +216,27 @@ static bool ask(struct hf_scope *s, struct hf_once_table *onces, uint32_t key)
     return status == HF_OK;
 }
 
-static int worker(uint16_t port, int me)
+/* May the window be begun? Whoever asks has been seen by then, or sees that it may not. */
+static bool may_begin(uint32_t from)
 {
-    struct hf_scope *s = hf_scope_new(NULL);
-    struct hf_db *db = join(s, port), *faulty;
-    struct hf_fault faults[] = {{.kind = HF_FAULT_LOST_ANSWER, .probability = 0.05},
-                                {.kind = HF_FAULT_LOST_REQUEST, .probability = 0.05}};
-    struct hf_once_table *onces;
+    uint32_t to = from + WINDOW, front = shared->front;
+
+    while (front < to && !atomic_compare_exchange_weak(&shared->front, &front, to))
+        ;
+    while (shared->closing && !shared->closed)
+        nap_ms(1);
+    return from < shared->keys;
+}
+
+/* Until all keys of the window have been answered. */
+static void work_on(struct hf_scope *s, struct hf_once_table *onces, uint32_t from, int me)
+{
     bool left = true;
 
-    srand((unsigned)getpid());
-    if (hf_faulty_open(s, db, &faulty) != HF_OK ||
-        hf_once_table_open(s, faulty, NULL, &onces) != HF_OK ||
-        hf_faulty_set(s, faulty, faults, 2) != HF_OK)
-        die("worker", s);
     while (left) {
         left = false;
-        for (uint32_t key = 0; key < shared->keys; key++) {
-            if (shared->key[key].seen[me] || (key + (uint32_t)me) % 2)
+        for (uint32_t key = from; key < from + WINDOW && key < shared->keys; key++) {
+            if (shared->key[key].seen[me])
                 continue;
             if (ask(s, onces, key))
                 shared->key[key].seen[me] = 1;
@@ -222,6 +245,23 @@ static int worker(uint16_t port, int me)
         }
         nap_ms(5);
     }
+}
+
+static int worker(uint16_t port, int me)
+{
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_db *db = join(s, port), *faulty;
+    struct hf_fault faults[] = {{.kind = HF_FAULT_LOST_ANSWER, .probability = 0.1},
+                                {.kind = HF_FAULT_LOST_REQUEST, .probability = 0.1}};
+    struct hf_once_table *onces;
+
+    srand((unsigned)getpid());
+    if (hf_faulty_open(s, db, &faulty) != HF_OK ||
+        hf_once_table_open(s, faulty, NULL, &onces) != HF_OK ||
+        hf_faulty_set(s, faulty, faults, 2) != HF_OK)
+        die("worker", s);
+    for (uint32_t from = 0; may_begin(from); from += WINDOW)
+        work_on(s, onces, from, me);
     hf_once_table_close(onces);
     hf_db_close(faulty);
     hf_scope_free(s);
@@ -347,10 +387,19 @@ static int look_after(pid_t *pids, int workers, uint16_t port)
     return busy;
 }
 
+/* No window is begun after those that were. */
+static void close_up(void)
+{
+    shared->closing = true;
+    if (shared->front < shared->keys)
+        shared->keys = shared->front;
+    shared->closed = true;
+}
+
 int main(int argc, char **argv)
 {
-    uint32_t keys = 10000, kills = 0;
-    int workers = 6, how;
+    uint32_t keys = 10000, kills = 0, seconds = 0;
+    int workers = 10, how;
     pid_t server, checker, pids[WORKERS_MAX];
     time_t began = time(NULL);
     uint16_t port;
@@ -360,9 +409,11 @@ int main(int argc, char **argv)
             keys = (uint32_t)strtoul(argv[i + 1], NULL, 10);
         if (strcmp(argv[i], "--workers") == 0)
             workers = (int)strtol(argv[i + 1], NULL, 10);
+        if (strcmp(argv[i], "--seconds") == 0)
+            seconds = (uint32_t)strtoul(argv[i + 1], NULL, 10);
     }
     if (keys < 2 || keys > 1000000 || workers < 1 || workers > WORKERS_MAX)
-        die("usage: once_kills [--keys N] [--workers N]", NULL);
+        die("usage: once_kills [--keys N] [--workers N] [--seconds N]", NULL);
     shared = mmap(NULL, sizeof(*shared) + keys * sizeof(shared->key[0]), PROT_READ | PROT_WRITE,
                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
@@ -376,6 +427,8 @@ int main(int argc, char **argv)
 
         if (time(NULL) - began > LIMIT_S || shared->failures)
             break;
+        if (seconds && time(NULL) - began >= seconds && !shared->closing)
+            close_up();
         nap_ms(10);
         if (rand() % 10 == 0 && pids[victim]) {
             kill(pids[victim], SIGKILL);
@@ -394,10 +447,12 @@ int main(int argc, char **argv)
     kill(server, SIGTERM);
     if (waitpid(server, &how, 0) != server || how != 0)
         fail("the server ended in another way", 0);
+    if (shared->suicides * 5 < shared->acted)
+        fail("too few were killed in the midst of it", 0);
     printf("%u keys, %d workers: %llu attempts, %llu of them fenced, %llu killed in the midst, "
            "%u kills besides; %d failures; %lld s\n",
-           keys, workers, (unsigned long long)shared->acted, (unsigned long long)shared->lost,
-           (unsigned long long)shared->suicides, kills, shared->failures,
-           (long long)(time(NULL) - began));
+           shared->keys, workers, (unsigned long long)shared->acted,
+           (unsigned long long)shared->lost, (unsigned long long)shared->suicides, kills,
+           shared->failures, (long long)(time(NULL) - began));
     return shared->failures ? 1 : 0;
 }

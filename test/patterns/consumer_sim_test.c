@@ -9,11 +9,14 @@
  *  (2) In the end each was handed over.
  *  (3) Without bad luck each was handed over once, however the consumers share the shards, and no
  *      consumer is left without any.
+ *  (4) In the table positions, fences and, while the owner is the same, beats never go back; what
+ * is done stays done, and the owner changes with the fence alone.
  */
 #include <holdfast/streams.h>
 
 #include <holdfast/table.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +24,13 @@
 #include "sim.h"
 
 enum { CONSUMERS = 3, LEASE_MS = 300, ROUNDS = 12 };
+
+/* An item of the table, as it was when it was looked at last. */
+struct kept {
+    bool done;
+    int64_t fence, beat;
+    char owner[40], sequence[32];
+};
 
 struct model {
     bool good;
@@ -31,16 +41,40 @@ struct model {
     uint64_t by[CONSUMERS];
     uint64_t gaps;
     int shared; /* histories in which each consumer got some */
+    struct kept kept[PLAYED_SHARDS];
+    uint64_t writes; /* of the database, when it was looked at last */
 };
 
 struct shift {
     struct actor *a;
     struct model *m;
+    char name[16]; /* of this life */
 };
 
 static bool all_taken(const struct model *m)
 {
     return !m->producing && memcmp(m->taken, m->stream.numbers, sizeof(m->taken)) == 0;
+}
+
+/* (5) */
+static bool is_ours(struct shift *shift, struct hf_str shard)
+{
+    struct hf_scope *s = sim_scope(shift->a->sim);
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    struct hf_scan scan = {.table = HF_STR("checkpoints")};
+    struct hf_scan_result result;
+    bool ours = false;
+
+    SIM_CHECK(shift->a, hf_scan(s, sim_db(shift->a->sim), &scan, &result) == HF_OK);
+    for (size_t i = 0; i < result.items_len; i++) {
+        struct hf_str sk = hf_value_str(hf_item_get(result.items[i], HF_STR("sk")));
+        struct hf_str host = hf_value_str(hf_item_get(result.items[i], HF_STR("host")));
+
+        if (sk.len > shard.len && memcmp(sk.ptr + sk.len - shard.len, shard.ptr, shard.len) == 0)
+            ours = hf_str_equal(host, hf_str_from(shift->name));
+    }
+    hf_scope_rewind(s, mark);
+    return ours;
 }
 
 static enum hf_status take(struct hf_scope *s, const struct hf_change *changes, size_t len,
@@ -50,6 +84,7 @@ static enum hf_status take(struct hf_scope *s, const struct hf_change *changes, 
     struct model *m = shift->m;
     struct sim *sim = shift->a->sim;
 
+    SIM_CHECK(shift->a, is_ours(shift, changes[0].shard));
     if (sim_random_below(sim, 10) == 0)
         return hf_scope_fail(s, HF_IO, "bad luck");
     for (size_t i = 0; i < len; i++) {
@@ -72,6 +107,61 @@ static void lost(struct hf_str shard, struct hf_str sequence, void *user)
     ((struct shift *)user)->m->gaps++;
 }
 
+static void keep(char *to, size_t size, struct hf_item item, const char *name)
+{
+    struct hf_str text = hf_value_str(hf_item_get(item, hf_str_from(name)));
+
+    snprintf(to, size, "%.*s", HF_FMT(text));
+}
+
+static const char *compare(const struct kept *was, const struct kept *is)
+{
+    if (was->done && !is->done)
+        return "what is done stays done";
+    if (strcmp(is->sequence, was->sequence) < 0)
+        return "positions do not go back";
+    if (is->fence < was->fence)
+        return "fences do not go back";
+    if (is->fence == was->fence && is->beat < was->beat)
+        return "beats do not go back";
+    if (is->fence == was->fence && is->owner[0] && strcmp(is->owner, was->owner) != 0)
+        return "an owner has a fence of his own";
+    return NULL;
+}
+
+/* (4) */
+static const char *watch(struct sim *sim, void *user)
+{
+    struct model *m = user;
+    struct hf_scope *s = sim_scope(sim);
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    struct hf_scan scan = {.table = HF_STR("checkpoints")};
+    struct hf_scan_result result = {.items_len = 0};
+    const char *wrong = NULL;
+
+    if (m->writes == sim_writes(sim))
+        return NULL;
+    m->writes = sim_writes(sim);
+    (void)!hf_scan(s, sim_db(sim), &scan, &result); /* the table may not be there yet */
+    for (size_t i = 0; i < result.items_len && !wrong; i++) {
+        struct hf_str sk = hf_value_str(hf_item_get(result.items[i], HF_STR("sk")));
+        struct kept is = {.done = hf_value_true(hf_item_get(result.items[i], HF_STR("done")))};
+        long number;
+
+        if (sk.len < 35)
+            continue; /* the head */
+        number = strtol(sk.ptr + sk.len - 27, NULL, 10);
+        (void)hf_value_i64(hf_item_get(result.items[i], HF_STR("fence")), &is.fence);
+        (void)hf_value_i64(hf_item_get(result.items[i], HF_STR("beat")), &is.beat);
+        keep(is.owner, sizeof(is.owner), result.items[i], "owner");
+        keep(is.sequence, sizeof(is.sequence), result.items[i], "sequence");
+        wrong = compare(&m->kept[number], &is);
+        m->kept[number] = is;
+    }
+    hf_scope_rewind(s, mark);
+    return wrong;
+}
+
 static void consumer(struct actor *a)
 {
     struct shift shift = {.a = a, .m = a->user};
@@ -88,6 +178,8 @@ static void consumer(struct actor *a)
     struct hf_consumer *consumer;
     struct played played;
 
+    snprintf(shift.name, sizeof(shift.name), "%s%d", a->name, a->life);
+    options.owner = hf_str_from(shift.name);
     played_open(&played, a->db, &shift.m->stream);
     while (hf_consumer_open(a->s, &played.db, HF_STR("played"), &options, &consumer) != HF_OK)
         hf_scope_reset(a->s);
@@ -146,6 +238,7 @@ static void history(struct sim *sim, void *user)
         sim_start(sim, names[i], consumer, m);
     /* When it dies it begins anew, with more changes. */
     sim_start(sim, "p", producer, m);
+    sim_watch(sim, watch, m);
     sim_run(sim);
     if (sim_failed(sim))
         return;

@@ -155,7 +155,7 @@ TEST(counter_sim, adds_are_counted_once)
 {
     struct ledger l = {.writers = 16, .patience_ms = 500};
 
-    sim_each(t, 1500, &bad, adds, &l);
+    sim_each(t, 900, &bad, adds, &l);
     OFTEN(l, l.doubts > 0 && l.doubts < l.tries / 10);
     CHECK(l.losts == 0); /* so many marks are kept that nobody's was dropped */
 }
@@ -165,7 +165,7 @@ TEST(counter_sim, adds_are_counted_once_while_marks_are_dropped)
 {
     struct ledger l = {.writers = 1, .patience_ms = 2000};
 
-    sim_each(t, 1500, &bad, adds, &l);
+    sim_each(t, 900, &bad, adds, &l);
     OFTEN(l, l.losts > 0 && l.losts < l.tries / 5);
 }
 
@@ -177,7 +177,7 @@ TEST(counter_sim, adds_are_exact_when_answers_get_lost)
         .lost_answers = 80, .twice = 50, .later_again = 50, .pauses = 10, .pause_ms = 300};
     struct ledger l = {.writers = 16, .patience_ms = 10000};
 
-    sim_each(t, 800, &luck, adds, &l);
+    sim_each(t, 500, &luck, adds, &l);
     CHECK(l.lives * 8 == l.tries);
     OFTEN(l, l.doubts <= l.tries / 5000);
 }
@@ -208,7 +208,7 @@ TEST(counter_sim, no_shard_is_overlooked)
 {
     struct ledger l = {.writers = 16, .shards = 3};
 
-    sim_each(t, 600, &bad, shards, &l);
+    sim_each(t, 400, &bad, shards, &l);
     OFTEN(l, l.doubts > 0);
 }
 
@@ -245,7 +245,7 @@ TEST(counter_sim, messages_are_counted_once)
 {
     struct ledger l = {.writers = 16};
 
-    sim_each(t, 1000, &bad, messages, &l);
+    sim_each(t, 500, &bad, messages, &l);
     OFTEN(l, l.doubts > 0);
 }
 
@@ -288,7 +288,7 @@ TEST(counter_sim, stock_is_not_sold_twice)
 {
     struct ledger l = {.writers = 2};
 
-    sim_each(t, 1000, &bad, sale, &l);
+    sim_each(t, 600, &bad, sale, &l);
     OFTEN(l, l.limits > 0 && l.doubts > 0);
 }
 
@@ -334,7 +334,7 @@ TEST(counter_sim, no_number_comes_twice)
 {
     struct ledger l = {.writers = 2};
 
-    sim_each(t, 1000, &bad, numbers, &l);
+    sim_each(t, 600, &bad, numbers, &l);
     OFTEN(l, l.doubts > 0);
 }
 
@@ -413,6 +413,6 @@ TEST(counter_sim, numbers_without_gaps)
 {
     struct ledger l = {.writers = 2};
 
-    sim_each(t, 800, &bad, bills, &l);
+    sim_each(t, 500, &bad, bills, &l);
     OFTEN(l, l.doubts > 0);
 }

@@ -1,6 +1,6 @@
 /*
- * patterns/counter_threads_test.c: sixteen writers, a hundred thousand adds in all, over databases
- * that lose requests and answers: in memory, on disk, and behind a server. Promise P13.
+ * patterns/counter_threads_test.c: sixteen writers, 64,000 adds in all, over databases that
+ * lose requests and answers: in memory, on disk, and behind a server. Promise P13.
  */
 #include <holdfast/client.h>
 #include <holdfast/counter.h>
@@ -118,15 +118,15 @@ static void on_engine(struct hf_str url, int adds)
 
 TEST(counter_threads, exact_in_memory)
 {
-    on_engine(HF_STR("memory:"), 60000);
+    on_engine(HF_STR("memory:"), (int)test_times(32000));
 }
 
 TEST(counter_threads, exact_on_disk)
 {
     char url[300];
 
-    snprintf(url, sizeof(url), "embedded:%s/db", test_directory(t));
-    on_engine(hf_str_from(url), 40000);
+    snprintf(url, sizeof(url), "embedded:%s/db", test_quick_directory(t));
+    on_engine(hf_str_from(url), (int)test_times(16000));
 }
 
 TEST(counter_threads, exact_behind_a_server)
@@ -139,7 +139,7 @@ TEST(counter_threads, exact_behind_a_server)
     CHECK_OK(hf_connect(s, rig_url(&rig, s),
                         HF_OPTIONS(hf_client_options, .env = &restless, .no_aws_config = true),
                         &db));
-    add_by_threads(s, db, 20000);
+    add_by_threads(s, db, (int)test_times(16000));
     hf_scope_free(s);
     rig_close(&rig);
 }

@@ -36,7 +36,7 @@ static struct hf_db *open_engine(struct kit *k, const char *kind)
     struct hf_db *db;
 
     if (strcmp(kind, "disk:") == 0)
-        url = hf_scope_format(k->scope, "embedded:%s/db", test_directory(k->t));
+        url = hf_scope_format(k->scope, "embedded:%s/db", test_quick_directory(k->t));
     if (hf_open(k->scope, url, &options, &db) != HF_OK)
         fail_msg("cannot open %s: %s", kind, hf_scope_error_text(k->scope));
     return db;

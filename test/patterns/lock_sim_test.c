@@ -327,7 +327,7 @@ TEST(lock_sim, every_history_keeps_the_promises)
                             .drift_ppm = 3000};
     struct fight fight = {.least_ms = 100};
 
-    sim_each(t, 2000, &luck, fight_for_it, &fight);
+    sim_each(t, 1500, &luck, fight_for_it, &fight);
     /* The luck was bad enough to prove something. */
     if (sim_is_whole()) {
         CHECK(fight.losses > 100);

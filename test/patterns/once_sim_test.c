@@ -234,7 +234,7 @@ TEST(once_sim, one_completion_whatever_happens)
                             .drift_ppm = 1000};
     struct story story = {0};
 
-    sim_each(t, 2500, &luck, history, &story);
+    sim_each(t, 2000, &luck, history, &story);
     if (sim_is_whole()) { /* histories that show nothing prove nothing */
         CHECK(story.lost > 0);
         CHECK(story.begun > story.did);

@@ -256,14 +256,14 @@ TEST(records_sim, each_is_completed_once)
 {
     struct model m = {.order = false};
 
-    sim_each(t, 4000, &bad, history, &m);
+    sim_each(t, 1500, &bad, history, &m);
 }
 
 TEST(records_sim, accounts_stay_in_order)
 {
     struct model m = {.order = true};
 
-    sim_each(t, 4000, &bad, history, &m);
+    sim_each(t, 1500, &bad, history, &m);
 }
 
 TEST(records_sim, without_bad_luck_no_claim_is_lost)
@@ -384,6 +384,6 @@ TEST(records_sim, what_was_undone_stays_undone)
                                   .pause_ms = 200};
     int known = 0;
 
-    sim_each(t, 1000, &luck, undo_history, &known);
+    sim_each(t, 600, &luck, undo_history, &known);
     CHECK(known > 0);
 }

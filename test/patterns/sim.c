@@ -609,11 +609,7 @@ static void run_seed(struct sim *sim, uint64_t seed, const struct sim_luck *luck
 
 bool sim_is_whole(void)
 {
-#if defined(WITH_TSAN)
-    return false;
-#else
-    return !getenv("HF_SIM_SEED") && !getenv("HF_SIM_SEEDS");
-#endif
+    return test_times(100) >= 100 && !getenv("HF_SIM_SEED") && !getenv("HF_SIM_SEEDS");
 }
 
 void sim_each(struct test *t, uint32_t seeds, const struct sim_luck *luck, history_fn *history,
@@ -631,8 +627,8 @@ void sim_each(struct test *t, uint32_t seeds, const struct sim_luck *luck, histo
     sim->ghostly = hf_scope_new(test_env(t));
 #if defined(WITH_TSAN)
     sim->fiber = __tsan_get_current_fiber();
-    seeds = seeds / 10 + 1; /* there is one thread, and so nothing to be found but what is slow */
 #endif
+    seeds = test_times(seeds);
     if (one)
         run_seed(sim, strtoull(one, NULL, 10), luck, history, user);
     for (uint64_t i = 0; !one && i < (many ? strtoull(many, NULL, 10) : seeds); i++)

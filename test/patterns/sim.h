@@ -10,7 +10,7 @@
  *
  * Everything is drawn from a seed. sim_each() runs many, prints the one that failed, and with
  * HF_SIM_SEED=n runs that one alone, with HF_SIM_TRACE=1 with all that the database is asked for;
- * HF_SIM_SEEDS=n runs that many.
+ * HF_SIM_SEEDS=n runs that many, HF_TEST_TIMES=n so many times as many.
  *
  *     static void worker(struct actor *a) { ... SIM_CHECK(a, fence > model->last); ... }
  *

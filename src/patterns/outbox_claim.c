@@ -1,0 +1,649 @@
+/*
+ * patterns/outbox_claim.c: claims on single events, for workers that come and go.
+ *
+ * A claim is four attributes of an event that waits: owner (for people), token (an id of this
+ * claim), lease (until when, by the owner's clock) and fence, which grows with every claim and
+ * stays when the claim has ended. What always holds:
+ *
+ *  (1) A claim is taken with the fence that was seen in its condition, so of many who read the same
+ *      event one wins, and a request that arrives late takes nothing.
+ *  (2) The lease is counted from its own write, not from when a batch was begun, and a claim is
+ * taken over only if that lease, as it was seen, has ended by more than the skew. (3) Whoever
+ * completes, fails, extends or releases has his token and fence in the condition. (4) A claim that
+ * was taken over is a failed attempt: what lets its workers die is put aside in the end, with a
+ * text that says so. (5) Workers begin at random buckets, and leave a bucket where others are at
+ * work until they have looked at the others, so that they meet rarely. All that is due is found:
+ * pages that have nothing but what others have claimed are passed.
+ */
+#include "patterns/outbox.h"
+
+#include "patterns/holders.h"
+
+enum {
+    LIMIT = 50,
+    LEASE_MS = 30000,
+    SKEW_MS = 1000,
+    MAX_ATTEMPTS = 5,
+    BACKOFF_MS = 1000,
+    BACKOFF_MAX_MS = 30000,
+    REFUSALS = 2, /* in a row, after which a bucket is left to others for now */
+    ROUNDS = 3,
+    SMALL_PAGE = 10
+};
+
+/* ---- options -------------------------------------------------------------------------------- */
+
+static enum hf_status options_read(struct hf_scope *s, const struct hf_claim_options *options,
+                                   struct hf_claim_options *o)
+{
+    OPTIONS_COPY(o, options);
+    o->limit = o->limit ? o->limit : LIMIT;
+    o->lease_ms = o->lease_ms ? o->lease_ms : LEASE_MS;
+    o->skew_ms = o->skew_ms ? o->skew_ms : o->lease_ms > SKEW_MS ? SKEW_MS : o->lease_ms / 2;
+    o->max_attempts = o->max_attempts ? o->max_attempts : MAX_ATTEMPTS;
+    o->backoff_ms = o->backoff_ms ? o->backoff_ms : BACKOFF_MS;
+    o->backoff_max_ms = o->backoff_max_ms ? o->backoff_max_ms : BACKOFF_MAX_MS;
+    if (o->skew_ms >= o->lease_ms)
+        return hf_scope_fail(s, HF_INVALID, "a skew of %u ms is not less than the lease of %u ms",
+                             o->skew_ms, o->lease_ms);
+    if (o->owner.len > HF_EVENT_TEXT_MAX)
+        return hf_scope_fail(s, HF_INVALID, "the owner has %zu bytes, more than %d", o->owner.len,
+                             HF_EVENT_TEXT_MAX);
+    o->owner = hf__pattern_owner(s, o->owner);
+    return hf_scope_built(s);
+}
+
+/* ---- the requests --------------------------------------------------------------------------- */
+
+static int64_t wall_us(const struct hf_outbox *outbox)
+{
+    return outbox->env.wall_us(outbox->env.user);
+}
+
+static struct hf_str token_of(struct hf_item item)
+{
+    return hf_value_str(hf_item_get(item, HF_STR("token")));
+}
+
+static int64_t fence_of(struct hf_item item)
+{
+    int64_t fence;
+
+    return hf_value_i64(hf_item_get(item, HF_STR("fence")), &fence) ? fence : 0;
+}
+
+/* "It is as it was seen": unclaimed, or claimed by one whose lease has ended (1) (2). */
+static struct hf_str seen_condition(struct holders *h, const struct hf_outbox_event *event,
+                                    int64_t now_us)
+{
+    struct hf_str token = token_of(event->item);
+    int64_t fence = fence_of(event->item);
+
+    NAMES(h, "#pk", "#token", "#fence");
+    if (fence)
+        VALUE(h, HF_N(":seen", fence));
+    if (token.len) {
+        NAMES(h, "#lease");
+        VALUE(h, HF_S(":held", token));
+        VALUE(h, HF_N(":until", event->lease_us));
+        return HF_STR("attribute_exists(#pk) AND #token = :held AND #lease = :until AND "
+                      "#fence = :seen");
+    }
+    NAMES(h, "#next");
+    VALUE(h, HF_N(":now", now_us));
+    return fence ? HF_STR("attribute_exists(#pk) AND attribute_not_exists(#token) AND "
+                          "#fence = :seen AND (attribute_not_exists(#next) OR #next <= :now)")
+                 : HF_STR("attribute_exists(#pk) AND attribute_not_exists(#token) AND "
+                          "attribute_not_exists(#fence) AND (attribute_not_exists(#next) OR "
+                          "#next <= :now)");
+}
+
+/* (4) What is said of a claim that was not heard of any more. */
+static struct outbox_failure silent_failure(struct hf_scope *s, const struct hf_outbox_event *event)
+{
+    struct hf_str text = hf_scope_format(s, "\"%.*s\" claimed it and was not heard of any more",
+                                         HF_FMT(event->owner));
+    struct hf_error error = {.status = HF_TIMEOUT, .message = text};
+
+    return hf__outbox_failure(s, &error);
+}
+
+static struct hf_update_item claim_request(struct hf_scope *s, const struct hf_outbox *outbox,
+                                           const struct hf_outbox_event *event,
+                                           const struct hf_claim_options *o, struct hf_str token)
+{
+    struct holders h = {.s = s};
+    int64_t now_us = wall_us(outbox); /* (2) */
+    struct hf_update_item update = {
+        .table = outbox->table,
+        .key = hf__outbox_key(s, "p", event->bucket, event->ref),
+        .update = HF_STR("SET #owner = :owner, #token = :token, #lease = :lease, #fence = :fence"),
+        .returns = HF_RETURN_ALL_NEW};
+
+    update.condition = seen_condition(&h, event, now_us);
+    NAMES(&h, "#owner", "#lease");
+    VALUE(&h, HF_S(":owner", o->owner));
+    VALUE(&h, HF_S(":token", token));
+    VALUE(&h, HF_N(":lease", now_us + (int64_t)o->lease_ms * 1000));
+    VALUE(&h, HF_N(":fence", fence_of(event->item) + 1));
+    if (token_of(event->item).len) {
+        struct outbox_failure failure = silent_failure(s, event);
+
+        update.update = HF_STR("SET #owner = :owner, #token = :token, #lease = :lease, "
+                               "#fence = :fence, #attempts = :attempts, #tried = :tried, "
+                               "#error = :error, #error_text = :text, #cause = :cause");
+        NAMES(&h, "#attempts", "#tried", "#error", "#error_text", "#cause");
+        VALUE(&h, HF_N(":attempts", event->attempts + UINT64_C(1)));
+        VALUE(&h, HF_N(":tried", event->lease_us));
+        VALUE(&h, HF_S(":error", failure.name));
+        VALUE(&h, HF_S(":text", failure.text));
+        VALUE(&h, HF_S(":cause", failure.cause));
+    }
+    update.names = hf_item_make(s, h.names, h.names_len);
+    update.values = hf_item_make(s, h.values, h.values_len);
+    return update;
+}
+
+/* (3) */
+static struct hf_str own_condition(struct holders *h, const struct hf_claimed_event *event)
+{
+    NAMES(h, "#token", "#fence");
+    VALUE(h, HF_S(":token", event->token));
+    VALUE(h, HF_N(":fence", event->fence));
+    return HF_STR("#token = :token AND #fence = :fence");
+}
+
+static struct hf_delete_item own_del(struct hf_scope *s, const struct hf_outbox *outbox,
+                                     const struct hf_claimed_event *event)
+{
+    struct holders h = {.s = s};
+    struct hf_delete_item del = {.table = outbox->table,
+                                 .key =
+                                     hf__outbox_key(s, "p", event->event.bucket, event->event.ref)};
+
+    del.condition = own_condition(&h, event);
+    del.names = hf_item_make(s, h.names, h.names_len);
+    del.values = hf_item_make(s, h.values, h.values_len);
+    return del;
+}
+
+static struct hf_update_item own_update(struct hf_scope *s, const struct hf_outbox *outbox,
+                                        const struct hf_claimed_event *event, struct holders *h,
+                                        struct hf_str update, struct hf_str condition)
+{
+    return (
+        struct hf_update_item){.table = outbox->table,
+                               .key = hf__outbox_key(s, "p", event->event.bucket, event->event.ref),
+                               .update = update,
+                               .condition = condition,
+                               .names = hf_item_make(s, h->names, h->names_len),
+                               .values = hf_item_make(s, h->values, h->values_len)};
+}
+
+static enum hf_status lost(struct hf_scope *s, const struct hf_claimed_event *event, bool doubtful)
+{
+    enum hf_status status =
+        hf_scope_fail(s, HF_LOST, "the claim on event %.*s is lost: another has it, or it is gone",
+                      HF_FMT(event->event.event.id));
+
+    return doubtful ? hf_scope_doubt(s) : status;
+}
+
+/* ---- claiming ------------------------------------------------------------------------------- */
+
+static bool is_over(const struct hf_outbox_event *event, const struct hf_claim_options *o,
+                    int64_t now_us)
+{
+    return event->lease_us + (int64_t)o->skew_ms * 1000 < now_us;
+}
+
+/* It is claimed: as it is now. */
+static enum hf_status claimed(struct hf_scope *s, const struct hf_outbox *outbox,
+                              struct hf_item item, struct hf_claimed_event *event)
+{
+    TRY(hf__outbox_view(s, outbox, item, &event->event));
+    event->token = token_of(item);
+    event->fence = (uint64_t)fence_of(item);
+    return hf_scope_fail(s, HF_OK, "%s", "");
+}
+
+/* (4) It was begun too often. HF_CONDITION: another was first. */
+static enum hf_status exhaust(struct hf_scope *s, struct hf_outbox *outbox,
+                              const struct hf_outbox_event *event)
+{
+    struct pattern_id id = hf__pattern_id_make(&outbox->env);
+    struct outbox_failure failure = silent_failure(s, event);
+    struct holders h = {.s = s};
+    struct hf_delete_item del = {.table = outbox->table,
+                                 .key = hf__outbox_key(s, "p", event->bucket, event->ref)};
+
+    del.condition = seen_condition(&h, event, 0);
+    del.names = hf_item_make(s, h.names, h.names_len);
+    del.values = hf_item_make(s, h.values, h.values_len);
+    TRY(hf_scope_built(s));
+    return hf__outbox_put_aside(s, outbox, &del,
+                                hf__outbox_failed_item(s, outbox, event, &failure, id_str(&id),
+                                                       wall_us(outbox)),
+                                id_str(&id));
+}
+
+/* What was read is due, and free. *got: it is ours. HF_CONDITION: another was first. */
+static enum hf_status claim_it(struct hf_scope *s, struct hf_outbox *outbox,
+                               const struct hf_outbox_event *seen, const struct hf_claim_options *o,
+                               struct hf_claimed_event *event, bool *got)
+{
+    struct pattern_id id = hf__pattern_id_make(&outbox->env);
+    struct hf_update_item update;
+    struct hf_item item;
+    enum hf_status status;
+
+    *got = false;
+    if (token_of(seen->item).len && seen->attempts + UINT64_C(1) >= o->max_attempts)
+        return exhaust(s, outbox, seen);
+    update = claim_request(s, outbox, seen, o, id_str(&id));
+    TRY(hf_scope_built(s));
+    status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
+                               update.key, &item);
+    if (status == HF_CONDITION && hf_str_equal(token_of(item), id_str(&id)))
+        status = HF_OK; /* its answer got lost */
+    TRY(status);
+    *got = true;
+    return claimed(s, outbox, item, event);
+}
+
+/* A claim of many. */
+struct claiming {
+    struct hf_outbox *outbox;
+    struct hf_claim_options o;
+    struct hf_claimed_event *events;
+    size_t len, cap;
+    uint64_t refused;
+    uint64_t left[(HF_OUTBOX_BUCKETS_MAX + 63) / 64]; /* buckets that were left to others (5) */
+};
+
+static enum hf_status room(struct hf_scope *s, struct claiming *c)
+{
+    size_t cap = c->cap ? c->cap * 2 : 16;
+    struct hf_claimed_event *moved;
+
+    if (c->len < c->cap)
+        return HF_OK;
+    moved = hf_scope_alloc(s, cap * sizeof(*moved));
+    if (!moved)
+        return hf_scope_built(s);
+    if (c->len)
+        memcpy(moved, c->events, c->len * sizeof(*moved));
+    c->events = moved;
+    c->cap = cap;
+    return HF_OK;
+}
+
+/* What is due in a bucket, and free or over. */
+static struct hf_query free_query(struct hf_scope *s, const struct claiming *c, uint32_t bucket,
+                                  int64_t now_us)
+{
+    struct holders h = {.s = s};
+    char to[OUTBOX_SEQ_LEN + 1];
+    size_t wanted = c->o.limit - c->len;
+
+    hf__outbox_seq_floor(now_us / 1000 + OUTBOX_SKEW_MS + 1, to);
+    NAMES(&h, "#pk", "#sk", "#next", "#lease");
+    VALUE(&h, HF_S(":pk", hf__outbox_pk(s, "p", bucket)));
+    VALUE(&h, HF_S(":to", hf_scope_copy(s, hf_str_from(to))));
+    VALUE(&h, HF_N(":now", now_us));
+    VALUE(&h, HF_N(":over", now_us - (int64_t)c->o.skew_ms * 1000));
+    return (struct hf_query){.table = c->outbox->table,
+                             .key_condition = HF_STR("#pk = :pk AND #sk < :to"),
+                             .filter = HF_STR("(attribute_not_exists(#next) OR #next <= :now) AND "
+                                              "(attribute_not_exists(#lease) OR #lease < :over)"),
+                             .names = hf_item_make(s, h.names, h.names_len),
+                             .values = hf_item_make(s, h.values, h.values_len),
+                             .limit = wanted < SMALL_PAGE    ? SMALL_PAGE
+                                      : wanted < OUTBOX_PAGE ? (int64_t)wanted
+                                                             : OUTBOX_PAGE,
+                             .consistent = HF_YES};
+}
+
+/* Claim of a page what there is. *away: others are at work here. */
+static enum hf_status claim_page(struct hf_scope *s, struct claiming *c,
+                                 const struct hf_query_result *page, bool patient, bool *away)
+{
+    uint32_t in_a_row = 0;
+
+    for (size_t i = 0; i < page->items_len && c->len < c->o.limit; i++) {
+        struct hf_outbox_event seen;
+        enum hf_status status;
+        bool got;
+
+        if (hf__outbox_view(s, c->outbox, page->items[i], &seen) != HF_OK) {
+            hf__outbox_log_skipped(s, c->outbox);
+            continue;
+        }
+        if (hf__outbox_is_early(&seen, wall_us(c->outbox)))
+            continue;
+        TRY(room(s, c));
+        status = claim_it(s, c->outbox, &seen, &c->o, &c->events[c->len], &got);
+        if (status != HF_OK && status != HF_CONDITION)
+            return status;
+        c->len += got;
+        c->refused += status == HF_CONDITION;
+        in_a_row = status == HF_CONDITION ? in_a_row + 1 : 0;
+        *away = !patient && in_a_row == REFUSALS;
+        if (*away)
+            return HF_OK;
+    }
+    return HF_OK;
+}
+
+static enum hf_status claim_bucket(struct hf_scope *s, struct claiming *c, uint32_t bucket,
+                                   bool patient)
+{
+    struct hf_query query = free_query(s, c, bucket, wall_us(c->outbox));
+    bool away = false;
+
+    TRY(hf_scope_built(s));
+    do {
+        struct hf_query_result page;
+
+        TRY(hf_query(s, c->outbox->db, &query, &page));
+        TRY(claim_page(s, c, &page, patient, &away));
+        query.start = page.last;
+        query.limit = OUTBOX_PAGE;
+    } while (query.start.ptr && c->len < c->o.limit && !away);
+    if (away)
+        c->left[bucket / 64] |= UINT64_C(1) << bucket % 64;
+    return HF_OK;
+}
+
+/* (5) */
+static enum hf_status claim_all(struct hf_scope *s, struct claiming *c)
+{
+    uint32_t buckets = c->outbox->buckets, first;
+
+    c->outbox->env.random(c->outbox->env.user, &first, sizeof(first));
+    first %= buckets;
+    for (uint32_t i = 0; i < 2 * buckets && c->len < c->o.limit; i++) {
+        uint32_t bucket = (first + i) % buckets;
+        bool again = i >= buckets;
+
+        if (!again || (c->left[bucket / 64] >> bucket % 64 & 1))
+            TRY(claim_bucket(s, c, bucket, again));
+    }
+    return HF_OK;
+}
+
+enum hf_status hf_outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
+                               const struct hf_claim_options *options, struct hf_claim_list *list)
+{
+    struct claiming c = {.outbox = outbox};
+    enum hf_status status;
+
+    *list = (struct hf_claim_list){0};
+    TRY(options_read(s, options, &c.o));
+    TRY(hf__outbox_take_mode(s, outbox, true));
+    status = claim_all(s, &c);
+    if (status != HF_OK && !c.len)
+        return status;
+    *list = (struct hf_claim_list){.events = c.events, .events_len = c.len, .refused = c.refused};
+    return hf_scope_fail(s, HF_OK, "%s", ""); /* what was claimed is not given up for an error */
+}
+
+enum hf_status hf_outbox_claim_one(struct hf_scope *s, struct hf_outbox *outbox, struct hf_str id,
+                                   const struct hf_claim_options *options,
+                                   struct hf_claimed_event *event)
+{
+    struct hf_claim_options o;
+
+    *event = (struct hf_claimed_event){.fence = 0};
+    TRY(options_read(s, options, &o));
+    TRY(hf__outbox_take_mode(s, outbox, true));
+    for (int round = 0; round < ROUNDS; round++) {
+        int64_t now_us = wall_us(outbox);
+        struct hf_outbox_event seen;
+        enum hf_status status;
+        bool got;
+
+        TRY(hf_outbox_get(s, outbox, id, &seen));
+        if (seen.state != HF_EVENT_PENDING)
+            return hf_scope_fail(s, HF_NOT_FOUND, "event %.*s %s", HF_FMT(id),
+                                 seen.state == HF_EVENT_FAILED ? "was put aside" : "was published");
+        if (hf__outbox_is_early(&seen, now_us) || seen.next_us > now_us)
+            return hf_scope_fail(s, HF_LOCKED, "event %.*s is not due yet", HF_FMT(id));
+        if (token_of(seen.item).len && !is_over(&seen, &o, now_us))
+            return hf_scope_fail(s, HF_LOCKED, "event %.*s is claimed by %.*s", HF_FMT(id),
+                                 HF_FMT(seen.owner));
+        status = claim_it(s, outbox, &seen, &o, event, &got);
+        if (status != HF_CONDITION && (status != HF_OK || got))
+            return status;
+    }
+    return hf_scope_fail(s, HF_LOCKED, "event %.*s is claimed by others", HF_FMT(id));
+}
+
+/* ---- completing ----------------------------------------------------------------------------- */
+
+static enum hf_status leave(struct hf_scope *s, struct hf_outbox *outbox,
+                            const struct hf_claimed_event *event)
+{
+    struct hf_delete_item del = own_del(s, outbox, event);
+    struct hf_item found;
+    enum hf_status status;
+
+    TRY(hf_scope_built(s));
+    status =
+        hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.del = &del}, del.key, &found);
+    if (status != HF_CONDITION)
+        return status;
+    /* It is gone: by a request of ours, as while our lease lasts nobody else completes it. */
+    if (!found.ptr && wall_us(outbox) < event->event.lease_us)
+        return hf_scope_fail(s, HF_OK, "%s", "");
+    return lost(s, event, !found.ptr);
+}
+
+static enum hf_status leave_to_history(struct hf_scope *s, struct hf_outbox *outbox,
+                                       const struct hf_claimed_event *event)
+{
+    struct hf_delete_item del = own_del(s, outbox, event);
+    struct hf_put_item put = {.table = outbox->table,
+                              .item =
+                                  hf__outbox_history_item(s, outbox, &event->event, event->token)};
+    const struct hf_transact_write actions[] = {{.del = &del}, {.put = &put}};
+    struct hf_item found;
+    enum hf_status status;
+    bool doubtful;
+
+    TRY(hf_scope_built(s));
+    if (!outbox->transactions) { /* the history is what may be missing then, after a crash */
+        TRY(leave(s, outbox, event));
+        return hf__outbox_write_many(s, outbox,
+                                     &(struct hf_write){.table = outbox->table, .put = put.item},
+                                     1);
+    }
+    status = hf__outbox_transact(s, outbox, actions, ARRAY_LEN(actions));
+    if (status != HF_TX_CANCELED)
+        return status;
+    doubtful = hf_scope_error(s)->may_have_happened;
+    if (!doubtful)
+        return lost(s, event, false);
+    TRY(hf__pattern_read(s, outbox->db, outbox->table,
+                         hf__outbox_key(s, "h", event->event.bucket, event->event.ref), &found));
+    if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("done"))), event->token))
+        return hf_scope_fail(s, HF_OK, "%s", "");
+    return lost(s, event, true);
+}
+
+enum hf_status hf_outbox_published(struct hf_scope *s, struct hf_outbox *outbox,
+                                   const struct hf_claimed_event *event)
+{
+    return outbox->history_s ? leave_to_history(s, outbox, event) : leave(s, outbox, event);
+}
+
+enum hf_status hf_outbox_published_many(struct hf_scope *s, struct hf_outbox *outbox,
+                                        const struct hf_claimed_event *events, size_t len,
+                                        enum hf_status *results)
+{
+    enum hf_status first = HF_OK;
+    bool doubtful = false;
+    size_t failed = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        struct hf_scope_mark mark = hf_scope_mark(s);
+        enum hf_status status = hf_outbox_published(s, outbox, &events[i]);
+
+        if (results)
+            results[i] = status;
+        if (status != HF_OK && first == HF_OK) {
+            first = status;
+            doubtful = hf_scope_error(s)->may_have_happened;
+            failed = i;
+        }
+        hf_scope_rewind(s, mark);
+    }
+    if (first == HF_OK)
+        return hf_scope_fail(s, HF_OK, "%s", "");
+    (void)hf_scope_fail(s, first, "event %.*s: %s", HF_FMT(events[failed].event.event.id),
+                        hf_status_text(first));
+    return doubtful ? hf_scope_doubt(s) : first;
+}
+
+enum hf_status hf_outbox_published_tx(struct hf_scope *s, struct hf_outbox *outbox,
+                                      const struct hf_claimed_event *event,
+                                      struct hf_transact_write *action)
+{
+    struct hf_delete_item *del = hf_scope_alloc(s, sizeof(*del));
+
+    *action = (struct hf_transact_write){0};
+    if (!del)
+        return hf_scope_built(s);
+    *del = own_del(s, outbox, event);
+    TRY(hf_scope_built(s));
+    action->del = del;
+    return HF_OK;
+}
+
+/* ---- failing -------------------------------------------------------------------------------- */
+
+/* Before the attempt that follows so many failures; +-10 %. */
+static int64_t backoff_us(const struct hf_env *env, const struct hf_claim_options *o,
+                          uint64_t failures)
+{
+    uint64_t ms = o->backoff_ms;
+    uint32_t bits;
+
+    for (uint64_t i = 1; i < failures && ms < o->backoff_max_ms; i++)
+        ms *= 2;
+    if (ms > o->backoff_max_ms)
+        ms = o->backoff_max_ms;
+    env->random(env->user, &bits, sizeof(bits));
+    return (int64_t)(ms * 900 + (ms * 200 * bits >> 32));
+}
+
+static enum hf_status fail_for_now(struct hf_scope *s, struct hf_outbox *outbox,
+                                   const struct hf_claimed_event *event,
+                                   const struct outbox_failure *failure,
+                                   const struct hf_claim_options *o)
+{
+    struct pattern_id id = hf__pattern_id_make(&outbox->env);
+    struct holders h = {.s = s};
+    struct hf_str condition = own_condition(&h, event);
+    uint64_t attempts = event->event.attempts + UINT64_C(1);
+    int64_t now_us = wall_us(outbox);
+    struct hf_update_item update;
+    struct hf_item found;
+    enum hf_status status;
+
+    NAMES(&h, "#attempts", "#tried", "#next", "#error", "#error_text", "#cause", "#try", "#owner",
+          "#lease");
+    VALUE(&h, HF_N(":attempts", attempts));
+    VALUE(&h, HF_N(":tried", now_us));
+    VALUE(&h, HF_N(":next", now_us + backoff_us(&outbox->env, o, attempts)));
+    VALUE(&h, HF_S(":error", failure->name));
+    VALUE(&h, HF_S(":text", failure->text));
+    VALUE(&h, HF_S(":cause", failure->cause));
+    VALUE(&h, HF_S(":try", id_str(&id)));
+    update = own_update(s, outbox, event, &h,
+                        HF_STR("SET #attempts = :attempts, #tried = :tried, #next = :next, "
+                               "#error = :error, #error_text = :text, #cause = :cause, "
+                               "#try = :try REMOVE #owner, #token, #lease"),
+                        condition);
+    TRY(hf_scope_built(s));
+    status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
+                               update.key, &found);
+    if (status != HF_CONDITION)
+        return status;
+    if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("try"))), id_str(&id)))
+        return hf_scope_fail(s, HF_OK, "%s", "");
+    return lost(s, event, hf_scope_error(s)->may_have_happened);
+}
+
+enum hf_status hf_outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
+                              const struct hf_claimed_event *event, const struct hf_error *error,
+                              bool for_good, const struct hf_claim_options *options)
+{
+    struct pattern_id id = hf__pattern_id_make(&outbox->env);
+    struct hf_error copy = *error; /* it may be the scope's, which calls forget */
+    struct outbox_failure failure = hf__outbox_failure(s, &copy);
+    struct hf_claim_options o;
+    struct hf_delete_item del;
+    enum hf_status status;
+
+    TRY(options_read(s, options, &o));
+    if (!for_good && event->event.attempts + UINT64_C(1) < o.max_attempts)
+        return fail_for_now(s, outbox, event, &failure, &o);
+    del = own_del(s, outbox, event);
+    TRY(hf_scope_built(s));
+    status = hf__outbox_put_aside(s, outbox, &del,
+                                  hf__outbox_failed_item(s, outbox, &event->event, &failure,
+                                                         id_str(&id), wall_us(outbox)),
+                                  id_str(&id));
+    return status == HF_CONDITION ? lost(s, event, hf_scope_error(s)->may_have_happened) : status;
+}
+
+/* ---- more time, or none --------------------------------------------------------------------- */
+
+enum hf_status hf_outbox_extend(struct hf_scope *s, struct hf_outbox *outbox,
+                                const struct hf_claimed_event *event, uint32_t lease_ms)
+{
+    struct holders h = {.s = s};
+    struct hf_update_item update;
+    struct hf_item found;
+    enum hf_status status;
+
+    (void)own_condition(&h, event);
+    NAMES(&h, "#lease");
+    VALUE(&h, HF_N(":lease", wall_us(outbox) + (int64_t)(lease_ms ? lease_ms : LEASE_MS) * 1000));
+    update = own_update(s, outbox, event, &h, HF_STR("SET #lease = :lease"),
+                        HF_STR("#token = :token AND #fence = :fence AND #lease < :lease"));
+    TRY(hf_scope_built(s));
+    status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
+                               update.key, &found);
+    if (status != HF_CONDITION)
+        return status;
+    if (hf_str_equal(token_of(found), event->token) &&
+        fence_of(found) == (int64_t)event->fence) /* this lease or a longer one is there */
+        return hf_scope_fail(s, HF_OK, "%s", "");
+    return lost(s, event, hf_scope_error(s)->may_have_happened);
+}
+
+enum hf_status hf_outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
+                                 const struct hf_claimed_event *event)
+{
+    struct holders h = {.s = s};
+    struct hf_str condition = own_condition(&h, event);
+    struct hf_update_item update;
+    struct hf_item found;
+    enum hf_status status;
+
+    NAMES(&h, "#let", "#owner", "#lease");
+    update = own_update(s, outbox, event, &h,
+                        HF_STR("SET #let = :token REMOVE #owner, #token, #lease"), condition);
+    TRY(hf_scope_built(s));
+    status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
+                               update.key, &found);
+    if (status == HF_CONDITION &&
+        !hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("let"))), event->token))
+        return lost(s, event, hf_scope_error(s)->may_have_happened);
+    if (status != HF_OK && status != HF_CONDITION)
+        return status;
+    hf__outbox_wake(outbox, event->event.bucket);
+    return hf_scope_fail(s, HF_OK, "%s", "");
+}

@@ -1,0 +1,353 @@
+/*
+ * patterns/relay.h: what the files of the relay share. relay.c has the essay.
+ */
+#ifndef HF_PATTERNS_RELAY_H
+#define HF_PATTERNS_RELAY_H
+
+#include "patterns/outbox.h"
+
+#include <holdfast/relay.h>
+
+enum {
+    RELAY_WORKERS_MAX = 1000,
+    RELAY_SLOTS = 1024,                 /* of each of the two tables below; a power of two */
+    RELAY_KEYS_MAX = 100000,            /* keys that wait or are under way */
+    RELAY_HELD_BATCHES = 4,             /* so many batches of a bucket are held at most */
+    RELAY_BYTES_MAX = 64 * 1024 * 1024, /* of items that are held, in all */
+    RELAY_NOTE_MAX = 100,               /* events of one call that notes deliveries */
+    RELAY_OVERLAP_MS = 50,              /* how long before the last one a woken read begins */
+    RELAY_SKEW_MS = 1000,               /* how much later one with a lower sequence may be due */
+    RELAY_SWEEP_PAGES = 4,              /* pages without news of one look from the start */
+    RELAY_SEQ_SIZE = OUTBOX_SEQ_LEN + 1
+};
+
+/* ---- events that are held ------------------------------------------------------------------- */
+
+enum held_state {
+    HELD_WAITS,     /* in its key */
+    HELD_RUNS,      /* in the hands of a worker */
+    HELD_DELIVERED, /* to be noted as that */
+    HELD_GONE       /* remembered until a read has ended that may still show it */
+};
+
+struct held {
+    struct held *chain;  /* in its slot of relay->held */
+    struct held *next;   /* in its key, a batch, relay->delivered or bucket->gone */
+    struct held *behind; /* a batch: the next of those whose failure is to be noted */
+    struct relay_key *key;
+    struct relay_bucket *bucket; /* NULL: the bucket was lost meanwhile, and nothing is noted */
+    enum held_state state;
+    bool unsure; /* its delivery could not be noted at first */
+    char seq[RELAY_SEQ_SIZE];
+    uint64_t sequence;
+    uint32_t attempts;
+    int64_t due_us;
+    int64_t read_us; /* since when it is in its state, on the elapsed clock */
+    size_t size;     /* as sinks count it */
+    size_t item_len;
+    uint8_t item[];
+};
+
+/*
+ * Events of one key; an event without one is alone in a key of its own. Of those in the table some
+ * are held, in order. With `skips` there may be others, all behind `after`, which is where to read
+ * on at fetch_us.
+ */
+struct relay_key {
+    struct relay_key *chain;                  /* in its slot of relay->keys */
+    struct relay_key *next, **link;           /* in relay->ready or bucket->back */
+    struct relay_key *skip_next, **skip_link; /* in bucket->skipping */
+    struct relay_bucket *bucket;
+    struct held *first, *last; /* those that wait */
+    size_t len;
+    uint32_t running;
+    bool queued; /* it is in relay->ready */
+    bool skips;
+    bool check;   /* failed_blocks: it has to be asked for whether one of it has failed */
+    bool blocked; /* the answer was yes, last time */
+    char after[RELAY_SEQ_SIZE];
+    int64_t fetch_us;
+    uint64_t mark;     /* the page in which one was passed over */
+    uint32_t attempts; /* of the one that has failed and is first in order; 0: there is none */
+    uint64_t sequence; /* of that one */
+    int64_t due_us;    /* of that one */
+    bool alone;
+    uint64_t hash;
+    size_t name_len;
+    char name[];
+};
+
+enum bucket_state { BUCKET_OTHERS, BUCKET_OURS, BUCKET_LEAVING };
+
+struct relay_bucket {
+    uint32_t number;
+    enum bucket_state state;
+    uint64_t fence;
+    uint64_t life;               /* changes when it is taken or lost */
+    char cursor[RELAY_SEQ_SIZE]; /* all that was there up to it was looked at; "": nothing was */
+    bool more;                   /* there are others behind it */
+    bool woken;                  /* there may be */
+    bool reading;
+    bool sweeping;              /* looking through what is before the cursor again, */
+    char sweep[RELAY_SEQ_SIZE]; /* up to here so far, */
+    uint32_t sweep_left;        /* with so many pages to go without news; */
+    int64_t sweep_us;           /* when to do so next, on the elapsed clock */
+    int64_t not_before_us;      /* a read has failed */
+    uint32_t failures;
+    int64_t wants_us; /* since when it wants to be read; 0: it does not */
+    size_t held;      /* events in memory, in any state but gone */
+    size_t ready;     /* keys of it in relay->ready */
+    size_t running;
+    size_t noting; /* delivered, not noted */
+    bool whole;    /* it was read to its end since it is ours */
+    struct relay_key *skipping;
+    struct relay_key *back; /* keys that wait for events with a lower sequence to be read */
+    struct held *gone;
+};
+
+struct key_queue {
+    struct relay_key *first, **last;
+    size_t len;
+};
+
+/* ---- others --------------------------------------------------------------------------------- */
+
+struct relay_member {
+    struct pattern_id id;
+    uint64_t beat;
+    uint32_t lease_ms;
+    bool stopped;
+    bool there;       /* in the last answer */
+    int64_t since_us; /* since when we see that beat */
+};
+
+struct relay_row { /* b.n as it was read */
+    bool there;
+    struct pattern_id owner; /* empty: nobody */
+    uint64_t fence;
+};
+
+/* Competing: what a worker has claimed; its memory is that of `io`. */
+struct relay_claims {
+    const struct hf_claimed_event *events;
+    size_t first, len; /* those from `first` on are not done with */
+    int64_t renew_us;
+    bool keeping; /* the keeper renews them just now: they have to stay */
+};
+
+struct relay_worker {
+    struct hf_relay *relay;
+    pthread_t thread;
+    bool started;
+    struct hf_scope *io;        /* the database */
+    struct hf_scope *work;      /* the sink */
+    bool sending;               /* guarded by the mutex, so that `work` can be canceled */
+    struct relay_claims claims; /* guarded by the mutex */
+};
+
+struct hf_relay {
+    struct hf_env env;
+    struct hf_outbox *outbox;
+    struct hf_sink *sink;
+    const struct hf_sink_ops *ops;
+    struct hf_relay_options o;
+    struct hf_scope *names; /* holds the texts of the options */
+    size_t batch_max;       /* events of one call of the sink */
+    uint32_t sends_max;     /* calls of it at once */
+    struct relay_worker *workers;
+    size_t workers_len;
+    struct timer *keeper;
+
+    /* Of the keeper alone: relay_member.c. */
+    struct hf_scope *keep;
+    struct pattern_id id;
+    uint64_t beat;
+    bool joined;
+    struct relay_member *members;
+    size_t members_len, members_size;
+    struct relay_row *rows;
+    uint32_t *plan; /* who is to have each bucket: a place in members */
+    int64_t renew_us, look_us, act_us;
+    uint32_t keep_failures;
+
+    pthread_mutex_t mutex;    /* guards all below */
+    pthread_cond_t work_cond; /* for workers */
+    pthread_cond_t idle_cond; /* for who waits for an end */
+    bool started, stopping, canceled, paused, ended;
+    int64_t timed_us; /* a worker waits until then; INT64_MAX: none does */
+    size_t idle;      /* workers that wait */
+    int64_t until_us; /* the end of our lease; 0: we have none */
+    bool leaving;     /* a bucket waits to be released until its work has ended */
+    bool settled;     /* all buckets that are to be ours were ours when it was looked last */
+    struct relay_bucket *buckets;
+    struct held *held[RELAY_SLOTS];
+    struct relay_key *keys[RELAY_SLOTS];
+    size_t keys_len;
+    size_t bytes;
+    struct key_queue ready;
+    struct held *delivered, **delivered_last;
+    size_t delivered_len;
+    uint32_t noters;
+    int64_t note_us; /* not before */
+    uint32_t note_failures;
+    uint32_t sends;
+    uint64_t page;
+    double tokens; /* of the rate */
+    int64_t tokens_us;
+    bool open; /* the breaker */
+    bool probing;
+    int64_t probe_us;
+    uint32_t probe_wait_ms;
+    bool claim_woken, claim_empty; /* competing */
+    int64_t claim_us;
+    uint32_t claim_failures;
+    uint32_t claiming;
+    struct hf_relay_metrics metrics;
+};
+
+/* ---- relay.c -------------------------------------------------------------------------------- */
+
+enum task_kind { TASK_NONE, TASK_READ, TASK_SEND, TASK_NOTE, TASK_PROBE, TASK_CLAIM };
+
+struct task {
+    enum task_kind kind;
+    struct relay_bucket *bucket; /* of TASK_READ */
+    struct held *batch;          /* of TASK_SEND and TASK_NOTE, by `next` */
+    size_t len;
+    bool probe; /* TASK_SEND: it is sent to find out whether the sink can be reached */
+};
+
+static inline int64_t relay_now_us(const struct hf_relay *relay)
+{
+    return env_elapsed_us(&relay->env);
+}
+
+/* Let a worker look for something to do. The mutex is held. */
+void hf__relay_signal(struct hf_relay *relay);
+
+/* The scope `s` (io or keep) is to be used for the next call; and what it has consumed. */
+void hf__relay_begin(struct hf_relay *relay, struct hf_scope *s, uint32_t timeout_ms);
+void hf__relay_consumed(struct hf_relay *relay, struct hf_scope *s); /* takes the mutex */
+
+/* What is to be done next; *next_us: if nothing, when there may be. The mutex is held. */
+struct task hf__relay_next(struct hf_relay *relay, int64_t now_us, int64_t *next_us);
+void hf__relay_do(struct relay_worker *worker, const struct task *task);
+
+/* Tell on_trouble of the scope's error. The mutex is not held. */
+void hf__relay_trouble(struct hf_relay *relay, struct hf_scope *s);
+
+/* The wait before the next try, after so many failures (from 1): doubled, capped, +-10 %. */
+uint32_t hf__relay_backoff_ms(const struct hf_relay *relay, uint32_t first_ms, uint32_t failures);
+
+/* ---- relay_run.c: threads, turns, stopping --------------------------------------------------- */
+
+void hf__relay_end(struct hf_relay *relay); /* stop, without waiting for a success */
+
+/* ---- relay_key.c: keys and what is held of them; the mutex is held --------------------------- */
+
+int hf__seq_compare(const char *a, const char *b);
+/* The largest place before it that is told apart. */
+void hf__seq_before(char to[RELAY_SEQ_SIZE], const char *seq);
+void hf__seq_set(char to[RELAY_SEQ_SIZE], struct hf_str seq);
+
+struct held *hf__held_find(struct hf_relay *relay, const char *seq);
+
+/* Out of the memory, or remembered while a read of its bucket runs. */
+void hf__held_end(struct hf_relay *relay, struct held *held);
+void hf__gone_forget(struct hf_relay *relay, struct relay_bucket *bucket);
+
+/* NULL: no memory. */
+struct relay_key *hf__key_find(struct hf_relay *relay, struct relay_bucket *bucket,
+                               const struct hf_outbox_event *event, const char *seq, bool make);
+
+/* Hold it, behind those that are before it in order. False: no memory, or no room in the key. */
+bool hf__key_hold(struct hf_relay *relay, struct relay_key *key,
+                  const struct hf_outbox_event *event, const char *seq, int64_t now_us);
+
+/* All of it from that event on is to be read again, not before fetch_us; what is held of that and
+ * waits is forgotten. */
+void hf__key_skip(struct hf_relay *relay, struct relay_key *key, const char *seq, uint64_t sequence,
+                  int64_t fetch_us);
+void hf__key_unskip(struct relay_key *key);
+
+/* See whether it can be begun, or has ended. It may be freed. */
+void hf__key_settle(struct hf_relay *relay, struct relay_key *key);
+
+/* Forget all that waits of a bucket; what runs is not noted when it ends (orphans), or is waited
+ * for. */
+void hf__bucket_forget(struct hf_relay *relay, struct relay_bucket *bucket, bool orphans);
+
+/* Keys that were kept back go on: more was read. */
+void hf__bucket_advance(struct hf_relay *relay, struct relay_bucket *bucket);
+
+/* Free all. */
+void hf__keys_free(struct hf_relay *relay);
+
+/* ---- relay_read.c --------------------------------------------------------------------------- */
+
+/* The bucket that has waited longest to be read and can be; NULL: none. *next_us: when one will
+ * want to be. The mutex is held. */
+struct relay_bucket *hf__read_choose(struct hf_relay *relay, int64_t now_us, int64_t *next_us);
+void hf__read_run(struct relay_worker *worker, struct relay_bucket *bucket);
+
+/* The bucket is ours, and nothing is known of it. The mutex is held. */
+void hf__read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t now_us);
+
+/* Nothing is due in it, as far as we know. The mutex is held. */
+bool hf__read_is_dry(const struct hf_relay *relay, const struct relay_bucket *bucket);
+
+bool hf__relay_wants_type(const struct hf_relay *relay, struct hf_str type);
+
+/* ---- relay_work.c --------------------------------------------------------------------------- */
+
+/* May something be sent now? *next_us: if not, when. The mutex is held. */
+bool hf__send_may(struct hf_relay *relay, int64_t now_us, int64_t *next_us);
+
+/* Take what can be sent at once, up to `max`. The mutex is held. */
+size_t hf__send_take(struct hf_relay *relay, size_t max, int64_t now_us, struct held **batch);
+void hf__send_run(struct relay_worker *worker, struct held *batch, size_t len, bool was_probe);
+
+/* Events that may be spent now, of `want`, by the rate. The mutex is held. */
+size_t hf__rate_allows(struct hf_relay *relay, size_t want, int64_t now_us, int64_t *next_us);
+void hf__rate_spend(struct hf_relay *relay, size_t spent);
+
+/* What has to be noted, as far as it is still ours. The mutex is held. */
+size_t hf__note_take(struct hf_relay *relay, int64_t now_us, struct held **batch);
+void hf__note_run(struct relay_worker *worker, struct held *batch, size_t len);
+
+/* The sink failed as a whole, or was reached. The mutex is held. */
+void hf__breaker_failed(struct hf_relay *relay, bool was_probe, int64_t now_us, bool *opened);
+void hf__breaker_closed(struct hf_relay *relay);
+void hf__probe_run(struct relay_worker *worker);
+
+/* One call of the sink, with the deadline of a delivery; can be canceled. */
+enum hf_status hf__sink_call(struct relay_worker *worker, struct hf_delivery *deliveries,
+                             size_t len);
+size_t hf__event_size(const struct hf_outbox_event *event);
+
+void hf__relay_tell(struct hf_relay *relay, const struct hf_outbox_event *event,
+                    enum hf_relay_outcome outcome, const struct hf_error *error);
+
+/* ---- relay_claim.c: competing --------------------------------------------------------------- */
+
+bool hf__claim_may(struct hf_relay *relay, int64_t now_us, int64_t *next_us); /* mutex held */
+void hf__claim_run(struct relay_worker *worker, bool was_probe);
+int64_t hf__claim_keep(struct hf_relay *relay); /* the keeper: renew what is under way */
+
+/* ---- relay_member.c ------------------------------------------------------------------------- */
+
+/* Do what is due: renew, look, take, release. Returns in how many microseconds there is more. */
+int64_t hf__member_keep(struct hf_relay *relay);
+
+/* Release all, and be a member no more. HF_OK, or what could not be done: the others find out. */
+enum hf_status hf__member_leave(struct hf_relay *relay, uint32_t timeout_ms);
+
+/* The lease has ended: all buckets are others' now. The mutex is held. */
+void hf__member_drop(struct hf_relay *relay);
+
+/* Who is to have which bucket: plan[bucket] is a place in ids (sorted), the same for all who know
+ * the same ids; all get as many, or one more. */
+void hf__member_plan(const struct pattern_id *ids, size_t ids_len, uint32_t *plan, uint32_t buckets,
+                     uint32_t *loads);
+
+#endif

@@ -1,0 +1,330 @@
+/*
+ * patterns/relay_claim.c: competing relays: each event is claimed, and nothing is in order.
+ *
+ * A worker claims a few events, sends them, notes each, and claims again. While it does, the keeper
+ * renews its claims when a third of the lease is over. When the sink cannot be reached, or the
+ * relay is stopped, what was not sent is given back.
+ *
+ *  (1) What a worker has claimed stays in its memory as long as the keeper works on it.
+ *  (2) When a claim shows nothing, one worker at a time looks again: at the next poll, or when the
+ *      relay is woken.
+ */
+#include "patterns/relay.h"
+
+enum { FIRST_PAUSE_MS = 100, RENEW_SHARE = 3 };
+
+static size_t claim_size(const struct hf_relay *relay)
+{
+    size_t each = relay->o.batch / (relay->o.workers ? relay->o.workers : 1);
+
+    each = each ? each : 1;
+    return relay->batch_max > each ? relay->batch_max : each;
+}
+
+bool hf__claim_may(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
+{
+    if (relay->paused || relay->open || relay->claiming >= relay->sends_max)
+        return false;
+    if (relay->claim_empty && relay->claiming) /* (2) */
+        return false;
+    if (relay->claim_us > now_us && (!relay->claim_woken || relay->claim_failures)) {
+        *next_us = relay->claim_us < *next_us ? relay->claim_us : *next_us;
+        return false;
+    }
+    if (!hf__rate_allows(relay, 1, now_us, next_us))
+        return false;
+    relay->claiming++;
+    relay->claim_woken = false;
+    return true;
+}
+
+static struct hf_claim_options options_of(const struct hf_relay *relay, size_t limit)
+{
+    return (struct hf_claim_options){.size = sizeof(struct hf_claim_options),
+                                     .limit = (uint32_t)limit,
+                                     .lease_ms = relay->o.lease_ms,
+                                     .skew_ms =
+                                         relay->o.lease_ms > 4000 ? 1000 : relay->o.lease_ms / 4,
+                                     .owner = relay->o.owner,
+                                     .max_attempts = relay->o.max_attempts,
+                                     .backoff_ms = relay->o.backoff_ms,
+                                     .backoff_max_ms = relay->o.backoff_max_ms};
+}
+
+/* ---- one batch ------------------------------------------------------------------------------ */
+
+static void count(struct hf_relay *relay, uint64_t *counter, uint64_t more)
+{
+    pthread_mutex_lock(&relay->mutex);
+    *counter += more;
+    pthread_mutex_unlock(&relay->mutex);
+}
+
+/* What became of a note; HF_LOST: another has the event now. */
+static void noted(struct relay_worker *worker, const struct hf_claimed_event *event,
+                  enum hf_status status, uint64_t *counter, enum hf_relay_outcome outcome,
+                  const struct hf_error *error)
+{
+    struct hf_relay *relay = worker->relay;
+
+    count(relay, &relay->metrics.writes, 1);
+    if (status == HF_OK) {
+        count(relay, counter, 1);
+        hf__relay_tell(relay, &event->event, outcome, error);
+        return;
+    }
+    if (status == HF_LOST)
+        count(relay, &relay->metrics.refused, 1);
+    else
+        hf__relay_trouble(relay, worker->io);
+    if (outcome == HF_RELAY_DELIVERED) {
+        count(relay, &relay->metrics.unsure, 1);
+        hf__relay_tell(relay, &event->event, HF_RELAY_UNSURE, hf_scope_error(worker->io));
+    }
+}
+
+static void note_failed(struct relay_worker *worker, const struct hf_claimed_event *event,
+                        const struct hf_delivery *delivery)
+{
+    struct hf_relay *relay = worker->relay;
+    struct hf_claim_options options = options_of(relay, 1);
+    struct hf_error error = {.status = delivery->status,
+                             .message = delivery->error.len
+                                            ? delivery->error
+                                            : hf_str_from(hf_status_text(delivery->status)),
+                             .may_retry = !delivery->for_good};
+    bool gives_up = delivery->for_good || event->event.attempts + 1 >= relay->o.max_attempts;
+    enum hf_status status =
+        hf_outbox_fail(worker->io, relay->outbox, event, &error, delivery->for_good, &options);
+
+    noted(worker, event, status, gives_up ? &relay->metrics.given_up : &relay->metrics.retried,
+          gives_up ? HF_RELAY_GIVEN_UP : HF_RELAY_RETRY, &error);
+}
+
+/* All that was delivered at once, the others one by one. */
+static void note_all(struct relay_worker *worker, const struct hf_claimed_event *events,
+                     const struct hf_delivery *deliveries, size_t len, bool reached)
+{
+    struct hf_relay *relay = worker->relay;
+    struct hf_claimed_event *done = hf_scope_alloc(worker->io, len * sizeof(*done));
+    enum hf_status *results = hf_scope_alloc(worker->io, len * sizeof(*results));
+    size_t done_len = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        if (deliveries[i].status == HF_OK && done && results)
+            done[done_len++] = events[i];
+        else if (reached && deliveries[i].status != HF_OK)
+            note_failed(worker, &events[i], &deliveries[i]);
+        else
+            (void)!hf_outbox_release(worker->io, relay->outbox, &events[i]);
+    }
+    if (done_len)
+        (void)!hf_outbox_published_many(worker->io, relay->outbox, done, done_len, results);
+    for (size_t i = 0; i < done_len; i++)
+        noted(worker, &done[i], results[i], &relay->metrics.delivered, HF_RELAY_DELIVERED, NULL);
+}
+
+/* Send some, note them. False: the sink cannot be reached. */
+static bool send_some(struct relay_worker *worker, const struct hf_claimed_event *events,
+                      size_t len, bool was_probe)
+{
+    struct hf_relay *relay = worker->relay;
+    struct hf_delivery *deliveries;
+    enum hf_status status;
+    bool opened = false;
+
+    hf_scope_reset(worker->work);
+    hf_scope_timeout_ms(worker->work, relay->o.timeout_ms);
+    deliveries = hf_scope_alloc(worker->work, len * sizeof(*deliveries));
+    if (!deliveries)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        deliveries[i] = (struct hf_delivery){.event = &events[i].event};
+    count(relay, &relay->metrics.running, len);
+    status = hf__sink_call(worker, deliveries, len);
+    pthread_mutex_lock(&relay->mutex);
+    if (was_probe)
+        relay->probing = false;
+    if (status == HF_OK && was_probe)
+        hf__breaker_closed(relay);
+    else if (status != HF_OK && !relay->canceled)
+        hf__breaker_failed(relay, was_probe, relay_now_us(relay), &opened);
+    pthread_mutex_unlock(&relay->mutex);
+    if (opened)
+        hf__relay_trouble(relay, worker->work);
+    note_all(worker, events, deliveries, len, status == HF_OK);
+    pthread_mutex_lock(&relay->mutex);
+    relay->metrics.running -= len;
+    worker->claims.first += len;
+    pthread_mutex_unlock(&relay->mutex);
+    return status == HF_OK;
+}
+
+static bool is_stopping(struct hf_relay *relay)
+{
+    bool stopping;
+
+    pthread_mutex_lock(&relay->mutex);
+    stopping = relay->stopping || relay->paused;
+    pthread_mutex_unlock(&relay->mutex);
+    return stopping;
+}
+
+/* As many as the sink takes at once, from `at` on. */
+static size_t chunk(const struct hf_relay *relay, const struct hf_claim_list *list, size_t at)
+{
+    size_t len = 0, bytes = 0, most = relay->ops->batch_bytes_max;
+
+    while (at + len < list->events_len && len < relay->batch_max) {
+        bytes += hf__event_size(&list->events[at + len].event);
+        if (len && most && bytes > most)
+            break;
+        len++;
+    }
+    return len;
+}
+
+static void work_off(struct relay_worker *worker, const struct hf_claim_list *list, bool was_probe)
+{
+    struct hf_relay *relay = worker->relay;
+    bool reached = true;
+    size_t at = 0;
+
+    while (at < list->events_len) {
+        size_t len = chunk(relay, list, at);
+
+        if (!reached || is_stopping(relay)) {
+            (void)!hf_outbox_release(worker->io, relay->outbox, &list->events[at++]);
+            continue;
+        }
+        reached = send_some(worker, &list->events[at], len, was_probe);
+        was_probe = was_probe && !reached;
+        at += len;
+    }
+}
+
+/* ---- claiming ------------------------------------------------------------------------------- */
+
+/* The claims are the worker's from now on; or, without a list, no more. (1) */
+static void set_claims(struct relay_worker *worker, const struct hf_claim_list *list,
+                       int64_t claimed_us)
+{
+    struct hf_relay *relay = worker->relay;
+
+    pthread_mutex_lock(&relay->mutex);
+    while (worker->claims.keeping)
+        pthread_cond_wait(&relay->idle_cond, &relay->mutex);
+    worker->claims = (struct relay_claims){.events = list ? list->events : NULL,
+                                           .len = list ? list->events_len : 0,
+                                           .renew_us = claimed_us + (int64_t)relay->o.lease_ms *
+                                                                        1000 / RENEW_SHARE};
+    if (list && relay->keeper)
+        hf__timer_wake(relay->keeper);
+    pthread_mutex_unlock(&relay->mutex);
+}
+
+static void claim_ended(struct hf_relay *relay, enum hf_status status, size_t found, bool was_probe)
+{
+    int64_t now_us = relay_now_us(relay);
+
+    pthread_mutex_lock(&relay->mutex);
+    relay->claiming--;
+    if (was_probe)
+        relay->probing = false;
+    relay->claim_failures = status == HF_OK ? 0 : relay->claim_failures + 1;
+    if (status != HF_OK)
+        relay->claim_us =
+            now_us +
+            (int64_t)hf__relay_backoff_ms(relay, FIRST_PAUSE_MS, relay->claim_failures) * 1000;
+    hf__relay_signal(relay);
+    pthread_cond_broadcast(&relay->idle_cond);
+    pthread_mutex_unlock(&relay->mutex);
+    (void)found;
+}
+
+void hf__claim_run(struct relay_worker *worker, bool was_probe)
+{
+    struct hf_relay *relay = worker->relay;
+    int64_t now_us = relay_now_us(relay), unused = INT64_MAX;
+    struct hf_claim_options options;
+    struct hf_claim_list list = {0};
+    enum hf_status status;
+    size_t limit;
+
+    pthread_mutex_lock(&relay->mutex);
+    limit = was_probe ? 1 : hf__rate_allows(relay, claim_size(relay), now_us, &unused);
+    pthread_mutex_unlock(&relay->mutex);
+    options = options_of(relay, limit ? limit : 1);
+    hf__relay_begin(relay, worker->io, relay->o.lease_ms);
+    status = hf_outbox_claim(worker->io, relay->outbox, &options, &list);
+    pthread_mutex_lock(&relay->mutex);
+    relay->metrics.reads++;
+    relay->metrics.refused += list.refused;
+    relay->metrics.writes += status == HF_OK && list.events_len;
+    if (status == HF_OK) {
+        relay->claim_empty = !list.events_len;
+        relay->claim_us =
+            list.events_len ? now_us : relay_now_us(relay) + (int64_t)relay->o.poll_ms * 1000;
+        hf__rate_spend(relay, list.events_len);
+        hf__relay_signal(relay);
+    }
+    pthread_mutex_unlock(&relay->mutex);
+    if (status != HF_OK)
+        hf__relay_trouble(relay, worker->io);
+    if (status == HF_OK && list.events_len) {
+        hf_scope_timeout_ms(worker->io, 0);
+        set_claims(worker, &list, now_us);
+        work_off(worker, &list, was_probe);
+        set_claims(worker, NULL, now_us);
+    }
+    hf__relay_consumed(relay, worker->io);
+    claim_ended(relay, status, list.events_len, was_probe);
+}
+
+/* ---- renewing ------------------------------------------------------------------------------- */
+
+/* A worker whose claims are due; or when the next ones are. */
+static struct relay_worker *due_worker(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
+{
+    for (size_t i = 0; i < relay->workers_len; i++) {
+        struct relay_worker *worker = &relay->workers[i];
+
+        if (worker->claims.first >= worker->claims.len)
+            continue;
+        if (worker->claims.renew_us <= now_us)
+            return worker;
+        if (worker->claims.renew_us < *next_us)
+            *next_us = worker->claims.renew_us;
+    }
+    return NULL;
+}
+
+int64_t hf__claim_keep(struct hf_relay *relay)
+{
+    for (;;) {
+        int64_t now_us = relay_now_us(relay), next_us = INT64_MAX;
+        struct relay_worker *worker;
+        struct relay_claims claims;
+
+        pthread_mutex_lock(&relay->mutex);
+        worker = due_worker(relay, now_us, &next_us);
+        if (worker) {
+            worker->claims.keeping = true;
+            worker->claims.renew_us = now_us + (int64_t)relay->o.lease_ms * 1000 / RENEW_SHARE;
+            claims = worker->claims;
+        }
+        pthread_mutex_unlock(&relay->mutex);
+        if (!worker)
+            return next_us == INT64_MAX ? INT64_MAX : next_us - now_us;
+        hf__relay_begin(relay, relay->keep, relay->o.lease_ms / RENEW_SHARE);
+        for (size_t i = claims.first; i < claims.len; i++)
+            if (hf_outbox_extend(relay->keep, relay->outbox, &claims.events[i],
+                                 relay->o.lease_ms) == HF_OK)
+                count(relay, &relay->metrics.writes, 1);
+        hf__relay_consumed(relay, relay->keep);
+        pthread_mutex_lock(&relay->mutex);
+        worker->claims.keeping = false;
+        pthread_cond_broadcast(&relay->idle_cond);
+        pthread_mutex_unlock(&relay->mutex);
+    }
+}

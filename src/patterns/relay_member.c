@@ -1,0 +1,741 @@
+/*
+ * patterns/relay_member.c: which relays there are, and whose each bucket is.
+ *
+ * In partition "c" of the table:
+ *
+ *     sk       what
+ *     m.RELAY  a relay: its beat, which it counts up with every heartbeat; its lease_ms; its owner,
+ *              for people; `stopped` when it has ended
+ *     b.n      a bucket: `relay`, who has it (absent: nobody), and its fence
+ *
+ * A heartbeat of a relay is one write of its own item, whatever it owns, and one consistent query
+ * of the partition. From what it reads it computes a plan, the same as all who read the same: which
+ * relay is to have which bucket. Then it does its own part: it releases what others are to have,
+ * when nothing of it is under way any more, and takes what it is to have, when it is free or its
+ * owner is silent for the owner's lease by our clock.
+ *
+ *  (1) Our lease is counted from before the renewal was sent, and ends early by a hundredth for
+ *      clocks that run at different speeds; others count from after they have read it. When it has
+ *      ended, we are a new relay with a new id.
+ *  (2) A bucket is taken by a write on the condition that its owner and fence are as they were
+ *      read; the fence grows. It is released on the condition that it is ours, with our fence.
+ *  (3) The item of a relay is there before it has a bucket. Buckets sort before relays, so an owner
+ *      that is not there in the same answer is gone: an item is removed when it was silent for
+ *      several leases.
+ *  (4) A relay that has just come takes nothing before it has looked again after SETTLE_MS, and
+ *      nobody takes anything later than half of that after he has looked. So those who come
+ *      together know of each other before they take anything, and no write is refused while all
+ *      are well.
+ *  (5) The least relay that is alive removes what is left of others; nobody else does.
+ */
+#include <holdfast/pages.h>
+
+#include "patterns/relay.h"
+
+enum {
+    DRIFT_SHARE = 100,
+    SETTLE_MS = 100,
+    RETRY_MIN_MS = 10,
+    RETRY_MAX_MS = 1000,
+    IMPATIENT_MS = 1000, /* so often is looked while others are to release something to us */
+    REMOVE_LEASES = 10,
+    STOPPED_TTL_S = 3600,
+    ENOUGH_MEMBERS = 8
+};
+
+static struct hf_str text_of(struct hf_item item, const char *name)
+{
+    return hf_value_str(hf_item_get(item, hf_str_from(name)));
+}
+
+static uint64_t number_of(struct hf_item item, const char *name)
+{
+    int64_t number = 0;
+
+    (void)hf_value_i64(hf_item_get(item, hf_str_from(name)), &number);
+    return number < 0 ? 0 : (uint64_t)number;
+}
+
+static void set_id(struct pattern_id *id, struct hf_str text)
+{
+    size_t len = text.len < PATTERN_ID_LEN ? text.len : PATTERN_ID_LEN;
+
+    memset(id, 0, sizeof(*id));
+    if (len)
+        memcpy(id->text, text.ptr, len);
+}
+
+static int compare_ids(const struct pattern_id *a, const struct pattern_id *b)
+{
+    return memcmp(a->text, b->text, PATTERN_ID_LEN);
+}
+
+static bool is_me(const struct hf_relay *relay, const struct pattern_id *id)
+{
+    return compare_ids(&relay->id, id) == 0;
+}
+
+/* ---- the plan ------------------------------------------------------------------------------- */
+
+/* FNV-1a, with its bits mixed at the end: the highest decides. */
+static uint64_t weight(uint32_t bucket, const struct pattern_id *id)
+{
+    uint64_t hash = 14695981039346656037u ^ bucket;
+
+    hash *= 1099511628211u;
+    for (size_t i = 0; i < PATTERN_ID_LEN; i++)
+        hash = (hash ^ (uint8_t)id->text[i]) * 1099511628211u;
+    hash ^= hash >> 33;
+    hash *= 0xff51afd7ed558ccdu;
+    hash ^= hash >> 33;
+    hash *= 0xc4ceb9fe1a85ec53u;
+    return hash ^ hash >> 33;
+}
+
+/*
+ * Each bucket goes to whom it likes best among those who have room. Who comes or goes changes the
+ * order of the others for no bucket, so few move besides those that have to.
+ */
+void hf__member_plan(const struct pattern_id *ids, size_t ids_len, uint32_t *plan, uint32_t buckets,
+                     uint32_t *loads)
+{
+    uint32_t share = buckets / (uint32_t)ids_len, extra = buckets % (uint32_t)ids_len;
+
+    memset(loads, 0, ids_len * sizeof(*loads));
+    for (uint32_t bucket = 0; bucket < buckets; bucket++) {
+        uint64_t best_weight = 0;
+        size_t best = SIZE_MAX;
+
+        for (size_t i = 0; i < ids_len; i++) {
+            uint64_t w = weight(bucket, &ids[i]);
+
+            if (loads[i] >= share + (extra ? 1 : 0))
+                continue;
+            if (best == SIZE_MAX || w > best_weight) {
+                best = i;
+                best_weight = w;
+            }
+        }
+        assert(best != SIZE_MAX);
+        if (loads[best]++ == share)
+            extra--;
+        plan[bucket] = (uint32_t)best;
+    }
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+static struct hf_item member_key(struct hf_scope *s, const struct pattern_id *id)
+{
+    return HF_ITEM(s, HF_S("pk", HF_STR("c")), HF_S("sk", hf_scope_format(s, "m.%s", id->text)));
+}
+
+static struct hf_item row_key(struct hf_scope *s, uint32_t bucket)
+{
+    return HF_ITEM(s, HF_S("pk", HF_STR("c")), HF_S("sk", hf_scope_format(s, "b.%03u", bucket)));
+}
+
+/* Say that we live. For the first time, too: nobody else has our id. */
+static enum hf_status send_beat(struct hf_relay *relay, bool first)
+{
+    struct hf_scope *s = relay->keep;
+    uint64_t beat = relay->beat + 1;
+    struct hf_item key = member_key(s, &relay->id), item;
+    struct hf_update_item update = {
+        .table = relay->outbox->table,
+        .key = key,
+        .update = first ? HF_STR("SET #beat = :beat, #lease = :lease, #owner = :owner")
+                        : HF_STR("SET #beat = :beat"),
+        .condition = first ? HF_STR("attribute_not_exists(#pk)")
+                           : HF_STR("#beat < :beat AND attribute_not_exists(#stopped)"),
+        .names =
+            first ? HF_ITEM(s, HF_S("#beat", HF_STR("beat")), HF_S("#pk", HF_STR("pk")),
+                            HF_S("#lease", HF_STR("lease_ms")), HF_S("#owner", HF_STR("owner")))
+                  : HF_ITEM(s, HF_S("#beat", HF_STR("beat")), HF_S("#stopped", HF_STR("stopped"))),
+        .values = first ? HF_ITEM(s, HF_N(":beat", beat), HF_N(":lease", relay->o.lease_ms),
+                                  HF_S(":owner", relay->o.owner))
+                        : HF_ITEM(s, HF_N(":beat", beat))};
+    enum hf_status status;
+
+    TRY(hf_scope_built(s));
+    status = hf__pattern_write(s, relay->outbox->db, &(struct hf_transact_write){.update = &update},
+                               key, &item);
+    if (status == HF_CONDITION)
+        status =
+            item.ptr && number_of(item, "beat") == beat && !hf_item_get(item, HF_STR("stopped")).ptr
+                ? HF_OK
+                : HF_LOST;
+    if (status == HF_OK || hf_scope_error(s)->may_have_happened)
+        relay->beat = beat;
+    return status;
+}
+
+/* (2) From nobody, or from one who is gone. HF_CONDITION: somebody was faster. */
+static enum hf_status send_take(struct hf_relay *relay, uint32_t bucket)
+{
+    struct hf_scope *s = relay->keep;
+    const struct relay_row *row = &relay->rows[bucket];
+    struct hf_item key = row_key(s, bucket), item;
+    bool from = row->owner.text[0];
+    struct hf_attr names[] = {HF_S("#relay", HF_STR("relay")), HF_S("#fence", HF_STR("fence"))};
+    struct hf_attr values[] = {HF_S(":me", id_str(&relay->id)), HF_N(":new", row->fence + 1),
+                               HF_N(":fence", row->fence),
+                               HF_S(":from", hf_str_from(row->owner.text))};
+    struct hf_update_item update = {
+        .table = relay->outbox->table,
+        .key = key,
+        .update = HF_STR("SET #relay = :me, #fence = :new"),
+        .condition = !row->there ? HF_STR("attribute_not_exists(#fence)")
+                     : from      ? HF_STR("#relay = :from AND #fence = :fence")
+                                 : HF_STR("attribute_not_exists(#relay) AND #fence = :fence"),
+        .names = hf_item_make(s, names, 2),
+        .values = hf_item_make(s, values,
+                               !row->there ? 2
+                               : from      ? 4
+                                           : 3)};
+    enum hf_status status;
+
+    TRY(hf_scope_built(s));
+    status = hf__pattern_write(s, relay->outbox->db, &(struct hf_transact_write){.update = &update},
+                               key, &item);
+    if (status == HF_CONDITION && hf_str_equal(text_of(item, "relay"), id_str(&relay->id)) &&
+        number_of(item, "fence") == row->fence + 1)
+        return HF_OK;
+    return status;
+}
+
+/* (2) HF_OK: it is not ours any more. */
+static enum hf_status send_release(struct hf_relay *relay, uint32_t bucket, uint64_t fence)
+{
+    struct hf_scope *s = relay->keep;
+    struct hf_item key = row_key(s, bucket), item;
+    struct hf_update_item update = {.table = relay->outbox->table,
+                                    .key = key,
+                                    .update = HF_STR("REMOVE #relay"),
+                                    .condition = HF_STR("#relay = :me AND #fence = :fence"),
+                                    .names = HF_ITEM(s, HF_S("#relay", HF_STR("relay")),
+                                                     HF_S("#fence", HF_STR("fence"))),
+                                    .values = HF_ITEM(s, HF_S(":me", id_str(&relay->id)),
+                                                      HF_N(":fence", fence))};
+    enum hf_status status;
+
+    TRY(hf_scope_built(s));
+    status = hf__pattern_write(s, relay->outbox->db, &(struct hf_transact_write){.update = &update},
+                               key, &item);
+    return status == HF_CONDITION ? HF_OK : status;
+}
+
+/* We have ended, or are to be another one. */
+static enum hf_status send_stopped(struct hf_relay *relay)
+{
+    struct hf_scope *s = relay->keep;
+    struct hf_item key = member_key(s, &relay->id), item;
+    struct hf_update_item update = {
+        .table = relay->outbox->table,
+        .key = key,
+        .update = HF_STR("SET #stopped = :true, #ttl = :ttl"),
+        .condition = HF_STR("attribute_exists(#beat)"),
+        .names = HF_ITEM(s, HF_S("#stopped", HF_STR("stopped")), HF_S("#beat", HF_STR("beat")),
+                         HF_S("#ttl", HF_STR("ttl"))),
+        .values = HF_ITEM(s, HF_BOOL(":true", true),
+                          HF_N(":ttl", env_wall_ms(&relay->env) / 1000 + STOPPED_TTL_S))};
+    enum hf_status status;
+
+    TRY(hf_scope_built(s));
+    status = hf__pattern_write(s, relay->outbox->db, &(struct hf_transact_write){.update = &update},
+                               key, &item);
+    return status == HF_CONDITION ? HF_OK : status;
+}
+
+static enum hf_status send_remove(struct hf_relay *relay, const struct relay_member *member)
+{
+    struct hf_scope *s = relay->keep;
+    struct hf_item key = member_key(s, &member->id), item;
+    struct hf_delete_item del = {.table = relay->outbox->table,
+                                 .key = key,
+                                 .condition = HF_STR("#beat = :beat"),
+                                 .names = HF_ITEM(s, HF_S("#beat", HF_STR("beat"))),
+                                 .values = HF_ITEM(s, HF_N(":beat", member->beat))};
+
+    TRY(hf_scope_built(s));
+    return hf__pattern_write(s, relay->outbox->db, &(struct hf_transact_write){.del = &del}, key,
+                             &item);
+}
+
+/* ---- looking -------------------------------------------------------------------------------- */
+
+static struct relay_member *member_find(struct hf_relay *relay, const struct pattern_id *id)
+{
+    for (size_t i = 0; i < relay->members_len; i++)
+        if (compare_ids(&relay->members[i].id, id) == 0)
+            return &relay->members[i];
+    return NULL;
+}
+
+/* In the order of ids. NULL: no memory. */
+static struct relay_member *member_add(struct hf_relay *relay, const struct pattern_id *id)
+{
+    size_t at = relay->members_len, size = relay->members_size;
+
+    if (at == size) {
+        size_t larger = size ? size * 2 : ENOUGH_MEMBERS;
+        struct relay_member *members =
+            relay->env.alloc(relay->env.user, relay->members, size * sizeof(*members),
+                             larger * sizeof(*members));
+
+        if (!members)
+            return NULL;
+        relay->members = members;
+        relay->members_size = larger;
+    }
+    while (at && compare_ids(&relay->members[at - 1].id, id) > 0) {
+        relay->members[at] = relay->members[at - 1];
+        at--;
+    }
+    relay->members[at] = (struct relay_member){.id = *id};
+    relay->members_len++;
+    return &relay->members[at];
+}
+
+static enum hf_status see_member(struct hf_relay *relay, struct hf_str sk, struct hf_item item)
+{
+    struct relay_member *member;
+    struct pattern_id id;
+    uint64_t beat = number_of(item, "beat");
+
+    set_id(&id, hf_str_of(sk.ptr + 2, sk.len - 2));
+    member = member_find(relay, &id);
+    if (!member || member->beat != beat) {
+        member = member ? member : member_add(relay, &id);
+        if (!member)
+            return hf_scope_fail(relay->keep, HF_NOMEM, "no memory for another relay");
+        member->beat = beat;
+        member->since_us = relay_now_us(relay);
+    }
+    member->lease_ms = (uint32_t)number_of(item, "lease_ms");
+    member->stopped = hf_value_true(hf_item_get(item, HF_STR("stopped")));
+    member->there = true;
+    return HF_OK;
+}
+
+static void see_row(struct hf_relay *relay, struct hf_str sk, struct hf_item item)
+{
+    uint32_t bucket = 0;
+
+    for (size_t i = 2; i < sk.len; i++)
+        bucket = bucket * 10 + (uint32_t)(sk.ptr[i] - '0');
+    if (bucket >= relay->outbox->buckets)
+        return;
+    relay->rows[bucket].there = true;
+    relay->rows[bucket].fence = number_of(item, "fence");
+    set_id(&relay->rows[bucket].owner, text_of(item, "relay"));
+}
+
+static bool begins(struct hf_str text, const char *with)
+{
+    return text.len > 2 && memcmp(text.ptr, with, 2) == 0;
+}
+
+/* One query of the partition; pages are followed. */
+static enum hf_status look(struct hf_relay *relay)
+{
+    struct hf_scope *s = relay->keep;
+    struct hf_query query = {.table = relay->outbox->table,
+                             .key_condition = HF_STR("#pk = :c"),
+                             .names = HF_ITEM(s, HF_S("#pk", HF_STR("pk"))),
+                             .values = HF_ITEM(s, HF_S(":c", HF_STR("c"))),
+                             .consistent = HF_YES};
+    struct hf_pages *pages;
+    enum hf_status status;
+    struct hf_item item;
+
+    memset(relay->rows, 0, relay->outbox->buckets * sizeof(*relay->rows));
+    for (size_t i = 0; i < relay->members_len; i++)
+        relay->members[i].there = false;
+    TRY(hf_scope_built(s));
+    TRY(hf_pages_query(s, relay->outbox->db, &query, NULL, &pages));
+    while ((status = hf_pages_next_item(s, pages, &item)) == HF_OK && item.ptr) {
+        struct hf_str sk = text_of(item, "sk");
+
+        if (begins(sk, "b."))
+            see_row(relay, sk, item);
+        else if (begins(sk, "m.") && (status = see_member(relay, sk, item)) != HF_OK)
+            break;
+    }
+    hf_pages_free(pages);
+    return status;
+}
+
+static bool is_alive(const struct hf_relay *relay, const struct relay_member *member,
+                     int64_t now_us)
+{
+    return member && member->there && !member->stopped &&
+           (is_me(relay, &member->id) ||
+            now_us - member->since_us < (int64_t)member->lease_ms * 1000);
+}
+
+static void forget_members(struct hf_relay *relay)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < relay->members_len; i++)
+        if (relay->members[i].there)
+            relay->members[len++] = relay->members[i];
+    relay->members_len = len;
+}
+
+/* relay->plan, by places in relay->members; false: we are not there ourselves, or no memory. */
+static bool make_plan(struct hf_relay *relay, int64_t now_us)
+{
+    size_t len = 0, most = relay->members_len ? relay->members_len : 1;
+    struct pattern_id *ids = hf_scope_alloc(relay->keep, most * sizeof(*ids));
+    uint32_t *places = hf_scope_alloc(relay->keep, most * sizeof(*places));
+    uint32_t *loads = hf_scope_alloc(relay->keep, most * sizeof(*loads));
+    bool here = false;
+
+    if (hf_scope_built(relay->keep) != HF_OK)
+        return false;
+    for (size_t i = 0; i < relay->members_len; i++) {
+        if (!is_alive(relay, &relay->members[i], now_us))
+            continue;
+        here = here || is_me(relay, &relay->members[i].id);
+        places[len] = (uint32_t)i;
+        ids[len++] = relay->members[i].id;
+    }
+    if (!here)
+        return false;
+    hf__member_plan(ids, len, relay->plan, relay->outbox->buckets, loads);
+    for (uint32_t i = 0; i < relay->outbox->buckets; i++)
+        relay->plan[i] = places[relay->plan[i]];
+    return true;
+}
+
+static bool is_mine(const struct hf_relay *relay, uint32_t bucket)
+{
+    return is_me(relay, &relay->members[relay->plan[bucket]].id);
+}
+
+/* ---- doing our part ------------------------------------------------------------------------- */
+
+void hf__member_drop(struct hf_relay *relay)
+{
+    relay->until_us = 0;
+    relay->settled = false;
+    for (uint32_t i = 0; i < relay->outbox->buckets; i++) {
+        struct relay_bucket *bucket = &relay->buckets[i];
+
+        if (bucket->state == BUCKET_OTHERS)
+            continue;
+        bucket->state = BUCKET_OTHERS;
+        bucket->life++;
+        hf__bucket_forget(relay, bucket, true);
+    }
+}
+
+/* Was it lost, or is it to be released? The mutex is held. */
+static void compare_with_plan(struct hf_relay *relay, uint32_t number)
+{
+    struct relay_bucket *bucket = &relay->buckets[number];
+    const struct relay_row *row = &relay->rows[number];
+
+    if (bucket->state == BUCKET_OTHERS) {
+        if (is_me(relay, &row->owner) && !is_mine(relay, number)) {
+            bucket->state = BUCKET_LEAVING; /* it was taken after all, and is another's by now */
+            bucket->fence = row->fence;
+            bucket->life++;
+        }
+        return;
+    }
+    if (!is_me(relay, &row->owner) || row->fence != bucket->fence) {
+        bucket->state = BUCKET_OTHERS; /* somebody thought that we are gone */
+        bucket->life++;
+        hf__bucket_forget(relay, bucket, true);
+    } else if (bucket->state == BUCKET_OURS && !is_mine(relay, number)) {
+        bucket->state = BUCKET_LEAVING;
+        hf__bucket_forget(relay, bucket, false);
+    }
+}
+
+static void taken(struct hf_relay *relay, uint32_t number, bool from_silent)
+{
+    struct relay_bucket *bucket = &relay->buckets[number];
+
+    pthread_mutex_lock(&relay->mutex);
+    if (relay->until_us && relay_now_us(relay) < relay->until_us) {
+        bucket->state = BUCKET_OURS;
+        bucket->life++;
+        bucket->fence = relay->rows[number].fence + 1;
+        hf__read_reset(relay, bucket, relay_now_us(relay));
+        relay->metrics.taken_over += from_silent;
+        hf__relay_signal(relay);
+    }
+    pthread_mutex_unlock(&relay->mutex);
+}
+
+/*
+ * Take what is to be ours, until `until_us` (4). *missing: how many are to be ours and are not;
+ * *soon_us: when the owner of one of them is silent for its lease.
+ */
+static enum hf_status take_all(struct hf_relay *relay, int64_t until_us, uint32_t *missing,
+                               bool *more, int64_t *soon_us)
+{
+    for (uint32_t i = 0; i < relay->outbox->buckets; i++) {
+        const struct relay_row *row = &relay->rows[i];
+        const struct relay_member *owner = member_find(relay, &row->owner);
+        int64_t now_us = relay_now_us(relay);
+        enum hf_status status;
+
+        if (!is_mine(relay, i) || relay->buckets[i].state != BUCKET_OTHERS)
+            continue;
+        ++*missing;
+        if (!is_me(relay, &row->owner) && is_alive(relay, owner, now_us)) {
+            int64_t silent_us = owner->since_us + (int64_t)owner->lease_ms * 1000;
+
+            *soon_us = silent_us < *soon_us ? silent_us : *soon_us;
+            continue;
+        }
+        if (now_us >= until_us) {
+            *more = true;
+            return HF_OK;
+        }
+        status = send_take(relay, i);
+        if (status == HF_OK) {
+            taken(relay, i,
+                  row->owner.text[0] && !is_me(relay, &row->owner) && !(owner && owner->stopped));
+            --*missing;
+        } else if (status == HF_CONDITION) {
+            pthread_mutex_lock(&relay->mutex);
+            relay->metrics.refused++;
+            pthread_mutex_unlock(&relay->mutex);
+        } else {
+            return status;
+        }
+    }
+    return HF_OK;
+}
+
+/* Release what is to leave and has nothing under way. */
+static enum hf_status release_all(struct hf_relay *relay)
+{
+    bool waiting = false;
+
+    for (uint32_t i = 0; i < relay->outbox->buckets; i++) {
+        struct relay_bucket *bucket = &relay->buckets[i];
+        bool busy, leaving;
+        uint64_t life;
+
+        pthread_mutex_lock(&relay->mutex);
+        leaving = bucket->state == BUCKET_LEAVING;
+        busy = bucket->running || bucket->noting || bucket->reading;
+        life = bucket->life;
+        pthread_mutex_unlock(&relay->mutex);
+        if (leaving && !busy)
+            TRY(send_release(relay, i, bucket->fence));
+        waiting = waiting || (leaving && busy);
+        if (!leaving || busy)
+            continue;
+        pthread_mutex_lock(&relay->mutex);
+        if (bucket->life == life) {
+            bucket->state = BUCKET_OTHERS;
+            bucket->life++;
+        }
+        pthread_mutex_unlock(&relay->mutex);
+    }
+    pthread_mutex_lock(&relay->mutex);
+    relay->leaving = waiting;
+    pthread_mutex_unlock(&relay->mutex);
+    return HF_OK;
+}
+
+/* (5) */
+static void remove_old(struct hf_relay *relay, int64_t now_us)
+{
+    for (size_t i = 0; i < relay->members_len; i++) {
+        const struct relay_member *member = &relay->members[i];
+
+        if (is_alive(relay, member, now_us)) {
+            if (!is_me(relay, &member->id))
+                return;
+            break;
+        }
+    }
+    for (size_t i = 0; i < relay->members_len; i++) {
+        const struct relay_member *member = &relay->members[i];
+
+        if (!is_alive(relay, member, now_us) &&
+            now_us - member->since_us > (int64_t)member->lease_ms * 1000 * REMOVE_LEASES)
+            (void)send_remove(relay, member);
+    }
+}
+
+/* ---- heartbeats ----------------------------------------------------------------------------- */
+
+/* (1) */
+static int64_t lease_end(const struct hf_relay *relay, int64_t sent_us)
+{
+    int64_t lease_us = (int64_t)relay->o.lease_ms * 1000;
+
+    return sent_us + lease_us - lease_us / DRIFT_SHARE;
+}
+
+static int64_t settle_us(const struct hf_relay *relay)
+{
+    int64_t us = (int64_t)relay->o.heartbeat_ms * 250;
+
+    return us < SETTLE_MS * 1000 ? us : SETTLE_MS * 1000;
+}
+
+/* Become a member, under a new id. */
+static enum hf_status join(struct hf_relay *relay)
+{
+    int64_t sent_us;
+
+    if (relay->beat) { /* we were one before: what it has left is free now */
+        if (relay->joined) {
+            (void)hf_scope_fail(relay->keep, HF_LOST, "the lease of this relay has ended");
+            hf__relay_trouble(relay, relay->keep);
+        }
+        relay->joined = false;
+        TRY(send_stopped(relay));
+        relay->beat = 0;
+    }
+    relay->id = hf__pattern_id_make(&relay->env);
+    sent_us = relay_now_us(relay);
+    TRY(send_beat(relay, true));
+    pthread_mutex_lock(&relay->mutex);
+    relay->until_us = lease_end(relay, sent_us);
+    pthread_mutex_unlock(&relay->mutex);
+    relay->joined = true;
+    relay->renew_us = sent_us + (int64_t)relay->o.heartbeat_ms * 1000;
+    relay->act_us = relay_now_us(relay) + settle_us(relay);
+    relay->look_us = relay->act_us;
+    return HF_OK;
+}
+
+static enum hf_status renew(struct hf_relay *relay)
+{
+    int64_t sent_us = relay_now_us(relay);
+    enum hf_status status = send_beat(relay, false);
+
+    if (status == HF_LOST) { /* others have seen our end */
+        pthread_mutex_lock(&relay->mutex);
+        hf__member_drop(relay);
+        pthread_mutex_unlock(&relay->mutex);
+        return HF_OK;
+    }
+    TRY(status);
+    pthread_mutex_lock(&relay->mutex);
+    if (relay->until_us && relay_now_us(relay) < relay->until_us)
+        relay->until_us = lease_end(relay, sent_us);
+    pthread_mutex_unlock(&relay->mutex);
+    relay->renew_us = sent_us + (int64_t)relay->o.heartbeat_ms * 1000;
+    return HF_OK;
+}
+
+/* Look, and do our part. */
+static enum hf_status look_and_act(struct hf_relay *relay)
+{
+    int64_t asked_us, now_us, soon_us = INT64_MAX;
+    uint32_t missing = 0;
+    bool more = false;
+
+    TRY(hf__outbox_take_mode(relay->keep, relay->outbox, false));
+    asked_us = relay_now_us(relay);
+    TRY(look(relay));
+    now_us = relay_now_us(relay);
+    forget_members(relay);
+    if (!make_plan(relay, now_us))
+        return hf_scope_fail(relay->keep, HF_LOST, "this relay is not among the others");
+    pthread_mutex_lock(&relay->mutex);
+    for (uint32_t i = 0; i < relay->outbox->buckets; i++)
+        compare_with_plan(relay, i);
+    pthread_mutex_unlock(&relay->mutex);
+    TRY(release_all(relay));
+    TRY(take_all(relay, asked_us + settle_us(relay) / 2, &missing, &more, &soon_us));
+    remove_old(relay, now_us);
+    pthread_mutex_lock(&relay->mutex);
+    relay->settled = !missing && !more;
+    pthread_cond_broadcast(&relay->idle_cond);
+    pthread_mutex_unlock(&relay->mutex);
+    now_us = relay_now_us(relay);
+    relay->look_us = now_us + (int64_t)relay->o.heartbeat_ms * 1000;
+    if (missing && relay->look_us > now_us + IMPATIENT_MS * 1000)
+        relay->look_us = now_us + IMPATIENT_MS * 1000;
+    if (soon_us < relay->look_us)
+        relay->look_us = soon_us > now_us ? soon_us : now_us;
+    if (more)
+        relay->look_us = now_us;
+    return HF_OK;
+}
+
+static enum hf_status round_of(struct hf_relay *relay)
+{
+    int64_t now_us = relay_now_us(relay);
+    bool dropped;
+
+    pthread_mutex_lock(&relay->mutex);
+    if (relay->until_us && now_us >= relay->until_us)
+        hf__member_drop(relay);
+    dropped = !relay->until_us;
+    pthread_mutex_unlock(&relay->mutex);
+    if (dropped)
+        return join(relay);
+    if (now_us >= relay->renew_us)
+        TRY(renew(relay));
+    if (now_us >= relay->look_us)
+        return look_and_act(relay);
+    return relay->leaving ? release_all(relay) : HF_OK;
+}
+
+int64_t hf__member_keep(struct hf_relay *relay)
+{
+    int64_t now_us, next_us;
+    enum hf_status status;
+
+    hf__relay_begin(relay, relay->keep, relay->o.lease_ms / 2);
+    status = round_of(relay);
+    hf__relay_consumed(relay, relay->keep);
+    if (status != HF_OK) {
+        uint32_t again_ms = relay->o.heartbeat_ms / 4;
+
+        hf__relay_trouble(relay, relay->keep);
+        again_ms = again_ms < RETRY_MIN_MS ? RETRY_MIN_MS : again_ms;
+        return (int64_t)(again_ms > RETRY_MAX_MS ? RETRY_MAX_MS : again_ms) * 1000;
+    }
+    now_us = relay_now_us(relay);
+    next_us = relay->renew_us < relay->look_us ? relay->renew_us : relay->look_us;
+    return next_us > now_us ? next_us - now_us : 0;
+}
+
+/* ---- leaving -------------------------------------------------------------------------------- */
+
+enum hf_status hf__member_leave(struct hf_relay *relay, uint32_t timeout_ms)
+{
+    enum hf_status first = HF_OK, status;
+
+    if (!relay->beat)
+        return HF_OK;
+    hf__relay_begin(relay, relay->keep, timeout_ms);
+    for (uint32_t i = 0; i < relay->outbox->buckets; i++) {
+        struct relay_bucket *bucket = &relay->buckets[i];
+
+        if (bucket->state == BUCKET_OTHERS)
+            continue;
+        if (first == HF_OK)
+            first = send_release(relay, i, bucket->fence);
+        pthread_mutex_lock(&relay->mutex);
+        bucket->state = BUCKET_OTHERS;
+        bucket->life++;
+        hf__bucket_forget(relay, bucket, true);
+        pthread_mutex_unlock(&relay->mutex);
+    }
+    pthread_mutex_lock(&relay->mutex);
+    hf__member_drop(relay);
+    pthread_mutex_unlock(&relay->mutex);
+    status = send_stopped(relay);
+    if (status == HF_OK)
+        relay->beat = 0;
+    relay->joined = false;
+    hf__relay_consumed(relay, relay->keep);
+    return first == HF_OK ? status : first;
+}

@@ -1,0 +1,425 @@
+/*
+ * patterns/relay_read.c: which buckets are read, from where, and what is kept of what is there.
+ *
+ * A bucket has a cursor, up to which all was looked at. Reads go on from there: at once when there
+ * is more, when somebody emitted something into the bucket (from a little before the cursor, as
+ * commits may be a little out of order), or when it is time to look. What is before the cursor is
+ * gone as a rule, and looking through the remains of a hundred thousand events is not for free; so
+ * that is done every poll_ms only (a sweep), for what was committed late or was let go on by hand.
+ * What was passed over by intention (relay_key.c) is read again from where it is (a fetch).
+ *
+ * A read shows what is due within the next poll_ms: what is due later than now waits as a skipped
+ * key, so scheduled events are in time without a query of their own.
+ *
+ *  (1) One read of a bucket runs at a time.
+ *  (2) What is due later than now, by its own account, does not move the cursor: others may still
+ *      come before it. What others emitted whose clocks are ahead does, until somebody wakes us.
+ *  (3) Forward reading looks at each event once; sweeps without news end after a few pages, and go
+ *      on where they ended the next time. So a key with many events that cannot go on costs little.
+ *  (4) What a read shows that began before the bucket was taken anew means nothing.
+ *  (5) No page begins behind the cursor: so what is taken of a key is the first that is there.
+ */
+#include "patterns/relay.h"
+
+enum { LOOK_AHEAD_MAX_MS = 1000, FIRST_PAUSE_MS = 100 };
+
+/* One page, and from where it was read. */
+struct page {
+    enum { FORWARD, SWEEP, FETCH } kind;
+    char after[RELAY_SEQ_SIZE];
+    struct hf_outbox_event *events;
+    size_t len;
+    bool more;
+    int64_t wall_us; /* before it was asked for */
+    uint64_t life;
+    size_t taken; /* events of it that are held now */
+    uint64_t number;
+    char last[RELAY_SEQ_SIZE]; /* the last one before any that is early */
+    bool early;                /* there is one */
+    bool no_memory;
+};
+
+bool hf__relay_wants_type(const struct hf_relay *relay, struct hf_str type)
+{
+    struct hf_str only = relay->o.only_type;
+
+    if (!only.len)
+        return true;
+    if (only.ptr[only.len - 1] == '*')
+        return type.len >= only.len - 1 && memcmp(type.ptr, only.ptr, only.len - 1) == 0;
+    return hf_str_equal(type, only);
+}
+
+void hf__read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t now_us)
+{
+    memset(bucket->cursor, 0, sizeof(bucket->cursor));
+    bucket->more = true;
+    bucket->woken = false;
+    bucket->whole = false;
+    bucket->sweeping = false;
+    bucket->sweep_us = now_us + (int64_t)relay->o.poll_ms * 1000;
+    bucket->not_before_us = 0;
+    bucket->failures = 0;
+    bucket->wants_us = 0;
+}
+
+/* ---- choosing ------------------------------------------------------------------------------- */
+
+/* Is this key to be read on now? */
+static bool is_to_fetch(const struct relay_key *key, int64_t now_us, int64_t *next_us)
+{
+    bool kept_back = key->link && !key->queued;
+
+    if (key->running || (key->len && !kept_back))
+        return false;
+    if (key->fetch_us <= now_us)
+        return true;
+    *next_us = key->fetch_us < *next_us ? key->fetch_us : *next_us;
+    return false;
+}
+
+/* The key that is to be read on, and is first among those. */
+static struct relay_key *fetch_of(const struct relay_bucket *bucket, int64_t now_us,
+                                  int64_t *next_us)
+{
+    struct relay_key *first = NULL;
+
+    for (struct relay_key *key = bucket->skipping; key; key = key->skip_next)
+        if (is_to_fetch(key, now_us, next_us) &&
+            (!first || hf__seq_compare(key->after, first->after) < 0))
+            first = key;
+    return first;
+}
+
+static bool has_room(const struct hf_relay *relay, const struct relay_bucket *bucket)
+{
+    return bucket->held < (size_t)relay->o.batch * RELAY_HELD_BATCHES &&
+           (relay->bytes < RELAY_BYTES_MAX || !bucket->held) && relay->keys_len < RELAY_KEYS_MAX;
+}
+
+static bool wants(const struct hf_relay *relay, const struct relay_bucket *bucket, int64_t now_us,
+                  int64_t *next_us)
+{
+    if (bucket->state != BUCKET_OURS || bucket->reading || !has_room(relay, bucket))
+        return false;
+    if (bucket->not_before_us > now_us) {
+        *next_us = bucket->not_before_us < *next_us ? bucket->not_before_us : *next_us;
+        return false;
+    }
+    if (bucket->woken || bucket->sweep_us <= now_us || (bucket->sweeping && bucket->sweep_left) ||
+        (bucket->more && bucket->ready < ((size_t)relay->o.batch + 1) / 2))
+        return true;
+    *next_us = bucket->sweep_us < *next_us ? bucket->sweep_us : *next_us;
+    return fetch_of(bucket, now_us, next_us) != NULL;
+}
+
+struct relay_bucket *hf__read_choose(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
+{
+    struct relay_bucket *oldest = NULL;
+
+    for (uint32_t i = 0; i < relay->outbox->buckets; i++) {
+        struct relay_bucket *bucket = &relay->buckets[i];
+
+        if (!wants(relay, bucket, now_us, next_us)) {
+            bucket->wants_us = 0;
+            continue;
+        }
+        if (!bucket->wants_us)
+            bucket->wants_us = now_us;
+        if (!oldest || bucket->wants_us < oldest->wants_us)
+            oldest = bucket;
+    }
+    return oldest;
+}
+
+bool hf__read_is_dry(const struct hf_relay *relay, const struct relay_bucket *bucket)
+{
+    int64_t now_us = relay_now_us(relay), next_us = INT64_MAX;
+
+    return bucket->whole && !bucket->more && !bucket->woken && !bucket->reading && !bucket->held &&
+           !fetch_of(bucket, now_us, &next_us);
+}
+
+/* ---- what is there -------------------------------------------------------------------------- */
+
+/* When it may be tried, on the elapsed clock; 0: now. Clocks that differ do not make it later than
+ * the longest wait there is. */
+static int64_t waits_until(const struct hf_relay *relay, const struct page *page,
+                           const struct hf_outbox_event *event, int64_t now_us)
+{
+    int64_t longest_us = (int64_t)relay->o.backoff_max_ms * 1100, wait_us = 0;
+
+    if (event->next_us > page->wall_us)
+        wait_us = event->next_us - page->wall_us;
+    if (wait_us > longest_us)
+        wait_us = longest_us;
+    if (hf__outbox_is_early(event, page->wall_us) && event->event.due_us - page->wall_us > wait_us)
+        wait_us = event->event.due_us - page->wall_us;
+    return wait_us > 0 ? now_us + wait_us : 0;
+}
+
+/* Is it behind what its key has to wait for? Then it is not for this page, or the first of what is
+ * to be read on. */
+static bool is_passed_over(struct relay_key *key, const struct page *page,
+                           const struct hf_outbox_event *event, const char *seq, int64_t now_us)
+{
+    bool first;
+
+    if (!key->skips || hf__seq_compare(seq, key->after) <= 0)
+        return false;
+    first = key->mark != page->number && hf__seq_compare(page->after, key->after) <= 0;
+    if (first && key->fetch_us > now_us && key->attempts &&
+        event->attempts != key->attempts - 1 && event->next_us <= page->wall_us)
+        key->fetch_us = now_us; /* let go on by hand */
+    if (!first || key->check || key->fetch_us > now_us) {
+        key->mark = page->number;
+        return true;
+    }
+    return false;
+}
+
+static void look_at(struct hf_relay *relay, struct relay_bucket *bucket, struct page *page,
+                    const struct hf_outbox_event *event, const char *seq, int64_t now_us)
+{
+    int64_t until_us = waits_until(relay, page, event, now_us);
+    uint64_t sequence = event->event.sequence;
+    bool is_new = !hf__key_find(relay, bucket, event, seq, false);
+    struct relay_key *key = hf__key_find(relay, bucket, event, seq, true);
+
+    if (!key) {
+        page->no_memory = true;
+        return;
+    }
+    if (is_passed_over(key, page, event, seq, now_us))
+        return;
+    if (until_us || (is_new && relay->o.failed_blocks && !key->alone)) {
+        hf__key_skip(relay, key, seq, sequence, until_us);
+        key->mark = page->number;
+        key->check = is_new && relay->o.failed_blocks && !key->alone;
+        key->attempts = event->attempts;
+        key->due_us = hf__outbox_due_ms(event) * 1000;
+    } else if (key->skips && key->sequence && sequence > key->sequence) {
+        hf__key_skip(relay, key, seq, key->sequence, key->fetch_us); /* behind the one that waits */
+        key->mark = page->number;
+    } else if (hf__key_hold(relay, key, event, seq, now_us)) {
+        page->taken++;
+        if (key->skips && key->mark != page->number && hf__seq_compare(seq, key->after) > 0)
+            hf__seq_set(key->after, hf_str_from(seq));
+    } else {
+        hf__key_skip(relay, key, seq, 0, now_us);
+        key->mark = page->number;
+    }
+    hf__key_settle(relay, key);
+}
+
+/* Keys whose events were all in the page, from where they were to be read on, have no others up to
+ * its end. */
+static void cover(struct hf_relay *relay, struct relay_bucket *bucket, const struct page *page,
+                  bool at_end, int64_t now_us)
+{
+    struct relay_key *key = bucket->skipping;
+
+    while (key) {
+        struct relay_key *next = key->skip_next;
+
+        if (key->mark != page->number && key->fetch_us <= now_us && !key->check &&
+            hf__seq_compare(page->after, key->after) <= 0) {
+            if (at_end)
+                hf__key_unskip(key);
+            else if (page->last[0] && hf__seq_compare(page->last, key->after) > 0)
+                memcpy(key->after, page->last, sizeof(key->after));
+            hf__key_settle(relay, key);
+        }
+        key = next;
+    }
+}
+
+/* Where we are now. The mutex is held. */
+static void advance(struct hf_relay *relay, struct relay_bucket *bucket, struct page *page,
+                    int64_t now_us)
+{
+    bool due_more = page->more && page->last[0] && !page->early;
+    bool at_end = !due_more || hf__seq_compare(page->last, bucket->cursor) >= 0;
+
+    cover(relay, bucket, page, page->kind == FORWARD ? !due_more : at_end, now_us);
+    if (page->kind == FORWARD) {
+        if (page->last[0] && hf__seq_compare(page->last, bucket->cursor) > 0)
+            memcpy(bucket->cursor, page->last, sizeof(bucket->cursor));
+        bucket->more = due_more;
+        bucket->whole = bucket->whole || !due_more;
+    } else if (page->kind == SWEEP) {
+        memcpy(bucket->sweep, page->last, sizeof(bucket->sweep));
+        if (!page->taken)
+            bucket->sweep_left--;
+        if (at_end)
+            bucket->sweeping = false;
+    }
+    hf__bucket_advance(relay, bucket);
+}
+
+static void take_page(struct hf_relay *relay, struct relay_bucket *bucket, struct page *page,
+                      int64_t now_us)
+{
+    page->number = ++relay->page;
+    for (size_t i = 0; i < page->len && !page->no_memory; i++) {
+        const struct hf_outbox_event *event = &page->events[i];
+        char seq[RELAY_SEQ_SIZE];
+
+        hf__seq_set(seq, hf_value_str(hf_item_get(event->item, HF_STR("sk"))));
+        if (!hf__held_find(relay, seq) && hf__relay_wants_type(relay, event->event.type))
+            look_at(relay, bucket, page, event, seq, now_us);
+        page->early = page->early || hf__outbox_is_early(event, page->wall_us);
+        if (!page->no_memory && !page->early)
+            memcpy(page->last, seq, sizeof(seq)); /* (2) */
+    }
+    if (!page->no_memory)
+        advance(relay, bucket, page, now_us);
+    else
+        bucket->not_before_us = now_us + FIRST_PAUSE_MS * 1000;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* Back to a little before now: something was emitted. */
+static void step_back(struct relay_bucket *bucket, int64_t wall_us)
+{
+    char floor[RELAY_SEQ_SIZE] = {0};
+
+    hf__outbox_seq_floor(wall_us / 1000 - RELAY_OVERLAP_MS, floor);
+    if (hf__seq_compare(floor, bucket->cursor) < 0)
+        memcpy(bucket->cursor, floor, sizeof(floor));
+}
+
+/* What to read of it now. The mutex is held. */
+static void plan_page(struct hf_relay *relay, struct relay_bucket *bucket, struct page *page,
+                      int64_t now_us)
+{
+    int64_t next_us = INT64_MAX;
+    struct relay_key *key = fetch_of(bucket, now_us, &next_us);
+
+    if (bucket->sweep_us <= now_us) {
+        if (!bucket->sweeping)
+            memset(bucket->sweep, 0, sizeof(bucket->sweep));
+        bucket->sweeping = true;
+        bucket->sweep_left = RELAY_SWEEP_PAGES;
+        bucket->sweep_us = now_us + (int64_t)relay->o.poll_ms * 1000;
+    }
+    page->life = bucket->life;
+    if (key && key->check) {
+        page->kind = FETCH;
+    } else if (key && !bucket->woken && hf__seq_compare(key->after, bucket->cursor) <= 0) {
+        page->kind = FETCH; /* (5) */
+        memcpy(page->after, key->after, sizeof(page->after));
+    } else if (bucket->sweeping && bucket->sweep_left && !bucket->woken) {
+        page->kind = SWEEP;
+        memcpy(page->after, bucket->sweep, sizeof(page->after));
+    } else {
+        page->kind = FORWARD;
+        if (bucket->woken)
+            step_back(bucket, page->wall_us);
+        memcpy(page->after, bucket->cursor, sizeof(page->after));
+        bucket->woken = false;
+    }
+    bucket->reading = true;
+    bucket->wants_us = 0;
+}
+
+/* The read has ended, well or not. The mutex is held. */
+static void ended(struct hf_relay *relay, struct relay_bucket *bucket, enum hf_status status,
+                  const struct page *page, int64_t now_us)
+{
+    bucket->reading = false;
+    if (!relay->o.dry_run)
+        hf__gone_forget(relay, bucket);
+    if (status == HF_OK) {
+        bucket->failures = 0;
+    } else if (page->life == bucket->life) {
+        bucket->not_before_us =
+            now_us +
+            (int64_t)hf__relay_backoff_ms(relay, FIRST_PAUSE_MS, ++bucket->failures) * 1000;
+        bucket->woken = bucket->woken || page->kind == FORWARD;
+    }
+    relay->metrics.reads++;
+    pthread_cond_broadcast(&relay->idle_cond);
+    hf__relay_signal(relay);
+}
+
+/* failed_blocks: has one of the key failed? */
+static void check_key(struct relay_worker *worker, struct relay_bucket *bucket, struct hf_str name,
+                      uint64_t hash, uint64_t life)
+{
+    struct hf_relay *relay = worker->relay;
+    bool failed = true;
+    enum hf_status status =
+        hf__outbox_key_failed(worker->io, relay->outbox, bucket->number, name, &failed);
+    struct page none = {.kind = FETCH, .life = life};
+    int64_t now_us = relay_now_us(relay);
+    struct relay_key *key;
+
+    hf__relay_consumed(relay, worker->io);
+    if (status != HF_OK)
+        hf__relay_trouble(relay, worker->io);
+    pthread_mutex_lock(&relay->mutex);
+    for (key = bucket->skipping; key; key = key->skip_next)
+        if (key->hash == hash && hf_str_equal(hf_str_of(key->name, key->name_len), name))
+            break;
+    if (key && bucket->life == life && status == HF_OK) {
+        if (failed) {
+            key->blocked = true;
+            key->fetch_us = now_us + (int64_t)relay->o.poll_ms * 1000;
+        } else {
+            key->check = false;
+            if (key->blocked) /* it may be back in its old place, before all of these */
+                memset(key->after, 0, sizeof(key->after));
+            key->blocked = false;
+            key->fetch_us = now_us;
+        }
+    }
+    ended(relay, bucket, status, &none, now_us);
+    pthread_mutex_unlock(&relay->mutex);
+}
+
+static enum hf_status read_page(struct relay_worker *worker, struct relay_bucket *bucket,
+                                struct page *page)
+{
+    struct hf_relay *relay = worker->relay;
+    uint32_t ahead_ms = relay->o.poll_ms < LOOK_AHEAD_MAX_MS ? relay->o.poll_ms : LOOK_AHEAD_MAX_MS;
+
+    return hf__outbox_read(worker->io, relay->outbox, bucket->number,
+                           page->after[0] ? hf_str_from(page->after) : hf_str_of(NULL, 0),
+                           page->wall_us / 1000 + ahead_ms, relay->o.batch, &page->events,
+                           &page->len, &page->more);
+}
+
+void hf__read_run(struct relay_worker *worker, struct relay_bucket *bucket)
+{
+    struct hf_relay *relay = worker->relay;
+    struct page page = {.wall_us = relay->env.wall_us(relay->env.user)};
+    int64_t now_us = relay_now_us(relay), next_us = INT64_MAX;
+    struct relay_key *key;
+    enum hf_status status;
+
+    hf__relay_begin(relay, worker->io, relay->o.lease_ms / 2);
+    pthread_mutex_lock(&relay->mutex);
+    key = fetch_of(bucket, now_us, &next_us);
+    plan_page(relay, bucket, &page, now_us);
+    if (key && key->check) {
+        struct hf_str name = hf_scope_copy(worker->io, hf_str_of(key->name, key->name_len));
+        uint64_t hash = key->hash;
+
+        pthread_mutex_unlock(&relay->mutex);
+        check_key(worker, bucket, name, hash, page.life);
+        return;
+    }
+    pthread_mutex_unlock(&relay->mutex);
+    status = read_page(worker, bucket, &page);
+    hf__relay_consumed(relay, worker->io);
+    if (status != HF_OK)
+        hf__relay_trouble(relay, worker->io);
+    now_us = relay_now_us(relay);
+    pthread_mutex_lock(&relay->mutex);
+    if (status == HF_OK && bucket->life == page.life && bucket->state == BUCKET_OURS) /* (4) */
+        take_page(relay, bucket, &page, now_us);
+    ended(relay, bucket, status, &page, now_us);
+    pthread_mutex_unlock(&relay->mutex);
+}

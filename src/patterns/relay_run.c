@@ -1,0 +1,381 @@
+/*
+ * patterns/relay_run.c: who does the tasks of a relay: threads of its own, or whoever calls
+ * hf_relay_turn(); and how it comes to an end.
+ *
+ *  (1) A worker that has nothing to do waits for the earliest thing that is due if no other does,
+ *      else until it is woken. So an idle relay wakes up once for each thing that is due.
+ *  (2) Whoever begins something that may last lets another wait in its place.
+ *  (3) The end: no more is begun; what is under way ends or is canceled; what was delivered is
+ *      noted; then the threads end, the keeper last but one, as the lease has to last until here;
+ *      then the buckets are released.
+ */
+#include "patterns/relay.h"
+
+#include <time.h>
+
+enum {
+    LONGEST_WAIT_US = 1000000,
+    SLICE_MS = 20,
+    TURN_TASKS_MAX = 1000,
+    NOTE_TAIL_MS = 1000, /* how long noting is tried when the deadline has passed */
+    LEAVE_MS = 2000
+};
+
+/* Wait for at most so long on the system's clock. The mutex is held. */
+static void wait_on(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t us)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    us = us < LONGEST_WAIT_US ? us : LONGEST_WAIT_US;
+    until.tv_sec += us / 1000000;
+    until.tv_nsec += us % 1000000 * 1000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_cond_timedwait(cond, mutex, &until);
+}
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+/* (1); the mutex is held. */
+static void rest(struct hf_relay *relay, int64_t now_us, int64_t next_us)
+{
+    relay->idle++;
+    if (next_us < relay->timed_us) {
+        relay->timed_us = next_us;
+        wait_on(&relay->work_cond, &relay->mutex, next_us > now_us ? next_us - now_us : 0);
+        if (relay->timed_us == next_us)
+            relay->timed_us = INT64_MAX;
+    } else {
+        pthread_cond_wait(&relay->work_cond, &relay->mutex);
+    }
+    relay->idle--;
+}
+
+static void *work(void *user)
+{
+    struct relay_worker *worker = user;
+    struct hf_relay *relay = worker->relay;
+
+    pthread_mutex_lock(&relay->mutex);
+    while (!relay->ended) {
+        int64_t now_us = relay_now_us(relay), next_us;
+        struct task task = hf__relay_next(relay, now_us, &next_us);
+
+        if (task.kind == TASK_NONE) {
+            rest(relay, now_us, next_us);
+            continue;
+        }
+        if ((task.kind == TASK_SEND || task.kind == TASK_CLAIM) &&
+            (relay->ready.first || relay->timed_us == INT64_MAX))
+            hf__relay_signal(relay); /* (2) */
+        pthread_mutex_unlock(&relay->mutex);
+        hf__relay_do(worker, &task);
+        pthread_mutex_lock(&relay->mutex);
+    }
+    pthread_mutex_unlock(&relay->mutex);
+    return NULL;
+}
+
+static int64_t keep(void *user)
+{
+    struct hf_relay *relay = user;
+
+    if (relay->o.dry_run)
+        return INT64_MAX;
+    return relay->o.competing ? hf__claim_keep(relay) : hf__member_keep(relay);
+}
+
+/* (3) The threads end. */
+static void join_all(struct hf_relay *relay)
+{
+    pthread_mutex_lock(&relay->mutex);
+    relay->ended = true;
+    pthread_cond_broadcast(&relay->work_cond);
+    pthread_mutex_unlock(&relay->mutex);
+    for (size_t i = 0; i < relay->workers_len; i++)
+        if (relay->workers[i].started)
+            pthread_join(relay->workers[i].thread, NULL);
+    for (size_t i = 0; i < relay->workers_len; i++)
+        relay->workers[i].started = false;
+    hf__timer_stop(relay->keeper);
+    pthread_mutex_lock(&relay->mutex);
+    relay->keeper = NULL;
+    pthread_mutex_unlock(&relay->mutex);
+}
+
+static enum hf_status start_threads(struct hf_scope *s, struct hf_relay *relay)
+{
+    struct timer *keeper;
+
+    for (size_t i = 0; i < relay->workers_len; i++) {
+        if (pthread_create(&relay->workers[i].thread, NULL, work, &relay->workers[i]) != 0)
+            return hf_scope_fail(s, HF_LIMIT, "the system has no thread for a relay");
+        relay->workers[i].started = true;
+    }
+    TRY(hf__timer_start(s, keep, relay, &keeper));
+    pthread_mutex_lock(&relay->mutex);
+    relay->keeper = keeper;
+    pthread_mutex_unlock(&relay->mutex);
+    return HF_OK;
+}
+
+enum hf_status hf_relay_start(struct hf_scope *s, struct hf_relay *relay)
+{
+    enum hf_status status;
+
+    if (relay->o.no_threads)
+        return hf_scope_fail(s, HF_INVALID, "a relay without threads is not started");
+    pthread_mutex_lock(&relay->mutex);
+    if (relay->started) {
+        pthread_mutex_unlock(&relay->mutex);
+        return hf_scope_fail(s, HF_LOCKED, "the relay runs already");
+    }
+    relay->started = true;
+    relay->stopping = relay->canceled = relay->ended = false;
+    relay->settled = false;
+    pthread_mutex_unlock(&relay->mutex);
+    status = start_threads(s, relay);
+    if (status != HF_OK) {
+        join_all(relay);
+        relay->started = false;
+    }
+    return status;
+}
+
+/* ---- stopping ------------------------------------------------------------------------------- */
+
+static bool is_quiet(const struct hf_relay *relay)
+{
+    return !relay->sends && !relay->claiming && !relay->probing;
+}
+
+/* The mutex is held. */
+static void cancel_all(struct hf_relay *relay)
+{
+    relay->canceled = true;
+    for (size_t i = 0; i < relay->workers_len; i++)
+        if (relay->workers[i].sending)
+            hf_scope_cancel(relay->workers[i].work);
+}
+
+/* Until all that is under way has ended; with NULL, cancel it at once. False: it was canceled. */
+static bool let_end(struct hf_scope *s, struct hf_relay *relay)
+{
+    bool in_time = true;
+
+    pthread_mutex_lock(&relay->mutex);
+    while (!is_quiet(relay)) {
+        if (in_time && (!s || hf_scope_sleep_ms(s, 0) != HF_OK)) {
+            cancel_all(relay);
+            in_time = false;
+        }
+        wait_on(&relay->idle_cond, &relay->mutex, SLICE_MS * 1000);
+    }
+    pthread_mutex_unlock(&relay->mutex);
+    return in_time;
+}
+
+/* What was delivered is noted, as long as that can be done. */
+static void let_note(struct hf_relay *relay, uint32_t ms)
+{
+    int64_t end_us = relay_now_us(relay) + (int64_t)ms * 1000;
+
+    pthread_mutex_lock(&relay->mutex);
+    hf__relay_signal(relay);
+    while ((relay->delivered || relay->noters) && relay_now_us(relay) < end_us)
+        wait_on(&relay->idle_cond, &relay->mutex, SLICE_MS * 1000);
+    pthread_mutex_unlock(&relay->mutex);
+}
+
+static bool stop_threads(struct hf_scope *s, struct hf_relay *relay)
+{
+    bool in_time;
+
+    pthread_mutex_lock(&relay->mutex);
+    relay->stopping = true;
+    pthread_cond_broadcast(&relay->work_cond);
+    pthread_mutex_unlock(&relay->mutex);
+    in_time = let_end(s, relay);
+    let_note(relay, s && in_time && hf_scope_left_ms(s, UINT32_MAX) > NOTE_TAIL_MS
+                        ? hf_scope_left_ms(s, relay->o.lease_ms)
+                        : NOTE_TAIL_MS);
+    join_all(relay);
+    return in_time;
+}
+
+/* Without threads nothing is under way; what was delivered may not be noted yet. */
+static void note_rest(struct hf_relay *relay)
+{
+    for (int i = 0; i < TURN_TASKS_MAX; i++) {
+        int64_t now_us = relay_now_us(relay), next_us;
+        struct task task;
+
+        pthread_mutex_lock(&relay->mutex);
+        relay->stopping = true;
+        task = hf__relay_next(relay, now_us, &next_us);
+        pthread_mutex_unlock(&relay->mutex);
+        if (task.kind == TASK_NONE)
+            return;
+        hf__relay_do(&relay->workers[0], &task);
+    }
+}
+
+static bool end(struct hf_scope *s, struct hf_relay *relay, enum hf_status *left)
+{
+    bool in_time = true;
+
+    *left = HF_OK;
+    if (relay->started)
+        in_time = stop_threads(s, relay);
+    else if (relay->workers && relay->workers_len && relay->workers[0].work)
+        note_rest(relay);
+    if (relay->keep && !relay->o.dry_run && !relay->o.competing)
+        *left = hf__member_leave(relay, LEAVE_MS);
+    relay->started = false;
+    pthread_mutex_lock(&relay->mutex);
+    relay->stopping = false;
+    pthread_mutex_unlock(&relay->mutex);
+    return in_time;
+}
+
+void hf__relay_end(struct hf_relay *relay)
+{
+    enum hf_status left;
+
+    (void)end(NULL, relay, &left);
+}
+
+enum hf_status hf_relay_stop(struct hf_scope *s, struct hf_relay *relay)
+{
+    enum hf_status left;
+
+    if (!end(s, relay, &left))
+        return hf_scope_fail(s, HF_TIMEOUT, "deliveries had to be canceled");
+    if (left != HF_OK)
+        return hf_scope_fail(s, left, "the buckets could not be handed over: %s",
+                             hf_scope_error_text(relay->keep));
+    return HF_OK;
+}
+
+/* ---- turns ---------------------------------------------------------------------------------- */
+
+static uint32_t ms_until(int64_t now_us, int64_t at_us)
+{
+    int64_t ms;
+
+    if (at_us <= now_us)
+        return 0;
+    ms = (at_us - now_us + 999) / 1000;
+    return at_us == INT64_MAX || ms > INT32_MAX ? INT32_MAX : (uint32_t)ms;
+}
+
+/* One task, or what the keeper has to do. False: there is nothing, until *next_us. */
+static bool step(struct hf_relay *relay, int64_t *keep_at_us, int64_t *next_us)
+{
+    int64_t now_us = relay_now_us(relay);
+    struct task task;
+
+    if (now_us >= *keep_at_us) {
+        int64_t wait_us = keep(relay);
+
+        now_us = relay_now_us(relay);
+        *keep_at_us = wait_us == INT64_MAX ? INT64_MAX : now_us + wait_us;
+    }
+    pthread_mutex_lock(&relay->mutex);
+    task = hf__relay_next(relay, now_us, next_us);
+    pthread_mutex_unlock(&relay->mutex);
+    if (task.kind == TASK_NONE)
+        return false;
+    hf__relay_do(&relay->workers[0], &task);
+    *keep_at_us = 0; /* a bucket that is to leave may be free of work now */
+    return true;
+}
+
+enum hf_status hf_relay_turn(struct hf_scope *s, struct hf_relay *relay, uint32_t *wait_ms)
+{
+    int64_t keep_at_us = 0, next_us = 0;
+    int tasks = 0;
+
+    *wait_ms = 0;
+    if (!relay->o.no_threads)
+        return hf_scope_fail(s, HF_INVALID, "the relay has threads of its own");
+    while (tasks++ < TURN_TASKS_MAX) {
+        TRY(hf_scope_sleep_ms(s, 0));
+        if (!step(relay, &keep_at_us, &next_us)) {
+            *wait_ms = ms_until(relay_now_us(relay), keep_at_us < next_us ? keep_at_us : next_us);
+            break;
+        }
+    }
+    return HF_OK;
+}
+
+/* ---- draining ------------------------------------------------------------------------------- */
+
+static bool is_drained(struct hf_relay *relay)
+{
+    bool drained;
+
+    pthread_mutex_lock(&relay->mutex);
+    drained = is_quiet(relay) && !relay->delivered && !relay->noters;
+    if (relay->o.competing)
+        drained = drained && relay->claim_empty && !relay->claim_woken;
+    else
+        drained = drained && (relay->settled || relay->o.dry_run);
+    for (uint32_t i = 0; drained && !relay->o.competing && i < relay->outbox->buckets; i++)
+        drained =
+            relay->buckets[i].state == BUCKET_OTHERS || hf__read_is_dry(relay, &relay->buckets[i]);
+    pthread_mutex_unlock(&relay->mutex);
+    return drained;
+}
+
+static enum hf_status drain_turns(struct hf_scope *s, struct hf_relay *relay)
+{
+    while (!is_drained(relay)) {
+        uint32_t wait_ms;
+
+        TRY(hf_relay_turn(s, relay, &wait_ms));
+        if (wait_ms && !is_drained(relay))
+            TRY(hf_scope_sleep_ms(s, wait_ms < SLICE_MS ? wait_ms : SLICE_MS));
+    }
+    return HF_OK;
+}
+
+static enum hf_status drain_threads(struct hf_scope *s, struct hf_relay *relay)
+{
+    enum hf_status status, stopped;
+
+    TRY(hf_relay_start(s, relay));
+    for (;;) {
+        status = hf_scope_sleep_ms(s, 0);
+        if (status != HF_OK || is_drained(relay))
+            break;
+        pthread_mutex_lock(&relay->mutex);
+        wait_on(&relay->idle_cond, &relay->mutex, SLICE_MS * 1000);
+        pthread_mutex_unlock(&relay->mutex);
+    }
+    stopped = hf_relay_stop(s, relay);
+    if (status != HF_OK)
+        return hf_scope_fail(s, status, "the outbox was not drained in time");
+    return stopped;
+}
+
+enum hf_status hf_relay_drain(struct hf_scope *s, struct hf_relay *relay, uint64_t *delivered)
+{
+    uint64_t before = relay->metrics.delivered;
+    struct hf_relay_metrics metrics;
+    enum hf_status status;
+
+    if (delivered)
+        *delivered = 0;
+    pthread_mutex_lock(&relay->mutex);
+    relay->claim_empty = false;
+    pthread_mutex_unlock(&relay->mutex);
+    status = relay->o.no_threads ? drain_turns(s, relay) : drain_threads(s, relay);
+    hf_relay_metrics(relay, &metrics);
+    if (delivered)
+        *delivered = metrics.delivered - before;
+    return status;
+}

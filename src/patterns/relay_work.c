@@ -1,0 +1,601 @@
+/*
+ * patterns/relay_work.c: sending what was read, and noting what became of it.
+ *
+ * A batch takes the first event of each of several keys, whichever have waited longest; from a sink
+ * that keeps order, several of a key. What was delivered is collected, and one worker notes all of
+ * that at once while the others go on sending: the slower noting is, the more is noted at a time.
+ * What has failed is noted by who sent it, one by one.
+ *
+ *  (1) No event of a key is begun while another of it runs, nor before the one ahead of it was
+ *      delivered or given up. Whether that was noted is not waited for: should we die in between,
+ *      both come again, in order.
+ *  (2) Nothing is begun or noted when our lease has ended or the bucket was lost. What was under
+ *      way then is forgotten; whoever has the bucket delivers it again.
+ *  (3) When the sink says that it cannot be reached no attempt is counted, for anything.
+ *  (4) Of a key's events in one batch those behind the first that failed were not delivered, and
+ *      are not to blame.
+ *  (5) A failure that could not be noted counts as not tried; it is tried again after a while.
+ */
+#include "patterns/relay.h"
+
+enum { FIRST_NOTE_MS = 50, RATE_BURST_MS = 100, PROBE_TIMEOUT_MS = 10000 };
+
+/* ---- what is sent next ---------------------------------------------------------------------- */
+
+size_t hf__event_size(const struct hf_outbox_event *event)
+{
+    return event->event.payload.len +
+           (event->event.headers.ptr ? hf_item_size(event->event.headers) : 0);
+}
+
+size_t hf__rate_allows(struct hf_relay *relay, size_t want, int64_t now_us, int64_t *next_us)
+{
+    double most = (double)relay->o.rate * RATE_BURST_MS / 1000;
+
+    if (!relay->o.rate)
+        return want;
+    most = most < 1 ? 1 : most;
+    relay->tokens += (double)(now_us - relay->tokens_us) * relay->o.rate / 1e6;
+    relay->tokens = relay->tokens > most ? most : relay->tokens;
+    relay->tokens_us = now_us;
+    if (relay->tokens >= 1)
+        return (double)want < relay->tokens ? want : (size_t)relay->tokens;
+    {
+        int64_t at_us = now_us + (int64_t)((1 - relay->tokens) * 1e6 / relay->o.rate) + 1;
+
+        *next_us = at_us < *next_us ? at_us : *next_us;
+    }
+    return 0;
+}
+
+void hf__rate_spend(struct hf_relay *relay, size_t spent)
+{
+    if (relay->o.rate)
+        relay->tokens -= (double)spent;
+}
+
+/* A batch that is not full may wait a little. */
+static bool lingers(const struct hf_relay *relay, int64_t now_us, int64_t *next_us)
+{
+    int64_t until_us;
+
+    if (!relay->o.linger_ms || relay->ready.len >= relay->batch_max || relay->stopping)
+        return false;
+    until_us = relay->ready.first->first->read_us + (int64_t)relay->o.linger_ms * 1000;
+    if (until_us <= now_us)
+        return false;
+    *next_us = until_us < *next_us ? until_us : *next_us;
+    return true;
+}
+
+bool hf__send_may(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
+{
+    if (!relay->ready.first || relay->paused || relay->stopping || relay->open ||
+        relay->sends >= relay->sends_max)
+        return false;
+    if (!relay->o.dry_run && now_us >= relay->until_us)
+        return false; /* (2) */
+    return hf__rate_allows(relay, 1, now_us, next_us) && !lingers(relay, now_us, next_us);
+}
+
+/* Take the first of what waits of the key. */
+static struct held *begin(struct relay_key *key)
+{
+    struct held *held = key->first;
+
+    key->first = held->next;
+    if (!key->first)
+        key->last = NULL;
+    key->len--;
+    key->running++;
+    key->bucket->running++;
+    held->state = HELD_RUNS;
+    held->next = NULL;
+    held->behind = NULL;
+    return held;
+}
+
+size_t hf__send_take(struct hf_relay *relay, size_t max, int64_t now_us, struct held **batch)
+{
+    size_t bytes = 0, len = 0, bytes_max = relay->ops->batch_bytes_max;
+    int64_t unused = INT64_MAX;
+    struct held **last = batch;
+
+    *batch = NULL;
+    max = hf__rate_allows(relay, max, now_us, &unused);
+    while (len < max && relay->ready.first) {
+        struct relay_key *key = relay->ready.first;
+
+        if (len && bytes_max && bytes + key->first->size > bytes_max)
+            break;
+        do {
+            bytes += key->first->size;
+            *last = begin(key);
+            last = &(*last)->next;
+            len++;
+        } while (relay->ops->keeps_order && key->first && len < max &&
+                 (!bytes_max || bytes + key->first->size <= bytes_max));
+        hf__key_settle(relay, key);
+    }
+    hf__rate_spend(relay, len);
+    relay->sends++;
+    relay->metrics.running += len;
+    return len;
+}
+
+/* ---- the breaker ---------------------------------------------------------------------------- */
+
+void hf__breaker_failed(struct hf_relay *relay, bool was_probe, int64_t now_us, bool *opened)
+{
+    *opened = false;
+    if (relay->open && !was_probe)
+        return;
+    if (!relay->open) {
+        relay->open = true;
+        relay->metrics.outages++;
+        relay->probe_wait_ms = relay->o.breaker_ms;
+        *opened = true;
+    } else if (relay->probe_wait_ms < relay->o.backoff_max_ms) {
+        relay->probe_wait_ms *= 2;
+    }
+    if (relay->probe_wait_ms > relay->o.backoff_max_ms)
+        relay->probe_wait_ms = relay->o.backoff_max_ms;
+    relay->probe_us = now_us + (int64_t)hf__relay_backoff_ms(relay, relay->probe_wait_ms, 1) * 1000;
+}
+
+void hf__breaker_closed(struct hf_relay *relay)
+{
+    relay->open = false;
+    hf__relay_signal(relay);
+}
+
+/* The sink has a way to be asked. */
+void hf__probe_run(struct relay_worker *worker)
+{
+    struct hf_relay *relay = worker->relay;
+    enum hf_status status;
+    bool opened;
+
+    hf_scope_reset(worker->work);
+    hf_scope_timeout_ms(worker->work, relay->o.timeout_ms < PROBE_TIMEOUT_MS ? relay->o.timeout_ms
+                                                                             : PROBE_TIMEOUT_MS);
+    pthread_mutex_lock(&relay->mutex);
+    worker->sending = true;
+    pthread_mutex_unlock(&relay->mutex);
+    status = hf_sink_probe(worker->work, relay->sink);
+    pthread_mutex_lock(&relay->mutex);
+    worker->sending = false;
+    relay->probing = false;
+    if (status == HF_OK)
+        hf__breaker_closed(relay);
+    else
+        hf__breaker_failed(relay, true, relay_now_us(relay), &opened);
+    hf__relay_signal(relay);
+    pthread_cond_broadcast(&relay->idle_cond);
+    pthread_mutex_unlock(&relay->mutex);
+}
+
+/* ---- sending -------------------------------------------------------------------------------- */
+
+void hf__relay_tell(struct hf_relay *relay, const struct hf_outbox_event *event,
+                    enum hf_relay_outcome outcome, const struct hf_error *error)
+{
+    if (relay->o.on_ended)
+        relay->o.on_ended(event, outcome, error, relay->o.user);
+}
+
+enum hf_status hf__sink_call(struct relay_worker *worker, struct hf_delivery *deliveries,
+                             size_t len)
+{
+    struct hf_relay *relay = worker->relay;
+    enum hf_status status;
+    bool canceled;
+
+    for (size_t i = 0; i < len; i++) {
+        deliveries[i].status = HF_INTERNAL;
+        deliveries[i].for_good = false;
+        deliveries[i].error = (struct hf_str){0};
+    }
+    pthread_mutex_lock(&relay->mutex);
+    canceled = relay->canceled;
+    worker->sending = !canceled;
+    relay->metrics.batches += !canceled;
+    pthread_mutex_unlock(&relay->mutex);
+    if (canceled)
+        return hf_scope_fail(worker->work, HF_CANCELED, "the relay is stopped");
+    (void)hf_scope_fail(worker->work, HF_OK, "%s", "");
+    status = hf_sink_send(worker->work, relay->sink, deliveries, len);
+    pthread_mutex_lock(&relay->mutex);
+    worker->sending = false;
+    pthread_mutex_unlock(&relay->mutex);
+    return status;
+}
+
+/* A batch as the sink is to have it, and what belongs to each of it. */
+struct sending {
+    struct held **helds;
+    struct hf_outbox_event *events;
+    struct hf_delivery *deliveries;
+    size_t len;
+};
+
+/* In the scope of the worker. */
+static enum hf_status prepare(struct relay_worker *worker, struct held *batch, size_t len,
+                              struct sending *to)
+{
+    struct hf_relay *relay = worker->relay;
+    struct hf_scope *s = worker->work;
+
+    to->len = 0;
+    to->helds = hf_scope_alloc(s, len * sizeof(*to->helds));
+    to->events = hf_scope_alloc(s, len * sizeof(*to->events));
+    to->deliveries = hf_scope_alloc(s, len * sizeof(*to->deliveries));
+    TRY(hf_scope_built(s));
+    for (struct held *held = batch; held; held = held->next) {
+        struct hf_outbox_event *event = &to->events[to->len];
+        struct hf_item item = {.ptr = held->item, .len = held->item_len};
+
+        TRY(hf__outbox_view(s, relay->outbox, item, event));
+        to->deliveries[to->len] = (struct hf_delivery){.event = event};
+        to->helds[to->len++] = held;
+    }
+    return HF_OK;
+}
+
+/* It runs no more. The mutex is held. */
+static void run_ended(struct hf_relay *relay, struct held *held)
+{
+    relay->metrics.running--;
+    if (!held->bucket)
+        return;
+    held->bucket->running--;
+    held->key->running--;
+}
+
+/* (2) */
+static bool is_ours(const struct hf_relay *relay, const struct held *held, int64_t now_us)
+{
+    return held->bucket && (relay->o.dry_run || now_us < relay->until_us);
+}
+
+/* To be tried again from this one on, at that time. The mutex is held. */
+static void put_back(struct hf_relay *relay, struct held *held, int64_t fetch_us)
+{
+    struct relay_key *key = held->key;
+
+    run_ended(relay, held);
+    if (held->bucket) {
+        if (key->bucket->state == BUCKET_OURS)
+            hf__key_skip(relay, key, held->seq, held->sequence, fetch_us);
+        hf__held_end(relay, held);
+        hf__key_settle(relay, key);
+    } else {
+        hf__held_end(relay, held);
+    }
+}
+
+static void delivered(struct hf_relay *relay, struct held *held)
+{
+    struct relay_key *key = held->key;
+
+    run_ended(relay, held);
+    if (!held->bucket) {
+        relay->metrics.unsure++; /* (2) */
+        hf__held_end(relay, held);
+        return;
+    }
+    held->key = NULL;
+    if (relay->o.dry_run) {
+        relay->metrics.delivered++;
+        hf__held_end(relay, held);
+    } else {
+        held->state = HELD_DELIVERED;
+        held->read_us = relay_now_us(relay); /* since when it is to be noted */
+        held->bucket->noting++;
+        held->next = NULL;
+        *relay->delivered_last = held;
+        relay->delivered_last = &held->next;
+        relay->delivered_len++;
+    }
+    hf__key_settle(relay, key);
+}
+
+/* Was an earlier one of its key in this batch not delivered? (4) */
+static bool is_behind(const struct sending *sent, size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (sent->helds[i]->key && sent->helds[i]->key == sent->helds[at]->key &&
+            sent->deliveries[i].status != HF_OK)
+            return true;
+    return false;
+}
+
+static struct hf_error error_of(const struct hf_delivery *delivery)
+{
+    return (struct hf_error){.status = delivery->status,
+                             .message = delivery->error.len
+                                            ? delivery->error
+                                            : hf_str_from(hf_status_text(delivery->status)),
+                             .may_retry = !delivery->for_good};
+}
+
+/* What is known of the key of an event that has failed. The mutex is held. */
+static void failure_noted(struct hf_relay *relay, struct held *held,
+                          const struct hf_outbox_event *event, enum hf_status status, bool gave_up,
+                          int64_t fetch_us, int64_t now_us)
+{
+    struct relay_key *key = held->key;
+    bool blocks = gave_up && relay->o.failed_blocks && held->bucket && !key->alone;
+
+    if (status == HF_LOST)
+        relay->metrics.refused++;
+    if (status == HF_OK)
+        *(gave_up ? &relay->metrics.given_up : &relay->metrics.retried) += 1;
+    if (!held->bucket || status != HF_OK || !gave_up || blocks) {
+        if (held->bucket && key->bucket->state == BUCKET_OURS) {
+            /* it may be freed in the next call, but not while it skips */
+            hf__key_skip(relay, key, held->seq, held->sequence, fetch_us);
+            key->attempts = status == HF_OK ? event->attempts : 0;
+            key->due_us = held->due_us;
+            key->check = key->blocked = blocks && status == HF_OK;
+            if (key->check)
+                key->fetch_us = now_us + (int64_t)relay->o.poll_ms * 1000;
+            run_ended(relay, held);
+            hf__held_end(relay, held);
+            hf__key_settle(relay, key);
+        } else {
+            put_back(relay, held, fetch_us);
+        }
+        return;
+    }
+    run_ended(relay, held); /* given up: the next one may go on */
+    hf__held_end(relay, held);
+    hf__key_settle(relay, key);
+}
+
+/* Note that it has failed. */
+static void note_failure(struct relay_worker *worker, struct held *held,
+                         struct hf_outbox_event *event, const struct hf_delivery *delivery)
+{
+    struct hf_relay *relay = worker->relay;
+    struct hf_error error = error_of(delivery);
+    bool give_up = delivery->for_good || event->attempts + 1 >= relay->o.max_attempts;
+    uint32_t wait_ms = hf__relay_backoff_ms(relay, relay->o.backoff_ms, event->attempts + 1);
+    enum hf_status status = HF_OK;
+    int64_t now_us;
+    bool ours;
+
+    hf__relay_begin(relay, worker->io, relay->o.lease_ms / 2);
+    pthread_mutex_lock(&relay->mutex);
+    ours = is_ours(relay, held, relay_now_us(relay));
+    relay->metrics.writes += ours && !relay->o.dry_run;
+    if (!ours || relay->o.dry_run) { /* a dry run does not try again */
+        if (relay->o.dry_run)
+            relay->metrics.given_up++;
+        if (relay->o.dry_run && held->bucket) {
+            struct relay_key *key = held->key;
+
+            run_ended(relay, held);
+            hf__held_end(relay, held);
+            hf__key_settle(relay, key);
+        } else {
+            put_back(relay, held, 0);
+        }
+    }
+    pthread_mutex_unlock(&relay->mutex);
+    if (ours && !relay->o.dry_run) {
+        status =
+            hf__outbox_note_failure(worker->io, relay->outbox, event, &error,
+                                    relay->env.wall_us(relay->env.user) + (int64_t)wait_ms * 1000,
+                                    give_up);
+        hf__relay_consumed(relay, worker->io);
+        if (status != HF_OK && status != HF_LOST)
+            hf__relay_trouble(relay, worker->io);
+        now_us = relay_now_us(relay);
+        pthread_mutex_lock(&relay->mutex);
+        failure_noted(relay, held, event, status, give_up,
+                      status == HF_LOST ? now_us : now_us + (int64_t)wait_ms * 1000, now_us);
+        pthread_mutex_unlock(&relay->mutex);
+    }
+    if (status == HF_OK)
+        hf__relay_tell(relay, event,
+                       give_up || relay->o.dry_run ? HF_RELAY_GIVEN_UP : HF_RELAY_RETRY, &error);
+}
+
+/* What the sink said of each. `whole`: it could be reached. */
+static void settle(struct relay_worker *worker, struct sending *sent, bool whole)
+{
+    struct hf_relay *relay = worker->relay;
+    size_t failures = 0;
+
+    pthread_mutex_lock(&relay->mutex);
+    for (size_t i = 0; i < sent->len; i++) /* (4), while all still have their keys */
+        if (sent->deliveries[i].status != HF_OK && (!whole || is_behind(sent, i)))
+            sent->deliveries[i].event = NULL;
+    for (size_t i = 0; i < sent->len; i++) {
+        if (sent->deliveries[i].status == HF_OK)
+            delivered(relay, sent->helds[i]);
+        else if (!sent->deliveries[i].event) /* (3) (4) */
+            put_back(relay, sent->helds[i], relay_now_us(relay));
+        else
+            failures++;
+    }
+    if (relay->delivered_len)
+        hf__relay_signal(relay);
+    pthread_mutex_unlock(&relay->mutex);
+    for (size_t i = 0; i < sent->len && failures; i++)
+        if (sent->deliveries[i].status != HF_OK && sent->deliveries[i].event)
+            note_failure(worker, sent->helds[i], &sent->events[i], &sent->deliveries[i]);
+    if (relay->o.dry_run)
+        for (size_t i = 0; i < sent->len; i++)
+            if (sent->deliveries[i].status == HF_OK)
+                hf__relay_tell(relay, &sent->events[i], HF_RELAY_DELIVERED, NULL);
+}
+
+/* The sink was called, or could not be: does it answer? */
+static bool judge(struct relay_worker *worker, enum hf_status status, bool was_probe)
+{
+    struct hf_relay *relay = worker->relay;
+    bool opened = false, canceled;
+
+    pthread_mutex_lock(&relay->mutex);
+    canceled = relay->canceled;
+    if (was_probe)
+        relay->probing = false;
+    if (status == HF_OK && relay->open && was_probe)
+        hf__breaker_closed(relay);
+    else if (status != HF_OK && !canceled)
+        hf__breaker_failed(relay, was_probe, relay_now_us(relay), &opened);
+    pthread_mutex_unlock(&relay->mutex);
+    if (opened)
+        hf__relay_trouble(relay, worker->work);
+    return status == HF_OK;
+}
+
+static void send_ended(struct hf_relay *relay)
+{
+    pthread_mutex_lock(&relay->mutex);
+    relay->sends--;
+    hf__relay_signal(relay);
+    pthread_cond_broadcast(&relay->idle_cond);
+    pthread_mutex_unlock(&relay->mutex);
+}
+
+void hf__send_run(struct relay_worker *worker, struct held *batch, size_t len, bool was_probe)
+{
+    struct hf_relay *relay = worker->relay;
+    struct sending sent;
+    enum hf_status status;
+    bool reached;
+
+    hf_scope_reset(worker->work);
+    hf_scope_timeout_ms(worker->work, relay->o.timeout_ms);
+    status = prepare(worker, batch, len, &sent);
+    if (status != HF_OK) {
+        pthread_mutex_lock(&relay->mutex);
+        while (batch) {
+            struct held *held = batch;
+
+            batch = held->next;
+            put_back(relay, held, relay_now_us(relay) + (int64_t)relay->o.backoff_ms * 1000);
+        }
+        relay->probing = relay->probing && !was_probe;
+        pthread_mutex_unlock(&relay->mutex);
+        hf__relay_trouble(relay, worker->work);
+        send_ended(relay);
+        return;
+    }
+    status = hf__sink_call(worker, sent.deliveries, sent.len);
+    reached = judge(worker, status, was_probe);
+    settle(worker, &sent, reached);
+    send_ended(relay);
+}
+
+/* ---- noting --------------------------------------------------------------------------------- */
+
+size_t hf__note_take(struct hf_relay *relay, int64_t now_us, struct held **batch)
+{
+    struct held **last = batch;
+    size_t len = 0;
+
+    while (relay->delivered && len < RELAY_NOTE_MAX) {
+        struct held *held = relay->delivered;
+
+        relay->delivered = held->next;
+        relay->delivered_len--;
+        if (is_ours(relay, held, now_us)) {
+            *last = held;
+            last = &held->next;
+            len++;
+        } else { /* (2) */
+            relay->metrics.unsure += !held->unsure;
+            if (held->bucket)
+                held->bucket->noting--;
+            hf__held_end(relay, held);
+        }
+    }
+    *last = NULL;
+    if (!relay->delivered)
+        relay->delivered_last = &relay->delivered;
+    if (len)
+        relay->noters++;
+    return len;
+}
+
+/* It could not be noted; it is the first to be tried again. The mutex is held. */
+static void note_again(struct hf_relay *relay, struct held *held)
+{
+    relay->metrics.unsure += !held->unsure;
+    held->unsure = true;
+    held->next = relay->delivered;
+    if (!relay->delivered)
+        relay->delivered_last = &held->next;
+    relay->delivered = held;
+    relay->delivered_len++;
+}
+
+static void note_ended(struct hf_relay *relay, struct held **helds, size_t len,
+                       enum hf_status status)
+{
+    int64_t now_us = relay_now_us(relay);
+
+    pthread_mutex_lock(&relay->mutex);
+    for (size_t i = 0; i < len; i++) {
+        struct held *held = helds[len - 1 - i];
+
+        if (status != HF_OK) {
+            note_again(relay, held);
+            continue;
+        }
+        relay->metrics.delivered++;
+        relay->metrics.unsure -= held->unsure;
+        if (held->bucket)
+            held->bucket->noting--;
+        hf__held_end(relay, held);
+    }
+    relay->note_failures = status == HF_OK ? 0 : relay->note_failures + 1;
+    if (status != HF_OK)
+        relay->note_us =
+            now_us +
+            (int64_t)hf__relay_backoff_ms(relay, FIRST_NOTE_MS, relay->note_failures) * 1000;
+    relay->noters--;
+    relay->metrics.writes++;
+    hf__relay_signal(relay);
+    pthread_cond_broadcast(&relay->idle_cond);
+    pthread_mutex_unlock(&relay->mutex);
+}
+
+void hf__note_run(struct relay_worker *worker, struct held *batch, size_t len)
+{
+    struct hf_relay *relay = worker->relay;
+    struct held *helds[RELAY_NOTE_MAX];
+    const struct hf_outbox_event *list[RELAY_NOTE_MAX];
+    struct hf_outbox_event *events;
+    enum hf_status status = HF_OK;
+    bool unsure[RELAY_NOTE_MAX];
+
+    assert(len <= RELAY_NOTE_MAX);
+    hf__relay_begin(relay, worker->io, relay->o.lease_ms / 2);
+    events = hf_scope_alloc(worker->io, len * sizeof(*events));
+    len = 0;
+    for (struct held *held = batch; held; held = held->next) {
+        struct hf_item item = {.ptr = held->item, .len = held->item_len};
+
+        if (status == HF_OK)
+            status =
+                events ? hf__outbox_view(worker->io, relay->outbox, item, &events[len]) : HF_NOMEM;
+        list[len] = events ? &events[len] : NULL;
+        unsure[len] = held->unsure;
+        helds[len++] = held;
+    }
+    if (status == HF_OK)
+        status = hf__outbox_done(worker->io, relay->outbox, list, len);
+    hf__relay_consumed(relay, worker->io);
+    if (status != HF_OK)
+        hf__relay_trouble(relay, worker->io);
+    for (size_t i = 0; i < len && events; i++)
+        if (!unsure[i])
+            hf__relay_tell(relay, list[i], status == HF_OK ? HF_RELAY_DELIVERED : HF_RELAY_UNSURE,
+                           status == HF_OK ? NULL : hf_scope_error(worker->io));
+    note_ended(relay, helds, len, status);
+}

@@ -1,0 +1,453 @@
+/*
+ * patterns/consumer_thread_test.c: consumers with their threads, by the system's clock, on a
+ * database in memory; and consumers that are real processes, and are killed.
+ *
+ * A child is this program again, with its orders in the environment: it consumes from a server and
+ * writes a line into a ledger for each change. Its parent kills it now and then, and in the end the
+ * ledger has every change, none before the one before it of its item.
+ */
+#include <holdfast/streams.h>
+
+#include <holdfast/client.h>
+#include <holdfast/engine.h>
+#include <holdfast/table.h>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rig.h"
+#include "test.h"
+
+enum { ITEMS = 16 };
+
+static void sleep_ms(int64_t ms)
+{
+    const struct timespec for_ms = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+    nanosleep(&for_ms, NULL);
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (int64_t)at.tv_sec * 1000 + at.tv_nsec / 1000000;
+}
+
+static void make_table(struct hf_scope *s, struct hf_db *db)
+{
+    struct hf_attribute_definition id = {HF_STR("id"), HF_SCALAR_S};
+    struct hf_key_element key = {HF_STR("id"), HF_KEY_HASH};
+    struct hf_stream_spec stream = {.enabled = HF_YES, .view = HF_VIEW_NEW_IMAGE};
+    struct hf_create_table spec = {.table = HF_STR("things"),
+                                   .attributes = &id,
+                                   .attributes_len = 1,
+                                   .key_schema = &key,
+                                   .key_schema_len = 1,
+                                   .stream = &stream};
+
+    CHECK_OK(hf_table_ensure(s, db, &spec, NULL));
+}
+
+static void put(struct hf_scope *s, struct hf_db *db, int item, int n)
+{
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    struct hf_put_item put = {.table = HF_STR("things"),
+                              .item = HF_ITEM(s, HF_S("id", hf_scope_format(s, "%c", 'a' + item)),
+                                              HF_N("n", n))};
+
+    CHECK_OK(hf_put_item(s, db, &put, NULL));
+    hf_scope_rewind(s, mark);
+}
+
+static void read_change(const struct hf_change *change, int *item, int *n)
+{
+    int64_t number = 0;
+
+    *item = hf_value_str(hf_item_get(change->key, HF_STR("id"))).ptr[0] - 'a';
+    (void)hf_value_i64(hf_item_get(change->new_image, HF_STR("n")), &number);
+    *n = (int)number;
+}
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+struct stage {
+    struct hf_scope *s;
+    struct hf_db *db;
+    pthread_mutex_t mutex;
+    int last[ITEMS];
+    int total, out_of_order;
+    atomic_int running, most;
+    int64_t work_ms;
+    atomic_int canceled;
+};
+
+static void stage_open(struct stage *stage)
+{
+    memset(stage, 0, sizeof(*stage));
+    pthread_mutex_init(&stage->mutex, NULL);
+    stage->s = hf_scope_new(NULL);
+    CHECK_OK(hf_open(stage->s, HF_STR("memory:"),
+                     HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true, .stream_shards = 8),
+                     &stage->db));
+    make_table(stage->s, stage->db);
+}
+
+static void stage_close(struct stage *stage)
+{
+    hf_db_close(stage->db);
+    hf_scope_free(stage->s);
+    pthread_mutex_destroy(&stage->mutex);
+}
+
+static enum hf_status take(struct hf_scope *s, const struct hf_change *changes, size_t len,
+                           void *user)
+{
+    struct stage *stage = user;
+    int running = atomic_fetch_add(&stage->running, 1) + 1, most = atomic_load(&stage->most);
+
+    while (running > most && !atomic_compare_exchange_weak(&stage->most, &most, running))
+        ;
+    if (stage->work_ms)
+        atomic_fetch_add(&stage->canceled,
+                         hf_scope_sleep_ms(s, (uint32_t)stage->work_ms) == HF_CANCELED);
+    pthread_mutex_lock(&stage->mutex);
+    for (size_t i = 0; i < len; i++) {
+        int item, n;
+
+        read_change(&changes[i], &item, &n);
+        stage->out_of_order += n != stage->last[item] + 1;
+        stage->last[item] = n;
+        stage->total++;
+    }
+    pthread_mutex_unlock(&stage->mutex);
+    atomic_fetch_sub(&stage->running, 1);
+    return atomic_load(&stage->canceled) ? HF_CANCELED : HF_OK;
+}
+
+static int total_of(struct stage *stage)
+{
+    int total;
+
+    pthread_mutex_lock(&stage->mutex);
+    total = stage->total;
+    pthread_mutex_unlock(&stage->mutex);
+    return total;
+}
+
+struct runner {
+    struct stage *stage;
+    struct hf_consumer *consumer;
+    struct hf_scope *s;
+    enum hf_status status;
+    pthread_t thread;
+};
+
+static void *run(void *user)
+{
+    struct runner *runner = user;
+
+    runner->status = hf_consumer_run(runner->s, runner->consumer, take, runner->stage);
+    return NULL;
+}
+
+static void runner_start(struct runner *runner, struct stage *stage, struct hf_consumer_options o)
+{
+    *runner = (struct runner){.stage = stage, .s = hf_scope_new(NULL)};
+    o.size = sizeof(o);
+    CHECK_OK(hf_consumer_open(runner->s, stage->db, HF_STR("things"), &o, &runner->consumer));
+    CHECK_INT(0, pthread_create(&runner->thread, NULL, run, runner));
+}
+
+static enum hf_status runner_stop(struct runner *runner)
+{
+    hf_scope_cancel(runner->s);
+    pthread_join(runner->thread, NULL);
+    hf_consumer_close(runner->consumer);
+    hf_scope_free(runner->s);
+    return runner->status;
+}
+
+static void wait_for(struct stage *stage, int total)
+{
+    int64_t end = now_ms() + 60000;
+
+    while (total_of(stage) < total && now_ms() < end)
+        sleep_ms(2);
+    CHECK_INT(total, total_of(stage));
+}
+
+TEST(consumer_thread, shards_at_once)
+{
+    struct stage stage;
+    struct runner runner;
+
+    stage_open(&stage);
+    for (int n = 1; n <= 3; n++)
+        for (int item = 0; item < ITEMS; item++)
+            put(stage.s, stage.db, item, n);
+    stage.work_ms = 100;
+    runner_start(&runner, &stage,
+                 (struct hf_consumer_options){.threads = 4, .until_end = true, .batch = 1000});
+    pthread_join(runner.thread, NULL);
+    CHECK_OK(runner.status);
+    CHECK_INT(3 * ITEMS, stage.total);
+    CHECK_INT(0, stage.out_of_order);
+    CHECK(stage.most > 1 && stage.most <= 4);
+    hf_consumer_close(runner.consumer);
+    hf_scope_free(runner.s);
+    stage_close(&stage);
+}
+
+/* Three consumers come and go while there are changes; nothing comes twice, nothing is missing. */
+TEST(consumer_thread, consumers_come_and_go)
+{
+    struct stage stage;
+    struct runner runners[3];
+    const struct hf_consumer_options options = {
+        .name = HF_STR("shared"), .threads = 2, .poll_ms = 5, .lease_ms = 8000, .batch = 7};
+    int n = 0;
+
+    stage_open(&stage);
+    for (int round = 0; round < 3; round++) {
+        runner_start(&runners[round], &stage, options);
+        for (int i = 0; i < 10; i++) {
+            n++;
+            for (int item = 0; item < ITEMS; item++)
+                put(stage.s, stage.db, item, n);
+        }
+    }
+    /* Who is stopped gives its shards to the others with their positions. */
+    CHECK_STATUS(HF_CANCELED, runner_stop(&runners[0]));
+    for (int i = 0; i < 10; i++) {
+        n++;
+        for (int item = 0; item < ITEMS; item++)
+            put(stage.s, stage.db, item, n);
+    }
+    wait_for(&stage, n * ITEMS);
+    CHECK_STATUS(HF_CANCELED, runner_stop(&runners[1]));
+    CHECK_STATUS(HF_CANCELED, runner_stop(&runners[2]));
+    CHECK_INT(n * ITEMS, stage.total);
+    CHECK_INT(0, stage.out_of_order);
+    stage_close(&stage);
+}
+
+/* A batch that takes longer than a lease is no reason to lose the shard. */
+TEST(consumer_thread, a_long_batch_keeps_its_lease)
+{
+    struct stage stage;
+    struct runner first, second;
+    struct hf_consumer_options options = {.name = HF_STR("slow"), .poll_ms = 5, .lease_ms = 800};
+
+    stage_open(&stage);
+    stage.work_ms = 1800;
+    put(stage.s, stage.db, 3, 1);
+    runner_start(&first, &stage, options);
+    for (int64_t end = now_ms() + 30000; !stage.running && now_ms() < end;)
+        sleep_ms(5);
+    runner_start(&second, &stage, options);
+    wait_for(&stage, 1);
+    sleep_ms(100);
+    CHECK_STATUS(HF_CANCELED, runner_stop(&first));
+    CHECK_STATUS(HF_CANCELED, runner_stop(&second));
+    CHECK_INT(1, stage.total);
+    CHECK_INT(1, stage.most);
+    stage_close(&stage);
+}
+
+/* The handler's scope is canceled with the run, and what it did not take comes again. */
+TEST(consumer_thread, cancel_reaches_the_handler)
+{
+    struct stage stage;
+    struct runner runner;
+    int64_t before;
+
+    stage_open(&stage);
+    stage.work_ms = 120000;
+    put(stage.s, stage.db, 3, 1);
+    runner_start(&runner, &stage, (struct hf_consumer_options){.name = HF_STR("a"), .poll_ms = 5});
+    for (int64_t end = now_ms() + 30000; !stage.running && now_ms() < end;)
+        sleep_ms(5);
+    before = now_ms();
+    CHECK_STATUS(HF_CANCELED, runner_stop(&runner));
+    CHECK(now_ms() - before < 30000);
+    CHECK_INT(1, stage.canceled);
+    stage.work_ms = stage.canceled = stage.total = stage.last[3] = 0;
+    runner_start(&runner, &stage,
+                 (struct hf_consumer_options){.name = HF_STR("a"), .until_end = true});
+    pthread_join(runner.thread, NULL);
+    CHECK_OK(runner.status);
+    CHECK_INT(1, stage.total);
+    hf_consumer_close(runner.consumer);
+    hf_scope_free(runner.s);
+    stage_close(&stage);
+}
+
+TEST(consumer_thread, one_run_at_a_time)
+{
+    struct stage stage;
+    struct runner runner;
+    struct hf_consumer_metrics metrics = {.calls = 0};
+
+    stage_open(&stage);
+    runner_start(&runner, &stage, (struct hf_consumer_options){.poll_ms = 5});
+    for (int64_t end = now_ms() + 30000; !metrics.calls && now_ms() < end;)
+        hf_consumer_metrics(runner.consumer, &metrics);
+    CHECK(metrics.calls > 0);
+    CHECK_STATUS(HF_LOCKED, hf_consumer_run(stage.s, runner.consumer, take, &stage));
+    CHECK_STATUS(HF_INVALID, hf_consumer_run(stage.s, runner.consumer, NULL, NULL));
+    CHECK_STATUS(HF_CANCELED, runner_stop(&runner));
+    stage_close(&stage);
+}
+
+/* ---- processes ------------------------------------------------------------------------------ */
+
+enum { CHANGES = 40, LEASE_MS = 400 };
+
+static enum hf_status write_lines(struct hf_scope *s, const struct hf_change *changes, size_t len,
+                                  void *user)
+{
+    (void)s;
+    for (size_t i = 0; i < len; i++) {
+        char line[32];
+        int item, n, line_len;
+
+        read_change(&changes[i], &item, &n);
+        line_len = snprintf(line, sizeof(line), "%d %d\n", item, n);
+        if (write(*(int *)user, line, (size_t)line_len) != line_len)
+            _exit(3);
+    }
+    sleep_ms(2);
+    return HF_OK;
+}
+
+static int child_main(const char *url)
+{
+    struct hf_scope *s = hf_scope_new(NULL);
+    int ledger = open(getenv("HF_CONSUMER_LEDGER"), O_WRONLY | O_APPEND | O_CLOEXEC);
+    struct hf_consumer *consumer;
+    struct hf_db *db;
+
+    if (ledger < 0 ||
+        hf_connect(s, hf_str_from(url), HF_OPTIONS(hf_client_options, .no_aws_config = true),
+                   &db) != HF_OK ||
+        hf_consumer_open(s, db, HF_STR("things"),
+                         HF_OPTIONS(hf_consumer_options, .name = HF_STR("killed"), .poll_ms = 10,
+                                    .lease_ms = LEASE_MS, .batch = 5, .checkpoint_ms = 20,
+                                    .threads = 2),
+                         &consumer) != HF_OK) {
+        fprintf(stderr, "child: %s\n", hf_scope_error_text(s));
+        return 2;
+    }
+    (void)!hf_consumer_run(s, consumer, write_lines, &ledger);
+    fprintf(stderr, "child: %s\n", hf_scope_error_text(s));
+    return 1; /* it is to be killed */
+}
+
+/* Before main(): a child is no test. */
+__attribute__((constructor)) static void be_a_child(void)
+{
+    const char *url = getenv("HF_CONSUMER_CHILD");
+
+    if (url)
+        _exit(child_main(url));
+}
+
+static pid_t spawn(struct hf_str url, const char *ledger)
+{
+    extern char **environ;
+    char program[] = "/proc/self/exe", name[] = "child";
+    char *argv[] = {name, NULL};
+    pid_t pid;
+
+    CHECK_INT(0, setenv("HF_CONSUMER_CHILD", url.ptr, 1));
+    CHECK_INT(0, setenv("HF_CONSUMER_LEDGER", ledger, 1));
+    CHECK_INT(0, posix_spawn(&pid, program, NULL, NULL, argv, environ));
+    CHECK_INT(0, unsetenv("HF_CONSUMER_CHILD"));
+    return pid;
+}
+
+static void kill_one(pid_t pid)
+{
+    int status;
+
+    kill(pid, SIGKILL);
+    CHECK_INT(pid, waitpid(pid, &status, 0));
+    CHECK(WIFSIGNALED(status)); /* it had not ended by itself */
+}
+
+/* How many changes were handed over; each behind the one before it of its item. */
+static int audit(const char *ledger)
+{
+    FILE *file = fopen(ledger, "r");
+    int last[ITEMS] = {0}, item, n, total = 0;
+
+    CHECK(file != NULL);
+    while (fscanf(file, "%d %d\n", &item, &n) == 2) {
+        CHECK(item >= 0 && item < ITEMS);
+        CHECK(n <= last[item] + 1);
+        if (n > last[item])
+            last[item] = n;
+    }
+    fclose(file);
+    for (int i = 0; i < ITEMS; i++)
+        total += last[i];
+    return total;
+}
+
+TEST(consumer_kill, consumers_of_a_server_are_killed_again_and_again)
+{
+    enum { CHILDREN = 2, KILLS = 6 };
+    const struct chaos_script script = {.faults = {CHAOS_CUT_ANSWER, CHAOS_CUT_REQUEST,
+                                                   CHAOS_SAY_500, CHAOS_LIE_500,
+                                                   CHAOS_SAY_THROTTLED, CHAOS_DELAY},
+                                        .len = 6,
+                                        .odds = 60,
+                                        .seed = test_random(t)};
+    struct hf_scope *s = hf_scope_new(NULL);
+    char ledger[256];
+    pid_t children[CHILDREN];
+    int64_t end;
+    struct rig rig;
+    int file;
+
+    snprintf(ledger, sizeof(ledger), "%s/ledger", test_directory(t));
+    file = open(ledger, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    CHECK(file >= 0);
+    close(file);
+    rig_open(&rig);
+    make_table(s, rig.truth.db);
+    for (int n = 1; n <= CHANGES / 2; n++)
+        for (int item = 0; item < ITEMS; item++)
+            put(s, rig.truth.db, item, n);
+    chaos_play(rig.chaos, &script);
+    for (int i = 0; i < CHILDREN; i++)
+        children[i] = spawn(rig_url(&rig, s), ledger);
+    for (int i = 0; i < KILLS; i++) {
+        int victim = (int)test_random_below(t, CHILDREN);
+
+        sleep_ms(60 + (int64_t)test_random_below(t, 150));
+        kill_one(children[victim]);
+        children[victim] = spawn(rig_url(&rig, s), ledger);
+        for (int n = CHANGES / 2 + i + 1;
+             n <= CHANGES && (i == KILLS - 1 || n == CHANGES / 2 + i + 1); n++)
+            for (int item = 0; item < ITEMS; item++)
+                put(s, rig.truth.db, item, n);
+    }
+    for (end = now_ms() + 60000; audit(ledger) < CHANGES * ITEMS && now_ms() < end;)
+        sleep_ms(20);
+    for (int i = 0; i < CHILDREN; i++)
+        kill_one(children[i]);
+    CHECK_INT(CHANGES * ITEMS, audit(ledger));
+    rig_close(&rig);
+    hf_scope_free(s);
+}

@@ -1,0 +1,509 @@
+/*
+ * patterns/outbox_claim_test.c: claims on events: safety (disjoint, a live lease is refused, a
+ * stale worker changes nothing) and liveness (all are claimed, what is over is claimed anew), on
+ * every kind of database. (n) is an invariant of outbox_claim.c.
+ */
+#include <holdfast/outbox.h>
+
+#include <stdlib.h>
+
+#include "kit.h"
+
+#include "patterns/outbox.h"
+
+enum { LEASE_MS = 10000, SKEW_MS = 500 };
+
+static struct hf_outbox *open_outbox(struct kit *k, uint32_t buckets, uint32_t history_s)
+{
+    struct hf_outbox *outbox;
+
+    CHECK_OK(hf_outbox_open(k->scope, k->db,
+                            HF_OPTIONS(hf_outbox_options, .table = k->table, .buckets = buckets,
+                                       .history_s = history_s),
+                            &outbox));
+    return outbox;
+}
+
+static void emit_many(struct kit *k, struct hf_outbox *outbox, int count)
+{
+    for (int i = 1; i <= count; i++) {
+        struct hf_event event = {.type = HF_STR("t"), .sequence = (uint64_t)i};
+
+        CHECK_OK(hf_outbox_emit(k->scope, outbox, &event, 1, NULL));
+    }
+}
+
+static struct hf_claim_options options_of(const char *owner, uint32_t limit)
+{
+    return (struct hf_claim_options){.size = sizeof(struct hf_claim_options),
+                                     .limit = limit,
+                                     .lease_ms = LEASE_MS,
+                                     .skew_ms = SKEW_MS,
+                                     .max_attempts = 3,
+                                     .owner = hf_str_from(owner)};
+}
+
+static struct hf_claim_list claim(struct kit *k, struct hf_outbox *outbox, const char *owner,
+                                  uint32_t limit)
+{
+    struct hf_claim_options options = options_of(owner, limit);
+    struct hf_claim_list list;
+
+    CHECK_OK(hf_outbox_claim(k->scope, outbox, &options, &list));
+    return list;
+}
+
+static struct hf_claimed_event claim_single(struct kit *k, struct hf_outbox *outbox,
+                                            const char *owner)
+{
+    struct hf_claim_list list = claim(k, outbox, owner, 1);
+
+    CHECK_INT(1, list.events_len);
+    return list.events[0];
+}
+
+static struct hf_outbox_event get(struct kit *k, struct hf_outbox *outbox, struct hf_str id)
+{
+    struct hf_outbox_event event;
+
+    CHECK_OK(hf_outbox_get(k->scope, outbox, id, &event));
+    return event;
+}
+
+static const struct hf_error broken = {.status = HF_IO, .message = {"the line is down", 16}};
+
+/* ---- claiming ------------------------------------------------------------------------------- */
+
+KIT_TEST(outbox_claim, nothing_to_claim_is_no_error)
+{
+    struct hf_outbox *outbox = open_outbox(k, 4, 0);
+    struct hf_claim_list list = claim(k, outbox, "ann", 5);
+
+    CHECK_INT(0, list.events_len);
+    CHECK_INT(0, list.refused);
+    hf_outbox_close(outbox);
+}
+
+/* Disjoint, and all of them; batches are respected. */
+KIT_TEST(outbox_claim, each_is_claimed_by_one)
+{
+    struct hf_outbox *outbox = open_outbox(k, 4, 0), *other = open_outbox(k, 4, 0);
+    bool seen[61] = {false};
+    size_t total = 0, len;
+
+    emit_many(k, outbox, 60);
+    do {
+        len = 0;
+        for (int i = 0; i < 2; i++) {
+            struct hf_claim_list list = claim(k, i ? other : outbox, i ? "ben" : "ann", 7);
+
+            CHECK(list.events_len <= 7);
+            CHECK_INT(0, list.refused);
+            for (size_t j = 0; j < list.events_len; j++) {
+                CHECK(!seen[list.events[j].event.event.sequence]);
+                seen[list.events[j].event.event.sequence] = true;
+                CHECK_STR(i ? "ben" : "ann", list.events[j].event.owner);
+                CHECK_INT(1, list.events[j].fence);
+            }
+            len += list.events_len;
+        }
+        total += len;
+    } while (len);
+    CHECK_INT(60, total);
+    hf_outbox_close(other);
+    hf_outbox_close(outbox);
+}
+
+/* In the order of a bucket; (2) every lease is counted from its own write. */
+KIT_TEST(outbox_claim, leases_have_their_own_anchors)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1, 0);
+    struct hf_fault slow = {.kind = HF_FAULT_LATENCY,
+                            .operation = HF_STR("UpdateItem"),
+                            .latency_ms = 100};
+    struct hf_claim_list list;
+    int64_t begun_us;
+
+    CHECK_OK(hf__outbox_take_mode(k->scope, outbox, true));
+    emit_many(k, outbox, 5);
+    CHECK_OK(hf_faulty_set(k->scope, k->db, &slow, 1));
+    begun_us = k->t->wall_us;
+    list = claim(k, outbox, "ann", 5);
+    CHECK_INT(5, list.events_len);
+    for (size_t i = 0; i < 5; i++) {
+        CHECK_INT(i + 1, list.events[i].event.event.sequence);
+        CHECK_INT(begun_us + (int64_t)i * 100000 + LEASE_MS * 1000, list.events[i].event.lease_us);
+    }
+    hf_outbox_close(outbox);
+}
+
+/* (2) A live lease is refused; one that has ended by more than the skew is claimed anew. */
+KIT_TEST(outbox_claim, only_what_is_over_is_taken_over)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2, 0);
+    struct hf_claim_options options = options_of("ben", 1);
+    struct hf_claimed_event held, taken;
+
+    emit_many(k, outbox, 1);
+    held = claim_single(k, outbox, "ann");
+    CHECK_INT(0, claim(k, outbox, "ben", 1).events_len);
+    CHECK_STATUS(HF_LOCKED,
+                 hf_outbox_claim_one(k->scope, outbox, held.event.ref, &options, &taken));
+    CHECK(strstr(hf_scope_error_text(k->scope), "is claimed by ann"));
+    test_advance_ms(k->t, LEASE_MS + SKEW_MS);
+    CHECK_INT(0, claim(k, outbox, "ben", 1).events_len);
+    CHECK_STATUS(HF_LOCKED,
+                 hf_outbox_claim_one(k->scope, outbox, held.event.ref, &options, &taken));
+    test_advance_ms(k->t, 1);
+    taken = claim_single(k, outbox, "ben");
+    CHECK(taken.fence > held.fence);
+    CHECK(!hf_str_equal(taken.token, held.token));
+    CHECK_STR("ben", taken.event.owner);
+    CHECK(taken.event.lease_us > held.event.lease_us);
+    /* (4) */
+    CHECK_INT(1, taken.event.attempts);
+    CHECK_INT(HF_TIMEOUT, taken.event.error);
+    CHECK_STR("\"ann\" claimed it and was not heard of any more", taken.event.error_text);
+    hf_outbox_close(outbox);
+}
+
+/* (3) A stale worker is refused, whatever he does, and nothing is changed. */
+KIT_TEST(outbox_claim, a_stale_worker_changes_nothing)
+{
+    for (int kept = 0; kept < 2; kept++) {
+        struct hf_outbox *outbox = open_outbox(k, 2, kept ? 3600 : 0);
+        struct hf_claim_options options = options_of("ann", 1);
+        struct hf_transact_write action;
+        struct hf_claimed_event stale, held;
+        enum hf_status results[2];
+        struct hf_item before;
+
+        emit_many(k, outbox, 1);
+        stale = claim_single(k, outbox, "ann");
+        test_advance_ms(k->t, LEASE_MS + SKEW_MS + 1);
+        held = claim_single(k, outbox, "ben");
+        before = get(k, outbox, held.event.ref).item;
+        for (int without = kit_has(k, HF_FEATURE_TRANSACTIONS) ? 0 : 1; without < 2; without++) {
+            outbox->transactions = !without;
+            CHECK_STATUS(HF_LOST, hf_outbox_published(k->scope, outbox, &stale));
+            CHECK(!hf_scope_error(k->scope)->may_have_happened);
+            CHECK_STATUS(HF_LOST,
+                         hf_outbox_fail(k->scope, outbox, &stale, &broken, false, &options));
+            CHECK_STATUS(HF_LOST,
+                         hf_outbox_fail(k->scope, outbox, &stale, &broken, true, &options));
+            CHECK_STATUS(HF_LOST, hf_outbox_extend(k->scope, outbox, &stale, 100000));
+            CHECK_STATUS(HF_LOST, hf_outbox_release(k->scope, outbox, &stale));
+            CHECK_OK(hf_outbox_published_tx(k->scope, outbox, &stale, &action));
+            CHECK_STATUS(HF_CONDITION, hf_delete_item(k->scope, k->db, action.del, NULL));
+            CHECK(hf_item_equal(before, get(k, outbox, held.event.ref).item));
+        }
+        outbox->transactions = kit_has(k, HF_FEATURE_TRANSACTIONS);
+        CHECK_STATUS(HF_LOST,
+                     hf_outbox_published_many(k->scope, outbox,
+                                              (const struct hf_claimed_event[]){stale, held}, 2,
+                                              results));
+        CHECK_INT(HF_LOST, results[0]);
+        CHECK_INT(HF_OK, results[1]);
+        test_advance_ms(k->t, LEASE_MS);
+        CHECK_STATUS(HF_LOST, hf_outbox_published(k->scope, outbox, &held)); /* it is gone */
+        hf_outbox_close(outbox);
+    }
+}
+
+KIT_TEST(outbox_claim, one_by_its_id)
+{
+    struct hf_outbox *outbox = open_outbox(k, 4, 3600);
+    struct hf_event event = {.type = HF_STR("t"), .due_us = k->t->wall_us + 5000000};
+    struct hf_claim_options options = options_of("ann", 1);
+    struct hf_claimed_event held;
+    struct hf_str id;
+
+    CHECK_STATUS(HF_NOT_FOUND,
+                 hf_outbox_claim_one(k->scope, outbox, HF_STR("nobody"), &options, &held));
+    CHECK_OK(hf_outbox_emit(k->scope, outbox, &event, 1, HF_OPTIONS(hf_emit_options, .ids = &id)));
+    CHECK_STATUS(HF_LOCKED, hf_outbox_claim_one(k->scope, outbox, id, &options, &held));
+    CHECK(strstr(hf_scope_error_text(k->scope), "is not due yet"));
+    CHECK_INT(0, claim(k, outbox, "ann", 1).events_len);
+    test_advance_ms(k->t, 5000);
+    kit_fault(k, HF_FAULT_LOST_ANSWER, "UpdateItem", 1);
+    CHECK_OK(hf_outbox_claim_one(k->scope, outbox, id, &options, &held));
+    kit_no_faults(k);
+    CHECK_INT(1, held.fence);
+    CHECK_OK(hf_outbox_published(k->scope, outbox, &held));
+    CHECK_STATUS(HF_NOT_FOUND, hf_outbox_claim_one(k->scope, outbox, id, &options, &held));
+    CHECK(strstr(hf_scope_error_text(k->scope), "was published"));
+    hf_outbox_close(outbox);
+}
+
+/* (5) However much of what is in front is claimed or waits, what is behind it is found. */
+KIT_TEST(outbox_claim, what_is_in_front_starves_nobody)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1, 3600);
+    struct hf_claim_list list;
+
+    emit_many(k, outbox, 130);
+    list = claim(k, outbox, "ann", 60);
+    CHECK_INT(60, list.events_len);
+    for (size_t i = 0; i < 20; i++)
+        CHECK_OK(hf_outbox_published(k->scope, outbox, &list.events[i]));
+    for (size_t i = 20; i < 40; i++)
+        CHECK_OK(hf_outbox_fail(k->scope, outbox, &list.events[i], &broken, false, NULL));
+    list = claim(k, outbox, "ben", 1);
+    CHECK_INT(1, list.events_len);
+    CHECK_INT(61, list.events[0].event.event.sequence);
+    CHECK_INT(69, claim(k, outbox, "ben", 100).events_len);
+    CHECK_INT(0, claim(k, outbox, "ben", 100).events_len);
+    test_advance_ms(k->t, 1200); /* the backoff is over, the leases are not */
+    CHECK_INT(20, claim(k, outbox, "cyd", 100).events_len);
+    hf_outbox_close(outbox);
+}
+
+KIT_TEST(outbox_claim, what_cannot_be_asked_for)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1, 0), *other = open_outbox(k, 1, 0);
+    struct hf_claim_list list;
+    char owner[HF_EVENT_TEXT_MAX + 2];
+
+    memset(owner, 'o', sizeof(owner));
+    owner[sizeof(owner) - 1] = '\0';
+    CHECK_STATUS(HF_INVALID,
+                 hf_outbox_claim(k->scope, outbox,
+                                 HF_OPTIONS(hf_claim_options, .lease_ms = 500, .skew_ms = 500),
+                                 &list));
+    CHECK_STATUS(HF_INVALID,
+                 hf_outbox_claim(k->scope, outbox,
+                                 HF_OPTIONS(hf_claim_options, .owner = hf_str_from(owner)), &list));
+    CHECK_OK(
+        hf_outbox_claim(k->scope, outbox, HF_OPTIONS(hf_claim_options, .lease_ms = 500), &list));
+    CHECK_STATUS(HF_INVALID, hf__outbox_take_mode(k->scope, other, false));
+    hf_outbox_close(other);
+    hf_outbox_close(outbox);
+}
+
+/* An error after some were claimed does not lose them. */
+KIT_TEST(outbox_claim, what_was_claimed_is_handed_out)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1, 0);
+    struct hf_fault broken_line = {.kind = HF_FAULT_THROTTLE,
+                                   .operation = HF_STR("UpdateItem"),
+                                   .skip = 2};
+    struct hf_claim_options options = options_of("ann", 10);
+    struct hf_claim_list list;
+
+    CHECK_OK(hf__outbox_take_mode(k->scope, outbox, true));
+    emit_many(k, outbox, 5);
+    CHECK_OK(hf_faulty_set(k->scope, k->db, &broken_line, 1));
+    CHECK_OK(hf_outbox_claim(k->scope, outbox, &options, &list));
+    CHECK_INT(2, list.events_len);
+    CHECK_STATUS(HF_THROTTLED, hf_outbox_claim(k->scope, outbox, &options, &list));
+    CHECK_INT(0, list.events_len);
+    kit_no_faults(k);
+    CHECK_INT(3, claim(k, outbox, "ann", 10).events_len);
+    hf_outbox_close(outbox);
+}
+
+/* ---- completing ----------------------------------------------------------------------------- */
+
+KIT_TEST(outbox_claim, published_ones_leave)
+{
+    for (int kept = 0; kept < 2; kept++) {
+        struct hf_outbox *outbox = open_outbox(k, 2, kept ? 3600 : 0);
+        struct hf_claim_list list;
+        enum hf_status results[4];
+
+        for (int without = kit_has(k, HF_FEATURE_TRANSACTIONS) ? 0 : 1; without < 2; without++) {
+            outbox->transactions = !without;
+            emit_many(k, outbox, 4);
+            list = claim(k, outbox, "ann", 4);
+            kit_fault(k, HF_FAULT_LOST_ANSWER,
+                      kept && !without ? "TransactWriteItems" : "DeleteItem", 1);
+            CHECK_OK(hf_outbox_published(k->scope, outbox, &list.events[0]));
+            kit_fault(k, HF_FAULT_LOST_REQUEST,
+                      kept && !without ? "TransactWriteItems" : "DeleteItem", 1);
+            CHECK_OK(hf_outbox_published_many(k->scope, outbox, list.events + 1, 3, results));
+            kit_no_faults(k);
+            for (size_t i = 0; i < 4; i++) {
+                struct hf_outbox_event event;
+                enum hf_status status =
+                    hf_outbox_get(k->scope, outbox, list.events[i].event.ref, &event);
+
+                CHECK_STATUS(kept ? HF_OK : HF_NOT_FOUND, status);
+                CHECK(!kept || event.state == HF_EVENT_PUBLISHED);
+                CHECK(!kept || event.ended_us);
+                CHECK(!kept || !event.owner.len);
+            }
+        }
+        hf_outbox_close(outbox);
+    }
+}
+
+/* After its lease nobody knows who removed it: that is told as it is. */
+KIT_TEST(outbox_claim, in_doubt_after_the_lease)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1, 0);
+    struct hf_claimed_event held;
+
+    emit_many(k, outbox, 1);
+    held = claim_single(k, outbox, "ann");
+    test_advance_ms(k->t, LEASE_MS);
+    kit_fault(k, HF_FAULT_LOST_ANSWER, "DeleteItem", 1);
+    CHECK_STATUS(HF_LOST, hf_outbox_published(k->scope, outbox, &held));
+    CHECK(hf_scope_error(k->scope)->may_have_happened);
+    hf_outbox_close(outbox);
+}
+
+/* Together with what it led to, or not at all. */
+KIT_TEST(outbox_claim, published_in_a_transaction)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1, 0);
+    struct hf_put_item put = {.table = k->other,
+                              .item = HF_ITEM(k->scope, HF_S("id", HF_STR("x")))};
+    struct hf_transact_write actions[2] = {{.put = &put}};
+    struct hf_transact_write_items request = {.actions = actions, .actions_len = 2};
+    struct hf_claimed_event held;
+
+    if (!kit_has(k, HF_FEATURE_TRANSACTIONS)) {
+        hf_outbox_close(outbox);
+        return;
+    }
+    kit_make_table(k, k->other);
+    emit_many(k, outbox, 1);
+    held = claim_single(k, outbox, "ann");
+    CHECK_OK(hf_outbox_published_tx(k->scope, outbox, &held, &actions[1]));
+    CHECK_OK(hf_transact_write_items(k->scope, k->db, &request, NULL));
+    CHECK_STATUS(HF_TX_CANCELED, hf_transact_write_items(k->scope, k->db, &request, NULL));
+    CHECK_STATUS(HF_NOT_FOUND, hf_outbox_get(k->scope, outbox, held.event.ref,
+                                             &(struct hf_outbox_event){.bucket = 0}));
+    hf_outbox_close(outbox);
+}
+
+/* Attempts grow by one, the delay doubles, and after the last one it is put aside. */
+KIT_TEST(outbox_claim, failures_end_in_being_put_aside)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1, 0);
+    struct hf_claim_options options = options_of("ann", 1);
+
+    for (int without = kit_has(k, HF_FEATURE_TRANSACTIONS) ? 0 : 1; without < 2; without++) {
+        struct hf_claimed_event held;
+        struct hf_event_list failed;
+        struct hf_str id;
+
+        outbox->transactions = !without;
+        emit_many(k, outbox, 1);
+        held = claim_single(k, outbox, "ann");
+        id = held.event.ref;
+        for (uint32_t attempt = 1; attempt <= 2; attempt++) {
+            struct hf_outbox_event event;
+            int64_t delay_us;
+
+            if (attempt == 1)
+                kit_fault(k, HF_FAULT_LOST_ANSWER, "UpdateItem", 1);
+            CHECK_OK(hf_outbox_fail(k->scope, outbox, &held, &broken, false, &options));
+            kit_no_faults(k);
+            CHECK_STATUS(HF_LOST,
+                         hf_outbox_fail(k->scope, outbox, &held, &broken, false, &options));
+            event = get(k, outbox, id);
+            CHECK_INT(attempt, event.attempts);
+            CHECK_INT(HF_IO, event.error);
+            CHECK_STR("the line is down", event.error_text);
+            CHECK(!event.owner.ptr && !event.lease_us);
+            delay_us = event.next_us - event.tried_us;
+            CHECK(delay_us >= 900000 * (int64_t)attempt && delay_us <= 1100000 * (int64_t)attempt);
+            CHECK_INT(0, claim(k, outbox, "ann", 1).events_len);
+            test_advance_ms(k->t, 1100 * attempt);
+            held = claim_single(k, outbox, "ann");
+            CHECK_INT(attempt + 1, held.fence);
+        }
+        kit_fault(k, HF_FAULT_LOST_ANSWER, without ? "DeleteItem" : "TransactWriteItems", 1);
+        CHECK_OK(hf_outbox_fail(k->scope, outbox, &held, &broken, false, &options));
+        kit_no_faults(k);
+        CHECK_OK(hf_outbox_failed(k->scope, outbox, NULL, &failed));
+        CHECK_INT(1, failed.events_len);
+        CHECK_INT(3, failed.events[0].attempts);
+        CHECK_STR("HF_IO: the line is down", failed.events[0].cause);
+        CHECK(!failed.events[0].owner.ptr && !failed.events[0].next_us);
+        CHECK_INT(0, claim(k, outbox, "ann", 1).events_len);
+        CHECK_OK(hf_outbox_retry(k->scope, outbox, &id, 1, NULL));
+        held = claim_single(k, outbox, "ann");
+        CHECK_INT(4, held.fence); /* fences outlive it all */
+        CHECK_INT(0, held.event.attempts);
+        CHECK_OK(hf_outbox_fail(k->scope, outbox, &held, &broken, true, &options)); /* for good */
+        CHECK_INT(HF_EVENT_FAILED, get(k, outbox, id).state);
+        CHECK_OK(hf_outbox_discard(k->scope, outbox, &id, 1, NULL));
+    }
+    hf_outbox_close(outbox);
+}
+
+/* Delays are capped. */
+KIT_TEST(outbox_claim, delays_are_capped)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1, 0);
+    struct hf_claim_options options = options_of("ann", 1);
+
+    options.max_attempts = 100;
+    emit_many(k, outbox, 1);
+    for (int i = 0; i < 40; i++) {
+        struct hf_claim_list list;
+        struct hf_outbox_event event;
+
+        CHECK_OK(hf_outbox_claim(k->scope, outbox, &options, &list));
+        CHECK_INT(1, list.events_len);
+        CHECK_OK(hf_outbox_fail(k->scope, outbox, &list.events[0], &broken, false, &options));
+        event = get(k, outbox, list.events[0].event.ref);
+        CHECK(event.next_us - event.tried_us <= 33000000);
+        CHECK(i < 6 || event.next_us - event.tried_us >= 27000000);
+        test_advance_ms(k->t, 33000);
+    }
+    hf_outbox_close(outbox);
+}
+
+/* (4) What lets its workers die is put aside, and says so. */
+KIT_TEST(outbox_claim, silent_workers_count_as_attempts)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1, 0);
+    struct hf_event_list failed;
+
+    for (int without = kit_has(k, HF_FEATURE_TRANSACTIONS) ? 0 : 1; without < 2; without++) {
+        outbox->transactions = !without;
+        emit_many(k, outbox, 1);
+        for (int i = 0; i < 3; i++) {
+            CHECK_INT(i, claim_single(k, outbox, "ann").event.attempts);
+            test_advance_ms(k->t, LEASE_MS + SKEW_MS + 1);
+        }
+        CHECK_INT(0, claim(k, outbox, "ben", 1).events_len);
+        CHECK_OK(hf_outbox_failed(k->scope, outbox, NULL, &failed));
+        CHECK_INT(1, failed.events_len);
+        CHECK_INT(3, failed.events[0].attempts);
+        CHECK_STR("HF_TIMEOUT: # claimed it and was not heard of any more", failed.events[0].cause);
+        CHECK_OK(hf_outbox_discard_all(k->scope, outbox, NULL, NULL));
+    }
+    hf_outbox_close(outbox);
+}
+
+/* ---- more time, or none --------------------------------------------------------------------- */
+
+KIT_TEST(outbox_claim, extended_or_given_back)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1, 0);
+    struct hf_claimed_event held, next;
+
+    emit_many(k, outbox, 1);
+    held = claim_single(k, outbox, "ann");
+    test_advance_ms(k->t, LEASE_MS);
+    kit_fault(k, HF_FAULT_LOST_ANSWER, "UpdateItem", 1);
+    CHECK_OK(hf_outbox_extend(k->scope, outbox, &held, LEASE_MS));
+    kit_no_faults(k);
+    CHECK_OK(hf_outbox_extend(k->scope, outbox, &held, 1)); /* it is longer already */
+    test_advance_ms(k->t, LEASE_MS - 1000);
+    CHECK_INT(0, claim(k, outbox, "ben", 1).events_len);
+    kit_fault(k, HF_FAULT_LOST_ANSWER, "UpdateItem", 1);
+    CHECK_OK(hf_outbox_release(k->scope, outbox, &held));
+    kit_no_faults(k);
+    next = claim_single(k, outbox, "ben");
+    CHECK_INT(0, next.event.attempts);
+    CHECK_INT(2, next.fence);
+    CHECK_STATUS(HF_LOST, hf_outbox_extend(k->scope, outbox, &held, LEASE_MS));
+    CHECK_STATUS(HF_LOST, hf_outbox_published(k->scope, outbox, &held));
+    CHECK_OK(hf_outbox_published(k->scope, outbox, &next));
+    hf_outbox_close(outbox);
+}
