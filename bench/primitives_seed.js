@@ -18,18 +18,27 @@
  *     once-new   GetItem, and PutItem on condition that there is none
  *     once-done  GetItem
  *     limit      GetItem, and BatchWriteItem of one
+ *
+ * and of outbox-event-bus 2.0.3 with its adapter for DynamoDB, for bench/outbox:
+ *
+ *     emit       TransactWriteItems of one put
+ *     drain      one event of those that wait, as its poller handles it with a batch of 100 and no
+ *                pause between polls: its share of a Query of the index, an UpdateItem that claims
+ *                it, and one that completes it
  */
 "use strict";
 const readline = require("node:readline");
 const [url, sdk] = process.argv.slice(2);
 const {
     BatchGetItemCommand, BatchWriteItemCommand, CreateTableCommand, DeleteItemCommand, DynamoDBClient,
-    GetItemCommand, PutItemCommand, UpdateItemCommand, waitUntilTableExists,
+    GetItemCommand, PutItemCommand, QueryCommand, TransactWriteItemsCommand, UpdateItemCommand,
+    waitUntilTableExists,
 } = require(sdk);
 
 const KEYS = 32;
 const VALUE = JSON.stringify("v".repeat(248)); /* 250 bytes */
 const WARM_UP_PART = 5;
+const DRAIN_EVENTS = 10000;
 const TABLES = { locks: ["key"], keys: ["key"], partitioned_keys: ["partitionKey", "sortKey"] };
 
 const client = new DynamoDBClient({
@@ -37,6 +46,25 @@ const client = new DynamoDBClient({
 });
 
 let newNames = 0;
+let claimed = []; /* events of the last query that were not handled yet */
+
+function newEvent() {
+    const now = Date.now();
+    return {
+        id: { S: `${process.pid}-${newNames++}` }, type: { S: "order.placed" },
+        payload: { M: { data: { S: VALUE } } }, occurredAt: { S: new Date(now).toISOString() },
+        status: { S: "created" }, retryCount: { N: "0" }, gsiSortKey: { N: String(now) },
+    };
+}
+
+function setStatus(id, status, values, rest, condition) {
+    return client.send(new UpdateItemCommand({
+        TableName: "events", Key: { id }, ConditionExpression: condition,
+        UpdateExpression: `SET #status = :status, ${rest}`,
+        ExpressionAttributeNames: { "#status": "status" },
+        ExpressionAttributeValues: { ":status": { S: status }, ...values },
+    }));
+}
 
 function name(caller) {
     return `name-${caller}-${Math.floor(Math.random() * KEYS)}`;
@@ -110,6 +138,31 @@ const ops = {
             throw new Error("once-done: not done before");
     },
 
+    emit: () => client.send(new TransactWriteItemsCommand({
+        TransactItems: [{ Put: { TableName: "events", Item: newEvent() } }],
+    })),
+
+    async drain() {
+        const now = { N: String(Date.now()) };
+        if (claimed.length === 0) {
+            const found = await client.send(new QueryCommand({
+                TableName: "events", IndexName: "status-gsiSortKey-index", Limit: 100,
+                KeyConditionExpression: "#status = :status AND gsiSortKey <= :now",
+                ExpressionAttributeNames: { "#status": "status" },
+                ExpressionAttributeValues: { ":status": { S: "created" }, ":now": now },
+            }));
+            claimed = found.Items;
+            if (claimed.length === 0)
+                throw new Error("drain: no events are left");
+        }
+        const { id } = claimed.shift();
+        const lease = { N: String(Date.now() + 30000) };
+        await setStatus(id, "active", { ":lease": lease, ":now": now, ":created": { S: "created" } },
+            "gsiSortKey = :lease, startedOn = :now",
+            "#status = :created OR (#status = :status AND gsiSortKey <= :now)");
+        await setStatus(id, "completed", { ":now": now }, "completedOn = :now REMOVE gsiSortKey");
+    },
+
     async limit(caller) {
         const key = compound("attempts", `tries.${name(caller)}`);
         const found = await client.send(new GetItemCommand({ TableName: "partitioned_keys", Key: key }));
@@ -120,6 +173,11 @@ const ops = {
 };
 
 async function fill(op, callers) {
+    if (op === "drain")
+        for (let i = 0; i < DRAIN_EVENTS; i += 25)
+            await client.send(new BatchWriteItemCommand({
+                RequestItems: { events: Array.from({ length: 25 }, () => ({ PutRequest: { Item: newEvent() } })) },
+            }));
     for (let caller = 0; caller < callers; caller++)
         for (let i = 0; i < KEYS; i++) {
             const id = `name-${caller}-${i}`;
@@ -131,7 +189,23 @@ async function fill(op, callers) {
         }
 }
 
+async function createOutbox() {
+    await client.send(new CreateTableCommand({
+        TableName: "events", BillingMode: "PAY_PER_REQUEST",
+        AttributeDefinitions: [["id", "S"], ["status", "S"], ["gsiSortKey", "N"]]
+            .map(([AttributeName, AttributeType]) => ({ AttributeName, AttributeType })),
+        KeySchema: [{ AttributeName: "id", KeyType: "HASH" }],
+        GlobalSecondaryIndexes: [{
+            IndexName: "status-gsiSortKey-index", Projection: { ProjectionType: "ALL" },
+            KeySchema: [{ AttributeName: "status", KeyType: "HASH" },
+                { AttributeName: "gsiSortKey", KeyType: "RANGE" }],
+        }],
+    }));
+    await waitUntilTableExists({ client, maxWaitTime: 30, minDelay: 1 }, { TableName: "events" });
+}
+
 async function createTables() {
+    await createOutbox();
     for (const [TableName, keys] of Object.entries(TABLES)) {
         await client.send(new CreateTableCommand({
             TableName, BillingMode: "PAY_PER_REQUEST",

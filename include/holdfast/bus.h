@@ -14,6 +14,8 @@
  * types, "order.*" or "*"; the most exact one that fits is called. Middleware is called around
  * emitting and around handling, and can change, replace or drop an event.
  *
+ * Processes with a bus on one outbox share its events, so each of them needs all handlers.
+ *
  * Any thread may use a bus, also inside of handlers. Handlers run on the threads of the bus's relay
  * (relay.h), several at once, but those of one key one after the other.
  */
@@ -33,8 +35,9 @@ struct hf_bus;
 
 /*
  * Handle an event. HF_OK: it is done. Anything else failed, as hf_scope_fail() or a call on `s`
- * says: it is tried again, or put aside. Inside of it events that are emitted have this one as
- * their cause, and its correlation, unless they say otherwise.
+ * says: it is tried again, or put aside, whichever status it is. The scope is the relay's: do not
+ * reset it. Events that are emitted on this bus with it have this one as their cause, and its
+ * correlation (its id, if it has none) and trace, unless they say otherwise.
  */
 typedef enum hf_status hf_bus_fn(struct hf_scope *s, const struct hf_event *event, void *user);
 
@@ -56,10 +59,12 @@ struct hf_bus_options {
     enum hf_bus_unhandled dropped;        /* by middleware while handling; default HF_BUS_IGNORE */
     hf_bus_error_fn *on_error;            /* default: the log of the env */
     void *user;                           /* handed to it */
-    const struct hf_relay_options *relay; /* on_ended, on_trouble and dry_run are the bus's own */
+    const struct hf_relay_options *relay; /* without on_ended, on_trouble and dry_run, which are
+                                             the bus's own; with competing, no order is kept */
 };
 
-/* A bus over that outbox, which has to outlive it. Nothing is handled yet. Since 0.1. */
+/* A bus over that outbox, which has to outlive it. Nothing is handled yet. HF_INVALID: an option
+ * cannot be. And what hf_relay_open() fails with. Since 0.1. */
 HF_API HF_NODISCARD enum hf_status hf_bus_open(struct hf_scope *s, struct hf_outbox *outbox,
                                                const struct hf_bus_options *options,
                                                struct hf_bus **bus);
@@ -67,7 +72,7 @@ HF_API HF_NODISCARD enum hf_status hf_bus_open(struct hf_scope *s, struct hf_out
 /* Stops it first. NULL is accepted. Since 0.1. */
 HF_API void hf_bus_close(struct hf_bus *bus);
 
-/* Begin to handle; stop as hf_relay_stop() does. Since 0.1. */
+/* Begin to handle; stop as hf_relay_stop() does, which is not for handlers. Since 0.1. */
 HF_API HF_NODISCARD enum hf_status hf_bus_start(struct hf_scope *s, struct hf_bus *bus);
 HF_API HF_NODISCARD enum hf_status hf_bus_stop(struct hf_scope *s, struct hf_bus *bus);
 
@@ -76,21 +81,29 @@ HF_API struct hf_relay *hf_bus_relay(struct hf_bus *bus);
 
 /* ---- emitting ------------------------------------------------------------------------------- */
 
-/* Through the middleware, then hf_outbox_emit(): in the transaction of the scope if it has one. No
- * event is stored when a middleware fails. Since 0.1. */
+/*
+ * Through the middleware, then hf_outbox_emit(): in the transaction of the scope if it has one. No
+ * event is stored when a middleware fails. The middleware sees the events one after the other, with
+ * their time; those without an id get one when they are stored. No events, or all of them dropped:
+ * nothing is stored. Since 0.1.
+ */
 HF_API HF_NODISCARD enum hf_status hf_bus_emit(struct hf_scope *s, struct hf_bus *bus,
                                                const struct hf_event *events, size_t len);
 
 /* ---- handlers ------------------------------------------------------------------------------- */
 
 /*
- * Call `handle` for events of that type. HF_DUPLICATE: it has a handler. HF_INVALID: an empty type,
- * or one with a '*' that is not its last part. Since 0.1.
+ * Call `handle` for events of that type; "order.*" is for all whose type begins with "order.", and
+ * "*" for all. HF_DUPLICATE: it has a handler. HF_INVALID: an empty type, or one with a '*' that is
+ * not its last part. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_bus_on(struct hf_scope *s, struct hf_bus *bus,
                                              struct hf_str type, hf_bus_fn *handle, void *user);
 
-/* For the next one only: it is taken away before it is called. Since 0.1. */
+/*
+ * For the next one only: it is taken away before it is called. When it fails it is there again, for
+ * the next attempt, unless the type has another handler by then. Since 0.1.
+ */
 HF_API HF_NODISCARD enum hf_status hf_bus_once(struct hf_scope *s, struct hf_bus *bus,
                                                struct hf_str type, hf_bus_fn *handle, void *user);
 
@@ -99,21 +112,35 @@ HF_API HF_NODISCARD enum hf_status hf_bus_subscribe(struct hf_scope *s, struct h
                                                     const struct hf_str *types, size_t len,
                                                     hf_bus_fn *handle, void *user);
 
-/* Take the handler of the type away, if it is this function with this user. False: it is not.
- * It may still be running. Since 0.1. */
+/* Take the handler of the type away, if it is this function with this user, also one that is
+ * running for its one event. False: it is not. It may still be running. Since 0.1. */
 HF_API bool hf_bus_off(struct hf_bus *bus, struct hf_str type, hf_bus_fn *handle, void *user);
 
 /* All of a type (absent: of every type). Returns how many. Since 0.1. */
 HF_API size_t hf_bus_off_all(struct hf_bus *bus, struct hf_str type);
 
 /*
- * Wait for the next event of that type, for the time left of the scope, at most timeout_ms (0:
- * 5000). The handler of the type, if there is one, is called as well; if there is none the event
- * counts as handled. The event is copied into the scope. HF_TIMEOUT. Since 0.1.
+ * Wait for the next event of that type or family, for the time left of the scope, at most
+ * timeout_ms (0: 5000). The handler of the type, if there is one, is called as well, and has to
+ * succeed; if there is none the event counts as handled. What other processes handle is not seen.
+ * The event is copied into the scope.
+ *
+ * HF_TIMEOUT, HF_CANCELED, HF_INVALID as hf_bus_on(). Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_bus_wait_for(struct hf_scope *s, struct hf_bus *bus,
                                                    struct hf_str type, uint32_t timeout_ms,
                                                    struct hf_event *event);
+
+/*
+ * The same in two steps, for who does something in between that leads to the event, such as
+ * emitting it: it is waited for from the beginning on, so it cannot be missed. The end frees the
+ * wait, whatever it returns, and belongs before hf_bus_close(). Since 0.1.
+ */
+struct hf_bus_wait;
+HF_API HF_NODISCARD enum hf_status hf_bus_wait_begin(struct hf_scope *s, struct hf_bus *bus,
+                                                     struct hf_str type, struct hf_bus_wait **wait);
+HF_API HF_NODISCARD enum hf_status hf_bus_wait_end(struct hf_scope *s, struct hf_bus_wait *wait,
+                                                   uint32_t timeout_ms, struct hf_event *event);
 
 /* How many handlers there are, whether this exact type has one, and for which types. Since 0.1. */
 HF_API size_t hf_bus_count(struct hf_bus *bus);
@@ -128,9 +155,10 @@ enum hf_bus_phase { HF_BUS_EMIT = 1, HF_BUS_HANDLE = 2 }; /* both: HF_BUS_EMIT |
 struct hf_bus_call; /* an event on its way */
 
 /*
- * Around the rest of the way: calls hf_bus_next() once, or hf_bus_drop(), and may look before and
- * after. Doing neither, or both, or one twice, is a failure: HF_INTERNAL. What it returns is what
- * became of the event.
+ * Around the rest of the way: calls hf_bus_next() once, or hf_bus_drop(), or fails, and may look
+ * before and after. Doing neither, or both, or one twice, is a failure: HF_INTERNAL. What it
+ * returns is what became of the event. While handling it is called also when nobody handles the
+ * event, and the handler is looked for by the type that the event has in the end.
  */
 typedef enum hf_status hf_bus_middleware_fn(struct hf_scope *s, struct hf_bus_call *call,
                                             void *user);
@@ -140,7 +168,8 @@ HF_API HF_NODISCARD enum hf_status hf_bus_next(struct hf_scope *s, struct hf_bus
 /* Not to be stored; not to be handled. Since 0.1. */
 HF_API HF_NODISCARD enum hf_status hf_bus_drop(struct hf_scope *s, struct hf_bus_call *call);
 
-/* The event as it is now; may be changed in place, or replaced, before hf_bus_next(). Since 0.1. */
+/* The event as it is now; may be changed in place, or replaced, before hf_bus_next(). What it
+ * points to belongs into the scope. Since 0.1. */
 HF_API struct hf_event *hf_bus_call_event(struct hf_bus_call *call);
 HF_API enum hf_bus_phase hf_bus_call_phase(const struct hf_bus_call *call);
 

@@ -52,7 +52,12 @@ enum { HF_FAULTS_MAX = 100 };
 
 /*
  * A database that does what `inner` does, until faults are set. It closes the inner one when it is
- * closed; on failure the inner one stays open and *db is NULL. HF_NOMEM. Since 0.1.
+ * closed; on failure the inner one stays open and *db is NULL.
+ *
+ * HF_INVALID  `inner` is NULL
+ * HF_NOMEM
+ *
+ * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_faulty_open(struct hf_scope *s, struct hf_db *inner,
                                                   struct hf_db **db);

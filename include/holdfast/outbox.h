@@ -68,7 +68,8 @@ struct hf_outbox_options {
      * leaves the table when it was delivered.
      */
     uint32_t history_s;
-    /* For how many seconds an id that the caller chose is not taken again. Default seven days. */
+    /* For how many seconds an id that the caller chose is not taken again, counted from when the
+     * event is due; after that the event is found by its ref alone. Default seven days. */
     uint32_t unique_s;
 };
 
@@ -334,7 +335,9 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_claim_one(struct hf_scope *s, struc
                                                        const struct hf_claim_options *options,
                                                        struct hf_claimed_event *event);
 
-/* It was delivered. HF_LOST when the claim is another's by now, or the event is gone. Since 0.1. */
+/* It was delivered. HF_LOST when the claim is another's by now; or the event is gone, and the lease
+ * is over: then hf_error.may_have_happened. Repeating it during the lease is no failure. Since 0.1.
+ */
 HF_API HF_NODISCARD enum hf_status hf_outbox_published(struct hf_scope *s, struct hf_outbox *outbox,
                                                        const struct hf_claimed_event *event);
 

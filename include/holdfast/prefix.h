@@ -32,8 +32,8 @@ enum { HF_PREFIX_MAX = 252 }; /* names of tables have 255 characters at most */
  * A list of tables, streams or backups is read on in the inner database until the page is full or
  * there are no more. A batch of statements is refused as a whole when one is not well formed.
  *
- * HF_INVALID  the prefix has other characters than names of tables (a-z, A-Z, 0-9, '_', '-', '.')
- *             or more than HF_PREFIX_MAX
+ * HF_INVALID  `inner` is NULL; or the prefix has other characters than names of tables (a-z, A-Z,
+ *             0-9, '_', '-', '.') or more than HF_PREFIX_MAX
  *
  * Since 0.1.
  */

@@ -126,6 +126,8 @@ struct hf_record_put_options {
  * HF_INVALID    no account or run time, or Processed is neither 0 nor 1
  * HF_DUPLICATE  it is there, with only_new
  * HF_CONDITION  others change that record all the time
+ * HF_IO         with may_have_happened: an answer got lost, and others have replaced or deleted the
+ *               record since
  *
  * Since 0.1.
  */

@@ -40,9 +40,10 @@ HF_API HF_NODISCARD enum hf_status hf_tx_new(struct hf_scope *s, struct hf_db *d
  * so that has to live until the transaction was committed: as it does in the scope of the
  * transaction.
  *
- * HF_LIMIT    HF_TX_ACTIONS_MAX are there already; the message says so. Nothing is added
+ * HF_LIMIT    HF_TX_ACTIONS_MAX are there already; the message says so
  * HF_INVALID  the action is none, or several; or the transaction was committed
  * HF_NOMEM
+ * Nothing is added then.
  *
  * Since 0.1.
  */
@@ -58,7 +59,7 @@ HF_API struct hf_db *hf_tx_db(const struct hf_tx *tx);
 
 /*
  * Call this when the transaction was committed, once; in the order they were added. Not when it
- * failed. HF_NOMEM. Since 0.1.
+ * failed. HF_INVALID: it was committed already. HF_NOMEM. Since 0.1.
  */
 typedef void hf_tx_done_fn(void *user);
 HF_API HF_NODISCARD enum hf_status hf_tx_on_commit(struct hf_scope *s, struct hf_tx *tx,
@@ -66,19 +67,29 @@ HF_API HF_NODISCARD enum hf_status hf_tx_on_commit(struct hf_scope *s, struct hf
 
 struct hf_tx_options {
     size_t size;         /* set by HF_OPTIONS() */
-    struct hf_str token; /* makes it happen once, also when it is committed again by another call
-                            within ten minutes; default: one of its own for each transaction */
-    uint32_t attempts;   /* hf_tx_run(): how often it is begun anew after a conflict; default 5 */
+    struct hf_str token; /* makes it happen once, also when the same actions are committed by
+                            another transaction within ten minutes, here or elsewhere: at most 36
+                            bytes; default: one that nobody else has */
+    uint32_t attempts;   /* hf_tx_run(): how often it is built at most, after conflicts; default 5
+                          */
 };
 
 /*
- * Let it happen. Without actions nothing is sent. An answer that gets lost does not let it happen
- * twice. After a failure that may be retried it can be committed again, with the same token.
+ * Let it happen. Without actions nothing is sent. When an answer gets lost it is sent again by its
+ * token, which does not let it happen twice; after a failure it can be committed again, which does
+ * not either. A failure says may_have_happened as long as it may.
  *
- * HF_TX_CANCELED  an action's condition did not hold, or others changed an item at the same time;
- *                 hf_scope_error() has the reasons in the order of the actions
- * HF_UNSUPPORTED  the database has no transactions, and there is more than one action
- * HF_INVALID      it was committed before
+ * Where the database has no transactions a single put, delete or update is sent as itself. That has
+ * no token: when its answer gets lost the failure says may_have_happened, and it is not sent again
+ * unless it is committed again.
+ *
+ * HF_TX_CANCELED     an action's condition did not hold, or others changed an item at the same
+ *                    time; hf_scope_error() has the reasons in the order of the actions
+ * HF_CONDITION       the same for a single action where there are no transactions
+ * HF_TOKEN_MISMATCH  options->token was used for other actions
+ * HF_UNSUPPORTED     the database has no transactions, and there is more than one action, or it is
+ *                    a check, or there is a token
+ * HF_INVALID         it was committed before, or sent with another token
  * and what hf_transact_write_items() fails with. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_tx_commit(struct hf_scope *s, struct hf_tx *tx,
@@ -95,8 +106,12 @@ typedef enum hf_status hf_tx_fn(struct hf_scope *s, struct hf_tx *tx, void *user
 /*
  * Call `build` with a new transaction, which is the scope's meanwhile, and commit it. Others that
  * change the same items at the same time let it be built and committed anew, after a little while,
- * options->attempts times. Inside of another transaction of the same database, it becomes part of
- * that one, which is committed later.
+ * options->attempts times in all, unless it may have happened.
+ *
+ * Inside of another transaction of the same database it becomes part of that one, which is
+ * committed later, with the options of the outer call; what a `build` that fails has added is taken
+ * out again. Inside of one of another database it is committed by itself, and the other one is not
+ * the scope's meanwhile.
  *
  * What `build` or hf_tx_commit() returns. Since 0.1.
  */

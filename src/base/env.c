@@ -137,5 +137,8 @@ void hf__env_log(const struct hf_env *env, enum hf_log_level level, const char *
     va_end(args);
     if (len >= LOG_LINE_MAX)
         len = LOG_LINE_MAX - 1;
+    for (int i = 0; i < len; i++) /* texts from outside shall not look like other lines */
+        if ((unsigned char)line[i] < ' ' || line[i] == 0x7F)
+            line[i] = '?';
     env->log(env->user, level, hf_str_of(line, len < 0 ? 0 : (size_t)len));
 }

@@ -341,6 +341,7 @@ int hf__counter_set_run(struct cli *cli, size_t args_len, const char *const *arg
 
 static const struct option_spec delete_specs[] = {
     KEY_SPECS,
+    DATABASE_JSON(struct settings),
     DATABASE_QUIET(struct settings),
     DATABASE_SPECS(struct settings),
 };
@@ -373,8 +374,13 @@ int hf__counter_delete_run(struct cli *cli, size_t args_len, const char *const *
         !open_counters(cli, "counter delete", &settings, false, &db, &counters, &ends))
         return ends;
     ends = CLI_OK;
-    if (hf_counter_delete(cli->scope, counters, key_of(&settings, options.operands[0])) != HF_OK)
+    if (hf_counter_delete(cli->scope, counters, key_of(&settings, options.operands[0])) != HF_OK) {
         ends = hf__database_fail(cli, "counter delete");
+    } else if (settings.database.json) {
+        struct rows_field field = hf__rows_text("id", hf_str_from(options.operands[0]));
+
+        ends = hf__rows_one(cli, &settings.database, &field, 1);
+    }
     hf_counters_close(counters);
     hf_db_close(db);
     return ends;

@@ -253,6 +253,7 @@ int hf__limit_peek_run(struct cli *cli, size_t args_len, const char *const *args
 
 static const struct option_spec reset_specs[] = {
     TABLE_SPEC,
+    DATABASE_JSON(struct settings),
     DATABASE_QUIET(struct settings),
     DATABASE_SPECS(struct settings),
 };
@@ -284,8 +285,13 @@ int hf__limit_reset_run(struct cli *cli, size_t args_len, const char *const *arg
         !open_limits(cli, "limit reset", &settings, false, &db, &limits, &ends))
         return ends;
     ends = CLI_OK;
-    if (hf_limit_clear(cli->scope, limits, hf_str_from(options.operands[0]), NULL) != HF_OK)
+    if (hf_limit_clear(cli->scope, limits, hf_str_from(options.operands[0]), NULL) != HF_OK) {
         ends = hf__database_fail(cli, "limit reset");
+    } else if (settings.database.json) {
+        struct rows_field field = hf__rows_text("name", hf_str_from(options.operands[0]));
+
+        ends = hf__rows_one(cli, &settings.database, &field, 1);
+    }
     hf_limit_table_close(limits);
     hf_db_close(db);
     return ends;

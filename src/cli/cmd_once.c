@@ -458,6 +458,17 @@ const struct options_table hf__once_clear_options = {
     .examples_len = COMMAND_LEN(clear_examples),
 };
 
+static int print_cleared(struct cli *cli, const struct settings *settings, const char *key)
+{
+    struct rows_field fields[] = {hf__rows_text("user", settings->user),
+                                  hf__rows_text("key", hf_str_from(key)),
+                                  hf__rows_bool("cleared", true)};
+
+    if (!settings->database.json)
+        return CLI_OK;
+    return hf__rows_one(cli, &settings->database, fields, COMMAND_LEN(fields));
+}
+
 int hf__once_clear_run(struct cli *cli, size_t args_len, const char *const *args)
 {
     struct settings settings = {.limit = 0};
@@ -478,7 +489,7 @@ int hf__once_clear_run(struct cli *cli, size_t args_len, const char *const *args
         ends = hf__cli_fail(cli, "once clear", CLI_NOT_FOUND, "nobody has begun '%s'",
                             options.operands[0]);
     else
-        ends = CLI_OK;
+        ends = print_cleared(cli, &settings, options.operands[0]);
     hf_once_table_close(onces);
     hf_db_close(db);
     return ends;

@@ -724,6 +724,7 @@ int hf__outbox_cleanup_run(struct cli *cli, size_t args_len, const char *const *
                          &ends) ||
         !open_outbox(cli, "outbox cleanup", &settings, &db, &outbox, &ends))
         return ends;
+    ends = CLI_OK;
     if (hf_outbox_cleanup(cli->scope, outbox,
                           env->wall_us(env->user) - (int64_t)settings.older_ms * 1000,
                           &done) != HF_OK)
@@ -779,6 +780,7 @@ int hf__outbox_replay_run(struct cli *cli, size_t args_len, const char *const *a
                          &ends) ||
         !open_outbox(cli, "outbox replay", &settings, &db, &outbox, &ends))
         return ends;
+    ends = CLI_OK;
     o.limit = (uint32_t)settings.limit;
     o.type = settings.type;
     if (settings.older_ms)

@@ -291,6 +291,7 @@ static const struct option_spec delete_specs[] = {
      .name = "no-wait",
      .text = "Do not wait until it is gone.",
      FIELD(no_wait)},
+    DATABASE_JSON(struct settings),
     DATABASE_QUIET(struct settings),
     DATABASE_SPECS(struct settings),
 };
@@ -329,10 +330,15 @@ int hf__table_delete_run(struct cli *cli, size_t args_len, const char *const *ar
         return ends;
     if (hf_delete_table(cli->scope, db, &(struct hf_delete_table){.table = name}, NULL) != HF_OK ||
         (!settings.no_wait &&
-         hf_table_wait(cli->scope, db, name, HF_TABLE_UNTIL_GONE, NULL) != HF_OK))
+         hf_table_wait(cli->scope, db, name, HF_TABLE_UNTIL_GONE, NULL) != HF_OK)) {
         ends = hf__database_fail(cli, "table delete");
-    else
+    } else if (settings.database.json) {
+        struct rows_field field = hf__rows_text("name", name);
+
+        ends = hf__rows_one(cli, &settings.database, &field, 1);
+    } else {
         ends = CLI_OK;
+    }
     hf_db_close(db);
     return ends;
 }

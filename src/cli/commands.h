@@ -50,6 +50,7 @@ COMMAND_DECLARE(outbox_replay)
 COMMAND_DECLARE(outbox_drain)
 COMMAND_DECLARE(relay)
 COMMAND_DECLARE(iam_outbox)
+COMMAND_DECLARE(streams_tail)
 
 #undef COMMAND_DECLARE
 

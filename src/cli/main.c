@@ -58,6 +58,7 @@ static const struct cli_command commands[] = {
     COMMAND("outbox replay", outbox_replay, "deliver events of the history again"),
     COMMAND("relay", relay, "deliver the events of an outbox"),
     COMMAND("iam outbox", iam_outbox, "print the IAM policy that an outbox needs"),
+    COMMAND("streams tail", streams_tail, "print the changes of a table"),
 };
 
 static const char *variable(const char *name)

@@ -74,10 +74,8 @@ struct unit {
     uint64_t factor;
 };
 
-static const struct unit time_units[] = {{"ms", 1},
-                                         {"s", 1000},
-                                         {"m", 60 * 1000},
-                                         {"h", 60 * 60 * 1000}};
+static const struct unit time_units[] = {
+    {"ms", 1}, {"s", 1000}, {"m", 60 * 1000}, {"h", 60 * 60 * 1000}, {"d", 24 * 60 * 60 * 1000}};
 
 static const struct unit size_units[] = {
     {"", 1},
@@ -151,7 +149,7 @@ static enum options_result read_number(struct parser *p, const struct option_spe
     bool fine;
 
     if (spec->kind == OPTION_DURATION) {
-        what = "a time such as 300ms, 5s or 2m";
+        what = "a time such as 300ms, 5s, 2h or 7d";
         fine = hf__options_duration(text, number);
         write_units(low, spec->min, time_units, sizeof(time_units) / sizeof(time_units[0]));
         write_units(high, spec->max, time_units, sizeof(time_units) / sizeof(time_units[0]));

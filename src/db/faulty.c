@@ -331,10 +331,13 @@ static const struct db_calls faulty_calls = {.call = faulty_call,
 enum hf_status hf_faulty_open(struct hf_scope *s, struct hf_db *inner, struct hf_db **db)
 {
     const struct hf_env *env = hf__scope_env(s);
-    struct faulty *f = hf__env_alloc(env, sizeof(*f));
+    struct faulty *f;
 
     *db = NULL;
     hf__scope_error_clear(s);
+    if (!inner)
+        return hf__fail(s, HF_INVALID, "hf_faulty_open() was called without a database (NULL)");
+    f = hf__env_alloc(env, sizeof(*f));
     if (!f)
         return hf__fail_nomem(s);
     memset(f, 0, sizeof(*f));

@@ -456,6 +456,8 @@ enum hf_status hf_prefix_open(struct hf_scope *s, struct hf_db *inner, struct hf
 
     *db = NULL;
     hf__scope_error_clear(s);
+    if (!inner)
+        return hf__fail(s, HF_INVALID, "hf_prefix_open() was called without a database (NULL)");
     if (prefix.len > HF_PREFIX_MAX)
         return hf__fail(s, HF_INVALID, "the prefix has %zu characters, which is more than %d",
                         prefix.len, HF_PREFIX_MAX);

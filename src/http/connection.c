@@ -23,6 +23,9 @@
  *      nothing.
  *  (5) Nothing is sent or received on a connection that another process has made: after a fork()
  *      it is the parent's, and TLS would break with the first byte that the child says.
+ *  (6) A call that finds no descriptor for a connection fails only when no other call has a
+ *      connection; else it waits for one of those, within its patience. Each connection takes three
+ *      descriptors, as libcurl gives a multi handle two of its own.
  */
 #include "http/connection.h"
 
@@ -158,6 +161,7 @@ enum hf_status hf__transport_open(struct hf_scope *s, const struct transport_opt
                                   struct transport **transport)
 {
     const struct transport_options none = {0};
+    pthread_condattr_t attr;
     struct hf_env env;
     struct transport *t;
 
@@ -183,6 +187,10 @@ enum hf_status hf__transport_open(struct hf_scope *s, const struct transport_opt
     t->same_openssl = hf__authorities_same_openssl();
     (void)pthread_mutex_init(&t->mutex, NULL);
     (void)pthread_mutex_init(&t->store_mutex, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&t->released, &attr);
+    (void)pthread_condattr_destroy(&attr);
     if (!keep_text(&env, options->ca_file, &t->ca_file) ||
         !keep_text(&env, options->http_proxy, &t->http_proxy) ||
         !keep_text(&env, options->https_proxy, &t->https_proxy) ||
@@ -209,6 +217,7 @@ void hf__transport_close(struct transport *transport)
     }
     (void)pthread_mutex_destroy(&transport->mutex);
     (void)pthread_mutex_destroy(&transport->store_mutex);
+    (void)pthread_cond_destroy(&transport->released);
     X509_STORE_free(transport->store);
     env = transport->env;
     free_text(&env, transport->ca_file);
@@ -232,9 +241,24 @@ void hf__transport_stats(struct transport *transport, struct transport_stats *st
 /* As libcurl would, but what the program starts does not inherit it. */
 static curl_socket_t open_socket(void *user, curlsocktype purpose, struct curl_sockaddr *address)
 {
-    (void)user;
+    struct connection *c = user;
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+
     (void)purpose;
-    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    c->starved = c->starved || (fd < 0 && (errno == EMFILE || errno == ENFILE));
+    return fd;
+}
+
+/* libcurl, names and certificates need descriptors as well, and say in many ways that there are
+ * none: look whether there are. */
+static bool no_descriptor(void)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return errno == EMFILE || errno == ENFILE;
+    (void)close(fd);
+    return false;
 }
 
 /* What a proxy says while it refuses; without this it would be printed. */
@@ -273,6 +297,7 @@ static CURLcode set_options(const struct transport *t, struct connection *c, cha
     /* A thread that still resolves a name is left to itself, not waited for. */
     SET(CURLOPT_QUICK_EXIT, 1L);
     SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    SET(CURLOPT_OPENSOCKETDATA, c);
     SET(CURLOPT_WRITEFUNCTION, drop_bytes);
     SET(CURLOPT_HEADERFUNCTION, drop_bytes);
     SET(CURLOPT_BUFFERSIZE, (long)RECEIVE_MAX);
@@ -305,6 +330,10 @@ static enum hf_status fail_connect(struct hf_scope *s, const struct transport *t
     enum hf_status status = HF_IO;
     bool may_retry = true;
 
+    if (c->starved) {
+        text = "this process has no file descriptor left for it";
+        code = CURLE_COULDNT_CONNECT;
+    }
     switch (code) {
     case CURLE_OUT_OF_MEMORY:
         return hf__fail_nomem(s);
@@ -393,6 +422,7 @@ static enum hf_status connect_new(struct patience *patience, struct transport *t
         code = CURLE_COULDNT_CONNECT;
     c->fd = fd;
     X509_STORE_free(store);
+    c->starved = c->starved || ((status != HF_OK || code != CURLE_OK) && no_descriptor());
     return status == HF_OK && code != CURLE_OK ? fail_connect(patience->s, t, c, code, error)
                                                : status;
 }
@@ -409,12 +439,30 @@ bool hf__connection_ended(const struct transport *transport, const struct connec
            (SSL_get_shutdown(tls->internals) & SSL_RECEIVED_SHUTDOWN);
 }
 
+/* With the mutex held: a call has done with it. */
+static void release(struct transport *t, struct connection *c)
+{
+    if (!c->taken)
+        return;
+    c->taken = false;
+    t->taken--;
+    t->releases++;
+    (void)pthread_cond_signal(&t->released);
+}
+
 void hf__connection_close(struct transport *transport, struct connection *connection)
 {
+    bool taken = connection->taken;
+
     if (connection->multi && connection->easy)
         (void)hf__curl.multi_remove_handle(connection->multi, connection->easy);
     hf__curl.easy_cleanup(connection->easy);
     (void)hf__curl.multi_cleanup(connection->multi);
+    if (taken) { /* and now there are descriptors again */
+        (void)pthread_mutex_lock(&transport->mutex);
+        release(transport, connection);
+        (void)pthread_mutex_unlock(&transport->mutex);
+    }
     hf__env_free(&transport->env, connection, sizeof(*connection) + connection->origin_len + 1);
 }
 
@@ -434,18 +482,28 @@ static bool is_old(const struct transport *t, const struct connection *c, int64_
     return now_us - c->since_us > (int64_t)t->idle_ms * 1000;
 }
 
-/* The newest to that origin, or NULL. */
-static struct connection *take_kept(struct transport *t, struct hf_str origin)
+/* With the mutex held. */
+static void mark_taken(struct transport *t, struct connection *c)
+{
+    c->taken = true;
+    t->taken++;
+}
+
+/* The newest to that origin, or NULL; and how many were given back until then. */
+static struct connection *take_kept(struct transport *t, struct hf_str origin, uint64_t *releases)
 {
     struct connection *c;
 
     (void)pthread_mutex_lock(&t->mutex);
+    *releases = t->releases;
     for (c = t->newest; c; c = c->older) {
         if (c->origin_len == origin.len && memcmp(c->origin, origin.ptr, origin.len) == 0)
             break;
     }
-    if (c)
+    if (c) {
         unlink_kept(t, c);
+        mark_taken(t, c);
+    }
     (void)pthread_mutex_unlock(&t->mutex);
     return c;
 }
@@ -462,36 +520,89 @@ static bool is_silent(struct connection *c)
     return hf__curl.easy_recv(c->easy, &byte, 1, &got) == CURLE_AGAIN;
 }
 
-enum hf_status hf__connection_take(struct patience *patience, struct transport *transport,
-                                   struct hf_str origin, struct connection **connection)
+/* One that was kept and is still alive, or NULL. */
+static struct connection *reuse(struct transport *t, struct hf_str origin, uint64_t *releases)
 {
     struct connection *c;
+
+    while ((c = take_kept(t, origin, releases))) {
+        if (!is_old(t, c, hf__env_elapsed_us(&t->env)) && is_silent(c)) {
+            atomic_fetch_add_explicit(&t->reuses, 1, memory_order_relaxed);
+            return c;
+        }
+        hf__connection_close(t, c);
+    }
+    return NULL;
+}
+
+static enum hf_status make(struct patience *patience, struct transport *t, struct hf_str origin,
+                           struct connection **made, bool *starved)
+{
+    struct connection *c = hf__env_alloc(&t->env, sizeof(*c) + origin.len + 1);
     enum hf_status status;
 
-    *connection = NULL;
-    disown(transport);
-    while ((c = take_kept(transport, origin))) {
-        if (!is_old(transport, c, hf__env_elapsed_us(&transport->env)) && is_silent(c)) {
-            atomic_fetch_add_explicit(&transport->reuses, 1, memory_order_relaxed);
-            *connection = c;
-            return HF_OK;
-        }
-        hf__connection_close(transport, c);
-    }
-    c = hf__env_alloc(&transport->env, sizeof(*c) + origin.len + 1);
     if (!c)
         return hf__fail_nomem(patience->s);
     *c = (struct connection){.fd = -1, .fresh = true, .origin_len = origin.len};
     memcpy(c->origin, origin.ptr, origin.len);
     c->origin[origin.len] = '\0';
-    status = connect_new(patience, transport, c);
+    status = connect_new(patience, t, c);
+    *starved = c->starved;
     if (status != HF_OK) {
-        hf__connection_close(transport, c);
+        hf__connection_close(t, c);
         return status;
     }
-    atomic_fetch_add_explicit(&transport->connects, 1, memory_order_relaxed);
-    *connection = c;
+    atomic_fetch_add_explicit(&t->connects, 1, memory_order_relaxed);
+    (void)pthread_mutex_lock(&t->mutex);
+    mark_taken(t, c);
+    (void)pthread_mutex_unlock(&t->mutex);
+    *made = c;
     return HF_OK;
+}
+
+/* Wait a little for a call to give a connection back: *given, since there were so many. False: no
+ * call has one. */
+static bool wait_for_release(struct patience *patience, struct transport *t, uint64_t since,
+                             bool *given)
+{
+    struct timespec until;
+    bool there;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += hf__patience_left_ms(patience, PATIENCE_SLICE_MS) * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    (void)pthread_mutex_lock(&t->mutex);
+    if (t->releases == since && t->taken > 0)
+        (void)pthread_cond_timedwait(&t->released, &t->mutex, &until);
+    *given = t->releases != since;
+    there = *given || t->taken > 0;
+    (void)pthread_mutex_unlock(&t->mutex);
+    return there;
+}
+
+enum hf_status hf__connection_take(struct patience *patience, struct transport *transport,
+                                   struct hf_str origin, struct connection **connection)
+{
+    disown(transport);
+    for (;;) {
+        bool starved = false, given = false;
+        enum hf_status status;
+        uint64_t since;
+
+        *connection = reuse(transport, origin, &since);
+        if (*connection)
+            return HF_OK;
+        status = make(patience, transport, origin, connection, &starved);
+        if (status != HF_IO || !starved)
+            return status;
+        while (!given) { /* (6) */
+            if (!wait_for_release(patience, transport, since, &given))
+                return status;
+            TRY(hf__patience_check(patience));
+        }
+        hf__scope_error_clear(patience->s);
+    }
 }
 
 void hf__connection_keep(struct transport *transport, struct connection *connection)
@@ -502,6 +613,7 @@ void hf__connection_keep(struct transport *transport, struct connection *connect
     connection->fresh = false;
     connection->since_us = now_us;
     (void)pthread_mutex_lock(&transport->mutex);
+    release(transport, connection);
     connection->newer = NULL;
     connection->older = transport->newest;
     *(transport->newest ? &transport->newest->newer : &transport->oldest) = connection;

@@ -46,6 +46,8 @@ struct connection {
     int fd;
     bool fresh;       /* no request was sent on it yet */
     bool quick;       /* the last answer came so soon that going to sleep for it did not pay */
+    bool taken;       /* a call has it */
+    bool starved;     /* there was no descriptor for it */
     int64_t since_us; /* when it was kept, by the env's elapsed clock */
     size_t origin_len;
     char origin[]; /* with a NUL behind it */
@@ -73,11 +75,16 @@ struct transport {
     pthread_mutex_t mutex;        /* guards what follows */
     struct connection *newest;    /* of those that are kept */
     struct connection *oldest;
-    uint64_t idle; /* how many there are */
+    uint64_t idle;           /* how many there are */
+    uint64_t taken;          /* connections that calls have */
+    uint64_t releases;       /* how often one was given back */
+    pthread_cond_t released; /* one was given back */
 };
 
 /*
  * A connection to `origin`: one that was kept and is still alive, or a new one.
+ *
+ * Where there is no descriptor for a new one, one that another call gives back is waited for.
  *
  * HF_IO       it cannot be made; HF_TIMEOUT, HF_CANCELED
  * HF_INVALID  libcurl does not take the origin, the proxy or the file of authorities

@@ -11,7 +11,8 @@
  *     owner     the id of the consumer that has it; absent while nobody has
  *     host      who that is, for people
  *     fence     grows by one whenever the shard gets another owner
- *     beat      grows by one with every write of an owner
+ *     beat      grows by one with every write of an owner; 0 when the shard was handed to who asked
+ *               for it, who still has to take it: his lease would run from we do not know when
  *     lease_ms  how long the owner may be silent
  *     place     "after" the record `sequence`, "at" it, at the "horizon", or from the "time"
  * from_us wanted    the id of a consumer that has fewer shards and asks for this one done      it
@@ -405,7 +406,8 @@ enum hf_status hf__lease_take(struct hf_scope *s, struct hf_consumer *c, struct 
     status = send(s, c, &update, &view);
     if (status == HF_CONDITION) {
         hf_scope_fail(s, HF_OK, "%s", "");
-        if (view.fence == fence && hf_str_equal(view.holder, id_str(&c->id)) && !view.done) {
+        if (view.fence == fence && view.beat == 1 && hf_str_equal(view.holder, id_str(&c->id)) &&
+            !view.done) {
             status = HF_OK; /* (2) its answer got lost */
         } else {
             pthread_mutex_lock(&c->mutex);
@@ -426,9 +428,8 @@ void hf__lease_lost(struct hf_consumer *c, struct shard *shard)
 {
     if (!shard->owned)
         return;
-    shard->owned = false;
+    shard->owned = false; /* its iterator is the reader's; who takes it again drops it */
     shard->dirty = false;
-    shard->iterator.len = 0;
     shard->seen_fence = shard->fence;
     shard->seen_beat = shard->beat;
     shard->seen_us = env_elapsed_us(&c->env);

@@ -80,21 +80,39 @@ static void trimmed(struct hf_scope *s, struct hf_consumer *c, struct shard *sha
 
 /* ---- the lease ------------------------------------------------------------------------------ */
 
-/* (2) */
+enum { HOLD_TRIES = 3 };
+
+/* (2) What was renewed may be over again when the answer comes. */
 static enum hf_status hold(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
-    int64_t until_us;
-    bool owned;
+    for (int tries = 0; has_name(c); tries++) {
+        int64_t until_us;
+        bool owned;
 
-    if (!has_name(c))
-        return HF_OK;
+        pthread_mutex_lock(&c->mutex);
+        owned = shard->owned;
+        until_us = shard->until_us;
+        pthread_mutex_unlock(&c->mutex);
+        if (!owned)
+            return hf_scope_fail(s, HF_LOST, "shard %.*s is lost", HF_FMT(text_str(&shard->id)));
+        if (env_elapsed_us(&c->env) < until_us)
+            break;
+        if (tries == HOLD_TRIES)
+            return hf_scope_fail(s, HF_TIMEOUT, "to renew a lease of %u ms takes longer than that",
+                                 c->o.lease_ms);
+        TRY(hf__lease_renew(s, c, shard));
+    }
+    return HF_OK;
+}
+
+static bool is_asked_for(struct hf_consumer *c, const struct shard *shard)
+{
+    bool asked;
+
     pthread_mutex_lock(&c->mutex);
-    owned = shard->owned;
-    until_us = shard->until_us;
+    asked = shard->wanted[0] != '\0';
     pthread_mutex_unlock(&c->mutex);
-    if (!owned)
-        return hf_scope_fail(s, HF_LOST, "shard %.*s is lost", HF_FMT(text_str(&shard->id)));
-    return env_elapsed_us(&c->env) < until_us ? HF_OK : hf__lease_renew(s, c, shard);
+    return asked;
 }
 
 /* Write the position, if it is time to. */
@@ -333,7 +351,7 @@ static enum hf_status read_page(struct worker *worker, struct shard *shard)
     bool again;
 
     TRY(hold(s, c, shard));
-    if (shard->wanted[0])
+    if (is_asked_for(c, shard))
         return hf__lease_release(s, c, shard);
     TRY(ensure_iterator(s, c, shard));
     request.iterator = text_str(&shard->iterator);

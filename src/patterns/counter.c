@@ -112,6 +112,20 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_counters
     return HF_OK;
 }
 
+/* The keys' attributes are none of those that a counter's item has besides. */
+static enum hf_status check_names(struct hf_scope *s, const struct hf_counters *c)
+{
+    const struct hf_str names[] = {c->hash, c->sort};
+
+    for (size_t i = 0; i < (c->partitioned ? 2u : 1u); i++)
+        if (hf__counter_has(names[i]) || (i && hf_str_equal(names[0], names[1])))
+            return hf_scope_fail(s, HF_INVALID,
+                                 "table %.*s: a counter has another attribute that is called "
+                                 "\"%.*s\"",
+                                 HF_FMT(c->table), HF_FMT(names[i]));
+    return HF_OK;
+}
+
 enum hf_status hf_counters_open(struct hf_scope *s, struct hf_db *db,
                                 const struct hf_counters_options *options,
                                 struct hf_counters **counters)
@@ -128,7 +142,9 @@ enum hf_status hf_counters_open(struct hf_scope *s, struct hf_db *db,
     c = counters_new(s, db, &o);
     if (!c)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of counters");
-    status = ensure(s, c, o.no_create);
+    status = check_names(s, c);
+    if (status == HF_OK)
+        status = ensure(s, c, o.no_create);
     if (status != HF_OK) {
         hf_counters_close(c);
         return status;
@@ -297,7 +313,7 @@ static enum hf_status under_none(struct hf_scope *s, struct hf_counters *c,
         return status;
     }
     a->item = status == HF_OK ? result.attributes : hf_scope_error(s)->item;
-    if (!a->item.ptr) /* there is none, or this database does not return it with a refusal */
+    if (status == HF_CONDITION && !a->item.ptr) /* not all databases return it with a refusal */
         TRY(hf__pattern_read(s, c->db, c->table, at->key, &a->item));
     TRY(hf__counter_see(s, at, a->item, a->change.mark, &a->seen));
     a->seen.out = a->seen.value;

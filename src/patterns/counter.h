@@ -93,6 +93,9 @@ struct counter_at {
 enum hf_status hf__counter_at(struct hf_scope *s, const struct hf_counters *c,
                               struct hf_counter_key key, uint32_t shard, struct counter_at *at);
 
+/* Is that an attribute of a counter's item, beside its keys? */
+bool hf__counter_has(struct hf_str name);
+
 /* "counter 7 of ann", for messages. */
 struct hf_str hf__counter_name(struct hf_scope *s, const struct counter_at *at);
 

@@ -67,6 +67,16 @@ enum hf_status hf__counter_at(struct hf_scope *s, const struct hf_counters *c,
     return hf_scope_built(s);
 }
 
+bool hf__counter_has(struct hf_str name)
+{
+    static const char *const names[] = {"count", "rev", "gone", "born", "shards"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (hf_str_equal(name, hf_str_from(names[i])))
+            return true;
+    return name.len >= 2 && name.ptr[1] == ':' && memchr("wxqr", name.ptr[0], 4) != NULL;
+}
+
 struct hf_str hf__counter_name(struct hf_scope *s, const struct counter_at *at)
 {
     if (at->name.partition.len)

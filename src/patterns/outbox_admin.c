@@ -1,10 +1,12 @@
 /*
  * patterns/outbox_admin.c: failed events, and the history, by hand.
  *
- *  (1) An event that is retried moves from f to p, in its old place, with nothing of how it fared
- *      but its fence; one that is replayed is put into p and stays in h until it was delivered
- * again. (2) An event is discarded where it was found: if it has moved meanwhile, it is looked for
- * again. (3) Cleaning up touches h alone, so what waits or has failed stays, whatever is asked for.
+ *  (1) An event that is retried moves from f to p, in its old place, with nothing of how it
+ *      fared but its fence; one that is replayed is put into p and stays in h until it was
+ *      delivered again.
+ *  (2) An event is discarded where it was found: if it has moved meanwhile, it is looked for
+ *      again.
+ *  (3) Cleaning up touches h alone, so what waits or has failed stays, whatever is asked for.
  *  (4) One that cannot be found keeps nothing from the others.
  */
 #include "patterns/outbox.h"
@@ -51,7 +53,7 @@ static struct hf_put_item waiting_put(struct hf_scope *s, const struct hf_outbox
 static enum hf_status put_back_by_steps(struct hf_scope *s, struct hf_outbox *outbox,
                                         const struct hf_put_item *put,
                                         const struct hf_delete_item *del, struct hf_item key,
-                                        bool *done)
+                                        struct hf_str id, bool *done)
 {
     struct hf_item found;
     enum hf_status status;
@@ -59,9 +61,10 @@ static enum hf_status put_back_by_steps(struct hf_scope *s, struct hf_outbox *ou
     status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.put = put}, key, &found);
     if (status != HF_OK && status != HF_CONDITION)
         return status;
+    *done = status == HF_OK || hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("put"))), id);
     status =
         hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.del = del}, del->key, &found);
-    *done = status == HF_OK || (status == HF_CONDITION && hf_scope_error(s)->may_have_happened);
+    *done = *done || status == HF_OK;
     return status == HF_CONDITION ? HF_OK : status;
 }
 
@@ -79,7 +82,7 @@ static enum hf_status put_back(struct hf_scope *s, struct hf_outbox *outbox,
     *done = false;
     TRY(hf_scope_built(s));
     if (!outbox->transactions)
-        return put_back_by_steps(s, outbox, &put, &del, key, done);
+        return put_back_by_steps(s, outbox, &put, &del, key, id_str(&id), done);
     status = hf__outbox_transact(s, outbox, actions, ARRAY_LEN(actions));
     *done = status == HF_OK;
     if (status != HF_TX_CANCELED)
@@ -112,7 +115,8 @@ static enum hf_status hurry(struct hf_scope *s, struct hf_outbox *outbox,
     TRY(hf_scope_built(s));
     status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
                                update.key, &found);
-    *done = status == HF_OK || (status == HF_CONDITION && hf_scope_error(s)->may_have_happened);
+    *done = status == HF_OK ||
+            (status == HF_CONDITION && found.ptr && !hf_item_get(found, HF_STR("next")).ptr);
     return status == HF_CONDITION ? HF_OK : status;
 }
 
@@ -132,7 +136,7 @@ static enum hf_status remove_from(struct hf_scope *s, struct hf_outbox *outbox,
     TRY(hf_scope_built(s));
     status =
         hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.del = &del}, del.key, &found);
-    *done = status == HF_OK || (status == HF_CONDITION && hf_scope_error(s)->may_have_happened);
+    *done = status == HF_OK;
     return status == HF_CONDITION ? HF_OK : status;
 }
 
@@ -149,10 +153,13 @@ static enum hf_status run_one(struct hf_scope *s, struct hf_outbox *outbox, enum
         struct hf_outbox_event event;
         enum hf_status status = hf_outbox_get(s, outbox, id, &event);
 
-        *known = status == HF_OK && event.state != HF_EVENT_PUBLISHED;
         if (status != HF_OK && status != HF_NOT_FOUND)
             return status;
-        if (!*known)
+        /* It was there, and is gone: by a request of ours that arrived twice, or as good as that.
+         */
+        *done = *known && status == HF_NOT_FOUND && errand == DISCARD;
+        *known = *done || (status == HF_OK && event.state != HF_EVENT_PUBLISHED);
+        if (!*known || *done)
             return HF_OK;
         if (errand == DISCARD) {
             TRY(remove_from(s, outbox, event.state == HF_EVENT_FAILED ? "f" : "p", &event, done));

@@ -1,13 +1,15 @@
 /*
  * patterns/outbox_emit.c: storing events.
  *
- *  (1) All is looked at before anything is sent: what cannot be stored keeps nothing from being
- * said about it, and nothing else from not being stored. (2) One event is one put, which nobody
- * else can have done, as nobody else has its seq: a refusal after a doubtful attempt is our own.
+ *  (1) All events are looked at before anything is sent: one that cannot be stored is told
+ *      before another one is.
+ *  (2) One event is one put. Nobody else has its seq, so a refusal is our own doing, by a
+ *      request whose answer got lost or that arrived twice; unless another event is there,
+ *      which is as good as impossible.
  *  (3) Several are one transaction with one token, so that sending it again does nothing.
  *  (4) An id that the caller chose is an item of its own in the same transaction, and shows who
- * made it. Where there are no transactions the id and the time give the event its place, so a
- *      repetition meets the event itself.
+ *      made it. Where there are no transactions the id and the time give the event its place,
+ *      so a repetition meets the event itself.
  *  (5) Those who listen are told after it is known that the events are there.
  */
 #include "patterns/outbox.h"
@@ -175,6 +177,17 @@ static enum hf_status duplicate(struct hf_scope *s, const struct emission *e)
                          HF_FMT(e->id));
 }
 
+/* Is it what we have put, whatever was noted in it since? */
+static bool is_ours(const struct emission *e, struct hf_item found)
+{
+    struct hf_item_walk walk = {0};
+
+    while (found.ptr && hf_item_next(e->item, &walk))
+        if (!hf_value_equal(walk.value, hf_item_get(found, walk.name)))
+            return false;
+    return true;
+}
+
 /* (2) */
 static enum hf_status send_put(struct hf_scope *s, struct hf_outbox *outbox, struct emission *e)
 {
@@ -186,11 +199,10 @@ static enum hf_status send_put(struct hf_scope *s, struct hf_outbox *outbox, str
         TRY(hf_scope_built(s));
         status =
             hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.put = &put}, key, &found);
-        if (status == HF_CONDITION && hf_scope_error(s)->may_have_happened)
+        if (status == HF_CONDITION && is_ours(e, found))
             return hf_scope_fail(s, HF_OK, "%s", "");
         if (status != HF_CONDITION || attempt == SEQ_ATTEMPTS)
             return status;
-        /* Another has that seq, as unlikely as it is. */
         hf__outbox_place_make(outbox, e->event->due_us / 1000, e->place.bucket, &e->place);
         TRY(build_it(s, outbox, e, 1));
     }

@@ -291,6 +291,17 @@ static struct hf_put_item replace_request(struct hf_scope *s, const struct hf_re
                                                     : (struct hf_item){0}};
 }
 
+/* What was sent is not what is there. Was it never? Whatever comes after it has a higher fence. */
+static bool was_never_put(struct hf_item sent, struct hf_item now)
+{
+    int64_t ours = 0, theirs = 0;
+
+    if (!now.ptr)
+        return false;
+    (void)hf_value_i64(hf_item_get(sent, HF_STR("Fence")), &ours);
+    return !hf_value_i64(hf_item_get(now, HF_STR("Fence")), &theirs) || theirs <= ours;
+}
+
 enum hf_status hf_records_put(struct hf_scope *s, struct hf_records *records, struct hf_item record,
                               const struct hf_record_put_options *options)
 {
@@ -313,6 +324,13 @@ enum hf_status hf_records_put(struct hf_scope *s, struct hf_records *records, st
             return status;
         if (hf_str_equal(hf__records_put_id(old), id_str(&plan.id)))
             return hf_scope_fail(s, HF_OK, "%s", ""); /* it was done, and its answer got lost */
+        if (hf_scope_error(s)->may_have_happened && !was_never_put(put.item, old)) {
+            (void)hf_scope_fail(s, HF_IO,
+                                "record %.*s, %.*s: an answer was lost, and as others have changed "
+                                "the record since, it is not known whether it was put",
+                                HF_FMT(plan.key.account), HF_FMT(plan.key.run_time));
+            return hf_scope_doubt(s);
+        }
         if (o.only_new && old.ptr)
             return hf_scope_fail(s, HF_DUPLICATE, "record %.*s, %.*s is there already",
                                  HF_FMT(plan.key.account), HF_FMT(plan.key.run_time));

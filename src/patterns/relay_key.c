@@ -236,7 +236,7 @@ static size_t key_room(const struct hf_relay *relay, const struct relay_bucket *
 {
     size_t batch = relay->o.batch;
 
-    if (bucket->held >= batch * RELAY_HELD_BATCHES / 2)
+    if (bucket->held - bucket->noting >= batch * RELAY_HELD_BATCHES / 2)
         return 1;
     return relay->ops->keeps_order && relay->batch_max > batch ? relay->batch_max : batch;
 }
@@ -286,12 +286,28 @@ static void key_forget(struct hf_relay *relay, struct relay_key *key, const char
     }
 }
 
+/* One that comes before the last in order takes its place. */
+static bool make_room(struct hf_relay *relay, struct relay_key *key,
+                      const struct hf_outbox_event *event, const char *seq, int64_t now_us)
+{
+    struct held one = {.sequence = key->alone ? 0 : event->event.sequence};
+    char last[RELAY_SEQ_SIZE];
+
+    hf__seq_set(one.seq, hf_str_from(seq));
+    if (!key->last || !is_before(&one, key->last))
+        return false;
+    memcpy(last, key->last->seq, sizeof(last));
+    hf__key_skip(relay, key, last, 0, now_us);
+    key->mark = relay->page; /* of the page that is looked at */
+    return true;
+}
+
 bool hf__key_hold(struct hf_relay *relay, struct relay_key *key,
                   const struct hf_outbox_event *event, const char *seq, int64_t now_us)
 {
     struct held *held, **slot = slot_of(relay, seq);
 
-    if (key->len >= key_room(relay, key->bucket))
+    if (key->len >= key_room(relay, key->bucket) && !make_room(relay, key, event, seq, now_us))
         return false;
     held = env_alloc(&relay->env, sizeof(*held) + event->item.len);
     if (!held)
@@ -328,6 +344,7 @@ void hf__key_skip(struct hf_relay *relay, struct relay_key *key, const char *seq
     hf__seq_before(after, from);
     if (key->skips && hf__seq_compare(after, key->after) > 0) {
         key->fetch_us = fetch_us > key->fetch_us ? fetch_us : key->fetch_us;
+        hf__key_expect(key);
         return; /* it is behind one that is waited for already */
     }
     if (!key->skips) {
@@ -341,6 +358,13 @@ void hf__key_skip(struct hf_relay *relay, struct relay_key *key, const char *seq
     memcpy(key->after, after, sizeof(after));
     key->sequence = sequence;
     key->fetch_us = fetch_us;
+    hf__key_expect(key);
+}
+
+void hf__key_expect(struct relay_key *key)
+{
+    if (key->skips && key->fetch_us < key->bucket->fetch_us)
+        key->bucket->fetch_us = key->fetch_us;
 }
 
 void hf__key_unskip(struct relay_key *key)
@@ -364,11 +388,12 @@ static bool waits_for_more(const struct hf_relay *relay, const struct relay_key 
     const struct relay_bucket *bucket = key->bucket;
     char far[RELAY_SEQ_SIZE] = {0};
 
-    if (!key->first->sequence || !bucket->more ||
-        bucket->held >= (size_t)relay->o.batch * RELAY_HELD_BATCHES)
+    if (!key->first->sequence || key->len >= key_room(relay, bucket))
         return false;
     hf__outbox_seq_floor(key->first->due_us / 1000 + RELAY_SKEW_MS, far);
-    return hf__seq_compare(bucket->cursor, far) < 0;
+    if (key->skips && key->fetch_us <= relay_now_us(relay) && hf__seq_compare(key->after, far) < 0)
+        return true;
+    return bucket->more && hf__seq_compare(bucket->cursor, far) < 0;
 }
 
 /* (3) (4) */
@@ -388,6 +413,7 @@ void hf__key_settle(struct hf_relay *relay, struct relay_key *key)
         key_keep_back(relay, key);
     else if (!key->queued)
         key_enqueue(relay, key);
+    hf__key_expect(key);
 }
 
 void hf__bucket_advance(struct hf_relay *relay, struct relay_bucket *bucket)

@@ -3,17 +3,21 @@
  *
  * All of it is in the scope that made it. What always holds:
  *
- *  (1) Each transaction has a token from its first commit on, so committing again after a doubtful
- *      failure does not let it happen twice, as long as the database remembers (ten minutes).
+ *  (1) The token of the first commit is that of all, so a transaction whose answer was lost is sent
+ *      again, here and by callers who commit again, and does not happen twice, as long as the
+ *      database remembers (ten minutes).
  *  (2) Who waits for the commit is told once, and only after it is known to have happened.
  *  (3) A conflict lets hf_tx_run() build anew, from what the items are then; anything that says
- * that a condition did not hold is the caller's business.
+ *      that a condition did not hold is the caller's business. Nothing is built anew once it may
+ *      have happened.
+ *  (4) After an answer that got lost every failure is doubtful, also that of a later commit.
+ *  (5) What an inner hf_tx_run() added leaves the outer transaction when it fails.
  */
 #include "patterns/private.h"
 
 #include <holdfast/tx.h>
 
-enum { SOME = 4, ATTEMPTS = 5, DELAY_MS = 20 };
+enum { SOME = 4, ATTEMPTS = 5, DELAY_MS = 20, DELAY_MAX_MS = 1000 };
 
 struct listener {
     struct listener *next;
@@ -24,9 +28,11 @@ struct listener {
 struct hf_tx {
     struct hf_db *db;
     struct pattern_id token;
+    struct hf_str sent; /* the token of the first commit; absent: there was none */
     struct hf_transact_write *actions;
     size_t len, cap;
     struct listener *first, **end;
+    bool doubtful; /* it may have happened */
     bool committed;
 };
 
@@ -110,8 +116,11 @@ enum hf_status hf_tx_add(struct hf_scope *s, struct hf_tx *tx,
 enum hf_status hf_tx_on_commit(struct hf_scope *s, struct hf_tx *tx, hf_tx_done_fn *done,
                                void *user)
 {
-    struct listener *listener = hf_scope_alloc(s, sizeof(*listener));
+    struct listener *listener;
 
+    if (tx->committed)
+        return hf_scope_fail(s, HF_INVALID, "the transaction was committed already");
+    listener = hf_scope_alloc(s, sizeof(*listener));
     TRY(hf_scope_built(s));
     *listener = (struct listener){.done = done, .user = user};
     *tx->end = listener;
@@ -120,49 +129,6 @@ enum hf_status hf_tx_on_commit(struct hf_scope *s, struct hf_tx *tx, hf_tx_done_
 }
 
 /* ---- letting it happen ---------------------------------------------------------------------- */
-
-static enum hf_status send_one(struct hf_scope *s, struct hf_tx *tx)
-{
-    const struct hf_transact_write *action = &tx->actions[0];
-
-    if (tx->len == 1 && action->put)
-        return hf_put_item(s, tx->db, action->put, NULL);
-    if (tx->len == 1 && action->del)
-        return hf_delete_item(s, tx->db, action->del, NULL);
-    if (tx->len == 1 && action->update)
-        return hf_update_item(s, tx->db, action->update, NULL);
-    return hf_scope_fail(s, HF_UNSUPPORTED,
-                         "this database has no transactions, so %zu actions cannot happen together",
-                         tx->len);
-}
-
-static enum hf_status send(struct hf_scope *s, struct hf_tx *tx, struct hf_str token)
-{
-    struct hf_transact_write_items request = {.actions = tx->actions,
-                                              .actions_len = tx->len,
-                                              .token = token.len ? token : id_str(&tx->token)};
-    bool transactions;
-
-    if (tx->len == 0)
-        return HF_OK;
-    TRY(hf_db_supports(s, tx->db, HF_FEATURE_TRANSACTIONS, &transactions));
-    return transactions ? hf_transact_write_items(s, tx->db, &request, NULL) : send_one(s, tx);
-}
-
-enum hf_status hf_tx_commit(struct hf_scope *s, struct hf_tx *tx,
-                            const struct hf_tx_options *options)
-{
-    struct hf_tx_options o;
-
-    OPTIONS_COPY(&o, options);
-    if (tx->committed)
-        return hf_scope_fail(s, HF_INVALID, "the transaction was committed already");
-    TRY(send(s, tx, o.token)); /* (1) */
-    tx->committed = true;
-    for (struct listener *listener = tx->first; listener; listener = listener->next)
-        listener->done(listener->user); /* (2) */
-    return HF_OK;
-}
 
 /* Would the same do if others had not been there at the same time? (3) */
 static bool is_conflict(const struct hf_error *error)
@@ -178,6 +144,116 @@ static bool is_conflict(const struct hf_error *error)
             return false;
     }
     return conflict;
+}
+
+static uint32_t longer(uint32_t delay_ms)
+{
+    return delay_ms < DELAY_MAX_MS / 2 ? 2 * delay_ms : DELAY_MAX_MS;
+}
+
+/* Send it until it is known what became of it. (1) (4) */
+static enum hf_status send_all(struct hf_scope *s, struct hf_tx *tx)
+{
+    struct hf_transact_write_items request = {.actions = tx->actions,
+                                              .actions_len = tx->len,
+                                              .token = tx->sent};
+    uint32_t delay_ms = DELAY_MS;
+
+    for (int attempt = 1;; attempt++, delay_ms = longer(delay_ms)) {
+        enum hf_status status = hf_transact_write_items(s, tx->db, &request, NULL);
+        const struct hf_error *error = hf_scope_error(s);
+        bool doubtful = error->may_have_happened || status == HF_TX_IN_PROGRESS;
+
+        if (status == HF_OK)
+            return HF_OK;
+        tx->doubtful = tx->doubtful || doubtful;
+        if (!tx->doubtful || !(doubtful || error->may_retry || is_conflict(error)))
+            return status;
+        if (attempt == ATTEMPTS)
+            return status;
+        TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(hf_scope_env(s), delay_ms)));
+    }
+}
+
+/* One write is all or nothing by itself. It is not sent again here: it has no token, so it is the
+ * caller's to say whether twice is as good as once. (4) */
+static enum hf_status send_one(struct hf_scope *s, struct hf_tx *tx)
+{
+    const struct hf_transact_write *action = &tx->actions[0];
+    enum hf_status status;
+
+    if (tx->len > 1)
+        return hf_scope_fail(
+            s, HF_UNSUPPORTED,
+            "this database has no transactions, so %zu actions cannot happen together", tx->len);
+    if (action->check)
+        return hf_scope_fail(s, HF_UNSUPPORTED,
+                             "this database has no transactions, so nothing can be checked alone");
+    status = action->put   ? hf_put_item(s, tx->db, action->put, NULL)
+             : action->del ? hf_delete_item(s, tx->db, action->del, NULL)
+                           : hf_update_item(s, tx->db, action->update, NULL);
+    if (status != HF_OK && hf_scope_error(s)->may_have_happened)
+        tx->doubtful = true;
+    return status;
+}
+
+static enum hf_status send(struct hf_scope *s, struct hf_tx *tx, struct hf_str token)
+{
+    bool transactions;
+
+    if (tx->len == 0)
+        return HF_OK;
+    TRY(hf_db_supports(s, tx->db, HF_FEATURE_TRANSACTIONS, &transactions));
+    if (!transactions && token.len)
+        return hf_scope_fail(s, HF_UNSUPPORTED,
+                             "this database has no transactions, so it knows no token");
+    if (tx->sent.len && token.len && !hf_str_equal(tx->sent, token))
+        return hf_scope_fail(s, HF_INVALID,
+                             "the transaction was sent with another token before: %.*s",
+                             HF_FMT(tx->sent));
+    if (!tx->sent.len) { /* (1) */
+        struct hf_str first = token.len ? hf_scope_copy(s, token) : id_str(&tx->token);
+
+        TRY(hf_scope_built(s));
+        tx->sent = first;
+    }
+    return transactions ? send_all(s, tx) : send_one(s, tx);
+}
+
+enum hf_status hf_tx_commit(struct hf_scope *s, struct hf_tx *tx,
+                            const struct hf_tx_options *options)
+{
+    struct hf_tx_options o;
+    enum hf_status status;
+
+    OPTIONS_COPY(&o, options);
+    if (tx->committed)
+        return hf_scope_fail(s, HF_INVALID, "the transaction was committed already");
+    status = send(s, tx, o.token);
+    if (status != HF_OK)
+        return tx->doubtful ? hf_scope_doubt(s) : status;
+    tx->committed = true;
+    for (struct listener *listener = tx->first; listener; listener = listener->next)
+        listener->done(listener->user); /* (2) */
+    return HF_OK;
+}
+
+/* ---- the scope's ---------------------------------------------------------------------------- */
+
+/* As part of that one. (5) */
+static enum hf_status run_inside(struct hf_scope *s, struct hf_tx *outer, hf_tx_fn *build,
+                                 void *user)
+{
+    struct listener **end = outer->end;
+    size_t len = outer->len;
+    enum hf_status status = build(s, outer, user);
+
+    if (status != HF_OK && !outer->committed) {
+        outer->len = len;
+        outer->end = end;
+        *end = NULL;
+    }
+    return status;
 }
 
 static enum hf_status run_once(struct hf_scope *s, struct hf_db *db, hf_tx_fn *build, void *user,
@@ -204,11 +280,14 @@ enum hf_status hf_tx_run(struct hf_scope *s, struct hf_db *db, hf_tx_fn *build, 
     o.size = sizeof(o);
     o.attempts = o.attempts ? o.attempts : ATTEMPTS;
     if (outer && outer->db == db && !outer->committed)
-        return build(s, outer, user);
-    for (uint32_t attempt = 1;; attempt++, delay_ms *= 2) {
+        return run_inside(s, outer, build, user);
+    for (uint32_t attempt = 1;; attempt++, delay_ms = longer(delay_ms)) {
         enum hf_status status = run_once(s, db, build, user, &o);
+        const struct hf_error *error = hf_scope_error(s);
 
-        if (status == HF_OK || attempt >= o.attempts || !is_conflict(hf_scope_error(s)))
+        /* A `build` that fails without a word may have left an older error there. */
+        if (status == HF_OK || status != error->status || error->may_have_happened ||
+            !is_conflict(error) || attempt >= o.attempts)
             return status;
         TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(hf_scope_env(s), delay_ms)));
     }

@@ -350,18 +350,6 @@ static const struct {
     {"Serialization", AWS_ENTRY, HF_INVALID},
 };
 
-bool hf__aws_is_throttle(struct hf_str code)
-{
-    struct hf_str rest = code;
-
-    if (rest.len > 9 && memcmp(rest.ptr + rest.len - 9, "Exception", 9) == 0)
-        rest.len -= 9;
-    for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if (known[i].status == HF_THROTTLED && (is(rest, known[i].code) || is(code, known[i].code)))
-            return true;
-    return false;
-}
-
 /* "com.amazonaws.sqs#QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue" */
 static struct hf_str plain_code(struct hf_str code)
 {
@@ -373,6 +361,17 @@ static struct hf_str plain_code(struct hf_str code)
     if (code.len > 9 && memcmp(code.ptr + code.len - 9, "Exception", 9) == 0)
         code.len -= 9;
     return code;
+}
+
+bool hf__aws_is_services(struct hf_str code, enum hf_status *status)
+{
+    code = plain_code(code);
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (is(code, known[i].code)) {
+            *status = known[i].status;
+            return *status == HF_THROTTLED || *status == HF_DENIED;
+        }
+    return false;
 }
 
 /* A service's words, fit for a line of ours. */

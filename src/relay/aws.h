@@ -85,8 +85,8 @@ enum hf_status hf__aws_call(struct hf_scope *s, struct aws *aws, const struct aw
 /* HF_IO: a call was answered with something else than its answer; it may have been done. */
 enum hf_status hf__aws_unreadable(struct hf_scope *s, const struct aws *aws, const char *why);
 
-/* Is it the code of an error that passes with fewer calls? */
-bool hf__aws_is_throttle(struct hf_str code);
+/* Is the code of an entry's failure one that is not the entry's: throttled, denied? */
+bool hf__aws_is_services(struct hf_str code, enum hf_status *status);
 
 /* The region of arn:aws:SERVICE:REGION:ACCOUNT:NAME; false when it is no such ARN, or has a
  * template elsewhere than in its name. */
@@ -130,7 +130,7 @@ enum hf_status hf__aws_send(struct hf_scope *s, struct aws *aws, const struct aw
 /* What the service said of an entry. */
 struct aws_outcome {
     bool done;
-    bool for_good;
+    bool for_good; /* as the service has it; its own failures never are */
     struct hf_str code, message;
 };
 

@@ -52,6 +52,9 @@ static const char unspoken[] = "";
 void hf__aws_told(struct hf_scope *s, const char *service, struct hf_delivery *delivery,
                   const struct aws_outcome *outcome)
 {
+    enum hf_status status = HF_IO;
+    bool for_good = false;
+
     if (delivery->error.ptr != unspoken) {
         hf__delivery_fail(s, delivery, HF_IO, false, "%s said two things of it", service);
         return;
@@ -60,20 +63,20 @@ void hf__aws_told(struct hf_scope *s, const char *service, struct hf_delivery *d
         hf__delivery_done(delivery);
         return;
     }
-    hf__delivery_fail(s, delivery,
-                      hf__aws_is_throttle(outcome->code) ? HF_THROTTLED
-                      : outcome->for_good                ? HF_INVALID
-                                                         : HF_IO,
-                      outcome->for_good, "%s refused it: %.*s%s%.*s", service,
+    if (!hf__aws_is_services(outcome->code, &status)) {
+        for_good = outcome->for_good;
+        status = for_good ? HF_INVALID : HF_IO;
+    }
+    hf__delivery_fail(s, delivery, status, for_good, "%s refused it: %.*s%s%.*s", service,
                       HF_FMT(outcome->code), outcome->message.len ? ": " : "",
                       HF_FMT(outcome->message));
 }
 
-/* All of them were throttled: that is not theirs, but the service's. */
-static bool all_throttled(struct hf_delivery *const *deliveries, size_t len)
+/* All of them were throttled, or denied: that is not theirs, but the service's. */
+static bool none_is_to_blame(struct hf_delivery *const *deliveries, size_t len)
 {
     for (size_t i = 0; i < len; i++)
-        if (deliveries[i]->status != HF_THROTTLED)
+        if (deliveries[i]->status != HF_THROTTLED && deliveries[i]->status != HF_DENIED)
             return false;
     return len > 0;
 }
@@ -103,8 +106,8 @@ static enum hf_status take_answer(const struct run *run, struct hf_str body,
         return status;
     if (status != HF_OK)
         return hf__aws_unreadable(run->s, run->aws, "is not what the call is answered with");
-    if (all_throttled(deliveries, len))
-        return hf__fail(run->s, HF_THROTTLED, "%.*s", HF_FMT(deliveries[0]->error));
+    if (none_is_to_blame(deliveries, len))
+        return hf__fail(run->s, deliveries[0]->status, "%.*s", HF_FMT(deliveries[0]->error));
     return HF_OK;
 }
 

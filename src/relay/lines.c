@@ -59,6 +59,7 @@ enum hf_status hf__lines_make(struct hf_scope *s, enum line_form form,
                               struct hf_delivery *deliveries, size_t len, struct lines *lines)
 {
     struct hf__buf buf = {.scope = s};
+    bool some_failed = false;
 
     *lines = (struct lines){.ends = hf__scope_array(s, len, sizeof(size_t))};
     if (!lines->ends)
@@ -69,7 +70,7 @@ enum hf_status hf__lines_make(struct hf_scope *s, enum line_form form,
         size_t from = buf.len;
         enum hf_status status;
 
-        if (hf__delivery_blocked(deliveries, i)) {
+        if (some_failed && hf__delivery_blocked(deliveries, i)) {
             hf__delivery_block(s, &deliveries[i]);
             continue;
         }
@@ -78,6 +79,7 @@ enum hf_status hf__lines_make(struct hf_scope *s, enum line_form form,
             return status;
         if (status != HF_OK) {
             hf__delivery_fail_with(s, &deliveries[i], true);
+            some_failed = true;
             buf.len = from;
             continue;
         }

@@ -409,10 +409,16 @@ static enum hf_status run(struct hf_scope *s, const struct exec *exec, char **va
     }
     status = hf__scope_alive(s);
     child_end(s, exec, &child);
-    if (status != HF_OK)
+    if (status == HF_CANCELED)
         return hf__scope_alive(s);
-    hf__delivery_fail(s, delivery, HF_IO, false, "%s did not end within %llu ms, and was killed",
-                      exec->words[0], (unsigned long long)exec->options.timeout_ms);
+    hf__scope_error_clear(s);
+    if (status == HF_OK)
+        hf__delivery_fail(s, delivery, HF_IO, false,
+                          "%s did not end within %llu ms, and was killed", exec->words[0],
+                          (unsigned long long)exec->options.timeout_ms);
+    else /* perhaps because of this event: others may go better */
+        hf__delivery_fail(s, delivery, HF_TIMEOUT, false,
+                          "%s did not end until the deadline, and was killed", exec->words[0]);
     return HF_OK;
 }
 

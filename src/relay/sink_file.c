@@ -142,8 +142,6 @@ static enum hf_status file_take(struct hf_scope *s, struct file *file)
     for (int i = 0; i < REOPENS_MAX; i++) {
         enum hf_status status;
 
-        if (file->fd >= 0 && !is_current(file))
-            file_drop(file);
         if (file->fd < 0)
             TRY(file_open(s, file));
         status = file_lock(s, file);

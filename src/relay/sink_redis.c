@@ -433,7 +433,7 @@ static enum hf_status make_commands(struct hf_scope *s, const struct redis *redi
 {
     for (size_t i = 0; i < len; i++) {
         struct hf_delivery *delivery = &batch->deliveries[i];
-        struct redis_words words;
+        struct redis_words words = {0};
         enum hf_status status = make_words(s, redis, &delivery->event->event, &words);
 
         if (status == HF_NOMEM)

@@ -152,8 +152,7 @@ static void end_entry(struct sns_answer *answer, bool successful)
 {
     size_t place = hf__aws_place(answer->id, answer->len);
     struct aws_outcome outcome = {.done = successful,
-                                  .for_good = hf_str_equal(answer->sender_fault, HF_STR("true")) &&
-                                              !hf__aws_is_throttle(answer->code),
+                                  .for_good = hf_str_equal(answer->sender_fault, HF_STR("true")),
                                   .code = answer->code,
                                   .message = answer->message};
 

@@ -165,9 +165,10 @@ static enum hf_status read_answer(struct hf_scope *s, void *self, struct hf_str 
     for (size_t i = 0; i < told.failed_len; i++) {
         const struct sqs_failed *failure = &told.failed[i];
         size_t place = hf__aws_place(failure->id, len);
-        struct aws_outcome outcome = {.code = failure->code, .message = failure->message};
+        const struct aws_outcome outcome = {.for_good = failure->sender_fault == HF_YES,
+                                            .code = failure->code,
+                                            .message = failure->message};
 
-        outcome.for_good = failure->sender_fault == HF_YES && !hf__aws_is_throttle(failure->code);
         if (place != SIZE_MAX)
             hf__aws_told(s, "SQS", deliveries[place], &outcome);
     }

@@ -23,8 +23,8 @@
  *     all others                        this event is refused for good
  *
  * "Retry-After" on a status to be retried makes it an outage that lasts so long. A receiver that
- * cannot be reached is one, too; a connection that broke after the request had left is the event's,
- * as that is what a receiver looks like that dies of it.
+ * cannot be reached is one, too; a connection that broke after the request had left, or an answer
+ * that did not come in time, is the event's, as that is what a receiver looks like that dies of it.
  *
  * What always holds:
  *
@@ -363,7 +363,7 @@ static enum hf_status post(struct hf_scope *s, const struct webhook *hook,
                                 &answer);
     if (status == HF_OK)
         return take_answer(s, hook, &answer, delivery);
-    if ((status == HF_IO || status == HF_LIMIT) && hf_scope_error(s)->may_have_happened) {
+    if (status != HF_CANCELED && status != HF_NOMEM && hf_scope_error(s)->may_have_happened) {
         hf__delivery_fail_with(s, delivery, false); /* perhaps it died of this one */
         hf__scope_error_clear(s);
         return HF_OK;
@@ -414,11 +414,21 @@ wrong:
 
 static enum hf_status read_meanings(struct hf_scope *s, struct webhook *hook)
 {
-    const struct options *o = &hook->options;
+    const struct {
+        const char *name;
+        struct hf_str given, usual;
+        enum meaning meaning;
+    } lists[] = {{"ok", hook->options.ok, HF_STR("200-299"), DONE},
+                 {"outage", hook->options.outage, HF_STR("429,300-399"), OUTAGE},
+                 {"retry", hook->options.retry, HF_STR("408,425,500-599"), RETRY}};
 
-    TRY(read_codes(s, hook, "ok", o->ok.ptr ? o->ok : HF_STR("200-299"), DONE));
-    TRY(read_codes(s, hook, "outage", o->outage.ptr ? o->outage : HF_STR("429,300-399"), OUTAGE));
-    return read_codes(s, hook, "retry", o->retry.ptr ? o->retry : HF_STR("408,425,500-599"), RETRY);
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        if (!lists[i].given.ptr)
+            TRY(read_codes(s, hook, lists[i].name, lists[i].usual, lists[i].meaning));
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) /* what was said wins over what is usual */
+        if (lists[i].given.ptr)
+            TRY(read_codes(s, hook, lists[i].name, lists[i].given, lists[i].meaning));
+    return HF_OK;
 }
 
 static bool is_separator(char c)

@@ -160,7 +160,8 @@ static bool is_refusal(int http_status, bool has_type)
     }
 }
 
-/* What names no exception that we know. */
+/* What names no exception that we know. A 404 is not about a table, which would be named: it comes
+ * from a server that does not have the service, and nobody shall take a table for deleted by it. */
 static enum hf_status status_of_http(int http_status, bool has_type, bool *may_retry)
 {
     *may_retry = http_status == 429 || http_status == 408 || http_status >= 500;
@@ -169,8 +170,6 @@ static enum hf_status status_of_http(int http_status, bool has_type, bool *may_r
     case 403:
     case 407:
         return HF_DENIED;
-    case 404:
-        return HF_NOT_FOUND;
     case 413:
         return HF_LIMIT;
     case 429:

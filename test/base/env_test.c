@@ -93,4 +93,8 @@ TEST(env, log_lines_are_formatted_and_cut)
     hf__env_log(&env, HF_LOG_INFO, "%02000d", 7);
     CHECK_INT(1023, lines.last_len);
     CHECK_INT('0', lines.last[1022]);
+    /* Names and messages come from anywhere: they do not make lines of their own, nor move about on
+     * a terminal. */
+    hf__env_log(&env, HF_LOG_INFO, "%s", "table=a\nstatus=HF_OK\r\x1b[2J\x7f \xc3\xbc");
+    CHECK_STR("table=a?status=HF_OK??[2J? \xc3\xbc", hf_str_of(lines.last, lines.last_len));
 }

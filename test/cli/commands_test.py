@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.request
 
 COMMAND, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 WAIT_S = 60
@@ -420,8 +421,9 @@ class Counter(WithDatabase):
         self.assertEqual(self.json("counter", "get", "c", "d")["counters"][1],
                          {"id": "d", "value": 0, "found": False})
         self.assertEqual(self.ok("counter", "set", "c", "-7"), "5\n")
-        self.ok("counter", "delete", "c")
+        self.assertEqual(self.ok("counter", "delete", "c"), "")
         self.assertEqual(self.ok("counter", "get", "c"), "0\n")
+        self.assertEqual(self.json("counter", "delete", "c"), {"id": "c"})
         self.fails(USAGE, "'x' is not a whole number", "counter", "add", "c", "x")
         self.fails(USAGE, "64 bits", "counter", "add", "c", "9223372036854775808")
 
@@ -672,6 +674,196 @@ class Errors(WithDatabase):
         self.assertEqual(done.returncode, FAILED)
 
 
+class Outbox(WithDatabase):
+    def emit(self, *args):
+        return self.json("outbox", "emit", *args)["id"]
+
+    def test_events_go_where_they_are_to_go(self):
+        first = self.emit("order.placed", '{"id": 7}', "--key", "7", "-H", "who=ann")
+        second = self.emit("order.paid", '{"id": 7}', "--key", "7")
+        later = self.emit("report", "{}", "--delay", "1h")
+        self.assertEqual(self.emit("x", "--id", "mine"), "mine")
+        self.fails(CONDITION, "mine", "outbox", "emit", "x", "--id", "mine")
+        listed = [e["id"] for e in self.json("outbox", "ls")["events"]]
+        self.assertEqual(sorted(listed), sorted([first, second, "mine"]))
+        self.assertIn(later, [e["id"] for e in self.json("outbox", "ls", "--later")["events"]])
+        stats = self.json("outbox", "stats")
+        self.assertEqual((stats["pending"], stats["due"], stats["scheduled"]), (4, 3, 1))
+        out = [json.loads(line) for line in self.ok("outbox", "drain", "--to", "stdout:").splitlines()]
+        self.assertEqual(len(out), 3)
+        order = [e for e in out if e.get("partitionkey") == "7"]
+        self.assertEqual([e["id"] for e in order], [first, second])
+        self.assertEqual((order[0]["data"], order[0]["who"]), ({"id": 7}, "ann"))
+        self.assertEqual(self.json("outbox", "stats")["pending"], 1)
+
+    def test_what_fails_is_put_aside(self):
+        self.emit("bad", "{}")
+        self.emit("bad", "{}")
+        code, out, err = self.run_("outbox", "drain", "--to", "exec:/bin/false", "--attempts", "1",
+                                   "--json")
+        self.assertEqual((code, json.loads(out)["given_up"]), (FAILED, 2))
+        self.assertEqual(err.count("was put aside"), 2)
+        failed = self.json("outbox", "failed")["events"]
+        self.assertEqual([e["state"] for e in failed], ["failed", "failed"])
+        causes = self.json("outbox", "stats")["causes"]
+        self.assertEqual([c["count"] for c in causes], [2])
+        self.assertEqual(len(self.json("outbox", "failed", "--cause", causes[0]["cause"])["events"]), 2)
+        self.assertEqual(self.json("outbox", "discard", failed[0]["id"]), {"discarded": 1})
+        self.fails(NOT_FOUND, "nonsense", "outbox", "discard", "nonsense")
+        self.assertEqual(self.json("outbox", "retry", "--all"), {"waiting": 1})
+        path = self.path("events.jsonl")
+        self.ok("outbox", "drain", "--to", "file:" + path, "--history", "1h")
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual([json.loads(line)["id"] for line in file], [failed[1]["id"]])
+        self.assertEqual(len(self.json("outbox", "ls", "-s", "history")["events"]), 1)
+        self.assertEqual(self.json("outbox", "replay"), {"waiting": 1})
+        self.ok("outbox", "drain", "--to", "file:" + path, "--history", "1h")
+        self.assertEqual(self.json("outbox", "cleanup", "--older", "0"), {"deleted": 1})
+
+    def test_a_relay_until_a_signal(self):
+        first = self.emit("a", "{}")
+        relay = self.start("relay", "--to", "stdout:", "--json", "--poll", "50ms")
+        self.assertEqual(json.loads(relay.stdout.readline())["id"], first)
+        second = self.emit("b", "{}")
+        self.assertEqual(json.loads(relay.stdout.readline())["id"], second)
+        relay.terminate()
+        out, _ = relay.communicate(timeout=WAIT_S)
+        self.assertEqual((relay.returncode, json.loads(out)["delivered"]), (0, 2))
+
+    def test_outbox_that_cannot_be(self):
+        self.fails(NOT_FOUND, "outbox", "outbox", "ls")
+        self.fails(USAGE, "missing", "outbox", "drain")
+        self.fails(USAGE, "begins with", "outbox", "drain", "--to", "nonsense:x")
+        code, _, err = self.run_("relay")
+        self.assertEqual((code, "holdfast relay: --to is missing" in err), (USAGE, True))
+        self.fails(USAGE, "NAME=VALUE", "outbox", "emit", "x", "-H", "novalue")
+        self.fails(USAGE, "exclude", "outbox", "emit", "x", "{}", "-f", "-")
+        self.fails(USAGE, "missing", "outbox", "retry")
+        self.fails(USAGE, "exclude", "outbox", "retry", "a", "--all")
+
+    def test_policies(self):
+        policy = self.json_of("iam", "outbox", "--role", "relay", "--region", "eu-west-1",
+                              "--account", "123456789012", "--stream")
+        table, stream = policy["Statement"]
+        self.assertEqual(table["Resource"], "arn:aws:dynamodb:eu-west-1:123456789012:table/outbox")
+        self.assertEqual(stream["Resource"], table["Resource"] + "/stream/*")
+        self.assertIn("dynamodb:Query", table["Action"])
+        producer = self.json_of("iam", "outbox")["Statement"][0]["Action"]
+        self.assertNotIn("dynamodb:DeleteItem", producer)
+        self.fails(USAGE, "ARN", "iam", "outbox", "--table", 'a"b')
+
+    def json_of(self, *args):
+        return json.loads(self.ok(*args))
+class Streams(WithDatabase):
+    def setUp(self):
+        super().setUp()
+        self.prefix = self.env["HOLDFAST_PREFIX"]
+
+    def call(self, operation, **body):
+        request = urllib.request.Request(
+            SERVER.url, json.dumps(body).encode(),
+            {"X-Amz-Target": "DynamoDB_20120810." + operation,
+             "Content-Type": "application/x-amz-json-1.0", "X-Amz-Date": "20260101T000000Z",
+             "Authorization": "AWS4-HMAC-SHA256 Credential=any/20260101/us-east-1/dynamodb/"
+                              "aws4_request, SignedHeaders=host, Signature=" + "0" * 64})
+        with urllib.request.urlopen(request, timeout=WAIT_S) as answer:
+            return json.load(answer)
+
+    def create(self, stream=True):
+        spec = {"TableName": "orders",
+                "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+                "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}
+        if stream:
+            spec["StreamSpecification"] = {"StreamEnabled": True,
+                                           "StreamViewType": "NEW_AND_OLD_IMAGES"}
+        code, _, err = self.run_("table", "create", "-f", "-", input=json.dumps(spec))
+        self.assertEqual((code, err), (0, ""))
+
+    def put(self, id_, n):
+        self.call("PutItem", TableName=self.prefix + "orders",
+                  Item={"id": {"S": id_}, "n": {"N": str(n)}, "tags": {"SS": ["x"]}})
+
+    def tail(self, *args):
+        return [json.loads(line) for line in
+                self.ok("streams", "tail", "orders", *args).splitlines()]
+
+    def test_every_change(self):
+        self.create()
+        self.assertEqual(self.tail(), [])
+        for n in range(1, 4):
+            self.put("ann", n)
+        self.put("ben", 7)
+        self.call("DeleteItem", TableName=self.prefix + "orders", Key={"id": {"S": "ann"}})
+        lines = self.tail()
+        ann = [line for line in lines if line["key"] == {"id": "ann"}]
+        self.assertEqual([line["kind"] for line in ann], ["INSERT", "MODIFY", "MODIFY", "REMOVE"])
+        self.assertEqual(len(lines), 5)
+        self.assertEqual(len({line["id"] for line in lines}), 5)
+        self.assertEqual(set(ann[0]), {"kind", "time", "key", "sequence", "shard", "id"})
+        ann = self.tail("--images", "--partition", "ann")
+        self.assertEqual([(line["old"] or {}).get("n") for line in ann], [None, 1, 2, 3])
+        self.assertEqual([(line["new"] or {}).get("n") for line in ann], [1, 2, 3, None])
+        line = self.tail("-i", "--dynamodb", "-p", "ben")[0]
+        self.assertEqual(line["key"], {"id": {"S": "ben"}})
+        self.assertEqual(line["new"]["tags"], {"SS": ["x"]})
+        self.assertIsNone(line["old"])
+
+    def test_a_name_goes_on(self):
+        self.create()
+        for n in range(1, 6):
+            self.put("ann", n)
+        seen = []
+        for count in (1, 2, 9):
+            seen += [line["new"]["n"] for line in
+                     self.tail("--name", "audit", "--images", "--count", str(count))]
+        self.assertEqual(seen, [1, 2, 3, 4, 5])
+        self.assertEqual(self.tail("--name", "audit"), [])
+        self.put("ann", 6)
+        self.assertEqual(len(self.tail("--name", "audit", "--from", "latest")), 1)
+        self.assertEqual(len(self.tail("--name", "other", "--positions", "elsewhere")), 6)
+        self.assertIn("elsewhere", self.ok("table", "ls"))
+
+    def test_from(self):
+        self.create()
+        self.put("ann", 1)
+        self.assertEqual(self.tail("--from", "latest"), [])
+        self.assertEqual(len(self.tail("--from", "1h")), 1)
+        self.assertEqual(len(self.tail("--from", "2020-01-01")), 1)
+        self.assertEqual(self.tail("--from", "2999-01-01T00:00:00Z"), [])
+        self.assertEqual(len(self.tail("--count", "1", "--from", "horizon")), 1)
+        for bad in ("yesterday", "2020-13-01", "2020-01-01T00:00:00+02:00"):
+            self.fails(USAGE, "--from: '%s'" % bad, "streams", "tail", "orders", "--from", bad)
+        self.assertEqual(self.ok("table", "ls"), "orders\n")  # looking makes nothing
+
+    def test_follow(self):
+        self.create()
+        self.put("ann", 1)
+        process = self.start("streams", "tail", "orders", "--follow", "--images")
+        for n in range(1, 4):
+            self.assertEqual(json.loads(process.stdout.readline())["new"]["n"], n)
+            self.put("ann", n + 1)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=WAIT_S)
+        self.assertEqual(process.returncode, 128 + signal.SIGINT)
+
+    def test_nobody_reads(self):
+        self.create()
+        for n in range(1, 200):
+            self.put("ann", n)
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([COMMAND, "streams", "tail", "orders", "--name", "audit"],
+                                  stdout=full, stderr=subprocess.PIPE, text=True, env=self.env,
+                                  timeout=WAIT_S)
+        self.assertEqual(done.returncode, FAILED)
+        self.assertEqual(len(self.tail("--name", "audit")), 199)  # nothing of it is lost
+
+    def test_errors(self):
+        self.fails(NOT_FOUND, "orders", "streams", "tail", "orders")
+        self.create(stream=False)
+        self.fails(USAGE, "orders has no stream", "streams", "tail", "orders")
+        self.fails(USAGE, "TABLE", "streams", "tail")
+
+
 def commands():
     """Every command with two words, as the help has them."""
     out = subprocess.run([COMMAND, "--help"], capture_output=True, text=True, check=True).stdout
@@ -686,9 +878,21 @@ class Texts(WithDatabase):
                 text = self.ok(*words.split(), "--help")
                 self.assertTrue(text.startswith("Usage: holdfast " + words))
                 self.assertIn("\nExamples:\n", text)
-                self.assertIn("--db URL", text)
+                if not words.startswith("iam "):
+                    self.assertIn("--db URL", text)
                 self.assertLessEqual(max(map(len, text.split("\nExamples:")[0].splitlines())), 80)
                 self.assertEqual(text, self.ok("help", *words.split()))
+
+    def test_all_but_programs_can_answer_in_json(self):
+        for words in commands():
+            if words != "serve" and words not in ("lock run", "once run"):
+                self.assertIn("--json ", self.ok(*words.split(), "--help"), words)
+        self.ok("once", "run", "k", "--", "true")
+        self.assertEqual(self.json("once", "clear", "k"),
+                         {"user": "global", "key": "k", "cleared": True})
+        self.ok("limit", "check", "n")
+        self.assertEqual(self.json("limit", "reset", "n"), {"name": "n"})
+        self.assertEqual(self.json("table", "delete", "limits", "--yes"), {"name": "limits"})
 
     def test_nouns_have_help(self):
         for noun in sorted({words.split()[0] for words in commands()}):
@@ -701,7 +905,7 @@ class Texts(WithDatabase):
             self.assertIn("unknown command '%s nonsense'" % noun, err)
 
     def test_manual_pages_have_every_option_and_no_other(self):
-        for noun in sorted({words.split()[0] for words in commands()}):
+        for noun in sorted({words.split()[0] for words in commands()} | {"relay"}):
             with self.subTest(noun):
                 path = os.path.join(SOURCE, "docs/man/holdfast-%s.1" % noun)
                 with open(path, encoding="ascii") as file:
@@ -709,7 +913,7 @@ class Texts(WithDatabase):
                 items = "\n".join(re.findall(r"(?m)^\.It .*$", page))
                 listed = set(re.findall(r"Fl -([a-z][a-z-]+)", items))
                 known = set()
-                for words in commands():
+                for words in commands() + ["relay"]:
                     if words.split()[0] == noun:
                         self.assertIn(".Nm holdfast " + words, page)
                         text = self.ok(*words.split(), "--help")

@@ -206,7 +206,7 @@ TEST(options, errors_name_the_option_and_the_value)
     CHECK_BAD("--mode: 'fas' is none of: fast safe slow", "--mode", "fas");
     CHECK_BAD("--mode: 'fast safe' is none of: fast safe slow", "--mode", "fast safe");
     CHECK_BAD("--mode: '' is none of: fast safe slow", "--mode", "");
-    CHECK_BAD("--wait: '5' is not a time such as 300ms, 5s or 2m", "--wait", "5");
+    CHECK_BAD("--wait: '5' is not a time such as 300ms, 5s, 2h or 7d", "--wait", "5");
     CHECK_BAD("--wait: '9ms' is not from 10ms to 2h", "--wait", "9ms");
     CHECK_BAD("--wait: '0' is not from 10ms to 2h", "--wait", "0");
     CHECK_BAD("--wait: '3h' is not from 10ms to 2h", "--wait", "3h");
@@ -291,6 +291,7 @@ TEST(options, units)
     CHECK(hf__options_duration("5s", &n) && n == 5000);
     CHECK(hf__options_duration("2m", &n) && n == 120000);
     CHECK(hf__options_duration("1h", &n) && n == 3600000);
+    CHECK(hf__options_duration("7d", &n) && n == 604800000);
     CHECK(hf__options_duration("0", &n) && n == 0);
     CHECK(!hf__options_duration("", &n) && !hf__options_duration("s", &n));
     CHECK(!hf__options_duration("5", &n) && !hf__options_duration("5 s", &n));

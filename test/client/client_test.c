@@ -3,6 +3,7 @@
  * against a scripted one that answers with whatever bytes a test wants.
  */
 #include <holdfast/client.h>
+#include <holdfast/table.h>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -445,6 +446,23 @@ TEST(client, an_answer_without_what_it_is_about_is_none)
                  hf_get_records(s, db, &(struct hf_get_records){.iterator = HF_STR("i")}, NULL));
     CHECK_OK(hf_describe_table(s, db, &describe, &told));
     CHECK(told.table != NULL);
+    hf_db_close(db);
+    script_close(&script);
+    hf_scope_free(s);
+}
+
+/* That a page is not there says nothing of a table. */
+TEST(client, a_server_of_something_else_has_no_tables_to_miss)
+{
+    static const char *const answers[] = {ANSWER("404 Not Found", "", "<html>not here</html>")};
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct script script;
+    struct hf_db *db;
+
+    script_open(&script, answers, ARRAY_LEN(answers));
+    db = script_db(s, &script, "");
+    CHECK_STATUS(HF_INVALID, hf_table_wait(s, db, HF_STR("tab"), HF_TABLE_UNTIL_GONE, NULL));
+    CHECK(strstr(hf_scope_error_text(s), "HTTP status 404"));
     hf_db_close(db);
     script_close(&script);
     hf_scope_free(s);

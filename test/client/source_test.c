@@ -44,6 +44,53 @@ TEST(source, times)
     CHECK(!hf__source_time(hf_str_of(NULL, 0), &(int64_t){0}));
 }
 
+struct walked {
+    char text[512];
+    size_t len;
+    const char *stop_at;
+};
+
+static bool note_element(void *user, struct hf_str path, struct hf_str text)
+{
+    struct walked *walked = user;
+
+    walked->len += (size_t)snprintf(walked->text + walked->len, sizeof(walked->text) - walked->len,
+                                    "%.*s=%.*s;", HF_FMT(path), text.ptr ? (int)text.len : 1,
+                                    text.ptr ? text.ptr : "-");
+    return !walked->stop_at || !hf_str_equal(path, hf_str_from(walked->stop_at));
+}
+
+/* For answers with lists in them: every element, when it ends. */
+TEST(source, xml_is_walked_element_by_element)
+{
+    static const struct {
+        const char *xml, *stop_at, *walked; /* NULL: refused */
+    } cases[] = {
+        {"<r>1</r>", NULL, "r=1;"},
+        {"<r></r>", NULL, "r=;"},
+        {"<r><m><a>1</a></m>\n <m><a>&lt;2</a><b> </b></m></r>", NULL,
+         "r/m/a=1;r/m=-;r/m/a=<2;r/m/b= ;r/m=-;r=-;"},
+        {"<r><m/><n>x</n></r>", NULL, "r/n=x;r=-;"},
+        {"<r><m/></r>", NULL, "r=-;"},
+        {"<r>text<m>1</m>more</r>", NULL, "r/m=1;r=-;"},
+        {"<r><a>1</a></r>", "r/a", NULL},
+        {"<r><a>1</a>", NULL, NULL},
+        {"<r><a>&nbsp;</a></r>", NULL, NULL},
+        {"", NULL, NULL},
+    };
+    struct hf_scope *s = hf_scope_new(test_env(t));
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct walked walked = {.stop_at = cases[i].stop_at};
+        enum hf_status status = hf__xml_walk(s, hf_str_from(cases[i].xml), note_element, &walked);
+
+        CHECK_STATUS(cases[i].walked ? HF_OK : HF_INVALID, status);
+        if (cases[i].walked)
+            CHECK_STR(cases[i].walked, hf_str_from(walked.text));
+    }
+    hf_scope_free(s);
+}
+
 TEST(source, xml_gives_the_texts_that_are_wanted)
 {
     static const struct {

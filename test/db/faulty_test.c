@@ -57,6 +57,16 @@ TEST(faulty, without_faults_it_is_the_inner_database)
     close_faulty(&w, engine);
 }
 
+TEST(faulty, needs_a_database)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf_db *db;
+
+    CHECK_STATUS(HF_INVALID, hf_faulty_open(s, NULL, &db));
+    CHECK(!db);
+    hf_scope_free(s);
+}
+
 TEST(faulty, a_throttled_call_does_nothing)
 {
     struct hf_db *engine;

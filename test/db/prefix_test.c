@@ -853,6 +853,8 @@ TEST(prefix, only_characters_of_names_make_a_prefix)
         CHECK_STATUS(HF_INVALID, hf_prefix_open(s, &m.db, hf_str_from(wrong[i]), &db));
         CHECK(!db);
     }
+    CHECK_STATUS(HF_INVALID, hf_prefix_open(s, NULL, HF_STR("a"), &db));
+    CHECK(!db);
     memset(prefix, '.', sizeof(prefix));
     CHECK_STATUS(HF_INVALID, hf_prefix_open(s, &m.db, hf_str_of(prefix, sizeof(prefix)), &db));
     CHECK_OK(hf_prefix_open(s, &m.db, hf_str_of(prefix, HF_PREFIX_MAX), &db));

@@ -287,12 +287,20 @@ TEST(trace, options_that_cannot_be)
     hf_scope_free(s);
 }
 
+static void not_closed(struct hf_db *db)
+{
+    (void)db;
+}
+
 TEST(trace, opening_without_memory_leaves_the_inner_one_open)
 {
+    static const struct db_calls calls = {.close = not_closed};
+    struct hf_db innermost = {.calls = &calls};
+
     ALLOC_SWEEP (t, nth) {
         struct hf_scope *s = hf_scope_new(test_env(t));
         struct hf_db *inner = NULL, *db = NULL;
-        enum hf_status status = s ? hf_faulty_open(s, (struct hf_db *)NULL, &inner) : HF_NOMEM;
+        enum hf_status status = s ? hf_faulty_open(s, &innermost, &inner) : HF_NOMEM;
 
         if (status == HF_OK)
             status = hf_trace_open(s, inner, NULL, &db);

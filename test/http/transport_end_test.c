@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netdb.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -603,4 +604,76 @@ TEST(transport_end, both_directions_at_once)
     caller_close(&c);
     listener_close(&l);
     free((void *)(uintptr_t)body.ptr);
+}
+
+/* ---- descriptors ---------------------------------------------------------------------------- */
+
+enum { FEW = 200 };
+
+/* Let there be no descriptor; how many were taken for that. */
+static int take_all_descriptors(int *taken)
+{
+    int len = 0;
+
+    while (len < FEW && (taken[len] = dup(STDERR_FILENO)) >= 0)
+        len++;
+    CHECK(len < FEW);
+    return len;
+}
+
+struct giver {
+    struct caller *c;
+    struct connection *connection;
+};
+
+static void *give_back_soon(void *user)
+{
+    struct giver *giver = user;
+
+    sleep_ms(60);
+    hf__connection_keep(giver->c->transport, giver->connection);
+    return NULL;
+}
+
+/* (C6) */
+TEST(transport_end, without_descriptors_calls_take_turns)
+{
+    struct rlimit before, few;
+    struct listener l;
+    struct caller c;
+    struct giver giver = {.c = &c};
+    struct patience patience;
+    pthread_t thread;
+    int taken[FEW], len;
+
+    listener_open(&l, peer_echo, NULL, NULL);
+    caller_open(t, &c, NULL);
+    CHECK_OK(caller_post(&c, l.origin, HF_STR("hello")));
+    c.call.origin = hf_str_from(l.origin);
+    hf__patience_begin(&patience, c.s, &c.call);
+    CHECK_OK(hf__connection_take(&patience, c.transport, c.call.origin, &giver.connection));
+    CHECK_INT(0, getrlimit(RLIMIT_NOFILE, &before));
+    few = before;
+    few.rlim_cur = FEW;
+    CHECK_INT(0, setrlimit(RLIMIT_NOFILE, &few));
+    len = take_all_descriptors(taken);
+
+    c.call.timeout_ms = 80; /* nobody gives it back */
+    CHECK_STATUS(HF_IO, caller_post(&c, l.origin, HF_STR("hello")));
+    CHECK(c.took_ms >= 80 && caller_may_retry(&c) && !caller_may_have_happened(&c));
+    c.call.timeout_ms = 10000;
+    CHECK_INT(0, pthread_create(&thread, NULL, give_back_soon, &giver));
+    CHECK_OK(caller_post(&c, l.origin, HF_STR("hello")));
+    CHECK_INT(1, caller_stats(&c).connects);
+    pthread_join(thread, NULL);
+
+    /* No call has a connection that could be waited for. */
+    CHECK_STATUS(HF_IO, caller_post(&c, "http://127.0.0.1:1", HF_STR("hello")));
+    CHECK(strstr(hf_scope_error_text(c.s), "no file descriptor left"));
+    CHECK(caller_may_retry(&c));
+    while (len > 0)
+        close(taken[--len]);
+    CHECK_INT(0, setrlimit(RLIMIT_NOFILE, &before));
+    caller_close(&c);
+    listener_close(&l);
 }

@@ -48,11 +48,33 @@ struct model {
 struct shift {
     struct actor *a;
     struct model *m;
+    char name[16]; /* of this life */
 };
 
 static bool all_taken(const struct model *m)
 {
     return !m->producing && memcmp(m->taken, m->stream.numbers, sizeof(m->taken)) == 0;
+}
+
+/* (5) */
+static bool is_ours(struct shift *shift, struct hf_str shard)
+{
+    struct hf_scope *s = sim_scope(shift->a->sim);
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    struct hf_scan scan = {.table = HF_STR("checkpoints")};
+    struct hf_scan_result result;
+    bool ours = false;
+
+    SIM_CHECK(shift->a, hf_scan(s, sim_db(shift->a->sim), &scan, &result) == HF_OK);
+    for (size_t i = 0; i < result.items_len; i++) {
+        struct hf_str sk = hf_value_str(hf_item_get(result.items[i], HF_STR("sk")));
+        struct hf_str host = hf_value_str(hf_item_get(result.items[i], HF_STR("host")));
+
+        if (sk.len > shard.len && memcmp(sk.ptr + sk.len - shard.len, shard.ptr, shard.len) == 0)
+            ours = hf_str_equal(host, hf_str_from(shift->name));
+    }
+    hf_scope_rewind(s, mark);
+    return ours;
 }
 
 static enum hf_status take(struct hf_scope *s, const struct hf_change *changes, size_t len,
@@ -62,6 +84,7 @@ static enum hf_status take(struct hf_scope *s, const struct hf_change *changes, 
     struct model *m = shift->m;
     struct sim *sim = shift->a->sim;
 
+    SIM_CHECK(shift->a, is_ours(shift, changes[0].shard));
     if (sim_random_below(sim, 10) == 0)
         return hf_scope_fail(s, HF_IO, "bad luck");
     for (size_t i = 0; i < len; i++) {
@@ -155,6 +178,8 @@ static void consumer(struct actor *a)
     struct hf_consumer *consumer;
     struct played played;
 
+    snprintf(shift.name, sizeof(shift.name), "%s%d", a->name, a->life);
+    options.owner = hf_str_from(shift.name);
     played_open(&played, a->db, &shift.m->stream);
     while (hf_consumer_open(a->s, &played.db, HF_STR("played"), &options, &consumer) != HF_OK)
         hf_scope_reset(a->s);

@@ -355,6 +355,7 @@ KIT_TEST(counter, what_cannot_be)
     struct hf_scope *s = k->scope;
     struct hf_put_item put = {.table = k->table};
     char id[HF_COUNTER_REQUEST_MAX + 1];
+    const char *const taken[] = {"count", "rev", "gone", "born", "shards", "w:me", "r:", "sort"};
 
     memset(id, 'r', sizeof(id));
     CHECK_STATUS(HF_INVALID, hf_counter_incr(s, c, named(""), 1, NULL));
@@ -389,6 +390,14 @@ KIT_TEST(counter, what_cannot_be)
                                   HF_OPTIONS(hf_counters_options, .table = HF_STR("nowhere"),
                                              .no_create = true),
                                   &none));
+    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+        CHECK_STATUS(HF_INVALID,
+                     hf_counters_open(s, k->db,
+                                      HF_OPTIONS(hf_counters_options, .table = k->other,
+                                                 .partitioned = true,
+                                                 .hash_attribute = hf_str_from(taken[i]),
+                                                 .sort_attribute = HF_STR("sort")),
+                                      &none));
     CHECK(!none);
     put.item = HF_ITEM(s, HF_S("key", HF_STR("%count.global.bad")), HF_NUM("count", HF_STR("1.5")));
     CHECK_OK(hf_put_item(s, k->db, &put, NULL));
@@ -468,6 +477,8 @@ KIT_TEST(counter, plain_ones_do_not_repeat)
     CHECK_INT(0, value);
     CHECK_OK(hf_counter_set(k->scope, c, named("x"), 2, &value));
     CHECK_INT(5, value);
+    CHECK_OK(hf_counter_set(k->scope, c, named("z"), 7, &value)); /* there was none */
+    CHECK_INT(0, value);
     CHECK_OK(hf_counter_add_once(k->scope, c, named("x"), HF_STR("r"), 2, NULL, &value, NULL));
     CHECK_INT(4, value);
     CHECK_OK(hf_counter_add_once(k->scope, c, named("x"), HF_STR("r"), 2, NULL, &value, NULL));
@@ -913,6 +924,7 @@ TEST(counter, any_failed_allocation)
     struct hf_scope *look = hf_scope_new(test_env(t));
     int64_t least = 0, most = 0, value;
     struct hf_db *db;
+    struct hf_counter_list list;
     struct hf_counters *c;
 
     CHECK_OK(hf_open(look, HF_STR("memory:"),
@@ -934,7 +946,10 @@ TEST(counter, any_failed_allocation)
             least += i != 1 && status == HF_OK;
             most += i != 1 && (status == HF_OK || maybe);
         }
+        if (status == HF_OK)
+            status = hf_counter_list(s, c, NULL, &list);
         ALLOC_SWEEP_STOP(t);
+        CHECK(status != HF_OK || list.counters_len == 1);
         CHECK(status == HF_OK || t->alloc_failed);
         hf_counters_close(c);
         hf_scope_free(s);

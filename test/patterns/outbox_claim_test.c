@@ -204,6 +204,7 @@ KIT_TEST(outbox_claim, a_stale_worker_changes_nothing)
                                               results));
         CHECK_INT(HF_LOST, results[0]);
         CHECK_INT(HF_OK, results[1]);
+        test_advance_ms(k->t, LEASE_MS);
         CHECK_STATUS(HF_LOST, hf_outbox_published(k->scope, outbox, &held)); /* it is gone */
         hf_outbox_close(outbox);
     }

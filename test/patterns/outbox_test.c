@@ -481,9 +481,9 @@ KIT_TEST(outbox_emit, a_seq_that_is_taken_is_replaced)
     struct hf_str one, other;
 
     outbox->env.random = no_randomness;
-    one = emit(k, outbox, "t", "k");
+    one = emit(k, outbox, "one", "k");
     outbox->last_count = count; /* another process counts where we do */
-    other = emit(k, outbox, "t", "k");
+    other = emit(k, outbox, "other", "k");
     CHECK_INT(2, waiting(k, outbox));
     CHECK(!hf_str_equal(one, other));
     hf_outbox_close(outbox);

@@ -5,7 +5,7 @@
  * in one transaction with its effect, and writes a line into a ledger when it begins a record and
  * when it has completed one. Its parent kills it now and then, and in the end reads the ledger and
  * the database: each record was completed once, had its effect once, and none was forgotten; no two
- * claims had one fence.
+ * claims had one fence. A thousand records, which HF_TEST_TIMES=50 makes fifty thousand.
  */
 #include <holdfast/records.h>
 
@@ -23,7 +23,12 @@
 
 #include "rig.h"
 
-enum { RECORDS = 300, LEASE_MS = 400, WORKERS = 4 };
+enum { RECORDS = 1000, BEGUN_MAX = 64, LEASE_MS = 400, WORKERS = 4 };
+
+static int records_len(void)
+{
+    return (int)test_times(RECORDS);
+}
 
 static void sleep_ms(uint64_t ms)
 {
@@ -73,7 +78,8 @@ static enum hf_status work(struct hf_scope *s, const struct hf_record_info *reco
     enum hf_status status;
 
     write_line(child, 'b', record);
-    sleep_ms(3);
+    if (records_len() <= RECORDS || record->run_time.ptr[record->run_time.len - 1] == '7')
+        sleep_ms(3);
     status = hf_record_complete_tx(s, record, &actions[1]);
     return status == HF_OK ? hf_transact_write_items(s, child->db, &tx, NULL) : status;
 }
@@ -182,12 +188,16 @@ static void wait_one(pid_t pid)
 
 static void put_all(struct parent *p, struct hf_records *records)
 {
-    for (int i = 0; i < RECORDS; i++)
+    for (int i = 0; i < records_len(); i++) {
+        struct hf_scope_mark mark = hf_scope_mark(p->s);
+
         CHECK_OK(
             hf_records_put(p->s, records,
                            HF_ITEM(p->s, HF_S("AccountId", hf_scope_format(p->s, "a%d", i % 7)),
                                    HF_S("RunTime", hf_scope_format(p->s, "%d", i))),
                            NULL));
+        hf_scope_rewind(p->s, mark);
+    }
 }
 
 struct line {
@@ -199,14 +209,14 @@ struct line {
 
 static void audit_ledger(struct parent *p, struct line *last, int *begun)
 {
-    static unsigned long long fences[RECORDS][64];
+    unsigned long long(*fences)[BEGUN_MAX] = calloc((size_t)records_len(), sizeof(*fences));
     FILE *file = fopen(p->ledger.ptr, "r");
     struct line line;
 
-    CHECK(file != NULL);
+    CHECK(file != NULL && fences != NULL);
     while (fscanf(file, "%c %d %llu %39s\n", &line.what, &line.number, &line.fence, line.token) ==
            4) {
-        CHECK(line.number >= 0 && line.number < RECORDS);
+        CHECK(line.number >= 0 && line.number < records_len());
         if (line.what == 'd') {
             CHECK_INT(0, last[line.number].fence); /* told once at most */
             last[line.number] = line;
@@ -214,22 +224,23 @@ static void audit_ledger(struct parent *p, struct line *last, int *begun)
         }
         for (int i = 0; i < begun[line.number]; i++)
             CHECK(fences[line.number][i] != line.fence);
-        CHECK(begun[line.number] < 64);
+        CHECK(begun[line.number] < BEGUN_MAX);
         fences[line.number][begun[line.number]++] = line.fence;
     }
     CHECK(feof(file));
     fclose(file);
+    free(fences);
 }
 
 static void audit(struct parent *p, struct hf_db *db, struct hf_records *records)
 {
-    static struct line last[RECORDS];
-    static int begun[RECORDS];
+    struct line *last = calloc((size_t)records_len(), sizeof(*last));
+    int *begun = calloc((size_t)records_len(), sizeof(*begun));
 
-    memset(last, 0, sizeof(last));
-    memset(begun, 0, sizeof(begun));
+    CHECK(last && begun);
     audit_ledger(p, last, begun);
-    for (int i = 0; i < RECORDS; i++) {
+    for (int i = 0; i < records_len(); i++) {
+        struct hf_scope_mark mark = hf_scope_mark(p->s);
         struct hf_str run_time = hf_scope_format(p->s, "%d", i);
         struct hf_get_item read = {.table = HF_STR("Records"),
                                    .key = HF_ITEM(p->s, HF_S("AccountId", HF_STR("effects")),
@@ -251,12 +262,15 @@ static void audit(struct parent *p, struct hf_db *db, struct hf_records *records
         CHECK_OK(hf_get_item(p->s, db, &read, &got));
         CHECK(hf_value_i64(hf_item_get(got.item, HF_STR("n")), &effects));
         CHECK_INT(1, effects);
+        hf_scope_rewind(p->s, mark);
     }
+    free(last);
+    free(begun);
 }
 
 TEST(records_kill, a_processor_on_disk_is_killed_again_and_again)
 {
-    enum { ROUNDS = 10 };
+    const int rounds = 10 + records_len() / 1000;
     struct parent p = parent_of(t);
     struct hf_records *records;
     struct hf_db *db;
@@ -269,7 +283,7 @@ TEST(records_kill, a_processor_on_disk_is_killed_again_and_again)
     put_all(&p, records);
     hf_records_close(records);
     hf_db_close(db);
-    for (int i = 0; i < ROUNDS && !all_done; i++) {
+    for (int i = 0; i < rounds && !all_done; i++) {
         pid_t pid = spawn(&p);
 
         sleep_ms(60 + test_random_below(t, 80));
@@ -291,7 +305,8 @@ TEST(records_kill, a_processor_on_disk_is_killed_again_and_again)
 /* Three at once, over a network that fails now and then. */
 TEST(records_kill, processors_of_a_server_are_killed_again_and_again)
 {
-    enum { CHILDREN = 3, KILLS = 12 };
+    enum { CHILDREN = 3 };
+    const int kills = 12 + records_len() / 500;
     const struct chaos_script script = {.faults = {CHAOS_CUT_ANSWER, CHAOS_CUT_REQUEST,
                                                    CHAOS_SAY_500, CHAOS_LIE_500,
                                                    CHAOS_SAY_THROTTLED, CHAOS_DELAY},
@@ -310,7 +325,7 @@ TEST(records_kill, processors_of_a_server_are_killed_again_and_again)
     chaos_play(rig.chaos, &script);
     for (int i = 0; i < CHILDREN; i++)
         children[i] = spawn(&p);
-    for (int i = 0; i < KILLS; i++) {
+    for (int i = 0; i < kills; i++) {
         int victim = (int)test_random_below(t, CHILDREN);
 
         sleep_ms(50 + test_random_below(t, 100));

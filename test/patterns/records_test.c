@@ -211,6 +211,55 @@ KIT_TEST(records, a_put_replaces_and_keeps_what_is_to_be_kept)
     hf_records_close(records);
 }
 
+static struct {
+    struct kit *k;
+    struct hf_records *records; /* NULL: not now */
+} meddler;
+
+/* While one waits to send again what may have been done, another puts the same record. */
+static void meddle(void *user, int64_t us)
+{
+    struct hf_records *records = meddler.records;
+
+    meddler.records = NULL;
+    test_advance_ms(user, us / 1000 + 1);
+    if (records)
+        CHECK_OK(hf_records_put(meddler.k->scope, records,
+                                record_of(meddler.k->scope, "a", "1", "theirs"), NULL));
+}
+
+/* What may have been put, and was replaced by another since, is not put again: it may have been
+ * worked on. Nor is it told not to have been put. */
+KIT_TEST(records, what_may_have_been_put_is_not_put_again)
+{
+    struct hf_records *records = open_records(k);
+    struct hf_env env = *test_env(k->t);
+    struct hf_scope *s;
+
+    env.sleep = meddle;
+    s = hf_scope_new(&env);
+    for (int i = 0; i < 3; i++) {
+        const struct hf_record_put_options o = {.size = sizeof(o), .only_new = i == 1};
+        struct hf_fault fault = {.kind = HF_FAULT_LOST_ANSWER,
+                                 .operation = HF_STR("PutItem"),
+                                 .count = 1};
+
+        if (i == 2) /* in the place of one that is there */
+            put(k, records, "a", "1");
+        meddler.k = k;
+        meddler.records = records;
+        fault.skip = i == 2 ? 1 : 0; /* the insert, which is refused */
+        CHECK_OK(hf_faulty_set(k->scope, k->db, &fault, 1));
+        CHECK(hf_records_put(s, records, record_of(s, "a", "1", "ours"), &o) != HF_OK);
+        CHECK(hf_scope_error(s)->may_have_happened);
+        CHECK(!meddler.records);
+        CHECK_STR("theirs", text_of(get(k, records, "a", "1").item, "DocumentId"));
+        CHECK_OK(hf_records_delete(k->scope, records, HF_STR("a"), HF_STR("1")));
+    }
+    hf_scope_free(s);
+    hf_records_close(records);
+}
+
 KIT_TEST(records, a_lost_answer_puts_once)
 {
     struct hf_records *records = open_records(k);

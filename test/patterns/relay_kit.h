@@ -29,11 +29,11 @@ struct ear {
     struct heard heard[EAR_MAX];
     size_t len;
     size_t calls;
-    bool down;             /* cannot be reached */
-    int fails;             /* the number of an event that fails; -1: none */
+    bool down; /* cannot be reached */
+    int fails; /* the number of an event that fails; -1: none */
     bool fails_for_good;
-    int fail_times;        /* so often; 0: always */
-    uint32_t work_ms;      /* how long a call takes */
+    int fail_times;             /* so often; 0: always */
+    uint32_t work_ms;           /* how long a call takes */
     void (*during)(void *user); /* called in the middle of each call */
     void *user;
     struct hf_sink *sink;

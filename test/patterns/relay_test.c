@@ -4,6 +4,7 @@
 #include <holdfast/relay.h>
 
 #include <holdfast/db.h>
+#include <holdfast/engine.h>
 
 #include "kit.h"
 #include "relay_kit.h"
@@ -57,6 +58,8 @@ static void run_for(struct kit *k, struct hf_relay *const *relays, size_t len, i
             CHECK_OK(hf_relay_turn(k->scope, relays[i], &wait_ms));
             least_ms = wait_ms < least_ms ? wait_ms : least_ms;
         }
+        if (k->t->elapsed_us >= end_us)
+            break;
         if (k->t->elapsed_us + (int64_t)least_ms * 1000 > end_us)
             least_ms = (uint32_t)((end_us - k->t->elapsed_us + 999) / 1000);
         test_advance_ms(k->t, least_ms ? least_ms : 1);
@@ -161,4 +164,711 @@ KIT_TEST(relay, a_failing_event_holds_its_key_only)
     hf_relay_close(relay);
     ear_close(ear);
     hf_outbox_close(outbox);
+}
+
+static void close_all(struct hf_outbox *outbox, struct hf_relay *relay, struct ear *ear)
+{
+    hf_relay_close(relay);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
+
+static void emit_event(struct kit *k, struct hf_outbox *outbox, struct hf_event event, int number)
+{
+    struct hf_str payload = hf_scope_format(k->scope, "%d", number);
+
+    event.payload = hf_bytes_of(payload.ptr, payload.len);
+    if (!event.type.len)
+        event.type = HF_STR("test");
+    CHECK_OK(hf_outbox_emit(k->scope, outbox, &event, 1, NULL));
+}
+
+KIT_TEST(relay, scheduled_events_are_in_time)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){0});
+    int64_t start_ms = k->t->elapsed_us / 1000;
+
+    emit_later(k->scope, outbox, "a", 1, 2345);
+    emit_later(k->scope, outbox, "b", 2, 700);
+    emit(k->scope, outbox, "a", 3);
+    emit_later(k->scope, outbox, "a", 4, 100000);
+    run_for(k, &relay, 1, 5000);
+    CHECK_INT(3, ear->len);
+    CHECK_INT(3, ear->heard[0].number);
+    CHECK_INT(2, ear->heard[1].number);
+    CHECK_INT(1, ear->heard[2].number);
+    CHECK(ear->heard[1].at_ms - start_ms >= 700 && ear->heard[1].at_ms - start_ms < 720);
+    CHECK(ear->heard[2].at_ms - start_ms >= 2345 && ear->heard[2].at_ms - start_ms < 2365);
+    CHECK_INT(1, items_of(k, "p", 2));
+    close_all(outbox, relay, ear);
+}
+
+/* ---- the sink cannot be reached ------------------------------------------------------------- */
+
+KIT_TEST(relay, an_outage_costs_no_attempts)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay =
+        open_relay(k, outbox, ear,
+                   (struct hf_relay_options){.breaker_ms = 100, .backoff_max_ms = 800});
+
+    for (int i = 0; i < 20; i++)
+        emit(k->scope, outbox, "", i);
+    ear->down = true;
+    run_for(k, &relay, 1, 150);
+    CHECK_INT(1, ear->calls); /* nobody else is sent there to find out the same */
+    CHECK(metrics_of(relay).breaker_open);
+    run_for(k, &relay, 1, 10000);
+    CHECK(ear->calls > 10 && ear->calls < 20); /* after 0.1, 0.2, 0.4 s, then every 0.8 s */
+    CHECK_INT(1, metrics_of(relay).outages);
+    CHECK_INT(0, metrics_of(relay).retried);
+    CHECK_INT(0, ear->len);
+    ear->down = false;
+    run_for(k, &relay, 1, 1000);
+    CHECK_INT(20, ear->len);
+    CHECK(!metrics_of(relay).breaker_open);
+    for (size_t i = 0; i < ear->len; i++)
+        CHECK_INT(0, ear->heard[i].attempts);
+    CHECK_INT(20, metrics_of(relay).delivered);
+    close_all(outbox, relay, ear);
+}
+
+struct asked {
+    struct ear *ear;
+    int probes;
+};
+
+static enum hf_status asked_send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
+                                 size_t len)
+{
+    return ear_send(s, ((struct asked *)self)->ear, deliveries, len);
+}
+
+static enum hf_status asked_probe(struct hf_scope *s, void *self)
+{
+    struct asked *asked = self;
+
+    asked->probes++;
+    return asked->ear->down ? hf_scope_fail(s, HF_IO, "still away") : HF_OK;
+}
+
+KIT_TEST(relay, a_sink_that_can_be_asked_is_asked)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct asked asked = {.ear = ear};
+    struct hf_sink_ops ops = {.size = sizeof(ops),
+                              .name = "asked",
+                              .send = asked_send,
+                              .probe = asked_probe};
+    struct hf_relay_options options = {.size = sizeof(options), .no_threads = true};
+    struct hf_relay *relay;
+    struct hf_sink *sink;
+
+    CHECK_OK(hf_sink_new(k->scope, &ops, &asked, &sink));
+    CHECK_OK(hf_relay_open(k->scope, outbox, sink, &options, &relay));
+    emit(k->scope, outbox, "", 1);
+    ear->down = true;
+    run_for(k, &relay, 1, 10000);
+    CHECK_INT(1, ear->calls);
+    CHECK(asked.probes >= 2);
+    ear->down = false;
+    run_for(k, &relay, 1, 20000);
+    CHECK_INT(1, ear->len);
+    hf_relay_close(relay);
+    hf_sink_close(sink);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
+
+/* ---- how fast, and whether ------------------------------------------------------------------ */
+
+KIT_TEST(relay, the_rate_is_kept)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 10, false);
+    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){.rate = 20});
+
+    for (int i = 0; i < 100; i++)
+        emit(k->scope, outbox, "", i);
+    run_for(k, &relay, 1, 3000);
+    CHECK(ear->len >= 55 && ear->len <= 63);
+    run_for(k, &relay, 1, 3000);
+    CHECK_INT(100, ear->len);
+    close_all(outbox, relay, ear);
+}
+
+KIT_TEST(relay, paused_it_delivers_nothing_and_keeps_its_buckets)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){0});
+
+    run_for(k, &relay, 1, 200);
+    hf_relay_pause(relay);
+    emit(k->scope, outbox, "a", 1);
+    run_for(k, &relay, 1, 30000);
+    CHECK_INT(0, ear->len);
+    CHECK(metrics_of(relay).paused);
+    CHECK_INT(2, metrics_of(relay).buckets);
+    CHECK_INT(1, metrics_of(relay).waiting);
+    CHECK(metrics_of(relay).lag_ms >= 29000);
+    hf_relay_resume(relay);
+    run_for(k, &relay, 1, 10);
+    CHECK_INT(1, ear->len);
+    CHECK_INT(0, metrics_of(relay).lag_ms);
+    close_all(outbox, relay, ear);
+}
+
+KIT_TEST(relay, only_one_type_is_delivered)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay =
+        open_relay(k, outbox, ear, (struct hf_relay_options){.only_type = HF_STR("order.*")});
+
+    for (int i = 0; i < 120; i++)
+        emit_event(k, outbox,
+                   (struct hf_event){.type = i % 40 ? HF_STR("mail.sent") : HF_STR("order.placed"),
+                                     .key = HF_STR("a")},
+                   i);
+    emit_event(k, outbox, (struct hf_event){.type = HF_STR("order")}, 500);
+    CHECK_INT(3, drain(k, relay));
+    CHECK_INT(3, ear->len);
+    CHECK_INT(80, ear->heard[2].number);
+    CHECK_INT(118, items_of(k, "p", 1));
+    close_all(outbox, relay, ear);
+}
+
+KIT_TEST(relay, a_dry_run_changes_nothing)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){.dry_run = true});
+
+    for (int i = 0; i < 130; i++)
+        emit(k->scope, outbox, (const char *[]){"a", "b", ""}[i % 3], i);
+    ear->fails = 3;
+    CHECK_INT(129, drain(k, relay));
+    run_for(k, &relay, 1, 5000);
+    CHECK_INT(130, ear->len);
+    emit(k->scope, outbox, "a", 130);
+    run_for(k, &relay, 1, 5000);
+    CHECK_INT(131, ear->len);
+    for (int i = 0; i < 131; i++)
+        CHECK_INT(1, ear_count(ear, i));
+    CHECK_INT(131, items_of(k, "p", 2));
+    CHECK_INT(0, items_of(k, "f", 2));
+    CHECK_INT(0, metrics_of(relay).writes);
+    close_all(outbox, relay, ear);
+}
+
+/* ---- order ---------------------------------------------------------------------------------- */
+
+KIT_TEST(relay, with_failed_blocks_a_key_waits_for_a_decision)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay =
+        open_relay(k, outbox, ear,
+                   (struct hf_relay_options){.failed_blocks = true, .poll_ms = 500});
+    uint64_t done;
+
+    ear->fails = 1;
+    ear->fails_for_good = true;
+    emit(k->scope, outbox, "a", 1);
+    emit(k->scope, outbox, "a", 2);
+    emit(k->scope, outbox, "b", 3);
+    run_for(k, &relay, 1, 5000);
+    CHECK_INT(2, ear->len); /* 1, which failed, and 3 */
+    CHECK_INT(1, metrics_of(relay).given_up);
+    hf_relay_close(relay);
+    relay = open_relay(k, outbox, ear,
+                       (struct hf_relay_options){.failed_blocks = true, .poll_ms = 500});
+    run_for(k, &relay, 1, 5000);
+    CHECK_INT(2, ear->len); /* it is in the table, not in somebody's memory */
+    ear->fails = -1;
+    hf_scope_reset(k->scope);
+    CHECK_OK(hf_outbox_retry_all(k->scope, outbox, NULL, &done));
+    CHECK_INT(1, done);
+    run_for(k, &relay, 1, 5000);
+    CHECK_INT(4, ear->len);
+    CHECK_INT(1, ear->heard[2].number); /* first what was put aside */
+    CHECK_INT(2, ear->heard[3].number);
+    close_all(outbox, relay, ear);
+}
+
+/* One key has far more than is read ahead, and cannot go on; others are behind all of that. */
+KIT_TEST(relay, a_key_that_cannot_go_on_starves_nobody)
+{
+    enum { MANY = 400 };
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay =
+        open_relay(k, outbox, ear, (struct hf_relay_options){.batch = 10, .poll_ms = 100});
+    struct hf_relay_metrics before, after;
+
+    ear->fails = 0;
+    ear->fail_times = 2;
+    for (int i = 0; i < MANY; i++)
+        emit(k->scope, outbox, "slow", i);
+    for (int i = MANY; i < MANY + 50; i++)
+        emit(k->scope, outbox, i % 2 ? "quick" : "", i);
+    run_for(k, &relay, 1, 500);
+    CHECK_INT(51, ear->len);
+    CHECK(metrics_of(relay).waiting <= 40);
+    before = metrics_of(relay);
+    run_for(k, &relay, 1, 100);
+    after = metrics_of(relay);
+    CHECK(after.reads - before.reads <= 10); /* what cannot go on is not read over and over */
+    run_for(k, &relay, 1, 5000);
+    CHECK_INT(2 + MANY + 50, ear->len);
+    for (int i = 1, last = -1; i < MANY; i++) {
+        CHECK(last < (int)ear_first(ear, i));
+        last = (int)ear_first(ear, i);
+    }
+    CHECK_INT(0, items_of(k, "p", 1));
+    close_all(outbox, relay, ear);
+}
+
+/* Whoever numbers the events of a key need not have a good clock. */
+KIT_TEST(relay, numbered_events_are_in_their_order)
+{
+    for (uint32_t batch = 2; batch < 7; batch++) {
+        struct hf_outbox *outbox = open_outbox(k, 1);
+        struct ear *ear = ear_open(k->scope, 1, false);
+        struct hf_relay *relay =
+            open_relay(k, outbox, ear, (struct hf_relay_options){.batch = batch});
+
+        for (int i = 0; i < 40; i++) { /* 1 0 3 2 5 4 ... */
+            int number = i % 2 ? i - 1 : i + 1;
+
+            emit_event(k, outbox,
+                       (struct hf_event){.key = HF_STR("a"), .sequence = (uint64_t)number + 1},
+                       number);
+            emit(k->scope, outbox, "", 1000 + i);
+            test_advance_ms(k->t, 100);
+        }
+        drain(k, relay);
+        CHECK_INT(80, ear->len);
+        for (int i = 1; i < 40; i++)
+            CHECK(ear_first(ear, i - 1) < ear_first(ear, i));
+        close_all(outbox, relay, ear);
+    }
+}
+
+/* ---- batches -------------------------------------------------------------------------------- */
+
+KIT_TEST(relay, a_batch_has_one_of_each_key_or_several_in_order)
+{
+    for (int ordered = 0; ordered < 2; ordered++) {
+        struct hf_outbox *outbox = open_outbox(k, 1);
+        struct ear *ear = ear_open(k->scope, 10, ordered);
+        struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){0});
+        size_t most = 0;
+
+        for (int i = 0; i < 60; i++)
+            emit(k->scope, outbox, i % 3 ? "a" : "b", i);
+        CHECK_INT(60, drain(k, relay));
+        for (size_t i = 0; i < ear->len; i++) {
+            size_t same = 0;
+
+            for (size_t j = 0; j < ear->len; j++)
+                same += ear->heard[j].batch == ear->heard[i].batch &&
+                        (ear->heard[j].number % 3 != 0) == (ear->heard[i].number % 3 != 0);
+            most = same > most ? same : most;
+        }
+        CHECK_INT(ordered ? 10 : 1, most);
+        CHECK(ear->calls <= (ordered ? 8 : 40));
+        close_all(outbox, relay, ear);
+    }
+}
+
+KIT_TEST(relay, those_behind_a_failure_in_a_batch_are_not_to_blame)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 10, true);
+    struct hf_relay *relay =
+        open_relay(k, outbox, ear, (struct hf_relay_options){.max_attempts = 2});
+
+    ear->fails = 2;
+    for (int i = 0; i < 6; i++)
+        emit(k->scope, outbox, "a", i);
+    run_for(k, &relay, 1, 8000);
+    CHECK_INT(2, ear_count(ear, 2));
+    for (int i = 0; i < 6; i++)
+        if (i != 2)
+            CHECK_INT(1, ear_count(ear, i));
+    CHECK_INT(0, ear->heard[ear->len - 1].attempts);
+    CHECK_INT(5, ear->heard[ear->len - 1].number);
+    CHECK_INT(1, metrics_of(relay).given_up);
+    CHECK_INT(5, metrics_of(relay).delivered);
+    close_all(outbox, relay, ear);
+}
+
+KIT_TEST(relay, a_batch_keeps_to_bytes_and_may_linger)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 100, false);
+    struct hf_sink_ops ops = *hf_sink_ops(ear->sink);
+    struct hf_relay *relay;
+    struct hf_sink *sink;
+
+    ops.batch_bytes_max = 10;
+    ops.event_bytes_max = 4;
+    CHECK_OK(hf_sink_new(k->scope, &ops, ear, &sink));
+    CHECK_OK(hf_relay_open(k->scope, outbox, sink,
+                           HF_OPTIONS(hf_relay_options, .no_threads = true, .linger_ms = 200),
+                           &relay));
+    for (int i = 1000; i < 1010; i++)
+        emit(k->scope, outbox, "", i);
+    emit(k->scope, outbox, "", 10000); /* five bytes are too many, for good */
+    run_for(k, &relay, 1, 150);        /* it settles before it takes anything, and lingers then */
+    CHECK_INT(0, ear->calls);
+    run_for(k, &relay, 1, 400);
+    CHECK_INT(10, ear->len);
+    CHECK_INT(1, metrics_of(relay).given_up);
+    CHECK_INT(0, metrics_of(relay).retried);
+    CHECK(ear->calls >= 5 && ear->calls <= 6);
+    for (size_t i = 0; i + 2 < ear->len; i++)
+        CHECK(ear->heard[i].batch != ear->heard[i + 2].batch);
+    hf_relay_close(relay);
+    hf_sink_close(sink);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
+
+/* ---- several relays ------------------------------------------------------------------------- */
+
+KIT_TEST(relay, all_get_their_share_and_hand_it_over)
+{
+    struct hf_outbox *outbox = open_outbox(k, 16);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relays[3];
+    uint64_t refused = 0;
+
+    for (int i = 0; i < 3; i++) {
+        relays[i] = open_relay(k, outbox, ear, (struct hf_relay_options){0});
+        run_for(k, relays, (size_t)i + 1, 30000);
+    }
+    for (int i = 0; i < 3; i++)
+        CHECK(metrics_of(relays[i]).buckets == 5 || metrics_of(relays[i]).buckets == 6);
+    CHECK_INT(16, metrics_of(relays[0]).buckets + metrics_of(relays[1]).buckets +
+                      metrics_of(relays[2]).buckets);
+    hf_scope_reset(k->scope);
+    CHECK_OK(hf_relay_stop(k->scope, relays[2]));
+    CHECK_INT(0, metrics_of(relays[2]).buckets);
+    run_for(k, relays, 2, 6000); /* within a heartbeat, not a lease */
+    CHECK_INT(8, metrics_of(relays[0]).buckets);
+    CHECK_INT(8, metrics_of(relays[1]).buckets);
+    for (int i = 0; i < 100; i++)
+        emit(k->scope, outbox, "", i);
+    run_for(k, relays, 2, 2000);
+    CHECK_INT(100, ear->len);
+    for (int i = 0; i < 3; i++) {
+        refused += metrics_of(relays[i]).refused + metrics_of(relays[i]).taken_over;
+        hf_relay_close(relays[i]);
+    }
+    CHECK_INT(0, refused);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
+
+/* Relays that start at the same moment know of each other before they take anything. */
+KIT_TEST(relay, those_who_start_together_take_nothing_twice)
+{
+    struct hf_outbox *outbox = open_outbox(k, 16);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relays[4];
+
+    for (int i = 0; i < 4; i++)
+        relays[i] = open_relay(k, outbox, ear, (struct hf_relay_options){0});
+    run_for(k, relays, 4, 300);
+    for (int i = 0; i < 4; i++) {
+        CHECK_INT(4, metrics_of(relays[i]).buckets);
+        CHECK_INT(0, metrics_of(relays[i]).refused);
+    }
+    for (int i = 0; i < 4; i++)
+        hf_relay_close(relays[i]);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
+
+/* In the middle of a delivery this relay sleeps, and another does its work. */
+struct sleeper {
+    struct kit *k;
+    struct hf_relay *other;
+    bool slept;
+};
+
+static void fall_asleep(void *user)
+{
+    struct sleeper *sleeper = user;
+
+    if (sleeper->slept)
+        return;
+    sleeper->slept = true;
+    run_for(sleeper->k, &sleeper->other, 1, 60000);
+}
+
+KIT_TEST(relay, a_silent_relay_is_replaced_and_notes_nothing)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2), *others = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false), *other_ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){0});
+    struct hf_relay *other = open_relay(k, others, other_ear, (struct hf_relay_options){0});
+    struct sleeper sleeper = {.k = k, .other = other};
+
+    run_for(k, &relay, 1, 200);
+    CHECK_INT(2, metrics_of(relay).buckets);
+    emit(k->scope, outbox, "a", 1);
+    emit(k->scope, outbox, "a", 2);
+    ear->fails = 1; /* its failure is not to be noted, nor its success */
+    ear->during = fall_asleep;
+    ear->user = &sleeper;
+    run_for(k, &relay, 1, 50);
+    CHECK(sleeper.slept);
+    CHECK_INT(2, other_ear->len);
+    CHECK_INT(2, metrics_of(other).taken_over);
+    CHECK_INT(2, metrics_of(other).delivered);
+    CHECK_INT(1, ear->len); /* and nothing more was begun */
+    CHECK_INT(0, metrics_of(relay).retried);
+    CHECK_INT(0, metrics_of(relay).delivered);
+    CHECK_INT(0, items_of(k, "p", 2) + items_of(k, "f", 2));
+    ear->during = NULL;
+    ear->fails = -1;
+    {
+        struct hf_relay *both[] = {relay, other};
+
+        run_for(k, both, 2, 30000); /* it is back as a new one, and gets its share */
+    }
+    CHECK_INT(1, metrics_of(relay).buckets);
+    CHECK_INT(1, metrics_of(other).buckets);
+    hf_relay_close(other);
+    hf_relay_close(relay);
+    ear_close(ear);
+    ear_close(other_ear);
+    hf_outbox_close(others);
+    hf_outbox_close(outbox);
+}
+
+/* ---- a database that fails ------------------------------------------------------------------ */
+
+static int unsure_told;
+
+static void tell_unsure(const struct hf_outbox_event *event, enum hf_relay_outcome outcome,
+                        const struct hf_error *error, void *user)
+{
+    (void)event;
+    (void)user;
+    unsure_told += outcome == HF_RELAY_UNSURE && error->status != HF_OK;
+}
+
+static int troubles;
+
+static void count_trouble(const struct hf_error *error, void *user)
+{
+    (void)user;
+    troubles += error->status != HF_OK;
+}
+
+KIT_TEST(relay, what_could_not_be_noted_is_noted_later)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay =
+        open_relay(k, outbox, ear,
+                   (struct hf_relay_options){.on_ended = tell_unsure, .on_trouble = count_trouble});
+
+    unsure_told = troubles = 0;
+    for (int i = 0; i < 5; i++)
+        emit(k->scope, outbox, "a", i);
+    run_for(k, &relay, 1, 90);
+    kit_fault(k, HF_FAULT_ERROR, "BatchWriteItem", 0);
+    run_for(k, &relay, 1, 3000);
+    CHECK_INT(5, ear->len); /* those behind it do not wait for that */
+    CHECK_INT(5, metrics_of(relay).unsure);
+    CHECK_INT(5, unsure_told);
+    CHECK(troubles > 0);
+    CHECK_INT(0, metrics_of(relay).delivered);
+    kit_no_faults(k);
+    run_for(k, &relay, 1, 10000);
+    CHECK_INT(5, ear->len);
+    CHECK_INT(5, metrics_of(relay).delivered);
+    CHECK_INT(0, metrics_of(relay).unsure);
+    CHECK_INT(0, items_of(k, "p", 1));
+    close_all(outbox, relay, ear);
+}
+
+KIT_TEST(relay, reads_go_on_when_the_database_is_back)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){0});
+
+    run_for(k, &relay, 1, 200);
+    emit(k->scope, outbox, "a", 1);
+    kit_fault(k, HF_FAULT_ERROR, "Query", 0);
+    run_for(k, &relay, 1, 3000);
+    CHECK_INT(0, ear->len);
+    CHECK(metrics_of(relay).reads < 40); /* not as fast as it can */
+    kit_no_faults(k);
+    run_for(k, &relay, 1, 5000);
+    CHECK_INT(1, ear->len);
+    CHECK_INT(2, metrics_of(relay).buckets);
+    close_all(outbox, relay, ear);
+}
+
+/* What was put aside and let go on by hand is in its old place, before what was read. */
+KIT_TEST(relay, what_is_let_go_on_by_hand_is_delivered)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){0});
+    uint64_t done;
+
+    ear->fails = 1;
+    ear->fails_for_good = true;
+    emit(k->scope, outbox, "a", 1);
+    emit(k->scope, outbox, "a", 2);
+    run_for(k, &relay, 1, 5000);
+    CHECK_INT(2, ear->len);
+    CHECK_INT(1, items_of(k, "f", 1));
+    ear->fails = -1;
+    hf_scope_reset(k->scope);
+    CHECK_OK(hf_outbox_retry_all(k->scope, outbox, NULL, &done));
+    CHECK_INT(1, done);
+    run_for(k, &relay, 1, 1500);
+    CHECK_INT(3, ear->len);
+    CHECK_INT(1, ear->heard[2].number);
+    CHECK_INT(0, items_of(k, "f", 1) + items_of(k, "p", 1));
+    close_all(outbox, relay, ear);
+}
+
+KIT_TEST(relay, competing_it_retries_gives_up_and_waits_out_an_outage)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = open_relay(k, outbox, ear,
+                                        (struct hf_relay_options){.competing = true,
+                                                                  .max_attempts = 2,
+                                                                  .breaker_ms = 100});
+
+    ear->fails = 3;
+    ear->down = true;
+    for (int i = 0; i < 10; i++)
+        emit(k->scope, outbox, "", i);
+    run_for(k, &relay, 1, 3000);
+    CHECK_INT(0, ear->len);
+    CHECK_INT(1, metrics_of(relay).outages);
+    ear->down = false;
+    run_for(k, &relay, 1, 60000);
+    CHECK_INT(11, ear->len);
+    CHECK_INT(2, ear_count(ear, 3));
+    CHECK_INT(1, metrics_of(relay).given_up);
+    CHECK_INT(1, metrics_of(relay).retried);
+    CHECK_INT(9, metrics_of(relay).delivered);
+    CHECK_INT(0, items_of(k, "p", 2));
+    CHECK_INT(1, items_of(k, "f", 2));
+    CHECK_INT(0, drain(k, relay));
+    close_all(outbox, relay, ear);
+}
+
+/* ---- options -------------------------------------------------------------------------------- */
+
+TEST(relay, options_are_checked)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf_relay *relay;
+    struct hf_outbox *outbox = (struct hf_outbox *)(void *)&relay;
+    struct hf_sink *sink = (struct hf_sink *)(void *)&relay;
+
+#define REFUSED(message, ...)                                                                      \
+    CHECK_STATUS(HF_INVALID, hf_relay_open(s, outbox, sink,                                        \
+                                           HF_OPTIONS(hf_relay_options, __VA_ARGS__), &relay));    \
+    CHECK_ERROR(HF_INVALID, message, s);                                                           \
+    CHECK(relay == NULL)
+    REFUSED("a heartbeat of 11 ms is more than half of a lease of 20 ms", .lease_ms = 20,
+            .heartbeat_ms = 11);
+    REFUSED("there is no preset 4", .preset = 4);
+    REFUSED("1001 workers are more than 1000", .workers = 1001);
+    REFUSED("groups of relays are not there yet", .group = HF_STR("other"));
+    REFUSED("dry_run means nothing for competing relays", .competing = true, .dry_run = true);
+    CHECK_STATUS(HF_INVALID, hf_relay_open(s, NULL, sink, NULL, &relay));
+    CHECK_STATUS(HF_INVALID, hf_relay_open(s, outbox, NULL, NULL, &relay));
+    hf_relay_close(NULL);
+    hf_scope_free(s);
+#undef REFUSED
+}
+
+KIT_TEST(relay, ordered_and_competing_do_not_mix)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){0}), *other;
+    uint32_t wait_ms;
+
+    run_for(k, &relay, 1, 200);
+    CHECK_STATUS(HF_INVALID,
+                 hf_relay_open(k->scope, outbox, ear->sink,
+                               HF_OPTIONS(hf_relay_options, .competing = true), &other));
+    CHECK_STATUS(HF_INVALID, hf_relay_start(k->scope, relay));
+    CHECK_OK(hf_relay_turn(k->scope, relay, &wait_ms));
+    close_all(outbox, relay, ear);
+}
+
+/* ---- no memory ------------------------------------------------------------------------------ */
+
+TEST(relay, any_allocation_may_fail)
+{
+    struct hf_scope *all = hf_scope_new(test_env(t));
+    struct kit k = {.t = t, .scope = all, .table = HF_STR("outbox")};
+    int number = 0;
+
+    CHECK_OK(hf_open(all, HF_STR("memory:"),
+                     HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true), &k.db));
+    ALLOC_SWEEP (t, nth) {
+        struct hf_scope *s;
+        struct hf_outbox *outbox;
+        struct ear *ear;
+        struct hf_relay *relay = NULL;
+        enum hf_status status = HF_NOMEM;
+
+        t->fail_at = 0;
+        outbox = open_outbox(&k, 1);
+        ear = ear_open(k.scope, 2, false);
+        emit(k.scope, outbox, "a", number);
+        emit(k.scope, outbox, "b", number + 1);
+        ear->fails = number;
+        ear->fail_times = 1;
+        s = hf_scope_new(test_env(t));
+        t->fail_at = nth;
+        t->allocs = 0;
+        status = hf_relay_open(s, outbox, ear->sink,
+                               HF_OPTIONS(hf_relay_options, .no_threads = true), &relay);
+        for (int i = 0; i < 60 && status == HF_OK; i++) {
+            uint32_t wait_ms;
+
+            status = hf_relay_turn(s, relay, &wait_ms);
+            test_advance_ms(t, 50);
+        }
+        ALLOC_SWEEP_STOP(t);
+        CHECK(status == HF_OK || status == HF_NOMEM);
+        CHECK((status == HF_OK) == (relay != NULL));
+        if (relay)
+            run_for(&k, &relay, 1, 60000); /* it gets over it */
+        CHECK(!relay || (ear_count(ear, number) >= 2 && ear_count(ear, number + 1) >= 1));
+        CHECK(!relay || items_of(&k, "p", 1) == 0);
+        hf_relay_close(relay);
+        hf_scope_free(s);
+        ear_close(ear);
+        hf_outbox_close(outbox);
+        hf_scope_reset(k.scope);
+        number += 2;
+    }
+    hf_db_close(k.db);
+    hf_scope_free(all);
 }

@@ -90,6 +90,7 @@ static const struct outcome outcomes[] = {
     {FIRST_SENDER, HF_OK, HF_INVALID, HF_OK, true},
     {FIRST_SERVICE, HF_OK, HF_IO, HF_OK, false},
     {ALL_THROTTLED, HF_THROTTLED, HF_THROTTLED, HF_THROTTLED, false},
+    {ALL_DENIED, HF_DENIED, HF_DENIED, HF_DENIED, false},
     {DENIED, HF_DENIED, HF_INTERNAL, HF_INTERNAL, false},
     {MISSING, HF_NOT_FOUND, HF_INTERNAL, HF_INTERNAL, false},
     {STALE_CLOCK, HF_OK, HF_OK, HF_OK, false},
@@ -143,8 +144,8 @@ TEST(aws, every_answer_gives_every_entry_its_outcome)
 TEST(aws, an_answer_that_is_empty_or_of_strangers_delivers_nothing)
 {
     for (int service = FAKE_SQS; service <= FAKE_EVENTBRIDGE; service++) {
-        static const enum fake_mood moods[] = {EMPTY, STRANGERS, WRONG_COUNT};
-        size_t len = service == FAKE_EVENTBRIDGE ? 3 : 2;
+        static const enum fake_mood moods[] = {EMPTY, STRANGERS, NAMELESS, WRONG_COUNT};
+        size_t len = service == FAKE_EVENTBRIDGE ? 4 : 3;
 
         for (size_t i = 0; i < len; i++) {
             struct shop *shop = shop_open(t, (enum fake_service)service, false, "");
@@ -643,7 +644,8 @@ TEST(aws, without_memory_nothing_is_told_that_is_not_so)
 
         desk_add(&shop->d, "a", "k", "1");
         desk_add(&shop->d, "b c", NULL, "{}");
-        CHECK_OK(desk_send(&shop->d)); /* connected, and with a worker */
+        shop->fake.no_keeping = true;  /* a connection that is kept would be memory that is kept */
+        CHECK_OK(desk_send(&shop->d)); /* and there is a worker now */
         ALLOC_SWEEP (t, nth) {
             struct hf_scope *s = hf_scope_new(&shop->d.env);
             struct hf_delivery deliveries[2] = {{.event = &shop->d.events[0]},

@@ -478,10 +478,11 @@ static void put(char *text, size_t size, const char *format, ...)
 
 static void say(struct peer *peer, int status, const char *more, const char *body)
 {
+    const struct fake_aws *fake = peer->listener->user;
     char head[512];
 
-    snprintf(head, sizeof(head), "HTTP/1.1 %d X\r\nContent-Length: %zu\r\n%s\r\n", status,
-             strlen(body), more);
+    snprintf(head, sizeof(head), "HTTP/1.1 %d X\r\nContent-Length: %zu\r\n%s%s\r\n", status,
+             strlen(body), fake->no_keeping ? "Connection: close\r\n" : "", more);
     peer_say(peer, head);
     peer_say(peer, body);
 }
@@ -510,6 +511,7 @@ struct told {
     bool sender_fault;
     const char *code;
     const char *extra_id; /* instead of ids that fit */
+    bool nameless;
     int count_off;
 };
 
@@ -517,9 +519,9 @@ static void answer_sqs(struct call *call, const struct told *told, char *text, s
 {
     put(text, size, "{\"Successful\":[");
     for (size_t i = told->done_from; i < call->len; i++)
-        put(text, size, "%s{\"Id\":\"%s\",\"MessageId\":\"m%zu\",\"MD5OfMessageBody\":\"x\"}",
+        put(text, size, "%s{\"Id\":\"%s\"%s,\"MD5OfMessageBody\":\"x\"}",
             i > told->done_from ? "," : "", told->extra_id ? told->extra_id : call->entries[i].id,
-            i);
+            told->nameless ? "" : ",\"MessageId\":\"m\"");
     put(text, size, "]");
     if (told->failed_to)
         put(text, size, ",\"Failed\":[");
@@ -543,8 +545,8 @@ static void answer_sns(struct call *call, const struct told *told, char *text, s
     put(text, size, told->failed_to ? "</Failed>" : "");
     put(text, size, "<Successful>");
     for (size_t i = told->done_from; i < call->len; i++)
-        put(text, size, "<member>\n<MessageId>m%zu</MessageId><Id>%s</Id></member>", i,
-            told->extra_id ? told->extra_id : call->entries[i].id);
+        put(text, size, "<member>\n<MessageId>%s</MessageId><Id>%s</Id></member>",
+            told->nameless ? "" : "m", told->extra_id ? told->extra_id : call->entries[i].id);
     put(text, size,
         "</Successful></PublishBatchResult><ResponseMetadata><RequestId>1</RequestId>"
         "</ResponseMetadata></PublishBatchResponse>");
@@ -560,7 +562,8 @@ static void answer_eventbridge(struct call *call, const struct told *told, char 
 
         put(text, size, "%s{", i ? "," : "");
         if (is_done)
-            put(text, size, "\"EventId\":\"e%zu\"%s", i, is_failed ? "," : "");
+            put(text, size, "\"EventId\":\"%s\"%s", told->nameless ? "" : "e",
+                is_failed ? "," : "");
         if (is_failed)
             put(text, size, "\"ErrorCode\":\"%s\",\"ErrorMessage\":\"no\"", told->code);
         put(text, size, "}");
@@ -641,8 +644,10 @@ static void serve_mood(struct peer *peer, struct call *call, enum fake_mood mood
         take(call, 1);
         break;
     case ALL_THROTTLED:
+    case ALL_DENIED:
         told.done_from = told.failed_to = call->len;
-        told.code = "ThrottlingException";
+        told.sender_fault = mood == ALL_DENIED;
+        told.code = mood == ALL_DENIED ? "KMS.AccessDeniedException" : "ThrottlingException";
         break;
     case SILENT_ON_FIRST:
         told.done_from = 1;
@@ -654,6 +659,10 @@ static void serve_mood(struct peer *peer, struct call *call, enum fake_mood mood
         break;
     case STRANGERS:
         told.extra_id = "77";
+        take(call, 0);
+        break;
+    case NAMELESS:
+        told.nameless = true;
         take(call, 0);
         break;
     case WRONG_COUNT:

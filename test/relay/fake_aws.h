@@ -34,6 +34,8 @@ enum fake_mood {
     FIRST_SENDER,    /* the first entry refused, its fault */
     FIRST_SERVICE,   /* the first entry refused, the service's fault */
     ALL_THROTTLED,   /* every entry throttled */
+    ALL_DENIED,      /* every entry denied, and said to be the sender's fault */
+    NAMELESS,        /* all done, told without the ids that the service gave them */
     WRONG_COUNT,     /* EventBridge: FailedEntryCount does not fit */
     DENIED,          /* 403 */
     MISSING,         /* no such queue or topic */
@@ -57,6 +59,7 @@ struct fake_aws {
     struct listener listener;
     enum fake_service service;
     bool fifo;
+    bool no_keeping;               /* of connections */
     size_t max_bytes, batch_bytes; /* beyond these the service refuses */
     const char *target;            /* that is there; NULL: any */
     enum fake_mood moods[FAKE_CALLS];

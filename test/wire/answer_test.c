@@ -147,7 +147,7 @@ TEST(answer, errors_from_in_front_of_the_service)
         {429, "", HF_THROTTLED, true, true, "the service answered with the HTTP status 429"},
         {403, "Forbidden", HF_DENIED, false, false,
          "the service answered with the HTTP status 403"},
-        {404, "{}", HF_NOT_FOUND, false, false, "the service answered with the HTTP status 404"},
+        {404, "{}", HF_INVALID, false, false, "the service answered with the HTTP status 404"},
         {413, "[]", HF_LIMIT, false, false, "the service answered with the HTTP status 413"},
         {418, "{\"message\":\"teapot\"}", HF_IO, true, true, "teapot"},
         {400, "{\"ConsumedCapacity\":{}}", HF_IO, true, true,

@@ -1,0 +1,353 @@
+/*
+ * patterns/relay_thread_test.c: relays with their threads, by the system's clock, on a database in
+ * memory.
+ */
+#include <holdfast/relay.h>
+
+#include <holdfast/engine.h>
+#include <holdfast/faults.h>
+
+#include <stdatomic.h>
+#include <time.h>
+
+#include "relay_kit.h"
+
+enum { LONG_MS = 60000 }; /* until a test gives up */
+
+static int64_t now_us(void)
+{
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (int64_t)at.tv_sec * 1000000 + at.tv_nsec / 1000;
+}
+
+static void nap_ms(int64_t ms)
+{
+    const struct timespec for_ms = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+    nanosleep(&for_ms, NULL);
+}
+
+struct stage {
+    struct hf_scope *s;
+    struct hf_db *db;
+    struct hf_outbox *outbox;
+    struct ear *ear;
+};
+
+static void stage_open(struct stage *stage, size_t batch_max, bool keeps_order)
+{
+    struct hf_db *inner;
+
+    stage->s = hf_scope_new(NULL);
+    CHECK_OK(hf_open(stage->s, HF_STR("memory:"),
+                     HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true), &inner));
+    CHECK_OK(hf_faulty_open(stage->s, inner, &stage->db));
+    CHECK_OK(hf_outbox_open(stage->s, stage->db, NULL, &stage->outbox));
+    stage->ear = ear_open(stage->s, batch_max, keeps_order);
+}
+
+static void stage_close(struct stage *stage)
+{
+    ear_close(stage->ear);
+    hf_outbox_close(stage->outbox);
+    hf_db_close(stage->db);
+    hf_scope_free(stage->s);
+}
+
+static struct hf_relay *start(struct stage *stage, struct hf_relay_options options)
+{
+    struct hf_relay *relay;
+
+    options.size = sizeof(options);
+    CHECK_OK(hf_relay_open(stage->s, stage->outbox, stage->ear->sink, &options, &relay));
+    CHECK_OK(hf_relay_start(stage->s, relay));
+    return relay;
+}
+
+static void wait_for_len(struct stage *stage, size_t len)
+{
+    for (int64_t end = now_us() + LONG_MS * 1000; ear_len(stage->ear) < len;) {
+        CHECK(now_us() < end);
+        nap_ms(1);
+    }
+}
+
+static struct hf_relay_metrics metrics_of(struct hf_relay *relay)
+{
+    struct hf_relay_metrics metrics;
+
+    hf_relay_metrics(relay, &metrics);
+    return metrics;
+}
+
+static void wait_for_delivered(struct hf_relay *relay, uint64_t count)
+{
+    for (int64_t end = now_us() + LONG_MS * 1000; metrics_of(relay).delivered < count;) {
+        CHECK(now_us() < end);
+        nap_ms(1);
+    }
+}
+
+static void wait_for_buckets(struct hf_relay *relay, uint32_t count)
+{
+    for (int64_t end = now_us() + LONG_MS * 1000; metrics_of(relay).buckets != count;) {
+        CHECK(now_us() < end);
+        nap_ms(1);
+    }
+}
+
+static void stop(struct stage *stage, struct hf_relay *relay)
+{
+    hf_scope_reset(stage->s);
+    hf_scope_timeout_ms(stage->s, LONG_MS);
+    CHECK_OK(hf_relay_stop(stage->s, relay));
+    hf_scope_reset(stage->s);
+}
+
+/* ---- delivering ----------------------------------------------------------------------------- */
+
+TEST(relay_thread, each_once_and_keys_in_order)
+{
+    struct stage stage;
+    struct hf_relay *relay;
+    int last[50] = {0};
+
+    stage_open(&stage, 10, false);
+    for (int i = 0; i < 2000; i++) {
+        hf_scope_reset(stage.s);
+        emit(stage.s, stage.outbox, hf_scope_format(stage.s, "key%d", i % 50).ptr, i + 1);
+    }
+    relay = start(&stage, (struct hf_relay_options){0});
+    for (int i = 2000; i < 4000; i++) {
+        hf_scope_reset(stage.s);
+        emit(stage.s, stage.outbox, hf_scope_format(stage.s, "key%d", i % 50).ptr, i + 1);
+    }
+    wait_for_delivered(relay, 4000);
+    CHECK_INT(4000, ear_len(stage.ear));
+    for (size_t i = 0; i < 4000; i++) {
+        int number = stage.ear->heard[i].number;
+
+        CHECK(last[(number - 1) % 50] < number); /* so none is there twice */
+        last[(number - 1) % 50] = number;
+    }
+    CHECK_INT(0, metrics_of(relay).refused);
+    CHECK_INT(0, metrics_of(relay).unsure);
+    CHECK(metrics_of(relay).batches < 4000);
+    stop(&stage, relay);
+    CHECK_INT(0, metrics_of(relay).buckets);
+    hf_relay_close(relay);
+    stage_close(&stage);
+}
+
+/* Nobody waits for a poll: those would take an hour. */
+TEST(relay_thread, who_emits_wakes_it)
+{
+    struct stage stage;
+    struct hf_relay *relay;
+    int64_t took[20];
+
+    stage_open(&stage, 1, false);
+    relay = start(&stage, (struct hf_relay_options){.poll_ms = 3600000});
+    wait_for_buckets(relay, HF_OUTBOX_BUCKETS);
+    nap_ms(50);
+    for (int i = 0; i < 20; i++) {
+        int64_t begun = now_us();
+
+        hf_scope_reset(stage.s);
+        emit(stage.s, stage.outbox, hf_scope_format(stage.s, "key%d", i).ptr, i);
+        while (ear_len(stage.ear) <= (size_t)i)
+            CHECK(now_us() < begun + LONG_MS * 1000);
+        took[i] = now_us() - begun;
+        nap_ms(2);
+    }
+    if (getenv("HF_RELAY_SHOW"))
+        for (int i = 0; i < 20; i++)
+            printf("%lld us\n", (long long)took[i]);
+    stop(&stage, relay);
+    hf_relay_close(relay);
+    stage_close(&stage);
+}
+
+TEST(relay_thread, an_idle_one_does_little)
+{
+    struct stage stage;
+    struct hf_relay *relay;
+    struct hf_relay_metrics before, after;
+
+    stage_open(&stage, 1, false);
+    relay = start(&stage, (struct hf_relay_options){.poll_ms = 200});
+    wait_for_buckets(relay, HF_OUTBOX_BUCKETS);
+    nap_ms(300);
+    before = metrics_of(relay);
+    nap_ms(1000);
+    after = metrics_of(relay);
+    CHECK(after.reads > before.reads); /* it polls, each bucket every 200 ms at most */
+    CHECK(after.reads - before.reads <= 16 * 6);
+    CHECK_INT(0, after.writes);
+    stop(&stage, relay);
+    hf_relay_close(relay);
+    stage_close(&stage);
+}
+
+/* ---- stopping ------------------------------------------------------------------------------- */
+
+TEST(relay_thread, stop_lets_what_runs_end)
+{
+    struct stage stage;
+    struct hf_relay *relay;
+    size_t len;
+
+    stage_open(&stage, 1, false);
+    stage.ear->work_ms = 100;
+    for (int i = 0; i < 100; i++)
+        emit(stage.s, stage.outbox, "", i);
+    relay = start(&stage, (struct hf_relay_options){.workers = 2});
+    wait_for_len(&stage, 1);
+    stop(&stage, relay);
+    len = ear_len(stage.ear);
+    CHECK(len >= 2 && len < 100);
+    CHECK_INT(len, metrics_of(relay).delivered);
+    CHECK_INT(0, metrics_of(relay).unsure);
+    stage.ear->work_ms = 0;
+    CHECK_OK(hf_relay_start(stage.s, relay)); /* and on */
+    wait_for_delivered(relay, 100);
+    CHECK_INT(100, ear_len(stage.ear));
+    CHECK_STATUS(HF_LOCKED, hf_relay_start(stage.s, relay));
+    hf_relay_close(relay);
+    stage_close(&stage);
+}
+
+TEST(relay_thread, stop_cancels_at_its_deadline)
+{
+    struct stage stage;
+    struct hf_relay *relay;
+    int64_t begun;
+
+    stage_open(&stage, 1, false);
+    stage.ear->work_ms = LONG_MS;
+    emit(stage.s, stage.outbox, "a", 1);
+    relay = start(&stage, (struct hf_relay_options){.timeout_ms = LONG_MS * 2});
+    while (metrics_of(relay).batches == 0)
+        nap_ms(1);
+    begun = now_us();
+    hf_scope_reset(stage.s);
+    hf_scope_timeout_ms(stage.s, 50);
+    CHECK_STATUS(HF_TIMEOUT, hf_relay_stop(stage.s, relay));
+    CHECK(now_us() - begun < LONG_MS * 1000 / 2);
+    hf_scope_reset(stage.s);
+    CHECK_INT(0, ear_len(stage.ear));
+    CHECK_INT(0, metrics_of(relay).retried); /* nobody was to blame */
+    CHECK_INT(0, metrics_of(relay).outages);
+    stage.ear->work_ms = 0;
+    CHECK_OK(hf_relay_start(stage.s, relay));
+    wait_for_delivered(relay, 1);
+    hf_relay_close(relay);
+    stage_close(&stage);
+}
+
+/* ---- several -------------------------------------------------------------------------------- */
+
+TEST(relay_thread, two_share_and_hand_over)
+{
+    struct hf_relay_options options = {.lease_ms = 2000, .heartbeat_ms = 50, .poll_ms = 100};
+    struct stage stage;
+    struct hf_relay *one, *other;
+
+    stage_open(&stage, 5, false);
+    one = start(&stage, options);
+    wait_for_buckets(one, 16);
+    other = start(&stage, options);
+    wait_for_buckets(other, 8);
+    wait_for_buckets(one, 8);
+    for (int i = 0; i < 500; i++)
+        emit(stage.s, stage.outbox, hf_scope_format(stage.s, "key%d", i % 100).ptr, i);
+    wait_for_len(&stage, 500);
+    CHECK(metrics_of(one).batches > 0 && metrics_of(other).batches > 0);
+    stop(&stage, other);
+    wait_for_buckets(one, 16);
+    for (int i = 500; i < 600; i++)
+        emit(stage.s, stage.outbox, hf_scope_format(stage.s, "key%d", i % 100).ptr, i);
+    wait_for_len(&stage, 600);
+    stop(&stage, one);
+    CHECK_INT(600, ear_len(stage.ear));
+    CHECK_INT(600, metrics_of(one).delivered + metrics_of(other).delivered);
+    CHECK_INT(0, metrics_of(one).refused + metrics_of(other).refused);
+    CHECK_INT(0, metrics_of(one).taken_over + metrics_of(other).taken_over);
+    hf_relay_close(other);
+    hf_relay_close(one);
+    stage_close(&stage);
+}
+
+/* ---- competing ------------------------------------------------------------------------------ */
+
+TEST(relay_thread, competing_ones_share_what_is_there)
+{
+    struct hf_relay_options options = {.competing = true, .poll_ms = 100, .batch = 8};
+    struct stage stage;
+    struct hf_relay *one, *other;
+
+    stage_open(&stage, 3, false);
+    for (int i = 0; i < 200; i++)
+        emit(stage.s, stage.outbox, "", i);
+    one = start(&stage, options);
+    other = start(&stage, options);
+    wait_for_len(&stage, 200);
+    for (int i = 200; i < 220; i++)
+        emit(stage.s, stage.outbox, "", i);
+    wait_for_len(&stage, 220);
+    stop(&stage, one);
+    stop(&stage, other);
+    for (int i = 0; i < 220; i++)
+        CHECK_INT(1, ear_count(stage.ear, i));
+    CHECK_INT(220, metrics_of(one).delivered + metrics_of(other).delivered);
+    hf_relay_close(other);
+    hf_relay_close(one);
+    stage_close(&stage);
+}
+
+/* A handler that takes longer than a lease keeps its claim. */
+TEST(relay_thread, a_claim_is_renewed_while_it_is_worked_on)
+{
+    struct hf_relay_options options = {.competing = true,
+                                       .poll_ms = 50,
+                                       .lease_ms = 450,
+                                       .timeout_ms = LONG_MS};
+    struct stage stage;
+    struct hf_relay *one, *other;
+
+    stage_open(&stage, 1, false);
+    stage.ear->work_ms = 1500;
+    emit(stage.s, stage.outbox, "", 1);
+    one = start(&stage, options);
+    other = start(&stage, options);
+    wait_for_len(&stage, 1);
+    stop(&stage, one);
+    stop(&stage, other);
+    CHECK_INT(1, ear_len(stage.ear));
+    CHECK_INT(1, metrics_of(one).delivered + metrics_of(other).delivered);
+    hf_relay_close(other);
+    hf_relay_close(one);
+    stage_close(&stage);
+}
+
+TEST(relay_thread, drains_and_returns)
+{
+    struct stage stage;
+    struct hf_relay *relay;
+    uint64_t delivered;
+
+    stage_open(&stage, 10, true);
+    for (int i = 0; i < 1000; i++)
+        emit(stage.s, stage.outbox, hf_scope_format(stage.s, "key%d", i % 9).ptr, i);
+    CHECK_OK(hf_relay_open(stage.s, stage.outbox, stage.ear->sink, NULL, &relay));
+    hf_scope_reset(stage.s);
+    hf_scope_timeout_ms(stage.s, LONG_MS);
+    CHECK_OK(hf_relay_drain(stage.s, relay, &delivered));
+    CHECK_INT(1000, delivered);
+    CHECK_INT(1000, ear_len(stage.ear));
+    hf_scope_reset(stage.s);
+    hf_relay_close(relay);
+    stage_close(&stage);
+}
