@@ -64,6 +64,11 @@ static size_t count_characters(struct hf_str text)
     return count;
 }
 
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 static enum hf_status make_detail(struct hf_scope *s, const struct eventbridge *bridge,
                                   const struct hf_event *event, struct hf_str *detail)
 {
@@ -72,7 +77,7 @@ static enum hf_status make_detail(struct hf_scope *s, const struct eventbridge *
     if (bridge->options.detail == DETAIL_EVENT)
         return hf_event_json(s, event, detail);
     *detail = hf_str_of((const char *)event->payload.ptr, event->payload.len);
-    while (at < detail->len && memchr(" \t\r\n", detail->ptr[at], 4))
+    while (at < detail->len && is_blank(detail->ptr[at]))
         at++;
     if (at == detail->len || detail->ptr[at] != '{' || !hf__json_valid(*detail))
         return hf__fail(s, HF_INVALID,
