@@ -68,7 +68,8 @@ struct hf_outbox_options {
      * leaves the table when it was delivered.
      */
     uint32_t history_s;
-    /* For how many seconds an id that the caller chose is not taken again. Default seven days. */
+    /* For how many seconds an id that the caller chose is not taken again, counted from when the
+     * event is due; after that the event is found by its ref alone. Default seven days. */
     uint32_t unique_s;
 };
 

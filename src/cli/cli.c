@@ -226,6 +226,10 @@ static int print_help(struct cli *cli)
     return hf__cli_flushed(cli, CLI_OK);
 }
 
+#ifndef HF_BROKERS /* the build says which ones it has */
+#define HF_BROKERS ""
+#endif
+
 /* The option has one line, for scripts; the command tells what the build has as well. */
 static int print_version(struct cli *cli, bool is_command)
 {

@@ -63,7 +63,6 @@ struct shard {
     /* The consumer's mutex guards all below. What is said to be the reader's is only changed by
      * who has set `busy`. */
     uint64_t listed; /* the look in which the database last had it */
-    bool closed;     /* it takes no more records */
     bool decided;    /* it is known from where it is to be read, if nobody has begun */
     bool ignored;    /* it is none of ours: with HF_STREAM_AFTER, all that do not follow that one */
     bool done;       /* it was read to its end */

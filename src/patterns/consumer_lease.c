@@ -428,9 +428,8 @@ void hf__lease_lost(struct hf_consumer *c, struct shard *shard)
 {
     if (!shard->owned)
         return;
-    shard->owned = false;
+    shard->owned = false; /* its iterator is the reader's; who takes it again drops it */
     shard->dirty = false;
-    shard->iterator.len = 0;
     shard->seen_fence = shard->fence;
     shard->seen_beat = shard->beat;
     shard->seen_us = env_elapsed_us(&c->env);

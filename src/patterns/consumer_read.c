@@ -105,6 +105,16 @@ static enum hf_status hold(struct hf_scope *s, struct hf_consumer *c, struct sha
     return HF_OK;
 }
 
+static bool is_asked_for(struct hf_consumer *c, const struct shard *shard)
+{
+    bool asked;
+
+    pthread_mutex_lock(&c->mutex);
+    asked = shard->wanted[0] != '\0';
+    pthread_mutex_unlock(&c->mutex);
+    return asked;
+}
+
 /* Write the position, if it is time to. */
 static enum hf_status checkpoint(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
@@ -341,7 +351,7 @@ static enum hf_status read_page(struct worker *worker, struct shard *shard)
     bool again;
 
     TRY(hold(s, c, shard));
-    if (shard->wanted[0])
+    if (is_asked_for(c, shard))
         return hf__lease_release(s, c, shard);
     TRY(ensure_iterator(s, c, shard));
     request.iterator = text_str(&shard->iterator);

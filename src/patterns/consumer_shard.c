@@ -111,7 +111,7 @@ static void forget_old(struct hf_consumer *c)
     for (struct shard **link = &c->shards; *link;) {
         struct shard *shard = *link;
 
-        if (!shard->done || shard->owned || shard->busy || shard->beating ||
+        if ((!shard->done && !shard->ignored) || shard->owned || shard->busy || shard->beating ||
             shard->listed == c->looks) {
             link = &shard->next;
             continue;
@@ -139,23 +139,32 @@ static enum hf_status no_stream(struct hf_scope *s, const struct hf_consumer *c)
     return hf_scope_fail(s, HF_INVALID, "table %.*s has no stream", HF_FMT(c->table));
 }
 
+static struct hf_str hash_in(const struct hf_key_element *keys, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (keys[i].type == HF_KEY_HASH)
+            return keys[i].name;
+    return hf_str_of(NULL, 0);
+}
+
 /* The name of the hash key, to tell one partition's changes from others'. */
 static enum hf_status find_hash(struct hf_scope *s, struct hf_consumer *c)
 {
     struct hf_describe_stream_result result;
+    struct hf_describe_table_result table;
+    struct hf_str name;
 
     if (!c->o.partition.len || c->hash.len)
         return HF_OK;
     TRY(hf_describe_stream(s, c->db,
                            &(struct hf_describe_stream){.arn = text_str(&c->arn), .limit = 1},
                            &result));
-    for (size_t i = 0; i < result.stream->key_schema_len; i++) {
-        const struct hf_key_element *key = &result.stream->key_schema[i];
-
-        if (key->type == HF_KEY_HASH && !hf__text_set(&c->env, &c->hash, key->name))
-            return no_memory(s);
+    name = hash_in(result.stream->key_schema, result.stream->key_schema_len);
+    if (!name.len) { /* dynoxide's streams do not say */
+        TRY(hf_describe_table(s, c->db, &(struct hf_describe_table){.table = c->table}, &table));
+        name = hash_in(table.table->key_schema, table.table->key_schema_len);
     }
-    return HF_OK;
+    return hf__text_set(&c->env, &c->hash, name) ? HF_OK : no_memory(s);
 }
 
 static enum hf_status set_head(struct hf_scope *s, struct hf_consumer *c, const struct head *head)
@@ -214,10 +223,10 @@ static enum hf_status switch_to(struct hf_scope *s, struct hf_consumer *c, const
     pthread_mutex_lock(&c->mutex);
     for (struct shard *shard = c->shards; shard; shard = shard->next)
         hf__lease_lost(c, shard);
-    wait = any_busy(c); /* somebody still reads; the next look finds him gone */
+    wait = any_busy(c); /* somebody still reads; a later look finds him gone */
     if (!wait)
         hf__shards_free(c);
-    c->look_now = true;
+    c->look_now = !wait;
     pthread_mutex_unlock(&c->mutex);
     if (wait)
         return HF_OK;
@@ -237,7 +246,6 @@ static enum hf_status note_shard(struct hf_scope *s, struct hf_consumer *c,
     shard = find_or_add(c, found->id);
     if (shard && hf__text_set(&c->env, &shard->parent, found->parent)) {
         shard->listed = c->looks;
-        shard->closed = found->range && found->range->last.len > 0;
         good = true;
     }
     pthread_mutex_unlock(&c->mutex);
@@ -377,11 +385,22 @@ static enum hf_status decide_all(struct hf_scope *s, struct hf_consumer *c)
     return HF_OK;
 }
 
-/* The name begins: with LATEST, what is closed is over, and the rest is read from now on. */
+static bool has_child(const struct hf_consumer *c, const struct shard *shard)
+{
+    for (const struct shard *child = c->shards; child; child = child->next)
+        if (hf_str_equal(text_str(&child->parent), text_str(&shard->id)))
+            return true;
+    return false;
+}
+
+/*
+ * The name begins with LATEST: a shard that has been followed by another is over, the rest is read
+ * from now on. Whether a shard is closed is not asked: dynoxide gives open ones an end.
+ */
 static enum hf_status begin_latest(struct hf_scope *s, struct hf_consumer *c)
 {
     for (struct shard *shard = c->shards; shard; shard = shard->next) {
-        if (shard->closed || shard->decided)
+        if (shard->decided || has_child(c, shard))
             continue;
         shard->place = PLACE_TIME;
         shard->from_us = c->since_us;
@@ -392,7 +411,7 @@ static enum hf_status begin_latest(struct hf_scope *s, struct hf_consumer *c)
         shard->decided = true;
     }
     for (struct shard *shard = c->shards; shard; shard = shard->next) {
-        if (!shard->closed || shard->done || shard->decided)
+        if (shard->decided)
             continue;
         if (has_name(c))
             TRY(hf__lease_plan(s, c, shard, true));
@@ -442,9 +461,12 @@ static enum hf_status is_gone(struct hf_scope *s, struct hf_consumer *c, const s
 
 static enum hf_status bury(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
-    bool ours = true;
+    bool ours = true, owned;
 
-    if (has_name(c) && shard->owned) {
+    pthread_mutex_lock(&c->mutex);
+    owned = shard->owned;
+    pthread_mutex_unlock(&c->mutex);
+    if (has_name(c) && owned) {
         enum hf_status status = hf__lease_finish(s, c, shard);
 
         if (status == HF_LOST)

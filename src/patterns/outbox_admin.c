@@ -1,10 +1,12 @@
 /*
  * patterns/outbox_admin.c: failed events, and the history, by hand.
  *
- *  (1) An event that is retried moves from f to p, in its old place, with nothing of how it fared
- *      but its fence; one that is replayed is put into p and stays in h until it was delivered
- * again. (2) An event is discarded where it was found: if it has moved meanwhile, it is looked for
- * again. (3) Cleaning up touches h alone, so what waits or has failed stays, whatever is asked for.
+ *  (1) An event that is retried moves from f to p, in its old place, with nothing of how it
+ *      fared but its fence; one that is replayed is put into p and stays in h until it was
+ *      delivered again.
+ *  (2) An event is discarded where it was found: if it has moved meanwhile, it is looked for
+ *      again.
+ *  (3) Cleaning up touches h alone, so what waits or has failed stays, whatever is asked for.
  *  (4) One that cannot be found keeps nothing from the others.
  */
 #include "patterns/outbox.h"

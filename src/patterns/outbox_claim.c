@@ -5,15 +5,16 @@
  * claim), lease (until when, by the owner's clock) and fence, which grows with every claim and
  * stays when the claim has ended. What always holds:
  *
- *  (1) A claim is taken with the fence that was seen in its condition, so of many who read the same
- *      event one wins, and a request that arrives late takes nothing.
+ *  (1) A claim is taken with the fence that was seen in its condition, so of many who read the
+ *      same event one wins, and a request that arrives late takes nothing.
  *  (2) The lease is counted from its own write, not from when a batch was begun, and a claim is
- * taken over only if that lease, as it was seen, has ended by more than the skew. (3) Whoever
- * completes, fails, extends or releases has his token and fence in the condition. (4) A claim that
- * was taken over is a failed attempt: what lets its workers die is put aside in the end, with a
- * text that says so. (5) Workers begin at random buckets, and leave a bucket where others are at
- * work until they have looked at the others, so that they meet rarely. All that is due is found:
- * pages that have nothing but what others have claimed are passed.
+ *      taken over only if that lease, as it was seen, has ended by more than the skew.
+ *  (3) Whoever completes, fails, extends or releases has his token and fence in the condition.
+ *  (4) A claim that was taken over is a failed attempt: what lets its workers die is put aside
+ *      in the end, with a text that says so.
+ *  (5) Workers begin at random buckets, and leave a bucket where others are at work until they
+ *      have looked at the others, so that they meet rarely. All that is due is found: pages
+ *      that have nothing but what others have claimed are passed.
  */
 #include "patterns/outbox.h"
 

@@ -1,13 +1,15 @@
 /*
  * patterns/outbox_emit.c: storing events.
  *
- *  (1) All is looked at before anything is sent: what cannot be stored keeps nothing from being
- * said about it, and nothing else from not being stored. (2) One event is one put, which nobody
- * else can have done, as nobody else has its seq: a refusal after a doubtful attempt is our own.
+ *  (1) All events are looked at before anything is sent: one that cannot be stored is told
+ *      before another one is.
+ *  (2) One event is one put. Nobody else has its seq, so a refusal is our own doing, by a
+ *      request whose answer got lost or that arrived twice; unless another event is there,
+ *      which is as good as impossible.
  *  (3) Several are one transaction with one token, so that sending it again does nothing.
  *  (4) An id that the caller chose is an item of its own in the same transaction, and shows who
- * made it. Where there are no transactions the id and the time give the event its place, so a
- *      repetition meets the event itself.
+ *      made it. Where there are no transactions the id and the time give the event its place,
+ *      so a repetition meets the event itself.
  *  (5) Those who listen are told after it is known that the events are there.
  */
 #include "patterns/outbox.h"

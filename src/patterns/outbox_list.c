@@ -2,11 +2,12 @@
  * patterns/outbox_list.c: looking at events.
  *
  *  (1) A cursor is a seq, which names its bucket: those that wait are listed bucket by bucket,
- * behind it in its bucket and in those that follow; the others by seq alone, over all buckets at
- * once. It can be kept and used elsewhere. (2) Every page is followed, consistently. A limit counts
- * what is handed out; there is a `next` when there is more to be handed out. (3) What has expired
- * is not seen, whether it was removed or not. (4) Counting takes as much memory as a page does,
- * however much there is.
+ *      behind it in its bucket and in those that follow; the others by seq alone, over all
+ *      buckets at once. It can be kept and used elsewhere.
+ *  (2) Every page is followed, consistently. A limit counts what is handed out; there is a
+ *      `next` when there is more to be handed out.
+ *  (3) What has expired is not seen, whether it was removed or not.
+ *  (4) Counting takes as much memory as a page does, however much there is.
  */
 #include "patterns/outbox.h"
 

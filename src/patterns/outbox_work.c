@@ -3,8 +3,8 @@
  *
  *  (1) Reads are consistent, and follow every page.
  *  (2) What was delivered leaves without a condition, in batches: whoever delivered it, it was.
- * With a history it is put there first, so a crash in between lets it be delivered again. (3) A
- * failure is counted once: conditional on the count before, with an id of the attempt.
+ *      With a history it is put there first, so a crash in between lets it be delivered again.
+ *  (3) A failure is counted once: conditional on the count before, with an id of the attempt.
  */
 #include "patterns/outbox.h"
 
@@ -61,7 +61,7 @@ enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uin
             }
             if (hf__outbox_view(s, outbox, result.items[i], &found[*len]) != HF_OK)
                 hf__outbox_log_skipped(s, outbox);
-            else if (!hf__outbox_is_early(&found[*len], now_ms * 1000 + 999))
+            else if (!hf__outbox_is_early(&found[*len], now_ms * 1000))
                 ++*len;
         }
         query.start = result.last;
@@ -90,13 +90,14 @@ enum hf_status hf__outbox_next_due(struct hf_scope *s, struct hf_outbox *outbox,
 
             if (hf__outbox_view(s, outbox, result.items[i], &event) != HF_OK) {
                 hf__outbox_log_skipped(s, outbox);
-            } else if (hf__outbox_is_early(&event, now_ms * 1000 + 999)) {
+            } else if (hf__outbox_is_early(&event, now_ms * 1000)) {
                 *due_ms = event.event.due_us ? (event.event.due_us + 999) / 1000
                                              : hf__outbox_due_ms(&event) - OUTBOX_SKEW_MS;
                 return HF_OK;
             }
         }
         query.start = result.last;
+        query.limit = OUTBOX_PAGE;
     } while (query.start.ptr);
     return hf_scope_fail(s, HF_OK, "%s", "");
 }

@@ -221,7 +221,8 @@ struct hf_item hf__records_failure(struct hf_scope *s, const struct hf_records *
                                    struct hf_str token, enum hf_status status, struct hf_str text)
 {
     return HF_ITEM(s, HF_S("id", token), HF_S("status", hf_str_from(hf_status_name(status))),
-                   HF_S("text", hf__pattern_text(s, text, ERROR_TEXT_MAX)), HF_S("at", hf__records_time(s, records)));
+                   HF_S("text", hf__pattern_text(s, text, ERROR_TEXT_MAX)),
+                   HF_S("at", hf__records_time(s, records)));
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 
 enum {
     RELAY_WORKERS_MAX = 1000,
-    RELAY_SLOTS = 1024,                 /* of each of the two tables below; a power of two */
+    RELAY_SLOTS = 8192,                 /* of each of the two tables below; a power of two */
     RELAY_KEYS_MAX = 100000,            /* keys that wait or are under way */
     RELAY_HELD_BATCHES = 4,             /* so many batches of a bucket are held at most */
     RELAY_BYTES_MAX = 64 * 1024 * 1024, /* of items that are held, in all */
@@ -101,6 +101,7 @@ struct relay_bucket {
     size_t noting; /* delivered, not noted */
     bool whole;    /* it was read to its end since it is ours */
     struct relay_key *skipping;
+    int64_t fetch_us;       /* none of these is to be read on before */
     struct relay_key *back; /* keys that wait for events with a lower sequence to be read */
     struct held *gone;
 };
@@ -270,6 +271,9 @@ void hf__key_skip(struct hf_relay *relay, struct relay_key *key, const char *seq
                   int64_t fetch_us);
 void hf__key_unskip(struct relay_key *key);
 
+/* It may be read on at its fetch_us. */
+void hf__key_expect(struct relay_key *key);
+
 /* See whether it can be begun, or has ended. It may be freed. */
 void hf__key_settle(struct hf_relay *relay, struct relay_key *key);
 
@@ -294,7 +298,7 @@ void hf__read_run(struct relay_worker *worker, struct relay_bucket *bucket);
 void hf__read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t now_us);
 
 /* Nothing is due in it, as far as we know. The mutex is held. */
-bool hf__read_is_dry(const struct hf_relay *relay, const struct relay_bucket *bucket);
+bool hf__read_is_dry(const struct hf_relay *relay, struct relay_bucket *bucket);
 
 bool hf__relay_wants_type(const struct hf_relay *relay, struct hf_str type);
 

@@ -344,6 +344,7 @@ void hf__key_skip(struct hf_relay *relay, struct relay_key *key, const char *seq
     hf__seq_before(after, from);
     if (key->skips && hf__seq_compare(after, key->after) > 0) {
         key->fetch_us = fetch_us > key->fetch_us ? fetch_us : key->fetch_us;
+        hf__key_expect(key);
         return; /* it is behind one that is waited for already */
     }
     if (!key->skips) {
@@ -357,6 +358,13 @@ void hf__key_skip(struct hf_relay *relay, struct relay_key *key, const char *seq
     memcpy(key->after, after, sizeof(after));
     key->sequence = sequence;
     key->fetch_us = fetch_us;
+    hf__key_expect(key);
+}
+
+void hf__key_expect(struct relay_key *key)
+{
+    if (key->skips && key->fetch_us < key->bucket->fetch_us)
+        key->bucket->fetch_us = key->fetch_us;
 }
 
 void hf__key_unskip(struct relay_key *key)
@@ -405,6 +413,7 @@ void hf__key_settle(struct hf_relay *relay, struct relay_key *key)
         key_keep_back(relay, key);
     else if (!key->queued)
         key_enqueue(relay, key);
+    hf__key_expect(key);
 }
 
 void hf__bucket_advance(struct hf_relay *relay, struct relay_bucket *bucket)

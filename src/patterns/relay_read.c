@@ -79,15 +79,21 @@ static bool is_to_fetch(const struct relay_key *key, int64_t now_us, int64_t *ne
 }
 
 /* The key that is to be read on, and is first among those. */
-static struct relay_key *fetch_of(const struct relay_bucket *bucket, int64_t now_us,
-                                  int64_t *next_us)
+static struct relay_key *fetch_of(struct relay_bucket *bucket, int64_t now_us, int64_t *next_us)
 {
     struct relay_key *first = NULL;
+    int64_t later_us = INT64_MAX;
 
-    for (struct relay_key *key = bucket->skipping; key; key = key->skip_next)
-        if (is_to_fetch(key, now_us, next_us) &&
-            (!first || hf__seq_compare(key->after, first->after) < 0))
-            first = key;
+    if (bucket->fetch_us <= now_us) {
+        for (struct relay_key *key = bucket->skipping; key; key = key->skip_next)
+            if (is_to_fetch(key, now_us, &later_us) &&
+                (!first || hf__seq_compare(key->after, first->after) < 0))
+                first = key;
+        if (!first)
+            bucket->fetch_us = later_us;
+    }
+    if (bucket->fetch_us > now_us && bucket->fetch_us < *next_us)
+        *next_us = bucket->fetch_us;
     return first;
 }
 
@@ -97,7 +103,7 @@ static bool has_room(const struct hf_relay *relay, const struct relay_bucket *bu
            (relay->bytes < RELAY_BYTES_MAX || !bucket->held) && relay->keys_len < RELAY_KEYS_MAX;
 }
 
-static bool wants(const struct hf_relay *relay, const struct relay_bucket *bucket, int64_t now_us,
+static bool wants(const struct hf_relay *relay, struct relay_bucket *bucket, int64_t now_us,
                   int64_t *next_us)
 {
     if (bucket->state != BUCKET_OURS || bucket->reading || !has_room(relay, bucket))
@@ -132,7 +138,7 @@ struct relay_bucket *hf__read_choose(struct hf_relay *relay, int64_t now_us, int
     return oldest;
 }
 
-bool hf__read_is_dry(const struct hf_relay *relay, const struct relay_bucket *bucket)
+bool hf__read_is_dry(const struct hf_relay *relay, struct relay_bucket *bucket)
 {
     int64_t now_us = relay_now_us(relay), next_us = INT64_MAX;
 
@@ -168,9 +174,10 @@ static bool is_passed_over(struct relay_key *key, const struct page *page,
     if (!key->skips || hf__seq_compare(seq, key->after) <= 0)
         return false;
     first = key->mark != page->number && hf__seq_compare(page->after, key->after) <= 0;
-    if (first && key->fetch_us > now_us && key->attempts &&
-        event->attempts != key->attempts - 1 && event->next_us <= page->wall_us)
+    if (first && key->fetch_us > now_us && key->attempts && event->attempts != key->attempts - 1 &&
+        event->next_us <= page->wall_us)
         key->fetch_us = now_us; /* let go on by hand */
+    hf__key_expect(key);
     if (!first || key->check || key->fetch_us > now_us) {
         key->mark = page->number;
         return true;
@@ -374,6 +381,7 @@ static void check_key(struct relay_worker *worker, struct relay_bucket *bucket, 
             key->blocked = false;
             key->fetch_us = now_us;
         }
+        hf__key_expect(key);
     }
     ended(relay, bucket, status, &none, now_us);
     pthread_mutex_unlock(&relay->mutex);

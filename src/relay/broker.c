@@ -289,6 +289,102 @@ enum hf_status hf__broker_fail(struct hf_scope *s, enum hf_status status, const 
     return status;
 }
 
+/* ---- order ---------------------------------------------------------------------------------- */
+
+struct waves {
+    size_t *before; /* by delivery: the one before it with its key; SIZE_MAX: none */
+    size_t *wave;   /* by delivery: which one it is in, from 0 */
+    size_t *slots;  /* by hash of a key: the last delivery with it, and 1; 0: none */
+    size_t slots_len;
+    size_t count;
+};
+
+/* Only for this batch, so anything that spreads will do. */
+static size_t hash_of(struct hf_str key)
+{
+    uint64_t hash = 14695981039346656037u;
+
+    for (size_t i = 0; i < key.len; i++)
+        hash = (hash ^ (unsigned char)key.ptr[i]) * 1099511628211u;
+    return (size_t)(hash ^ hash >> 32);
+}
+
+static void put_into_wave(struct waves *waves, const struct hf_delivery *deliveries, size_t at)
+{
+    struct hf_str key = deliveries[at].event->event.key;
+    size_t slot = hash_of(key);
+
+    waves->before[at] = SIZE_MAX;
+    if (key.len == 0)
+        return;
+    for (;; slot++) {
+        size_t *last = &waves->slots[slot & (waves->slots_len - 1)];
+
+        if (*last && !hf_str_equal(key, deliveries[*last - 1].event->event.key))
+            continue;
+        if (*last) {
+            waves->before[at] = *last - 1;
+            waves->wave[at] = waves->wave[*last - 1] + 1;
+        }
+        *last = at + 1;
+        break;
+    }
+    if (waves->wave[at] >= waves->count)
+        waves->count = waves->wave[at] + 1;
+}
+
+/* One wave; `part` and `from` have room for it. */
+static enum hf_status send_wave(struct hf_scope *s, void *self, const struct waves *waves,
+                                size_t wave, struct hf_delivery *deliveries, size_t len,
+                                struct hf_delivery *part, size_t *from, broker_send_fn *send)
+{
+    enum hf_status status = HF_OK;
+    size_t part_len = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        if (waves->wave[i] != wave)
+            continue;
+        if (waves->before[i] != SIZE_MAX && deliveries[waves->before[i]].status != HF_OK) {
+            hf__delivery_block(s, &deliveries[i]);
+        } else {
+            from[part_len] = i;
+            part[part_len++] = deliveries[i];
+        }
+    }
+    if (part_len > 0)
+        status = send(s, self, part, part_len);
+    for (size_t i = 0; i < part_len; i++)
+        deliveries[from[i]] = part[i];
+    return status;
+}
+
+enum hf_status hf__broker_send_waves(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
+                                     size_t len, broker_send_fn *send)
+{
+    struct waves waves = {.slots_len = 2, .count = 1};
+    struct hf_delivery *part;
+    size_t *from;
+
+    while (waves.slots_len < 2 * len)
+        waves.slots_len *= 2;
+    waves.before = hf__scope_array(s, len, sizeof(*waves.before));
+    waves.wave = hf__scope_array(s, len, sizeof(*waves.wave));
+    waves.slots = hf__scope_array(s, waves.slots_len, sizeof(*waves.slots));
+    if (!waves.before || !waves.wave || !waves.slots)
+        return hf__fail_nomem(s);
+    for (size_t i = 0; i < len; i++)
+        put_into_wave(&waves, deliveries, i);
+    if (waves.count == 1)
+        return send(s, self, deliveries, len);
+    part = hf__scope_array(s, len, sizeof(*part));
+    from = hf__scope_array(s, len, sizeof(*from));
+    if (!part || !from)
+        return hf__fail_nomem(s);
+    for (size_t wave = 0; wave < waves.count; wave++)
+        TRY(send_wave(s, self, &waves, wave, deliveries, len, part, from, send));
+    return HF_OK;
+}
+
 /* ---- lanes ---------------------------------------------------------------------------------- */
 
 void hf__broker_lanes_init(struct broker_lanes *lanes)

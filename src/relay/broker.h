@@ -114,6 +114,21 @@ enum hf_status hf__broker_connect(struct broker_wait *wait, const char *name,
 enum hf_status hf__broker_fail(struct hf_scope *s, enum hf_status status, const char *format, ...)
     HF_PRINTF(3, 4);
 
+/* ---- order ---------------------------------------------------------------------------------- */
+
+/* As `send` of a sink. */
+typedef enum hf_status broker_send_fn(struct hf_scope *s, void *self,
+                                      struct hf_delivery *deliveries, size_t len);
+
+/*
+ * Send a batch in waves: of each key the first event, then the second of those whose first was
+ * delivered, and so on. So `send` never sees two events of a key, need not care what a broker does
+ * with one when it refuses the other, and order is kept. Events without a key are in the first
+ * wave.
+ */
+enum hf_status hf__broker_send_waves(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
+                                     size_t len, broker_send_fn *send);
+
 /* ---- lanes: connections, each for one thread at a time -------------------------------------- */
 
 struct broker_lane {

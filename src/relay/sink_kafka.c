@@ -15,25 +15,29 @@
  * What always holds:
  *
  *  (1) An event is delivered when its own delivery report says so.
- *  (2) A lane is kept only when every message on it was reported, and it had no fatal error.
- *  (3) No message of a partition is stored while one before it, of the same call, failed: requests
- *      of a connection take turns, no message times out by itself (the batch does, as a whole), and
- *      a message that is refused for good is fatal for its producer ("gapless"). So order is kept
- *      for a key as long as a key means a partition: one topic, and events' own keys.
- *  (4) Brokers refuse requests, which have many messages. Who of them is to blame is found by
- *      sending them one by one, in order, and not sending those behind it with the same key.
+ *  (2) A lane is kept only when every message on it was reported, its batch did not fail, and it
+ * had no fatal error. (3) Brokers refuse requests, which have many messages. Who of them is to
+ * blame is found by sending them one by one.
+ *
+ * Events of one key go one by one, in waves. The producer's numbers are not enough to keep order
+ * when one is refused: librdkafka may send the next one before it notices ("gapless" or not, with
+ * one request at a time), and a broker that does not know the producer yet takes it.
  */
 #include <librdkafka/rdkafka.h>
 
 #include "relay/broker.h"
+
+#ifndef HF_KAFKA_LIBRARY /* the build says which one it has seen */
+#define HF_KAFKA_LIBRARY "librdkafka.so.1"
+#endif
 
 enum {
     KAFKA_BATCH = 500,
     KAFKA_BATCH_BYTES = 4 * 1024 * 1024,
     KAFKA_THREADS = 4,
     TOPIC_MAX = 249,
-    DOWN_MS = 2000,  /* all brokers are down and nothing moves: that long is enough */
-    PURGE_MS = 2000, /* for the reports of what was purged */
+    DOWN_MS = 2000, /* all brokers are down and nothing moves: that long is enough */
+    PURGE_MS = 500, /* for the reports of what was purged */
     REASON_MAX = 300
 };
 
@@ -77,7 +81,6 @@ struct kafka {
     enum hf_flag tombstone;
     uint64_t timeout_ms;
     rd_kafka_conf_t *conf; /* copied for every lane */
-    bool keeps_order;
     struct broker_lanes lanes;
 };
 
@@ -104,7 +107,6 @@ struct kafka_batch {
     bool *sent;                  /* by delivery: a report is to come */
     rd_kafka_resp_err_t *errors; /* by delivery: of its last report */
     size_t open;                 /* reports to come */
-    size_t failed;               /* deliveries that have ended with a failure */
     int64_t moved_us;            /* when the last report came */
 };
 
@@ -112,7 +114,7 @@ struct kafka_batch {
 
 enum blame {
     BLAME_NONE,
-    BLAME_EVENT,  /* or another of its request: (4) */
+    BLAME_EVENT,  /* or another of its request: (3) */
     BLAME_TOPIC,  /* it is not there, or not for us */
     BLAME_OTHERS, /* it was not sent because of something else */
     BLAME_BROKER
@@ -151,12 +153,6 @@ static enum blame blame_of(rd_kafka_resp_err_t error)
     }
 }
 
-static void end_failed(struct kafka_batch *batch, size_t at)
-{
-    batch->ended[at] = true;
-    batch->failed++;
-}
-
 /* An event that its topic, or Kafka, does not take. */
 static void fail_event(struct kafka_batch *batch, size_t at, rd_kafka_resp_err_t error)
 {
@@ -170,7 +166,7 @@ static void fail_event(struct kafka_batch *batch, size_t at, rd_kafka_resp_err_t
 
     hf__delivery_fail(batch->wait.s, &batch->deliveries[at], status, !missing,
                       "Kafka refuses it: %s", batch->kafka->lib.rd_kafka_err2str(error));
-    end_failed(batch, at);
+    batch->ended[at] = true;
 }
 
 static enum hf_status fail_batch(struct kafka_batch *batch, rd_kafka_resp_err_t error)
@@ -278,8 +274,11 @@ static enum hf_status take_lane(struct hf_scope *s, struct kafka *kafka, struct 
     return HF_OK;
 }
 
-/* Keep the lane, or see to it that nothing of the batch is sent any more: (2). */
-static void leave_lane(struct kafka_batch *batch)
+/*
+ * Keep the lane, or see to it that nothing of the batch is sent any more: (2). One with which a
+ * batch failed is not kept: for a while it would remember a topic as missing, or not for us.
+ */
+static void leave_lane(struct kafka_batch *batch, bool keep)
 {
     const struct kafka_library *lib = &batch->kafka->lib;
     struct kafka_lane *lane = batch->lane;
@@ -295,7 +294,7 @@ static void leave_lane(struct kafka_batch *batch)
         while (batch->open && hf__broker_now_us() < end_us)
             (void)lib->rd_kafka_poll(lane->producer, BROKER_SLICE_MS);
         close_lane(batch->kafka, lane);
-    } else if (lane->denied || lib->rd_kafka_fatal_error(lane->producer, text, sizeof(text))) {
+    } else if (!keep || lib->rd_kafka_fatal_error(lane->producer, text, sizeof(text))) {
         close_lane(batch->kafka, lane);
     } else {
         lane->batch = NULL;
@@ -375,7 +374,7 @@ static enum hf_status produce(struct kafka_batch *batch, size_t at)
         return status;
     if (status != HF_OK) {
         hf__delivery_fail_with(batch->wait.s, &batch->deliveries[at], true);
-        end_failed(batch, at);
+        batch->ended[at] = true;
         return HF_OK;
     }
     error = lib->rd_kafka_producev(
@@ -420,19 +419,7 @@ static enum hf_status await(struct kafka_batch *batch)
     return HF_OK;
 }
 
-/* Has an event before this one, with its key, failed? */
-static bool is_behind_failed(const struct kafka_batch *batch, size_t at)
-{
-    struct hf_str key = batch->deliveries[at].event->event.key;
-
-    for (size_t i = 0; batch->kafka->keeps_order && batch->failed && key.len && i < at; i++)
-        if (batch->ended[i] && batch->deliveries[i].status != HF_OK &&
-            hf_str_equal(key, batch->deliveries[i].event->event.key))
-            return true;
-    return false;
-}
-
-/* What the reports of a round say of the batch; *alone: (4) is called for. */
+/* What the reports of a round say of the batch; *alone: (3) is called for. */
 static enum hf_status judge(struct kafka_batch *batch, bool *alone)
 {
     rd_kafka_resp_err_t others = RD_KAFKA_RESP_ERR_NO_ERROR;
@@ -451,28 +438,19 @@ static enum hf_status judge(struct kafka_batch *batch, bool *alone)
             others = batch->errors[i];
     }
     /* Not sent because of others, and no other is to blame: then it is the producer. */
-    if (others && !*alone && !batch->failed)
-        return fail_batch(batch, others);
-    *alone = *alone || others;
-    return HF_OK;
+    return others && !*alone ? fail_batch(batch, others) : HF_OK;
 }
 
 /* All at once. */
 static enum hf_status produce_all(struct kafka_batch *batch, bool *alone)
 {
-    for (size_t i = 0; i < batch->len; i++) {
-        if (is_behind_failed(batch, i)) {
-            hf__delivery_block(batch->wait.s, &batch->deliveries[i]);
-            end_failed(batch, i);
-        } else {
-            TRY(produce(batch, i));
-        }
-    }
+    for (size_t i = 0; i < batch->len; i++)
+        TRY(produce(batch, i));
     TRY(await(batch));
     return judge(batch, alone);
 }
 
-/* (4) Those that are left one by one. */
+/* (3) Those that are left one by one. */
 static enum hf_status produce_alone(struct kafka_batch *batch)
 {
     for (size_t i = 0; i < batch->len; i++) {
@@ -480,12 +458,7 @@ static enum hf_status produce_alone(struct kafka_batch *batch)
 
         if (batch->ended[i])
             continue;
-        if (is_behind_failed(batch, i)) {
-            hf__delivery_block(batch->wait.s, &batch->deliveries[i]);
-            end_failed(batch, i);
-            continue;
-        }
-        leave_lane(batch); /* it may have had a fatal error */
+        leave_lane(batch, true); /* it may have had a fatal error */
         TRY(take_lane(batch->wait.s, batch->kafka, &batch->lane));
         batch->lane->batch = batch;
         for (size_t j = i; j < batch->len; j++)
@@ -501,8 +474,8 @@ static enum hf_status produce_alone(struct kafka_batch *batch)
     return HF_OK;
 }
 
-static enum hf_status kafka_send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
-                                 size_t len)
+static enum hf_status kafka_send_wave(struct hf_scope *s, void *self,
+                                      struct hf_delivery *deliveries, size_t len)
 {
     struct kafka *kafka = self;
     struct kafka_batch batch = {.kafka = kafka, .deliveries = deliveries, .len = len};
@@ -521,8 +494,14 @@ static enum hf_status kafka_send(struct hf_scope *s, void *self, struct hf_deliv
     status = produce_all(&batch, &alone);
     if (status == HF_OK && alone)
         status = produce_alone(&batch);
-    leave_lane(&batch);
+    leave_lane(&batch, status == HF_OK);
     return status;
+}
+
+static enum hf_status kafka_send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
+                                 size_t len)
+{
+    return hf__broker_send_waves(s, self, deliveries, len, kafka_send_wave);
 }
 
 static enum hf_status kafka_probe(struct hf_scope *s, void *self)
@@ -542,7 +521,7 @@ static enum hf_status kafka_probe(struct hf_scope *s, void *self)
         status = fail_batch(&batch, batch.lane->denied ? RD_KAFKA_RESP_ERR__AUTHENTICATION : error);
     else
         kafka->lib.rd_kafka_metadata_destroy(metadata);
-    leave_lane(&batch);
+    leave_lane(&batch, status == HF_OK);
     return status;
 }
 
@@ -566,22 +545,13 @@ static void kafka_close(void *self)
 static bool is_ours(const char *name)
 {
     static const char *const ours[] = {
-        "bootstrap.servers",
-        "metadata.broker.list",
-        "enable.idempotence",
-        "enable.gapless.guarantee",
-        "request.required.acks",
-        "delivery.report.only.error",
-        "message.timeout.ms",
-        "delivery.timeout.ms",
-        "transactional.id",
-        "max.in.flight.requests.per.connection",
-        "max.in.flight",
-        "plugin.library.paths",
-        "message.send.max.retries",
-        "ssl.engine.location",
-        "queuing.strategy",
-        "log.queue",
+        "bootstrap.servers",        "metadata.broker.list",
+        "enable.idempotence",       "enable.gapless.guarantee",
+        "request.required.acks",    "delivery.report.only.error",
+        "message.timeout.ms",       "delivery.timeout.ms",
+        "transactional.id",         "plugin.library.paths",
+        "message.send.max.retries", "ssl.engine.location",
+        "queuing.strategy",         "log.queue",
     };
 
     for (size_t i = 0; i < ARRAY_LEN(ours); i++)
@@ -634,10 +604,9 @@ static enum hf_status make_conf(struct hf_scope *s, const struct sink_url *url, 
         {"client.id", "holdfast"},
         {"enable.idempotence", "true"},
         {"acks", "all"},
-        {"enable.gapless.guarantee", "true"},
-        {"max.in.flight.requests.per.connection", "1"},
         {"message.timeout.ms", "0"},
         {"linger.ms", "0"},
+        {"socket.nagle.disable", "true"},
         {"topic.metadata.propagation.max.ms", "5000"},
         {"reconnect.backoff.max.ms", "1000"},
     };
@@ -736,7 +705,6 @@ static enum hf_status set_up(struct hf_scope *s, const struct sink_url *url, str
 {
     TRY(read_options(s, url, kafka));
     TRY(read_path(s, url, kafka));
-    kafka->keeps_order = kafka->topic.is_fixed && !kafka->key_text.ptr; /* (3) */
     TRY(hf__broker_load(s, HF_KAFKA_LIBRARY, symbols, ARRAY_LEN(symbols), &kafka->lib));
     return make_conf(s, url, kafka);
 }
@@ -764,6 +732,7 @@ enum hf_status hf__sink_kafka_open(struct hf_scope *s, const struct sink_url *ur
         .batch_max = KAFKA_BATCH,
         .batch_bytes_max = KAFKA_BATCH_BYTES,
         .threads = KAFKA_THREADS,
+        .keeps_order = true,
         .send = kafka_send,
         .probe = kafka_probe,
         .close = kafka_close,
@@ -779,7 +748,6 @@ enum hf_status hf__sink_kafka_open(struct hf_scope *s, const struct sink_url *ur
     hf__broker_lanes_init(&kafka->lanes);
     status = set_up(s, url, kafka);
     if (status == HF_OK) {
-        ops.keeps_order = kafka->keeps_order;
         ops.event_bytes_max = event_max(kafka);
         status = hf_sink_new(s, &ops, kafka, sink);
     }

@@ -18,7 +18,7 @@
  * lane, which is a connection with a session of its own, is kept only when every message on it was
  * answered. (3) What a server says of a topic that is the same for all events fails the batch.
  *
- * A server may refuse one message and take the next, so `keeps_order` is not promised.
+ * A server may refuse one message and take the next; events of one key go one by one, in waves.
  */
 #include <errno.h>
 #include <mosquitto.h>
@@ -30,6 +30,10 @@
 #include <unistd.h>
 
 #include "relay/broker.h"
+
+#ifndef HF_MQTT_LIBRARY /* the build says which one it has seen */
+#define HF_MQTT_LIBRARY "libmosquitto.so.1"
+#endif
 
 enum {
     MQTT_PORT = 1883,
@@ -512,8 +516,8 @@ static enum hf_status publish_all(struct mqtt_batch *batch)
     return batch->status;
 }
 
-static enum hf_status mqtt_send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
-                                size_t len)
+static enum hf_status mqtt_send_wave(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
+                                     size_t len)
 {
     struct mqtt *mqtt = self;
     struct mqtt_batch batch = {.mqtt = mqtt, .deliveries = deliveries, .len = len};
@@ -532,6 +536,12 @@ static enum hf_status mqtt_send(struct hf_scope *s, void *self, struct hf_delive
     else
         close_lane(mqtt, batch.lane, false); /* (2) */
     return status;
+}
+
+static enum hf_status mqtt_send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
+                                size_t len)
+{
+    return hf__broker_send_waves(s, self, deliveries, len, mqtt_send_wave);
 }
 
 static enum hf_status mqtt_probe(struct hf_scope *s, void *self)
@@ -605,6 +615,7 @@ enum hf_status hf__sink_mqtt_open(struct hf_scope *s, const struct sink_url *url
         .batch_max = MQTT_BATCH,
         .batch_bytes_max = MQTT_BATCH_BYTES,
         .event_bytes_max = MQTT_EVENT_MAX,
+        .keeps_order = true,
         .send = mqtt_send,
         .probe = mqtt_probe,
         .close = mqtt_close,

@@ -21,12 +21,16 @@
  *      that fails the batch. With a template it is the fault of the event when no stream has the
  *      subject, and of the batch when one has it, but cannot be asked for now.
  *
- * A stream may refuse one message and take the next, so `keeps_order` is not promised.
+ * A stream may refuse one message and take the next; events of one key go one by one, in waves.
  */
 #include <nats/nats.h>
 
 #include "relay/broker.h"
 #include "wire/wire.h"
+
+#ifndef HF_NATS_LIBRARY /* the build says which one it has seen */
+#define HF_NATS_LIBRARY "libnats.so.3.4"
+#endif
 
 enum {
     NATS_PORT = 4222,
@@ -609,8 +613,8 @@ static enum hf_status take_lane(struct broker_wait *wait, struct nats *nats, str
     return HF_OK;
 }
 
-static enum hf_status nats_send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
-                                size_t len)
+static enum hf_status nats_send_wave(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
+                                     size_t len)
 {
     struct nats *nats = self;
     struct nats_batch batch = {.nats = nats, .deliveries = deliveries, .len = len};
@@ -627,6 +631,12 @@ static enum hf_status nats_send(struct hf_scope *s, void *self, struct hf_delive
     else
         close_lane(nats, batch.lane); /* (3) */
     return status;
+}
+
+static enum hf_status nats_send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
+                                size_t len)
+{
+    return hf__broker_send_waves(s, self, deliveries, len, nats_send_wave);
 }
 
 static enum hf_status nats_probe(struct hf_scope *s, void *self)
@@ -703,6 +713,7 @@ enum hf_status hf__sink_nats_open(struct hf_scope *s, const struct sink_url *url
         .batch_max = NATS_BATCH,
         .batch_bytes_max = NATS_BATCH_BYTES,
         .event_bytes_max = NATS_EVENT_MAX,
+        .keeps_order = true,
         .send = nats_send,
         .probe = nats_probe,
         .close = nats_close,

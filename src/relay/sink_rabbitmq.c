@@ -21,7 +21,8 @@
  * rest is published again. (4) At most WINDOW messages or WINDOW_BYTES are under way, and nothing
  * is written to a socket that would block; what blocks all the same ends with TCP_USER_TIMEOUT.
  *
- * An event that comes back does not hold up those behind it, so `keeps_order` is not promised.
+ * An event that comes back does not hold up those behind it; events of one key go one by one, in
+ * waves.
  */
 #include <amqp.h>
 #include <amqp_ssl_socket.h>
@@ -34,6 +35,10 @@
 #include <sys/time.h>
 
 #include "relay/broker.h"
+
+#ifndef HF_RABBITMQ_LIBRARY /* the build says which one it has seen */
+#define HF_RABBITMQ_LIBRARY "librabbitmq.so.4"
+#endif
 
 enum {
     AMQP_PORT = 5672,
@@ -703,8 +708,8 @@ static bool has_too_large(const struct rabbit_batch *batch)
     return false;
 }
 
-static enum hf_status rabbit_send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
-                                  size_t len)
+static enum hf_status rabbit_send_wave(struct hf_scope *s, void *self,
+                                       struct hf_delivery *deliveries, size_t len)
 {
     struct rabbit *rabbit = self;
     struct rabbit_batch batch = {.rabbit = rabbit, .deliveries = deliveries, .len = len};
@@ -728,6 +733,12 @@ static enum hf_status rabbit_send(struct hf_scope *s, void *self, struct hf_deli
             close_lane(rabbit, batch.lane, false);
     } while (again); /* ends: each time there is one less that is too large */
     return status;
+}
+
+static enum hf_status rabbit_send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
+                                  size_t len)
+{
+    return hf__broker_send_waves(s, self, deliveries, len, rabbit_send_wave);
 }
 
 static enum hf_status rabbit_probe(struct hf_scope *s, void *self)
@@ -819,6 +830,7 @@ enum hf_status hf__sink_rabbitmq_open(struct hf_scope *s, const struct sink_url 
         .batch_max = AMQP_BATCH,
         .batch_bytes_max = AMQP_BATCH_BYTES,
         .event_bytes_max = AMQP_MESSAGE_MAX,
+        .keeps_order = true,
         .send = rabbit_send,
         .probe = rabbit_probe,
         .close = rabbit_close,

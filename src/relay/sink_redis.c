@@ -20,7 +20,7 @@
  *  (4) Nothing is sent that is longer than Redis reads: it would hang up, and take the events
  *      around it along.
  *
- * A batch in which an event fails goes on behind it, so `keeps_order` is not promised.
+ * A pipeline in which an event fails goes on behind it; events of one key go one by one, in waves.
  */
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -29,6 +29,10 @@
 #include <unistd.h>
 
 #include "relay/broker.h"
+
+#ifndef HF_REDIS_LIBRARY /* the build says which one it has seen */
+#define HF_REDIS_LIBRARY "libhiredis.so.0.14"
+#endif
 
 enum {
     REDIS_PORT = 6379,
@@ -504,8 +508,8 @@ static void note_stored(const struct redis *redis, struct redis_batch *batch, en
             hf__delivery_done(&batch->deliveries[batch->sent[i]]);
 }
 
-static enum hf_status redis_send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
-                                 size_t len)
+static enum hf_status redis_send_wave(struct hf_scope *s, void *self,
+                                      struct hf_delivery *deliveries, size_t len)
 {
     struct redis *redis = self;
     struct redis_batch batch = {.deliveries = deliveries, .commands = {.scope = s}};
@@ -531,6 +535,12 @@ static enum hf_status redis_send(struct hf_scope *s, void *self, struct hf_deliv
     else
         close_lane(redis, batch.lane); /* (3) */
     return status;
+}
+
+static enum hf_status redis_send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
+                                 size_t len)
+{
+    return hf__broker_send_waves(s, self, deliveries, len, redis_send_wave);
 }
 
 static enum hf_status redis_probe(struct hf_scope *s, void *self)
@@ -626,6 +636,7 @@ enum hf_status hf__sink_redis_open(struct hf_scope *s, const struct sink_url *ur
         .batch_max = REDIS_BATCH,
         .batch_bytes_max = REDIS_BATCH_BYTES,
         .event_bytes_max = REDIS_BULK_MAX,
+        .keeps_order = true,
         .send = redis_send,
         .probe = redis_probe,
         .close = redis_close,

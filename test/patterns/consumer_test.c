@@ -778,6 +778,54 @@ TEST(consumer, a_stream_that_is_gone_is_a_gap)
     trimmed_close(&w);
 }
 
+/* ---- what the database itself removes ------------------------------------------------------- */
+
+static enum hf_status count_expired(struct hf_scope *s, const struct hf_change *changes, size_t len,
+                                    void *user)
+{
+    int *counts = user;
+
+    (void)s;
+    for (size_t i = 0; i < len; i++) {
+        counts[0] += changes[i].kind == HF_CHANGE_REMOVE;
+        counts[1] += changes[i].expired;
+    }
+    return HF_OK;
+}
+
+TEST(consumer, removed_by_hand_or_by_time)
+{
+    struct hf_ttl_spec ttl = {.enabled = HF_YES, .attribute = HF_STR("n")};
+    struct hf_consumer_metrics metrics;
+    struct hf_consumer *consumer;
+    struct trimmed w;
+    struct kit *k = &w.kit;
+    int counts[2] = {0, 0};
+
+    trimmed_open(t, &w, test_env(t));
+    CHECK_OK(hf_update_time_to_live(
+        k->scope, k->db, &(struct hf_update_time_to_live){.table = k->table, .spec = &ttl}, NULL));
+    put(k, 1, (int)(t->wall_us / 1000000) + 5);
+    put(k, 2, (int)(t->wall_us / 1000000) + 5000);
+    test_advance_ms(t, 10000);
+    CHECK_OK(hf_engine_upkeep(k->scope, k->db, NULL));
+    CHECK_OK(
+        hf_delete_item(k->scope, k->db,
+                       &(struct hf_delete_item){.table = k->table,
+                                                .key = HF_ITEM(k->scope, HF_S("id", HF_STR("2")))},
+                       NULL));
+    test_advance_ms(t, 3000);
+    consumer = open_with(k, (struct hf_consumer_options){.until_end = true});
+    CHECK_OK(hf_consumer_run(k->scope, consumer, count_expired, counts));
+    hf_consumer_metrics(consumer, &metrics);
+    CHECK_INT(4, metrics.changes);
+    CHECK(metrics.lag_ms >= 3000 && metrics.lag_ms < 20000);
+    hf_consumer_close(consumer);
+    CHECK_INT(2, counts[0]);
+    CHECK_INT(1, counts[1]);
+    trimmed_close(&w);
+}
+
 /* ---- memory --------------------------------------------------------------------------------- */
 
 static enum hf_status count_only(struct hf_scope *s, const struct hf_change *changes, size_t len,

@@ -281,7 +281,9 @@ TEST(consumer_thread, cancel_reaches_the_handler)
     CHECK_STATUS(HF_CANCELED, runner_stop(&runner));
     CHECK(now_ms() - before < 30000);
     CHECK_INT(1, stage.canceled);
-    stage.work_ms = stage.canceled = stage.total = stage.last[3] = 0;
+    stage.work_ms = 0;
+    stage.canceled = 0;
+    stage.total = stage.last[3] = 0;
     runner_start(&runner, &stage,
                  (struct hf_consumer_options){.name = HF_STR("a"), .until_end = true});
     pthread_join(runner.thread, NULL);

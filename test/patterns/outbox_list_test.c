@@ -129,7 +129,7 @@ KIT_TEST(outbox_list, what_waits_in_pages)
     CHECK_STATUS(HF_INVALID,
                  hf_outbox_pending(k->scope, outbox,
                                    HF_OPTIONS(hf_event_list_options, .after = HF_STR("x")),
-                                   &(struct hf_event_list){NULL}));
+                                   &(struct hf_event_list){.events_len = 0}));
     hf_outbox_close(outbox);
 }
 

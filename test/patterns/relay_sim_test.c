@@ -11,6 +11,7 @@
  *  (4) While all is well each event is delivered once, nothing is taken over, no write is refused,
  *      and all buckets are somebody's, in fair shares.
  *  (5) What fails for good is put aside once, and those behind it go on.
+ *  (6) Competing relays deliver all, too, in any order.
  */
 #include <holdfast/relay.h>
 
@@ -24,6 +25,7 @@ enum { KEYS = 5, EVENTS = 6, RELAYS = 3, BUCKETS = 6, LEASE_MS = 400 };
 struct model {
     bool good;
     bool gives_up; /* few attempts */
+    bool competing;
     uint32_t batch_max;
     bool keeps_order;
     struct hf_outbox *truth; /* without bad luck */
@@ -142,8 +144,9 @@ static void accept(struct actor *a, struct model *m, int number)
 
     SIM_CHECK(a, number >= 0 && key < KEYS && m->keys[key].tried[n]); /* (1) */
     if (m->keys[key].delivered[n]++ == 0) {
-        /* (2); one that was put aside may be on its way still, by a relay that was paused */
-        SIM_CHECK(a, n > m->keys[key].last || (m->gives_up && items_of(a, "f", number)));
+        /* (2) (6); one that was put aside may be on its way still, by a relay that was paused */
+        SIM_CHECK(a, m->competing || n > m->keys[key].last ||
+                         (m->gives_up && items_of(a, "f", number)));
         m->keys[key].last = n > m->keys[key].last ? n : m->keys[key].last;
     } else {
         m->doubled++;
@@ -191,14 +194,10 @@ static void ended(const struct hf_outbox_event *event, enum hf_relay_outcome out
         SIM_CHECK(a, m->keys[number / EVENTS].delivered[number % EVENTS] > 0);
 }
 
-static void relaying(struct actor *a)
+/* One relay, from its start until all is over, or it stops of its own accord. */
+static void relay_once(struct actor *a, struct hf_outbox *outbox, struct hf_sink *sink)
 {
     struct model *m = a->user;
-    struct hf_sink_ops ops = {.size = sizeof(ops),
-                              .name = "test",
-                              .batch_max = m->batch_max,
-                              .keeps_order = m->keeps_order,
-                              .send = deliver};
     struct hf_relay_options options = {.size = sizeof(options),
                                        .no_threads = true,
                                        .lease_ms = LEASE_MS,
@@ -207,25 +206,25 @@ static void relaying(struct actor *a)
                                        .backoff_max_ms = 200,
                                        .breaker_ms = 20,
                                        .batch = 4,
+                                       .competing = m->competing,
                                        .max_attempts = m->gives_up ? 2 : 1000,
                                        .on_ended = ended,
                                        .user = a};
     struct hf_relay_metrics metrics;
-    struct hf_outbox *outbox = open_by(a);
     struct hf_relay *relay;
-    struct hf_sink *sink;
+    bool stays = true;
 
-    SIM_CHECK(a, hf_sink_new(a->s, &ops, a, &sink) == HF_OK);
     while (hf_relay_open(a->s, outbox, sink, &options, &relay) != HF_OK) {
         hf_scope_reset(a->s);
         actor_sleep_ms(a, 10);
     }
-    while (!m->over) {
+    while (!m->over && stays) {
         uint32_t wait_ms;
 
         hf_scope_reset(a->s);
         SIM_CHECK(a, hf_relay_turn(a->s, relay, &wait_ms) == HF_OK);
         actor_sleep_ms(a, wait_ms < 50 ? wait_ms + 1 : 50);
+        stays = m->good || sim_random_below(a->sim, 60) != 0;
     }
     hf_relay_metrics(relay, &metrics);
     SIM_CHECK(a, metrics.running == 0);
@@ -234,11 +233,29 @@ static void relaying(struct actor *a)
     m->delivered += metrics.delivered;
     if (m->good) { /* (4) */
         SIM_CHECK(a, metrics.unsure == 0 && metrics.waiting == 0);
-        SIM_CHECK(a, metrics.buckets == BUCKETS / RELAYS);
+        SIM_CHECK(a, m->competing || metrics.buckets == BUCKETS / RELAYS);
     }
     hf_scope_reset(a->s);
     (void)!hf_relay_stop(a->s, relay);
+    hf_relay_metrics(relay, &metrics);
+    SIM_CHECK(a, m->competing || metrics.buckets == 0);
     hf_relay_close(relay);
+}
+
+static void relaying(struct actor *a)
+{
+    struct model *m = a->user;
+    struct hf_sink_ops ops = {.size = sizeof(ops),
+                              .name = "test",
+                              .batch_max = m->batch_max,
+                              .keeps_order = m->keeps_order,
+                              .send = deliver};
+    struct hf_outbox *outbox = open_by(a);
+    struct hf_sink *sink;
+
+    SIM_CHECK(a, hf_sink_new(a->s, &ops, a, &sink) == HF_OK);
+    while (!m->over)
+        relay_once(a, outbox, sink);
     hf_sink_close(sink);
     hf_outbox_close(outbox);
 }
@@ -274,13 +291,13 @@ static void audit(struct actor *a)
     SIM_CHECK(a, m->gives_up || failed == 0);
     SIM_CHECK(a, items_of(a, "f", -1) >= (failed ? 1 : 0)); /* (5) */
     if (m->good) {
-        SIM_CHECK(a, m->refused == 0 && m->taken_over == 0 && m->doubled == 0);
+        SIM_CHECK(a, (m->competing || m->refused == 0) && m->taken_over == 0 && m->doubled == 0);
         SIM_CHECK(a, m->delivered == KEYS * EVENTS);
     }
 }
 
 struct tally {
-    bool good, gives_up;
+    bool good, gives_up, competing;
     uint64_t taken_over, doubled;
 };
 
@@ -290,6 +307,7 @@ static void history(struct sim *sim, void *user)
     struct tally *tally = user;
     struct model m = {.good = tally->good,
                       .gives_up = tally->gives_up,
+                      .competing = tally->competing,
                       .producers = 2,
                       .batch_max = 1 + (uint32_t)sim_random_below(sim, 4),
                       .keeps_order = sim_random_below(sim, 2)};
@@ -331,7 +349,7 @@ TEST(relay_sim, nothing_is_lost_and_keys_stay_in_order)
 {
     struct tally tally = {.good = false};
 
-    sim_each(t, 400, &bad, history, &tally);
+    sim_each(t, 250, &bad, history, &tally);
     if (sim_is_whole())
         CHECK(tally.taken_over > 0 && tally.doubled > 0);
 }
@@ -349,4 +367,19 @@ TEST(relay_sim, without_bad_luck_nothing_is_refused)
     struct tally tally = {.good = true};
 
     sim_each(t, 100, &good, history, &tally);
+}
+
+TEST(relay_sim, competing_ones_lose_nothing)
+{
+    struct tally tally = {.competing = true};
+
+    sim_each(t, 100, &bad, history, &tally);
+}
+
+TEST(relay_sim, competing_ones_without_bad_luck_deliver_once)
+{
+    const struct sim_luck good = {.slow_ms = 0, .wall_skew_ms = 50};
+    struct tally tally = {.good = true, .competing = true};
+
+    sim_each(t, 50, &good, history, &tally);
 }

@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -250,6 +253,93 @@ struct hf_delivery send_one(struct hf_scope *s, struct hf_sink *sink,
     return delivery;
 }
 
+/* ---- certificates --------------------------------------------------------------------------- */
+
+static void add_extension(X509 *x, int what, const char *value)
+{
+    X509V3_CTX context;
+    X509_EXTENSION *extension;
+
+    X509V3_set_ctx(&context, x, x, NULL, NULL, 0);
+    extension = X509V3_EXT_conf_nid(NULL, &context, what, value);
+    CHECK(extension && X509_add_ext(x, extension, -1) == 1);
+    X509_EXTENSION_free(extension);
+}
+
+static FILE *open_pem(const char *dir, const char *name, const char *suffix)
+{
+    char path[400];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/%s.%s", dir, name, suffix);
+    file = fopen(path, "we");
+    CHECK(file != NULL);
+    return file;
+}
+
+void make_certificate(const char *dir, const char *name)
+{
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+    X509 *x = X509_new();
+    FILE *file;
+
+    CHECK(key && x);
+    ASN1_INTEGER_set(X509_get_serialNumber(x), 1);
+    X509_set_version(x, X509_VERSION_3);
+    X509_gmtime_adj(X509_getm_notBefore(x), -3600);
+    X509_gmtime_adj(X509_getm_notAfter(x), 86400);
+    CHECK_INT(1, X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC,
+                                            (const unsigned char *)"localhost", -1, -1, 0));
+    X509_set_issuer_name(x, X509_get_subject_name(x));
+    X509_set_pubkey(x, key);
+    add_extension(x, NID_basic_constraints, "critical,CA:TRUE");
+    add_extension(x, NID_subject_alt_name, "DNS:localhost");
+    CHECK(X509_sign(x, key, EVP_sha256()) > 0);
+    file = open_pem(dir, name, "pem");
+    CHECK(PEM_write_X509(file, x) == 1 && fclose(file) == 0);
+    file = open_pem(dir, name, "key");
+    CHECK(PEM_write_PrivateKey(file, key, NULL, NULL, 0, NULL, NULL) == 1 && fclose(file) == 0);
+    X509_free(x);
+    EVP_PKEY_free(key);
+}
+
+void check_tls(struct test *t, const char *url, int port, const char *rest, const char *dir)
+{
+    static const struct {
+        const char *host, *trusted, *more;
+        bool works;
+    } cases[] = {
+        {"localhost", "server", "", true},
+        {"localhost", "other", "", false},
+        {"127.0.0.1", "server", "", false},
+        {"127.0.0.1", "other", "&tls_verify=no", true},
+    };
+
+    (void)t;
+    make_certificate(dir, "other");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct hf_scope *s = real_scope(60000);
+        struct hf_outbox_event event;
+        struct hf_delivery delivery;
+        enum hf_status status;
+        struct hf_sink *sink;
+
+        make_event(s, 0, (int)i, &event);
+        CHECK_OK(hf_sink_open(s,
+                              hf_scope_format(s, "%s%s:%d/%stls=yes&ca_file=%s/%s.pem%s", url,
+                                              cases[i].host, port, rest, dir, cases[i].trusted,
+                                              cases[i].more),
+                              &sink));
+        delivery = send_one(s, sink, &event, &status);
+        if ((status == HF_OK) != cases[i].works)
+            print_message("%s, %s: %s\n", cases[i].host, cases[i].trusted, hf_scope_error_text(s));
+        CHECK_INT(cases[i].works, status == HF_OK);
+        CHECK_INT(cases[i].works, delivery.status == HF_OK);
+        hf_sink_close(sink);
+        hf_scope_free(s);
+    }
+}
+
 /* ---- ledger --------------------------------------------------------------------------------- */
 
 /* One batch: the next `per_key` of each key that are not delivered. Its length. */
@@ -312,6 +402,55 @@ void ledger_send(struct ledger *ledger, struct hf_sink *sink, int events, int pe
         }
     }
     hf_scope_free(s);
+}
+
+struct sender {
+    struct ledger *ledger;
+    struct hf_sink *sink;
+    int first; /* key; it has the next one too */
+    bool failed;
+    pthread_t thread;
+};
+
+static void *sender_run(void *user)
+{
+    struct sender *sender = user;
+    struct hf_scope *s = hf_scope_new(NULL);
+
+    for (int n = 0; n < sender->ledger->events; n++) {
+        struct hf_outbox_event events[2];
+        struct hf_delivery deliveries[2] = {{.event = &events[0]}, {.event = &events[1]}};
+
+        hf_scope_reset(s);
+        hf_scope_timeout_ms(s, 60000);
+        for (int i = 0; i < 2; i++)
+            make_event(s, sender->first + i, n, &events[i]);
+        if (hf_sink_send(s, sender->sink, deliveries, 2) != HF_OK)
+            sender->failed = true;
+        for (int i = 0; i < 2; i++) {
+            if (deliveries[i].status == HF_OK)
+                sender->ledger->acked[sender->first + i][n] = true;
+            else
+                sender->failed = true;
+        }
+    }
+    hf_scope_free(s);
+    return NULL;
+}
+
+void ledger_send_threads(struct ledger *ledger, struct hf_sink *sink, int events)
+{
+    struct sender senders[KEYS / 2];
+
+    ledger->events = events;
+    for (int i = 0; i < KEYS / 2; i++) {
+        senders[i] = (struct sender){.ledger = ledger, .sink = sink, .first = 2 * i};
+        CHECK_INT(0, pthread_create(&senders[i].thread, NULL, sender_run, &senders[i]));
+    }
+    for (int i = 0; i < KEYS / 2; i++)
+        pthread_join(senders[i].thread, NULL);
+    for (int i = 0; i < KEYS / 2; i++)
+        CHECK(!senders[i].failed);
 }
 
 void ledger_see(struct ledger *ledger, struct hf_str id, struct hf_bytes payload)

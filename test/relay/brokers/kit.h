@@ -73,6 +73,18 @@ struct hf_delivery send_one(struct hf_scope *s, struct hf_sink *sink,
 /* A scope on the real clock with a deadline. */
 struct hf_scope *real_scope(uint32_t timeout_ms);
 
+/* ---- certificates --------------------------------------------------------------------------- */
+
+/* DIR/NAME.pem, for "localhost", signed by itself, and its key in DIR/NAME.key. */
+void make_certificate(const char *dir, const char *name);
+
+/*
+ * A server of that certificate listens for TLS: who trusts it gets through, who trusts another, or
+ * calls it by a name that it does not have, does not. `url` is up to the host, `rest` behind the
+ * port; options are added to it.
+ */
+void check_tls(struct test *t, const char *url, int port, const char *rest, const char *dir);
+
 /* ---- ledger --------------------------------------------------------------------------------- */
 
 enum { LEDGER_EVENTS = 400 }; /* of each key, at most */
@@ -94,6 +106,9 @@ struct ledger {
 typedef void ledger_again_fn(void *user);
 void ledger_send(struct ledger *ledger, struct hf_sink *sink, int events, int per_key,
                  ledger_again_fn *again, void *user);
+
+/* The same by threads, each with keys of its own, at once; all has to be taken. */
+void ledger_send_threads(struct ledger *ledger, struct hf_sink *sink, int events);
 
 /* The broker has this message. */
 void ledger_see(struct ledger *ledger, struct hf_str id, struct hf_bytes payload);

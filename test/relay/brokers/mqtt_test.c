@@ -300,6 +300,43 @@ TEST(mqtt, who_may_not_in_is_told_so)
     broker_stop(&mqtt.broker);
 }
 
+TEST(mqtt, who_it_is_is_looked_at)
+{
+    struct hf_scope *s = real_scope(0);
+    const char *dir = test_directory(t);
+    struct mqtt mqtt;
+
+    make_certificate(dir, "server");
+    open_mqtt(t, &mqtt,
+              hf_scope_format(s,
+                              "allow_anonymous true\ncertfile %s/server.pem\nkeyfile %s/server.key",
+                              dir, dir)
+                  .ptr);
+    check_tls(t, "mqtt://", mqtt.broker.port, "events?", dir);
+    broker_stop(&mqtt.broker);
+    hf_scope_free(s);
+}
+
+TEST(mqtt, threads_have_connections_of_their_own)
+{
+    static struct ledger ledger;
+    struct hf_scope *s = real_scope(0);
+    struct listener listener;
+    struct mqtt mqtt;
+    struct hf_sink *sink;
+
+    open_mqtt(t, &mqtt, "allow_anonymous true");
+    sink = open_sink(s, &mqtt, "", "events");
+    ledger = (struct ledger){.t = t, .events = 50};
+    listener_start(&listener, &ledger, mqtt.broker.port);
+    ledger_send_threads(&ledger, sink, 50);
+    listener_end(&listener, 50 * KEYS);
+    ledger_check(&ledger, true);
+    hf_sink_close(sink);
+    hf_scope_free(s);
+    broker_stop(&mqtt.broker);
+}
+
 struct mqtt_storm {
     struct storm storm;
     struct listener listener;

@@ -31,22 +31,27 @@ static void connect_to(struct nats *nats)
     CHECK_INT(NATS_OK, natsConnection_JetStream(&nats->js, nats->connection, NULL));
 }
 
-static void open_nats(struct test *t, struct nats *nats, const char *more)
+static void write_config(const struct nats *nats, const char *more)
 {
-    const char *argv[] = {NATS_SERVER, "-c", nats->config, NULL};
-    FILE *file;
+    FILE *file = fopen(nats->config, "w");
 
-    *nats = (struct nats){.broker = {.t = t, .port = free_port(), .ready_ms = 20000}};
-    nats->broker.dir = test_directory(t);
-    snprintf(nats->config, sizeof(nats->config), "%s/nats.conf", nats->broker.dir);
-    snprintf(nats->url, sizeof(nats->url), "nats://ann:secret@127.0.0.1:%d", nats->broker.port);
-    file = fopen(nats->config, "w");
     CHECK(file != NULL);
     fprintf(file,
             "listen: \"127.0.0.1:%d\"\njetstream { store_dir: \"%s/js\" }\n"
             "authorization { user: ann, password: secret }\n%s\n",
             nats->broker.port, nats->broker.dir, more);
     fclose(file);
+}
+
+static void open_nats(struct test *t, struct nats *nats, const char *more)
+{
+    const char *argv[] = {NATS_SERVER, "-c", nats->config, NULL};
+
+    *nats = (struct nats){.broker = {.t = t, .port = free_port(), .ready_ms = 20000}};
+    nats->broker.dir = test_directory(t);
+    snprintf(nats->config, sizeof(nats->config), "%s/nats.conf", nats->broker.dir);
+    snprintf(nats->url, sizeof(nats->url), "nats://ann:secret@127.0.0.1:%d", nats->broker.port);
+    write_config(nats, more);
     memcpy(nats->argv, argv, sizeof(argv));
     nats->broker.argv = nats->argv;
     broker_start(&nats->broker);
@@ -260,6 +265,47 @@ TEST(nats, who_may_not_in_is_told_so)
     CHECK_INT(HF_DENIED, status);
     CHECK(delivery.status != HF_OK);
     CHECK(strstr(hf_scope_error_text(s), "wrong") == NULL);
+    hf_sink_close(sink);
+    hf_scope_free(s);
+    close_nats(&nats);
+}
+
+TEST(nats, who_it_is_is_looked_at)
+{
+    struct hf_scope *s = real_scope(0);
+    const char *dir = test_directory(t);
+    char url[] = "nats://ann:secret@";
+    struct nats nats;
+
+    make_certificate(dir, "server");
+    open_nats(t, &nats, "");
+    add_stream(&nats, "EVENTS", "events", -1, -1);
+    disconnect(&nats);
+    broker_stop(&nats.broker);
+    write_config(&nats, hf_scope_format(
+                            s, "tls { cert_file: \"%s/server.pem\", key_file: \"%s/server.key\" }",
+                            dir, dir)
+                            .ptr);
+    broker_start(&nats.broker);
+    check_tls(t, url, nats.broker.port, "events?", dir);
+    broker_stop(&nats.broker);
+    hf_scope_free(s);
+}
+
+TEST(nats, threads_have_connections_of_their_own)
+{
+    static struct ledger ledger;
+    struct hf_scope *s = real_scope(0);
+    struct nats nats;
+    struct hf_sink *sink;
+
+    open_nats(t, &nats, "");
+    add_stream(&nats, "EVENTS", "events", -1, -1);
+    sink = open_sink(s, &nats, "events");
+    ledger = (struct ledger){.t = t};
+    ledger_send_threads(&ledger, sink, 50);
+    see_all(&nats, &ledger);
+    ledger_check(&ledger, true);
     hf_sink_close(sink);
     hf_scope_free(s);
     close_nats(&nats);

@@ -20,6 +20,7 @@ struct rabbit {
     struct broker broker, mapper;
     const char *argv[2], *mapper_argv[8], *env[16];
     char texts[16][400], mapper_port[16];
+    int tls_port;
     amqp_connection_state_t connection;
 };
 
@@ -47,8 +48,12 @@ static void write_config(const struct rabbit *rabbit)
     CHECK(file != NULL);
     fprintf(file,
             "listeners.tcp.1 = 127.0.0.1:%d\nmax_message_size = 100000\n"
-            "vm_memory_high_watermark.relative = 0.6\ndisk_free_limit.absolute = 1MB\n",
-            rabbit->broker.port);
+            "vm_memory_high_watermark.relative = 0.6\ndisk_free_limit.absolute = 1MB\n"
+            "listeners.ssl.1 = 127.0.0.1:%d\nssl_options.cacertfile = %s/server.pem\n"
+            "ssl_options.certfile = %s/server.pem\nssl_options.keyfile = %s/server.key\n"
+            "ssl_options.verify = verify_none\n",
+            rabbit->broker.port, rabbit->tls_port, rabbit->broker.dir, rabbit->broker.dir,
+            rabbit->broker.dir);
     fclose(file);
 }
 
@@ -69,6 +74,8 @@ static void open_rabbit(struct test *t, struct rabbit *rabbit)
     rabbit->mapper.argv = rabbit->mapper_argv;
     broker_start(&rabbit->mapper);
 
+    rabbit->tls_port = free_port();
+    make_certificate(dir, "server");
     write_config(rabbit);
     set(rabbit, 0, "HOME", "%s", dir);
     set(rabbit, 1, "ERL_EPMD_PORT", "%d", rabbit->mapper.port);
@@ -218,7 +225,7 @@ static int take_all(struct rabbit *rabbit, const char *queue, struct ledger *led
         reply = amqp_read_message(rabbit->connection, 1, &message, 0);
         CHECK_INT(AMQP_RESPONSE_NORMAL, reply.reply_type);
         if (ledger) {
-            if (ledger->seen[0][0] == 0 && taken == 0)
+            if (hf_str_equal(text_of(message.properties.message_id), HF_STR("0-0")))
                 check_message(&message);
             ledger_see(ledger, header_text(&message, "cloudEvents_id"),
                        hf_bytes_of(message.body.bytes, message.body.len));
@@ -349,7 +356,21 @@ static void test_blocked(struct rabbit *rabbit)
     CHECK_INT(HF_OK, delivery.status);
     hf_sink_close(sink);
     hf_scope_free(s);
-    take_all(rabbit, "all", NULL);
+    CHECK(take_all(rabbit, "all", NULL) >= 1);
+}
+
+static void test_threads(struct test *t, struct rabbit *rabbit)
+{
+    static struct ledger ledger;
+    struct hf_scope *s = real_scope(0);
+    struct hf_sink *sink = open_sink(s, rabbit, "", "%2F/events");
+
+    ledger = (struct ledger){.t = t};
+    ledger_send_threads(&ledger, sink, 50);
+    take_all(rabbit, "all", &ledger);
+    ledger_check(&ledger, true);
+    hf_sink_close(sink);
+    hf_scope_free(s);
 }
 
 /* Killed in the middle: what was acked is there, in order. */
@@ -382,7 +403,9 @@ TEST(rabbitmq, confirms_returns_blocks_and_kills)
     test_messages(t, &rabbit);
     test_refused(&rabbit);
     test_whole(&rabbit);
+    check_tls(t, "rabbitmq://guest:guest@", rabbit.tls_port, "%2F/events?", rabbit.broker.dir);
     test_blocked(&rabbit);
+    test_threads(t, &rabbit);
     test_killed(t, &rabbit);
     amqp_destroy_connection(rabbit.connection);
     broker_stop(&rabbit.broker);

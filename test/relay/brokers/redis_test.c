@@ -322,6 +322,24 @@ TEST(redis, what_cannot_be_reached_fails_in_time)
     hf_scope_free(s);
 }
 
+TEST(redis, threads_have_connections_of_their_own)
+{
+    static struct ledger ledger;
+    struct hf_scope *s = real_scope(0);
+    struct redis redis;
+    struct hf_sink *sink;
+
+    open_redis(t, &redis, "--maxmemory", "0");
+    sink = open_sink(s, redis.url);
+    ledger = (struct ledger){.t = t};
+    ledger_send_threads(&ledger, sink, 50);
+    see_all(&redis, &ledger);
+    ledger_check(&ledger, true);
+    hf_sink_close(sink);
+    hf_scope_free(s);
+    close_redis(&redis);
+}
+
 /* Killed in the middle, again and again: what was acked is there, in order. */
 TEST(redis, nothing_acked_is_lost_when_it_is_killed)
 {
