@@ -55,7 +55,10 @@ struct hf_change {
 typedef enum hf_status hf_change_fn(struct hf_scope *s, const struct hf_change *changes, size_t len,
                                     void *user);
 
-/* Records of a shard are gone that were not handed over. `sequence` is the last that was. */
+/*
+ * Records of a shard are gone that were not handed over. `sequence` is the last that was; absent
+ * when none was. Called on the thread that finds out, which may be another than a handler's.
+ */
 typedef void hf_gap_fn(struct hf_str shard, struct hf_str sequence, void *user);
 
 enum hf_stream_start {
@@ -110,7 +113,15 @@ HF_API void hf_consumer_close(struct hf_consumer *consumer);
 
 /*
  * Hand changes over until the scope is canceled or its deadline comes, or the end with until_end.
- * Positions are written then, and shards handed over to others. Blocks. Since 0.1.
+ * Positions are written then, and shards handed over to others. What the database does not do now
+ * is tried again for as long as that may help. May be called again, and goes on where it was.
+ *
+ * HF_CANCELED, HF_TIMEOUT  the scope was canceled, or its deadline came
+ * HF_NOT_FOUND             the table is gone, and its stream was read to the end
+ * HF_LOCKED                it is running already
+ * and what the handler failed with max_attempts times, or the database for good.
+ *
+ * Blocks. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_consumer_run(struct hf_scope *s, struct hf_consumer *consumer,
                                                    hf_change_fn *handle, void *user);

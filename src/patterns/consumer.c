@@ -110,6 +110,8 @@ static enum hf_status fill(struct hf_scope *s, struct hf_consumer *c, struct hf_
     TRY(hf__consumer_stream(s, c, &arn));
     if (!arn.len)
         return hf_scope_fail(s, HF_INVALID, "table %.*s has no stream", HF_FMT(table));
+    if (!hf__text_set(&c->env, &c->arn, arn))
+        return hf_scope_fail(s, HF_NOMEM, "no memory for a consumer");
     return has_name(c) ? hf__lease_table(s, c) : HF_OK;
 }
 

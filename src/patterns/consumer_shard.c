@@ -184,11 +184,17 @@ static enum hf_status set_head(struct hf_scope *s, struct hf_consumer *c, const 
 static enum hf_status attach(struct hf_scope *s, struct hf_consumer *c)
 {
     struct head head = {.start = c->o.start};
+    enum hf_status status;
     bool fresh = true;
 
     if (c->headed)
         return find_hash(s, c);
-    TRY(hf__consumer_stream(s, c, &head.arn));
+    status = hf__consumer_stream(s, c, &head.arn);
+    if (status == HF_NOT_FOUND && c->arn.len) { /* gone since we were opened; its stream is not */
+        head.arn = hf_scope_copy(s, text_str(&c->arn));
+        status = hf_scope_built(s);
+    }
+    TRY(status);
     if (!head.arn.len)
         return no_stream(s, c);
     if (head.start == HF_STREAM_LATEST)

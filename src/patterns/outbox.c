@@ -261,18 +261,18 @@ static struct hf_update_item mode_request(struct hf_scope *s, struct hf_outbox *
         .values = hf_item_make(s, h.values, h.values_len)};
 }
 
-/* Are there items of relays? */
+/* Are there items of relays that have not ended? */
 static enum hf_status find_relay(struct hf_scope *s, struct hf_outbox *outbox, struct hf_str *relay)
 {
     struct holders h = {.s = s};
     struct hf_query query = {.table = outbox->table,
                              .key_condition = HF_STR("#pk = :c AND begins_with(#sk, :m)"),
-                             .consistent = HF_YES,
-                             .limit = 1};
+                             .filter = HF_STR("attribute_not_exists(#stopped)"),
+                             .consistent = HF_YES};
     struct hf_query_result result;
 
     *relay = hf_str_of(NULL, 0);
-    NAMES(&h, "#pk", "#sk");
+    NAMES(&h, "#pk", "#sk", "#stopped");
     VALUE(&h, HF_S(":c", HF_STR("c")));
     VALUE(&h, HF_S(":m", HF_STR("m.")));
     query.names = hf_item_make(s, h.names, h.names_len);

@@ -320,7 +320,8 @@ size_t hf__note_take(struct hf_relay *relay, int64_t now_us, struct held **batch
 void hf__note_run(struct relay_worker *worker, struct held *batch, size_t len);
 
 /* The sink failed as a whole, or was reached. The mutex is held. */
-void hf__breaker_failed(struct hf_relay *relay, bool was_probe, int64_t now_us, bool *opened);
+void hf__breaker_failed(struct hf_relay *relay, bool was_probe, const struct hf_error *error,
+                        bool *opened);
 void hf__breaker_closed(struct hf_relay *relay);
 void hf__probe_run(struct relay_worker *worker);
 

@@ -148,7 +148,7 @@ static bool send_some(struct relay_worker *worker, const struct hf_claimed_event
     if (status == HF_OK && was_probe)
         hf__breaker_closed(relay);
     else if (status != HF_OK && !relay->canceled)
-        hf__breaker_failed(relay, was_probe, relay_now_us(relay), &opened);
+        hf__breaker_failed(relay, was_probe, hf_scope_error(worker->work), &opened);
     pthread_mutex_unlock(&relay->mutex);
     if (opened)
         hf__relay_trouble(relay, worker->work);

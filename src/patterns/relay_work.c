@@ -18,7 +18,7 @@
  */
 #include "patterns/relay.h"
 
-enum { FIRST_NOTE_MS = 50, RATE_BURST_MS = 100, PROBE_TIMEOUT_MS = 10000 };
+enum { FIRST_NOTE_MS = 50, RATE_BURST_MS = 100, PROBE_TIMEOUT_MS = 10000, ASKED_MAX_MS = 600000 };
 
 /* ---- what is sent next ---------------------------------------------------------------------- */
 
@@ -125,8 +125,11 @@ size_t hf__send_take(struct hf_relay *relay, size_t max, int64_t now_us, struct 
 
 /* ---- the breaker ---------------------------------------------------------------------------- */
 
-void hf__breaker_failed(struct hf_relay *relay, bool was_probe, int64_t now_us, bool *opened)
+void hf__breaker_failed(struct hf_relay *relay, bool was_probe, const struct hf_error *error,
+                        bool *opened)
 {
+    uint32_t wait_ms, asked_ms = error->retry_after_ms;
+
     *opened = false;
     if (relay->open && !was_probe)
         return;
@@ -140,7 +143,10 @@ void hf__breaker_failed(struct hf_relay *relay, bool was_probe, int64_t now_us, 
     }
     if (relay->probe_wait_ms > relay->o.backoff_max_ms)
         relay->probe_wait_ms = relay->o.backoff_max_ms;
-    relay->probe_us = now_us + (int64_t)hf__relay_backoff_ms(relay, relay->probe_wait_ms, 1) * 1000;
+    wait_ms = hf__relay_backoff_ms(relay, relay->probe_wait_ms, 1);
+    asked_ms = asked_ms > ASKED_MAX_MS ? ASKED_MAX_MS : asked_ms;
+    wait_ms = asked_ms > wait_ms ? asked_ms : wait_ms; /* it said how long */
+    relay->probe_us = relay_now_us(relay) + (int64_t)wait_ms * 1000;
 }
 
 void hf__breaker_closed(struct hf_relay *relay)
@@ -169,7 +175,7 @@ void hf__probe_run(struct relay_worker *worker)
     if (status == HF_OK)
         hf__breaker_closed(relay);
     else
-        hf__breaker_failed(relay, true, relay_now_us(relay), &opened);
+        hf__breaker_failed(relay, true, hf_scope_error(worker->work), &opened);
     hf__relay_signal(relay);
     pthread_cond_broadcast(&relay->idle_cond);
     pthread_mutex_unlock(&relay->mutex);
@@ -353,7 +359,25 @@ static void failure_noted(struct hf_relay *relay, struct held *held,
     hf__key_settle(relay, key);
 }
 
-/* Note that it has failed. */
+/* It is not ours to note any more, or this is a dry run, which does not try again. */
+static void forget_failure(struct hf_relay *relay, struct held *held)
+{
+    struct relay_key *key;
+
+    pthread_mutex_lock(&relay->mutex);
+    key = held->key;
+    if (relay->o.dry_run && held->bucket) {
+        relay->metrics.given_up++;
+        run_ended(relay, held);
+        hf__held_end(relay, held);
+        hf__key_settle(relay, key);
+    } else {
+        put_back(relay, held, 0);
+    }
+    pthread_mutex_unlock(&relay->mutex);
+}
+
+/* Note that it has failed. What is told of the event is told while it is still in memory. */
 static void note_failure(struct relay_worker *worker, struct held *held,
                          struct hf_outbox_event *event, const struct hf_delivery *delivery)
 {
@@ -361,45 +385,34 @@ static void note_failure(struct relay_worker *worker, struct held *held,
     struct hf_error error = error_of(delivery);
     bool give_up = delivery->for_good || event->attempts + 1 >= relay->o.max_attempts;
     uint32_t wait_ms = hf__relay_backoff_ms(relay, relay->o.backoff_ms, event->attempts + 1);
-    enum hf_status status = HF_OK;
+    enum hf_status status;
     int64_t now_us;
     bool ours;
 
     hf__relay_begin(relay, worker->io, relay->o.lease_ms / 2);
     pthread_mutex_lock(&relay->mutex);
-    ours = is_ours(relay, held, relay_now_us(relay));
-    relay->metrics.writes += ours && !relay->o.dry_run;
-    if (!ours || relay->o.dry_run) { /* a dry run does not try again */
-        if (relay->o.dry_run)
-            relay->metrics.given_up++;
-        if (relay->o.dry_run && held->bucket) {
-            struct relay_key *key = held->key;
-
-            run_ended(relay, held);
-            hf__held_end(relay, held);
-            hf__key_settle(relay, key);
-        } else {
-            put_back(relay, held, 0);
-        }
-    }
+    ours = is_ours(relay, held, relay_now_us(relay)) && !relay->o.dry_run;
+    relay->metrics.writes += ours;
     pthread_mutex_unlock(&relay->mutex);
-    if (ours && !relay->o.dry_run) {
-        status =
-            hf__outbox_note_failure(worker->io, relay->outbox, event, &error,
-                                    relay->env.wall_us(relay->env.user) + (int64_t)wait_ms * 1000,
-                                    give_up);
-        hf__relay_consumed(relay, worker->io);
-        if (status != HF_OK && status != HF_LOST)
-            hf__relay_trouble(relay, worker->io);
-        now_us = relay_now_us(relay);
-        pthread_mutex_lock(&relay->mutex);
-        failure_noted(relay, held, event, status, give_up,
-                      status == HF_LOST ? now_us : now_us + (int64_t)wait_ms * 1000, now_us);
-        pthread_mutex_unlock(&relay->mutex);
+    if (!ours) {
+        if (relay->o.dry_run)
+            hf__relay_tell(relay, event, HF_RELAY_GIVEN_UP, &error);
+        forget_failure(relay, held);
+        return;
     }
+    status = hf__outbox_note_failure(worker->io, relay->outbox, event, &error,
+                                     relay->env.wall_us(relay->env.user) + (int64_t)wait_ms * 1000,
+                                     give_up);
+    hf__relay_consumed(relay, worker->io);
     if (status == HF_OK)
-        hf__relay_tell(relay, event,
-                       give_up || relay->o.dry_run ? HF_RELAY_GIVEN_UP : HF_RELAY_RETRY, &error);
+        hf__relay_tell(relay, event, give_up ? HF_RELAY_GIVEN_UP : HF_RELAY_RETRY, &error);
+    else if (status != HF_LOST)
+        hf__relay_trouble(relay, worker->io);
+    now_us = relay_now_us(relay);
+    pthread_mutex_lock(&relay->mutex);
+    failure_noted(relay, held, event, status, give_up,
+                  status == HF_LOST ? now_us : now_us + (int64_t)wait_ms * 1000, now_us);
+    pthread_mutex_unlock(&relay->mutex);
 }
 
 /* What the sink said of each. `whole`: it could be reached. */
@@ -408,6 +421,9 @@ static void settle(struct relay_worker *worker, struct sending *sent, bool whole
     struct hf_relay *relay = worker->relay;
     size_t failures = 0;
 
+    for (size_t i = 0; i < sent->len && relay->o.dry_run; i++)
+        if (sent->deliveries[i].status == HF_OK)
+            hf__relay_tell(relay, &sent->events[i], HF_RELAY_DELIVERED, NULL);
     pthread_mutex_lock(&relay->mutex);
     for (size_t i = 0; i < sent->len; i++) /* (4), while all still have their keys */
         if (sent->deliveries[i].status != HF_OK && (!whole || is_behind(sent, i)))
@@ -426,10 +442,6 @@ static void settle(struct relay_worker *worker, struct sending *sent, bool whole
     for (size_t i = 0; i < sent->len && failures; i++)
         if (sent->deliveries[i].status != HF_OK && sent->deliveries[i].event)
             note_failure(worker, sent->helds[i], &sent->events[i], &sent->deliveries[i]);
-    if (relay->o.dry_run)
-        for (size_t i = 0; i < sent->len; i++)
-            if (sent->deliveries[i].status == HF_OK)
-                hf__relay_tell(relay, &sent->events[i], HF_RELAY_DELIVERED, NULL);
 }
 
 /* The sink was called, or could not be: does it answer? */
@@ -445,7 +457,7 @@ static bool judge(struct relay_worker *worker, enum hf_status status, bool was_p
     if (status == HF_OK && relay->open && was_probe)
         hf__breaker_closed(relay);
     else if (status != HF_OK && !canceled)
-        hf__breaker_failed(relay, was_probe, relay_now_us(relay), &opened);
+        hf__breaker_failed(relay, was_probe, hf_scope_error(worker->work), &opened);
     pthread_mutex_unlock(&relay->mutex);
     if (opened)
         hf__relay_trouble(relay, worker->work);

@@ -697,7 +697,7 @@ STAGE_TEST(bus, events_of_a_handler_may_say_otherwise)
 KIT_TEST(bus, who_waits_gets_the_event_next_to_its_handler)
 {
     struct role a = {.name = "a", .fail_first = 1};
-    struct hf_bus_wait *exact, *family, *other;
+    struct hf_bus_wait *exact, *family, *other, *early;
     struct hf_scope *s = kit_scope(k);
     struct hf_event got, again;
     struct stage st;
@@ -707,6 +707,7 @@ KIT_TEST(bus, who_waits_gets_the_event_next_to_its_handler)
     CHECK_OK(hf_bus_wait_begin(s, st.bus, HF_STR("order.placed"), &exact));
     CHECK_OK(hf_bus_wait_begin(s, st.bus, HF_STR("order.*"), &family));
     CHECK_OK(hf_bus_wait_begin(s, st.bus, HF_STR("order"), &other));
+    CHECK_OK(hf_bus_wait_begin(s, st.bus, HF_STR("order.placed"), &early));
     CHECK_OK(hf_bus_emit(k->scope, st.bus,
                          &(struct hf_event){.type = HF_STR("order.placed"),
                                             .key = HF_STR("7"),
@@ -716,9 +717,10 @@ KIT_TEST(bus, who_waits_gets_the_event_next_to_its_handler)
                          1));
     stage_turn(&st);
     CHECK_LOG("a:order.placed", &st);
-    CHECK_STATUS(HF_TIMEOUT, hf_bus_wait_end(s, other, 1, &got)); /* nobody has it so far */
+    CHECK_STATUS(HF_TIMEOUT, hf_bus_wait_end(s, early, 1, &got)); /* the handler has failed */
     CHECK(!got.type.ptr);
     stage_settle(&st);
+    CHECK_STATUS(HF_TIMEOUT, hf_bus_wait_end(s, other, 1, &got));
     CHECK_LOG("a:order.placed", &st);
     stage_emit(&st, "order.placed"); /* a later one changes nothing */
     stage_settle(&st);
@@ -777,6 +779,38 @@ STAGE_TEST(bus, waiting_ends)
     CHECK_STATUS(HF_CANCELED, hf_bus_wait_for(s, st.bus, HF_STR("t"), 0, &got));
     stage_emit(&st, "t"); /* nobody waits any more */
     stage_settle(&st);
+    CHECK_INT(1, stage_failed(&st).events_len);
+    stage_close(&st);
+}
+
+/* ---- competing ------------------------------------------------------------------------------ */
+
+KIT_TEST(bus, a_bus_may_compete_for_its_events)
+{
+    struct hf_relay_options relay = {.size = sizeof(relay),
+                                     .no_threads = true,
+                                     .competing = true,
+                                     .max_attempts = 2};
+    struct role a = {.name = "a", .fail_first = 1}, b = {.name = "b", .fail_first = 9};
+    struct stage st = {.k = k};
+
+    CHECK_OK(
+        hf_outbox_open(k->scope, k->db,
+                       HF_OPTIONS(hf_outbox_options, .table = k->table, .buckets = STAGE_BUCKETS),
+                       &st.outbox));
+    CHECK_OK(hf_bus_open(k->scope, st.outbox,
+                         HF_OPTIONS(hf_bus_options, .relay = &relay, .on_error = stage_error,
+                                    .user = &st),
+                         &st.bus));
+    stage_on(&st, "t", &a);
+    stage_emit(&st, "t");
+    stage_settle(&st);
+    CHECK_LOG("a:t a:t", &st);
+    CHECK_ERRORS("retry HF_IO a cannot", &st);
+    stage_on(&st, "u", &b);
+    stage_emit(&st, "u");
+    stage_settle(&st);
+    CHECK_ERRORS("retry HF_IO b cannot; given up HF_IO b cannot", &st);
     CHECK_INT(1, stage_failed(&st).events_len);
     stage_close(&st);
 }

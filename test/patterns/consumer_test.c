@@ -755,6 +755,28 @@ TEST(consumer, what_was_read_and_is_gone_is_no_gap)
     trimmed_close(&w);
 }
 
+/* A table that is gone ends the run, but not before its stream was read. */
+TEST(consumer, a_table_that_is_gone)
+{
+    struct hf_consumer *consumer;
+    struct trimmed w;
+    struct seen seen = {.total = 0};
+    struct kit *k = &w.kit;
+
+    trimmed_open(t, &w, test_env(t));
+    seen.k = k;
+    put_all(k, 1, 2);
+    consumer = open_with(k, (struct hf_consumer_options){.name = HF_STR("a"), .batch = 5});
+    CHECK_OK(hf_delete_table(k->scope, k->db, &(struct hf_delete_table){.table = k->table}, NULL));
+    hf_scope_timeout_ms(k->scope, WAIT_MS);
+    CHECK_STATUS(HF_NOT_FOUND, hf_consumer_run(k->scope, consumer, take, &seen));
+    hf_scope_timeout_ms(k->scope, 0);
+    hf_consumer_close(consumer);
+    CHECK_INT(2 * ITEMS, seen.total);
+    CHECK_INT(0, seen.out_of_order);
+    trimmed_close(&w);
+}
+
 /* A whole stream that is gone before it was read. */
 TEST(consumer, a_stream_that_is_gone_is_a_gap)
 {

@@ -40,7 +40,7 @@ enum {
     CHILDREN = RELAYS + PRODUCERS,
     KEYS = 60,
     STEPS = 10,  /* of one transaction */
-    PACE_MS = 8, /* so that it takes long enough to be killed often */
+    PACE_MS = 5, /* so that it takes long enough to be killed often */
     LEASE_MS = 1000,
     BUCKETS = 16,
     PATIENCE_S = 240

@@ -284,6 +284,41 @@ KIT_TEST(relay, a_sink_that_can_be_asked_is_asked)
     hf_outbox_close(outbox);
 }
 
+static enum hf_status asks_for_time(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
+                                    size_t len)
+{
+    enum hf_status status = ear_send(s, self, deliveries, len);
+
+    if (status != HF_OK)
+        ((struct hf_error *)(uintptr_t)hf_scope_error(s))->retry_after_ms = 5000;
+    return status;
+}
+
+/* A service that says how long it is to be left alone is left alone for as long. */
+KIT_TEST(relay, what_the_sink_asks_for_is_waited)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_sink_ops ops = {.size = sizeof(ops), .name = "busy", .send = asks_for_time};
+    struct hf_relay *relay;
+    struct hf_sink *sink;
+
+    CHECK_OK(hf_sink_new(k->scope, &ops, ear, &sink));
+    CHECK_OK(hf_relay_open(k->scope, outbox, sink,
+                           HF_OPTIONS(hf_relay_options, .no_threads = true, .breaker_ms = 100),
+                           &relay));
+    emit(k->scope, outbox, "", 1);
+    ear->down = true;
+    run_for(k, &relay, 1, 4900);
+    CHECK_INT(1, ear->calls);
+    run_for(k, &relay, 1, 1000);
+    CHECK_INT(2, ear->calls);
+    hf_relay_close(relay);
+    hf_sink_close(sink);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
+
 /* ---- how fast, and whether ------------------------------------------------------------------ */
 
 KIT_TEST(relay, the_rate_is_kept)

@@ -163,6 +163,40 @@ TEST(aws, an_answer_that_is_empty_or_of_strangers_delivers_nothing)
     }
 }
 
+/* Cut anywhere, an answer delivers nothing. With a byte that is another, it may still be one: then
+ * what it does not tell of any more was not delivered. */
+TEST(aws, no_damage_to_an_answer_delivers_more_than_it_says)
+{
+    for (int service = FAKE_SQS; service <= FAKE_EVENTBRIDGE; service++) {
+        struct shop *shop = shop_open(t, (enum fake_service)service, false, "");
+        int len;
+
+        add_events(&shop->d, 2);
+        CHECK_OK(desk_send(&shop->d));
+        len = atomic_load(&shop->fake.said);
+        CHECK(len > 50);
+        for (int at = 1; at < len; at++) {
+            atomic_store(&shop->fake.cut_at, at);
+            CHECK_STATUS(HF_IO, desk_send(&shop->d));
+            for (size_t i = 0; i < 2; i++)
+                CHECK(shop->d.deliveries[i].status == HF_IO && !shop->d.deliveries[i].for_good);
+        }
+        atomic_store(&shop->fake.cut_at, 0);
+        for (int at = 1; at <= len; at++) {
+            enum hf_status status;
+
+            atomic_store(&shop->fake.odd_at, at);
+            status = desk_send(&shop->d);
+            CHECK(status == HF_OK || status == HF_IO);
+            for (size_t i = 0; i < 2; i++)
+                CHECK((shop->d.deliveries[i].status == HF_OK) == !shop->d.deliveries[i].error.len);
+            if (status != HF_OK)
+                CHECK(shop->d.deliveries[0].status != HF_OK);
+        }
+        shop_close(shop);
+    }
+}
+
 TEST(aws, what_nobody_knows_is_found_and_fails_by_attempts)
 {
     struct shop *shop = shop_open(t, FAKE_SQS, false, "");

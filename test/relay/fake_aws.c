@@ -593,6 +593,11 @@ static void answer(struct peer *peer, struct call *call, const struct told *told
         text[strlen(text) / 2] = '\0';
     if (mood == EMPTY)
         snprintf(text, size, "%s", empty[call->fake->service]);
+    atomic_store(&call->fake->said, (int)strlen(text));
+    if (atomic_load(&call->fake->cut_at))
+        text[atomic_load(&call->fake->cut_at)] = '\0';
+    if (atomic_load(&call->fake->odd_at))
+        text[atomic_load(&call->fake->odd_at) - 1] ^= 0x15;
     say(peer, 200, "", text);
     free(text);
 }

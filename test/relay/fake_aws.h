@@ -60,6 +60,9 @@ struct fake_aws {
     enum fake_service service;
     bool fifo;
     bool no_keeping;               /* of connections */
+    atomic_int cut_at;             /* answers have so many bytes at most; 0: all */
+    atomic_int odd_at;             /* the byte of an answer that is replaced, from 1; 0: none */
+    atomic_int said;               /* bytes of the last answer, before it was cut */
     size_t max_bytes, batch_bytes; /* beyond these the service refuses */
     const char *target;            /* that is there; NULL: any */
     enum fake_mood moods[FAKE_CALLS];

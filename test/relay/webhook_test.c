@@ -30,7 +30,8 @@ static void receive(struct peer *peer)
 
     while (peer_read(peer)) {
         const struct http_head *head = &peer->reader.head;
-        const char *answer;
+        char answer[512];
+        bool answers;
         size_t at = 0;
 
         pthread_mutex_lock(&r->lock);
@@ -42,9 +43,10 @@ static void receive(struct peer *peer)
         r->body_len = peer->reader.body.len;
         memcpy(r->body, peer->reader.body.ptr, r->body_len);
         r->body[r->body_len] = '\0';
-        answer = r->answer;
+        answers = r->answer != NULL;
+        snprintf(answer, sizeof(answer), "%s", answers ? r->answer : "");
         pthread_mutex_unlock(&r->lock);
-        if (!answer)
+        if (!answers)
             return;
         peer_say(peer, answer);
     }
