@@ -18,6 +18,12 @@
  *      on where they ended the next time. So a key with many events that cannot go on costs little.
  *  (4) What a read shows that began before the bucket was taken anew means nothing.
  *  (5) No page begins behind the cursor: so what is taken of a key is the first that is there.
+ *
+ * An event has its place from before it was committed. One whose commit took so long that the
+ * cursor has passed its place is found by the next sweep; another of its key that was emitted right
+ * behind it may be found earlier, and is delivered before it then. Events with sequence numbers,
+ * too, as only one of them was known. A woken read begins RELAY_OVERLAP_MS before now, so commits
+ * that take less than that are in order where relay and emitter are in one process.
  */
 #include "patterns/relay.h"
 
