@@ -213,10 +213,12 @@ static void copy_store(struct hf_scope *s, const char *from, const char *to)
 /* The same where it was before: there is one image at a time. */
 static const char *crash_image(struct test *t, struct hf_scope *s, const char *path)
 {
+    static const struct test *owner; /* its directory is removed with the test */
     static char image[64];
 
-    if (!*image)
+    if (owner != t)
         snprintf(image, sizeof(image), "%s", test_directory(t));
+    owner = t;
     CHECK(nftw(image, remove_entry, 16, FTW_DEPTH | FTW_PHYS) == 0);
     copy_store(s, path, image);
     return image;
