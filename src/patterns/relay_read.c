@@ -19,11 +19,13 @@
  *  (4) What a read shows that began before the bucket was taken anew means nothing.
  *  (5) No page begins behind the cursor: so what is taken of a key is the first that is there.
  *
- * An event has its place from before it was committed. One whose commit took so long that the
- * cursor has passed its place is found by the next sweep; another of its key that was emitted right
- * behind it may be found earlier, and is delivered before it then. Events with sequence numbers,
- * too, as only one of them was known. A woken read begins RELAY_OVERLAP_MS before now, so commits
- * that take less than that are in order where relay and emitter are in one process.
+ * An event has its place from before it was committed, by a clock that may differ from others', so
+ * it may appear before the cursor. A pass of forward reading begins RELAY_OVERLAP_MS before where
+ * the last one ended: as long as the time of a commit and the difference of clocks are less than
+ * that, an event is found no later than another of its key that was emitted behind it, but for one
+ * case: while a pass takes several pages, the first of them appears in what was read already, and
+ * the second in what was not. The next sweep finds what was missed, and may deliver it out of
+ * order.
  */
 #include "patterns/relay.h"
 
@@ -196,9 +198,12 @@ static void look_at(struct hf_relay *relay, struct relay_bucket *bucket, struct 
 {
     int64_t until_us = waits_until(relay, page, event, now_us);
     uint64_t sequence = event->event.sequence;
-    bool is_new = !hf__key_find(relay, bucket, event, seq, false);
-    struct relay_key *key = hf__key_find(relay, bucket, event, seq, true);
+    struct relay_key *key = hf__key_find(relay, bucket, event, seq, false);
+    bool is_new = !key;
 
+    if (page->kind == FETCH && (!key || !key->skips))
+        return; /* one before it may have come late, and be before this page */
+    key = key ? key : hf__key_find(relay, bucket, event, seq, true);
     if (!key) {
         page->no_memory = true;
         return;
@@ -293,12 +298,16 @@ static void take_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* Back to a little before now: something was emitted. */
+/* A little before where the last pass ended, or before now: events appear out of order, see above.
+ */
 static void step_back(struct relay_bucket *bucket, int64_t wall_us)
 {
+    struct hf_outbox_event last = {.ref = hf_str_of(bucket->cursor, OUTBOX_SEQ_LEN)};
+    int64_t from_ms = hf__outbox_due_ms(&last);
     char floor[RELAY_SEQ_SIZE] = {0};
 
-    hf__outbox_seq_floor(wall_us / 1000 - RELAY_OVERLAP_MS, floor);
+    from_ms = from_ms < wall_us / 1000 ? from_ms : wall_us / 1000;
+    hf__outbox_seq_floor(from_ms - RELAY_OVERLAP_MS, floor);
     if (hf__seq_compare(floor, bucket->cursor) < 0)
         memcpy(bucket->cursor, floor, sizeof(floor));
 }
@@ -328,7 +337,7 @@ static void plan_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
         memcpy(page->after, bucket->sweep, sizeof(page->after));
     } else {
         page->kind = FORWARD;
-        if (bucket->woken)
+        if (bucket->cursor[0] && (bucket->woken || !bucket->more))
             step_back(bucket, page->wall_us);
         memcpy(page->after, bucket->cursor, sizeof(page->after));
         bucket->woken = false;
