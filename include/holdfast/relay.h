@@ -37,7 +37,7 @@ extern "C" {
 
 struct hf_relay;
 
-/* Sets of options: see docs/relay.md for a table. */
+/* Sets of options. */
 enum hf_relay_preset {
     HF_RELAY_BALANCED = 1, /* the defaults below */
     HF_RELAY_THROUGHPUT,   /* batch 1000, poll 100 ms, 3 attempts, 8 workers */
