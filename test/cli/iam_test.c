@@ -11,6 +11,7 @@
 #include <holdfast/outbox.h>
 #include <holdfast/relay.h>
 
+#include <pthread.h>
 #include <stdlib.h>
 
 enum { NAMES_MAX = 32 };
@@ -19,17 +20,22 @@ enum { NAMES_MAX = 32 };
 struct needs {
     struct hf_db base;
     struct hf_db *inner;
+    pthread_mutex_t mutex; /* guards what follows: relays have threads */
     const char *names[NAMES_MAX];
     size_t len;
 };
 
 static void need(struct needs *n, const char *name)
 {
-    for (size_t i = 0; i < n->len; i++)
-        if (strcmp(n->names[i], name) == 0)
-            return;
-    CHECK(n->len < NAMES_MAX);
-    n->names[n->len++] = name;
+    size_t i = 0;
+
+    pthread_mutex_lock(&n->mutex);
+    while (i < n->len && strcmp(n->names[i], name) != 0)
+        i++;
+    CHECK(i < NAMES_MAX);
+    n->names[i] = name;
+    n->len = i == n->len ? i + 1 : n->len;
+    pthread_mutex_unlock(&n->mutex);
 }
 
 static enum hf_status watched_call(struct hf_scope *s, struct hf_db *db, enum hf_op op,
@@ -167,7 +173,8 @@ static void check_policy(struct hf_scope *s, const struct needs *needs, const ch
 TEST(iam, policies_allow_what_is_called_and_no_more)
 {
     struct hf_scope *s = hf_scope_new(NULL);
-    struct needs first = {.base = {&watched}}, producer = first, relay = first, admin = first;
+    struct needs first = {.base = {&watched}, .mutex = PTHREAD_MUTEX_INITIALIZER}, producer = first,
+                 relay = first, admin = first;
     struct hf_db *db;
 
     CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
