@@ -115,17 +115,6 @@ static enum hf_status fill(struct hf_scope *s, struct hf_consumer *c, struct hf_
     return has_name(c) ? hf__lease_table(s, c) : HF_OK;
 }
 
-static void init_conditions(struct hf_consumer *c)
-{
-    pthread_condattr_t monotonic;
-
-    pthread_mutex_init(&c->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&c->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-}
-
 enum hf_status hf_consumer_open(struct hf_scope *s, struct hf_db *db, struct hf_str table,
                                 const struct hf_consumer_options *options,
                                 struct hf_consumer **consumer)
@@ -147,7 +136,8 @@ enum hf_status hf_consumer_open(struct hf_scope *s, struct hf_db *db, struct hf_
     c->db = db;
     c->o = o;
     c->id = hf__pattern_id_make(&c->env);
-    init_conditions(c);
+    pthread_mutex_init(&c->mutex, NULL);
+    hf__pattern_cond_init(&c->changed);
     status = fill(s, c, table);
     if (status != HF_OK) {
         hf_consumer_close(c);

@@ -13,10 +13,8 @@
 
 static uint64_t hash_of(struct hf_str text)
 {
-    uint64_t hash = 14695981039346656037u;
+    uint64_t hash = fnv(FNV_BEGIN, text.ptr, text.len);
 
-    for (size_t i = 0; i < text.len; i++)
-        hash = (hash ^ (uint8_t)text.ptr[i]) * 1099511628211u;
     return hash ^ (hash >> 29);
 }
 

@@ -60,11 +60,9 @@ enum hf_status hf__counter_spread(struct hf_scope *s, struct hf_counters *c,
                                   struct hf_counter_key key, struct hf_str request,
                                   struct counter_at *at)
 {
-    uint64_t draw = 14695981039346656037u;
+    uint64_t draw = fnv(FNV_BEGIN, request.ptr, request.len);
 
     TRY(announce_once(s, c, at));
-    for (size_t i = 0; i < request.len; i++)
-        draw = (draw ^ (uint8_t)request.ptr[i]) * 1099511628211u;
     if (!request.ptr)
         c->env.random(c->env.user, &draw, sizeof(draw));
     return hf__counter_at(s, c, key, (uint32_t)((draw ^ (draw >> 32)) % c->shards), at);

@@ -57,14 +57,12 @@ void hf__kv_memory_free(const struct hf_env *env, struct kv_memory *memory)
 
 static uint64_t mix(uint64_t hash, struct hf_str text)
 {
-    for (size_t i = 0; i < text.len; i++)
-        hash = (hash ^ (uint8_t)text.ptr[i]) * 1099511628211u;
-    return (hash ^ text.len) * 1099511628211u;
+    return (fnv(hash, text.ptr, text.len) ^ text.len) * FNV_PRIME;
 }
 
 static uint64_t hash_of(const struct kv_memory *memory, const struct kv_place *place)
 {
-    uint64_t hash = mix(mix(memory->seed ^ 14695981039346656037u, place->hash), place->sort);
+    uint64_t hash = mix(mix(memory->seed ^ FNV_BEGIN, place->hash), place->sort);
 
     return hash ^ hash >> 32;
 }

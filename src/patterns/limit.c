@@ -98,10 +98,8 @@ void hf_limit_table_close(struct hf_limit_table *limits)
 
 static uint64_t hash_of(const struct limit_ask *ask)
 {
-    uint64_t hash = 14695981039346656037u ^ (uint64_t)ask->rule.kind;
+    uint64_t hash = fnv(FNV_BEGIN ^ (uint64_t)ask->rule.kind, ask->name.ptr, ask->name.len);
 
-    for (size_t i = 0; i < ask->name.len; i++)
-        hash = (hash ^ (uint8_t)ask->name.ptr[i]) * 1099511628211u;
     return hash ? hash : 1;
 }
 

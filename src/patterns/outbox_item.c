@@ -97,17 +97,17 @@ void hf__outbox_seq_floor(int64_t due_ms, char seq[OUTBOX_SEQ_LEN + 1])
     memcpy(seq, place.seq, OUTBOX_SEQ_LEN + 1);
 }
 
-static uint64_t fnv1a(struct hf_str text, uint64_t hash)
+static uint64_t hash_of(struct hf_str text, uint64_t begin)
 {
-    for (size_t i = 0; i < text.len; i++)
-        hash = (hash ^ (uint8_t)text.ptr[i]) * 0x100000001B3u;
+    uint64_t hash = fnv(begin, text.ptr, text.len);
+
     return hash ^ hash >> 32; /* the low bits of FNV alone are poor */
 }
 
 /* (2) */
 uint32_t hf__outbox_bucket(const struct hf_outbox *outbox, struct hf_str key)
 {
-    return (uint32_t)(fnv1a(key, 0xCBF29CE484222325u) % outbox->buckets);
+    return (uint32_t)(hash_of(key, FNV_BEGIN) % outbox->buckets);
 }
 
 void hf__outbox_place_make(struct hf_outbox *outbox, int64_t due_ms, uint32_t bucket,
@@ -136,7 +136,7 @@ void hf__outbox_place_of_id(const struct hf_outbox *outbox, struct hf_str id, st
                             int64_t due_ms, struct outbox_place *place)
 {
     place->bucket = hf__outbox_bucket(outbox, key.len ? key : id);
-    write_seq(place, due_ms, fnv1a(id, 0xCBF29CE484222325u), fnv1a(id, 0x9E3779B97F4A7C15u));
+    write_seq(place, due_ms, hash_of(id, FNV_BEGIN), hash_of(id, 0x9E3779B97F4A7C15u));
 }
 
 static int64_t seq_ms(const char *seq)

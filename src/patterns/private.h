@@ -11,6 +11,7 @@
 #include <holdfast/scope.h>
 
 #include <assert.h>
+#include <pthread.h>
 
 /* Return a failed status to the caller. No other macro changes the flow. */
 #define TRY(expr)                                                                                  \
@@ -56,6 +57,19 @@ static inline int64_t env_elapsed_us(const struct hf_env *env)
 static inline int64_t env_wall_ms(const struct hf_env *env)
 {
     return env->wall_us(env->user) / 1000;
+}
+
+/* ---- hashes --------------------------------------------------------------------------------- */
+
+/* FNV-1a, of one piece after the other. Some are stored: it does not change. */
+#define FNV_BEGIN UINT64_C(14695981039346656037)
+#define FNV_PRIME UINT64_C(1099511628211)
+
+static inline uint64_t fnv(uint64_t hash, const void *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ ((const uint8_t *)bytes)[i]) * FNV_PRIME;
+    return hash;
 }
 
 /* ---- name.c --------------------------------------------------------------------------------- */
@@ -133,6 +147,9 @@ enum hf_status hf__pattern_read(struct hf_scope *s, struct hf_db *db, struct hf_
 /* A random time from half of `ms` to `ms`, so that those who wait for the same do not come back
  * together. */
 uint32_t hf__pattern_jitter_ms(const struct hf_env *env, uint32_t ms);
+
+/* A condition whose waits end by the monotonic clock: setting the time of day moves none. */
+void hf__pattern_cond_init(pthread_cond_t *cond);
 
 /* ---- timer.c -------------------------------------------------------------------------------- */
 

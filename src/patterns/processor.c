@@ -103,18 +103,6 @@ static enum hf_status fill(struct hf_scope *s, struct hf_processor *p)
     return HF_OK;
 }
 
-static void init_conditions(struct hf_processor *p)
-{
-    pthread_condattr_t monotonic;
-
-    pthread_mutex_init(&p->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&p->changed, &monotonic);
-    pthread_cond_init(&p->more, NULL);
-    pthread_condattr_destroy(&monotonic);
-}
-
 enum hf_status hf_processor_open(struct hf_scope *s, struct hf_records *records,
                                  const struct hf_processor_options *options,
                                  struct hf_processor **processor)
@@ -139,7 +127,9 @@ enum hf_status hf_processor_open(struct hf_scope *s, struct hf_records *records,
     p->waits.env = &p->env;
     p->errors_last = &p->errors;
     p->last = &p->first;
-    init_conditions(p);
+    pthread_mutex_init(&p->mutex, NULL);
+    hf__pattern_cond_init(&p->changed);
+    pthread_cond_init(&p->more, NULL);
     status = fill(s, p);
     if (status != HF_OK) {
         hf_processor_close(p);
@@ -190,7 +180,7 @@ struct todo *hf__todo_take(struct hf_processor *p, struct record_key key)
     todo->run_time_len = key.run_time.len;
     memcpy(todo->text, key.account.ptr, key.account.len);
     memcpy(todo->text + key.account.len, key.run_time.ptr, key.run_time.len);
-    todo->hash = hf__waits_hash(key);
+    todo->hash = hf__record_hash(key);
     todo->after = p->taken;
     todo->link = &p->taken;
     if (p->taken)
@@ -213,7 +203,7 @@ void hf__todo_drop(struct hf_processor *p, struct todo *todo)
 
 bool hf__todo_taken(const struct hf_processor *p, struct record_key key)
 {
-    uint64_t hash = hf__waits_hash(key);
+    uint64_t hash = hf__record_hash(key);
 
     for (const struct todo *todo = p->taken; todo; todo = todo->after)
         if (todo->hash == hash && hf_str_equal(todo_key(todo).account, key.account) &&

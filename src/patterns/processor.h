@@ -38,8 +38,6 @@ struct waits {
     size_t len;
 };
 
-uint64_t hf__waits_hash(struct record_key key);
-
 /* When to look at it again, on the elapsed clock; 0: it is not waiting. Marks it as seen in this
  * pass. */
 int64_t hf__waits_due_us(struct waits *waits, struct record_key key, uint64_t pass);

@@ -23,18 +23,6 @@ struct wait_entry {
     char text[];
 };
 
-uint64_t hf__waits_hash(struct record_key key)
-{
-    uint64_t hash = 0xCBF29CE484222325u;
-
-    for (size_t i = 0; i < key.account.len; i++)
-        hash = (hash ^ (uint8_t)key.account.ptr[i]) * 0x100000001B3u;
-    hash *= 0x100000001B3u;
-    for (size_t i = 0; i < key.run_time.len; i++)
-        hash = (hash ^ (uint8_t)key.run_time.ptr[i]) * 0x100000001B3u;
-    return hash ^ hash >> 32;
-}
-
 static size_t entry_size(const struct wait_entry *entry)
 {
     return sizeof(*entry) + entry->account_len + entry->run_time_len;
@@ -50,7 +38,7 @@ static bool is_of(const struct wait_entry *entry, uint64_t hash, struct record_k
 
 static struct wait_entry *find(const struct waits *waits, struct record_key key)
 {
-    uint64_t hash = hf__waits_hash(key);
+    uint64_t hash = hf__record_hash(key);
     struct wait_entry *entry = waits->buckets[hash % WAITS_BUCKETS];
 
     while (entry && !is_of(entry, hash, key))
@@ -98,7 +86,7 @@ static struct wait_entry *add(struct waits *waits, struct record_key key)
     entry = env_alloc(waits->env, size);
     if (!entry)
         return NULL;
-    entry->hash = hf__waits_hash(key);
+    entry->hash = hf__record_hash(key);
     entry->account_len = key.account.len;
     entry->run_time_len = key.run_time.len;
     memcpy(entry->text, key.account.ptr, key.account.len);
@@ -144,7 +132,7 @@ void hf__waits_forget(struct waits *waits, struct record_key key)
 
     if (!waits->len)
         return;
-    hash = hf__waits_hash(key);
+    hash = hf__record_hash(key);
     for (struct wait_entry **link = &waits->buckets[hash % WAITS_BUCKETS]; *link;
          link = &(*link)->next)
         if (is_of(*link, hash, key)) {

@@ -65,6 +65,7 @@ struct hf_item hf__records_names(struct hf_scope *s, const struct hf_records *re
                                  const char *text, const char *more);
 
 /* Which shard a record is in: the same for ever. */
+uint64_t hf__record_hash(struct record_key key);
 uint32_t hf__records_shard(struct record_key key, uint32_t shards);
 
 /* The index key of a shard of that state. */

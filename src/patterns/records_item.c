@@ -166,17 +166,17 @@ struct hf_update_item hf__records_request(struct hf_scope *s, const struct hf_re
 /* ---- parts ---------------------------------------------------------------------------------- */
 
 /* (5) FNV-1a of the account, a zero and the run time. */
+uint64_t hf__record_hash(struct record_key key)
+{
+    uint64_t hash = fnv(FNV_BEGIN, key.account.ptr, key.account.len) * FNV_PRIME;
+
+    hash = fnv(hash, key.run_time.ptr, key.run_time.len);
+    return hash ^ hash >> 32; /* the low bits of FNV alone are poor */
+}
+
 uint32_t hf__records_shard(struct record_key key, uint32_t shards)
 {
-    uint64_t hash = 0xCBF29CE484222325u;
-
-    for (size_t i = 0; i < key.account.len; i++)
-        hash = (hash ^ (uint8_t)key.account.ptr[i]) * 0x100000001B3u;
-    hash *= 0x100000001B3u;
-    for (size_t i = 0; i < key.run_time.len; i++)
-        hash = (hash ^ (uint8_t)key.run_time.ptr[i]) * 0x100000001B3u;
-    hash ^= hash >> 32; /* the low bits of FNV alone are poor */
-    return (uint32_t)(hash % shards);
+    return (uint32_t)(hf__record_hash(key) % shards);
 }
 
 struct hf_str hf__records_shard_text(struct hf_scope *s, enum hf_record_state state, uint32_t shard)

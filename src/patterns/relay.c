@@ -201,18 +201,6 @@ static enum hf_status fill(struct hf_scope *s, struct hf_relay *relay)
     return HF_OK;
 }
 
-static void init_conditions(struct hf_relay *relay)
-{
-    pthread_condattr_t monotonic;
-
-    pthread_mutex_init(&relay->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&relay->work_cond, &monotonic);
-    pthread_cond_init(&relay->idle_cond, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-}
-
 static void take_limits(struct hf_relay *relay)
 {
     size_t sink_max = relay->ops->batch_max ? relay->ops->batch_max : 1;
@@ -253,7 +241,9 @@ enum hf_status hf_relay_open(struct hf_scope *s, struct hf_outbox *outbox, struc
     relay->tokens_us = relay_now_us(relay);
     relay->tokens = 1;
     take_limits(relay);
-    init_conditions(relay);
+    pthread_mutex_init(&relay->mutex, NULL);
+    hf__pattern_cond_init(&relay->work_cond);
+    hf__pattern_cond_init(&relay->idle_cond);
     status = fill(s, relay);
     if (status != HF_OK) {
         hf_relay_close(relay);

@@ -44,17 +44,9 @@ void hf__seq_set(char to[RELAY_SEQ_SIZE], struct hf_str seq)
         memcpy(to, seq.ptr, len);
 }
 
-/* FNV-1a. */
-static uint64_t hash_of(uint64_t hash, const char *text, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        hash = (hash ^ (uint8_t)text[i]) * 1099511628211u;
-    return hash;
-}
-
 static uint64_t seq_hash(const char *seq)
 {
-    return hash_of(14695981039346656037u, seq, strnlen(seq, RELAY_SEQ_SIZE));
+    return fnv(FNV_BEGIN, seq, strnlen(seq, RELAY_SEQ_SIZE));
 }
 
 /* ---- what is held --------------------------------------------------------------------------- */
@@ -186,7 +178,7 @@ static uint64_t key_hash(const struct relay_bucket *bucket, bool alone, struct h
 {
     const char head[3] = {(char)(bucket->number & 0xff), (char)(bucket->number >> 8), (char)alone};
 
-    return hash_of(hash_of(14695981039346656037u, head, sizeof(head)), name.ptr, name.len);
+    return fnv(fnv(FNV_BEGIN, head, sizeof(head)), name.ptr, name.len);
 }
 
 struct relay_key *hf__key_find(struct hf_relay *relay, struct relay_bucket *bucket,

@@ -80,11 +80,8 @@ static bool is_me(const struct hf_relay *relay, const struct pattern_id *id)
 /* FNV-1a, with its bits mixed at the end: the highest decides. */
 static uint64_t weight(uint32_t bucket, const struct pattern_id *id)
 {
-    uint64_t hash = 14695981039346656037u ^ bucket;
+    uint64_t hash = fnv((FNV_BEGIN ^ bucket) * FNV_PRIME, id->text, PATTERN_ID_LEN);
 
-    hash *= 1099511628211u;
-    for (size_t i = 0; i < PATTERN_ID_LEN; i++)
-        hash = (hash ^ (uint8_t)id->text[i]) * 1099511628211u;
     hash ^= hash >> 33;
     hash *= 0xff51afd7ed558ccdu;
     hash ^= hash >> 33;

@@ -29,6 +29,16 @@ struct timer {
                          waits for ever */
 };
 
+void hf__pattern_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t monotonic;
+
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
 static int64_t now_us(void)
 {
     struct timespec now;
@@ -86,7 +96,6 @@ static void timer_free(struct timer *timer)
 enum hf_status hf__timer_start(struct hf_scope *s, timer_fn *run, void *user, struct timer **out)
 {
     struct timer *timer = env_alloc(hf_scope_env(s), sizeof(*timer));
-    pthread_condattr_t monotonic;
 
     *out = NULL;
     if (!timer)
@@ -96,10 +105,7 @@ enum hf_status hf__timer_start(struct hf_scope *s, timer_fn *run, void *user, st
     timer->user = user;
     timer->until_us = INT64_MAX;
     pthread_mutex_init(&timer->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&timer->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    hf__pattern_cond_init(&timer->changed);
     if (pthread_create(&timer->thread, NULL, loop, timer) != 0) {
         timer_free(timer);
         return hf_scope_fail(s, HF_LIMIT, "the system has no thread for a timer");
