@@ -5,7 +5,7 @@
  *                   [--only NAME] [--json FILE]
  *
  * URL is "memory:" (the default), "embedded:PATH" or "http://HOST:PORT". Cells are named
- * database/work/workers, and the work is:
+ * DATABASE/WORK/WORKERS, and the work is:
  *
  *     bare   no processor: each thread makes two conditional writes for each record, whose keys it
  *            knows: one that claims it, and one that completes it and takes it out of the index

@@ -221,6 +221,21 @@ static inline bool str_after(struct hf_str text, struct hf_str prefix, struct hf
     return true;
 }
 
+/* Cut the text at the first `c`: what is before it is returned, what is behind stays. */
+static inline struct hf_str str_cut(struct hf_str *text, char c)
+{
+    const char *at = text->len ? (const char *)memchr(text->ptr, c, text->len) : NULL;
+    struct hf_str before = *text;
+
+    if (!at) {
+        *text = hf_str_of(text->len ? text->ptr + text->len : "", 0);
+        return before;
+    }
+    before.len = (size_t)(at - text->ptr);
+    *text = hf_str_of(at + 1, text->len - before.len - 1);
+    return before;
+}
+
 /* What a hexadecimal digit stands for, in either case; -1: it is none. */
 static inline int hex_digit(char c)
 {

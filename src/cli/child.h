@@ -19,6 +19,20 @@ enum { CHILD_FILES = 256 }; /* descriptors that are looked after */
 
 struct guard;
 
+/* When a program that is run is ended, for settings with these two members. */
+#define CHILD_SPECS(type)                                                                          \
+    {.kind = OPTION_DURATION,                                                                      \
+     .name = "run-timeout",                                                                        \
+     .value = "TIME",                                                                              \
+     .max = OPTION_WEEK_MS,                                                                        \
+     .text = "End the program after this, with exit code 124.",                                    \
+     .offset = offsetof(type, run_timeout_ms)},                                                    \
+    {                                                                                              \
+        .kind = OPTION_DURATION, .name = "kill-after", .value = "TIME", .max = OPTION_DAY_MS,      \
+        .fallback = "10s", .text = "When the program is ended: how long from SIGTERM to SIGKILL.", \
+        .offset = offsetof(type, kill_after_ms)                                                    \
+    }
+
 /* A program to be run; what it inherits is our standard streams and variables, and these. */
 struct child_program {
     const char *const *args; /* the first is found as a shell finds it */

@@ -9,8 +9,6 @@
 
 #include <holdfast/limit.h>
 
-enum { DAY_MS = 24 * 60 * 60 * 1000 };
-
 struct settings {
     struct database_settings database;
     struct hf_str table;

@@ -9,8 +9,6 @@
 
 #include <holdfast/lock.h>
 
-#include <stdlib.h>
-
 struct settings {
     struct database_settings database;
     struct hf_str table;
@@ -42,13 +40,12 @@ static const char *mode_name(enum hf_lock_mode mode)
 /* The holders as a list in JSON. */
 static struct hf_str holders_json(struct cli *cli, const struct hf_lock_info *info)
 {
-    char *text = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&text, &len);
-    struct hf_str copy = {0};
+    struct json_text text;
+    FILE *out;
 
-    if (!out)
-        return copy;
+    if (!hf__json_text_begin(&text))
+        return (struct hf_str){0};
+    out = text.out;
     fputc('[', out);
     for (size_t i = 0; i < info->holders_len; i++) {
         const struct hf_lock_holder *holder = &info->holders[i];
@@ -65,10 +62,7 @@ static struct hf_str holders_json(struct cli *cli, const struct hf_lock_info *in
                 HF_FMT(renewed.text));
     }
     fputc(']', out);
-    if (fclose(out) == 0)
-        copy = hf_scope_copy(cli->scope, hf_str_of(text, len));
-    free(text);
-    return copy;
+    return hf__json_text_end(&text, cli->scope);
 }
 
 static struct hf_str owners(struct cli *cli, const struct hf_lock_info *info)

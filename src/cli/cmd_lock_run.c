@@ -18,7 +18,7 @@
 
 #include <stdatomic.h>
 
-enum { DAY_MS = 24 * 60 * 60 * 1000, WEEK_MS = 7 * DAY_MS, PERMITS_MAX = 1000000 };
+enum { PERMITS_MAX = 1000000 };
 
 struct settings {
     struct database_settings database;
@@ -45,21 +45,21 @@ static const struct option_spec specs[] = {
      .letter = 'w',
      .name = "wait",
      .value = "TIME",
-     .max = WEEK_MS,
+     .max = OPTION_WEEK_MS,
      .text = "How long to wait while others hold it; 0: not at all. Without this, for ever.",
      FIELD(wait_ms)},
     {.kind = OPTION_DURATION,
      .name = "lease",
      .value = "TIME",
      .min = 10,
-     .max = DAY_MS,
+     .max = OPTION_DAY_MS,
      .fallback = "20s",
      .text = "Silence after which others may take the lock over.",
      FIELD(lease_ms)},
     {.kind = OPTION_DURATION,
      .name = "heartbeat",
      .value = "TIME",
-     .max = DAY_MS,
+     .max = OPTION_DAY_MS,
      .text = "How often the lease is renewed, at most half of it; a quarter by default.",
      FIELD(heartbeat_ms)},
     {.kind = OPTION_FLAG,
@@ -86,7 +86,7 @@ static const struct option_spec specs[] = {
     {.kind = OPTION_DURATION,
      .name = "clock-skew",
      .value = "TIME",
-     .max = DAY_MS,
+     .max = OPTION_DAY_MS,
      .text = "Trust the clocks of all hosts to differ by less than this, and take over from a dead "
              "holder without watching it for a lease.",
      FIELD(skew_ms)},
@@ -110,19 +110,7 @@ static const struct option_spec specs[] = {
      .text =
          "Let the program go on when the lock is lost. Otherwise it is ended, with exit code 4.",
      FIELD(keep_running)},
-    {.kind = OPTION_DURATION,
-     .name = "run-timeout",
-     .value = "TIME",
-     .max = WEEK_MS,
-     .text = "End the program after this, with exit code 124.",
-     FIELD(run_timeout_ms)},
-    {.kind = OPTION_DURATION,
-     .name = "kill-after",
-     .value = "TIME",
-     .max = DAY_MS,
-     .fallback = "10s",
-     .text = "When the program is ended: how long from SIGTERM to SIGKILL.",
-     FIELD(kill_after_ms)},
+    CHILD_SPECS(struct settings),
     {.kind = OPTION_FLAG,
      .letter = 'q',
      .name = "quiet",

@@ -14,8 +14,6 @@
 
 #include <holdfast/once.h>
 
-enum { DAY_MS = 24 * 60 * 60 * 1000, WEEK_MS = 7 * DAY_MS };
-
 struct settings {
     struct database_settings database;
     struct hf_str table;
@@ -72,14 +70,14 @@ static const struct option_spec run_specs[] = {
      .letter = 'w',
      .name = "wait",
      .value = "TIME",
-     .max = WEEK_MS,
+     .max = OPTION_WEEK_MS,
      .text = "How long to wait while another attempt runs; 0: not at all. Without this, for ever.",
      FIELD(wait_ms)},
     {.kind = OPTION_DURATION,
      .name = "lease",
      .value = "TIME",
      .min = 10,
-     .max = DAY_MS,
+     .max = OPTION_DAY_MS,
      .fallback = "20s",
      .text = "Silence after which another attempt may follow.",
      FIELD(lease_ms)},
@@ -98,7 +96,7 @@ static const struct option_spec run_specs[] = {
     {.kind = OPTION_DURATION,
      .name = "clock-skew",
      .value = "TIME",
-     .max = DAY_MS,
+     .max = OPTION_DAY_MS,
      .text = "Trust the clocks of all hosts to differ by less than this, and follow a dead attempt "
              "without watching it for a lease.",
      FIELD(skew_ms)},
@@ -121,19 +119,7 @@ static const struct option_spec run_specs[] = {
      .fallback = "4",
      .text = "Exit code when another attempt was still running.",
      FIELD(busy_code)},
-    {.kind = OPTION_DURATION,
-     .name = "run-timeout",
-     .value = "TIME",
-     .max = WEEK_MS,
-     .text = "End the program after this, with exit code 124.",
-     FIELD(run_timeout_ms)},
-    {.kind = OPTION_DURATION,
-     .name = "kill-after",
-     .value = "TIME",
-     .max = DAY_MS,
-     .fallback = "10s",
-     .text = "When the program is ended: how long from SIGTERM to SIGKILL.",
-     FIELD(kill_after_ms)},
+    CHILD_SPECS(struct settings),
     {.kind = OPTION_FLAG,
      .letter = 'q',
      .name = "quiet",

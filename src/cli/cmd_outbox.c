@@ -11,8 +11,6 @@
 
 #include <holdfast/sink.h>
 
-#include <stdlib.h>
-
 enum { PAGE = 100, PAYLOAD_MAX = 16 * 1024 * 1024, HEADERS_MAX = 64 };
 
 enum list_state { LIST_PENDING, LIST_FAILED, LIST_HISTORY };
@@ -622,13 +620,12 @@ const struct options_table hf__outbox_stats_options = {
 
 static struct hf_str causes_json(struct cli *cli, const struct hf_outbox_stats *stats)
 {
-    char *text = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&text, &len);
-    struct hf_str copy = {0};
+    struct json_text text;
+    FILE *out;
 
-    if (!out)
-        return copy;
+    if (!hf__json_text_begin(&text))
+        return (struct hf_str){0};
+    out = text.out;
     fputc('[', out);
     for (size_t i = 0; i < stats->causes_len; i++) {
         fprintf(out, "%s{\"count\":%llu,\"cause\":", i ? "," : "",
@@ -639,10 +636,7 @@ static struct hf_str causes_json(struct cli *cli, const struct hf_outbox_stats *
         fputc('}', out);
     }
     fputc(']', out);
-    if (fclose(out) == 0)
-        copy = hf_scope_copy(cli->scope, hf_str_of(text, len));
-    free(text);
-    return copy;
+    return hf__json_text_end(&text, cli->scope);
 }
 
 int hf__outbox_stats_run(struct cli *cli, size_t args_len, const char *const *args)

@@ -20,17 +20,11 @@
 #include <holdfast/records.h>
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-    DAY_MS = 24 * 60 * 60 * 1000,
-    FAILED_FOR_GOOD = 65,
-    LOOK_FIRST_US = 500,
-    LOOK_LAST_US = 50 * 1000
-};
+enum { FAILED_FOR_GOOD = 65, LOOK_FIRST_US = 500, LOOK_LAST_US = 50 * 1000 };
 
 struct settings {
     struct database_settings database;
@@ -82,13 +76,13 @@ static const struct option_spec specs[] = {
     {.kind = OPTION_DURATION,
      .name = "run-timeout",
      .value = "TIME",
-     .max = DAY_MS,
+     .max = OPTION_DAY_MS,
      .text = "End a program after this; it has failed then.",
      FIELD(run_timeout_ms)},
     {.kind = OPTION_DURATION,
      .name = "kill-after",
      .value = "TIME",
-     .max = DAY_MS,
+     .max = OPTION_DAY_MS,
      .fallback = "10s",
      .text = "When a program is ended: how long from SIGTERM to SIGKILL.",
      FIELD(kill_after_ms)},
@@ -105,7 +99,7 @@ static const struct option_spec specs[] = {
      .name = "backoff",
      .value = "TIME",
      .min = 1,
-     .max = DAY_MS,
+     .max = OPTION_DAY_MS,
      .fallback = "100ms",
      .text = "Wait before the first retry.",
      FIELD(backoff_ms)},
@@ -152,7 +146,7 @@ static const struct option_spec specs[] = {
      .name = "lease",
      .value = "TIME",
      .min = 10,
-     .max = DAY_MS,
+     .max = OPTION_DAY_MS,
      .fallback = "20s",
      .text = "Silence after which others may take over a record.",
      FIELD(lease_ms)},
@@ -350,13 +344,12 @@ static void on_progress(const struct hf_processor_progress *progress, void *user
 
 static struct hf_str errors_json(struct cli *cli, const struct hf_processor_report *report)
 {
-    char *text = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&text, &len);
-    struct hf_str copy = {0};
+    struct json_text text;
+    FILE *out;
 
-    if (!out)
-        return copy;
+    if (!hf__json_text_begin(&text))
+        return (struct hf_str){0};
+    out = text.out;
     fputc('[', out);
     for (size_t i = 0; i < report->errors_len; i++) {
         const struct hf_processor_error *error = &report->errors[i];
@@ -370,10 +363,7 @@ static struct hf_str errors_json(struct cli *cli, const struct hf_processor_repo
         fputc('}', out);
     }
     fputc(']', out);
-    if (fclose(out) == 0)
-        copy = hf_scope_copy(cli->scope, hf_str_of(text, len));
-    free(text);
-    return copy;
+    return hf__json_text_end(&text, cli->scope);
 }
 
 static void print_report(struct run *run, const struct hf_processor_report *report)

@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-enum { TICK_MS = 1000, DAY_MS = 24 * 60 * 60 * 1000 };
+enum { TICK_MS = 1000 };
 
 struct settings {
     struct database_settings database;
@@ -81,7 +81,7 @@ struct run {
         {.kind = OPTION_DURATION,                                                                  \
          .name = "poll",                                                                           \
          .value = "TIME",                                                                          \
-         .max = DAY_MS,                                                                            \
+         .max = OPTION_DAY_MS,                                                                     \
          .text = "How often an idle bucket is looked at; 1s, 100ms or 5s.",                        \
          FIELD(poll_ms)},                                                                          \
         {.kind = OPTION_NUMBER,                                                                    \
@@ -93,31 +93,31 @@ struct run {
         {.kind = OPTION_DURATION,                                                                  \
          .name = "backoff",                                                                        \
          .value = "TIME",                                                                          \
-         .max = DAY_MS,                                                                            \
+         .max = OPTION_DAY_MS,                                                                     \
          .text = "Before the second attempt; doubled for each further one. 1s by default.",        \
          FIELD(backoff_ms)},                                                                       \
         {.kind = OPTION_DURATION,                                                                  \
          .name = "backoff-max",                                                                    \
          .value = "TIME",                                                                          \
-         .max = DAY_MS,                                                                            \
+         .max = OPTION_DAY_MS,                                                                     \
          .text = "But not longer than this; 30s by default.",                                      \
          FIELD(backoff_max_ms)},                                                                   \
         {.kind = OPTION_DURATION,                                                                  \
          .name = "delivery-timeout",                                                               \
          .value = "TIME",                                                                          \
-         .max = DAY_MS,                                                                            \
+         .max = OPTION_DAY_MS,                                                                     \
          .text = "How long a delivery may take; 30s by default.",                                  \
          FIELD(delivery_ms)},                                                                      \
         {.kind = OPTION_DURATION,                                                                  \
          .name = "lease",                                                                          \
          .value = "TIME",                                                                          \
-         .max = DAY_MS,                                                                            \
+         .max = OPTION_DAY_MS,                                                                     \
          .text = "Silence after which other relays take over; 20s by default.",                    \
          FIELD(lease_ms)},                                                                         \
         {.kind = OPTION_DURATION,                                                                  \
          .name = "linger",                                                                         \
          .value = "TIME",                                                                          \
-         .max = DAY_MS,                                                                            \
+         .max = OPTION_DAY_MS,                                                                     \
          .text = "Wait so long for a batch to fill up.",                                           \
          FIELD(linger_ms)},                                                                        \
         {.kind = OPTION_NUMBER,                                                                    \
@@ -144,7 +144,7 @@ struct run {
          .name = "stop-timeout",                                                                   \
          .value = "TIME",                                                                          \
          .min = 1,                                                                                 \
-         .max = DAY_MS,                                                                            \
+         .max = OPTION_DAY_MS,                                                                     \
          .fallback = "30s",                                                                        \
          .text = "What is under way at the end may take so long.",                                 \
          FIELD(stop_ms)},                                                                          \

@@ -131,36 +131,37 @@ void hf__json_write_value(FILE *out, struct hf_scope *s, struct hf_value value)
 
 /* ---- as texts ------------------------------------------------------------------------------- */
 
-static struct hf_str kept(struct hf_scope *s, FILE *out, char **text, size_t *len)
+bool hf__json_text_begin(struct json_text *text)
+{
+    *text = (struct json_text){0};
+    text->out = open_memstream(&text->ptr, &text->len);
+    return text->out != NULL;
+}
+
+struct hf_str hf__json_text_end(struct json_text *text, struct hf_scope *s)
 {
     struct hf_str copy = {0};
 
-    if (fclose(out) == 0)
-        copy = hf_scope_copy(s, hf_str_of(*text, *len));
-    free(*text);
+    if (text->out && fclose(text->out) == 0)
+        copy = hf_scope_copy(s, hf_str_of(text->ptr, text->len));
+    free(text->ptr);
     return copy;
 }
 
 struct hf_str hf__json_of_value(struct hf_scope *s, struct hf_value value)
 {
-    char *text = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&text, &len);
+    struct json_text text;
 
-    if (!out)
-        return (struct hf_str){0};
-    hf__json_write_value(out, s, value);
-    return kept(s, out, &text, &len);
+    if (hf__json_text_begin(&text))
+        hf__json_write_value(text.out, s, value);
+    return hf__json_text_end(&text, s);
 }
 
 struct hf_str hf__json_of_text(struct hf_scope *s, struct hf_str str)
 {
-    char *text = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&text, &len);
+    struct json_text text;
 
-    if (!out)
-        return (struct hf_str){0};
-    hf__json_write_text(out, str);
-    return kept(s, out, &text, &len);
+    if (hf__json_text_begin(&text))
+        hf__json_write_text(text.out, str);
+    return hf__json_text_end(&text, s);
 }

@@ -20,6 +20,23 @@ void hf__json_write_text(FILE *out, struct hf_str text);
  */
 void hf__json_write_value(FILE *out, struct hf_scope *s, struct hf_value value);
 
+/*
+ * A text that is written piece by piece into `out`, and is in the scope then; absent when there is
+ * no memory.
+ *
+ *     struct json_text text;
+ *     if (hf__json_text_begin(&text))
+ *         hf__json_write_value(text.out, s, value);
+ *     return hf__json_text_end(&text, s);
+ */
+struct json_text {
+    FILE *out; /* NULL: there is no memory */
+    char *ptr;
+    size_t len;
+};
+bool hf__json_text_begin(struct json_text *text);
+struct hf_str hf__json_text_end(struct json_text *text, struct hf_scope *s);
+
 /* The same as a text in the scope; absent when there is no memory. */
 struct hf_str hf__json_of_value(struct hf_scope *s, struct hf_value value);
 struct hf_str hf__json_of_text(struct hf_scope *s, struct hf_str text);

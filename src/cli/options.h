@@ -34,6 +34,7 @@
 #include <stdio.h>
 
 enum { OPTIONS_MAX = 64 }; /* in one table */
+enum { OPTION_DAY_MS = 24 * 60 * 60 * 1000, OPTION_WEEK_MS = 7 * OPTION_DAY_MS };
 
 enum option_kind {                  /* and what the field is */
                    OPTION_FLAG = 1, /* bool; --no-NAME makes it false */

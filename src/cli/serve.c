@@ -23,7 +23,6 @@
 #define FIELD(name_) .offset = offsetof(struct serve_settings, name_)
 
 #define MINUTE_MS (60 * 1000)
-#define DAY_MS (24 * 60 * MINUTE_MS)
 #define KIB ((uint64_t)1024)
 #define GIB (KIB * KIB * KIB)
 
@@ -91,7 +90,7 @@ static const struct option_spec specs[] = {
      .name = "clock-window",
      .value = "TIME",
      .min = 1000,
-     .max = DAY_MS,
+     .max = OPTION_DAY_MS,
      .fallback = "5m",
      .text = "How far the time of a signature may be off.",
      FIELD(clock_window_ms)},
@@ -201,7 +200,7 @@ static const struct option_spec specs[] = {
      .name = "head-timeout",
      .value = "TIME",
      .min = 1,
-     .max = DAY_MS,
+     .max = OPTION_DAY_MS,
      .fallback = "10s",
      .text = "Time for the head of a request to come.",
      FIELD(head_ms)},
@@ -209,7 +208,7 @@ static const struct option_spec specs[] = {
      .name = "body-timeout",
      .value = "TIME",
      .min = 1,
-     .max = DAY_MS,
+     .max = OPTION_DAY_MS,
      .fallback = "60s",
      .text = "Time for a whole request to come.",
      FIELD(body_ms)},
@@ -217,7 +216,7 @@ static const struct option_spec specs[] = {
      .name = "idle-timeout",
      .value = "TIME",
      .min = 1,
-     .max = DAY_MS,
+     .max = OPTION_DAY_MS,
      .fallback = "5m",
      .text = "How long a connection without requests is kept.",
      FIELD(idle_ms)},
@@ -225,7 +224,7 @@ static const struct option_spec specs[] = {
      .name = "drain-timeout",
      .value = "TIME",
      .min = 1,
-     .max = DAY_MS,
+     .max = OPTION_DAY_MS,
      .fallback = "5s",
      .text = "How long requests under way may take when stopping.",
      FIELD(drain_ms)},

@@ -5,8 +5,6 @@
 #include "cli/json.h"
 #include "cli/table_spec.h"
 
-#include <stdlib.h>
-
 const char *hf__table_spec_status(enum hf_table_status status)
 {
     static const char *const names[] = {"", "CREATING", "UPDATING", "DELETING", "ACTIVE"};
@@ -155,16 +153,9 @@ static void write_table(FILE *out, const struct hf_table_description *table)
 
 struct hf_str hf__table_spec_json(struct hf_scope *s, const struct hf_table_description *table)
 {
-    char *text = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&text, &len);
-    struct hf_str copy = {0};
+    struct json_text text;
 
-    if (!out)
-        return copy;
-    write_table(out, table);
-    if (fclose(out) == 0)
-        copy = hf_scope_copy(s, hf_str_of(text, len));
-    free(text);
-    return copy;
+    if (hf__json_text_begin(&text))
+        write_table(text.out, table);
+    return hf__json_text_end(&text, s);
 }

@@ -10,6 +10,7 @@
 #include <holdfast/prefix.h>
 
 #include "client/client.h"
+#include "client/url.h"
 
 /* ---- parameters of the URL ------------------------------------------------------------------ */
 
@@ -117,46 +118,18 @@ static enum hf_status set_param(struct hf_scope *s, struct hf_client_options *op
 
 static enum hf_status decode(struct hf_scope *s, struct hf_str raw, struct hf_str *out)
 {
-    char *text = hf_scope_alloc(s, raw.len + 1);
-    size_t len = 0;
+    enum hf_status status = hf__url_decode(s, raw, out);
 
-    if (!text)
-        return hf__fail_nomem(s);
-    for (size_t i = 0; i < raw.len; i++) {
-        if (raw.ptr[i] != '%') {
-            text[len++] = raw.ptr[i];
-            continue;
-        }
-        if (raw.len - i < 3 || hex_digit(raw.ptr[i + 1]) < 0 || hex_digit(raw.ptr[i + 2]) < 0)
-            return hf__fail(s, HF_INVALID, "the URL's parameters have a %% without two hex digits");
-        text[len++] = (char)(hex_digit(raw.ptr[i + 1]) * 16 + hex_digit(raw.ptr[i + 2]));
-        i += 2;
-    }
-    text[len] = '\0';
-    *out = hf_str_of(text, len);
-    return HF_OK;
-}
-
-/* Cut the text at the first `c`: what is before it is returned, what is behind stays. */
-static struct hf_str cut(struct hf_str *text, char c)
-{
-    const char *at = text->len ? memchr(text->ptr, c, text->len) : NULL;
-    struct hf_str before = *text;
-
-    if (!at) {
-        *text = hf_str_of(text->ptr + text->len, 0);
-        return before;
-    }
-    before.len = (size_t)(at - text->ptr);
-    *text = hf_str_of(at + 1, text->len - before.len - 1);
-    return before;
+    if (status == HF_INVALID)
+        return hf__fail(s, HF_INVALID, "the URL's parameters have a %% without two hex digits");
+    return status == HF_OK ? HF_OK : hf__fail_nomem(s);
 }
 
 static enum hf_status apply_param(struct hf_scope *s, struct hf_client_options *options,
                                   struct hf_str text)
 {
     struct hf_str value = text;
-    struct hf_str name = cut(&value, '=');
+    struct hf_str name = str_cut(&value, '=');
 
     for (size_t i = 0; i < ARRAY_LEN(params); i++) {
         if (!is_word(name, params[i].name))
@@ -178,12 +151,12 @@ static enum hf_status read_url(struct hf_scope *s, struct hf_str url,
                                struct hf_client_options *options, struct endpoint *fixed)
 {
     struct hf_str rest = url;
-    struct hf_str base = cut(&rest, '?');
+    struct hf_str base = str_cut(&rest, '?');
     struct hf_str region;
 
     *fixed = (struct endpoint){.origin = {NULL, 0}};
     while (rest.len > 0)
-        TRY(apply_param(s, options, cut(&rest, '&')));
+        TRY(apply_param(s, options, str_cut(&rest, '&')));
     if (str_after(base, HF_STR("http://"), &region) || str_after(base, HF_STR("https://"), &region))
         return hf__endpoint_of_url(s, base, fixed);
     if (!str_after(base, HF_STR("dynamodb:"), &region))

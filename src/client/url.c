@@ -134,6 +134,28 @@ static bool is_loopback_v4(struct hf_str host)
     return parts == 4;
 }
 
+enum hf_status hf__url_decode(struct hf_scope *memory, struct hf_str part, struct hf_str *decoded)
+{
+    char *text = hf_scope_alloc(memory, part.len + 1);
+    size_t len = 0;
+
+    if (!text)
+        return HF_NOMEM;
+    for (size_t i = 0; i < part.len; i++) {
+        if (part.ptr[i] != '%') {
+            text[len++] = part.ptr[i];
+            continue;
+        }
+        if (part.len - i < 3 || hex_digit(part.ptr[i + 1]) < 0 || hex_digit(part.ptr[i + 2]) < 0)
+            return HF_INVALID;
+        text[len++] = (char)(hex_digit(part.ptr[i + 1]) * 16 + hex_digit(part.ptr[i + 2]));
+        i += 2;
+    }
+    text[len] = '\0';
+    *decoded = hf_str_of(text, len);
+    return HF_OK;
+}
+
 bool hf__url_is_loopback(const struct url *url)
 {
     struct hf_str rest;

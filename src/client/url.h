@@ -15,6 +15,12 @@ struct url {
  * are of `text`. */
 const char *hf__url_read(struct hf_str text, struct url *url);
 
+/*
+ * A part of a URL with its %XX read, in `memory`, with a NUL behind it. HF_INVALID, without words
+ * of its own, when a % has no two hexadecimal digits behind it; HF_NOMEM.
+ */
+enum hf_status hf__url_decode(struct hf_scope *memory, struct hf_str part, struct hf_str *decoded);
+
 /* Is it this machine itself: localhost, 127.x.x.x or [::1]? */
 bool hf__url_is_loopback(const struct url *url);
 

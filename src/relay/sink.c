@@ -17,6 +17,7 @@
  *  (3) The values of options, and what stands before them, are never part of a message: there may
  *      be secrets in them.
  */
+#include "client/url.h"
 #include "relay/private.h"
 
 struct hf_sink {
@@ -101,40 +102,12 @@ enum { OPTIONS_MAX = 64 };
 enum hf_status hf__sink_decode(struct hf_scope *s, struct hf_scope *memory, const char *what,
                                struct hf_str text, struct hf_str *decoded)
 {
-    char *to = hf_scope_alloc(memory, text.len + 1);
-    size_t len = 0;
+    enum hf_status status = hf__url_decode(memory, text, decoded);
 
-    if (!to)
-        return hf__fail_nomem(s);
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] != '%') {
-            to[len++] = text.ptr[i];
-            continue;
-        }
-        if (text.len - i < 3 || hex_digit(text.ptr[i + 1]) < 0 || hex_digit(text.ptr[i + 2]) < 0)
-            return hf__fail(s, HF_INVALID,
-                            "%s of the sink's URL has a %% without two hex digits behind it", what);
-        to[len++] = (char)(hex_digit(text.ptr[i + 1]) * 16 + hex_digit(text.ptr[i + 2]));
-        i += 2;
-    }
-    to[len] = '\0';
-    *decoded = hf_str_of(to, len);
-    return HF_OK;
-}
-
-/* Cut the text at the first `c`: what is before it is returned, what is behind stays. */
-static struct hf_str cut(struct hf_str *text, char c)
-{
-    const char *at = text->len ? memchr(text->ptr, c, text->len) : NULL;
-    struct hf_str before = *text;
-
-    if (!at) {
-        *text = hf_str_of(text->len ? text->ptr + text->len : "", 0);
-        return before;
-    }
-    before.len = (size_t)(at - text->ptr);
-    *text = hf_str_of(at + 1, text->len - before.len - 1);
-    return before;
+    if (status == HF_INVALID)
+        return hf__fail(s, HF_INVALID,
+                        "%s of the sink's URL has a %% without two hex digits behind it", what);
+    return status == HF_OK ? HF_OK : hf__fail_nomem(s);
 }
 
 static enum hf_status read_options(struct hf_scope *s, struct hf_str text, struct sink_url *url)
@@ -146,8 +119,8 @@ static enum hf_status read_options(struct hf_scope *s, struct hf_str text, struc
         return hf__fail_nomem(s);
     url->given = given;
     while (text.len > 0) {
-        struct hf_str value = cut(&text, '&');
-        struct hf_str name = cut(&value, '=');
+        struct hf_str value = str_cut(&text, '&');
+        struct hf_str name = str_cut(&value, '=');
 
         if (url->given_len == OPTIONS_MAX)
             return hf__fail(s, HF_INVALID, "the sink's URL has more than %d options", OPTIONS_MAX);
@@ -199,7 +172,7 @@ static int word_at(const char *words, struct hf_str word)
     struct hf_str left = hf_str_from(words);
 
     for (int at = 1; left.len > 0; at++)
-        if (hf_str_equal(cut(&left, '|'), word))
+        if (hf_str_equal(str_cut(&left, '|'), word))
             return word.len ? at : 0;
     return 0;
 }
@@ -272,7 +245,7 @@ static enum hf_status open_kind(struct hf_scope *s, const struct kind *kind, str
     if (!options.ptr)
         return hf__fail_nomem(s);
     url.kind = hf_str_from(kind->name);
-    url.rest = cut(&options, '?');
+    url.rest = str_cut(&options, '?');
     TRY(read_options(s, options, &url));
     return kind->open(s, &url, sink);
 }
@@ -280,7 +253,7 @@ static enum hf_status open_kind(struct hf_scope *s, const struct kind *kind, str
 enum hf_status hf_sink_open(struct hf_scope *s, struct hf_str url, struct hf_sink **sink)
 {
     struct hf_str rest = url;
-    struct hf_str name = cut(&rest, ':');
+    struct hf_str name = str_cut(&rest, ':');
     const struct kind *kind = name.len < url.len ? kind_of(name) : NULL;
     struct hf_scope *memory;
     enum hf_status status;
