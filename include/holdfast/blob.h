@@ -1,0 +1,127 @@
+/*
+ * A blob store: bytes that are too many for an item, found by their digest.
+ *
+ *     struct hf_blobs *blobs;
+ *     struct hf_str digest;
+ *
+ *     hf_blobs_open(s, HF_STR("dir:/var/lib/app/blobs"), NULL, &blobs);
+ *     hf_blob_put(s, blobs, payload, &digest);
+ *     ...                                          store the digest in an item
+ *     hf_blob_get(s, blobs, digest, &payload);
+ *
+ * A blob's name is the SHA-256 of its content in hexadecimal: the same content is stored once, and
+ * what is read is verified. A blob is written before the item that names it, so an item never names
+ * one that is not there; when the item is not written after all, or goes, the blob is left behind,
+ * and hf_blobs_sweep() removes it. Blobs are never changed.
+ *
+ * Stores by URL:
+ *
+ *     memory:                     gone when it is closed
+ *     dir:PATH                    files of mode 0600 in folders of 0700: written aside, synced, and
+ *                                 renamed
+ *     s3://BUCKET[/PREFIX]        Amazon S3, and what speaks its protocol, by ?endpoint=URL;
+ *                                 ?region=NAME, ?path_style=1, ?create=1 (make the bucket when it
+ *                                 is missing), ?part=BYTES (of a multipart upload)
+ *
+ * Any thread may use a store.
+ */
+#ifndef HOLDFAST_BLOB_H
+#define HOLDFAST_BLOB_H
+
+#include <holdfast/base.h>
+#include <holdfast/client.h>
+#include <holdfast/db.h>
+#include <holdfast/scope.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct hf_blobs;
+
+enum {
+    HF_BLOB_DIGEST_LEN = 64,         /* hexadecimal digits */
+    HF_BLOB_MAX = 1024 * 1024 * 1024 /* bytes of one blob */
+};
+
+struct hf_blobs_options {
+    size_t size;                            /* set by HF_OPTIONS() */
+    const struct hf_client_options *client; /* s3: credentials, region, timeouts, retries as for
+                                                hf_connect(); default: what the environment says */
+    bool no_sync;                           /* dir: leave syncing to the system */
+};
+
+/*
+ * HF_INVALID  the URL is none of the above; the message says what is wrong with it
+ * HF_IO, HF_DENIED, HF_NOT_FOUND (no such bucket), HF_NOMEM
+ * Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_blobs_open(struct hf_scope *s, struct hf_str url,
+                                                 const struct hf_blobs_options *options,
+                                                 struct hf_blobs **blobs);
+
+/* The store that belongs to an embedded database: the folder "blobs" in its directory, or memory.
+ * HF_UNSUPPORTED: it is not embedded. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_blobs_open_beside(struct hf_scope *s, struct hf_db *db,
+                                                        struct hf_blobs **blobs);
+
+/* NULL is accepted. Since 0.1. */
+HF_API void hf_blobs_close(struct hf_blobs *blobs);
+
+/*
+ * Store bytes, durably, unless they are there; *digest is their name, in the scope. When it is
+ * there already it counts as new for hf_blobs_sweep(). HF_LIMIT: more than HF_BLOB_MAX.
+ * HF_NO_SPACE, HF_IO. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_blob_put(struct hf_scope *s, struct hf_blobs *blobs,
+                                               struct hf_bytes bytes, struct hf_str *digest);
+
+/*
+ * The bytes of that name, in the scope. HF_NOT_FOUND; HF_CORRUPT: they are not those that were put;
+ * HF_INVALID: it is no digest. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_blob_get(struct hf_scope *s, struct hf_blobs *blobs,
+                                               struct hf_str digest, struct hf_bytes *bytes);
+
+/* The same for many, side by side where that is faster (s3). All or the first failure. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_blob_get_many(struct hf_scope *s, struct hf_blobs *blobs,
+                                                    const struct hf_str *digests, size_t len,
+                                                    struct hf_bytes *bytes);
+
+/* *size (may be NULL) is its number of bytes. HF_NOT_FOUND. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_blob_has(struct hf_scope *s, struct hf_blobs *blobs,
+                                               struct hf_str digest, uint64_t *size);
+
+/* Remove one for good; none of that name is no failure. Rather sweep. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_blob_delete(struct hf_scope *s, struct hf_blobs *blobs,
+                                                  struct hf_str digest);
+
+/* Called with each blob, in no order. Anything but HF_OK ends it, and is returned. Since 0.1. */
+struct hf_blob_info {
+    struct hf_str digest;
+    uint64_t size;
+    int64_t put_us; /* when it was put last */
+};
+typedef enum hf_status hf_blob_list_fn(struct hf_scope *s, const struct hf_blob_info *blob,
+                                       void *user);
+HF_API HF_NODISCARD enum hf_status hf_blobs_list(struct hf_scope *s, struct hf_blobs *blobs,
+                                                 hf_blob_list_fn *fn, void *user);
+
+/*
+ * Remove blobs that `used` says nobody uses, and that were put last more than `older_s` seconds ago
+ * (0: a day), which has to be longer than it takes from a put to the commit of what names it. One
+ * that is put again while it is being removed stays. *removed (may be NULL) is how many.
+ * HF_INVALID: `used` failed, with its error. Since 0.1.
+ */
+typedef enum hf_status hf_blob_used_fn(struct hf_scope *s, struct hf_str digest, bool *used,
+                                       void *user);
+HF_API HF_NODISCARD enum hf_status hf_blobs_sweep(struct hf_scope *s, struct hf_blobs *blobs,
+                                                  uint32_t older_s, hf_blob_used_fn *used,
+                                                  void *user, uint64_t *removed);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
