@@ -354,10 +354,16 @@ static enum hf_status retry_supports(struct hf_scope *s, struct hf_db *db, enum 
     return HF_OK;
 }
 
+static enum hf_status retry_blobs(struct hf_scope *s, struct hf_db *db, struct hf_blobs **blobs)
+{
+    return hf__db_blobs(s, ((struct retry *)(void *)db)->inner, blobs);
+}
+
 static const struct db_calls retry_calls = {.call = retry_call,
                                             .settle = retry_settle,
                                             .close = retry_close,
-                                            .supports = retry_supports};
+                                            .supports = retry_supports,
+                                            .blobs = retry_blobs};
 
 static uint32_t or_default(uint32_t given, uint32_t fallback)
 {
