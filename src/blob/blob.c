@@ -105,6 +105,8 @@ enum hf_status hf_blobs_open(struct hf_scope *s, struct hf_str url,
         return hf__blobs_open_dir(s, env,
                                   &(struct blob_dir_options){.path = rest, .no_sync = o.no_sync},
                                   blobs);
+    if (str_after(url, HF_STR("s3://"), &rest))
+        return hf__blobs_open_s3(s, env, rest, o.client, blobs);
     return hf__fail(s, HF_INVALID,
                     "\"%.*s\" is not the URL of a blob store; known are memory:, dir:PATH and "
                     "s3://BUCKET/PREFIX",
@@ -223,9 +225,7 @@ enum hf_status hf_blobs_list(struct hf_scope *s, struct hf_blobs *blobs, hf_blob
 
 struct sweep {
     struct hf_blobs *blobs;
-    int64_t before_us;
-    hf_blob_used_fn *used;
-    void *user;
+    struct blob_sweep how;
     uint64_t removed;
 };
 
@@ -237,12 +237,13 @@ static enum hf_status sweep_one(struct hf_scope *s, const struct hf_blob_info *b
     bool removed = false;
 
     TRY(hf__scope_alive(s));
-    if (blob->put_us >= sweep->before_us)
+    if (blob->put_us >= sweep->how.before_us)
         return HF_OK;
-    TRY(sweep->used(s, blob->digest, &used, sweep->user));
+    TRY(sweep->how.used(s, blob->digest, &used, sweep->how.user));
     if (used)
         return HF_OK;
-    TRY(sweep->blobs->kind->remove_old(s, sweep->blobs, blob->digest, sweep->before_us, &removed));
+    TRY(sweep->blobs->kind->remove_old(s, sweep->blobs, blob->digest, sweep->how.before_us,
+                                       &removed));
     sweep->removed += removed;
     return HF_OK;
 }
@@ -250,7 +251,7 @@ static enum hf_status sweep_one(struct hf_scope *s, const struct hf_blob_info *b
 enum hf_status hf_blobs_sweep(struct hf_scope *s, struct hf_blobs *blobs, uint32_t older_s,
                               hf_blob_used_fn *used, void *user, uint64_t *removed)
 {
-    struct sweep sweep = {.blobs = blobs, .used = used, .user = user};
+    struct sweep sweep = {.blobs = blobs, .how = {.used = used, .user = user}};
     enum hf_status status;
 
     if (removed)
@@ -260,11 +261,12 @@ enum hf_status hf_blobs_sweep(struct hf_scope *s, struct hf_blobs *blobs, uint32
         return hf__fail(s, HF_INVALID, "hf_blobs_sweep() was called without a %s (NULL)",
                         blobs ? "function that knows what is used" : "blob store");
     TRY(hf__scope_alive(s));
-    sweep.before_us =
+    sweep.how.before_us =
         hf__env_wall_us(&blobs->env) - (int64_t)(older_s ? older_s : DEFAULT_OLDER_S) * 1000 * 1000;
     if (blobs->kind->tidy)
-        TRY(blobs->kind->tidy(s, blobs, sweep.before_us));
-    status = blobs->kind->list(s, blobs, sweep_one, &sweep);
+        TRY(blobs->kind->tidy(s, blobs, sweep.how.before_us));
+    status = blobs->kind->sweep ? blobs->kind->sweep(s, blobs, &sweep.how, &sweep.removed)
+                                : blobs->kind->list(s, blobs, sweep_one, &sweep);
     if (removed)
         *removed = sweep.removed;
     return status;

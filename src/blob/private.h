@@ -10,6 +10,12 @@
 #include "base/base.h"
 #include "blob/blob.h"
 
+struct blob_sweep {
+    int64_t before_us; /* what was put earlier may go */
+    hf_blob_used_fn *used;
+    void *user;
+};
+
 /* Digests are checked before they come here: 64 digits, in lower case. */
 struct blob_kind {
     /* Make it durable, and new for a sweep. What is there and differs is replaced. */
@@ -31,6 +37,9 @@ struct blob_kind {
      * meanwhile is there when this returns, or comes back when it is read. */
     enum hf_status (*remove_old)(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
                                  int64_t before_us, bool *removed);
+    /* All of a sweep, as s3 has a way of its own; NULL: list() and remove_old(). */
+    enum hf_status (*sweep)(struct hf_scope *s, struct hf_blobs *blobs,
+                            const struct blob_sweep *how, uint64_t *removed);
     /* What a sweep begins with: leftovers of who was killed. NULL: nothing. */
     enum hf_status (*tidy)(struct hf_scope *s, struct hf_blobs *blobs, int64_t before_us);
     void (*close)(struct hf_blobs *blobs);
@@ -42,6 +51,9 @@ struct hf_blobs {
     struct hf_env env; /* whole */
     size_t max;        /* HF_BLOB_MAX, but for tests */
 };
+
+enum hf_status hf__blobs_open_s3(struct hf_scope *s, const struct hf_env *env, struct hf_str rest,
+                                 const struct hf_client_options *options, struct hf_blobs **blobs);
 
 /* ---- for kinds ------------------------------------------------------------------------------ */
 
