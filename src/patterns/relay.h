@@ -146,6 +146,13 @@ struct relay_worker {
     struct relay_claims claims; /* guarded by the mutex */
 };
 
+/* Where the shards of the stream are to be read on; in the scope of the last round. */
+struct relay_watch {
+    struct hf_str arn;
+    struct relay_shard *shards;
+    size_t len; /* 0: there is no list */
+};
+
 struct hf_relay {
     struct hf_env env;
     struct hf_outbox *outbox;
@@ -170,6 +177,14 @@ struct hf_relay {
     uint32_t *plan; /* who is to have each bucket: a place in members */
     int64_t renew_us, look_us, act_us;
     uint32_t keep_failures;
+
+    /* Of the watcher alone: relay_watch.c. */
+    struct timer *watcher;
+    struct hf_scope *watch_scopes[2];
+    bool watch_turn;
+    struct relay_watch watch;
+    int64_t watch_us; /* without threads: when to ask next */
+    uint32_t watch_failures;
 
     pthread_mutex_t mutex;    /* guards all below */
     pthread_cond_t work_cond; /* for workers */
@@ -222,6 +237,9 @@ static inline int64_t relay_now_us(const struct hf_relay *relay)
 {
     return env_elapsed_us(&relay->env);
 }
+
+/* There may be something new in that bucket; UINT32_MAX: in any. */
+void hf__relay_wake(struct hf_relay *relay, uint32_t bucket);
 
 /* Let a worker look for something to do. The mutex is held. */
 void hf__relay_signal(struct hf_relay *relay);
@@ -338,6 +356,11 @@ void hf__relay_tell(struct hf_relay *relay, const struct hf_outbox_event *event,
 bool hf__claim_may(struct hf_relay *relay, int64_t now_us, int64_t *next_us); /* mutex held */
 void hf__claim_run(struct relay_worker *worker, bool was_probe);
 int64_t hf__claim_keep(struct hf_relay *relay); /* the keeper: renew what is under way */
+
+/* ---- relay_watch.c: news by the stream of the table ------------------------------------------ */
+
+/* Ask what is new. Returns in how many microseconds to ask again. */
+int64_t hf__watch_keep(struct hf_relay *relay);
 
 /* ---- relay_member.c ------------------------------------------------------------------------- */
 
