@@ -15,7 +15,7 @@ enum {
     RELAY_HELD_BATCHES = 4,             /* so many batches of a bucket are held at most */
     RELAY_BYTES_MAX = 64 * 1024 * 1024, /* of items that are held, in all */
     RELAY_NOTE_MAX = 100,               /* events of one call that notes deliveries */
-    RELAY_OVERLAP_MS = 500,             /* how long before now a woken read begins */
+    RELAY_OVERLAP_MS = 500,             /* how much later than its place an event may appear */
     RELAY_SKEW_MS = 1000,               /* how much later one with a lower sequence may be due */
     RELAY_SWEEP_PAGES = 4,              /* pages without news of one look from the start */
     RELAY_SEQ_SIZE = OUTBOX_SEQ_LEN + 1
@@ -84,7 +84,9 @@ struct relay_bucket {
     enum bucket_state state;
     uint64_t fence;
     uint64_t life;               /* changes when it is taken or lost */
-    char cursor[RELAY_SEQ_SIZE]; /* all that was there up to it was looked at; "": nothing was */
+    char cursor[RELAY_SEQ_SIZE]; /* all up to it was looked at, and no more comes; "": nothing */
+    char seen[RELAY_SEQ_SIZE];   /* all that was there up to it was looked at */
+    uint32_t extra;              /* a page has to have so many more, to show anything new */
     bool more;                   /* there are others behind it */
     bool woken;                  /* there may be */
     bool reading;
