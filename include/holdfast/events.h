@@ -275,6 +275,11 @@ struct hf_events_all_options {
     uint32_t limit;       /* events of one page at most; default 1000 */
     bool archived;        /* with events of archived streams */
     bool no_payload;      /* leave payloads of the blob store where they are */
+    uint32_t settle_ms;   /* events are left alone for so long after they were appended, so that
+                             those who append at the same time are not refused and have to try
+                             again; default 5. Where a query may see a part of a transaction, as at
+                             Amazon's service, this has to be longer than it takes one to show as a
+                             whole: some hundred */
 };
 
 /* `store` has to outlive the reader; one thread at a time uses it. Since 0.1. */
@@ -336,7 +341,8 @@ HF_API HF_NODISCARD enum hf_status hf_events_limit_stream(struct hf_scope *s,
                                                           uint32_t max_age_s, uint64_t max_count);
 
 /* Delete a stream for good: nothing is read, nothing can be appended ever again (HF_LOST). `expect`
- * and `version` as in hf_append. Since 0.1. */
+ * and `version` as in hf_append. Again is no failure. The order of all shows its events, as it does
+ * with truncated ones, until hf_events_sweep() has removed them. Since 0.1. */
 HF_API HF_NODISCARD enum hf_status hf_events_tombstone(struct hf_scope *s, struct hf_events *store,
                                                        struct hf_stream_key stream,
                                                        enum hf_expect expect, uint64_t version);
@@ -349,7 +355,11 @@ HF_API HF_NODISCARD enum hf_status hf_events_archive(struct hf_scope *s, struct 
 HF_API HF_NODISCARD enum hf_status hf_events_unarchive(struct hf_scope *s, struct hf_events *store,
                                                        struct hf_stream_key stream);
 
-/* Call this with each stream, by name. Anything but HF_OK ends it, and is returned. Since 0.1. */
+/*
+ * Call this with each stream (of that domain; absent: of all), deleted ones too, in no order.
+ * Anything but HF_OK ends it, and is returned. There is no list of streams: this is a Scan of the
+ * table, which costs as much as reading all events. Since 0.1.
+ */
 typedef enum hf_status hf_events_stream_fn(struct hf_scope *s, struct hf_stream_key stream,
                                            const struct hf_stream_info *info, void *user);
 HF_API HF_NODISCARD enum hf_status hf_events_streams(struct hf_scope *s, struct hf_events *store,
