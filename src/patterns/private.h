@@ -151,6 +151,11 @@ uint32_t hf__pattern_jitter_ms(const struct hf_env *env, uint32_t ms);
 /* A condition whose waits end by the monotonic clock: setting the time of day moves none. */
 void hf__pattern_cond_init(pthread_cond_t *cond);
 
+/* ---- tx.c ----------------------------------------------------------------------------------- */
+
+/* The actions that were added so far, hf_tx_len() of them. */
+const struct hf_transact_write *hf__tx_actions(const struct hf_tx *tx);
+
 /* ---- timer.c -------------------------------------------------------------------------------- */
 
 /* Do what is due; returns in how many microseconds there is more to do, INT64_MAX: not before
