@@ -15,12 +15,13 @@
 
 struct revert {
     struct hf_flows *flows;
-    struct flow_build *build; /* NULL while it is only looked at */
     struct hf_revert_obstacle *obstacles;
     size_t obstacles_len;
     struct hf_stored_event *events; /* of the tree, root first */
     size_t events_len;
-    size_t reverted; /* of these */
+    size_t reverted;            /* of these */
+    struct hf_reverted **taken; /* what is taken back now, in the order of the build */
+    size_t taken_len;
 };
 
 /* ---- the tree ------------------------------------------------------------------------------- */
@@ -89,6 +90,7 @@ static enum hf_status read_tree(struct hf_scope *s, struct hf_flows *flows, stru
     size = count(tree);
     r->events = hf_scope_alloc(s, size * sizeof(*r->events));
     r->obstacles = hf_scope_alloc(s, (size + 1) * sizeof(*r->obstacles));
+    r->taken = hf_scope_alloc(s, size * sizeof(struct hf_reverted *));
     TRY(hf_scope_built(s));
     if (tree->event.causation.len)
         r->obstacles[r->obstacles_len++] = (struct hf_revert_obstacle){
@@ -201,7 +203,7 @@ static enum hf_status as_before(struct hf_scope *s, const struct hf_event_tree *
 
 /* Newest first, children before their parents; `events` of what is new is filled in when it was
  * stored: until then events_len is how many there are. */
-static enum hf_status take_back(struct hf_scope *s, struct flow_build *build,
+static enum hf_status take_back(struct hf_scope *s, struct revert *r, struct flow_build *build,
                                 const struct hf_event_tree *tree, struct hf_reverted *out)
 {
     struct hf_reverted *children = hf_scope_alloc(s, (tree->children_len + 1) * sizeof(*children));
@@ -212,25 +214,30 @@ static enum hf_status take_back(struct hf_scope *s, struct flow_build *build,
     *out = (struct hf_reverted){.id = tree->event.id, .children = children};
     for (size_t i = tree->children_len; i-- > 0;)
         if (!takes_back(&tree->children[i], tree))
-            TRY(take_back(s, build, &tree->children[i], &children[out->children_len++]));
+            TRY(take_back(s, r, build, &tree->children[i], &children[out->children_len++]));
     if (is_reverted(tree))
         return as_before(s, tree, out);
     before = build->len;
     TRY(hf__flow_upcast(s, &event, build->flows));
     TRY(compensate(s, build, &event));
     out->events_len = build->len - before;
+    r->taken[r->taken_len++] = out;
     return HF_OK;
 }
 
-/* The events of the build, in the same order. */
-static void fill_in(struct hf_reverted *out, const struct hf_stored_event *events, size_t *at)
+/* The events as they were stored. */
+static void fill_in(const struct revert *r, const struct flow_build *build,
+                    struct hf_stored_event *events)
 {
-    for (size_t i = 0; i < out->children_len; i++)
-        fill_in((struct hf_reverted *)&out->children[i], events, at);
-    if (out->repeated)
-        return;
-    out->events = events + *at;
-    *at += out->events_len;
+    size_t at = 0;
+
+    for (size_t i = 0; i < build->len; i++)
+        events[i] = build->nodes[i]->event;
+    for (size_t i = 0; i < r->taken_len; i++) {
+        r->taken[i]->events = events + at;
+        at += r->taken[i]->events_len;
+    }
+    assert(at == build->len);
 }
 
 static void tell(struct hf_flows *flows, const struct hf_event_tree *tree, uint32_t attempt)
@@ -274,13 +281,12 @@ static enum hf_status attempt(struct hf_scope *s, struct flow_build *build, stru
     bool conflict = false, repeated = false;
     enum hf_status status;
     struct revert r;
-    size_t at = 0;
 
     *again = false;
     TRY(read_tree(s, build->flows, id, &tree, &r));
     TRY(check_root(s, &tree));
     TRY(collect(s, &r));
-    status = take_back(s, build, &tree, out);
+    status = take_back(s, &r, build, &tree, out);
     events = hf_scope_alloc(s, (build->len + 1) * sizeof(*events));
     if (status == HF_OK)
         status = hf_scope_built(s);
@@ -291,10 +297,7 @@ static enum hf_status attempt(struct hf_scope *s, struct flow_build *build, stru
         *again = conflict || repeated || status == HF_DUPLICATE;
         return status;
     }
-    for (size_t i = 0; i < build->len; i++)
-        events[i] = build->nodes[i]->event;
-    fill_in(out, events, &at);
-    assert(at == build->len);
+    fill_in(&r, build, events);
     after_success(build, &tree, spare);
     return HF_OK;
 }
