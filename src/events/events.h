@@ -20,6 +20,7 @@
  *     r.ID          POS       an event that ID caused, that is correlated with ID, or both
  *     t.COMMIT      NUMBER    events of an append that is larger than a transaction, in order
  *     x             COMMIT    such an append was begun, when; goes when it is visible
+ *     y             COMMIT    the sweep gave it up, when; goes when nothing of it is left
  *     n.STREAM      n         a snapshot
  *     q.NAME        q         a subscription: its checkpoint, who has it
  *     c             config    what the table is: kind, shards, whether there is a chain
@@ -393,6 +394,18 @@ typedef enum hf_status events_head_fn(struct hf_scope *s, struct hf_events *stor
                                       void *user);
 enum hf_status hf__events_each_head(struct hf_scope *s, struct hf_events *store, events_head_fn *fn,
                                     void *user);
+
+/* ---- events_archive.c ----------------------------------------------------------------------- */
+
+/* The name of the first event in a commit, or "l". As events leave a commit from its first one on,
+ * one that still has it is as it was. */
+struct hf_str hf__events_commit_mark(struct hf_item commit);
+
+/* ---- events_sweep_blobs.c ------------------------------------------------------------------- */
+
+/* Remove blobs that were put last more than `older_s` seconds ago and that nobody names. */
+enum hf_status hf__events_sweep_blobs(struct hf_scope *s, struct hf_events *store, uint32_t older_s,
+                                      uint64_t *removed);
 /* ---- events_all.c: the order of all --------------------------------------------------------- */
 
 /* As hf_events_reader_next(), but of what is at hand: without any event it may be that there are

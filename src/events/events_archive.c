@@ -48,8 +48,7 @@ static struct hf_condition_check head_check(struct hf_scope *s, struct hf_events
         .returns_on_failure = HF_ON_FAILURE_ALL_OLD};
 }
 
-/* The name of its first event, or "l": what the sweep would take first. */
-static struct hf_str first_name(struct hf_item commit)
+struct hf_str hf__events_commit_mark(struct hf_item commit)
 {
     struct hf_item_walk walk = {0};
 
@@ -72,12 +71,11 @@ static void move_actions(struct hf_scope *s, struct hf_events *store, const stru
 
     both->put =
         (struct hf_put_item){.table = store->table, .item = hf_item_with(s, commit, &pk, 1)};
-    both->del =
-        (struct hf_delete_item){.table = store->table,
-                                .key = HF_ITEM(s, HF_S("pk", hf__events_part_of(s, move->from, sk)),
-                                               HF_S("sk", sk)),
-                                .condition = HF_STR("attribute_exists(#first)"),
-                                .names = HF_ITEM(s, HF_S("#first", first_name(commit)))};
+    both->del = (struct hf_delete_item){
+        .table = store->table,
+        .key = HF_ITEM(s, HF_S("pk", hf__events_part_of(s, move->from, sk)), HF_S("sk", sk)),
+        .condition = HF_STR("attribute_exists(#first)"),
+        .names = HF_ITEM(s, HF_S("#first", hf__events_commit_mark(commit)))};
 }
 
 /* Those of the list that are still there, moved as one. *left: there are more than went into it. */
