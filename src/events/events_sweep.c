@@ -47,7 +47,7 @@ struct sweep {
 /* A stream that is being swept. */
 struct stream {
     struct hf_str pk;
-    uint64_t first; /* that is read */
+    uint64_t first;                    /* that is read */
     struct events_position unfinished; /* COMMIT of a large append whose removal was begun */
 };
 
@@ -393,9 +393,30 @@ static enum hf_status remove_aside(struct sweep *w, struct hf_str large,
     return commit(w, tx, again);
 }
 
-/* All of t.COMMIT from a number to another. */
+/* Is any commit of these events there? */
+static enum hf_status is_visible(const struct sweep *w, const struct hf_query_result *found,
+                                 bool *visible)
+{
+    struct commits commits = {.len = 0};
+
+    *visible = false;
+    for (size_t i = 0; i < found->items_len; i++) {
+        struct hf_str position = hf_value_str(hf_item_get(found->items[i], HF_STR("p")));
+
+        if (position.len != HF_POSITION_LEN || !add_commit(&commits, position))
+            return hf_scope_fail(w->s, HF_CORRUPT, "an item of %.*s is damaged",
+                                 HF_FMT(hf_value_str(hf_item_get(found->items[i], HF_STR("pk")))));
+    }
+    TRY(read_commits(w, &commits));
+    for (size_t i = 0; i < 2 * commits.len; i++)
+        *visible = *visible || commits.items[i].ptr;
+    return HF_OK;
+}
+
+/* All of t.COMMIT from a number to another. With `visible` it ends when it turns out to be, and
+ * says so. */
 static enum hf_status remove_range(struct sweep *w, struct hf_str large, struct hf_str from,
-                                   struct hf_str to, uint64_t *count)
+                                   struct hf_str to, bool *visible, uint64_t *count)
 {
     struct hf_str pk = hf__pattern_join(w->s, HF_STR("t."), large);
     int attempt = 0;
@@ -409,6 +430,10 @@ static enum hf_status remove_range(struct sweep *w, struct hf_str large, struct 
         if (!found.items_len && !found.last.ptr)
             return HF_OK;
         if (found.items_len) {
+            if (visible)
+                TRY(is_visible(w, &found, visible));
+            if (visible && *visible)
+                return HF_OK;
             TRY(remove_aside(w, large, &found, &again));
             if (again)
                 TRY(wait(w, &attempt));
@@ -509,7 +534,7 @@ static enum hf_status remove_large(struct sweep *w, struct stream *stream,
         memcpy(stream->unfinished.text, step->large.ptr, HF_POSITION_LEN);
     }
     TRY(remove_range(w, step->large, number_text(w->s, step->number),
-                     number_text(w->s, step->number + step->count - 1), &w->swept.events));
+                     number_text(w->s, step->number + step->count - 1), NULL, &w->swept.events));
     return remove_stubs(w, stream, step, again);
 }
 
@@ -592,14 +617,18 @@ enum hf_status hf__events_give_up(struct hf_scope *s, struct hf_events *store, s
                                               HF_N("t", env_wall_ms(&store->env)))};
     struct hf_tx *tx;
     int attempt = 0;
+    bool there;
 
+    /* It may be visible, and its mark put once more by a request that was under way for long. */
+    TRY(hf__events_is_there(s, store, large, &there));
     for (;;) {
         const struct hf_error *error;
         enum hf_status status;
 
         TRY(hf_tx_new(s, store->db, &tx));
         TRY(tx_delete(&w, tx, hf__events_begun_key(s, large), HF_STR("pk")));
-        TRY(hf_tx_add(s, tx, &(struct hf_transact_write){.put = &put}));
+        if (!there)
+            TRY(hf_tx_add(s, tx, &(struct hf_transact_write){.put = &put}));
         TRY(hf_scope_built(s));
         status = hf_tx_commit(s, tx, NULL);
         error = hf_scope_error(s);
@@ -615,9 +644,10 @@ enum hf_status hf__events_give_up(struct hf_scope *s, struct hf_events *store, s
 static enum hf_status clean_up(struct sweep *w, struct hf_str large, int64_t since_ms)
 {
     struct hf_delete_item del = {.table = w->store->table, .key = key_of(w->s, HF_STR("y"), large)};
+    bool visible = false; /* marks may come back with requests that were under way for long */
 
-    TRY(remove_range(w, large, HF_STR("0"), HF_STR("A"), &w->swept.aside));
-    if (since_ms >= w->before_ms)
+    TRY(remove_range(w, large, HF_STR("0"), HF_STR("A"), &visible, &w->swept.aside));
+    if (!visible && since_ms >= w->before_ms)
         return HF_OK;
     TRY(hf_scope_built(w->s));
     return hf_delete_item(w->s, w->store->db, &del, NULL);

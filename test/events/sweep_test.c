@@ -336,6 +336,37 @@ KIT_TEST_TX(sweep, what_crashed_appends_have_left)
     hf_events_close(store);
 }
 
+/* (3): a mark that comes back, long after its append became visible, does no harm. */
+KIT_TEST_TX(sweep, marks_of_appends_that_are_visible)
+{
+    static const char *const marks[] = {"x", "y"};
+    struct hf_events *store = open_store(k);
+    struct hf_str large;
+    struct hf_item stub;
+
+    append_large(k, store, "1", "2");
+    stub = get_raw(k, HF_STR("s.order.1"), HF_STR("0000000000000001"));
+    large = hf_value_str(hf_item_get(stub, HF_STR("l")));
+    for (int i = 0; i < 4; i++) {
+        const char *mark = marks[i % 2];
+
+        if (i == 2) { /* the commit that gave it its name goes */
+            CHECK_OK(hf_events_truncate(k->scope, store, ORDER("1"), LARGE + 1));
+            grow_old(k);
+            CHECK_INT(LARGE, sweep(k, store).events);
+        }
+        put_raw(k, HF_ITEM(k->scope, HF_S("pk", hf_str_from(mark)), HF_S("sk", large),
+                           HF_N("at", 1), HF_N("n", 1), HF_N("t", 1)));
+        grow_old(k);
+        CHECK_INT(0, sweep(k, store).aside);
+        CHECK_INT(0, sweep(k, store).aside);
+        CHECK_INT(0, count_items(k, "x") + count_items(k, "y"));
+        check_sound(k, store, i < 2 ? 2 * LARGE : LARGE);
+        CHECK_INT(LARGE, readable(k, store, "2", false));
+    }
+    hf_events_close(store);
+}
+
 /* ---- blobs ---------------------------------------------------------------------------------- */
 
 /* What names a blob keeps it, wherever it stands; what nobody names goes when it is old enough. */
