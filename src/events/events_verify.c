@@ -166,11 +166,14 @@ static enum hf_status check_large(struct chain *c, const struct events_step *ste
     while ((status = hf_pages_next_item(s, pages, &item)) == HF_OK && item.ptr) {
         struct hf_scope_mark mark = hf_scope_mark(s);
         struct hf_stored_event event;
+        uint32_t number;
 
-        status = hf__events_item_view(s, item, c->stream, step->first + at, &event);
+        if (!hf__events_large_number(item, &number) || number != step->number + at)
+            status = bad(c, step->first + at, "it is missing");
+        else
+            status = hf__events_item_view(s, item, c->stream, step->first + at, &event);
         if (status == HF_OK)
-            status = check_event(c, &event, hf_item_get(item, HF_STR("e")), step->large,
-                                 step->number + (uint32_t)at);
+            status = check_event(c, &event, hf_item_get(item, HF_STR("e")), step->large, number);
         if (status != HF_OK)
             break;
         at++;

@@ -401,3 +401,86 @@ KIT_TEST_TX(sweep, blobs_that_are_named_stay)
     hf_events_close(store);
     hf_blobs_close(blobs);
 }
+
+static struct hf_str blob_of(struct kit *k, struct hf_events *store, const char *id)
+{
+    struct hf_stored_event event;
+
+    CHECK_OK(hf_events_get(k->scope, store, hf_str_from(id), &event));
+    CHECK_INT(HF_BLOB_DIGEST_LEN, event.blob.len);
+    return event.blob;
+}
+
+static void append_blob(struct kit *k, struct hf_events *store, const char *stream, const char *id,
+                        char content)
+{
+    uint8_t *bytes = hf_scope_alloc(k->scope, 5000);
+    struct hf_new_event event = {.id = hf_str_from(id),
+                                 .type = HF_STR("t"),
+                                 .payload = hf_bytes_of(bytes, 5000)};
+    struct hf_append append = {.stream = order_of(stream), .events = &event, .events_len = 1};
+
+    memset(bytes, content, 5000);
+    CHECK_OK(hf_events_append(k->scope, store, &append, 1, NULL, NULL));
+}
+
+/* The blob of an event goes after the event, unless another has the same. */
+KIT_TEST_TX(sweep, blobs_of_events)
+{
+    struct hf_str one, both, last;
+    struct hf_blobs *blobs;
+    struct hf_events *store;
+
+    CHECK_OK(hf_blobs_open(k->scope, HF_STR("memory:"), NULL, &blobs));
+    store = open_store_with(k, (struct hf_events_options){.blobs = blobs, .blob_bytes = 1000});
+    append_blob(k, store, "1", "a", 'x');
+    append_blob(k, store, "1", "b", 'y');
+    append_blob(k, store, "2", "c", 'y');
+    append_blob(k, store, "1", "d", 'z');
+    one = blob_of(k, store, "a");
+    both = blob_of(k, store, "b");
+    CHECK(hf_str_equal(both, blob_of(k, store, "c")));
+    last = blob_of(k, store, "d");
+    grow_old(k);
+    CHECK_INT(0, sweep(k, store).blobs);
+    check_sound(k, store, 4);
+    CHECK_OK(hf_events_truncate(k->scope, store, ORDER("1"), 3));
+    CHECK_INT(1, sweep(k, store).blobs);
+    CHECK_STATUS(HF_NOT_FOUND, hf_blob_has(k->scope, blobs, one, NULL));
+    CHECK_OK(hf_blob_has(k->scope, blobs, both, NULL));
+    check_sound(k, store, 2);
+    CHECK_OK(hf_blob_delete(k->scope, blobs, last));
+    CHECK_STATUS(HF_CORRUPT, hf_events_verify(k->scope, store, NULL, NULL));
+    CHECK_ERROR(HF_CORRUPT, "stream \"order/1\", version 3: its payload is not in the blob store",
+                k->scope);
+    hf_events_close(store);
+    hf_blobs_close(blobs);
+}
+
+/* What lies beside a database may be anybody's. */
+KIT_TEST_TX(sweep, a_blob_store_that_is_shared)
+{
+    struct hf_events *store = open_store(k), *other;
+    struct hf_events_abilities abilities = hf_events_abilities(store);
+    struct hf_str kept;
+    struct hf_blobs *blobs;
+
+    if (!abilities.blobs) { /* it is not beside anything */
+        hf_events_close(store);
+        return;
+    }
+    CHECK_OK(hf_events_open(k->scope, k->db,
+                            HF_OPTIONS(hf_events_options, .table = k->other, .blob_bytes = 1000),
+                            &other));
+    append_blob(k, other, "1", "a", 'x');
+    kept = blob_of(k, other, "a");
+    CHECK_OK(hf_blobs_open_beside(k->scope, k->db, &blobs));
+    test_advance_ms(k->t, 3600 * 1000);
+    CHECK_INT(0, sweep(k, store).blobs);
+    CHECK_OK(hf_events_tombstone(k->scope, other, ORDER("1"), HF_EXPECT_ANY, 0));
+    CHECK_INT(0, sweep(k, store).blobs);
+    CHECK_OK(hf_blob_has(k->scope, blobs, kept, NULL));
+    hf_blobs_close(blobs);
+    hf_events_close(store);
+    hf_events_close(other);
+}
