@@ -66,12 +66,14 @@ static enum hf_status read_commit(struct chain *c, const struct hf_stored_event 
         return HF_OK;
     hf_scope_reset(s);
     c->base = (struct events_position){{0}};
-    for (int i = 0; i < 2 && !item.ptr; i++)
-        TRY(hf__pattern_read(
-            s, c->v->store->db, c->v->store->table,
+    for (int i = 0; i < 2 && !item.ptr; i++) {
+        struct hf_item key =
             HF_ITEM(s, HF_S("pk", hf__events_part_of(s, i ? 'z' : 'a', position_str(&base))),
-                    HF_S("sk", position_str(&base))),
-            &item));
+                    HF_S("sk", position_str(&base)));
+
+        TRY(hf_scope_built(s));
+        TRY(hf__pattern_read(s, c->v->store->db, c->v->store->table, key, &item));
+    }
     if (!item.ptr)
         return bad(c, event->version, "it is not in the order of all");
     TRY(hf__events_commit_view(s, item, &c->commit));
