@@ -279,8 +279,8 @@ enum hf_status hf__aggregate_snapshot(struct hf_scope *s, struct hf_events *stor
     return hf_snapshot_save(s, store, stream, aggregate->name, &snapshot, saved);
 }
 
-static void log_snapshot_error(const struct hf_env *env, const struct hf_error *error,
-                               struct hf_stream_key stream)
+void hf__aggregate_log(const struct hf_env *env, const struct hf_error *error,
+                       struct hf_stream_key stream)
 {
     char line[LINE_MAX_LEN];
     int len;
@@ -321,7 +321,7 @@ static bool try_snapshot(struct hf_scope *s, struct hf_events *store,
     if (status != HF_OK && o->on_snapshot_error)
         o->on_snapshot_error(error, stream, o->user);
     else if (status != HF_OK)
-        log_snapshot_error(hf_scope_env(s), error, stream);
+        hf__aggregate_log(hf_scope_env(s), error, stream);
     hf_scope_free(own);
     return saved;
 }
