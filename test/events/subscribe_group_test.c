@@ -230,7 +230,6 @@ KIT_TEST_TX(group, ordered_by_stream)
         CHECK_OK(append_some(k, store, i == 1 ? ORDER("2") : ORDER("1"), HF_EXPECT_ANY, 0,
                              i == 2 ? 1 : 3, NULL));
     run(k, group);
-    fprintf(stderr, "SEEN %s\n", seen.types);
     for (int i = 0; i < 4; i++) {
         one = strstr(one, ((const char *[]){"1t1", "1t2", "1t3", "1t1"})[i]);
         CHECK(one != NULL);
