@@ -324,4 +324,17 @@ enum hf_status hf__events_places_read(struct hf_scope *s, struct hf_events *stor
 enum hf_status hf__events_find(struct hf_scope *s, struct hf_events *store, struct hf_str id,
                                struct hf_stored_event *event);
 
+/* ---- events_all.c: the order of all --------------------------------------------------------- */
+
+/* As hf_events_reader_next(), but of what is at hand: without any event it may be that there are
+ * more, or that only others than the options ask for were met (*more). */
+enum hf_status hf__events_reader_step(struct hf_scope *s, struct hf_events_reader *reader,
+                                      const struct hf_stored_event **events, size_t *len,
+                                      bool *more);
+
+/* A position behind all events, closed: whatever is appended from now on lies behind it. "": there
+ * are none. */
+enum hf_status hf__events_end(struct hf_scope *s, struct hf_events *store,
+                              struct events_position *end);
+
 #endif
