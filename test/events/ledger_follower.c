@@ -68,16 +68,16 @@ int read_main(const struct site *site, int number)
     pid_t parent = getppid();
     struct hf_db *db;
     struct hf_events *store = site_store(s, site, &db);
+    struct hf_events_all_options options = {.size = sizeof(options), .limit = 20};
     struct hf_events_reader *reader;
     int fd;
 
     snprintf(name, sizeof(name), "read-%d", number);
     fd = log_open(site, name, path);
     log_last(path, position);
-    MUST_OK(s, hf_events_reader_open(s, store,
-                                     HF_OPTIONS(hf_events_all_options,
-                                                .after = hf_str_from(position), .limit = 20),
-                                     &reader));
+    if (position[0])
+        options.after = hf_str_from(position);
+    MUST_OK(s, hf_events_reader_open(s, store, &options, &reader));
     while (getppid() == parent) {
         const struct hf_stored_event *events;
         size_t len = 0;

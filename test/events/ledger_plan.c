@@ -36,7 +36,7 @@ struct op plan_op(uint64_t seed, int writer, uint32_t number)
     for (int i = 0; i < 8; i++)
         (void)random_below(&random, 2);
     dice = random_below(&random, 200);
-    op.kind = random_below(&random, 5) == 0 ? OP_OWN : OP_CHOSEN;
+    op.kind = random_below(&random, 3) == 0 ? OP_OWN : OP_CHOSEN;
     if (dice < 1) { /* more bytes than a transaction has */
         plan_parts(&op, &random, 1, 1);
         op.parts[0].count = 15;
