@@ -168,6 +168,7 @@ static enum hf_status fill(struct hf_scope *s, struct hf_events *store,
     store->blobs = o->blobs;
     TRY(name_it(s, store, o));
     TRY(hf__events_heads_new(s, store, o->heads ? o->heads : HEADS));
+    TRY(hf__events_turns_new(s, store));
     TRY(hf_db_supports(s, store->db, HF_FEATURE_TRANSACTIONS, &transactions));
     if (!transactions)
         return hf_scope_fail(s, HF_UNSUPPORTED,
@@ -216,6 +217,7 @@ void hf_events_close(struct hf_events *store)
     env = store->env;
     pthread_cond_destroy(&store->ended);
     pthread_mutex_destroy(&store->mutex);
+    hf__events_turns_free(store);
     hf__events_heads_free(store);
     hf_scope_free(store->kept);
     env_free(&env, store, sizeof(*store));

@@ -288,8 +288,9 @@ enum hf_status hf__events_commit_events(struct hf_scope *s, struct hf_events *st
     *next = 0;
     if (!cap)
         return hf_scope_fail(s, HF_INVALID, "there is no room for events");
-    (void)store;
-    return own_events(s, commit, from, events, cap, len, next);
+    if (!commit->large.ptr)
+        return own_events(s, commit, from, events, cap, len, next);
+    return hf__events_large_events(s, store, commit, from, events, cap, len, next);
 }
 
 enum hf_status hf__events_payloads(struct hf_scope *s, struct hf_events *store,
