@@ -350,9 +350,6 @@ struct hf_item hf__events_begun_key(struct hf_scope *s, struct hf_str large);
 
 /* ---- events_read.c -------------------------------------------------------------------------- */
 
-/* `w` of r.ID: how the event is related with ID. */
-enum { EVENTS_CAUSED = 1, EVENTS_CORRELATED = 2 };
-
 /* Is the commit of the event with that position there, in the order of all or archived? The events
  * of a large append are visible exactly then. Who sweeps asks this, of COMMIT itself, after
  * x/COMMIT was removed and before t.COMMIT is. */

@@ -138,19 +138,6 @@ static enum hf_status meet(struct reading *r, uint64_t version)
     return HF_OK;
 }
 
-static bool version_of(struct hf_str sk, uint64_t *version)
-{
-    *version = 0;
-    if (sk.len != EVENTS_VERSION_LEN)
-        return false;
-    for (size_t i = 0; i < sk.len; i++) {
-        if (sk.ptr[i] < '0' || sk.ptr[i] > '9')
-            return false;
-        *version = *version * 10 + (uint64_t)(sk.ptr[i] - '0');
-    }
-    return *version > 0;
-}
-
 static enum hf_status take_event(struct reading *r, struct hf_item item, uint64_t version)
 {
     struct hf_stored_event event;
@@ -206,7 +193,7 @@ static enum hf_status take_item(struct reading *r, struct hf_item item)
         TRY(hf__events_head_view(r->s, item, &head));
         return know_head(r, &head);
     }
-    if (!version_of(sk, &version))
+    if (!hf__events_version_read(sk, &version))
         return hf_scope_fail(r->s, HF_CORRUPT, "stream \"%.*s\": the item %.*s is damaged",
                              HF_FMT(stream_text(r)), HF_FMT(sk));
     if (hf__events_stub_view(item, &stub))
