@@ -381,6 +381,9 @@ enum hf_status hf__events_find(struct hf_scope *s, struct hf_events *store, stru
 
 /* ---- events_related.c ----------------------------------------------------------------------- */
 
+/* `w` of an item of r.ID: what the event has to do with ID. */
+enum { EVENTS_CAUSED = 1, EVENTS_CORRELATED = 2 };
+
 /* Which of the events their streams let be read, by the heads as they are now: not truncated, not
  * too old, of no deleted stream. Of an event its stream, version and position are looked at. */
 enum hf_status hf__events_readable(struct hf_scope *s, struct hf_events *store,
