@@ -604,8 +604,11 @@ static enum hf_status give_up(const struct sweep *w, struct hf_str large)
 static enum hf_status clean_up(struct sweep *w, struct hf_str large, int64_t since_ms)
 {
     struct hf_delete_item del = {.table = w->store->table, .key = key_of(w->s, HF_STR("y"), large)};
+    bool there;
 
-    TRY(remove_range(w, large, HF_STR("0"), HF_STR("A"), &w->swept.aside));
+    TRY(hf__events_is_there(w->s, w->store, large, &there)); /* it cannot be, but to be sure */
+    if (!there)
+        TRY(remove_range(w, large, HF_STR("0"), HF_STR("A"), &w->swept.aside));
     if (since_ms >= w->before_ms)
         return HF_OK;
     TRY(hf_scope_built(w->s));
@@ -629,14 +632,13 @@ static enum hf_status each_aside(struct sweep *w, const char *pk)
     while ((status = hf_pages_next_item(w->s, pages, &item)) == HF_OK && item.ptr) {
         struct hf_scope_mark mark = hf_scope_mark(w->s);
         struct hf_str large = hf_value_str(hf_item_get(item, HF_STR("sk")));
-        int64_t since_ms = INT64_MAX;
+        int64_t since_ms = INT64_MAX; /* its position is some time ahead */
 
-        if (pk[0] == 'y') {
-            (void)hf_value_i64(hf_item_get(item, HF_STR("t")), &since_ms);
+        (void)hf_value_i64(hf_item_get(item, pk[0] == 'y' ? HF_STR("t") : HF_STR("at")), &since_ms);
+        if (pk[0] == 'y')
             status = clean_up(w, large, since_ms);
-        } else if (is_old(w, large)) {
+        else if (since_ms < w->before_ms)
             status = give_up(w, large);
-        }
         if (status != HF_OK)
             break;
         hf_scope_rewind(w->s, mark);
