@@ -404,8 +404,11 @@ static enum hf_status judge(struct appending *a, enum append_verdict *verdict, b
     }
     if (r.heads)
         TRY(learn_heads(a, &error));
-    if (r.marker)
+    if (r.marker) {
+        a->doubtful =
+            a->doubtful || !r.marker_item.ptr; /* a request that comes twice may find it */
         TRY(pass_marker(a, r.marker_item, &closed));
+    }
     if (r.heads || closed) {
         a->moved += r.heads;
         a->closed += closed;
