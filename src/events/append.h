@@ -19,6 +19,8 @@ struct pending {
     size_t size;          /* of its item, at most */
     bool chosen;          /* the caller chose its id */
     bool own_correlation; /* it is its own id */
+    bool in_blob;         /* its payload goes to the blob store */
+    char blob[HF_BLOB_DIGEST_LEN];
     struct hf_item map;
 };
 
@@ -145,6 +147,14 @@ struct hf_item hf__append_id_item(struct appending *a, const struct target *t,
 /* Look for the chosen ids. *found: some are there. HF_OK with *repeated: all of them are, as they
  * are here, and the results say so; HF_DUPLICATE: some are, or others. */
 enum hf_status hf__append_look_for_ids(struct appending *a, bool *repeated);
+
+/* ---- events_blob.c -------------------------------------------------------------------------- */
+
+/* Decide where the payload of an event goes whose size is known. HF_LIMIT. */
+enum hf_status hf__append_measure(struct appending *a, struct pending *p);
+
+/* Put payloads into the blob store, those that are not there yet. */
+enum hf_status hf__append_blobs(struct appending *a);
 
 /* ---- events_large.c ------------------------------------------------------------------------- */
 

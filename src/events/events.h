@@ -74,11 +74,12 @@
 
 enum {
     EVENTS_FORMAT = 1,
-    EVENTS_VERSION_LEN = 16,  /* digits of a sort key */
-    EVENTS_NUMBER_LEN = 6,    /* of t.COMMIT */
-    EVENTS_DAY_LEN = 8,       /* 20261115 */
-    EVENTS_PART_LEN = 13,     /* "a.20261115.03" */
-    EVENTS_COMMIT_MAX = 1024, /* events of one commit: two characters of a position */
+    EVENTS_VERSION_LEN = 16,        /* digits of a sort key */
+    EVENTS_NUMBER_LEN = 6,          /* of t.COMMIT */
+    EVENTS_DAY_LEN = 8,             /* 20261115 */
+    EVENTS_PART_LEN = 13,           /* "a.20261115.03" */
+    EVENTS_COMMIT_MAX = 1024,       /* events of one commit: two characters of a position */
+    EVENTS_ITEM_BYTES = 370 * 1000, /* of one event; DynamoDB's limit is 400 KB */
     EVENTS_COMMIT_BYTES = 380 * 1000,
     EVENTS_TX_BYTES = 3900 * 1000, /* of one transaction; DynamoDB's limit is 4 MB */
     EVENTS_PK_MAX = 2048,          /* bytes of a partition key */
@@ -313,6 +314,13 @@ enum hf_status hf__events_commit_events(struct hf_scope *s, struct hf_events *st
                                         const struct events_commit *commit, uint32_t from,
                                         struct hf_stored_event *events, size_t cap, size_t *len,
                                         uint32_t *next);
+
+/* ---- events_blob.c -------------------------------------------------------------------------- */
+
+/* The store of blobs: what the caller gave, else that beside the database, else none. */
+enum hf_status hf__events_blobs_open(struct hf_scope *s, struct hf_events *store,
+                                     struct hf_blobs *given);
+void hf__events_blobs_close(struct hf_events *store);
 
 /* Fetch payloads from the blob store for those events that have theirs there. */
 enum hf_status hf__events_payloads(struct hf_scope *s, struct hf_events *store,

@@ -90,9 +90,9 @@ static enum hf_status prepare_event(struct appending *a, const struct target *t,
                                     int64_t now_us)
 {
     const struct hf_stored_event *parent = a->o.parent;
-    size_t number = (size_t)(p - a->events) + 1, related;
+    size_t related;
 
-    TRY(check_event(a, given, number));
+    TRY(check_event(a, given, (size_t)(p - a->events) + 1));
     *p = (struct pending){.chosen = given->id.len > 0};
     p->event = (struct hf_stored_event){
         .id = given->id,
@@ -117,12 +117,7 @@ static enum hf_status prepare_event(struct appending *a, const struct target *t,
     a->chosen += p->chosen;
     a->related += related;
     p->size = size_of(&p->event, t->pk.len);
-    if (p->size > a->store->blob_bytes)
-        return hf_scope_fail(a->s, HF_LIMIT,
-                             "event %zu (%.*s) has %zu bytes, of these %zu of payload: more than "
-                             "the %u of an item, and there is no blob store",
-                             number, HF_FMT(given->type), p->size, given->payload.len,
-                             a->store->blob_bytes);
+    TRY(hf__append_measure(a, p));
     hf__events_content(&p->event, p->content);
     a->bytes += 2 * p->size + (related + p->chosen) * (OWN_SIZE + t->pk.len + HF_EVENTS_ID_MAX);
     return HF_OK;
@@ -450,6 +445,7 @@ static enum hf_status run(struct appending *a)
         TRY(hf__append_heads(a, first, &repeated));
         if (repeated)
             return HF_OK;
+        TRY(hf__append_blobs(a));
         TRY(try_it(a, &verdict));
         if (verdict == APPEND_REPEATED)
             return HF_OK;

@@ -183,6 +183,7 @@ static enum hf_status join(struct appending *a, struct hf_tx *tx)
         TRY(hf__append_look_for_ids(a, &repeated));
     if (repeated)
         return HF_OK;
+    TRY(hf__append_blobs(a));
     TRY(place(a, before, &checked));
     TRY(hf__append_actions(a));
     if (checked)

@@ -486,6 +486,7 @@ enum hf_status hf__append_large(struct appending *a)
         TRY(hf__append_heads(a, attempt == 0, &repeated));
         if (repeated)
             return HF_OK;
+        TRY(hf__append_blobs(a));
         place_ahead(a, attempt);
         begun[attempt % 2] = a->commits[0].position;
         a->begun_before = a->begun;
