@@ -339,6 +339,7 @@ static enum hf_status turn(struct hf_scope *s, struct hf_subscription *sub, uint
         if (status == HF_IN_USE) {
             pthread_mutex_lock(&sub->mutex);
             sub->rebuild = true;
+            sub->metrics.state = HF_SUBSCRIPTION_CATCHING_UP;
             pthread_mutex_unlock(&sub->mutex);
             *wait_ms = 0;
             return HF_OK;

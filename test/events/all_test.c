@@ -130,6 +130,23 @@ KIT_TEST_TX(all, from_where_and_up_to_where)
     hf_events_close(store);
 }
 
+/* Also when all up to there is closed already. */
+KIT_TEST_TX(all, from_the_midst_of_the_last_append)
+{
+    struct hf_events *store = open_store(k);
+    struct hf_events_all_options all = {0};
+    struct hf_events_page page;
+
+    CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 3, NULL));
+    CHECK_STR("t1,t2,t3", types_with(k, store, all));
+    CHECK_OK(hf_events_read(k->scope, store, ORDER("1"), NULL, &page));
+    all.after = page.events[0].position;
+    CHECK_STR("t2,t3", types_with(k, store, all));
+    all.after = page.events[2].position;
+    CHECK_STR("", types_with(k, store, all));
+    hf_events_close(store);
+}
+
 KIT_TEST_TX(all, only_some)
 {
     struct hf_events *store = open_store(k);
