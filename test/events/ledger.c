@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -168,6 +169,7 @@ static void start(const struct lead *lead, struct child *child)
     snprintf(number, sizeof(number), "%d", child->number);
     child->pid = fork();
     if (child->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* when the parent fails nobody is left behind */
         if (child->role)
             execl(lead->self, lead->self, child->role, number, lead->site.dir, lead->site.url, seed,
                   (char *)NULL);
