@@ -383,7 +383,7 @@ int main(int argc, char **argv)
     if (argc == 6)
         return child_main(argv);
     if (argc < 3) {
-        fprintf(stderr, "usage: ledger HOLDFAST SECONDS [SEED]\n");
+        fprintf(stderr, "usage: events_ledger HOLDFAST SECONDS [SEED]\n");
         return 2;
     }
     lead.program = argv[1];

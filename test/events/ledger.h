@@ -3,7 +3,7 @@
  * moment or stopped (SIGSTOP) for longer than leases last, over the real server, which is killed at
  * times, too.
  *
- *     ledger HOLDFAST SECONDS [SEED]
+ *     events_ledger HOLDFAST SECONDS [SEED]
  *
  * Writers append to the same few streams: events with ids that they chose, and without; to one
  * stream and to several; with any version expected and an exact one; more than fit into a
