@@ -448,15 +448,20 @@ static void part_leave(struct part *part)
     *part = (struct part){.kind = part->kind, .shard = part->shard};
 }
 
-/* Read behind what was handed out, up to the new bound. */
+/* Read behind what was handed out, up to the new bound. A bound is the position of a commit, and a
+ * reader may begin in the middle of just that one. */
 static void range_begin(struct hf_events_reader *r, const struct events_position *bound)
 {
+    struct events_position first = r->position;
+
+    if (first.text[0])
+        hf__events_position_number(&first, 0);
     for (size_t i = 0; i < r->parts_len; i++)
         part_leave(&r->parts[i]);
     r->from = r->position;
     r->bound = *bound;
     r->to = r->until.text[0] && is_before(&r->until, bound) ? r->until : *bound;
-    r->in_range = is_before(&r->from, &r->to);
+    r->in_range = r->to.text[0] && !is_before(&r->to, &first);
 }
 
 /* The first key that may be in a range: commits whose first event is before `from` may have events
