@@ -20,7 +20,8 @@ enum { ROWS_FIELDS_MAX = 16, ROWS_HELD_MAX = 200 };
 enum rows_kind {
     ROWS_TEXT, /* a string, or null when it is absent */
     ROWS_RAW,  /* the text is JSON: a number, a list, true */
-    ROWS_JSON  /* the same, and only shown as JSON */
+    ROWS_JSON, /* the same, and only shown as JSON */
+    ROWS_WHOLE /* the text is the JSON of all of it, in place of an object of the other fields */
 };
 
 struct rows_field {
@@ -52,6 +53,9 @@ void hf__rows_add(struct rows *rows, const struct rows_field *fields, size_t len
 
 /* Are texts needed for longer than the call of hf__rows_add()? */
 bool hf__rows_holds(const struct rows *rows);
+
+/* Print what waits, with the columns as wide as they are by now; its texts are not needed then. */
+void hf__rows_flush(struct rows *rows);
 
 /* All is written; returns how to end. With --json, `next` (may be absent) is where to go on. */
 int hf__rows_end(struct rows *rows, struct hf_str next, int ends);
