@@ -12,13 +12,15 @@
  */
 #include "engine/private.h"
 
+#include "base/brief.h"
+
 #define LATCH_BUSY (UINT64_C(1) << 63) /* in a ticket: somebody holds the latch */
 
 void hf__latch(struct engine *e, size_t number)
 {
     struct latch *latch = &e->latches[number];
 
-    pthread_mutex_lock(&latch->lock);
+    brief_lock(&latch->lock);
     atomic_fetch_or(&latch->ticket, LATCH_BUSY);
 }
 

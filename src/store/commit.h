@@ -48,6 +48,7 @@ struct commit {
     bool has_lock, has_window, has_keeper;
     pthread_t window, keeper;
 
+    pthread_mutex_t flush_lock;  /* over flushes, in all modes but full */
     pthread_mutex_t record_lock; /* over notes in the home */
 };
 

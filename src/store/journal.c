@@ -31,6 +31,7 @@
 
 #include <xxhash.h>
 
+#include "base/brief.h"
 #include "base/buf.h"
 #include "base/kill.h"
 #include "store/journal_form.h"
@@ -183,7 +184,6 @@ void hf__journal_close(struct journal *journal)
 static struct journal *journal_new(const struct journal_options *options)
 {
     struct journal *journal = hf__env_alloc(options->env, sizeof(*journal));
-    pthread_mutexattr_t attr;
 
     if (!journal)
         return NULL;
@@ -194,11 +194,7 @@ static struct journal *journal_new(const struct journal_options *options)
     atomic_init(&journal->last, 0);
     atomic_init(&journal->pending, 0);
     atomic_init(&journal->wants, false);
-    /* Held for microseconds: two who meet are better off turning a few rounds than asleep. */
-    pthread_mutexattr_init(&attr);
-    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
-    pthread_mutex_init(&journal->order, &attr);
-    pthread_mutexattr_destroy(&attr);
+    pthread_mutex_init(&journal->order, NULL);
     pthread_mutex_init(&journal->lock, NULL);
     pthread_cond_init(&journal->filled_some, NULL);
     return journal;
@@ -324,7 +320,7 @@ enum hf_status hf__journal_open(struct hf_scope *s, const struct journal_options
 
 void hf__journal_begin(struct journal *journal)
 {
-    pthread_mutex_lock(&journal->order);
+    brief_lock(&journal->order);
 }
 
 void hf__journal_end(struct journal *journal)
