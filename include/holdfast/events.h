@@ -336,7 +336,8 @@ HF_API HF_NODISCARD enum hf_status hf_events_limit_stream(struct hf_scope *s,
                                                           uint32_t max_age_s, uint64_t max_count);
 
 /* Delete a stream for good: nothing is read, nothing can be appended ever again (HF_LOST). `expect`
- * and `version` as in hf_append. Since 0.1. */
+ * and `version` as in hf_append. Again is no failure. The order of all shows its events, as it does
+ * with truncated ones, until hf_events_sweep() has removed them. Since 0.1. */
 HF_API HF_NODISCARD enum hf_status hf_events_tombstone(struct hf_scope *s, struct hf_events *store,
                                                        struct hf_stream_key stream,
                                                        enum hf_expect expect, uint64_t version);
@@ -349,7 +350,11 @@ HF_API HF_NODISCARD enum hf_status hf_events_archive(struct hf_scope *s, struct 
 HF_API HF_NODISCARD enum hf_status hf_events_unarchive(struct hf_scope *s, struct hf_events *store,
                                                        struct hf_stream_key stream);
 
-/* Call this with each stream, by name. Anything but HF_OK ends it, and is returned. Since 0.1. */
+/*
+ * Call this with each stream (of that domain; absent: of all), deleted ones too, in no order.
+ * Anything but HF_OK ends it, and is returned. There is no list of streams: this is a Scan of the
+ * table, which costs as much as reading all events. Since 0.1.
+ */
 typedef enum hf_status hf_events_stream_fn(struct hf_scope *s, struct hf_stream_key stream,
                                            const struct hf_stream_info *info, void *user);
 HF_API HF_NODISCARD enum hf_status hf_events_streams(struct hf_scope *s, struct hf_events *store,

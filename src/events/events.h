@@ -20,6 +20,7 @@
  *     r.ID          POS       an event that ID caused, that is correlated with ID, or both
  *     t.COMMIT      NUMBER    events of an append that is larger than a transaction, in order
  *     x             COMMIT    such an append was begun, when; goes when it is visible
+ *     y             COMMIT    the sweep gave it up, when; goes when nothing of it is left
  *     n.STREAM      n         a snapshot
  *     q.NAME        q         a subscription: its checkpoint, who has it
  *     c             config    what the table is: kind, shards, whether there is a chain
@@ -67,6 +68,7 @@
 #include "patterns/private.h"
 
 #include <holdfast/events.h>
+#include <holdfast/pages.h>
 
 #include <stdatomic.h>
 
@@ -323,5 +325,86 @@ enum hf_status hf__events_places_read(struct hf_scope *s, struct hf_events *stor
  * without looking whether the stream lets it be read. HF_NOT_FOUND. */
 enum hf_status hf__events_find(struct hf_scope *s, struct hf_events *store, struct hf_str id,
                                struct hf_stored_event *event);
+
+/* ---- events_related.c ----------------------------------------------------------------------- */
+
+/* `w` of an item of r.ID: what the event has to do with ID. */
+enum { EVENTS_CAUSED = 1, EVENTS_CORRELATED = 2 };
+
+/* Which of the events their streams let be read, by the heads as they are now: not truncated, not
+ * too old, of no deleted stream. Of an event its stream, version and position are looked at. */
+enum hf_status hf__events_readable(struct hf_scope *s, struct hf_events *store,
+                                   const struct hf_stored_event *events, size_t len,
+                                   bool *readable);
+
+/* ---- events_streams.c ----------------------------------------------------------------------- */
+
+/* What is physically there of a stream, and the hash before it. */
+struct events_swept {
+    uint64_t first;
+    uint8_t hash[EVENTS_HASH];
+    struct hf_str unfinished; /* COMMIT of a large append that the sweep is about to remove */
+};
+enum hf_status hf__events_swept_view(struct hf_scope *s, struct hf_item head,
+                                     struct events_swept *swept);
+
+/* The oldest version that may be read, by number and by age; one past the version when there is
+ * none. Reads events only when the stream has a limit by age. */
+enum hf_status hf__events_first_readable(struct hf_scope *s, struct hf_events *store,
+                                         struct hf_str pk, const struct events_head *head,
+                                         uint64_t *first);
+
+/* Let a stream that is not there begin with that version, as if what was before had been truncated.
+ * Nothing is changed when it is there. */
+enum hf_status hf__events_begin_at(struct hf_scope *s, struct hf_events *store,
+                                   struct hf_stream_key stream, uint64_t first);
+
+/* The version in a sort key; false: it has none. */
+bool hf__events_version_read(struct hf_str sk, uint64_t *version);
+
+/* One item of a stream: an event, or what stands for the events of a large append. Nothing in it is
+ * hidden: truncated events are met as long as they are there. */
+struct events_step {
+    uint64_t version;       /* its key */
+    uint64_t first, count;  /* the versions it is about */
+    struct hf_str position; /* absent for large ones */
+    struct hf_str large;    /* COMMIT, absent for others */
+    uint32_t number;        /* in t.COMMIT, of the first */
+    struct hf_item item;
+};
+enum hf_status hf__events_step_view(struct hf_scope *s, struct hf_item item,
+                                    struct events_step *step);
+
+/* Call it with each step from that version on, each large append once; what it takes of the scope
+ * is given back. `fn` may end it with EVENTS_STEP_ENOUGH, which is no failure. */
+enum { EVENTS_STEP_ENOUGH = -1 };
+typedef enum hf_status events_step_fn(struct hf_scope *s, struct hf_events *store,
+                                      const struct events_step *step, void *user);
+enum hf_status hf__events_steps(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                                uint64_t from, events_step_fn *fn, void *user);
+
+/* The items of t.COMMIT that a step stands for. */
+enum hf_status hf__events_large_pages(struct hf_scope *s, struct hf_events *store,
+                                      const struct events_step *step, struct hf_pages **pages);
+
+/* Call it with each head, in no order; a Scan of the table. */
+typedef enum hf_status events_head_fn(struct hf_scope *s, struct hf_events *store,
+                                      struct hf_stream_key stream, struct hf_str pk,
+                                      const struct events_head *head, struct hf_item item,
+                                      void *user);
+enum hf_status hf__events_each_head(struct hf_scope *s, struct hf_events *store, events_head_fn *fn,
+                                    void *user);
+
+/* ---- events_archive.c ----------------------------------------------------------------------- */
+
+/* The name of the first event in a commit, or "l". As events leave a commit from its first one on,
+ * one that still has it is as it was. */
+struct hf_str hf__events_commit_mark(struct hf_item commit);
+
+/* ---- events_sweep_blobs.c ------------------------------------------------------------------- */
+
+/* Remove blobs that were put last more than `older_s` seconds ago and that nobody names. */
+enum hf_status hf__events_sweep_blobs(struct hf_scope *s, struct hf_events *store, uint32_t older_s,
+                                      uint64_t *removed);
 
 #endif

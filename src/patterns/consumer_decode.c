@@ -5,7 +5,7 @@
  *                   "dynamodb": {"Keys": {"id": {"S": "ann"}}, "NewImage": {...},
  *                                "SequenceNumber": "111", "ApproximateCreationDateTime": 1.7e9}}]}
  *
- * The envelope is walked here: where a member is, not what it says. Items, and the texts and
+ * The envelope is walked by json.c: where a member is, not what it says. Items, and the texts and
  * numbers that we need, are handed to the one reader of DynamoDB's JSON, hf_item_from_json(), which
  * is as strict as the database is.
  *
@@ -18,187 +18,7 @@
 
 #include "patterns/private.h"
 
-enum { DEPTH_MAX = 100, DIGITS_MAX = 12 };
-
-struct reader {
-    struct hf_scope *s;
-    struct hf_str text;
-    size_t at;
-};
-
-/* A member that is looked for; absent: it is not there, or null. */
-struct member {
-    const char *name;
-    struct hf_str raw;
-    size_t at; /* where it begins */
-    bool found;
-};
-
-/* ---- JSON ----------------------------------------------------------------------------------- */
-
-static enum hf_status not_json(struct reader *r, const char *what)
-{
-    return hf_scope_fail(r->s, HF_INVALID, "the event is no JSON: %s at byte %zu", what, r->at + 1);
-}
-
-static char look(struct reader *r)
-{
-    while (r->at < r->text.len && (r->text.ptr[r->at] == ' ' || r->text.ptr[r->at] == '\t' ||
-                                   r->text.ptr[r->at] == '\n' || r->text.ptr[r->at] == '\r'))
-        r->at++;
-    return r->at < r->text.len ? r->text.ptr[r->at] : '\0';
-}
-
-static bool take(struct reader *r, char c)
-{
-    if (look(r) != c)
-        return false;
-    r->at++;
-    return true;
-}
-
-static bool is_hex(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
-static enum hf_status pass_escape(struct reader *r)
-{
-    char c = r->at < r->text.len ? r->text.ptr[r->at++] : '\0';
-
-    if (c == 'u') {
-        for (int i = 0; i < 4; i++, r->at++)
-            if (r->at >= r->text.len || !is_hex(r->text.ptr[r->at]))
-                return not_json(r, "a wrong escape");
-        return HF_OK;
-    }
-    return c && strchr("\"\\/bfnrt", c) ? HF_OK : not_json(r, "a wrong escape");
-}
-
-static enum hf_status pass_text(struct reader *r)
-{
-    if (!take(r, '"'))
-        return not_json(r, "no string");
-    while (r->at < r->text.len) {
-        char c = r->text.ptr[r->at++];
-
-        if (c == '"')
-            return HF_OK;
-        if ((unsigned char)c < ' ') {
-            r->at--;
-            return not_json(r, "a control character in a string");
-        }
-        if (c == '\\')
-            TRY(pass_escape(r));
-    }
-    return not_json(r, "a string without an end");
-}
-
-static size_t pass_digits(struct reader *r)
-{
-    size_t from = r->at;
-
-    while (r->at < r->text.len && r->text.ptr[r->at] >= '0' && r->text.ptr[r->at] <= '9')
-        r->at++;
-    return r->at - from;
-}
-
-static enum hf_status pass_number(struct reader *r)
-{
-    const char *ptr = r->text.ptr;
-    size_t from, len = r->text.len;
-
-    if (ptr[r->at] == '-')
-        r->at++;
-    from = r->at;
-    if (!pass_digits(r) || (ptr[from] == '0' && r->at - from > 1))
-        return not_json(r, "a wrong number");
-    if (r->at < len && ptr[r->at] == '.') {
-        r->at++;
-        if (!pass_digits(r))
-            return not_json(r, "a wrong number");
-    }
-    if (r->at < len && (ptr[r->at] == 'e' || ptr[r->at] == 'E')) {
-        r->at++;
-        if (r->at < len && (ptr[r->at] == '+' || ptr[r->at] == '-'))
-            r->at++;
-        if (!pass_digits(r))
-            return not_json(r, "a wrong number");
-    }
-    return HF_OK;
-}
-
-static enum hf_status pass_word(struct reader *r)
-{
-    static const char *const words[] = {"true", "false", "null"};
-
-    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-        size_t len = strlen(words[i]);
-
-        if (r->text.len - r->at >= len && memcmp(r->text.ptr + r->at, words[i], len) == 0) {
-            r->at += len;
-            return HF_OK;
-        }
-    }
-    return not_json(r, "no value");
-}
-
-static enum hf_status pass_value(struct reader *r, int depth);
-
-/* Members of an object, or elements; of an object, those that are looked for are noted. */
-static enum hf_status pass_all(struct reader *r, int depth, char end, struct member *members,
-                               size_t len)
-{
-    r->at++;
-    if (depth > DEPTH_MAX)
-        return not_json(r, "more than 100 levels");
-    if (take(r, end))
-        return HF_OK;
-    do {
-        struct member *member = NULL;
-        size_t from;
-
-        if (end == '}') {
-            (void)look(r);
-            from = r->at;
-            TRY(pass_text(r));
-            for (size_t i = 0; i < len; i++)
-                if (hf_str_equal(hf_str_from(members[i].name),
-                                 hf_str_of(r->text.ptr + from + 1, r->at - from - 2)))
-                    member = &members[i];
-            if (!take(r, ':'))
-                return not_json(r, "no ':'");
-        }
-        (void)look(r);
-        from = r->at;
-        TRY(pass_value(r, depth + 1));
-        if (!member)
-            continue;
-        if (member->found) /* (2) */
-            return hf_scope_fail(r->s, HF_INVALID, "the event has \"%s\" twice, at byte %zu",
-                                 member->name, from + 1);
-        member->found = true;
-        member->at = from;
-        if (r->text.ptr[from] != 'n')
-            member->raw = hf_str_of(r->text.ptr + from, r->at - from);
-    } while (take(r, ','));
-    return take(r, end) ? HF_OK : not_json(r, end == '}' ? "no ',' or '}'" : "no ',' or ']'");
-}
-
-static enum hf_status pass_value(struct reader *r, int depth)
-{
-    char c = look(r);
-
-    if (c == '{')
-        return pass_all(r, depth, '}', NULL, 0);
-    if (c == '[')
-        return pass_all(r, depth, ']', NULL, 0);
-    if (c == '"')
-        return pass_text(r);
-    if (c == '-' || (c >= '0' && c <= '9'))
-        return pass_number(r);
-    return pass_word(r);
-}
+enum { DIGITS_MAX = 12 };
 
 /* ---- members -------------------------------------------------------------------------------- */
 
@@ -209,46 +29,39 @@ struct place {
 };
 
 static enum hf_status wrong(struct hf_scope *s, const struct place *place,
-                            const struct member *member, const char *what)
+                            const struct json_member *member, const char *what)
 {
     return hf_scope_fail(s, HF_INVALID, "the event: Records[%zu].%s%s %s", place->record, place->of,
                          member->name, what);
 }
 
 /* Its members, of an object that was passed over before. */
-static enum hf_status enter(struct reader *r, const struct place *place, const struct member *outer,
-                            struct member *members, size_t len)
+static enum hf_status enter(struct json_reader *r, const struct place *place,
+                            const struct json_member *outer, struct json_member *members,
+                            size_t len)
 {
     if (!outer->raw.len)
         return wrong(r->s, place, outer, "is missing");
     if (outer->raw.ptr[0] != '{')
         return wrong(r->s, place, outer, "is no object");
     r->at = outer->at;
-    return pass_all(r, 1, '}', members, len);
+    return hf__json_all(r, 1, '}', members, len);
 }
 
 /* A value by the reader of items: raw is made one of type S, or N. */
 static enum hf_status read_value(struct hf_scope *s, const struct place *place,
-                                 const struct member *member, bool number, struct hf_value *value)
+                                 const struct json_member *member, bool number,
+                                 struct hf_value *value)
 {
-    const char *quote = number ? "\"" : "";
-    struct hf_str json = hf_scope_format(s, "{\"v\":{\"%s\":%s%.*s%s}}", number ? "N" : "S", quote,
-                                         HF_FMT(member->raw), quote);
-    struct hf_item item;
-    enum hf_status status;
+    enum hf_status status = hf__json_value(s, number ? HF_TYPE_N : HF_TYPE_S, member->raw, value);
 
-    TRY(hf_scope_built(s));
-    status = hf_item_from_json(s, json, &item);
-    if (status == HF_NOMEM)
+    if (status == HF_OK || status == HF_NOMEM)
         return status;
-    if (status != HF_OK)
-        return wrong(s, place, member, number ? "is no number" : "is no text");
-    *value = hf_item_get(item, HF_STR("v"));
-    return HF_OK;
+    return wrong(s, place, member, number ? "is no number" : "is no text");
 }
 
 static enum hf_status read_text(struct hf_scope *s, const struct place *place,
-                                const struct member *member, bool needed, struct hf_str *text)
+                                const struct json_member *member, bool needed, struct hf_str *text)
 {
     struct hf_value value;
 
@@ -264,7 +77,7 @@ static enum hf_status read_text(struct hf_scope *s, const struct place *place,
 
 /* Seconds, maybe with a fraction or an exponent, as whole seconds in microseconds. */
 static enum hf_status read_time(struct hf_scope *s, const struct place *place,
-                                const struct member *member, int64_t *us)
+                                const struct json_member *member, int64_t *us)
 {
     struct hf_value value;
     struct hf_str digits;
@@ -288,7 +101,7 @@ static enum hf_status read_time(struct hf_scope *s, const struct place *place,
 }
 
 static enum hf_status read_item(struct hf_scope *s, const struct place *place,
-                                const struct member *member, bool needed, struct hf_item *item)
+                                const struct json_member *member, bool needed, struct hf_item *item)
 {
     enum hf_status status;
 
@@ -307,7 +120,7 @@ static enum hf_status read_item(struct hf_scope *s, const struct place *place,
 /* ---- records -------------------------------------------------------------------------------- */
 
 static enum hf_status read_kind(struct hf_scope *s, const struct place *place,
-                                const struct member *member, enum hf_change_kind *kind)
+                                const struct json_member *member, enum hf_change_kind *kind)
 {
     static const char *const names[] = {"INSERT", "MODIFY", "REMOVE"};
     struct hf_str name;
@@ -321,14 +134,14 @@ static enum hf_status read_kind(struct hf_scope *s, const struct place *place,
     return wrong(s, place, member, "is none of INSERT, MODIFY, REMOVE");
 }
 
-static enum hf_status read_change(struct reader *r, size_t number, const struct member *dynamodb,
-                                  struct hf_change *change)
+static enum hf_status read_change(struct json_reader *r, size_t number,
+                                  const struct json_member *dynamodb, struct hf_change *change)
 {
-    struct member members[] = {{.name = "Keys"},
-                               {.name = "NewImage"},
-                               {.name = "OldImage"},
-                               {.name = "SequenceNumber"},
-                               {.name = "ApproximateCreationDateTime"}};
+    struct json_member members[] = {{.name = "Keys"},
+                                    {.name = "NewImage"},
+                                    {.name = "OldImage"},
+                                    {.name = "SequenceNumber"},
+                                    {.name = "ApproximateCreationDateTime"}};
     struct place place = {.record = number, .of = ""};
 
     TRY(enter(r, &place, dynamodb, members, ARRAY_LEN(members)));
@@ -341,13 +154,13 @@ static enum hf_status read_change(struct reader *r, size_t number, const struct 
 }
 
 /* Was it the database itself, for the time to live? Runtimes and the service differ in spelling. */
-static enum hf_status read_identity(struct reader *r, size_t number, const struct member *identity,
-                                    bool *expired)
+static enum hf_status read_identity(struct json_reader *r, size_t number,
+                                    const struct json_member *identity, bool *expired)
 {
-    struct member members[] = {{.name = "type"},
-                               {.name = "principalId"},
-                               {.name = "Type"},
-                               {.name = "PrincipalId"}};
+    struct json_member members[] = {{.name = "type"},
+                                    {.name = "principalId"},
+                                    {.name = "Type"},
+                                    {.name = "PrincipalId"}};
     struct place place = {.record = number, .of = ""};
     struct hf_str texts[ARRAY_LEN(members)];
 
@@ -364,21 +177,21 @@ static enum hf_status read_identity(struct reader *r, size_t number, const struc
     return HF_OK;
 }
 
-static enum hf_status read_record(struct reader *r, size_t number, struct hf_change *change)
+static enum hf_status read_record(struct json_reader *r, size_t number, struct hf_change *change)
 {
-    struct member members[] = {{.name = "eventID"},
-                               {.name = "eventName"},
-                               {.name = "eventSource"},
-                               {.name = "dynamodb"},
-                               {.name = "userIdentity"}};
+    struct json_member members[] = {{.name = "eventID"},
+                                    {.name = "eventName"},
+                                    {.name = "eventSource"},
+                                    {.name = "dynamodb"},
+                                    {.name = "userIdentity"}};
     struct place place = {.record = number, .of = ""};
     struct hf_str source;
     size_t end;
 
     *change = (struct hf_change){.time_us = 0};
-    if (look(r) != '{')
+    if (hf__json_look(r) != '{')
         return hf_scope_fail(r->s, HF_INVALID, "the event: Records[%zu] is no object", number);
-    TRY(pass_all(r, 1, '}', members, ARRAY_LEN(members)));
+    TRY(hf__json_all(r, 1, '}', members, ARRAY_LEN(members)));
     end = r->at;
     TRY(read_text(r->s, &place, &members[2], false, &source));
     if (source.len && !hf_str_equal(source, HF_STR("aws:dynamodb")))
@@ -391,24 +204,25 @@ static enum hf_status read_record(struct reader *r, size_t number, struct hf_cha
     return HF_OK;
 }
 
-static enum hf_status read_records(struct reader *r, const struct hf_change **changes, size_t *len)
+static enum hf_status read_records(struct json_reader *r, const struct hf_change **changes,
+                                   size_t *len)
 {
     struct hf_change *list;
     size_t count = 0, from = r->at;
 
     r->at++; /* all of it is JSON: how many are there? */
-    if (!take(r, ']'))
+    if (!hf__json_take(r, ']'))
         do {
-            TRY(pass_value(r, 1));
+            TRY(hf__json_pass(r, 1));
             count++;
-        } while (take(r, ','));
+        } while (hf__json_take(r, ','));
     list = hf_scope_alloc(r->s, (count ? count : 1) * sizeof(*list));
     if (!list)
         return hf_scope_built(r->s);
     r->at = from + 1;
     for (size_t i = 0; i < count; i++) {
         TRY(read_record(r, i, &list[i]));
-        (void)take(r, ',');
+        (void)hf__json_take(r, ',');
     }
     *changes = list;
     *len = count;
@@ -418,17 +232,12 @@ static enum hf_status read_records(struct reader *r, const struct hf_change **ch
 enum hf_status hf_changes_decode(struct hf_scope *s, struct hf_str json,
                                  const struct hf_change **changes, size_t *len)
 {
-    struct reader r = {.s = s, .text = json};
-    struct member records = {.name = "Records"};
+    struct json_reader r = {.s = s, .text = json, .status = HF_INVALID};
+    struct json_member records = {.name = "Records"};
 
     *changes = NULL;
     *len = 0;
-    if (look(&r) != '{')
-        return not_json(&r, "no object");
-    TRY(pass_all(&r, 0, '}', &records, 1));
-    (void)look(&r);
-    if (r.at < json.len)
-        return not_json(&r, "more behind the end");
+    TRY(hf__json_object(&r, &records, 1));
     if (!records.raw.len || records.raw.ptr[0] != '[')
         return hf_scope_fail(s, HF_INVALID, "the event has no list \"Records\"");
     r.at = records.at;

@@ -113,6 +113,47 @@ struct hf_str hf__pattern_key(struct hf_scope *s, const struct hf_str *parts, si
 enum hf_status hf__pattern_key_parts(struct hf_scope *s, struct hf_str key, struct hf_str *parts,
                                      size_t count);
 
+/* ---- json.c --------------------------------------------------------------------------------- */
+
+enum { JSON_DEPTH_MAX = 100 };
+
+/* A walk over JSON that is called "the event" in errors, which have that status. */
+struct json_reader {
+    struct hf_scope *s;
+    struct hf_str text;
+    size_t at;
+    enum hf_status status;
+    bool closed; /* members that are not looked for are errors, where some are */
+};
+
+/* A member that is looked for; raw is absent when it is not there, or null. */
+struct json_member {
+    const char *name;
+    struct hf_str raw;
+    size_t at; /* where it begins */
+    bool found;
+};
+
+/* The next character behind blanks, '\0' at the end; take it, if it is that one; nothing but blanks
+ * may be left. */
+char hf__json_look(struct json_reader *r);
+bool hf__json_take(struct json_reader *r, char c);
+enum hf_status hf__json_end(struct json_reader *r);
+
+/* Pass over a value; over members of the object, or elements of the list, that begins here, noting
+ * where those are that are looked for; over an object, which has to be all of the text. */
+enum hf_status hf__json_pass(struct json_reader *r, int depth);
+enum hf_status hf__json_all(struct json_reader *r, int depth, char end, struct json_member *members,
+                            size_t len);
+enum hf_status hf__json_object(struct json_reader *r, struct json_member *members, size_t len);
+
+/* What a JSON string says as an S, or as a B in base64; what a number says as an N:
+ * HF_SERIALIZATION when it does not. And the JSON string of an S or a B; absent: no memory, or no
+ * UTF-8. */
+enum hf_status hf__json_value(struct hf_scope *s, enum hf_type type, struct hf_str raw,
+                              struct hf_value *value);
+struct hf_str hf__json_raw(struct hf_scope *s, struct hf_attr attr);
+
 /* ---- table.c -------------------------------------------------------------------------------- */
 
 /*
