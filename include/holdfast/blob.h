@@ -60,8 +60,11 @@ HF_API HF_NODISCARD enum hf_status hf_blobs_open(struct hf_scope *s, struct hf_s
                                                  const struct hf_blobs_options *options,
                                                  struct hf_blobs **blobs);
 
-/* The store that belongs to an embedded database: the folder "blobs" in its directory, or memory.
- * HF_UNSUPPORTED: it is not embedded. Since 0.1. */
+/*
+ * The store that belongs to an embedded database: the folder "blobs" in its directory, or memory
+ * that all who ask this database for its store have in common. Close it before the database.
+ * HF_UNSUPPORTED: it is not embedded. Since 0.1.
+ */
 HF_API HF_NODISCARD enum hf_status hf_blobs_open_beside(struct hf_scope *s, struct hf_db *db,
                                                         struct hf_blobs **blobs);
 
@@ -112,7 +115,7 @@ HF_API HF_NODISCARD enum hf_status hf_blobs_list(struct hf_scope *s, struct hf_b
  * Remove blobs that `used` says nobody uses, and that were put last more than `older_s` seconds ago
  * (0: a day), which has to be longer than it takes from a put to the commit of what names it. One
  * that is put again while it is being removed stays. *removed (may be NULL) is how many.
- * HF_INVALID: `used` failed, with its error. Since 0.1.
+ * When `used` fails, the sweep ends with its error, and that blob stays. Since 0.1.
  */
 typedef enum hf_status hf_blob_used_fn(struct hf_scope *s, struct hf_str digest, bool *used,
                                        void *user);

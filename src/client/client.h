@@ -32,6 +32,17 @@ struct client_parts {
 enum hf_status hf__client_open(struct hf_scope *s, const struct client_parts *parts,
                                struct hf_db **db);
 
+/*
+ * Make the parts of a client of a service from options, as hf_connect() does; of the parts, `env`
+ * and `fixed` are set before, and `memory` may be. `service` is what signatures call it, `say` how a URL names a region,
+ * for messages: "dynamodb://REGION". On failure what is there is left for hf__client_parts_free().
+ *
+ * HF_INVALID, HF_IO as hf_connect() says; HF_NOMEM
+ */
+enum hf_status hf__client_parts_make(struct hf_scope *s, const struct hf_client_options *options,
+                                     struct hf_str service, const char *say,
+                                     struct client_parts *parts);
+
 /* Free what is there of the parts. */
 void hf__client_parts_free(struct client_parts *parts);
 

@@ -207,7 +207,7 @@ static enum hf_status make_transport(struct hf_scope *s, const struct hf_client_
 }
 
 static enum hf_status find_region(struct hf_scope *s, const struct hf_client_options *o,
-                                  struct client_parts *parts)
+                                  const char *say, struct client_parts *parts)
 {
     struct hf_str region;
 
@@ -218,19 +218,19 @@ static enum hf_status find_region(struct hf_scope *s, const struct hf_client_opt
         TRY(hf__credentials_region(s, parts->config, &region));
     if (!region.len)
         return hf__fail(s, HF_INVALID,
-                        "no region: say dynamodb://REGION, or set AWS_REGION, or region in the "
-                        "profile");
+                        "no region: say %s, or set AWS_REGION, or region in the profile", say);
     parts->region = hf_scope_copy(parts->memory, region);
     return parts->region.ptr ? HF_OK : hf__fail_nomem(s);
 }
 
 /* The endpoint of the URL, to last as long as the client. */
-static enum hf_status keep_fixed(struct hf_scope *s, struct client_parts *parts)
+static enum hf_status keep_fixed(struct hf_scope *s, struct hf_str service,
+                                 struct client_parts *parts)
 {
     if (!parts->fixed.origin.ptr)
         return HF_OK;
     parts->fixed.signing_region = parts->region;
-    parts->fixed.signing_name = HF_STR("dynamodb");
+    parts->fixed.signing_name = service;
     return hf__endpoint_keep(s, parts->memory, &parts->fixed);
 }
 
@@ -250,10 +250,12 @@ static enum hf_status make_credentials(struct hf_scope *s, const struct hf_clien
     return hf__credentials_open(s, &c, &parts->credentials);
 }
 
-static enum hf_status make_parts(struct hf_scope *s, const struct hf_client_options *o,
-                                 struct client_parts *parts)
+enum hf_status hf__client_parts_make(struct hf_scope *s, const struct hf_client_options *o,
+                                     struct hf_str service, const char *say,
+                                     struct client_parts *parts)
 {
-    parts->memory = hf_scope_new(&parts->env);
+    if (!parts->memory)
+        parts->memory = hf_scope_new(&parts->env);
     if (!parts->memory)
         return hf__fail_nomem(s);
     parts->attempt_ms = o->attempt_ms ? o->attempt_ms : ATTEMPT_MS;
@@ -265,8 +267,8 @@ static enum hf_status make_parts(struct hf_scope *s, const struct hf_client_opti
         return hf__fail_nomem(s);
     TRY(hf__config_load(s, &parts->env, o->profile, o->no_aws_config, &parts->config));
     TRY(make_transport(s, o, parts));
-    TRY(find_region(s, o, parts));
-    TRY(keep_fixed(s, parts));
+    TRY(find_region(s, o, say, parts));
+    TRY(keep_fixed(s, service, parts));
     return make_credentials(s, o, parts);
 }
 
@@ -314,7 +316,7 @@ enum hf_status hf_connect(struct hf_scope *s, struct hf_str url,
     hf__scope_error_clear(s);
     TRY(hf__scope_alive(s));
     TRY(read_url(s, url, &o, &parts.fixed));
-    status = make_parts(s, &o, &parts);
+    status = hf__client_parts_make(s, &o, HF_STR("dynamodb"), "dynamodb://REGION", &parts);
     if (status == HF_OK)
         status = hf__client_open(s, &parts, &client);
     if (status != HF_OK) {

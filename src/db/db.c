@@ -108,6 +108,16 @@ enum hf_status hf_db_supports(struct hf_scope *s, struct hf_db *db, enum hf_feat
     return db->calls->supports ? db->calls->supports(s, db, feature, supported) : HF_OK;
 }
 
+enum hf_status hf__db_blobs(struct hf_scope *s, struct hf_db *db, struct hf_blobs **blobs)
+{
+    *blobs = NULL;
+    if (!db->calls->blobs)
+        return hf__fail(s, HF_UNSUPPORTED,
+                        "the database is not embedded, so it has no blob store beside it: open one "
+                        "by its URL");
+    return db->calls->blobs(s, db, blobs);
+}
+
 void hf_db_close(struct hf_db *db)
 {
     if (db)

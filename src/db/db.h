@@ -10,6 +10,8 @@
 #include "base/base.h"
 #include "ops/fields.h"
 
+struct hf_blobs; /* blob.h */
+
 struct hf_db {
     const struct db_calls *calls;
 };
@@ -24,10 +26,15 @@ struct db_calls {
     /* NULL: it has every feature. Wrappers ask the inner one: hf_db_supports(). */
     enum hf_status (*supports)(struct hf_scope *s, struct hf_db *db, enum hf_feature feature,
                                bool *supported);
+    /* Open the blob store that belongs to the database. NULL: it has none. */
+    enum hf_status (*blobs)(struct hf_scope *s, struct hf_db *db, struct hf_blobs **blobs);
 };
 
 /* Pay a debt, see hf__scope_set_debt(); the scope has none set now. When it fails, everything that
  * was owed may have happened and may be lost. */
 enum hf_status hf__db_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket);
+
+/* What hf_blobs_open_beside() is inside; wrappers ask the inner one. HF_UNSUPPORTED. */
+enum hf_status hf__db_blobs(struct hf_scope *s, struct hf_db *db, struct hf_blobs **blobs);
 
 #endif

@@ -323,10 +323,16 @@ static enum hf_status faulty_supports(struct hf_scope *s, struct hf_db *db, enum
     return hf_db_supports(s, f->inner, feature, supported);
 }
 
+static enum hf_status faulty_blobs(struct hf_scope *s, struct hf_db *db, struct hf_blobs **blobs)
+{
+    return hf__db_blobs(s, ((struct faulty *)(void *)db)->inner, blobs);
+}
+
 static const struct db_calls faulty_calls = {.call = faulty_call,
                                              .settle = faulty_settle,
                                              .close = faulty_close,
-                                             .supports = faulty_supports};
+                                             .supports = faulty_supports,
+                                             .blobs = faulty_blobs};
 
 enum hf_status hf_faulty_open(struct hf_scope *s, struct hf_db *inner, struct hf_db **db)
 {

@@ -307,10 +307,16 @@ static enum hf_status metrics_supports(struct hf_scope *s, struct hf_db *db,
     return hf_db_supports(s, m->inner, feature, supported);
 }
 
+static enum hf_status metrics_blobs(struct hf_scope *s, struct hf_db *db, struct hf_blobs **blobs)
+{
+    return hf__db_blobs(s, ((struct metrics *)(void *)db)->inner, blobs);
+}
+
 static const struct db_calls metrics_calls = {.call = metrics_call,
                                               .settle = metrics_settle,
                                               .close = metrics_close,
-                                              .supports = metrics_supports};
+                                              .supports = metrics_supports,
+                                              .blobs = metrics_blobs};
 
 /* Zeroed counters at the start of a cache line. */
 static bool make_shards(struct metrics *m)

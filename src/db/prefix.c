@@ -443,10 +443,16 @@ static void prefix_close(struct hf_db *db)
     hf__env_free(&env, p, sizeof(*p));
 }
 
+static enum hf_status prefix_blobs(struct hf_scope *s, struct hf_db *db, struct hf_blobs **blobs)
+{
+    return hf__db_blobs(s, ((struct prefixed *)(void *)db)->inner, blobs);
+}
+
 static const struct db_calls prefix_calls = {.call = prefix_call,
                                              .settle = prefix_settle,
                                              .close = prefix_close,
-                                             .supports = prefix_supports};
+                                             .supports = prefix_supports,
+                                             .blobs = prefix_blobs};
 
 enum hf_status hf_prefix_open(struct hf_scope *s, struct hf_db *inner, struct hf_str prefix,
                               struct hf_db **db)

@@ -107,10 +107,16 @@ static enum hf_status trace_supports(struct hf_scope *s, struct hf_db *db, enum 
     return hf_db_supports(s, trace->inner, feature, supported);
 }
 
+static enum hf_status trace_blobs(struct hf_scope *s, struct hf_db *db, struct hf_blobs **blobs)
+{
+    return hf__db_blobs(s, ((struct trace *)(void *)db)->inner, blobs);
+}
+
 static const struct db_calls trace_calls = {.call = trace_call,
                                             .settle = trace_settle,
                                             .close = trace_close,
-                                            .supports = trace_supports};
+                                            .supports = trace_supports,
+                                            .blobs = trace_blobs};
 
 static bool is_level(enum hf_log_level level)
 {

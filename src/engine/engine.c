@@ -3,6 +3,7 @@
  */
 #include <holdfast/client.h>
 
+#include "blob/blob.h"
 #include "engine/private.h"
 
 #include <time.h>
@@ -187,6 +188,7 @@ static void init_locks(struct engine *e)
     pthread_condattr_destroy(&steady);
     pthread_mutex_init(&e->upkeep_turn, NULL);
     pthread_mutex_init(&e->counting, NULL);
+    pthread_mutex_init(&e->blobs_lock, NULL);
     for (size_t i = 0; i < LATCH_COUNT; i++)
         pthread_mutex_init(&e->latches[i].lock, NULL);
 }
@@ -195,6 +197,7 @@ static void destroy_locks(struct engine *e)
 {
     for (size_t i = 0; i < LATCH_COUNT; i++)
         pthread_mutex_destroy(&e->latches[i].lock);
+    pthread_mutex_destroy(&e->blobs_lock);
     pthread_mutex_destroy(&e->counting);
     pthread_mutex_destroy(&e->upkeep_turn);
     pthread_cond_destroy(&e->upkeep.wake);
@@ -215,6 +218,7 @@ static void engine_free(struct engine *e)
     hf__catalog_free(e);
     hf__streams_free(e);
     hf__expr_cache_free(e->cache);
+    hf_blobs_close(e->blobs);
     hf__store_close(e->store);
     hf_scope_free(e->memory);
     destroy_locks(e);
@@ -238,9 +242,40 @@ static enum hf_status engine_settle(struct hf_scope *s, struct hf_db *db, uint64
     return hf__engine_settle(s, (struct engine *)(void *)db, ticket);
 }
 
+/* Those in memory are one store for all who ask, as the tables are; it goes with the last of us. */
+static enum hf_status memory_blobs(struct hf_scope *s, struct engine *e, struct hf_blobs **blobs)
+{
+    enum hf_status status = HF_OK;
+
+    pthread_mutex_lock(&e->blobs_lock);
+    if (!e->blobs)
+        status = hf__blobs_open_memory(s, &e->env, &e->blobs);
+    if (status == HF_OK)
+        status = hf__blobs_share(s, e->blobs, blobs);
+    pthread_mutex_unlock(&e->blobs_lock);
+    return status;
+}
+
+static enum hf_status engine_blobs(struct hf_scope *s, struct hf_db *db, struct hf_blobs **blobs)
+{
+    struct engine *e = (struct engine *)(void *)db;
+    struct blob_dir_options options = {.no_sync = e->no_sync};
+    struct store_stats stats;
+
+    hf__store_stats(e->store, &stats);
+    if (!stats.path.ptr)
+        return memory_blobs(s, e, blobs);
+    options.path = hf_scope_format(s, "%.*s/blobs", HF_FMT(stats.path));
+    options.reserve = stats.kept_free; /* RocksDB must not meet a full disk */
+    if (!options.path.ptr)
+        return hf__fail_nomem(s);
+    return hf__blobs_open_dir(s, &e->env, &options, blobs);
+}
+
 static const struct db_calls engine_calls = {.call = engine_call,
                                              .settle = engine_settle,
-                                             .close = engine_close};
+                                             .close = engine_close,
+                                             .blobs = engine_blobs};
 
 static struct hf_engine_options fill_options(const struct hf_engine_options *options)
 {
@@ -269,6 +304,7 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
     e->env = env;
     e->store = store;
     e->snapshot_max = SNAPSHOT_MAX;
+    e->no_sync = o.sync == HF_SYNC_NONE;
     init_locks(e);
     e->memory = hf_scope_new(&env);
     status = e->memory ? settings(s, e, &o) : hf__fail_nomem(s);

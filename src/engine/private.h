@@ -276,6 +276,10 @@ struct engine {
         *opened;           /* after a crash, until all is counted; guarded by counting */
     uint64_t snapshot_max; /* bytes that a restore may replace and put, together */
     atomic_bool lost;      /* a restore left it open which tables these are; see snapshot.c */
+    bool no_sync;
+    pthread_mutex_t blobs_lock;
+    struct hf_blobs
+        *blobs; /* of a database in memory, once somebody asked; guarded by blobs_lock */
 };
 
 /* The engine behind a database; NULL when it is another kind of database. */

@@ -157,6 +157,8 @@ struct store_stats {
     uint64_t memory_bytes; /* what the store itself holds: memtables, caches, or the whole map */
     bool stopped;          /* writes are refused for good */
     bool no_space;         /* writes are refused until there is room */
+    struct hf_str path;    /* of the directory, as long as the store is open; absent for memory */
+    uint64_t kept_free;    /* bytes of its disk; 0 for memory */
 };
 void hf__store_stats(struct hf__store *store, struct store_stats *stats);
 

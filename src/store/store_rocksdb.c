@@ -681,6 +681,8 @@ static void rocks_stats(struct hf__store *store, struct store_stats *stats)
                           property(rocks, "rocksdb.block-cache-usage");
     stats->stopped = atomic_load(&rocks->commit.stopped);
     stats->no_space = atomic_load(&rocks->no_space);
+    stats->path = hf_str_from(rocks->home.path);
+    stats->kept_free = need;
 }
 
 static enum hf_status verify_listed(struct hf_scope *s, struct rocks *rocks)

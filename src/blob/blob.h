@@ -1,0 +1,27 @@
+/*
+ * blob/blob.h: what a database needs to have a blob store of its own, see db_calls.blobs.
+ */
+#ifndef HF_BLOB_BLOB_H
+#define HF_BLOB_BLOB_H
+
+#include <holdfast/blob.h>
+
+#include "base/base.h"
+
+struct blob_dir_options {
+    struct hf_str path;
+    bool no_sync;
+    uint64_t reserve; /* bytes of the disk that are kept free, for who else has files there */
+};
+enum hf_status hf__blobs_open_dir(struct hf_scope *s, const struct hf_env *env,
+                                  const struct blob_dir_options *options, struct hf_blobs **blobs);
+
+enum hf_status hf__blobs_open_memory(struct hf_scope *s, const struct hf_env *env,
+                                     struct hf_blobs **blobs);
+
+/* Another handle on the store of a handle, which has to be one in memory: what is put by one is
+ * found by the other. The blobs go with the last of them. HF_NOMEM. */
+enum hf_status hf__blobs_share(struct hf_scope *s, struct hf_blobs *blobs,
+                               struct hf_blobs **another);
+
+#endif

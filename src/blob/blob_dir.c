@@ -1,0 +1,829 @@
+/*
+ * blob/blob_dir.c: blobs as files.
+ *
+ *     PATH/FORMAT              "holdfast blobs format 1"
+ *     PATH/ab/cd/abcd...       a blob: its name is its digest, its time when it was put last
+ *     PATH/new/RANDOM          one that is being written
+ *     PATH/trash/abcd...       one that a sweep is about to remove
+ *
+ * Files are for their owner alone (0600, folders 0700). PATH itself may be a link; below it links
+ * are never followed, and what is neither a file nor a folder of ours is not read. Times are those
+ * of the env, set by us: a file server has a clock of its own.
+ *
+ * Any number of processes use a folder. A put writes aside, syncs, renames, and syncs the folders.
+ * One that finds the blob there compares it and renews its time, and then looks whether it is still
+ * there. A sweep moves a blob to the trash, looks at its time once more, and moves it back when it
+ * is new. So of a put and a sweep that meet, at least one sees the other:
+ *
+ *     put renews the time before the sweep looks:   the sweep moves it back
+ *     put renews it after that:                     put finds it gone, and writes it
+ *
+ * Meanwhile it is in the trash, and there readers look, too. Sweeps lock each other out (flock() on
+ * the trash), as one must not remove what another one moved there.
+ *
+ * What always holds:
+ *
+ *  (1) A file by the name of a digest was complete and synced before it had that name.
+ *  (2) A put that failed leaves nothing behind but, when the process dies, a file in new/, which a
+ *      later sweep removes.
+ *  (3) What is in the trash when nobody sweeps was left by who was killed there; it is moved back
+ *      by the next one who opens or sweeps the store, and can be read all the time.
+ *  (4) Before a put returns, all folders on the way to the blob are durable: those of others, too,
+ *      as who made them may not have come to sync them.
+ */
+#include "blob/private.h"
+
+#include "base/kill.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define FORMAT_FILE "FORMAT"
+#define FORMAT_TEXT "holdfast blobs format "
+#define NEW_FOLDER "new"
+#define TRASH_FOLDER "trash"
+
+enum {
+    FORMAT = 1,
+    MODE_FOLDER = 0700,
+    MODE_FILE = 0600,
+    LEAVES = 256 * 256,
+    CHUNK = 1024 * 1024, /* bytes between two looks at the deadline */
+    COMPARE = 64 * 1024,
+    NAME_MAX_LEN = HF_BLOB_DIGEST_LEN + 1,
+    TEMP_LEN = 32, /* digits of a name in new/ */
+    LOOKS = 3,     /* at the place and the trash, before a blob is not there */
+    ERROR_TEXT_MAX = 128
+};
+
+struct dir {
+    struct hf_blobs blobs;
+    char *path;
+    size_t path_size;
+    int root;
+    int new;
+    int trash;
+    bool no_sync;
+    uint64_t reserve;                              /* bytes of the disk that are not ours to fill */
+    atomic_uchar known_durable[LEAVES / CHAR_BIT]; /* leaves whose way is synced, see (4) */
+};
+
+static struct dir *dir_of(struct hf_blobs *blobs)
+{
+    return (struct dir *)(void *)blobs;
+}
+
+/* Fail because the system did: what, on which file, why. */
+static enum hf_status fail_errno(struct hf_scope *s, const struct dir *dir, const char *what,
+                                 const char *name)
+{
+    int error = errno;
+    char room[ERROR_TEXT_MAX];
+    const char *text = strerror_r(error, room, sizeof(room));
+    enum hf_status status = error == ENOSPC || error == EDQUOT  ? HF_NO_SPACE
+                            : error == EACCES || error == EPERM ? HF_DENIED
+                                                                : HF_IO;
+
+    if (error == ENOMEM)
+        return hf__fail_nomem(s);
+    return hf__fail(s, status, "cannot %s %s%s%s: %s", what, dir->path, *name ? "/" : "", name,
+                    text);
+}
+
+static enum hf_status sync_folder(struct hf_scope *s, const struct dir *dir, int fd,
+                                  const char *name)
+{
+    if (dir->no_sync || fsync(fd) == 0 || errno == EINVAL) /* one that has nothing to sync */
+        return HF_OK;
+    return fail_errno(s, dir, "sync", name);
+}
+
+static int64_t time_us(const struct stat *info)
+{
+    return (int64_t)info->st_mtim.tv_sec * 1000000 + info->st_mtim.tv_nsec / 1000;
+}
+
+static int set_time(int fd, int64_t us)
+{
+    const struct timespec at = {.tv_sec = (time_t)(us / 1000000),
+                                .tv_nsec = (long)(us % 1000000) * 1000};
+
+    return futimens(fd, (const struct timespec[2]){at, at});
+}
+
+/* ---- folders -------------------------------------------------------------------------------- */
+
+/* A folder in a folder; *fd is -1, and HF_OK, when it is not there and not to be made. */
+static enum hf_status open_folder(struct hf_scope *s, const struct dir *dir, int in,
+                                  const char *name, bool make, bool *made, int *fd)
+{
+    const int how = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+    *fd = openat(in, name, how);
+    if (*fd < 0 && errno == ENOENT && make) {
+        if (mkdirat(in, name, MODE_FOLDER) == 0)
+            *made = true;
+        else if (errno != EEXIST)
+            return fail_errno(s, dir, "create", name);
+        *fd = openat(in, name, how);
+    }
+    if (*fd >= 0 || (errno == ENOENT && !make))
+        return HF_OK;
+    if (errno == ENOTDIR || errno == ELOOP)
+        return hf__fail(s, HF_CORRUPT, "%s has a \"%s\" that is not a folder", dir->path, name);
+    return fail_errno(s, dir, "open", name);
+}
+
+static bool is_known_durable(struct dir *dir, size_t leaf)
+{
+    return atomic_load(&dir->known_durable[leaf / CHAR_BIT]) >> leaf % CHAR_BIT & 1;
+}
+
+/* The folder of a digest; *fd is -1 when it is not there and not to be made. */
+static enum hf_status open_leaf(struct hf_scope *s, struct dir *dir, struct hf_str digest,
+                                bool make, int *fd)
+{
+    const char outer[] = {digest.ptr[0], digest.ptr[1], '\0'};
+    const char inner[] = {digest.ptr[2], digest.ptr[3], '\0'};
+    size_t leaf = 0;
+    bool made = false;
+    int on_the_way;
+    enum hf_status status;
+
+    *fd = -1;
+    for (size_t i = 0; i < 4; i++)
+        leaf = leaf << 4 | (size_t)hex_digit(digest.ptr[i]);
+    TRY(open_folder(s, dir, dir->root, outer, make, &made, &on_the_way));
+    if (on_the_way < 0)
+        return HF_OK;
+    status = open_folder(s, dir, on_the_way, inner, make, &made, fd);
+    if (status == HF_OK && make && (made || !is_known_durable(dir, leaf))) { /* (4) */
+        status = sync_folder(s, dir, on_the_way, outer);
+        if (status == HF_OK)
+            status = sync_folder(s, dir, dir->root, "");
+        if (status == HF_OK)
+            atomic_fetch_or(&dir->known_durable[leaf / CHAR_BIT],
+                            (unsigned char)(1u << leaf % CHAR_BIT));
+    }
+    close(on_the_way);
+    if (status != HF_OK && *fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+    return status;
+}
+
+/* Call `fn` with the names in a folder; those with a dot in front are nobody's. */
+typedef enum hf_status name_fn(struct hf_scope *s, struct dir *dir, int folder, const char *name,
+                               void *user);
+static enum hf_status each_name(struct hf_scope *s, struct dir *dir, int folder, name_fn *fn,
+                                void *user)
+{
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *listing = fd < 0 ? NULL : fdopendir(fd);
+    enum hf_status status = HF_OK;
+    struct dirent *entry;
+
+    if (!listing) {
+        status = fail_errno(s, dir, "list", "");
+        if (fd >= 0)
+            close(fd);
+        return status;
+    }
+    while (status == HF_OK) {
+        errno = 0;
+        entry = readdir(listing);
+        if (!entry && errno)
+            status = fail_errno(s, dir, "list", "");
+        if (!entry)
+            break;
+        if (entry->d_name[0] != '.')
+            status = fn(s, dir, folder, entry->d_name, user);
+    }
+    closedir(listing);
+    return status;
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static enum hf_status write_all(struct hf_scope *s, const struct dir *dir, int fd,
+                                struct hf_bytes bytes, const char *name)
+{
+    size_t at = 0;
+
+    while (at < bytes.len) {
+        size_t some = bytes.len - at < CHUNK ? bytes.len - at : CHUNK;
+        ssize_t done = write(fd, bytes.ptr + at, some);
+
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done == 0)
+            errno = ENOSPC; /* what a write of nothing means */
+        if (done <= 0)
+            return fail_errno(s, dir, "write", name);
+        at += (size_t)done;
+        if (at < bytes.len)
+            TRY(hf__scope_alive(s));
+    }
+    return HF_OK;
+}
+
+static enum hf_status fill_temp(struct hf_scope *s, struct dir *dir, int fd, struct hf_bytes bytes,
+                                const char *name)
+{
+    if (fchmod(fd, MODE_FILE)) /* whatever the umask says */
+        return fail_errno(s, dir, "protect", name);
+    TRY(write_all(s, dir, fd, bytes, name));
+    hf__kill_point("blob_written");
+    if (set_time(fd, hf__env_wall_us(&dir->blobs.env)))
+        return fail_errno(s, dir, "set the time of", name);
+    if (!dir->no_sync && fsync(fd))
+        return fail_errno(s, dir, "sync", name);
+    hf__kill_point("blob_synced");
+    return HF_OK;
+}
+
+/* A full disk is for whoever else has files there worse than for us. */
+static enum hf_status check_room(struct hf_scope *s, const struct dir *dir, size_t len)
+{
+    struct statvfs info;
+    uint64_t room;
+
+    if (dir->reserve == 0 || fstatvfs(dir->root, &info))
+        return HF_OK;
+    room = (uint64_t)info.f_bavail * info.f_frsize;
+    if (room >= dir->reserve && room - dir->reserve >= len)
+        return HF_OK;
+    return hf__fail(s, HF_NO_SPACE,
+                    "the disk of %s has %llu bytes left, of which %llu are kept free; a blob of "
+                    "%zu bytes is too many",
+                    dir->path, (unsigned long long)room, (unsigned long long)dir->reserve, len);
+}
+
+/* (1) (2) */
+static enum hf_status write_new(struct hf_scope *s, struct dir *dir, int leaf, const char *name,
+                                struct hf_bytes bytes)
+{
+    char temp[TEMP_LEN + 1];
+    uint64_t bits[2];
+    enum hf_status status;
+    int fd;
+
+    TRY(check_room(s, dir, bytes.len));
+    hf__env_random(&dir->blobs.env, bits, sizeof(bits));
+    snprintf(temp, sizeof(temp), "%016llx%016llx", (unsigned long long)bits[0],
+             (unsigned long long)bits[1]);
+    fd = openat(dir->new, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, MODE_FILE);
+    if (fd < 0)
+        return fail_errno(s, dir, "create a file in", NEW_FOLDER);
+    hf__kill_point("blob_made");
+    status = fill_temp(s, dir, fd, bytes, name);
+    if (close(fd) && status == HF_OK) /* where a file server says that there is no room */
+        status = fail_errno(s, dir, "write", name);
+    if (status == HF_OK && renameat(dir->new, temp, leaf, name))
+        status = fail_errno(s, dir, "create", name);
+    if (status != HF_OK) {
+        unlinkat(dir->new, temp, 0);
+        return status;
+    }
+    hf__kill_point("blob_renamed");
+    status = sync_folder(s, dir, leaf, name);
+    return status == HF_OK ? HF_OK : hf_scope_doubt(s);
+}
+
+/* Has the file these bytes? */
+static bool is_same(int fd, struct hf_bytes bytes)
+{
+    uint8_t chunk[COMPARE];
+    struct stat info;
+    size_t at = 0;
+
+    if (fstat(fd, &info) || !S_ISREG(info.st_mode) || (uint64_t)info.st_size != bytes.len)
+        return false;
+    while (at < bytes.len) {
+        size_t some = bytes.len - at < sizeof(chunk) ? bytes.len - at : sizeof(chunk);
+        ssize_t len = read(fd, chunk, some);
+
+        if (len < 0 && errno == EINTR)
+            continue;
+        if (len <= 0 || memcmp(chunk, bytes.ptr + at, (size_t)len) != 0)
+            return false;
+        at += (size_t)len;
+    }
+    return true;
+}
+
+/* Make the blob that is there a new one. *there is false when it has to be written: it is gone, it
+ * is damaged, it belongs to somebody else. */
+static enum hf_status renew(struct hf_scope *s, struct dir *dir, int leaf, const char *name,
+                            struct hf_bytes bytes, bool *there)
+{
+    int fd = openat(leaf, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    enum hf_status status = HF_OK;
+    struct stat opened, named;
+
+    *there = false;
+    if (fd < 0)
+        return HF_OK;
+    if (!is_same(fd, bytes)) {
+        hf__env_log(&dir->blobs.env, HF_LOG_WARNING,
+                    "blobs in %s: %s was damaged, and is written anew", dir->path, name);
+    } else if (set_time(fd, hf__env_wall_us(&dir->blobs.env)) == 0 &&
+               (dir->no_sync || fsync(fd) == 0)) {
+        hf__kill_point("blob_renewed");
+        status = sync_folder(s, dir, leaf, name); /* who renamed it may not have come to it */
+        *there = status == HF_OK && fstat(fd, &opened) == 0 &&
+                 fstatat(leaf, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+                 opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+    }
+    close(fd);
+    return status;
+}
+
+static void name_of(struct hf_str digest, char name[NAME_MAX_LEN])
+{
+    memcpy(name, digest.ptr, HF_BLOB_DIGEST_LEN);
+    name[HF_BLOB_DIGEST_LEN] = '\0';
+}
+
+static enum hf_status dir_put(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
+                              struct hf_bytes bytes)
+{
+    struct dir *dir = dir_of(blobs);
+    char name[NAME_MAX_LEN];
+    enum hf_status status;
+    bool there;
+    int leaf;
+
+    name_of(digest, name);
+    TRY(open_leaf(s, dir, digest, true, &leaf));
+    status = renew(s, dir, leaf, name, bytes, &there);
+    if (status == HF_OK && !there)
+        status = write_new(s, dir, leaf, name, bytes);
+    close(leaf);
+    return status;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* Open a blob where it is: in its place, or in the trash for the moment. *fd is -1, and HF_OK, when
+ * there is none. */
+static enum hf_status open_blob(struct hf_scope *s, struct dir *dir, struct hf_str digest, int *fd,
+                                struct stat *info)
+{
+    const int how = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    char name[NAME_MAX_LEN];
+    int leaf;
+
+    name_of(digest, name);
+    *fd = -1;
+    for (int look = 0; look < LOOKS && *fd < 0; look++) {
+        TRY(open_leaf(s, dir, digest, false, &leaf));
+        errno = ENOENT;
+        if (leaf >= 0) {
+            int error;
+
+            *fd = openat(leaf, name, how);
+            error = errno;
+            close(leaf);
+            errno = error;
+        }
+        if (*fd < 0 && errno == ENOENT)
+            *fd = openat(dir->trash, name, how);
+        if (*fd < 0 && errno == ELOOP)
+            return hf__fail(s, HF_CORRUPT, "%s in %s is a link, not a blob", name, dir->path);
+        if (*fd < 0 && errno != ENOENT)
+            return fail_errno(s, dir, "open", name);
+    }
+    if (*fd < 0)
+        return HF_OK;
+    if (fstat(*fd, info) == 0 && S_ISREG(info->st_mode))
+        return HF_OK;
+    close(*fd);
+    *fd = -1;
+    return hf__fail(s, HF_CORRUPT, "%s in %s is not a file", name, dir->path);
+}
+
+static enum hf_status read_all(struct hf_scope *s, const struct dir *dir, int fd, size_t size,
+                               const char *name, struct hf_bytes *bytes)
+{
+    uint8_t *copy = hf_scope_alloc(s, size ? size : 1);
+    size_t at = 0;
+
+    if (!copy)
+        return hf__fail_nomem(s);
+    while (at < size) {
+        size_t some = size - at < CHUNK ? size - at : CHUNK;
+        ssize_t len = read(fd, copy + at, some);
+
+        if (len < 0 && errno == EINTR)
+            continue;
+        if (len < 0)
+            return fail_errno(s, dir, "read", name);
+        if (len == 0) /* cut while it is read: its digest will tell */
+            break;
+        at += (size_t)len;
+        if (at < size)
+            TRY(hf__scope_alive(s));
+    }
+    *bytes = hf_bytes_of(copy, at);
+    return HF_OK;
+}
+
+static enum hf_status dir_get(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
+                              struct hf_bytes *bytes)
+{
+    struct dir *dir = dir_of(blobs);
+    char name[NAME_MAX_LEN];
+    enum hf_status status;
+    struct stat info;
+    int fd;
+
+    name_of(digest, name);
+    TRY(open_blob(s, dir, digest, &fd, &info));
+    if (fd < 0)
+        return hf__blob_missing(s, digest);
+    if ((uint64_t)info.st_size > blobs->max) /* no memory for what cannot be one */
+        status = hf__fail(s, HF_CORRUPT, "the blob %s is damaged: it has %llu bytes", name,
+                          (unsigned long long)info.st_size);
+    else
+        status = read_all(s, dir, fd, (size_t)info.st_size, name, bytes);
+    close(fd);
+    return status;
+}
+
+static enum hf_status dir_has(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
+                              uint64_t *size)
+{
+    struct stat info;
+    int fd;
+
+    TRY(open_blob(s, dir_of(blobs), digest, &fd, &info));
+    if (fd < 0)
+        return hf__blob_missing(s, digest);
+    close(fd);
+    *size = (uint64_t)info.st_size;
+    return HF_OK;
+}
+
+/* ---- listing -------------------------------------------------------------------------------- */
+
+struct listing {
+    hf_blob_list_fn *fn;
+    void *user;
+    char way[5]; /* the digits that brought us here */
+};
+
+static bool is_two_digits(const char *name)
+{
+    return strlen(name) == 2 && strspn(name, "0123456789abcdef") == 2;
+}
+
+static enum hf_status list_blob(struct hf_scope *s, struct dir *dir, int folder, const char *name,
+                                void *user)
+{
+    struct listing *l = user;
+    struct stat info;
+
+    (void)dir;
+    if (!hf__blob_is_digest(hf_str_from(name)) || memcmp(name, l->way, 4) != 0 ||
+        fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) || !S_ISREG(info.st_mode))
+        return HF_OK; /* not ours, or removed a moment ago */
+    return l->fn(s,
+                 &(struct hf_blob_info){.digest = hf_str_from(name),
+                                        .size = (uint64_t)info.st_size,
+                                        .put_us = time_us(&info)},
+                 l->user);
+}
+
+static enum hf_status list_inner(struct hf_scope *s, struct dir *dir, int folder, const char *name,
+                                 void *user)
+{
+    struct listing *l = user;
+    enum hf_status status;
+    int fd;
+
+    if (!is_two_digits(name))
+        return HF_OK;
+    memcpy(l->way + 2, name, 2);
+    fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && (errno == ENOTDIR || errno == ELOOP || errno == ENOENT))
+        return HF_OK;
+    if (fd < 0)
+        return fail_errno(s, dir, "open", name);
+    TRY(hf__scope_alive(s));
+    status = each_name(s, dir, fd, list_blob, l);
+    close(fd);
+    return status;
+}
+
+static enum hf_status list_outer(struct hf_scope *s, struct dir *dir, int folder, const char *name,
+                                 void *user)
+{
+    struct listing *l = user;
+    enum hf_status status;
+    int fd;
+
+    if (!is_two_digits(name))
+        return HF_OK;
+    memcpy(l->way, name, 2);
+    fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && (errno == ENOTDIR || errno == ELOOP || errno == ENOENT))
+        return HF_OK;
+    if (fd < 0)
+        return fail_errno(s, dir, "open", name);
+    status = each_name(s, dir, fd, list_inner, l);
+    close(fd);
+    return status;
+}
+
+static enum hf_status dir_list(struct hf_scope *s, struct hf_blobs *blobs, hf_blob_list_fn *fn,
+                               void *user)
+{
+    struct dir *dir = dir_of(blobs);
+    struct listing l = {.fn = fn, .user = user};
+
+    return each_name(s, dir, dir->root, list_outer, &l);
+}
+
+/* ---- removing ------------------------------------------------------------------------------- */
+
+/* One sweep at a time. -1: this file system has no such locks, and we go on without. */
+static int lock_trash(const struct dir *dir)
+{
+    int fd = openat(dir->trash, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    while (fd >= 0 && flock(fd, LOCK_EX)) {
+        if (errno != EINTR) {
+            close(fd);
+            return -1;
+        }
+    }
+    return fd;
+}
+
+static void unlock_trash(int fd)
+{
+    if (fd < 0)
+        return;
+    flock(fd, LOCK_UN); /* a forked child may still hold the descriptor */
+    close(fd);
+}
+
+/* From the trash to its place, unless there is a new one. */
+static enum hf_status move_back(struct hf_scope *s, struct dir *dir, int leaf, const char *name)
+{
+    if (linkat(dir->trash, name, leaf, name, 0) && errno != EEXIST &&
+        renameat(dir->trash, name, leaf, name) && errno != ENOENT)
+        return fail_errno(s, dir, "move back", name);
+    unlinkat(dir->trash, name, 0);
+    return sync_folder(s, dir, leaf, name);
+}
+
+static enum hf_status dir_remove(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest)
+{
+    struct dir *dir = dir_of(blobs);
+    char name[NAME_MAX_LEN];
+    enum hf_status status = HF_OK;
+    int leaf;
+
+    name_of(digest, name);
+    TRY(open_leaf(s, dir, digest, false, &leaf));
+    if (unlinkat(dir->trash, name, 0) && errno != ENOENT)
+        status = fail_errno(s, dir, "remove", name);
+    if (status == HF_OK && leaf >= 0 && unlinkat(leaf, name, 0) && errno != ENOENT)
+        status = fail_errno(s, dir, "remove", name);
+    if (status == HF_OK && leaf >= 0)
+        status = sync_folder(s, dir, leaf, name);
+    if (leaf >= 0)
+        close(leaf);
+    return status;
+}
+
+static enum hf_status sweep_away(struct hf_scope *s, struct dir *dir, int leaf, const char *name,
+                                 int64_t before_us, bool *removed)
+{
+    struct stat info;
+
+    if (fstatat(leaf, name, &info, AT_SYMLINK_NOFOLLOW))
+        return errno == ENOENT ? HF_OK : fail_errno(s, dir, "look at", name);
+    if (!S_ISREG(info.st_mode) || time_us(&info) >= before_us)
+        return HF_OK;
+    if (renameat(leaf, name, dir->trash, name))
+        return errno == ENOENT ? HF_OK : fail_errno(s, dir, "move to the trash", name);
+    hf__kill_point("blob_trashed");
+    if (fstatat(dir->trash, name, &info, AT_SYMLINK_NOFOLLOW))
+        return errno == ENOENT ? HF_OK : fail_errno(s, dir, "look at", name);
+    if (time_us(&info) >= before_us)
+        return move_back(s, dir, leaf, name);
+    if (unlinkat(dir->trash, name, 0))
+        return errno == ENOENT ? HF_OK : fail_errno(s, dir, "remove", name);
+    *removed = true;
+    return HF_OK;
+}
+
+static enum hf_status dir_remove_old(struct hf_scope *s, struct hf_blobs *blobs,
+                                     struct hf_str digest, int64_t before_us, bool *removed)
+{
+    struct dir *dir = dir_of(blobs);
+    char name[NAME_MAX_LEN];
+    enum hf_status status;
+    int leaf, lock;
+
+    name_of(digest, name);
+    TRY(open_leaf(s, dir, digest, false, &leaf));
+    if (leaf < 0)
+        return HF_OK;
+    lock = lock_trash(dir);
+    status = sweep_away(s, dir, leaf, name, before_us, removed);
+    unlock_trash(lock);
+    close(leaf);
+    return status;
+}
+
+/* (3) */
+static enum hf_status recover_one(struct hf_scope *s, struct dir *dir, int folder, const char *name,
+                                  void *user)
+{
+    enum hf_status status;
+    int leaf;
+
+    (void)folder;
+    (void)user;
+    if (!hf__blob_is_digest(hf_str_from(name)))
+        return HF_OK;
+    TRY(open_leaf(s, dir, hf_str_from(name), true, &leaf));
+    status = move_back(s, dir, leaf, name);
+    close(leaf);
+    return status;
+}
+
+static enum hf_status recover(struct hf_scope *s, struct dir *dir)
+{
+    int lock = lock_trash(dir);
+    enum hf_status status = each_name(s, dir, dir->trash, recover_one, NULL);
+
+    unlock_trash(lock);
+    return status;
+}
+
+/* (2): of who was killed. One that is being written gets newer with every write. */
+static enum hf_status tidy_one(struct hf_scope *s, struct dir *dir, int folder, const char *name,
+                               void *user)
+{
+    const int64_t *before_us = user;
+    struct stat info;
+
+    (void)s;
+    if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
+        time_us(&info) < *before_us && unlinkat(folder, name, 0) == 0)
+        hf__env_log(&dir->blobs.env, HF_LOG_INFO, "blobs in %s: removed %s/%s, left unfinished",
+                    dir->path, NEW_FOLDER, name);
+    return HF_OK;
+}
+
+static enum hf_status dir_tidy(struct hf_scope *s, struct hf_blobs *blobs, int64_t before_us)
+{
+    struct dir *dir = dir_of(blobs);
+
+    TRY(recover(s, dir));
+    return each_name(s, dir, dir->new, tidy_one, &before_us);
+}
+
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+static void dir_close(struct hf_blobs *blobs)
+{
+    struct dir *dir = dir_of(blobs);
+    struct hf_env env = blobs->env;
+    int fds[] = {dir->trash, dir->new, dir->root};
+
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    hf__env_free(&env, dir->path, dir->path_size);
+    hf__env_free(&env, dir, sizeof(*dir));
+}
+
+static const struct blob_kind dir_kind = {.put = dir_put,
+                                          .get = dir_get,
+                                          .has = dir_has,
+                                          .remove = dir_remove,
+                                          .list = dir_list,
+                                          .remove_old = dir_remove_old,
+                                          .tidy = dir_tidy,
+                                          .close = dir_close};
+
+/* The folder above, too, so that a new one is found after a power loss. */
+static enum hf_status open_root(struct hf_scope *s, struct dir *dir)
+{
+    bool made = mkdir(dir->path, MODE_FOLDER) == 0;
+    enum hf_status status;
+    int above;
+
+    if (!made && errno != EEXIST)
+        return fail_errno(s, dir, "create", "");
+    dir->root = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir->root < 0 && errno == ENOTDIR)
+        return hf__fail(s, HF_INVALID, "%s is not a folder", dir->path);
+    if (dir->root < 0)
+        return fail_errno(s, dir, "open", "");
+    if (!made)
+        return HF_OK;
+    above = openat(dir->root, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (above < 0)
+        return fail_errno(s, dir, "open", "..");
+    status = sync_folder(s, dir, above, "..");
+    close(above);
+    return status;
+}
+
+static enum hf_status write_format(struct hf_scope *s, struct dir *dir)
+{
+    char text[64];
+    int len = snprintf(text, sizeof(text), "%s%d\n", FORMAT_TEXT, FORMAT);
+
+    return write_new(s, dir, dir->root, FORMAT_FILE, hf_bytes_of(text, (size_t)len));
+}
+
+static enum hf_status check_format(struct hf_scope *s, struct dir *dir)
+{
+    int fd = openat(dir->root, FORMAT_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    char text[64] = "";
+    unsigned long long format;
+    ssize_t len;
+    char *end;
+
+    if (fd < 0)
+        return errno == ENOENT ? write_format(s, dir) : fail_errno(s, dir, "open", FORMAT_FILE);
+    len = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    if (len < 0)
+        return fail_errno(s, dir, "read", FORMAT_FILE);
+    if (strncmp(text, FORMAT_TEXT, sizeof(FORMAT_TEXT) - 1) != 0)
+        return hf__fail(s, HF_INVALID, "%s is not a folder of blobs: its file %s says otherwise",
+                        dir->path, FORMAT_FILE);
+    format = strtoull(text + sizeof(FORMAT_TEXT) - 1, &end, 10);
+    if (format == 0 || *end != '\n')
+        return hf__fail(s, HF_CORRUPT, "%s/%s is damaged", dir->path, FORMAT_FILE);
+    if (format > FORMAT)
+        return hf__fail(s, HF_FORMAT,
+                        "the blobs in %s have format %llu; this version knows formats up to %d",
+                        dir->path, format, FORMAT);
+    return HF_OK;
+}
+
+static enum hf_status open_all(struct hf_scope *s, struct dir *dir)
+{
+    bool made = false;
+
+    TRY(open_root(s, dir));
+    TRY(open_folder(s, dir, dir->root, NEW_FOLDER, true, &made, &dir->new));
+    TRY(open_folder(s, dir, dir->root, TRASH_FOLDER, true, &made, &dir->trash));
+    if (made)
+        TRY(sync_folder(s, dir, dir->root, ""));
+    TRY(check_format(s, dir));
+    return recover(s, dir);
+}
+
+enum hf_status hf__blobs_open_dir(struct hf_scope *s, const struct hf_env *env,
+                                  const struct blob_dir_options *options, struct hf_blobs **blobs)
+{
+    struct hf_str path = options->path;
+    struct dir *dir;
+    enum hf_status status;
+
+    *blobs = NULL;
+    if (path.len == 0 || memchr(path.ptr, '\0', path.len))
+        return hf__fail(s, HF_INVALID,
+                        "dir: needs the path of a folder behind it, without a NUL in it");
+    dir = hf__env_alloc(env, sizeof(*dir));
+    if (!dir)
+        return hf__fail_nomem(s);
+    memset(dir, 0, sizeof(*dir));
+    dir->blobs = (struct hf_blobs){.kind = &dir_kind, .env = *env, .max = HF_BLOB_MAX};
+    dir->root = dir->new = dir->trash = -1;
+    dir->no_sync = options->no_sync;
+    dir->reserve = options->reserve;
+    dir->path_size = path.len + 1;
+    dir->path = hf__env_alloc(env, dir->path_size);
+    if (dir->path) {
+        memcpy(dir->path, path.ptr, path.len);
+        dir->path[path.len] = '\0';
+    }
+    status = dir->path ? open_all(s, dir) : hf__fail_nomem(s);
+    if (status != HF_OK) {
+        dir_close(&dir->blobs);
+        return status;
+    }
+    *blobs = &dir->blobs;
+    return HF_OK;
+}

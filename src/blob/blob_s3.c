@@ -1,0 +1,618 @@
+/*
+ * blob/blob_s3.c: blobs as objects of S3, or of what speaks its protocol.
+ *
+ *     PREFIX/abcd...          a blob: its name is its digest, its time when it was put last
+ *     PREFIX/trash/abcd...    one that a sweep removed, kept for a while
+ *
+ * A put of up to a part's size is one PUT, whether it is there or not: that makes it new, and right
+ * if it was damaged. A larger one is looked for first, and renewed by a copy onto itself; when it
+ * is not there it is uploaded in parts, and the upload is given up when that fails. Reads are in
+ * parts, too, so that no single answer takes long, and a part that was cut off is asked for again.
+ *
+ * S3 cannot remove something on the condition that it was not written meanwhile, and has no rename.
+ * So a sweep copies what is old and unused to the trash, and removes it from its place; when it was
+ * put in between, the copy is what is left of it, and is found there by readers. A later sweep
+ * empties the trash of what has been there for as long as blobs have to be old, and asks again:
+ * by then all that was put is committed, so what is used is moved back, and what is not goes.
+ *
+ * Times of objects are by the clock of S3, so ages are taken from the Date of the same answer.
+ *
+ * What always holds:
+ *
+ *  (1) From a put on, the blob is in its place or in the trash, or nobody uses it.
+ *  (2) An upload in parts is completed or given up, but by who is killed; a sweep gives up those
+ *      that are old.
+ */
+#include "blob/private.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "base/kill.h"
+#include "blob/s3.h"
+#include "client/xml.h"
+
+enum {
+    SIDE_BY_SIDE = 8, /* blobs that are read at the same time */
+    GIVE_UP_MS = 5000
+};
+
+static bool is(struct hf_str text, const char *word)
+{
+    return hf_str_equal(text, hf_str_from(word));
+}
+
+/* ---- small calls, for s3_list.c too --------------------------------------------------------- */
+
+static struct http_field field(const char *name, struct hf_str value)
+{
+    return (struct http_field){hf_str_from(name), value};
+}
+
+static const char octets[] = "application/octet-stream";
+
+enum hf_status hf__s3_head(struct hf_scope *s, struct s3 *s3, struct hf_str key, bool *there,
+                           uint64_t *size, int64_t *age_us)
+{
+    struct s3_answer answer;
+    enum hf_status status =
+        hf__s3_call(s, s3, &(struct s3_call){.method = "HEAD", .key = key}, &answer);
+    struct hf_str length;
+
+    *there = status == HF_OK;
+    if (status == HF_NOT_FOUND) {
+        hf__scope_error_clear(s);
+        return HF_OK;
+    }
+    TRY(status);
+    length = hf__answer_field(&answer.http, "content-length");
+    *size = length.len ? strtoull(hf_scope_copy(s, length).ptr, NULL, 10) : 0;
+    if (age_us) {
+        int64_t now_s = hf__answer_date_s(&answer.http);
+        struct http_field modified = field("Date", hf__answer_field(&answer.http, "last-modified"));
+        struct http_answer as_date = {.fields = &modified, .fields_len = 1};
+        int64_t then_s = modified.value.len ? hf__answer_date_s(&as_date) : 0;
+
+        *age_us = now_s && then_s ? (now_s - then_s) * 1000000 : -1;
+    }
+    return HF_OK;
+}
+
+enum hf_status hf__s3_copy(struct hf_scope *s, struct s3 *s3, struct hf_str from, struct hf_str to,
+                           struct s3_answer *answer)
+{
+    struct hf_str source = hf__s3_source(s, s3, from);
+    const struct s3_call call = {.method = "PUT",
+                                 .key = to,
+                                 .fields = {field("x-amz-copy-source", source),
+                                            field("x-amz-metadata-directive",
+                                                  HF_STR("REPLACE")), /* or it refuses to copy
+                                                                         onto itself */
+                                            field("Content-Type", hf_str_from(octets))},
+                                 .fields_len = 3,
+                                 .result = "CopyObjectResult"};
+
+    if (!source.ptr)
+        return hf__fail_nomem(s);
+    return hf__s3_call(s, s3, &call, answer);
+}
+
+enum hf_status hf__s3_remove(struct hf_scope *s, struct s3 *s3, struct hf_str key)
+{
+    struct s3_answer answer;
+    enum hf_status status =
+        hf__s3_call(s, s3, &(struct s3_call){.method = "DELETE", .key = key}, &answer);
+
+    if (status == HF_NOT_FOUND && !is(answer.code, "NoSuchBucket")) {
+        hf__scope_error_clear(s);
+        return HF_OK;
+    }
+    return status;
+}
+
+enum hf_status hf__s3_hand_on(struct hf_scope *s, const struct hf_scope *inner)
+{
+    const struct hf_error *error = hf_scope_error(inner);
+    enum hf_status status = hf__fail(s, error->status, "%.*s", HF_FMT(error->message));
+
+    hf__scope_error_edit(s)->may_retry = error->may_retry;
+    hf__scope_error_edit(s)->retry_after_ms = error->retry_after_ms;
+    return status;
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static enum hf_status put_whole(struct hf_scope *s, struct s3 *s3, struct hf_str key,
+                                struct hf_bytes bytes)
+{
+    const struct s3_call call = {.method = "PUT",
+                                 .key = key,
+                                 .fields = {field("Content-Type", hf_str_from(octets))},
+                                 .fields_len = 1,
+                                 .body = bytes};
+    struct s3_answer answer;
+
+    return hf__s3_call(s, s3, &call, &answer);
+}
+
+static enum hf_status begin_upload(struct hf_scope *s, struct s3 *s3, struct hf_str key,
+                                   struct hf_str *id)
+{
+    const struct s3_call call = {.method = "POST",
+                                 .key = key,
+                                 .query = HF_STR("uploads="),
+                                 .fields = {field("Content-Type", hf_str_from(octets))},
+                                 .fields_len = 1,
+                                 .result = "UploadId"};
+    const struct xml_want want = {"InitiateMultipartUploadResult/UploadId", id};
+    struct s3_answer answer;
+
+    *id = (struct hf_str){0};
+    TRY(hf__s3_call(s, s3, &call, &answer));
+    if (hf__xml_read(s, hf_str_of((const char *)answer.http.body.ptr, answer.http.body.len), &want,
+                     1) == HF_NOMEM)
+        return hf__fail_nomem(s);
+    return id->len ? HF_OK : hf__s3_unreadable(s, s3, "has no id of an upload");
+}
+
+struct hf_str hf__s3_upload_query(struct hf_scope *s, size_t part, struct hf_str id)
+{
+    struct hf__buf buf = {.scope = s};
+
+    if (part)
+        hf__buf_format(&buf, "partNumber=%zu&", part);
+    hf__buf_put_str(&buf, HF_STR("uploadId="));
+    hf__s3_encode(&buf, id);
+    return buf.failed ? (struct hf_str){0} : hf_str_of((const char *)buf.ptr, buf.len);
+}
+
+static bool is_tag(struct hf_str tag)
+{
+    for (size_t i = 0; i < tag.len; i++)
+        if (tag.ptr[i] <= ' ' || tag.ptr[i] >= 127 || strchr("<>&", tag.ptr[i]))
+            return false;
+    return tag.len > 0;
+}
+
+/* Parts, each with its line in the document that completes the upload. */
+static enum hf_status put_parts(struct hf_scope *s, struct s3 *s3, struct hf_str key,
+                                struct hf_str id, struct hf_bytes bytes, struct hf__buf *document)
+{
+    size_t part = hf__s3_part(s3);
+
+    hf__buf_put_str(
+        document,
+        HF_STR("<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"));
+    for (size_t at = 0, number = 1; at < bytes.len; at += part, number++) {
+        size_t len = bytes.len - at < part ? bytes.len - at : part;
+        struct s3_call call = {.method = "PUT",
+                               .key = key,
+                               .query = hf__s3_upload_query(s, number, id),
+                               .body = hf_bytes_of(bytes.ptr + at, len)};
+        struct s3_answer answer;
+        struct hf_str tag;
+
+        if (!call.query.ptr)
+            return hf__fail_nomem(s);
+        TRY(hf__s3_call(s, s3, &call, &answer));
+        hf__kill_point("blob_part");
+        tag = hf__answer_field(&answer.http, "etag");
+        if (!is_tag(tag))
+            return hf__s3_unreadable(s, s3, "has no tag of a part");
+        hf__buf_format(document, "<Part><PartNumber>%zu</PartNumber><ETag>%.*s</ETag></Part>",
+                       number, HF_FMT(tag));
+    }
+    hf__buf_put_str(document, HF_STR("</CompleteMultipartUpload>"));
+    return document->failed ? hf__fail_nomem(s) : HF_OK;
+}
+
+static enum hf_status complete_upload(struct hf_scope *s, struct s3 *s3, struct hf_str key,
+                                      struct hf_str id, const struct hf__buf *document, size_t len)
+{
+    const struct s3_call call = {.method = "POST",
+                                 .key = key,
+                                 .query = hf__s3_upload_query(s, 0, id),
+                                 .fields = {field("Content-Type", HF_STR("application/xml"))},
+                                 .fields_len = 1,
+                                 .body = hf_bytes_of(document->ptr, document->len),
+                                 .expect = len, /* putting it together takes its time */
+                                 .result = "CompleteMultipartUploadResult"};
+    struct s3_answer answer;
+    enum hf_status status;
+    uint64_t size = 0;
+    bool there;
+
+    if (!call.query.ptr)
+        return hf__fail_nomem(s);
+    status = hf__s3_call(s, s3, &call, &answer);
+    if (status != HF_NOT_FOUND || !is(answer.code, "NoSuchUpload"))
+        return status;
+    /* An attempt whose answer was lost may have completed it. */
+    TRY(hf__s3_head(s, s3, key, &there, &size, NULL));
+    if (there && size == len)
+        return HF_OK;
+    return hf__fail(s, HF_IO, "S3 lost the upload of %.*s in parts", HF_FMT(key));
+}
+
+/* (2): whatever has become of the deadline. */
+static void give_up_upload(struct s3 *s3, const struct hf_env *env, struct hf_str key,
+                           struct hf_str id)
+{
+    struct hf_scope *s = hf_scope_new(env);
+    struct s3_call call = {.method = "DELETE", .key = key};
+    struct s3_answer answer;
+
+    if (!s)
+        return;
+    hf_scope_timeout_ms(s, GIVE_UP_MS);
+    call.query = hf__s3_upload_query(s, 0, id);
+    if (call.query.ptr && hf__s3_call(s, s3, &call, &answer) != HF_OK &&
+        hf_scope_error(s)->status != HF_NOT_FOUND)
+        hf__env_log(env, HF_LOG_WARNING, "blobs: an upload in parts is left for a sweep: %s",
+                    hf_scope_error_text(s));
+    hf_scope_free(s);
+}
+
+static enum hf_status put_in_parts(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str key,
+                                   struct hf_bytes bytes)
+{
+    struct s3 *s3 = hf__s3_of(blobs);
+    struct hf__buf document = {.scope = s};
+    enum hf_status status;
+    struct hf_str id;
+
+    TRY(begin_upload(s, s3, key, &id));
+    status = put_parts(s, s3, key, id, bytes, &document);
+    if (status == HF_OK)
+        status = complete_upload(s, s3, key, id, &document, bytes.len);
+    if (status != HF_OK)
+        give_up_upload(s3, &blobs->env, key, id);
+    return status;
+}
+
+/* Is it there, then it is new now. */
+static enum hf_status renew(struct hf_scope *s, struct s3 *s3, struct hf_str key, size_t len,
+                            bool *there)
+{
+    struct s3_answer answer;
+    enum hf_status status;
+    uint64_t size = 0;
+
+    TRY(hf__s3_head(s, s3, key, there, &size, NULL));
+    *there = *there && size == len;
+    if (!*there)
+        return HF_OK;
+    status = hf__s3_copy(s, s3, key, key, &answer);
+    *there = status == HF_OK;
+    if (status == HF_NOT_FOUND || status == HF_UNSUPPORTED || status == HF_INVALID) {
+        hf__scope_error_clear(s); /* swept a moment ago, or no service for that: upload it */
+        return HF_OK;
+    }
+    return status;
+}
+
+static enum hf_status s3_put(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
+                             struct hf_bytes bytes)
+{
+    struct s3 *s3 = hf__s3_of(blobs);
+    struct hf_str key;
+    bool there;
+
+    TRY(hf__s3_key(s, s3, "", digest, &key));
+    if (bytes.len <= hf__s3_part(s3))
+        return put_whole(s, s3, key, bytes);
+    TRY(renew(s, s3, key, bytes.len, &there));
+    return there ? HF_OK : put_in_parts(s, blobs, key, bytes);
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* "bytes 0-99/1234": is it this range, and of how many? */
+static bool read_range(struct hf_scope *s, const struct http_answer *http, uint64_t from,
+                       uint64_t *total)
+{
+    struct hf_str text = hf_scope_copy(s, hf__answer_field(http, "content-range"));
+    unsigned long long first, last, all;
+    int used = 0;
+
+    if (!text.ptr ||
+        sscanf(text.ptr, "bytes %20llu-%20llu/%20llu%n", &first, &last, &all, &used) != 3)
+        return false;
+    *total = all;
+    return (size_t)used == text.len && first == from && last >= first && last < all &&
+           last - first + 1 == http->body.len;
+}
+
+static enum hf_status get_range(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str key,
+                                uint64_t from, size_t len, struct s3_answer *answer)
+{
+    const struct s3_call call = {
+        .method = "GET",
+        .key = key,
+        .fields = {field("Range", hf_scope_format(s, "bytes=%llu-%llu", (unsigned long long)from,
+                                                  (unsigned long long)from + len - 1))},
+        .fields_len = len ? 1 : 0,
+        .expect = len,
+        .answer_max = blobs->max + 1};
+
+    if (len && !call.fields[0].value.ptr)
+        return hf__fail_nomem(s);
+    return hf__s3_call(s, hf__s3_of(blobs), &call, answer);
+}
+
+/* What is behind the first part. */
+static enum hf_status get_rest(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str key,
+                               struct hf_bytes first, uint64_t total, struct hf_bytes *bytes)
+{
+    size_t part = hf__s3_part(hf__s3_of(blobs));
+    uint8_t *all;
+
+    if (total > blobs->max)
+        return hf__fail(s, HF_CORRUPT, "the blob %.*s is damaged: it has %llu bytes", HF_FMT(key),
+                        (unsigned long long)total);
+    all = hf_scope_alloc(s, (size_t)total);
+    if (!all)
+        return hf__fail_nomem(s);
+    memcpy(all, first.ptr, first.len);
+    for (size_t at = first.len; at < total;) {
+        struct hf__mark mark = hf__scope_mark(s);
+        size_t len = total - at < part ? (size_t)total - at : part;
+        struct s3_answer answer;
+        uint64_t now_total = 0;
+
+        TRY(get_range(s, blobs, key, at, len, &answer));
+        if (answer.http.status != 206 || !read_range(s, &answer.http, at, &now_total) ||
+            now_total != total || answer.http.body.len > len)
+            return hf__s3_unreadable(s, hf__s3_of(blobs), "is not the range that was asked for");
+        memcpy(all + at, answer.http.body.ptr, answer.http.body.len);
+        at += answer.http.body.len;
+        hf__scope_rewind(s, mark);
+    }
+    *bytes = hf_bytes_of(all, (size_t)total);
+    return HF_OK;
+}
+
+/* *there is false, and HF_OK, when it is not. */
+static enum hf_status get_object(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str key,
+                                 bool *there, struct hf_bytes *bytes)
+{
+    struct s3 *s3 = hf__s3_of(blobs);
+    struct s3_answer answer;
+    uint64_t total = 0;
+    enum hf_status status = get_range(s, blobs, key, 0, hf__s3_part(s3), &answer);
+
+    if (status == HF_INVALID && answer.http.status == 416) /* it has no bytes to have a range of */
+        status = get_range(s, blobs, key, 0, 0, &answer);
+    *there = status == HF_OK;
+    if (status == HF_NOT_FOUND && !is(answer.code, "NoSuchBucket")) {
+        hf__scope_error_clear(s);
+        return HF_OK;
+    }
+    if (status == HF_LIMIT)
+        return hf__fail(s, HF_CORRUPT, "the blob %.*s is damaged: it has more than %zu bytes",
+                        HF_FMT(key), blobs->max);
+    TRY(status);
+    *bytes = answer.http.body;
+    if (!bytes->ptr)
+        *bytes = hf_bytes_of("", 0);
+    if (answer.http.status != 206)
+        return HF_OK;
+    if (!read_range(s, &answer.http, 0, &total))
+        return hf__s3_unreadable(s, s3, "is not the range that was asked for");
+    return total > bytes->len ? get_rest(s, blobs, key, *bytes, total, bytes) : HF_OK;
+}
+
+/* Where it may be, in this order: a sweep may move it back while we look. */
+static const char *const places[] = {"", S3_TRASH, ""};
+
+static enum hf_status s3_get(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
+                             struct hf_bytes *bytes)
+{
+    bool there = false;
+
+    for (size_t i = 0; i < ARRAY_LEN(places) && !there; i++) {
+        struct hf_str key;
+
+        TRY(hf__s3_key(s, hf__s3_of(blobs), places[i], digest, &key));
+        TRY(get_object(s, blobs, key, &there, bytes));
+    }
+    return there ? HF_OK : hf__blob_missing(s, digest);
+}
+
+static enum hf_status s3_has(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
+                             uint64_t *size)
+{
+    bool there = false;
+
+    for (size_t i = 0; i < ARRAY_LEN(places) && !there; i++) {
+        struct hf_str key;
+
+        TRY(hf__s3_key(s, hf__s3_of(blobs), places[i], digest, &key));
+        TRY(hf__s3_head(s, hf__s3_of(blobs), key, &there, size, NULL));
+    }
+    return there ? HF_OK : hf__blob_missing(s, digest);
+}
+
+static enum hf_status s3_remove(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest)
+{
+    struct hf_str key;
+
+    TRY(hf__s3_key(s, hf__s3_of(blobs), S3_TRASH, digest, &key));
+    TRY(hf__s3_remove(s, hf__s3_of(blobs), key));
+    TRY(hf__s3_key(s, hf__s3_of(blobs), "", digest, &key));
+    return hf__s3_remove(s, hf__s3_of(blobs), key);
+}
+
+/* ---- many at a time ------------------------------------------------------------------------- */
+
+struct crew {
+    struct hf_blobs *blobs;
+    const struct hf_scope *outer;
+    const struct hf_str *digests;
+    size_t len;
+    atomic_size_t next;
+    atomic_bool failed;
+};
+
+/* One thread of them: what it read is in its scope. */
+struct hand {
+    struct crew *crew;
+    struct hf_scope *scope;
+    struct hf_bytes *bytes; /* of all; each hand fills in what it read */
+    enum hf_status status;
+    size_t failed_at;
+    pthread_t thread;
+    bool started;
+};
+
+static void *work(void *user)
+{
+    struct hand *hand = user;
+    struct crew *crew = hand->crew;
+
+    for (;;) {
+        size_t at = atomic_fetch_add(&crew->next, 1);
+
+        if (at >= crew->len || atomic_load(&crew->failed))
+            return NULL;
+        hand->status = s3_get(hand->scope, crew->blobs, crew->digests[at], &hand->bytes[at]);
+        if (hand->status != HF_OK) {
+            hand->failed_at = at;
+            atomic_store(&crew->failed, true);
+            return NULL;
+        }
+    }
+}
+
+/* Copy what was read to the caller's scope, or the first failure. */
+static enum hf_status gather(struct hf_scope *s, const struct hand *hands, size_t hands_len,
+                             struct hf_bytes *bytes, size_t len)
+{
+    const struct hand *failed = NULL;
+
+    for (size_t i = 0; i < hands_len; i++)
+        if (hands[i].status != HF_OK && (!failed || hands[i].failed_at < failed->failed_at))
+            failed = &hands[i];
+    if (failed)
+        return hf__s3_hand_on(s, failed->scope);
+    for (size_t i = 0; i < len; i++) {
+        uint8_t *to = hf_scope_alloc(s, bytes[i].len ? bytes[i].len : 1);
+
+        if (!to)
+            return hf__fail_nomem(s);
+        memcpy(to, bytes[i].ptr, bytes[i].len);
+        bytes[i].ptr = to;
+    }
+    return HF_OK;
+}
+
+static enum hf_status s3_get_many(struct hf_scope *s, struct hf_blobs *blobs,
+                                  const struct hf_str *digests, size_t len, struct hf_bytes *bytes)
+{
+    struct crew crew = {.blobs = blobs, .outer = s, .digests = digests, .len = len};
+    size_t hands_len = len < SIDE_BY_SIDE ? len : SIDE_BY_SIDE;
+    struct hand hands[SIDE_BY_SIDE] = {{0}};
+    enum hf_status status = HF_OK;
+
+    for (size_t i = 0; i < hands_len; i++) {
+        hands[i] = (struct hand){.crew = &crew, .bytes = bytes, .scope = hf_scope_new(&blobs->env)};
+        if (!hands[i].scope)
+            status = HF_NOMEM;
+        else
+            hf__scope_follow(hands[i].scope, s);
+    }
+    for (size_t i = 1; i < hands_len && status == HF_OK; i++)
+        hands[i].started = pthread_create(&hands[i].thread, NULL, work, &hands[i]) == 0;
+    if (status == HF_OK)
+        work(&hands[0]); /* this thread works, too, and if need be alone */
+    for (size_t i = 1; i < hands_len; i++)
+        if (hands[i].started)
+            pthread_join(hands[i].thread, NULL);
+    status = status == HF_OK ? gather(s, hands, hands_len, bytes, len) : hf__fail_nomem(s);
+    for (size_t i = 0; i < hands_len; i++)
+        hf_scope_free(hands[i].scope);
+    return status;
+}
+
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+static void s3_close(struct hf_blobs *blobs)
+{
+    struct hf_env env = blobs->env;
+
+    hf__s3_close(hf__s3_of(blobs));
+    hf__env_free(&env, blobs, sizeof(struct s3_blobs));
+}
+
+static const struct blob_kind s3_kind = {.put = s3_put,
+                                         .get = s3_get,
+                                         .get_many = s3_get_many,
+                                         .has = s3_has,
+                                         .remove = s3_remove,
+                                         .list = hf__s3_list,
+                                         .sweep = hf__s3_sweep,
+                                         .tidy = hf__s3_tidy,
+                                         .close = s3_close};
+
+static enum hf_status make_bucket(struct hf_scope *s, struct s3 *s3)
+{
+    struct s3_call call = {.method = "PUT"};
+    struct s3_answer answer;
+    enum hf_status status;
+    struct hf_str body = HF_STR("");
+
+    if (!is(hf__s3_region(s3), "us-east-1")) /* which may not be named here */
+        body = hf_scope_format(
+            s,
+            "<CreateBucketConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
+            "<LocationConstraint>%.*s</LocationConstraint></CreateBucketConfiguration>",
+            HF_FMT(hf__s3_region(s3)));
+    if (!body.ptr)
+        return hf__fail_nomem(s);
+    call.body = hf_bytes_of(body.ptr, body.len);
+    status = hf__s3_call(s, s3, &call, &answer);
+    if (status != HF_OK && is(answer.code, "BucketAlreadyOwnedByYou")) {
+        hf__scope_error_clear(s);
+        return HF_OK;
+    }
+    return status;
+}
+
+/* Is the bucket there? Only when it is not, and that was asked for, it is made: who may not see it
+ * is denied it. */
+static enum hf_status find_bucket(struct hf_scope *s, struct s3 *s3)
+{
+    struct s3_answer answer;
+    enum hf_status status = hf__s3_call(s, s3, &(struct s3_call){.method = "HEAD"}, &answer);
+
+    if (status != HF_NOT_FOUND)
+        return status;
+    if (hf__s3_create(s3))
+        return make_bucket(s, s3);
+    return hf__fail(s, HF_NOT_FOUND, "there is no bucket %.*s; ?create=1 would make it",
+                    HF_FMT(hf__s3_bucket(s3)));
+}
+
+enum hf_status hf__blobs_open_s3(struct hf_scope *s, const struct hf_env *env, struct hf_str rest,
+                                 const struct hf_client_options *options, struct hf_blobs **blobs)
+{
+    struct s3_blobs *made;
+    enum hf_status status;
+    struct s3 *s3;
+
+    *blobs = NULL;
+    TRY(hf__s3_open(s, env, rest, options, &s3));
+    status = find_bucket(s, s3);
+    made = status == HF_OK ? hf__env_alloc(env, sizeof(*made)) : NULL;
+    if (status == HF_OK && !made)
+        status = hf__fail_nomem(s);
+    if (status != HF_OK) {
+        hf__s3_close(s3);
+        return status;
+    }
+    *made =
+        (struct s3_blobs){.blobs = {.kind = &s3_kind, .env = *env, .max = HF_BLOB_MAX}, .s3 = s3};
+    *blobs = &made->blobs;
+    return HF_OK;
+}

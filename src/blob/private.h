@@ -1,0 +1,65 @@
+/*
+ * blob/private.h: what a kind of store is to blob.c, which has all that kinds share: URLs, digests
+ * and their verification, limits, and the rules of a sweep.
+ */
+#ifndef HF_BLOB_PRIVATE_H
+#define HF_BLOB_PRIVATE_H
+
+#include <holdfast/blob.h>
+
+#include "base/base.h"
+#include "blob/blob.h"
+
+struct blob_sweep {
+    int64_t before_us; /* what was put earlier may go */
+    hf_blob_used_fn *used;
+    void *user;
+};
+
+/* Digests are checked before they come here: 64 digits, in lower case. */
+struct blob_kind {
+    /* Make it durable, and new for a sweep. What is there and differs is replaced. */
+    enum hf_status (*put)(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
+                          struct hf_bytes bytes);
+    /* As it is there: blob.c verifies. HF_NOT_FOUND by hf__blob_missing(). */
+    enum hf_status (*get)(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
+                          struct hf_bytes *bytes);
+    /* NULL: one after the other. */
+    enum hf_status (*get_many)(struct hf_scope *s, struct hf_blobs *blobs,
+                               const struct hf_str *digests, size_t len, struct hf_bytes *bytes);
+    enum hf_status (*has)(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
+                          uint64_t *size);
+    enum hf_status (*remove)(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest);
+    /* No lock is held while `fn` runs, which may do anything with the store. */
+    enum hf_status (*list)(struct hf_scope *s, struct hf_blobs *blobs, hf_blob_list_fn *fn,
+                           void *user);
+    /* Remove it unless it was put after `before_us`; *removed tells. One that is put again
+     * meanwhile is there when this returns, or comes back when it is read. */
+    enum hf_status (*remove_old)(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
+                                 int64_t before_us, bool *removed);
+    /* All of a sweep, as s3 has a way of its own; NULL: list() and remove_old(). */
+    enum hf_status (*sweep)(struct hf_scope *s, struct hf_blobs *blobs,
+                            const struct blob_sweep *how, uint64_t *removed);
+    /* What a sweep begins with: leftovers of who was killed. NULL: nothing. */
+    enum hf_status (*tidy)(struct hf_scope *s, struct hf_blobs *blobs, int64_t before_us);
+    void (*close)(struct hf_blobs *blobs);
+};
+
+/* The first member of every store. */
+struct hf_blobs {
+    const struct blob_kind *kind;
+    struct hf_env env; /* whole */
+    size_t max;        /* HF_BLOB_MAX, but for tests */
+};
+
+enum hf_status hf__blobs_open_s3(struct hf_scope *s, const struct hf_env *env, struct hf_str rest,
+                                 const struct hf_client_options *options, struct hf_blobs **blobs);
+
+/* ---- for kinds ------------------------------------------------------------------------------ */
+
+enum hf_status hf__blob_missing(struct hf_scope *s, struct hf_str digest);
+
+/* 64 hexadecimal digits in lower case? */
+bool hf__blob_is_digest(struct hf_str text);
+
+#endif

@@ -1,0 +1,115 @@
+/*
+ * blob/s3.h: one bucket of S3, or of what speaks its protocol, and calls to it. See s3.c.
+ */
+#ifndef HF_BLOB_S3_H
+#define HF_BLOB_S3_H
+
+#include <holdfast/blob.h>
+
+#include "base/base.h"
+#include "base/buf.h"
+#include "blob/private.h"
+#include "http/transport.h"
+
+struct s3;
+
+enum {
+    S3_PART_MIN = 5 * 1024 * 1024, /* bytes of a part but the last, as S3 has it */
+    S3_PART = 8 * 1024 * 1024,
+    S3_LIST_MAX = 8 * 1024 * 1024, /* bytes of an answer that is a document */
+    S3_FIELDS = 3
+};
+
+/* Of s3://BUCKET/PREFIX?...: `rest` is what is behind the scheme. HF_INVALID names what is wrong.
+ * Nothing is sent. */
+enum hf_status hf__s3_open(struct hf_scope *s, const struct hf_env *env, struct hf_str rest,
+                           const struct hf_client_options *options, struct s3 **s3);
+void hf__s3_close(struct s3 *s3);
+
+size_t hf__s3_part(const struct s3 *s3);
+bool hf__s3_create(const struct s3 *s3); /* was it asked for? */
+struct hf_str hf__s3_bucket(const struct s3 *s3);
+struct hf_str hf__s3_region(const struct s3 *s3);
+
+/* The name of an object: prefix, `folder` (may be ""), name. In the scope. HF_NOMEM. */
+enum hf_status hf__s3_key(struct hf_scope *s, const struct s3 *s3, const char *folder,
+                          struct hf_str name, struct hf_str *key);
+
+/* "/bucket/key", as a header wants it. Absent when there is no memory. */
+struct hf_str hf__s3_source(struct hf_scope *s, const struct s3 *s3, struct hf_str key);
+
+/* Append a text as it is written in a query. */
+void hf__s3_encode(struct hf__buf *buf, struct hf_str text);
+
+struct s3_call {
+    const char *method;
+    struct hf_str key;   /* absent: the bucket itself */
+    struct hf_str query; /* "uploads", "partNumber=1&uploadId=x"; encoded; absent: none */
+    struct http_field fields[S3_FIELDS];
+    size_t fields_len;
+    struct hf_bytes body;
+    size_t expect;      /* bytes that the answer may well have, for its time */
+    size_t answer_max;  /* bytes that it has at most; 0: S3_LIST_MAX */
+    const char *result; /* the element that a 200 has to have, as some are errors; NULL: none */
+};
+
+struct s3_answer {
+    struct http_answer http;
+    struct hf_str code; /* S3's, when it refused; may be empty */
+};
+
+/*
+ * Call, and call again where that may help: every call of ours may be done twice. HF_OK is a 2xx;
+ * otherwise the message has S3's code, and answer->code too. Lives in the scope.
+ *
+ * HF_NOT_FOUND  no such object, upload or bucket: see the code; to a HEAD there is none
+ * HF_DENIED, HF_THROTTLED, HF_NO_SPACE, HF_INVALID, HF_LIMIT (the answer), HF_IO, HF_TIMEOUT,
+ * HF_CANCELED, HF_NOMEM
+ */
+enum hf_status hf__s3_call(struct hf_scope *s, struct s3 *s3, const struct s3_call *call,
+                           struct s3_answer *answer);
+
+/* HF_IO: it answered with something else than its answer. */
+enum hf_status hf__s3_unreadable(struct hf_scope *s, const struct s3 *s3, const char *why);
+
+/* 2026-11-15T10:30:00.000Z; false: it is no such time. */
+bool hf__s3_time(struct hf_str text, int64_t *us);
+
+/* ---- blob_s3.c ------------------------------------------------------------------------------ */
+
+#define S3_TRASH "trash/"
+
+struct s3_blobs {
+    struct hf_blobs blobs;
+    struct s3 *s3;
+};
+
+static inline struct s3 *hf__s3_of(struct hf_blobs *blobs)
+{
+    return ((struct s3_blobs *)(void *)blobs)->s3;
+}
+
+/* *there is false, and HF_OK, when it is not. *age_us (may be NULL) is by the clock of S3; -1: it
+ * did not say. */
+enum hf_status hf__s3_head(struct hf_scope *s, struct s3 *s3, struct hf_str key, bool *there,
+                           uint64_t *size, int64_t *age_us);
+enum hf_status hf__s3_copy(struct hf_scope *s, struct s3 *s3, struct hf_str from, struct hf_str to,
+                           struct s3_answer *answer);
+/* None of that name is no failure. */
+enum hf_status hf__s3_remove(struct hf_scope *s, struct s3 *s3, struct hf_str key);
+
+/* The query of an upload in parts, and of one of its parts (0: none). Absent without memory. */
+struct hf_str hf__s3_upload_query(struct hf_scope *s, size_t part, struct hf_str id);
+
+/* Hand on a failure from a scope that goes. */
+enum hf_status hf__s3_hand_on(struct hf_scope *s, const struct hf_scope *inner);
+
+/* ---- s3_list.c ------------------------------------------------------------------------------ */
+
+enum hf_status hf__s3_list(struct hf_scope *s, struct hf_blobs *blobs, hf_blob_list_fn *fn,
+                           void *user);
+enum hf_status hf__s3_sweep(struct hf_scope *s, struct hf_blobs *blobs,
+                            const struct blob_sweep *how, uint64_t *removed);
+enum hf_status hf__s3_tidy(struct hf_scope *s, struct hf_blobs *blobs, int64_t before_us);
+
+#endif

@@ -1,0 +1,340 @@
+/*
+ * blob/s3_list.c: what is in the bucket, page by page, and sweeping it: see blob_s3.c for how.
+ *
+ * A page is read whole, in a scope of its own, before any of it is told.
+ */
+#include "blob/private.h"
+
+#include "base/kill.h"
+#include "blob/s3.h"
+#include "client/xml.h"
+
+enum { PAGE_FIRST = 64 };
+
+static bool is(struct hf_str text, const char *word)
+{
+    return hf_str_equal(text, hf_str_from(word));
+}
+
+/* ---- listing -------------------------------------------------------------------------------- */
+
+/* One object, or one upload in parts. */
+struct entry {
+    struct hf_str key;
+    struct hf_str id; /* of an upload */
+    uint64_t size;
+    int64_t at_us; /* by the clock of S3 */
+};
+
+struct page {
+    struct hf_scope *scope; /* of the page */
+    struct entry *list;
+    size_t len, cap;
+    struct entry entry; /* that is being read */
+    struct hf_str next, next_id;
+    bool more;
+    bool nomem;
+};
+
+static bool add_entry(struct page *page)
+{
+    if (page->len == page->cap) {
+        size_t cap = page->cap ? page->cap * 2 : PAGE_FIRST;
+        struct entry *list = hf_scope_alloc(page->scope, cap * sizeof(*list));
+
+        page->nomem = !list;
+        if (!list)
+            return false;
+        if (page->len)
+            memcpy(list, page->list, page->len * sizeof(*list));
+        page->list = list;
+        page->cap = cap;
+    }
+    page->list[page->len++] = page->entry;
+    page->entry = (struct entry){0};
+    return true;
+}
+
+static bool read_element(void *user, struct hf_str path, struct hf_str text)
+{
+    struct page *page = user;
+    struct hf_str name;
+
+    if (is(path, "ListBucketResult/Contents") || is(path, "ListMultipartUploadsResult/Upload"))
+        return add_entry(page);
+    if (str_after(path, HF_STR("ListBucketResult/Contents/"), &name) ||
+        str_after(path, HF_STR("ListMultipartUploadsResult/Upload/"), &name)) {
+        if (is(name, "Key"))
+            page->entry.key = text;
+        else if (is(name, "UploadId"))
+            page->entry.id = text;
+        else if (is(name, "Size"))
+            page->entry.size = text.len ? strtoull(text.ptr, NULL, 10) : 0;
+        else if (is(name, "LastModified") || is(name, "Initiated"))
+            return hf__s3_time(text, &page->entry.at_us);
+        return true;
+    }
+    if (!str_after(path, HF_STR("ListBucketResult/"), &name) &&
+        !str_after(path, HF_STR("ListMultipartUploadsResult/"), &name))
+        return true;
+    if (is(name, "IsTruncated"))
+        page->more = is(text, "true");
+    else if (is(name, "NextContinuationToken") || is(name, "NextKeyMarker"))
+        page->next = text;
+    else if (is(name, "NextUploadIdMarker"))
+        page->next_id = text;
+    return true;
+}
+
+/* The next page, in a scope of its own. Ages become times of our clock. */
+static enum hf_status read_page(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str query,
+                                const char *result, struct page *page)
+{
+    const struct s3_call call = {.method = "GET", .query = query, .result = result};
+    int64_t now_us = hf__env_wall_us(&blobs->env);
+    struct s3_answer answer;
+    enum hf_status status;
+    int64_t date_s;
+
+    TRY(hf__s3_call(s, hf__s3_of(blobs), &call, &answer));
+    *page = (struct page){.scope = s};
+    status = hf__xml_walk(s, hf_str_of((const char *)answer.http.body.ptr, answer.http.body.len),
+                          read_element, page);
+    if (status == HF_NOMEM || page->nomem)
+        return hf__fail_nomem(s);
+    if (status != HF_OK || (page->more && !page->next.len))
+        return hf__s3_unreadable(s, hf__s3_of(blobs), "is not a list that can be read");
+    date_s = hf__answer_date_s(&answer.http);
+    for (size_t i = 0; i < page->len && date_s; i++)
+        page->list[i].at_us = now_us - (date_s * 1000000 - page->list[i].at_us);
+    return HF_OK;
+}
+
+/* With each object or upload below the prefix. */
+typedef enum hf_status entry_fn(struct hf_scope *s, struct hf_blobs *blobs,
+                                const struct entry *entry, void *user);
+
+struct walk {
+    const char *first;  /* "list-type=2&prefix=", which the prefix follows */
+    const char *marker; /* "&continuation-token=" */
+    const char *marker_id;
+    const char *result;
+};
+
+static enum hf_status make_query(struct hf_scope *s, struct hf_blobs *blobs,
+                                 const struct walk *walk, const struct page *last,
+                                 struct hf_str *query)
+{
+    struct hf__buf buf = {.scope = s};
+    struct hf_str prefix;
+
+    TRY(hf__s3_key(s, hf__s3_of(blobs), "", HF_STR(""), &prefix));
+    hf__buf_put_str(&buf, hf_str_from(walk->first));
+    hf__s3_encode(&buf, prefix);
+    if (last && last->next.len) {
+        hf__buf_put_str(&buf, hf_str_from(walk->marker));
+        hf__s3_encode(&buf, last->next);
+    }
+    if (last && last->next_id.len && walk->marker_id) {
+        hf__buf_put_str(&buf, hf_str_from(walk->marker_id));
+        hf__s3_encode(&buf, last->next_id);
+    }
+    if (buf.failed)
+        return hf__fail_nomem(s);
+    *query = hf_str_of((const char *)buf.ptr, buf.len);
+    return HF_OK;
+}
+
+static enum hf_status each_entry(struct hf_scope *s, struct hf_blobs *blobs,
+                                 const struct walk *walk, entry_fn *fn, void *user)
+{
+    struct hf_scope *scopes[2] = {hf_scope_new(&blobs->env), hf_scope_new(&blobs->env)};
+    struct page pages[2];
+    const struct page *last = NULL;
+    enum hf_status status = scopes[0] && scopes[1] ? HF_OK : hf__fail_nomem(s);
+
+    for (unsigned turn = 0; status == HF_OK; turn = !turn) {
+        struct hf_scope *scope = scopes[turn];
+        struct page *page = &pages[turn];
+        struct hf_str query = {0};
+
+        hf_scope_reset(scope);
+        hf__scope_follow(scope, s);
+        status = make_query(scope, blobs, walk, last, &query);
+        if (status == HF_OK)
+            status = read_page(scope, blobs, query, walk->result, page);
+        if (status != HF_OK) {
+            status = hf__s3_hand_on(s, scope);
+            break;
+        }
+        if (page->more && last && hf_str_equal(page->next, last->next) &&
+            hf_str_equal(page->next_id, last->next_id)) {
+            status = hf__s3_unreadable(s, hf__s3_of(blobs), "is the same page of a list again");
+            break;
+        }
+        for (size_t i = 0; i < page->len && status == HF_OK; i++)
+            status = fn(s, blobs, &page->list[i], user);
+        if (!page->more)
+            break;
+        last = page;
+    }
+    hf_scope_free(scopes[0]);
+    hf_scope_free(scopes[1]);
+    return status;
+}
+
+static const struct walk objects = {
+    .first = "list-type=2&prefix=", .marker = "&continuation-token=", .result = "ListBucketResult"};
+static const struct walk uploads = {.first = "uploads=&prefix=",
+                                    .marker = "&key-marker=",
+                                    .marker_id = "&upload-id-marker=",
+                                    .result = "ListMultipartUploadsResult"};
+
+/* Which blob is it, if any, and is it in the trash? */
+static bool is_blob(struct hf_blobs *blobs, struct hf_scope *s, const struct entry *entry,
+                    struct hf_str *digest, bool *trashed)
+{
+    struct hf_str prefix, rest;
+
+    if (hf__s3_key(s, hf__s3_of(blobs), "", HF_STR(""), &prefix) != HF_OK ||
+        !str_after(entry->key, prefix, &rest))
+        return false;
+    *trashed = str_after(rest, HF_STR(S3_TRASH), &rest);
+    *digest = rest;
+    return hf__blob_is_digest(rest);
+}
+
+struct listing {
+    hf_blob_list_fn *fn;
+    void *user;
+};
+
+static enum hf_status list_entry(struct hf_scope *s, struct hf_blobs *blobs,
+                                 const struct entry *entry, void *user)
+{
+    struct listing *l = user;
+    struct hf_str digest;
+    bool trashed;
+
+    if (!is_blob(blobs, s, entry, &digest, &trashed) || trashed)
+        return HF_OK;
+    return l->fn(
+        s, &(struct hf_blob_info){.digest = digest, .size = entry->size, .put_us = entry->at_us},
+        l->user);
+}
+
+enum hf_status hf__s3_list(struct hf_scope *s, struct hf_blobs *blobs, hf_blob_list_fn *fn,
+                           void *user)
+{
+    struct listing l = {.fn = fn, .user = user};
+
+    return each_entry(s, blobs, &objects, list_entry, &l);
+}
+
+/* ---- sweeping ------------------------------------------------------------------------------- */
+
+struct sweep {
+    const struct blob_sweep *how;
+    uint64_t removed;
+};
+
+/* A copy of it where it is to be, then it is no longer where it was. */
+static enum hf_status move(struct hf_scope *s, struct s3 *s3, struct hf_str digest,
+                           const char *from, const char *to)
+{
+    struct hf_str source, target;
+    struct s3_answer answer;
+    enum hf_status status;
+
+    TRY(hf__s3_key(s, s3, from, digest, &source));
+    TRY(hf__s3_key(s, s3, to, digest, &target));
+    status = hf__s3_copy(s, s3, source, target, &answer);
+    if (status == HF_NOT_FOUND && !is(answer.code, "NoSuchBucket")) {
+        hf__scope_error_clear(s); /* somebody was faster */
+        return HF_OK;
+    }
+    TRY(status);
+    hf__kill_point("blob_copied");
+    return hf__s3_remove(s, s3, source);
+}
+
+/* The age in a list may be that of a while ago. */
+static enum hf_status is_still_old(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
+                                   int64_t before_us, bool *old)
+{
+    struct hf_str key;
+    uint64_t size;
+    int64_t age_us = -1;
+    bool there;
+
+    TRY(hf__s3_key(s, hf__s3_of(blobs), "", digest, &key));
+    TRY(hf__s3_head(s, hf__s3_of(blobs), key, &there, &size, &age_us));
+    *old = there && (age_us < 0 || hf__env_wall_us(&blobs->env) - age_us < before_us);
+    return HF_OK;
+}
+
+static enum hf_status sweep_entry(struct hf_scope *s, struct hf_blobs *blobs,
+                                  const struct entry *entry, void *user)
+{
+    struct sweep *sweep = user;
+    struct s3 *s3 = hf__s3_of(blobs);
+    struct hf_str digest, key;
+    bool trashed, old;
+    bool used = true;
+
+    TRY(hf__scope_alive(s));
+    if (!is_blob(blobs, s, entry, &digest, &trashed) || entry->at_us >= sweep->how->before_us)
+        return HF_OK;
+    TRY(sweep->how->used(s, digest, &used, sweep->how->user));
+    if (trashed && used)
+        return move(s, s3, digest, S3_TRASH, "");
+    if (trashed) {
+        TRY(hf__s3_key(s, s3, S3_TRASH, digest, &key));
+        TRY(hf__s3_remove(s, s3, key));
+        sweep->removed++;
+        return HF_OK;
+    }
+    if (used)
+        return HF_OK;
+    TRY(is_still_old(s, blobs, digest, sweep->how->before_us, &old));
+    return old ? move(s, s3, digest, "", S3_TRASH) : HF_OK;
+}
+
+enum hf_status hf__s3_sweep(struct hf_scope *s, struct hf_blobs *blobs,
+                            const struct blob_sweep *how, uint64_t *removed)
+{
+    struct sweep sweep = {.how = how};
+    enum hf_status status = each_entry(s, blobs, &objects, sweep_entry, &sweep);
+
+    *removed = sweep.removed;
+    return status;
+}
+
+/* (2) */
+static enum hf_status tidy_entry(struct hf_scope *s, struct hf_blobs *blobs,
+                                 const struct entry *entry, void *user)
+{
+    struct s3_call call = {.method = "DELETE", .key = entry->key};
+    struct s3_answer answer;
+    struct hf_str digest;
+    bool trashed;
+    enum hf_status status;
+
+    if (!is_blob(blobs, s, entry, &digest, &trashed) || entry->at_us >= *(const int64_t *)user)
+        return HF_OK;
+    call.query = hf__s3_upload_query(s, 0, entry->id);
+    if (!call.query.ptr)
+        return hf__fail_nomem(s);
+    status = hf__s3_call(s, hf__s3_of(blobs), &call, &answer);
+    return status == HF_NOT_FOUND ? HF_OK : status;
+}
+
+enum hf_status hf__s3_tidy(struct hf_scope *s, struct hf_blobs *blobs, int64_t before_us)
+{
+    enum hf_status status = each_entry(s, blobs, &uploads, tidy_entry, &before_us);
+
+    if (status != HF_UNSUPPORTED)
+        return status;
+    hf__scope_error_clear(s); /* a service that cannot tell has to do it by itself */
+    return HF_OK;
+}
