@@ -275,6 +275,11 @@ struct hf_events_all_options {
     uint32_t limit;       /* events of one page at most; default 1000 */
     bool archived;        /* with events of archived streams */
     bool no_payload;      /* leave payloads of the blob store where they are */
+    uint32_t settle_ms;   /* events are left alone for so long after they were appended, so that
+                             those who append at the same time are not refused and have to try
+                             again; default 5. Where a query may see a part of a transaction, as at
+                             Amazon's service, this has to be longer than it takes one to show as a
+                             whole: some hundred */
 };
 
 /* `store` has to outlive the reader; one thread at a time uses it. Since 0.1. */

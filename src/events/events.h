@@ -406,5 +406,17 @@ struct hf_str hf__events_commit_mark(struct hf_item commit);
 /* Remove blobs that were put last more than `older_s` seconds ago and that nobody names. */
 enum hf_status hf__events_sweep_blobs(struct hf_scope *s, struct hf_events *store, uint32_t older_s,
                                       uint64_t *removed);
+/* ---- events_all.c: the order of all --------------------------------------------------------- */
+
+/* As hf_events_reader_next(), but of what is at hand: without any event it may be that there are
+ * more, or that only others than the options ask for were met (*more). */
+enum hf_status hf__events_reader_step(struct hf_scope *s, struct hf_events_reader *reader,
+                                      const struct hf_stored_event **events, size_t *len,
+                                      bool *more);
+
+/* A position behind all events, closed: whatever is appended from now on lies behind it. "": there
+ * are none. */
+enum hf_status hf__events_end(struct hf_scope *s, struct hf_events *store,
+                              struct events_position *end);
 
 #endif

@@ -1,0 +1,949 @@
+/*
+ * events/events_all.c: reading all events in their order, and closing what lies behind.
+ *
+ * The order of all is kept in parts: a day has a part for each shard, a.DAY.SHARD, with commits
+ * sorted by position; those of archived streams are in z.DAY.SHARD. A reader is on one day at a
+ * time. It merges the parts of that day, commit by commit: commits do not interleave, as the
+ * positions of one differ in their last two characters alone.
+ *
+ *     day      where it is; `final` when nothing can be appended to it any more
+ *     bound    up to here all shards of the day were closed before anything was read that is at
+ * hand range    what is read now: behind the last range, up to the bound
+ *
+ * When all up to the bound was handed out it looks for the newest commit of each shard, closes all
+ * of them up to the greatest of these, and reads on from where it was up to there. When there is
+ * none but a later day is there, it closes its day for good, reads what is left, and moves on.
+ *
+ * Closing refuses those who append right now and have taken their position already: they have to
+ * try again. So a reader leaves alone what is younger than settle_ms as long as there is something
+ * older, and otherwise waits for so long, once, before it closes. In a steady flow of appends whose
+ * clocks agree nobody is refused, and what a reader sees is settle_ms old. Nothing but speed rests
+ * on clocks here, where a query sees a transaction as a whole or not at all, as with our engine. A
+ * service whose queries may see one item of a transaction and not the other yet (Amazon's do, for
+ * the moment in which it takes effect) needs that moment to be shorter than settle_ms: there it is
+ * to be some hundred milliseconds.
+ *
+ * What always holds:
+ *
+ *  (1) An event is handed out only when all shards of its day are closed at its position or behind,
+ *      by a write, or a consistent read, that came before the query which found the event; and when
+ *      every earlier day is closed for good.
+ *  (2) `upto` is raised to a day before the list of days in front of it is read that counts; so
+ *      that list does not grow any more.
+ *  (3) Days are closed for good in their order, and marked as closed after all their shards are. So
+ *      when a day is marked, no day before it can come or grow any more.
+ *  (4) Markers and `upto` never move back: each write has the condition that it moves forward. A
+ *      marker that is missing is made by who closes, so that who appends cannot make an open one.
+ *  (5) A reader that fails can be called again: it goes on behind the last event it handed out.
+ *  (6) The memory of a reader is one page of each part, one page of what is handed out, and some
+ *      megabytes of payloads and of events of large appends.
+ */
+#include "events/events.h"
+
+#include <holdfast/batch.h>
+#include <holdfast/pages.h>
+
+#include <string.h>
+
+enum {
+    LIMIT = 1000,
+    LIMIT_MAX = 10000,
+    SETTLE_MS = 5,
+    FIRST_PAGE = 64, /* commits of each part in the first page, so that it comes fast */
+    PAGE_ALL = 8192, /* commits of all parts at hand at most */
+    LARGE_CHUNK = 64,
+    FETCHED_MAX = 8 * 1024 * 1024, /* bytes of payloads and large events in one page, about */
+    CLOSE_ATTEMPTS = 20,
+    CLOSE_DELAY_MS = 10,
+    DAY_MS = 24 * 60 * 60 * 1000
+};
+
+#define LAST_DAY HF_STR("99999999")
+
+struct part {
+    char kind;
+    uint32_t shard;
+    struct hf_pages *pages; /* NULL: not begun, or read to `to` */
+    uint32_t page;          /* commits of each */
+    struct events_position to;
+    struct events_position last; /* the range was read up to here; "": not begun */
+    const struct hf_item *items; /* the page at hand */
+    size_t items_len, at;
+    struct events_commit commit; /* items[at], when it was viewed in this step */
+    bool has_commit;
+    uint32_t number; /* of its next event */
+};
+
+struct day {
+    char text[EVENTS_DAY_LEN + 1]; /* "": none */
+    bool closed;
+};
+
+struct hf_events_reader {
+    struct hf_env env;
+    struct hf_events *store;
+    struct hf_scope *kept;  /* texts of the options */
+    struct hf_scope *extra; /* of what is handed out and is not in a page */
+    struct hf_str domain, type;
+    bool type_prefix, archived, no_payload;
+    uint32_t limit, settle_ms;
+    struct events_position position; /* the last event that was looked at; "": none */
+    struct events_position until;    /* "": no end */
+    struct day day;
+    bool final;                   /* of the day */
+    struct events_position bound; /* the day is closed up to there */
+    struct events_position from;  /* the range: behind that, */
+    struct events_position to;    /* up to that */
+    bool in_range;                /* not all of the range was handed out */
+    uint32_t page;                /* commits of a page */
+    struct part *parts;
+    size_t parts_len;
+    struct hf_stored_event *out;
+};
+
+static bool is_before(const struct events_position *a, const struct events_position *b)
+{
+    return memcmp(a->text, b->text, HF_POSITION_LEN) < 0;
+}
+
+static int order(struct hf_str a, struct hf_str b)
+{
+    size_t len = a.len < b.len ? a.len : b.len;
+    int cmp = len ? memcmp(a.ptr, b.ptr, len) : 0;
+
+    return cmp ? cmp : (a.len > b.len) - (a.len < b.len);
+}
+
+static struct events_position position_of(struct hf_str text)
+{
+    struct events_position position = {0};
+
+    if (text.len == HF_POSITION_LEN)
+        memcpy(position.text, text.ptr, HF_POSITION_LEN);
+    return position;
+}
+
+static struct hf_str day_str(const struct day *day)
+{
+    return hf_str_of(day->text, strlen(day->text));
+}
+
+static struct hf_item key_of(struct hf_scope *s, struct hf_str pk, struct hf_str sk)
+{
+    return HF_ITEM(s, HF_S("pk", pk), HF_S("sk", sk));
+}
+
+/* ---- closing -------------------------------------------------------------------------------- */
+
+/* The position up to which a day is closed when it is for good: the first of the next one. */
+static struct events_position day_end(struct hf_str day)
+{
+    int64_t ms = 0;
+
+    (void)hf__events_day_begin(day, &ms);
+    return hf__events_position_floor(ms + DAY_MS);
+}
+
+/* Read up to where the shards of a day are closed; a marker that is missing gives "". */
+static enum hf_status markers_read(struct hf_scope *s, struct hf_events *store, struct hf_str day,
+                                   struct events_position *closed)
+{
+    struct hf_get *gets = hf_scope_alloc(s, store->shards * sizeof(*gets));
+    struct hf_get_many_result result;
+
+    TRY(hf_scope_built(s));
+    for (uint32_t i = 0; i < store->shards; i++)
+        gets[i] = (struct hf_get){.table = store->table,
+                                  .key = key_of(s, hf__events_part(s, 'm', day, i), HF_STR("m"))};
+    TRY(hf_scope_built(s));
+    TRY(hf_get_many(s, store->db, gets, store->shards,
+                    HF_OPTIONS(hf_many_options, .consistent = true), &result));
+    for (uint32_t i = 0; i < store->shards; i++)
+        closed[i] = position_of(hf_value_str(hf_item_get(result.items[i], HF_STR("c"))));
+    return HF_OK;
+}
+
+/* (4) */
+static void marker_move(struct hf_scope *s, struct hf_events *store, struct hf_str day,
+                        uint32_t shard, const struct events_position *to,
+                        struct hf_update_item *update)
+{
+    *update =
+        (struct hf_update_item){.table = store->table,
+                                .key = key_of(s, hf__events_part(s, 'm', day, shard), HF_STR("m")),
+                                .update = HF_STR("SET #c = :to"),
+                                .condition = HF_STR("attribute_not_exists(#c) OR #c < :to"),
+                                .names = HF_ITEM(s, HF_S("#c", HF_STR("c"))),
+                                .values = HF_ITEM(s, HF_S(":to", position_str(to)))};
+}
+
+/* Move all that are behind. Refusals are no failure: who calls reads again what there is. */
+static enum hf_status markers_move(struct hf_scope *s, struct hf_events *store, struct hf_str day,
+                                   const struct events_position *closed,
+                                   const struct events_position *to)
+{
+    struct hf_update_item *updates = hf_scope_alloc(s, store->shards * sizeof(*updates));
+    struct hf_transact_write *actions = hf_scope_alloc(s, store->shards * sizeof(*actions));
+    struct hf_transact_write_items request = {.actions = actions};
+    struct hf_transact_write_items_result moved;
+    struct hf_update_item_result one;
+
+    TRY(hf_scope_built(s));
+    for (uint32_t i = 0; i < store->shards; i++)
+        if (is_before(&closed[i], to)) {
+            marker_move(s, store, day, i, to, &updates[request.actions_len]);
+            actions[request.actions_len] =
+                (struct hf_transact_write){.update = &updates[request.actions_len]};
+            request.actions_len++;
+        }
+    TRY(hf_scope_built(s));
+    return request.actions_len == 1 ? hf_update_item(s, store->db, &updates[0], &one)
+                                    : hf_transact_write_items(s, store->db, &request, &moved);
+}
+
+/* Is it worth to look at the markers again, and try what is left? */
+static bool may_move_again(struct hf_scope *s, enum hf_status status)
+{
+    return status == HF_CONDITION || status == HF_TX_CANCELED || status == HF_TX_CONFLICT ||
+           status == HF_TX_IN_PROGRESS || hf_scope_error(s)->may_have_happened;
+}
+
+/* Close all shards of the day up to a position. `bound` (may be NULL) is up to where they are then,
+ * which may be further. */
+static enum hf_status close_upto(struct hf_scope *s, struct hf_events *store, struct hf_str day,
+                                 const struct events_position *to, struct events_position *bound)
+{
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    struct events_position closed[HF_EVENTS_SHARDS_MAX];
+    struct events_position least;
+    enum hf_status status;
+
+    for (int attempt = 1;; attempt++) {
+        hf_scope_rewind(s, mark);
+        TRY(markers_read(s, store, day, closed));
+        least = closed[0];
+        for (uint32_t i = 1; i < store->shards; i++)
+            if (is_before(&closed[i], &least))
+                least = closed[i];
+        if (!is_before(&least, to))
+            break;
+        status = markers_move(s, store, day, closed, to);
+        if (status == HF_OK) {
+            least = *to;
+            break;
+        }
+        if (attempt == CLOSE_ATTEMPTS || !may_move_again(s, status))
+            return status;
+        TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(&store->env, CLOSE_DELAY_MS)));
+    }
+    hf_scope_rewind(s, mark);
+    if (bound)
+        *bound = least;
+    return HF_OK;
+}
+
+static enum hf_status upto_raise(struct hf_scope *s, struct hf_events *store, struct hf_str day)
+{
+    struct hf_item key = key_of(s, HF_STR("d"), HF_STR("closed")), item;
+    struct hf_update_item update = {.table = store->table,
+                                    .key = key,
+                                    .update = HF_STR("SET #u = :day"),
+                                    .condition = HF_STR("attribute_not_exists(#u) OR #u < :day"),
+                                    .names = HF_ITEM(s, HF_S("#u", HF_STR("u"))),
+                                    .values = HF_ITEM(s, HF_S(":day", day))};
+    struct hf_str upto;
+    enum hf_status status;
+
+    TRY(hf_scope_built(s));
+    TRY(hf__pattern_read(s, store->db, store->table, key, &item));
+    upto = hf_value_str(hf_item_get(item, HF_STR("u")));
+    if (upto.ptr && order(upto, day) >= 0)
+        return HF_OK;
+    status =
+        hf__pattern_write(s, store->db, &(struct hf_transact_write){.update = &update}, key, &item);
+    return status == HF_CONDITION ? HF_OK : status;
+}
+
+/* (3): all its shards, then the mark. */
+static enum hf_status day_close(struct hf_scope *s, struct hf_events *store, struct hf_str day)
+{
+    struct events_position end = day_end(day);
+    struct hf_item key = key_of(s, HF_STR("d"), day), item;
+    struct hf_update_item update = {.table = store->table,
+                                    .key = key,
+                                    .update = HF_STR("SET #closed = :yes"),
+                                    .condition = HF_STR("attribute_exists(#pk)"),
+                                    .names = HF_ITEM(s, HF_S("#closed", HF_STR("closed")),
+                                                     HF_S("#pk", HF_STR("pk"))),
+                                    .values = HF_ITEM(s, HF_BOOL(":yes", true))};
+    enum hf_status status;
+
+    TRY(close_upto(s, store, day, &end, NULL));
+    TRY(hf_scope_built(s));
+    status =
+        hf__pattern_write(s, store->db, &(struct hf_transact_write){.update = &update}, key, &item);
+    return status == HF_CONDITION ? HF_OK : status; /* the table was made anew */
+}
+
+/* Days of the list, of which the key is between the two, with them; not those that are closed when
+ * `open` is said. */
+static struct hf_query days_query(struct hf_scope *s, struct hf_events *store, struct hf_str from,
+                                  struct hf_str to, bool open)
+{
+    struct hf_item names = HF_ITEM(s, HF_S("#pk", HF_STR("pk")), HF_S("#sk", HF_STR("sk")));
+
+    if (open)
+        names = HF_ITEM(s, HF_S("#pk", HF_STR("pk")), HF_S("#sk", HF_STR("sk")),
+                        HF_S("#closed", HF_STR("closed")));
+    return (struct hf_query){.table = store->table,
+                             .key_condition = HF_STR("#pk = :d AND #sk BETWEEN :from AND :to"),
+                             .filter = open ? HF_STR("attribute_not_exists(#closed)")
+                                            : (struct hf_str){0},
+                             .names = names,
+                             .values = HF_ITEM(s, HF_S(":d", HF_STR("d")), HF_S(":from", from),
+                                               HF_S(":to", to)),
+                             .consistent = HF_YES};
+}
+
+/* (2) (3): after it no event can be appended to a day before that one. */
+static enum hf_status close_before(struct hf_scope *s, struct hf_events *store, struct hf_str day)
+{
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    struct hf_query query;
+    struct hf_pages *pages;
+    struct hf_item item;
+    enum hf_status status;
+
+    TRY(upto_raise(s, store, day));
+    query = days_query(s, store, HF_STR("0"), day, true);
+    TRY(hf_scope_built(s));
+    TRY(hf_pages_query(s, store->db, &query, NULL, &pages));
+    while ((status = hf_pages_next_item(s, pages, &item)) == HF_OK && item.ptr) {
+        struct hf_str open = hf_value_str(hf_item_get(item, HF_STR("sk")));
+
+        if (order(open, day) >= 0)
+            break;
+        status = day_close(s, store, open);
+        if (status != HF_OK)
+            break;
+    }
+    hf_pages_free(pages);
+    if (status == HF_OK)
+        hf_scope_rewind(s, mark);
+    return status;
+}
+
+/* ---- days ----------------------------------------------------------------------------------- */
+
+/* The first day of the list at that text or behind it. */
+static enum hf_status day_find(struct hf_scope *s, struct hf_events *store, struct hf_str from,
+                               bool newest, struct day *day)
+{
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    struct hf_query query =
+        days_query(s, store, newest ? HF_STR("0") : from, newest ? from : LAST_DAY, false);
+    struct hf_query_result result;
+    struct hf_str text;
+
+    *day = (struct day){0};
+    query.limit = 1;
+    query.forward = newest ? HF_NO : HF_YES;
+    TRY(hf_scope_built(s));
+    TRY(hf_query(s, store->db, &query, &result));
+    if (result.items_len) {
+        text = hf_value_str(hf_item_get(result.items[0], HF_STR("sk")));
+        if (text.len != EVENTS_DAY_LEN)
+            return hf_scope_fail(s, HF_CORRUPT, "the list of days of \"%.*s\" has \"%.*s\"",
+                                 HF_FMT(store->table), HF_FMT(text));
+        memcpy(day->text, text.ptr, text.len);
+        day->closed = hf_value_true(hf_item_get(result.items[0], HF_STR("closed")));
+    }
+    hf_scope_rewind(s, mark);
+    return HF_OK;
+}
+
+/* The newest commit of a part at or before a position. */
+static enum hf_status newest_in(struct hf_scope *s, struct hf_events *store, struct hf_str part,
+                                const struct events_position *after,
+                                const struct events_position *upto, struct events_position *newest)
+{
+    struct hf_query query = {
+        .table = store->table,
+        .key_condition = HF_STR("#pk = :part AND #sk BETWEEN :from AND :to"),
+        .projection = HF_STR("#sk"),
+        .names = HF_ITEM(s, HF_S("#pk", HF_STR("pk")), HF_S("#sk", HF_STR("sk"))),
+        .values =
+            HF_ITEM(s, HF_S(":part", part), HF_S(":from", hf_scope_format(s, "%s0", after->text)),
+                    HF_S(":to", upto->text[0] ? position_str(upto) : HF_STR("~"))),
+        .forward = HF_NO,
+        .limit = 1,
+        .consistent = HF_YES};
+    struct hf_query_result result;
+
+    *newest = (struct events_position){0};
+    TRY(hf_scope_built(s));
+    TRY(hf_query(s, store->db, &query, &result));
+    if (result.items_len)
+        *newest = position_of(hf_value_str(hf_item_get(result.items[0], HF_STR("sk"))));
+    return HF_OK;
+}
+
+/* The newest commit of a day's shards behind `after`, and not behind `upto` (if any). */
+static enum hf_status newest_of(struct hf_scope *s, struct hf_events *store, struct hf_str day,
+                                const struct events_position *after,
+                                const struct events_position *upto, struct events_position *newest)
+{
+    struct hf_scope_mark mark = hf_scope_mark(s);
+
+    *newest = (struct events_position){0};
+    for (uint32_t i = 0; i < store->shards; i++) {
+        struct events_position one;
+
+        TRY(newest_in(s, store, hf__events_part(s, 'a', day, i), after, upto, &one));
+        if (one.text[0] && is_before(newest, &one))
+            *newest = one;
+        hf_scope_rewind(s, mark);
+    }
+    return HF_OK;
+}
+
+enum hf_status hf__events_end(struct hf_scope *s, struct hf_events *store,
+                              struct events_position *end)
+{
+    struct events_position none = {0};
+    struct day day;
+    struct hf_str from = LAST_DAY;
+    int64_t ms;
+
+    *end = none;
+    for (;;) {
+        char before[EVENTS_DAY_LEN + 1];
+
+        TRY(day_find(s, store, from, true, &day));
+        if (!day.text[0])
+            return HF_OK;
+        TRY(newest_of(s, store, day_str(&day), &none, &none, end));
+        if (end->text[0])
+            break;
+        if (!hf__events_day_begin(day_str(&day), &ms))
+            return hf_scope_fail(s, HF_CORRUPT, "\"%s\" is no day", day.text);
+        hf__events_day(ms - 1, before);
+        from = hf_scope_copy(s, hf_str_of(before, EVENTS_DAY_LEN));
+        TRY(hf_scope_built(s));
+    }
+    TRY(close_before(s, store, day_str(&day)));
+    TRY(close_upto(s, store, day_str(&day), end, NULL));
+    hf__events_position_number(end, EVENTS_COMMIT_MAX - 1);
+    return HF_OK;
+}
+
+/* ---- a range -------------------------------------------------------------------------------- */
+
+static void part_leave(struct part *part)
+{
+    hf_pages_free(part->pages);
+    *part = (struct part){.kind = part->kind, .shard = part->shard};
+}
+
+/* Read behind what was handed out, up to the new bound. */
+static void range_begin(struct hf_events_reader *r, const struct events_position *bound)
+{
+    for (size_t i = 0; i < r->parts_len; i++)
+        part_leave(&r->parts[i]);
+    r->from = r->position;
+    r->bound = *bound;
+    r->to = r->until.text[0] && is_before(&r->until, bound) ? r->until : *bound;
+    r->in_range = is_before(&r->from, &r->to);
+}
+
+/* The first key that may be in a range: commits whose first event is before `from` may have events
+ * behind it; what was read is not read again. */
+static struct hf_str part_from(struct hf_scope *s, const struct hf_events_reader *r,
+                               const struct part *part)
+{
+    struct events_position first = r->from;
+
+    if (part->last.text[0])
+        return hf_scope_format(s, "%s0", part->last.text);
+    if (!first.text[0])
+        return HF_STR("0");
+    hf__events_position_number(&first, 0);
+    return hf_scope_copy(s, position_str(&first));
+}
+
+static enum hf_status part_begin(struct hf_scope *s, struct hf_events_reader *r, struct part *part,
+                                 const struct events_position *to)
+{
+    struct hf_query query = {
+        .table = r->store->table,
+        .key_condition = HF_STR("#pk = :part AND #sk BETWEEN :from AND :to"),
+        .names = HF_ITEM(s, HF_S("#pk", HF_STR("pk")), HF_S("#sk", HF_STR("sk"))),
+        .values =
+            HF_ITEM(s, HF_S(":part", hf__events_part(s, part->kind, day_str(&r->day), part->shard)),
+                    HF_S(":from", part_from(s, r, part)), HF_S(":to", position_str(to))),
+        .limit = r->page,
+        .consistent = HF_YES};
+
+    TRY(hf_scope_built(s));
+    part->page = r->page;
+    part->to = *to;
+    return hf_pages_query(s, r->store->db, &query, NULL, &part->pages);
+}
+
+/* The next page of a part, up to that position; none: it was read up to there. */
+static enum hf_status part_read(struct hf_scope *s, struct hf_events_reader *r, struct part *part,
+                                const struct events_position *to)
+{
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    struct hf_page page;
+
+    part->items = NULL;
+    part->items_len = part->at = 0;
+    if (part->pages && part->page != r->page) { /* pages may be larger now */
+        hf_pages_free(part->pages);
+        part->pages = NULL;
+        if (!is_before(&part->last, to))
+            return HF_OK;
+    }
+    if (!part->pages)
+        TRY(part_begin(s, r, part, to));
+    TRY(hf_pages_next(s, part->pages, &page));
+    hf_scope_rewind(s, mark);
+    if (page.found && page.len) {
+        part->items = page.items;
+        part->items_len = page.len;
+        part->last = position_of(hf_value_str(hf_item_get(page.items[page.len - 1], HF_STR("sk"))));
+    } else {
+        part->last = part->to;
+        hf_pages_free(part->pages);
+        part->pages = NULL;
+    }
+    return HF_OK;
+}
+
+/* Have a commit of the part at hand, unless there is none up to that position. */
+static enum hf_status part_fill(struct hf_scope *s, struct hf_events_reader *r, struct part *part,
+                                const struct events_position *to)
+{
+    while (!part->has_commit) {
+        if (part->at < part->items_len) {
+            enum hf_status status =
+                hf__events_commit_view(r->extra, part->items[part->at], &part->commit);
+
+            if (status != HF_OK)
+                return hf_scope_fail(s, status, "%s", hf_scope_error_text(r->extra));
+            part->has_commit = true;
+        } else if (part->pages || is_before(&part->last, to)) {
+            TRY(part_read(s, r, part, to));
+        } else {
+            break;
+        }
+    }
+    return HF_OK;
+}
+
+/*
+ * All parts. An archived one is read only up to where that of the same shard was read before: what
+ * is being archived leaves that one and shows here, so it is seen once or twice, and not missed.
+ */
+static enum hf_status range_fill(struct hf_scope *s, struct hf_events_reader *r)
+{
+    for (size_t i = 0; i < r->parts_len; i++) {
+        struct part *part = &r->parts[i];
+        const struct part *live = part->kind == 'z' ? &r->parts[part->shard] : NULL;
+
+        TRY(part_fill(s, r, part, live && live->has_commit ? &live->last : &r->to));
+    }
+    return HF_OK;
+}
+
+/* ---- handing out ---------------------------------------------------------------------------- */
+
+static bool is_wanted(const struct hf_events_reader *r, const struct hf_stored_event *event)
+{
+    if (r->domain.len && !hf_str_equal(r->domain, event->stream.domain))
+        return false;
+    if (r->type_prefix)
+        return event->type.len >= r->type.len &&
+               memcmp(event->type.ptr, r->type.ptr, r->type.len) == 0;
+    return !r->type.ptr || hf_str_equal(r->type, event->type);
+}
+
+/* The payload of one that has it in the blob store; its size is added to what was fetched. */
+static enum hf_status fetch(struct hf_scope *s, struct hf_events_reader *r,
+                            struct hf_stored_event *event, size_t *fetched)
+{
+    enum hf_status status;
+
+    if (!event->blob.ptr || r->no_payload)
+        return HF_OK;
+    status = hf__events_payloads(r->extra, r->store, event, 1);
+    if (status != HF_OK)
+        return hf_scope_fail(s, status, "%s", hf_scope_error_text(r->extra));
+    *fetched += event->payload.len;
+    return HF_OK;
+}
+
+/* Go on behind that commit. */
+static void part_step(struct part *part)
+{
+    part->at++;
+    part->number = 0;
+    part->has_commit = false;
+}
+
+/* Is the commit of another domain than is asked for? Then it is passed over unread. */
+static bool is_passed(struct hf_events_reader *r, struct part *part)
+{
+    struct events_position last = position_of(part->commit.position);
+
+    if (!r->domain.len || hf_str_equal(r->domain, part->commit.stream.domain))
+        return false;
+    hf__events_position_number(&last, EVENTS_COMMIT_MAX - 1);
+    if (r->until.text[0] && is_before(&r->until, &last))
+        return false;
+    if (is_before(&r->position, &last))
+        r->position = last;
+    return true;
+}
+
+/*
+ * Take of `got` events, which follow each other, those that are wanted. *next is the number of the
+ * event to go on with, 0: as it is. (5): with a failure those before it were taken.
+ */
+static enum hf_status take(struct hf_scope *s, struct hf_events_reader *r,
+                           struct hf_stored_event *out, size_t got, size_t *len, size_t *fetched,
+                           uint32_t *next)
+{
+    for (size_t i = 0; i < got; i++) {
+        struct events_position position = position_of(out[i].position);
+
+        if (*fetched > FETCHED_MAX) { /* (6) */
+            (void)hf__events_position_read(out[i].position, NULL, NULL, next);
+            return HF_OK;
+        }
+        if (!is_before(&r->position, &position))
+            continue;
+        if (r->until.text[0] && is_before(&r->until, &position)) {
+            *next = 0;
+            return HF_OK;
+        }
+        if (is_wanted(r, &out[i])) {
+            enum hf_status status = fetch(s, r, &out[i], fetched);
+
+            if (status != HF_OK) {
+                (void)hf__events_position_read(out[i].position, NULL, NULL, next);
+                return status;
+            }
+            if (&out[i] != &r->out[*len])
+                r->out[*len] = out[i];
+            ++*len;
+        }
+        r->position = position;
+    }
+    return HF_OK;
+}
+
+/* Events of the commit at hand, as many as there is room for. */
+static enum hf_status emit(struct hf_scope *s, struct hf_events_reader *r, struct part *part,
+                           size_t *len, size_t *fetched)
+{
+    struct hf_stored_event *out = r->out + *len;
+    bool large = part->commit.large.ptr != NULL;
+    size_t cap = r->limit - *len, got;
+    uint32_t next;
+    enum hf_status status;
+
+    if (is_passed(r, part)) {
+        part_step(part);
+        return HF_OK;
+    }
+    if (large && cap > LARGE_CHUNK)
+        cap = LARGE_CHUNK;
+    status = hf__events_commit_events(r->extra, r->store, &part->commit, part->number, out, cap,
+                                      &got, &next);
+    if (status != HF_OK)
+        return hf_scope_fail(s, status, "%s", hf_scope_error_text(r->extra));
+    status = take(s, r, out, got, len, fetched, &next);
+    if (large)
+        for (struct hf_stored_event *event = out; event < r->out + *len; event++)
+            *fetched += event->payload.len;
+    part->number = next;
+    if (status == HF_OK && !next)
+        part_step(part);
+    return status;
+}
+
+/* The part with the least commit at hand; NULL: none, or a part has to be read first. */
+static struct part *least(struct hf_events_reader *r)
+{
+    struct part *found = NULL;
+
+    for (size_t i = 0; i < r->parts_len; i++) {
+        struct part *part = &r->parts[i];
+
+        if (!part->has_commit && part->at < part->items_len)
+            return NULL;
+        if (!part->has_commit && part->pages)
+            return NULL;
+        if (part->has_commit && (!found || memcmp(part->commit.position.ptr,
+                                                  found->commit.position.ptr, HF_POSITION_LEN) < 0))
+            found = part;
+    }
+    return found;
+}
+
+/* ---- moving on ------------------------------------------------------------------------------ */
+
+/*
+ * Up to where to close next: the newest commit behind the bound that nobody who appends now is
+ * likely to come before. "": there is none.
+ */
+static enum hf_status choose(struct hf_scope *s, struct hf_events_reader *r,
+                             struct events_position *to)
+{
+    struct hf_events *store = r->store;
+    int64_t settled_ms = env_wall_ms(&r->env) - r->settle_ms, newest_ms = 0;
+    struct events_position settled, older;
+
+    TRY(newest_of(s, store, day_str(&r->day), &r->bound, &r->until, to));
+    if (!to->text[0])
+        return HF_OK;
+    (void)hf__events_position_read(position_str(to), &newest_ms, NULL, NULL);
+    if (newest_ms <= settled_ms)
+        return HF_OK;
+    settled = hf__events_position_floor(settled_ms + 1);
+    if (is_before(&r->bound, &settled)) {
+        TRY(newest_of(s, store, day_str(&r->day), &r->bound, &settled, &older));
+        if (older.text[0]) {
+            *to = older;
+            return HF_OK;
+        }
+    }
+    if (newest_ms - settled_ms < r->settle_ms)
+        return hf_scope_sleep_ms(s, (uint32_t)(newest_ms - settled_ms));
+    return hf_scope_sleep_ms(s, r->settle_ms); /* a clock is ahead of ours */
+}
+
+/* The day that follows; none: `day` is "". (2) (3) */
+static enum hf_status day_next(struct hf_scope *s, struct hf_events_reader *r, struct day *day)
+{
+    char from[EVENTS_DAY_LEN + 2] = "0";
+    struct day again;
+    int64_t ms;
+
+    if (r->day.text[0]) {
+        memcpy(from, r->day.text, EVENTS_DAY_LEN);
+        memcpy(from + EVENTS_DAY_LEN, "0", 2);
+    } else if (hf__events_position_read(position_str(&r->position), &ms, NULL, NULL)) {
+        hf__events_day(ms, from);
+    }
+    TRY(day_find(s, r->store, hf_str_of(from, strlen(from)), false, &again));
+    do {
+        *day = again;
+        if (!day->text[0])
+            return HF_OK;
+        if (!day->closed)
+            TRY(close_before(s, r->store, day_str(day)));
+        TRY(day_find(s, r->store, hf_str_of(from, strlen(from)), false, &again));
+    } while (strcmp(again.text, day->text) != 0);
+    *day = again;
+    return HF_OK;
+}
+
+static enum hf_status day_enter(struct hf_scope *s, struct hf_events_reader *r,
+                                const struct day *day)
+{
+    struct events_position bound = {0};
+
+    if (day->closed)
+        bound = day_end(day_str(day));
+    else
+        TRY(close_upto(s, r->store, day_str(day), &bound, &bound));
+    r->day = *day;
+    r->final = day->closed;
+    range_begin(r, &bound);
+    return HF_OK;
+}
+
+/* All up to the bound was handed out: find more. */
+static enum hf_status advance(struct hf_scope *s, struct hf_events_reader *r, bool *moved)
+{
+    struct events_position to;
+    struct day later;
+
+    *moved = false;
+    if (r->until.text[0] && !is_before(&r->bound, &r->until))
+        return HF_OK;
+    if (r->day.text[0] && !r->final) {
+        TRY(choose(s, r, &to));
+        if (to.text[0]) {
+            TRY(close_upto(s, r->store, day_str(&r->day), &to, &to));
+            range_begin(r, &to);
+            *moved = true;
+            return HF_OK;
+        }
+    }
+    TRY(day_next(s, r, &later)); /* closes ours */
+    if (!later.text[0])
+        return HF_OK;
+    if (r->day.text[0] && !r->final) {
+        r->final = true;
+        to = day_end(day_str(&r->day));
+        range_begin(r, &to);
+    } else {
+        TRY(day_enter(s, r, &later));
+    }
+    *moved = true;
+    return HF_OK;
+}
+
+/* ---- the reader ----------------------------------------------------------------------------- */
+
+enum hf_status hf__events_reader_step(struct hf_scope *s, struct hf_events_reader *r,
+                                      const struct hf_stored_event **events, size_t *len,
+                                      bool *more)
+{
+    uint32_t left_ms = hf_scope_left_ms(s, UINT32_MAX);
+    struct part *part;
+    size_t fetched = 0;
+
+    *events = r->out;
+    *len = 0;
+    *more = true;
+    hf_scope_reset(r->extra);
+    if (left_ms != UINT32_MAX)
+        hf_scope_timeout_ms(r->extra, left_ms ? left_ms : 1);
+    for (size_t i = 0; i < r->parts_len; i++)
+        r->parts[i].has_commit = false;
+    if (!r->in_range)
+        return advance(s, r, more);
+    TRY(range_fill(s, r));
+    while (*len < r->limit && fetched <= FETCHED_MAX && (part = least(r)) != NULL) {
+        enum hf_status status = emit(s, r, part, len, &fetched);
+
+        if (status != HF_OK)
+            return *len ? HF_OK : status; /* (5): what fails again is told by the next call */
+    }
+    r->page = (uint32_t)(PAGE_ALL / r->parts_len);
+    r->in_range = false;
+    for (size_t i = 0; i < r->parts_len && !r->in_range; i++)
+        r->in_range = r->parts[i].at < r->parts[i].items_len || r->parts[i].pages ||
+                      is_before(&r->parts[i].last, &r->to);
+    return HF_OK;
+}
+
+enum hf_status hf_events_reader_next(struct hf_scope *s, struct hf_events_reader *r,
+                                     const struct hf_stored_event **events, size_t *len)
+{
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    bool more = true;
+
+    *events = NULL;
+    *len = 0;
+    do {
+        hf_scope_rewind(s, mark);
+        TRY(hf__events_reader_step(s, r, events, len, &more));
+    } while (!*len && more);
+    return HF_OK;
+}
+
+struct hf_str hf_events_reader_position(const struct hf_events_reader *r)
+{
+    return r->position.text[0] ? position_str(&r->position) : (struct hf_str){0};
+}
+
+void hf_events_reader_close(struct hf_events_reader *r)
+{
+    struct hf_env env;
+
+    if (!r)
+        return;
+    env = r->env;
+    for (size_t i = 0; r->parts && i < r->parts_len; i++)
+        hf_pages_free(r->parts[i].pages);
+    env_free(&env, r->parts, r->parts_len * sizeof(*r->parts));
+    env_free(&env, r->out, r->limit * sizeof(*r->out));
+    hf_scope_free(r->extra);
+    hf_scope_free(r->kept);
+    env_free(&env, r, sizeof(*r));
+}
+
+/* The greatest position before that time. */
+static struct events_position before_time(int64_t us)
+{
+    int64_t ms = us > 0 ? (us + 999) / 1000 : 0;
+    struct events_position position = {0};
+
+    if (!ms)
+        return position;
+    position = hf__events_position_floor(ms - 1);
+    memcpy(position.text + HF_POSITION_LEN - 16, "ZZZZ1ZZZZZZZZZZZ", 16);
+    return position;
+}
+
+static enum hf_status check_options(struct hf_scope *s, const struct hf_events_all_options *o)
+{
+    if (o->after.ptr && !hf__events_position_read(o->after, NULL, NULL, NULL))
+        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" (after) is no position", HF_FMT(o->after));
+    if (o->until.ptr && !hf__events_position_read(o->until, NULL, NULL, NULL))
+        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" (until) is no position", HF_FMT(o->until));
+    if (o->after.ptr && o->from_us)
+        return hf_scope_fail(s, HF_INVALID,
+                             "a reader begins behind a position or at a time, not both");
+    if (o->from_us < 0)
+        return hf_scope_fail(s, HF_INVALID, "a reader cannot begin before 1970");
+    return HF_OK;
+}
+
+static void set_type(struct hf_events_reader *r, struct hf_str type)
+{
+    if (!type.ptr)
+        return;
+    r->type_prefix = type.len && type.ptr[type.len - 1] == '*';
+    type.len -= r->type_prefix;
+    r->type = hf_scope_copy(r->kept, type);
+}
+
+enum hf_status hf_events_reader_open(struct hf_scope *s, struct hf_events *store,
+                                     const struct hf_events_all_options *options,
+                                     struct hf_events_reader **reader)
+{
+    struct hf_events_all_options o;
+    struct hf_events_reader *r;
+
+    *reader = NULL;
+    OPTIONS_COPY(&o, options);
+    TRY(check_options(s, &o));
+    r = env_alloc(&store->env, sizeof(*r));
+    if (!r)
+        return hf_scope_fail(s, HF_NOMEM, "no memory for a reader of events");
+    r->env = store->env;
+    r->store = store;
+    r->limit = !o.limit ? LIMIT : o.limit < LIMIT_MAX ? o.limit : LIMIT_MAX;
+    r->parts_len = (o.archived ? 2 : 1) * (size_t)store->shards;
+    r->kept = hf_scope_new(&store->env);
+    r->extra = hf_scope_new(&store->env);
+    r->parts = env_alloc(&store->env, r->parts_len * sizeof(*r->parts));
+    r->out = env_alloc(&store->env, r->limit * sizeof(*r->out));
+    if (r->kept && r->extra && r->parts && r->out) {
+        r->domain = o.domain.len ? hf_scope_copy(r->kept, o.domain) : (struct hf_str){0};
+        set_type(r, o.type);
+    }
+    if (!r->kept || !r->extra || !r->parts || !r->out || hf_scope_built(r->kept) != HF_OK) {
+        hf_events_reader_close(r);
+        return hf_scope_fail(s, HF_NOMEM, "no memory for a reader of events");
+    }
+    r->archived = o.archived;
+    r->no_payload = o.no_payload;
+    r->settle_ms = o.settle_ms ? o.settle_ms : SETTLE_MS;
+    r->page = FIRST_PAGE;
+    r->position = o.from_us ? before_time(o.from_us) : position_of(o.after);
+    r->until = position_of(o.until);
+    for (size_t i = 0; i < r->parts_len; i++) {
+        r->parts[i].kind = i < store->shards ? 'a' : 'z';
+        r->parts[i].shard = (uint32_t)(i % store->shards);
+    }
+    *reader = r;
+    return HF_OK;
+}

@@ -1,0 +1,182 @@
+/*
+ * events/subscribe.h: what the files of subscriptions share. subscribe.c has the essay.
+ */
+#ifndef HF_EVENTS_SUBSCRIBE_H
+#define HF_EVENTS_SUBSCRIBE_H
+
+#include "events/events.h"
+
+#include <holdfast/subscribe.h>
+
+enum {
+    CHECKPOINT_MAX = HF_POSITION_LEN, /* bytes: a position, or the digits of a version */
+    SUBSCRIPTION_ERROR_MAX = 2048     /* bytes of an error's text that are kept */
+};
+
+/* A checkpoint, with a NUL behind it; "": none. */
+struct checkpoint {
+    char text[CHECKPOINT_MAX + 1];
+};
+
+static inline struct hf_str checkpoint_str(const struct checkpoint *checkpoint)
+{
+    return hf_str_of(checkpoint->text, strlen(checkpoint->text));
+}
+
+static inline struct checkpoint checkpoint_of(struct hf_str text)
+{
+    struct checkpoint checkpoint = {0};
+
+    if (text.len <= CHECKPOINT_MAX && text.len)
+        memcpy(checkpoint.text, text.ptr, text.len);
+    return checkpoint;
+}
+
+/* ---- subscribe_item.c ----------------------------------------------------------------------- */
+
+/* The item of a subscription: q.NAME/q. */
+struct sub_item {
+    bool found;
+    struct hf_str holder; /* k and so on: see subscribe_item.c. Absent: nobody */
+    struct hf_str owner;
+    struct hf_str beat;
+    uint32_t lease_ms;
+    uint64_t fence;
+    struct checkpoint at;
+    uint64_t handled;
+    int64_t moved_us;
+    struct hf_str rebuild; /* absent: it was not told to */
+    struct hf_str rebuild_after;
+    struct hf_str failure;
+};
+
+/* "q.NAME". HF_INVALID: the name cannot be. */
+enum hf_status hf__sub_pk(struct hf_scope *s, struct hf_str name, struct hf_str *pk);
+void hf__sub_view(struct hf_item item, struct sub_item *view);
+enum hf_status hf__sub_read(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                            struct sub_item *view);
+
+/* Take the lease from nobody (`seen` is NULL), or from whom was seen there. HF_LOCKED: another was
+ * faster. */
+struct sub_taker {
+    struct hf_str token, owner;
+    uint32_t lease_ms;
+};
+enum hf_status hf__sub_take(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                            const struct sub_item *seen, const struct sub_taker *taker,
+                            struct sub_item *view);
+
+/* These are HF_LOST when the lease is not that of `token` any more, and HF_IN_USE when it was told
+ * to begin anew. */
+enum hf_status hf__sub_renew(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                             struct hf_str token);
+
+struct sub_move {
+    struct hf_str token;
+    struct checkpoint from, to; /* `from` counts in transactions */
+    uint64_t handled;
+};
+enum hf_status hf__sub_move(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                            const struct sub_move *move);
+
+/* The same as an action of a transaction; and what it means that the transaction failed: HF_OK: it
+ * had happened before, HF_LOST, HF_IN_USE, HF_TX_CONFLICT: others were there at the same time; else
+ * what it is, with the error as it was. */
+enum hf_status hf__sub_move_tx(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                               const struct sub_move *move, struct hf_tx *tx);
+enum hf_status hf__sub_move_failed(struct hf_scope *s, size_t action, const struct sub_move *move);
+
+enum hf_status hf__sub_release(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                               struct hf_str token, struct hf_str failure);
+
+/* It begins anew: the checkpoint is where it was told to, the lease that of `fresh`. */
+enum hf_status hf__sub_begin_anew(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                                  const struct sub_item *view, struct hf_str token,
+                                  struct hf_str fresh);
+
+/* ---- subscribe_parked.c --------------------------------------------------------------------- */
+
+/* Put an event aside: the action of a transaction that moves the checkpoint; or again, after it was
+ * to be handled again. `replay`: the item waits to be handled. */
+enum hf_status hf__parked_put(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                              const struct hf_stored_event *event, const struct hf_error *error,
+                              uint32_t attempts, struct hf_tx *tx);
+enum hf_status hf__parked_del(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                              struct hf_str position, bool replay, struct hf_tx *tx);
+void hf__parked_view(struct hf_item item, struct hf_parked *parked);
+enum hf_status hf__parked_clear(struct hf_scope *s, struct hf_events *store, struct hf_str pk);
+
+/* The subscription's item and, behind it, some that wait to be handled again. */
+enum hf_status hf__sub_look(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                            struct sub_item *view, const struct hf_parked **replays, size_t *len);
+
+/* ---- subscribe.c ---------------------------------------------------------------------------- */
+
+struct hf_subscription {
+    struct hf_env env;
+    struct hf_events *store;
+    struct hf_scope *kept;  /* texts of the options */
+    struct hf_scope *scope; /* of the thread that works */
+    struct hf_scope *work;  /* of the functions */
+    struct hf_scope *page;  /* events of a stream; those that are handled again */
+    struct hf_scope *beats; /* of the thread that renews */
+    struct hf_str name, pk;
+    struct hf_subscribe_options o;
+    bool of_stream;
+
+    /* Of who works. */
+    struct hf_events_reader *reader;
+    bool has_source;  /* reading has begun */
+    bool source_more; /* there may be more at once */
+    const struct hf_stored_event *events;
+    size_t events_len, at;
+    uint32_t narrow;           /* so many events are tried one by one */
+    struct checkpoint handled; /* up to here all were */
+    struct checkpoint written; /* and so much is stored */
+    uint64_t handled_count;    /* by all, up to `handled` */
+    int64_t written_us;        /* elapsed, when the checkpoint was written */
+    int64_t looked_us;         /* elapsed, when the item was looked at; 0: not yet */
+    uint32_t attempts;         /* of the event that is next, which failed */
+    int64_t retry_us;          /* elapsed: not before; 0: at once */
+    struct hf_str seen_beat;   /* of another holder, in kept_beat */
+    char kept_beat[PATTERN_ID_LEN + 1];
+    char kept_holder[PATTERN_ID_LEN + 1];
+    int64_t seen_us; /* elapsed, when that beat was first seen */
+
+    struct timer *worker, *beater;
+    bool listening;
+    pthread_mutex_t mutex; /* guards all below */
+    pthread_cond_t idle;
+    struct pattern_id token; /* of our lease */
+    bool held, rebuild;
+    int64_t lease_us; /* elapsed: our lease ends */
+    bool started, stopping, busy, gave_up;
+    char failure[SUBSCRIPTION_ERROR_MAX + 1]; /* why it gave up */
+    struct hf_subscription_metrics metrics;
+};
+
+void hf__sub_tell(struct hf_subscription *sub, enum hf_subscription_event what,
+                  const struct hf_stored_event *event, const struct hf_error *error);
+
+/* The lease is not ours any more: forget what was read. */
+void hf__sub_lost(struct hf_scope *s, struct hf_subscription *sub);
+bool hf__sub_holds(struct hf_subscription *sub);
+bool hf__sub_stops(struct hf_subscription *sub);
+
+/* ---- subscribe_work.c ----------------------------------------------------------------------- */
+
+/* Have events at hand, if there are any. */
+enum hf_status hf__sub_source(struct hf_scope *s, struct hf_subscription *sub);
+void hf__sub_source_close(struct hf_subscription *sub);
+
+/* Handle those at hand, until one has to wait. */
+enum hf_status hf__sub_handle(struct hf_scope *s, struct hf_subscription *sub);
+
+/* Handle those that were parked and are to be handled again. */
+enum hf_status hf__sub_replay(struct hf_scope *s, struct hf_subscription *sub,
+                              const struct hf_parked *replays, size_t len);
+
+/* Write the checkpoint, if it has moved. */
+enum hf_status hf__sub_checkpoint(struct hf_scope *s, struct hf_subscription *sub);
+
+#endif

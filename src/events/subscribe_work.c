@@ -1,0 +1,498 @@
+/*
+ * events/subscribe_work.c: reading for a subscription, and calling its function.
+ *
+ * Events at hand are those that the reader handed out last, from `at` on. `handled` is the
+ * checkpoint as it may be, `written` as it is stored; it is never written behind `handled`.
+ *
+ *  (1) `handled` moves past an event when its function has returned HF_OK, when its transaction was
+ *      committed, or when it was put aside, and past events that the options leave out when all
+ *      before them were handled.
+ *  (2) What fails together with others is tried alone before an attempt counts.
+ *  (3) Only an event's own failures count: what the database does not do now, conflicts, and being
+ *      stopped do not.
+ */
+#include "events/subscribe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { STREAM_PAGE = 500, READER_PAGE = 500, CONFLICT_MS = 20 };
+
+static int64_t elapsed_ms(const struct hf_subscription *sub)
+{
+    return env_elapsed_us(&sub->env) / 1000;
+}
+
+static struct checkpoint checkpoint_at(const struct hf_subscription *sub,
+                                       const struct hf_stored_event *event)
+{
+    struct checkpoint at = {0};
+
+    if (!sub->of_stream)
+        return checkpoint_of(event->position);
+    hf__events_version_text(event->version, at.text);
+    return at;
+}
+
+static uint64_t version_at(const struct checkpoint *at)
+{
+    return strtoull(at->text, NULL, 10);
+}
+
+/* ---- where events come from ----------------------------------------------------------------- */
+
+void hf__sub_source_close(struct hf_subscription *sub)
+{
+    hf_events_reader_close(sub->reader);
+    sub->reader = NULL;
+    sub->has_source = false;
+    sub->source_more = false;
+    sub->events = NULL;
+    sub->events_len = sub->at = 0;
+    sub->narrow = 0;
+    sub->attempts = 0;
+    sub->retry_us = 0;
+}
+
+/* Where the end is now: a checkpoint behind all, which is before all that come. */
+static enum hf_status find_end(struct hf_scope *s, struct hf_subscription *sub,
+                               struct checkpoint *end)
+{
+    struct events_position position;
+    struct hf_events_page page;
+
+    if (sub->of_stream) {
+        TRY(hf_events_read(s, sub->store, sub->o.stream,
+                           HF_OPTIONS(hf_events_read_options, .backward = true, .limit = 1,
+                                      .no_payload = true),
+                           &page));
+        hf__events_version_text(page.version, end->text);
+        return HF_OK;
+    }
+    TRY(hf__events_end(s, sub->store, &position));
+    if (!position.text[0])
+        position = hf__events_position_floor(0);
+    *end = checkpoint_of(position_str(&position));
+    return HF_OK;
+}
+
+static enum hf_status source_open(struct hf_scope *s, struct hf_subscription *sub)
+{
+    struct hf_events_all_options all = {.size = sizeof(all),
+                                        .domain = sub->o.domain,
+                                        .type = sub->o.type,
+                                        .archived = sub->o.archived,
+                                        .settle_ms = sub->o.settle_ms,
+                                        .limit = READER_PAGE};
+
+    if (!sub->handled.text[0] && sub->o.start == HF_START_END) {
+        TRY(find_end(s, sub, &sub->handled));
+        TRY(hf__sub_checkpoint(s, sub));
+    }
+    if (!sub->handled.text[0] && sub->o.start == HF_START_AFTER && sub->of_stream)
+        hf__events_version_text(strtoull(sub->o.after.ptr, NULL, 10), sub->handled.text);
+    if (!sub->of_stream) {
+        if (sub->handled.text[0])
+            all.after = checkpoint_str(&sub->handled);
+        else if (sub->o.start == HF_START_AFTER)
+            all.after = sub->o.after;
+        else if (sub->o.start == HF_START_TIME)
+            all.from_us = sub->o.from_us;
+        TRY(hf_events_reader_open(s, sub->store, &all, &sub->reader));
+    }
+    sub->has_source = true;
+    return HF_OK;
+}
+
+static enum hf_status stream_read(struct hf_subscription *sub)
+{
+    struct hf_events_page page;
+    enum hf_status status;
+
+    hf_scope_reset(sub->page);
+    status = hf_events_read(sub->page, sub->store, sub->o.stream,
+                            HF_OPTIONS(hf_events_read_options,
+                                       .from = version_at(&sub->handled) + 1, .limit = STREAM_PAGE),
+                            &page);
+    if (status != HF_OK)
+        return status;
+    sub->events = page.events;
+    sub->events_len = page.events_len;
+    sub->source_more = page.next != 0;
+    return HF_OK;
+}
+
+enum hf_status hf__sub_source(struct hf_scope *s, struct hf_subscription *sub)
+{
+    enum hf_status status;
+
+    if (sub->at < sub->events_len)
+        return HF_OK;
+    if (!sub->has_source)
+        TRY(source_open(s, sub));
+    sub->at = 0;
+    sub->events_len = 0;
+    if (sub->of_stream) {
+        status = stream_read(sub);
+        if (status == HF_LOST) { /* it was deleted: there are none */
+            sub->source_more = false;
+            return HF_OK;
+        }
+        return status == HF_OK ? status
+                               : hf_scope_fail(s, status, "%s", hf_scope_error_text(sub->page));
+    }
+    TRY(hf__events_reader_step(s, sub->reader, &sub->events, &sub->events_len, &sub->source_more));
+    if (!sub->events_len && hf_events_reader_position(sub->reader).ptr)
+        sub->handled = checkpoint_of(hf_events_reader_position(sub->reader));
+    return HF_OK;
+}
+
+/* ---- the checkpoint ------------------------------------------------------------------------- */
+
+enum hf_status hf__sub_checkpoint(struct hf_scope *s, struct hf_subscription *sub)
+{
+    struct sub_move move = {.token = id_str(&sub->token),
+                            .to = sub->handled,
+                            .handled = sub->handled_count};
+
+    if (strcmp(sub->handled.text, sub->written.text) == 0)
+        return HF_OK;
+    TRY(hf__sub_move(s, sub->store, sub->pk, &move));
+    sub->written = move.to;
+    sub->written_us = env_elapsed_us(&sub->env);
+    pthread_mutex_lock(&sub->mutex);
+    sub->metrics.checkpoints++;
+    pthread_mutex_unlock(&sub->mutex);
+    return HF_OK;
+}
+
+/* (1) */
+static void pass(struct hf_subscription *sub, size_t count, bool handled)
+{
+    const struct hf_stored_event *last = &sub->events[sub->at + count - 1];
+    int64_t ms = 0;
+
+    sub->handled = checkpoint_at(sub, last);
+    sub->at += count;
+    sub->handled_count += handled ? count : 0;
+    sub->attempts = 0;
+    sub->retry_us = 0;
+    sub->narrow -= sub->narrow < count ? sub->narrow : (uint32_t)count;
+    (void)hf__events_position_read(last->position, &ms, NULL, NULL);
+    pthread_mutex_lock(&sub->mutex);
+    sub->metrics.handled += handled ? count : 0;
+    sub->metrics.lag_ms = env_wall_ms(&sub->env) - ms;
+    if (sub->metrics.lag_ms < 0)
+        sub->metrics.lag_ms = 0;
+    pthread_mutex_unlock(&sub->mutex);
+}
+
+/* ---- calling -------------------------------------------------------------------------------- */
+
+static void work_begin(struct hf_subscription *sub)
+{
+    hf_scope_reset(sub->work);
+    if (sub->o.timeout_ms)
+        hf_scope_timeout_ms(sub->work, sub->o.timeout_ms);
+    if (hf__sub_stops(sub)) /* it may have been canceled before it was reset */
+        hf_scope_cancel(sub->work);
+}
+
+static enum hf_status call(struct hf_subscription *sub, const struct hf_stored_event *events,
+                           size_t count)
+{
+    work_begin(sub);
+    return sub->o.each ? sub->o.each(sub->work, events, sub->o.user)
+                       : sub->o.batch(sub->work, events, count, sub->o.user);
+}
+
+/* Let the function add to the transaction what the events lead to. */
+static enum hf_status project(struct hf_subscription *sub, const struct hf_stored_event *events,
+                              size_t count, struct hf_tx *tx)
+{
+    struct hf_tx *former = hf_scope_set_tx(sub->work, tx);
+    enum hf_status status = HF_OK;
+
+    for (size_t i = 0; i < count && status == HF_OK; i++)
+        status = sub->o.project(sub->work, tx, &events[i], sub->o.user);
+    hf_scope_set_tx(sub->work, former);
+    return status;
+}
+
+/*
+ * One transaction: what the function adds, and the move. *own: a failure is that of the events; the
+ * error is in the scope of work then, and else in `s`.
+ */
+static enum hf_status commit(struct hf_scope *s, struct hf_subscription *sub, size_t count,
+                             bool *own)
+{
+    const struct hf_stored_event *events = &sub->events[sub->at];
+    struct sub_move move = {.token = id_str(&sub->token),
+                            .from = sub->written,
+                            .to = checkpoint_at(sub, &events[count - 1]),
+                            .handled = sub->handled_count + count};
+    struct hf_tx *tx;
+    size_t action;
+    enum hf_status status;
+
+    work_begin(sub);
+    *own = true;
+    TRY(hf_tx_new(sub->work, sub->store->db, &tx));
+    TRY(project(sub, events, count, tx));
+    action = hf_tx_len(tx);
+    TRY(hf__sub_move_tx(sub->work, sub->store, sub->pk, &move, tx));
+    status = hf_tx_commit(sub->work, tx, NULL);
+    if (status != HF_OK)
+        status = hf__sub_move_failed(sub->work, action, &move);
+    if (status == HF_OK) {
+        sub->written = move.to;
+        sub->written_us = env_elapsed_us(&sub->env);
+        pthread_mutex_lock(&sub->mutex);
+        sub->metrics.checkpoints++;
+        pthread_mutex_unlock(&sub->mutex);
+        return HF_OK;
+    }
+    *own = status == HF_TX_CANCELED || status == HF_INVALID || status == HF_LIMIT ||
+           status == HF_TIMEOUT;
+    return *own ? status : hf_scope_fail(s, status, "%s", hf_scope_error_text(sub->work));
+}
+
+/* ---- failing -------------------------------------------------------------------------------- */
+
+static uint32_t backoff_ms(const struct hf_subscription *sub)
+{
+    uint64_t ms = sub->o.backoff_ms;
+
+    for (uint32_t i = 1; i < sub->attempts && ms < sub->o.backoff_max_ms; i++)
+        ms *= 2;
+    if (ms > sub->o.backoff_max_ms)
+        ms = sub->o.backoff_max_ms;
+    return hf__pattern_jitter_ms(&sub->env, (uint32_t)ms);
+}
+
+static enum hf_status park(struct hf_scope *s, struct hf_subscription *sub,
+                           const struct hf_stored_event *event, const struct hf_error *error)
+{
+    struct sub_move move = {.token = id_str(&sub->token),
+                            .from = sub->written,
+                            .to = checkpoint_at(sub, event),
+                            .handled = sub->handled_count};
+    struct hf_tx *tx;
+    enum hf_status status;
+
+    TRY(hf_tx_new(s, sub->store->db, &tx));
+    TRY(hf__parked_put(s, sub->store, sub->pk, event, error, sub->attempts, tx));
+    TRY(hf__sub_move_tx(s, sub->store, sub->pk, &move, tx));
+    status = hf_tx_commit(s, tx, NULL);
+    if (status != HF_OK)
+        TRY(hf__sub_move_failed(s, 1, &move));
+    sub->written = move.to;
+    pthread_mutex_lock(&sub->mutex);
+    sub->metrics.parked++;
+    pthread_mutex_unlock(&sub->mutex);
+    return HF_OK;
+}
+
+static void stop_in_front(struct hf_subscription *sub, const struct hf_stored_event *event,
+                          const struct hf_error *error)
+{
+    pthread_mutex_lock(&sub->mutex);
+    sub->gave_up = true;
+    sub->metrics.state = HF_SUBSCRIPTION_GAVE_UP;
+    snprintf(sub->failure, sizeof(sub->failure), "\"%.*s\" gave up at %.*s, version %llu: %.*s",
+             HF_FMT(sub->name), HF_FMT(event->position), (unsigned long long)event->version,
+             HF_FMT(error->message));
+    pthread_mutex_unlock(&sub->mutex);
+    hf__sub_tell(sub, HF_SUBSCRIPTION_STOPPED, event, error);
+}
+
+/* The function failed for the events at hand. (2) (3) */
+static enum hf_status failed(struct hf_scope *s, struct hf_subscription *sub, size_t count,
+                             enum hf_status status)
+{
+    const struct hf_stored_event *event = &sub->events[sub->at];
+    struct hf_error error = *hf_scope_error(sub->work);
+
+    if (hf__sub_stops(sub))
+        return HF_OK;
+    pthread_mutex_lock(&sub->mutex);
+    sub->metrics.failures++;
+    pthread_mutex_unlock(&sub->mutex);
+    if (count > 1) {
+        sub->narrow = (uint32_t)count;
+        return HF_OK;
+    }
+    if (error.status == HF_OK) {
+        error.status = status;
+        error.message = HF_STR("the function said no more than that");
+    }
+    sub->attempts++;
+    if (sub->attempts < sub->o.max_attempts) {
+        sub->retry_us = env_elapsed_us(&sub->env) + (int64_t)backoff_ms(sub) * 1000;
+        hf__sub_tell(sub, HF_SUBSCRIPTION_FAILED, event, &error);
+        return HF_OK;
+    }
+    if (sub->o.give_up != HF_GIVE_UP_PARK) {
+        stop_in_front(sub, event, &error);
+        return HF_OK;
+    }
+    TRY(park(s, sub, event, &error));
+    hf__sub_tell(sub, HF_SUBSCRIPTION_PARKED, event, &error);
+    pass(sub, 1, false);
+    return HF_OK;
+}
+
+/* ---- handling ------------------------------------------------------------------------------- */
+
+static size_t slice(const struct hf_subscription *sub)
+{
+    size_t left = sub->events_len - sub->at;
+
+    if (sub->o.each || sub->narrow || sub->attempts)
+        return 1;
+    return left < sub->o.batch_max ? left : sub->o.batch_max;
+}
+
+static enum hf_status handle_some(struct hf_scope *s, struct hf_subscription *sub, size_t count)
+{
+    bool own = true;
+    enum hf_status status =
+        sub->o.project ? commit(s, sub, count, &own) : call(sub, &sub->events[sub->at], count);
+
+    if (status == HF_OK)
+        pass(sub, count, true);
+    else if (own)
+        return failed(s, sub, count, status);
+    else if (status == HF_TX_CONFLICT)
+        sub->retry_us = env_elapsed_us(&sub->env) +
+                        hf__pattern_jitter_ms(&sub->env, CONFLICT_MS) * INT64_C(1000);
+    else
+        return status;
+    return HF_OK;
+}
+
+enum hf_status hf__sub_handle(struct hf_scope *s, struct hf_subscription *sub)
+{
+    uint32_t done = 0;
+
+    while (sub->at < sub->events_len && done < sub->o.batch_max) {
+        struct hf_scope_mark mark = hf_scope_mark(s);
+        size_t count = slice(sub);
+
+        if (hf__sub_stops(sub) || sub->gave_up || sub->retry_us > env_elapsed_us(&sub->env))
+            return HF_OK;
+        if (!hf__sub_holds(sub))
+            return hf_scope_fail(s, HF_LOST, "the lease of the subscription has ended");
+        TRY(handle_some(s, sub, count));
+        done += (uint32_t)count;
+        if (!sub->o.project &&
+            elapsed_ms(sub) - sub->written_us / 1000 >= (int64_t)sub->o.checkpoint_ms)
+            TRY(hf__sub_checkpoint(s, sub));
+        hf_scope_rewind(s, mark);
+    }
+    if (sub->at == sub->events_len && sub->reader && hf_events_reader_position(sub->reader).ptr)
+        sub->handled = checkpoint_of(hf_events_reader_position(sub->reader));
+    return HF_OK;
+}
+
+/* ---- once more ------------------------------------------------------------------------------ */
+
+/* That nobody else has the lease, in a transaction. */
+static enum hf_status add_guard(struct hf_subscription *sub, struct hf_scope *s, struct hf_tx *tx)
+{
+    struct hf_condition_check check = {
+        .table = sub->store->table,
+        .key = HF_ITEM(s, HF_S("pk", sub->pk), HF_S("sk", HF_STR("q"))),
+        .condition = HF_STR("#h = :me AND attribute_not_exists(#r)"),
+        .names = HF_ITEM(s, HF_S("#h", HF_STR("h")), HF_S("#r", HF_STR("r"))),
+        .values = HF_ITEM(s, HF_S(":me", id_str(&sub->token))),
+    };
+
+    TRY(hf_scope_built(s));
+    return hf_tx_add(s, tx, &(struct hf_transact_write){.check = &check});
+}
+
+/* It was handled, in or before the transaction. */
+static enum hf_status replay_end(struct hf_scope *s, struct hf_subscription *sub,
+                                 struct hf_str position, struct hf_tx *tx)
+{
+    TRY(add_guard(sub, s, tx));
+    TRY(hf__parked_del(s, sub->store, sub->pk, position, true, tx));
+    return hf_tx_commit(s, tx, NULL);
+}
+
+/* It failed: back to the others, with the new reason. */
+static enum hf_status replay_failed(struct hf_scope *s, struct hf_subscription *sub,
+                                    const struct hf_stored_event *event)
+{
+    const struct hf_error *error = hf_scope_error(sub->work);
+    struct hf_tx *tx;
+
+    pthread_mutex_lock(&sub->mutex);
+    sub->metrics.failures++;
+    pthread_mutex_unlock(&sub->mutex);
+    TRY(hf_tx_new(s, sub->store->db, &tx));
+    TRY(hf__parked_put(s, sub->store, sub->pk, event, error, 1, tx));
+    TRY(replay_end(s, sub, event->position, tx));
+    hf__sub_tell(sub, HF_SUBSCRIPTION_PARKED, event, error);
+    return HF_OK;
+}
+
+/* Call the function for it; what is to be committed then is in a new transaction. */
+static enum hf_status replay_call(struct hf_subscription *sub, const struct hf_stored_event *event,
+                                  struct hf_tx **tx)
+{
+    if (!sub->o.project) {
+        TRY(call(sub, event, 1));
+        return hf_tx_new(sub->work, sub->store->db, tx);
+    }
+    work_begin(sub);
+    TRY(hf_tx_new(sub->work, sub->store->db, tx));
+    return project(sub, event, 1, *tx);
+}
+
+static enum hf_status replay_one(struct hf_scope *s, struct hf_subscription *sub,
+                                 const struct hf_parked *parked)
+{
+    struct hf_events_page page = {0};
+    struct hf_tx *tx;
+    enum hf_status status;
+
+    status = hf_events_read(s, sub->store, parked->stream,
+                            HF_OPTIONS(hf_events_read_options, .from = parked->version,
+                                       .to = parked->version, .limit = 1),
+                            &page);
+    if (status == HF_LOST || (status == HF_OK && !page.events_len)) {
+        TRY(hf_tx_new(s, sub->store->db, &tx)); /* it is gone, there is nothing to handle */
+        return replay_end(s, sub, parked->position, tx);
+    }
+    TRY(status);
+    status = replay_call(sub, page.events, &tx);
+    if (status != HF_OK)
+        return hf__sub_stops(sub) ? HF_OK : replay_failed(s, sub, page.events);
+    status = replay_end(sub->work, sub, parked->position, tx);
+    if (status == HF_TX_CANCELED && sub->o.project)
+        return replay_failed(s, sub, page.events);
+    if (status != HF_OK)
+        return hf_scope_fail(s, status, "%s", hf_scope_error_text(sub->work));
+    pthread_mutex_lock(&sub->mutex);
+    sub->metrics.replayed++;
+    pthread_mutex_unlock(&sub->mutex);
+    return HF_OK;
+}
+
+enum hf_status hf__sub_replay(struct hf_scope *s, struct hf_subscription *sub,
+                              const struct hf_parked *replays, size_t len)
+{
+    for (size_t i = 0; i < len && !hf__sub_stops(sub); i++) {
+        enum hf_status status;
+
+        if (!hf__sub_holds(sub))
+            return hf_scope_fail(s, HF_LOST, "the lease of the subscription has ended");
+        status = replay_one(s, sub, &replays[i]);
+        if (status == HF_TX_CANCELED) /* others were there at the same time: look again */
+            break;
+        TRY(status);
+    }
+    return HF_OK;
+}
