@@ -18,9 +18,9 @@
  * became due. That is the order of their commits as long as those who emit for one key take turns,
  * as transactions on one item do, and their clocks differ by less than the time between two turns;
  * where they give each event of a key a sequence number, clocks do not matter as long as both wait
- * to be delivered. One that shows late, as its commit took long or its host's clock is behind, may
- * come after a later one of its key that a relay had read by then; nothing else lets it. Events
- * without a key are in no order.
+ * to be delivered. One that shows late, by half a second or more, as its commit took so long or its
+ * host's clock is so much behind the relay's, may come after a later one of its key that the relay
+ * had read by then; nothing else lets it. Events without a key are in no order.
  *
  * Layout. An event that waits is one item in one of a number of buckets, chosen by its key, sorted
  * by when it is due; it leaves when it was delivered. So finished work is never in the way, and no

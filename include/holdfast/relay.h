@@ -87,6 +87,15 @@ struct hf_relay_options {
     hf_relay_ended_fn *on_ended;
     hf_relay_trouble_fn *on_trouble;
     void *user; /* handed to both */
+
+    /*
+     * Learn from the stream of the outbox's table that others have emitted something, where it has
+     * one: for relays in another process than who emits (hf_outbox_options.stream). Without it they
+     * find out within poll_ms, which stays the safety net. Every relay asks each shard, every
+     * wake_ms: DynamoDB allows five such calls a second and shard, of all who ask together.
+     */
+    bool wake_by_stream;
+    uint32_t wake_ms; /* default 200 */
 };
 
 /*
@@ -150,6 +159,8 @@ struct hf_relay_metrics {
     int64_t lag_ms;    /* how long the oldest event that we know of is due; 0: none is */
     double read_units; /* capacity consumed, as far as the database tells */
     double write_units;
+    uint64_t stream_reads; /* how often the stream was asked, with wake_by_stream */
+    bool watching;         /* there is a stream, and it answers */
 };
 
 /* Any thread. Since 0.1. */

@@ -21,12 +21,14 @@ struct settings {
     struct hf_str to;
     unsigned preset; /* enum hf_relay_preset, less one */
     uint64_t workers, batch, attempts, rate;
-    uint64_t poll_ms, backoff_ms, backoff_max_ms, delivery_ms, lease_ms, linger_ms, stop_ms;
+    uint64_t poll_ms, wake_ms, backoff_ms, backoff_max_ms, delivery_ms, lease_ms, linger_ms,
+        stop_ms;
     uint64_t history_ms;
     struct hf_str only_type;
     bool failed_blocks;
     bool competing;
     bool dry_run;
+    bool no_stream;
 };
 
 struct run {
@@ -84,6 +86,17 @@ struct run {
          .max = OPTION_DAY_MS,                                                                     \
          .text = "How often an idle bucket is looked at; 1s, 100ms or 5s.",                        \
          FIELD(poll_ms)},                                                                          \
+        {.kind = OPTION_DURATION,                                                                  \
+         .name = "wake",                                                                           \
+         .value = "TIME",                                                                          \
+         .max = OPTION_DAY_MS,                                                                     \
+         .text = "How often the table's stream, if there is one, is asked for news; 200ms by "     \
+                 "default. For all relays together, DynamoDB allows five times a second.",         \
+         FIELD(wake_ms)},                                                                          \
+        {.kind = OPTION_FLAG,                                                                      \
+         .name = "no-stream",                                                                      \
+         .text = "Do not ask it: news are found by --poll alone.",                                 \
+         FIELD(no_stream)},                                                                        \
         {.kind = OPTION_NUMBER,                                                                    \
          .name = "attempts",                                                                       \
          .value = "NUMBER",                                                                        \
@@ -240,7 +253,8 @@ static int print_metrics(struct run *run, int ends)
                                       hf__rows_number(cli, "reads", m.reads),
                                       hf__rows_number(cli, "writes", m.writes),
                                       hf__rows_number(cli, "refused", m.refused),
-                                      hf__rows_number(cli, "taken_over", m.taken_over)};
+                                      hf__rows_number(cli, "taken_over", m.taken_over),
+                                      hf__rows_number(cli, "stream_reads", m.stream_reads)};
         int told = hf__rows_one(cli, &run->settings.database, fields, COMMAND_LEN(fields));
 
         return ends == CLI_OK ? told : ends;
@@ -306,20 +320,20 @@ static int open_and_run(struct run *run, struct hf_outbox *outbox, struct hf_sin
     const struct settings *o = &run->settings;
     int ends;
 
-    if (hf_relay_open(run->cli->scope, outbox, sink,
-                      HF_OPTIONS(hf_relay_options, .preset = (enum hf_relay_preset)(o->preset + 1),
-                                 .workers = (uint32_t)o->workers, .batch = (uint32_t)o->batch,
-                                 .poll_ms = (uint32_t)o->poll_ms,
-                                 .max_attempts = (uint32_t)o->attempts,
-                                 .backoff_ms = (uint32_t)o->backoff_ms,
-                                 .backoff_max_ms = (uint32_t)o->backoff_max_ms,
-                                 .timeout_ms = (uint32_t)o->delivery_ms,
-                                 .lease_ms = (uint32_t)o->lease_ms,
-                                 .linger_ms = (uint32_t)o->linger_ms, .rate = (uint32_t)o->rate,
-                                 .failed_blocks = o->failed_blocks, .competing = o->competing,
-                                 .dry_run = o->dry_run, .only_type = o->only_type,
-                                 .on_ended = on_ended, .on_trouble = on_trouble, .user = run),
-                      &run->relay) != HF_OK)
+    if (hf_relay_open(
+            run->cli->scope, outbox, sink,
+            HF_OPTIONS(hf_relay_options, .preset = (enum hf_relay_preset)(o->preset + 1),
+                       .workers = (uint32_t)o->workers, .batch = (uint32_t)o->batch,
+                       .poll_ms = (uint32_t)o->poll_ms, .max_attempts = (uint32_t)o->attempts,
+                       .backoff_ms = (uint32_t)o->backoff_ms,
+                       .backoff_max_ms = (uint32_t)o->backoff_max_ms,
+                       .timeout_ms = (uint32_t)o->delivery_ms, .lease_ms = (uint32_t)o->lease_ms,
+                       .linger_ms = (uint32_t)o->linger_ms, .rate = (uint32_t)o->rate,
+                       .failed_blocks = o->failed_blocks, .competing = o->competing,
+                       .dry_run = o->dry_run, .only_type = o->only_type,
+                       .wake_by_stream = !drain && !o->no_stream, .wake_ms = (uint32_t)o->wake_ms,
+                       .on_ended = on_ended, .on_trouble = on_trouble, .user = run),
+            &run->relay) != HF_OK)
         return hf__database_fail(run->cli, run->command);
     ends = drain ? run_drain(run) : run_until_signal(run);
     ends = print_metrics(run, ends);

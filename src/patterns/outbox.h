@@ -180,9 +180,10 @@ void hf__outbox_log_skipped(struct hf_scope *s, const struct hf_outbox *outbox);
 /*
  * Events of a bucket that wait, by a consistent read, in order, behind `after` (absent: from the
  * start) and due at now_ms: at most `limit`. Those that wait to be tried again are among them
- * (next_us), as those behind them may have to wait for them. *more: there may be others behind
- * them. Items that are no events are skipped and logged. Others may emit, late, in front of what
- * was read: look from the start now and then.
+ * (next_us), as those behind them may have to wait for them. They are of one answer of the
+ * database, so whoever was committed before one of them is there, too. *more: there may be others
+ * behind them. Items that are no events are skipped and logged. Others may emit, late, in front of
+ * what was read: look from the start now and then.
  */
 enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
                                struct hf_str after, int64_t now_ms, uint32_t limit,

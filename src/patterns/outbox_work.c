@@ -1,7 +1,8 @@
 /*
  * patterns/outbox_work.c: what relays do: read, note what was delivered, note what failed.
  *
- *  (1) Reads are consistent, and follow every page.
+ *  (1) Reads are consistent. A page of events is one answer of the database, as what a later one
+ *      shows may have been committed after what an earlier one did not.
  *  (2) What was delivered leaves without a condition, in batches: whoever delivered it, it was.
  *      With a history it is put there first, so a crash in between lets it be delivered again.
  *  (3) A failure is counted once: conditional on the count before, with an id of the attempt.
@@ -65,7 +66,7 @@ enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uin
                 ++*len;
         }
         query.start = result.last;
-    } while (query.start.ptr && *len < limit);
+    } while (query.start.ptr && !*len); /* (1) */
     *more = query.start.ptr != NULL;
     return hf_scope_fail(s, HF_OK, "%s", "");
 }

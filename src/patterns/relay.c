@@ -101,6 +101,7 @@ static void set_defaults(struct hf_relay_options *o)
     set_default(&o->lease_ms, 20000);
     set_default(&o->heartbeat_ms, o->lease_ms / 4 ? o->lease_ms / 4 : 1);
     set_default(&o->breaker_ms, 1000);
+    set_default(&o->wake_ms, 200);
 }
 
 static enum hf_status check_options(struct hf_scope *s, const struct hf_relay_options *o)
@@ -124,9 +125,8 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_relay_op
     return HF_OK;
 }
 
-static void wake(void *user, uint32_t bucket)
+void hf__relay_wake(struct hf_relay *relay, uint32_t bucket)
 {
-    struct hf_relay *relay = user;
     bool news = false;
 
     pthread_mutex_lock(&relay->mutex);
@@ -144,6 +144,11 @@ static void wake(void *user, uint32_t bucket)
     if (news)
         hf__relay_signal(relay);
     pthread_mutex_unlock(&relay->mutex);
+}
+
+static void wake(void *user, uint32_t bucket)
+{
+    hf__relay_wake(user, bucket);
 }
 
 static enum hf_status make_workers(struct hf_relay *relay)
@@ -187,8 +192,11 @@ static enum hf_status fill(struct hf_scope *s, struct hf_relay *relay)
 {
     relay->names = hf_scope_new(&relay->env);
     relay->keep = hf_scope_new(&relay->env);
-    if (!relay->names || !relay->keep || make_buckets(relay) != HF_OK ||
-        make_workers(relay) != HF_OK)
+    for (size_t i = 0; i < ARRAY_LEN(relay->watch_scopes) && relay->o.wake_by_stream; i++)
+        relay->watch_scopes[i] = hf_scope_new(&relay->env);
+    if (!relay->names || !relay->keep ||
+        (relay->o.wake_by_stream && (!relay->watch_scopes[0] || !relay->watch_scopes[1])) ||
+        make_buckets(relay) != HF_OK || make_workers(relay) != HF_OK)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a relay");
     relay->o.owner = hf__pattern_owner(relay->names, relay->o.owner);
     if (relay->o.only_type.len)
@@ -276,6 +284,8 @@ void hf_relay_close(struct hf_relay *relay)
     env_free(&env, relay->members, relay->members_size * sizeof(*relay->members));
     hf_scope_free(relay->names);
     hf_scope_free(relay->keep);
+    hf_scope_free(relay->watch_scopes[0]);
+    hf_scope_free(relay->watch_scopes[1]);
     pthread_cond_destroy(&relay->work_cond);
     pthread_cond_destroy(&relay->idle_cond);
     pthread_mutex_destroy(&relay->mutex);

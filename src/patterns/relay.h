@@ -15,7 +15,7 @@ enum {
     RELAY_HELD_BATCHES = 4,             /* so many batches of a bucket are held at most */
     RELAY_BYTES_MAX = 64 * 1024 * 1024, /* of items that are held, in all */
     RELAY_NOTE_MAX = 100,               /* events of one call that notes deliveries */
-    RELAY_OVERLAP_MS = 500,             /* how long before now a woken read begins */
+    RELAY_OVERLAP_MS = 500,             /* how much later than its place an event may appear */
     RELAY_SKEW_MS = 1000,               /* how much later one with a lower sequence may be due */
     RELAY_SWEEP_PAGES = 4,              /* pages without news of one look from the start */
     RELAY_SEQ_SIZE = OUTBOX_SEQ_LEN + 1
@@ -84,7 +84,9 @@ struct relay_bucket {
     enum bucket_state state;
     uint64_t fence;
     uint64_t life;               /* changes when it is taken or lost */
-    char cursor[RELAY_SEQ_SIZE]; /* all that was there up to it was looked at; "": nothing was */
+    char cursor[RELAY_SEQ_SIZE]; /* all up to it was looked at, and no more comes; "": nothing */
+    char seen[RELAY_SEQ_SIZE];   /* all that was there up to it was looked at */
+    uint32_t extra;              /* a page has to have so many more, to show anything new */
     bool more;                   /* there are others behind it */
     bool woken;                  /* there may be */
     bool reading;
@@ -146,6 +148,13 @@ struct relay_worker {
     struct relay_claims claims; /* guarded by the mutex */
 };
 
+/* Where the shards of the stream are to be read on; in the scope of the last round. */
+struct relay_watch {
+    struct hf_str arn;
+    struct relay_shard *shards;
+    size_t len; /* 0: there is no list */
+};
+
 struct hf_relay {
     struct hf_env env;
     struct hf_outbox *outbox;
@@ -170,6 +179,14 @@ struct hf_relay {
     uint32_t *plan; /* who is to have each bucket: a place in members */
     int64_t renew_us, look_us, act_us;
     uint32_t keep_failures;
+
+    /* Of the watcher alone: relay_watch.c. */
+    struct timer *watcher;
+    struct hf_scope *watch_scopes[2];
+    bool watch_turn;
+    struct relay_watch watch;
+    int64_t watch_us; /* without threads: when to ask next */
+    uint32_t watch_failures;
 
     pthread_mutex_t mutex;    /* guards all below */
     pthread_cond_t work_cond; /* for workers */
@@ -222,6 +239,9 @@ static inline int64_t relay_now_us(const struct hf_relay *relay)
 {
     return env_elapsed_us(&relay->env);
 }
+
+/* There may be something new in that bucket; UINT32_MAX: in any. */
+void hf__relay_wake(struct hf_relay *relay, uint32_t bucket);
 
 /* Let a worker look for something to do. The mutex is held. */
 void hf__relay_signal(struct hf_relay *relay);
@@ -338,6 +358,11 @@ void hf__relay_tell(struct hf_relay *relay, const struct hf_outbox_event *event,
 bool hf__claim_may(struct hf_relay *relay, int64_t now_us, int64_t *next_us); /* mutex held */
 void hf__claim_run(struct relay_worker *worker, bool was_probe);
 int64_t hf__claim_keep(struct hf_relay *relay); /* the keeper: renew what is under way */
+
+/* ---- relay_watch.c: news by the stream of the table ------------------------------------------ */
+
+/* Ask what is new. Returns in how many microseconds to ask again. */
+int64_t hf__watch_keep(struct hf_relay *relay);
 
 /* ---- relay_member.c ------------------------------------------------------------------------- */
 

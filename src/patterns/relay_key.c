@@ -385,7 +385,7 @@ static bool waits_for_more(const struct hf_relay *relay, const struct relay_key 
     hf__outbox_seq_floor(key->first->due_us / 1000 + RELAY_SKEW_MS, far);
     if (key->skips && key->fetch_us <= relay_now_us(relay) && hf__seq_compare(key->after, far) < 0)
         return true;
-    return bucket->more && hf__seq_compare(bucket->cursor, far) < 0;
+    return bucket->more && hf__seq_compare(bucket->seen, far) < 0;
 }
 
 /* (3) (4) */

@@ -2,34 +2,36 @@
  * patterns/relay_read.c: which buckets are read, from where, and what is kept of what is there.
  *
  * A bucket has a cursor, up to which all was looked at. Reads go on from there: at once when there
- * is more, when somebody emitted something into the bucket (from a little before the cursor, as
- * commits may be a little out of order), or when it is time to look. What is before the cursor is
- * gone as a rule, and looking through the remains of a hundred thousand events is not for free; so
- * that is done every poll_ms only (a sweep), for what was committed late or was let go on by hand.
- * What was passed over by intention (relay_key.c) is read again from where it is (a fetch).
+ * is more, when somebody emitted something into the bucket, or when it is time to look. What is
+ * before the cursor is gone as a rule, and looking through the remains of a hundred thousand events
+ * is not for free; so that is done every poll_ms only (a sweep), for what was committed late or was
+ * let go on by hand. What was passed over by intention (relay_key.c) is read again from where it is
+ * (a fetch).
  *
  * A read shows what is due within the next poll_ms: what is due later than now waits as a skipped
  * key, so scheduled events are in time without a query of their own.
  *
  *  (1) One read of a bucket runs at a time.
- *  (2) What is due later than now, by its own account, does not move the cursor: others may still
- *      come before it. What others emitted whose clocks are ahead does, until somebody wakes us.
+ *  (2) The cursor, and where keys and sweeps are to be read on, stay RELAY_OVERLAP_MS behind the
+ *      clock as it was before the read: others may still come before what is newer than that.
  *  (3) Forward reading looks at each event once; sweeps without news end after a few pages, and go
  *      on where they ended the next time. So a key with many events that cannot go on costs little.
  *  (4) What a read shows that began before the bucket was taken anew means nothing.
  *  (5) No page begins behind the cursor: so what is taken of a key is the first that is there.
  *
- * An event has its place from before it was committed, by a clock that may differ from others', so
- * it may appear before the cursor. A pass of forward reading begins RELAY_OVERLAP_MS before where
- * the last one ended: as long as the time of a commit and the difference of clocks are less than
- * that, an event is found no later than another of its key that was emitted behind it, but for one
- * case: while a pass takes several pages, the first of them appears in what was read already, and
- * the second in what was not. The next sweep finds what was missed, and may deliver it out of
- * order.
+ * Order. An event has its place from before it was committed, by a clock that may differ from ours.
+ * As long as the time of a commit and the difference of clocks are less than RELAY_OVERLAP_MS
+ * together, what a read did not show yet has its place behind where the next one begins, by (2);
+ * and a page, which is one answer of the database, that shows an event shows those of its key that
+ * were committed before. So each is found no later than those that were emitted behind it. What is
+ * even later is found by a sweep, and may be out of order.
+ *
+ * The price is that what is newer than RELAY_OVERLAP_MS and still there is read again. So a page is
+ * larger by what we hold; and by more, when it showed nothing new and the cursor could not move.
  */
 #include "patterns/relay.h"
 
-enum { LOOK_AHEAD_MAX_MS = 1000, FIRST_PAUSE_MS = 100 };
+enum { LOOK_AHEAD_MAX_MS = 1000, FIRST_PAUSE_MS = 100, STALLED_MS = 2, EXTRA_MAX = 4000 };
 
 /* One page, and from where it was read. */
 struct page {
@@ -38,7 +40,9 @@ struct page {
     struct hf_outbox_event *events;
     size_t len;
     bool more;
-    int64_t wall_us; /* before it was asked for */
+    int64_t wall_us;           /* before it was asked for */
+    char sure[RELAY_SEQ_SIZE]; /* (2): where we may go on at most */
+    uint32_t limit;
     uint64_t life;
     size_t taken; /* events of it that are held now */
     uint64_t number;
@@ -61,6 +65,8 @@ bool hf__relay_wants_type(const struct hf_relay *relay, struct hf_str type)
 void hf__read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t now_us)
 {
     memset(bucket->cursor, 0, sizeof(bucket->cursor));
+    memset(bucket->seen, 0, sizeof(bucket->seen));
+    bucket->extra = 0;
     bucket->more = true;
     bucket->woken = false;
     bucket->whole = false;
@@ -230,6 +236,15 @@ static void look_at(struct hf_relay *relay, struct relay_bucket *bucket, struct 
     hf__key_settle(relay, key);
 }
 
+/* (2) Where the page ended, or as far as is sure. */
+static void move_on(char to[RELAY_SEQ_SIZE], const struct page *page)
+{
+    const char *end = hf__seq_compare(page->last, page->sure) < 0 ? page->last : page->sure;
+
+    if (hf__seq_compare(end, to) > 0)
+        memcpy(to, end, RELAY_SEQ_SIZE);
+}
+
 /* Keys whose events were all in the page, from where they were to be read on, have no others up to
  * its end. */
 static void cover(struct hf_relay *relay, struct relay_bucket *bucket, const struct page *page,
@@ -244,12 +259,33 @@ static void cover(struct hf_relay *relay, struct relay_bucket *bucket, const str
             hf__seq_compare(page->after, key->after) <= 0) {
             if (at_end)
                 hf__key_unskip(key);
-            else if (page->last[0] && hf__seq_compare(page->last, key->after) > 0)
-                memcpy(key->after, page->last, sizeof(key->after));
+            else
+                move_on(key->after, page);
             hf__key_settle(relay, key);
         }
         key = next;
     }
+}
+
+/* A page in which all was known shows nothing new the next time either, unless it is larger. */
+static void forward(const struct hf_relay *relay, struct relay_bucket *bucket,
+                    const struct page *page, bool due_more, int64_t now_us)
+{
+    move_on(bucket->cursor, page);
+    if (hf__seq_compare(page->last, bucket->seen) > 0)
+        memcpy(bucket->seen, page->last, sizeof(bucket->seen));
+    bucket->more = due_more;
+    bucket->whole = bucket->whole || !due_more;
+    if (!due_more || page->taken || hf__seq_compare(page->last, page->sure) <= 0) {
+        if (hf__seq_compare(page->last, page->sure) <= 0)
+            bucket->extra = 0;
+        else if (page->len <= page->limit / 2)
+            bucket->extra /= 2;
+        return;
+    }
+    bucket->extra = bucket->extra ? bucket->extra * 2 : relay->o.batch;
+    bucket->extra = bucket->extra < EXTRA_MAX ? bucket->extra : EXTRA_MAX;
+    bucket->not_before_us = now_us + STALLED_MS * 1000;
 }
 
 /* Where we are now. The mutex is held. */
@@ -257,20 +293,19 @@ static void advance(struct hf_relay *relay, struct relay_bucket *bucket, struct 
                     int64_t now_us)
 {
     bool due_more = page->more && page->last[0] && !page->early;
-    bool at_end = !due_more || hf__seq_compare(page->last, bucket->cursor) >= 0;
+    bool at_end = !due_more || hf__seq_compare(page->last, bucket->seen) >= 0;
 
     cover(relay, bucket, page, page->kind == FORWARD ? !due_more : at_end, now_us);
     if (page->kind == FORWARD) {
-        if (page->last[0] && hf__seq_compare(page->last, bucket->cursor) > 0)
-            memcpy(bucket->cursor, page->last, sizeof(bucket->cursor));
-        bucket->more = due_more;
-        bucket->whole = bucket->whole || !due_more;
+        forward(relay, bucket, page, due_more, now_us);
     } else if (page->kind == SWEEP) {
-        memcpy(bucket->sweep, page->last, sizeof(bucket->sweep));
+        move_on(bucket->sweep, page);
         if (!page->taken)
             bucket->sweep_left--;
-        if (at_end)
-            bucket->sweeping = false;
+        if (at_end || hf__seq_compare(page->last, page->sure) > 0) {
+            bucket->sweeping = false; /* the rest is for reading forward */
+            bucket->more = bucket->more || due_more;
+        }
     }
     hf__bucket_advance(relay, bucket);
 }
@@ -298,20 +333,6 @@ static void take_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* A little before where the last pass ended, or before now: events appear out of order, see above.
- */
-static void step_back(struct relay_bucket *bucket, int64_t wall_us)
-{
-    struct hf_outbox_event last = {.ref = hf_str_of(bucket->cursor, OUTBOX_SEQ_LEN)};
-    int64_t from_ms = hf__outbox_due_ms(&last);
-    char floor[RELAY_SEQ_SIZE] = {0};
-
-    from_ms = from_ms < wall_us / 1000 ? from_ms : wall_us / 1000;
-    hf__outbox_seq_floor(from_ms - RELAY_OVERLAP_MS, floor);
-    if (hf__seq_compare(floor, bucket->cursor) < 0)
-        memcpy(bucket->cursor, floor, sizeof(floor));
-}
-
 /* What to read of it now. The mutex is held. */
 static void plan_page(struct hf_relay *relay, struct relay_bucket *bucket, struct page *page,
                       int64_t now_us)
@@ -327,6 +348,10 @@ static void plan_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
         bucket->sweep_us = now_us + (int64_t)relay->o.poll_ms * 1000;
     }
     page->life = bucket->life;
+    page->limit = relay->o.batch;
+    hf__outbox_seq_floor(page->wall_us / 1000 - RELAY_OVERLAP_MS, page->sure);
+    if (hf__seq_compare(bucket->cursor, page->sure) > 0) /* the clock was set back */
+        memcpy(bucket->cursor, page->sure, sizeof(page->sure));
     if (key && key->check) {
         page->kind = FETCH;
     } else if (key && !bucket->woken && hf__seq_compare(key->after, bucket->cursor) <= 0) {
@@ -337,8 +362,9 @@ static void plan_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
         memcpy(page->after, bucket->sweep, sizeof(page->after));
     } else {
         page->kind = FORWARD;
-        if (bucket->cursor[0] && (bucket->woken || !bucket->more))
-            step_back(bucket, page->wall_us);
+        page->limit += bucket->extra;
+        if (hf__seq_compare(bucket->cursor, bucket->seen) < 0)
+            page->limit += (uint32_t)bucket->held;
         memcpy(page->after, bucket->cursor, sizeof(page->after));
         bucket->woken = false;
     }
@@ -410,8 +436,8 @@ static enum hf_status read_page(struct relay_worker *worker, struct relay_bucket
 
     return hf__outbox_read(worker->io, relay->outbox, bucket->number,
                            page->after[0] ? hf_str_from(page->after) : hf_str_of(NULL, 0),
-                           page->wall_us / 1000 + ahead_ms, relay->o.batch, &page->events,
-                           &page->len, &page->more);
+                           page->wall_us / 1000 + ahead_ms, page->limit, &page->events, &page->len,
+                           &page->more);
 }
 
 void hf__read_run(struct relay_worker *worker, struct relay_bucket *bucket)

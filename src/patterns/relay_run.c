@@ -88,6 +88,11 @@ static int64_t keep(void *user)
     return relay->o.competing ? hf__claim_keep(relay) : hf__member_keep(relay);
 }
 
+static int64_t watch(void *user)
+{
+    return hf__watch_keep(user);
+}
+
 /* (3) The threads end. */
 static void join_all(struct hf_relay *relay)
 {
@@ -100,6 +105,8 @@ static void join_all(struct hf_relay *relay)
             pthread_join(relay->workers[i].thread, NULL);
     for (size_t i = 0; i < relay->workers_len; i++)
         relay->workers[i].started = false;
+    hf__timer_stop(relay->watcher);
+    relay->watcher = NULL;
     hf__timer_stop(relay->keeper);
     pthread_mutex_lock(&relay->mutex);
     relay->keeper = NULL;
@@ -119,7 +126,7 @@ static enum hf_status start_threads(struct hf_scope *s, struct hf_relay *relay)
     pthread_mutex_lock(&relay->mutex);
     relay->keeper = keeper;
     pthread_mutex_unlock(&relay->mutex);
-    return HF_OK;
+    return relay->o.wake_by_stream ? hf__timer_start(s, watch, relay, &relay->watcher) : HF_OK;
 }
 
 enum hf_status hf_relay_start(struct hf_scope *s, struct hf_relay *relay)
@@ -294,18 +301,38 @@ static bool step(struct hf_relay *relay, int64_t *keep_at_us, int64_t *next_us)
     return true;
 }
 
+/* When to ask the stream next. */
+static int64_t watch_turn(struct hf_relay *relay)
+{
+    if (!relay->o.wake_by_stream)
+        return INT64_MAX;
+    if (relay_now_us(relay) >= relay->watch_us) {
+        int64_t wait_us = hf__watch_keep(relay);
+
+        relay->watch_us = relay_now_us(relay) + wait_us;
+    }
+    return relay->watch_us;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 enum hf_status hf_relay_turn(struct hf_scope *s, struct hf_relay *relay, uint32_t *wait_ms)
 {
-    int64_t keep_at_us = 0, next_us = 0;
+    int64_t keep_at_us = 0, next_us = 0, watch_us;
     int tasks = 0;
 
     *wait_ms = 0;
     if (!relay->o.no_threads)
         return hf_scope_fail(s, HF_INVALID, "the relay has threads of its own");
+    watch_us = watch_turn(relay);
     while (tasks++ < TURN_TASKS_MAX) {
         TRY(hf_scope_sleep_ms(s, 0));
         if (!step(relay, &keep_at_us, &next_us)) {
-            *wait_ms = ms_until(relay_now_us(relay), keep_at_us < next_us ? keep_at_us : next_us);
+            *wait_ms =
+                ms_until(relay_now_us(relay), earlier(earlier(keep_at_us, next_us), watch_us));
             break;
         }
     }

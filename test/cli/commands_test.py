@@ -730,6 +730,25 @@ class Outbox(WithDatabase):
         out, _ = relay.communicate(timeout=WAIT_S)
         self.assertEqual((relay.returncode, json.loads(out)["delivered"]), (0, 2))
 
+    def test_a_relay_is_woken_by_the_stream(self):
+        first = self.emit("a", "{}", "--stream")
+        relay = self.start("relay", "--to", "stdout:", "--json", "--poll", "1h", "--wake", "20ms")
+        self.assertEqual(json.loads(relay.stdout.readline())["id"], first)
+        for _ in range(3):
+            event = self.emit("b", "{}")
+            self.assertEqual(json.loads(relay.stdout.readline())["id"], event)
+        relay.terminate()
+        out, _ = relay.communicate(timeout=WAIT_S)
+        metrics = json.loads(out)
+        self.assertEqual((relay.returncode, metrics["delivered"]), (0, 4))
+        self.assertGreater(metrics["stream_reads"], 0)
+        self.emit("c", "{}")
+        relay = self.start("relay", "--to", "stdout:", "--json", "--no-stream")
+        relay.stdout.readline()
+        relay.terminate()
+        out, _ = relay.communicate(timeout=WAIT_S)
+        self.assertEqual(json.loads(out)["stream_reads"], 0)
+
     def test_outbox_that_cannot_be(self):
         self.fails(NOT_FOUND, "outbox", "outbox", "ls")
         self.fails(USAGE, "missing", "outbox", "drain")

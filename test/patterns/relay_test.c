@@ -469,6 +469,77 @@ KIT_TEST(relay, a_key_that_cannot_go_on_starves_nobody)
     close_all(outbox, relay, ear);
 }
 
+/* What others emitted, who do not wake us: one poll is enough to find all of it. */
+KIT_TEST(relay, a_poll_finds_all_that_is_there)
+{
+    enum { MANY = 300 };
+    struct hf_outbox *here = open_outbox(k, 1), *there = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay =
+        open_relay(k, here, ear, (struct hf_relay_options){.batch = 10, .poll_ms = 1000});
+
+    emit(k->scope, there, "a", 0);
+    run_for(k, &relay, 1, 1500);
+    CHECK_INT(1, ear->len);
+    for (int i = 1; i <= MANY; i++)
+        emit(k->scope, there, i % 2 ? "a" : "b", i);
+    run_for(k, &relay, 1, 1100);
+    CHECK_INT(1 + MANY, ear->len);
+    hf_relay_close(relay);
+    hf_outbox_close(there);
+    hf_outbox_close(here);
+    ear_close(ear);
+}
+
+/* A transaction that takes a while: its event has its place from before, and another of its key
+ * follows. */
+struct late {
+    struct kit *k;
+    struct hf_scope *s;
+    struct hf_outbox *outbox;
+    struct hf_transact_write action;
+    bool done;
+};
+
+static void commit_late(void *user)
+{
+    struct late *late = user;
+    struct hf_transact_write_items request = {.actions = &late->action, .actions_len = 1};
+    struct hf_transact_write_items_result result;
+
+    if (late->done)
+        return;
+    late->done = true;
+    CHECK_OK(hf_transact_write_items(late->s, late->k->db, &request, &result));
+    emit(late->s, late->outbox, "late", 2);
+}
+
+/* While a relay is between two pages, the one before and the other behind where it is. */
+KIT_TEST_TX(relay, a_late_commit_between_two_pages_is_in_order)
+{
+    for (uint32_t batch = 1; batch < 6; batch++) {
+        struct hf_outbox *outbox = open_outbox(k, 1), *there = open_outbox(k, 1);
+        struct ear *ear = ear_open(k->scope, 1, false);
+        struct hf_relay *relay =
+            open_relay(k, outbox, ear, (struct hf_relay_options){.batch = batch});
+        struct late late = {.k = k, .s = kit_scope(k), .outbox = there};
+        struct hf_event event = {.type = HF_STR("test"),
+                                 .key = HF_STR("late"),
+                                 .payload = hf_bytes_of("1", 1)};
+
+        CHECK_OK(hf_outbox_emit_tx(late.s, there, &event, &late.action, NULL));
+        for (int i = 10; i < 30; i++)
+            emit(k->scope, there, "", i);
+        ear->during = commit_late;
+        ear->user = &late;
+        CHECK_INT(22, drain(k, relay));
+        CHECK(ear_first(ear, 1) < ear_first(ear, 2));
+        CHECK_INT(22, ear->len);
+        hf_outbox_close(there);
+        close_all(outbox, relay, ear);
+    }
+}
+
 /* Whoever numbers the events of a key need not have a good clock. */
 KIT_TEST(relay, numbered_events_are_in_their_order)
 {

@@ -170,6 +170,41 @@ TEST(relay_thread, who_emits_wakes_it)
     stage_close(&stage);
 }
 
+/* Who emits through another outbox does not wake it; the stream of the table does. */
+TEST(relay_thread, the_stream_wakes_it)
+{
+    struct hf_outbox_options with_stream = {.size = sizeof(with_stream),
+                                            .table = HF_STR("streamed"),
+                                            .stream = true};
+    struct stage stage;
+    struct hf_outbox *here, *there;
+    struct hf_relay *relay;
+
+    stage_open(&stage, 1, false);
+    CHECK_OK(hf_outbox_open(stage.s, stage.db, &with_stream, &here));
+    CHECK_OK(hf_outbox_open(stage.s, stage.db, &with_stream, &there));
+    CHECK_OK(hf_relay_open(stage.s, here, stage.ear->sink,
+                           HF_OPTIONS(hf_relay_options, .poll_ms = 3600000, .wake_ms = 5,
+                                      .wake_by_stream = true),
+                           &relay));
+    for (size_t life = 0; life < 2; life++) { /* it may be started again */
+        CHECK_OK(hf_relay_start(stage.s, relay));
+        wait_for_buckets(relay, HF_OUTBOX_BUCKETS);
+        nap_ms(50);
+        for (size_t i = 0; i < 20; i++) {
+            hf_scope_reset(stage.s);
+            emit(stage.s, there, hf_scope_format(stage.s, "key%d", (int)i).ptr, (int)i);
+            wait_for_len(&stage, life * 20 + i + 1);
+        }
+        CHECK(metrics_of(relay).stream_reads > 0);
+        stop(&stage, relay);
+    }
+    hf_relay_close(relay);
+    hf_outbox_close(here);
+    hf_outbox_close(there);
+    stage_close(&stage);
+}
+
 TEST(relay_thread, an_idle_one_does_little)
 {
     struct stage stage;
