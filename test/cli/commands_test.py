@@ -910,7 +910,7 @@ class Events(WithDatabase):
 
     def test_looking_makes_nothing(self):
         for words in (["read", "a/1"], ["all"], ["get", "x"], ["info", "a/1"], ["ls"], ["tree", "x"],
-                      ["sweep"], ["subscribe", "--until-end"],
+                      ["verify"], ["export"], ["sweep"], ["subscribe", "--until-end"],
                       ["caused", "x"], ["correlated", "x"]):
             self.fails(NOT_FOUND, "events", "events", *words)
         self.assertEqual(self.ok("table", "ls"), "")
@@ -983,6 +983,51 @@ class Events(WithDatabase):
         self.assertEqual([s["stream"] for s in self.json("events", "ls", "order")["streams"]],
                          ["order/7"])
         self.assertEqual(set(self.json("events", "sweep")), {"events", "aside", "blobs"})
+
+    def test_export_and_import(self):
+        self.three()
+        self.append("order/8", "scan", "a\tb\nc", "--content-type", "text/plain")
+        lines = self.ok("events", "export")
+        self.assertEqual(len(lines.splitlines()), 4)
+        path = self.path("out.jsonl")
+        self.assertEqual(self.json("events", "export", "-f", path), {"exported": 4})
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(file.read(), lines)
+        self.assertEqual(os.listdir(self.dir), ["out.jsonl"])
+        url = "embedded:" + self.path("copy")
+        self.assertEqual(self.json("events", "import", path, "--db", url), {"imported": 4})
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(self.json("events", "import", "-", "--db", url, stdin=file),
+                             {"imported": 0})
+
+        def contents(text):
+            return [{k: v for k, v in json.loads(line).items() if k not in ("position", "hash")}
+                    for line in text.splitlines()]
+        self.assertEqual(contents(self.ok("events", "export", "--db", url)), contents(lines))
+        self.fails(USAGE, "--yes", "events", "import", path, "--replace", "--db", url)
+        self.assertEqual(self.json("events", "import", path, "--replace", "--yes", "--db", url),
+                         {"imported": 4})
+        self.assertEqual(len(self.ok("events", "export", "-d", "order").splitlines()), 3)
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("nonsense\n")
+        self.fails(USAGE, "line 5", "events", "import", path, "--db", url)
+        self.fails(USAGE, "/nowhere", "events", "import", "/nowhere/x")
+        self.fails(USAGE, "/nowhere", "events", "export", "-f", "/nowhere/x")
+        self.assertEqual(self.json("events", "export", "-f", "/dev/null"), {"exported": 4})
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([COMMAND, "events", "export"], stdout=full, timeout=WAIT_S,
+                                  stderr=subprocess.PIPE, env=self.env)
+        self.assertEqual(done.returncode, FAILED)
+
+    def test_progress_on_a_terminal(self):
+        self.three()
+        main, side = os.openpty()
+        done = subprocess.run([COMMAND, "events", "export", "-f", "/dev/null", "--batch", "1"],
+                              stdout=subprocess.PIPE, stderr=side, env=self.env, timeout=WAIT_S)
+        os.close(side)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"events exported", os.read(main, 10000))
+        os.close(main)
 
     def test_subscribe_without_a_name(self):
         ids = self.three()
@@ -1088,6 +1133,30 @@ class Events(WithDatabase):
         self.assertEqual(done.returncode, FAILED)
         self.assertEqual(len(self.lines("subscribe", "--name", "audit", "--until-end")), 3)
 
+    def test_revert(self):
+        placed, paid, shipped = self.three()
+        preview = self.json("events", "revert", placed, "--preview")["events"]
+        self.assertEqual([e["id"] for e in preview], [placed, paid])
+        program = ("""printf '{"type":"un-%s","payload":{"of":"%s"}}\\n' """
+                   '"$HOLDFAST_EVENT_TYPE" "$HOLDFAST_EVENT_ID"')
+        self.fails(FAILED, "code 5", "events", "revert", placed, "-x", "exit 5")
+        self.fails(FAILED, "event 1", "events", "revert", placed, "-x", "echo nonsense")
+        self.assertEqual(len(self.lines("all", "--jsonl")), 3)
+        done = self.json("events", "revert", placed, "--exec", program)["compensations"]
+        self.assertEqual([(c["reverted"], c["stream"], c["type"]) for c in done],
+                         [(paid, "ledger/2026", "un-paid"), (placed, "order/7", "un-placed")])
+        event = self.json("events", "get", done[1]["id"])
+        self.assertEqual((event["compensates"], event["causation"], event["payload"]),
+                         (placed, placed, {"of": placed}))
+        again = self.json("events", "revert", placed, "--exec", program)["compensations"]
+        self.assertEqual([c["id"] for c in again], [c["id"] for c in done])
+        self.assertTrue(all(c["repeated"] for c in again))
+        self.assertEqual(len(self.lines("all", "--jsonl")), 5)
+        self.fails(USAGE, "", "events", "revert", paid, "-x", program)
+        self.fails(NOT_FOUND, "nobody", "events", "revert", "nobody", "-x", program)
+        self.fails(USAGE, "--exec", "events", "revert", shipped)
+        self.fails(USAGE, "--preview", "events", "revert", shipped, "--preview", "-x", "true")
+
     def test_embedded(self):
         url = "embedded:" + self.path("db")
         first = self.append("order/7", "placed", "{}", "--db", url)["ids"][0]
@@ -1095,6 +1164,8 @@ class Events(WithDatabase):
         self.assertEqual([e["type"] for e in self.lines("all", "--jsonl", "--db", url)],
                          ["placed", "paid"])
         self.assertEqual(len(self.lines("subscribe", "--name", "n", "--until-end", "--db", url)), 2)
+        self.assertEqual(len(self.json("events", "revert", first, "--db", url, "-x",
+                                       "echo '{\"type\":\"undone\"}'")["compensations"]), 2)
 
     def test_many_processes_append(self):
         processes = [self.start("events", "append", "s/1", "x", "--json") for _ in range(8)]
