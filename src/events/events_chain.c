@@ -6,7 +6,7 @@
  * field of 8 bytes.
  *
  *     content   "holdfast event 1", type, content type, schema, SHA-256 of the payload, meta,
- *               causation, correlation, compensates
+ *               causation, correlation (empty when it is the event's own id), compensates
  *     hash      the hash before, domain, id of the stream, version, position, id of the event,
  *               time, content
  *
@@ -77,7 +77,7 @@ void hf__events_content(const struct hf_stored_event *event, uint8_t digest[EVEN
     add(&hash, payload, sizeof(payload));
     add(&hash, event->meta.ptr, event->meta.ptr ? event->meta.len : 0);
     add_str(&hash, event->causation);
-    add_str(&hash, event->correlation);
+    add_str(&hash, hf_str_equal(event->correlation, event->id) ? HF_STR("") : event->correlation);
     add_str(&hash, event->compensates);
     SHA256_Final(digest, &hash);
 }

@@ -9,6 +9,7 @@
 #include <holdfast/env.h>
 #include <holdfast/item.h>
 #include <holdfast/scope.h>
+#include <holdfast/tx.h>
 
 #include <assert.h>
 #include <pthread.h>
@@ -191,6 +192,21 @@ uint32_t hf__pattern_jitter_ms(const struct hf_env *env, uint32_t ms);
 
 /* A condition whose waits end by the monotonic clock: setting the time of day moves none. */
 void hf__pattern_cond_init(pthread_cond_t *cond);
+
+/* ---- tx.c ----------------------------------------------------------------------------------- */
+
+/* The transaction was canceled; those are the reasons of one's own actions, some of which were
+ * refused. True: they will be others when it is built anew, so hf_tx_run() does that. */
+typedef bool tx_refused_fn(const struct hf_cancel_reason *reasons, size_t len, void *user);
+
+/* Add actions, all or none, and be told what becomes of them: `done` as in hf_tx_on_commit(). */
+enum hf_status hf__tx_join(struct hf_scope *s, struct hf_tx *tx,
+                           const struct hf_transact_write *actions, size_t len, hf_tx_done_fn *done,
+                           tx_refused_fn *refused, void *user);
+
+/* Who has joined with that function: the first one, or the one behind `before`; NULL: no more. What
+ * was taken out of the transaction again is not there. */
+void *hf__tx_joined(const struct hf_tx *tx, hf_tx_done_fn *done, const void *before);
 
 /* ---- timer.c -------------------------------------------------------------------------------- */
 
