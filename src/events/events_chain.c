@@ -75,7 +75,7 @@ void hf__events_content(const struct hf_stored_event *event, uint8_t digest[EVEN
     add_str(&hash, event->content_type);
     add_number(&hash, event->schema);
     add(&hash, payload, sizeof(payload));
-    add(&hash, event->meta.ptr, event->meta.ptr ? event->meta.len : 0);
+    add(&hash, event->meta.ptr, hf_item_count(event->meta) ? event->meta.len : 0);
     add_str(&hash, event->causation);
     add_str(&hash, hf_str_equal(event->correlation, event->id) ? HF_STR("") : event->correlation);
     add_str(&hash, event->compensates);
