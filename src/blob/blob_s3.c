@@ -373,6 +373,15 @@ static enum hf_status get_rest(struct hf_scope *s, struct hf_blobs *blobs, struc
     return HF_OK;
 }
 
+/* Nothing has no range, and not every server knows what to say when it is asked for one. */
+static bool is_nothing(struct hf_str key)
+{
+    static const char digest[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+    return key.len >= HF_BLOB_DIGEST_LEN &&
+           memcmp(key.ptr + key.len - HF_BLOB_DIGEST_LEN, digest, HF_BLOB_DIGEST_LEN) == 0;
+}
+
 /* *there is false, and HF_OK, when it is not. */
 static enum hf_status get_object(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str key,
                                  bool *there, struct hf_bytes *bytes)
@@ -380,9 +389,10 @@ static enum hf_status get_object(struct hf_scope *s, struct hf_blobs *blobs, str
     struct s3 *s3 = hf__s3_of(blobs);
     struct s3_answer answer;
     uint64_t total = 0;
-    enum hf_status status = get_range(s, blobs, key, 0, hf__s3_part(s3), &answer);
+    size_t first = is_nothing(key) ? 0 : hf__s3_part(s3);
+    enum hf_status status = get_range(s, blobs, key, 0, first, &answer);
 
-    if (status == HF_INVALID && answer.http.status == 416) /* it has no bytes to have a range of */
+    if (status == HF_INVALID && answer.http.status == 416) /* damaged: it has no bytes */
         status = get_range(s, blobs, key, 0, 0, &answer);
     *there = status == HF_OK;
     if (status == HF_NOT_FOUND && !is(answer.code, "NoSuchBucket")) {

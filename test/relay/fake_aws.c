@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "http/sign.h"
+#include "../http/signed.h"
 
 #define SECRET "HUSHsecretsecretsecretsecretsecretsecret"
 
@@ -54,76 +54,19 @@ static void copy_text(char *to, size_t size, const char *from)
 
 /* ---- signatures ----------------------------------------------------------------------------- */
 
-static struct hf_str part_of(struct hf_str text, const char *name)
-{
-    const char *at = memmem(text.ptr, text.len, name, strlen(name));
-    size_t from;
-
-    if (!at)
-        return hf_str_of("", 0);
-    from = (size_t)(at - text.ptr) + strlen(name);
-    return hf_str_of(text.ptr + from, strcspn(text.ptr + from, ",\r\n "));
-}
-
-static struct hf_str cut(struct hf_str *text)
-{
-    const char *at = memchr(text->ptr, '/', text->len);
-    struct hf_str before = hf_str_of(text->ptr, at ? (size_t)(at - text->ptr) : text->len);
-
-    *text = at ? hf_str_of(at + 1, text->len - before.len - 1) : hf_str_of("", 0);
-    return before;
-}
-
-static bool names(struct hf_str signed_headers, const char *name)
-{
-    char list[600], want[80];
-
-    snprintf(list, sizeof(list), ";%.*s;", HF_FMT(signed_headers));
-    snprintf(want, sizeof(want), ";%s;", name);
-    return strstr(list, want) != NULL;
-}
-
 /* Seconds since 1970 that the request was signed with; 0: the signature is not right. */
 static int64_t verify(struct fake_aws *fake, const struct http_reader *reader)
 {
     static const char *const services[] = {"sqs", "sns", "events"};
-    struct hf_scope *s = hf_scope_new(NULL);
-    struct hf_str authorization = hf__http_field(&reader->head, "authorization");
-    struct hf_str scope = part_of(authorization, "Credential=");
-    struct sign_claim claim = {.access_key = cut(&scope),
-                               .date = cut(&scope),
-                               .region = cut(&scope),
-                               .service = cut(&scope),
-                               .signed_headers = part_of(authorization, "SignedHeaders="),
-                               .signature = part_of(authorization, "Signature="),
-                               .time = hf__http_field(&reader->head, "x-amz-date")};
-    char hash[SIGN_HEX + 1], expected[SIGN_HEX + 1];
-    uint8_t key[SIGN_HASH];
-    struct hf_str canonical = {NULL, 0}, string = {NULL, 0};
-    struct signer *signer = NULL;
-    int64_t seconds = 0;
+    const struct signed_by by = {.secret = HF_STR(SECRET),
+                                 .region = HF_STR("eu-central-1"),
+                                 .service = str_of(services[fake->service]),
+                                 .also = HF_STR("content-type")};
+    char why[400];
+    int64_t seconds = signed_check(reader, &by, why, sizeof(why));
 
-    if (hf__signer_new(s, hf_scope_env(s), &signer) != HF_OK)
-        abort();
-    hf__sha256_hex(signer, reader->body.ptr, reader->body.len, hash);
-    if (hf__sign_canonical(s, &reader->head, claim.signed_headers, hf_str_of(hash, SIGN_HEX), true,
-                           &canonical) == HF_OK &&
-        hf__sign_string(s, signer, &claim, canonical, &string) == HF_OK) {
-        hf__sign_key(signer, HF_STR(SECRET), claim.date, claim.region, claim.service, key);
-        hf__sign_signature(signer, key, string, expected);
-        if (hf_str_equal(claim.signature, hf_str_of(expected, SIGN_HEX)))
-            hf__sign_time(claim.time, &seconds);
-    }
     if (!seconds)
-        wrong(fake, "the signature does not fit: %.*s", HF_FMT(authorization));
-    if (!hf_str_equal(claim.region, HF_STR("eu-central-1")) ||
-        !hf_str_equal(claim.service, str_of(services[fake->service])))
-        wrong(fake, "signed for another region or service: %.*s", HF_FMT(authorization));
-    if (!names(claim.signed_headers, "host") || !names(claim.signed_headers, "x-amz-date") ||
-        !names(claim.signed_headers, "content-type"))
-        wrong(fake, "too little is signed: %.*s", HF_FMT(claim.signed_headers));
-    hf__signer_free(signer);
-    hf_scope_free(s);
+        wrong(fake, "%s", why);
     return seconds;
 }
 
