@@ -401,6 +401,8 @@ static enum hf_status judge(struct appending *a, enum append_verdict *verdict, b
         }
         *again = !r.heads && !r.marker; /* they were of an append that never came to its end */
     }
+    if (r.with && !r.heads && !r.ids) /* before anything else takes the place of the reasons */
+        return give_up(a, &error, &r);
     if (r.heads)
         TRY(learn_heads(a, &error));
     if (r.marker)

@@ -328,52 +328,60 @@ static enum hf_status attempt(struct hf_scope *s, struct flow_build *build,
     return tell_result(s, build, events, result);
 }
 
+/* Make the tree and store it, and again while others are faster. */
+static enum hf_status take(struct hf_scope *s, struct hf_flows *flows, struct hf_scope *spare,
+                           const struct hf_stored_event *root, struct hf_str key,
+                           struct hf_flow_result *result, bool *repeated)
+{
+    for (uint32_t number = 1;; number++) {
+        struct flow_build build = {.flows = flows, .attempt = number, .key = key, .effects = true};
+        bool conflict;
+        enum hf_status status = attempt(s, &build, root, spare, result, &conflict, repeated);
+
+        if (status == HF_OK)
+            return HF_OK;
+        if (conflict && number < flows->o.attempts) {
+            status = hf__flow_pause(s, number);
+            if (status == HF_OK)
+                continue;
+        } else if (conflict) {
+            status = hf_scope_fail(s, HF_CONDITION,
+                                   "the tree of %.*s/%.*s was made %u times, and each time others "
+                                   "were faster",
+                                   HF_FMT(root->stream.domain), HF_FMT(root->type), number);
+        }
+        if (status != HF_DUPLICATE) /* that is looked into */
+            tell_failure(s, &build);
+        return status;
+    }
+}
+
 enum hf_status hf__flow_take(struct hf_scope *s, struct hf_flows *flows, struct flow_queue *queue,
                              const struct hf_flow_event *event,
                              const struct hf_stored_event *parent, struct hf_flow_result *result)
 {
     struct hf_str id = event->event.id.len ? event->event.id : hf__flow_id(s, flows);
     struct hf_stored_event root;
+    enum hf_status status;
+    bool repeated = false;
 
     *result = (struct hf_flow_result){0};
     TRY(hf_scope_built(s));
     TRY(hf__flow_create(s, flows, event, parent, id, &root));
     if (event->event.id.len)
         TRY(find_earlier(s, flows, &root, result));
-    for (uint32_t number = 1; !result->repeated; number++) {
-        struct flow_build build = {.flows = flows,
-                                   .attempt = number,
-                                   .key = hf__flow_key(flows, event),
-                                   .effects = true};
-        bool conflict, repeated;
-        enum hf_status status =
-            attempt(s, &build, &root, queue->spare, result, &conflict, &repeated);
-
-        if (status == HF_OK && !repeated)
-            return HF_OK;
-        if (repeated || (status == HF_DUPLICATE && event->event.id.len)) {
-            /* another has submitted it at the same time */
-            TRY(find_earlier(s, flows, &root, result));
-            if (!result->repeated)
-                status = hf_scope_fail(s, HF_DUPLICATE,
-                                       "an id of an event in the tree of %.*s is "
-                                       "taken",
-                                       HF_FMT(root.id));
-            else
-                return HF_OK;
-        }
-        if (conflict && number >= flows->o.attempts)
-            (void)hf_scope_fail(s, HF_CONDITION,
-                                "the tree of %.*s/%.*s was made %u times, and each time others "
-                                "were faster",
-                                HF_FMT(root.stream.domain), HF_FMT(root.type), number);
-        if (!conflict || number >= flows->o.attempts || hf__flow_pause(s, number) != HF_OK) {
-            status = hf_scope_error(s)->status;
-            tell_failure(s, &build);
-            return status;
-        }
-    }
-    return HF_OK;
+    if (result->repeated)
+        return HF_OK;
+    status = take(s, flows, queue->spare, &root, hf__flow_key(flows, event), result, &repeated);
+    if (status != HF_DUPLICATE && !repeated)
+        return status;
+    TRY(find_earlier(s, flows, &root, result)); /* another has submitted it at the same time */
+    if (result->repeated)
+        return HF_OK;
+    status = hf_scope_fail(s, HF_DUPLICATE, "an id of an event in the tree of %.*s is taken",
+                           HF_FMT(root.id));
+    hf__flow_tell(flows, HF_FLOW_CANCELED, &root, hf_scope_error(s), 1, hf_str_of(NULL, 0));
+    return status;
 }
 
 enum hf_status hf__flow_submit(struct hf_scope *s, struct hf_flows *flows,
