@@ -102,9 +102,10 @@ static const struct option_spec specs[] = {
     {.kind = OPTION_SIZE,
      .name = "blob-bytes",
      .value = "SIZE",
-     .max = UINT32_MAX,
-     .text = "Payloads of events that would be larger than this go to the blob store; 350 KB by "
-             "default.",
+     .max = HF_EVENTS_BLOB_BYTES,
+     .text =
+         "Payloads of events that would be larger than this go to the blob store; 350 KB, which "
+         "is the most, by default.",
      FIELD(blob_bytes)},
     {.kind = OPTION_NUMBER,
      .name = "shards",
@@ -142,7 +143,8 @@ const struct options_table hf__events_append_options = {
         "\"type\" can be left out: \"payload\" (any JSON, stored as it is written) or "
         "\"payload_base64\", \"id\", \"content_type\", \"schema\", \"time\", \"meta\" (in "
         "DynamoDB's JSON), \"causation\", \"correlation\", \"compensates\", and \"domain\" and "
-        "\"stream\" for another stream than STREAM, which is not needed then.",
+        "\"stream\" for another stream than STREAM, which is not needed then. --expect "
+        "holds for each stream.",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,

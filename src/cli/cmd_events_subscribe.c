@@ -133,7 +133,7 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = OPTION_DAY_MS,
      .fallback = "30s",
-     .text = "After a signal: how long what is under way may take.",
+     .text = "With a name: how long after a signal what is under way may take.",
      FIELD(stop_ms)},
     EVENTS_PROGRAM_SPECS(struct settings, "Each event"),
     EVENTS_SPECS(struct settings),
@@ -175,6 +175,7 @@ struct run {
     int64_t since_us;
     uint64_t behind; /* of a stream: the version before the first */
     struct events_program program;
+    struct hf_scope *work; /* without a name: that of programs, which a signal lets finish */
     struct guard guard;
     atomic_bool enough; /* as many as were asked for */
     atomic_bool broken; /* nobody reads what we print */
@@ -234,13 +235,12 @@ static int end_of(struct run *run, enum hf_status status)
 
 static enum hf_status handle_page(struct run *run, const struct hf_stored_event *events, size_t len)
 {
-    for (size_t i = 0; i < len && !has_ended(run); i++) {
-        struct hf_scope_mark mark = hf_scope_mark(run->cli->scope);
-        enum hf_status status = handle(run->cli->scope, &events[i], run);
+    for (size_t i = 0; i < len && !has_ended(run) && !hf__guard_signal(&run->guard); i++) {
+        enum hf_status status = handle(run->work, &events[i], run);
 
         if (status != HF_OK)
-            return status;
-        hf_scope_rewind(run->cli->scope, mark);
+            return hf_scope_fail(run->cli->scope, status, "%s", hf_scope_error_text(run->work));
+        hf_scope_reset(run->work);
     }
     return HF_OK;
 }
@@ -446,7 +446,11 @@ static int follow(struct run *run, struct hf_events *store)
     hf_scope_timeout_ms(run->cli->scope, 0);
     if (run->settings.name.ptr)
         return follow_named(run, store);
+    run->work = hf_scope_new(NULL);
+    if (!run->work)
+        return hf__cli_fail(run->cli, COMMAND, CLI_FAILED, "out of memory");
     status = run->stream.domain.len ? follow_stream(run, store) : follow_all(run, store);
+    hf_scope_free(run->work);
     return end_of(run, status);
 }
 

@@ -2,7 +2,7 @@
  * cli/cmd_events_transfer.c: the whole of an event store: `holdfast events export|import|verify`.
  *
  * What goes out or comes in is never in memory as a whole, and the time of --timeout is that of a
- * batch.
+ * batch. Signals are the guard's, so nothing here may wait for long without looking at the scope.
  */
 #include "cli/child.h"
 #include "cli/commands.h"
@@ -10,8 +10,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { INPUT_LOOK_MS = 100 };
 
 struct settings {
     struct database_settings database;
@@ -32,17 +35,24 @@ struct transfer {
     struct events_progress progress;
     struct guard guard;
     const char *path;
-    FILE *file;
+    FILE *file;  /* where to */
+    int input;   /* where from */
     bool failed; /* the file did: `error` has the errno */
     int error;
 };
 
-/* A batch is done: the next one has the whole time again. */
+/* What comes next has the whole time again: the database is waited for, not who is at the other end
+ * of a pipe. */
+static void begin_time(struct transfer *t)
+{
+    hf_scope_timeout_ms(t->cli->scope, (uint32_t)t->settings.database.timeout_ms);
+}
+
 static enum hf_status on_progress(uint64_t done, uint64_t total, void *user)
 {
     struct transfer *t = user;
 
-    hf_scope_timeout_ms(t->cli->scope, (uint32_t)t->settings.database.timeout_ms);
+    begin_time(t);
     return hf__cli_events_progress(done, total, &t->progress);
 }
 
@@ -128,8 +138,10 @@ static enum hf_status write_piece(struct hf_scope *s, const void *bytes, size_t 
 {
     struct transfer *t = user;
 
-    if (fwrite(bytes, 1, len, t->file) == len)
+    if (fwrite(bytes, 1, len, t->file) == len) {
+        begin_time(t);
         return HF_OK;
+    }
     t->failed = true;
     t->error = errno;
     return hf_scope_fail(s, HF_IO, "%s: %s", t->path, strerror(errno));
@@ -252,14 +264,28 @@ const struct options_table hf__events_import_options = {
              "code 2; those before it are in.",
 };
 
+/* Waits for input as long as no signal comes. */
 static enum hf_status read_piece(struct hf_scope *s, void *bytes, size_t cap, size_t *len,
                                  void *user)
 {
     struct transfer *t = user;
+    struct pollfd ready = {.fd = t->input, .events = POLLIN};
+    ssize_t got;
 
-    *len = fread(bytes, 1, cap, t->file);
-    if (*len || !ferror(t->file))
+    *len = 0;
+    hf_scope_timeout_ms(s, 0);
+    while (poll(&ready, 1, INPUT_LOOK_MS) == 0) {
+        enum hf_status status = hf_scope_sleep_ms(s, 0);
+
+        if (status != HF_OK)
+            return status;
+    }
+    got = read(t->input, bytes, cap);
+    begin_time(t);
+    if (got >= 0) {
+        *len = (size_t)got;
         return HF_OK;
+    }
     t->failed = true;
     t->error = errno;
     return hf_scope_fail(s, HF_IO, "%s: %s", t->path, strerror(errno));
@@ -268,14 +294,14 @@ static enum hf_status read_piece(struct hf_scope *s, void *bytes, size_t cap, si
 static bool open_input(struct transfer *t, const struct options *options)
 {
     t->path = "standard input";
-    t->file = stdin;
+    t->input = STDIN_FILENO;
     if (!options->operands_len || strcmp(options->operands[0], "-") == 0)
         return true;
     t->path = options->operands[0];
-    t->file = fopen(t->path, "re");
-    if (!t->file)
+    t->input = open(t->path, O_RDONLY | O_CLOEXEC);
+    if (t->input < 0)
         hf__cli_fail(t->cli, t->command, CLI_USAGE, "%s: %s", t->path, strerror(errno));
-    return t->file != NULL;
+    return t->input >= 0;
 }
 
 static int import(struct transfer *t, struct hf_events *store)
@@ -342,8 +368,8 @@ int hf__events_import_run(struct cli *cli, size_t args_len, const char *const *a
     if (!open_input(&t, &options))
         return CLI_USAGE;
     ends = run(&t, HF_OPTIONS(hf_events_options, .no_create = false), import);
-    if (t.file != stdin)
-        fclose(t.file);
+    if (t.input != STDIN_FILENO)
+        close(t.input);
     return ends;
 }
 

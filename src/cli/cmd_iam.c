@@ -107,10 +107,17 @@ static void print_statement(FILE *out, const char *sid, const char *const *actio
             HF_FMT(settings->table), tail, last ? "" : ",");
 }
 
+/* Each of them once. */
 static size_t add(const char **actions, size_t len, const char *const *more, size_t more_len)
 {
-    for (size_t i = 0; i < more_len; i++)
-        actions[len++] = more[i];
+    for (size_t i = 0; i < more_len; i++) {
+        size_t at = 0;
+
+        while (at < len && strcmp(actions[at], more[i]) != 0)
+            at++;
+        actions[at] = more[i];
+        len = at == len ? len + 1 : len;
+    }
     return len;
 }
 
@@ -214,13 +221,14 @@ const struct options_table hf__iam_events_options = {
 int hf__iam_events_run(struct cli *cli, size_t args_len, const char *const *args)
 {
     static const char *const roles[][ACTIONS_MAX] = {
-        [ROLE_WRITER] = {"DescribeTable", "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem",
-                         "ConditionCheckItem", "BatchWriteItem"},
-        [ROLE_READER] = {"DescribeTable", "GetItem", "Query", "PutItem", "UpdateItem"},
-        [ROLE_ADMIN] = {"DescribeTable", "GetItem", "Query", "Scan", "PutItem", "UpdateItem",
-                        "DeleteItem", "ConditionCheckItem", "BatchWriteItem"},
+        [ROLE_WRITER] = {"DescribeTable", "GetItem", "BatchGetItem", "Query", "PutItem",
+                         "UpdateItem", "DeleteItem", "ConditionCheckItem", "BatchWriteItem"},
+        [ROLE_READER] = {"DescribeTable", "GetItem", "BatchGetItem", "Query", "PutItem",
+                         "UpdateItem", "DeleteItem", "ConditionCheckItem"},
+        [ROLE_ADMIN] = {"DescribeTable", "GetItem", "BatchGetItem", "Query", "Scan", "PutItem",
+                        "UpdateItem", "DeleteItem", "ConditionCheckItem"},
     };
-    static const char *const create[] = {"CreateTable"};
+    static const char *const create[] = {"CreateTable", "Scan"}; /* is it another's table? */
     struct settings settings = {.create = false};
     size_t len = 0;
     int ends;

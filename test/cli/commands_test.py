@@ -933,6 +933,7 @@ class Events(WithDatabase):
                          ["placed", "paid"])
         self.assertEqual(len(self.lines("all", "--jsonl", "--until", events[1]["position"])), 2)
         self.assertEqual(len(self.lines("all", "--jsonl", "--since", "1h")), 3)
+        self.assertEqual(self.lines("all", "--jsonl", "--since", "2999-01-01"), [])
         self.assertEqual(len(self.ok("events", "all").splitlines()), 3)
         self.fails(USAGE, "exclude", "events", "all", "--after", "x", "--since", "1h")
 
@@ -972,6 +973,7 @@ class Events(WithDatabase):
         self.fails(NOT_FOUND, "meter/9", "events", "limit", "meter/9", "--max-count", "1")
         self.assertTrue(self.json("events", "archive", "order/7")["archived"])
         self.assertEqual({e["domain"] for e in self.lines("all", "--jsonl")}, {"meter"})
+        self.assertIn("order", {e["domain"] for e in self.lines("all", "--jsonl", "--archived")})
         self.fails(CONDITION, "order/7", "events", "append", "order/7", "x")
         self.assertFalse(self.json("events", "unarchive", "order/7")["archived"])
         self.append("order/7", "x")
@@ -1019,6 +1021,28 @@ class Events(WithDatabase):
                                   stderr=subprocess.PIPE, env=self.env)
         self.assertEqual(done.returncode, FAILED)
 
+    def test_a_signal_while_waiting_for_input(self):
+        process = subprocess.Popen([COMMAND, "events", "import"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.env)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        while "events" not in self.ok("table", "ls"):
+            time.sleep(0.05)
+        process.stdin.write(b'{"domain":"a","stream":"1","type":"x","id":"1"}\n')
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(WAIT_S), 128 + signal.SIGINT)
+
+    def test_a_program_may_finish(self):
+        self.three()
+        path = self.path("done")
+        process = self.start("events", "subscribe", "--", "sh", "-c",
+                             "echo on; sleep 1; echo done > " + path)
+        self.assertEqual(process.stdout.readline(), "on\n")
+        process.terminate()
+        process.communicate(timeout=WAIT_S)
+        self.assertEqual((process.returncode, os.path.exists(path)), (0, True))
+
     def test_progress_on_a_terminal(self):
         self.three()
         main, side = os.openpty()
@@ -1028,6 +1052,46 @@ class Events(WithDatabase):
         self.assertEqual(done.returncode, 0)
         self.assertIn(b"events exported", os.read(main, 10000))
         os.close(main)
+
+    def test_verify(self):
+        self.three()
+        self.assertEqual(self.json("events", "verify"), {"streams": 2, "events": 3})
+        self.assertEqual(self.json("events", "verify", "order/7"), {"streams": 1, "events": 2})
+        prefix = self.env["HOLDFAST_PREFIX"]
+        items = call("Scan", TableName=prefix + "events")["Items"]
+        event = next(i for i in items if i["pk"]["S"].startswith("s.") and "paid" in str(i))
+        text = json.dumps(event).replace("paid", "gift")
+        call("PutItem", TableName=prefix + "events", Item=json.loads(text))
+        code, out, err = self.run_("events", "verify", "--json")
+        self.assertEqual(code, CORRUPT, err)
+        self.assertIn("ledger/2026", err)
+        self.assertEqual((json.loads(out)["bad_stream"], json.loads(out)["bad_version"]),
+                         ("ledger/2026", 1))
+        self.ok("events", "verify", "order/7")
+        self.ok("events", "append", "s/1", "x", "--no-chain", "--table", "plain")
+        self.fails(FAILED, "chain", "events", "verify", "--table", "plain")
+
+    def test_large_payloads(self):
+        path, blobs = self.path("large"), "dir:" + self.path("blobs")
+        with open(path, "w", encoding="ascii") as file:
+            file.write('"' + "x" * 600000 + '"')
+        self.fails(CONDITION, "blob", "events", "append", "photo/1", "taken", "-f", path)
+        self.append("photo/1", "taken", "-f", path, "--blobs", blobs)
+        self.append("photo/2", "taken", "-f", path, "--blobs", blobs)
+        listed = self.json("blobs", "ls", "--blobs", blobs)["blobs"]
+        self.assertEqual(len(listed), 1)
+        event = self.json("events", "read", "photo/1", "--blobs", blobs)["events"][0]
+        self.assertEqual((len(event["payload"]), event["blob"]), (600000, listed[0]["digest"]))
+        env = dict(self.env, HOLDFAST_BLOBS=blobs)
+        self.assertEqual(len(self.ok("events", "export", env=env).splitlines()), 2)
+        url = "embedded:" + self.path("db")
+        self.append("photo/1", "taken", "-f", path, "--db", url)
+        self.assertEqual(len(self.json("blobs", "ls", "--db", url)["blobs"]), 1)
+        small = self.append("photo/3", "taken", '"%s"' % ("x" * 999), "--db", url, "--blob-bytes",
+                            "500")
+        self.assertEqual(self.json("events", "get", small["ids"][0], "--db", url)["payload"],
+                         "x" * 999)
+        self.assertEqual(len(self.json("blobs", "ls", "--db", url)["blobs"]), 2)
 
     def test_subscribe_without_a_name(self):
         ids = self.three()
@@ -1164,6 +1228,7 @@ class Events(WithDatabase):
         self.assertEqual([e["type"] for e in self.lines("all", "--jsonl", "--db", url)],
                          ["placed", "paid"])
         self.assertEqual(len(self.lines("subscribe", "--name", "n", "--until-end", "--db", url)), 2)
+        self.assertEqual(self.json("events", "verify", "--db", url), {"streams": 1, "events": 2})
         self.assertEqual(len(self.json("events", "revert", first, "--db", url, "-x",
                                        "echo '{\"type\":\"undone\"}'")["compensations"]), 2)
 
