@@ -172,7 +172,8 @@ enum hf_status hf__flow_with(struct hf_scope *s, struct flow_build *build,
 
 /*
  * Append all nodes, with all that goes with them. HF_OK: the events of the nodes have their
- * versions. *conflict: it was refused, as others were faster. *repeated: it was there already.
+ * versions. *conflict: it was refused, as others were faster. *repeated: it was there already, or,
+ * with HF_DUPLICATE, ids of it were.
  */
 enum hf_status hf__flow_store(struct hf_scope *s, struct flow_build *build, bool *conflict,
                               bool *repeated);

@@ -156,6 +156,7 @@ enum hf_status hf__flow_store(struct hf_scope *s, struct flow_build *build, bool
     if (hf_scope_error(s)->may_have_happened)
         return settle(s, build);
     *conflict = status == HF_CONDITION;
+    *repeated = status == HF_DUPLICATE;
     return status;
 }
 
@@ -350,7 +351,7 @@ static enum hf_status take(struct hf_scope *s, struct hf_flows *flows, struct hf
                                    "were faster",
                                    HF_FMT(root->stream.domain), HF_FMT(root->type), number);
         }
-        if (status != HF_DUPLICATE) /* that is looked into */
+        if (!*repeated) /* that is looked into */
             tell_failure(s, &build);
         return status;
     }
@@ -373,7 +374,7 @@ enum hf_status hf__flow_take(struct hf_scope *s, struct hf_flows *flows, struct 
     if (result->repeated)
         return HF_OK;
     status = take(s, flows, queue->spare, &root, hf__flow_key(flows, event), result, &repeated);
-    if (status != HF_DUPLICATE && !repeated)
+    if (!repeated)
         return status;
     TRY(find_earlier(s, flows, &root, result)); /* another has submitted it at the same time */
     if (result->repeated)

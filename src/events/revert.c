@@ -294,7 +294,7 @@ static enum hf_status attempt(struct hf_scope *s, struct flow_build *build, stru
         status = hf__flow_store(s, build, &conflict, &repeated);
     if (status != HF_OK || repeated) {
         hf__flow_cancel(spare, build);
-        *again = conflict || repeated || status == HF_DUPLICATE;
+        *again = conflict || repeated;
         return status;
     }
     fill_in(&r, build, events);

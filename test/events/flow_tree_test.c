@@ -106,6 +106,16 @@ KIT_TEST_TX(flow_tree, a_refused_event_is_not_stored)
     CHECK_LOG("v:a", &st);
     CHECK_TOLD("invalid:a", &st);
 
+    /* whatever it is refused with */
+    st.parts[0].refuses = HF_DUPLICATE;
+    CHECK_STATUS(HF_DUPLICATE, submit(&st, "a", "7", &result));
+    CHECK_ERROR(HF_DUPLICATE, "a is refused", k->scope);
+    st.parts[0].refuses = HF_CONDITION;
+    CHECK_STATUS(HF_CONDITION, submit(&st, "a", "7", &result));
+    CHECK_ERROR(HF_CONDITION, "a is refused", k->scope);
+    CHECK_LOG("v:a v:a", &st);
+    CHECK_TOLD("invalid:a invalid:a", &st);
+
     /* an apply that failed is not canceled: it did not happen */
     CHECK_STATUS(HF_IO, submit(&st, "b", "7", NULL));
     CHECK_ERROR(HF_IO, "apply of d/b: reading or writing failed", k->scope);
