@@ -118,13 +118,13 @@ struct hf_str hf__cli_events_stream_text(struct hf_scope *s, struct hf_stream_ke
         return (struct hf_str){0};
     for (size_t i = 0; i < stream.domain.len; i++) {
         char c = stream.domain.ptr[i];
+        bool escaped = c == '/' || c == '%';
 
-        if (c == '/' || c == '%') {
-            memcpy(domain + len, c == '/' ? "%2F" : "%25", 3);
-            len += 3;
-        } else {
-            domain[len++] = c;
+        if (escaped) {
+            domain[len++] = '%';
+            domain[len++] = '2';
         }
+        domain[len++] = (char)(!escaped ? c : c == '/' ? 'F' : '5');
     }
     return hf_scope_format(s, "%.*s%s%.*s", (int)len, domain, stream.id.len ? "/" : "",
                            HF_FMT(stream.id));

@@ -1241,7 +1241,8 @@ class Events(WithDatabase):
         policy = json.loads(self.ok("iam", "events", "--role", "reader", "--table", "prod-events"))
         self.assertEqual(policy["Statement"][0]["Resource"],
                          "arn:aws:dynamodb:*:*:table/prod-events")
-        self.assertNotIn("dynamodb:DeleteItem", policy["Statement"][0]["Action"])
+        self.assertNotIn("dynamodb:BatchWriteItem", policy["Statement"][0]["Action"])
+        self.assertNotIn("dynamodb:Scan", policy["Statement"][0]["Action"])
         self.fails(USAGE, "ARN", "iam", "events", "--table", 'a"b')
 
 
