@@ -1,8 +1,8 @@
 /*
  * cli/cmd_events.c: reading an event store: `holdfast events read|all|get|caused|correlated|tree`.
  *
- * What is listed is read page by page, and a page is forgotten once it was printed, so that the
- * memory does not grow with it; each page has the whole time of --timeout.
+ * What is listed is read page by page, each in a scope that is emptied before the next, so that the
+ * memory does not grow with it; each has the whole time of --timeout.
  */
 #include "cli/commands.h"
 #include "cli/events.h"
@@ -44,8 +44,10 @@ struct listing {
     struct hf_str id;
     int64_t since_us, before_us;
     struct hf_events *store;
+    struct hf_scope *pages; /* where they are read; emptied before each */
     struct rows *rows;
-    struct hf_str next; /* where to go on; in the scope */
+    struct hf_scope_mark mark; /* of cli->scope: behind it are the texts of rows */
+    struct hf_str next;        /* where to go on */
 };
 
 /* How many the next page may have. */
@@ -64,9 +66,19 @@ static bool is_full(const struct listing *l)
 /* Print a page, up to the limit; the events are not needed any more then. */
 static void print_page(const struct listing *l, const struct hf_stored_event *events, size_t len)
 {
-    for (size_t i = 0; i < len && !is_full(l); i++)
+    for (size_t i = 0; i < len && !is_full(l); i++) {
         hf__cli_events_add(l->rows, &events[i]);
-    hf__rows_flush(l->rows);
+        if (!l->rows->held_len)
+            hf_scope_rewind(l->cli->scope, l->mark);
+    }
+}
+
+/* The scope for the next page. */
+static struct hf_scope *begin_page(const struct listing *l)
+{
+    hf_scope_reset(l->pages);
+    hf_scope_timeout_ms(l->pages, (uint32_t)l->settings->database.timeout_ms);
+    return l->pages;
 }
 
 static bool read_operands(struct listing *l, const char *command, enum operand operand,
@@ -110,9 +122,18 @@ static int run_list(struct cli *cli, const struct options_table *table, size_t a
                              &ends))
         return ends;
     l.store = place.store;
-    hf__rows_begin(l.rows, cli, &settings.database, "events");
-    ends = list(&l) == HF_OK ? (int)CLI_OK : hf__database_fail(cli, table->name);
-    ends = hf__rows_end(l.rows, l.next, ends);
+    l.pages = hf_scope_new(NULL);
+    l.mark = hf_scope_mark(cli->scope);
+    if (!l.pages) {
+        ends = hf__cli_fail(cli, table->name, CLI_FAILED, "out of memory");
+    } else {
+        hf__rows_begin(l.rows, cli, &settings.database, "events");
+        ends = CLI_OK;
+        if (list(&l) != HF_OK)
+            ends = hf__database_fail_of(cli, table->name, l.pages, NULL);
+        ends = hf__rows_end(l.rows, l.next, ends);
+    }
+    hf_scope_free(l.pages);
     hf__cli_events_close(&place);
     return ends;
 }
@@ -174,7 +195,6 @@ const struct options_table hf__events_read_options = {
 static enum hf_status list_stream(struct listing *l)
 {
     const struct settings *settings = l->settings;
-    struct hf_scope *s = l->cli->scope;
     struct hf_events_read_options o = {.size = sizeof(o),
                                        .from = settings->from,
                                        .to = settings->to,
@@ -184,20 +204,17 @@ static enum hf_status list_stream(struct listing *l)
     struct hf_events_page page;
 
     do {
-        struct hf_scope_mark mark = hf_scope_mark(s);
         enum hf_status status;
 
-        hf_scope_timeout_ms(s, (uint32_t)settings->database.timeout_ms);
         o.limit = page_len(l);
-        status = hf_events_read(s, l->store, l->stream, &o, &page);
+        status = hf_events_read(begin_page(l), l->store, l->stream, &o, &page);
         if (status != HF_OK)
             return status;
         print_page(l, page.events, page.events_len);
         o.from = page.next;
-        hf_scope_rewind(s, mark);
     } while (o.from && !is_full(l));
     if (o.from)
-        l->next = hf_scope_format(s, "%llu", (unsigned long long)o.from);
+        l->next = hf_scope_format(l->cli->scope, "%llu", (unsigned long long)o.from);
     return HF_OK;
 }
 
@@ -264,29 +281,23 @@ const struct options_table hf__events_all_options = {
 
 static enum hf_status print_all(struct listing *l, struct hf_events_reader *reader)
 {
-    struct hf_scope *s = l->cli->scope;
     const struct hf_stored_event *events;
     size_t len;
 
     do {
-        struct hf_scope_mark mark = hf_scope_mark(s);
-        enum hf_status status;
+        enum hf_status status = hf_events_reader_next(begin_page(l), reader, &events, &len);
+        size_t wanted = page_len(l);
 
-        hf_scope_timeout_ms(s, (uint32_t)l->settings->database.timeout_ms);
-        status = hf_events_reader_next(s, reader, &events, &len);
         if (status != HF_OK)
             return status;
-        if (len > page_len(l) && l->settings->limit) {
-            /* The reader is further than we print: go on behind what was printed. */
-            len = page_len(l);
-            print_page(l, events, len);
-            l->next = hf_scope_copy(s, events[len - 1].position);
+        print_page(l, events, len);
+        if (l->settings->limit && len > wanted) {
+            /* The reader is further than what was printed. */
+            l->next = hf_scope_copy(l->cli->scope, events[wanted - 1].position);
             return HF_OK;
         }
-        print_page(l, events, len);
-        hf_scope_rewind(s, mark);
     } while (len && !is_full(l));
-    l->next = hf_scope_copy(s, hf_events_reader_position(reader));
+    l->next = hf_scope_copy(l->cli->scope, hf_events_reader_position(reader));
     return HF_OK;
 }
 
@@ -295,7 +306,7 @@ static enum hf_status list_all(struct listing *l)
     const struct settings *settings = l->settings;
     struct hf_events_reader *reader;
     enum hf_status status =
-        hf_events_reader_open(l->cli->scope, l->store,
+        hf_events_reader_open(begin_page(l), l->store,
                               HF_OPTIONS(hf_events_all_options, .after = settings->after,
                                          .from_us = l->since_us, .until = settings->until,
                                          .domain = settings->domain, .type = settings->type,
@@ -353,7 +364,7 @@ static enum hf_status list_caused(struct listing *l)
     enum hf_status status;
     size_t len;
 
-    status = hf_events_caused_by(l->cli->scope, l->store, l->id, &events, &len);
+    status = hf_events_caused_by(begin_page(l), l->store, l->id, &events, &len);
     if (status == HF_OK)
         print_page(l, events, len);
     return status;
@@ -365,7 +376,7 @@ static enum hf_status list_correlated(struct listing *l)
     enum hf_status status;
     size_t len;
 
-    status = hf_events_correlated(l->cli->scope, l->store, l->id, &events, &len);
+    status = hf_events_correlated(begin_page(l), l->store, l->id, &events, &len);
     if (status == HF_OK)
         print_page(l, events, len);
     return status;

@@ -200,6 +200,10 @@ void hf__cli_events_add(struct rows *rows, const struct hf_stored_event *event)
         payload_field(cli, event),
         whole_field(cli, rows->settings, event)};
 
+    /* Rows that wait until the width of their columns is known may outlive the event. */
+    for (size_t i = 0; hf__rows_holds(rows) && i < sizeof(fields) / sizeof(fields[0]); i++)
+        if (fields[i].text.ptr)
+            fields[i].text = hf_scope_copy(cli->scope, fields[i].text);
     hf__rows_add(rows, fields, sizeof(fields) / sizeof(fields[0]));
 }
 

@@ -82,7 +82,8 @@ bool hf__cli_events_expect(struct cli *cli, const char *command, struct hf_str t
 bool hf__cli_events_when(struct cli *cli, const char *command, const char *option,
                          struct hf_str text, int64_t *us);
 
-/* One event as a row: with --json as a line of an export has it, else in short. */
+/* One event as a row: with --json as a line of an export has it, else in short. What the row needs
+ * for longer than the call is copied into cli->scope. */
 void hf__cli_events_add(struct rows *rows, const struct hf_stored_event *event);
 
 /* One event alone. Returns how to end. */

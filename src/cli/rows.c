@@ -174,7 +174,7 @@ static void print_padded(FILE *out, struct hf_str text, size_t width, bool last)
         fprintf(out, "%*s", (int)(GAP + (width > shown ? width - shown : 0)), "");
 }
 
-void hf__rows_flush(struct rows *rows)
+static void print_held(struct rows *rows)
 {
     FILE *out = rows->cli->out;
 
@@ -212,7 +212,7 @@ static void hold(struct rows *rows, const struct rows_field *fields, size_t len)
     rows->columns = column;
     rows->held_len++;
     if (rows->held_len == ROWS_HELD_MAX)
-        hf__rows_flush(rows);
+        print_held(rows);
 }
 
 static void print_line(FILE *out, const struct rows_field *fields, size_t len)
@@ -256,7 +256,7 @@ int hf__rows_end(struct rows *rows, struct hf_str next, int ends)
 {
     FILE *out = rows->cli->out;
 
-    hf__rows_flush(rows);
+    print_held(rows);
     if (rows->settings->json && !rows->settings->quiet) {
         fputc(']', out);
         if (next.ptr) {

@@ -35,7 +35,8 @@ struct rows {
     const struct database_settings *settings;
     const char *list;
     size_t count;
-    /* on a terminal: rows that wait until it is known how wide their columns are */
+    /* on a terminal: rows that wait until it is known how wide their columns are; none: no text of
+       a row is needed any more */
     struct hf_str held[ROWS_HELD_MAX][ROWS_FIELDS_MAX];
     size_t held_len;
     size_t widths[ROWS_FIELDS_MAX];
@@ -53,9 +54,6 @@ void hf__rows_add(struct rows *rows, const struct rows_field *fields, size_t len
 
 /* Are texts needed for longer than the call of hf__rows_add()? */
 bool hf__rows_holds(const struct rows *rows);
-
-/* Print what waits, with the columns as wide as they are by now; its texts are not needed then. */
-void hf__rows_flush(struct rows *rows);
 
 /* All is written; returns how to end. With --json, `next` (may be absent) is where to go on. */
 int hf__rows_end(struct rows *rows, struct hf_str next, int ends);

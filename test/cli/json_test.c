@@ -203,7 +203,6 @@ TEST(rows, one_that_is_whole)
     p.cli.terminal = true;
     hf__rows_begin(&rows, &p.cli, &settings, "x");
     hf__rows_add(&rows, fields, 2);
-    hf__rows_flush(&rows);
     fields[0].text = HF_STR("wide");
     hf__rows_add(&rows, fields, 2);
     CHECK_INT(CLI_OK, hf__rows_end(&rows, (struct hf_str){0}, CLI_OK));
