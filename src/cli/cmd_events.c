@@ -297,7 +297,8 @@ static enum hf_status print_all(struct listing *l, struct hf_events_reader *read
             return HF_OK;
         }
     } while (len && !is_full(l));
-    l->next = hf_scope_copy(l->cli->scope, hf_events_reader_position(reader));
+    if (hf_events_reader_position(reader).len)
+        l->next = hf_scope_copy(l->cli->scope, hf_events_reader_position(reader));
     return HF_OK;
 }
 

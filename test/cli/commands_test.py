@@ -916,6 +916,8 @@ class Events(WithDatabase):
         self.assertEqual(self.ok("table", "ls"), "")
 
     def test_all(self):
+        self.ok("events", "import", "/dev/null")
+        self.assertEqual(self.json("events", "all"), {"events": []})
         ids = self.three()
         events = self.lines("all", "--jsonl")
         self.assertEqual([e["id"] for e in events], list(ids))
