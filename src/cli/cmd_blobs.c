@@ -11,27 +11,36 @@
 struct settings {
     struct database_settings database;
     struct hf_str blobs;
+    struct hf_str part;
     uint64_t limit;
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
-#define BLOBS_SPEC                                                                                 \
+#define BLOBS_SPECS                                                                                \
+    {.kind = OPTION_TEXT,                                                                          \
+     .name = "blobs",                                                                              \
+     .value = "URL",                                                                               \
+     .env = "HOLDFAST_BLOBS",                                                                      \
+     .text = "The blob store: dir:PATH, or s3://BUCKET/PREFIX with ?endpoint=URL, ?region=, "      \
+             "?path_style=1, ?create=1. By default the one beside an embedded database.",          \
+     FIELD(blobs)},                                                                                \
     {                                                                                              \
-        .kind = OPTION_TEXT, .name = "blobs", .value = "URL", .env = "HOLDFAST_BLOBS",             \
-        .text = "The blob store: dir:PATH, or s3://BUCKET/PREFIX with ?endpoint=URL, ?region=, "   \
-                "?path_style=1, ?create=1. By default the one beside an embedded database.",       \
-        FIELD(blobs)                                                                               \
+        .kind = OPTION_TEXT, .name = "part", .value = "NAME",                                      \
+        .text = "A part of it, for those who share a store.", FIELD(part)                          \
     }
 
-/* A blob store, and the database that it may be beside. */
+/* A blob store, and what it is a part of or beside. */
 struct place {
     struct hf_db *db;
+    struct hf_blobs *whole;
+    struct hf_blobs *part; /* NULL: none was named */
     struct hf_blobs *blobs;
 };
 
 static void close_place(struct place *place)
 {
-    hf_blobs_close(place->blobs);
+    hf_blobs_close(place->part);
+    hf_blobs_close(place->whole);
     hf_db_close(place->db);
 }
 
@@ -45,12 +54,15 @@ static bool open_place(struct cli *cli, const char *command, const struct settin
     if (settings->blobs.ptr) {
         hf_scope_timeout_ms(cli->scope, (uint32_t)settings->database.timeout_ms);
         status =
-            hf__cli_events_open_blobs(cli, &settings->database, settings->blobs, &place->blobs);
+            hf__cli_events_open_blobs(cli, &settings->database, settings->blobs, &place->whole);
     } else {
         if (!hf__database_open(cli, command, &settings->database, &place->db, ends))
             return false;
-        status = hf_blobs_open_beside(cli->scope, place->db, &place->blobs);
+        status = hf_blobs_open_beside(cli->scope, place->db, &place->whole);
     }
+    if (status == HF_OK && settings->part.ptr)
+        status = hf_blobs_part(cli->scope, place->whole, settings->part, &place->part);
+    place->blobs = place->part ? place->part : place->whole;
     if (status == HF_OK)
         return true;
     *ends = status == HF_UNSUPPORTED
@@ -64,7 +76,7 @@ static bool open_place(struct cli *cli, const char *command, const struct settin
 /* ---- put ------------------------------------------------------------------------------------ */
 
 static const struct option_spec put_specs[] = {
-    BLOBS_SPEC,
+    BLOBS_SPECS,
     DATABASE_JSON(struct settings),
     DATABASE_QUIET(struct settings),
     DATABASE_SPECS(struct settings),
@@ -118,7 +130,7 @@ int hf__blobs_put_run(struct cli *cli, size_t args_len, const char *const *args)
 /* ---- get ------------------------------------------------------------------------------------ */
 
 static const struct option_spec get_specs[] = {
-    BLOBS_SPEC,
+    BLOBS_SPECS,
     DATABASE_SPECS(struct settings),
 };
 
@@ -168,7 +180,7 @@ static const struct option_spec ls_specs[] = {
      .max = UINT32_MAX,
      .text = "At most so many.",
      FIELD(limit)},
-    BLOBS_SPEC,
+    BLOBS_SPECS,
     DATABASE_JSON(struct settings),
     DATABASE_JSONL(struct settings),
     DATABASE_QUIET(struct settings),

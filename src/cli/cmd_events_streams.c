@@ -159,8 +159,9 @@ static const struct option_example ls_examples[] = {
 const struct options_table hf__events_ls_options = {
     .name = "events ls",
     .operands = "[DOMAIN]",
-    .about = "List streams, of a domain or all, by name: stream, version, the first version that "
-             "is read, the position of the last event, limits, archived, deleted.",
+    .about = "List streams, of a domain or all, in no order: stream, version, the first version "
+             "that is read, the position of the last event, limits, archived, deleted. The whole "
+             "table is read.",
     .specs = ls_specs,
     .len = COMMAND_LEN(ls_specs),
     .examples = ls_examples,
