@@ -56,6 +56,7 @@ static const struct cli_command commands[] = {
     COMMAND("outbox drain", outbox_drain, "deliver what is due, and end"),
     COMMAND("outbox cleanup", outbox_cleanup, "delete old events of the history"),
     COMMAND("outbox replay", outbox_replay, "deliver events of the history again"),
+    COMMAND("outbox sweep", outbox_sweep, "remove large payloads that no event has"),
     COMMAND("relay", relay, "deliver the events of an outbox"),
     COMMAND("events append", events_append, "append events to a stream"),
     COMMAND("events read", events_read, "print the events of a stream"),

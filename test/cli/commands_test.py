@@ -734,6 +734,20 @@ class Outbox(WithDatabase):
         self.ok("outbox", "drain", "--to", "file:" + path, "--history", "1h")
         self.assertEqual(self.json("outbox", "cleanup", "--older", "0"), {"deleted": 1})
 
+    def test_large_payloads(self):
+        large, out, blobs = self.path("large"), self.path("out"), "dir:" + self.path("blobs")
+        with open(large, "w", encoding="ascii") as file:
+            file.write('"' + "x" * 600000 + '"')
+        self.fails(CONDITION, "", "outbox", "emit", "photo", "-f", large)
+        id_ = self.emit("photo", "-f", large, "--blobs", blobs)
+        env = dict(self.env, HOLDFAST_BLOBS=blobs)
+        self.ok("outbox", "drain", "--to", "file:" + out, env=env)
+        with open(out, encoding="utf-8") as file:
+            event = json.loads(file.read())
+        self.assertEqual((event["id"], len(event["data"])), (id_, 600000))
+        self.assertEqual(self.json("outbox", "sweep", "--blobs", blobs), {"blobs": 0})
+        self.fails(USAGE, "--blobs", "outbox", "sweep")
+
     def test_a_relay_until_a_signal(self):
         first = self.emit("a", "{}")
         relay = self.start("relay", "--to", "stdout:", "--json", "--poll", "50ms")
