@@ -55,8 +55,9 @@
  * Large appends. Events are put under t.COMMIT, after x/COMMIT says so; then one transaction moves
  * the heads, removes x/COMMIT on the condition that it is there, puts stubs (`l` = COMMIT) into
  * the order of all and into each stream, under the first and under the last version of the range
- * that they stand for, so that reading from either side meets one. The sweep removes x/COMMIT of
- * old ones first, and then what lies aside: after that the last step cannot succeed any more.
+ * that they stand for, so that reading from either side meets one. The sweep turns x/COMMIT of
+ * old ones into y/COMMIT first, and then removes what lies aside: after that the last step cannot
+ * succeed any more.
  *
  * The chain. hash = SHA-256 of the hash before (32 zero bytes for the first) and of the event,
  * each field with its length in front (events_chain.c lists them). Payloads go in by their SHA-256,
@@ -461,6 +462,12 @@ enum hf_status hf__events_each_head(struct hf_scope *s, struct hf_events *store,
 /* The name of the first event in a commit, or "l". As events leave a commit from its first one on,
  * one that still has it is as it was. */
 struct hf_str hf__events_commit_mark(struct hf_item commit);
+
+/* ---- events_sweep.c ------------------------------------------------------------------------- */
+
+/* Let a large append not become visible any more, unless it has. What it has put aside is left to
+ * the sweep, which finds it by y/COMMIT. */
+enum hf_status hf__events_give_up(struct hf_scope *s, struct hf_events *store, struct hf_str large);
 
 /* ---- events_sweep_blobs.c ------------------------------------------------------------------- */
 

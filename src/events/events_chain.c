@@ -2,8 +2,8 @@
  * events/events_chain.c: the hashes of events.
  *
  * Two steps, each a SHA-256 over fields with their length in front (8 bytes, little end first), so
- * that no two lists of fields look the same; a text that is absent counts as empty, a number is a
- * field of 8 bytes.
+ * that no two lists of fields look the same; a text that is absent counts as empty, a number is 8
+ * bytes without a length.
  *
  *     content   "holdfast event 1", type, content type, schema, SHA-256 of the payload, meta,
  *               causation, correlation (empty when it is the event's own id), compensates

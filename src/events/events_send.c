@@ -401,7 +401,7 @@ static enum hf_status judge(struct appending *a, enum append_verdict *verdict, b
         }
         *again = !r.heads && !r.marker; /* they were of an append that never came to its end */
     }
-    if (r.with && !r.heads && !r.ids) /* before anything else takes the place of the reasons */
+    if ((r.with || r.begun) && !r.heads && !r.ids) /* before others take the place of the reasons */
         return give_up(a, &error, &r);
     if (r.heads)
         TRY(learn_heads(a, &error));
@@ -413,7 +413,7 @@ static enum hf_status judge(struct appending *a, enum append_verdict *verdict, b
         a->doubtful = false; /* (3) */
         return HF_OK;
     }
-    if (r.with || r.begun || (!r.ids && !r.marker && !r.busy))
+    if (!r.ids && !r.marker && !r.busy)
         return give_up(a, &error, &r);
     *again = true;
     return HF_OK;
