@@ -45,12 +45,21 @@
  * lies before it: whatever is committed later has a greater position, since its check would have
  * failed. Who is refused learns from the marker up to where it is closed, and tries again behind
  * that; a day that is closed for good is closed up to the first position of the next one. Markers
- * that are closed far enough are not written again, so readers of history write
- * nothing, and idle ones neither.
+ * that are closed far enough are not written again, so readers of history write nothing, and idle
+ * ones neither. A reader leaves alone for a moment what is new (settle_ms), so that those who
+ * append beside it are not refused all the time.
  *
- * Before a reader moves on to a later day it raises `upto` to that day, and closes each day before
- * it for good. A marker is made by the first append that misses it: `d`/DAY is put first, in a
- * transaction that checks `upto`.
+ * Before a reader moves on to a later day, or begins with one, it raises `upto` to that day, reads
+ * the list of days before it again, and closes each for good, in their order; then `closed` is
+ * noted at the day. So a day with `closed` can be read, and so can all before it, without another
+ * look. A marker is made by the first append that misses it, in one transaction with d/DAY that
+ * checks `upto`; or by who closes, for days of the list: then it is closed from the beginning.
+ *
+ * All this rests on a query that is asked after a marker was moved seeing every transaction that
+ * had passed the marker before, as a whole. Our engine's do. Amazon's service lets a transaction
+ * take effect item by item: for that moment the marker may be free again, and the commit not be
+ * there yet. Then the reader would miss it. There settle_ms has to be longer than such a moment: a
+ * commit that is missed had its position taken longer ago than that.
  *
  * Large appends. Events are put under t.COMMIT, after x/COMMIT says so; then one transaction moves
  * the heads, removes x/COMMIT on the condition that it is there, puts stubs (`l` = COMMIT) into
