@@ -436,9 +436,8 @@ enum hf_status hf__events_end(struct hf_scope *s, struct hf_events *store,
         TRY(hf_scope_built(s));
     }
     TRY(close_before(s, store, day_str(&day)));
-    TRY(close_upto(s, store, day_str(&day), end, NULL));
     hf__events_position_number(end, EVENTS_COMMIT_MAX - 1);
-    return HF_OK;
+    return close_upto(s, store, day_str(&day), end, NULL);
 }
 
 /* ---- a range -------------------------------------------------------------------------------- */
@@ -703,8 +702,8 @@ static struct part *least(struct hf_events_reader *r)
  * Up to where to close next: the newest commit behind the bound that nobody who appends now is
  * likely to come before. "": there is none.
  */
-static enum hf_status choose(struct hf_scope *s, struct hf_events_reader *r,
-                             struct events_position *to)
+static enum hf_status choose_commit(struct hf_scope *s, struct hf_events_reader *r,
+                                    struct events_position *to)
 {
     struct hf_events *store = r->store;
     int64_t settled_ms = env_wall_ms(&r->env) - r->settle_ms, newest_ms = 0;
@@ -727,6 +726,16 @@ static enum hf_status choose(struct hf_scope *s, struct hf_events_reader *r,
     if (newest_ms - settled_ms < r->settle_ms)
         return hf_scope_sleep_ms(s, (uint32_t)(newest_ms - settled_ms));
     return hf_scope_sleep_ms(s, r->settle_ms); /* a clock is ahead of ours */
+}
+
+/* The same, as the last position that commit may have: a reader may have begun in the midst of it. */
+static enum hf_status choose(struct hf_scope *s, struct hf_events_reader *r,
+                             struct events_position *to)
+{
+    TRY(choose_commit(s, r, to));
+    if (to->text[0])
+        hf__events_position_number(to, EVENTS_COMMIT_MAX - 1);
+    return HF_OK;
 }
 
 /* The day that follows; none: `day` is "". (2) (3) */

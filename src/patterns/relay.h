@@ -14,10 +14,12 @@ enum {
     RELAY_KEYS_MAX = 100000,            /* keys that wait or are under way */
     RELAY_HELD_BATCHES = 4,             /* so many batches of a bucket are held at most */
     RELAY_BYTES_MAX = 64 * 1024 * 1024, /* of items that are held, in all */
-    RELAY_NOTE_MAX = 100,               /* events of one call that notes deliveries */
-    RELAY_OVERLAP_MS = 500,             /* how much later than its place an event may appear */
-    RELAY_SKEW_MS = 1000,               /* how much later one with a lower sequence may be due */
-    RELAY_SWEEP_PAGES = 4,              /* pages without news of one look from the start */
+    RELAY_BLOB_BYTES =
+        64 * 1024 * 1024,   /* of payloads in a blob store that are fetched for a batch */
+    RELAY_NOTE_MAX = 100,   /* events of one call that notes deliveries */
+    RELAY_OVERLAP_MS = 500, /* how much later than its place an event may appear */
+    RELAY_SKEW_MS = 1000,   /* how much later one with a lower sequence may be due */
+    RELAY_SWEEP_PAGES = 4,  /* pages without news of one look from the start */
     RELAY_SEQ_SIZE = OUTBOX_SEQ_LEN + 1
 };
 

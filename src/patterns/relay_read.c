@@ -227,6 +227,8 @@ static void look_at(struct hf_relay *relay, struct relay_bucket *bucket, struct 
         key->mark = page->number;
     } else if (hf__key_hold(relay, key, event, seq, now_us)) {
         page->taken++;
+        if (sequence && sequence <= key->sequence)
+            key->sequence = 0; /* the one that waited: those behind it follow it now */
         if (key->skips && key->mark != page->number && hf__seq_compare(seq, key->after) > 0)
             hf__seq_set(key->after, hf_str_from(seq));
     } else {

@@ -566,6 +566,33 @@ KIT_TEST(relay, numbered_events_are_in_their_order)
     }
 }
 
+/* Those behind one that is tried again are read once it is held again, and follow it. */
+KIT_TEST(relay, numbered_events_follow_one_that_is_tried_again)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay =
+        open_relay(k, outbox, ear, (struct hf_relay_options){.backoff_ms = 50});
+    int next = 0;
+
+    ear->fails = 2;
+    ear->fail_times = 2;
+    for (int i = 0; i < 6; i++)
+        emit_event(k, outbox, (struct hf_event){.key = HF_STR("a"), .sequence = (uint64_t)i + 1},
+                   i);
+    for (int i = 0; i < 100; i++) {
+        uint32_t wait_ms;
+
+        CHECK_OK(hf_relay_turn(k->scope, relay, &wait_ms));
+        test_advance_ms(k->t, wait_ms < 20 ? wait_ms : 20);
+    }
+    CHECK_INT(8, ear->len);
+    for (size_t i = 0; i < ear->len; i++) /* 0 1 2 2 2 3 4 5 */
+        next = ear->heard[i].number == next ? next + 1 : next;
+    CHECK_INT(6, next);
+    close_all(outbox, relay, ear);
+}
+
 /* ---- batches -------------------------------------------------------------------------------- */
 
 KIT_TEST(relay, a_batch_has_one_of_each_key_or_several_in_order)
