@@ -282,7 +282,7 @@ uint32_t hf__events_shard_take(struct hf_events *store)
         if (!(atomic_fetch_or(&store->busy, bit) & bit))
             return shard;
     }
-    return first; /* all are in use: then it is one of those */
+    return first; /* all are in use: then it is one of those, and whoever is first gives it back */
 }
 
 void hf__events_shard_give(struct hf_events *store, uint32_t shard)
