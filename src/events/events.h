@@ -197,6 +197,11 @@ void hf__events_shard_give(struct hf_events *store, uint32_t shard);
 struct hf_condition_check hf__events_marker_check(struct hf_scope *s, struct hf_events *store,
                                                   struct hf_str position);
 
+/* Is it known that the marker of that position's day and shard is there? Who has appended there
+ * knows. */
+bool hf__events_marked(const struct hf_events *store, struct hf_str position);
+void hf__events_mark(struct hf_events *store, struct hf_str position, bool there);
+
 /* Make the marker of that position's day and shard, unless it is there. *over: that day is, so
  * there will be none; the clock is moved to the first day that is not, so the next position is one
  * of that. */
