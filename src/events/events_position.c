@@ -93,10 +93,13 @@ static bool read_clock(struct hf_str position, uint64_t *clock)
 bool hf__events_position_read(struct hf_str position, int64_t *ms, uint32_t *shard,
                               uint32_t *number)
 {
-    const char *rest = position.ptr + TIME_DIGITS + COUNT_DIGITS;
     uint64_t clock, in_shard, random, of_event;
+    const char *rest;
 
-    if (!read_clock(position, &clock) || !read_digits(rest, SHARD_DIGITS, &in_shard) ||
+    if (!read_clock(position, &clock))
+        return false;
+    rest = position.ptr + TIME_DIGITS + COUNT_DIGITS;
+    if (!read_digits(rest, SHARD_DIGITS, &in_shard) ||
         !read_digits(rest + SHARD_DIGITS, RANDOM_DIGITS, &random) ||
         !read_digits(rest + SHARD_DIGITS + RANDOM_DIGITS, NUMBER_DIGITS, &of_event) ||
         in_shard >= HF_EVENTS_SHARDS_MAX)
