@@ -40,8 +40,9 @@ extern "C" {
 struct hf_blobs;
 
 enum {
-    HF_BLOB_DIGEST_LEN = 64,         /* hexadecimal digits */
-    HF_BLOB_MAX = 1024 * 1024 * 1024 /* bytes of one blob */
+    HF_BLOB_DIGEST_LEN = 64,          /* hexadecimal digits */
+    HF_BLOB_MAX = 1024 * 1024 * 1024, /* bytes of one blob */
+    HF_BLOBS_NAME_MAX = 1024          /* bytes of the name of a part */
 };
 
 struct hf_blobs_options {
@@ -67,6 +68,15 @@ HF_API HF_NODISCARD enum hf_status hf_blobs_open(struct hf_scope *s, struct hf_s
  */
 HF_API HF_NODISCARD enum hf_status hf_blobs_open_beside(struct hf_scope *s, struct hf_db *db,
                                                         struct hf_blobs **blobs);
+
+/*
+ * A store inside of a store, with blobs of its own, for each who shares one: a sweep of a part, or
+ * of the whole, sees no blob of another part. The same name (1 to 1024 bytes) is the same part.
+ * Patterns that are given a store use the part with the name of their table. Close it before
+ * `blobs`. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_blobs_part(struct hf_scope *s, struct hf_blobs *blobs,
+                                                 struct hf_str name, struct hf_blobs **part);
 
 /* NULL is accepted. Since 0.1. */
 HF_API void hf_blobs_close(struct hf_blobs *blobs);

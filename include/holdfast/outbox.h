@@ -33,6 +33,7 @@
 #define HOLDFAST_OUTBOX_H
 
 #include <holdfast/base.h>
+#include <holdfast/blob.h>
 #include <holdfast/db.h>
 #include <holdfast/item.h>
 #include <holdfast/scope.h>
@@ -52,7 +53,9 @@ enum {
     HF_EVENT_ERROR_MAX = 2048,              /* bytes of an error's text that are kept */
     HF_EVENT_SIZE_MAX = 396 * 1024, /* bytes of an event with all its texts: as hf_item_size()
                                        counts, with room for what is noted about it */
-    HF_OUTBOX_HISTORY_S = 604800    /* seven days */
+    HF_OUTBOX_HISTORY_S = 604800,   /* seven days */
+    HF_OUTBOX_BLOB_OVER = 350 * 1024,
+    HF_OUTBOX_SWEEP_S = 86400 /* a day */
 };
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -73,6 +76,15 @@ struct hf_outbox_options {
     /* For how many seconds an id that the caller chose is not taken again, counted from when the
      * event is due; after that the event is found by its ref alone. Default seven days. */
     uint32_t unique_s;
+    /*
+     * Where payloads go that would make an event larger than blob_over bytes (as HF_EVENT_SIZE_MAX
+     * counts): blob.h. Relays, lists and claims fetch them, so that sinks and handlers see the
+     * whole payload. All who use the outbox have to be given the same store, which has to outlive
+     * it; the outbox has a part of it for itself (hf_blobs_part()). Default: none, and such events
+     * are HF_LIMIT.
+     */
+    struct hf_blobs *blobs;
+    uint32_t blob_over; /* default HF_OUTBOX_BLOB_OVER, at most HF_EVENT_SIZE_MAX */
 };
 
 /*
@@ -131,7 +143,8 @@ struct hf_emit_options {
  * HF_INVALID      an event has no type, or a text is too long; the message says which and what
  * HF_LIMIT        more than HF_OUTBOX_EMIT_MAX, or than the transaction has room for, where an id
  *                 that the caller chose takes the room of an event; or one has more than
- *                 HF_EVENT_SIZE_MAX bytes
+ *                 HF_EVENT_SIZE_MAX bytes, not counting a payload in a blob store
+ * HF_NO_SPACE, HF_IO and so on: a payload could not be put into the blob store; nothing is stored
  * HF_DUPLICATE    such an id was emitted before; nothing is stored
  * HF_UNSUPPORTED  several at once, but there are no transactions: see each_alone
  *
@@ -185,6 +198,11 @@ struct hf_outbox_event {
     struct hf_str owner; /* competing: who has claimed it; absent: nobody */
     int64_t lease_us;    /* competing: until when, by the owner's clock */
     struct hf_item item; /* all of it */
+    struct hf_str blob;  /* the payload is this one of the blob store; absent: it is in the item */
+    uint64_t blob_size;  /* its bytes */
+    enum hf_status blob_error; /* why it could not be fetched, and event.payload is empty: it is not
+                                  there or damaged (HF_NOT_FOUND, HF_CORRUPT), the store cannot be
+                                  reached, or the outbox was opened without one (HF_UNSUPPORTED) */
 };
 
 struct hf_event_list_options {
@@ -279,6 +297,17 @@ hf_outbox_discard_all(struct hf_scope *s, struct hf_outbox *outbox,
  * that. Nothing that waits or has failed. *done (may be NULL) is how many. Since 0.1. */
 HF_API HF_NODISCARD enum hf_status hf_outbox_cleanup(struct hf_scope *s, struct hf_outbox *outbox,
                                                      int64_t before_us, uint64_t *done);
+
+/*
+ * Remove blobs of this outbox that no event has, waiting, failed or in the history, and that were
+ * put last more than older_s seconds ago (0: HF_OUTBOX_SWEEP_S). That has to be longer than it
+ * takes from hf_outbox_emit_tx() to the commit, and than this call takes. *removed (may be NULL) is
+ * how many. Reads the whole table; now and then is enough. HF_INVALID: there is no blob store.
+ * Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_outbox_sweep_blobs(struct hf_scope *s,
+                                                         struct hf_outbox *outbox, uint32_t older_s,
+                                                         uint64_t *removed);
 
 /* Emit events of the history again, as they were, with their ids; options as for the history, but
  * all without a limit. They stay in the history meanwhile. *done (may be NULL) is how many; those

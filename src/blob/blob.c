@@ -19,7 +19,7 @@
 #include "db/db.h"
 #include "http/sign.h"
 
-enum { DEFAULT_OLDER_S = 24 * 60 * 60 };
+enum { DEFAULT_OLDER_S = 24 * 60 * 60, PART_DIGITS = 32 };
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
@@ -122,6 +122,26 @@ enum hf_status hf_blobs_open_beside(struct hf_scope *s, struct hf_db *db, struct
                         "hf_blobs_open_beside() was called without a database (NULL)");
     TRY(hf__scope_alive(s));
     return hf__db_blobs(s, db, blobs);
+}
+
+/* Names are of any length and any bytes, so folders have the first digits of their hash. */
+enum hf_status hf_blobs_part(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str name,
+                             struct hf_blobs **part)
+{
+    char hex[HF_BLOB_DIGEST_LEN + 1];
+    struct hf_str folder;
+
+    *part = NULL;
+    hf__scope_error_clear(s);
+    if (!blobs)
+        return hf__fail(s, HF_INVALID, "there is no blob store (NULL)");
+    if (name.len == 0 || name.len > HF_BLOBS_NAME_MAX)
+        return hf__fail(s, HF_INVALID, "the name of a part has 1 to %d bytes, not %zu",
+                        HF_BLOBS_NAME_MAX, name.len);
+    TRY(hf__scope_alive(s));
+    TRY(digest_of(s, hf_bytes_of(name.ptr, name.len), hex));
+    folder = hf_scope_format(s, "part.%.*s", PART_DIGITS, hex);
+    return folder.ptr ? blobs->kind->part(s, blobs, folder, part) : hf__fail_nomem(s);
 }
 
 void hf_blobs_close(struct hf_blobs *blobs)

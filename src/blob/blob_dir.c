@@ -5,6 +5,7 @@
  *     PATH/ab/cd/abcd...       a blob: its name is its digest, its time when it was put last
  *     PATH/new/RANDOM          one that is being written
  *     PATH/trash/abcd...       one that a sweep is about to remove
+ *     PATH/part.DIGITS/        a part: a folder of blobs like this one
  *
  * Files are for their owner alone (0600, folders 0700). PATH itself may be a link; below it links
  * are never followed, and what is neither a file nor a folder of ours is not read. Times are those
@@ -713,7 +714,23 @@ static void dir_close(struct hf_blobs *blobs)
     hf__env_free(&env, dir, sizeof(*dir));
 }
 
-static const struct blob_kind dir_kind = {.put = dir_put,
+static enum hf_status dir_part(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str name,
+                               struct hf_blobs **part)
+{
+    const struct dir *dir = dir_of(blobs);
+    struct blob_dir_options options = {.path =
+                                           hf_scope_format(s, "%s/%.*s", dir->path, HF_FMT(name)),
+                                       .no_sync = dir->no_sync,
+                                       .reserve = dir->reserve};
+
+    *part = NULL;
+    if (!options.path.ptr)
+        return hf__fail_nomem(s);
+    return hf__blobs_open_dir(s, &blobs->env, &options, part);
+}
+
+static const struct blob_kind dir_kind = {.part = dir_part,
+                                          .put = dir_put,
                                           .get = dir_get,
                                           .has = dir_has,
                                           .remove = dir_remove,

@@ -9,7 +9,10 @@
 
 #include <pthread.h>
 
-enum { FIRST_PLACES = 64 }; /* a power of two */
+enum {
+    FIRST_PLACES = 64, /* a power of two */
+    PART_NAME_MAX = 64
+};
 
 struct blob {
     struct blob *next; /* of the same place */
@@ -26,6 +29,14 @@ struct pool {
     struct blob **places;
     size_t places_len;
     size_t blobs_len;
+    struct part *parts;
+};
+
+/* A pool in a pool: there as long as that is, or as it is open. */
+struct part {
+    struct part *next;
+    struct hf_blobs *blobs;
+    char name[PART_NAME_MAX];
 };
 
 struct memory {
@@ -257,6 +268,13 @@ static void pool_free(struct pool *pool)
             next = blob->next;
             free_blob(pool, blob);
         }
+    while (pool->parts) {
+        struct part *part = pool->parts;
+
+        pool->parts = part->next;
+        hf_blobs_close(part->blobs);
+        hf__env_free(&env, part, sizeof(*part));
+    }
     hf__env_free(&env, pool->places, pool->places_len * sizeof(struct blob *));
     pthread_mutex_destroy(&pool->lock);
     hf__env_free(&env, pool, sizeof(*pool));
@@ -276,7 +294,11 @@ static void memory_close(struct hf_blobs *blobs)
     hf__env_free(&env, blobs, sizeof(struct memory));
 }
 
-static const struct blob_kind memory_kind = {.put = memory_put,
+static enum hf_status memory_part(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str name,
+                                  struct hf_blobs **part);
+
+static const struct blob_kind memory_kind = {.part = memory_part,
+                                             .put = memory_put,
                                              .get = memory_get,
                                              .has = memory_has,
                                              .remove = memory_remove,
@@ -328,4 +350,44 @@ enum hf_status hf__blobs_share(struct hf_scope *s, struct hf_blobs *blobs,
 {
     assert(blobs->kind == &memory_kind);
     return open_handle(s, pool_of(blobs), another);
+}
+
+/* The one of that name, or a new one. The lock is held. */
+static enum hf_status find_part(struct hf_scope *s, struct pool *pool, struct hf_str name,
+                                struct part **found)
+{
+    struct part *made;
+    enum hf_status status;
+
+    for (*found = pool->parts; *found; *found = (*found)->next)
+        if (hf_str_equal(name, hf_str_from((*found)->name)))
+            return HF_OK;
+    made = hf__env_alloc(&pool->env, sizeof(*made));
+    if (!made)
+        return hf__fail_nomem(s);
+    assert(name.len < sizeof(made->name));
+    *made = (struct part){.next = pool->parts};
+    memcpy(made->name, name.ptr, name.len);
+    status = hf__blobs_open_memory(s, &pool->env, &made->blobs);
+    if (status != HF_OK) {
+        hf__env_free(&pool->env, made, sizeof(*made));
+        return status;
+    }
+    pool->parts = *found = made;
+    return HF_OK;
+}
+
+static enum hf_status memory_part(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str name,
+                                  struct hf_blobs **part)
+{
+    struct pool *pool = pool_of(blobs);
+    enum hf_status status;
+    struct part *found;
+
+    pthread_mutex_lock(&pool->lock);
+    status = find_part(s, pool, name, &found);
+    if (status == HF_OK)
+        status = hf__blobs_share(s, found->blobs, part);
+    pthread_mutex_unlock(&pool->lock);
+    return status;
 }

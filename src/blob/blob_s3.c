@@ -3,6 +3,7 @@
  *
  *     PREFIX/abcd...          a blob: its name is its digest, its time when it was put last
  *     PREFIX/trash/abcd...    one that a sweep removed, kept for a while
+ *     PREFIX/part.DIGITS/     a part, with the same below it
  *
  * A put of up to a part's size is one PUT, whether it is there or not: that makes it new, and right
  * if it was damaged. A larger one is looked for first, and renewed by a copy onto itself; when it
@@ -44,6 +45,15 @@ static bool is(struct hf_str text, const char *word)
 }
 
 /* ---- small calls, for s3_list.c too --------------------------------------------------------- */
+
+enum hf_status hf__s3_key(struct hf_scope *s, struct hf_blobs *blobs, const char *folder,
+                          struct hf_str name, struct hf_str *key)
+{
+    struct hf_str prefix = ((struct s3_blobs *)(void *)blobs)->prefix;
+
+    *key = hf_scope_format(s, "%.*s%s%.*s", HF_FMT(prefix), folder, HF_FMT(name));
+    return key->ptr ? HF_OK : hf__fail_nomem(s);
+}
 
 static struct http_field field(const char *name, struct hf_str value)
 {
@@ -299,7 +309,7 @@ static enum hf_status s3_put(struct hf_scope *s, struct hf_blobs *blobs, struct 
     struct hf_str key;
     bool there;
 
-    TRY(hf__s3_key(s, s3, "", digest, &key));
+    TRY(hf__s3_key(s, blobs, "", digest, &key));
     if (bytes.len <= hf__s3_part(s3))
         return put_whole(s, s3, key, bytes);
     TRY(renew(s, s3, key, bytes.len, &there));
@@ -424,7 +434,7 @@ static enum hf_status s3_get(struct hf_scope *s, struct hf_blobs *blobs, struct 
     for (size_t i = 0; i < ARRAY_LEN(places) && !there; i++) {
         struct hf_str key;
 
-        TRY(hf__s3_key(s, hf__s3_of(blobs), places[i], digest, &key));
+        TRY(hf__s3_key(s, blobs, places[i], digest, &key));
         TRY(get_object(s, blobs, key, &there, bytes));
     }
     return there ? HF_OK : hf__blob_missing(s, digest);
@@ -438,7 +448,7 @@ static enum hf_status s3_has(struct hf_scope *s, struct hf_blobs *blobs, struct 
     for (size_t i = 0; i < ARRAY_LEN(places) && !there; i++) {
         struct hf_str key;
 
-        TRY(hf__s3_key(s, hf__s3_of(blobs), places[i], digest, &key));
+        TRY(hf__s3_key(s, blobs, places[i], digest, &key));
         TRY(hf__s3_head(s, hf__s3_of(blobs), key, &there, size, NULL));
     }
     return there ? HF_OK : hf__blob_missing(s, digest);
@@ -448,9 +458,9 @@ static enum hf_status s3_remove(struct hf_scope *s, struct hf_blobs *blobs, stru
 {
     struct hf_str key;
 
-    TRY(hf__s3_key(s, hf__s3_of(blobs), S3_TRASH, digest, &key));
+    TRY(hf__s3_key(s, blobs, S3_TRASH, digest, &key));
     TRY(hf__s3_remove(s, hf__s3_of(blobs), key));
-    TRY(hf__s3_key(s, hf__s3_of(blobs), "", digest, &key));
+    TRY(hf__s3_key(s, blobs, "", digest, &key));
     return hf__s3_remove(s, hf__s3_of(blobs), key);
 }
 
@@ -551,11 +561,20 @@ static void s3_close(struct hf_blobs *blobs)
 {
     struct hf_env env = blobs->env;
 
-    hf__s3_close(hf__s3_of(blobs));
-    hf__env_free(&env, blobs, sizeof(struct s3_blobs));
+    struct s3_blobs *store = (struct s3_blobs *)(void *)blobs;
+
+    if (store->memory)
+        hf_scope_free(store->memory);
+    else
+        hf__s3_close(store->s3);
+    hf__env_free(&env, store, sizeof(*store));
 }
 
-static const struct blob_kind s3_kind = {.put = s3_put,
+static enum hf_status s3_part(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str name,
+                              struct hf_blobs **part);
+
+static const struct blob_kind s3_kind = {.part = s3_part,
+                                         .put = s3_put,
                                          .get = s3_get,
                                          .get_many = s3_get_many,
                                          .has = s3_has,
@@ -564,6 +583,28 @@ static const struct blob_kind s3_kind = {.put = s3_put,
                                          .sweep = hf__s3_sweep,
                                          .tidy = hf__s3_tidy,
                                          .close = s3_close};
+
+static enum hf_status s3_part(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str name,
+                              struct hf_blobs **part)
+{
+    const struct s3_blobs *whole = (struct s3_blobs *)(void *)blobs;
+    struct s3_blobs *made = hf__env_alloc(&blobs->env, sizeof(*made));
+
+    if (!made)
+        return hf__fail_nomem(s);
+    *made = *whole;
+    made->memory = hf_scope_new(&blobs->env);
+    if (made->memory)
+        made->prefix =
+            hf_scope_format(made->memory, "%.*s%.*s/", HF_FMT(whole->prefix), HF_FMT(name));
+    if (!made->memory || !made->prefix.ptr) {
+        hf_scope_free(made->memory);
+        hf__env_free(&blobs->env, made, sizeof(*made));
+        return hf__fail_nomem(s);
+    }
+    *part = &made->blobs;
+    return HF_OK;
+}
 
 static enum hf_status make_bucket(struct hf_scope *s, struct s3 *s3)
 {
@@ -621,8 +662,9 @@ enum hf_status hf__blobs_open_s3(struct hf_scope *s, const struct hf_env *env, s
         hf__s3_close(s3);
         return status;
     }
-    *made =
-        (struct s3_blobs){.blobs = {.kind = &s3_kind, .env = *env, .max = HF_BLOB_MAX}, .s3 = s3};
+    *made = (struct s3_blobs){.blobs = {.kind = &s3_kind, .env = *env, .max = HF_BLOB_MAX},
+                              .s3 = s3,
+                              .prefix = hf__s3_prefix(s3)};
     *blobs = &made->blobs;
     return HF_OK;
 }

@@ -109,11 +109,9 @@ void hf__s3_encode(struct hf__buf *buf, struct hf_str text)
     encode(buf, text, false);
 }
 
-enum hf_status hf__s3_key(struct hf_scope *s, const struct s3 *s3, const char *folder,
-                          struct hf_str name, struct hf_str *key)
+struct hf_str hf__s3_prefix(const struct s3 *s3)
 {
-    *key = hf_scope_format(s, "%.*s%s%.*s", HF_FMT(s3->prefix), folder, HF_FMT(name));
-    return key->ptr ? HF_OK : hf__fail_nomem(s);
+    return s3->prefix;
 }
 
 struct hf_str hf__s3_source(struct hf_scope *s, const struct s3 *s3, struct hf_str key)

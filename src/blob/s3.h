@@ -31,9 +31,8 @@ bool hf__s3_create(const struct s3 *s3); /* was it asked for? */
 struct hf_str hf__s3_bucket(const struct s3 *s3);
 struct hf_str hf__s3_region(const struct s3 *s3);
 
-/* The name of an object: prefix, `folder` (may be ""), name. In the scope. HF_NOMEM. */
-enum hf_status hf__s3_key(struct hf_scope *s, const struct s3 *s3, const char *folder,
-                          struct hf_str name, struct hf_str *key);
+/* As the URL has it, with a slash behind; or empty. */
+struct hf_str hf__s3_prefix(const struct s3 *s3);
 
 /* "/bucket/key", as a header wants it. Absent when there is no memory. */
 struct hf_str hf__s3_source(struct hf_scope *s, const struct s3 *s3, struct hf_str key);
@@ -82,12 +81,18 @@ bool hf__s3_time(struct hf_str text, int64_t *us);
 struct s3_blobs {
     struct hf_blobs blobs;
     struct s3 *s3;
+    struct hf_scope *memory; /* of the prefix of a part, which has its s3 from the whole; or NULL */
+    struct hf_str prefix;    /* with a slash behind, or empty */
 };
 
 static inline struct s3 *hf__s3_of(struct hf_blobs *blobs)
 {
     return ((struct s3_blobs *)(void *)blobs)->s3;
 }
+
+/* The name of an object: prefix, `folder` (may be ""), name. In the scope. HF_NOMEM. */
+enum hf_status hf__s3_key(struct hf_scope *s, struct hf_blobs *blobs, const char *folder,
+                          struct hf_str name, struct hf_str *key);
 
 /* *there is false, and HF_OK, when it is not. *age_us (may be NULL) is by the clock of S3; -1: it
  * did not say. */

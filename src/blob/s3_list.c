@@ -115,7 +115,8 @@ typedef enum hf_status entry_fn(struct hf_scope *s, struct hf_blobs *blobs,
                                 const struct entry *entry, void *user);
 
 struct walk {
-    const char *first;  /* "list-type=2&prefix=", which the prefix follows */
+    const char *first;  /* "list-type=2&prefix=", which the prefix follows, */
+    const char *folder; /* and this */
     const char *marker; /* "&continuation-token=" */
     const char *marker_id;
     const char *result;
@@ -128,7 +129,7 @@ static enum hf_status make_query(struct hf_scope *s, struct hf_blobs *blobs,
     struct hf__buf buf = {.scope = s};
     struct hf_str prefix;
 
-    TRY(hf__s3_key(s, hf__s3_of(blobs), "", HF_STR(""), &prefix));
+    TRY(hf__s3_key(s, blobs, walk->folder, HF_STR(""), &prefix));
     hf__buf_put_str(&buf, hf_str_from(walk->first));
     hf__s3_encode(&buf, prefix);
     if (last && last->next.len) {
@@ -183,9 +184,17 @@ static enum hf_status each_entry(struct hf_scope *s, struct hf_blobs *blobs,
     return status;
 }
 
-static const struct walk objects = {
-    .first = "list-type=2&prefix=", .marker = "&continuation-token=", .result = "ListBucketResult"};
+/* Of this store alone, not of its parts, and not of its trash. */
+static const struct walk objects = {.first = "delimiter=%2F&list-type=2&prefix=",
+                                    .folder = "",
+                                    .marker = "&continuation-token=",
+                                    .result = "ListBucketResult"};
+static const struct walk trash = {.first = "delimiter=%2F&list-type=2&prefix=",
+                                  .folder = S3_TRASH,
+                                  .marker = "&continuation-token=",
+                                  .result = "ListBucketResult"};
 static const struct walk uploads = {.first = "uploads=&prefix=",
+                                    .folder = "",
                                     .marker = "&key-marker=",
                                     .marker_id = "&upload-id-marker=",
                                     .result = "ListMultipartUploadsResult"};
@@ -196,7 +205,7 @@ static bool is_blob(struct hf_blobs *blobs, struct hf_scope *s, const struct ent
 {
     struct hf_str prefix, rest;
 
-    if (hf__s3_key(s, hf__s3_of(blobs), "", HF_STR(""), &prefix) != HF_OK ||
+    if (hf__s3_key(s, blobs, "", HF_STR(""), &prefix) != HF_OK ||
         !str_after(entry->key, prefix, &rest))
         return false;
     *trashed = str_after(rest, HF_STR(S3_TRASH), &rest);
@@ -239,15 +248,16 @@ struct sweep {
 };
 
 /* A copy of it where it is to be, then it is no longer where it was. */
-static enum hf_status move(struct hf_scope *s, struct s3 *s3, struct hf_str digest,
+static enum hf_status move(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
                            const char *from, const char *to)
 {
+    struct s3 *s3 = hf__s3_of(blobs);
     struct hf_str source, target;
     struct s3_answer answer;
     enum hf_status status;
 
-    TRY(hf__s3_key(s, s3, from, digest, &source));
-    TRY(hf__s3_key(s, s3, to, digest, &target));
+    TRY(hf__s3_key(s, blobs, from, digest, &source));
+    TRY(hf__s3_key(s, blobs, to, digest, &target));
     status = hf__s3_copy(s, s3, source, target, &answer);
     if (status == HF_NOT_FOUND && !is(answer.code, "NoSuchBucket")) {
         hf__scope_error_clear(s); /* somebody was faster */
@@ -267,7 +277,7 @@ static enum hf_status is_still_old(struct hf_scope *s, struct hf_blobs *blobs, s
     int64_t age_us = -1;
     bool there;
 
-    TRY(hf__s3_key(s, hf__s3_of(blobs), "", digest, &key));
+    TRY(hf__s3_key(s, blobs, "", digest, &key));
     TRY(hf__s3_head(s, hf__s3_of(blobs), key, &there, &size, &age_us));
     *old = there && (age_us < 0 || hf__env_wall_us(&blobs->env) - age_us < before_us);
     return HF_OK;
@@ -287,9 +297,9 @@ static enum hf_status sweep_entry(struct hf_scope *s, struct hf_blobs *blobs,
         return HF_OK;
     TRY(sweep->how->used(s, digest, &used, sweep->how->user));
     if (trashed && used)
-        return move(s, s3, digest, S3_TRASH, "");
+        return move(s, blobs, digest, S3_TRASH, "");
     if (trashed) {
-        TRY(hf__s3_key(s, s3, S3_TRASH, digest, &key));
+        TRY(hf__s3_key(s, blobs, S3_TRASH, digest, &key));
         TRY(hf__s3_remove(s, s3, key));
         sweep->removed++;
         return HF_OK;
@@ -297,15 +307,17 @@ static enum hf_status sweep_entry(struct hf_scope *s, struct hf_blobs *blobs,
     if (used)
         return HF_OK;
     TRY(is_still_old(s, blobs, digest, sweep->how->before_us, &old));
-    return old ? move(s, s3, digest, "", S3_TRASH) : HF_OK;
+    return old ? move(s, blobs, digest, "", S3_TRASH) : HF_OK;
 }
 
 enum hf_status hf__s3_sweep(struct hf_scope *s, struct hf_blobs *blobs,
                             const struct blob_sweep *how, uint64_t *removed)
 {
     struct sweep sweep = {.how = how};
-    enum hf_status status = each_entry(s, blobs, &objects, sweep_entry, &sweep);
+    enum hf_status status = each_entry(s, blobs, &trash, sweep_entry, &sweep);
 
+    if (status == HF_OK)
+        status = each_entry(s, blobs, &objects, sweep_entry, &sweep);
     *removed = sweep.removed;
     return status;
 }

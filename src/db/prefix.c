@@ -17,6 +17,7 @@
  *      ours is handed out, from another one we go on reading ourselves, so a list ends where the
  *      inner one does. No page has more than was asked for.
  */
+#include <holdfast/blob.h>
 #include <holdfast/prefix.h>
 
 #include "base/buf.h"
@@ -445,7 +446,15 @@ static void prefix_close(struct hf_db *db)
 
 static enum hf_status prefix_blobs(struct hf_scope *s, struct hf_db *db, struct hf_blobs **blobs)
 {
-    return hf__db_blobs(s, ((struct prefixed *)(void *)db)->inner, blobs);
+    struct prefixed *p = (struct prefixed *)(void *)db;
+    struct hf_blobs *whole;
+    enum hf_status status;
+
+    *blobs = NULL;
+    TRY(hf__db_blobs(s, p->inner, &whole));
+    status = hf_blobs_part(s, whole, p->prefix, blobs);
+    hf_blobs_close(whole); /* a part in memory or in a folder goes on without it */
+    return status;
 }
 
 static const struct db_calls prefix_calls = {.call = prefix_call,

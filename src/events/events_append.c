@@ -489,19 +489,25 @@ enum hf_status hf_events_append(struct hf_scope *s, struct hf_events *store,
     struct appending a = {.s = s, .store = store, .len = len, .results = results};
     struct hf_scope_mark mark = hf_scope_mark(s);
     struct hf_tx *tx = hf_scope_tx(s);
+    bool joins;
+    enum hf_status status;
 
     OPTIONS_COPY(&a.o, options);
     a.o.attempts = a.o.attempts ? a.o.attempts : ATTEMPTS;
+    joins = tx && !a.o.ignore_tx && hf_tx_db(tx) == store->db;
     if (results)
         memset(results, 0, len * sizeof(*results));
-    TRY(prepare(&a, appends));
-    TRY(make_results(&a));
-    if (tx && !a.o.ignore_tx && hf_tx_db(tx) == store->db) {
-        TRY(hf__append_join(&a, tx));
-        return hf_scope_fail(s, HF_OK, "%s", "");
+    status = prepare(&a, appends);
+    if (status == HF_OK)
+        status = make_results(&a);
+    if (status == HF_OK)
+        status = joins ? hf__append_join(&a, tx) : append_now(&a);
+    if (status != HF_OK) {
+        for (size_t i = 0; results && i < len; i++)
+            results[i].ids = NULL;
+        return status;
     }
-    TRY(append_now(&a));
-    if (!results)
+    if (!results && !joins)
         hf_scope_rewind(s, mark);
     return hf_scope_fail(s, HF_OK, "%s", "");
 }

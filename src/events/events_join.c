@@ -57,9 +57,11 @@ static bool refused(const struct hf_cancel_reason *reasons, size_t len, void *us
 
 /* ---- joining -------------------------------------------------------------------------------- */
 
-static enum hf_status check_room(struct appending *a, struct hf_tx *tx)
+/* `checked`: the transaction has the check of the marker already. */
+static enum hf_status check_room(struct appending *a, const struct hf_tx *tx, bool checked)
 {
-    if (hf__append_actions_len(a) <= hf_tx_room(tx) && a->bytes <= EVENTS_TX_BYTES)
+    if (hf__append_actions_len(a) <= hf_tx_room(tx) + (checked && a->commits_len) &&
+        a->bytes <= EVENTS_TX_BYTES)
         return HF_OK;
     return hf_scope_fail(a->s, HF_LIMIT,
                          "%zu events with %zu bytes take %zu actions: more than a transaction with "
@@ -176,8 +178,8 @@ static enum hf_status join(struct appending *a, struct hf_tx *tx)
     struct joined *joined;
     bool repeated, checked;
 
-    TRY(check_room(a, tx));
     TRY(look_at_tx(a, tx, &before));
+    TRY(check_room(a, tx, before != NULL));
     TRY(hf__append_heads(a, false, &repeated)); /* (1) */
     if (a->chosen && !repeated)
         TRY(hf__append_look_for_ids(a, &repeated));
@@ -185,6 +187,7 @@ static enum hf_status join(struct appending *a, struct hf_tx *tx)
         return HF_OK;
     TRY(hf__append_blobs(a));
     TRY(place(a, before, &checked));
+    TRY(check_room(a, tx, checked));
     TRY(hf__append_actions(a));
     if (checked)
         a->actions_len--; /* the marker's is the last one (2) */

@@ -122,6 +122,12 @@ static enum hf_status fill(struct hf_scope *s, struct hf_outbox *outbox,
         return hf_scope_fail(s, HF_INVALID, "the source has %zu bytes, more than %d", o->source.len,
                              HF_EVENT_TEXT_MAX);
     TRY(hf_db_supports(s, outbox->db, HF_FEATURE_TRANSACTIONS, &outbox->transactions));
+    if (o->blob_over > HF_EVENT_SIZE_MAX)
+        return hf_scope_fail(s, HF_INVALID, "blob_over is %u, more than the %d bytes of an event",
+                             o->blob_over, HF_EVENT_SIZE_MAX);
+    outbox->blob_over = o->blob_over ? o->blob_over : HF_OUTBOX_BLOB_OVER;
+    if (o->blobs)
+        TRY(hf_blobs_part(s, o->blobs, outbox->table, &outbox->blobs));
     TRY(ensure(s, outbox, o));
     return agree_on_buckets(s, outbox, o->buckets);
 }
@@ -163,6 +169,7 @@ void hf_outbox_close(struct hf_outbox *outbox)
     if (!outbox)
         return;
     env = outbox->env;
+    hf_blobs_close(outbox->blobs);
     pthread_cond_destroy(&outbox->ended);
     pthread_mutex_destroy(&outbox->mutex);
     hf_scope_free(outbox->names);

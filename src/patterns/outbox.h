@@ -58,6 +58,8 @@ struct hf_outbox {
     struct hf_scope *names; /* holds the texts of the options */
     struct hf_str table, source;
     uint32_t buckets, history_s, unique_s;
+    struct hf_blobs *blobs; /* a part of those of the options; NULL: none */
+    size_t blob_over;
     bool transactions;
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t ended;  /* a call of a waker has ended */
@@ -123,11 +125,12 @@ enum hf_status hf__outbox_check(struct hf_scope *s, const struct hf_event *event
 /* The key that its order is kept for; absent: none. */
 struct hf_str hf__outbox_event_key(const struct hf_event *event);
 
-/* The item of an event that waits, with these attributes too. HF_INVALID, HF_LIMIT. */
+/* The item of an event that waits, with these attributes too, and with this blob (absent: none)
+ * instead of the payload. HF_INVALID, HF_LIMIT. */
 enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outbox,
                                 const struct hf_event *event, size_t number,
-                                const struct outbox_place *place, const struct hf_attr *more,
-                                size_t more_len, struct hf_item *item);
+                                const struct outbox_place *place, struct hf_str blob,
+                                const struct hf_attr *more, size_t more_len, struct hf_item *item);
 
 /* The same event in that partition, with these attributes instead of all that says how it fared. */
 struct hf_item hf__outbox_moved(struct hf_scope *s, struct hf_item item, const char *partition,
@@ -170,24 +173,63 @@ enum hf_status hf__outbox_transact(struct hf_scope *s, struct hf_outbox *outbox,
 enum hf_status hf__outbox_write_many(struct hf_scope *s, struct hf_outbox *outbox,
                                      const struct hf_write *writes, size_t len);
 
+/* ---- outbox_blob.c --------------------------------------------------------------------------- */
+
+/* May its payload have to go to the blob store? */
+bool hf__outbox_is_large(const struct hf_outbox *outbox, const struct hf_event *event);
+
+/* Fetch the payloads of those that have them in the blob store, or say why not: blob_error. */
+void hf__outbox_fetch(struct hf_scope *s, const struct hf_outbox *outbox,
+                      struct hf_outbox_event *events, size_t len);
+
+/* Whether trying again changes nothing: it is not there, or damaged. */
+static inline bool is_blob_lost(enum hf_status blob_error)
+{
+    return blob_error == HF_NOT_FOUND || blob_error == HF_CORRUPT;
+}
+struct hf_str hf__outbox_blob_text(struct hf_scope *s, const struct hf_outbox_event *event);
+
+/* Its blob is new from now on, for a sweep that runs while the event moves. */
+enum hf_status hf__outbox_renew(struct hf_scope *s, const struct hf_outbox *outbox,
+                                const struct hf_outbox_event *event);
+
 /* ---- outbox_list.c --------------------------------------------------------------------------- */
+
+/* As hf_outbox_failed(), hf_outbox_history() and hf_outbox_get(), without payloads of the blob
+ * store. */
+enum hf_status hf__outbox_failed(struct hf_scope *s, struct hf_outbox *outbox,
+                                 const struct hf_event_list_options *options,
+                                 struct hf_event_list *list);
+enum hf_status hf__outbox_history(struct hf_scope *s, struct hf_outbox *outbox,
+                                  const struct hf_event_list_options *options,
+                                  struct hf_event_list *list);
+enum hf_status hf__outbox_get(struct hf_scope *s, struct hf_outbox *outbox, struct hf_str id,
+                              struct hf_outbox_event *event);
 
 /* An item was passed over, for the reason that the scope has. */
 void hf__outbox_log_skipped(struct hf_scope *s, const struct hf_outbox *outbox);
+
+/* ---- outbox_claim.c -------------------------------------------------------------------------- */
+
+/* hf_outbox_claim() without payloads of the blob store. */
+enum hf_status hf__outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
+                                const struct hf_claim_options *options, struct hf_claim_list *list);
 
 /* ---- outbox_work.c: what relays do ----------------------------------------------------------- */
 
 /*
  * Events of a bucket that wait, by a consistent read, in order, behind `after` (absent: from the
- * start) and due at now_ms: at most `limit`. Those that wait to be tried again are among them
- * (next_us), as those behind them may have to wait for them. They are of one answer of the
- * database, so whoever was committed before one of them is there, too. *more: there may be others
- * behind them. Items that are no events are skipped and logged. Others may emit, late, in front of
- * what was read: look from the start now and then.
+ * start) and due at now_ms: at most `limit`. Those of emitters whose clocks are ahead are among
+ * them up to skew_ms (OUTBOX_SKEW_MS at most): all that is scheduled for that time is read to find
+ * them. Those that wait to be tried again are among them (next_us), as those behind them may have
+ * to wait for them. They are of one answer of the database, so whoever was committed before one of
+ * them is there, too. *more: there may be others behind them. Items that are no events are skipped
+ * and logged. Others may emit, late, in front of what was read: look from the start now and then.
  */
 enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
-                               struct hf_str after, int64_t now_ms, uint32_t limit,
-                               struct hf_outbox_event **events, size_t *len, bool *more);
+                               struct hf_str after, int64_t now_ms, uint32_t skew_ms,
+                               uint32_t limit, struct hf_outbox_event **events, size_t *len,
+                               bool *more);
 
 /* When the next event of the bucket is due that is not due now; INT64_MAX: none is stored. */
 enum hf_status hf__outbox_next_due(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,

@@ -81,6 +81,7 @@ static enum hf_status put_back(struct hf_scope *s, struct hf_outbox *outbox,
 
     *done = false;
     TRY(hf_scope_built(s));
+    TRY(hf__outbox_renew(s, outbox, event));
     if (!outbox->transactions)
         return put_back_by_steps(s, outbox, &put, &del, key, id_str(&id), done);
     status = hf__outbox_transact(s, outbox, actions, ARRAY_LEN(actions));
@@ -151,7 +152,7 @@ static enum hf_status run_one(struct hf_scope *s, struct hf_outbox *outbox, enum
     *known = *done = false;
     for (int round = 0; round < ROUNDS && !*done; round++) { /* (2) */
         struct hf_outbox_event event;
-        enum hf_status status = hf_outbox_get(s, outbox, id, &event);
+        enum hf_status status = hf__outbox_get(s, outbox, id, &event);
 
         if (status != HF_OK && status != HF_NOT_FOUND)
             return status;
@@ -267,7 +268,7 @@ static enum hf_status run_all(struct hf_scope *s, struct hf_outbox *outbox, list
 enum hf_status hf_outbox_retry_all(struct hf_scope *s, struct hf_outbox *outbox,
                                    const struct hf_event_list_options *options, uint64_t *done)
 {
-    enum hf_status status = run_all(s, outbox, hf_outbox_failed, put_back, options, done);
+    enum hf_status status = run_all(s, outbox, hf__outbox_failed, put_back, options, done);
 
     hf_outbox_wake(outbox);
     return status;
@@ -282,7 +283,7 @@ static enum hf_status discard_failed(struct hf_scope *s, struct hf_outbox *outbo
 enum hf_status hf_outbox_discard_all(struct hf_scope *s, struct hf_outbox *outbox,
                                      const struct hf_event_list_options *options, uint64_t *done)
 {
-    return run_all(s, outbox, hf_outbox_failed, discard_failed, options, done);
+    return run_all(s, outbox, hf__outbox_failed, discard_failed, options, done);
 }
 
 /* ---- the history ---------------------------------------------------------------------------- */
@@ -297,6 +298,7 @@ static enum hf_status replay_one(struct hf_scope *s, struct hf_outbox *outbox,
     enum hf_status status;
 
     TRY(hf_scope_built(s));
+    TRY(hf__outbox_renew(s, outbox, event));
     status =
         hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.put = &put}, key, &found);
     *done = status == HF_OK ||
@@ -308,7 +310,7 @@ static enum hf_status replay_one(struct hf_scope *s, struct hf_outbox *outbox,
 enum hf_status hf_outbox_replay(struct hf_scope *s, struct hf_outbox *outbox,
                                 const struct hf_event_list_options *options, uint64_t *done)
 {
-    enum hf_status status = run_all(s, outbox, hf_outbox_history, replay_one, options, done);
+    enum hf_status status = run_all(s, outbox, hf__outbox_history, replay_one, options, done);
 
     hf_outbox_wake(outbox);
     return status;

@@ -373,20 +373,41 @@ static enum hf_status claim_all(struct hf_scope *s, struct claiming *c)
     return HF_OK;
 }
 
+static enum hf_status claim(struct hf_scope *s, struct hf_outbox *outbox,
+                            const struct hf_claim_options *options, struct claiming *c,
+                            struct hf_claim_list *list)
+{
+    enum hf_status status;
+
+    *c = (struct claiming){.outbox = outbox};
+    *list = (struct hf_claim_list){0};
+    TRY(options_read(s, options, &c->o));
+    TRY(hf__outbox_take_mode(s, outbox, true));
+    status = claim_all(s, c);
+    if (status != HF_OK && !c->len)
+        return status;
+    *list =
+        (struct hf_claim_list){.events = c->events, .events_len = c->len, .refused = c->refused};
+    return hf_scope_fail(s, HF_OK, "%s", ""); /* what was claimed is not given up for an error */
+}
+
+enum hf_status hf__outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
+                                const struct hf_claim_options *options, struct hf_claim_list *list)
+{
+    struct claiming c;
+
+    return claim(s, outbox, options, &c, list);
+}
+
 enum hf_status hf_outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
                                const struct hf_claim_options *options, struct hf_claim_list *list)
 {
-    struct claiming c = {.outbox = outbox};
-    enum hf_status status;
+    struct claiming c;
 
-    *list = (struct hf_claim_list){0};
-    TRY(options_read(s, options, &c.o));
-    TRY(hf__outbox_take_mode(s, outbox, true));
-    status = claim_all(s, &c);
-    if (status != HF_OK && !c.len)
-        return status;
-    *list = (struct hf_claim_list){.events = c.events, .events_len = c.len, .refused = c.refused};
-    return hf_scope_fail(s, HF_OK, "%s", ""); /* what was claimed is not given up for an error */
+    TRY(claim(s, outbox, options, &c, list));
+    for (size_t i = 0; i < c.len; i++)
+        hf__outbox_fetch(s, outbox, &c.events[i].event, 1);
+    return HF_OK;
 }
 
 enum hf_status hf_outbox_claim_one(struct hf_scope *s, struct hf_outbox *outbox, struct hf_str id,
@@ -404,7 +425,7 @@ enum hf_status hf_outbox_claim_one(struct hf_scope *s, struct hf_outbox *outbox,
         enum hf_status status;
         bool got;
 
-        TRY(hf_outbox_get(s, outbox, id, &seen));
+        TRY(hf__outbox_get(s, outbox, id, &seen));
         if (seen.state != HF_EVENT_PENDING)
             return hf_scope_fail(s, HF_NOT_FOUND, "event %.*s %s", HF_FMT(id),
                                  seen.state == HF_EVENT_FAILED ? "was put aside" : "was published");
@@ -414,6 +435,8 @@ enum hf_status hf_outbox_claim_one(struct hf_scope *s, struct hf_outbox *outbox,
             return hf_scope_fail(s, HF_LOCKED, "event %.*s is claimed by %.*s", HF_FMT(id),
                                  HF_FMT(seen.owner));
         status = claim_it(s, outbox, &seen, &o, event, &got);
+        if (status == HF_OK && got)
+            hf__outbox_fetch(s, outbox, &event->event, 1);
         if (status != HF_CONDITION && (status != HF_OK || got))
             return status;
     }
@@ -454,6 +477,7 @@ static enum hf_status leave_to_history(struct hf_scope *s, struct hf_outbox *out
 
     TRY(hf_scope_built(s));
     if (!outbox->transactions) { /* the history is what may be missing then, after a crash */
+        TRY(hf__outbox_renew(s, outbox, &event->event)); /* and it is in neither for a moment */
         TRY(leave(s, outbox, event));
         return hf__outbox_write_many(s, outbox,
                                      &(struct hf_write){.table = outbox->table, .put = put.item},

@@ -11,6 +11,8 @@
  *      made it. Where there are no transactions the id and the time give the event its place,
  *      so a repetition meets the event itself.
  *  (5) Those who listen are told after it is known that the events are there.
+ *  (6) Large payloads are put into the blob store after (1), and before an event that has one is
+ *      sent.
  */
 #include "patterns/outbox.h"
 
@@ -25,7 +27,8 @@ struct emission {
     struct pattern_id put; /* who emits it, for (4) */
     struct hf_item item;
     struct hf_str id;
-    bool chosen; /* by the caller */
+    struct hf_str blob; /* its payload; absent: in the item */
+    bool chosen;        /* by the caller */
 };
 
 /* ---- (5) ------------------------------------------------------------------------------------ */
@@ -81,7 +84,39 @@ static enum hf_status build_it(struct hf_scope *s, struct hf_outbox *outbox, str
     bool alone = e->chosen && !outbox->transactions;
 
     e->id = hf_scope_copy(s, e->chosen ? e->event->id : place_seq(&e->place));
-    return hf__outbox_image(s, outbox, e->event, number, &e->place, put, alone ? 1 : 0, &e->item);
+    return hf__outbox_image(s, outbox, e->event, number, &e->place, e->blob, put, alone ? 1 : 0,
+                            &e->item);
+}
+
+/* Does it go to the blob store? Then it has a digest from now on, for its size. */
+static enum hf_status weigh(struct hf_scope *s, struct hf_outbox *outbox, struct emission *e,
+                            size_t number)
+{
+    static const char digits[HF_BLOB_DIGEST_LEN] =
+        "0000000000000000000000000000000000000000000000000000000000000000";
+    struct hf_event bare = *e->event;
+    struct hf_item item;
+
+    if (!hf__outbox_is_large(outbox, e->event) || bare.payload.len <= HF_BLOB_DIGEST_LEN)
+        return HF_OK;
+    bare.payload = hf_bytes_of(NULL, 0);
+    TRY(hf__outbox_image(s, outbox, &bare, number, &e->place, e->blob, NULL, 0, &item));
+    if (hf_item_size(item) + HF_STR("payload").len + e->event->payload.len > outbox->blob_over)
+        e->blob = hf_str_of(digits, sizeof(digits));
+    return HF_OK;
+}
+
+/* (6) */
+static enum hf_status put_blobs(struct hf_scope *s, struct hf_outbox *outbox, struct emission *list,
+                                size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (!list[i].blob.len)
+            continue;
+        TRY(hf_blob_put(s, outbox->blobs, list[i].event->payload, &list[i].blob));
+        TRY(build_it(s, outbox, &list[i], i + 1));
+    }
+    return HF_OK;
 }
 
 /* (1) */
@@ -98,8 +133,10 @@ static enum hf_status prepare(struct hf_scope *s, struct hf_outbox *outbox,
             all[i].put = hf__pattern_id_make(&outbox->env);
         TRY(hf__outbox_check(s, &events[i], i + 1));
         TRY(place_it(s, outbox, &all[i], i + 1));
+        TRY(weigh(s, outbox, &all[i], i + 1));
         TRY(build_it(s, outbox, &all[i], i + 1));
     }
+    TRY(put_blobs(s, outbox, all, len));
     return hf_scope_built(s);
 }
 

@@ -20,9 +20,10 @@
  * nothing.
  *
  * Attributes: pk, sk; id (when the caller chose it), and the texts of struct hf_event under their
- * names; sequence, time, due, payload, headers. How it fared: attempts, tried, next, error,
- * error_text, cause, ended; owner, lease, token of a claim, and fence, which outlives all the
- * others; put, try, let, done: who wrote last, by which a lost answer is recognised; ttl.
+ * names; sequence, time, due, payload, headers; blob, blob_size: see outbox_blob.c. How it fared:
+ * attempts, tried, next, error, error_text, cause, ended; owner, lease, token of a claim, and
+ * fence, which outlives all the others; put, try, let, done: who wrote last, by which a lost answer
+ * is recognised; ttl.
  */
 #include "patterns/outbox.h"
 
@@ -274,8 +275,8 @@ static enum hf_status blame(struct hf_scope *s, const struct hf_event *event, si
 
 enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outbox,
                                 const struct hf_event *event, size_t number,
-                                const struct outbox_place *place, const struct hf_attr *more,
-                                size_t more_len, struct hf_item *item)
+                                const struct outbox_place *place, struct hf_str blob,
+                                const struct hf_attr *more, size_t more_len, struct hf_item *item)
 {
     struct hf_attr attrs[ARRAY_LEN(texts) + 12] = {
         HF_S("pk", hf__outbox_pk(s, "p", place->bucket)), HF_S("sk", place_seq(place)),
@@ -286,8 +287,12 @@ enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outb
         attrs[len++] = (struct hf_attr)HF_N("sequence", event->sequence);
     if (event->due_us)
         attrs[len++] = (struct hf_attr)HF_N("due", event->due_us);
-    if (event->payload.len)
+    if (blob.len) {
+        attrs[len++] = (struct hf_attr)HF_S("blob", blob);
+        attrs[len++] = (struct hf_attr)HF_N("blob_size", event->payload.len);
+    } else if (event->payload.len) {
         attrs[len++] = (struct hf_attr)HF_B("payload", event->payload);
+    }
     if (event->headers.ptr && hf_item_count(event->headers))
         attrs[len++] = (struct hf_attr)HF_M("headers", event->headers);
     for (size_t i = 0; i < more_len; i++)
@@ -453,9 +458,10 @@ static bool read_event(struct hf_item item, struct hf_event *event)
 
 static bool read_state(struct hf_item item, struct hf_outbox_event *event)
 {
-    int64_t attempts;
+    int64_t attempts, blob_size;
 
-    if (!read_i64(item, "attempts", &attempts) || attempts < 0 || attempts > UINT32_MAX ||
+    if (!read_i64(item, "blob_size", &blob_size) || blob_size < 0 ||
+        !read_i64(item, "attempts", &attempts) || attempts < 0 || attempts > UINT32_MAX ||
         !read_i64(item, "tried", &event->tried_us) || !read_i64(item, "next", &event->next_us) ||
         !read_i64(item, "ended", &event->ended_us) || !read_i64(item, "lease", &event->lease_us))
         return false;
@@ -463,6 +469,8 @@ static bool read_state(struct hf_item item, struct hf_outbox_event *event)
     event->error = status_named(hf_value_str(value_of(item, "error")));
     event->error_text = hf_value_str(value_of(item, "error_text"));
     event->cause = hf_value_str(value_of(item, "cause"));
+    event->blob = hf_value_str(value_of(item, "blob"));
+    event->blob_size = (uint64_t)blob_size;
     event->owner = hf_value_str(value_of(item, "owner"));
     return true;
 }

@@ -236,7 +236,8 @@ static enum hf_status list_by_seq(struct hf_scope *s, const struct plan *p, stru
 }
 
 static enum hf_status list(struct hf_scope *s, struct hf_outbox *outbox, enum hf_event_state state,
-                           const struct hf_event_list_options *options, struct hf_event_list *list)
+                           const struct hf_event_list_options *options, struct hf_event_list *list,
+                           struct gathered *all)
 {
     struct plan p = {.outbox = outbox,
                      .state = state,
@@ -245,9 +246,9 @@ static enum hf_status list(struct hf_scope *s, struct hf_outbox *outbox, enum hf
                                                              : "h",
                      .now_us = outbox->env.wall_us(outbox->env.user)};
     struct outbox_place from = {.bucket = 0};
-    struct gathered all = {0};
     bool full = false;
 
+    *all = (struct gathered){0};
     *list = (struct hf_event_list){0};
     OPTIONS_COPY(&p.o, options);
     p.o.limit = p.o.limit ? p.o.limit : LIMIT;
@@ -258,34 +259,61 @@ static enum hf_status list(struct hf_scope *s, struct hf_outbox *outbox, enum hf
     if (p.o.after.len && !hf__outbox_place_read(outbox, p.o.after, &from))
         return hf_scope_fail(s, HF_INVALID, "\"%.*s\" is no position in a list of events",
                              HF_FMT(p.o.after));
-    TRY(state == HF_EVENT_PENDING ? list_by_bucket(s, &p, &from, &all, &full)
-                                  : list_by_seq(s, &p, &all, &full));
-    list->events = all.events;
-    list->events_len = all.len;
+    TRY(state == HF_EVENT_PENDING ? list_by_bucket(s, &p, &from, all, &full)
+                                  : list_by_seq(s, &p, all, &full));
+    list->events = all->events;
+    list->events_len = all->len;
     if (full)
-        list->next = all.events[all.len - 1].ref;
+        list->next = all->events[all->len - 1].ref;
     return hf_scope_fail(s, HF_OK, "%s", "");
+}
+
+/* The same with the payloads that are in the blob store. */
+static enum hf_status list_whole(struct hf_scope *s, struct hf_outbox *outbox,
+                                 enum hf_event_state state,
+                                 const struct hf_event_list_options *options,
+                                 struct hf_event_list *events)
+{
+    struct gathered all;
+
+    TRY(list(s, outbox, state, options, events, &all));
+    hf__outbox_fetch(s, outbox, all.events, all.len);
+    return HF_OK;
 }
 
 enum hf_status hf_outbox_pending(struct hf_scope *s, struct hf_outbox *outbox,
                                  const struct hf_event_list_options *options,
                                  struct hf_event_list *events)
 {
-    return list(s, outbox, HF_EVENT_PENDING, options, events);
+    return list_whole(s, outbox, HF_EVENT_PENDING, options, events);
+}
+
+enum hf_status hf__outbox_failed(struct hf_scope *s, struct hf_outbox *outbox,
+                                 const struct hf_event_list_options *options,
+                                 struct hf_event_list *events)
+{
+    return list(s, outbox, HF_EVENT_FAILED, options, events, &(struct gathered){0});
+}
+
+enum hf_status hf__outbox_history(struct hf_scope *s, struct hf_outbox *outbox,
+                                  const struct hf_event_list_options *options,
+                                  struct hf_event_list *events)
+{
+    return list(s, outbox, HF_EVENT_PUBLISHED, options, events, &(struct gathered){0});
 }
 
 enum hf_status hf_outbox_failed(struct hf_scope *s, struct hf_outbox *outbox,
                                 const struct hf_event_list_options *options,
                                 struct hf_event_list *events)
 {
-    return list(s, outbox, HF_EVENT_FAILED, options, events);
+    return list_whole(s, outbox, HF_EVENT_FAILED, options, events);
 }
 
 enum hf_status hf_outbox_history(struct hf_scope *s, struct hf_outbox *outbox,
                                  const struct hf_event_list_options *options,
                                  struct hf_event_list *events)
 {
-    return list(s, outbox, HF_EVENT_PUBLISHED, options, events);
+    return list_whole(s, outbox, HF_EVENT_PUBLISHED, options, events);
 }
 
 /* ---- one ------------------------------------------------------------------------------------ */
@@ -331,6 +359,14 @@ static enum hf_status look(struct hf_scope *s, struct hf_outbox *outbox,
 
 enum hf_status hf_outbox_get(struct hf_scope *s, struct hf_outbox *outbox, struct hf_str id,
                              struct hf_outbox_event *event)
+{
+    TRY(hf__outbox_get(s, outbox, id, event));
+    hf__outbox_fetch(s, outbox, event, 1);
+    return HF_OK;
+}
+
+enum hf_status hf__outbox_get(struct hf_scope *s, struct hf_outbox *outbox, struct hf_str id,
+                              struct hf_outbox_event *event)
 {
     struct outbox_place place;
     bool found;

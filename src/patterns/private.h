@@ -217,10 +217,15 @@ void *hf__tx_joined(const struct hf_tx *tx, hf_tx_done_fn *done, const void *bef
  * hf__timer_wake(). */
 typedef int64_t timer_fn(void *user);
 
-struct timer; /* a thread that calls a function when it is due */
+struct timer; /* calls a function when it is due */
 
-/* HF_NOMEM; HF_LIMIT when the system has no more threads. */
+/* By a thread of its own. HF_NOMEM; HF_LIMIT when the system has no more threads. */
 enum hf_status hf__timer_start(struct hf_scope *s, timer_fn *run, void *user, struct timer **timer);
+
+/* By the one thread that the database has for all of these: for what talks to the database alone.
+ */
+enum hf_status hf__timer_join(struct hf_scope *s, struct hf_db *db, timer_fn *run, void *user,
+                              struct timer **timer);
 
 /* Call it as soon as possible, once. Any thread, the timer's own too. */
 void hf__timer_wake(struct timer *timer);
@@ -228,7 +233,7 @@ void hf__timer_wake(struct timer *timer);
 /* Call it in so many microseconds at the latest; costs little when it would be called by then. */
 void hf__timer_wake_in(struct timer *timer, int64_t us);
 
-/* Let a call that is running end, then end the thread. Not for the timer's own thread. */
+/* Let a call that is running end; then there is no other. Not for the timer's own thread. */
 void hf__timer_stop(struct timer *timer);
 
 #endif

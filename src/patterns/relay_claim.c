@@ -8,6 +8,8 @@
  *  (1) What a worker has claimed stays in its memory as long as the keeper works on it.
  *  (2) When a claim shows nothing, one worker at a time looks again: at the next poll, or when the
  *      relay is woken.
+ *  (3) A payload that is lost in the blob store fails its event; a store that cannot be reached is
+ *      as a sink that cannot.
  */
 #include "patterns/relay.h"
 
@@ -124,6 +126,42 @@ static void note_all(struct relay_worker *worker, const struct hf_claimed_event 
         noted(worker, &done[i], results[i], &relay->metrics.delivered, HF_RELAY_DELIVERED, NULL);
 }
 
+/* Fetch what is in a blob store, and send what there is. (3) */
+static enum hf_status fetch_and_send(struct relay_worker *worker,
+                                     const struct hf_claimed_event *events, size_t len,
+                                     struct hf_delivery *deliveries)
+{
+    struct hf_relay *relay = worker->relay;
+    struct hf_scope *s = worker->work;
+    struct hf_outbox_event *whole = hf_scope_alloc(s, len * sizeof(*whole));
+    struct hf_delivery *sent = hf_scope_alloc(s, len * sizeof(*sent));
+    enum hf_status status = HF_OK;
+    size_t sent_len = 0;
+
+    TRY(hf_scope_built(s));
+    for (size_t i = 0; i < len; i++)
+        whole[i] = events[i].event;
+    hf__outbox_fetch(s, relay->outbox, whole, len);
+    for (size_t i = 0; i < len; i++) {
+        enum hf_status error = whole[i].blob_error;
+
+        deliveries[i] = (struct hf_delivery){.event = &whole[i], .status = error};
+        if (error == HF_OK)
+            sent[sent_len++] = deliveries[i];
+        else
+            deliveries[i].error = hf__outbox_blob_text(s, &whole[i]);
+        if (error != HF_OK && !is_blob_lost(error))
+            return hf_scope_fail(s, error, "event %.*s: %.*s", HF_FMT(whole[i].event.id),
+                                 HF_FMT(deliveries[i].error));
+    }
+    if (sent_len)
+        status = hf__sink_call(worker, sent, sent_len);
+    for (size_t i = 0, at = 0; i < len; i++)
+        if (whole[i].blob_error == HF_OK)
+            deliveries[i] = sent[at++];
+    return status;
+}
+
 /* Send some, note them. False: the sink cannot be reached. */
 static bool send_some(struct relay_worker *worker, const struct hf_claimed_event *events,
                       size_t len, bool was_probe)
@@ -139,9 +177,9 @@ static bool send_some(struct relay_worker *worker, const struct hf_claimed_event
     if (!deliveries)
         return false;
     for (size_t i = 0; i < len; i++)
-        deliveries[i] = (struct hf_delivery){.event = &events[i].event};
+        deliveries[i] = (struct hf_delivery){.event = &events[i].event, .status = HF_INTERNAL};
     count(relay, &relay->metrics.running, len);
-    status = hf__sink_call(worker, deliveries, len);
+    status = fetch_and_send(worker, events, len, deliveries);
     pthread_mutex_lock(&relay->mutex);
     if (was_probe)
         relay->probing = false;
@@ -173,11 +211,14 @@ static bool is_stopping(struct hf_relay *relay)
 /* As many as the sink takes at once, from `at` on. */
 static size_t chunk(const struct hf_relay *relay, const struct hf_claim_list *list, size_t at)
 {
-    size_t len = 0, bytes = 0, most = relay->ops->batch_bytes_max;
+    size_t len = 0, bytes = 0, blobs = 0, most = relay->ops->batch_bytes_max;
 
     while (at + len < list->events_len && len < relay->batch_max) {
-        bytes += hf__event_size(&list->events[at + len].event);
-        if (len && most && bytes > most)
+        const struct hf_outbox_event *event = &list->events[at + len].event;
+
+        bytes += hf__event_size(event);
+        blobs += event->blob.len ? (size_t)event->blob_size : 0;
+        if (len && ((most && bytes > most) || blobs > RELAY_BLOB_BYTES))
             break;
         len++;
     }
@@ -256,7 +297,7 @@ void hf__claim_run(struct relay_worker *worker, bool was_probe)
     pthread_mutex_unlock(&relay->mutex);
     options = options_of(relay, limit ? limit : 1);
     hf__relay_begin(relay, worker->io, relay->o.lease_ms);
-    status = hf_outbox_claim(worker->io, relay->outbox, &options, &list);
+    status = hf__outbox_claim(worker->io, relay->outbox, &options, &list);
     pthread_mutex_lock(&relay->mutex);
     relay->metrics.reads++;
     relay->metrics.refused += list.refused;

@@ -15,6 +15,9 @@
  *  (4) Of a key's events in one batch those behind the first that failed were not delivered, and
  *      are not to blame.
  *  (5) A failure that could not be noted counts as not tried; it is tried again after a while.
+ *  (6) Payloads that are in a blob store are fetched for the batch. When the store cannot be
+ *      reached, all of the batch waits, and no attempt is counted; when a payload is lost, its
+ *      event fails by itself.
  */
 #include "patterns/relay.h"
 
@@ -24,7 +27,7 @@ enum { FIRST_NOTE_MS = 50, RATE_BURST_MS = 100, PROBE_TIMEOUT_MS = 10000, ASKED_
 
 size_t hf__event_size(const struct hf_outbox_event *event)
 {
-    return event->event.payload.len +
+    return (event->blob.len ? (size_t)event->blob_size : event->event.payload.len) +
            (event->event.headers.ptr ? hf_item_size(event->event.headers) : 0);
 }
 
@@ -95,9 +98,15 @@ static struct held *begin(struct relay_key *key)
     return held;
 }
 
+/* What is not in its item will have to be fetched. */
+static size_t blob_bytes(const struct held *held)
+{
+    return held->size > held->item_len ? held->size : 0;
+}
+
 size_t hf__send_take(struct hf_relay *relay, size_t max, int64_t now_us, struct held **batch)
 {
-    size_t bytes = 0, len = 0, bytes_max = relay->ops->batch_bytes_max;
+    size_t bytes = 0, blobs = 0, len = 0, bytes_max = relay->ops->batch_bytes_max;
     int64_t unused = INT64_MAX;
     struct held **last = batch;
 
@@ -108,12 +117,16 @@ size_t hf__send_take(struct hf_relay *relay, size_t max, int64_t now_us, struct 
 
         if (len && bytes_max && bytes + key->first->size > bytes_max)
             break;
+        if (len && blobs + blob_bytes(key->first) > RELAY_BLOB_BYTES)
+            break;
         do {
             bytes += key->first->size;
+            blobs += blob_bytes(key->first);
             *last = begin(key);
             last = &(*last)->next;
             len++;
         } while (relay->ops->keeps_order && key->first && len < max &&
+                 blobs + blob_bytes(key->first) <= RELAY_BLOB_BYTES &&
                  (!bytes_max || bytes + key->first->size <= bytes_max));
         hf__key_settle(relay, key);
     }
@@ -225,27 +238,74 @@ struct sending {
     size_t len;
 };
 
-/* In the scope of the worker. */
-static enum hf_status prepare(struct relay_worker *worker, struct held *batch, size_t len,
-                              struct sending *to)
+static enum hf_status make_room(struct hf_scope *s, size_t len, struct sending *to)
 {
-    struct hf_relay *relay = worker->relay;
-    struct hf_scope *s = worker->work;
-
     to->len = 0;
     to->helds = hf_scope_alloc(s, len * sizeof(*to->helds));
     to->events = hf_scope_alloc(s, len * sizeof(*to->events));
     to->deliveries = hf_scope_alloc(s, len * sizeof(*to->deliveries));
-    TRY(hf_scope_built(s));
-    for (struct held *held = batch; held; held = held->next) {
-        struct hf_outbox_event *event = &to->events[to->len];
-        struct hf_item item = {.ptr = held->item, .len = held->item_len};
+    return hf_scope_built(s);
+}
 
-        TRY(hf__outbox_view(s, relay->outbox, item, event));
-        to->deliveries[to->len] = (struct hf_delivery){.event = event};
-        to->helds[to->len++] = held;
+static void add(struct sending *to, struct held *held, const struct hf_outbox_event *event)
+{
+    to->events[to->len] = *event;
+    to->deliveries[to->len] = (struct hf_delivery){.event = &to->events[to->len]};
+    to->helds[to->len++] = held;
+}
+
+/* (6) Those whose payload is lost have failed, and of their keys those behind them wait. */
+static enum hf_status set_lost_apart(struct hf_scope *s, struct sending *to, struct sending *lost)
+{
+    struct sending all = *to;
+
+    lost->len = 0;
+    for (size_t i = 0; i < all.len; i++)
+        if (all.events[i].blob_error != HF_OK && !is_blob_lost(all.events[i].blob_error))
+            return hf_scope_fail(s, all.events[i].blob_error, "event %.*s: %.*s",
+                                 HF_FMT(all.events[i].event.id),
+                                 HF_FMT(hf__outbox_blob_text(s, &all.events[i])));
+        else
+            lost->len += all.events[i].blob_error != HF_OK;
+    if (!lost->len)
+        return HF_OK;
+    TRY(make_room(s, all.len, to));
+    TRY(make_room(s, all.len, lost));
+    for (size_t i = 0; i < all.len; i++) {
+        bool behind = false;
+
+        for (size_t j = 0; j < lost->len; j++)
+            behind = behind || (all.helds[i]->key && lost->helds[j]->key == all.helds[i]->key);
+        if (!behind && all.events[i].blob_error == HF_OK) {
+            add(to, all.helds[i], &all.events[i]);
+            continue;
+        }
+        add(lost, all.helds[i], &all.events[i]);
+        lost->deliveries[lost->len - 1].status =
+            all.events[i].blob_error != HF_OK ? all.events[i].blob_error : HF_INTERNAL;
+        if (all.events[i].blob_error != HF_OK)
+            lost->deliveries[lost->len - 1].error = hf__outbox_blob_text(s, &all.events[i]);
     }
-    return HF_OK;
+    return hf_scope_built(s);
+}
+
+/* In the scope of the worker. */
+static enum hf_status prepare(struct relay_worker *worker, struct held *batch, size_t len,
+                              struct sending *to, struct sending *lost)
+{
+    struct hf_relay *relay = worker->relay;
+    struct hf_scope *s = worker->work;
+
+    TRY(make_room(s, len, to));
+    for (struct held *held = batch; held; held = held->next) {
+        struct hf_item item = {.ptr = held->item, .len = held->item_len};
+        struct hf_outbox_event event;
+
+        TRY(hf__outbox_view(s, relay->outbox, item, &event));
+        add(to, held, &event);
+    }
+    hf__outbox_fetch(s, relay->outbox, to->events, to->len);
+    return set_lost_apart(s, to, lost);
 }
 
 /* It runs no more. The mutex is held. */
@@ -273,10 +333,10 @@ static void put_back(struct hf_relay *relay, struct held *held, int64_t fetch_us
     if (held->bucket) {
         if (key->bucket->state == BUCKET_OURS)
             hf__key_skip(relay, key, held->seq, held->sequence, fetch_us);
-        hf__held_end(relay, held);
+        hf__held_drop(relay, held);
         hf__key_settle(relay, key);
     } else {
-        hf__held_end(relay, held);
+        hf__held_drop(relay, held);
     }
 }
 
@@ -476,13 +536,13 @@ static void send_ended(struct hf_relay *relay)
 void hf__send_run(struct relay_worker *worker, struct held *batch, size_t len, bool was_probe)
 {
     struct hf_relay *relay = worker->relay;
-    struct sending sent;
+    struct sending sent, lost;
     enum hf_status status;
     bool reached;
 
     hf_scope_reset(worker->work);
     hf_scope_timeout_ms(worker->work, relay->o.timeout_ms);
-    status = prepare(worker, batch, len, &sent);
+    status = prepare(worker, batch, len, &sent, &lost);
     if (status != HF_OK) {
         pthread_mutex_lock(&relay->mutex);
         while (batch) {
@@ -497,9 +557,17 @@ void hf__send_run(struct relay_worker *worker, struct held *batch, size_t len, b
         send_ended(relay);
         return;
     }
-    status = hf__sink_call(worker, sent.deliveries, sent.len);
-    reached = judge(worker, status, was_probe);
-    settle(worker, &sent, reached);
+    if (lost.len)
+        settle(worker, &lost, true);
+    if (sent.len) {
+        status = hf__sink_call(worker, sent.deliveries, sent.len);
+        reached = judge(worker, status, was_probe);
+        settle(worker, &sent, reached);
+    } else { /* nobody was asked */
+        pthread_mutex_lock(&relay->mutex);
+        relay->probing = relay->probing && !was_probe;
+        pthread_mutex_unlock(&relay->mutex);
+    }
     send_ended(relay);
 }
 

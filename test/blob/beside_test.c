@@ -67,7 +67,6 @@ TEST(blob_beside, wrappers_pass_it_through)
     CHECK_OK(hf_blobs_open_beside(s, db, &inner));
     CHECK_OK(hf_blob_put(s, inner, hf_bytes_of("abc", 3), &digest));
     CHECK_OK(hf_retry_open(s, db, NULL, &db));
-    CHECK_OK(hf_prefix_open(s, db, HF_STR("p-"), &db));
     CHECK_OK(hf_faulty_open(s, db, &db));
     CHECK_OK(hf_trace_open(s, db, NULL, &db));
     CHECK_OK(hf_metrics_open(s, db, NULL, &db));
@@ -75,6 +74,37 @@ TEST(blob_beside, wrappers_pass_it_through)
     CHECK_OK(hf_blob_get(s, outer, digest, &found));
     hf_blobs_close(inner);
     hf_blobs_close(outer);
+    hf_db_close(db);
+    hf_scope_free(s);
+}
+
+/* Two databases by prefix in one have nothing in common, blobs no more than tables. */
+TEST(blob_beside, prefixes_have_parts)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf_blobs *whole, *part, *again;
+    struct hf_str digest;
+    struct hf_bytes found;
+    uint64_t removed;
+    struct hf_db *db;
+
+    CHECK_OK(hf_open(s, HF_STR("memory:"), HF_OPTIONS(hf_engine_options, .env = test_env(t)), &db));
+    CHECK_OK(hf_blobs_open_beside(s, db, &whole));
+    CHECK_OK(hf_blob_put(s, whole, hf_bytes_of("abc", 3), &digest));
+    CHECK_OK(hf_prefix_open(s, db, HF_STR("p-"), &db));
+    CHECK_OK(hf_blobs_open_beside(s, db, &part));
+    CHECK_STATUS(HF_NOT_FOUND, hf_blob_get(s, part, digest, &found));
+    CHECK_OK(hf_blob_put(s, part, hf_bytes_of("abc", 3), &digest));
+    test_advance_ms(t, 100 * 1000);
+    CHECK_OK(hf_blobs_sweep(s, part, 60, help_none_used, NULL, &removed));
+    CHECK_INT(1, removed);
+    CHECK_OK(hf_blob_get(s, whole, digest, &found));
+    CHECK_OK(hf_blob_put(s, part, hf_bytes_of("abc", 3), &digest));
+    CHECK_OK(hf_blobs_open_beside(s, db, &again));
+    CHECK_OK(hf_blob_get(s, again, digest, &found));
+    hf_blobs_close(part);
+    hf_blobs_close(again);
+    hf_blobs_close(whole);
     hf_db_close(db);
     hf_scope_free(s);
 }

@@ -387,6 +387,49 @@ TEST(blob, who_cannot_tell_loses_nothing)
     hf_scope_free(s);
 }
 
+/* ---- parts ---------------------------------------------------------------------------------- */
+
+TEST(blob, parts_do_not_see_each_other)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    char longest[HF_BLOBS_NAME_MAX + 1];
+
+    memset(longest, '/', sizeof(longest));
+    EACH_STORE(t, s, blobs)
+    {
+        struct hf_blobs *one, *two, *same;
+        struct hf_str digest = put(s, blobs, "shared");
+        uint64_t removed;
+
+        CHECK_OK(hf_blobs_part(s, blobs, HF_STR("one"), &one));
+        CHECK_OK(hf_blobs_part(s, blobs, hf_str_of(longest, HF_BLOBS_NAME_MAX), &two));
+        CHECK_OK(hf_blobs_part(s, blobs, HF_STR("one"), &same));
+        check_missing(s, one, digest);
+        put(s, one, "shared");
+        check_there(s, same, digest, "shared");
+        check_missing(s, two, digest);
+        CHECK_INT(1, help_count(s, blobs)); /* the whole has those of its own */
+        test_advance_ms(t, 100 * 1000);
+        CHECK_OK(hf_blobs_sweep(s, blobs, 60, help_none_used, NULL, &removed));
+        CHECK_INT(1, removed);
+        check_there(s, one, digest, "shared");
+        CHECK_OK(hf_blobs_sweep(s, two, 60, help_none_used, NULL, &removed));
+        CHECK_INT(0, removed);
+        hf_blobs_close(one);
+        check_there(s, same, digest, "shared");
+        hf_blobs_close(same);
+        CHECK_OK(hf_blobs_part(s, blobs, HF_STR("one"), &one));
+        check_there(s, one, digest, "shared"); /* it is there as long as the whole is */
+        hf_blobs_close(one);
+        hf_blobs_close(two);
+        CHECK_STATUS(HF_INVALID, hf_blobs_part(s, blobs, HF_STR(""), &one));
+        CHECK_STATUS(HF_INVALID, hf_blobs_part(s, blobs, hf_str_of(longest, 1025), &one));
+        CHECK_ERROR(HF_INVALID, "the name of a part has 1 to 1024 bytes, not 1025", s);
+        CHECK_STATUS(HF_INVALID, hf_blobs_part(s, NULL, HF_STR("one"), &one));
+    }
+    hf_scope_free(s);
+}
+
 /* ---- threads and memory --------------------------------------------------------------------- */
 
 enum { THREADS = 4, ROUNDS = 100, CONTENTS = 5 };
@@ -475,7 +518,7 @@ TEST(blob, threads_share_a_store)
 
 static enum hf_status life(struct hf_scope *s, struct hf_str url)
 {
-    struct hf_blobs *blobs = NULL;
+    struct hf_blobs *blobs = NULL, *part = NULL;
     struct hf_str digest;
     struct hf_bytes found;
     size_t count = 0;
@@ -489,6 +532,11 @@ static enum hf_status life(struct hf_scope *s, struct hf_str url)
         status = hf_blob_get(s, blobs, digest, &found);
     if (status == HF_OK)
         status = hf_blobs_sweep(s, blobs, 60, help_none_used, &count, NULL);
+    if (status == HF_OK)
+        status = hf_blobs_part(s, blobs, HF_STR("part"), &part);
+    if (status == HF_OK)
+        status = hf_blob_put(s, part, bytes_of("abc"), &digest);
+    hf_blobs_close(part);
     hf_blobs_close(blobs);
     return status;
 }

@@ -705,6 +705,32 @@ TEST(blob_s3, what_is_put_before_the_last_look_stays)
     bench_close(&b);
 }
 
+TEST(blob_s3, parts_have_prefixes)
+{
+    struct hf_blobs *part;
+    struct hf_str digest;
+    struct bench b;
+    uint64_t removed;
+
+    bench_begin(t, &b);
+    CHECK_OK(bench_try(&b, "/p", ""));
+    CHECK_OK(hf_blobs_part(b.s, b.blobs, HF_STR("one"), &part));
+    put(&b, "abc");
+    CHECK_OK(hf_blob_put(b.s, part, hf_bytes_of("abc", 3), &digest));
+    CHECK_INT(2, b.fake->objects_len);
+    CHECK_INT(1, help_count(b.s, b.blobs));
+    CHECK_INT(1, help_count(b.s, part));
+    for (int i = 0; i < 2; i++) {
+        pass(&b, 100);
+        CHECK_OK(hf_blobs_sweep(b.s, b.blobs, 60, help_none_used, NULL, &removed));
+    }
+    CHECK_INT(1, removed);
+    CHECK_OK(hf_blob_has(b.s, part, digest, NULL));
+    CHECK_STATUS(HF_NOT_FOUND, hf_blob_has(b.s, b.blobs, digest, NULL));
+    hf_blobs_close(part);
+    bench_close(&b);
+}
+
 /* ---- a server that is not ours -------------------------------------------------------------- */
 
 static bool has_url(void)

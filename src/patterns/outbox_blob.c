@@ -1,0 +1,251 @@
+/*
+ * patterns/outbox_blob.c: payloads that are too large for an item.
+ *
+ * They are in a blob store, in the part with the name of the table; the item has `blob`, their
+ * digest, and `blob_size` instead of `payload`. Whoever shows an event to somebody, a relay, a
+ * list, a claim, fetches it just before, so what is in memory while it waits is small.
+ *
+ *  (1) A blob is put before the event is written, each time when that is tried: so an event that is
+ *      there has its payload. A blob whose event was not written after all is swept.
+ *  (2) An event goes from p to f or h, which is the order in which a sweep looks for those that are
+ *      in use. Where one goes the other way (retried, replayed), its blob is put once more before,
+ *      and counts as new. So a sweep never misses one, whatever moves while it reads, as long as it
+ *      takes less time than blobs have to be old.
+ *  (3) An event whose payload cannot be had is told with the reason, and is never delivered without
+ *      it.
+ */
+#include "patterns/outbox.h"
+
+#include "patterns/holders.h"
+
+#include <stdlib.h>
+
+enum {
+    BARE_MAX = 64 * 1024, /* bytes of an event without its payload, nearly always */
+    DIGEST = HF_BLOB_DIGEST_LEN / 2
+};
+
+/* ---- emitting ------------------------------------------------------------------------------- */
+
+bool hf__outbox_is_large(const struct hf_outbox *outbox, const struct hf_event *event)
+{
+    return outbox->blobs && event->payload.len + BARE_MAX > outbox->blob_over;
+}
+
+/* ---- fetching ------------------------------------------------------------------------------- */
+
+/* Each for itself, to know which of them fails. */
+static void fetch_each(struct hf_scope *s, const struct hf_outbox *outbox,
+                       struct hf_outbox_event *events, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (events[i].blob.len)
+            events[i].blob_error =
+                hf_blob_get(s, outbox->blobs, events[i].blob, &events[i].event.payload);
+}
+
+void hf__outbox_fetch(struct hf_scope *s, const struct hf_outbox *outbox,
+                      struct hf_outbox_event *events, size_t len)
+{
+    struct hf_str *digests;
+    struct hf_bytes *payloads;
+    size_t wanted = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        wanted += events[i].blob.len > 0;
+        if (events[i].blob.len && !outbox->blobs)
+            events[i].blob_error = HF_UNSUPPORTED;
+    }
+    if (!wanted || !outbox->blobs)
+        return;
+    digests = hf_scope_alloc(s, wanted * sizeof(*digests));
+    payloads = hf_scope_alloc(s, wanted * sizeof(*payloads));
+    wanted = 0;
+    for (size_t i = 0; i < len && digests; i++)
+        if (events[i].blob.len)
+            digests[wanted++] = events[i].blob;
+    if (!digests || !payloads ||
+        hf_blob_get_many(s, outbox->blobs, digests, wanted, payloads) != HF_OK) {
+        fetch_each(s, outbox, events, len);
+    } else {
+        wanted = 0;
+        for (size_t i = 0; i < len; i++)
+            if (events[i].blob.len) {
+                events[i].event.payload = payloads[wanted++];
+                events[i].blob_error = HF_OK;
+            }
+    }
+    (void)hf_scope_fail(s, HF_OK, "%s", "");
+}
+
+struct hf_str hf__outbox_blob_text(struct hf_scope *s, const struct hf_outbox_event *event)
+{
+    if (event->blob_error == HF_UNSUPPORTED)
+        return HF_STR("its payload is in a blob store, and this outbox was opened without one");
+    return hf_scope_format(s, "its payload, the blob %.*s, cannot be had: %s", HF_FMT(event->blob),
+                           hf_status_text(event->blob_error));
+}
+
+/* ---- (2) ------------------------------------------------------------------------------------ */
+
+enum hf_status hf__outbox_renew(struct hf_scope *s, const struct hf_outbox *outbox,
+                                const struct hf_outbox_event *event)
+{
+    struct hf_bytes payload;
+    struct hf_str digest;
+    enum hf_status status;
+
+    if (!event->blob.len || !outbox->blobs)
+        return HF_OK;
+    status = hf_blob_get(s, outbox->blobs, event->blob, &payload);
+    if (status == HF_NOT_FOUND || status == HF_CORRUPT)
+        return hf_scope_fail(s, HF_OK, "%s", ""); /* there is nothing to keep */
+    TRY(status);
+    return hf_blob_put(s, outbox->blobs, payload, &digest);
+}
+
+/* ---- sweeping ------------------------------------------------------------------------------- */
+
+struct uses {
+    struct hf_outbox *outbox;
+    uint8_t (*list)[DIGEST]; /* sorted, once all are there */
+    size_t len, cap;
+};
+
+static int hex_of(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool read_digest(struct hf_str text, uint8_t digest[DIGEST])
+{
+    if (text.len != HF_BLOB_DIGEST_LEN)
+        return false;
+    for (size_t i = 0; i < DIGEST; i++) {
+        int high = hex_of(text.ptr[2 * i]), low = hex_of(text.ptr[2 * i + 1]);
+
+        if (high < 0 || low < 0)
+            return false;
+        digest[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
+}
+
+static int by_digest(const void *a, const void *b)
+{
+    return memcmp(a, b, DIGEST);
+}
+
+static enum hf_status add_use(struct hf_scope *s, struct uses *uses, struct hf_str digest)
+{
+    const struct hf_env *env = &uses->outbox->env;
+
+    if (uses->len == uses->cap) {
+        size_t cap = uses->cap ? uses->cap * 2 : 64;
+        void *list = env->alloc(env->user, uses->list, uses->cap * DIGEST, cap * DIGEST);
+
+        if (!list)
+            return hf_scope_fail(s, HF_NOMEM, "no memory for the names of %zu blobs", cap);
+        uses->list = list;
+        uses->cap = cap;
+    }
+    uses->len += read_digest(digest, uses->list[uses->len]);
+    return HF_OK;
+}
+
+/* A page of those in a partition that have a blob. */
+static struct hf_query use_query(struct hf_scope *s, const struct hf_outbox *outbox,
+                                 const char *partition, uint32_t bucket)
+{
+    struct holders h = {.s = s};
+    struct hf_query query = {.table = outbox->table,
+                             .key_condition = HF_STR("#pk = :pk"),
+                             .filter = HF_STR("attribute_exists(#blob)"),
+                             .projection = HF_STR("#sk, #blob"),
+                             .consistent = HF_YES};
+
+    NAMES(&h, "#pk", "#sk", "#blob");
+    VALUE(&h, HF_S(":pk", hf__outbox_pk(s, partition, bucket)));
+    query.names = hf_item_make(s, h.names, h.names_len);
+    query.values = hf_item_make(s, h.values, h.values_len);
+    return query;
+}
+
+static enum hf_status find_in(struct hf_scope *s, struct uses *uses, const char *partition,
+                              uint32_t bucket)
+{
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    char after[OUTBOX_SEQ_LEN];
+    size_t after_len = 0;
+
+    do {
+        struct hf_query query = use_query(s, uses->outbox, partition, bucket);
+        struct hf_query_result page;
+        struct hf_str last;
+
+        if (after_len)
+            query.start = hf__outbox_key(s, partition, bucket, hf_str_of(after, after_len));
+        TRY(hf_scope_built(s));
+        TRY(hf_query(s, uses->outbox->db, &query, &page));
+        for (size_t i = 0; i < page.items_len; i++)
+            TRY(add_use(s, uses, hf_value_str(hf_item_get(page.items[i], HF_STR("blob")))));
+        last = hf_value_str(hf_item_get(page.last, HF_STR("sk")));
+        if (last.len > sizeof(after))
+            return hf_scope_fail(s, HF_CORRUPT, "table %.*s has an item that is no event",
+                                 HF_FMT(uses->outbox->table));
+        after_len = page.last.ptr ? last.len : 0;
+        if (after_len)
+            memcpy(after, last.ptr, after_len);
+        hf_scope_rewind(s, mark);
+    } while (after_len);
+    return HF_OK;
+}
+
+/* (2): in this order. */
+static enum hf_status find_uses(struct hf_scope *s, struct uses *uses)
+{
+    static const char *const partitions[] = {"p", "f", "h"};
+
+    for (size_t i = 0; i < ARRAY_LEN(partitions); i++)
+        for (uint32_t bucket = 0; bucket < uses->outbox->buckets; bucket++)
+            TRY(find_in(s, uses, partitions[i], bucket));
+    if (uses->len)
+        qsort(uses->list, uses->len, DIGEST, by_digest);
+    return HF_OK;
+}
+
+static enum hf_status is_used(struct hf_scope *s, struct hf_str digest, bool *used, void *user)
+{
+    const struct uses *uses = user;
+    uint8_t key[DIGEST];
+
+    (void)s;
+    *used = !read_digest(digest, key) ||
+            (uses->len && bsearch(key, uses->list, uses->len, DIGEST, by_digest) != NULL);
+    return HF_OK;
+}
+
+enum hf_status hf_outbox_sweep_blobs(struct hf_scope *s, struct hf_outbox *outbox, uint32_t older_s,
+                                     uint64_t *removed)
+{
+    struct uses uses = {.outbox = outbox};
+    int64_t began_us = outbox->env.wall_us(outbox->env.user), took_s;
+    enum hf_status status;
+
+    if (removed)
+        *removed = 0;
+    if (!outbox->blobs)
+        return hf_scope_fail(s, HF_INVALID, "outbox %.*s was opened without a blob store",
+                             HF_FMT(outbox->table));
+    older_s = older_s ? older_s : HF_OUTBOX_SWEEP_S;
+    status = find_uses(s, &uses);
+    /* What was put since we began to read may be used by what we did not see. */
+    took_s = (outbox->env.wall_us(outbox->env.user) - began_us + 999999) / 1000000;
+    if (status == HF_OK && (took_s < 0 || took_s > UINT32_MAX - (int64_t)older_s))
+        status = hf_scope_fail(s, HF_TIMEOUT, "the clock was set while blobs were looked for");
+    if (status == HF_OK)
+        status =
+            hf_blobs_sweep(s, outbox->blobs, older_s + (uint32_t)took_s, is_used, &uses, removed);
+    env_free(&outbox->env, uses.list, uses.cap * DIGEST);
+    return status;
+}
