@@ -21,8 +21,9 @@
  *     t.COMMIT      NUMBER    events of an append that is larger than a transaction, in order
  *     x             COMMIT    such an append was begun, when; goes when it is visible
  *     y             COMMIT    the sweep gave it up, when; goes when nothing of it is left
- *     n.STREAM      n         a snapshot
+ *     n.STREAM      n         a snapshot; n.NAME for that of an aggregate that has a name
  *     q.NAME        q         a subscription: its checkpoint, who has it
+ *     f.NAME        f         how far a replay of flows has come, and which one has it
  *     c             config    what the table is: kind, shards, whether there is a chain
  *
  * events_item.c lists the attributes of each. Nothing is listed twice: the event itself is one map,
