@@ -1375,6 +1375,21 @@ HF_API HF_NODISCARD enum hf_status hf_db_call(struct hf_scope *s, struct hf_db *
 /* Close the database. NULL is accepted. No call may be under way. Since 0.1. */
 HF_API void hf_db_close(struct hf_db *db);
 
+/*
+ * Something that users of one database share, such as a thread. `make` is called for the first who
+ * asks for it, `end` when the last has given it back; a kind is the struct at its address.
+ */
+struct hf_shared_kind {
+    enum hf_status (*make)(struct hf_scope *s, void **object);
+    void (*end)(void *object);
+};
+
+/* Fails as `make` does, and with HF_NOMEM. Each one is given back, before the database is closed.
+ * Any thread. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_db_share(struct hf_scope *s, struct hf_db *db,
+                                               const struct hf_shared_kind *kind, void **object);
+HF_API void hf_db_unshare(struct hf_db *db, const struct hf_shared_kind *kind);
+
 /* What not every service has. */
 enum hf_feature {
     HF_FEATURE_TRANSACTIONS = 1, /* TransactWriteItems, TransactGetItems; ScyllaDB has none */

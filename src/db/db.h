@@ -7,6 +7,8 @@
 
 #include <holdfast/db.h>
 
+#include <stdatomic.h>
+
 #include "base/base.h"
 #include "ops/fields.h"
 
@@ -14,6 +16,8 @@ struct hf_blobs; /* blob.h */
 
 struct hf_db {
     const struct db_calls *calls;
+    atomic_bool sharing;     /* somebody looks at the next */
+    struct db_share *shares; /* share.c; NULL: there are none */
 };
 
 struct db_calls {

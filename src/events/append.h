@@ -16,8 +16,11 @@ struct pending {
     uint8_t content[EVENTS_HASH];
     uint8_t hash[EVENTS_HASH];
     char sk[EVENTS_VERSION_LEN + 1];
-    size_t size; /* of its item, at most */
-    bool chosen; /* the caller chose its id */
+    size_t size;          /* of its item, at most */
+    bool chosen;          /* the caller chose its id */
+    bool own_correlation; /* it is its own id */
+    bool in_blob;         /* its payload goes to the blob store */
+    char blob[HF_BLOB_DIGEST_LEN];
     struct hf_item map;
 };
 
@@ -70,7 +73,11 @@ struct appending {
     size_t commits_len;
     size_t bytes; /* of all that is put, at most */
     uint32_t shard;
-    bool doubtful; /* the transaction that was sent last may have happened */
+    uint32_t moved;             /* attempts that heads have refused */
+    uint32_t closed;            /* that markers have */
+    bool doubtful;              /* the transaction that was sent last may have happened */
+    struct hf_str begun;        /* COMMIT, of a large append */
+    struct hf_str begun_before; /* and that of its attempt before */
     struct hf_transact_write *actions;
     struct action_of *what; /* of each action */
     size_t actions_len;
@@ -83,14 +90,28 @@ struct appending {
  * *repeated: the events are there already, and the results say so. */
 enum hf_status hf__append_heads(struct appending *a, bool remembered, bool *repeated);
 
-/* Positions, versions, hashes and maps, behind the heads as they are known. */
-enum hf_status hf__append_place(struct appending *a);
+/* Divide the events among commits: of so many bytes, if `by_bytes`. */
+enum hf_status hf__append_divide(struct appending *a, bool by_bytes);
+
+/* Positions, versions and hashes, from that position on. It is greater than those of the heads. */
+void hf__append_place(struct appending *a, const struct events_position *base);
+
+/* The map of an event that was placed. */
+enum hf_status hf__append_map(struct appending *a, struct pending *p);
 
 /* The actions that append what was placed. */
 enum hf_status hf__append_actions(struct appending *a);
 enum hf_status hf__append_add(struct appending *a, struct hf_transact_write action,
                               enum action_kind kind, size_t index);
-enum hf_status hf__append_head_action(struct appending *a, size_t target);
+enum hf_status hf__append_add_put(struct appending *a, struct hf_item item, enum action_kind kind,
+                                  size_t index);
+enum hf_status hf__append_add_head(struct appending *a, size_t target);
+enum hf_status hf__append_add_marker(struct appending *a);
+size_t hf__append_actions_len(const struct appending *a);
+
+/* The items that tell what an event is related with: at most two. `large` as below. */
+size_t hf__append_related(struct appending *a, const struct target *t, const struct pending *p,
+                          struct hf_str large, size_t number, struct hf_item items[2]);
 
 /* Copies of requests in the scope; NULL without memory. */
 #define APPEND_KEEP(s, request) hf__append_keep((s), &(request), sizeof(request))
@@ -111,8 +132,8 @@ enum hf_status hf__append_send(struct appending *a, enum append_verdict *verdict
 void hf__append_done(struct appending *a);
 void hf__append_results(struct appending *a);
 
-/* Wait before another attempt; fails when there were as many as are allowed. */
-enum hf_status hf__append_wait(struct appending *a, uint32_t attempt);
+/* Before it is tried anew: fails when that was done as often as is allowed, and waits a little. */
+enum hf_status hf__append_wait(struct appending *a);
 
 /* ---- events_ids.c --------------------------------------------------------------------------- */
 
@@ -126,6 +147,14 @@ struct hf_item hf__append_id_item(struct appending *a, const struct target *t,
 /* Look for the chosen ids. *found: some are there. HF_OK with *repeated: all of them are, as they
  * are here, and the results say so; HF_DUPLICATE: some are, or others. */
 enum hf_status hf__append_look_for_ids(struct appending *a, bool *repeated);
+
+/* ---- events_blob.c -------------------------------------------------------------------------- */
+
+/* Decide where the payload of an event goes whose size is known. HF_LIMIT. */
+enum hf_status hf__append_measure(struct appending *a, struct pending *p);
+
+/* Put payloads into the blob store, those that are not there yet. */
+enum hf_status hf__append_blobs(struct appending *a);
 
 /* ---- events_large.c ------------------------------------------------------------------------- */
 

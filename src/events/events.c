@@ -165,15 +165,16 @@ static enum hf_status fill(struct hf_scope *s, struct hf_events *store,
     store->blob_bytes = o->blob_bytes ? o->blob_bytes : HF_EVENTS_BLOB_BYTES;
     store->read_units = o->read_units;
     store->write_units = o->write_units;
-    store->blobs = o->blobs;
     TRY(name_it(s, store, o));
     TRY(hf__events_heads_new(s, store, o->heads ? o->heads : HEADS));
+    TRY(hf__events_turns_new(s, store));
     TRY(hf_db_supports(s, store->db, HF_FEATURE_TRANSACTIONS, &transactions));
     if (!transactions)
         return hf_scope_fail(s, HF_UNSUPPORTED,
                              "this database has no transactions, which an event store needs");
     TRY(ensure(s, store, o->no_create));
     TRY(agree(s, store, o->shards, !o->no_chain, o->no_create));
+    TRY(hf__events_blobs_open(s, store, o->blobs));
     return name_head(s, store);
 }
 
@@ -216,6 +217,8 @@ void hf_events_close(struct hf_events *store)
     env = store->env;
     pthread_cond_destroy(&store->ended);
     pthread_mutex_destroy(&store->mutex);
+    hf__events_blobs_close(store);
+    hf__events_turns_free(store);
     hf__events_heads_free(store);
     hf_scope_free(store->kept);
     env_free(&env, store, sizeof(*store));

@@ -74,11 +74,12 @@
 
 enum {
     EVENTS_FORMAT = 1,
-    EVENTS_VERSION_LEN = 16,  /* digits of a sort key */
-    EVENTS_NUMBER_LEN = 6,    /* of t.COMMIT */
-    EVENTS_DAY_LEN = 8,       /* 20261115 */
-    EVENTS_PART_LEN = 13,     /* "a.20261115.03" */
-    EVENTS_COMMIT_MAX = 1024, /* events of one commit: two characters of a position */
+    EVENTS_VERSION_LEN = 16,        /* digits of a sort key */
+    EVENTS_NUMBER_LEN = 6,          /* of t.COMMIT */
+    EVENTS_DAY_LEN = 8,             /* 20261115 */
+    EVENTS_PART_LEN = 13,           /* "a.20261115.03" */
+    EVENTS_COMMIT_MAX = 1024,       /* events of one commit: two characters of a position */
+    EVENTS_ITEM_BYTES = 370 * 1000, /* of one event; DynamoDB's limit is 400 KB */
     EVENTS_COMMIT_BYTES = 380 * 1000,
     EVENTS_TX_BYTES = 3900 * 1000, /* of one transaction; DynamoDB's limit is 4 MB */
     EVENTS_PK_MAX = 2048,          /* bytes of a partition key */
@@ -105,6 +106,7 @@ struct events_waker {
 };
 
 struct events_heads; /* events_head.c */
+struct events_turns;
 
 struct hf_events {
     struct hf_env env;
@@ -120,6 +122,8 @@ struct hf_events {
     struct hf_item names_head, names_pk,
         names_marker; /* placeholders that requests have in common */
     struct events_heads *heads;
+    struct events_turns *turns;
+    _Atomic uint32_t marked[HF_EVENTS_SHARDS_MAX]; /* the last day of which there is a marker */
     _Atomic uint64_t clock; /* the last time and count that were given out or seen */
     _Atomic uint64_t busy;  /* shards that somebody here is appending to, a bit each */
     _Atomic uint32_t turn;  /* where to look for a free one next */
@@ -139,6 +143,12 @@ void hf__events_wake(struct hf_events *store);
  * `count` - 1 that follow it with a greater count are the caller's too. Its number is 00. */
 struct events_position hf__events_position_make(struct hf_events *store, uint32_t shard,
                                                 uint32_t count);
+
+/* The same, but at least `ahead_ms` ahead of the time of day, and of `after` (may be absent); the
+ * clock of the store stays where it is. */
+struct events_position hf__events_position_ahead(struct hf_events *store, uint32_t shard,
+                                                 uint32_t count, uint32_t ahead_ms,
+                                                 struct hf_str after);
 
 /* The one with a count that is greater by `more`; or with another number of an event in its
  * commit. */
@@ -177,10 +187,11 @@ void hf__events_shard_give(struct hf_events *store, uint32_t shard);
 struct hf_condition_check hf__events_marker_check(struct hf_scope *s, struct hf_events *store,
                                                   struct hf_str position);
 
-/* Make the marker of that position's day and shard, unless it is there. When that day is over its
- * clock is moved to the first day that is not, so the next position is one of that. */
+/* Make the marker of that position's day and shard, unless it is there. *over: that day is, so
+ * there will be none; the clock is moved to the first day that is not, so the next position is one
+ * of that. */
 enum hf_status hf__events_marker_make(struct hf_scope *s, struct hf_events *store,
-                                      struct hf_str position);
+                                      struct hf_str position, bool *over);
 
 /* ---- events_head.c: heads of streams -------------------------------------------------------- */
 
@@ -230,6 +241,13 @@ void hf__events_heads_keep(struct hf_events *store, struct hf_str pk,
                            const struct events_head *head);
 void hf__events_heads_drop(struct hf_events *store, struct hf_str pk);
 void hf__events_heads_clear(struct hf_events *store);
+
+/* Threads of this process that append to one stream take turns. Who has waited for long goes on all
+ * the same. */
+enum hf_status hf__events_turns_new(struct hf_scope *s, struct hf_events *store);
+void hf__events_turns_free(struct hf_events *store);
+void hf__events_turn_take(struct hf_scope *s, struct hf_events *store, struct hf_str pk);
+void hf__events_turn_give(struct hf_events *store, struct hf_str pk);
 
 /* ---- events_chain.c: hashes ----------------------------------------------------------------- */
 
@@ -297,11 +315,54 @@ enum hf_status hf__events_commit_events(struct hf_scope *s, struct hf_events *st
                                         struct hf_stored_event *events, size_t cap, size_t *len,
                                         uint32_t *next);
 
+/* ---- events_blob.c -------------------------------------------------------------------------- */
+
+/* The store of blobs: what the caller gave, else that beside the database, else none. */
+enum hf_status hf__events_blobs_open(struct hf_scope *s, struct hf_events *store,
+                                     struct hf_blobs *given);
+void hf__events_blobs_close(struct hf_events *store);
+
 /* Fetch payloads from the blob store for those events that have theirs there. */
 enum hf_status hf__events_payloads(struct hf_scope *s, struct hf_events *store,
                                    struct hf_stored_event *events, size_t len);
 
+/* ---- events_large.c ------------------------------------------------------------------------- */
+
+/* What stands in a stream for a part of a large append: see events_item.c. False: the item is none
+ * of these. */
+struct events_stub {
+    struct hf_str large; /* COMMIT */
+    uint64_t first;      /* version */
+    uint64_t count;
+    uint32_t number; /* of the first in t.COMMIT */
+};
+bool hf__events_stub_view(struct hf_item item, struct events_stub *stub);
+
+/* A page of the items t.COMMIT/`from` to `to`, or backward from `to` to `from`; `limit` at most. */
+enum hf_status hf__events_large_page(struct hf_scope *s, struct hf_events *store,
+                                     struct hf_str large, uint32_t from, uint32_t to, bool backward,
+                                     size_t limit, struct hf_query_result *page);
+
+/* The number of such an item. */
+bool hf__events_large_number(struct hf_item item, uint32_t *number);
+
+/* hf__events_commit_events() of a commit that is large. */
+enum hf_status hf__events_large_events(struct hf_scope *s, struct hf_events *store,
+                                       const struct events_commit *commit, uint32_t from,
+                                       struct hf_stored_event *events, size_t cap, size_t *len,
+                                       uint32_t *next);
+
+/* The keys of t.COMMIT/NUMBER and of x/COMMIT. */
+struct hf_item hf__events_large_key(struct hf_scope *s, struct hf_str large, uint32_t number);
+struct hf_item hf__events_begun_key(struct hf_scope *s, struct hf_str large);
+
 /* ---- events_read.c -------------------------------------------------------------------------- */
+
+/* Is the commit of the event with that position there, in the order of all or archived? The events
+ * of a large append are visible exactly then. Who sweeps asks this, of COMMIT itself, after
+ * x/COMMIT was removed and before t.COMMIT is. */
+enum hf_status hf__events_is_there(struct hf_scope *s, struct hf_events *store,
+                                   struct hf_str position, bool *there);
 
 /*
  * Where an event is: as i.ID and r.ID say it (attributes s, v, p; l and n for one of a large

@@ -388,18 +388,22 @@ static enum hf_status newest_in(struct hf_scope *s, struct hf_events *store, str
     return HF_OK;
 }
 
-/* The newest commit of a day's shards behind `after`, and not behind `upto` (if any). */
+/* The newest commit of a day's shards behind `after`, and not behind `upto` (if any); with archived
+ * ones, when those are asked for. */
 static enum hf_status newest_of(struct hf_scope *s, struct hf_events *store, struct hf_str day,
-                                const struct events_position *after,
+                                bool archived, const struct events_position *after,
                                 const struct events_position *upto, struct events_position *newest)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
+    uint32_t parts = archived ? 2 * store->shards : store->shards;
 
     *newest = (struct events_position){0};
-    for (uint32_t i = 0; i < store->shards; i++) {
+    for (uint32_t i = 0; i < parts; i++) {
+        char kind = i < store->shards ? 'a' : 'z';
         struct events_position one;
 
-        TRY(newest_in(s, store, hf__events_part(s, 'a', day, i), after, upto, &one));
+        TRY(newest_in(s, store, hf__events_part(s, kind, day, i % store->shards), after, upto,
+                      &one));
         if (one.text[0] && is_before(newest, &one))
             *newest = one;
         hf_scope_rewind(s, mark);
@@ -422,7 +426,7 @@ enum hf_status hf__events_end(struct hf_scope *s, struct hf_events *store,
         TRY(day_find(s, store, from, true, &day));
         if (!day.text[0])
             return HF_OK;
-        TRY(newest_of(s, store, day_str(&day), &none, &none, end));
+        TRY(newest_of(s, store, day_str(&day), true, &none, &none, end));
         if (end->text[0])
             break;
         if (!hf__events_day_begin(day_str(&day), &ms))
@@ -706,7 +710,7 @@ static enum hf_status choose(struct hf_scope *s, struct hf_events_reader *r,
     int64_t settled_ms = env_wall_ms(&r->env) - r->settle_ms, newest_ms = 0;
     struct events_position settled, older;
 
-    TRY(newest_of(s, store, day_str(&r->day), &r->bound, &r->until, to));
+    TRY(newest_of(s, store, day_str(&r->day), r->archived, &r->bound, &r->until, to));
     if (!to->text[0])
         return HF_OK;
     (void)hf__events_position_read(position_str(to), &newest_ms, NULL, NULL);
@@ -714,7 +718,7 @@ static enum hf_status choose(struct hf_scope *s, struct hf_events_reader *r,
         return HF_OK;
     settled = hf__events_position_floor(settled_ms + 1);
     if (is_before(&r->bound, &settled)) {
-        TRY(newest_of(s, store, day_str(&r->day), &r->bound, &settled, &older));
+        TRY(newest_of(s, store, day_str(&r->day), r->archived, &r->bound, &settled, &older));
         if (older.text[0]) {
             *to = older;
             return HF_OK;

@@ -2,11 +2,11 @@
  * events/events_chain.c: the hashes of events.
  *
  * Two steps, each a SHA-256 over fields with their length in front (8 bytes, little end first), so
- * that no two lists of fields look the same; a text that is absent counts as empty, a number is a
- * field of 8 bytes.
+ * that no two lists of fields look the same; a text that is absent counts as empty, a number is 8
+ * bytes without a length.
  *
  *     content   "holdfast event 1", type, content type, schema, SHA-256 of the payload, meta,
- *               causation, correlation, compensates
+ *               causation, correlation (empty when it is the event's own id), compensates
  *     hash      the hash before, domain, id of the stream, version, position, id of the event,
  *               time, content
  *
@@ -75,9 +75,9 @@ void hf__events_content(const struct hf_stored_event *event, uint8_t digest[EVEN
     add_str(&hash, event->content_type);
     add_number(&hash, event->schema);
     add(&hash, payload, sizeof(payload));
-    add(&hash, event->meta.ptr, event->meta.ptr ? event->meta.len : 0);
+    add(&hash, event->meta.ptr, hf_item_count(event->meta) ? event->meta.len : 0);
     add_str(&hash, event->causation);
-    add_str(&hash, event->correlation);
+    add_str(&hash, hf_str_equal(event->correlation, event->id) ? HF_STR("") : event->correlation);
     add_str(&hash, event->compensates);
     SHA256_Final(digest, &hash);
 }

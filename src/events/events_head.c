@@ -15,6 +15,10 @@
  */
 #include "events/events.h"
 
+#include <time.h>
+
+enum { TURNS = 64, TURN_MS = 2000 };
+
 struct slot {
     uint64_t hash;
     char *pk; /* NULL: empty */
@@ -28,6 +32,15 @@ struct events_heads {
     pthread_mutex_t mutex;
     uint32_t len;
     struct slot slots[];
+};
+
+/* Turns of streams, by their hash. */
+struct events_turns {
+    struct {
+        pthread_mutex_t mutex;
+        pthread_cond_t given;
+        bool taken; /* by whoever appends now */
+    } turns[TURNS];
 };
 
 /* ---- keys ----------------------------------------------------------------------------------- */
@@ -258,4 +271,61 @@ void hf__events_heads_drop(struct hf_events *store, struct hf_str pk)
     if (is_of(slot, hash, pk))
         empty(store, slot);
     pthread_mutex_unlock(&store->heads->mutex);
+}
+
+/* ---- turns ---------------------------------------------------------------------------------- */
+
+enum hf_status hf__events_turns_new(struct hf_scope *s, struct hf_events *store)
+{
+    store->turns = env_alloc(&store->env, sizeof(*store->turns));
+    if (!store->turns)
+        return hf_scope_fail(s, HF_NOMEM, "no memory for an event store");
+    for (size_t i = 0; i < TURNS; i++) {
+        pthread_mutex_init(&store->turns->turns[i].mutex, NULL);
+        hf__pattern_cond_init(&store->turns->turns[i].given);
+    }
+    return HF_OK;
+}
+
+void hf__events_turns_free(struct hf_events *store)
+{
+    for (size_t i = 0; store->turns && i < TURNS; i++) {
+        pthread_cond_destroy(&store->turns->turns[i].given);
+        pthread_mutex_destroy(&store->turns->turns[i].mutex);
+    }
+    env_free(&store->env, store->turns, sizeof(*store->turns));
+}
+
+void hf__events_turn_take(struct hf_scope *s, struct hf_events *store, struct hf_str pk)
+{
+    size_t i = hash_of(pk) % TURNS;
+    pthread_mutex_t *mutex = &store->turns->turns[i].mutex;
+    int64_t wait_ns = (int64_t)hf_scope_left_ms(s, TURN_MS) * 1000000;
+    struct timespec until;
+    int waited = 0;
+
+    pthread_mutex_lock(mutex);
+    if (store->turns->turns[i].taken) {
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += wait_ns / 1000000000;
+        until.tv_nsec += wait_ns % 1000000000;
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_sec++;
+            until.tv_nsec -= 1000000000;
+        }
+    }
+    while (store->turns->turns[i].taken && waited == 0)
+        waited = pthread_cond_timedwait(&store->turns->turns[i].given, mutex, &until);
+    store->turns->turns[i].taken = true;
+    pthread_mutex_unlock(mutex);
+}
+
+void hf__events_turn_give(struct hf_events *store, struct hf_str pk)
+{
+    size_t i = hash_of(pk) % TURNS;
+
+    pthread_mutex_lock(&store->turns->turns[i].mutex);
+    store->turns->turns[i].taken = false;
+    pthread_cond_signal(&store->turns->turns[i].given);
+    pthread_mutex_unlock(&store->turns->turns[i].mutex);
 }

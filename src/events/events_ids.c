@@ -9,6 +9,10 @@
  *     h        the hash of its content (events_chain.c)
  *     l, n     of a large append: COMMIT, and the event's NUMBER in it
  *
+ * An id may be there of a large append that did not become visible (events_large.c): one that has
+ * crashed, or one that is under way. Who finds it gives that one up, and the id is free: so who has
+ * crashed can repeat what he was doing at once.
+ *
  * An append whose ids are all there, of the same events in the same stream, one behind the other as
  * they are now, has been done before: it is answered as it was then. Any other meeting is a
  * mistake of somebody, and said so: an id in another stream or with other content, or some that are
@@ -95,10 +99,65 @@ struct meeting {
     bool found;
 };
 
+/* Is that large append visible? If not it is given up, and stays invisible. */
+static enum hf_status judge_large(struct appending *a, const struct events_place *place,
+                                  bool *there)
+{
+    struct hf_delete_item begun = {.table = a->store->table,
+                                   .key = hf__events_begun_key(a->s, place->large)};
+    struct hf_item item;
+
+    TRY(hf__events_is_there(a->s, a->store, place->position, there));
+    if (*there)
+        return HF_OK;
+    TRY(hf__pattern_write(a->s, a->store->db, &(struct hf_transact_write){.del = &begun}, begun.key,
+                          &item));
+    return hf__events_is_there(a->s, a->store, place->position, there);
+}
+
+static enum hf_status free_id(struct appending *a, const struct pending *p, struct hf_str large)
+{
+    struct hf_delete_item del = {.table = a->store->table,
+                                 .key = id_key(a->s, p->event.id),
+                                 .condition = HF_STR("#l = :l"),
+                                 .names = HF_ITEM(a->s, HF_S("#l", HF_STR("l"))),
+                                 .values = HF_ITEM(a->s, HF_S(":l", large))};
+    enum hf_status status;
+    struct hf_item item;
+
+    TRY(hf_scope_built(a->s));
+    status = hf__pattern_write(a->s, a->store->db, &(struct hf_transact_write){.del = &del},
+                               del.key, &item);
+    return status == HF_CONDITION ? HF_OK : status; /* others did, and may have taken it since */
+}
+
+/* The large append that was asked for last, as all events of one have the same answer. */
+struct judged {
+    struct hf_str large;
+    bool there;
+};
+
+/* Is the event of that id there? One of this very append is not yet. */
+static enum hf_status is_found(struct appending *a, const struct pending *p,
+                               const struct events_place *place, struct judged *judged, bool *found)
+{
+    *found = !place->large.len;
+    if (*found || hf_str_equal(place->large, a->begun) ||
+        hf_str_equal(place->large, a->begun_before))
+        return HF_OK;
+    if (!hf_str_equal(judged->large, place->large)) {
+        TRY(judge_large(a, place, &judged->there));
+        judged->large = place->large;
+    }
+    *found = judged->there;
+    return *found ? HF_OK : free_id(a, p, place->large);
+}
+
 static enum hf_status read_ids(struct appending *a, struct meeting *list)
 {
     const struct hf_many_options options = {.size = sizeof(options), .consistent = true};
     struct hf_get *gets = hf_scope_alloc(a->s, a->events_len * sizeof(*gets));
+    struct judged judged = {.there = false};
     struct hf_get_many_result result;
     size_t len = 0;
 
@@ -119,7 +178,7 @@ static enum hf_status read_ids(struct appending *a, struct meeting *list)
             continue;
         TRY(hf__events_place_view(a->s, item, &list[i].place));
         list[i].content = hf_value_bytes(hf_item_get(item, HF_STR("h")));
-        list[i].found = true;
+        TRY(is_found(a, &a->events[i], &list[i].place, &judged, &list[i].found));
     }
     return HF_OK;
 }
@@ -168,15 +227,17 @@ static enum hf_status judge(struct appending *a, const struct meeting *list)
     for (size_t i = 0; i < a->events_len && !there; i++)
         there = list[i].found ? &list[i] : NULL;
     for (size_t i = 0; i < a->events_len; i++) {
-        bool first = i == 0 || list[i].target != list[i - 1].target;
+        bool behind = i && list[i].target == list[i - 1].target && list[i - 1].found;
 
         if (list[i].found)
-            TRY(compare(a, &list[i], first ? NULL : &list[i - 1]));
-        else if (list[i].pending->chosen)
-            return taken(a, there, "but not all of these events are there");
-        else
-            return taken(a, there, "and others of these events have no ids of their own");
+            TRY(compare(a, &list[i], behind ? &list[i - 1] : NULL));
     }
+    for (size_t i = 0; i < a->events_len; i++)
+        if (!list[i].found)
+            return taken(a, there,
+                         list[i].pending->chosen
+                             ? "but not all of these events are there"
+                             : "and others of these events have no ids of their own");
     return HF_OK;
 }
 

@@ -288,18 +288,7 @@ enum hf_status hf__events_commit_events(struct hf_scope *s, struct hf_events *st
     *next = 0;
     if (!cap)
         return hf_scope_fail(s, HF_INVALID, "there is no room for events");
-    (void)store;
-    return own_events(s, commit, from, events, cap, len, next);
-}
-
-enum hf_status hf__events_payloads(struct hf_scope *s, struct hf_events *store,
-                                   struct hf_stored_event *events, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        if (events[i].blob.len)
-            return hf_scope_fail(s, HF_NOT_FOUND,
-                                 "event %.*s has its payload in a blob store, and store %.*s was "
-                                 "opened without one",
-                                 HF_FMT(events[i].id), HF_FMT(store->table));
-    return HF_OK;
+    if (!commit->large.ptr)
+        return own_events(s, commit, from, events, cap, len, next);
+    return hf__events_large_events(s, store, commit, from, events, cap, len, next);
 }

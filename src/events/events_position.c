@@ -13,7 +13,8 @@
  * Time and count together are the clock of a store, one number of 64 bits: the greater one of the
  * time of day and of one more than what was given out or seen last.
  *
- *  (1) No two positions of one store have the same time and count, and later ones have greater.
+ *  (1) No two positions of one store have the same time and count, and later ones have greater; but
+ *      for those that are taken ahead of time, for appends that take long, which are random enough.
  *  (2) All commits of an append have the same time, and so the same day: one marker is checked.
  *  (3) A marker is made only while its day may still come, in one transaction with d/DAY, so a
  *      reader who lists days sees every day that has a marker.
@@ -134,6 +135,23 @@ struct events_position hf__events_position_make(struct hf_events *store, uint32_
 
     store->env.random(store->env.user, &random, sizeof(random));
     return write_position(take_clock(store, count), shard, random);
+}
+
+struct events_position hf__events_position_ahead(struct hf_events *store, uint32_t shard,
+                                                 uint32_t count, uint32_t ahead_ms,
+                                                 struct hf_str after)
+{
+    int64_t ms = env_wall_ms(&store->env) + ahead_ms;
+    uint64_t clock = (uint64_t)(ms > 0 && ms < TIME_MAX ? ms : 0) << COUNT_BITS;
+    uint64_t seen = atomic_load(&store->clock), of_after, random;
+
+    clock = clock > seen ? clock : seen + 1;
+    if (read_clock(after, &of_after) && of_after >= clock)
+        clock = of_after + 1;
+    if ((clock & COUNT_MASK) + count - 1 > COUNT_MASK)
+        clock = (clock | COUNT_MASK) + 1; /* (2) */
+    store->env.random(store->env.user, &random, sizeof(random));
+    return write_position(clock, shard, random);
 }
 
 struct events_position hf__events_position_later(const struct events_position *base, uint32_t more)
@@ -291,7 +309,8 @@ struct hf_condition_check hf__events_marker_check(struct hf_scope *s, struct hf_
 }
 
 /* What became of an attempt to make one. The day is over: go on behind that. */
-static enum hf_status marker_refused(struct hf_scope *s, struct hf_events *store, bool *again)
+static enum hf_status marker_refused(struct hf_scope *s, struct hf_events *store, bool *again,
+                                     bool *over)
 {
     const struct hf_error *error = hf_scope_error(s);
     struct events_position floor;
@@ -319,6 +338,7 @@ static enum hf_status marker_refused(struct hf_scope *s, struct hf_events *store
                                  HF_FMT(store->table), HF_FMT(upto));
         floor = hf__events_position_floor(ms);
         hf__events_observe(store, position_str(&floor));
+        *over = true;
         return HF_OK;
     }
     return HF_OK;
@@ -359,11 +379,12 @@ static enum hf_status marker_send(struct hf_scope *s, struct hf_events *store,
 }
 
 enum hf_status hf__events_marker_make(struct hf_scope *s, struct hf_events *store,
-                                      struct hf_str position)
+                                      struct hf_str position, bool *over)
 {
     char day[EVENTS_DAY_LEN + 1];
     int64_t ms = 0;
 
+    *over = false;
     hf__events_position_read(position, &ms, NULL, NULL);
     hf__events_day(ms, day);
     for (int attempt = 1;; attempt++) {
@@ -372,7 +393,7 @@ enum hf_status hf__events_marker_make(struct hf_scope *s, struct hf_events *stor
         bool again = error->may_have_happened || error->may_retry || status == HF_TX_CONFLICT;
 
         if (status == HF_TX_CANCELED) {
-            TRY(marker_refused(s, store, &again));
+            TRY(marker_refused(s, store, &again, over));
             if (!again)
                 return HF_OK;
         }

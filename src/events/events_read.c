@@ -105,14 +105,19 @@ static enum hf_status need_head(struct reading *r)
     return know_head(r, &head);
 }
 
+static enum hf_status missing(const struct reading *r)
+{
+    return hf_scope_fail(r->s, HF_CORRUPT, "stream \"%.*s\" has no version %llu",
+                         HF_FMT(stream_text(r)), (unsigned long long)r->at);
+}
+
 /* The next version in order. */
 static enum hf_status take(struct reading *r, const struct hf_stored_event *event)
 {
     bool expired = r->have_head && hf__events_head_expired(r->store, &r->head, event->position);
 
     if (event->version != r->at)
-        return hf_scope_fail(r->s, HF_CORRUPT, "stream \"%.*s\" has no version %llu",
-                             HF_FMT(stream_text(r)), (unsigned long long)r->at);
+        return missing(r);
     if (!expired && (!r->o.from_us || event->time_us >= r->o.from_us) &&
         (!r->o.until_us || event->time_us < r->o.until_us))
         TRY(keep(r, event));
@@ -133,23 +138,54 @@ static enum hf_status meet(struct reading *r, uint64_t version)
     return HF_OK;
 }
 
-static bool version_of(struct hf_str sk, uint64_t *version)
+static enum hf_status take_event(struct reading *r, struct hf_item item, uint64_t version)
 {
-    *version = 0;
-    if (sk.len != EVENTS_VERSION_LEN)
-        return false;
-    for (size_t i = 0; i < sk.len; i++) {
-        if (sk.ptr[i] < '0' || sk.ptr[i] > '9')
-            return false;
-        *version = *version * 10 + (uint64_t)(sk.ptr[i] - '0');
+    struct hf_stored_event event;
+
+    TRY(meet(r, version));
+    if (is_full(r))
+        return HF_OK;
+    TRY(hf__events_item_view(r->s, item, r->stream, version, &event));
+    return take(r, &event);
+}
+
+/* (2) The part of a large append that is wanted. It has two of these, so one may have been taken.
+ */
+static enum hf_status take_stub(struct reading *r, const struct events_stub *stub)
+{
+    uint64_t last = stub->first + stub->count - 1;
+
+    TRY(meet(r, r->o.backward ? (r->at < last ? r->at : last)
+                              : (r->at > stub->first ? r->at : stub->first)));
+    if (!is_full(r) && (r->o.backward ? r->at > last : r->at < stub->first))
+        return missing(r);
+    while (!is_full(r) && r->at >= stub->first && r->at <= last) {
+        uint32_t number = stub->number + (uint32_t)(r->at - stub->first);
+        uint64_t before = r->at;
+        struct hf_query_result page;
+
+        TRY(hf__events_large_page(r->s, r->store, stub->large,
+                                  r->o.backward ? stub->number : number,
+                                  r->o.backward ? number : stub->number + (uint32_t)stub->count - 1,
+                                  r->o.backward, r->o.limit - r->len, &page));
+        for (size_t i = 0; i < page.items_len && !is_full(r); i++) {
+            uint32_t at;
+
+            if (!hf__events_large_number(page.items[i], &at))
+                return hf_scope_fail(r->s, HF_CORRUPT, "an item of append %.*s is damaged",
+                                     HF_FMT(stub->large));
+            TRY(take_event(r, page.items[i], stub->first + (at - stub->number)));
+        }
+        if (r->at == before && !is_full(r))
+            return missing(r);
     }
-    return *version > 0;
+    return HF_OK;
 }
 
 static enum hf_status take_item(struct reading *r, struct hf_item item)
 {
     struct hf_str sk = hf_value_str(hf_item_get(item, HF_STR("sk")));
-    struct hf_stored_event event;
+    struct events_stub stub;
     struct events_head head;
     uint64_t version;
 
@@ -157,14 +193,12 @@ static enum hf_status take_item(struct reading *r, struct hf_item item)
         TRY(hf__events_head_view(r->s, item, &head));
         return know_head(r, &head);
     }
-    if (!version_of(sk, &version))
+    if (!hf__events_version_read(sk, &version))
         return hf_scope_fail(r->s, HF_CORRUPT, "stream \"%.*s\": the item %.*s is damaged",
                              HF_FMT(stream_text(r)), HF_FMT(sk));
-    TRY(meet(r, version));
-    if (is_full(r))
-        return HF_OK;
-    TRY(hf__events_item_view(r->s, item, r->stream, version, &event));
-    return take(r, &event);
+    if (hf__events_stub_view(item, &stub))
+        return take_stub(r, &stub);
+    return take_event(r, item, version);
 }
 
 /* (2) */
@@ -286,10 +320,13 @@ enum hf_status hf__events_place_view(struct hf_scope *s, struct hf_item item,
     return HF_OK;
 }
 
+/* An event of a large append is where that was put aside. */
 static struct hf_item place_key(struct hf_scope *s, const struct events_place *place)
 {
     char version[EVENTS_VERSION_LEN + 1];
 
+    if (place->large.len)
+        return hf__events_large_key(s, place->large, place->number);
     hf__events_version_text(place->version, version);
     return HF_ITEM(s, HF_S("pk", hf__pattern_join(s, HF_STR("s."), place->stream)),
                    HF_S("sk", hf_str_of(version, EVENTS_VERSION_LEN)));
@@ -324,11 +361,16 @@ enum hf_status hf__events_places_read(struct hf_scope *s, struct hf_events *stor
     TRY(hf_get_many(s, store->db, gets, len, &options, &result));
     for (size_t i = 0; i < len; i++) {
         struct hf_stream_key stream;
+        bool there = true;
 
         /* Another event may be there when that of the place was never appended. */
         if (!result.items[i].ptr ||
             !hf_str_equal(hf_value_str(hf_item_get(result.items[i], HF_STR("p"))),
                           places[i].position))
+            continue;
+        if (places[i].large.len)
+            TRY(hf__events_is_there(s, store, places[i].position, &there));
+        if (!there)
             continue;
         TRY(place_stream(s, &places[i], &stream));
         TRY(hf__events_item_view(s, result.items[i], stream, places[i].version, &events[i]));
@@ -336,26 +378,48 @@ enum hf_status hf__events_places_read(struct hf_scope *s, struct hf_events *stor
     return HF_OK;
 }
 
-/* The event with that position; no id when there is none. Its commit has the same position with the
- * number of the first event. */
+/* The commit of the event with that position: it has the same with the number of its first event.
+ * In the order of all, or where the archived ones are; else absent. */
+static enum hf_status read_commit(struct hf_scope *s, struct hf_events *store,
+                                  struct hf_str position, struct hf_item *item)
+{
+    static const char kinds[] = {'a', 'z'};
+    struct events_position base;
+
+    *item = (struct hf_item){NULL, 0};
+    memcpy(base.text, position.ptr, HF_POSITION_LEN);
+    base.text[HF_POSITION_LEN] = '\0';
+    hf__events_position_number(&base, 0);
+    for (size_t i = 0; i < ARRAY_LEN(kinds) && !item->ptr; i++)
+        TRY(hf__pattern_read(s, store->db, store->table,
+                             HF_ITEM(s, HF_S("pk", hf__events_part_of(s, kinds[i], position)),
+                                     HF_S("sk", position_str(&base))),
+                             item));
+    return HF_OK;
+}
+
+enum hf_status hf__events_is_there(struct hf_scope *s, struct hf_events *store,
+                                   struct hf_str position, bool *there)
+{
+    struct hf_item item;
+
+    TRY(read_commit(s, store, position, &item));
+    *there = item.ptr != NULL;
+    return HF_OK;
+}
+
+/* The event with that position; no id when there is none. */
 static enum hf_status find_at(struct hf_scope *s, struct hf_events *store, struct hf_str position,
-                              char kind, struct hf_stored_event *event)
+                              struct hf_stored_event *event)
 {
     struct events_commit commit;
-    struct events_position base;
     struct hf_item item;
     uint32_t number = 0, next;
     size_t len;
 
     *event = (struct hf_stored_event){.version = 0};
-    memcpy(base.text, position.ptr, HF_POSITION_LEN);
-    base.text[HF_POSITION_LEN] = '\0';
     hf__events_position_read(position, NULL, NULL, &number);
-    hf__events_position_number(&base, 0);
-    TRY(hf__pattern_read(s, store->db, store->table,
-                         HF_ITEM(s, HF_S("pk", hf__events_part_of(s, kind, position)),
-                                 HF_S("sk", position_str(&base))),
-                         &item));
+    TRY(read_commit(s, store, position, &item));
     if (!item.ptr)
         return HF_OK;
     TRY(hf__events_commit_view(s, item, &commit));
@@ -388,11 +452,8 @@ enum hf_status hf__events_find(struct hf_scope *s, struct hf_events *store, stru
     *event = (struct hf_stored_event){.version = 0};
     if (!id.len || id.len > HF_EVENTS_ID_MAX)
         return hf_scope_fail(s, HF_INVALID, "an event's id has 1 to %d bytes", HF_EVENTS_ID_MAX);
-    if (hf__events_position_read(id, NULL, NULL, NULL)) {
-        TRY(find_at(s, store, id, 'a', event));
-        if (!event->id.len)
-            TRY(find_at(s, store, id, 'z', event));
-    }
+    if (hf__events_position_read(id, NULL, NULL, NULL))
+        TRY(find_at(s, store, id, event));
     if (event->id.len && hf_str_equal(event->id, id))
         return HF_OK;
     *event = (struct hf_stored_event){.version = 0};

@@ -593,10 +593,14 @@ static enum hf_status give_up(const struct sweep *w, struct hf_str large)
                               .item = HF_ITEM(w->s, HF_S("pk", HF_STR("y")), HF_S("sk", large),
                                               HF_N("t", env_wall_ms(&w->store->env)))};
     struct hf_tx *tx;
-    bool again;
+    bool again, there;
 
+    /* It may be visible, and its mark put once more by a request that was under way for long. */
+    TRY(hf__events_is_there(w->s, w->store, large, &there));
     TRY(hf_tx_new(w->s, w->store->db, &tx));
     TRY(tx_delete(w, tx, key_of(w->s, HF_STR("x"), large), HF_STR("pk")));
+    if (there)
+        return commit(w, tx, &again);
     TRY(hf_tx_add(w->s, tx, &(struct hf_transact_write){.put = &put}));
     return commit(w, tx, &again); /* it became visible, or the next sweep sees to it */
 }

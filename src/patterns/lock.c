@@ -97,7 +97,7 @@ static struct hf_lock_table *table_new(struct hf_scope *s, struct hf_db *db,
 
 static enum hf_status start(struct hf_scope *s, struct hf_lock_table *locks)
 {
-    TRY(hf__timer_start(s, hf__lock_beats, locks, &locks->beater));
+    TRY(hf__timer_join(s, locks->db, hf__lock_beats, locks, &locks->beater));
     return hf__timer_start(s, hf__lock_calls, locks, &locks->watcher);
 }
 

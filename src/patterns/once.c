@@ -100,7 +100,7 @@ enum hf_status hf_once_table_open(struct hf_scope *s, struct hf_db *db,
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of what is done once");
     status = ensure(s, db, made->table, o.no_create);
     if (status == HF_OK && !o.no_threads)
-        status = hf__timer_start(s, hf__once_beats, made, &made->beater);
+        status = hf__timer_join(s, db, hf__once_beats, made, &made->beater);
     if (status != HF_OK) {
         table_free(made);
         return status;

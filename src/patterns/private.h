@@ -9,6 +9,7 @@
 #include <holdfast/env.h>
 #include <holdfast/item.h>
 #include <holdfast/scope.h>
+#include <holdfast/tx.h>
 
 #include <assert.h>
 #include <pthread.h>
@@ -192,16 +193,39 @@ uint32_t hf__pattern_jitter_ms(const struct hf_env *env, uint32_t ms);
 /* A condition whose waits end by the monotonic clock: setting the time of day moves none. */
 void hf__pattern_cond_init(pthread_cond_t *cond);
 
+/* ---- tx.c ----------------------------------------------------------------------------------- */
+
+/* The actions that were added so far, hf_tx_len() of them. */
+const struct hf_transact_write *hf__tx_actions(const struct hf_tx *tx);
+
+/* The transaction was canceled; those are the reasons of one's own actions, some of which were
+ * refused. True: they will be others when it is built anew, so hf_tx_run() does that. */
+typedef bool tx_refused_fn(const struct hf_cancel_reason *reasons, size_t len, void *user);
+
+/* Add actions, all or none, and be told what becomes of them: `done` as in hf_tx_on_commit(). */
+enum hf_status hf__tx_join(struct hf_scope *s, struct hf_tx *tx,
+                           const struct hf_transact_write *actions, size_t len, hf_tx_done_fn *done,
+                           tx_refused_fn *refused, void *user);
+
+/* Who has joined with that function: the first one, or the one behind `before`; NULL: no more. What
+ * was taken out of the transaction again is not there. */
+void *hf__tx_joined(const struct hf_tx *tx, hf_tx_done_fn *done, const void *before);
+
 /* ---- timer.c -------------------------------------------------------------------------------- */
 
 /* Do what is due; returns in how many microseconds there is more to do, INT64_MAX: not before
  * hf__timer_wake(). */
 typedef int64_t timer_fn(void *user);
 
-struct timer; /* a thread that calls a function when it is due */
+struct timer; /* calls a function when it is due */
 
-/* HF_NOMEM; HF_LIMIT when the system has no more threads. */
+/* By a thread of its own. HF_NOMEM; HF_LIMIT when the system has no more threads. */
 enum hf_status hf__timer_start(struct hf_scope *s, timer_fn *run, void *user, struct timer **timer);
+
+/* By the one thread that the database has for all of these: for what talks to the database alone.
+ */
+enum hf_status hf__timer_join(struct hf_scope *s, struct hf_db *db, timer_fn *run, void *user,
+                              struct timer **timer);
 
 /* Call it as soon as possible, once. Any thread, the timer's own too. */
 void hf__timer_wake(struct timer *timer);
@@ -209,7 +233,7 @@ void hf__timer_wake(struct timer *timer);
 /* Call it in so many microseconds at the latest; costs little when it would be called by then. */
 void hf__timer_wake_in(struct timer *timer, int64_t us);
 
-/* Let a call that is running end, then end the thread. Not for the timer's own thread. */
+/* Let a call that is running end; then there is no other. Not for the timer's own thread. */
 void hf__timer_stop(struct timer *timer);
 
 #endif

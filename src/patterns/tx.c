@@ -8,8 +8,8 @@
  *      database remembers (ten minutes).
  *  (2) Who waits for the commit is told once, and only after it is known to have happened.
  *  (3) A conflict lets hf_tx_run() build anew, from what the items are then; anything that says
- *      that a condition did not hold is the caller's business. Nothing is built anew once it may
- *      have happened.
+ *      that a condition did not hold is the caller's business, unless the pattern whose condition
+ * it was says that it will have another one then. Nothing is built anew once it may have happened.
  *  (4) After an answer that got lost every failure is doubtful, also that of a later commit.
  *  (5) What an inner hf_tx_run() added leaves the outer transaction when it fails.
  */
@@ -22,6 +22,8 @@ enum { SOME = 4, ATTEMPTS = 5, DELAY_MS = 20, DELAY_MAX_MS = 1000 };
 struct listener {
     struct listener *next;
     hf_tx_done_fn *done;
+    tx_refused_fn *refused; /* NULL: does not care */
+    size_t first, count;    /* its actions */
     void *user;
 };
 
@@ -61,6 +63,11 @@ size_t hf_tx_room(const struct hf_tx *tx)
 struct hf_db *hf_tx_db(const struct hf_tx *tx)
 {
     return tx->db;
+}
+
+const struct hf_transact_write *hf__tx_actions(const struct hf_tx *tx)
+{
+    return tx->actions;
 }
 
 /* ---- putting it together -------------------------------------------------------------------- */
@@ -113,8 +120,7 @@ enum hf_status hf_tx_add(struct hf_scope *s, struct hf_tx *tx,
     return HF_OK;
 }
 
-enum hf_status hf_tx_on_commit(struct hf_scope *s, struct hf_tx *tx, hf_tx_done_fn *done,
-                               void *user)
+static enum hf_status listen(struct hf_scope *s, struct hf_tx *tx, struct listener given)
 {
     struct listener *listener;
 
@@ -122,10 +128,47 @@ enum hf_status hf_tx_on_commit(struct hf_scope *s, struct hf_tx *tx, hf_tx_done_
         return hf_scope_fail(s, HF_INVALID, "the transaction was committed already");
     listener = hf_scope_alloc(s, sizeof(*listener));
     TRY(hf_scope_built(s));
-    *listener = (struct listener){.done = done, .user = user};
+    *listener = given;
     *tx->end = listener;
     tx->end = &listener->next;
     return HF_OK;
+}
+
+enum hf_status hf_tx_on_commit(struct hf_scope *s, struct hf_tx *tx, hf_tx_done_fn *done,
+                               void *user)
+{
+    return listen(s, tx, (struct listener){.done = done, .user = user});
+}
+
+enum hf_status hf__tx_join(struct hf_scope *s, struct hf_tx *tx,
+                           const struct hf_transact_write *actions, size_t len, hf_tx_done_fn *done,
+                           tx_refused_fn *refused, void *user)
+{
+    struct listener listener = {
+        .done = done, .refused = refused, .first = tx->len, .count = len, .user = user};
+    enum hf_status status = HF_OK;
+
+    for (size_t i = 0; status == HF_OK && i < len; i++)
+        status = hf_tx_add(s, tx, &actions[i]);
+    if (status == HF_OK)
+        status = listen(s, tx, listener);
+    if (status != HF_OK && !tx->committed)
+        tx->len = listener.first;
+    return status;
+}
+
+void *hf__tx_joined(const struct hf_tx *tx, hf_tx_done_fn *done, const void *before)
+{
+    bool passed = !before;
+
+    for (const struct listener *listener = tx->first; listener; listener = listener->next) {
+        if (listener->done != done)
+            continue;
+        if (passed)
+            return listener->user;
+        passed = listener->user == before;
+    }
+    return NULL;
 }
 
 /* ---- letting it happen ---------------------------------------------------------------------- */
@@ -144,6 +187,28 @@ static bool is_conflict(const struct hf_error *error)
             return false;
     }
     return conflict;
+}
+
+/* Do those whose conditions did not hold want it to be built anew? (3) */
+static bool is_worth_another(const struct hf_tx *tx, const struct hf_error *error)
+{
+    size_t explained = 0, refused = 0;
+
+    for (size_t i = 0; i < error->reasons_len; i++)
+        refused += !hf_str_equal(error->reasons[i].code, HF_STR("None")) &&
+                   !hf_str_equal(error->reasons[i].code, HF_STR("TransactionConflict"));
+    for (const struct listener *l = tx->first; l && refused; l = l->next) {
+        size_t mine = 0;
+
+        if (!l->refused || l->first + l->count > error->reasons_len)
+            continue;
+        for (size_t i = l->first; i < l->first + l->count; i++)
+            mine += !hf_str_equal(error->reasons[i].code, HF_STR("None")) &&
+                    !hf_str_equal(error->reasons[i].code, HF_STR("TransactionConflict"));
+        if (mine && l->refused(error->reasons + l->first, l->count, l->user))
+            explained += mine;
+    }
+    return refused && explained == refused;
 }
 
 static uint32_t longer(uint32_t delay_ms)
@@ -257,16 +322,26 @@ static enum hf_status run_inside(struct hf_scope *s, struct hf_tx *outer, hf_tx_
 }
 
 static enum hf_status run_once(struct hf_scope *s, struct hf_db *db, hf_tx_fn *build, void *user,
-                               const struct hf_tx_options *o)
+                               const struct hf_tx_options *o, bool *again)
 {
     struct hf_tx *tx, *before;
     enum hf_status status;
 
+    *again = false;
     TRY(hf_tx_new(s, db, &tx));
     before = hf_scope_set_tx(s, tx);
     status = build(s, tx, user);
     hf_scope_set_tx(s, before);
-    return status == HF_OK ? hf_tx_commit(s, tx, o) : status;
+    if (status != HF_OK) {
+        /* A `build` that fails without a word may have left an older error there. */
+        *again = status == hf_scope_error(s)->status && is_conflict(hf_scope_error(s));
+        return status;
+    }
+    status = hf_tx_commit(s, tx, o);
+    *again = status == HF_TX_CANCELED || status == HF_TX_CONFLICT
+                 ? is_conflict(hf_scope_error(s)) || is_worth_another(tx, hf_scope_error(s))
+                 : false;
+    return status;
 }
 
 enum hf_status hf_tx_run(struct hf_scope *s, struct hf_db *db, hf_tx_fn *build, void *user,
@@ -282,12 +357,11 @@ enum hf_status hf_tx_run(struct hf_scope *s, struct hf_db *db, hf_tx_fn *build, 
     if (outer && outer->db == db && !outer->committed)
         return run_inside(s, outer, build, user);
     for (uint32_t attempt = 1;; attempt++, delay_ms = longer(delay_ms)) {
-        enum hf_status status = run_once(s, db, build, user, &o);
-        const struct hf_error *error = hf_scope_error(s);
+        bool again;
+        enum hf_status status = run_once(s, db, build, user, &o, &again);
 
-        /* A `build` that fails without a word may have left an older error there. */
-        if (status == HF_OK || status != error->status || error->may_have_happened ||
-            !is_conflict(error) || attempt >= o.attempts)
+        if (status == HF_OK || !again || hf_scope_error(s)->may_have_happened ||
+            attempt >= o.attempts)
             return status;
         TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(hf_scope_env(s), delay_ms)));
     }

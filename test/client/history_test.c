@@ -333,7 +333,7 @@ static void end_history(struct history *h, long fates[4], long *happened)
 TEST(history, conditional_writes_are_one_history)
 {
     const char *histories = getenv("HF_CHAOS_HISTORIES");
-    size_t wanted = histories ? strtoul(histories, NULL, 10) : HISTORIES;
+    size_t wanted = histories ? strtoul(histories, NULL, 10) : test_times(HISTORIES);
     long fates[4] = {0}, happened = 0;
 
     for (size_t done = 0; done < wanted; done += AT_ONCE) {

@@ -226,7 +226,7 @@ static const struct db_calls idle_calls = {.call = idle_call, .close = idle_clos
 TEST(metrics, any_failing_allocation_is_an_error_and_no_leak)
 {
     ALLOC_SWEEP (t, nth) {
-        struct hf_db idle = {&idle_calls}, *db = NULL;
+        struct hf_db idle = {.calls = &idle_calls}, *db = NULL;
         struct hf_scope *s = hf_scope_new(test_env(t));
         enum hf_status status =
             s ? hf_metrics_open(s, &idle, HF_OPTIONS(hf_metrics_options, .name = HF_STR("x")), &db)
@@ -272,7 +272,7 @@ static void *work(void *user)
 /* No count is lost, and (2) while they are counted. */
 TEST(metrics, threads_lose_no_count)
 {
-    struct hf_db idle = {&idle_calls}, *db;
+    struct hf_db idle = {.calls = &idle_calls}, *db;
     struct hf_scope *s = hf_scope_new(test_env(t));
     struct worker workers[THREADS];
     struct hf_metrics metrics;

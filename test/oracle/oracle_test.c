@@ -193,7 +193,7 @@ static long number_from(const char *name, long otherwise)
 
 static void run_rounds(struct test *t, const char *kind, int otherwise)
 {
-    long rounds = number_from("HF_ORACLE_SEEDS", otherwise);
+    long rounds = number_from("HF_ORACLE_SEEDS", (long)test_times((uint32_t)otherwise));
     int steps = (int)number_from("HF_ORACLE_STEPS", STEPS);
     const char *one = getenv("HF_ORACLE_SEED");
     uint64_t calls = 0, refused = 0;

@@ -1,6 +1,8 @@
 /* patterns/ground_test.c: what patterns share; (n) is an invariant of the file in question. */
 #include "kit.h"
 
+#include <holdfast/engine.h>
+
 #include <stdatomic.h>
 
 #include "patterns/private.h"
@@ -265,5 +267,49 @@ TEST(timer, runs_when_due_or_woken_and_not_after_its_end)
     calls = atomic_load(&often.calls);
     CHECK_OK(sleep_really(20));
     CHECK_INT(calls, atomic_load(&often.calls));
+    hf_scope_free(s);
+}
+
+/* Which thread has called; a slow one that waits, so that another becomes due meanwhile. */
+struct caller {
+    pthread_t thread;
+    atomic_int calls;
+};
+
+static int64_t note_caller(void *user)
+{
+    struct caller *c = user;
+
+    c->thread = pthread_self();
+    atomic_fetch_add(&c->calls, 1);
+    return 0; /* at once again */
+}
+
+/* (4), and the thread is one for all of a database, and gone with the last. */
+TEST(timer, joins_the_thread_of_its_database)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct caller callers[3] = {0};
+    struct timer *timers[3];
+    struct hf_db *db;
+
+    CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(hf__timer_join(s, db, note_caller, &callers[i], &timers[i]));
+    CHECK_OK(hf__timer_start(s, note_caller, &callers[2], &timers[2]));
+    for (int i = 0;
+         i < 5000 && (atomic_load(&callers[0].calls) < 100 ||
+                      atomic_load(&callers[1].calls) < 100 || atomic_load(&callers[2].calls) < 1);
+         i++)
+        CHECK_OK(sleep_really(1));
+    for (int i = 0; i < 3; i++)
+        hf__timer_stop(timers[i]);
+    CHECK(atomic_load(&callers[0].calls) >= 100);
+    CHECK(atomic_load(&callers[1].calls) >= 100);
+    CHECK(pthread_equal(callers[0].thread, callers[1].thread));
+    CHECK(atomic_load(&callers[2].calls) >= 1);
+    CHECK_OK(hf__timer_join(s, db, note_caller, &callers[0], &timers[0])); /* a new one */
+    hf__timer_stop(timers[0]);
+    hf_db_close(db);
     hf_scope_free(s);
 }

@@ -1,0 +1,93 @@
+/*
+ * db/share.c: what users of one database have together, each kind once.
+ *
+ * A short list with a count of users for each. It is changed when patterns are opened and closed,
+ * so whoever finds it in use gives his core away and looks again.
+ */
+#include <sched.h>
+
+#include "db/db.h"
+
+struct db_share {
+    struct db_share *next;
+    struct hf_env env;
+    const struct hf_shared_kind *kind;
+    void *object;
+    size_t users;
+};
+
+static void enter(struct hf_db *db)
+{
+    while (atomic_exchange(&db->sharing, true))
+        sched_yield();
+}
+
+static void leave(struct hf_db *db)
+{
+    atomic_store(&db->sharing, false);
+}
+
+/* The place that points to it, or the end of the list. */
+static struct db_share **find(struct hf_db *db, const struct hf_shared_kind *kind)
+{
+    struct db_share **at = &db->shares;
+
+    while (*at && (*at)->kind != kind)
+        at = &(*at)->next;
+    return at;
+}
+
+static enum hf_status make(struct hf_scope *s, const struct hf_shared_kind *kind,
+                           struct db_share **share)
+{
+    const struct hf_env *env = hf__scope_env(s);
+    struct db_share *made = hf__env_alloc(env, sizeof(*made));
+    enum hf_status status;
+
+    if (!made)
+        return hf__fail_nomem(s);
+    *made = (struct db_share){.env = *env, .kind = kind};
+    status = kind->make(s, &made->object);
+    if (status != HF_OK)
+        hf__env_free(env, made, sizeof(*made));
+    else
+        *share = made;
+    return status;
+}
+
+enum hf_status hf_db_share(struct hf_scope *s, struct hf_db *db, const struct hf_shared_kind *kind,
+                           void **object)
+{
+    enum hf_status status = HF_OK;
+    struct db_share **at;
+
+    *object = NULL;
+    enter(db);
+    at = find(db, kind);
+    if (!*at)
+        status = make(s, kind, at);
+    if (status == HF_OK) {
+        (*at)->users++;
+        *object = (*at)->object;
+    }
+    leave(db);
+    return status;
+}
+
+void hf_db_unshare(struct hf_db *db, const struct hf_shared_kind *kind)
+{
+    struct db_share **at, *share;
+
+    enter(db);
+    at = find(db, kind);
+    share = *at;
+    assert(share && share->users > 0);
+    if (--share->users == 0) {
+        struct hf_env env = share->env;
+
+        *at = share->next;
+        kind->end(share->object);
+        hf__env_free(&env, share, sizeof(*share));
+    }
+    leave(db);
+}
