@@ -79,6 +79,16 @@ struct hf_str hf__s3_region(const struct s3 *s3)
     return s3->endpoint.signing_region;
 }
 
+struct hf_str hf__s3_origin(const struct s3 *s3)
+{
+    return s3->endpoint.origin;
+}
+
+struct hf_str hf__s3_path(const struct s3 *s3)
+{
+    return s3->endpoint.path;
+}
+
 static bool is(struct hf_str text, const char *word)
 {
     return hf_str_equal(text, hf_str_from(word));

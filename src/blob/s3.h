@@ -31,6 +31,10 @@ bool hf__s3_create(const struct s3 *s3); /* was it asked for? */
 struct hf_str hf__s3_bucket(const struct s3 *s3);
 struct hf_str hf__s3_region(const struct s3 *s3);
 
+/* Where calls go: "https://bucket.s3.eu-central-1.amazonaws.com", and what is before all keys. */
+struct hf_str hf__s3_origin(const struct s3 *s3);
+struct hf_str hf__s3_path(const struct s3 *s3);
+
 /* As the URL has it, with a slash behind; or empty. */
 struct hf_str hf__s3_prefix(const struct s3 *s3);
 
