@@ -374,8 +374,13 @@ struct hf_events_swept {
 
 /*
  * Remove what nobody reads any more: truncated events, those of deleted streams, what crashed
- * appends have left, and blobs without an event, all older than `older_s` seconds (0: a day).
- * Others may work meanwhile. It can be interrupted and called again. Since 0.1.
+ * appends have left, and blobs without an event, all older than `older_s` seconds (0: a day), which
+ * has to be longer than an append takes. Others may work meanwhile. It can be interrupted and
+ * called again. Chosen ids of events that went are free again.
+ *
+ * A Scan of the table; two more when there are old blobs: of all tables when the blob store is the
+ * one beside the database, which others may use. One that was handed to hf_events_open() is taken
+ * to be this store's alone. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_sweep(struct hf_scope *s, struct hf_events *store,
                                                    uint32_t older_s, struct hf_events_swept *swept);
@@ -412,7 +417,8 @@ typedef enum hf_status hf_events_progress_fn(uint64_t done, uint64_t total, void
 
 struct hf_events_transfer {
     size_t size;                        /* set by HF_OPTIONS() */
-    uint32_t batch;                     /* default 200 out, 100 in */
+    uint32_t batch;                     /* events; default 200 out; in: at most as many as go into
+                                           a transaction, 24 */
     struct hf_str domain;               /* out: only of that domain; default all */
     struct hf_str after, until;         /* out: positions; default all */
     bool replace;                       /* in: hf_events_reset() first */
@@ -423,12 +429,19 @@ struct hf_events_transfer {
 };
 
 /*
- * All events in their order, as JSON lines (docs/events.md describes them), payloads of the blob
- * store among them. Import appends them: ids, times, versions and all else are kept, positions are
- * new, in the same order. An interrupted import can be repeated: what is there is not appended
- * again. *count (may be NULL) is how many.
+ * All events that are read in their order, archived ones too, as JSON lines (src/events/
+ * events_json.c and docs/events.md describe them), payloads of the blob store among them. *count
+ * (may be NULL) is how many. What is said of streams (limits, tombstones, the archive) is not in
+ * it, but for versions that are not there any more, so that a stream begins where it did.
+ *
+ * Import appends them: ids, times, versions and all else are kept, positions are new, in the same
+ * order. An interrupted import can be repeated, from the beginning: what is there is not appended
+ * again. *count (may be NULL) is how many were appended.
  *
  * HF_SERIALIZATION  a line is no event; the message says which line and why; those before it are in
+ * HF_CONDITION      its version is not the next of its stream; the message says which line
+ * HF_DUPLICATE      its id is there, of another event
+ * HF_IN_USE, HF_LOST  its stream is archived, was deleted
  * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_export(struct hf_scope *s, struct hf_events *store,

@@ -46,6 +46,9 @@
  * they are run.
  *
  * Trees with the same shard key are taken one after the other in a process, others side by side.
+ *
+ * In the order of all the events of a tree are next to each other, stream by stream, and those of a
+ * stream in the order in which they were created.
  */
 #ifndef HOLDFAST_FLOW_H
 #define HOLDFAST_FLOW_H
@@ -433,12 +436,12 @@ struct hf_reverted {
 
 /*
  * Take back a tree: `compensate` is called for its events, newest first and children before their
- * parents, and all that they emit is appended in that order, all or nothing. Such events have
- * `compensates` and causation = the id of the one they take back, its correlation, and ids that
- * follow from it (ID.r1, ID.r2), so running it again, or twice at the same time, answers with what
- * the first one has done; events that have joined the tree meanwhile are taken back then. Where
- * they have a flow its apply is called, with hf_flow_write(), and observers are told; they are not
- * validated, and have no consequents and no side effects.
+ * parents, and all that they emit is appended, in that order in each stream, all or nothing. Such
+ * events have `compensates` and causation = the id of the one they take back, its correlation, and
+ * ids that follow from it (ID.r1, ID.r2), so running it again, or twice at the same time, answers
+ * with what the first one has done; events that have joined the tree meanwhile are taken back then.
+ * Where they have a flow its apply is called, with hf_flow_write(), and observers are told; they
+ * are not validated, and have no consequents and no side effects.
  *
  * HF_UNSUPPORTED  something stands in the way: hf_flows_can_revert() lists what
  * HF_INVALID      it is no root

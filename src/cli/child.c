@@ -21,9 +21,12 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { LOOK_FIRST_US = 500, LOOK_LAST_US = 50 * 1000 };
 
 static const int passed_on[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
@@ -108,6 +111,8 @@ int hf__child_start(struct hf_scope *s, const struct child_program *program, int
     posix_spawnattr_setsigdefault(&attributes, &defaults);
     if (input >= 0)
         posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+    if (program->output)
+        posix_spawn_file_actions_adddup2(&actions, program->output, STDOUT_FILENO);
     error = posix_spawnp(pid, args[0], &actions, &attributes, args, variables);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
@@ -117,6 +122,55 @@ int hf__child_start(struct hf_scope *s, const struct child_program *program, int
 int hf__child_code(int wait_status)
 {
     return WIFSIGNALED(wait_status) ? CLI_SIGNAL + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+int hf__child_file(struct hf_str text)
+{
+    int fd = memfd_create("holdfast", MFD_CLOEXEC);
+
+    for (size_t done = 0; fd >= 0 && done < text.len;) {
+        ssize_t wrote = write(fd, text.ptr + done, text.len - done);
+
+        if (wrote < 0) {
+            close(fd);
+            return -1;
+        }
+        done += (size_t)wrote;
+    }
+    if (fd >= 0)
+        lseek(fd, 0, SEEK_SET);
+    return fd;
+}
+
+enum hf_status hf__child_wait(struct hf_scope *s, pid_t pid, uint64_t limit_ms,
+                              uint64_t kill_after_ms, int *status)
+{
+    const struct hf_env *env = hf_scope_env(s);
+    int64_t begin_us = env->elapsed_us(env->user);
+    enum hf_status told = HF_OK;
+    int64_t look_us = LOOK_FIRST_US;
+    int64_t kill_us = 0;
+
+    while (waitpid(pid, status, WNOHANG) == 0) {
+        int64_t now = env->elapsed_us(env->user);
+
+        if (told == HF_OK) {
+            told = hf_scope_sleep_ms(s, 0);
+            if (told == HF_OK && limit_ms && now - begin_us >= (int64_t)limit_ms * 1000)
+                told = HF_TIMEOUT;
+            if (told != HF_OK) {
+                kill(pid, SIGTERM);
+                kill_us = now + (int64_t)kill_after_ms * 1000;
+                look_us = LOOK_FIRST_US;
+            }
+        } else if (kill_us && now >= kill_us) {
+            kill(pid, SIGKILL);
+            kill_us = 0;
+        }
+        env->sleep(env->user, look_us); /* whatever the scope says */
+        look_us = look_us * 2 > LOOK_LAST_US ? LOOK_LAST_US : look_us * 2;
+    }
+    return told;
 }
 
 /* ---- the guard ------------------------------------------------------------------------------ */

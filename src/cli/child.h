@@ -42,6 +42,7 @@ struct child_program {
     uint64_t limit_ms;         /* then it is ended, and CLI_TOO_LONG comes out; 0: no limit */
     uint64_t kill_after_ms;    /* from SIGTERM to SIGKILL when it is ended */
     const struct guard *guard; /* knows which files are not ours, and go on to the program */
+    int output;                /* becomes its standard output; 0: it has ours */
 };
 
 struct guard {
@@ -88,6 +89,21 @@ void hf__guard_stop_child(struct guard *guard);
  * unless it is -1. Returns 0 or an errno.
  */
 int hf__child_start(struct hf_scope *s, const struct child_program *program, int input, pid_t *pid);
+
+/*
+ * A file in memory with this text, to be the input of a program: a pipe would not hold a large one.
+ * Without a text it is empty, to be an output. -1 and errno when there is none to be had.
+ */
+int hf__child_file(struct hf_str text);
+
+/*
+ * Wait for the end of a program that the guard does not know of: there may be several. A scope that
+ * is canceled, its deadline, or `limit_ms` (0: none) ends it; SIGKILL comes `kill_after_ms` behind
+ * SIGTERM. Returns HF_OK, HF_CANCELED or HF_TIMEOUT when it has ended in any case, and *status is
+ * of waitpid().
+ */
+enum hf_status hf__child_wait(struct hf_scope *s, pid_t pid, uint64_t limit_ms,
+                              uint64_t kill_after_ms, int *status);
 
 /* How the end of a process is told by an exit code. */
 int hf__child_code(int wait_status);

@@ -1,10 +1,11 @@
 /*
  * cli/cmd_outbox.c: events that wait, have failed or were delivered, from a shell: `holdfast outbox
- * emit|ls|failed|retry|discard|stats|cleanup|replay`. What delivers them is cmd_relay.c.
+ * emit|ls|failed|retry|discard|stats|cleanup|replay|sweep`. What delivers them is cmd_relay.c.
  */
 #include "cli/outbox.h"
 
 #include "cli/commands.h"
+#include "cli/events.h"
 #include "cli/input.h"
 #include "cli/json.h"
 #include "cli/rows.h"
@@ -18,6 +19,7 @@ enum list_state { LIST_PENDING, LIST_FAILED, LIST_HISTORY };
 struct settings {
     struct database_settings database;
     struct hf_str table;
+    struct hf_str blobs;
     uint64_t limit;
     struct hf_str type; /* of lists */
     struct hf_str cause;
@@ -41,7 +43,7 @@ struct settings {
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
-#define TABLE_SPEC OUTBOX_TABLE(struct settings)
+#define TABLE_SPEC OUTBOX_TABLE(struct settings), OUTBOX_BLOBS(struct settings)
 #define LIMIT_SPEC                                                                                 \
     {                                                                                              \
         .kind = OPTION_NUMBER, .name = "limit", .value = "NUMBER", .max = UINT32_MAX,              \
@@ -59,31 +61,39 @@ struct settings {
     }
 
 bool hf__outbox_open(struct cli *cli, const char *command, const struct database_settings *settings,
-                     const struct hf_outbox_options *options, struct hf_db **db,
-                     struct hf_outbox **outbox, int *ends)
+                     struct hf_str blobs, const struct hf_outbox_options *options,
+                     struct outbox_place *place, int *ends)
 {
-    if (!hf__database_open(cli, command, settings, db, ends))
+    struct hf_outbox_options with = *options;
+
+    *place = (struct outbox_place){0};
+    if (!hf__database_open(cli, command, settings, &place->db, ends))
         return false;
-    if (hf_outbox_open(cli->scope, *db, options, outbox) == HF_OK)
-        return true;
+    if (!blobs.ptr || hf__cli_events_open_blobs(cli, settings, blobs, &place->blobs) == HF_OK) {
+        with.blobs = place->blobs;
+        if (hf_outbox_open(cli->scope, place->db, &with, &place->outbox) == HF_OK)
+            return true;
+    }
     *ends = hf__database_fail(cli, command);
-    hf_db_close(*db);
+    hf__outbox_close(place);
     return false;
 }
 
-static bool open_outbox(struct cli *cli, const char *command, const struct settings *settings,
-                        struct hf_db **db, struct hf_outbox **outbox, int *ends)
+void hf__outbox_close(struct outbox_place *place)
 {
-    return hf__outbox_open(cli, command, &settings->database,
-                           HF_OPTIONS(hf_outbox_options, .table = settings->table,
-                                      .no_create = true),
-                           db, outbox, ends);
+    hf_outbox_close(place->outbox);
+    hf_blobs_close(place->blobs);
+    hf_db_close(place->db);
+    *place = (struct outbox_place){0};
 }
 
-static void close_outbox(struct hf_db *db, struct hf_outbox *outbox)
+static bool open_outbox(struct cli *cli, const char *command, const struct settings *settings,
+                        struct outbox_place *place, int *ends)
 {
-    hf_outbox_close(outbox);
-    hf_db_close(db);
+    return hf__outbox_open(cli, command, &settings->database, settings->blobs,
+                           HF_OPTIONS(hf_outbox_options, .table = settings->table,
+                                      .no_create = true),
+                           place, ends);
 }
 
 /* ---- emit ----------------------------------------------------------------------------------- */
@@ -180,6 +190,7 @@ static const struct option_spec emit_specs[] = {
      .fallback = "outbox",
      .text = "The table of the outbox, which is made when it is missing.",
      FIELD(table)},
+    OUTBOX_BLOBS(struct settings),
     {.kind = OPTION_NUMBER,
      .name = "buckets",
      .value = "NUMBER",
@@ -241,25 +252,24 @@ static bool read_headers(struct cli *cli, const struct settings *settings, struc
 static int emit(struct cli *cli, const struct settings *settings, const struct hf_event *event)
 {
     struct rows_field field;
-    struct hf_outbox *outbox;
+    struct outbox_place place;
     struct hf_str id = {0};
-    struct hf_db *db;
     int ends;
 
-    if (!hf__outbox_open(cli, "outbox emit", &settings->database,
+    if (!hf__outbox_open(cli, "outbox emit", &settings->database, settings->blobs,
                          HF_OPTIONS(hf_outbox_options, .table = settings->table,
                                     .buckets = (uint32_t)settings->buckets,
                                     .stream = settings->stream),
-                         &db, &outbox, &ends))
+                         &place, &ends))
         return ends;
-    if (hf_outbox_emit(cli->scope, outbox, event, 1, HF_OPTIONS(hf_emit_options, .ids = &id)) !=
-        HF_OK) {
+    if (hf_outbox_emit(cli->scope, place.outbox, event, 1,
+                       HF_OPTIONS(hf_emit_options, .ids = &id)) != HF_OK) {
         ends = hf__database_fail(cli, "outbox emit");
     } else {
         field = hf__rows_text("id", id);
         ends = hf__rows_one(cli, &settings->database, &field, 1);
     }
-    close_outbox(db, outbox);
+    hf__outbox_close(&place);
     return ends;
 }
 
@@ -459,16 +469,15 @@ static int list(struct cli *cli, const char *command, const struct settings *set
 static int open_and_list(struct cli *cli, const struct options_table *table, size_t args_len,
                          const char *const *args, struct settings *settings)
 {
-    struct hf_outbox *outbox;
+    struct outbox_place place;
     struct options options;
-    struct hf_db *db;
     int ends;
 
     if (!hf__cli_options(cli, table, args_len, args, settings, &options, &ends) ||
-        !open_outbox(cli, table->name, settings, &db, &outbox, &ends))
+        !open_outbox(cli, table->name, settings, &place, &ends))
         return ends;
-    ends = list(cli, table->name, settings, outbox);
-    close_outbox(db, outbox);
+    ends = list(cli, table->name, settings, place.outbox);
+    hf__outbox_close(&place);
     return ends;
 }
 
@@ -542,13 +551,12 @@ static int for_chosen(struct cli *cli, const struct options_table *table, size_t
                       const char *const *args, chosen_fn *chosen, all_fn *all, const char *told)
 {
     struct settings settings = {.all = false};
-    struct hf_outbox *outbox;
+    struct outbox_place place;
     struct rows_field field;
     struct options options;
     enum hf_status status;
     struct hf_str *ids;
     uint64_t done = 0;
-    struct hf_db *db;
     int ends;
 
     if (!hf__cli_options(cli, table, args_len, args, &settings, &options, &ends))
@@ -562,18 +570,18 @@ static int for_chosen(struct cli *cli, const struct options_table *table, size_t
         return hf__cli_fail(cli, table->name, CLI_FAILED, "out of memory");
     for (size_t i = 0; i < options.operands_len; i++)
         ids[i] = hf_str_from(options.operands[i]);
-    if (!open_outbox(cli, table->name, &settings, &db, &outbox, &ends))
+    if (!open_outbox(cli, table->name, &settings, &place, &ends))
         return ends;
-    status = settings.all ? all(cli->scope, outbox,
+    status = settings.all ? all(cli->scope, place.outbox,
                                 HF_OPTIONS(hf_event_list_options, .limit = (uint32_t)settings.limit,
                                            .type = settings.type, .cause = settings.cause),
                                 &done)
-                          : chosen(cli->scope, outbox, ids, options.operands_len, &done);
+                          : chosen(cli->scope, place.outbox, ids, options.operands_len, &done);
     ends = status == HF_OK ? CLI_OK : hf__database_fail(cli, table->name);
     field = hf__rows_number(cli, told, done);
     if (status == HF_OK || done)
         hf__rows_one(cli, &settings.database, &field, 1);
-    close_outbox(db, outbox);
+    hf__outbox_close(&place);
     return hf__cli_flushed(cli, ends);
 }
 
@@ -643,16 +651,15 @@ int hf__outbox_stats_run(struct cli *cli, size_t args_len, const char *const *ar
 {
     struct settings settings = {.all = false};
     struct hf_outbox_stats stats;
-    struct hf_outbox *outbox;
+    struct outbox_place place;
     struct options options;
-    struct hf_db *db;
     int ends;
 
     if (!hf__cli_options(cli, &hf__outbox_stats_options, args_len, args, &settings, &options,
                          &ends) ||
-        !open_outbox(cli, "outbox stats", &settings, &db, &outbox, &ends))
+        !open_outbox(cli, "outbox stats", &settings, &place, &ends))
         return ends;
-    if (hf_outbox_stats(cli->scope, outbox, settings.scan, &stats) != HF_OK) {
+    if (hf_outbox_stats(cli->scope, place.outbox, settings.scan, &stats) != HF_OK) {
         ends = hf__database_fail(cli, "outbox stats");
     } else {
         struct rows_field fields[] = {
@@ -670,7 +677,7 @@ int hf__outbox_stats_run(struct cli *cli, size_t args_len, const char *const *ar
 
         ends = hf__rows_one(cli, &settings.database, fields, COMMAND_LEN(fields));
     }
-    close_outbox(db, outbox);
+    hf__outbox_close(&place);
     return ends;
 }
 
@@ -707,26 +714,25 @@ int hf__outbox_cleanup_run(struct cli *cli, size_t args_len, const char *const *
 {
     const struct hf_env *env = hf_scope_env(cli->scope);
     struct settings settings = {.all = false};
-    struct hf_outbox *outbox;
+    struct outbox_place place;
     struct rows_field field;
     struct options options;
     uint64_t done = 0;
-    struct hf_db *db;
     int ends;
 
     if (!hf__cli_options(cli, &hf__outbox_cleanup_options, args_len, args, &settings, &options,
                          &ends) ||
-        !open_outbox(cli, "outbox cleanup", &settings, &db, &outbox, &ends))
+        !open_outbox(cli, "outbox cleanup", &settings, &place, &ends))
         return ends;
     ends = CLI_OK;
-    if (hf_outbox_cleanup(cli->scope, outbox,
+    if (hf_outbox_cleanup(cli->scope, place.outbox,
                           env->wall_us(env->user) - (int64_t)settings.older_ms * 1000,
                           &done) != HF_OK)
         ends = hf__database_fail(cli, "outbox cleanup");
     field = hf__rows_number(cli, "deleted", done);
     if (ends == CLI_OK)
         ends = hf__rows_one(cli, &settings.database, &field, 1);
-    close_outbox(db, outbox);
+    hf__outbox_close(&place);
     return ends;
 }
 
@@ -763,27 +769,86 @@ int hf__outbox_replay_run(struct cli *cli, size_t args_len, const char *const *a
     const struct hf_env *env = hf_scope_env(cli->scope);
     struct hf_event_list_options o = {.size = sizeof(o)};
     struct settings settings = {.all = false};
-    struct hf_outbox *outbox;
+    struct outbox_place place;
     struct rows_field field;
     struct options options;
     uint64_t done = 0;
-    struct hf_db *db;
     int ends;
 
     if (!hf__cli_options(cli, &hf__outbox_replay_options, args_len, args, &settings, &options,
                          &ends) ||
-        !open_outbox(cli, "outbox replay", &settings, &db, &outbox, &ends))
+        !open_outbox(cli, "outbox replay", &settings, &place, &ends))
         return ends;
     ends = CLI_OK;
     o.limit = (uint32_t)settings.limit;
     o.type = settings.type;
     if (settings.older_ms)
         o.from_us = env->wall_us(env->user) - (int64_t)settings.older_ms * 1000;
-    if (hf_outbox_replay(cli->scope, outbox, &o, &done) != HF_OK)
+    if (hf_outbox_replay(cli->scope, place.outbox, &o, &done) != HF_OK)
         ends = hf__database_fail(cli, "outbox replay");
     field = hf__rows_number(cli, "waiting", done);
     if (ends == CLI_OK)
         ends = hf__rows_one(cli, &settings.database, &field, 1);
-    close_outbox(db, outbox);
+    hf__outbox_close(&place);
+    return ends;
+}
+
+/* ---- sweep ---------------------------------------------------------------------------------- */
+
+static const struct option_spec sweep_specs[] = {
+    {.kind = OPTION_DURATION,
+     .name = "older",
+     .value = "TIME",
+     .min = 1000,
+     .max = (uint64_t)UINT32_MAX * 1000,
+     .fallback = "24h",
+     .text =
+         "Nothing that is younger than this, as it may belong to an event that is being stored.",
+     FIELD(older_ms)},
+    TABLE_SPEC,
+    DATABASE_JSON(struct settings),
+    DATABASE_QUIET(struct settings),
+    DATABASE_SPECS(struct settings),
+};
+
+static const struct option_example sweep_examples[] = {
+    {"holdfast outbox sweep --blobs s3://payloads", "Once a night, say."},
+};
+
+const struct options_table hf__outbox_sweep_options = {
+    .name = "outbox sweep",
+    .about = "Remove the payloads of the blob store that no event of the outbox has any more: it "
+             "waits, has failed, or is in the history. The whole table is read.",
+    .specs = sweep_specs,
+    .len = COMMAND_LEN(sweep_specs),
+    .examples = sweep_examples,
+    .examples_len = COMMAND_LEN(sweep_examples),
+};
+
+int hf__outbox_sweep_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    struct settings settings = {.all = false};
+    struct outbox_place place;
+    struct options options;
+    uint64_t removed = 0;
+    int ends;
+
+    if (!hf__cli_options(cli, &hf__outbox_sweep_options, args_len, args, &settings, &options,
+                         &ends))
+        return ends;
+    if (!settings.blobs.ptr)
+        return hf__cli_fail(cli, "outbox sweep", CLI_USAGE, "--blobs is missing");
+    if (!open_outbox(cli, "outbox sweep", &settings, &place, &ends))
+        return ends;
+    hf_scope_timeout_ms(cli->scope, 0); /* it can be interrupted, and called again */
+    if (hf_outbox_sweep_blobs(cli->scope, place.outbox, (uint32_t)(settings.older_ms / 1000),
+                              &removed) != HF_OK) {
+        ends = hf__database_fail(cli, "outbox sweep");
+    } else {
+        struct rows_field field = hf__rows_number(cli, "blobs", removed);
+
+        ends = hf__rows_one(cli, &settings.database, &field, 1);
+    }
+    hf__outbox_close(&place);
     return ends;
 }

@@ -20,11 +20,10 @@
 #include <holdfast/records.h>
 
 #include <errno.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FAILED_FOR_GOOD = 65, LOOK_FIRST_US = 500, LOOK_LAST_US = 50 * 1000 };
+enum { FAILED_FOR_GOOD = 65 };
 
 struct settings {
     struct database_settings database;
@@ -224,61 +223,15 @@ struct run {
     struct guard guard;
 };
 
-/* The record where a process can read it: in memory, as a pipe would not hold a large one. */
+/* The record where a process can read it. */
 static int record_file(struct hf_scope *s, const struct run *run,
                        const struct hf_record_info *record)
 {
     struct hf_str text = run->settings.plain ? hf__json_of_value(s, hf_item_value(record->item))
                                              : hf_item_to_json(s, record->item);
     struct hf_str line = hf_scope_format(s, "%.*s\n", HF_FMT(text));
-    int fd = text.ptr && line.ptr ? memfd_create("record", MFD_CLOEXEC) : -1;
 
-    for (size_t done = 0; fd >= 0 && done < line.len;) {
-        ssize_t wrote = write(fd, line.ptr + done, line.len - done);
-
-        if (wrote < 0) {
-            close(fd);
-            return -1;
-        }
-        done += (size_t)wrote;
-    }
-    if (fd >= 0)
-        lseek(fd, 0, SEEK_SET);
-    return fd;
-}
-
-/* Sleep, whatever the scope says. */
-static void nap(const struct hf_env *env, int64_t us)
-{
-    env->sleep(env->user, us);
-}
-
-/* Wait for its end; a canceled scope, or its deadline, ends it. */
-static enum hf_status wait_for(struct hf_scope *s, const struct run *run, pid_t pid, int *status)
-{
-    const struct hf_env *env = hf_scope_env(s);
-    enum hf_status told = HF_OK;
-    int64_t look_us = LOOK_FIRST_US;
-    int64_t kill_us = 0;
-
-    while (waitpid(pid, status, WNOHANG) == 0) {
-        int64_t now_us = env->elapsed_us(env->user);
-
-        if (told == HF_OK) {
-            told = hf_scope_sleep_ms(s, 0);
-            if (told != HF_OK) {
-                kill(pid, SIGTERM);
-                kill_us = now_us + (int64_t)run->settings.kill_after_ms * 1000;
-                look_us = LOOK_FIRST_US;
-            }
-        } else if (kill_us && now_us >= kill_us) {
-            kill(pid, SIGKILL);
-            kill_us = 0;
-        }
-        nap(env, look_us);
-        look_us = look_us * 2 > LOOK_LAST_US ? LOOK_LAST_US : look_us * 2;
-    }
-    return told;
+    return text.ptr && line.ptr ? hf__child_file(line) : -1;
 }
 
 static enum hf_status outcome(struct hf_scope *s, const struct run *run, enum hf_status told,
@@ -326,7 +279,7 @@ static enum hf_status work(struct hf_scope *s, const struct hf_record_info *reco
         close(input);
     if (error)
         return hf_scope_fail(s, HF_IO, "%s: %s", run->args[0], strerror(error));
-    told = wait_for(s, run, pid, &status);
+    told = hf__child_wait(s, pid, 0, run->settings.kill_after_ms, &status);
     return outcome(s, run, told, status);
 }
 

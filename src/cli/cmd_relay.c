@@ -18,6 +18,7 @@ enum { TICK_MS = 1000 };
 struct settings {
     struct database_settings database;
     struct hf_str table;
+    struct hf_str blobs;
     struct hf_str to;
     unsigned preset; /* enum hf_relay_preset, less one */
     uint64_t workers, batch, attempts, rate;
@@ -161,8 +162,9 @@ struct run {
          .fallback = "30s",                                                                        \
          .text = "What is under way at the end may take so long.",                                 \
          FIELD(stop_ms)},                                                                          \
-        OUTBOX_TABLE(struct settings), DATABASE_JSON(struct settings),                             \
-        DATABASE_QUIET(struct settings), DATABASE_SPECS(struct settings)
+        OUTBOX_TABLE(struct settings), OUTBOX_BLOBS(struct settings),                              \
+        DATABASE_JSON(struct settings), DATABASE_QUIET(struct settings),                           \
+        DATABASE_SPECS(struct settings)
 
 static const struct option_spec specs[] = {RELAY_SPECS};
 
@@ -344,21 +346,19 @@ static int open_and_run(struct run *run, struct hf_outbox *outbox, struct hf_sin
 static int with_outbox(struct run *run, bool drain)
 {
     const struct settings *settings = &run->settings;
-    struct hf_outbox *outbox;
+    struct outbox_place place;
     struct hf_sink *sink;
-    struct hf_db *db;
     int ends;
 
     if (hf_sink_open(run->cli->scope, settings->to, &sink) != HF_OK)
         return hf__cli_fail(run->cli, run->command, CLI_USAGE, "%s",
                             hf_scope_error_text(run->cli->scope));
-    if (hf__outbox_open(run->cli, run->command, &settings->database,
+    if (hf__outbox_open(run->cli, run->command, &settings->database, settings->blobs,
                         HF_OPTIONS(hf_outbox_options, .table = settings->table, .no_create = true,
                                    .history_s = (uint32_t)((settings->history_ms + 999) / 1000)),
-                        &db, &outbox, &ends)) {
-        ends = open_and_run(run, outbox, sink, drain);
-        hf_outbox_close(outbox);
-        hf_db_close(db);
+                        &place, &ends)) {
+        ends = open_and_run(run, place.outbox, sink, drain);
+        hf__outbox_close(&place);
     }
     hf_sink_close(sink);
     return ends;

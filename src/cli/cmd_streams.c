@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/rows.h"
+#include "cli/when.h"
 
 #include <holdfast/streams.h>
 
@@ -108,49 +109,17 @@ const struct options_table hf__streams_tail_options = {
              "of the signal that stopped it. Others as in holdfast(1).",
 };
 
-/* ---- times ---------------------------------------------------------------------------------- */
-
-/* "2026-11-15T09:30:00Z", with or without the seconds, a fraction of them, or the time of day. */
-static bool parse_time(const char *text, int64_t *us)
-{
-    static const char *const forms[] = {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"};
-
-    for (size_t i = 0; i < COMMAND_LEN(forms); i++) {
-        struct tm parts = {.tm_isdst = 0};
-        const char *end = strptime(text, forms[i], &parts);
-        time_t seconds;
-
-        if (!end)
-            continue;
-        if (i == 0 && *end == '.')
-            end += 1 + strspn(end + 1, "0123456789");
-        if (*end == 'Z')
-            end++;
-        seconds = timegm(&parts);
-        if (*end || seconds <= 0)
-            return false;
-        *us = (int64_t)seconds * 1000000;
-        return true;
-    }
-    return false;
-}
+/* ---- where it begins ------------------------------------------------------------------------ */
 
 static bool parse_from(struct cli *cli, const char *text, struct hf_consumer_options *o)
 {
-    const struct hf_env *env = hf_scope_env(cli->scope);
-    int64_t now_us = env->wall_us(env->user);
-    uint64_t ago_ms;
-
     if (strcmp(text, "horizon") == 0) {
         o->start = HF_STREAM_HORIZON;
     } else if (strcmp(text, "latest") == 0) {
         o->start = HF_STREAM_LATEST;
     } else {
         o->start = HF_STREAM_TIME;
-        if (hf__options_duration(text, &ago_ms) && ago_ms < (uint64_t)now_us / 1000)
-            o->from_us = now_us - (int64_t)ago_ms * 1000;
-        else if (!parse_time(text, &o->from_us))
-            return false;
+        return hf__when(cli->scope, text, &o->from_us);
     }
     return true;
 }

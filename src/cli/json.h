@@ -67,6 +67,9 @@ struct json {
 /* One value and nothing behind it; NULL and *error, which says where, when it is no JSON. */
 const struct json *hf__json_read(struct hf_scope *s, struct hf_str text, struct hf_str *error);
 
+/* The member of that name; NULL: there is none, or it is no object. */
+const struct json *hf__json_member(const struct json *object, const char *name);
+
 /* Plain JSON as a value: strings are S, numbers N, arrays L, objects M. Absent: no memory, or a
  * number that DynamoDB does not have. */
 struct hf_value hf__json_to_value(struct hf_scope *s, const struct json *json);

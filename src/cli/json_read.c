@@ -314,6 +314,16 @@ const struct json *hf__json_read(struct hf_scope *s, struct hf_str text, struct 
     return json;
 }
 
+const struct json *hf__json_member(const struct json *object, const char *name)
+{
+    if (object->kind != JSON_OBJECT)
+        return NULL;
+    for (const struct json *member = object->first; member; member = member->next)
+        if (hf_str_equal(member->name, hf_str_from(name)))
+            return member;
+    return NULL;
+}
+
 /* ---- as values ------------------------------------------------------------------------------ */
 
 struct hf_value hf__json_to_value(struct hf_scope *s, const struct json *json)

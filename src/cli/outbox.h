@@ -8,15 +8,32 @@
 
 #include <holdfast/outbox.h>
 
-/* Open the database and the outbox in it. False: the error was shown, *ends says how to end. */
+/* An outbox, and what it stands on. */
+struct outbox_place {
+    struct hf_db *db;
+    struct hf_blobs *blobs; /* NULL: none was named */
+    struct hf_outbox *outbox;
+};
+
+/*
+ * Open the database, the blob store (absent: none) and the outbox. False: the error was shown,
+ * *ends says how to end.
+ */
 bool hf__outbox_open(struct cli *cli, const char *command, const struct database_settings *settings,
-                     const struct hf_outbox_options *options, struct hf_db **db,
-                     struct hf_outbox **outbox, int *ends);
+                     struct hf_str blobs, const struct hf_outbox_options *options,
+                     struct outbox_place *place, int *ends);
+void hf__outbox_close(struct outbox_place *place);
 
 #define OUTBOX_TABLE(type)                                                                         \
     {                                                                                              \
         .kind = OPTION_TEXT, .name = "table", .value = "NAME", .fallback = "outbox",               \
         .text = "The table of the outbox.", .offset = offsetof(type, table)                        \
+    }
+#define OUTBOX_BLOBS(type)                                                                         \
+    {                                                                                              \
+        .kind = OPTION_TEXT, .name = "blobs", .value = "URL", .env = "HOLDFAST_BLOBS",             \
+        .text = "Where payloads are that are too large for an item: dir:PATH or s3://BUCKET.",     \
+        .offset = offsetof(type, blobs)                                                            \
     }
 
 #endif

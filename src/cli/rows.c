@@ -99,8 +99,21 @@ static size_t shown_width(struct hf_str text)
     return width;
 }
 
+/* Only for programs: no column, and no line. */
+static bool is_hidden(const struct rows_field *field)
+{
+    return field->kind == ROWS_JSON || field->kind == ROWS_WHOLE;
+}
+
 static void print_object(FILE *out, const struct rows_field *fields, size_t len)
 {
+    for (size_t i = 0; i < len; i++)
+        if (fields[i].kind == ROWS_WHOLE) {
+            struct hf_str whole = fields[i].text.ptr ? fields[i].text : HF_STR("null");
+
+            fwrite(whole.ptr, 1, whole.len, out);
+            return;
+        }
     fputc('{', out);
     for (size_t i = 0; i < len; i++) {
         fprintf(out, "%s\"%s\":", i ? "," : "", fields[i].name);
@@ -125,7 +138,7 @@ int hf__rows_one(struct cli *cli, const struct database_settings *settings,
         return hf__cli_flushed(cli, CLI_OK);
     }
     for (size_t i = 0; i < len; i++) {
-        if (fields[i].kind == ROWS_JSON || !fields[i].text.ptr)
+        if (is_hidden(&fields[i]) || !fields[i].text.ptr)
             continue;
         fprintf(cli->out, "%-*s ", NAME_WIDTH, fields[i].name);
         hf__rows_print(cli->out, fields[i].text);
@@ -186,7 +199,7 @@ static void hold(struct rows *rows, const struct rows_field *fields, size_t len)
     for (size_t i = 0; i < len; i++) {
         struct hf_str text = fields[i].text.ptr ? fields[i].text : HF_STR("-");
 
-        if (fields[i].kind == ROWS_JSON)
+        if (is_hidden(&fields[i]))
             continue;
         rows->held[rows->held_len][column] = text;
         if (rows->widths[column] < strlen(fields[i].name))
@@ -207,7 +220,7 @@ static void print_line(FILE *out, const struct rows_field *fields, size_t len)
     bool more = false;
 
     for (size_t i = 0; i < len; i++) {
-        if (fields[i].kind == ROWS_JSON)
+        if (is_hidden(&fields[i]))
             continue;
         if (more)
             fputc('\t', out);

@@ -20,7 +20,8 @@ enum { ROWS_FIELDS_MAX = 16, ROWS_HELD_MAX = 200 };
 enum rows_kind {
     ROWS_TEXT, /* a string, or null when it is absent */
     ROWS_RAW,  /* the text is JSON: a number, a list, true */
-    ROWS_JSON  /* the same, and only shown as JSON */
+    ROWS_JSON, /* the same, and only shown as JSON */
+    ROWS_WHOLE /* the text is the JSON of all of it, in place of an object of the other fields */
 };
 
 struct rows_field {
@@ -34,7 +35,8 @@ struct rows {
     const struct database_settings *settings;
     const char *list;
     size_t count;
-    /* on a terminal: rows that wait until it is known how wide their columns are */
+    /* on a terminal: rows that wait until it is known how wide their columns are; none: no text of
+       a row is needed any more */
     struct hf_str held[ROWS_HELD_MAX][ROWS_FIELDS_MAX];
     size_t held_len;
     size_t widths[ROWS_FIELDS_MAX];

@@ -174,12 +174,17 @@ static enum hf_status add_page(const struct loader *l, const struct hf_events_pa
     return HF_OK;
 }
 
-/* All events behind the state; *end is where the stream is. */
+/*
+ * All events behind the state; *end is where the stream is. A page may have been read before the
+ * end was looked up, and others may have appended in between: so it is read again from there, and
+ * only what is missing then is missing for good. (2)
+ */
 static enum hf_status add_events(const struct loader *l, struct hf_aggregate_state *state,
                                  uint64_t *end)
 {
     struct hf_events_read_options o = {.size = sizeof(o), .to = l->version, .limit = PAGE};
     struct hf_events_page page = {0};
+    uint64_t wanted;
 
     *end = 0;
     do {
@@ -191,9 +196,12 @@ static enum hf_status add_events(const struct loader *l, struct hf_aggregate_sta
         TRY(hf_scope_sleep_ms(l->s, 0)); /* canceled? */
         o.from = state->version + 1;
         TRY(passed_on(l, hf_events_read(l->page, l->store, l->stream, &o, &page)));
+        if (!page.events_len && *end >= o.from)
+            return trimmed(l, *end + 1);
         TRY(add_page(l, &page, state));
         *end = page.version;
-    } while (page.next && !(l->version && state->version >= l->version));
+        wanted = l->version && l->version < *end ? l->version : *end;
+    } while (state->version < wanted);
     return HF_OK;
 }
 
@@ -208,13 +216,11 @@ static enum hf_status load(struct loader *l, struct hf_aggregate_state *state)
             TRY(blank(l->s, l->aggregate, l->stream.id, state));
             TRY(add_events(l, state, &end));
         }
-        if (l->version && state->version < l->version && end < l->version)
+        if (state->version < l->version)
             return hf_scope_fail(l->s, HF_NOT_FOUND,
                                  "%.*s/%.*s is at version %llu, and not yet at %llu",
                                  HF_FMT(l->stream.domain), HF_FMT(l->stream.id),
                                  (unsigned long long)end, (unsigned long long)l->version);
-        if (state->version < (l->version ? l->version : end)) /* (2): all of it was truncated */
-            return trimmed(l, end + 1);
     }
     return HF_OK;
 }
@@ -273,8 +279,8 @@ enum hf_status hf__aggregate_snapshot(struct hf_scope *s, struct hf_events *stor
     return hf_snapshot_save(s, store, stream, aggregate->name, &snapshot, saved);
 }
 
-static void log_snapshot_error(const struct hf_env *env, const struct hf_error *error,
-                               struct hf_stream_key stream)
+void hf__aggregate_log(const struct hf_env *env, const struct hf_error *error,
+                       struct hf_stream_key stream)
 {
     char line[LINE_MAX_LEN];
     int len;
@@ -315,7 +321,7 @@ static bool try_snapshot(struct hf_scope *s, struct hf_events *store,
     if (status != HF_OK && o->on_snapshot_error)
         o->on_snapshot_error(error, stream, o->user);
     else if (status != HF_OK)
-        log_snapshot_error(hf_scope_env(s), error, stream);
+        hf__aggregate_log(hf_scope_env(s), error, stream);
     hf_scope_free(own);
     return saved;
 }

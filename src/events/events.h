@@ -45,18 +45,28 @@
  * lies before it: whatever is committed later has a greater position, since its check would have
  * failed. Who is refused learns from the marker up to where it is closed, and tries again behind
  * that; a day that is closed for good is closed up to the first position of the next one. Markers
- * that are closed far enough are not written again, so readers of history write
- * nothing, and idle ones neither.
+ * that are closed far enough are not written again, so readers of history write nothing, and idle
+ * ones neither. A reader leaves alone for a moment what is new (settle_ms), so that those who
+ * append beside it are not refused all the time.
  *
- * Before a reader moves on to a later day it raises `upto` to that day, and closes each day before
- * it for good. A marker is made by the first append that misses it: `d`/DAY is put first, in a
- * transaction that checks `upto`.
+ * Before a reader moves on to a later day, or begins with one, it raises `upto` to that day, reads
+ * the list of days before it again, and closes each for good, in their order; then `closed` is
+ * noted at the day. So a day with `closed` can be read, and so can all before it, without another
+ * look. A marker is made by the first append that misses it, in one transaction with d/DAY that
+ * checks `upto`; or by who closes, for days of the list: then it is closed from the beginning.
+ *
+ * All this rests on a query that is asked after a marker was moved seeing every transaction that
+ * had passed the marker before, as a whole. Our engine's do. Amazon's service lets a transaction
+ * take effect item by item: for that moment the marker may be free again, and the commit not be
+ * there yet. Then the reader would miss it. There settle_ms has to be longer than such a moment: a
+ * commit that is missed had its position taken longer ago than that.
  *
  * Large appends. Events are put under t.COMMIT, after x/COMMIT says so; then one transaction moves
  * the heads, removes x/COMMIT on the condition that it is there, puts stubs (`l` = COMMIT) into
  * the order of all and into each stream, under the first and under the last version of the range
- * that they stand for, so that reading from either side meets one. The sweep removes x/COMMIT of
- * old ones first, and then what lies aside: after that the last step cannot succeed any more.
+ * that they stand for, so that reading from either side meets one. The sweep turns x/COMMIT of
+ * old ones into y/COMMIT first, and then removes what lies aside: after that the last step cannot
+ * succeed any more.
  *
  * The chain. hash = SHA-256 of the hash before (32 zero bytes for the first) and of the event,
  * each field with its length in front (events_chain.c lists them). Payloads go in by their SHA-256,
@@ -461,6 +471,12 @@ enum hf_status hf__events_each_head(struct hf_scope *s, struct hf_events *store,
 /* The name of the first event in a commit, or "l". As events leave a commit from its first one on,
  * one that still has it is as it was. */
 struct hf_str hf__events_commit_mark(struct hf_item commit);
+
+/* ---- events_sweep.c ------------------------------------------------------------------------- */
+
+/* Let a large append not become visible any more, unless it has. What it has put aside is left to
+ * the sweep, which finds it by y/COMMIT. */
+enum hf_status hf__events_give_up(struct hf_scope *s, struct hf_events *store, struct hf_str large);
 
 /* ---- events_sweep_blobs.c ------------------------------------------------------------------- */
 

@@ -103,15 +103,10 @@ struct meeting {
 static enum hf_status judge_large(struct appending *a, const struct events_place *place,
                                   bool *there)
 {
-    struct hf_delete_item begun = {.table = a->store->table,
-                                   .key = hf__events_begun_key(a->s, place->large)};
-    struct hf_item item;
-
     TRY(hf__events_is_there(a->s, a->store, place->position, there));
     if (*there)
         return HF_OK;
-    TRY(hf__pattern_write(a->s, a->store->db, &(struct hf_transact_write){.del = &begun}, begun.key,
-                          &item));
+    TRY(hf__events_give_up(a->s, a->store, place->large));
     return hf__events_is_there(a->s, a->store, place->position, there);
 }
 

@@ -19,8 +19,10 @@
  *  (3) The position is taken some time ahead, as putting events aside takes a while, and a position
  *      that readers have closed meanwhile would be refused, and all that lies aside be in vain. The
  *      clock of the store is not moved by that; that of others is once they see it.
- *  (4) An attempt that cannot come to its end is removed, the mark x/COMMIT last: when that is
- *      interrupted the sweep finds it.
+ *  (4) An attempt that cannot come to its end is given up: x/COMMIT turns into y/COMMIT, by which
+ *      the sweep finds what lies aside, and removes it with its ids and r.*.
+ *  (5) x/COMMIT is put only while its append is neither visible nor given up: a request that comes
+ *      twice, the second time when all is done, would have the sweep remove what is visible.
  */
 #include "events/append.h"
 
@@ -158,14 +160,36 @@ static enum hf_status write_all(struct appending *a, const struct hf_write *writ
     return hf_write_many(a->s, a->store->db, writes, len, NULL, NULL);
 }
 
+/* (5) */
+static struct hf_condition_check is_not_there(struct appending *a, struct hf_item key)
+{
+    return (struct hf_condition_check){.table = a->store->table,
+                                       .key = key,
+                                       .condition = HF_STR("attribute_not_exists(#pk)"),
+                                       .names = a->store->names_pk};
+}
+
 static enum hf_status put_begun(struct appending *a)
 {
-    struct hf_write write = {.table = a->store->table,
-                             .put = HF_ITEM(a->s, HF_N("at", env_wall_ms(&a->store->env)),
-                                            HF_N("n", a->events_len), HF_S("pk", HF_STR("x")),
-                                            HF_S("sk", a->begun))};
+    struct hf_put_item put = {.table = a->store->table,
+                              .item = HF_ITEM(a->s, HF_N("at", env_wall_ms(&a->store->env)),
+                                              HF_N("n", a->events_len), HF_S("pk", HF_STR("x")),
+                                              HF_S("sk", a->begun))};
+    struct hf_condition_check commit =
+        is_not_there(a, HF_ITEM(a->s, HF_S("pk", hf__events_part_of(a->s, 'a', a->begun)),
+                                HF_S("sk", a->begun)));
+    struct hf_condition_check given_up =
+        is_not_there(a, HF_ITEM(a->s, HF_S("pk", HF_STR("y")), HF_S("sk", a->begun)));
+    const struct hf_transact_write actions[] = {{.put = &put},
+                                                {.check = &commit},
+                                                {.check = &given_up}};
 
-    return write_all(a, &write, 1);
+    TRY(hf_scope_built(a->s));
+    return hf_transact_write_items(a->s, a->store->db,
+                                   &(struct hf_transact_write_items){.actions = actions,
+                                                                     .actions_len =
+                                                                         ARRAY_LEN(actions)},
+                                   NULL);
 }
 
 /* The items of some events, and what relates to them; *len is how many events those are. */
@@ -386,32 +410,13 @@ static void place_ahead(struct appending *a, uint32_t attempt)
     hf__append_place(a, &base);
 }
 
-/* (4) What is left of it when that does not succeed is left to the sweep. The scope's error is not
- * touched, and its deadline does not matter. */
-static void remove_aside(struct appending *a)
+/* (4) The scope's error is not touched, and its deadline does not matter. When it does not succeed
+ * the sweep finds it by x/COMMIT. */
+static void give_up(struct appending *a)
 {
     struct hf_scope *s = hf_scope_new(&a->store->env);
-    struct hf_write *writes = s ? hf_scope_alloc(s, CHUNK_EVENTS * sizeof(*writes)) : NULL;
-    struct hf_scope_mark mark;
-    enum hf_status status = writes ? HF_OK : HF_NOMEM;
+    enum hf_status status = s ? hf__events_give_up(s, a->store, a->begun) : HF_NOMEM;
 
-    if (status == HF_OK)
-        mark = hf_scope_mark(s);
-    for (size_t first = 0; status == HF_OK && first < a->events_len; first += CHUNK_EVENTS) {
-        size_t len = 0;
-
-        for (; len < CHUNK_EVENTS && first + len < a->events_len; len++)
-            writes[len] = (struct hf_write){.table = a->store->table,
-                                            .del = hf__events_large_key(s, a->begun,
-                                                                        (uint32_t)(first + len))};
-        status = hf_write_many(s, a->store->db, writes, len, NULL, NULL);
-        hf_scope_rewind(s, mark);
-    }
-    if (status == HF_OK) {
-        writes[0] =
-            (struct hf_write){.table = a->store->table, .del = hf__events_begun_key(s, a->begun)};
-        status = hf_write_many(s, a->store->db, writes, 1, NULL, NULL);
-    }
     (void)status;
     hf_scope_free(s);
 }
@@ -473,7 +478,7 @@ enum hf_status hf__append_large(struct appending *a)
             return HF_OK;
         }
         if (status == HF_OK || !a->doubtful)
-            remove_aside(a);
+            give_up(a);
         if (status != HF_OK || verdict == APPEND_REPEATED)
             return status;
         TRY(hf__append_wait(a));

@@ -184,7 +184,9 @@ void hf__events_observe(struct hf_events *store, struct hf_str position)
 
 struct events_position hf__events_position_floor(int64_t ms)
 {
-    return write_position(ms > 0 && ms < TIME_MAX ? (uint64_t)ms << COUNT_BITS : 0, 0, 0);
+    int64_t in = ms < TIME_MAX ? ms : TIME_MAX - 1; /* behind all there is */
+
+    return write_position(in > 0 ? (uint64_t)in << COUNT_BITS : 0, 0, 0);
 }
 
 /* ---- days and parts ------------------------------------------------------------------------- */

@@ -143,7 +143,7 @@ static enum hf_status take_event(struct reading *r, struct hf_item item, uint64_
     struct hf_stored_event event;
 
     TRY(meet(r, version));
-    if (is_full(r))
+    if (is_full(r) || (!r->o.backward && version < r->at)) /* it is being swept */
         return HF_OK;
     TRY(hf__events_item_view(r->s, item, r->stream, version, &event));
     return take(r, &event);
@@ -176,6 +176,8 @@ static enum hf_status take_stub(struct reading *r, const struct events_stub *stu
                                      HF_FMT(stub->large));
             TRY(take_event(r, page.items[i], stub->first + (at - stub->number)));
         }
+        if (r->at == before && !is_full(r))
+            TRY(need_head(r)); /* it may be half swept */
         if (r->at == before && !is_full(r))
             return missing(r);
     }

@@ -10,12 +10,13 @@
  *  (1) An event is there with all that belongs to it, or nothing of it is. Each transaction is on
  *      the condition that its events are there, and the commits where they were seen: what another
  *      sweep or an archive did meanwhile is looked at again.
- *  (2) The range of a large append goes as a whole, when all of it may go. Its commits go first.
- *      Then the head says that it went (`w`, `g`), and that t.COMMIT is still there (`u`); then the
- *      events, each with its id and r.*; in the end what stands for it in the stream, with `u`. So
- *      whoever comes after a crash finds where to go on.
+ *  (2) The range of a large append goes as a whole, when all of it may go. First its commits
+ *      go, and the head says that it went (`w`, `g`) and that t.COMMIT is still there (`u`); then
+ *      the events, each with its id and r.*; in the end what stands for it in the stream, with
+ *      `u`. So whoever comes after a crash finds where to go on.
  *  (3) What an append of several transactions has left aside is made harmless first: x/COMMIT,
- *      without which it cannot become visible, turns into y/COMMIT in one transaction. Then what
+ *      without which it cannot become visible, turns into y/COMMIT in one transaction. So does who
+ *      finds one of its ids in his way (events_ids.c). Then what
  *      lies in t.COMMIT goes. y/COMMIT stays for as long again, as who was taken for dead may still
  *      put something there.
  *  (4) An id goes only if it is that of the append that is removed: another may have taken it.
@@ -46,8 +47,8 @@ struct sweep {
 /* A stream that is being swept. */
 struct stream {
     struct hf_str pk;
-    uint64_t first; /* that is read */
-    struct events_swept swept;
+    uint64_t first;                    /* that is read */
+    struct events_position unfinished; /* COMMIT of a large append whose removal was begun */
 };
 
 /* ---- transactions --------------------------------------------------------------------------- */
@@ -392,9 +393,30 @@ static enum hf_status remove_aside(struct sweep *w, struct hf_str large,
     return commit(w, tx, again);
 }
 
-/* All of t.COMMIT from a number to another. */
+/* Is any commit of these events there? */
+static enum hf_status is_visible(const struct sweep *w, const struct hf_query_result *found,
+                                 bool *visible)
+{
+    struct commits commits = {.len = 0};
+
+    *visible = false;
+    for (size_t i = 0; i < found->items_len; i++) {
+        struct hf_str position = hf_value_str(hf_item_get(found->items[i], HF_STR("p")));
+
+        if (position.len != HF_POSITION_LEN || !add_commit(&commits, position))
+            return hf_scope_fail(w->s, HF_CORRUPT, "an item of %.*s is damaged",
+                                 HF_FMT(hf_value_str(hf_item_get(found->items[i], HF_STR("pk")))));
+    }
+    TRY(read_commits(w, &commits));
+    for (size_t i = 0; i < 2 * commits.len; i++)
+        *visible = *visible || commits.items[i].ptr;
+    return HF_OK;
+}
+
+/* All of t.COMMIT from a number to another. With `visible` it ends when it turns out to be, and
+ * says so. */
 static enum hf_status remove_range(struct sweep *w, struct hf_str large, struct hf_str from,
-                                   struct hf_str to, uint64_t *count)
+                                   struct hf_str to, bool *visible, uint64_t *count)
 {
     struct hf_str pk = hf__pattern_join(w->s, HF_STR("t."), large);
     int attempt = 0;
@@ -408,6 +430,10 @@ static enum hf_status remove_range(struct sweep *w, struct hf_str large, struct 
         if (!found.items_len && !found.last.ptr)
             return HF_OK;
         if (found.items_len) {
+            if (visible)
+                TRY(is_visible(w, &found, visible));
+            if (visible && *visible)
+                return HF_OK;
             TRY(remove_aside(w, large, &found, &again));
             if (again)
                 TRY(wait(w, &attempt));
@@ -418,32 +444,14 @@ static enum hf_status remove_range(struct sweep *w, struct hf_str large, struct 
     }
 }
 
-/* The commits of a large append's range go some at a time. */
-static enum hf_status remove_commits(struct sweep *w, struct commits *commits)
+_Static_assert(COMMITS_MAX > HF_EVENTS_APPEND_MAX / EVENTS_COMMIT_MAX + 1,
+               "there is room for the commits of a large append");
+
+/* The commits of a range, and the hash of its last event. */
+static enum hf_status commits_of(struct sweep *w, const struct events_step *step,
+                                 struct commits *commits, uint8_t hash[EVENTS_HASH],
+                                 size_t *hash_len)
 {
-    int attempt = 0;
-    bool again = commits->len > 0;
-
-    while (again) {
-        struct hf_scope_mark mark = hf_scope_mark(w->s);
-        struct hf_tx *tx;
-
-        TRY(hf_tx_new(w->s, w->store->db, &tx));
-        TRY(read_commits(w, commits));
-        TRY(tx_commits(w, tx, commits, NULL, 0));
-        TRY(commit(w, tx, &again));
-        if (again)
-            TRY(wait(w, &attempt));
-        hf_scope_rewind(w->s, mark);
-    }
-    commits->len = 0;
-    return HF_OK;
-}
-
-static enum hf_status remove_commits_of(struct sweep *w, const struct events_step *step,
-                                        uint8_t hash[EVENTS_HASH], size_t *hash_len)
-{
-    struct commits commits = {.len = 0};
     struct hf_pages *pages;
     struct hf_item item;
     enum hf_status status;
@@ -454,10 +462,9 @@ static enum hf_status remove_commits_of(struct sweep *w, const struct events_ste
         struct hf_stored_event event;
 
         status = hf__events_item_view(w->s, item, (struct hf_stream_key){.id = {0}}, 1, &event);
-        if (status == HF_OK && !add_commit(&commits, event.position)) {
-            status = remove_commits(w, &commits);
-            (void)add_commit(&commits, event.position);
-        }
+        if (status == HF_OK && !add_commit(commits, event.position))
+            status = hf_scope_fail(w->s, HF_CORRUPT, "append %.*s has too many commits",
+                                   HF_FMT(step->large));
         if (status != HF_OK)
             break;
         *hash_len = event.hash.len;
@@ -465,7 +472,29 @@ static enum hf_status remove_commits_of(struct sweep *w, const struct events_ste
             memcpy(hash, event.hash.ptr, EVENTS_HASH);
     }
     hf_pages_free(pages);
-    return status == HF_OK ? remove_commits(w, &commits) : status;
+    return status;
+}
+
+/* It leaves the order of all, and the head says so. */
+static enum hf_status hide(struct sweep *w, const struct stream *stream,
+                           const struct events_step *step, bool *again)
+{
+    struct commits commits = {.len = 0};
+    struct hf_update_item head;
+    uint8_t hash[EVENTS_HASH];
+    struct hf_tx *tx;
+    size_t hash_len;
+
+    TRY(commits_of(w, step, &commits, hash, &hash_len));
+    head =
+        head_update(w, stream, step->first + step->count, hf_bytes_of(hash, hash_len), step->large);
+    TRY(hf_tx_new(w->s, w->store->db, &tx));
+    TRY(hf_tx_add(w->s, tx, &(struct hf_transact_write){.update = &head}));
+    if (commits.len) {
+        TRY(read_commits(w, &commits));
+        TRY(tx_commits(w, tx, &commits, NULL, 0));
+    }
+    return commit(w, tx, again);
 }
 
 /* What stands for it in the stream, and with that the end (2). */
@@ -497,25 +526,15 @@ static enum hf_status remove_stubs(struct sweep *w, const struct stream *stream,
 static enum hf_status remove_large(struct sweep *w, struct stream *stream,
                                    const struct events_step *step, bool *again)
 {
-    if (!hf_str_equal(stream->swept.unfinished, step->large)) {
-        struct hf_update_item update;
-        uint8_t hash[EVENTS_HASH];
-        struct hf_item item;
-        enum hf_status status;
-        size_t hash_len;
-
-        TRY(remove_commits_of(w, step, hash, &hash_len));
-        update = head_update(w, stream, step->first + step->count, hf_bytes_of(hash, hash_len),
-                             step->large);
-        TRY(hf_scope_built(w->s));
-        status =
-            hf__pattern_write(w->s, w->store->db, &(struct hf_transact_write){.update = &update},
-                              update.key, &item);
-        if (status != HF_OK && status != HF_CONDITION)
-            return status;
+    *again = false;
+    if (!hf_str_equal(position_str(&stream->unfinished), step->large)) {
+        TRY(hide(w, stream, step, again));
+        if (*again)
+            return HF_OK;
+        memcpy(stream->unfinished.text, step->large.ptr, HF_POSITION_LEN);
     }
     TRY(remove_range(w, step->large, number_text(w->s, step->number),
-                     number_text(w->s, step->number + step->count - 1), &w->swept.events));
+                     number_text(w->s, step->number + step->count - 1), NULL, &w->swept.events));
     return remove_stubs(w, stream, step, again);
 }
 
@@ -574,11 +593,14 @@ static enum hf_status sweep_head(struct hf_scope *s, struct hf_events *store,
 {
     struct sweep *w = user;
     struct stream stream = {.pk = pk, .first = head->version + 1};
+    struct events_swept swept;
 
-    TRY(hf__events_swept_view(s, item, &stream.swept));
+    TRY(hf__events_swept_view(s, item, &swept));
+    if (swept.unfinished.len == HF_POSITION_LEN)
+        memcpy(stream.unfinished.text, swept.unfinished.ptr, HF_POSITION_LEN);
     if (head->state != EVENTS_DELETED)
         TRY(hf__events_first_readable(s, store, pk, head, &stream.first));
-    if (stream.first <= stream.swept.first && !stream.swept.unfinished.ptr)
+    if (stream.first <= swept.first && !swept.unfinished.ptr)
         return HF_OK;
     if (head->state == EVENTS_DELETED)
         TRY(remove_snapshot(w, key));
@@ -587,30 +609,45 @@ static enum hf_status sweep_head(struct hf_scope *s, struct hf_events *store,
 
 /* ---- what was left aside (3) ---------------------------------------------------------------- */
 
-static enum hf_status give_up(const struct sweep *w, struct hf_str large)
+enum hf_status hf__events_give_up(struct hf_scope *s, struct hf_events *store, struct hf_str large)
 {
-    struct hf_put_item put = {.table = w->store->table,
-                              .item = HF_ITEM(w->s, HF_S("pk", HF_STR("y")), HF_S("sk", large),
-                                              HF_N("t", env_wall_ms(&w->store->env)))};
+    struct sweep w = {.s = s, .store = store};
+    struct hf_put_item put = {.table = store->table,
+                              .item = HF_ITEM(s, HF_S("pk", HF_STR("y")), HF_S("sk", large),
+                                              HF_N("t", env_wall_ms(&store->env)))};
     struct hf_tx *tx;
-    bool again, there;
+    int attempt = 0;
+    bool there;
 
     /* It may be visible, and its mark put once more by a request that was under way for long. */
-    TRY(hf__events_is_there(w->s, w->store, large, &there));
-    TRY(hf_tx_new(w->s, w->store->db, &tx));
-    TRY(tx_delete(w, tx, key_of(w->s, HF_STR("x"), large), HF_STR("pk")));
-    if (there)
-        return commit(w, tx, &again);
-    TRY(hf_tx_add(w->s, tx, &(struct hf_transact_write){.put = &put}));
-    return commit(w, tx, &again); /* it became visible, or the next sweep sees to it */
+    TRY(hf__events_is_there(s, store, large, &there));
+    for (;;) {
+        const struct hf_error *error;
+        enum hf_status status;
+
+        TRY(hf_tx_new(s, store->db, &tx));
+        TRY(tx_delete(&w, tx, hf__events_begun_key(s, large), HF_STR("pk")));
+        if (!there)
+            TRY(hf_tx_add(s, tx, &(struct hf_transact_write){.put = &put}));
+        TRY(hf_scope_built(s));
+        status = hf_tx_commit(s, tx, NULL);
+        error = hf_scope_error(s);
+        if (status == HF_TX_CANCELED && error->reasons_len &&
+            hf_str_equal(error->reasons[0].code, HF_STR("ConditionalCheckFailed")))
+            return HF_OK; /* it has become visible, or others gave it up */
+        if (status != HF_TX_CANCELED && status != HF_TX_CONFLICT)
+            return status;
+        TRY(wait(&w, &attempt));
+    }
 }
 
 static enum hf_status clean_up(struct sweep *w, struct hf_str large, int64_t since_ms)
 {
     struct hf_delete_item del = {.table = w->store->table, .key = key_of(w->s, HF_STR("y"), large)};
+    bool visible = false; /* marks may come back with requests that were under way for long */
 
-    TRY(remove_range(w, large, HF_STR("0"), HF_STR("A"), &w->swept.aside));
-    if (since_ms >= w->before_ms)
+    TRY(remove_range(w, large, HF_STR("0"), HF_STR("A"), &visible, &w->swept.aside));
+    if (!visible && since_ms >= w->before_ms)
         return HF_OK;
     TRY(hf_scope_built(w->s));
     return hf_delete_item(w->s, w->store->db, &del, NULL);
@@ -633,14 +670,13 @@ static enum hf_status each_aside(struct sweep *w, const char *pk)
     while ((status = hf_pages_next_item(w->s, pages, &item)) == HF_OK && item.ptr) {
         struct hf_scope_mark mark = hf_scope_mark(w->s);
         struct hf_str large = hf_value_str(hf_item_get(item, HF_STR("sk")));
-        int64_t since_ms = INT64_MAX;
+        int64_t since_ms = INT64_MAX; /* its position is some time ahead */
 
-        if (pk[0] == 'y') {
-            (void)hf_value_i64(hf_item_get(item, HF_STR("t")), &since_ms);
+        (void)hf_value_i64(hf_item_get(item, pk[0] == 'y' ? HF_STR("t") : HF_STR("at")), &since_ms);
+        if (pk[0] == 'y')
             status = clean_up(w, large, since_ms);
-        } else if (is_old(w, large)) {
-            status = give_up(w, large);
-        }
+        else if (since_ms < w->before_ms)
+            status = hf__events_give_up(w->s, w->store, large);
         if (status != HF_OK)
             break;
         hf_scope_rewind(w->s, mark);

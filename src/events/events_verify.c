@@ -66,12 +66,14 @@ static enum hf_status read_commit(struct chain *c, const struct hf_stored_event 
         return HF_OK;
     hf_scope_reset(s);
     c->base = (struct events_position){{0}};
-    for (int i = 0; i < 2 && !item.ptr; i++)
-        TRY(hf__pattern_read(
-            s, c->v->store->db, c->v->store->table,
+    for (int i = 0; i < 2 && !item.ptr; i++) {
+        struct hf_item key =
             HF_ITEM(s, HF_S("pk", hf__events_part_of(s, i ? 'z' : 'a', position_str(&base))),
-                    HF_S("sk", position_str(&base))),
-            &item));
+                    HF_S("sk", position_str(&base)));
+
+        TRY(hf_scope_built(s));
+        TRY(hf__pattern_read(s, c->v->store->db, c->v->store->table, key, &item));
+    }
     if (!item.ptr)
         return bad(c, event->version, "it is not in the order of all");
     TRY(hf__events_commit_view(s, item, &c->commit));
@@ -166,11 +168,14 @@ static enum hf_status check_large(struct chain *c, const struct events_step *ste
     while ((status = hf_pages_next_item(s, pages, &item)) == HF_OK && item.ptr) {
         struct hf_scope_mark mark = hf_scope_mark(s);
         struct hf_stored_event event;
+        uint32_t number;
 
-        status = hf__events_item_view(s, item, c->stream, step->first + at, &event);
+        if (!hf__events_large_number(item, &number) || number != step->number + at)
+            status = bad(c, step->first + at, "it is missing");
+        else
+            status = hf__events_item_view(s, item, c->stream, step->first + at, &event);
         if (status == HF_OK)
-            status = check_event(c, &event, hf_item_get(item, HF_STR("e")), step->large,
-                                 step->number + (uint32_t)at);
+            status = check_event(c, &event, hf_item_get(item, HF_STR("e")), step->large, number);
         if (status != HF_OK)
             break;
         at++;

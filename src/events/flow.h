@@ -39,6 +39,7 @@ struct flow_queue {
 struct flow_notice {
     struct flow_notice *next;
     struct hf_scope *scope; /* holds the notice, too */
+    struct hf_scope *calls; /* of the observer */
     const struct hf_flow_observer *observer;
     struct hf_stored_event event;
 };

@@ -89,14 +89,16 @@ struct hf_stored_event hf__flow_copy(struct hf_scope *s, const struct hf_stored_
 static bool note(struct hf_flows *flows, const struct hf_flow_observer *observer,
                  const struct hf_stored_event *event)
 {
-    struct hf_scope *own = hf_scope_new(&flows->env);
+    struct hf_scope *own = hf_scope_new(&flows->env), *calls = hf_scope_new(&flows->env);
     struct flow_notice *notice = own ? hf_scope_alloc(own, sizeof(*notice)) : NULL;
 
     if (notice)
         *notice = (struct flow_notice){.scope = own,
+                                       .calls = calls,
                                        .observer = observer,
                                        .event = hf__flow_copy(own, event)};
-    if (!notice || hf_scope_built(own) != HF_OK) {
+    if (!notice || !calls || hf_scope_built(own) != HF_OK) {
+        hf_scope_free(calls);
         hf_scope_free(own);
         return false;
     }
@@ -131,17 +133,14 @@ uint64_t hf__flow_observe(struct hf_flows *flows, struct hf_scope *spare,
 static void tell_first(struct hf_flows *flows)
 {
     struct flow_notice *notice = flows->notices;
-    struct hf_scope *own;
 
     flows->notices = notice->next;
     if (!flows->notices)
         flows->notices_end = &flows->notices;
     flows->telling = true;
     pthread_mutex_unlock(&flows->mutex);
-    own = hf_scope_new(&flows->env);
-    if (own)
-        call(flows, own, notice->observer, &notice->event);
-    hf_scope_free(own);
+    call(flows, notice->calls, notice->observer, &notice->event);
+    hf_scope_free(notice->calls);
     hf_scope_free(notice->scope); /* the notice is in it */
     pthread_mutex_lock(&flows->mutex);
     flows->telling = false;

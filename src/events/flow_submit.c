@@ -221,14 +221,16 @@ static enum hf_status find_earlier(struct hf_scope *s, struct hf_flows *flows,
                                    const struct hf_stored_event *root,
                                    struct hf_flow_result *result)
 {
+    struct hf_stored_event now = *root;
     struct found found = {0};
     bool there;
 
     TRY(find_one(s, flows, root->id, &found, &there));
     if (!there)
         return HF_OK;
+    TRY(hf__flow_upcast(s, &now, flows)); /* as what is stored is read */
     if (!is_stream(found.events[0].stream, root->stream.domain, root->stream.id) ||
-        !hf_str_equal(found.events[0].type, root->type))
+        !hf_str_equal(found.events[0].type, now.type))
         return hf_scope_fail(s, HF_DUPLICATE, "the id %.*s is that of a %.*s/%.*s of stream %.*s",
                              HF_FMT(root->id), HF_FMT(found.events[0].stream.domain),
                              HF_FMT(found.events[0].type), HF_FMT(found.events[0].stream.id));
@@ -240,19 +242,13 @@ static enum hf_status find_earlier(struct hf_scope *s, struct hf_flows *flows,
 
 /* ---- taking an event ------------------------------------------------------------------------ */
 
-static void log_snapshot(const struct hf_flows *flows)
-{
-    if (flows->env.log)
-        flows->env.log(flows->env.user, HF_LOG_WARNING,
-                       HF_STR("flows: a snapshot could not be made"));
-}
-
 /* At best effort. */
 static void make_snapshots(struct flow_build *build, struct hf_scope *spare)
 {
     struct hf_flows *flows = build->flows;
 
     for (struct flow_used *used = build->used; used && !flows->o.no_snapshots; used = used->next) {
+        struct hf_stream_key stream = {used->aggregate->domain, used->id};
         bool saved;
 
         if (!hf__aggregate_is_due(used->aggregate, used->base, used->state.version))
@@ -260,7 +256,7 @@ static void make_snapshots(struct flow_build *build, struct hf_scope *spare)
         hf_scope_reset(spare);
         if (hf__aggregate_snapshot(spare, flows->store, used->aggregate, used->id, &used->state,
                                    &saved) != HF_OK)
-            log_snapshot(flows);
+            hf__aggregate_log(&flows->env, hf_scope_error(spare), stream);
     }
 }
 

@@ -333,10 +333,10 @@ static void put_back(struct hf_relay *relay, struct held *held, int64_t fetch_us
     if (held->bucket) {
         if (key->bucket->state == BUCKET_OURS)
             hf__key_skip(relay, key, held->seq, held->sequence, fetch_us);
-        hf__held_end(relay, held);
+        hf__held_drop(relay, held);
         hf__key_settle(relay, key);
     } else {
-        hf__held_end(relay, held);
+        hf__held_drop(relay, held);
     }
 }
 

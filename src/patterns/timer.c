@@ -16,6 +16,7 @@
 #include "patterns/private.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <time.h>
 
 enum { LONGEST_WAIT_US = 1000000 };
@@ -112,10 +113,14 @@ static void *loop(void *user)
         struct timer *timer = first_due(thread);
         int64_t due = timer ? timer->due_us : INT64_MAX;
 
-        if (due <= now_us())
+        if (due <= now_us()) {
             call(thread, timer);
-        else
+            pthread_mutex_unlock(&thread->mutex); /* who wants it gets it, however much is due */
+            sched_yield();
+            pthread_mutex_lock(&thread->mutex);
+        } else {
             wait_until(thread, due);
+        }
     }
     pthread_mutex_unlock(&thread->mutex);
     return NULL;

@@ -189,3 +189,44 @@ TEST(rows, times)
     CHECK(!hf__rows_time(&p.cli, "at", 0).text.ptr);
     page_close(&p);
 }
+
+/* A row that has its JSON already is printed as that, and has no column for it. */
+TEST(rows, one_that_is_whole)
+{
+    struct database_settings settings = {.json = false};
+    struct rows_field fields[] = {hf__rows_text("id", HF_STR("a")),
+                                  {.name = "x", .kind = ROWS_WHOLE, .text = HF_STR("{\"b\":1}")}};
+    static struct rows rows;
+    struct page p;
+
+    page_open(&p, t);
+    p.cli.terminal = true;
+    hf__rows_begin(&rows, &p.cli, &settings, "x");
+    hf__rows_add(&rows, fields, 2);
+    fields[0].text = HF_STR("wide");
+    hf__rows_add(&rows, fields, 2);
+    CHECK_INT(CLI_OK, hf__rows_end(&rows, (struct hf_str){0}, CLI_OK));
+    CHECK_STR("id\na\nwide\n", hf_str_of(p.out, p.len));
+    rewind(p.cli.out);
+    settings.jsonl = true;
+    hf__rows_begin(&rows, &p.cli, &settings, "x");
+    hf__rows_add(&rows, fields, 2);
+    fields[1].text = (struct hf_str){0}; /* there was no memory */
+    hf__rows_add(&rows, fields, 2);
+    CHECK_INT(CLI_OK, hf__rows_end(&rows, (struct hf_str){0}, CLI_OK));
+    CHECK_STR("{\"b\":1}\nnull\n", hf_str_of(p.out, p.len));
+    page_close(&p);
+}
+
+TEST(json, members)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf_str error;
+    const struct json *object = hf__json_read(s, HF_STR("{\"a\":1,\"b\":[2]}"), &error);
+
+    CHECK_STR("1", hf__json_member(object, "a")->text);
+    CHECK_INT(JSON_ARRAY, hf__json_member(object, "b")->kind);
+    CHECK(!hf__json_member(object, "c"));
+    CHECK(!hf__json_member(hf__json_member(object, "b"), "a"));
+    hf_scope_free(s);
+}

@@ -434,6 +434,44 @@ KIT_TEST_TX(aggregate, a_snapshot_that_does_not_fit_is_passed_over)
     hf_events_close(store);
 }
 
+/* (2) */
+KIT_TEST_TX(aggregate, a_truncated_stream_has_a_state_only_by_a_snapshot)
+{
+    struct hf_events *store = open_store(k);
+    struct hf_aggregate with = accounts(4), without = accounts(0);
+    struct hf_aggregate_state loaded;
+
+    CHECK_OK(put(k->scope, store, &with, "7", 1, 5, NULL)); /* a snapshot at 5 */
+    CHECK_OK(put(k->scope, store, &with, "7", 1, 2, NULL));
+    CHECK_OK(hf_events_truncate(k->scope, store, ACCOUNT("7"), 6));
+    CHECK_OK(hf_aggregate_load(k->scope, store, &with, HF_STR("7"), 0, &loaded));
+    CHECK_INT(7, ((struct account *)loaded.state)->events);
+    CHECK_STATUS(HF_TRIMMED, hf_aggregate_load(k->scope, store, &without, HF_STR("7"), 0, &loaded));
+    CHECK_ERROR(HF_TRIMMED,
+                "account/7 begins at version 6, and no snapshot that fits stands for those before",
+                k->scope);
+    CHECK_STATUS(HF_TRIMMED, put(k->scope, store, &without, "7", 1, 1, NULL));
+    CHECK_OK(hf_events_truncate(k->scope, store, ACCOUNT("7"), 8)); /* all of it */
+    CHECK_STATUS(HF_TRIMMED, hf_aggregate_load(k->scope, store, &with, HF_STR("7"), 0, &loaded));
+    CHECK_ERROR(HF_TRIMMED,
+                "account/7 begins at version 8, and no snapshot that fits stands for those before",
+                k->scope);
+    hf_events_close(store);
+}
+
+KIT_TEST_TX(aggregate, a_deleted_stream_has_no_state)
+{
+    struct hf_events *store = open_store(k);
+    struct hf_aggregate account = accounts(0);
+    struct hf_aggregate_state loaded;
+
+    CHECK_OK(put(k->scope, store, &account, "7", 1, 5, NULL));
+    CHECK_OK(hf_events_tombstone(k->scope, store, ACCOUNT("7"), HF_EXPECT_ANY, 0));
+    CHECK_STATUS(HF_LOST, hf_aggregate_load(k->scope, store, &account, HF_STR("7"), 0, &loaded));
+    CHECK_STATUS(HF_LOST, put(k->scope, store, &account, "7", 1, 5, NULL));
+    hf_events_close(store);
+}
+
 struct complaints {
     int count;
     enum hf_status status;

@@ -140,12 +140,12 @@ static void fill(struct kit *k, struct hf_events *store)
     append_ids(k, store, "1", 1, 2);
     append_ids(k, store, "2", 1, 1);
     CHECK_OK(hf_events_append(k->scope, store, &append, 1, NULL, NULL));
-    append_ids(k, store, "1", 3, 20);
+    append_ids(k, store, "1", 3, 40); /* more than a transaction */
     CHECK_OK(append_some(k, store, ORDER("2"), HF_EXPECT_ANY, 0, 3, NULL));
-    append_ids(k, store, "1", 23, 1);
+    append_ids(k, store, "1", 43, 1);
 }
 
-enum { FILLED = 2 + 1 + 4 + 20 + 3 + 1 };
+enum { FILLED = 2 + 1 + 4 + 40 + 3 + 1 };
 
 /* ---- there and back ------------------------------------------------------------------------- */
 
@@ -233,11 +233,11 @@ KIT_TEST_TX(export, parts_and_progress)
                          write_file, &file, &count));
     CHECK_INT(4, count);
     CHECK_INT(4, told);
-    CHECK_OK(hf_events_get(k->scope, store, HF_STR("1-22"), &event));
+    CHECK_OK(hf_events_get(k->scope, store, HF_STR("2-1"), &event));
     CHECK_OK(hf_events_export(k->scope, store,
                               HF_OPTIONS(hf_events_transfer, .after = event.position), write_file,
                               &file, &count));
-    CHECK_INT(4, count);
+    CHECK_INT(FILLED - 3, count);
     CHECK_STATUS(HF_CANCELED, hf_events_export(k->scope, store,
                                                HF_OPTIONS(hf_events_transfer, .batch = 10,
                                                           .on_progress = end_progress),
@@ -302,6 +302,46 @@ KIT_TEST_TX(export, what_is_not_read_is_not_exported)
     free(again.text);
     hf_events_close(store);
     hf_events_close(other);
+}
+
+/* Payloads of the blob store are in the file, and find their way into the other's. */
+KIT_TEST_TX(export, blobs_are_in_the_file)
+{
+    struct hf_blobs *blobs[2];
+    struct hf_events *store, *other;
+    struct hf_stored_event event;
+    struct hf_new_event large = {.id = HF_STR("large"), .type = HF_STR("t")};
+    struct hf_append append = {.stream = ORDER("1"), .events = &large, .events_len = 1};
+    uint8_t bytes[5000];
+    struct file file;
+    uint64_t count;
+
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (uint8_t)(i * 7);
+    large.payload = hf_bytes_of(bytes, sizeof(bytes));
+    CHECK_OK(hf_blobs_open(k->scope, HF_STR("memory:"), NULL, &blobs[0]));
+    CHECK_OK(hf_blobs_open(k->scope, HF_STR("memory:"), NULL, &blobs[1]));
+    store = open_store_with(k, (struct hf_events_options){.blobs = blobs[0], .blob_bytes = 1000});
+    CHECK_OK(hf_events_open(k->scope, k->db,
+                            HF_OPTIONS(hf_events_options, .table = k->other, .blobs = blobs[1],
+                                       .blob_bytes = 1000),
+                            &other));
+    CHECK_OK(hf_events_append(k->scope, store, &append, 1, NULL, NULL));
+    file = export_all(k, store);
+    CHECK_OK(import(k, other, &file, &count));
+    CHECK_INT(1, count);
+    CHECK_OK(import(k, other, &file, &count));
+    CHECK_INT(0, count);
+    CHECK_OK(hf_events_get(k->scope, other, HF_STR("large"), &event));
+    CHECK_INT(HF_BLOB_DIGEST_LEN, event.blob.len);
+    CHECK_INT(sizeof(bytes), event.payload.len);
+    CHECK(memcmp(bytes, event.payload.ptr, sizeof(bytes)) == 0);
+    CHECK_OK(hf_blob_has(k->scope, blobs[1], event.blob, NULL));
+    free(file.text);
+    hf_events_close(store);
+    hf_events_close(other);
+    hf_blobs_close(blobs[0]);
+    hf_blobs_close(blobs[1]);
 }
 
 /* ---- refusals ------------------------------------------------------------------------------- */

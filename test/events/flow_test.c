@@ -810,40 +810,50 @@ static enum hf_status one_more(struct hf_scope *s, struct hf_flow_call *call,
 
 TEST(flow, any_failing_allocation_gives_a_stored_tree_or_an_error)
 {
-    static const struct hf_flow flows[] = {
-        {.domain = {"d", 1}, .type = {"root", 4}, .aggregate = &tallies, .consequents = one_more},
-        {.domain = {"d", 1}, .type = {"leaf", 4}}};
+    static const struct hf_flow flows[] = {{.domain = {"d", 1},
+                                            .type = {"root", 4},
+                                            .aggregate = &tallies,
+                                            .apply = nothing,
+                                            .consequents = one_more,
+                                            .compensate = one_more},
+                                           {.domain = {"d", 1},
+                                            .type = {"leaf", 4},
+                                            .compensate = nothing}};
     static const struct hf_flow_observer observer = {.observe = observe_nothing,
                                                      .fire_and_forget = true};
-    struct hf_scope *outer = hf_scope_new(NULL); /* what is stored is not what is counted */
-    struct hf_events *store;
-    struct hf_db *db;
-    int round = 0;
 
-    CHECK_OK(hf_open(outer, HF_STR("memory:"), NULL, &db));
-    CHECK_OK(hf_events_open(outer, db, NULL, &store));
     ALLOC_SWEEP (t, nth) {
+        struct hf_scope *outer = hf_scope_new(NULL); /* what is stored is not what is counted */
         struct hf_scope *s = hf_scope_new(test_env(t));
         struct hf_flow_result result = {0};
         struct hf_flow_event event = event_of("root", "7");
         struct hf_flows *runtime = NULL;
+        struct hf_events *store;
+        struct hf_db *db;
         enum hf_status status = HF_NOMEM;
-        char id[20];
 
-        (void)snprintf(id, sizeof(id), "s%d", ++round);
-        event.stream.id = hf_str_from(id);
+        CHECK_OK(hf_open(outer, HF_STR("memory:"), NULL, &db));
+        CHECK_OK(hf_events_open(outer, db, NULL, &store));
         if (s)
             status = hf_flows_open(s, store, NULL, flows, 2, &observer, 1,
                                    HF_OPTIONS(hf_flows_options, .no_threads = true), &runtime);
         if (status == HF_OK)
             status = hf_flows_submit(s, runtime, &event, NULL, &result);
+        CHECK_INT(status == HF_OK ? 2 : 0, result.events_len);
+        if (status == HF_OK)
+            status = hf_flows_post(s, runtime, &event, NULL, NULL);
+        if (status == HF_OK)
+            status = hf_flows_revert(s, runtime, result.events[0].id, NULL);
+        if (status == HF_OK)
+            status =
+                hf_flows_replay(s, runtime,
+                                HF_OPTIONS(hf_replay_options, .checkpoint = HF_STR("x")), NULL);
         ALLOC_SWEEP_STOP(t);
         CHECK(status == HF_OK || status == HF_NOMEM);
-        CHECK_INT(status == HF_OK ? 2 : 0, result.events_len);
         hf_flows_close(runtime);
+        hf_events_close(store);
+        hf_db_close(db);
         hf_scope_free(s);
+        hf_scope_free(outer);
     }
-    hf_events_close(store);
-    hf_db_close(db);
-    hf_scope_free(outer);
 }

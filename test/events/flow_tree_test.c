@@ -395,6 +395,54 @@ KIT_TEST_TX(flow_tree, a_tree_has_limits)
     hf_events_close(store);
 }
 
+static enum hf_status do_nothing(struct hf_scope *s, struct hf_flow_call *call,
+                                 const struct hf_stored_event *event, void *user)
+{
+    (void)s;
+    (void)call;
+    (void)event;
+    (void)user;
+    return HF_OK;
+}
+
+/* A tree alone may be large; with side effects, or with what apply writes, it has to fit into one
+ * transaction. */
+KIT_TEST_TX(flow_tree, a_tree_that_writes_fits_into_a_transaction)
+{
+    struct hf_events *store = open_store(k);
+    int count = 60;
+    struct hf_flow flows[] = {
+        {.domain = HF_STR("d"), .type = HF_STR("many"), .consequents = many, .user = &count},
+        {.domain = HF_STR("d"), .type = HF_STR("leaf")}};
+    struct hf_flow_event event = event_of("many", "7");
+    struct hf_flow_result result;
+    struct hf_events_page page;
+    struct hf_outbox *outbox;
+    struct hf_flows *runtime;
+
+    CHECK_OK(
+        hf_outbox_open(k->scope, k->db, HF_OPTIONS(hf_outbox_options, .table = k->other), &outbox));
+    CHECK_OK(hf_flows_open(k->scope, store, outbox, flows, 2, NULL, 0,
+                           HF_OPTIONS(hf_flows_options, .no_threads = true), &runtime));
+    CHECK_OK(hf_flows_submit(k->scope, runtime, &event, NULL, &result));
+    CHECK_INT(61, result.events_len);
+    CHECK_INT(61, result.events[60].version);
+    hf_flows_close(runtime);
+    flows[1].side_effect = do_nothing;
+    CHECK_OK(hf_flows_open(k->scope, store, outbox, flows, 2, NULL, 0,
+                           HF_OPTIONS(hf_flows_options, .no_threads = true), &runtime));
+    event.stream.id = HF_STR("8");
+    CHECK_STATUS(HF_LIMIT, hf_flows_submit(k->scope, runtime, &event, NULL, &result));
+    CHECK_OK(hf_events_read(k->scope, store, event.stream, NULL, &page));
+    CHECK_INT(0, page.version);
+    count = 15;
+    CHECK_OK(hf_flows_submit(k->scope, runtime, &event, NULL, &result));
+    CHECK_INT(16, result.events_len);
+    hf_flows_close(runtime);
+    hf_outbox_close(outbox);
+    hf_events_close(store);
+}
+
 /* ---- derivation ----------------------------------------------------------------------------- */
 
 static enum hf_status by_hand(struct hf_scope *s, struct hf_flow_call *call,

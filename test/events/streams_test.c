@@ -312,6 +312,29 @@ KIT_TEST_TX(streams, an_archive_that_was_interrupted_is_repeated)
     hf_events_close(store);
 }
 
+/* Large appends have stubs in the order of all, which move. */
+KIT_TEST_TX(streams, large_appends_are_archived)
+{
+    enum { LARGE = 150 };
+    struct hf_events *store = open_store(k);
+    struct hf_stored_event event;
+    struct hf_appended done;
+
+    CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, LARGE, &done));
+    CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 1, NULL));
+    CHECK_OK(hf_events_archive(k->scope, store, ORDER("1")));
+    CHECK_INT(0, commits_in(k, 'a', "1"));
+    CHECK_INT(2, commits_in(k, 'z', "1"));
+    CHECK_STR("1-151", versions_of(k, store, "1", false));
+    CHECK_OK(hf_events_get(k->scope, store, done.ids[100], &event));
+    CHECK_INT(101, event.version);
+    CHECK_OK(hf_events_verify(k->scope, store, NULL, NULL));
+    CHECK_OK(hf_events_unarchive(k->scope, store, ORDER("1")));
+    CHECK_INT(2, commits_in(k, 'a', "1"));
+    CHECK_OK(hf_events_verify(k->scope, store, NULL, NULL));
+    hf_events_close(store);
+}
+
 /* ---- the list ------------------------------------------------------------------------------- */
 
 struct listed {

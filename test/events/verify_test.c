@@ -185,6 +185,30 @@ KIT_TEST_TX(verify, the_order_of_all)
     hf_events_close(store);
 }
 
+KIT_TEST_TX(verify, large_appends)
+{
+    enum { LARGE = 60 };
+    struct hf_events *store = filled(k);
+    struct hf_attr forged = HF_S("", HF_STR("forged"));
+    struct hf_item stub, good;
+    struct hf_str pk;
+
+    append_ids(k, store, "1", 6, LARGE);
+    append_ids(k, store, "1", 6 + LARGE, 1);
+    check_sound(k, store, 7 + LARGE + 1);
+    stub = get_raw(k, STREAM, HF_STR("0000000000000006"));
+    pk = hf_scope_format(k->scope, "t.%.*s", HF_FMT(hf_value_str(hf_item_get(stub, HF_STR("l")))));
+    good = get_raw(k, pk, HF_STR("000010"));
+    put_raw(k, changed(k, good, "e", "t", forged));
+    check_bad(k, store, 16, "it is not as it was written");
+    delete_raw(k, pk, HF_STR("000010"));
+    check_bad(k, store, 16, "it is missing");
+    put_raw(k, good);
+    delete_raw(k, pk, HF_STR("000059"));
+    check_bad(k, store, 65, "it is missing");
+    hf_events_close(store);
+}
+
 KIT_TEST_TX(verify, a_store_without_a_chain_cannot_be)
 {
     struct hf_events *store = open_store_with(k, (struct hf_events_options){.no_chain = true});
