@@ -169,6 +169,16 @@ static bool is_prefix(struct hf_str prefix)
     return true;
 }
 
+uint64_t hf__s3_number(struct hf_str text)
+{
+    uint64_t number = 0;
+
+    for (size_t i = 0; i < text.len && text.ptr[i] >= '0' && text.ptr[i] <= '9'; i++)
+        number = number > UINT64_MAX / 10 - 1 ? UINT64_MAX / 10
+                                              : number * 10 + (uint64_t)(text.ptr[i] - '0');
+    return number;
+}
+
 bool hf__s3_time(struct hf_str text, int64_t *us)
 {
     char compact[SIGN_TIME];

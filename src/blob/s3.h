@@ -75,6 +75,9 @@ enum hf_status hf__s3_call(struct hf_scope *s, struct s3 *s3, const struct s3_ca
 /* HF_IO: it answered with something else than its answer. */
 enum hf_status hf__s3_unreadable(struct hf_scope *s, const struct s3 *s3, const char *why);
 
+/* The number that a text begins with; 0 when it does not. */
+uint64_t hf__s3_number(struct hf_str text);
+
 /* 2026-11-15T10:30:00.000Z; false: it is no such time. */
 bool hf__s3_time(struct hf_str text, int64_t *us);
 

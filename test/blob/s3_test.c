@@ -143,6 +143,13 @@ static uint8_t *large_bytes(size_t len)
     return bytes;
 }
 
+/* Time passes, for S3 as for us. */
+static void pass(struct bench *b, int64_t seconds)
+{
+    clock_off_us += seconds * 1000000;
+    b->fake->clock_off_s += seconds;
+}
+
 /* ---- the interface -------------------------------------------------------------------------- */
 
 TEST(blob_s3, what_is_put_is_found)
@@ -473,6 +480,9 @@ TEST(blob_s3, any_allocation_may_fail)
             status = hf_blob_get_many(s, blobs, digests, 1, found);
         }
         if (status == HF_OK)
+            status = hf_blob_has(s, blobs, digests[0], NULL);
+        pass(&b, 100);
+        if (status == HF_OK)
             status = hf_blobs_sweep(s, blobs, 60, help_none_used, NULL, NULL);
         ALLOC_SWEEP_STOP(t);
         CHECK(status == HF_OK || status == HF_NOMEM);
@@ -644,13 +654,6 @@ TEST(blob_s3, many_are_read_side_by_side)
 }
 
 /* ---- sweeps --------------------------------------------------------------------------------- */
-
-/* Time passes, for S3 as for us. */
-static void pass(struct bench *b, int64_t seconds)
-{
-    clock_off_us += seconds * 1000000;
-    b->fake->clock_off_s += seconds;
-}
 
 TEST(blob_s3, a_sweep_goes_by_the_trash)
 {
