@@ -21,8 +21,9 @@
  *     t.COMMIT      NUMBER    events of an append that is larger than a transaction, in order
  *     x             COMMIT    such an append was begun, when; goes when it is visible
  *     y             COMMIT    the sweep gave it up, when; goes when nothing of it is left
- *     n.STREAM      n         a snapshot
+ *     n.STREAM      n         a snapshot; n.NAME for that of an aggregate that has a name
  *     q.NAME        q         a subscription: its checkpoint, who has it
+ *     f.NAME        f         how far a replay of flows has come, and which one has it
  *     c             config    what the table is: kind, shards, whether there is a chain
  *
  * events_item.c lists the attributes of each. Nothing is listed twice: the event itself is one map,
@@ -196,6 +197,11 @@ void hf__events_shard_give(struct hf_events *store, uint32_t shard);
  */
 struct hf_condition_check hf__events_marker_check(struct hf_scope *s, struct hf_events *store,
                                                   struct hf_str position);
+
+/* Is it known that the marker of that position's day and shard is there? Who has appended there
+ * knows. */
+bool hf__events_marked(const struct hf_events *store, struct hf_str position);
+void hf__events_mark(struct hf_events *store, struct hf_str position, bool there);
 
 /* Make the marker of that position's day and shard, unless it is there. *over: that day is, so
  * there will be none; the clock is moved to the first day that is not, so the next position is one

@@ -7,8 +7,8 @@
  * positions of one differ in their last two characters alone.
  *
  *     day      where it is; `final` when nothing can be appended to it any more
- *     bound    up to here all shards of the day were closed before anything was read that is at
- * hand range    what is read now: behind the last range, up to the bound
+ *     bound    up to here all shards of the day were closed before what is at hand was read
+ *     range    what is read now: behind the last range, up to the bound
  *
  * When all up to the bound was handed out it looks for the newest commit of each shard, closes all
  * of them up to the greatest of these, and reads on from where it was up to there. When there is
@@ -733,7 +733,8 @@ static enum hf_status choose_commit(struct hf_scope *s, struct hf_events_reader 
     return hf_scope_sleep_ms(s, r->settle_ms); /* a clock is ahead of ours */
 }
 
-/* The same, as the last position that commit may have: a reader may have begun in the midst of it. */
+/* The same, as the last position that commit may have: a reader may have begun in the midst of it.
+ */
 static enum hf_status choose(struct hf_scope *s, struct hf_events_reader *r,
                              struct events_position *to)
 {

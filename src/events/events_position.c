@@ -287,7 +287,7 @@ uint32_t hf__events_shard_take(struct hf_events *store)
         if (!(atomic_fetch_or(&store->busy, bit) & bit))
             return shard;
     }
-    return first; /* all are in use: then it is one of those */
+    return first; /* all are in use: then it is one of those, and whoever is first gives it back */
 }
 
 void hf__events_shard_give(struct hf_events *store, uint32_t shard)
@@ -296,6 +296,29 @@ void hf__events_shard_give(struct hf_events *store, uint32_t shard)
 }
 
 /* ---- markers -------------------------------------------------------------------------------- */
+
+static uint32_t day_number(struct hf_str position, uint32_t *shard)
+{
+    int64_t ms = 0;
+
+    *shard = 0;
+    hf__events_position_read(position, &ms, shard, NULL);
+    return (uint32_t)(ms / DAY_MS);
+}
+
+bool hf__events_marked(const struct hf_events *store, struct hf_str position)
+{
+    uint32_t shard, day = day_number(position, &shard);
+
+    return atomic_load(&store->marked[shard]) == day;
+}
+
+void hf__events_mark(struct hf_events *store, struct hf_str position, bool there)
+{
+    uint32_t shard, day = day_number(position, &shard);
+
+    atomic_store(&store->marked[shard], there ? day : 0);
+}
 
 static struct hf_item marker_key(struct hf_scope *s, struct hf_str position)
 {

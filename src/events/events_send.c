@@ -516,6 +516,8 @@ void hf__append_done(struct appending *a)
         if (a->targets[i].len)
             hf__events_heads_keep(a->store, a->targets[i].pk, &a->targets[i].next);
     hf__append_results(a);
-    if (a->events_len)
-        hf__events_wake(a->store);
+    if (!a->events_len)
+        return;
+    hf__events_mark(a->store, position_str(&a->commits[0].position), true);
+    hf__events_wake(a->store);
 }

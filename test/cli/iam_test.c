@@ -177,8 +177,8 @@ static void check_policy(struct hf_scope *s, const struct needs *needs,
 TEST(iam, policies_allow_what_is_called_and_no_more)
 {
     struct hf_scope *s = hf_scope_new(NULL);
-    struct needs first = {.base = {&watched}, .mutex = PTHREAD_MUTEX_INITIALIZER}, producer = first,
-                 relay = first, admin = first;
+    struct needs first = {.base = {.calls = &watched}, .mutex = PTHREAD_MUTEX_INITIALIZER},
+                 producer = first, relay = first, admin = first;
     struct hf_db *db;
 
     CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
@@ -351,8 +351,8 @@ static void look_after_events(struct hf_scope *s, struct hf_db *db)
 TEST(iam, policies_of_an_event_store)
 {
     struct hf_scope *s = hf_scope_new(NULL);
-    struct needs first = {.base = {&watched}, .mutex = PTHREAD_MUTEX_INITIALIZER}, writer = first,
-                 reader = first, admin = first;
+    struct needs first = {.base = {.calls = &watched}, .mutex = PTHREAD_MUTEX_INITIALIZER},
+                 writer = first, reader = first, admin = first;
     struct hf_db *db;
 
     CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
