@@ -239,6 +239,8 @@ static enum hf_status begin_anew(struct hf_scope *s, struct hf_subscription *sub
     TRY(hf__sub_read(s, sub->store, sub->pk, &view));
     hf__sub_source_close(sub);
     if (view.rebuild.ptr) {
+        if (!hf__sub_holds(sub)) /* it may be another's by now, who has begun already */
+            return hf_scope_fail(s, HF_LOST, "the lease of the subscription has ended");
         hf_scope_reset(sub->work);
         if (sub->o.reset)
             status = sub->o.reset(sub->work, sub->o.user);
