@@ -247,7 +247,7 @@ static enum hf_status begin_anew(struct hf_scope *s, struct hf_subscription *sub
         if (status != HF_OK)
             return hf_scope_fail(s, status, "the reset function of \"%.*s\" failed: %s",
                                  HF_FMT(sub->name), hf_scope_error_text(sub->work));
-        TRY(hf__parked_clear(s, sub->store, sub->pk));
+        TRY(hf__parked_clear(s, sub->store, sub->pk, id_str(&sub->token)));
         view.at = anew_at(sub, &view);
         TRY(hf__sub_begin_anew(s, sub->store, sub->pk, &view, &view.at, id_str(&sub->token),
                                id_str(&fresh)));
