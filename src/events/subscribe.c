@@ -239,13 +239,15 @@ static enum hf_status begin_anew(struct hf_scope *s, struct hf_subscription *sub
     TRY(hf__sub_read(s, sub->store, sub->pk, &view));
     hf__sub_source_close(sub);
     if (view.rebuild.ptr) {
+        if (!hf__sub_holds(sub)) /* it may be another's by now, who has begun already */
+            return hf_scope_fail(s, HF_LOST, "the lease of the subscription has ended");
         hf_scope_reset(sub->work);
         if (sub->o.reset)
             status = sub->o.reset(sub->work, sub->o.user);
         if (status != HF_OK)
             return hf_scope_fail(s, status, "the reset function of \"%.*s\" failed: %s",
                                  HF_FMT(sub->name), hf_scope_error_text(sub->work));
-        TRY(hf__parked_clear(s, sub->store, sub->pk));
+        TRY(hf__parked_clear(s, sub->store, sub->pk, id_str(&sub->token)));
         view.at = anew_at(sub, &view);
         TRY(hf__sub_begin_anew(s, sub->store, sub->pk, &view, &view.at, id_str(&sub->token),
                                id_str(&fresh)));

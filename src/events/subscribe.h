@@ -74,6 +74,11 @@ enum hf_status hf__sub_take(struct hf_scope *s, struct hf_events *store, struct 
 enum hf_status hf__sub_renew(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
                              struct hf_str token);
 
+/* An action that lets a transaction happen only while the lease is that of `token`, and it is to
+ * begin anew, or not. */
+enum hf_status hf__sub_guard(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                             struct hf_str token, bool anew, struct hf_tx *tx);
+
 struct sub_move {
     struct hf_str token;
     struct checkpoint from, to; /* `from` counts in transactions */
@@ -107,7 +112,11 @@ enum hf_status hf__parked_put(struct hf_scope *s, struct hf_events *store, struc
 enum hf_status hf__parked_del(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
                               struct hf_str position, bool replay, struct hf_tx *tx);
 void hf__parked_view(struct hf_item item, struct hf_parked *parked);
-enum hf_status hf__parked_clear(struct hf_scope *s, struct hf_events *store, struct hf_str pk);
+
+/* Remove all of them, as long as the lease is that of `token` and it is to begin anew (HF_LOST);
+ * absent: whoever has it. */
+enum hf_status hf__parked_clear(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                                struct hf_str token);
 
 /* The subscription's item and, behind it, some that wait to be handled again. */
 enum hf_status hf__sub_look(struct hf_scope *s, struct hf_events *store, struct hf_str pk,

@@ -191,6 +191,22 @@ enum hf_status hf__sub_release(struct hf_scope *s, struct hf_events *store, stru
     return status == HF_CONDITION ? HF_OK : status; /* it is not ours in any case */
 }
 
+enum hf_status hf__sub_guard(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                             struct hf_str token, bool anew, struct hf_tx *tx)
+{
+    struct hf_condition_check check = {
+        .table = store->table,
+        .key = key_of(s, pk),
+        .condition = anew ? HF_STR("#h = :me AND attribute_exists(#r)")
+                          : HF_STR("#h = :me AND attribute_not_exists(#r)"),
+        .names = HF_ITEM(s, HF_S("#h", HF_STR("h")), HF_S("#r", HF_STR("r"))),
+        .values = HF_ITEM(s, HF_S(":me", token)),
+    };
+
+    TRY(hf_scope_built(s));
+    return hf_tx_add(s, tx, &(struct hf_transact_write){.check = &check});
+}
+
 /* ---- the checkpoint ------------------------------------------------------------------------- */
 
 static struct hf_item move_names(struct hf_scope *s)
@@ -391,7 +407,7 @@ enum hf_status hf_subscription_forget(struct hf_scope *s, struct hf_events *stor
     struct hf_item item;
 
     TRY(hf__sub_pk(s, name, &pk));
-    TRY(hf__parked_clear(s, store, pk));
+    TRY(hf__parked_clear(s, store, pk, (struct hf_str){0}));
     del.key = key_of(s, pk);
     TRY(hf_scope_built(s));
     return hf__pattern_write(s, store->db, &(struct hf_transact_write){.del = &del}, del.key,

@@ -167,7 +167,29 @@ enum hf_status hf_subscription_parked(struct hf_scope *s, struct hf_events *stor
     return status == HF_OK ? hf_scope_built(s) : status;
 }
 
-enum hf_status hf__parked_clear(struct hf_scope *s, struct hf_events *store, struct hf_str pk)
+/* Stale holders remove nothing that their successors have put aside. */
+static enum hf_status clear_one(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                                struct hf_str sk, struct hf_str token)
+{
+    struct hf_delete_item del = {.table = store->table,
+                                 .key = HF_ITEM(s, HF_S("pk", pk), HF_S("sk", sk))};
+    struct hf_tx *tx;
+    enum hf_status status;
+
+    TRY(hf_tx_new(s, store->db, &tx));
+    if (token.ptr)
+        TRY(hf__sub_guard(s, store, pk, token, true, tx));
+    TRY(hf_scope_built(s));
+    TRY(hf_tx_add(s, tx, &(struct hf_transact_write){.del = &del}));
+    status = hf_tx_commit(s, tx, NULL);
+    if (status == HF_TX_CANCELED &&
+        hf_str_equal(hf_scope_error(s)->reasons[0].code, HF_STR("ConditionalCheckFailed")))
+        return hf_scope_fail(s, HF_LOST, "another has taken the subscription over");
+    return status;
+}
+
+enum hf_status hf__parked_clear(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                                struct hf_str token)
 {
     struct hf_query query = range(s, store, pk, HF_STR("p"), HF_STR("r.~"));
     struct hf_pages *pages;
@@ -179,13 +201,10 @@ enum hf_status hf__parked_clear(struct hf_scope *s, struct hf_events *store, str
     while ((status = hf_pages_next_item(s, pages, &item)) == HF_OK && item.ptr) {
         struct hf_scope_mark mark = hf_scope_mark(s);
         struct hf_str sk = hf_value_str(hf_item_get(item, HF_STR("sk")));
-        struct hf_delete_item del = {.table = store->table,
-                                     .key = HF_ITEM(s, HF_S("pk", pk), HF_S("sk", sk))};
 
         if (sk.len == 1)
             continue;
-        status = hf__pattern_write(s, store->db, &(struct hf_transact_write){.del = &del}, del.key,
-                                   &item);
+        status = clear_one(s, store, pk, sk, token);
         if (status != HF_OK)
             break;
         hf_scope_rewind(s, mark);

@@ -397,26 +397,11 @@ enum hf_status hf__sub_handle(struct hf_scope *s, struct hf_subscription *sub)
 
 /* ---- once more ------------------------------------------------------------------------------ */
 
-/* That nobody else has the lease, in a transaction. */
-static enum hf_status add_guard(struct hf_subscription *sub, struct hf_scope *s, struct hf_tx *tx)
-{
-    struct hf_condition_check check = {
-        .table = sub->store->table,
-        .key = HF_ITEM(s, HF_S("pk", sub->pk), HF_S("sk", HF_STR("q"))),
-        .condition = HF_STR("#h = :me AND attribute_not_exists(#r)"),
-        .names = HF_ITEM(s, HF_S("#h", HF_STR("h")), HF_S("#r", HF_STR("r"))),
-        .values = HF_ITEM(s, HF_S(":me", id_str(&sub->token))),
-    };
-
-    TRY(hf_scope_built(s));
-    return hf_tx_add(s, tx, &(struct hf_transact_write){.check = &check});
-}
-
 /* It was handled, in or before the transaction. */
 static enum hf_status replay_end(struct hf_scope *s, struct hf_subscription *sub,
                                  struct hf_str position, struct hf_tx *tx)
 {
-    TRY(add_guard(sub, s, tx));
+    TRY(hf__sub_guard(s, sub->store, sub->pk, id_str(&sub->token), false, tx));
     TRY(hf__parked_del(s, sub->store, sub->pk, position, true, tx));
     return hf_tx_commit(s, tx, NULL);
 }
