@@ -442,7 +442,7 @@ static struct hf_counters *open_old(struct kit *k, struct old *old, uint32_t req
 {
     struct hf_counters *c;
 
-    *old = (struct old){.db = {&old_calls}, .inner = k->db};
+    *old = (struct old){.db = {.calls = &old_calls}, .inner = k->db};
     CHECK_OK(
         hf_counters_open(k->scope, &old->db,
                          HF_OPTIONS(hf_counters_options, .table = k->table, .requests = requests),
