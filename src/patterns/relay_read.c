@@ -136,9 +136,10 @@ static bool wants(const struct hf_relay *relay, struct relay_bucket *bucket, int
         *next_us = bucket->not_before_us < *next_us ? bucket->not_before_us : *next_us;
         return false;
     }
-    if (bucket->woken || bucket->sweep_us <= now_us || (bucket->sweeping && bucket->sweep_left) ||
-        (bucket->more && bucket->ready < ((size_t)relay->o.batch + 1) / 2))
+    if (bucket->sweep_us <= now_us || (bucket->sweeping && bucket->sweep_left))
         return true;
+    if ((bucket->woken || bucket->more) && bucket->ready < ((size_t)relay->o.batch + 1) / 2)
+        return true; /* else there is enough to do, and more will have come by then */
     *next_us = bucket->sweep_us < *next_us ? bucket->sweep_us : *next_us;
     return fetch_of(bucket, now_us, next_us) != NULL;
 }
