@@ -88,7 +88,7 @@ static enum hf_status next_line(struct hf_scope *s, struct lines *lines, struct 
 
     *line = hf_str_of(NULL, 0);
     for (;;) {
-        const char *begin = lines->ptr + lines->from;
+        const char *begin = lines->ptr ? lines->ptr + lines->from : "";
         const char *end = lines->to - lines->from > seen
                               ? memchr(begin + seen, '\n', lines->to - lines->from - seen)
                               : NULL;
