@@ -13,7 +13,8 @@
  *                        tenth of them at the beginning and at the end of the backlog are compared
  *     compete/1, /4      the same by relays that claim each event
  *     flow/32            32 threads emit while a relay delivers: events a second that were both
- *     paced/20           twenty events a second; the latency is from before the emit to the handler
+ *     paced/20           twenty events a second; the latency is from before the emit to the
+ * handler, with the commit in it; in `after`, from its return, or 0
  *
  * and facts: processor time of an idle relay; units and refused writes for each event.
  *
@@ -46,7 +47,9 @@ struct bench {
     atomic_ullong wanted; /* the handler wakes who waits for so many */
     atomic_ullong tenth;  /* of a backlog */
     int64_t first_ns, tenth_ns, last_tenth_ns, last_ns;
-    bool timed;            /* payloads begin with when they were emitted */
+    bool timed;            /* payloads begin with when they were emitted, and their number */
+    int64_t *handled_ns;   /* by number */
+    int64_t number;        /* of the one that is being emitted */
     pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t reached;
     struct bench_histogram latency;
@@ -101,13 +104,15 @@ static void fill(struct bench *b, uint64_t count)
 
 static void note(struct bench *b, const struct hf_outbox_event *event)
 {
-    int64_t now = bench_now_ns(), then;
+    int64_t now = bench_now_ns(), then, at;
     uint64_t number = atomic_fetch_add(&b->handled, 1) + 1;
 
     if (b->timed) {
         memcpy(&then, event->event.payload.ptr, sizeof(then));
+        memcpy(&at, (const char *)event->event.payload.ptr + sizeof(then), sizeof(at));
         pthread_mutex_lock(&b->mutex);
         bench_histogram_add(&b->latency, now - then);
+        b->handled_ns[at] = now;
         pthread_mutex_unlock(&b->mutex);
     }
     if (number == 1)
@@ -201,8 +206,10 @@ static enum hf_status emit_op(struct bench_worker *w)
     enum hf_status status;
 
     bench_begin(w);
-    if (b->timed)
+    if (b->timed) {
         memcpy(payload, &w->begin_ns, sizeof(w->begin_ns));
+        memcpy(payload + sizeof(w->begin_ns), &b->number, sizeof(b->number));
+    }
     status = hf_outbox_emit(w->s, b->outbox, &event, 1, NULL);
     bench_end(w);
     w->items++;
@@ -339,6 +346,8 @@ static void measure_flow(struct hf_scope *s, struct bench *b, struct bench_repor
     tally.items = tally.ops = atomic_load(&b->handled);
     fleet_stop(&fleet, &sum);
     report_cell(b, report, "flow/32", &tally);
+    report_fact(b, report, "flow/32/requests", "per event",
+                (double)(sum.writes + sum.reads) / (double)tally.ops);
 }
 
 static void measure_paced(struct hf_scope *s, struct bench *b, struct bench_report *report)
@@ -347,11 +356,18 @@ static void measure_paced(struct hf_scope *s, struct bench *b, struct bench_repo
     struct hf_relay_metrics sum;
     struct bench_worker w = {.s = s, .user = b};
     unsigned count = (unsigned)(b->seconds * 4 * 20);
+    static struct bench_histogram after; /* large */
+    int64_t *ended_ns;
     struct fleet fleet;
     double cpu;
 
     if (!wanted(b, "paced/20"))
         return;
+    memset(&after, 0, sizeof(after));
+    ended_ns = calloc(count, sizeof(*ended_ns));
+    b->handled_ns = calloc(count, sizeof(*b->handled_ns));
+    if (!ended_ns || !b->handled_ns)
+        bench_die("out of memory");
     memset(&tally, 0, sizeof(tally));
     open_outbox(s, b);
     b->timed = true;
@@ -364,8 +380,10 @@ static void measure_paced(struct hf_scope *s, struct bench *b, struct bench_repo
     report_fact(b, report, "idle", "% CPU", (bench_cpu_us() - cpu) / 2e6 * 100);
     cpu = bench_cpu_us();
     for (unsigned i = 0; i < count; i++) {
+        b->number = i;
         if (emit_op(&w) != HF_OK)
             bench_die("hf_outbox_emit: %s", hf_scope_error_text(s));
+        ended_ns[i] = bench_now_ns();
         hf_scope_reset(s);
         nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     }
@@ -379,6 +397,13 @@ static void measure_paced(struct hf_scope *s, struct bench *b, struct bench_repo
     b->timed = false;
     fleet_stop(&fleet, &sum);
     report_cell(b, report, "paced/20", &tally);
+    for (unsigned i = 0; i < count; i++)
+        bench_histogram_add(&after,
+                            b->handled_ns[i] > ended_ns[i] ? b->handled_ns[i] - ended_ns[i] : 0);
+    report_fact(b, report, "paced/20/after/p50", "us", bench_histogram_us(&after, 0.5));
+    report_fact(b, report, "paced/20/after/p99", "us", bench_histogram_us(&after, 0.99));
+    free(ended_ns);
+    free(b->handled_ns);
 }
 
 static void measure_all(struct hf_scope *s, struct bench *b, struct bench_report *report)

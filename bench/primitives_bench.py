@@ -45,11 +45,11 @@ EMBEDDED = ("memory", "none")  # durable ones are bound by the disk, and the see
 class Seed:
     """The process that makes the seed's calls."""
 
-    def __init__(self, databases):
+    def __init__(self, databases, script="primitives_seed.js"):
         sdk = os.path.join(databases.places["peers"], "@aws-sdk/client-dynamodb")
         url = f"http://127.0.0.1:{databases.servers['dynoxide-mem'].port}"
         self.process = subprocess.Popen(
-            ["node", "--no-warnings", os.path.join(HERE, "primitives_seed.js"), url, sdk],
+            ["node", "--no-warnings", os.path.join(HERE, script), url, sdk],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.ops = self.answer()["ready"]
 
@@ -59,11 +59,13 @@ class Seed:
             raise Failed("the seed's process has ended")
         return json.loads(line)
 
-    def run(self, op, callers, seconds):
-        self.process.stdin.write(json.dumps({"op": op, "callers": callers, "seconds": seconds}))
-        self.process.stdin.write("\n")
+    def ask(self, **line):
+        self.process.stdin.write(json.dumps(line) + "\n")
         self.process.stdin.flush()
         return self.answer()
+
+    def run(self, op, callers, seconds):
+        return self.ask(op=op, callers=callers, seconds=seconds)
 
     def close(self):
         self.process.stdin.close()

@@ -3,9 +3,8 @@
  *
  *     node primitives_seed.js URL SDK
  *
- * URL is of a server, SDK the directory of @aws-sdk/client-dynamodb. Each line of the input is a
- * run, {"op": "lock", "callers": 32, "seconds": 1}, and gets a line: {"ops_per_s": ...}. The process
- * stays between runs, so that its code is compiled and its connections are open.
+ * URL is of a server, SDK the directory of @aws-sdk/client-dynamodb. seed_run.js says what it reads
+ * and writes.
  *
  * The seed is @paradoxical-io/common-aws 2.9.0, and these are the requests that it sends, with
  * nothing around them: no mapping of classes, no log, no metrics. So what it costs is a little
@@ -27,7 +26,7 @@
  *                it, and one that completes it
  */
 "use strict";
-const readline = require("node:readline");
+const { serve } = require("./seed_run.js");
 const [url, sdk] = process.argv.slice(2);
 const {
     BatchGetItemCommand, BatchWriteItemCommand, CreateTableCommand, DeleteItemCommand, DynamoDBClient,
@@ -37,7 +36,6 @@ const {
 
 const KEYS = 32;
 const VALUE = JSON.stringify("v".repeat(248)); /* 250 bytes */
-const WARM_UP_PART = 5;
 const DRAIN_EVENTS = 10000;
 const TABLES = { locks: ["key"], keys: ["key"], partitioned_keys: ["partitionKey", "sortKey"] };
 
@@ -216,53 +214,4 @@ async function createTables() {
     }
 }
 
-function quantile(sorted, part) {
-    return sorted.length ? sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] : 0;
-}
-
-async function loop(op, caller, until, times) {
-    do {
-        const begin = performance.now();
-        await ops[op](caller);
-        times.push(performance.now() - begin);
-    } while (performance.now() < until);
-}
-
-async function together(op, callers, seconds) {
-    const begin = performance.now();
-    const times = [];
-    await Promise.all(Array.from({ length: callers },
-        (_, caller) => loop(op, caller, begin + seconds * 1000, times)));
-    return { times, seconds: (performance.now() - begin) / 1000 };
-}
-
-const filled = {};
-
-async function run({ op, callers, seconds }) {
-    if ((filled[op] || 0) < callers) {
-        await fill(op, callers);
-        filled[op] = callers;
-    }
-    await together(op, callers, seconds / WARM_UP_PART);
-    const cpu = process.cpuUsage();
-    const done = await together(op, callers, seconds);
-    const used = process.cpuUsage(cpu);
-    const sorted = done.times.sort((a, b) => a - b);
-    return {
-        ops: sorted.length, ops_per_s: sorted.length / done.seconds, errors: 0,
-        p50_us: quantile(sorted, 0.5) * 1000, p99_us: quantile(sorted, 0.99) * 1000,
-        cpu_us_per_op: (used.user + used.system) / Math.max(1, sorted.length),
-    };
-}
-
-async function main() {
-    await createTables();
-    console.log(JSON.stringify({ ready: Object.keys(ops) }));
-    for await (const line of readline.createInterface({ input: process.stdin }))
-        console.log(JSON.stringify(await run(JSON.parse(line))));
-}
-
-main().catch((error) => {
-    console.error(`primitives_seed.js: ${error.stack}`);
-    process.exit(1);
-});
+serve("primitives_seed.js", { ops, fill }, createTables);

@@ -21,7 +21,8 @@
  *                                 renamed
  *     s3://BUCKET[/PREFIX]        Amazon S3, and what speaks its protocol, by ?endpoint=URL;
  *                                 ?region=NAME, ?path_style=1, ?create=1 (make the bucket when it
- *                                 is missing), ?part=BYTES (of a multipart upload)
+ *                                 is missing), ?part=BYTES (of a multipart upload, and of reads; 5
+ *                                 MiB to 1 GiB, default 8 MiB)
  *
  * Any thread may use a store.
  */
@@ -124,7 +125,10 @@ HF_API HF_NODISCARD enum hf_status hf_blobs_list(struct hf_scope *s, struct hf_b
 /*
  * Remove blobs that `used` says nobody uses, and that were put last more than `older_s` seconds ago
  * (0: a day), which has to be longer than it takes from a put to the commit of what names it. One
- * that is put again while it is being removed stays. *removed (may be NULL) is how many.
+ * that is put again while it is being removed stays. *removed (may be NULL) is how many. S3 has no
+ * way to remove something only if it was not written meanwhile: there a sweep moves blobs to a
+ * trash, where they are still found, and a sweep that comes as much later removes them, or moves
+ * them back when they are used by then.
  * When `used` fails, the sweep ends with its error, and that blob stays. Since 0.1.
  */
 typedef enum hf_status hf_blob_used_fn(struct hf_scope *s, struct hf_str digest, bool *used,

@@ -129,7 +129,7 @@ enum hf_expect {
 };
 
 struct hf_append {
-    struct hf_stream_key stream; /* each stream once in a call */
+    struct hf_stream_key stream; /* each stream once in a call, and in a transaction */
     enum hf_expect expect;
     uint64_t version; /* for HF_EXPECT_VERSION */
     const struct hf_new_event *events;
@@ -166,7 +166,7 @@ struct hf_append_options {
  * by one: nobody sees a part of it. What a crash leaves aside is removed by hf_events_sweep().
  *
  * Conflicts with others are tried again as long as the expectation allows it. When an answer gets
- * lost the same transaction is sent again by its token. A failure whose error says
+ * lost the same transaction is sent again, and does not happen twice. A failure whose error says
  * may_have_happened can be followed by the same call: events with ids are not appended twice.
  *
  * HF_CONDITION  the stream is at another version; the message says at which, and so does
@@ -175,8 +175,12 @@ struct hf_append_options {
  *               them are; the message names it
  * HF_LOST       the stream was deleted for good (hf_events_tombstone())
  * HF_INVALID    a text is missing or too long, a stream is named twice; the message says which
- * HF_LIMIT      too many events or streams; more than fit into the transaction they join; a
- *               payload too large without a blob store
+ * HF_IN_USE     the stream is archived
+ * HF_LIMIT      too many events or streams; more than fit into the transaction they join, or that
+ *               `with` is to be in; a payload too large without a blob store
+ * HF_TX_CONFLICT  others were faster as often as options->attempts says
+ * HF_TX_CANCELED  an action of `with` was refused: hf_scope_error() has the reasons, those of
+ *               `with` first
  *
  * Since 0.1.
  */
@@ -212,7 +216,7 @@ struct hf_events_read_options {
     int64_t from_us;  /* only events that happened then or later; 0: all */
     int64_t until_us; /* only events that happened before; 0: all */
     bool backward;    /* newest first */
-    uint32_t limit;   /* at most so many; default 100 */
+    uint32_t limit;   /* at most so many; default 100, at most 100000 */
     bool no_payload;  /* leave payloads of the blob store where they are */
 };
 

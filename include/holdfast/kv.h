@@ -1,6 +1,7 @@
 /*
  * Keys and values, kept in a table: by an id alone, or by a partition and an id inside of it. Ids
- * live in namespaces. Values are any of DynamoDB's, up to 400 KB.
+ * live in namespaces. Values are any of DynamoDB's, up to 400 KB, or to HF_BLOB_MAX with a blob
+ * store.
  *
  *     struct hf_kv *kv;
  *     struct hf_kv_entry entry;
@@ -33,6 +34,7 @@
 
 #include <holdfast/base.h>
 #include <holdfast/batch.h>
+#include <holdfast/blob.h>
 #include <holdfast/db.h>
 #include <holdfast/item.h>
 #include <holdfast/scope.h>
@@ -46,8 +48,10 @@ struct hf_kv; /* a table of keys and values; any thread may use it */
 /* ---- keys ----------------------------------------------------------------------------------- */
 
 enum {
-    HF_KV_KEY_MAX = 2048, /* bytes of namespace and id, or of a partition, as they are stored */
-    HF_KV_SORT_MAX = 1024 /* bytes of namespace and id in a partition */
+    HF_KV_KEY_MAX = 2048,  /* bytes of namespace and id, or of a partition, as they are stored */
+    HF_KV_SORT_MAX = 1024, /* bytes of namespace and id in a partition */
+    HF_KV_BLOB_OVER = 350 * 1024,
+    HF_KV_SWEEP_S = 86400 /* a day */
 };
 
 /*
@@ -116,6 +120,15 @@ struct hf_kv_options {
     struct hf_str data_attribute;
     struct hf_str version_attribute;
     struct hf_str expires_attribute;
+
+    /*
+     * Where values go that would make an item larger than blob_over bytes (blob.h): reads fetch
+     * them. All who use the table have to be given the same store, which has to outlive it; the
+     * table has a part of it for itself (hf_blobs_part()). An item has the attribute "blob" then.
+     * Default: none, and such values are HF_INVALID.
+     */
+    struct hf_blobs *blobs;
+    uint32_t blob_over; /* default HF_KV_BLOB_OVER, at most 400 KB */
 };
 
 /*
@@ -151,7 +164,10 @@ struct hf_kv_get_options {
 /*
  * The value of a key; absent when there is none.
  *
- * HF_INVALID  the key has no id; or no partition, or one where there are none; or it is too long
+ * HF_INVALID      the key has no id; or no partition, or one where there are none; or it is too
+ *                 long
+ * HF_UNSUPPORTED  the value is in a blob store, and the table was opened without one
+ * HF_CORRUPT      it is not there, or damaged
  * and what the database fails with: so do all functions below.
  *
  * Since 0.1.
@@ -301,6 +317,17 @@ hf_kv_change_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key, hf_k
 HF_API HF_NODISCARD enum hf_status hf_kv_check_tx(struct hf_scope *s, struct hf_kv *kv,
                                                   struct hf_kv_key key, struct hf_str version,
                                                   struct hf_transact_write *action);
+
+/* ---- large values --------------------------------------------------------------------------- */
+
+/*
+ * Remove blobs of this table that no key has, and that were put last more than older_s seconds ago
+ * (0: HF_KV_SWEEP_S). That has to be longer than it takes from hf_kv_set_tx() to the commit, and
+ * than this call takes. *removed (may be NULL) is how many. Reads the whole table; now and then is
+ * enough. HF_INVALID: there is no blob store. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_kv_sweep_blobs(struct hf_scope *s, struct hf_kv *kv,
+                                                     uint32_t older_s, uint64_t *removed);
 
 /* ---- lists ---------------------------------------------------------------------------------- */
 

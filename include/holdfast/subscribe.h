@@ -61,7 +61,8 @@ typedef enum hf_status hf_project_fn(struct hf_scope *s, struct hf_tx *tx,
                                      const struct hf_stored_event *event, void *user);
 
 /* Remove what the projection has built: it begins anew. May be called again when it failed, or when
- * the process died before that was noted. */
+ * the process died before that was noted. Who is stopped in here for longer than a lease, and then
+ * goes on, removes what its successor has built: hf_subscription_fence() is for that. */
 typedef enum hf_status hf_project_reset_fn(struct hf_scope *s, void *user);
 
 enum hf_start {
@@ -264,8 +265,8 @@ hf_subscription_parked(struct hf_scope *s, struct hf_events *store, struct hf_st
                        struct hf_str after, uint32_t limit, struct hf_parked_list *list);
 
 /* Let these (NULL: all) be handled again by whoever runs it, once: what fails then is put aside
- * again. The checkpoint stays where it is. *done (may be NULL) is how many. HF_NOT_FOUND: one is not
- * there; the message names it, and the others are done. Since 0.1. */
+ * again. The checkpoint stays where it is. *done (may be NULL) is how many. HF_NOT_FOUND: one is
+ * not there; the message names it, and the others are done. Since 0.1. */
 HF_API HF_NODISCARD enum hf_status
 hf_subscription_replay(struct hf_scope *s, struct hf_events *store, struct hf_str name,
                        const struct hf_str *positions, size_t len, uint64_t *done);

@@ -68,7 +68,6 @@ enum hf_status hf__s3_head(struct hf_scope *s, struct s3 *s3, struct hf_str key,
     struct s3_answer answer;
     enum hf_status status =
         hf__s3_call(s, s3, &(struct s3_call){.method = "HEAD", .key = key}, &answer);
-    struct hf_str length;
 
     *there = status == HF_OK;
     if (status == HF_NOT_FOUND) {
@@ -76,8 +75,7 @@ enum hf_status hf__s3_head(struct hf_scope *s, struct s3 *s3, struct hf_str key,
         return HF_OK;
     }
     TRY(status);
-    length = hf__answer_field(&answer.http, "content-length");
-    *size = length.len ? strtoull(hf_scope_copy(s, length).ptr, NULL, 10) : 0;
+    *size = hf__s3_number(hf__answer_field(&answer.http, "content-length"));
     if (age_us) {
         int64_t now_s = hf__answer_date_s(&answer.http);
         struct http_field modified = field("Date", hf__answer_field(&answer.http, "last-modified"));

@@ -79,6 +79,16 @@ struct hf_str hf__s3_region(const struct s3 *s3)
     return s3->endpoint.signing_region;
 }
 
+struct hf_str hf__s3_origin(const struct s3 *s3)
+{
+    return s3->endpoint.origin;
+}
+
+struct hf_str hf__s3_path(const struct s3 *s3)
+{
+    return s3->endpoint.path;
+}
+
 static bool is(struct hf_str text, const char *word)
 {
     return hf_str_equal(text, hf_str_from(word));
@@ -157,6 +167,16 @@ static bool is_prefix(struct hf_str prefix)
             return false;
     }
     return true;
+}
+
+uint64_t hf__s3_number(struct hf_str text)
+{
+    uint64_t number = 0;
+
+    for (size_t i = 0; i < text.len && text.ptr[i] >= '0' && text.ptr[i] <= '9'; i++)
+        number = number > UINT64_MAX / 10 - 1 ? UINT64_MAX / 10
+                                              : number * 10 + (uint64_t)(text.ptr[i] - '0');
+    return number;
 }
 
 bool hf__s3_time(struct hf_str text, int64_t *us)

@@ -31,6 +31,10 @@ bool hf__s3_create(const struct s3 *s3); /* was it asked for? */
 struct hf_str hf__s3_bucket(const struct s3 *s3);
 struct hf_str hf__s3_region(const struct s3 *s3);
 
+/* Where calls go: "https://bucket.s3.eu-central-1.amazonaws.com", and what is before all keys. */
+struct hf_str hf__s3_origin(const struct s3 *s3);
+struct hf_str hf__s3_path(const struct s3 *s3);
+
 /* As the URL has it, with a slash behind; or empty. */
 struct hf_str hf__s3_prefix(const struct s3 *s3);
 
@@ -70,6 +74,9 @@ enum hf_status hf__s3_call(struct hf_scope *s, struct s3 *s3, const struct s3_ca
 
 /* HF_IO: it answered with something else than its answer. */
 enum hf_status hf__s3_unreadable(struct hf_scope *s, const struct s3 *s3, const char *why);
+
+/* The number that a text begins with; 0 when it does not. */
+uint64_t hf__s3_number(struct hf_str text);
 
 /* 2026-11-15T10:30:00.000Z; false: it is no such time. */
 bool hf__s3_time(struct hf_str text, int64_t *us);

@@ -69,7 +69,7 @@ static bool read_element(void *user, struct hf_str path, struct hf_str text)
         else if (is(name, "UploadId"))
             page->entry.id = text;
         else if (is(name, "Size"))
-            page->entry.size = text.len ? strtoull(text.ptr, NULL, 10) : 0;
+            page->entry.size = hf__s3_number(text);
         else if (is(name, "LastModified") || is(name, "Initiated"))
             return hf__s3_time(text, &page->entry.at_us);
         return true;

@@ -22,29 +22,92 @@ size_t hf__token_latch(struct hf_str token)
     return (size_t)XXH64(token.ptr, token.len, SPACE_TOKEN) & (LATCH_COUNT - 1);
 }
 
-static enum hf_status digest_of(struct hf_scope *s, enum hf_op op, const void *request,
+static enum hf_status digest_of(struct hf_scope *s, const struct hf__buf *bytes,
                                 struct token_digest *digest)
 {
-    struct hf__buf json = {.scope = s};
     XXH128_canonical_t canonical;
 
-    hf__wire_write(&json, hf__op(op)->request, request);
-    if (json.failed)
+    if (bytes->failed)
         return hf__fail_nomem(s);
-    XXH128_canonicalFromHash(&canonical, XXH3_128bits(json.ptr, json.len));
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits(bytes->ptr, bytes->len));
     memcpy(digest->bytes, canonical.digest, sizeof(digest->bytes));
     return HF_OK;
 }
 
-/* What is asked of the answer is not part of what the request does. */
+/* With its length in front, so that no two lists of fields look the same. */
+static void put_bytes(struct hf__buf *buf, const void *bytes, size_t len)
+{
+    uint8_t head[8];
+
+    store_u64be(head, bytes ? len : UINT64_MAX);
+    hf__buf_put(buf, head, sizeof(head));
+    if (bytes)
+        hf__buf_put(buf, bytes, len);
+}
+
+static void put_str(struct hf__buf *buf, struct hf_str text)
+{
+    put_bytes(buf, text.ptr, text.len);
+}
+
+/* Equal items have equal bytes. */
+static void put_item(struct hf__buf *buf, struct hf_item item)
+{
+    put_bytes(buf, item.ptr, item.len);
+}
+
+static void put_condition(struct hf__buf *buf, struct hf_str condition, struct hf_item names,
+                          struct hf_item values, enum hf_return_on_failure returns)
+{
+    put_str(buf, condition);
+    put_item(buf, names);
+    put_item(buf, values);
+    hf__buf_put_byte(buf, (uint8_t)returns);
+}
+
+static void put_action(struct hf__buf *buf, const struct hf_transact_write *action)
+{
+    const struct hf_condition_check *check = action->check;
+    const struct hf_put_item *put = action->put;
+    const struct hf_delete_item *del = action->del;
+    const struct hf_update_item *update = action->update;
+
+    hf__buf_put_byte(buf, check ? 'c' : put ? 'p' : del ? 'd' : 'u');
+    if (check) {
+        put_str(buf, check->table);
+        put_item(buf, check->key);
+        put_condition(buf, check->condition, check->names, check->values,
+                      check->returns_on_failure);
+    } else if (put) {
+        put_str(buf, put->table);
+        put_item(buf, put->item);
+        put_condition(buf, put->condition, put->names, put->values, put->returns_on_failure);
+    } else if (del) {
+        put_str(buf, del->table);
+        put_item(buf, del->key);
+        put_condition(buf, del->condition, del->names, del->values, del->returns_on_failure);
+    } else {
+        put_str(buf, update->table);
+        put_item(buf, update->key);
+        put_str(buf, update->update);
+        put_condition(buf, update->condition, update->names, update->values,
+                      update->returns_on_failure);
+    }
+}
+
+/* What is asked of the answer is not part of what the request does. It is made of the items' own
+ * bytes: as JSON it would cost a third of all that the server does for such a request. */
 enum hf_status hf__token_digest(struct hf_scope *s, const struct hf_transact_write_items *request,
                                 struct token_digest *digest)
 {
-    struct hf_transact_write_items counted = *request;
+    struct hf__mark mark = hf__scope_mark(s);
+    struct hf__buf bytes = {.scope = s};
 
-    counted.return_capacity = 0;
-    counted.return_metrics = 0;
-    return digest_of(s, HF_OP_TRANSACT_WRITE_ITEMS, &counted, digest);
+    for (size_t i = 0; i < request->actions_len; i++)
+        put_action(&bytes, &request->actions[i]);
+    TRY(digest_of(s, &bytes, digest));
+    hf__scope_rewind(s, mark);
+    return HF_OK;
 }
 
 enum hf_status hf__token_digest_statements(struct hf_scope *s,
@@ -52,9 +115,11 @@ enum hf_status hf__token_digest_statements(struct hf_scope *s,
                                            struct token_digest *digest)
 {
     struct hf_execute_transaction counted = *request;
+    struct hf__buf json = {.scope = s};
 
     counted.return_capacity = 0;
-    return digest_of(s, HF_OP_EXECUTE_TRANSACTION, &counted, digest);
+    hf__wire_write(&json, hf__op(HF_OP_EXECUTE_TRANSACTION)->request, &counted);
+    return digest_of(s, &json, digest);
 }
 
 /* No text begins with this byte, so no token of TransactWriteItems is met. */

@@ -75,7 +75,7 @@ struct appending {
     uint32_t shard;
     uint32_t moved;             /* attempts that heads have refused */
     uint32_t closed;            /* that markers have */
-    bool doubtful;              /* the transaction that was sent last may have happened */
+    bool doubtful;              /* what was sent last may have happened, or may still happen */
     struct hf_str begun;        /* COMMIT, of a large append */
     struct hf_str begun_before; /* and that of its attempt before */
     struct hf_transact_write *actions;

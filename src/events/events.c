@@ -235,6 +235,8 @@ enum hf_status hf_events_reset(struct hf_scope *s, struct hf_events *store)
         return status;
     TRY(hf_table_wait(s, store->db, store->table, HF_TABLE_UNTIL_GONE, NULL));
     hf__events_heads_clear(store);
+    for (size_t i = 0; i < HF_EVENTS_SHARDS_MAX; i++)
+        atomic_store(&store->marked[i], 0);
     TRY(ensure(s, store, false));
     return agree(s, store, store->shards, store->chain, false);
 }

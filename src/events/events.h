@@ -21,8 +21,9 @@
  *     t.COMMIT      NUMBER    events of an append that is larger than a transaction, in order
  *     x             COMMIT    such an append was begun, when; goes when it is visible
  *     y             COMMIT    the sweep gave it up, when; goes when nothing of it is left
- *     n.STREAM      n         a snapshot
+ *     n.STREAM      n         a snapshot; n.NAME for that of an aggregate that has a name
  *     q.NAME        q         a subscription: its checkpoint, who has it
+ *     f.NAME        f         how far a replay of flows has come, and which one has it
  *     c             config    what the table is: kind, shards, whether there is a chain
  *
  * events_item.c lists the attributes of each. Nothing is listed twice: the event itself is one map,
@@ -45,12 +46,21 @@
  * lies before it: whatever is committed later has a greater position, since its check would have
  * failed. Who is refused learns from the marker up to where it is closed, and tries again behind
  * that; a day that is closed for good is closed up to the first position of the next one. Markers
- * that are closed far enough are not written again, so readers of history write
- * nothing, and idle ones neither.
+ * that are closed far enough are not written again, so readers of history write nothing, and idle
+ * ones neither. A reader leaves alone for a moment what is new (settle_ms), so that those who
+ * append beside it are not refused all the time.
  *
- * Before a reader moves on to a later day it raises `upto` to that day, and closes each day before
- * it for good. A marker is made by the first append that misses it: `d`/DAY is put first, in a
- * transaction that checks `upto`.
+ * Before a reader moves on to a later day, or begins with one, it raises `upto` to that day, reads
+ * the list of days before it again, and closes each for good, in their order; then `closed` is
+ * noted at the day. So a day with `closed` can be read, and so can all before it, without another
+ * look. A marker is made by the first append that misses it, in one transaction with d/DAY that
+ * checks `upto`; or by who closes, for days of the list: then it is closed from the beginning.
+ *
+ * All this rests on a query that is asked after a marker was moved seeing every transaction that
+ * had passed the marker before, as a whole. Our engine's do. Amazon's service lets a transaction
+ * take effect item by item: for that moment the marker may be free again, and the commit not be
+ * there yet. Then the reader would miss it. There settle_ms has to be longer than such a moment: a
+ * commit that is missed had its position taken longer ago than that.
  *
  * Large appends. Events are put under t.COMMIT, after x/COMMIT says so; then one transaction moves
  * the heads, removes x/COMMIT on the condition that it is there, puts stubs (`l` = COMMIT) into
@@ -187,6 +197,11 @@ void hf__events_shard_give(struct hf_events *store, uint32_t shard);
  */
 struct hf_condition_check hf__events_marker_check(struct hf_scope *s, struct hf_events *store,
                                                   struct hf_str position);
+
+/* Is it known that the marker of that position's day and shard is there? Who has appended there
+ * knows. */
+bool hf__events_marked(const struct hf_events *store, struct hf_str position);
+void hf__events_mark(struct hf_events *store, struct hf_str position, bool there);
 
 /* Make the marker of that position's day and shard, unless it is there. *over: that day is, so
  * there will be none; the clock is moved to the first day that is not, so the next position is one

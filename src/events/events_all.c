@@ -7,8 +7,8 @@
  * positions of one differ in their last two characters alone.
  *
  *     day      where it is; `final` when nothing can be appended to it any more
- *     bound    up to here all shards of the day were closed before anything was read that is at
- * hand range    what is read now: behind the last range, up to the bound
+ *     bound    up to here all shards of the day were closed before what is at hand was read
+ *     range    what is read now: behind the last range, up to the bound
  *
  * When all up to the bound was handed out it looks for the newest commit of each shard, closes all
  * of them up to the greatest of these, and reads on from where it was up to there. When there is
@@ -436,9 +436,8 @@ enum hf_status hf__events_end(struct hf_scope *s, struct hf_events *store,
         TRY(hf_scope_built(s));
     }
     TRY(close_before(s, store, day_str(&day)));
-    TRY(close_upto(s, store, day_str(&day), end, NULL));
     hf__events_position_number(end, EVENTS_COMMIT_MAX - 1);
-    return HF_OK;
+    return close_upto(s, store, day_str(&day), end, NULL);
 }
 
 /* ---- a range -------------------------------------------------------------------------------- */
@@ -449,15 +448,20 @@ static void part_leave(struct part *part)
     *part = (struct part){.kind = part->kind, .shard = part->shard};
 }
 
-/* Read behind what was handed out, up to the new bound. */
+/* Read behind what was handed out, up to the new bound. A bound is the position of a commit, and a
+ * reader may begin in the middle of just that one. */
 static void range_begin(struct hf_events_reader *r, const struct events_position *bound)
 {
+    struct events_position first = r->position;
+
+    if (first.text[0])
+        hf__events_position_number(&first, 0);
     for (size_t i = 0; i < r->parts_len; i++)
         part_leave(&r->parts[i]);
     r->from = r->position;
     r->bound = *bound;
     r->to = r->until.text[0] && is_before(&r->until, bound) ? r->until : *bound;
-    r->in_range = is_before(&r->from, &r->to);
+    r->in_range = r->to.text[0] && !is_before(&r->to, &first);
 }
 
 /* The first key that may be in a range: commits whose first event is before `from` may have events
@@ -703,8 +707,8 @@ static struct part *least(struct hf_events_reader *r)
  * Up to where to close next: the newest commit behind the bound that nobody who appends now is
  * likely to come before. "": there is none.
  */
-static enum hf_status choose(struct hf_scope *s, struct hf_events_reader *r,
-                             struct events_position *to)
+static enum hf_status choose_commit(struct hf_scope *s, struct hf_events_reader *r,
+                                    struct events_position *to)
 {
     struct hf_events *store = r->store;
     int64_t settled_ms = env_wall_ms(&r->env) - r->settle_ms, newest_ms = 0;
@@ -727,6 +731,17 @@ static enum hf_status choose(struct hf_scope *s, struct hf_events_reader *r,
     if (newest_ms - settled_ms < r->settle_ms)
         return hf_scope_sleep_ms(s, (uint32_t)(newest_ms - settled_ms));
     return hf_scope_sleep_ms(s, r->settle_ms); /* a clock is ahead of ours */
+}
+
+/* The same, as the last position that commit may have: a reader may have begun in the midst of it.
+ */
+static enum hf_status choose(struct hf_scope *s, struct hf_events_reader *r,
+                             struct events_position *to)
+{
+    TRY(choose_commit(s, r, to));
+    if (to->text[0])
+        hf__events_position_number(to, EVENTS_COMMIT_MAX - 1);
+    return HF_OK;
 }
 
 /* The day that follows; none: `day` is "". (2) (3) */

@@ -15,7 +15,7 @@
  * items (src/model/value.h), in which equal items have equal bytes.
  *
  * SHA-256 is called by the functions that OpenSSL 3 would rather see replaced by EVP, as in
- * src/http/sign.c, for the same reason: there each hash takes memory.
+ * src/http/sign.c, for the same reason: there each hash takes memory. SHA256() is such a one.
  */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "events/events.h"
@@ -53,14 +53,18 @@ static int digit(char c)
 /* The digest of a payload that is in the blob store is its name. */
 static void payload_digest(const struct hf_stored_event *event, uint8_t digest[EVENTS_HASH])
 {
+    SHA256_CTX hash;
+
     if (event->blob.len == 2 * EVENTS_HASH) {
         for (size_t i = 0; i < EVENTS_HASH; i++)
             digest[i] =
                 (uint8_t)(digit(event->blob.ptr[2 * i]) << 4 | digit(event->blob.ptr[2 * i + 1]));
         return;
     }
-    SHA256(event->payload.len ? event->payload.ptr : (const uint8_t *)"", event->payload.len,
-           digest);
+    SHA256_Init(&hash);
+    SHA256_Update(&hash, event->payload.len ? event->payload.ptr : (const uint8_t *)"",
+                  event->payload.len);
+    SHA256_Final(digest, &hash);
 }
 
 void hf__events_content(const struct hf_stored_event *event, uint8_t digest[EVENTS_HASH])

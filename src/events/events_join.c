@@ -9,7 +9,8 @@
  *  (2) No item can be in a transaction twice. A later append of the same transaction goes to the
  *      same part of the order of all, behind the earlier one, and needs no check of its own then:
  *      a marker that is open at a position is open behind it. A stream can be appended to once.
- *  (3) The marker is made, if it is missing, before the transaction is.
+ *  (3) The marker is made, if it is missing, before the transaction is; unless it is known that it
+ *      was there, as it does not go.
  *  (4) When others were faster, hf_tx_run() builds the transaction anew.
  */
 #include "events/append.h"
@@ -33,8 +34,10 @@ static void committed(void *user)
     for (size_t i = 0; i < joined->len; i++)
         if (joined->heads[i].version)
             hf__events_heads_keep(joined->store, joined->pks[i], &joined->heads[i]);
-    if (joined->position.text[0])
-        hf__events_wake(joined->store);
+    if (!joined->position.text[0])
+        return;
+    hf__events_mark(joined->store, position_str(&joined->position), true);
+    hf__events_wake(joined->store);
 }
 
 /* (4) Heads will be read anew; a marker that is closed tells up to where. Ids and what the caller
@@ -46,11 +49,13 @@ static bool refused(const struct hf_cancel_reason *reasons, size_t len, void *us
     for (size_t i = 0; i < len; i++) {
         if (!hf_str_equal(reasons[i].code, HF_STR("ConditionalCheckFailed")))
             continue;
-        if (joined->what[i].kind == ACTION_MARKER)
+        if (joined->what[i].kind == ACTION_MARKER) {
+            hf__events_mark(joined->store, position_str(&joined->position), false);
             hf__events_observe(joined->store,
                                hf_value_str(hf_item_get(reasons[i].item, HF_STR("c"))));
-        else if (joined->what[i].kind != ACTION_HEAD && joined->what[i].kind != ACTION_ID)
+        } else if (joined->what[i].kind != ACTION_HEAD && joined->what[i].kind != ACTION_ID) {
             return false;
+        }
     }
     return true;
 }
@@ -102,6 +107,8 @@ static enum hf_status open_marker(struct appending *a, struct events_position *p
         bool over;
 
         *position = hf__events_position_make(a->store, a->shard, (uint32_t)a->commits_len);
+        if (hf__events_marked(a->store, position_str(position)))
+            return HF_OK; /* if it is closed there, that shows in the end (4) */
         check = hf__events_marker_check(a->s, a->store, position_str(position));
         TRY(hf_scope_built(a->s));
         TRY(hf__pattern_read(a->s, a->store->db, a->store->table, check.key, &item));

@@ -74,11 +74,16 @@ static int64_t floor_div(int64_t a, int64_t b)
     return a / b - (a % b < 0);
 }
 
+static int64_t floor_rest(int64_t a, int64_t b)
+{
+    return a % b < 0 ? a % b + b : a % b;
+}
+
 /* False: it is of a year that RFC 3339 cannot write. */
 static bool time_text(int64_t time_us, char text[TIME_LEN])
 {
-    int64_t seconds = floor_div(time_us, second_us), us = time_us - seconds * second_us;
-    int64_t days = floor_div(seconds, day_s), of_day = seconds - days * day_s;
+    int64_t seconds = floor_div(time_us, second_us), us = floor_rest(time_us, second_us);
+    int64_t days = floor_div(seconds, day_s), of_day = floor_rest(seconds, day_s);
     struct date date = date_of(days);
 
     if (date.year < 0 || date.year > 9999)
@@ -420,8 +425,8 @@ static enum hf_status get_time(struct hf_scope *s, const struct json_member *tex
         return read_time(when, time_us) ? HF_OK : wrong(s, text, "is no time");
     if (negative)
         size.raw = hf_str_of(size.raw.ptr + 1, size.raw.len - 1);
-    TRY(get_number(s, &size, INT64_MAX, 0, &us));
-    *time_us = negative ? -(int64_t)us : (int64_t)us;
+    TRY(get_number(s, &size, (uint64_t)INT64_MAX + negative, 0, &us));
+    *time_us = negative && us ? -(int64_t)(us - 1) - 1 : (int64_t)us;
     return HF_OK;
 }
 

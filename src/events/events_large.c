@@ -21,6 +21,8 @@
  *      clock of the store is not moved by that; that of others is once they see it.
  *  (4) An attempt that cannot come to its end is given up: x/COMMIT turns into y/COMMIT, by which
  *      the sweep finds what lies aside, and removes it with its ids and r.*.
+ *  (5) x/COMMIT is put only while its append is neither visible nor given up: a request that comes
+ *      twice, the second time when all is done, would have the sweep remove what is visible.
  */
 #include "events/append.h"
 
@@ -158,14 +160,36 @@ static enum hf_status write_all(struct appending *a, const struct hf_write *writ
     return hf_write_many(a->s, a->store->db, writes, len, NULL, NULL);
 }
 
+/* (5) */
+static struct hf_condition_check is_not_there(struct appending *a, struct hf_item key)
+{
+    return (struct hf_condition_check){.table = a->store->table,
+                                       .key = key,
+                                       .condition = HF_STR("attribute_not_exists(#pk)"),
+                                       .names = a->store->names_pk};
+}
+
 static enum hf_status put_begun(struct appending *a)
 {
-    struct hf_write write = {.table = a->store->table,
-                             .put = HF_ITEM(a->s, HF_N("at", env_wall_ms(&a->store->env)),
-                                            HF_N("n", a->events_len), HF_S("pk", HF_STR("x")),
-                                            HF_S("sk", a->begun))};
+    struct hf_put_item put = {.table = a->store->table,
+                              .item = HF_ITEM(a->s, HF_N("at", env_wall_ms(&a->store->env)),
+                                              HF_N("n", a->events_len), HF_S("pk", HF_STR("x")),
+                                              HF_S("sk", a->begun))};
+    struct hf_condition_check commit =
+        is_not_there(a, HF_ITEM(a->s, HF_S("pk", hf__events_part_of(a->s, 'a', a->begun)),
+                                HF_S("sk", a->begun)));
+    struct hf_condition_check given_up =
+        is_not_there(a, HF_ITEM(a->s, HF_S("pk", HF_STR("y")), HF_S("sk", a->begun)));
+    const struct hf_transact_write actions[] = {{.put = &put},
+                                                {.check = &commit},
+                                                {.check = &given_up}};
 
-    return write_all(a, &write, 1);
+    TRY(hf_scope_built(a->s));
+    return hf_transact_write_items(a->s, a->store->db,
+                                   &(struct hf_transact_write_items){.actions = actions,
+                                                                     .actions_len =
+                                                                         ARRAY_LEN(actions)},
+                                   NULL);
 }
 
 /* The items of some events, and what relates to them; *len is how many events those are. */

@@ -93,10 +93,13 @@ static bool read_clock(struct hf_str position, uint64_t *clock)
 bool hf__events_position_read(struct hf_str position, int64_t *ms, uint32_t *shard,
                               uint32_t *number)
 {
-    const char *rest = position.ptr + TIME_DIGITS + COUNT_DIGITS;
     uint64_t clock, in_shard, random, of_event;
+    const char *rest;
 
-    if (!read_clock(position, &clock) || !read_digits(rest, SHARD_DIGITS, &in_shard) ||
+    if (!read_clock(position, &clock))
+        return false;
+    rest = position.ptr + TIME_DIGITS + COUNT_DIGITS;
+    if (!read_digits(rest, SHARD_DIGITS, &in_shard) ||
         !read_digits(rest + SHARD_DIGITS, RANDOM_DIGITS, &random) ||
         !read_digits(rest + SHARD_DIGITS + RANDOM_DIGITS, NUMBER_DIGITS, &of_event) ||
         in_shard >= HF_EVENTS_SHARDS_MAX)
@@ -284,7 +287,7 @@ uint32_t hf__events_shard_take(struct hf_events *store)
         if (!(atomic_fetch_or(&store->busy, bit) & bit))
             return shard;
     }
-    return first; /* all are in use: then it is one of those */
+    return first; /* all are in use: then it is one of those, and whoever is first gives it back */
 }
 
 void hf__events_shard_give(struct hf_events *store, uint32_t shard)
@@ -293,6 +296,29 @@ void hf__events_shard_give(struct hf_events *store, uint32_t shard)
 }
 
 /* ---- markers -------------------------------------------------------------------------------- */
+
+static uint32_t day_number(struct hf_str position, uint32_t *shard)
+{
+    int64_t ms = 0;
+
+    *shard = 0;
+    hf__events_position_read(position, &ms, shard, NULL);
+    return (uint32_t)(ms / DAY_MS);
+}
+
+bool hf__events_marked(const struct hf_events *store, struct hf_str position)
+{
+    uint32_t shard, day = day_number(position, &shard);
+
+    return atomic_load(&store->marked[shard]) == day;
+}
+
+void hf__events_mark(struct hf_events *store, struct hf_str position, bool there)
+{
+    uint32_t shard, day = day_number(position, &shard);
+
+    atomic_store(&store->marked[shard], there ? day : 0);
+}
 
 static struct hf_item marker_key(struct hf_scope *s, struct hf_str position)
 {

@@ -338,11 +338,11 @@ static enum hf_status learn_heads(struct appending *a, const struct hf_error *er
     return HF_OK;
 }
 
-/* *closed: it was there, so what was sent cannot happen any more. Else it was made, and the same
- * can be sent again. */
+/* *closed: it is, so what was sent cannot happen any more. Else it is open by now, as we or
+ * somebody else has made it, and the same can be sent again: what was sent may still happen. */
 static enum hf_status pass_marker(struct appending *a, struct hf_item item, bool *closed)
 {
-    struct hf_str position = position_str(&a->commits[0].position);
+    struct hf_str position = position_str(&a->commits[0].position), upto;
 
     if (!item.ptr) {
         struct hf_condition_check check = hf__events_marker_check(a->s, a->store, position);
@@ -350,10 +350,11 @@ static enum hf_status pass_marker(struct appending *a, struct hf_item item, bool
         TRY(hf_scope_built(a->s));
         TRY(hf__pattern_read(a->s, a->store->db, a->store->table, check.key, &item));
     }
-    *closed = item.ptr != NULL;
     if (!item.ptr)
         return hf__events_marker_make(a->s, a->store, position, closed);
-    hf__events_observe(a->store, hf_value_str(hf_item_get(item, HF_STR("c"))));
+    upto = hf_value_str(hf_item_get(item, HF_STR("c")));
+    hf__events_observe(a->store, upto);
+    *closed = upto.len == HF_POSITION_LEN && memcmp(upto.ptr, position.ptr, HF_POSITION_LEN) >= 0;
     return HF_OK;
 }
 
@@ -405,8 +406,11 @@ static enum hf_status judge(struct appending *a, enum append_verdict *verdict, b
         return give_up(a, &error, &r);
     if (r.heads)
         TRY(learn_heads(a, &error));
-    if (r.marker)
+    if (r.marker) {
+        a->doubtful =
+            a->doubtful || !r.marker_item.ptr; /* a request that comes twice may find it */
         TRY(pass_marker(a, r.marker_item, &closed));
+    }
     if (r.heads || closed) {
         a->moved += r.heads;
         a->closed += closed;
@@ -512,6 +516,8 @@ void hf__append_done(struct appending *a)
         if (a->targets[i].len)
             hf__events_heads_keep(a->store, a->targets[i].pk, &a->targets[i].next);
     hf__append_results(a);
-    if (a->events_len)
-        hf__events_wake(a->store);
+    if (!a->events_len)
+        return;
+    hf__events_mark(a->store, position_str(&a->commits[0].position), true);
+    hf__events_wake(a->store);
 }

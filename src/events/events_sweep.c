@@ -670,14 +670,13 @@ static enum hf_status each_aside(struct sweep *w, const char *pk)
     while ((status = hf_pages_next_item(w->s, pages, &item)) == HF_OK && item.ptr) {
         struct hf_scope_mark mark = hf_scope_mark(w->s);
         struct hf_str large = hf_value_str(hf_item_get(item, HF_STR("sk")));
-        int64_t since_ms = INT64_MAX;
+        int64_t since_ms = INT64_MAX; /* its position is some time ahead */
 
-        if (pk[0] == 'y') {
-            (void)hf_value_i64(hf_item_get(item, HF_STR("t")), &since_ms);
+        (void)hf_value_i64(hf_item_get(item, pk[0] == 'y' ? HF_STR("t") : HF_STR("at")), &since_ms);
+        if (pk[0] == 'y')
             status = clean_up(w, large, since_ms);
-        } else if (is_old(w, large)) {
+        else if (since_ms < w->before_ms)
             status = hf__events_give_up(w->s, w->store, large);
-        }
         if (status != HF_OK)
             break;
         hf_scope_rewind(w->s, mark);

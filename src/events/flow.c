@@ -179,9 +179,9 @@ static void flows_free(struct hf_flows *flows)
 {
     struct hf_env env = flows->env;
 
-    hf__flow_effects_close(flows);
+    hf__flow_effects_close(flows); /* these submit, */
+    hf__flow_queues_close(flows);  /* and these tell observers */
     hf__flow_observers_close(flows);
-    hf__flow_queues_close(flows);
     pthread_cond_destroy(&flows->noticed);
     pthread_mutex_destroy(&flows->mutex);
     hf_scope_free(flows->kept);

@@ -135,7 +135,7 @@ static enum hf_status renew(struct hf_scope *s, struct hf_subscription *sub)
     return status;
 }
 
-/* Another has it: watch its beat. *seen: it was silent for so long that it can be replaced. */
+/* Another has it: watch its beat. HF_OK: it was silent for so long that it can be replaced. */
 static enum hf_status watch(struct hf_scope *s, struct hf_subscription *sub,
                             const struct sub_item *view, uint32_t *wait_ms)
 {
@@ -216,6 +216,19 @@ static enum hf_status have_lease(struct hf_scope *s, struct hf_subscription *sub
 
 /* ---- a turn --------------------------------------------------------------------------------- */
 
+/* Where it begins anew: told, or in front of all, whatever its options say about a start. */
+static struct checkpoint anew_at(const struct hf_subscription *sub, const struct sub_item *view)
+{
+    struct checkpoint at = checkpoint_of(view->rebuild_after);
+    struct events_position first = hf__events_position_floor(0);
+
+    if (sub->of_stream)
+        hf__events_version_text(strtoull(at.text, NULL, 10), at.text);
+    else if (!at.text[0])
+        at = checkpoint_of(position_str(&first));
+    return at;
+}
+
 /* (4) */
 static enum hf_status begin_anew(struct hf_scope *s, struct hf_subscription *sub)
 {
@@ -233,8 +246,9 @@ static enum hf_status begin_anew(struct hf_scope *s, struct hf_subscription *sub
             return hf_scope_fail(s, status, "the reset function of \"%.*s\" failed: %s",
                                  HF_FMT(sub->name), hf_scope_error_text(sub->work));
         TRY(hf__parked_clear(s, sub->store, sub->pk));
-        TRY(hf__sub_begin_anew(s, sub->store, sub->pk, &view, id_str(&sub->token), id_str(&fresh)));
-        view.at = checkpoint_of(view.rebuild_after);
+        view.at = anew_at(sub, &view);
+        TRY(hf__sub_begin_anew(s, sub->store, sub->pk, &view, &view.at, id_str(&sub->token),
+                               id_str(&fresh)));
         view.handled = 0;
     } else {
         fresh = sub->token;
@@ -339,6 +353,7 @@ static enum hf_status turn(struct hf_scope *s, struct hf_subscription *sub, uint
         if (status == HF_IN_USE) {
             pthread_mutex_lock(&sub->mutex);
             sub->rebuild = true;
+            sub->metrics.state = HF_SUBSCRIPTION_CATCHING_UP;
             pthread_mutex_unlock(&sub->mutex);
             *wait_ms = 0;
             return HF_OK;
@@ -556,14 +571,6 @@ void hf_subscription_close(struct hf_subscription *sub)
     sub_free(sub);
 }
 
-static bool is_version(struct hf_str text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if (text.ptr[i] < '0' || text.ptr[i] > '9')
-            return false;
-    return text.len && text.len <= EVENTS_VERSION_LEN;
-}
-
 static enum hf_status check_options(struct hf_scope *s, struct hf_str name,
                                     const struct hf_subscribe_options *o)
 {
@@ -580,7 +587,8 @@ static enum hf_status check_options(struct hf_scope *s, struct hf_str name,
         return hf_scope_fail(s, HF_INVALID, "an option of \"%.*s\" has no such value",
                              HF_FMT(name));
     if (o->start == HF_START_AFTER &&
-        !(of_stream ? is_version(o->after) : hf__events_position_read(o->after, NULL, NULL, NULL)))
+        !(of_stream ? hf__sub_is_version(o->after)
+                    : hf__events_position_read(o->after, NULL, NULL, NULL)))
         return hf_scope_fail(s, HF_INVALID, "\"%.*s\" (after) is no %s", HF_FMT(o->after),
                              of_stream ? "version" : "position");
     if (o->reset && !o->project)

@@ -50,6 +50,9 @@ struct sub_item {
     struct hf_str failure;
 };
 
+/* Digits, as many as a version may have. */
+bool hf__sub_is_version(struct hf_str text);
+
 /* "q.NAME". HF_INVALID: the name cannot be. */
 enum hf_status hf__sub_pk(struct hf_scope *s, struct hf_str name, struct hf_str *pk);
 void hf__sub_view(struct hf_item item, struct sub_item *view);
@@ -89,10 +92,10 @@ enum hf_status hf__sub_move_failed(struct hf_scope *s, size_t action, const stru
 enum hf_status hf__sub_release(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
                                struct hf_str token, struct hf_str failure);
 
-/* It begins anew: the checkpoint is where it was told to, the lease that of `fresh`. */
+/* It begins anew, as `view` says, behind `at`: from now on the lease is that of `fresh`. */
 enum hf_status hf__sub_begin_anew(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
-                                  const struct sub_item *view, struct hf_str token,
-                                  struct hf_str fresh);
+                                  const struct sub_item *view, const struct checkpoint *at,
+                                  struct hf_str token, struct hf_str fresh);
 
 /* ---- subscribe_parked.c --------------------------------------------------------------------- */
 
@@ -130,18 +133,16 @@ struct hf_subscription {
     bool source_more; /* there may be more at once */
     const struct hf_stored_event *events;
     size_t events_len, at;
-    uint32_t narrow;           /* so many events are tried one by one */
-    struct checkpoint handled; /* up to here all were */
-    struct checkpoint written; /* and so much is stored */
-    uint64_t handled_count;    /* by all, up to `handled` */
-    int64_t written_us;        /* elapsed, when the checkpoint was written */
-    int64_t looked_us;         /* elapsed, when the item was looked at; 0: not yet */
-    uint32_t attempts;         /* of the event that is next, which failed */
-    int64_t retry_us;          /* elapsed: not before; 0: at once */
-    struct hf_str seen_beat;   /* of another holder, in kept_beat */
-    char kept_beat[PATTERN_ID_LEN + 1];
-    char kept_holder[PATTERN_ID_LEN + 1];
-    int64_t seen_us; /* elapsed, when that beat was first seen */
+    uint32_t narrow;                    /* so many events are tried one by one */
+    struct checkpoint handled;          /* up to here all were */
+    struct checkpoint written;          /* and so much is stored */
+    uint64_t handled_count;             /* by all, up to `handled` */
+    int64_t written_us;                 /* elapsed, when the checkpoint was written */
+    int64_t looked_us;                  /* elapsed, when the item was looked at; 0: not yet */
+    uint32_t attempts;                  /* of the event that is next, which failed */
+    int64_t retry_us;                   /* elapsed: not before; 0: at once */
+    char kept_beat[PATTERN_ID_LEN + 1]; /* of another holder */
+    int64_t seen_us;                    /* elapsed, when that beat was first seen */
 
     struct timer *worker, *beater;
     bool listening;

@@ -285,30 +285,24 @@ enum hf_status hf__sub_move_failed(struct hf_scope *s, size_t action, const stru
 }
 
 enum hf_status hf__sub_begin_anew(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
-                                  const struct sub_item *view, struct hf_str token,
-                                  struct hf_str fresh)
+                                  const struct sub_item *view, const struct checkpoint *at,
+                                  struct hf_str token, struct hf_str fresh)
 {
     struct hf_update_item update = {
         .table = store->table,
         .key = key_of(s, pk),
-        .update = view->rebuild_after.len
-                      ? HF_STR("SET #h = :fresh, #n = :zero, #k = :after REMOVE #r, #ra, #e")
-                      : HF_STR("SET #h = :fresh, #n = :zero REMOVE #r, #ra, #e, #k"),
+        .update = HF_STR("SET #h = :fresh, #n = :zero, #k = :at REMOVE #r, #ra, #e"),
         .condition = HF_STR("#h = :me AND #r = :rebuild"),
         .names =
             HF_ITEM(s, HF_S("#h", HF_STR("h")), HF_S("#n", HF_STR("n")), HF_S("#k", HF_STR("k")),
                     HF_S("#r", HF_STR("r")), HF_S("#ra", HF_STR("ra")), HF_S("#e", HF_STR("e"))),
-        .values = HF_ITEM(s, HF_S(":me", token), HF_S(":fresh", fresh),
-                          HF_S(":rebuild", view->rebuild), HF_N(":zero", 0)),
+        .values =
+            HF_ITEM(s, HF_S(":me", token), HF_S(":fresh", fresh), HF_S(":rebuild", view->rebuild),
+                    HF_S(":at", checkpoint_str(at)), HF_N(":zero", 0)),
     };
     struct sub_item now;
-    enum hf_status status;
+    enum hf_status status = send(s, store, &update, &now);
 
-    if (view->rebuild_after.len)
-        update.values =
-            hf_item_with(s, update.values,
-                         (const struct hf_attr[]){HF_S(":after", view->rebuild_after)}, 1);
-    status = send(s, store, &update, &now);
     if (status != HF_CONDITION)
         return status;
     if (now.holder.ptr && hf_str_equal(now.holder, fresh))
@@ -352,6 +346,14 @@ enum hf_status hf_subscription_info(struct hf_scope *s, struct hf_events *store,
     return HF_OK;
 }
 
+bool hf__sub_is_version(struct hf_str text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] < '0' || text.ptr[i] > '9')
+            return false;
+    return text.len && text.len <= EVENTS_VERSION_LEN;
+}
+
 enum hf_status hf_subscription_rebuild(struct hf_scope *s, struct hf_events *store,
                                        struct hf_str name, struct hf_str after)
 {
@@ -367,8 +369,10 @@ enum hf_status hf_subscription_rebuild(struct hf_scope *s, struct hf_events *sto
     struct sub_item view;
     enum hf_status status;
 
-    if (after.len > CHECKPOINT_MAX)
-        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" is no position", HF_FMT(after));
+    if (after.len && !hf__events_position_read(after, NULL, NULL, NULL) &&
+        !hf__sub_is_version(after))
+        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" is no position and no version",
+                             HF_FMT(after));
     TRY(hf__sub_pk(s, name, &pk));
     update.key = key_of(s, pk);
     update.values = after.len ? HF_ITEM(s, HF_S(":id", new_beat(s)), HF_S(":after", after))

@@ -39,6 +39,7 @@ static void kv_free(struct hf_kv *kv)
 {
     struct hf_env env = kv->env;
 
+    hf_blobs_close(kv->blobs);
     hf__kv_memory_free(&env, kv->memory);
     hf_scope_free(kv->names);
     env_free(&env, kv, sizeof(*kv));
@@ -82,16 +83,27 @@ static struct hf_kv *kv_new(struct hf_scope *s, struct hf_db *db, const struct h
 
 static enum hf_status check_names(struct hf_scope *s, const struct hf_kv *kv)
 {
-    const struct hf_str names[] = {kv->hash, kv->data, kv->version, kv->expires, kv->sort};
-    size_t len = kv->sort.ptr ? 5 : 4;
+    const struct hf_str names[] = {HF_STR(KV_BLOB), kv->hash,    kv->data,
+                                   kv->version,     kv->expires, kv->sort};
+    size_t len = kv->sort.ptr ? 6 : 5;
 
-    for (size_t i = 0; i < len; i++)
-        for (size_t j = 0; j < i; j++)
+    for (size_t i = kv->blobs ? 0 : 1; i < len; i++)
+        for (size_t j = kv->blobs ? 0 : 1; j < i; j++)
             if (hf_str_equal(names[i], names[j]))
                 return hf_scope_fail(s, HF_INVALID,
                                      "table %.*s: two attributes are to be called \"%.*s\"",
                                      HF_FMT(kv->table), HF_FMT(names[i]));
     return HF_OK;
+}
+
+static enum hf_status open_blobs(struct hf_scope *s, struct hf_kv *kv,
+                                 const struct hf_kv_options *o)
+{
+    if (o->blob_over > KV_ITEM_MAX)
+        return hf_scope_fail(s, HF_INVALID, "blob_over is %u, more than the %d bytes of an item",
+                             o->blob_over, KV_ITEM_MAX);
+    kv->blob_over = o->blob_over ? o->blob_over : HF_KV_BLOB_OVER;
+    return o->blobs ? hf_blobs_part(s, o->blobs, kv->table, &kv->blobs) : HF_OK;
 }
 
 enum hf_status hf_kv_open(struct hf_scope *s, struct hf_db *db, const struct hf_kv_options *options,
@@ -109,7 +121,9 @@ enum hf_status hf_kv_open(struct hf_scope *s, struct hf_db *db, const struct hf_
     made = kv_new(s, db, &o);
     if (!made)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of keys and values");
-    status = check_names(s, made);
+    status = open_blobs(s, made, &o);
+    if (status == HF_OK)
+        status = check_names(s, made);
     if (status == HF_OK)
         status = ensure(s, made, &o);
     if (status != HF_OK) {
@@ -128,22 +142,31 @@ void hf_kv_close(struct hf_kv *kv)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-enum hf_status hf_kv_get(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
-                         const struct hf_kv_get_options *options, struct hf_kv_entry *entry)
+static enum hf_status read_view(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
+                                const struct hf_kv_get_options *options, struct kv_place *place,
+                                struct kv_view *view)
 {
     struct hf_kv_get_options o;
     struct hf_get_item get = {.table = kv->table};
     struct hf_get_item_result got;
+
+    OPTIONS_COPY(&o, options);
+    TRY(hf__kv_place(s, kv, key, place));
+    get.key = hf__kv_item_key(s, kv, place->hash, place->sort);
+    get.consistent = o.consistent ? o.consistent : kv->consistent ? HF_YES : HF_UNSET;
+    TRY(hf_get_item(s, kv->db, &get, &got));
+    return hf__kv_view(s, kv, got.item, view);
+}
+
+enum hf_status hf_kv_get(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
+                         const struct hf_kv_get_options *options, struct hf_kv_entry *entry)
+{
     struct kv_place place;
     struct kv_view view;
 
     *entry = (struct hf_kv_entry){0};
-    OPTIONS_COPY(&o, options);
-    TRY(hf__kv_place(s, kv, key, &place));
-    get.key = hf__kv_item_key(s, kv, place.hash, place.sort);
-    get.consistent = o.consistent ? o.consistent : kv->consistent ? HF_YES : HF_UNSET;
-    TRY(hf_get_item(s, kv->db, &get, &got));
-    TRY(hf__kv_view(s, kv, got.item, &view));
+    TRY(read_view(s, kv, key, options, &place, &view));
+    TRY(hf__kv_load(s, kv, &place, &view));
     *entry = hf__kv_entry(place.key, &view);
     return HF_OK;
 }
@@ -152,11 +175,12 @@ enum hf_status hf_kv_exists(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_k
                             const struct hf_kv_get_options *options, bool *exists)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
-    struct hf_kv_entry entry;
+    struct kv_place place;
+    struct kv_view view;
 
     *exists = false;
-    TRY(hf_kv_get(s, kv, key, options, &entry));
-    *exists = entry.value.ptr != NULL;
+    TRY(read_view(s, kv, key, options, &place, &view));
+    *exists = view.live;
     return kv_done(s, mark, HF_OK);
 }
 
@@ -211,6 +235,7 @@ enum hf_status hf_kv_get_many(struct hf_scope *s, struct hf_kv *kv, const struct
         struct kv_view view;
 
         TRY(hf__kv_view(s, kv, got.items[i], &view));
+        TRY(hf__kv_load(s, kv, &places[i], &view));
         entries[i] = hf__kv_entry(places[i].key, &view);
     }
     many->entries = entries;
@@ -224,7 +249,10 @@ static enum hf_status write_request(struct hf_scope *s, struct hf_kv *kv,
                                     const struct hf_kv_pair *pair, struct hf_write *write)
 {
     struct pattern_id version = hf__pattern_id_make(hf_scope_env(s));
+    int64_t expires_s = hf__kv_expires_s(hf_scope_env(s), pair->ttl_s);
+    struct hf_value value = pair->value;
     struct kv_place place;
+    struct hf_str blob;
 
     *write = (struct hf_write){.table = kv->table};
     TRY(hf__kv_place(s, kv, pair->key, &place));
@@ -232,8 +260,8 @@ static enum hf_status write_request(struct hf_scope *s, struct hf_kv *kv,
         write->del = hf__kv_item_key(s, kv, place.hash, place.sort);
         return HF_OK;
     }
-    write->put = hf__kv_item(s, kv, &place, pair->value, id_str(&version),
-                             hf__kv_expires_s(hf_scope_env(s), pair->ttl_s));
+    TRY(hf__kv_offload(s, kv, &place, id_str(&version), expires_s, &value, &blob));
+    write->put = hf__kv_item(s, kv, &place, value, blob, id_str(&version), expires_s);
     return hf__kv_item_fits(s, place.key, write->put);
 }
 

@@ -35,7 +35,11 @@ struct hf_kv {
     bool tombstones;
     uint32_t tombstone_s;
     struct kv_memory *memory;
+    struct hf_blobs *blobs; /* a part of those of the options; NULL: none */
+    size_t blob_over;
 };
+
+#define KV_BLOB "blob" /* the attribute */
 
 /* ---- kv_item.c: keys and items, and the requests that change them --------------------------- */
 
@@ -68,9 +72,10 @@ struct hf_item hf__kv_item_key(struct hf_scope *s, const struct hf_kv *kv, struc
 struct kv_view {
     bool there; /* something is stored there: a value, the memory of one, or somebody else's */
     bool live;  /* there is a value, and its time has not come */
-    struct hf_value value;
+    struct hf_value value; /* with a blob: a NULL until hf__kv_load() */
     struct hf_str version; /* absent: not written by us */
     int64_t expires_s;
+    struct hf_str blob; /* the value is this one of the blob store; absent: it is there */
 };
 
 /* HF_CORRUPT when it cannot be one. An absent item is nothing stored. */
@@ -104,10 +109,11 @@ struct kv_request {
 /* The version of a write with that id. */
 struct hf_str hf__kv_version(struct hf_scope *s, const struct kv_base *base, struct hf_str id);
 
-/* Put a value, absent: a tombstone; hf_item_check() says whether it is too large. */
+/* Put a value, absent: a tombstone; hf_item_check() says whether it is too large. `blob` as
+ * hf__kv_offload() has it. */
 void hf__kv_put_request(struct hf_scope *s, const struct hf_kv *kv, const struct kv_place *place,
-                        const struct kv_base *base, struct hf_value value, struct hf_str version,
-                        int64_t expires_s, struct kv_request *request);
+                        const struct kv_base *base, struct hf_value value, struct hf_str blob,
+                        struct hf_str version, int64_t expires_s, struct kv_request *request);
 void hf__kv_delete_request(struct hf_scope *s, const struct hf_kv *kv, const struct kv_place *place,
                            const struct kv_base *base, struct kv_request *request);
 void hf__kv_check_request(struct hf_scope *s, const struct hf_kv *kv, const struct kv_place *place,
@@ -115,7 +121,8 @@ void hf__kv_check_request(struct hf_scope *s, const struct hf_kv *kv, const stru
 
 /* The item alone, without a condition: what a batch takes. */
 struct hf_item hf__kv_item(struct hf_scope *s, const struct hf_kv *kv, const struct kv_place *place,
-                           struct hf_value value, struct hf_str version, int64_t expires_s);
+                           struct hf_value value, struct hf_str blob, struct hf_str version,
+                           int64_t expires_s);
 
 /* HF_INVALID when the item is larger than any may be. */
 enum hf_status hf__kv_item_fits(struct hf_scope *s, struct hf_kv_key key, struct hf_item item);
@@ -144,6 +151,18 @@ static inline enum hf_status kv_done(struct hf_scope *s, struct hf_scope_mark ma
 
 /* For messages: the id, cut when it is long. */
 #define KV_FMT(key) (int)((key).id.len > 80 ? 80 : (key).id.len), (key).id.ptr
+
+/* ---- kv_blob.c: large values ---------------------------------------------------------------- */
+
+/* Put the value into the blob store if it is too large; *value is what the item has instead then,
+ * and *blob the digest; absent: it stays where it is. */
+enum hf_status hf__kv_offload(struct hf_scope *s, const struct hf_kv *kv,
+                              const struct kv_place *place, struct hf_str version,
+                              int64_t expires_s, struct hf_value *value, struct hf_str *blob);
+
+/* Fetch the value of a view, if it is live and has a blob. The view may be a newer one then. */
+enum hf_status hf__kv_load(struct hf_scope *s, const struct hf_kv *kv, const struct kv_place *place,
+                           struct kv_view *view);
 
 /* ---- kv_memory.c: which version was seen last ----------------------------------------------- */
 

@@ -37,6 +37,7 @@ struct job {
     bool brief;        /* the version is enough to decide */
     bool guess_absent; /* do not look in the first round: there will be nothing */
     bool recall;       /* nor if a version is remembered: it will be that */
+    bool whole;        /* a value that is in the blob store is wanted, too */
     uint32_t attempts;
     struct hf_value value; /* of a set */
     uint32_t ttl_s;
@@ -77,7 +78,7 @@ static enum hf_status look(struct hf_scope *s, const struct job *job, struct kv_
         TRY(hf_get_item(s, kv->db, &get, &got));
         TRY(hf__kv_view(s, kv, got.item, seen));
     }
-    return HF_OK;
+    return job->whole ? hf__kv_load(s, kv, &job->place, seen) : HF_OK;
 }
 
 /* The request of a plan; a tombstone is put (4). */
@@ -85,7 +86,9 @@ static enum hf_status build(struct hf_scope *s, const struct job *job, struct ou
                             struct kv_request *request, struct hf_transact_write *action)
 {
     const struct hf_kv *kv = job->kv;
+    struct hf_value stored;
     struct pattern_id id;
+    struct hf_str blob;
 
     *action = (struct hf_transact_write){0};
     if (o->plan.what == KEEP) {
@@ -104,7 +107,9 @@ static enum hf_status build(struct hf_scope *s, const struct job *job, struct ou
     }
     id = hf__pattern_id_make(hf_scope_env(s));
     o->version = hf__kv_version(s, &o->base, id_str(&id));
-    hf__kv_put_request(s, kv, &job->place, &o->base, o->plan.value, o->version, o->plan.expires_s,
+    stored = o->plan.value;
+    TRY(hf__kv_offload(s, kv, &job->place, o->version, o->plan.expires_s, &stored, &blob));
+    hf__kv_put_request(s, kv, &job->place, &o->base, stored, blob, o->version, o->plan.expires_s,
                        request);
     action->put = &request->put;
     TRY(hf__kv_item_fits(s, job->place.key, request->put.item));
@@ -276,9 +281,23 @@ static enum hf_status set_job(struct hf_scope *s, struct hf_kv *kv, struct hf_kv
     return HF_OK;
 }
 
+/* What is there instead. The failure stays what it is, if that can be told. */
+static enum hf_status tell_other(struct hf_scope *s, const struct job *job, struct kv_view *now,
+                                 bool asked, struct hf_kv_entry *entry)
+{
+    if (asked && now->live && now->blob.len) {
+        struct hf_str text = hf_scope_copy(s, hf_str_from(hf_scope_error_text(s)));
+
+        TRY(hf__kv_load(s, job->kv, &job->place, now));
+        (void)hf_scope_fail(s, HF_CONDITION, "%.*s", HF_FMT(text));
+    }
+    *entry = hf__kv_entry(job->place.key, now);
+    return HF_CONDITION;
+}
+
 static enum hf_status set(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
                           struct hf_value value, const struct hf_kv_set_options *options,
-                          struct hf_kv_entry *entry)
+                          bool asked, struct hf_kv_entry *entry)
 {
     struct hf_kv_set_options o;
     struct outcome outcome;
@@ -299,7 +318,7 @@ static enum hf_status set(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key
         now = outcome.base.seen;
     }
     if (status == HF_CONDITION)
-        *entry = hf__kv_entry(job.place.key, &now);
+        return tell_other(s, &job, &now, asked, entry);
     TRY(status);
     *entry = entry_of(&job, &outcome);
     return hf_scope_built(s);
@@ -313,8 +332,8 @@ enum hf_status hf_kv_set(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key 
     struct hf_kv_entry ignored;
 
     if (entry)
-        return set(s, kv, key, value, options, entry);
-    return kv_done(s, mark, set(s, kv, key, value, options, &ignored));
+        return set(s, kv, key, value, options, true, entry);
+    return kv_done(s, mark, set(s, kv, key, value, options, false, &ignored));
 }
 
 /* ---- delete --------------------------------------------------------------------------------- */
@@ -335,7 +354,7 @@ static enum hf_status remove_key(struct hf_scope *s, struct hf_kv *kv, struct hf
     struct hf_kv_delete_options o;
     struct outcome outcome;
     struct kv_view now = {0};
-    struct job job = {.kv = kv, .plan = plan_delete};
+    struct job job = {.kv = kv, .plan = plan_delete, .whole = asked};
     enum hf_status status;
 
     *old = (struct hf_kv_entry){0};
@@ -356,9 +375,7 @@ static enum hf_status remove_key(struct hf_scope *s, struct hf_kv *kv, struct hf
     status = run_once(s, &job, &outcome, &now);
     if (status != HF_OK)
         *old = (struct hf_kv_entry){0};
-    if (status == HF_CONDITION)
-        *old = hf__kv_entry(job.place.key, &now);
-    return status;
+    return status == HF_CONDITION ? tell_other(s, &job, &now, asked, old) : status;
 }
 
 enum hf_status hf_kv_delete(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
@@ -398,6 +415,7 @@ static enum hf_status change_job(struct hf_scope *s, struct hf_kv *kv, struct hf
     OPTIONS_COPY(&o, options);
     *job = (struct job){.kv = kv,
                         .plan = plan_change,
+                        .whole = true,
                         .attempts = attempts_of(o.attempts),
                         .ttl_s = o.ttl_s,
                         .change = change,

@@ -130,6 +130,8 @@ enum hf_status hf__kv_view(struct hf_scope *s, const struct hf_kv *kv, struct hf
         return HF_OK;
     view->value = hf_item_get(item, kv->data);
     view->version = hf_value_str(version);
+    if (hf_value_type(view->value) == HF_TYPE_NULL)
+        view->blob = hf_value_str(hf_item_get(item, HF_STR(KV_BLOB)));
     if ((version.ptr && !view->version.ptr) ||
         (expires.ptr && !hf_value_i64(expires, &view->expires_s))) {
         struct hf_value at = hf_item_get(item, kv->sort.ptr ? kv->sort : kv->hash);
@@ -337,9 +339,10 @@ static struct clause clause_of(struct hf_scope *s, const struct hf_kv *kv,
 }
 
 struct hf_item hf__kv_item(struct hf_scope *s, const struct hf_kv *kv, const struct kv_place *place,
-                           struct hf_value value, struct hf_str version, int64_t expires_s)
+                           struct hf_value value, struct hf_str blob, struct hf_str version,
+                           int64_t expires_s)
 {
-    struct hf_attr attrs[5];
+    struct hf_attr attrs[6];
     size_t len = 0;
 
     attrs[len++] = (struct hf_attr){.name = kv->hash, .type = HF_TYPE_S, .text = place->hash};
@@ -348,6 +351,8 @@ struct hf_item hf__kv_item(struct hf_scope *s, const struct hf_kv *kv, const str
         attrs[len++] = (struct hf_attr){.name = kv->sort, .type = HF_TYPE_S, .text = place->sort};
     if (value.ptr)
         attrs[len++] = (struct hf_attr){.name = kv->data, .value = value};
+    if (blob.len)
+        attrs[len++] = (struct hf_attr)HF_S(KV_BLOB, blob);
     if (expires_s)
         attrs[len++] =
             (struct hf_attr){.name = kv->expires, .type = HF_TYPE_N, .number = expires_s};
@@ -368,18 +373,18 @@ enum hf_status hf__kv_item_fits(struct hf_scope *s, struct hf_kv_key key, struct
 }
 
 void hf__kv_put_request(struct hf_scope *s, const struct hf_kv *kv, const struct kv_place *place,
-                        const struct kv_base *base, struct hf_value value, struct hf_str version,
-                        int64_t expires_s, struct kv_request *request)
+                        const struct kv_base *base, struct hf_value value, struct hf_str blob,
+                        struct hf_str version, int64_t expires_s, struct kv_request *request)
 {
     struct clause c = clause_of(s, kv, base);
 
-    *request =
-        (struct kv_request){.key = hf__kv_item_key(s, kv, place->hash, place->sort),
-                            .put = {.table = kv->table,
-                                    .item = hf__kv_item(s, kv, place, value, version, expires_s),
-                                    .condition = c.text,
-                                    .names = c.names,
-                                    .values = c.values}};
+    *request = (struct kv_request){.key = hf__kv_item_key(s, kv, place->hash, place->sort),
+                                   .put = {.table = kv->table,
+                                           .item = hf__kv_item(s, kv, place, value, blob, version,
+                                                               expires_s),
+                                           .condition = c.text,
+                                           .names = c.names,
+                                           .values = c.values}};
 }
 
 void hf__kv_delete_request(struct hf_scope *s, const struct hf_kv *kv, const struct kv_place *place,

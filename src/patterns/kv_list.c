@@ -405,6 +405,14 @@ enum hf_status hf_kv_list_next(struct hf_scope *s, struct hf_kv_list *list,
         TRY(hf__kv_view(s, list->kv, item, &view));
         if (!view.live)
             continue;
+        if (view.blob.len) {
+            struct kv_place place;
+
+            TRY(hf__kv_place(s, list->kv, key, &place));
+            TRY(hf__kv_load(s, list->kv, &place, &view));
+            if (!view.live)
+                continue; /* gone, since the page was read */
+        }
         *entry = hf__kv_entry(key, &view);
         list->handed_out++;
         break;

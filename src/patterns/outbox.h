@@ -219,15 +219,17 @@ enum hf_status hf__outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
 
 /*
  * Events of a bucket that wait, by a consistent read, in order, behind `after` (absent: from the
- * start) and due at now_ms: at most `limit`. Those that wait to be tried again are among them
- * (next_us), as those behind them may have to wait for them. They are of one answer of the
- * database, so whoever was committed before one of them is there, too. *more: there may be others
- * behind them. Items that are no events are skipped and logged. Others may emit, late, in front of
- * what was read: look from the start now and then.
+ * start) and due at now_ms: at most `limit`. Those of emitters whose clocks are ahead are among
+ * them up to skew_ms (OUTBOX_SKEW_MS at most): all that is scheduled for that time is read to find
+ * them. Those that wait to be tried again are among them (next_us), as those behind them may have
+ * to wait for them. They are of one answer of the database, so whoever was committed before one of
+ * them is there, too. *more: there may be others behind them. Items that are no events are skipped
+ * and logged. Others may emit, late, in front of what was read: look from the start now and then.
  */
 enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
-                               struct hf_str after, int64_t now_ms, uint32_t limit,
-                               struct hf_outbox_event **events, size_t *len, bool *more);
+                               struct hf_str after, int64_t now_ms, uint32_t skew_ms,
+                               uint32_t limit, struct hf_outbox_event **events, size_t *len,
+                               bool *more);
 
 /* When the next event of the bucket is due that is not due now; INT64_MAX: none is stored. */
 enum hf_status hf__outbox_next_due(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,

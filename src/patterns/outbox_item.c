@@ -37,6 +37,7 @@ enum {
     COUNT_DIGITS = 8,
     RANDOM_DIGITS = 6,
     PARTITION_LEN = 5, /* "p.007" */
+    ATTRS_MAX = 32,    /* more than an event has */
     ITEM_MAX = 400 * 1024
 };
 
@@ -393,15 +394,40 @@ struct outbox_failure hf__outbox_failure(struct hf_scope *s, const struct hf_err
 
 /* ---- from an item to its event -------------------------------------------------------------- */
 
-static struct hf_value value_of(struct hf_item item, const char *name)
+/* The attributes of an item. Most that are asked for are absent, and each event is looked at by who
+ * reads, sends and notes it; so the item is walked once. */
+struct attrs {
+    struct hf_item item;
+    struct hf_item_walk list[ATTRS_MAX];
+    size_t len;
+    bool more; /* others have added so many that they are not all in the list */
+};
+
+static void walk(struct hf_item item, struct attrs *attrs)
 {
-    return hf_item_get(item, hf_str_from(name));
+    struct hf_item_walk at = {0};
+
+    attrs->item = item;
+    attrs->len = 0;
+    while (attrs->len < ATTRS_MAX && hf_item_next(item, &at))
+        attrs->list[attrs->len++] = at;
+    attrs->more = attrs->len == ATTRS_MAX;
+}
+
+static struct hf_value value_of(const struct attrs *attrs, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (size_t i = 0; i < attrs->len; i++)
+        if (attrs->list[i].name.len == len && memcmp(attrs->list[i].name.ptr, name, len) == 0)
+            return attrs->list[i].value;
+    return attrs->more ? hf_item_get(attrs->item, hf_str_from(name)) : (struct hf_value){0};
 }
 
 /* 0 when it is absent; false when it is no whole number. */
-static bool read_i64(struct hf_item item, const char *name, int64_t *out)
+static bool read_i64(const struct attrs *attrs, const char *name, int64_t *out)
 {
-    struct hf_value value = value_of(item, name);
+    struct hf_value value = value_of(attrs, name);
 
     *out = 0;
     return !value.ptr || hf_value_i64(value, out);
@@ -415,18 +441,18 @@ static enum hf_status status_named(struct hf_str name)
     return name.len ? HF_INTERNAL : HF_OK;
 }
 
-static bool read_place(const struct hf_outbox *outbox, struct hf_item item,
+static bool read_place(const struct hf_outbox *outbox, const struct attrs *attrs,
                        struct hf_outbox_event *event)
 {
-    struct hf_str pk = hf_value_str(value_of(item, "pk"));
+    struct hf_str pk = hf_value_str(value_of(attrs, "pk"));
     struct outbox_place place;
-    char number[16];
 
-    event->ref = hf_value_str(value_of(item, "sk"));
+    event->ref = hf_value_str(value_of(attrs, "sk"));
     if (!hf__outbox_place_read(outbox, event->ref, &place) || pk.len != PARTITION_LEN)
         return false;
-    snprintf(number, sizeof(number), ".%03" PRIu32, place.bucket);
-    if (memcmp(pk.ptr + 1, number, PARTITION_LEN - 1) != 0)
+    if (pk.ptr[1] != '.' || pk.ptr[2] != (char)('0' + place.bucket / 100) ||
+        pk.ptr[3] != (char)('0' + place.bucket / 10 % 10) ||
+        pk.ptr[4] != (char)('0' + place.bucket % 10))
         return false;
     event->bucket = place.bucket;
     event->state = pk.ptr[0] == 'p'   ? HF_EVENT_PENDING
@@ -436,53 +462,57 @@ static bool read_place(const struct hf_outbox *outbox, struct hf_item item,
     return event->state != 0;
 }
 
-static bool read_event(struct hf_item item, struct hf_event *event)
+static bool read_event(const struct attrs *attrs, struct hf_event *event)
 {
     int64_t sequence;
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-        *text_in(event, i) = hf_value_str(value_of(item, texts[i].name));
+        *text_in(event, i) = hf_value_str(value_of(attrs, texts[i].name));
     if (!event->source.len)
         event->source = HF_STR(DEFAULT_SOURCE);
     if (!event->content_type.len)
         event->content_type = HF_STR(DEFAULT_CONTENT);
-    event->payload = hf_value_bytes(value_of(item, "payload"));
-    event->headers = hf_value_item(value_of(item, "headers"));
-    if (!event->type.len || !read_i64(item, "time", &event->time_us) ||
-        !read_i64(item, "due", &event->due_us) || !read_i64(item, "sequence", &sequence) ||
+    event->payload = hf_value_bytes(value_of(attrs, "payload"));
+    event->headers = hf_value_item(value_of(attrs, "headers"));
+    if (!event->type.len || !read_i64(attrs, "time", &event->time_us) ||
+        !read_i64(attrs, "due", &event->due_us) || !read_i64(attrs, "sequence", &sequence) ||
         sequence < 0)
         return false;
     event->sequence = (uint64_t)sequence;
     return true;
 }
 
-static bool read_state(struct hf_item item, struct hf_outbox_event *event)
+static bool read_state(const struct attrs *attrs, struct hf_outbox_event *event)
 {
     int64_t attempts, blob_size;
 
-    if (!read_i64(item, "blob_size", &blob_size) || blob_size < 0 ||
-        !read_i64(item, "attempts", &attempts) || attempts < 0 || attempts > UINT32_MAX ||
-        !read_i64(item, "tried", &event->tried_us) || !read_i64(item, "next", &event->next_us) ||
-        !read_i64(item, "ended", &event->ended_us) || !read_i64(item, "lease", &event->lease_us))
+    if (!read_i64(attrs, "blob_size", &blob_size) || blob_size < 0 ||
+        !read_i64(attrs, "attempts", &attempts) || attempts < 0 || attempts > UINT32_MAX ||
+        !read_i64(attrs, "tried", &event->tried_us) || !read_i64(attrs, "next", &event->next_us) ||
+        !read_i64(attrs, "ended", &event->ended_us) || !read_i64(attrs, "lease", &event->lease_us))
         return false;
     event->attempts = (uint32_t)attempts;
-    event->error = status_named(hf_value_str(value_of(item, "error")));
-    event->error_text = hf_value_str(value_of(item, "error_text"));
-    event->cause = hf_value_str(value_of(item, "cause"));
-    event->blob = hf_value_str(value_of(item, "blob"));
+    event->error = status_named(hf_value_str(value_of(attrs, "error")));
+    event->error_text = hf_value_str(value_of(attrs, "error_text"));
+    event->cause = hf_value_str(value_of(attrs, "cause"));
+    event->blob = hf_value_str(value_of(attrs, "blob"));
     event->blob_size = (uint64_t)blob_size;
-    event->owner = hf_value_str(value_of(item, "owner"));
+    event->owner = hf_value_str(value_of(attrs, "owner"));
     return true;
 }
 
 enum hf_status hf__outbox_view(struct hf_scope *s, const struct hf_outbox *outbox,
                                struct hf_item item, struct hf_outbox_event *event)
 {
+    struct attrs attrs;
+
     *event = (struct hf_outbox_event){.item = item};
-    if (!read_place(outbox, item, event) || !read_event(item, &event->event) ||
-        !read_state(item, event))
+    walk(item, &attrs);
+    if (!read_place(outbox, &attrs, event) || !read_event(&attrs, &event->event) ||
+        !read_state(&attrs, event))
         return hf_scope_fail(s, HF_CORRUPT, "the item \"%.*s\", \"%.*s\" of table %.*s is no event",
-                             HF_FMT(hf_value_str(value_of(item, "pk"))), HF_FMT(event->ref),
+                             HF_FMT(hf_value_str(hf_item_get(item, HF_STR("pk")))),
+                             HF_FMT(hf_value_str(hf_item_get(item, HF_STR("sk")))),
                              HF_FMT(outbox->table));
     if (!event->event.id.len)
         event->event.id = event->ref;

@@ -34,8 +34,9 @@ static struct hf_query waiting_query(struct hf_scope *s, const struct hf_outbox 
 }
 
 enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
-                               struct hf_str after, int64_t now_ms, uint32_t limit,
-                               struct hf_outbox_event **events, size_t *len, bool *more)
+                               struct hf_str after, int64_t now_ms, uint32_t skew_ms,
+                               uint32_t limit, struct hf_outbox_event **events, size_t *len,
+                               bool *more)
 {
     char to[OUTBOX_SEQ_LEN + 1];
     struct hf_outbox_event *found = hf_scope_alloc(s, ((size_t)limit + 1) * sizeof(*found));
@@ -45,7 +46,8 @@ enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uin
     *events = found;
     *len = 0;
     *more = false;
-    hf__outbox_seq_floor(now_ms + OUTBOX_SKEW_MS + 1, to);
+    assert(skew_ms <= OUTBOX_SKEW_MS);
+    hf__outbox_seq_floor(now_ms + skew_ms + 1, to);
     if (after.len && memcmp(after.ptr, to, after.len < sizeof(to) ? after.len : sizeof(to)) >= 0)
         return HF_OK;
     query = waiting_query(s, outbox, bucket, hf_str_of(NULL, 0), hf_str_from(to));

@@ -14,11 +14,11 @@ enum {
     RELAY_KEYS_MAX = 100000,            /* keys that wait or are under way */
     RELAY_HELD_BATCHES = 4,             /* so many batches of a bucket are held at most */
     RELAY_BYTES_MAX = 64 * 1024 * 1024, /* of items that are held, in all */
-    RELAY_BLOB_BYTES =
-        64 * 1024 * 1024,   /* of payloads in a blob store that are fetched for a batch */
+    /* of payloads in a blob store that are fetched for a batch */
+    RELAY_BLOB_BYTES = 64 * 1024 * 1024,
     RELAY_NOTE_MAX = 100,   /* events of one call that notes deliveries */
     RELAY_OVERLAP_MS = 500, /* how much later than its place an event may appear */
-    RELAY_SKEW_MS = 1000,   /* how much later one with a lower sequence may be due */
+    RELAY_SKEW_MS = 1000,   /* by how much clocks of those who emit are ahead, mostly */
     RELAY_SWEEP_PAGES = 4,  /* pages without news of one look from the start */
     RELAY_SEQ_SIZE = OUTBOX_SEQ_LEN + 1
 };
@@ -96,6 +96,7 @@ struct relay_bucket {
     char sweep[RELAY_SEQ_SIZE]; /* up to here so far, */
     uint32_t sweep_left;        /* with so many pages to go without news; */
     int64_t sweep_us;           /* when to do so next, on the elapsed clock */
+    int64_t far_us;             /* when to look for what has a place far ahead */
     int64_t not_before_us;      /* a read has failed */
     uint32_t failures;
     int64_t wants_us; /* since when it wants to be read; 0: it does not */
@@ -277,6 +278,9 @@ struct held *hf__held_find(struct hf_relay *relay, const char *seq);
 
 /* Out of the memory, or remembered while a read of its bucket runs. */
 void hf__held_end(struct hf_relay *relay, struct held *held);
+
+/* Out of the memory: it is in the table as it was. */
+void hf__held_drop(struct hf_relay *relay, struct held *held);
 void hf__gone_forget(struct hf_relay *relay, struct relay_bucket *bucket);
 
 /* NULL: no memory. */

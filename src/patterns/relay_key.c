@@ -13,7 +13,7 @@
  *      the same time: never), its bucket is ours, and it waits for no other event to be read.
  *  (4) A key that has nothing to remember is not there.
  *  (5) While a read of a bucket runs, what has ended since is remembered: the read may still show
- *      it.
+ *      it, or as it was before a failure was noted. What nothing was written about is not.
  *
  * The mutex of the relay is held in all of these.
  */
@@ -116,6 +116,15 @@ void hf__held_end(struct hf_relay *relay, struct held *held)
         return;
     }
     out_of_slot(relay, held);
+    held_free(relay, held);
+}
+
+void hf__held_drop(struct hf_relay *relay, struct held *held)
+{
+    if (held->bucket) {
+        held->bucket->held--;
+        out_of_slot(relay, held);
+    }
     held_free(relay, held);
 }
 

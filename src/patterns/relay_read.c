@@ -9,7 +9,9 @@
  * (a fetch).
  *
  * A read shows what is due within the next poll_ms: what is due later than now waits as a skipped
- * key, so scheduled events are in time without a query of their own.
+ * key, so scheduled events are in time without a query of their own. What others emit whose clocks
+ * are ahead by more than RELAY_SKEW_MS is among what is scheduled for the next minute; so it is
+ * looked for every FAR_MS only, unless there was some.
  *
  *  (1) One read of a bucket runs at a time.
  *  (2) The cursor, and where keys and sweeps are to be read on, stay RELAY_OVERLAP_MS behind the
@@ -31,7 +33,13 @@
  */
 #include "patterns/relay.h"
 
-enum { LOOK_AHEAD_MAX_MS = 1000, FIRST_PAUSE_MS = 100, STALLED_MS = 2, EXTRA_MAX = 4000 };
+enum {
+    LOOK_AHEAD_MAX_MS = 1000,
+    FIRST_PAUSE_MS = 100,
+    STALLED_MS = 2,
+    EXTRA_MAX = 4000,
+    FAR_MS = 5000
+};
 
 /* One page, and from where it was read. */
 struct page {
@@ -43,6 +51,7 @@ struct page {
     int64_t wall_us;           /* before it was asked for */
     char sure[RELAY_SEQ_SIZE]; /* (2): where we may go on at most */
     uint32_t limit;
+    bool far; /* it shows what those emit whose clocks are far ahead */
     uint64_t life;
     size_t taken; /* events of it that are held now */
     uint64_t number;
@@ -66,6 +75,7 @@ void hf__read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t
 {
     memset(bucket->cursor, 0, sizeof(bucket->cursor));
     memset(bucket->seen, 0, sizeof(bucket->seen));
+    bucket->far_us = 0;
     bucket->extra = 0;
     bucket->more = true;
     bucket->woken = false;
@@ -227,6 +237,8 @@ static void look_at(struct hf_relay *relay, struct relay_bucket *bucket, struct 
         key->mark = page->number;
     } else if (hf__key_hold(relay, key, event, seq, now_us)) {
         page->taken++;
+        if (sequence && sequence <= key->sequence)
+            key->sequence = 0; /* the one that waited: those behind it follow it now */
         if (key->skips && key->mark != page->number && hf__seq_compare(seq, key->after) > 0)
             hf__seq_set(key->after, hf_str_from(seq));
     } else {
@@ -234,6 +246,19 @@ static void look_at(struct hf_relay *relay, struct relay_bucket *bucket, struct 
         key->mark = page->number;
     }
     hf__key_settle(relay, key);
+}
+
+/*
+ * It was sent while the page was read. When it failed it is still there, with one more attempt, for
+ * its key to be read on from it; so those behind it in this page are not for now.
+ */
+static void pass_over(struct hf_relay *relay, struct relay_bucket *bucket, const struct page *page,
+                      const struct hf_outbox_event *event, const char *seq)
+{
+    struct relay_key *key = hf__key_find(relay, bucket, event, seq, false);
+
+    if (key && key->skips && hf__seq_compare(seq, key->after) > 0)
+        key->mark = page->number;
 }
 
 /* (2) Where the page ended, or as far as is sure. */
@@ -288,6 +313,17 @@ static void forward(const struct hf_relay *relay, struct relay_bucket *bucket,
     bucket->not_before_us = now_us + STALLED_MS * 1000;
 }
 
+/* When to look for the far ahead again: soon, if there is something. */
+static void look_far(struct relay_bucket *bucket, const struct page *page, int64_t now_us)
+{
+    const struct hf_outbox_event *last = page->len ? &page->events[page->len - 1] : NULL;
+
+    if (last && !last->event.due_us &&
+        hf__outbox_due_ms(last) > page->wall_us / 1000 + RELAY_SKEW_MS)
+        return;
+    bucket->far_us = now_us + FAR_MS * 1000;
+}
+
 /* Where we are now. The mutex is held. */
 static void advance(struct hf_relay *relay, struct relay_bucket *bucket, struct page *page,
                     int64_t now_us)
@@ -307,6 +343,8 @@ static void advance(struct hf_relay *relay, struct relay_bucket *bucket, struct 
             bucket->more = bucket->more || due_more;
         }
     }
+    if (page->far && !page->more)
+        look_far(bucket, page, now_us);
     hf__bucket_advance(relay, bucket);
 }
 
@@ -316,10 +354,14 @@ static void take_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
     page->number = ++relay->page;
     for (size_t i = 0; i < page->len && !page->no_memory; i++) {
         const struct hf_outbox_event *event = &page->events[i];
+        const struct held *held;
         char seq[RELAY_SEQ_SIZE];
 
         hf__seq_set(seq, hf_value_str(hf_item_get(event->item, HF_STR("sk"))));
-        if (!hf__held_find(relay, seq) && hf__relay_wants_type(relay, event->event.type))
+        held = hf__held_find(relay, seq);
+        if (held && held->state == HELD_GONE)
+            pass_over(relay, bucket, page, event, seq);
+        else if (!held && hf__relay_wants_type(relay, event->event.type))
             look_at(relay, bucket, page, event, seq, now_us);
         page->early = page->early || hf__outbox_is_early(event, page->wall_us);
         if (!page->no_memory && !page->early)
@@ -349,6 +391,7 @@ static void plan_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
     }
     page->life = bucket->life;
     page->limit = relay->o.batch;
+    page->far = bucket->far_us <= now_us;
     hf__outbox_seq_floor(page->wall_us / 1000 - RELAY_OVERLAP_MS, page->sure);
     if (hf__seq_compare(bucket->cursor, page->sure) > 0) /* the clock was set back */
         memcpy(bucket->cursor, page->sure, sizeof(page->sure));
@@ -436,8 +479,9 @@ static enum hf_status read_page(struct relay_worker *worker, struct relay_bucket
 
     return hf__outbox_read(worker->io, relay->outbox, bucket->number,
                            page->after[0] ? hf_str_from(page->after) : hf_str_of(NULL, 0),
-                           page->wall_us / 1000 + ahead_ms, page->limit, &page->events, &page->len,
-                           &page->more);
+                           page->wall_us / 1000 + ahead_ms,
+                           page->far ? OUTBOX_SKEW_MS : RELAY_SKEW_MS, page->limit, &page->events,
+                           &page->len, &page->more);
 }
 
 void hf__read_run(struct relay_worker *worker, struct relay_bucket *bucket)

@@ -333,10 +333,10 @@ static void put_back(struct hf_relay *relay, struct held *held, int64_t fetch_us
     if (held->bucket) {
         if (key->bucket->state == BUCKET_OURS)
             hf__key_skip(relay, key, held->seq, held->sequence, fetch_us);
-        hf__held_end(relay, held);
+        hf__held_drop(relay, held);
         hf__key_settle(relay, key);
     } else {
-        hf__held_end(relay, held);
+        hf__held_drop(relay, held);
     }
 }
 
@@ -645,6 +645,21 @@ static void note_ended(struct hf_relay *relay, struct held **helds, size_t len,
     pthread_mutex_unlock(&relay->mutex);
 }
 
+/* Where it is will do, unless it is to be told of or goes to the history. */
+static enum hf_status view_to_note(struct relay_worker *worker, const struct held *held,
+                                   struct hf_outbox_event *event)
+{
+    const struct hf_relay *relay = worker->relay;
+    struct hf_item item = {.ptr = held->item, .len = held->item_len};
+    struct outbox_place place;
+
+    if (relay->outbox->history_s || relay->o.on_ended ||
+        !hf__outbox_place_read(relay->outbox, hf_str_from(held->seq), &place))
+        return hf__outbox_view(worker->io, relay->outbox, item, event);
+    *event = (struct hf_outbox_event){.ref = hf_str_from(held->seq), .bucket = place.bucket};
+    return HF_OK;
+}
+
 void hf__note_run(struct relay_worker *worker, struct held *batch, size_t len)
 {
     struct hf_relay *relay = worker->relay;
@@ -659,11 +674,8 @@ void hf__note_run(struct relay_worker *worker, struct held *batch, size_t len)
     events = hf_scope_alloc(worker->io, len * sizeof(*events));
     len = 0;
     for (struct held *held = batch; held; held = held->next) {
-        struct hf_item item = {.ptr = held->item, .len = held->item_len};
-
         if (status == HF_OK)
-            status =
-                events ? hf__outbox_view(worker->io, relay->outbox, item, &events[len]) : HF_NOMEM;
+            status = events ? view_to_note(worker, held, &events[len]) : HF_NOMEM;
         list[len] = events ? &events[len] : NULL;
         unsure[len] = held->unsure;
         helds[len++] = held;

@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "blob/s3.h"
+
 #define ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 #define EMPTY "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
@@ -141,6 +143,13 @@ static uint8_t *large_bytes(size_t len)
     return bytes;
 }
 
+/* Time passes, for S3 as for us. */
+static void pass(struct bench *b, int64_t seconds)
+{
+    clock_off_us += seconds * 1000000;
+    b->fake->clock_off_s += seconds;
+}
+
 /* ---- the interface -------------------------------------------------------------------------- */
 
 TEST(blob_s3, what_is_put_is_found)
@@ -234,6 +243,36 @@ TEST(blob_s3, urls_that_are_none)
         CHECK(b.blobs == NULL);
     }
     CHECK_INT(0, b.fake->calls);
+    bench_close(&b);
+}
+
+/* Where buckets are: in the host's name at Amazon, in the path elsewhere, or as the URL says. */
+TEST(blob_s3, hosts_and_paths)
+{
+    static const struct {
+        const char *rest, *origin, *path;
+    } cases[] = {
+        {"my-bucket", "https://my-bucket.s3.eu-central-1.amazonaws.com", ""},
+        {"my-bucket/x?path_style=1", "https://s3.eu-central-1.amazonaws.com", "/my-bucket"},
+        {"my.bucket", "https://s3.eu-central-1.amazonaws.com", "/my.bucket"},
+        {"my.bucket?path_style=0", "https://my.bucket.s3.eu-central-1.amazonaws.com", ""},
+        {"my-bucket?region=us-east-1", "https://my-bucket.s3.us-east-1.amazonaws.com", ""},
+        {"my-bucket?endpoint=http%3A%2F%2Flocalhost%3A9000", "http://localhost:9000", "/my-bucket"},
+        {"my-bucket?endpoint=https://store.example/s3/", "https://store.example", "/s3/my-bucket"},
+        {"my-bucket?endpoint=https://store.example&path_style=no",
+         "https://my-bucket.store.example", ""},
+    };
+    struct bench b;
+
+    bench_begin(t, &b);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct s3 *s3;
+
+        CHECK_OK(hf__s3_open(b.s, &b.env, hf_str_from(cases[i].rest), &b.client, &s3));
+        CHECK_STR(cases[i].origin, hf__s3_origin(s3));
+        CHECK_STR(cases[i].path, hf__s3_path(s3));
+        hf__s3_close(s3);
+    }
     bench_close(&b);
 }
 
@@ -441,6 +480,9 @@ TEST(blob_s3, any_allocation_may_fail)
             status = hf_blob_get_many(s, blobs, digests, 1, found);
         }
         if (status == HF_OK)
+            status = hf_blob_has(s, blobs, digests[0], NULL);
+        pass(&b, 100);
+        if (status == HF_OK)
             status = hf_blobs_sweep(s, blobs, 60, help_none_used, NULL, NULL);
         ALLOC_SWEEP_STOP(t);
         CHECK(status == HF_OK || status == HF_NOMEM);
@@ -612,13 +654,6 @@ TEST(blob_s3, many_are_read_side_by_side)
 }
 
 /* ---- sweeps --------------------------------------------------------------------------------- */
-
-/* Time passes, for S3 as for us. */
-static void pass(struct bench *b, int64_t seconds)
-{
-    clock_off_us += seconds * 1000000;
-    b->fake->clock_off_s += seconds;
-}
 
 TEST(blob_s3, a_sweep_goes_by_the_trash)
 {

@@ -130,6 +130,23 @@ KIT_TEST_TX(all, from_where_and_up_to_where)
     hf_events_close(store);
 }
 
+/* Also when all up to there is closed already. */
+KIT_TEST_TX(all, from_the_midst_of_the_last_append)
+{
+    struct hf_events *store = open_store(k);
+    struct hf_events_all_options all = {0};
+    struct hf_events_page page;
+
+    CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 3, NULL));
+    CHECK_STR("t1,t2,t3", types_with(k, store, all));
+    CHECK_OK(hf_events_read(k->scope, store, ORDER("1"), NULL, &page));
+    all.after = page.events[0].position;
+    CHECK_STR("t2,t3", types_with(k, store, all));
+    all.after = page.events[2].position;
+    CHECK_STR("", types_with(k, store, all));
+    hf_events_close(store);
+}
+
 KIT_TEST_TX(all, only_some)
 {
     struct hf_events *store = open_store(k);
@@ -310,6 +327,53 @@ KIT_TEST_TX(all, many_pages)
         seen += len;
     } while (len);
     CHECK_INT(APPENDS * EACH, seen);
+    hf_events_reader_close(r);
+    hf_events_close(store);
+}
+
+/* An append that is larger than a transaction: it is there as a whole, in pages. Its place is some
+ * time ahead, so one of another stream that was appended later may come before it. */
+KIT_TEST_TX(all, large_appends)
+{
+    enum { MANY = 2500 };
+    struct hf_events *store = open_store(k);
+    struct hf_new_event *new_events = hf_scope_alloc(k->scope, MANY * sizeof(*new_events));
+    struct hf_append append = {.stream = ORDER("2"), .events = new_events, .events_len = MANY};
+    struct hf_events_reader *r;
+    const struct hf_stored_event *events;
+    char last[HF_POSITION_LEN] = {0};
+    struct hf_str middle = HF_STR("");
+    uint64_t versions[3] = {0};
+    size_t len;
+
+    for (size_t i = 0; i < MANY; i++)
+        new_events[i] = (struct hf_new_event){.type = HF_STR("many")};
+    append_one(k, store, ORDER("1"), "before");
+    CHECK_OK(hf_events_append(k->scope, store, &append, 1, NULL, NULL));
+    append_one(k, store, ORDER("1"), "other");
+    append_one(k, store, ORDER("2"), "behind");
+    r = open_reader(k, store, (struct hf_events_all_options){.limit = 300});
+    do {
+        CHECK_OK(hf_events_reader_next(k->scope, r, &events, &len));
+        CHECK(len <= 300);
+        for (size_t i = 0; i < len; i++) {
+            int stream = events[i].stream.id.ptr[0] - '0';
+
+            CHECK(memcmp(last, events[i].position.ptr, HF_POSITION_LEN) < 0);
+            memcpy(last, events[i].position.ptr, HF_POSITION_LEN);
+            CHECK_INT(++versions[stream], events[i].version);
+            if (stream == 2 && versions[2] == 1500)
+                middle = hf_scope_copy(k->scope, events[i].position);
+        }
+    } while (len);
+    CHECK_INT(2, versions[1]);
+    CHECK_INT(MANY + 1, versions[2]);
+    hf_events_reader_close(r);
+
+    r = open_reader(k, store, (struct hf_events_all_options){.after = middle});
+    CHECK_OK(hf_events_reader_next(k->scope, r, &events, &len));
+    CHECK(len > 0);
+    CHECK_INT(1501, events[0].version);
     hf_events_reader_close(r);
     hf_events_close(store);
 }

@@ -279,8 +279,8 @@ KIT_TEST_TX(large, who_takes_over_ids_ends_the_one_who_had_them)
     CHECK_OK(hf_faulty_set(
         k->scope, k->db,
         (struct hf_fault[]){
-            {.kind = HF_FAULT_LOST_REQUEST, .operation = HF_STR("TransactWriteItems"), .skip = 3},
-            {.kind = HF_FAULT_LOST_REQUEST, .operation = HF_STR("BatchWriteItem"), .skip = 21}},
+            {.kind = HF_FAULT_LOST_REQUEST, .operation = HF_STR("TransactWriteItems"), .skip = 4},
+            {.kind = HF_FAULT_LOST_REQUEST, .operation = HF_STR("BatchWriteItem"), .skip = 20}},
         2));
     CHECK(hf_events_append(k->scope, store, &append, 1, NULL, &done) != HF_OK);
     CHECK(hf_scope_error(k->scope)->may_have_happened);

@@ -490,12 +490,34 @@ KIT_TEST_TX(subscribe, begins_anew_when_told)
     CHECK_INT(0, info_of(k, store).parked);
     CHECK_INT(3, info_of(k, store).handled);
 
+    CHECK_STATUS(HF_INVALID, hf_subscription_rebuild(k->scope, store, NAME, HF_STR("x")));
+    CHECK_ERROR(HF_INVALID, "\"x\" is no position and no version", k->scope);
+
     /* From a position on; told while nobody runs it. */
     hf_subscription_close(sub);
     CHECK_OK(hf_events_read(k->scope, store, ORDER("1"), NULL, &page));
     CHECK_OK(hf_subscription_rebuild(k->scope, store, NAME, page.events[1].position));
     sub = subscribe(k, store, &seen, (struct hf_subscribe_options){0});
     CHECK_INT(1, drain(k, sub));
+    hf_subscription_close(sub);
+
+    /* One that started at the end begins with the first event; of a stream, too. */
+    for (int stream = 0; stream < 2; stream++) {
+        struct hf_subscribe_options end = {.start = HF_START_END};
+
+        if (stream)
+            end.stream = ORDER("1");
+        CHECK_OK(hf_subscription_forget(k->scope, store, NAME));
+        sub = subscribe(k, store, &seen, end);
+        CHECK_INT(0, drain(k, sub));
+        CHECK_OK(hf_subscription_rebuild(k->scope, store, NAME, (struct hf_str){0}));
+        CHECK_INT(3, drain(k, sub));
+        hf_subscription_close(sub);
+    }
+    CHECK_OK(hf_subscription_rebuild(k->scope, store, NAME, HF_STR("2")));
+    sub = subscribe(k, store, &seen, (struct hf_subscribe_options){.stream = ORDER("1")});
+    CHECK_INT(1, drain(k, sub));
+    CHECK_STR("0000000000000003", info_of(k, store).checkpoint);
     hf_subscription_close(sub);
     hf_events_close(store);
 }

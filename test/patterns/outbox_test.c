@@ -52,7 +52,7 @@ static size_t read_all(struct kit *k, struct hf_outbox *outbox, uint32_t bucket,
     bool more;
 
     CHECK_OK(hf__outbox_read(k->scope, outbox, bucket, hf_str_of(NULL, 0),
-                             env_wall_ms(&outbox->env), 1000, events, &len, &more));
+                             env_wall_ms(&outbox->env), OUTBOX_SKEW_MS, 1000, events, &len, &more));
     CHECK(!more);
     return len;
 }
@@ -797,8 +797,8 @@ KIT_TEST(outbox_work, what_is_due_is_read_in_parts)
         emit(k, outbox, "t", "k");
     for (int rounds = 0; more; rounds++) {
         CHECK(rounds < 5);
-        CHECK_OK(hf__outbox_read(k->scope, outbox, 0, after, env_wall_ms(&outbox->env), 10, &events,
-                                 &len, &more));
+        CHECK_OK(hf__outbox_read(k->scope, outbox, 0, after, env_wall_ms(&outbox->env),
+                                 OUTBOX_SKEW_MS, 10, &events, &len, &more));
         for (size_t i = 0; i < len; i++) {
             CHECK(!after.len || memcmp(events[i].ref.ptr, after.ptr, OUTBOX_SEQ_LEN) > 0);
             after = events[i].ref;

@@ -4,13 +4,20 @@
  *
  *     relay_ledger EVENTS [SEED]
  *
- * The parent has an engine in memory and a server before it. Producers advance numbers, one for
+ * The parent has an engine in memory and a server before it; or, where HF_LEDGER_HOLDFAST names the
+ * command, it runs `holdfast serve` on a directory, and kills that, too, and relays are `holdfast
+ * relay`, woken by the stream. HF_LEDGER_EVENTS, HF_LEDGER_PRODUCERS (2), HF_LEDGER_PACE_MS (3, the
+ * pause of a producer between two transactions) and HF_LEDGER_PATIENCE_S (240) are for longer runs.
+ *
+ * Producers advance numbers, one for
  * each key, in transactions that emit an event for each step. Relays deliver to a ledger: a file to
  * which each delivery is appended as one line. In the end the ledger and the numbers are compared:
  *
  *  (1) Nothing is lost: each step of each number is in the ledger.
  *  (2) Nothing else is.
- *  (3) First deliveries of a key are in order.
+ *  (3) First deliveries of a key are in order, but for transactions that took longer than relays
+ *      allow for (outbox.h), as their producer was stopped or the server was away: producers write
+ *      down which these were.
  *  (4) Nothing is stuck: the outbox is empty, and nothing was put aside.
  */
 #include <holdfast/client.h>
@@ -36,15 +43,21 @@
 
 enum {
     RELAYS = 3,
-    PRODUCERS = 2,
-    CHILDREN = RELAYS + PRODUCERS,
+    PRODUCERS_MAX = 16,
     KEYS = 60,
-    STEPS = 10,  /* of one transaction */
-    PACE_MS = 5, /* so that it takes long enough to be killed often */
+    STEPS = 10, /* of one transaction */
     LEASE_MS = 1000,
+    LATE_MS = 400, /* a transaction that takes longer may be found out of order */
     BUCKETS = 16,
-    PATIENCE_S = 240
+    SERVER_MS = 4000 /* about how long a server lives */
 };
+
+static int setting(const char *name, int otherwise)
+{
+    const char *text = getenv(name);
+
+    return text ? (int)strtol(text, NULL, 10) : otherwise;
+}
 
 #define MUST_OK(s, call) must_ok((s), (call), #call, __LINE__)
 
@@ -170,26 +183,44 @@ static enum hf_status build(struct hf_scope *s, struct hf_tx *tx, void *user)
     return hf_outbox_emit(s, step->outbox, events, STEPS, NULL);
 }
 
-/* Every second key, in turns, until each is at `target`. */
+/* (3) */
+static void note_late(const struct step *step)
+{
+    int fd = open(getenv("HF_LEDGER_LATE"), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    char line[64];
+    int n = snprintf(line, sizeof(line), "%d %d\n", step->key, step->from);
+
+    if (fd < 0 || write(fd, line, (size_t)n) != n)
+        _exit(3);
+    close(fd);
+}
+
+/* Its share of the keys, in turns, until each is at `target`. */
 static int produce(const char *url, int which, int target)
 {
+    int producers = setting("HF_LEDGER_PRODUCERS", 2), pace_ms = setting("HF_LEDGER_PACE_MS", 3);
     struct hf_scope *s = hf_scope_new(NULL);
     struct hf_db *db = connect_to(s, url);
     struct step step;
     bool more = true;
 
-    MUST_OK(s,
-            hf_outbox_open(s, db, HF_OPTIONS(hf_outbox_options, .no_create = true), &step.outbox));
-    nap_ms(2); /* a former life was not in this millisecond */
+    while (hf_outbox_open(s, db, HF_OPTIONS(hf_outbox_options, .no_create = true), &step.outbox))
+        nap_ms(20); /* the server is away */
+    nap_ms(2);      /* a former life was not in this millisecond */
     while (more) {
         more = false;
-        for (step.key = which; step.key < KEYS; step.key += PRODUCERS) {
+        for (step.key = which; step.key < KEYS; step.key += producers) {
+            int64_t begun_us;
+
             hf_scope_reset(s);
             step.from = number_of(s, db, step.key);
-            more = more || step.from < target;
+            more = more || step.from < target; /* or not known */
+            begun_us = now_us();
             if (step.from >= 0 && step.from < target)
                 (void)!hf_tx_run(s, db, build, &step, NULL); /* or not: the number will tell */
-            nap_ms(PACE_MS);
+            if (now_us() - begun_us > LATE_MS * 1000)
+                note_late(&step);
+            nap_ms(pace_ms);
         }
     }
     hf_outbox_close(step.outbox);
@@ -263,8 +294,12 @@ struct site {
     struct hf_db *db;
     struct server *server;
     pthread_t thread;
-    char url[64], ledger[64], board_path[64];
+    const char *holdfast; /* the command; NULL: all of it is in this process */
+    pid_t serving;
+    char port[16];
+    char url[64], folder[64], away[80], ledger[80], board_path[80], data[80], late[80];
     struct board *board;
+    int producers;
     int target;
 };
 
@@ -291,25 +326,89 @@ static void make_tables(struct site *site)
 
     MUST_OK(site->s, hf_table_ensure(site->s, site->db, &spec, NULL));
     MUST_OK(site->s, hf_outbox_open(site->s, site->db,
-                                    HF_OPTIONS(hf_outbox_options, .buckets = BUCKETS), &outbox));
+                                    HF_OPTIONS(hf_outbox_options, .buckets = BUCKETS,
+                                               .stream = site->holdfast != NULL),
+                                    &outbox));
     hf_outbox_close(outbox);
 }
 
-static void site_open(struct site *site)
+/* A server of its own, on the port that it had before, if any. */
+static void start_server(struct site *site)
 {
-    struct server_options options = {.loops = 1, .drain_ms = 2000};
+    char line[256] = "", *at = NULL;
+    int out[2];
+    FILE *said;
+
+    if (pipe(out) != 0) {
+        perror("pipe");
+        exit(1);
+    }
+    site->serving = fork();
+    if (site->serving == 0) {
+        dup2(out[1], STDOUT_FILENO);
+        dup2(open("/dev/null", O_WRONLY), STDERR_FILENO); /* that it serves, and so on */
+        close(out[0]);
+        execl(site->holdfast, site->holdfast, "serve", "--db-path", site->data, "--host",
+              "127.0.0.1", "--port", site->port, (char *)NULL);
+        _exit(127);
+    }
+    close(out[1]);
+    said = fdopen(out[0], "r");
+    while (said && !at && fgets(line, sizeof(line), said))
+        at = strstr(line, "http://");
+    if (!at) {
+        fprintf(stderr, "the server did not start\n");
+        exit(1);
+    }
+    fclose(said);
+    at[strcspn(at, " \n")] = '\0';
+    snprintf(site->url, sizeof(site->url), "%.60s", at);
+    snprintf(site->port, sizeof(site->port), "%.15s", strrchr(at, ':') + 1);
+}
+
+static void end_server(struct site *site)
+{
+    kill(site->serving, SIGKILL);
+    waitpid(site->serving, NULL, 0);
+}
+
+static void make_paths(struct site *site)
+{
     int fd;
 
-    snprintf(site->ledger, sizeof(site->ledger), "/tmp/hf_ledger.XXXXXX");
-    fd = mkstemp(site->ledger);
+    snprintf(site->folder, sizeof(site->folder), "/tmp/hf_ledger.XXXXXX");
+    if (!mkdtemp(site->folder)) {
+        perror(site->folder);
+        exit(1);
+    }
+    snprintf(site->away, sizeof(site->away), "%s.away", site->folder);
+    snprintf(site->data, sizeof(site->data), "%s.data", site->folder);
+    snprintf(site->board_path, sizeof(site->board_path), "%s.board", site->folder);
+    snprintf(site->late, sizeof(site->late), "%s.late", site->folder);
+    setenv("HF_LEDGER_LATE", site->late, 1);
+    snprintf(site->ledger, sizeof(site->ledger), "%s/ledger", site->folder);
+    fd = open(site->ledger, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0) {
         perror(site->ledger);
         exit(1);
     }
     close(fd);
-    snprintf(site->board_path, sizeof(site->board_path), "%.50s.board", site->ledger);
     site->board = map_board(site->board_path);
+}
+
+static void site_open(struct site *site)
+{
+    struct server_options options = {.loops = 1, .drain_ms = 2000};
+
+    make_paths(site);
     site->s = hf_scope_new(NULL);
+    if (site->holdfast) {
+        snprintf(site->port, sizeof(site->port), "0");
+        start_server(site);
+        site->db = connect_to(site->s, site->url);
+        make_tables(site);
+        return;
+    }
     MUST_OK(site->s, hf_open(site->s, HF_STR("memory:"), NULL, &site->db));
     make_tables(site);
     MUST_OK(site->s, hf__server_open(site->s, site->db, &options, &site->server));
@@ -319,16 +418,42 @@ static void site_open(struct site *site)
         exit(1);
 }
 
+static void remove_all(const char *path)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        execlp("rm", "rm", "-rf", path, (char *)NULL);
+        _exit(127);
+    }
+    waitpid(pid, NULL, 0);
+}
+
 static void site_close(struct site *site)
 {
-    hf__server_stop(site->server);
-    pthread_join(site->thread, NULL);
-    hf__server_close(site->server);
+    if (site->holdfast) {
+        end_server(site);
+        remove_all(site->data);
+    } else {
+        hf__server_stop(site->server);
+        pthread_join(site->thread, NULL);
+        hf__server_close(site->server);
+    }
     hf_db_close(site->db);
     hf_scope_free(site->s);
     munmap(site->board, sizeof(*site->board));
-    unlink(site->ledger);
+    remove_all(site->folder);
     unlink(site->board_path);
+    unlink(site->late);
+}
+
+/* The sink can be reached, or not: for the command, its file is not where it was. */
+static void set_away(struct site *site, bool away)
+{
+    site->board->sink_is_away = away;
+    if (site->holdfast &&
+        rename(away ? site->folder : site->away, away ? site->away : site->folder))
+        perror("rename");
 }
 
 struct child {
@@ -340,14 +465,19 @@ struct child {
 
 static void start(struct child *child, const char *self, const struct site *site)
 {
-    char which[16], target[16];
+    char which[16], target[16], sink[128];
 
+    snprintf(sink, sizeof(sink), "file:%s?form=payload&sync=no", site->ledger);
     snprintf(which, sizeof(which), "%d", child->number);
     snprintf(target, sizeof(target), "%d", site->target);
     child->pid = fork();
     if (child->pid == 0) {
-        if (child->number < PRODUCERS)
+        if (child->number < site->producers)
             execl(self, self, "produce", site->url, which, target, (char *)NULL);
+        else if (site->holdfast)
+            execl(site->holdfast, site->holdfast, "relay", "--to", sink, "--db", site->url,
+                  "--quiet", "--lease", "1s", "--poll", "100ms", "--wake", "20ms", "--backoff",
+                  "20ms", "--backoff-max", "200ms", "--attempts", "100", (char *)NULL);
         else
             execl(self, self, "relay", site->url, site->ledger, site->board_path, (char *)NULL);
         _exit(127);
@@ -358,14 +488,18 @@ static void start(struct child *child, const char *self, const struct site *site
     }
 }
 
-/* Has it ended by itself? Producers may. */
-static void look_after(struct child *child)
+/* Has it ended by itself? Producers may; and the command, when it begins without a server. */
+static void look_after(struct child *child, const char *self, const struct site *site)
 {
     int how;
 
     if (!child->pid || waitpid(child->pid, &how, WNOHANG) != child->pid)
         return;
-    if (child->number >= PRODUCERS || !WIFEXITED(how) || WEXITSTATUS(how) != 0) {
+    if (child->number >= site->producers && site->holdfast && WIFEXITED(how)) {
+        start(child, self, site);
+        return;
+    }
+    if (child->number >= site->producers || !WIFEXITED(how) || WEXITSTATUS(how) != 0) {
         fprintf(stderr, "child %d ended by itself: %d\n", child->number, how);
         exit(1);
     }
@@ -421,7 +555,8 @@ static size_t items_of(struct site *site, const char *kind)
                                  .consistent = HF_YES};
         struct hf_query_result result;
 
-        MUST_OK(s, hf_query(s, site->db, &query, &result));
+        while (hf_query(s, site->db, &query, &result) != HF_OK)
+            nap_ms(20); /* the server is away */
         count += result.items_len;
     }
     hf_scope_free(s);
@@ -430,72 +565,120 @@ static size_t items_of(struct site *site, const char *kind)
 
 /* ---- the verdict ---------------------------------------------------------------------------- */
 
-static int conclude(struct site *site, int64_t began_us, unsigned stops, unsigned kills,
-                    unsigned outages)
+enum { SEEN = 1, LATE = 2 };
+
+/* What is known of each step of each key; those that were late are marked. */
+static unsigned char *make_marks(const struct site *site, unsigned *late)
 {
+    unsigned char *marks = calloc(KEYS, (size_t)site->target + 1);
+    FILE *file = fopen(site->late, "r");
+    int key, from;
+
+    if (!marks)
+        exit(1);
+    while (file && fscanf(file, "%d %d", &key, &from) == 2)
+        for (int n = from + 1; n <= from + STEPS && n <= site->target; n++) {
+            marks[key * (site->target + 1) + n] = LATE;
+            ++*late;
+        }
+    if (file)
+        fclose(file);
+    return marks;
+}
+
+static int conclude(struct site *site, int64_t began_us, unsigned servers, unsigned stops,
+                    unsigned kills, unsigned outages)
+{
+    unsigned lines = 0, again = 0, phantom = 0, order = 0, lost = 0, late = 0;
+    unsigned char *marks = make_marks(site, &late);
     FILE *file = fopen(site->ledger, "r");
     int last[KEYS] = {0}, key, n;
-    unsigned lines = 0, again = 0, phantom = 0, order = 0, lost = 0;
     size_t stuck = items_of(site, "p") + items_of(site, "f");
 
     while (file && fscanf(file, "%d %d", &key, &n) == 2) {
+        unsigned char *mark;
+
         lines++;
-        if (key < 0 || key >= KEYS || n < 1 || n > site->target)
+        if (key < 0 || key >= KEYS || n < 1 || n > site->target) {
             phantom++; /* (2) */
-        else if (n <= last[key])
-            again++;
-        else if (n != last[key] + 1)
-            order++; /* (3), or (1) */
-        else
-            last[key] = n;
+            continue;
+        }
+        mark = &marks[key * (site->target + 1) + n];
+        again += *mark & SEEN;
+        order += !*mark && n < last[key]; /* (3) */
+        *mark |= SEEN;
+        last[key] = n > last[key] ? n : last[key];
     }
     if (file)
         fclose(file);
     for (key = 0; key < KEYS; key++) {
-        lost += (unsigned)(site->target - last[key]); /* (1) */
-        if (number_of(site->s, site->db, key) != site->target)
+        for (n = 1; n <= site->target; n++)
+            lost += !(marks[key * (site->target + 1) + n] & SEEN); /* (1) */
+        while ((n = number_of(site->s, site->db, key)) < 0)
+            nap_ms(20);
+        if (n != site->target)
             phantom++;
     }
-    printf("%d events in %.1f s; %u kills, %u stops, %u outages; %u deliveries, of these %u again; "
-           "%u lost, %u phantom, %u out of order, %zu stuck\n",
-           KEYS * site->target, (double)(now_us() - began_us) / 1e6, kills, stops, outages, lines,
-           again, lost, phantom, order, stuck);
+    free(marks);
+    printf("%d events in %.1f s; %u servers, %u kills, %u stops, %u outages; ", KEYS * site->target,
+           (double)(now_us() - began_us) / 1e6, servers, kills, stops, outages);
+    printf("%u deliveries, of these %u again, %u late; %u lost, %u phantom, %u out of order, %zu "
+           "stuck\n",
+           lines, again, late, lost, phantom, order, stuck);
     return lost || phantom || order || stuck ? 1 : 0;
+}
+
+/* How often something is to happen next: between half of that and half more. */
+static int64_t in_about(uint64_t *random, int64_t ms)
+{
+    return now_us() + ms * 500 + (int64_t)random_below(random, (uint64_t)ms * 1000);
 }
 
 static int lead(const char *self, int events, uint64_t random)
 {
-    struct site site = {.target = (events / KEYS + STEPS - 1) / STEPS * STEPS};
-    struct child children[CHILDREN];
+    struct site site = {.target = (events / KEYS + STEPS - 1) / STEPS * STEPS,
+                        .producers = setting("HF_LEDGER_PRODUCERS", 2),
+                        .holdfast = getenv("HF_LEDGER_HOLDFAST")};
+    struct child children[PRODUCERS_MAX + RELAYS];
     int64_t began_us = now_us(), outage_us = began_us + 2000000;
-    unsigned stops = 0, kills = 0, outages = 0;
+    int64_t end_us = began_us + setting("HF_LEDGER_PATIENCE_S", 240) * INT64_C(1000000);
+    int64_t server_us = in_about(&random, SERVER_MS);
+    unsigned stops = 0, kills = 0, outages = 0, servers = 1;
+    int len = site.producers + RELAYS, result;
     bool producing = true;
-    int result;
 
+    if (site.producers < 1 || site.producers > PRODUCERS_MAX)
+        return 2;
     site_open(&site);
-    for (int i = 0; i < CHILDREN; i++) {
-        children[i] =
-            (struct child){.number = i,
-                           .until_us = now_us() + 500000 + (int64_t)random_below(&random, 2500000)};
+    for (int i = 0; i < len; i++) {
+        children[i] = (struct child){.number = i, .until_us = in_about(&random, 1750)};
         start(&children[i], self, &site);
     }
-    while ((producing || items_of(&site, "p")) && now_us() < began_us + PATIENCE_S * 1000000LL) {
+    while ((producing || items_of(&site, "p")) && now_us() < end_us) {
         producing = false;
-        for (int i = 0; i < CHILDREN; i++) {
-            look_after(&children[i]);
+        for (int i = 0; i < len; i++) {
+            look_after(&children[i], self, &site);
             torment(&children[i], self, &site, &random, &stops, &kills);
-            producing = producing || (i < PRODUCERS && children[i].pid);
+            producing = producing || (i < site.producers && children[i].pid);
         }
         if (now_us() > outage_us) {
-            site.board->sink_is_away = !site.board->sink_is_away;
+            set_away(&site, !site.board->sink_is_away);
             outages += (unsigned)site.board->sink_is_away;
             outage_us = now_us() + (site.board->sink_is_away ? 300000 : 3000000);
         }
+        if (site.holdfast && now_us() > server_us) {
+            end_server(&site);
+            start_server(&site);
+            servers++;
+            server_us = in_about(&random, SERVER_MS);
+        }
         nap_ms(10);
     }
-    for (int i = 0; i < CHILDREN; i++)
+    for (int i = 0; i < len; i++)
         end(&children[i]);
-    result = conclude(&site, began_us, stops, kills, outages);
+    if (site.board->sink_is_away)
+        set_away(&site, false);
+    result = conclude(&site, began_us, servers, stops, kills, outages);
     site_close(&site);
     return result;
 }
@@ -510,6 +693,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: relay_ledger EVENTS [SEED]\n");
         return 2;
     }
-    return lead(argv[0], (int)strtol(argv[1], NULL, 10),
+    setenv("AWS_ACCESS_KEY_ID", "kit", 1);
+    setenv("AWS_SECRET_ACCESS_KEY", "kit", 1);
+    setenv("AWS_REGION", "eu-central-1", 1);
+    return lead(argv[0], setting("HF_LEDGER_EVENTS", (int)strtol(argv[1], NULL, 10)),
                 argc > 2 ? strtoull(argv[2], NULL, 10) | 1 : (uint64_t)time(NULL) | 1);
 }

@@ -469,6 +469,96 @@ KIT_TEST(relay, a_key_that_cannot_go_on_starves_nobody)
     close_all(outbox, relay, ear);
 }
 
+/* What is scheduled for the next minute is not read whenever we look. */
+KIT_TEST(relay, what_is_scheduled_costs_little)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){0});
+    double none, some;
+
+    run_for(k, &relay, 1, 5000);
+    none = metrics_of(relay).read_units;
+    run_for(k, &relay, 1, 10000);
+    none = metrics_of(relay).read_units - none;
+    for (int i = 0; i < 300; i++) {
+        hf_scope_reset(k->scope);
+        emit_later(k->scope, outbox, "", i, 40000 + i);
+    }
+    run_for(k, &relay, 1, 5000);
+    some = metrics_of(relay).read_units;
+    run_for(k, &relay, 1, 10000);
+    some = metrics_of(relay).read_units - some;
+    if (getenv("HF_RELAY_SHOW"))
+        printf("%g units for nothing, %g with 300 events for later\n", none, some);
+    CHECK(some <= none + 30); /* it is 60 when each of ten polls reads all of them */
+    CHECK_INT(0, ear->len);
+    run_for(k, &relay, 1, 26000);
+    CHECK_INT(300, ear->len);
+    hf_relay_close(relay);
+    hf_outbox_close(outbox);
+    ear_close(ear);
+}
+
+/* What presets are for, as it can be seen from outside. */
+KIT_TEST(relay, presets_take_effect)
+{
+    static const struct {
+        enum hf_relay_preset preset;
+        int poll_ms, attempts, batch;
+    } sets[] = {{HF_RELAY_BALANCED, 1000, 5, 50},
+                {HF_RELAY_THROUGHPUT, 100, 3, 1000},
+                {HF_RELAY_RELIABILITY, 5000, 10, 10}};
+
+    for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+        struct hf_outbox *here = open_outbox(k, 1), *there = open_outbox(k, 1);
+        struct ear *ear = ear_open(k->scope, 1, false);
+        struct hf_relay *relay =
+            open_relay(k, here, ear, (struct hf_relay_options){.preset = sets[i].preset});
+        int64_t begun_us, took_ms;
+        uint64_t reads;
+
+        /* How long until it looks: the first thing is emitted right after a look. */
+        run_for(k, &relay, 1, 12000);
+        begun_us = k->t->elapsed_us;
+        reads = metrics_of(relay).reads;
+        while (metrics_of(relay).reads == reads)
+            run_for(k, &relay, 1, 1);
+        CHECK(k->t->elapsed_us - begun_us <= sets[i].poll_ms * 1000 + 2000);
+        emit(k->scope, there, "", 1);
+        begun_us = k->t->elapsed_us;
+        while (!ear->len)
+            run_for(k, &relay, 1, 1);
+        took_ms = (k->t->elapsed_us - begun_us) / 1000;
+        CHECK(took_ms >= sets[i].poll_ms - 5 && took_ms <= sets[i].poll_ms + 5);
+
+        /* How many are read at once. */
+        for (int n = 0; n < 400; n++) {
+            hf_scope_reset(k->scope);
+            emit(k->scope, there, "", 100 + n);
+        }
+        run_for(k, &relay, 1, 600); /* they are not so new any more */
+        reads = metrics_of(relay).reads;
+        hf_outbox_wake(here);
+        run_for(k, &relay, 1, sets[i].poll_ms + 100);
+        CHECK_INT(401, ear->len);
+        if (sets[i].preset != HF_RELAY_THROUGHPUT)
+            CHECK(metrics_of(relay).reads - reads >= (uint64_t)(400 / sets[i].batch));
+        CHECK(metrics_of(relay).reads - reads <= (uint64_t)(400 / sets[i].batch + 10));
+
+        /* How often it is tried. */
+        ear->fails = 2;
+        emit(k->scope, here, "", 2);
+        run_for(k, &relay, 1, 400000);
+        CHECK_INT(sets[i].attempts, ear_count(ear, 2));
+        CHECK_INT(1, metrics_of(relay).given_up);
+        hf_relay_close(relay);
+        hf_outbox_close(there);
+        hf_outbox_close(here);
+        ear_close(ear);
+    }
+}
+
 /* What others emitted, who do not wake us: one poll is enough to find all of it. */
 KIT_TEST(relay, a_poll_finds_all_that_is_there)
 {
@@ -564,6 +654,33 @@ KIT_TEST(relay, numbered_events_are_in_their_order)
             CHECK(ear_first(ear, i - 1) < ear_first(ear, i));
         close_all(outbox, relay, ear);
     }
+}
+
+/* Those behind one that is tried again are read once it is held again, and follow it. */
+KIT_TEST(relay, numbered_events_follow_one_that_is_tried_again)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay =
+        open_relay(k, outbox, ear, (struct hf_relay_options){.backoff_ms = 50});
+    int next = 0;
+
+    ear->fails = 2;
+    ear->fail_times = 2;
+    for (int i = 0; i < 6; i++)
+        emit_event(k, outbox, (struct hf_event){.key = HF_STR("a"), .sequence = (uint64_t)i + 1},
+                   i);
+    for (int i = 0; i < 100; i++) {
+        uint32_t wait_ms;
+
+        CHECK_OK(hf_relay_turn(k->scope, relay, &wait_ms));
+        test_advance_ms(k->t, wait_ms < 20 ? wait_ms : 20);
+    }
+    CHECK_INT(8, ear->len);
+    for (size_t i = 0; i < ear->len; i++) /* 0 1 2 2 2 3 4 5 */
+        next = ear->heard[i].number == next ? next + 1 : next;
+    CHECK_INT(6, next);
+    close_all(outbox, relay, ear);
 }
 
 /* ---- batches -------------------------------------------------------------------------------- */

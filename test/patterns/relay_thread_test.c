@@ -205,6 +205,94 @@ TEST(relay_thread, the_stream_wakes_it)
     stage_close(&stage);
 }
 
+/*
+ * While a read is under way that shows all of a key, the sink fails for those that were sent. They
+ * are in the table still, and come before what the read shows behind them.
+ */
+static void come_back_during_a_read(bool fails)
+{
+    const struct hf_fault slow = {.kind = HF_FAULT_LATENCY,
+                                  .operation = HF_STR("Query"),
+                                  .count = 1,
+                                  .latency_ms = 400};
+    struct stage stage;
+    struct hf_relay *relay;
+
+    stage_open(&stage, 10, true);
+    stage.ear->down = !fails;
+    stage.ear->fails = fails ? 1 : -1;
+    stage.ear->fail_times = 1;
+    stage.ear->work_ms = 150;
+    for (int i = 1; i <= 3; i++)
+        emit(stage.s, stage.outbox, "key", i);
+    relay =
+        start(&stage,
+              (struct hf_relay_options){.poll_ms = 3600000, .breaker_ms = 300, .backoff_ms = 10});
+    for (int64_t end = now_us() + LONG_MS * 1000; !metrics_of(relay).batches; nap_ms(1))
+        CHECK(now_us() < end);
+    CHECK_OK(hf_faulty_set(stage.s, stage.db, &slow, 1));
+    emit(stage.s, stage.outbox, "key", 4);
+    for (int64_t end = now_us() + LONG_MS * 1000;
+         !metrics_of(relay).outages && !metrics_of(relay).retried; nap_ms(1))
+        CHECK(now_us() < end);
+    stage.ear->down = false;
+    wait_for_delivered(relay, 4);
+    for (int i = 1; i < 4; i++)
+        CHECK(ear_first(stage.ear, i) < ear_first(stage.ear, i + 1));
+    CHECK_INT(4 + fails, ear_len(stage.ear));
+    CHECK_INT(0, metrics_of(relay).refused);
+    stop(&stage, relay);
+    hf_relay_close(relay);
+    stage_close(&stage);
+}
+
+TEST(relay_thread, what_comes_back_during_a_read_stays_in_order)
+{
+    come_back_during_a_read(false);
+    come_back_during_a_read(true);
+}
+
+struct crowd {
+    atomic_int now, most;
+};
+
+static void count_calls(void *user)
+{
+    struct crowd *crowd = user;
+    int now = atomic_fetch_add(&crowd->now, 1) + 1, most = atomic_load(&crowd->most);
+
+    while (now > most && !atomic_compare_exchange_weak(&crowd->most, &most, now)) {
+    }
+    for (int i = 0; i < 50 && atomic_load(&crowd->most) < 8; i++) /* let others come */
+        nap_ms(1);
+    atomic_fetch_sub(&crowd->now, 1);
+}
+
+/* Presets: calls of the sink at once. */
+TEST(relay_thread, presets_have_so_many_workers)
+{
+    static const int workers[] = {
+        [HF_RELAY_BALANCED] = 4, [HF_RELAY_THROUGHPUT] = 8, [HF_RELAY_RELIABILITY] = 1};
+
+    for (int preset = HF_RELAY_BALANCED; preset <= HF_RELAY_RELIABILITY; preset++) {
+        struct crowd crowd = {0};
+        struct stage stage;
+        struct hf_relay *relay;
+
+        stage_open(&stage, 1, false);
+        stage.ear->during = count_calls;
+        stage.ear->user = &crowd;
+        for (int i = 0; i < 24; i++)
+            emit(stage.s, stage.outbox, "", i);
+        relay = start(&stage, (struct hf_relay_options){.preset = (enum hf_relay_preset)preset});
+        wait_for_delivered(relay, 24);
+        CHECK_INT(workers[preset], atomic_load(&crowd.most));
+        stop(&stage, relay);
+        hf_relay_close(relay);
+        stage_close(&stage);
+    }
+}
+
 TEST(relay_thread, an_idle_one_does_little)
 {
     struct stage stage;
