@@ -457,13 +457,13 @@ KIT_TEST_TX(sweep, blobs_of_events)
     hf_blobs_close(blobs);
 }
 
-/* What lies beside a database may be anybody's. */
+/* What lies beside a database may be anybody's: each table has its own part of it. */
 KIT_TEST_TX(sweep, a_blob_store_that_is_shared)
 {
     struct hf_events *store = open_store(k), *other;
     struct hf_events_abilities abilities = hf_events_abilities(store);
-    struct hf_str kept;
-    struct hf_blobs *blobs;
+    struct hf_str kept, others;
+    struct hf_blobs *blobs, *part;
 
     if (!abilities.blobs) { /* it is not beside anything */
         hf_events_close(store);
@@ -475,11 +475,17 @@ KIT_TEST_TX(sweep, a_blob_store_that_is_shared)
     append_blob(k, other, "1", "a", 'x');
     kept = blob_of(k, other, "a");
     CHECK_OK(hf_blobs_open_beside(k->scope, k->db, &blobs));
+    CHECK_OK(hf_blobs_part(k->scope, blobs, k->other, &part));
+    CHECK_OK(hf_blob_put(k->scope, blobs, hf_bytes_of("others", 6), &others));
     test_advance_ms(k->t, 3600 * 1000);
     CHECK_INT(0, sweep(k, store).blobs);
     CHECK_OK(hf_events_tombstone(k->scope, other, ORDER("1"), HF_EXPECT_ANY, 0));
     CHECK_INT(0, sweep(k, store).blobs);
-    CHECK_OK(hf_blob_has(k->scope, blobs, kept, NULL));
+    CHECK_OK(hf_blob_has(k->scope, part, kept, NULL));
+    CHECK_INT(1, sweep(k, other).blobs);
+    CHECK_STATUS(HF_NOT_FOUND, hf_blob_has(k->scope, part, kept, NULL));
+    CHECK_OK(hf_blob_has(k->scope, blobs, others, NULL));
+    hf_blobs_close(part);
     hf_blobs_close(blobs);
     hf_events_close(store);
     hf_events_close(other);
