@@ -4,6 +4,8 @@
  */
 #include "admin_kit.h"
 
+#include "events/events.h"
+
 #include <stdlib.h>
 
 /* ---- a file in memory ----------------------------------------------------------------------- */
@@ -336,7 +338,7 @@ KIT_TEST_TX(export, blobs_are_in_the_file)
     CHECK_INT(HF_BLOB_DIGEST_LEN, event.blob.len);
     CHECK_INT(sizeof(bytes), event.payload.len);
     CHECK(memcmp(bytes, event.payload.ptr, sizeof(bytes)) == 0);
-    CHECK_OK(hf_blob_has(k->scope, blobs[1], event.blob, NULL));
+    CHECK_OK(hf_blob_has(k->scope, other->blobs, event.blob, NULL));
     free(file.text);
     hf_events_close(store);
     hf_events_close(other);
