@@ -424,7 +424,7 @@ struct hf_events_transfer {
                                            a transaction, 24 */
     struct hf_str domain;               /* out: only of that domain; default all */
     struct hf_str after, until;         /* out: positions; default all */
-    bool replace;                       /* in: hf_events_reset() first */
+    bool replace;                       /* in: hf_events_reset() first, once there is an event */
     bool renumber;                      /* in: append behind what is there, instead of failing when
                                            a version is not the next of its stream */
     hf_events_progress_fn *on_progress; /* default none */
