@@ -217,7 +217,8 @@ struct events_head {
     uint64_t version; /* 0: it has had no event */
     struct events_position position;
     uint8_t hash[EVENTS_HASH]; /* zero without a chain, and before the first event */
-    uint64_t truncated;        /* versions before this are not read */
+    uint64_t truncated;        /* versions before this are not read, */
+    uint64_t swept;            /* and those before this are not there; 0: all are */
     uint64_t max_count;        /* 0: none */
     uint32_t max_age_s;        /* 0: none */
     enum events_state state;

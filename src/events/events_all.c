@@ -529,18 +529,24 @@ static enum hf_status part_read(struct hf_scope *s, struct hf_events_reader *r, 
     return HF_OK;
 }
 
+/* The next commit of the page at hand. */
+static enum hf_status part_view(struct hf_scope *s, struct hf_events_reader *r, struct part *part)
+{
+    enum hf_status status = hf__events_commit_view(r->extra, part->items[part->at], &part->commit);
+
+    if (status != HF_OK)
+        return hf_scope_fail(s, status, "%s", hf_scope_error_text(r->extra));
+    part->has_commit = true;
+    return HF_OK;
+}
+
 /* Have a commit of the part at hand, unless there is none up to that position. */
 static enum hf_status part_fill(struct hf_scope *s, struct hf_events_reader *r, struct part *part,
                                 const struct events_position *to)
 {
     while (!part->has_commit) {
         if (part->at < part->items_len) {
-            enum hf_status status =
-                hf__events_commit_view(r->extra, part->items[part->at], &part->commit);
-
-            if (status != HF_OK)
-                return hf_scope_fail(s, status, "%s", hf_scope_error_text(r->extra));
-            part->has_commit = true;
+            TRY(part_view(s, r, part));
         } else if (part->pages || is_before(&part->last, to)) {
             TRY(part_read(s, r, part, to));
         } else {
@@ -658,7 +664,7 @@ static enum hf_status emit(struct hf_scope *s, struct hf_events_reader *r, struc
 {
     struct hf_stored_event *out = r->out + *len;
     bool large = part->commit.large.ptr != NULL;
-    size_t cap = r->limit - *len, got;
+    size_t cap = r->limit - *len, bytes = 0, got;
     uint32_t next;
     enum hf_status status;
 
@@ -672,10 +678,10 @@ static enum hf_status emit(struct hf_scope *s, struct hf_events_reader *r, struc
                                       &got, &next);
     if (status != HF_OK)
         return hf_scope_fail(s, status, "%s", hf_scope_error_text(r->extra));
+    for (size_t i = 0; large && i < got; i++) /* those that are not wanted, too */
+        bytes += out[i].payload.len;
     status = take(s, r, out, got, len, fetched, &next);
-    if (large)
-        for (struct hf_stored_event *event = out; event < r->out + *len; event++)
-            *fetched += event->payload.len;
+    *fetched += bytes;
     part->number = next;
     if (status == HF_OK && !next)
         part_step(part);
@@ -841,6 +847,9 @@ enum hf_status hf__events_reader_step(struct hf_scope *s, struct hf_events_reade
     while (*len < r->limit && fetched <= FETCHED_MAX && (part = least(r)) != NULL) {
         enum hf_status status = emit(s, r, part, len, &fetched);
 
+        /* What was handed out is in the pages at hand: none is read before the next call. */
+        if (status == HF_OK && !part->has_commit && part->at < part->items_len)
+            status = part_view(s, r, part);
         if (status != HF_OK)
             return *len ? HF_OK : status; /* (5): what fails again is told by the next call */
     }

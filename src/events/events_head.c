@@ -113,7 +113,8 @@ enum hf_status hf__events_head_view(struct hf_scope *s, struct hf_item item,
     if (!number_of(item, HF_STR("v"), &head->version) ||
         !number_of(item, HF_STR("t"), &head->truncated) ||
         !number_of(item, HF_STR("n"), &head->max_count) ||
-        !number_of(item, HF_STR("a"), &max_age_s) || max_age_s > UINT32_MAX ||
+        !number_of(item, HF_STR("w"), &head->swept) || !number_of(item, HF_STR("a"), &max_age_s) ||
+        max_age_s > UINT32_MAX ||
         (head->version != 0) != hf__events_position_read(position, NULL, NULL, NULL) ||
         (hash.len && hash.len != EVENTS_HASH))
         return hf_scope_fail(s, HF_CORRUPT, "the head of stream %.*s is damaged",
@@ -148,7 +149,7 @@ uint64_t hf__events_head_first(const struct events_head *head)
     if (head->max_count && head->version >= head->max_count &&
         head->version - head->max_count + 1 > first)
         first = head->version - head->max_count + 1;
-    return first;
+    return head->swept > first ? head->swept : first;
 }
 
 bool hf__events_head_expired(const struct hf_events *store, const struct events_head *head,

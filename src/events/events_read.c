@@ -130,11 +130,17 @@ static enum hf_status take(struct reading *r, const struct hf_stored_event *even
  * next, what is missing was swept, or is beyond the end: the head knows. */
 static enum hf_status meet(struct reading *r, uint64_t version)
 {
+    bool knew = r->have_head;
+
     if (version == r->at)
         return HF_OK;
+    if (!r->o.backward && version > r->at)
+        r->have_head = false; /* it may have been swept since */
     TRY(need_head(r));
     if (!r->o.backward && version > r->at && version <= r->first)
         r->at = version;
+    if (r->o.backward && !knew && version < r->at)
+        r->at = version; /* the end was there when the page was read */
     return HF_OK;
 }
 
@@ -243,8 +249,11 @@ static enum hf_status read_pages(struct reading *r)
 
         TRY(read_page(r, &start));
         TRY(need_head(r));
-        if (r->len == before && !r->len && !start.ptr)
-            hf_scope_rewind(r->s, mark); /* none of them was wanted */
+        if (r->len == before && !r->len && !start.ptr) { /* none of them was wanted */
+            hf_scope_rewind(r->s, mark);
+            r->events = NULL;
+            r->cap = 0;
+        }
     }
     return need_head(r);
 }

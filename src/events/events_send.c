@@ -358,13 +358,27 @@ static enum hf_status pass_marker(struct appending *a, struct hf_item item, bool
     return HF_OK;
 }
 
-/* Has it happened? The commit is there then; who may have sent it before looks for himself. */
+/* Has it happened? The commit is there then; who may have sent it before looks for himself, in a
+ * scope of its own: that of the append has the reasons of the refusal. */
 static enum hf_status has_happened(struct appending *a, const struct refusal *r, bool *there)
 {
+    uint32_t left_ms = hf_scope_left_ms(a->s, UINT32_MAX);
+    enum hf_status status;
+    struct hf_scope *s;
+
     *there = r->done;
     if (*there || !a->doubtful || !a->commits_len)
         return HF_OK;
-    return hf__events_is_there(a->s, a->store, position_str(&a->commits[0].position), there);
+    s = hf_scope_new(hf_scope_env(a->s));
+    if (!s)
+        return hf_scope_fail(a->s, HF_NOMEM, "no memory to look what became of an append");
+    if (left_ms != UINT32_MAX)
+        hf_scope_timeout_ms(s, left_ms ? left_ms : 1);
+    status = hf__events_is_there(s, a->store, position_str(&a->commits[0].position), there);
+    if (status != HF_OK)
+        status = hf_scope_fail(a->s, status, "%s", hf_scope_error_text(s));
+    hf_scope_free(s);
+    return status;
 }
 
 /* Nothing that trying again helps against. */
@@ -462,14 +476,20 @@ static enum hf_status end(struct appending *a, enum hf_status status)
                               HF_FMT(hf__events_stream_text(a->s, a->targets[0].append->stream)));
         else if (!r.with && !r.invalid && r.busy)
             status = busy(a, a->o.attempts);
+    } else if (error->status != status) {
+        status = busy(a, a->o.attempts); /* what was looked up since has taken the reasons' place */
     }
     return a->doubtful ? hf_scope_doubt(a->s) : status;
 }
 
 enum hf_status hf__append_send(struct appending *a, enum append_verdict *verdict)
 {
+    /* Without a commit nothing would tell that it has happened: (2) is by a token then. */
+    const struct pattern_id token = hf__pattern_id_make(&a->store->env);
     const struct hf_transact_write_items request = {.actions = a->actions,
-                                                    .actions_len = a->actions_len};
+                                                    .actions_len = a->actions_len,
+                                                    .token = a->commits_len ? (struct hf_str){0}
+                                                                            : id_str(&token)};
 
     a->doubtful = false;
     for (uint32_t attempt = 1;; attempt++) {

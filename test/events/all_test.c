@@ -91,6 +91,28 @@ KIT_TEST_TX(all, in_order_whole_and_what_comes)
     hf_events_close(store);
 }
 
+/* A page has as many as fit, of whichever appends. */
+KIT_TEST_TX(all, a_page_has_many_appends)
+{
+    struct hf_events *store = open_store(k);
+    struct hf_events_reader *r = open_reader(k, store, (struct hf_events_all_options){.limit = 50});
+    const struct hf_stored_event *events;
+    size_t len, calls = 0, all = 0;
+
+    for (int i = 0; i < 60; i++)
+        append_one(k, store, ORDER("1"), "t");
+    do {
+        CHECK_OK(hf_events_reader_next(k->scope, r, &events, &len));
+        for (size_t i = 0; i < len; i++)
+            CHECK_INT(++all, events[i].version);
+        calls += len > 0;
+    } while (len);
+    CHECK_INT(60, all);
+    CHECK(calls <= 60 / 4);
+    hf_events_reader_close(r);
+    hf_events_close(store);
+}
+
 KIT_TEST_TX(all, from_where_and_up_to_where)
 {
     struct hf_events *store = open_store(k);

@@ -347,6 +347,32 @@ KIT_TEST_TX(append, something_else_happens_together_with_it)
     hf_events_close(store);
 }
 
+/* What goes with an append that has no events happens once, too. */
+KIT_TEST_TX(append, lost_answers_let_nothing_that_goes_with_it_happen_twice)
+{
+    struct hf_events *store = open_store(k);
+    struct hf_append none = {.stream = ORDER("1"), .expect = HF_EXPECT_VERSION, .version = 1};
+    struct hf_item key = HF_ITEM(k->scope, HF_S("pk", HF_STR("mine")), HF_S("sk", HF_STR("n")));
+    struct hf_update_item add = {.table = k->table,
+                                 .key = key,
+                                 .update = HF_STR("ADD n :one"),
+                                 .values = HF_ITEM(k->scope, HF_N(":one", 1))};
+    struct hf_transact_write with = {.update = &add};
+    struct hf_get_item get = {.table = k->table, .key = key, .consistent = HF_YES};
+    struct hf_get_item_result got;
+    int64_t n;
+
+    CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_NONE, 0, 1, NULL));
+    kit_fault(k, HF_FAULT_LOST_ANSWER, "TransactWriteItems", 1);
+    CHECK_OK(hf_events_append(k->scope, store, &none, 1,
+                              HF_OPTIONS(hf_append_options, .with = &with, .with_len = 1), NULL));
+    kit_no_faults(k);
+    CHECK_OK(hf_get_item(k->scope, k->db, &get, &got));
+    CHECK(hf_value_i64(hf_item_get(got.item, HF_STR("n")), &n));
+    CHECK_INT(1, n);
+    hf_events_close(store);
+}
+
 /* H23, (2): whatever answer gets lost, events are appended once. */
 KIT_TEST_TX(append, lost_answers_append_nothing_twice)
 {

@@ -179,6 +179,28 @@ KIT_TEST_TX(read, damage_is_told)
 }
 
 /* D5.10, H24: payloads beyond the limit go elsewhere and come back whole, with version and all. */
+/* More events than a page are hidden, and those behind them fill several. */
+KIT_TEST_TX(read, behind_many_that_are_hidden)
+{
+    struct hf_events *store = open_store(k);
+    struct hf_events_page page;
+    uint8_t *after;
+
+    for (uint64_t i = 0; i < 5; i++)
+        CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_VERSION, i * 40, 40, NULL));
+    CHECK_OK(hf_events_truncate(k->scope, store, ORDER("1"), 101));
+    CHECK_OK(hf_events_read(k->scope, store, ORDER("1"),
+                            HF_OPTIONS(hf_events_read_options, .limit = 90), &page));
+    after = hf_scope_alloc(k->scope, 100000); /* takes what is not ours */
+    CHECK(after != NULL);
+    memset(after, 0xff, 100000);
+    CHECK_INT(90, page.events_len);
+    for (size_t i = 0; i < page.events_len; i++)
+        CHECK_INT(101 + i, page.events[i].version);
+    CHECK_INT(191, page.next);
+    hf_events_close(store);
+}
+
 KIT_TEST_TX(read, payloads_from_the_blob_store)
 {
     struct hf_blobs *blobs;

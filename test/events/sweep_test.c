@@ -87,6 +87,20 @@ KIT_TEST_TX(sweep, limits_take_what_they_hide)
     CHECK_STR("order/count:4 order/count:5 order/none:1 order/none:2 order/none:3 order/age:4",
               all_of(k, store));
     check_sound(k, store, 6);
+
+    /* What is gone is not missed, also when the limits are gone. */
+    for (int lifted = 0; lifted < 2; lifted++) {
+        struct hf_events_page page;
+
+        CHECK_OK(hf_events_read(k->scope, store, ORDER("age"), NULL, &page));
+        CHECK_INT(1, page.events_len);
+        CHECK_INT(4, page.events[0].version);
+        CHECK_OK(hf_events_read(k->scope, store, ORDER("count"), NULL, &page));
+        CHECK_INT(2, page.events_len);
+        CHECK_INT(4, page.events[0].version);
+        CHECK_OK(hf_events_limit_stream(k->scope, store, ORDER("count"), 0, 0));
+        CHECK_OK(hf_events_limit_stream(k->scope, store, ORDER("age"), 0, 0));
+    }
     hf_events_close(store);
 }
 
