@@ -4,6 +4,8 @@
  */
 #include "admin_kit.h"
 
+#include "events/events.h"
+
 #define STREAM HF_STR("s.order.1")
 
 static struct hf_events *filled(struct kit *k)
@@ -38,19 +40,11 @@ static struct hf_str commit_pk(struct kit *k, const char *id, struct hf_str *sk)
 {
     struct hf_stored_event event;
     struct hf_events *store = open_store(k);
-    struct hf_str found = {NULL, 0};
 
     CHECK_OK(hf_events_get(k->scope, store, hf_str_from(id), &event));
     hf_events_close(store);
     *sk = hf_scope_format(k->scope, "%.24s00", event.position.ptr);
-    for (int shard = 0; shard < HF_EVENTS_SHARDS && !found.ptr; shard++) {
-        struct hf_str pk = hf_scope_format(k->scope, "a.20260101.%02d", shard);
-
-        if (get_raw(k, pk, *sk).ptr)
-            found = pk;
-    }
-    CHECK(found.ptr);
-    return found;
+    return hf__events_part_of(k->scope, 'a', *sk);
 }
 
 KIT_TEST_TX(verify, all_is_well)
