@@ -30,7 +30,6 @@
  */
 #include "lib_store.h"
 
-#include <getopt.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -50,11 +49,7 @@ enum {
 };
 
 struct bench {
-    struct bench_place place;
-    double seconds;
-    uint64_t events;
-    const char *only;
-    const char *json;
+    struct bench_args args;
     struct hf_events *store;
     char table[48];
     unsigned tables;
@@ -68,7 +63,7 @@ static const uint8_t payload[PAYLOAD_BYTES] = {'p'};
 
 static void open_table(struct hf_scope *s, struct bench *b, struct hf_events **store)
 {
-    if (hf_events_open(s, b->place.db,
+    if (hf_events_open(s, b->args.place.db,
                        HF_OPTIONS(hf_events_options, .table = hf_str_from(b->table)),
                        store) != HF_OK)
         bench_die("hf_events_open: %s", hf_scope_error_text(s));
@@ -263,8 +258,8 @@ static bool wanted(const struct bench *b, const char *what)
 {
     char name[BENCH_NAME_MAX];
 
-    snprintf(name, sizeof(name), "%s/%s", b->place.label, what);
-    return bench_wanted(b->only, name);
+    snprintf(name, sizeof(name), "%s/%s", b->args.place.label, what);
+    return bench_wanted(b->args.only, name);
 }
 
 static void report_cell(struct bench *b, struct bench_report *report, const char *what,
@@ -273,7 +268,7 @@ static void report_cell(struct bench *b, struct bench_report *report, const char
     struct bench_record *record = bench_next_record(report, RECORDS_MAX);
     char name[BENCH_NAME_MAX];
 
-    snprintf(name, sizeof(name), "%s/%s", b->place.label, what);
+    snprintf(name, sizeof(name), "%s/%s", b->args.place.label, what);
     record->is_cell = true;
     record->cell = bench_cell_of(name, tally);
     bench_print(record);
@@ -286,7 +281,8 @@ static void report_fact(struct bench *b, struct bench_report *report, const char
     struct bench_record *record = bench_next_record(report, RECORDS_MAX);
 
     record->is_cell = false;
-    snprintf(record->fact.name, sizeof(record->fact.name), "%s/%s/%s", b->place.label, what, which);
+    snprintf(record->fact.name, sizeof(record->fact.name), "%s/%s/%s", b->args.place.label, what,
+             which);
     snprintf(record->fact.unit, sizeof(record->fact.unit), "%s", unit);
     record->fact.value = value;
     bench_print(record);
@@ -305,7 +301,7 @@ static void measure_append(struct hf_scope *s, struct bench *b, struct bench_rep
     memset(&tally, 0, sizeof(tally));
     open_store(s, b);
     b->batch = batch;
-    bench_run(&tally, op, b, threads, b->seconds);
+    bench_run(&tally, op, b, threads, b->args.seconds);
     report_cell(b, report, what, &tally);
     hf_scope_reset(s);
 }
@@ -362,7 +358,7 @@ static void measure_replay(struct hf_scope *s, struct bench *b, struct bench_rep
         return;
     memset(&tally, 0, sizeof(tally));
     open_store(s, b);
-    fill(b, b->events, batch);
+    fill(b, b->args.number, batch);
     bench_settle(2);
     metered = hf_scope_new(&env);
     if (!metered)
@@ -372,7 +368,7 @@ static void measure_replay(struct hf_scope *s, struct bench *b, struct bench_rep
     before = status_mib("VmRSS:");
     replay(metered, store, &r);
     tally.ops = tally.items = r.events;
-    tally.errors = r.errors + (r.events != b->events);
+    tally.errors = r.errors + (r.events != b->args.number);
     tally.seconds = (double)(r.end_ns - r.begin_ns) / 1e9;
     tally.cpu_us = r.cpu_us;
     tally.threads = 1;
@@ -496,7 +492,7 @@ static void measure_lag(struct hf_scope *s, struct bench *b, struct bench_report
 {
     static struct lag lag;
     static struct bench_tally tally;
-    unsigned count = (unsigned)(b->seconds * 4 * PER_SECOND) + 1;
+    unsigned count = (unsigned)(b->args.seconds * 4 * PER_SECOND) + 1;
     struct hf_subscription *subscription;
     struct hf_events *other = NULL;
     double cpu;
@@ -561,68 +557,23 @@ static void measure_all(struct hf_scope *s, struct bench *b, struct bench_report
     measure_lag(s, b, report, "far/20", true);
 }
 
-static void read_options(struct bench *b, int argc, char **argv)
-{
-    static const struct option options[] = {{"url", required_argument, NULL, 'u'},
-                                            {"sync", required_argument, NULL, 'y'},
-                                            {"seconds", required_argument, NULL, 's'},
-                                            {"events", required_argument, NULL, 'e'},
-                                            {"only", required_argument, NULL, 'o'},
-                                            {"json", required_argument, NULL, 'j'},
-                                            {NULL, 0, NULL, 0}};
-    int option;
-
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (option) {
-        case 'u':
-            b->place.url = optarg;
-            break;
-        case 'y':
-            b->place.sync = strcmp(optarg, "none") == 0 ? HF_SYNC_NONE : HF_SYNC_FULL;
-            break;
-        case 's':
-            b->seconds = strtod(optarg, NULL);
-            break;
-        case 'e':
-            b->events = strtoull(optarg, NULL, 10);
-            break;
-        case 'o':
-            b->only = optarg;
-            break;
-        case 'j':
-            b->json = optarg;
-            break;
-        default:
-            bench_die("usage: bench_events [--url URL] [--sync none|full] [--seconds S] "
-                      "[--events N] [--only NAME] [--json FILE]");
-        }
-    }
-    if (!(b->seconds > 0) || b->events < 1 || optind != argc)
-        bench_die("--seconds must be above 0 and --events 1 or more; nothing may follow");
-}
-
 int main(int argc, char **argv)
 {
-    static struct bench bench = {.place = {.url = "memory:", .sync = HF_SYNC_NONE},
-                                 .seconds = 1,
-                                 .events = 100000};
+    static struct bench bench = {
+        .args = {.number_name = "events", .number = 100000, .number_least = 1}};
     static struct bench_record records[RECORDS_MAX];
     struct bench_report report = {.records = records};
     struct hf_scope *s = hf_scope_new(&bench_env);
-    char about[BENCH_TEXT_MAX];
 
-    read_options(&bench, argc, argv);
+    bench_read_args(&bench.args, argc, argv);
     if (!s)
         bench_die("out of memory");
-    bench_place_open(s, &bench.place);
+    bench_place_open(s, &bench.args.place);
     bench_print_head();
     measure_all(s, &bench, &report);
-    snprintf(about, sizeof(about), "\"seconds\": %.3f, \"database\": \"%s\"", bench.seconds,
-             bench.place.label);
-    if (bench.json && !bench_write_json(&report, bench.json, about))
-        bench_die("cannot write %s", bench.json);
+    bench_finish(&bench.args, &report);
     hf_events_close(bench.store);
-    hf_db_close(bench.place.db);
+    hf_db_close(bench.args.place.db);
     hf_scope_free(s);
     return 0;
 }

@@ -19,8 +19,29 @@ struct bench_place {
 /* Open what `url` names; ends the process when that cannot be. */
 void bench_place_open(struct hf_scope *s, struct bench_place *place);
 
-/* "1,8,32", at most `most` each; ends the process when it is something else. */
-size_t bench_read_counts(const char *text, unsigned most, unsigned counts[BENCH_COUNTS_MAX]);
+/* What such a benchmark is told: --url URL, --sync none|full, --seconds S, --only NAME, --json
+ * FILE, and what it names itself. */
+struct bench_args {
+    struct bench_place place;
+    double seconds; /* of each cell */
+    const char *only;
+    const char *json;
+    const char *counts_name; /* such as "threads", whose default and maximum are given */
+    const char *counts_text;
+    unsigned counts_most;
+    unsigned counts[BENCH_COUNTS_MAX];
+    size_t counts_len;
+    const char *number_name; /* such as "events", whose default and minimum are given */
+    uint64_t number;
+    uint64_t number_least;
+};
+
+/* Zero in `args` are those that have no default of the program's own. Ends the process when they
+ * are wrong. */
+void bench_read_args(struct bench_args *args, int argc, char **argv);
+
+/* Write the report to the file that was asked for, if one was. */
+void bench_finish(const struct bench_args *args, const struct bench_report *report);
 
 /* Is this cell asked for? A pattern, or a part of the name; NULL: all are. */
 bool bench_wanted(const char *only, const char *name);

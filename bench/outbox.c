@@ -24,7 +24,6 @@
  */
 #include "lib_store.h"
 
-#include <getopt.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -35,11 +34,7 @@
 enum { RECORDS_MAX = 64, PAYLOAD_BYTES = 250, KEYS = 1000, CHUNK = 25, RELAYS_MAX = 4 };
 
 struct bench {
-    struct bench_place place;
-    double seconds;
-    uint64_t events;
-    const char *only;
-    const char *json;
+    struct bench_args args;
     struct hf_outbox *outbox;
     char table[32];
     unsigned tables; /* each measurement has a table of its own */
@@ -69,7 +64,7 @@ static void open_outbox(struct hf_scope *s, struct bench *b)
     hf_outbox_close(b->outbox);
     snprintf(b->table, sizeof(b->table), "outbox-%d-%u", (int)(bench_now_ns() / 1000 % 1000000000),
              b->tables++);
-    if (hf_outbox_open(s, b->place.db,
+    if (hf_outbox_open(s, b->args.place.db,
                        HF_OPTIONS(hf_outbox_options, .table = hf_str_from(b->table)),
                        &b->outbox) != HF_OK)
         bench_die("hf_outbox_open: %s", hf_scope_error_text(s));
@@ -240,7 +235,7 @@ static void report_cell(struct bench *b, struct bench_report *report, const char
     struct bench_record *record = bench_next_record(report, RECORDS_MAX);
     char name[BENCH_NAME_MAX];
 
-    snprintf(name, sizeof(name), "%s/%s", b->place.label, what);
+    snprintf(name, sizeof(name), "%s/%s", b->args.place.label, what);
     record->is_cell = true;
     record->cell = bench_cell_of(name, tally);
     bench_print(record);
@@ -253,7 +248,7 @@ static void report_fact(struct bench *b, struct bench_report *report, const char
     struct bench_record *record = bench_next_record(report, RECORDS_MAX);
 
     record->is_cell = false;
-    snprintf(record->fact.name, sizeof(record->fact.name), "%s/%s", b->place.label, what);
+    snprintf(record->fact.name, sizeof(record->fact.name), "%s/%s", b->args.place.label, what);
     snprintf(record->fact.unit, sizeof(record->fact.unit), "%s", unit);
     record->fact.value = value;
     bench_print(record);
@@ -264,8 +259,8 @@ static bool wanted(const struct bench *b, const char *what)
 {
     char name[BENCH_NAME_MAX];
 
-    snprintf(name, sizeof(name), "%s/%s", b->place.label, what);
-    return bench_wanted(b->only, name);
+    snprintf(name, sizeof(name), "%s/%s", b->args.place.label, what);
+    return bench_wanted(b->args.only, name);
 }
 
 static void measure_emit(struct hf_scope *s, struct bench *b, struct bench_report *report,
@@ -277,7 +272,7 @@ static void measure_emit(struct hf_scope *s, struct bench *b, struct bench_repor
         return;
     memset(&tally, 0, sizeof(tally));
     open_outbox(s, b);
-    bench_run(&tally, op, b, threads, b->seconds);
+    bench_run(&tally, op, b, threads, b->args.seconds);
     report_cell(b, report, what, &tally);
 }
 
@@ -295,22 +290,22 @@ static void measure_drain(struct hf_scope *s, struct bench *b, struct bench_repo
         return;
     memset(&tally, 0, sizeof(tally));
     open_outbox(s, b);
-    atomic_store(&b->wanted, b->events);
-    atomic_store(&b->tenth, b->events / 10);
-    fill(b, b->events);
+    atomic_store(&b->wanted, b->args.number);
+    atomic_store(&b->tenth, b->args.number / 10);
+    fill(b, b->args.number);
     bench_settle(1);
     cpu = bench_cpu_us();
     begin_ns = bench_now_ns();
     fleet_start(b, &fleet, relays, competing);
     if (!wait_handled(b, 120))
         bench_die("%s: only %llu of %llu events were delivered", what,
-                  (unsigned long long)atomic_load(&b->handled), (unsigned long long)b->events);
+                  (unsigned long long)atomic_load(&b->handled), (unsigned long long)b->args.number);
     tally.cpu_us = bench_cpu_us() - cpu;
-    tally.ops = tally.items = b->events;
+    tally.ops = tally.items = b->args.number;
     tally.seconds = (double)(b->last_ns - begin_ns) / 1e9;
     tally.threads = relays;
     fleet_stop(&fleet, &sum);
-    tally.errors = atomic_load(&b->handled) - b->events; /* (1) */
+    tally.errors = atomic_load(&b->handled) - b->args.number; /* (1) */
     report_cell(b, report, what, &tally);
     snprintf(name, sizeof(name), "%s/ends", what);
     report_fact(b, report, name, "of the first",
@@ -318,7 +313,8 @@ static void measure_drain(struct hf_scope *s, struct bench *b, struct bench_repo
     snprintf(name, sizeof(name), "%s/refused", what);
     report_fact(b, report, name, "writes", (double)sum.refused);
     snprintf(name, sizeof(name), "%s/requests", what);
-    report_fact(b, report, name, "per event", (double)(sum.writes + sum.reads) / (double)b->events);
+    report_fact(b, report, name, "per event",
+                (double)(sum.writes + sum.reads) / (double)b->args.number);
 }
 
 static void measure_flow(struct hf_scope *s, struct bench *b, struct bench_report *report)
@@ -336,7 +332,7 @@ static void measure_flow(struct hf_scope *s, struct bench *b, struct bench_repor
     atomic_store(&b->tenth, UINT64_MAX / 2);
     fleet_start(b, &fleet, 1, false);
     begin_ns = bench_now_ns();
-    bench_run(&tally, emit_op, b, 32, b->seconds);
+    bench_run(&tally, emit_op, b, 32, b->args.seconds);
     /* The warm-up was emitted as well: wait until what is handled does not grow any more. */
     for (uint64_t last = 0, now; (now = atomic_load(&b->handled)) != last || now < tally.ops;) {
         last = now;
@@ -355,7 +351,7 @@ static void measure_paced(struct hf_scope *s, struct bench *b, struct bench_repo
     static struct bench_tally tally;
     struct hf_relay_metrics sum;
     struct bench_worker w = {.s = s, .user = b};
-    unsigned count = (unsigned)(b->seconds * 4 * 20);
+    unsigned count = (unsigned)(b->args.seconds * 4 * 20);
     static struct bench_histogram after; /* large */
     int64_t *ended_ns;
     struct fleet fleet;
@@ -419,70 +415,26 @@ static void measure_all(struct hf_scope *s, struct bench *b, struct bench_report
     measure_paced(s, b, report);
 }
 
-static void read_options(struct bench *b, int argc, char **argv)
-{
-    static const struct option options[] = {{"url", required_argument, NULL, 'u'},
-                                            {"sync", required_argument, NULL, 'y'},
-                                            {"seconds", required_argument, NULL, 's'},
-                                            {"events", required_argument, NULL, 'e'},
-                                            {"only", required_argument, NULL, 'o'},
-                                            {"json", required_argument, NULL, 'j'},
-                                            {NULL, 0, NULL, 0}};
-    int option;
-
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (option) {
-        case 'u':
-            b->place.url = optarg;
-            break;
-        case 'y':
-            b->place.sync = strcmp(optarg, "none") == 0 ? HF_SYNC_NONE : HF_SYNC_FULL;
-            break;
-        case 's':
-            b->seconds = strtod(optarg, NULL);
-            break;
-        case 'e':
-            b->events = strtoull(optarg, NULL, 10);
-            break;
-        case 'o':
-            b->only = optarg;
-            break;
-        case 'j':
-            b->json = optarg;
-            break;
-        default:
-            bench_die("usage: bench_outbox [--url URL] [--sync none|full] [--seconds S] "
-                      "[--events N] [--only NAME] [--json FILE]");
-        }
-    }
-    if (!(b->seconds > 0) || b->events < 100 || optind != argc)
-        bench_die("--seconds must be above 0 and --events 100 or more; nothing may follow");
-}
-
 int main(int argc, char **argv)
 {
-    static struct bench bench = {.place = {.url = "memory:", .sync = HF_SYNC_NONE},
-                                 .seconds = 1,
-                                 .events = 20000,
+    static struct bench bench = {.args = {.number_name = "events",
+                                          .number = 20000,
+                                          .number_least = 100},
                                  .mutex = PTHREAD_MUTEX_INITIALIZER,
                                  .reached = PTHREAD_COND_INITIALIZER};
     static struct bench_record records[RECORDS_MAX];
     struct bench_report report = {.records = records};
     struct hf_scope *s = hf_scope_new(&bench_env);
-    char about[BENCH_TEXT_MAX];
 
-    read_options(&bench, argc, argv);
+    bench_read_args(&bench.args, argc, argv);
     if (!s)
         bench_die("out of memory");
-    bench_place_open(s, &bench.place);
+    bench_place_open(s, &bench.args.place);
     bench_print_head();
     measure_all(s, &bench, &report);
-    snprintf(about, sizeof(about), "\"seconds\": %.3f, \"database\": \"%s\"", bench.seconds,
-             bench.place.label);
-    if (bench.json && !bench_write_json(&report, bench.json, about))
-        bench_die("cannot write %s", bench.json);
+    bench_finish(&bench.args, &report);
     hf_outbox_close(bench.outbox);
-    hf_db_close(bench.place.db);
+    hf_db_close(bench.args.place.db);
     hf_scope_free(s);
     return 0;
 }

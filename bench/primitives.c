@@ -25,7 +25,6 @@
  */
 #include "lib_store.h"
 
-#include <getopt.h>
 #include <unistd.h>
 
 #include <holdfast/counter.h>
@@ -43,12 +42,7 @@ enum {
 };
 
 struct bench {
-    struct bench_place place;
-    double seconds;
-    const char *only;
-    const char *json;
-    unsigned threads[BENCH_COUNTS_MAX];
-    size_t threads_len;
+    struct bench_args args;
     struct hf_lock_table *locks;
     struct hf_counters *counters;
     struct hf_kv *kv;
@@ -272,8 +266,8 @@ static void open_all(struct hf_scope *s, struct bench *b)
     struct hf_db *db;
     unsigned char noise[4];
 
-    bench_place_open(s, &b->place);
-    db = b->place.db;
+    bench_place_open(s, &b->args.place);
+    db = b->args.place.db;
     memset(b->value, 'v', sizeof(b->value));
     must(s, hf_lock_table_open(s, db, NULL, &b->locks), "locks");
     must(s,
@@ -296,7 +290,7 @@ static void close_all(struct bench *b)
     hf_kv_close(b->kv);
     hf_counters_close(b->counters);
     hf_lock_table_close(b->locks);
-    hf_db_close(b->place.db);
+    hf_db_close(b->args.place.db);
 }
 
 static void measure(struct bench *b, struct bench_report *report, const struct call *call,
@@ -314,7 +308,7 @@ static void measure(struct bench *b, struct bench_report *report, const struct c
     tally = (struct bench_tally){.threads = 0};
     atomic_store(&b->callers, 0);
     b->runs++;
-    bench_run(&tally, call->op, b, threads, b->seconds);
+    bench_run(&tally, call->op, b, threads, b->args.seconds);
     record = bench_next_record(report, RECORDS_MAX);
     record->is_cell = true;
     record->cell = bench_cell_of(name, &tally);
@@ -327,73 +321,29 @@ static void measure_all(struct bench *b, struct bench_report *report)
     char name[BENCH_NAME_MAX];
 
     for (size_t i = 0; i < ARRAY_LEN(calls); i++)
-        for (size_t j = 0; j < b->threads_len; j++) {
-            snprintf(name, sizeof(name), "%s/%s/%u", b->place.label, calls[i].name, b->threads[j]);
-            if (bench_wanted(b->only, name))
-                measure(b, report, &calls[i], b->threads[j], name);
+        for (size_t j = 0; j < b->args.counts_len; j++) {
+            snprintf(name, sizeof(name), "%s/%s/%u", b->args.place.label, calls[i].name,
+                     b->args.counts[j]);
+            if (bench_wanted(b->args.only, name))
+                measure(b, report, &calls[i], b->args.counts[j], name);
         }
-}
-
-static void read_options(struct bench *b, int argc, char **argv)
-{
-    static const struct option options[] = {{"url", required_argument, NULL, 'u'},
-                                            {"sync", required_argument, NULL, 'y'},
-                                            {"threads", required_argument, NULL, 't'},
-                                            {"seconds", required_argument, NULL, 's'},
-                                            {"only", required_argument, NULL, 'o'},
-                                            {"json", required_argument, NULL, 'j'},
-                                            {NULL, 0, NULL, 0}};
-    const char *threads = "1,8,32";
-    int option;
-
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (option) {
-        case 'u':
-            b->place.url = optarg;
-            break;
-        case 'y':
-            b->place.sync = strcmp(optarg, "none") == 0 ? HF_SYNC_NONE : HF_SYNC_FULL;
-            break;
-        case 't':
-            threads = optarg;
-            break;
-        case 's':
-            b->seconds = strtod(optarg, NULL);
-            break;
-        case 'o':
-            b->only = optarg;
-            break;
-        case 'j':
-            b->json = optarg;
-            break;
-        default:
-            bench_die("usage: bench_primitives [--url URL] [--sync none|full] [--threads LIST] "
-                      "[--seconds S] [--only NAME] [--json FILE]");
-        }
-    }
-    if (!(b->seconds > 0) || optind != argc)
-        bench_die("--seconds must be above 0, and nothing may follow the options");
-    b->threads_len = bench_read_counts(threads, THREADS_MAX, b->threads);
 }
 
 int main(int argc, char **argv)
 {
-    static struct bench bench = {.place = {.url = "memory:", .sync = HF_SYNC_NONE}, .seconds = 1};
+    static struct bench bench = {
+        .args = {.counts_name = "threads", .counts_text = "1,8,32", .counts_most = THREADS_MAX}};
     static struct bench_record records[RECORDS_MAX];
     struct bench_report report = {.records = records};
     struct hf_scope *s = hf_scope_new(&bench_env);
-    char about[BENCH_TEXT_MAX];
 
-    read_options(&bench, argc, argv);
+    bench_read_args(&bench.args, argc, argv);
     if (!s)
         bench_die("out of memory");
     open_all(s, &bench);
     bench_print_head();
     measure_all(&bench, &report);
-    snprintf(about, sizeof(about), "\"seconds\": %.3f, \"database\": \"%s\"", bench.seconds,
-             bench.place.label);
-    if (bench.json && !bench_write_json(&report, bench.json, about))
-        bench_die("cannot write %s", bench.json);
+    bench_finish(&bench.args, &report);
     close_all(&bench);
     hf_scope_free(s);
     return 0;

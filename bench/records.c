@@ -21,7 +21,6 @@
  */
 #include "lib_store.h"
 
-#include <getopt.h>
 #include <pthread.h>
 #include <time.h>
 
@@ -37,13 +36,7 @@ struct lane {
 };
 
 struct bench {
-    struct bench_place place;
-    double seconds;
-    uint64_t records;
-    const char *only;
-    const char *json;
-    unsigned workers[BENCH_COUNTS_MAX];
-    size_t workers_len;
+    struct bench_args args;
     struct lane lanes[WORKERS_MAX];
     atomic_uint lanes_len;
     atomic_ullong errors;
@@ -92,7 +85,7 @@ static void fill_chunk(struct hf_scope *s, const struct bench *b, struct stock *
                             &writes[i].put) != HF_OK)
             bench_die("hf_records_item: %s", hf_scope_error_text(s));
     }
-    if (hf_write_many(s, b->place.db, writes, len, NULL, &result) != HF_OK)
+    if (hf_write_many(s, b->args.place.db, writes, len, NULL, &result) != HF_OK)
         bench_die("hf_write_many: %s", hf_scope_error_text(s));
     stock->filled += len;
     free(writes);
@@ -118,7 +111,7 @@ static struct stock open_stock(struct hf_scope *s, const struct bench *b, struct
 {
     struct stock stock = {.table = table};
 
-    if (hf_records_open(s, b->place.db, HF_OPTIONS(hf_records_options, .table = table),
+    if (hf_records_open(s, b->args.place.db, HF_OPTIONS(hf_records_options, .table = table),
                         &stock.records) != HF_OK)
         bench_die("hf_records_open: %s", hf_scope_error_text(s));
     return stock;
@@ -214,7 +207,7 @@ static void run_processor(struct bench *b, struct stock *stock, hf_record_fn *wo
         bench_die("hf_processor_open: %s", s ? hf_scope_error_text(s) : "out of memory");
     begin(b);
     cpu = bench_cpu_us();
-    hf_scope_timeout_ms(s, (uint32_t)(b->seconds * 1000));
+    hf_scope_timeout_ms(s, (uint32_t)(b->args.seconds * 1000));
     status = hf_processor_run(s, processor, work, NULL, NULL);
     if (status != HF_OK && status != HF_TIMEOUT)
         bench_die("hf_processor_run: %s", hf_scope_error_text(s));
@@ -257,9 +250,9 @@ static enum hf_status bare_writes(struct hf_scope *s, const struct bare *bare, u
                                                        HF_S("#s", HF_STR("ProcessedShard"))),
                                       .values = claim.values};
     struct hf_update_item_result result;
-    enum hf_status status = hf_update_item(s, bare->b->place.db, &claim, &result);
+    enum hf_status status = hf_update_item(s, bare->b->args.place.db, &claim, &result);
 
-    return status != HF_OK ? status : hf_update_item(s, bare->b->place.db, &complete, &result);
+    return status != HF_OK ? status : hf_update_item(s, bare->b->args.place.db, &complete, &result);
 }
 
 static void *bare_main(void *user)
@@ -292,7 +285,7 @@ static void run_bare(struct bench *b, struct stock *stock, unsigned workers,
 
     atomic_store(&stock->next, stock->done);
     begin(b);
-    bare.until_ns = b->begin_ns + (int64_t)(b->seconds * 1e9);
+    bare.until_ns = b->begin_ns + (int64_t)(b->args.seconds * 1e9);
     cpu = bench_cpu_us();
     for (unsigned i = 0; i < workers; i++)
         if (pthread_create(&threads[i], NULL, bare_main, &bare))
@@ -312,10 +305,10 @@ static void measure(struct bench *b, struct bench_report *report, struct stock *
     char name[BENCH_NAME_MAX];
     struct bench_record *record;
 
-    snprintf(name, sizeof(name), "%s/%s/%u", b->place.label, work_name, workers);
-    if (!bench_wanted(b->only, name))
+    snprintf(name, sizeof(name), "%s/%s/%u", b->args.place.label, work_name, workers);
+    if (!bench_wanted(b->args.only, name))
         return;
-    top_up(b, stock, b->records);
+    top_up(b, stock, b->args.number);
     bench_settle(1);
     if (work)
         run_processor(b, stock, work, workers, &tally);
@@ -333,79 +326,35 @@ static void measure_all(struct hf_scope *s, struct bench *b, struct bench_report
     struct stock plain = open_stock(s, b, HF_STR("Bare"));
     struct stock stock = open_stock(s, b, HF_STR("Records"));
 
-    for (size_t i = 0; i < b->workers_len; i++) {
-        measure(b, report, &plain, NULL, "bare", b->workers[i]);
-        measure(b, report, &stock, work_empty, "empty", b->workers[i]);
-        measure(b, report, &stock, work_wait, "wait", b->workers[i]);
+    for (size_t i = 0; i < b->args.counts_len; i++) {
+        measure(b, report, &plain, NULL, "bare", b->args.counts[i]);
+        measure(b, report, &stock, work_empty, "empty", b->args.counts[i]);
+        measure(b, report, &stock, work_wait, "wait", b->args.counts[i]);
     }
     hf_records_close(stock.records);
     hf_records_close(plain.records);
 }
 
-static void read_options(struct bench *b, int argc, char **argv)
-{
-    static const struct option options[] = {
-        {"url", required_argument, NULL, 'u'},     {"sync", required_argument, NULL, 'y'},
-        {"workers", required_argument, NULL, 'w'}, {"seconds", required_argument, NULL, 's'},
-        {"records", required_argument, NULL, 'r'}, {"only", required_argument, NULL, 'o'},
-        {"json", required_argument, NULL, 'j'},    {NULL, 0, NULL, 0}};
-    const char *workers = "1,5,32";
-    int option;
-
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (option) {
-        case 'u':
-            b->place.url = optarg;
-            break;
-        case 'y':
-            b->place.sync = strcmp(optarg, "none") == 0 ? HF_SYNC_NONE : HF_SYNC_FULL;
-            break;
-        case 'w':
-            workers = optarg;
-            break;
-        case 's':
-            b->seconds = strtod(optarg, NULL);
-            break;
-        case 'r':
-            b->records = strtoull(optarg, NULL, 10);
-            break;
-        case 'o':
-            b->only = optarg;
-            break;
-        case 'j':
-            b->json = optarg;
-            break;
-        default:
-            bench_die("usage: bench_records [--url URL] [--sync none|full] [--workers LIST] "
-                      "[--seconds S] [--records N] [--only NAME] [--json FILE]");
-        }
-    }
-    if (!(b->seconds > 0) || b->records == 0 || optind != argc)
-        bench_die("--seconds and --records must be above 0, and nothing may follow the options");
-    b->workers_len = bench_read_counts(workers, WORKERS_MAX, b->workers);
-}
-
 int main(int argc, char **argv)
 {
-    static struct bench bench = {.place = {.url = "memory:", .sync = HF_SYNC_NONE},
-                                 .seconds = 1,
-                                 .records = 100000};
+    static struct bench bench = {.args = {.counts_name = "workers",
+                                          .counts_text = "1,5,32",
+                                          .counts_most = WORKERS_MAX,
+                                          .number_name = "records",
+                                          .number = 100000,
+                                          .number_least = 1}};
     static struct bench_record records[RECORDS_MAX];
     struct bench_report report = {.records = records};
     struct hf_scope *s = hf_scope_new(&bench_env);
-    char about[BENCH_TEXT_MAX];
 
-    read_options(&bench, argc, argv);
+    bench_read_args(&bench.args, argc, argv);
     if (!s)
         bench_die("out of memory");
-    bench_place_open(s, &bench.place);
+    bench_place_open(s, &bench.args.place);
     bench_print_head();
     measure_all(s, &bench, &report);
-    snprintf(about, sizeof(about), "\"seconds\": %.3f, \"database\": \"%s\"", bench.seconds,
-             bench.place.label);
-    if (bench.json && !bench_write_json(&report, bench.json, about))
-        bench_die("cannot write %s", bench.json);
-    hf_db_close(bench.place.db);
+    bench_finish(&bench.args, &report);
+    hf_db_close(bench.args.place.db);
     hf_scope_free(s);
     return 0;
 }

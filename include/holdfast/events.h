@@ -64,7 +64,8 @@ struct hf_events_options {
     uint32_t shards;        /* of the order of all; default: as the table was made, or
                                HF_EVENTS_SHARDS */
     struct hf_blobs *blobs; /* for large payloads, has to outlive the store; default: beside an
-                               embedded database (hf_blobs_open_beside()), none otherwise */
+                               embedded database (hf_blobs_open_beside()), none otherwise; the part
+                               with the table's name (hf_blobs_part()) is used */
     uint32_t blob_bytes;    /* from which size of an item on; default HF_EVENTS_BLOB_BYTES */
     bool no_chain;          /* the table is made without a chain of hashes */
     bool no_create;         /* the table has to be there */
@@ -382,9 +383,7 @@ struct hf_events_swept {
  * has to be longer than an append takes. Others may work meanwhile. It can be interrupted and
  * called again. Chosen ids of events that went are free again.
  *
- * A Scan of the table; two more when there are old blobs: of all tables when the blob store is the
- * one beside the database, which others may use. One that was handed to hf_events_open() is taken
- * to be this store's alone. Since 0.1.
+ * A Scan of the table; two more when there are old blobs. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_sweep(struct hf_scope *s, struct hf_events *store,
                                                    uint32_t older_s, struct hf_events_swept *swept);
@@ -425,7 +424,7 @@ struct hf_events_transfer {
                                            a transaction, 24 */
     struct hf_str domain;               /* out: only of that domain; default all */
     struct hf_str after, until;         /* out: positions; default all */
-    bool replace;                       /* in: hf_events_reset() first */
+    bool replace;                       /* in: hf_events_reset() first, once there is an event */
     bool renumber;                      /* in: append behind what is there, instead of failing when
                                            a version is not the next of its stream */
     hf_events_progress_fn *on_progress; /* default none */

@@ -215,6 +215,7 @@ struct hf_event_list_options {
     struct hf_str cause; /* failed: only with this cause; default all */
     int64_t from_us;     /* history: published since */
     int64_t to_us;       /* history: published before */
+    bool no_payload;     /* leave payloads of the blob store where they are */
 };
 
 struct hf_event_list {

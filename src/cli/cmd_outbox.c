@@ -414,6 +414,13 @@ static void add_event(struct rows *rows, struct cli *cli, const struct hf_outbox
         hf__rows_number(cli, "attempts", stored->attempts),
         hf__rows_text("error", stored->error == HF_OK ? (struct hf_str){0} : stored->error_text),
         {.name = "cause", .kind = ROWS_JSON, .text = hf__json_of_text(cli->scope, stored->cause)},
+        {.name = "blob", .kind = ROWS_JSON, .text = hf__json_of_text(cli->scope, stored->blob)},
+        {.name = "blob_error",
+         .kind = ROWS_JSON,
+         .text =
+             hf__json_of_text(cli->scope, stored->blob_error == HF_OK
+                                              ? (struct hf_str){0}
+                                              : hf_str_from(hf_status_name(stored->blob_error)))},
         {.name = "event", .kind = ROWS_JSON, .text = event_json(cli, event)}};
 
     hf__rows_add(rows, fields, COMMAND_LEN(fields));
@@ -443,7 +450,9 @@ static int list(struct cli *cli, const char *command, const struct settings *set
                                       .not_due_too = settings->later,
                                       .oldest_first = settings->oldest_first,
                                       .type = settings->type,
-                                      .cause = settings->cause};
+                                      .cause = settings->cause,
+                                      .no_payload =
+                                          !settings->database.json && !settings->database.jsonl};
     struct hf_event_list page;
     int ends = CLI_OK;
 

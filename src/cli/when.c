@@ -26,7 +26,7 @@ bool hf__when_time(const char *text, int64_t *us)
     static const char *const forms[] = {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"};
 
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-        struct tm parts = {.tm_isdst = 0};
+        struct tm parts = {.tm_isdst = 0}, meant;
         const char *end = strptime(text, forms[i], &parts);
         int64_t fraction_us = 0;
         time_t seconds;
@@ -37,8 +37,9 @@ bool hf__when_time(const char *text, int64_t *us)
             end = take_fraction(end + 1, &fraction_us);
         if (*end == 'Z')
             end++;
-        seconds = timegm(&parts);
-        if (*end || seconds <= 0)
+        meant = parts;
+        seconds = timegm(&parts); /* makes the 31st of February one of March */
+        if (*end || seconds <= 0 || parts.tm_mday != meant.tm_mday)
             return false;
         *us = (int64_t)seconds * 1000000 + fraction_us;
         return true;

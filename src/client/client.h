@@ -34,8 +34,9 @@ enum hf_status hf__client_open(struct hf_scope *s, const struct client_parts *pa
 
 /*
  * Make the parts of a client of a service from options, as hf_connect() does; of the parts, `env`
- * and `fixed` are set before, and `memory` may be. `service` is what signatures call it, `say` how a URL names a region,
- * for messages: "dynamodb://REGION". On failure what is there is left for hf__client_parts_free().
+ * and `fixed` are set before, and `memory` may be. `service` is what signatures call it, `say` how
+ * a URL names a region, for messages: "dynamodb://REGION". On failure what is there is left for
+ * hf__client_parts_free().
  *
  * HF_INVALID, HF_IO as hf_connect() says; HF_NOMEM
  */

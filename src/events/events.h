@@ -128,8 +128,8 @@ struct hf_events {
     bool chain;
     uint32_t blob_bytes;
     uint32_t read_units, write_units;
-    struct hf_blobs *blobs;     /* NULL: none */
-    struct hf_blobs *own_blobs; /* the same, if it is closed with the store */
+    struct hf_blobs *blobs;  /* a part of a blob store that is the table's alone; NULL: none */
+    struct hf_blobs *beside; /* whose part that is, when it is the one beside the database */
     struct hf_item names_head, names_pk,
         names_marker; /* placeholders that requests have in common */
     struct events_heads *heads;

@@ -16,18 +16,21 @@ enum hf_status hf__events_blobs_open(struct hf_scope *s, struct hf_events *store
 {
     enum hf_status status;
 
-    store->blobs = given;
-    if (given)
-        return HF_OK;
-    status = hf_blobs_open_beside(s, store->db, &store->own_blobs);
-    store->blobs = store->own_blobs;
-    return status == HF_UNSUPPORTED ? hf_scope_fail(s, HF_OK, "%s", "") : status;
+    if (!given) {
+        status = hf_blobs_open_beside(s, store->db, &store->beside);
+        if (status == HF_UNSUPPORTED)
+            return hf_scope_fail(s, HF_OK, "%s", "");
+        TRY(status);
+        given = store->beside;
+    }
+    return hf_blobs_part(s, given, store->table, &store->blobs);
 }
 
 void hf__events_blobs_close(struct hf_events *store)
 {
-    hf_blobs_close(store->own_blobs);
-    store->blobs = store->own_blobs = NULL;
+    hf_blobs_close(store->blobs);
+    hf_blobs_close(store->beside);
+    store->blobs = store->beside = NULL;
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */

@@ -420,6 +420,9 @@ static enum hf_status take_all(struct import *im)
         struct hf_str line;
 
         TRY(next_line(im->s, &im->lines, &line));
+        if (!line.ptr && im->o.replace)
+            return hf_scope_fail(im->s, HF_SERIALIZATION,
+                                 "there is no event to import, so nothing was replaced");
         if (!line.ptr)
             return batch_end(im);
         if (is_blank(line))
@@ -429,6 +432,9 @@ static enum hf_status take_all(struct import *im)
             return bad_line(im, im->lines.number);
         if (status != HF_OK)
             return status;
+        if (im->o.replace)
+            TRY(hf_events_reset(im->s, im->store));
+        im->o.replace = false;
         TRY(take(im, line, &parsed));
     }
 }
@@ -451,8 +457,6 @@ enum hf_status hf_events_import(struct hf_scope *s, struct hf_events *store,
     im.events = hf_scope_alloc(s, im.cap * sizeof(*im.events));
     im.numbers = hf_scope_alloc(s, im.cap * sizeof(*im.numbers));
     TRY(hf_scope_built(s));
-    if (im.o.replace)
-        TRY(hf_events_reset(s, store));
     im.mark = hf_scope_mark(s);
     status = take_all(&im);
     env_free(env, im.lines.ptr, im.lines.cap);

@@ -101,15 +101,34 @@ static enum hf_status wait(const struct sweep *w, int *attempt)
     return hf_scope_sleep_ms(w->s, hf__pattern_jitter_ms(&w->store->env, DELAY_MS));
 }
 
+/* The item of an id; `large`: if it is still that of this append (4). */
+static enum hf_status tx_delete_id(const struct sweep *w, struct hf_tx *tx, struct hf_str id,
+                                   struct hf_str large)
+{
+    struct hf_scope *s = w->s;
+    struct hf_delete_item *del = hf_scope_alloc(s, sizeof(*del));
+
+    if (!del)
+        return hf_scope_built(s);
+    *del = (struct hf_delete_item){.table = w->store->table,
+                                   .key = key_of(s, hf__pattern_join(s, HF_STR("i."), id),
+                                                 HF_STR("i"))};
+    if (large.ptr) {
+        del->condition = HF_STR("#l = :l");
+        del->names = HF_ITEM(s, HF_S("#l", HF_STR("l")));
+        del->values = HF_ITEM(s, HF_S(":l", large));
+    }
+    return hf_tx_add(s, tx, &(struct hf_transact_write){.del = del});
+}
+
 /* Its id, unless that is the position, and what it has in r.*. */
 static enum hf_status tx_belongings(const struct sweep *w, struct hf_tx *tx,
-                                    const struct hf_stored_event *event)
+                                    const struct hf_stored_event *event, struct hf_str large)
 {
     struct hf_scope *s = w->s;
 
     if (!hf_str_equal(event->id, event->position))
-        TRY(tx_delete(w, tx, key_of(s, hf__pattern_join(s, HF_STR("i."), event->id), HF_STR("i")),
-                      hf_str_of(NULL, 0)));
+        TRY(tx_delete_id(w, tx, event->id, large));
     if (event->causation.len)
         TRY(tx_delete(w, tx,
                       key_of(s, hf__pattern_join(s, HF_STR("r."), event->causation),
@@ -331,7 +350,7 @@ static enum hf_status remove_events(struct sweep *w, const struct stream *stream
         hf__events_version_text(events[i].version, sk);
         TRY(tx_delete(w, tx, key_of(w->s, stream->pk, hf_str_of(sk, EVENTS_VERSION_LEN)),
                       HF_STR("pk")));
-        TRY(tx_belongings(w, tx, &events[i]));
+        TRY(tx_belongings(w, tx, &events[i], hf_str_of(NULL, 0)));
     }
     TRY(commit(w, tx, again));
     if (!*again)
@@ -346,7 +365,7 @@ static struct hf_str number_text(struct hf_scope *s, uint64_t number)
     return hf_scope_format(s, "%0*llu", EVENTS_NUMBER_LEN, (unsigned long long)number);
 }
 
-/* (4): which of the ids are those of the append. */
+/* (4): which of the ids are those of the append now; others may take them at any time. */
 static enum hf_status own_ids(const struct sweep *w, struct hf_str large,
                               const struct hf_stored_event *events, size_t len, bool *own)
 {
@@ -388,7 +407,7 @@ static enum hf_status remove_aside(struct sweep *w, struct hf_str large,
                       HF_STR("pk")));
         if (!own[i])
             events[i].id = events[i].position; /* then there is none to remove */
-        TRY(tx_belongings(w, tx, &events[i]));
+        TRY(tx_belongings(w, tx, &events[i], large));
     }
     return commit(w, tx, again);
 }

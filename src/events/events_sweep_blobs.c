@@ -8,14 +8,12 @@
  *      again. So one that was put last before the time `older_s` ago, when we began, is named by
  *      something that was there when we began, if that takes less than `older_s`; and the store
  *      looks at its age once more, now counted from before we began, when it removes it.
- *  (2) A blob store beside a database may be used by whatever else is in that database: then all
- *      tables are read. One that was opened by the caller is taken to be that of this event store
- *      alone, as nobody could know who else uses it.
+ *  (2) The blobs are those of the table alone (hf_blobs_part()), whoever else uses the blob store.
  *  (3) Any text that is a blob's name keeps the blob, wherever it stands in an item: too much may
- *      be kept, never too little. Items that move while we read (an outbox moves its events) are
- *      why tables are read twice before anything goes.
+ *      be kept, never too little. Items that move while we read (archives move theirs) are why
+ *      the table is read twice before anything goes.
  *
- * Costs nothing when there are no old blobs, and else two Scans of the tables.
+ * Costs nothing when there are no old blobs, and else two Scans of the table.
  */
 #include "events/events.h"
 
@@ -115,9 +113,9 @@ static void note_value(struct hf_scope *s, const struct blobs *b, struct hf_valu
     }
 }
 
-static enum hf_status note_table(struct hf_scope *s, const struct blobs *b, struct hf_str table)
+static enum hf_status note_all(struct hf_scope *s, const struct blobs *b)
 {
-    struct hf_scan scan = {.table = table, .consistent = HF_YES};
+    struct hf_scan scan = {.table = b->store->table, .consistent = HF_YES};
     struct hf_pages *pages;
     struct hf_item item;
     enum hf_status status;
@@ -131,28 +129,6 @@ static enum hf_status note_table(struct hf_scope *s, const struct blobs *b, stru
         if (status != HF_OK)
             break;
         hf_scope_rewind(s, mark);
-    }
-    hf_pages_free(pages);
-    return status;
-}
-
-/* (2) */
-static enum hf_status note_all(struct hf_scope *s, const struct blobs *b)
-{
-    struct hf_list_tables request = {.limit = 0};
-    struct hf_pages *pages;
-    struct hf_str table;
-    enum hf_status status;
-
-    if (!b->store->own_blobs)
-        return note_table(s, b, b->store->table);
-    TRY(hf_pages_list_tables(s, b->store->db, &request, NULL, &pages));
-    while ((status = hf_pages_next_table(s, pages, &table)) == HF_OK && table.ptr) {
-        status = note_table(s, b, table);
-        if (status == HF_NOT_FOUND)
-            status = HF_OK; /* it was dropped meanwhile */
-        if (status != HF_OK)
-            break;
     }
     hf_pages_free(pages);
     return status;

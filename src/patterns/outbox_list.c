@@ -274,10 +274,13 @@ static enum hf_status list_whole(struct hf_scope *s, struct hf_outbox *outbox,
                                  const struct hf_event_list_options *options,
                                  struct hf_event_list *events)
 {
+    struct hf_event_list_options o;
     struct gathered all;
 
-    TRY(list(s, outbox, state, options, events, &all));
-    hf__outbox_fetch(s, outbox, all.events, all.len);
+    OPTIONS_COPY(&o, options);
+    TRY(list(s, outbox, state, &o, events, &all));
+    if (!o.no_payload)
+        hf__outbox_fetch(s, outbox, all.events, all.len);
     return HF_OK;
 }
 

@@ -55,15 +55,15 @@ struct fake_upload {
 
 struct fake_s3 {
     struct listener listener;
-    const char *bucket;  /* its name */
-    bool there;          /* it exists */
-    bool forbidden;      /* and is somebody else's: 403 for all */
-    const char *region;  /* where it is */
-    int64_t clock_off_s; /* of its clock, from ours */
-    int page;            /* objects of a list; default 1000 */
-    int slow_ms;         /* of a GET */
-    bool no_ranges;      /* Range is not known */
-    bool same_page;      /* a list that never ends */
+    const char *bucket;          /* its name */
+    bool there;                  /* it exists */
+    bool forbidden;              /* and is somebody else's: 403 for all */
+    const char *region;          /* where it is */
+    _Atomic int64_t clock_off_s; /* of its clock, from ours */
+    int page;                    /* objects of a list; default 1000 */
+    int slow_ms;                 /* of a GET */
+    bool no_ranges;              /* Range is not known */
+    bool same_page;              /* a list that never ends */
     enum fake_mood moods[FAKE_CALLS];
     size_t moods_len; /* calls beyond are well */
     atomic_int calls;

@@ -18,7 +18,7 @@ TEST(when, times)
     static const char *const bad[] = {"",           "yesterday",
                                       "2026-13-01", "2026-11-15T12:00:00+02:00",
                                       "1969-12-31", "2026-11-15T12:00:00.1x",
-                                      "12:00"};
+                                      "12:00",      "2026-02-31"};
     int64_t us;
 
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {

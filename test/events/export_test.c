@@ -4,6 +4,8 @@
  */
 #include "admin_kit.h"
 
+#include "events/events.h"
+
 #include <stdlib.h>
 
 /* ---- a file in memory ----------------------------------------------------------------------- */
@@ -263,6 +265,29 @@ KIT_TEST_TX(export, parts_and_progress)
     hf_events_close(other);
 }
 
+/* An empty or foreign file replaces nothing. */
+KIT_TEST_TX(export, nothing_is_replaced_by_nothing)
+{
+    static const char *const files[] = {"", "\n  \n", "id;type\n1;a\n"};
+    struct hf_events *store = open_store(k);
+    struct hf_stream_info info;
+    uint64_t count;
+
+    CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_NONE, 0, 3, NULL));
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        struct file file = {.text = (char *)(uintptr_t)files[i], .len = strlen(files[i])};
+
+        CHECK_STATUS(HF_SERIALIZATION,
+                     hf_events_import(k->scope, store,
+                                      HF_OPTIONS(hf_events_transfer, .replace = true), read_file,
+                                      &file, &count));
+        CHECK_INT(0, count);
+        CHECK_OK(hf_events_stream_info(k->scope, store, ORDER("1"), &info));
+        CHECK_INT(3, info.version);
+    }
+    hf_events_close(store);
+}
+
 /* (e2), and streams that begin late keep their versions. */
 KIT_TEST_TX(export, what_is_not_read_is_not_exported)
 {
@@ -336,7 +361,7 @@ KIT_TEST_TX(export, blobs_are_in_the_file)
     CHECK_INT(HF_BLOB_DIGEST_LEN, event.blob.len);
     CHECK_INT(sizeof(bytes), event.payload.len);
     CHECK(memcmp(bytes, event.payload.ptr, sizeof(bytes)) == 0);
-    CHECK_OK(hf_blob_has(k->scope, blobs[1], event.blob, NULL));
+    CHECK_OK(hf_blob_has(k->scope, other->blobs, event.blob, NULL));
     free(file.text);
     hf_events_close(store);
     hf_events_close(other);

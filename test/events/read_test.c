@@ -216,7 +216,7 @@ KIT_TEST_TX(read, payloads_from_the_blob_store)
     bytes[0] = 'y';
     CHECK_STATUS(HF_CONDITION, hf_events_append(k->scope, store, &append, 1, NULL, NULL));
 
-    CHECK_OK(hf_blob_delete(k->scope, blobs, page.events[0].blob));
+    CHECK_OK(hf_blob_delete(k->scope, store->blobs, page.events[0].blob));
     CHECK_STATUS(HF_NOT_FOUND, hf_events_read(k->scope, store, stream, NULL, &page));
     without = open_store(k);
     if (!hf_events_abilities(without).blobs) {

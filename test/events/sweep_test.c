@@ -3,6 +3,8 @@
  */
 #include "admin_kit.h"
 
+#include "events/events.h"
+
 enum { OLD_S = 60 };
 
 static struct hf_events_swept sweep(struct kit *k, struct hf_events *store)
@@ -381,7 +383,7 @@ KIT_TEST_TX(sweep, blobs_that_are_named_stay)
     for (int i = 0; i < 4; i++) {
         struct hf_str text = hf_scope_format(k->scope, "blob %d", i);
 
-        CHECK_OK(hf_blob_put(k->scope, blobs, hf_bytes_of(text.ptr, text.len), &digests[i]));
+        CHECK_OK(hf_blob_put(k->scope, store->blobs, hf_bytes_of(text.ptr, text.len), &digests[i]));
     }
     CHECK_INT(0, sweep(k, store).blobs); /* too young */
     put_raw(k, HF_ITEM(k->scope, HF_S("pk", HF_STR("s.a.b")), HF_S("sk", HF_STR("h2")),
@@ -389,15 +391,17 @@ KIT_TEST_TX(sweep, blobs_that_are_named_stay)
     put_raw(k, HF_ITEM(k->scope, HF_S("pk", HF_STR("q.other")), HF_S("sk", HF_STR("q")),
                        HF_L("deep", HF_LIST(k->scope, HF_SS("", &digests[1], 1)))));
     grow_old(k);
-    CHECK_OK(hf_blob_put(k->scope, blobs, hf_bytes_of("blob 2", 6), &digests[2])); /* again */
-    CHECK_OK(hf_blob_put(k->scope, blobs, hf_bytes_of("new", 3), &digests[4]));
+    CHECK_OK(
+        hf_blob_put(k->scope, store->blobs, hf_bytes_of("blob 2", 6), &digests[2])); /* again */
+    CHECK_OK(hf_blob_put(k->scope, store->blobs, hf_bytes_of("new", 3), &digests[4]));
     CHECK_INT(1, sweep(k, store).blobs);
     for (int i = 0; i < 5; i++)
-        CHECK_STATUS(i == 3 ? HF_NOT_FOUND : HF_OK, hf_blob_has(k->scope, blobs, digests[i], NULL));
+        CHECK_STATUS(i == 3 ? HF_NOT_FOUND : HF_OK,
+                     hf_blob_has(k->scope, store->blobs, digests[i], NULL));
     grow_old(k);
     CHECK_INT(2, sweep(k, store).blobs);
-    CHECK_OK(hf_blob_has(k->scope, blobs, digests[0], NULL));
-    CHECK_OK(hf_blob_has(k->scope, blobs, digests[1], NULL));
+    CHECK_OK(hf_blob_has(k->scope, store->blobs, digests[0], NULL));
+    CHECK_OK(hf_blob_has(k->scope, store->blobs, digests[1], NULL));
     hf_events_close(store);
     hf_blobs_close(blobs);
 }
@@ -446,10 +450,10 @@ KIT_TEST_TX(sweep, blobs_of_events)
     check_sound(k, store, 4);
     CHECK_OK(hf_events_truncate(k->scope, store, ORDER("1"), 3));
     CHECK_INT(1, sweep(k, store).blobs);
-    CHECK_STATUS(HF_NOT_FOUND, hf_blob_has(k->scope, blobs, one, NULL));
-    CHECK_OK(hf_blob_has(k->scope, blobs, both, NULL));
+    CHECK_STATUS(HF_NOT_FOUND, hf_blob_has(k->scope, store->blobs, one, NULL));
+    CHECK_OK(hf_blob_has(k->scope, store->blobs, both, NULL));
     check_sound(k, store, 2);
-    CHECK_OK(hf_blob_delete(k->scope, blobs, last));
+    CHECK_OK(hf_blob_delete(k->scope, store->blobs, last));
     CHECK_STATUS(HF_CORRUPT, hf_events_verify(k->scope, store, NULL, NULL));
     CHECK_ERROR(HF_CORRUPT, "stream \"order/1\", version 3: its payload is not in the blob store",
                 k->scope);
@@ -457,13 +461,13 @@ KIT_TEST_TX(sweep, blobs_of_events)
     hf_blobs_close(blobs);
 }
 
-/* What lies beside a database may be anybody's. */
+/* What lies beside a database may be anybody's: each table has its own part of it. */
 KIT_TEST_TX(sweep, a_blob_store_that_is_shared)
 {
     struct hf_events *store = open_store(k), *other;
     struct hf_events_abilities abilities = hf_events_abilities(store);
-    struct hf_str kept;
-    struct hf_blobs *blobs;
+    struct hf_str kept, others;
+    struct hf_blobs *blobs, *part;
 
     if (!abilities.blobs) { /* it is not beside anything */
         hf_events_close(store);
@@ -475,11 +479,17 @@ KIT_TEST_TX(sweep, a_blob_store_that_is_shared)
     append_blob(k, other, "1", "a", 'x');
     kept = blob_of(k, other, "a");
     CHECK_OK(hf_blobs_open_beside(k->scope, k->db, &blobs));
+    CHECK_OK(hf_blobs_part(k->scope, blobs, k->other, &part));
+    CHECK_OK(hf_blob_put(k->scope, blobs, hf_bytes_of("others", 6), &others));
     test_advance_ms(k->t, 3600 * 1000);
     CHECK_INT(0, sweep(k, store).blobs);
     CHECK_OK(hf_events_tombstone(k->scope, other, ORDER("1"), HF_EXPECT_ANY, 0));
     CHECK_INT(0, sweep(k, store).blobs);
-    CHECK_OK(hf_blob_has(k->scope, blobs, kept, NULL));
+    CHECK_OK(hf_blob_has(k->scope, part, kept, NULL));
+    CHECK_INT(1, sweep(k, other).blobs);
+    CHECK_STATUS(HF_NOT_FOUND, hf_blob_has(k->scope, part, kept, NULL));
+    CHECK_OK(hf_blob_has(k->scope, blobs, others, NULL));
+    hf_blobs_close(part);
     hf_blobs_close(blobs);
     hf_events_close(store);
     hf_events_close(other);
