@@ -99,6 +99,14 @@ void site_join(struct site *site, char **argv)
     map_board(site);
 }
 
+bool is_passing(struct hf_scope *s)
+{
+    const struct hf_error *error = hf_scope_error(s);
+
+    return error->may_retry || error->may_have_happened || error->status == HF_IO ||
+           error->status == HF_TIMEOUT;
+}
+
 /* Waits for the server, which may be down at the moment. */
 struct hf_events *site_store(struct hf_scope *s, const struct site *site, struct hf_db **db)
 {
@@ -115,8 +123,9 @@ struct hf_events *site_store(struct hf_scope *s, const struct site *site, struct
         hf_scope_reset(s);
         if (hf_events_open(s, *db, HF_OPTIONS(hf_events_options, .shards = 3), &store) == HF_OK)
             return store;
-        if (!hf_scope_error(s)->may_retry || now_us() > until_us)
-            FAIL("hf_events_open: %s", hf_scope_error_text(s));
+        if (!is_passing(s) || now_us() > until_us)
+            FAIL("hf_events_open: %s: %s", hf_status_name(hf_scope_error(s)->status),
+                 hf_scope_error_text(s));
         nap_ms(50);
     }
 }

@@ -79,6 +79,8 @@ struct site {
 /* From the arguments of a child: DIR URL SEED. */
 void site_join(struct site *site, char **argv);
 void site_path(const struct site *site, const char *name, char path[PATH_ROOM]);
+/* Is the last failure one of a server that is killed, or stopped? */
+bool is_passing(struct hf_scope *s);
 struct hf_events *site_store(struct hf_scope *s, const struct site *site, struct hf_db **db);
 
 /* ---- ledger_plan.c: what a writer does, which its seed decides ------------------------------ */

@@ -168,7 +168,7 @@ int consume_main(const struct site *site, int number)
 
         if (status == HF_OK)
             break;
-        if (!hf_scope_error(s)->may_retry)
+        if (!is_passing(s))
             FAIL("hf_group_open: %s", hf_scope_error_text(s));
         hf_scope_reset(s);
         nap_ms(50);

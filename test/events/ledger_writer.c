@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { PACE_MS = 2, PAUSE_MS = 20, AGAIN_EACH = 25, CALL_MS = 8000 };
+enum { PACE_MS = 2, PAUSE_MS = 20, AGAIN_EACH = 25, CALL_MS = 60000 };
 
 struct writer {
     struct hf_scope *s;
