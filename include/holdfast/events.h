@@ -65,7 +65,7 @@ struct hf_events_options {
                                HF_EVENTS_SHARDS */
     struct hf_blobs *blobs; /* for large payloads, has to outlive the store; default: beside an
                                embedded database (hf_blobs_open_beside()), none otherwise; the part
-                               with the table's name (hf_blobs_part()) is used */
+                               with the table's name (hf_blobs_part_of()) is used */
     uint32_t blob_bytes;    /* from which size of an item on; default HF_EVENTS_BLOB_BYTES */
     bool no_chain;          /* the table is made without a chain of hashes */
     bool no_create;         /* the table has to be there */

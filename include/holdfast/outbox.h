@@ -80,8 +80,8 @@ struct hf_outbox_options {
      * Where payloads go that would make an event larger than blob_over bytes (as HF_EVENT_SIZE_MAX
      * counts): blob.h. Relays, lists and claims fetch them, so that sinks and handlers see the
      * whole payload. All who use the outbox have to be given the same store, which has to outlive
-     * it; the outbox has a part of it for itself (hf_blobs_part()). Default: none, and such events
-     * are HF_LIMIT.
+     * it; the outbox has a part of it for itself (hf_blobs_part_of()). Default: none, and such
+     * events are HF_LIMIT.
      */
     struct hf_blobs *blobs;
     uint32_t blob_over; /* default HF_OUTBOX_BLOB_OVER, at most HF_EVENT_SIZE_MAX */

@@ -8,10 +8,10 @@
  *      again. So one that was put last before the time `older_s` ago, when we began, is named by
  *      something that was there when we began, if that takes less than `older_s`; and the store
  *      looks at its age once more, now counted from before we began, when it removes it.
- *  (2) The blobs are those of the table alone (hf_blobs_part()), whoever else uses the blob store.
- *  (3) Any text that is a blob's name keeps the blob, wherever it stands in an item: too much may
- *      be kept, never too little. Items that move while we read (archives move theirs) are why
- *      the table is read twice before anything goes.
+ *  (2) The blobs are those of the table alone (hf_blobs_part_of()), whoever else uses the blob
+ * store. (3) Any text that is a blob's name keeps the blob, wherever it stands in an item: too much
+ * may be kept, never too little. Items that move while we read (archives move theirs) are why the
+ * table is read twice before anything goes.
  *
  * Costs nothing when there are no old blobs, and else two Scans of the table.
  */

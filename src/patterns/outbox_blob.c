@@ -1,9 +1,9 @@
 /*
  * patterns/outbox_blob.c: payloads that are too large for an item.
  *
- * They are in a blob store, in the part with the name of the table; the item has `blob`, their
- * digest, and `blob_size` instead of `payload`. Whoever shows an event to somebody, a relay, a
- * list, a claim, fetches it just before, so what is in memory while it waits is small.
+ * They are in a blob store, in the part of the table (hf_blobs_part_of()); the item has `blob`,
+ * their digest, and `blob_size` instead of `payload`. Whoever shows an event to somebody, a relay,
+ * a list, a claim, fetches it just before, so what is in memory while it waits is small.
  *
  *  (1) A blob is put before the event is written, each time when that is tried: so an event that is
  *      there has its payload. A blob whose event was not written after all is swept.

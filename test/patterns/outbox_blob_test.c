@@ -5,6 +5,7 @@
 #include <holdfast/blob.h>
 #include <holdfast/engine.h>
 #include <holdfast/outbox.h>
+#include <holdfast/prefix.h>
 #include <holdfast/relay.h>
 #include <holdfast/tx.h>
 
@@ -490,6 +491,38 @@ KIT_TEST(outbox_blob, in_a_transaction_of_the_caller)
     CHECK_INT(1, list.events_len);
     CHECK(is_payload(list.events[0].event.payload, 1, LARGE));
     stage_close(&st);
+}
+
+/* Outboxes of the same name behind two prefixes have one blob store. */
+TEST(outbox_blob, prefixes_that_share_a_blob_store)
+{
+    struct kit k = {.t = t, .scope = hf_scope_new(test_env(t))};
+    struct stage stages[2];
+    struct hf_event_list list;
+    struct hf_blobs *blobs;
+    struct hf_db *dbs[2];
+
+    CHECK_OK(hf_blobs_open(k.scope, HF_STR("memory:"), NULL, &blobs));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(hf_open(k.scope, HF_STR("memory:"),
+                         HF_OPTIONS(hf_engine_options, .env = test_env(t)), &dbs[i]));
+        CHECK_OK(hf_prefix_open(k.scope, dbs[i], hf_scope_format(k.scope, "p%d-", i), &dbs[i]));
+        stages[i] = (struct stage){.k = &k};
+        CHECK_OK(hf_outbox_open(k.scope, dbs[i], HF_OPTIONS(hf_outbox_options, .blobs = blobs),
+                                &stages[i].outbox));
+        emit(&stages[i], "k", i, LARGE);
+    }
+    for (int i = 0; i < 2; i++)
+        CHECK_INT(0, sweep(&stages[i]));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(hf_outbox_pending(k.scope, stages[i].outbox, NULL, &list));
+        CHECK_INT(1, list.events_len);
+        CHECK(is_payload(list.events[0].event.payload, i, LARGE));
+        hf_outbox_close(stages[i].outbox);
+        hf_db_close(dbs[i]);
+    }
+    hf_blobs_close(blobs);
+    hf_scope_free(k.scope);
 }
 
 /* ---- kills ---------------------------------------------------------------------------------- */
