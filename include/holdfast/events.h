@@ -383,7 +383,7 @@ struct hf_events_swept {
  * has to be longer than an append takes. Others may work meanwhile. It can be interrupted and
  * called again. Chosen ids of events that went are free again.
  *
- * A Scan of the table; two more when there are old blobs. Since 0.1.
+ * A Scan of the table; two more when there is a blob store. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_sweep(struct hf_scope *s, struct hf_events *store,
                                                    uint32_t older_s, struct hf_events_swept *swept);
