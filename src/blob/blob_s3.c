@@ -88,7 +88,7 @@ enum hf_status hf__s3_head(struct hf_scope *s, struct s3 *s3, struct hf_str key,
 }
 
 enum hf_status hf__s3_copy(struct hf_scope *s, struct s3 *s3, struct hf_str from, struct hf_str to,
-                           struct s3_answer *answer)
+                           uint64_t size, struct s3_answer *answer)
 {
     struct hf_str source = hf__s3_source(s, s3, from);
     const struct s3_call call = {.method = "PUT",
@@ -99,6 +99,7 @@ enum hf_status hf__s3_copy(struct hf_scope *s, struct s3 *s3, struct hf_str from
                                                                          onto itself */
                                             field("Content-Type", hf_str_from(octets))},
                                  .fields_len = 3,
+                                 .expect = size < HF_BLOB_MAX ? (size_t)size : HF_BLOB_MAX,
                                  .result = "CopyObjectResult"};
 
     if (!source.ptr)
@@ -291,7 +292,7 @@ static enum hf_status renew(struct hf_scope *s, struct s3 *s3, struct hf_str key
     *there = *there && size == len;
     if (!*there)
         return HF_OK;
-    status = hf__s3_copy(s, s3, key, key, &answer);
+    status = hf__s3_copy(s, s3, key, key, size, &answer);
     *there = status == HF_OK;
     if (status == HF_NOT_FOUND || status == HF_UNSUPPORTED || status == HF_INVALID) {
         hf__scope_error_clear(s); /* swept a moment ago, or no service for that: upload it */

@@ -249,7 +249,7 @@ struct sweep {
 
 /* A copy of it where it is to be, then it is no longer where it was. */
 static enum hf_status move(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
-                           const char *from, const char *to)
+                           uint64_t size, const char *from, const char *to)
 {
     struct s3 *s3 = hf__s3_of(blobs);
     struct hf_str source, target;
@@ -258,7 +258,7 @@ static enum hf_status move(struct hf_scope *s, struct hf_blobs *blobs, struct hf
 
     TRY(hf__s3_key(s, blobs, from, digest, &source));
     TRY(hf__s3_key(s, blobs, to, digest, &target));
-    status = hf__s3_copy(s, s3, source, target, &answer);
+    status = hf__s3_copy(s, s3, source, target, size, &answer);
     if (status == HF_NOT_FOUND && !is(answer.code, "NoSuchBucket")) {
         hf__scope_error_clear(s); /* somebody was faster */
         return HF_OK;
@@ -297,7 +297,7 @@ static enum hf_status sweep_entry(struct hf_scope *s, struct hf_blobs *blobs,
         return HF_OK;
     TRY(sweep->how->used(s, digest, &used, sweep->how->user));
     if (trashed && used)
-        return move(s, blobs, digest, S3_TRASH, "");
+        return move(s, blobs, digest, entry->size, S3_TRASH, "");
     if (trashed) {
         TRY(hf__s3_key(s, blobs, S3_TRASH, digest, &key));
         TRY(hf__s3_remove(s, s3, key));
@@ -307,7 +307,7 @@ static enum hf_status sweep_entry(struct hf_scope *s, struct hf_blobs *blobs,
     if (used)
         return HF_OK;
     TRY(is_still_old(s, blobs, digest, sweep->how->before_us, &old));
-    return old ? move(s, blobs, digest, "", S3_TRASH) : HF_OK;
+    return old ? move(s, blobs, digest, entry->size, "", S3_TRASH) : HF_OK;
 }
 
 enum hf_status hf__s3_sweep(struct hf_scope *s, struct hf_blobs *blobs,

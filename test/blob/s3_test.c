@@ -766,6 +766,33 @@ TEST(blob_s3, parts_have_prefixes)
     bench_close(&b);
 }
 
+/* S3 copies as fast as it can: what is large may take longer than an attempt does. */
+TEST(blob_s3, copies_of_large_ones_take_their_time)
+{
+    uint8_t *large = large_bytes(LARGE);
+    struct hf_bytes bytes = hf_bytes_of(large, LARGE);
+    struct hf_str digest;
+    struct bench b;
+    uint64_t removed;
+
+    bench_begin(t, &b);
+    b.client.attempt_ms = 500;
+    b.client.retry.mode = HF_RETRY_OFF;
+    b.fake->slow_copy_ms = 1500;
+    CHECK_OK(bench_try(&b, "", "&part=5242880"));
+    CHECK_OK(hf_blob_put(b.s, b.blobs, bytes, &digest));
+    CHECK_OK(hf_blob_put(b.s, b.blobs, bytes, &digest));
+    CHECK_INT(3, b.fake->part_puts);
+    CHECK_INT(1, b.fake->copies);
+    pass(&b, 100);
+    CHECK_OK(hf_blobs_sweep(b.s, b.blobs, 60, help_none_used, NULL, &removed));
+    CHECK_INT(2, b.fake->copies);
+    CHECK(fake_find(b.fake, digest.ptr) == NULL);
+    CHECK_OK(hf_blob_has(b.s, b.blobs, digest, NULL));
+    free(large);
+    bench_close(&b);
+}
+
 /* ---- a server that is not ours -------------------------------------------------------------- */
 
 static bool has_url(void)
