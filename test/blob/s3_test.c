@@ -793,6 +793,39 @@ TEST(blob_s3, copies_of_large_ones_take_their_time)
     bench_close(&b);
 }
 
+/* However many there are, the caller's memory does not grow with them. */
+TEST(blob_s3, lists_and_sweeps_of_many_have_little_memory)
+{
+    enum { BLOBS = 200, PREFIX = 400, ENOUGH = 32 * 1024 };
+    char path[PREFIX + 2] = "/";
+    struct bench b;
+    uint64_t removed;
+    size_t before;
+
+    memset(path + 1, 'p', PREFIX);
+    bench_begin(t, &b);
+    b.fake->page = 50;
+    CHECK_OK(bench_try(&b, path, ""));
+    for (int i = 0; i < BLOBS; i++) {
+        char key[PREFIX + HF_BLOB_DIGEST_LEN + 2];
+
+        snprintf(key, sizeof(key), "%s/%064x", path + 1, i);
+        fake_add(b.fake, key, "x");
+    }
+    pass(&b, 100);
+    before = t->live_bytes;
+    CHECK_INT(BLOBS, help_count(b.s, b.blobs));
+    CHECK(t->live_bytes < before + ENOUGH);
+    CHECK_OK(hf_blobs_sweep(b.s, b.blobs, 60, help_none_used, NULL, &removed));
+    CHECK_INT(BLOBS, b.fake->copies);
+    CHECK(t->live_bytes < before + ENOUGH);
+    pass(&b, 100);
+    CHECK_OK(hf_blobs_sweep(b.s, b.blobs, 60, help_none_used, NULL, &removed));
+    CHECK_INT(BLOBS, removed);
+    CHECK(t->live_bytes < before + ENOUGH);
+    bench_close(&b);
+}
+
 /* ---- a server that is not ours -------------------------------------------------------------- */
 
 static bool has_url(void)
