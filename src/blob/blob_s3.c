@@ -82,7 +82,7 @@ enum hf_status hf__s3_head(struct hf_scope *s, struct s3 *s3, struct hf_str key,
         struct http_answer as_date = {.fields = &modified, .fields_len = 1};
         int64_t then_s = modified.value.len ? hf__answer_date_s(&as_date) : 0;
 
-        *age_us = now_s && then_s ? (now_s - then_s) * 1000000 : -1;
+        *age_us = !now_s || !then_s ? -1 : now_s < then_s ? 0 : (now_s - then_s) * 1000000;
     }
     return HF_OK;
 }

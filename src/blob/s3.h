@@ -101,8 +101,8 @@ static inline struct s3 *hf__s3_of(struct hf_blobs *blobs)
 enum hf_status hf__s3_key(struct hf_scope *s, struct hf_blobs *blobs, const char *folder,
                           struct hf_str name, struct hf_str *key);
 
-/* *there is false, and HF_OK, when it is not. *age_us (may be NULL) is by the clock of S3; -1: it
- * did not say. */
+/* *there is false, and HF_OK, when it is not. *age_us (may be NULL) is by the clock of S3, 0
+ * when it was put in the future; -1: it did not say. */
 enum hf_status hf__s3_head(struct hf_scope *s, struct s3 *s3, struct hf_str key, bool *there,
                            uint64_t *size, int64_t *age_us);
 /* `size` is that of the object: the larger, the longer it may take. */

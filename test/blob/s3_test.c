@@ -740,6 +740,33 @@ TEST(blob_s3, what_is_put_before_the_last_look_stays)
     bench_close(&b);
 }
 
+static enum hf_status put_ahead_then_unused(struct hf_scope *s, struct hf_str digest, bool *used,
+                                            void *user)
+{
+    struct bench *b = user;
+
+    CHECK_OK(put_then_unused(s, digest, used, user));
+    pthread_mutex_lock(&b->fake->lock);
+    b->fake->objects[0].at_s += 5;
+    pthread_mutex_unlock(&b->fake->lock);
+    return HF_OK;
+}
+
+/* S3 is many machines: the time of an object may be ahead of that of an answer. */
+TEST(blob_s3, what_is_of_the_future_is_new)
+{
+    struct bench b;
+    uint64_t removed;
+
+    bench_open(t, &b);
+    put(&b, "abc");
+    pass(&b, 100);
+    CHECK_OK(hf_blobs_sweep(b.s, b.blobs, 60, put_ahead_then_unused, &b, &removed));
+    CHECK_INT(0, removed);
+    CHECK_INT(0, b.fake->copies);
+    bench_close(&b);
+}
+
 TEST(blob_s3, parts_have_prefixes)
 {
     struct hf_blobs *part;
