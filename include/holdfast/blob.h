@@ -22,7 +22,8 @@
  *     s3://BUCKET[/PREFIX]        Amazon S3, and what speaks its protocol, by ?endpoint=URL;
  *                                 ?region=NAME, ?path_style=1, ?create=1 (make the bucket when it
  *                                 is missing), ?part=BYTES (of a multipart upload, and of reads; 5
- *                                 MiB to 1 GiB, default 8 MiB)
+ *                                 MiB to 1 GiB, default 8 MiB). No step of PREFIX is "trash" or
+ *                                 begins with "part.": stores have theirs there
  *
  * Any thread may use a store.
  */
