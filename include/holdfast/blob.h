@@ -22,7 +22,8 @@
  *     s3://BUCKET[/PREFIX]        Amazon S3, and what speaks its protocol, by ?endpoint=URL;
  *                                 ?region=NAME, ?path_style=1, ?create=1 (make the bucket when it
  *                                 is missing), ?part=BYTES (of a multipart upload, and of reads; 5
- *                                 MiB to 1 GiB, default 8 MiB)
+ *                                 MiB to 1 GiB, default 8 MiB). No step of PREFIX is "trash" or
+ *                                 begins with "part.": stores have theirs there
  *
  * Any thread may use a store.
  */
@@ -64,7 +65,8 @@ HF_API HF_NODISCARD enum hf_status hf_blobs_open(struct hf_scope *s, struct hf_s
 
 /*
  * The store that belongs to an embedded database: the folder "blobs" in its directory, or memory
- * that all who ask this database for its store have in common. Close it before the database.
+ * that all who ask this database for its store have in common, whatever prefix (prefix.h) they see
+ * it through: programs use parts of it. Close it before the database.
  * HF_UNSUPPORTED: it is not embedded. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_blobs_open_beside(struct hf_scope *s, struct hf_db *db,
@@ -73,11 +75,21 @@ HF_API HF_NODISCARD enum hf_status hf_blobs_open_beside(struct hf_scope *s, stru
 /*
  * A store inside of a store, with blobs of its own, for each who shares one: a sweep of a part, or
  * of the whole, sees no blob of another part. The same name (1 to 1024 bytes) is the same part.
- * Patterns that are given a store use the part with the name of their table. Close it before
- * `blobs`. Since 0.1.
+ * Close it before `blobs`. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_blobs_part(struct hf_scope *s, struct hf_blobs *blobs,
                                                  struct hf_str name, struct hf_blobs **part);
+
+/*
+ * The part of a table of that database, which patterns use that are given a store: the one with
+ * the table's full name, that is with the prefixes (prefix.h) through which it is seen. The names
+ * of tables are all that is known of a database here: two databases that have tables of the same
+ * name need stores of their own, two URLs, or two prefixes in a bucket, as a sweep of one removes
+ * what the other one uses. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_blobs_part_of(struct hf_scope *s, struct hf_blobs *blobs,
+                                                    struct hf_db *db, struct hf_str table,
+                                                    struct hf_blobs **part);
 
 /* NULL is accepted. Since 0.1. */
 HF_API void hf_blobs_close(struct hf_blobs *blobs);

@@ -65,7 +65,7 @@ struct hf_events_options {
                                HF_EVENTS_SHARDS */
     struct hf_blobs *blobs; /* for large payloads, has to outlive the store; default: beside an
                                embedded database (hf_blobs_open_beside()), none otherwise; the part
-                               with the table's name (hf_blobs_part()) is used */
+                               with the table's name (hf_blobs_part_of()) is used */
     uint32_t blob_bytes;    /* from which size of an item on; default HF_EVENTS_BLOB_BYTES */
     bool no_chain;          /* the table is made without a chain of hashes */
     bool no_create;         /* the table has to be there */
@@ -383,7 +383,7 @@ struct hf_events_swept {
  * has to be longer than an append takes. Others may work meanwhile. It can be interrupted and
  * called again. Chosen ids of events that went are free again.
  *
- * A Scan of the table; two more when there are old blobs. Since 0.1.
+ * A Scan of the table; two more when there is a blob store. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_sweep(struct hf_scope *s, struct hf_events *store,
                                                    uint32_t older_s, struct hf_events_swept *swept);

@@ -124,8 +124,8 @@ struct hf_kv_options {
     /*
      * Where values go that would make an item larger than blob_over bytes (blob.h): reads fetch
      * them. All who use the table have to be given the same store, which has to outlive it; the
-     * table has a part of it for itself (hf_blobs_part()). An item has the attribute "blob" then.
-     * Default: none, and such values are HF_INVALID.
+     * table has a part of it for itself (hf_blobs_part_of()). An item has the attribute "blob"
+     * then. Default: none, and such values are HF_INVALID.
      */
     struct hf_blobs *blobs;
     uint32_t blob_over; /* default HF_KV_BLOB_OVER, at most 400 KB */

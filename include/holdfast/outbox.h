@@ -80,8 +80,8 @@ struct hf_outbox_options {
      * Where payloads go that would make an event larger than blob_over bytes (as HF_EVENT_SIZE_MAX
      * counts): blob.h. Relays, lists and claims fetch them, so that sinks and handlers see the
      * whole payload. All who use the outbox have to be given the same store, which has to outlive
-     * it; the outbox has a part of it for itself (hf_blobs_part()). Default: none, and such events
-     * are HF_LIMIT.
+     * it; the outbox has a part of it for itself (hf_blobs_part_of()). Default: none, and such
+     * events are HF_LIMIT.
      */
     struct hf_blobs *blobs;
     uint32_t blob_over; /* default HF_OUTBOX_BLOB_OVER, at most HF_EVENT_SIZE_MAX */
@@ -274,7 +274,8 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_stats(struct hf_scope *s, struct hf
  * Let failed events be delivered again, from attempt 0, in their old place. Pending ones that wait
  * to be tried again are due at once. By ids or refs; *done (may be NULL) is how many. An id that is
  * not there, or was published, changes nothing, and makes it HF_NOT_FOUND when the others are done:
- * the message names it. Since 0.1.
+ * the message names it. HF_UNSUPPORTED: the payload of the event that the message names is in a
+ * blob store, and this outbox was opened without one. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_outbox_retry(struct hf_scope *s, struct hf_outbox *outbox,
                                                    const struct hf_str *ids, size_t len,
@@ -312,7 +313,8 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_sweep_blobs(struct hf_scope *s,
 
 /* Emit events of the history again, as they were, with their ids; options as for the history, but
  * all without a limit. They stay in the history meanwhile. *done (may be NULL) is how many; those
- * that wait to be delivered already do not count. Since 0.1. */
+ * that wait to be delivered already do not count. HF_UNSUPPORTED as for hf_outbox_retry().
+ * Since 0.1. */
 HF_API HF_NODISCARD enum hf_status hf_outbox_replay(struct hf_scope *s, struct hf_outbox *outbox,
                                                     const struct hf_event_list_options *options,
                                                     uint64_t *done);

@@ -144,6 +144,20 @@ enum hf_status hf_blobs_part(struct hf_scope *s, struct hf_blobs *blobs, struct 
     return folder.ptr ? blobs->kind->part(s, blobs, folder, part) : hf__fail_nomem(s);
 }
 
+enum hf_status hf_blobs_part_of(struct hf_scope *s, struct hf_blobs *blobs, struct hf_db *db,
+                                struct hf_str table, struct hf_blobs **part)
+{
+    struct hf_str full;
+
+    *part = NULL;
+    hf__scope_error_clear(s);
+    if (!db || table.len == 0)
+        return hf__fail(s, HF_INVALID, "hf_blobs_part_of() was called without a %s",
+                        db ? "table" : "database (NULL)");
+    TRY(hf__db_full_name(s, db, table, &full));
+    return hf_blobs_part(s, blobs, full, part);
+}
+
 void hf_blobs_close(struct hf_blobs *blobs)
 {
     if (blobs)

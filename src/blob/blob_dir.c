@@ -714,6 +714,11 @@ static void dir_close(struct hf_blobs *blobs)
     hf__env_free(&env, dir, sizeof(*dir));
 }
 
+static enum hf_status open_in(struct hf_scope *s, const struct hf_env *env,
+                              const struct blob_dir_options *options, int in, size_t skip,
+                              struct hf_blobs **blobs);
+
+/* In the folder that is open: its path may lead elsewhere by now. */
 static enum hf_status dir_part(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str name,
                                struct hf_blobs **part)
 {
@@ -726,7 +731,7 @@ static enum hf_status dir_part(struct hf_scope *s, struct hf_blobs *blobs, struc
     *part = NULL;
     if (!options.path.ptr)
         return hf__fail_nomem(s);
-    return hf__blobs_open_dir(s, &blobs->env, &options, part);
+    return open_in(s, &blobs->env, &options, dir->root, options.path.len - name.len, part);
 }
 
 static const struct blob_kind dir_kind = {.part = dir_part,
@@ -740,17 +745,18 @@ static const struct blob_kind dir_kind = {.part = dir_part,
                                           .close = dir_close};
 
 /* The folder above, too, so that a new one is found after a power loss. */
-static enum hf_status open_root(struct hf_scope *s, struct dir *dir)
+static enum hf_status open_root(struct hf_scope *s, struct dir *dir, int in, const char *name)
 {
-    bool made = mkdir(dir->path, MODE_FOLDER) == 0;
+    const bool part = in != AT_FDCWD;
+    bool made = mkdirat(in, name, MODE_FOLDER) == 0;
     enum hf_status status;
     int above;
 
     if (!made && errno != EEXIST)
         return fail_errno(s, dir, "create", "");
-    dir->root = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir->root < 0 && errno == ENOTDIR)
-        return hf__fail(s, HF_INVALID, "%s is not a folder", dir->path);
+    dir->root = openat(in, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (part ? O_NOFOLLOW : 0));
+    if (dir->root < 0 && (errno == ENOTDIR || (part && errno == ELOOP)))
+        return hf__fail(s, part ? HF_CORRUPT : HF_INVALID, "%s is not a folder", dir->path);
     if (dir->root < 0)
         return fail_errno(s, dir, "open", "");
     if (!made)
@@ -798,11 +804,11 @@ static enum hf_status check_format(struct hf_scope *s, struct dir *dir)
     return HF_OK;
 }
 
-static enum hf_status open_all(struct hf_scope *s, struct dir *dir)
+static enum hf_status open_all(struct hf_scope *s, struct dir *dir, int in, const char *name)
 {
     bool made = false;
 
-    TRY(open_root(s, dir));
+    TRY(open_root(s, dir, in, name));
     TRY(open_folder(s, dir, dir->root, NEW_FOLDER, true, &made, &dir->new));
     TRY(open_folder(s, dir, dir->root, TRASH_FOLDER, true, &made, &dir->trash));
     if (made)
@@ -811,8 +817,10 @@ static enum hf_status open_all(struct hf_scope *s, struct dir *dir)
     return recover(s, dir);
 }
 
-enum hf_status hf__blobs_open_dir(struct hf_scope *s, const struct hf_env *env,
-                                  const struct blob_dir_options *options, struct hf_blobs **blobs)
+/* `in` is the folder that the first `skip` bytes of the path lead to; AT_FDCWD, 0: none. */
+static enum hf_status open_in(struct hf_scope *s, const struct hf_env *env,
+                              const struct blob_dir_options *options, int in, size_t skip,
+                              struct hf_blobs **blobs)
 {
     struct hf_str path = options->path;
     struct dir *dir;
@@ -836,11 +844,17 @@ enum hf_status hf__blobs_open_dir(struct hf_scope *s, const struct hf_env *env,
         memcpy(dir->path, path.ptr, path.len);
         dir->path[path.len] = '\0';
     }
-    status = dir->path ? open_all(s, dir) : hf__fail_nomem(s);
+    status = dir->path ? open_all(s, dir, in, dir->path + skip) : hf__fail_nomem(s);
     if (status != HF_OK) {
         dir_close(&dir->blobs);
         return status;
     }
     *blobs = &dir->blobs;
     return HF_OK;
+}
+
+enum hf_status hf__blobs_open_dir(struct hf_scope *s, const struct hf_env *env,
+                                  const struct blob_dir_options *options, struct hf_blobs **blobs)
+{
+    return open_in(s, env, options, AT_FDCWD, 0, blobs);
 }

@@ -82,13 +82,13 @@ enum hf_status hf__s3_head(struct hf_scope *s, struct s3 *s3, struct hf_str key,
         struct http_answer as_date = {.fields = &modified, .fields_len = 1};
         int64_t then_s = modified.value.len ? hf__answer_date_s(&as_date) : 0;
 
-        *age_us = now_s && then_s ? (now_s - then_s) * 1000000 : -1;
+        *age_us = !now_s || !then_s ? -1 : now_s < then_s ? 0 : (now_s - then_s) * 1000000;
     }
     return HF_OK;
 }
 
 enum hf_status hf__s3_copy(struct hf_scope *s, struct s3 *s3, struct hf_str from, struct hf_str to,
-                           struct s3_answer *answer)
+                           uint64_t size, struct s3_answer *answer)
 {
     struct hf_str source = hf__s3_source(s, s3, from);
     const struct s3_call call = {.method = "PUT",
@@ -99,6 +99,7 @@ enum hf_status hf__s3_copy(struct hf_scope *s, struct s3 *s3, struct hf_str from
                                                                          onto itself */
                                             field("Content-Type", hf_str_from(octets))},
                                  .fields_len = 3,
+                                 .expect = size < HF_BLOB_MAX ? (size_t)size : HF_BLOB_MAX,
                                  .result = "CopyObjectResult"};
 
     if (!source.ptr)
@@ -291,7 +292,7 @@ static enum hf_status renew(struct hf_scope *s, struct s3 *s3, struct hf_str key
     *there = *there && size == len;
     if (!*there)
         return HF_OK;
-    status = hf__s3_copy(s, s3, key, key, &answer);
+    status = hf__s3_copy(s, s3, key, key, size, &answer);
     *there = status == HF_OK;
     if (status == HF_NOT_FOUND || status == HF_UNSUPPORTED || status == HF_INVALID) {
         hf__scope_error_clear(s); /* swept a moment ago, or no service for that: upload it */

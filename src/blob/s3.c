@@ -150,10 +150,11 @@ static bool is_bucket(struct hf_str name)
 }
 
 /* Between slashes there is something, and it is neither "." nor "..": who is on the way to S3 may
- * think that a path has to be shortened. */
+ * think that a path has to be shortened. Nor is it where another store has its trash or its
+ * parts. */
 static bool is_prefix(struct hf_str prefix)
 {
-    struct hf_str rest = prefix;
+    struct hf_str rest = prefix, after;
 
     if (prefix.len > PREFIX_MAX)
         return false;
@@ -163,7 +164,8 @@ static bool is_prefix(struct hf_str prefix)
     while (rest.len) {
         struct hf_str step = str_cut(&rest, '/');
 
-        if (step.len == 0 || is(step, ".") || is(step, ".."))
+        if (step.len == 0 || is(step, ".") || is(step, "..") || is(step, "trash") ||
+            str_after(step, HF_STR("part."), &after))
             return false;
     }
     return true;
@@ -285,8 +287,8 @@ static enum hf_status read_url(struct hf_scope *s, struct s3 *s3, struct hf_str 
         prefix.len--;
     if (!is_prefix(prefix))
         return hf__fail(s, HF_INVALID,
-                        "the prefix of s3:// has up to %d bytes, and no empty part, \".\" or "
-                        "\"..\" between slashes",
+                        "the prefix of s3:// has up to %d bytes, and no empty part, \".\", \"..\", "
+                        "\"trash\" or \"part.\" and more between slashes",
                         PREFIX_MAX);
     s3->prefix = hf_scope_format(s3->parts.memory, "%.*s%s", HF_FMT(prefix), prefix.len ? "/" : "");
     if (!s3->bucket.ptr || !s3->prefix.ptr)

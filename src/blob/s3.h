@@ -51,7 +51,7 @@ struct s3_call {
     struct http_field fields[S3_FIELDS];
     size_t fields_len;
     struct hf_bytes body;
-    size_t expect;      /* bytes that the answer may well have, for its time */
+    size_t expect;      /* bytes that the answer may well have, or S3 move about, for its time */
     size_t answer_max;  /* bytes that it has at most; 0: S3_LIST_MAX */
     const char *result; /* the element that a 200 has to have, as some are errors; NULL: none */
 };
@@ -101,12 +101,13 @@ static inline struct s3 *hf__s3_of(struct hf_blobs *blobs)
 enum hf_status hf__s3_key(struct hf_scope *s, struct hf_blobs *blobs, const char *folder,
                           struct hf_str name, struct hf_str *key);
 
-/* *there is false, and HF_OK, when it is not. *age_us (may be NULL) is by the clock of S3; -1: it
- * did not say. */
+/* *there is false, and HF_OK, when it is not. *age_us (may be NULL) is by the clock of S3, 0
+ * when it was put in the future; -1: it did not say. */
 enum hf_status hf__s3_head(struct hf_scope *s, struct s3 *s3, struct hf_str key, bool *there,
                            uint64_t *size, int64_t *age_us);
+/* `size` is that of the object: the larger, the longer it may take. */
 enum hf_status hf__s3_copy(struct hf_scope *s, struct s3 *s3, struct hf_str from, struct hf_str to,
-                           struct s3_answer *answer);
+                           uint64_t size, struct s3_answer *answer);
 /* None of that name is no failure. */
 enum hf_status hf__s3_remove(struct hf_scope *s, struct s3 *s3, struct hf_str key);
 

@@ -1,7 +1,8 @@
 /*
  * blob/s3_list.c: what is in the bucket, page by page, and sweeping it: see blob_s3.c for how.
  *
- * A page is read whole, in a scope of its own, before any of it is told.
+ * A page is read whole, in a scope of its own, before any of it is told. What a call for one object
+ * takes of the caller's scope is given back when it is done: there may be millions.
  */
 #include "blob/private.h"
 
@@ -200,13 +201,12 @@ static const struct walk uploads = {.first = "uploads=&prefix=",
                                     .result = "ListMultipartUploadsResult"};
 
 /* Which blob is it, if any, and is it in the trash? */
-static bool is_blob(struct hf_blobs *blobs, struct hf_scope *s, const struct entry *entry,
-                    struct hf_str *digest, bool *trashed)
+static bool is_blob(struct hf_blobs *blobs, const struct entry *entry, struct hf_str *digest,
+                    bool *trashed)
 {
-    struct hf_str prefix, rest;
+    struct hf_str rest;
 
-    if (hf__s3_key(s, blobs, "", HF_STR(""), &prefix) != HF_OK ||
-        !str_after(entry->key, prefix, &rest))
+    if (!str_after(entry->key, ((struct s3_blobs *)(void *)blobs)->prefix, &rest))
         return false;
     *trashed = str_after(rest, HF_STR(S3_TRASH), &rest);
     *digest = rest;
@@ -225,7 +225,7 @@ static enum hf_status list_entry(struct hf_scope *s, struct hf_blobs *blobs,
     struct hf_str digest;
     bool trashed;
 
-    if (!is_blob(blobs, s, entry, &digest, &trashed) || trashed)
+    if (!is_blob(blobs, entry, &digest, &trashed) || trashed)
         return HF_OK;
     return l->fn(
         s, &(struct hf_blob_info){.digest = digest, .size = entry->size, .put_us = entry->at_us},
@@ -249,7 +249,7 @@ struct sweep {
 
 /* A copy of it where it is to be, then it is no longer where it was. */
 static enum hf_status move(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
-                           const char *from, const char *to)
+                           uint64_t size, const char *from, const char *to)
 {
     struct s3 *s3 = hf__s3_of(blobs);
     struct hf_str source, target;
@@ -258,7 +258,7 @@ static enum hf_status move(struct hf_scope *s, struct hf_blobs *blobs, struct hf
 
     TRY(hf__s3_key(s, blobs, from, digest, &source));
     TRY(hf__s3_key(s, blobs, to, digest, &target));
-    status = hf__s3_copy(s, s3, source, target, &answer);
+    status = hf__s3_copy(s, s3, source, target, size, &answer);
     if (status == HF_NOT_FOUND && !is(answer.code, "NoSuchBucket")) {
         hf__scope_error_clear(s); /* somebody was faster */
         return HF_OK;
@@ -283,31 +283,43 @@ static enum hf_status is_still_old(struct hf_scope *s, struct hf_blobs *blobs, s
     return HF_OK;
 }
 
-static enum hf_status sweep_entry(struct hf_scope *s, struct hf_blobs *blobs,
-                                  const struct entry *entry, void *user)
+static enum hf_status act_on(struct hf_scope *s, struct hf_blobs *blobs, const struct entry *entry,
+                             struct hf_str digest, bool trashed, bool used, struct sweep *sweep)
 {
-    struct sweep *sweep = user;
-    struct s3 *s3 = hf__s3_of(blobs);
-    struct hf_str digest, key;
-    bool trashed, old;
-    bool used = true;
+    struct hf_str key;
+    bool old;
 
-    TRY(hf__scope_alive(s));
-    if (!is_blob(blobs, s, entry, &digest, &trashed) || entry->at_us >= sweep->how->before_us)
-        return HF_OK;
-    TRY(sweep->how->used(s, digest, &used, sweep->how->user));
     if (trashed && used)
-        return move(s, blobs, digest, S3_TRASH, "");
+        return move(s, blobs, digest, entry->size, S3_TRASH, "");
     if (trashed) {
         TRY(hf__s3_key(s, blobs, S3_TRASH, digest, &key));
-        TRY(hf__s3_remove(s, s3, key));
+        TRY(hf__s3_remove(s, hf__s3_of(blobs), key));
         sweep->removed++;
         return HF_OK;
     }
     if (used)
         return HF_OK;
     TRY(is_still_old(s, blobs, digest, sweep->how->before_us, &old));
-    return old ? move(s, blobs, digest, "", S3_TRASH) : HF_OK;
+    return old ? move(s, blobs, digest, entry->size, "", S3_TRASH) : HF_OK;
+}
+
+static enum hf_status sweep_entry(struct hf_scope *s, struct hf_blobs *blobs,
+                                  const struct entry *entry, void *user)
+{
+    struct sweep *sweep = user;
+    struct hf_str digest;
+    struct hf__mark mark;
+    bool trashed;
+    bool used = true;
+
+    TRY(hf__scope_alive(s));
+    if (!is_blob(blobs, entry, &digest, &trashed) || entry->at_us >= sweep->how->before_us)
+        return HF_OK;
+    TRY(sweep->how->used(s, digest, &used, sweep->how->user));
+    mark = hf__scope_mark(s); /* what the caller allocated stays */
+    TRY(act_on(s, blobs, entry, digest, trashed, used, sweep));
+    hf__scope_rewind(s, mark);
+    return HF_OK;
 }
 
 enum hf_status hf__s3_sweep(struct hf_scope *s, struct hf_blobs *blobs,
@@ -327,18 +339,23 @@ static enum hf_status tidy_entry(struct hf_scope *s, struct hf_blobs *blobs,
                                  const struct entry *entry, void *user)
 {
     struct s3_call call = {.method = "DELETE", .key = entry->key};
+    struct hf__mark mark = hf__scope_mark(s);
     struct s3_answer answer;
     struct hf_str digest;
     bool trashed;
     enum hf_status status;
 
-    if (!is_blob(blobs, s, entry, &digest, &trashed) || entry->at_us >= *(const int64_t *)user)
+    if (!is_blob(blobs, entry, &digest, &trashed) || entry->at_us >= *(const int64_t *)user)
         return HF_OK;
     call.query = hf__s3_upload_query(s, 0, entry->id);
     if (!call.query.ptr)
         return hf__fail_nomem(s);
     status = hf__s3_call(s, hf__s3_of(blobs), &call, &answer);
-    return status == HF_NOT_FOUND ? HF_OK : status;
+    if (status != HF_OK && status != HF_NOT_FOUND)
+        return status;
+    hf__scope_error_clear(s); /* somebody else gave it up */
+    hf__scope_rewind(s, mark);
+    return HF_OK;
 }
 
 enum hf_status hf__s3_tidy(struct hf_scope *s, struct hf_blobs *blobs, int64_t before_us)

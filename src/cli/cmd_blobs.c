@@ -26,7 +26,9 @@ struct settings {
      FIELD(blobs)},                                                                                \
     {                                                                                              \
         .kind = OPTION_TEXT, .name = "part", .value = "NAME",                                      \
-        .text = "A part of it, for those who share a store.", FIELD(part)                          \
+        .text = "A part of it, for those who share a store. What events, an outbox or keys have "  \
+                "is in the part with the name of their table, with its prefix.",                   \
+        FIELD(part)                                                                                \
     }
 
 /* A blob store, and what it is a part of or beside. */
@@ -136,6 +138,7 @@ static const struct option_spec get_specs[] = {
 
 static const struct option_example get_examples[] = {
     {"holdfast blobs get 2cf24dba... > photo.jpg", "What was put, verified."},
+    {"holdfast blobs get 2cf24dba... --part events > payload", "The payload of an event."},
 };
 
 const struct options_table hf__blobs_get_options = {
@@ -188,12 +191,15 @@ static const struct option_spec ls_specs[] = {
 };
 
 static const struct option_example ls_examples[] = {
-    {"holdfast blobs ls --db embedded:shop.db", "What is beside a database."},
+    {"holdfast blobs ls --db embedded:shop.db", "What programs put beside a database."},
+    {"holdfast blobs ls --db embedded:shop.db --part events", "What its events have there."},
 };
 
 const struct options_table hf__blobs_ls_options = {
     .name = "blobs ls",
-    .about = "List blobs, in no order: digest, size, and when they were put last.",
+    .about =
+        "List blobs, in no order: digest, size, and when they were put last. Those of parts are "
+        "listed with --part only.",
     .specs = ls_specs,
     .len = COMMAND_LEN(ls_specs),
     .examples = ls_examples,

@@ -118,6 +118,13 @@ enum hf_status hf__db_blobs(struct hf_scope *s, struct hf_db *db, struct hf_blob
     return db->calls->blobs(s, db, blobs);
 }
 
+enum hf_status hf__db_full_name(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                                struct hf_str *full)
+{
+    *full = table;
+    return db->calls->full_name ? db->calls->full_name(s, db, table, full) : HF_OK;
+}
+
 void hf_db_close(struct hf_db *db)
 {
     if (db)

@@ -32,6 +32,9 @@ struct db_calls {
                                bool *supported);
     /* Open the blob store that belongs to the database. NULL: it has none. */
     enum hf_status (*blobs)(struct hf_scope *s, struct hf_db *db, struct hf_blobs **blobs);
+    /* The name of a table in the innermost database. NULL: as it is called here. */
+    enum hf_status (*full_name)(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                                struct hf_str *full);
 };
 
 /* Pay a debt, see hf__scope_set_debt(); the scope has none set now. When it fails, everything that
@@ -40,5 +43,10 @@ enum hf_status hf__db_settle(struct hf_scope *s, struct hf_db *db, uint64_t tick
 
 /* What hf_blobs_open_beside() is inside; wrappers ask the inner one. HF_UNSUPPORTED. */
 enum hf_status hf__db_blobs(struct hf_scope *s, struct hf_db *db, struct hf_blobs **blobs);
+
+/* How a table is called where it is: with all prefixes that wrappers take away. In the scope, or
+ * `table` itself. Wrappers ask the inner one. HF_NOMEM. */
+enum hf_status hf__db_full_name(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                                struct hf_str *full);
 
 #endif

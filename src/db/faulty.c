@@ -328,11 +328,18 @@ static enum hf_status faulty_blobs(struct hf_scope *s, struct hf_db *db, struct 
     return hf__db_blobs(s, ((struct faulty *)(void *)db)->inner, blobs);
 }
 
+static enum hf_status faulty_full_name(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                                       struct hf_str *full)
+{
+    return hf__db_full_name(s, ((struct faulty *)(void *)db)->inner, table, full);
+}
+
 static const struct db_calls faulty_calls = {.call = faulty_call,
                                              .settle = faulty_settle,
                                              .close = faulty_close,
                                              .supports = faulty_supports,
-                                             .blobs = faulty_blobs};
+                                             .blobs = faulty_blobs,
+                                             .full_name = faulty_full_name};
 
 enum hf_status hf_faulty_open(struct hf_scope *s, struct hf_db *inner, struct hf_db **db)
 {

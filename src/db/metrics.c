@@ -312,11 +312,18 @@ static enum hf_status metrics_blobs(struct hf_scope *s, struct hf_db *db, struct
     return hf__db_blobs(s, ((struct metrics *)(void *)db)->inner, blobs);
 }
 
+static enum hf_status metrics_full_name(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                                        struct hf_str *full)
+{
+    return hf__db_full_name(s, ((struct metrics *)(void *)db)->inner, table, full);
+}
+
 static const struct db_calls metrics_calls = {.call = metrics_call,
                                               .settle = metrics_settle,
                                               .close = metrics_close,
                                               .supports = metrics_supports,
-                                              .blobs = metrics_blobs};
+                                              .blobs = metrics_blobs,
+                                              .full_name = metrics_full_name};
 
 /* Zeroed counters at the start of a cache line. */
 static bool make_shards(struct metrics *m)

@@ -17,7 +17,6 @@
  *      ours is handed out, from another one we go on reading ourselves, so a list ends where the
  *      inner one does. No page has more than was asked for.
  */
-#include <holdfast/blob.h>
 #include <holdfast/prefix.h>
 
 #include "base/buf.h"
@@ -444,24 +443,29 @@ static void prefix_close(struct hf_db *db)
     hf__env_free(&env, p, sizeof(*p));
 }
 
+/* All of it: parts have the full names of tables. */
 static enum hf_status prefix_blobs(struct hf_scope *s, struct hf_db *db, struct hf_blobs **blobs)
 {
-    struct prefixed *p = (struct prefixed *)(void *)db;
-    struct hf_blobs *whole;
-    enum hf_status status;
+    return hf__db_blobs(s, ((struct prefixed *)(void *)db)->inner, blobs);
+}
 
-    *blobs = NULL;
-    TRY(hf__db_blobs(s, p->inner, &whole));
-    status = hf_blobs_part(s, whole, p->prefix, blobs);
-    hf_blobs_close(whole); /* a part in memory or in a folder goes on without it */
-    return status;
+static enum hf_status prefix_full_name(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                                       struct hf_str *full)
+{
+    struct prefixed *p = (struct prefixed *)(void *)db;
+    const struct walk walk = {.s = s, .prefix = p->prefix};
+    struct hf_str name;
+
+    TRY(walk_text(&walk, HOLDS_TABLE, table, &name));
+    return hf__db_full_name(s, p->inner, name, full);
 }
 
 static const struct db_calls prefix_calls = {.call = prefix_call,
                                              .settle = prefix_settle,
                                              .close = prefix_close,
                                              .supports = prefix_supports,
-                                             .blobs = prefix_blobs};
+                                             .blobs = prefix_blobs,
+                                             .full_name = prefix_full_name};
 
 enum hf_status hf_prefix_open(struct hf_scope *s, struct hf_db *inner, struct hf_str prefix,
                               struct hf_db **db)

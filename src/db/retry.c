@@ -153,11 +153,18 @@ static enum hf_status retry_blobs(struct hf_scope *s, struct hf_db *db, struct h
     return hf__db_blobs(s, ((struct retry *)(void *)db)->inner, blobs);
 }
 
+static enum hf_status retry_full_name(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                                      struct hf_str *full)
+{
+    return hf__db_full_name(s, ((struct retry *)(void *)db)->inner, table, full);
+}
+
 static const struct db_calls retry_calls = {.call = retry_call,
                                             .settle = retry_settle,
                                             .close = retry_close,
                                             .supports = retry_supports,
-                                            .blobs = retry_blobs};
+                                            .blobs = retry_blobs,
+                                            .full_name = retry_full_name};
 
 enum hf_status hf_retry_open(struct hf_scope *s, struct hf_db *inner,
                              const struct hf_retry_options *options, struct hf_db **db)

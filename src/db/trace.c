@@ -112,11 +112,18 @@ static enum hf_status trace_blobs(struct hf_scope *s, struct hf_db *db, struct h
     return hf__db_blobs(s, ((struct trace *)(void *)db)->inner, blobs);
 }
 
+static enum hf_status trace_full_name(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                                      struct hf_str *full)
+{
+    return hf__db_full_name(s, ((struct trace *)(void *)db)->inner, table, full);
+}
+
 static const struct db_calls trace_calls = {.call = trace_call,
                                             .settle = trace_settle,
                                             .close = trace_close,
                                             .supports = trace_supports,
-                                            .blobs = trace_blobs};
+                                            .blobs = trace_blobs,
+                                            .full_name = trace_full_name};
 
 static bool is_level(enum hf_log_level level)
 {

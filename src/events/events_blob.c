@@ -23,7 +23,7 @@ enum hf_status hf__events_blobs_open(struct hf_scope *s, struct hf_events *store
         TRY(status);
         given = store->beside;
     }
-    return hf_blobs_part(s, given, store->table, &store->blobs);
+    return hf_blobs_part_of(s, given, store->db, store->table, &store->blobs);
 }
 
 void hf__events_blobs_close(struct hf_events *store)

@@ -103,7 +103,7 @@ static enum hf_status open_blobs(struct hf_scope *s, struct hf_kv *kv,
         return hf_scope_fail(s, HF_INVALID, "blob_over is %u, more than the %d bytes of an item",
                              o->blob_over, KV_ITEM_MAX);
     kv->blob_over = o->blob_over ? o->blob_over : HF_KV_BLOB_OVER;
-    return o->blobs ? hf_blobs_part(s, o->blobs, kv->table, &kv->blobs) : HF_OK;
+    return o->blobs ? hf_blobs_part_of(s, o->blobs, kv->db, kv->table, &kv->blobs) : HF_OK;
 }
 
 enum hf_status hf_kv_open(struct hf_scope *s, struct hf_db *db, const struct hf_kv_options *options,

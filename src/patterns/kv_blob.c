@@ -1,10 +1,10 @@
 /*
  * patterns/kv_blob.c: values that are too large for an item.
  *
- * They are in a blob store, in the part with the name of the table. The item has their digest as
- * `blob`, and a NULL as its value, so that whoever asks whether there is one finds it. A blob is a
- * letter, and then: S a text, B bytes, J all else, as DynamoDB's JSON of an item with the one
- * attribute "v".
+ * They are in a blob store, in the part of the table (hf_blobs_part_of()). The item has their
+ * digest as `blob`, and a NULL as its value, so that whoever asks whether there is one finds it. A
+ * blob is a letter, and then: S a text, B bytes, J all else, as DynamoDB's JSON of an item with the
+ * one attribute "v".
  *
  *  (1) A blob is put before the item that names it is written, each time when that is tried.
  *  (2) Items do not move, so a sweep that has read the whole table has seen all blobs that were in

@@ -127,7 +127,7 @@ static enum hf_status fill(struct hf_scope *s, struct hf_outbox *outbox,
                              o->blob_over, HF_EVENT_SIZE_MAX);
     outbox->blob_over = o->blob_over ? o->blob_over : HF_OUTBOX_BLOB_OVER;
     if (o->blobs)
-        TRY(hf_blobs_part(s, o->blobs, outbox->table, &outbox->blobs));
+        TRY(hf_blobs_part_of(s, o->blobs, outbox->db, outbox->table, &outbox->blobs));
     TRY(ensure(s, outbox, o));
     return agree_on_buckets(s, outbox, o->buckets);
 }

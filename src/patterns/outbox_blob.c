@@ -1,16 +1,16 @@
 /*
  * patterns/outbox_blob.c: payloads that are too large for an item.
  *
- * They are in a blob store, in the part with the name of the table; the item has `blob`, their
- * digest, and `blob_size` instead of `payload`. Whoever shows an event to somebody, a relay, a
- * list, a claim, fetches it just before, so what is in memory while it waits is small.
+ * They are in a blob store, in the part of the table (hf_blobs_part_of()); the item has `blob`,
+ * their digest, and `blob_size` instead of `payload`. Whoever shows an event to somebody, a relay,
+ * a list, a claim, fetches it just before, so what is in memory while it waits is small.
  *
  *  (1) A blob is put before the event is written, each time when that is tried: so an event that is
  *      there has its payload. A blob whose event was not written after all is swept.
  *  (2) An event goes from p to f or h, which is the order in which a sweep looks for those that are
  *      in use. Where one goes the other way (retried, replayed), its blob is put once more before,
- *      and counts as new. So a sweep never misses one, whatever moves while it reads, as long as it
- *      takes less time than blobs have to be old.
+ *      and counts as new; who has no blob store cannot do that. So a sweep never misses one,
+ *      whatever moves while it reads, as long as it takes less time than blobs have to be old.
  *  (3) An event whose payload cannot be had is told with the reason, and is never delivered without
  *      it.
  */
@@ -95,8 +95,13 @@ enum hf_status hf__outbox_renew(struct hf_scope *s, const struct hf_outbox *outb
     struct hf_str digest;
     enum hf_status status;
 
-    if (!event->blob.len || !outbox->blobs)
+    if (!event->blob.len)
         return HF_OK;
+    if (!outbox->blobs)
+        return hf_scope_fail(s, HF_UNSUPPORTED,
+                             "event %.*s has its payload in a blob store, and outbox %.*s was "
+                             "opened without one",
+                             HF_FMT(event->event.id), HF_FMT(outbox->table));
     status = hf_blob_get(s, outbox->blobs, event->blob, &payload);
     if (status == HF_NOT_FOUND || status == HF_CORRUPT)
         return hf_scope_fail(s, HF_OK, "%s", ""); /* there is nothing to keep */

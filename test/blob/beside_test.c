@@ -78,32 +78,52 @@ TEST(blob_beside, wrappers_pass_it_through)
     hf_scope_free(s);
 }
 
-/* Two databases by prefix in one have nothing in common, blobs no more than tables. */
-TEST(blob_beside, prefixes_have_parts)
+/* Put by one way, found by the other? */
+static void check_same_part(struct hf_scope *s, struct hf_blobs *blobs, struct hf_db *db,
+                            const char *table, const char *name, bool same)
+{
+    struct hf_blobs *of_table, *by_name;
+    struct hf_str digest;
+
+    CHECK_OK(hf_blobs_part_of(s, blobs, db, hf_str_from(table), &of_table));
+    CHECK_OK(hf_blobs_part(s, blobs, hf_str_from(name), &by_name));
+    CHECK_OK(hf_blob_put(s, of_table, hf_bytes_of("abc", 3), &digest));
+    CHECK_STATUS(same ? HF_OK : HF_NOT_FOUND, hf_blob_has(s, by_name, digest, NULL));
+    CHECK_OK(hf_blob_delete(s, of_table, digest));
+    hf_blobs_close(of_table);
+    hf_blobs_close(by_name);
+}
+
+/* The store is one for all, and a part of it belongs to a table, however it is seen. */
+TEST(blob_beside, parts_have_the_full_names_of_tables)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
-    struct hf_blobs *whole, *part, *again;
+    struct hf_blobs *whole, *seen, *part;
     struct hf_str digest;
-    struct hf_bytes found;
-    uint64_t removed;
-    struct hf_db *db;
+    struct hf_db *inner, *db;
 
-    CHECK_OK(hf_open(s, HF_STR("memory:"), HF_OPTIONS(hf_engine_options, .env = test_env(t)), &db));
-    CHECK_OK(hf_blobs_open_beside(s, db, &whole));
-    CHECK_OK(hf_blob_put(s, whole, hf_bytes_of("abc", 3), &digest));
-    CHECK_OK(hf_prefix_open(s, db, HF_STR("p-"), &db));
-    CHECK_OK(hf_blobs_open_beside(s, db, &part));
-    CHECK_STATUS(HF_NOT_FOUND, hf_blob_get(s, part, digest, &found));
-    CHECK_OK(hf_blob_put(s, part, hf_bytes_of("abc", 3), &digest));
-    test_advance_ms(t, 100 * 1000);
-    CHECK_OK(hf_blobs_sweep(s, part, 60, help_none_used, NULL, &removed));
-    CHECK_INT(1, removed);
-    CHECK_OK(hf_blob_get(s, whole, digest, &found));
-    CHECK_OK(hf_blob_put(s, part, hf_bytes_of("abc", 3), &digest));
-    CHECK_OK(hf_blobs_open_beside(s, db, &again));
-    CHECK_OK(hf_blob_get(s, again, digest, &found));
-    hf_blobs_close(part);
-    hf_blobs_close(again);
+    CHECK_OK(
+        hf_open(s, HF_STR("memory:"), HF_OPTIONS(hf_engine_options, .env = test_env(t)), &inner));
+    CHECK_OK(hf_blobs_open_beside(s, inner, &whole));
+    CHECK_OK(hf_blob_put(s, whole, hf_bytes_of("whole", 5), &digest));
+    CHECK_OK(hf_prefix_open(s, inner, HF_STR("p-"), &db));
+    CHECK_OK(hf_blobs_open_beside(s, db, &seen));
+    CHECK_OK(hf_blob_has(s, seen, digest, NULL));
+    check_same_part(s, whole, inner, "t", "t", true);
+    check_same_part(s, seen, db, "t", "p-t", true);
+    check_same_part(s, seen, db, "t", "t", false);
+    CHECK_OK(hf_retry_open(s, db, NULL, &db));
+    CHECK_OK(hf_faulty_open(s, db, &db));
+    CHECK_OK(hf_trace_open(s, db, NULL, &db));
+    CHECK_OK(hf_metrics_open(s, db, NULL, &db));
+    CHECK_OK(hf_prefix_open(s, db, HF_STR("q-"), &db));
+    CHECK_OK(hf_prefix_open(s, db, HF_STR(""), &db));
+    check_same_part(s, whole, db, "t", "p-q-t", true);
+    CHECK_STATUS(HF_INVALID, hf_blobs_part_of(s, whole, NULL, HF_STR("t"), &part));
+    CHECK_STATUS(HF_INVALID, hf_blobs_part_of(s, whole, db, HF_STR(""), &part));
+    CHECK_STATUS(HF_INVALID, hf_blobs_part_of(s, NULL, db, HF_STR("t"), &part));
+    CHECK(part == NULL);
+    hf_blobs_close(seen);
     hf_blobs_close(whole);
     hf_db_close(db);
     hf_scope_free(s);

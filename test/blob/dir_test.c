@@ -586,3 +586,49 @@ TEST(blob_dir, a_sweep_loses_no_blob_that_is_put_again)
     CHECK(removed > 0); /* or they never met */
     hf_scope_free(s);
 }
+
+/* A part is in the folder that was opened, whatever its path leads to by now. */
+TEST(blob_dir, parts_are_found_after_chdir)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_quick_directory(t);
+    struct hf_blobs *blobs, *part;
+    struct hf_str digest;
+    char before[4096];
+
+    CHECK(getcwd(before, sizeof(before)) != NULL);
+    CHECK_INT(0, chdir(path));
+    blobs = help_open_dir(s, "blobs");
+    CHECK_INT(0, mkdir("elsewhere", 0700));
+    CHECK_INT(0, chdir("elsewhere"));
+    CHECK_OK(hf_blobs_part(s, blobs, HF_STR("one"), &part));
+    CHECK_OK(hf_blob_put(s, part, hf_bytes_of("abc", 3), &digest));
+    CHECK_INT(0, chdir(before));
+    CHECK_INT(1, help_files(hf_scope_format(s, "%s/blobs", path).ptr));
+    CHECK_INT(0, help_files(hf_scope_format(s, "%s/elsewhere", path).ptr));
+    hf_blobs_close(part);
+    hf_blobs_close(blobs);
+    hf_scope_free(s);
+}
+
+/* "one" is the part whose folder has these digits of its hash. */
+#define PART_ONE "part.7692c3ad3540bb803c020b3aee66cd88"
+
+TEST(blob_dir, a_part_is_no_link)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_quick_directory(t);
+    struct hf_blobs *blobs = help_open_dir(s, path), *part;
+    const char *place = hf_scope_format(s, "%s/" PART_ONE, path).ptr;
+
+    CHECK_INT(0, mkdir(hf_scope_format(s, "%s/elsewhere", path).ptr, 0700));
+    CHECK_INT(0, symlink("elsewhere", place));
+    CHECK_STATUS(HF_CORRUPT, hf_blobs_part(s, blobs, HF_STR("one"), &part));
+    CHECK(part == NULL);
+    CHECK_INT(0, unlink(place));
+    CHECK_OK(hf_blobs_part(s, blobs, HF_STR("one"), &part));
+    CHECK_INT(0, access(place, F_OK)); /* it is the one that was meant */
+    hf_blobs_close(part);
+    hf_blobs_close(blobs);
+    hf_scope_free(s);
+}

@@ -678,6 +678,8 @@ static bool serve_call(struct peer *peer)
             continue;
         sleep_ms(fake->slow_ms);
     }
+    if (fake->slow_copy_ms && hf__http_field(&peer->reader.head, "x-amz-copy-source").ptr)
+        sleep_ms(fake->slow_copy_ms);
     if (check(&call))
         goes_on = serve_mood(&call);
     if (is_get && fake->slow_ms)

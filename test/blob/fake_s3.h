@@ -62,6 +62,7 @@ struct fake_s3 {
     _Atomic int64_t clock_off_s; /* of its clock, from ours */
     int page;                    /* objects of a list; default 1000 */
     int slow_ms;                 /* of a GET */
+    int slow_copy_ms;            /* of a copy */
     bool no_ranges;              /* Range is not known */
     bool same_page;              /* a list that never ends */
     enum fake_mood moods[FAKE_CALLS];

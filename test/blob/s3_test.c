@@ -222,6 +222,9 @@ TEST(blob_s3, urls_that_are_none)
         {"s3://abc/x//y", "no empty part"},
         {"s3://abc/../x", "no empty part"},
         {"s3://abc/x%00y", "no empty part"},
+        {"s3://abc/trash", "\"trash\" or \"part.\""},
+        {"s3://abc/x/trash/y", "\"trash\" or \"part.\""},
+        {"s3://abc/x/part.1", "\"trash\" or \"part.\""},
         {"s3://abc/%zz", "a % without two hex digits"},
         {"s3://abc?colour=red", "a parameter \"colour\""},
         {"s3://abc?path_style=maybe", "path_style of s3:// is 1 or 0"},
@@ -740,6 +743,33 @@ TEST(blob_s3, what_is_put_before_the_last_look_stays)
     bench_close(&b);
 }
 
+static enum hf_status put_ahead_then_unused(struct hf_scope *s, struct hf_str digest, bool *used,
+                                            void *user)
+{
+    struct bench *b = user;
+
+    CHECK_OK(put_then_unused(s, digest, used, user));
+    pthread_mutex_lock(&b->fake->lock);
+    b->fake->objects[0].at_s += 5;
+    pthread_mutex_unlock(&b->fake->lock);
+    return HF_OK;
+}
+
+/* S3 is many machines: the time of an object may be ahead of that of an answer. */
+TEST(blob_s3, what_is_of_the_future_is_new)
+{
+    struct bench b;
+    uint64_t removed;
+
+    bench_open(t, &b);
+    put(&b, "abc");
+    pass(&b, 100);
+    CHECK_OK(hf_blobs_sweep(b.s, b.blobs, 60, put_ahead_then_unused, &b, &removed));
+    CHECK_INT(0, removed);
+    CHECK_INT(0, b.fake->copies);
+    bench_close(&b);
+}
+
 TEST(blob_s3, parts_have_prefixes)
 {
     struct hf_blobs *part;
@@ -763,6 +793,66 @@ TEST(blob_s3, parts_have_prefixes)
     CHECK_OK(hf_blob_has(b.s, part, digest, NULL));
     CHECK_STATUS(HF_NOT_FOUND, hf_blob_has(b.s, b.blobs, digest, NULL));
     hf_blobs_close(part);
+    bench_close(&b);
+}
+
+/* S3 copies as fast as it can: what is large may take longer than an attempt does. */
+TEST(blob_s3, copies_of_large_ones_take_their_time)
+{
+    uint8_t *large = large_bytes(LARGE);
+    struct hf_bytes bytes = hf_bytes_of(large, LARGE);
+    struct hf_str digest;
+    struct bench b;
+    uint64_t removed;
+
+    bench_begin(t, &b);
+    b.client.attempt_ms = 500;
+    b.client.retry.mode = HF_RETRY_OFF;
+    b.fake->slow_copy_ms = 1500;
+    CHECK_OK(bench_try(&b, "", "&part=5242880"));
+    CHECK_OK(hf_blob_put(b.s, b.blobs, bytes, &digest));
+    CHECK_OK(hf_blob_put(b.s, b.blobs, bytes, &digest));
+    CHECK_INT(3, b.fake->part_puts);
+    CHECK_INT(1, b.fake->copies);
+    pass(&b, 100);
+    CHECK_OK(hf_blobs_sweep(b.s, b.blobs, 60, help_none_used, NULL, &removed));
+    CHECK_INT(2, b.fake->copies);
+    CHECK(fake_find(b.fake, digest.ptr) == NULL);
+    CHECK_OK(hf_blob_has(b.s, b.blobs, digest, NULL));
+    free(large);
+    bench_close(&b);
+}
+
+/* However many there are, the caller's memory does not grow with them. */
+TEST(blob_s3, lists_and_sweeps_of_many_have_little_memory)
+{
+    enum { BLOBS = 200, PREFIX = 400, ENOUGH = 32 * 1024 };
+    char path[PREFIX + 2] = "/";
+    struct bench b;
+    uint64_t removed;
+    size_t before;
+
+    memset(path + 1, 'p', PREFIX);
+    bench_begin(t, &b);
+    b.fake->page = 50;
+    CHECK_OK(bench_try(&b, path, ""));
+    for (int i = 0; i < BLOBS; i++) {
+        char key[PREFIX + HF_BLOB_DIGEST_LEN + 2];
+
+        snprintf(key, sizeof(key), "%s/%064x", path + 1, i);
+        fake_add(b.fake, key, "x");
+    }
+    pass(&b, 100);
+    before = t->live_bytes;
+    CHECK_INT(BLOBS, help_count(b.s, b.blobs));
+    CHECK(t->live_bytes < before + ENOUGH);
+    CHECK_OK(hf_blobs_sweep(b.s, b.blobs, 60, help_none_used, NULL, &removed));
+    CHECK_INT(BLOBS, b.fake->copies);
+    CHECK(t->live_bytes < before + ENOUGH);
+    pass(&b, 100);
+    CHECK_OK(hf_blobs_sweep(b.s, b.blobs, 60, help_none_used, NULL, &removed));
+    CHECK_INT(BLOBS, removed);
+    CHECK(t->live_bytes < before + ENOUGH);
     bench_close(&b);
 }
 

@@ -1112,6 +1112,11 @@ class Events(WithDatabase):
         self.assertEqual(self.json("events", "get", small["ids"][0], "--db", url)["payload"],
                          "x" * 999)
         self.assertEqual(self.blobs("db/blobs"), 2)
+        self.append("photo/1", "taken", "-f", path, "--db", url, "--prefix", "p-")
+        self.assertEqual(self.json("blobs", "ls", "--db", url), {"blobs": []})
+        for prefix, count in ((self.env["HOLDFAST_PREFIX"], 2), ("p-", 1)):
+            listed = self.json("blobs", "ls", "--db", url, "--part", prefix + "events")["blobs"]
+            self.assertEqual(len(listed), count)
 
     def test_subscribe_without_a_name(self):
         ids = self.three()

@@ -5,6 +5,9 @@
 
 #include "events/events.h"
 
+#include <holdfast/engine.h>
+#include <holdfast/prefix.h>
+
 enum { OLD_S = 60 };
 
 static struct hf_events_swept sweep(struct kit *k, struct hf_events *store)
@@ -507,4 +510,61 @@ KIT_TEST_TX(sweep, a_blob_store_that_is_shared)
     hf_blobs_close(blobs);
     hf_events_close(store);
     hf_events_close(other);
+}
+
+static struct hf_events *open_events(struct kit *k, struct hf_db *db, const char *table,
+                                     struct hf_blobs *blobs)
+{
+    struct hf_events *store;
+
+    CHECK_OK(hf_events_open(k->scope, db,
+                            HF_OPTIONS(hf_events_options, .table = hf_str_from(table),
+                                       .blobs = blobs, .blob_bytes = 1000),
+                            &store));
+    return store;
+}
+
+/* Two that see their tables under the same name, by prefixes, share a blob store: neither sweeps
+ * what the other one has. */
+TEST(sweep, prefixes_that_share_a_blob_store)
+{
+    struct kit k = {.t = t, .scope = hf_scope_new(test_env(t))};
+    struct hf_db *dbs[2];
+    struct hf_events *stores[2], *same;
+    struct hf_blobs *blobs;
+    struct hf_stored_event event;
+
+    CHECK_OK(hf_blobs_open(k.scope, HF_STR("memory:"), NULL, &blobs));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(hf_open(k.scope, HF_STR("memory:"),
+                         HF_OPTIONS(hf_engine_options, .env = test_env(t)), &dbs[i]));
+        CHECK_OK(hf_prefix_open(k.scope, dbs[i], hf_scope_format(k.scope, "p%d-", i), &dbs[i]));
+        stores[i] = open_events(&k, dbs[i], "events", blobs);
+        append_blob(&k, stores[i], "1", "a", (char)('x' + i));
+    }
+    grow_old(&k);
+    for (int i = 0; i < 2; i++)
+        CHECK_INT(0, sweep(&k, stores[i]).blobs);
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(hf_events_get(k.scope, stores[i], HF_STR("a"), &event));
+        CHECK_INT(5000, event.payload.len);
+        hf_events_close(stores[i]);
+    }
+
+    /* And the same table is the same, whoever looks at it through what. */
+    hf_db_close(dbs[1]);
+    CHECK_OK(hf_open(k.scope, HF_STR("memory:"), HF_OPTIONS(hf_engine_options, .env = test_env(t)),
+                     &dbs[1]));
+    stores[0] = open_events(&k, dbs[1], "p-events", NULL);
+    append_blob(&k, stores[0], "1", "a", 'x');
+    hf_events_close(stores[0]);
+    CHECK_OK(hf_prefix_open(k.scope, dbs[1], HF_STR("p-"), &dbs[1]));
+    same = open_events(&k, dbs[1], "events", NULL);
+    CHECK_OK(hf_events_get(k.scope, same, HF_STR("a"), &event));
+    CHECK_INT(5000, event.payload.len);
+    hf_events_close(same);
+    hf_blobs_close(blobs);
+    hf_db_close(dbs[0]);
+    hf_db_close(dbs[1]);
+    hf_scope_free(k.scope);
 }

@@ -3,7 +3,9 @@
  * of kv_blob.c.
  */
 #include <holdfast/blob.h>
+#include <holdfast/engine.h>
 #include <holdfast/kv.h>
+#include <holdfast/prefix.h>
 #include <holdfast/set.h>
 
 #include <stdio.h>
@@ -323,4 +325,34 @@ KIT_TEST(kv_blob, a_late_reader_reads_again)
     CHECK_OK(hf__kv_load(k->scope, st.kv, &place, &view));
     CHECK(!view.live);
     stage_close(&st);
+}
+
+/* Tables of the same name behind two prefixes have one blob store. */
+TEST(kv_blob, prefixes_that_share_a_blob_store)
+{
+    struct kit k = {.t = t, .scope = hf_scope_new(test_env(t))};
+    struct stage stages[2];
+    struct hf_blobs *blobs;
+    struct hf_db *dbs[2];
+
+    CHECK_OK(hf_blobs_open(k.scope, HF_STR("memory:"), NULL, &blobs));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(hf_open(k.scope, HF_STR("memory:"),
+                         HF_OPTIONS(hf_engine_options, .env = test_env(t)), &dbs[i]));
+        CHECK_OK(hf_prefix_open(k.scope, dbs[i], hf_scope_format(k.scope, "p%d-", i), &dbs[i]));
+        stages[i] = (struct stage){.k = &k};
+        CHECK_OK(hf_kv_open(k.scope, dbs[i],
+                            HF_OPTIONS(hf_kv_options, .table = HF_STR("kv"), .blobs = blobs),
+                            &stages[i].kv));
+        set(&stages[i], "a", text_of(&k, (char)('x' + i), LARGE));
+    }
+    for (int i = 0; i < 2; i++)
+        CHECK_INT(0, sweep(&stages[i]));
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(LARGE, hf_value_str(get(&stages[i], "a").value).len);
+        hf_kv_close(stages[i].kv);
+        hf_db_close(dbs[i]);
+    }
+    hf_blobs_close(blobs);
+    hf_scope_free(k.scope);
 }

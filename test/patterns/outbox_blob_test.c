@@ -5,6 +5,7 @@
 #include <holdfast/blob.h>
 #include <holdfast/engine.h>
 #include <holdfast/outbox.h>
+#include <holdfast/prefix.h>
 #include <holdfast/relay.h>
 #include <holdfast/tx.h>
 
@@ -490,6 +491,72 @@ KIT_TEST(outbox_blob, in_a_transaction_of_the_caller)
     CHECK_INT(1, list.events_len);
     CHECK(is_payload(list.events[0].event.payload, 1, LARGE));
     stage_close(&st);
+}
+
+/* (2): who cannot make the blob new lets the event where it is. */
+KIT_TEST(outbox_blob, nothing_goes_back_without_a_store)
+{
+    struct hf_outbox *without;
+    struct hf_outbox_event found;
+    struct stage st;
+    struct hf_str id;
+    uint64_t done;
+
+    stage_play(k, &st, 0, 3600);
+    id = emit(&st, "a", 1, LARGE);
+    without = open_outbox(&st, NULL, 0, 3600);
+    CHECK_OK(hf_outbox_get(k->scope, st.outbox, id, &found));
+    CHECK_OK(hf__outbox_note_failure(k->scope, st.outbox, &found,
+                                     &(struct hf_error){.status = HF_IO}, 0, true));
+    CHECK_STATUS(HF_UNSUPPORTED, hf_outbox_retry(k->scope, without, &id, 1, &done));
+    CHECK_INT(0, done);
+    CHECK(strstr(hf_scope_error_text(k->scope), id.ptr) != NULL);
+    CHECK_STATUS(HF_UNSUPPORTED, hf_outbox_retry_all(k->scope, without, NULL, &done));
+    CHECK_INT(0, done);
+    CHECK_OK(hf_outbox_get(k->scope, st.outbox, id, &found));
+    CHECK_INT(HF_EVENT_FAILED, found.state);
+    CHECK_OK(hf_outbox_retry(k->scope, st.outbox, &id, 1, &done));
+    CHECK_INT(1, done);
+    run_for(&st, 3000);
+    CHECK_INT(1, st.eye.len);
+    CHECK_STATUS(HF_UNSUPPORTED, hf_outbox_replay(k->scope, without, NULL, &done));
+    CHECK_INT(0, done);
+    CHECK_OK(hf_outbox_replay(k->scope, st.outbox, NULL, &done));
+    CHECK_INT(1, done);
+    hf_outbox_close(without);
+    stage_close(&st);
+}
+
+/* Outboxes of the same name behind two prefixes have one blob store. */
+TEST(outbox_blob, prefixes_that_share_a_blob_store)
+{
+    struct kit k = {.t = t, .scope = hf_scope_new(test_env(t))};
+    struct stage stages[2];
+    struct hf_event_list list;
+    struct hf_blobs *blobs;
+    struct hf_db *dbs[2];
+
+    CHECK_OK(hf_blobs_open(k.scope, HF_STR("memory:"), NULL, &blobs));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(hf_open(k.scope, HF_STR("memory:"),
+                         HF_OPTIONS(hf_engine_options, .env = test_env(t)), &dbs[i]));
+        CHECK_OK(hf_prefix_open(k.scope, dbs[i], hf_scope_format(k.scope, "p%d-", i), &dbs[i]));
+        stages[i] = (struct stage){.k = &k};
+        CHECK_OK(hf_outbox_open(k.scope, dbs[i], HF_OPTIONS(hf_outbox_options, .blobs = blobs),
+                                &stages[i].outbox));
+        emit(&stages[i], "k", i, LARGE);
+    }
+    for (int i = 0; i < 2; i++)
+        CHECK_INT(0, sweep(&stages[i]));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(hf_outbox_pending(k.scope, stages[i].outbox, NULL, &list));
+        CHECK_INT(1, list.events_len);
+        CHECK(is_payload(list.events[0].event.payload, i, LARGE));
+        hf_outbox_close(stages[i].outbox);
+        hf_db_close(dbs[i]);
+    }
+    hf_blobs_close(blobs);
+    hf_scope_free(k.scope);
 }
 
 /* ---- kills ---------------------------------------------------------------------------------- */
