@@ -363,8 +363,9 @@ struct hf_group_list {
     size_t events_len;
 };
 
-/* Up to `limit` (0: 10) events for us; none is HF_OK. Not of ordered groups (HF_INVALID).
- * Since 0.1. */
+/* Up to `limit` (0: 10) events for us; none is HF_OK. Those that cannot be read, as their payload
+ * is gone, are left out: they count as hf_group_nack(). After a failure all go back to the others.
+ * Not of ordered groups (HF_INVALID). Since 0.1. */
 HF_API HF_NODISCARD enum hf_status hf_group_fetch(struct hf_scope *s, struct hf_group *group,
                                                   uint32_t limit, struct hf_group_list *list);
 

@@ -408,9 +408,9 @@ static enum hf_status replay_end(struct hf_scope *s, struct hf_subscription *sub
 
 /* It failed: back to the others, with the new reason. */
 static enum hf_status replay_failed(struct hf_scope *s, struct hf_subscription *sub,
-                                    const struct hf_stored_event *event)
+                                    const struct hf_stored_event *event,
+                                    const struct hf_error *error)
 {
-    const struct hf_error *error = hf_scope_error(sub->work);
     struct hf_tx *tx;
 
     pthread_mutex_lock(&sub->mutex);
@@ -451,13 +451,23 @@ static enum hf_status replay_one(struct hf_scope *s, struct hf_subscription *sub
         TRY(hf_tx_new(s, sub->store->db, &tx)); /* it is gone, there is nothing to handle */
         return replay_end(s, sub, parked->position, tx);
     }
+    if (status == HF_CORRUPT || status == HF_UNSUPPORTED) { /* it is there, and cannot be read */
+        struct hf_stored_event event = {.position = parked->position,
+                                        .stream = parked->stream,
+                                        .version = parked->version,
+                                        .type = parked->type};
+        struct hf_error error = *hf_scope_error(s);
+
+        return replay_failed(s, sub, &event, &error);
+    }
     TRY(status);
     status = replay_call(sub, page.events, &tx);
     if (status != HF_OK)
-        return hf__sub_stops(sub) ? HF_OK : replay_failed(s, sub, page.events);
+        return hf__sub_stops(sub) ? HF_OK
+                                  : replay_failed(s, sub, page.events, hf_scope_error(sub->work));
     status = replay_end(sub->work, sub, parked->position, tx);
     if (status == HF_TX_CANCELED && sub->o.project)
-        return replay_failed(s, sub, page.events);
+        return replay_failed(s, sub, page.events, hf_scope_error(sub->work));
     if (status != HF_OK)
         return hf_scope_fail(s, status, "%s", hf_scope_error_text(sub->work));
     pthread_mutex_lock(&sub->mutex);
