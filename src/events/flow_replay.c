@@ -396,9 +396,8 @@ static void replay_free(struct replay *r)
     env_free(&env, r, sizeof(*r));
 }
 
-enum hf_status hf_flows_replay(struct hf_scope *s, struct hf_flows *flows,
-                               const struct hf_replay_options *options,
-                               struct hf_replayed *replayed)
+static enum hf_status replay(struct hf_scope *s, struct hf_flows *flows,
+                             const struct hf_replay_options *options, struct hf_replayed *replayed)
 {
     struct replay *r = env_alloc(&flows->env, sizeof(*r));
     enum hf_status status;
@@ -423,5 +422,17 @@ enum hf_status hf_flows_replay(struct hf_scope *s, struct hf_flows *flows,
             replayed->position = hf_scope_copy(s, position_of(r));
     }
     replay_free(r);
+    return status;
+}
+
+enum hf_status hf_flows_replay(struct hf_scope *s, struct hf_flows *flows,
+                               const struct hf_replay_options *options,
+                               struct hf_replayed *replayed)
+{
+    enum hf_status status;
+
+    hf__flow_begin(flows);
+    status = replay(s, flows, options, replayed);
+    hf__flow_end(flows);
     return status;
 }
