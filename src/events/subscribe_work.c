@@ -219,6 +219,13 @@ static enum hf_status project(struct hf_subscription *sub, const struct hf_store
     return status;
 }
 
+/* Does a transaction fail with that because of what the events have added to it? (3) */
+static bool is_own(enum hf_status status)
+{
+    return status == HF_TX_CANCELED || status == HF_INVALID || status == HF_LIMIT ||
+           status == HF_TIMEOUT;
+}
+
 /*
  * One transaction: what the function adds, and the move. *own: a failure is that of the events; the
  * error is in the scope of work then, and else in `s`.
@@ -252,8 +259,7 @@ static enum hf_status commit(struct hf_scope *s, struct hf_subscription *sub, si
         pthread_mutex_unlock(&sub->mutex);
         return HF_OK;
     }
-    *own = status == HF_TX_CANCELED || status == HF_INVALID || status == HF_LIMIT ||
-           status == HF_TIMEOUT;
+    *own = is_own(status);
     return *own ? status : hf_scope_fail(s, status, "%s", hf_scope_error_text(sub->work));
 }
 
@@ -436,6 +442,21 @@ static enum hf_status replay_call(struct hf_subscription *sub, const struct hf_s
     return project(sub, event, 1, *tx);
 }
 
+/* Was it canceled only as others wrote the same at the same time? */
+static bool is_conflict(const struct hf_error *error)
+{
+    bool conflict = false;
+
+    for (size_t i = 0; error->status == HF_TX_CANCELED && i < error->reasons_len; i++) {
+        if (hf_str_equal(error->reasons[i].code, HF_STR("TransactionConflict")))
+            conflict = true;
+        else if (!hf_str_equal(error->reasons[i].code, HF_STR("None")))
+            return false;
+    }
+    return conflict;
+}
+
+/* HF_TX_CANCELED, HF_TX_CONFLICT: it is as it was, to be looked at again later. */
 static enum hf_status replay_one(struct hf_scope *s, struct hf_subscription *sub,
                                  const struct hf_parked *parked)
 {
@@ -466,7 +487,7 @@ static enum hf_status replay_one(struct hf_scope *s, struct hf_subscription *sub
         return hf__sub_stops(sub) ? HF_OK
                                   : replay_failed(s, sub, page.events, hf_scope_error(sub->work));
     status = replay_end(sub->work, sub, parked->position, tx);
-    if (status == HF_TX_CANCELED && sub->o.project)
+    if (sub->o.project && is_own(status) && !is_conflict(hf_scope_error(sub->work)))
         return replay_failed(s, sub, page.events, hf_scope_error(sub->work));
     if (status != HF_OK)
         return hf_scope_fail(s, status, "%s", hf_scope_error_text(sub->work));
@@ -485,7 +506,7 @@ enum hf_status hf__sub_replay(struct hf_scope *s, struct hf_subscription *sub,
         if (!hf__sub_holds(sub))
             return hf_scope_fail(s, HF_LOST, "the lease of the subscription has ended");
         status = replay_one(s, sub, &replays[i]);
-        if (status == HF_TX_CANCELED) /* others were there at the same time: look again */
+        if (status == HF_TX_CANCELED || status == HF_TX_CONFLICT) /* others were there, too */
             break;
         TRY(status);
     }
