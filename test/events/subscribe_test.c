@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "events/events.h"
 #include "events_kit.h"
 
 enum { LEASE_MS = 10000, DAY = 24 * 3600 * 1000 };
@@ -414,6 +415,40 @@ KIT_TEST_TX(subscribe, parked_listed_replayed_discarded)
     CHECK_INT(0, info_of(k, store).parked);
     hf_subscription_close(sub);
     hf_events_close(store);
+}
+
+/* One that is there and cannot be read is put aside again, and holds up no other. */
+KIT_TEST_TX(subscribe, a_replay_without_its_payload_is_put_aside_again)
+{
+    static const uint8_t large[1000] = {'x'};
+    struct hf_new_event event = {.type = HF_STR("bad"), .payload = {large, sizeof(large)}};
+    struct hf_append append = {.stream = ORDER("1"), .events = &event, .events_len = 1};
+    struct seen seen = {.fails = "bad", .times = 2};
+    struct hf_blobs *blobs;
+    struct hf_events *store;
+    struct hf_subscription *sub;
+    struct hf_events_page page;
+    struct hf_parked_list list;
+
+    CHECK_OK(hf_blobs_open(k->scope, HF_STR("memory:"), NULL, &blobs));
+    store = open_store_with(k, (struct hf_events_options){.blobs = blobs, .blob_bytes = 400});
+    sub = subscribe(k, store, &seen,
+                    (struct hf_subscribe_options){.max_attempts = 1, .give_up = HF_GIVE_UP_PARK});
+    CHECK_OK(hf_events_append(k->scope, store, &append, 1, NULL, NULL));
+    append_type(k, store, ORDER("2"), "bad");
+    drain(k, sub);
+    CHECK_OK(hf_events_read(k->scope, store, ORDER("1"), NULL, &page));
+    CHECK_OK(hf_blob_delete(k->scope, store->blobs, page.events[0].blob));
+    CHECK_OK(hf_subscription_replay(k->scope, store, NAME, NULL, 0, NULL));
+    drain(k, sub);
+    CHECK_STR("bad", hf_str_from(seen.types));
+    CHECK_OK(hf_subscription_parked(k->scope, store, NAME, (struct hf_str){0}, 0, &list));
+    CHECK_INT(1, list.events_len);
+    CHECK_STR("1", list.events[0].stream.id);
+    CHECK_INT(HF_CORRUPT, list.events[0].error);
+    hf_subscription_close(sub);
+    hf_events_close(store);
+    hf_blobs_close(blobs);
 }
 
 /* ---- the lease ------------------------------------------------------------------------------ */
