@@ -60,12 +60,18 @@ static enum hf_status find_end(struct hf_scope *s, struct hf_subscription *sub,
 {
     struct events_position position;
     struct hf_events_page page;
+    enum hf_status status;
 
     if (sub->of_stream) {
-        TRY(hf_events_read(s, sub->store, sub->o.stream,
-                           HF_OPTIONS(hf_events_read_options, .backward = true, .limit = 1,
-                                      .no_payload = true),
-                           &page));
+        status = hf_events_read(s, sub->store, sub->o.stream,
+                                HF_OPTIONS(hf_events_read_options, .backward = true, .limit = 1,
+                                           .no_payload = true),
+                                &page);
+        if (status == HF_LOST) { /* it was deleted: there are none, and none will come */
+            page.version = 0;
+            status = hf_scope_fail(s, HF_OK, "%s", "");
+        }
+        TRY(status);
         hf__events_version_text(page.version, end->text);
         return HF_OK;
     }

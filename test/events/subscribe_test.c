@@ -223,6 +223,24 @@ KIT_TEST_TX(subscribe, start_positions_and_filters)
     hf_events_close(store);
 }
 
+/* A deleted stream has no events and no end, which is nobody's lease. */
+KIT_TEST_TX(subscribe, the_end_of_a_deleted_stream)
+{
+    struct hf_events *store = open_store(k);
+    struct seen seen = {.batches = 0};
+    struct hf_subscription *sub;
+
+    append_type(k, store, ORDER("7"), "a");
+    CHECK_OK(hf_events_tombstone(k->scope, store, ORDER("7"), HF_EXPECT_ANY, 0));
+    sub = subscribe(k, store, &seen,
+                    (struct hf_subscribe_options){.start = HF_START_END, .stream = ORDER("7")});
+    CHECK_INT(0, drain(k, sub));
+    CHECK_INT(0, seen.told[HF_SUBSCRIPTION_LOST]);
+    CHECK_STR("0000000000000000", info_of(k, store).checkpoint);
+    hf_subscription_close(sub);
+    hf_events_close(store);
+}
+
 /* An empty store, then a crash: the end was noted, so what came in between is not left out. */
 KIT_TEST_TX(subscribe, the_end_of_an_empty_store_is_kept)
 {
