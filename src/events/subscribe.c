@@ -331,9 +331,12 @@ static uint32_t until_renewal(struct hf_subscription *sub, uint32_t wait_ms)
 static enum hf_status give_up(struct hf_scope *s, struct hf_subscription *sub)
 {
     struct hf_str failure = hf_str_of(sub->failure, strlen(sub->failure));
+    enum hf_status status;
 
     if (sub->held) {
-        TRY(hf__sub_checkpoint(s, sub));
+        status = hf__sub_checkpoint(s, sub);
+        if (status != HF_IN_USE) /* told to begin anew: there is no checkpoint to write any more */
+            TRY(status);
         TRY(hf__sub_release(s, sub->store, sub->pk, id_str(&sub->token), failure));
         pthread_mutex_lock(&sub->mutex);
         sub->held = false;

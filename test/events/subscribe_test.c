@@ -21,6 +21,8 @@ struct seen {
     int times;         /* so often */
     int told[7];
     char told_text[200];
+    struct kit *k;             /* when it stops, */
+    struct hf_events *rebuild; /* tell it to begin anew */
 };
 
 static enum hf_status note(struct hf_scope *s, const struct hf_stored_event *event, void *user)
@@ -62,6 +64,8 @@ static void told(enum hf_subscription_event what, const struct hf_stored_event *
 
     (void)event;
     seen->told[what]++;
+    if (what == HF_SUBSCRIPTION_STOPPED && seen->rebuild)
+        CHECK_OK(hf_subscription_rebuild(seen->k->scope, seen->rebuild, NAME, (struct hf_str){0}));
     if (error->status != HF_OK)
         snprintf(seen->told_text, sizeof(seen->told_text), "%.*s", HF_FMT(error->message));
 }
@@ -372,6 +376,27 @@ KIT_TEST_TX(subscribe, stops_in_front_of_what_cannot_be_handled)
     CHECK_INT(2, drain(k, sub)); /* it fails once more, and then it does not */
     CHECK_STR("a,b,c", hf_str_from(seen.types));
     CHECK(!info_of(k, store).failure.ptr);
+    hf_subscription_close(sub);
+    hf_events_close(store);
+}
+
+/* The lease is free for who begins anew then. */
+KIT_TEST_TX(subscribe, gives_up_while_it_is_told_to_begin_anew)
+{
+    struct hf_events *store = open_store(k);
+    struct seen seen = {.fails = "b", .times = 1, .k = k, .rebuild = store};
+    struct hf_subscription *sub =
+        subscribe(k, store, &seen, (struct hf_subscribe_options){.max_attempts = 1});
+
+    append_type(k, store, ORDER("1"), "a");
+    append_type(k, store, ORDER("1"), "b");
+    CHECK_STATUS(HF_LOST, hf_subscription_drain(k->scope, sub, NULL));
+    CHECK(strstr(hf_scope_error_text(k->scope), "\"mailer\" gave up at ") != NULL);
+    CHECK(info_of(k, store).rebuild);
+    CHECK(!info_of(k, store).owner.ptr);
+    CHECK_OK(hf_subscription_stop(k->scope, sub));
+    CHECK_INT(2, drain(k, sub));
+    CHECK_STR("a,a,b", hf_str_from(seen.types));
     hf_subscription_close(sub);
     hf_events_close(store);
 }
