@@ -285,6 +285,44 @@ KIT_TEST_TX(projection, is_built_again)
 
 /* ---- in the append -------------------------------------------------------------------------- */
 
+/* A version is no place in the order of all, and a position is none in a stream. */
+KIT_TEST_TX(projection, is_not_built_again_from_a_place_that_cannot_be)
+{
+    struct hf_events *store = open_store(k);
+    struct hf_str position = HF_STR("01KFH2J5M00000000000000000");
+
+    kit_make_table(k, k->other);
+    for (int stream = 0; stream < 2; stream++) {
+        struct totals totals = {.k = k};
+        struct hf_subscribe_options options = {.size = 0};
+        struct hf_str wrong = stream ? position : HF_STR("1");
+        struct hf_subscription *sub;
+
+        if (stream)
+            options.stream = ORDER("1");
+        sub = project(k, store, &totals, options);
+        CHECK_OK(hf_subscription_drain(k->scope, sub, NULL));
+        CHECK_OK(hf_subscription_rebuild(k->scope, store, NAME, wrong)); /* it has no checkpoint */
+        CHECK_STATUS(HF_INVALID, hf_subscription_drain(k->scope, sub, NULL));
+        CHECK(strstr(hf_scope_error_text(k->scope), stream ? "no version" : "no position"));
+        CHECK_INT(0, totals.resets);
+        CHECK_OK(hf_subscription_rebuild(k->scope, store, NAME, (struct hf_str){0}));
+        append_types(k, store, "ab");
+        CHECK_OK(hf_subscription_drain(k->scope, sub, NULL));
+        CHECK_INT(1, totals.resets);
+
+        CHECK_STATUS(HF_INVALID, hf_subscription_rebuild(k->scope, store, NAME, wrong));
+        CHECK(strstr(hf_scope_error_text(k->scope), stream ? "no version" : "no position"));
+        CHECK_OK(hf_subscription_drain(k->scope, sub, NULL));
+        CHECK_INT(1, totals.resets);
+        CHECK_INT(1, total(k, "b"));
+        hf_subscription_close(sub);
+        CHECK_OK(hf_subscription_forget(k->scope, store, NAME));
+        CHECK_OK(hf_events_reset(k->scope, store));
+    }
+    hf_events_close(store);
+}
+
 KIT_TEST_TX(projection, inline_with_the_append)
 {
     struct hf_events *store = open_store(k);
