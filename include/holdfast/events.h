@@ -230,7 +230,11 @@ struct hf_events_page {
 
 /*
  * Events of one stream, in the scope. A stream that was never written has none, which is no
- * failure; one that was deleted is HF_LOST. Since 0.1.
+ * failure; one that was deleted is HF_LOST.
+ *
+ * This and all that read payloads: HF_CORRUPT, one is not in the blob store any more, or not what
+ * was put there; HF_UNSUPPORTED, one is in a blob store, and there is none here. The message names
+ * the event. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_read(struct hf_scope *s, struct hf_events *store,
                                                   struct hf_stream_key stream,

@@ -230,8 +230,10 @@ HF_API HF_NODISCARD enum hf_status hf_subscription_info(struct hf_scope *s, stru
 /*
  * Let it begin anew: whoever has its lease, here or elsewhere, or takes it next, calls the reset
  * function, if there is one, forgets the checkpoint and what was parked, and starts from the first
- * event (`after` absent) or behind that position. Nothing of before counts then. HF_NOT_FOUND: as
- * above. Since 0.1.
+ * event (`after` absent) or behind that position; of a stream, that version. Nothing of before
+ * counts then. HF_NOT_FOUND: as above. HF_INVALID: `after` is the wrong one of the two; when it has
+ * no checkpoint yet that is not known here, and whoever has its lease fails with it, with nothing
+ * done, until this is called once more. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_subscription_rebuild(struct hf_scope *s,
                                                            struct hf_events *store,
@@ -363,8 +365,9 @@ struct hf_group_list {
     size_t events_len;
 };
 
-/* Up to `limit` (0: 10) events for us; none is HF_OK. Not of ordered groups (HF_INVALID).
- * Since 0.1. */
+/* Up to `limit` (0: 10) events for us; none is HF_OK. Those that cannot be read, as their payload
+ * is gone, are left out: they count as hf_group_nack(). After a failure all go back to the others.
+ * Not of ordered groups (HF_INVALID). Since 0.1. */
 HF_API HF_NODISCARD enum hf_status hf_group_fetch(struct hf_scope *s, struct hf_group *group,
                                                   uint32_t limit, struct hf_group_list *list);
 

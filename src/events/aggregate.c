@@ -19,6 +19,7 @@
  *      stream or the version that was asked for, or damaged.
  *  (4) Whatever becomes of a snapshot, a command whose events are stored has succeeded.
  *  (5) A command with an id is decided once: its first event has an id that follows from it.
+ *  (6) Events that were there already, by their ids, are in the state once: it is loaded anew.
  */
 #include "events/aggregate.h"
 
@@ -505,8 +506,12 @@ static enum hf_status attempt(struct hf_scope *s, const struct handling *h,
         if (status != HF_OK)
             return status;
     }
+    if (appended.repeated) /* (6) */
+        TRY(hf_aggregate_load(s, h->store, h->aggregate, h->id, 0, &state));
     for (size_t i = 0; i < decision.len; i++) {
         events[i].id = appended.ids[i];
+        if (appended.repeated)
+            events[i].version = appended.first + i;
         if (h->o.parent) {
             events[i].causation = events[i].causation.len ? events[i].causation : h->o.parent->id;
             if (!events[i].correlation.len)

@@ -339,7 +339,8 @@ enum hf_status hf__events_blobs_open(struct hf_scope *s, struct hf_events *store
                                      struct hf_blobs *given);
 void hf__events_blobs_close(struct hf_events *store);
 
-/* Fetch payloads from the blob store for those events that have theirs there. */
+/* Fetch payloads from the blob store for those events that have theirs there. HF_CORRUPT: one is
+ * gone. HF_UNSUPPORTED: there is no blob store. */
 enum hf_status hf__events_payloads(struct hf_scope *s, struct hf_events *store,
                                    struct hf_stored_event *events, size_t len);
 

@@ -3,7 +3,8 @@
  *
  * They are put into the blob store before the event that names them is written, and after it is
  * known that the streams are as they were expected. When the event is not written after all the
- * blob is left behind, and the sweep removes it. What is read back is verified by the blob store.
+ * blob is left behind, and the sweep removes it. What is read back is verified by the blob store;
+ * that it cannot be read is never HF_NOT_FOUND, which is what events are that were truncated.
  */
 #include "events/append.h"
 
@@ -79,12 +80,40 @@ enum hf_status hf__append_blobs(struct appending *a)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
+/*
+ * One of these is not in the blob store: an event without its payload is damaged, not absent, and
+ * is not to be taken for one that was truncated.
+ */
+static enum hf_status gone(struct hf_scope *s, struct hf_events *store,
+                           const struct hf_stored_event *events, size_t len)
+{
+    struct hf_str why = hf_scope_copy(s, hf_scope_error(s)->message);
+    const struct hf_stored_event *event = NULL;
+
+    TRY(hf_scope_built(s));
+    for (size_t i = 0; i < len; i++) {
+        enum hf_status status;
+
+        if (!events[i].blob.len)
+            continue;
+        event = &events[i];
+        status = hf_blob_has(s, store->blobs, event->blob, NULL);
+        if (status == HF_NOT_FOUND)
+            break;
+        if (status != HF_OK)
+            return status;
+    }
+    return hf_scope_fail(s, HF_CORRUPT, "the payload of event %.*s, blob %.*s, is gone: %.*s",
+                         HF_FMT(event->id), HF_FMT(event->blob), HF_FMT(why));
+}
+
 enum hf_status hf__events_payloads(struct hf_scope *s, struct hf_events *store,
                                    struct hf_stored_event *events, size_t len)
 {
     struct hf_bytes *bytes;
     struct hf_str *digests;
     size_t count = 0, last = 0;
+    enum hf_status status;
 
     for (size_t i = 0; i < len; i++)
         if (events[i].blob.len) {
@@ -94,7 +123,7 @@ enum hf_status hf__events_payloads(struct hf_scope *s, struct hf_events *store,
     if (!count)
         return HF_OK;
     if (!store->blobs)
-        return hf_scope_fail(s, HF_NOT_FOUND,
+        return hf_scope_fail(s, HF_UNSUPPORTED,
                              "event %.*s has its payload in a blob store, and event store %.*s was "
                              "opened without one",
                              HF_FMT(events[last].id), HF_FMT(store->table));
@@ -105,7 +134,10 @@ enum hf_status hf__events_payloads(struct hf_scope *s, struct hf_events *store,
     for (size_t i = 0; i < len; i++)
         if (events[i].blob.len)
             digests[count++] = events[i].blob;
-    TRY(hf_blob_get_many(s, store->blobs, digests, count, bytes));
+    status = hf_blob_get_many(s, store->blobs, digests, count, bytes);
+    if (status == HF_NOT_FOUND)
+        return gone(s, store, events, len);
+    TRY(status);
     count = 0;
     for (size_t i = 0; i < len; i++)
         if (events[i].blob.len)

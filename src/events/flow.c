@@ -25,6 +25,7 @@
  *  (5) In a process, one tree at a time for each queue; a thread that has a turn does not wait for
  *      another one.
  *  (6) No function of the user's is called while the mutex is held.
+ *  (7) Nothing is freed while a thread is inside, whatever deadline there is for closing.
  */
 #include "events/flow.h"
 
@@ -183,6 +184,7 @@ static void flows_free(struct hf_flows *flows)
     hf__flow_queues_close(flows);  /* and these tell observers */
     hf__flow_observers_close(flows);
     pthread_cond_destroy(&flows->noticed);
+    pthread_cond_destroy(&flows->left);
     pthread_mutex_destroy(&flows->mutex);
     hf_scope_free(flows->kept);
     env_free(&env, flows, sizeof(*flows));
@@ -223,6 +225,7 @@ enum hf_status hf_flows_open(struct hf_scope *s, struct hf_events *store, struct
     OPTIONS_COPY(&flows->o, options);
     pthread_mutex_init(&flows->mutex, NULL);
     hf__pattern_cond_init(&flows->noticed);
+    hf__pattern_cond_init(&flows->left);
     flows->kept = hf_scope_new(env);
     if (flows->kept)
         status = open_parts(s, flows, given, flows_len, observers, observers_len);
@@ -266,10 +269,12 @@ void hf_flows_close(struct hf_flows *flows)
 
     if (!flows)
         return;
+    hf__flow_stop(flows);
     s = hf_scope_new(&flows->env);
     if (s)
         (void)!hf_flows_shutdown(s, flows, flows->o.shutdown_ms);
     hf_scope_free(s);
+    hf__flow_wait(flows); /* (7) */
     flows_free(flows);
 }
 

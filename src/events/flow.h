@@ -61,6 +61,8 @@ struct hf_flows {
     pthread_mutex_t mutex; /* guards all below, and the queues */
     bool stopping;         /* nothing new is taken */
     bool quitting;         /* threads are to end */
+    uint32_t inside;       /* calls of others that are under way, which use what is here */
+    pthread_cond_t left;   /* the last of them has ended */
     int64_t last_ms;       /* of ids that were made: they only grow */
     uint32_t last_count;
     struct flow_notice *notices, **notices_end;
@@ -197,6 +199,11 @@ enum hf_status hf__flow_submit(struct hf_scope *s, struct hf_flows *flows,
 
 enum hf_status hf__flow_queues_open(struct hf_scope *s, struct hf_flows *flows);
 void hf__flow_queues_close(struct hf_flows *flows);
+
+/* A call begins and ends that closing has to wait for; and wait until none is under way. */
+void hf__flow_begin(struct hf_flows *flows);
+void hf__flow_end(struct hf_flows *flows);
+void hf__flow_wait(struct hf_flows *flows);
 
 /* Wait for the turn. HF_CANCELED, unless it is for what was begun before (`inner`); HF_TIMEOUT;
  * HF_INVALID: this thread has one already. */

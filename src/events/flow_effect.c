@@ -10,8 +10,8 @@
  *      read it does not, and the relay waits until it can.
  *  (2) Events that it leads to have ids that follow from the event's, so those that were stored by
  *      an earlier run are not stored again.
- *  (3) One that ran out of attempts, or that nobody here knows what to do for, is put aside; it is
- *      never noted as done.
+ *  (3) One that ran out of attempts, or whose event is damaged or has its payload where we cannot
+ *      read, or that nobody here knows what to do for, is put aside; it is never noted as done.
  */
 #include "events/flow.h"
 
@@ -114,7 +114,8 @@ static enum hf_status deliver(struct hf_scope *s, struct hf_flows *flows,
         (void)hf_scope_fail(s, HF_NOT_FOUND, "what is in the outbox is no side effect of a flow");
     if (status == HF_OK)
         status = hf__flow_upcast(s, &event, flows);
-    else if (status != HF_NOT_FOUND && status != HF_LOST && status != HF_CORRUPT)
+    else if (status != HF_NOT_FOUND && status != HF_LOST && status != HF_CORRUPT &&
+             status != HF_UNSUPPORTED)
         return status; /* (1) */
     flow = status == HF_OK ? hf__flow_find(flows, event.stream.domain, event.type) : NULL;
     if (status == HF_OK && !(flow && flow->side_effect))

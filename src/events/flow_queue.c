@@ -8,6 +8,7 @@
  *
  *  (1) Those of one queue take turns in the order in which they came.
  *  (2) Who has a turn does not ask for another one: it might be the one he waits behind.
+ *  (3) Calls of others that use the flows are counted, and nothing is freed while one is under way.
  */
 #include "events/flow.h"
 
@@ -29,6 +30,32 @@ struct hf_str hf__flow_key(const struct hf_flows *flows, const struct hf_flow_ev
     const struct hf_flow *flow = hf__flow_find(flows, event->stream.domain, event->event.type);
 
     return flow && flow->shard_key ? flow->shard_key(event, flow->user) : event->stream.id;
+}
+
+/* ---- who is inside -------------------------------------------------------------------------- */
+
+void hf__flow_begin(struct hf_flows *flows)
+{
+    pthread_mutex_lock(&flows->mutex);
+    flows->inside++;
+    pthread_mutex_unlock(&flows->mutex);
+}
+
+void hf__flow_end(struct hf_flows *flows)
+{
+    pthread_mutex_lock(&flows->mutex);
+    assert(flows->inside > 0);
+    if (--flows->inside == 0)
+        pthread_cond_broadcast(&flows->left);
+    pthread_mutex_unlock(&flows->mutex); /* the flows may be gone by now */
+}
+
+void hf__flow_wait(struct hf_flows *flows)
+{
+    pthread_mutex_lock(&flows->mutex);
+    while (flows->inside > 0)
+        pthread_cond_wait(&flows->left, &flows->mutex);
+    pthread_mutex_unlock(&flows->mutex);
 }
 
 /* ---- waiting -------------------------------------------------------------------------------- */
@@ -223,8 +250,8 @@ static struct flow_task *task_new(struct hf_flows *flows, const struct hf_flow_e
     return task;
 }
 
-enum hf_status hf_flows_post(struct hf_scope *s, struct hf_flows *flows,
-                             const struct hf_flow_event *event, hf_flow_posted_fn *done, void *user)
+static enum hf_status post(struct hf_scope *s, struct hf_flows *flows,
+                           const struct hf_flow_event *event, hf_flow_posted_fn *done, void *user)
 {
     struct flow_queue *queue =
         &flows->queues[hf_flows_partition(flows, hf__flow_key(flows, event))];
@@ -250,6 +277,17 @@ enum hf_status hf_flows_post(struct hf_scope *s, struct hf_flows *flows,
     hf_scope_free(task->scope);
     return stopping ? hf_scope_fail(s, HF_CANCELED, "the flows are shut down")
                     : hf_scope_fail(s, HF_LIMIT, "the system has no thread for a queue of flows");
+}
+
+enum hf_status hf_flows_post(struct hf_scope *s, struct hf_flows *flows,
+                             const struct hf_flow_event *event, hf_flow_posted_fn *done, void *user)
+{
+    enum hf_status status;
+
+    hf__flow_begin(flows);
+    status = post(s, flows, event, done, user);
+    hf__flow_end(flows);
+    return status;
 }
 
 bool hf__flow_run_posted(struct hf_flows *flows)

@@ -41,6 +41,7 @@ struct replay {
     struct hf_str key;                  /* f.NAME; absent: no checkpoint */
     char position[HF_POSITION_LEN + 1]; /* of the last event that was done */
     bool moved;                         /* and the checkpoint does not say so yet */
+    bool lost;                          /* another replay has the checkpoint */
     struct replay_state states[STATES];
     uint64_t clock;
     struct hf_replayed done;
@@ -119,8 +120,9 @@ static struct hf_put_item move_request(struct hf_scope *s, const struct replay *
                             .values = HF_ITEM(s, HF_S(":b", id_str(&r->me)), HF_S(":p", position))};
 }
 
-static enum hf_status lost(struct hf_scope *s, const struct replay *r)
+static enum hf_status lost(struct hf_scope *s, struct replay *r)
 {
+    r->lost = true;
     return hf_scope_fail(s, HF_LOST, "another replay with the checkpoint %.*s has begun",
                          HF_FMT(r->o.checkpoint));
 }
@@ -262,7 +264,7 @@ static enum hf_status failed(struct hf_scope *s, struct replay *r, enum hf_statu
     struct hf_error error = *hf_scope_error(s);
 
     r->done.failed++;
-    if (!r->o.on_error || status == HF_LOST)
+    if (!r->o.on_error || r->lost)
         return status;
     status = r->o.on_error(s, event, &error, r->o.user);
     return hf__flow_said(s, status, "the replay", event);
@@ -333,7 +335,7 @@ static enum hf_status replay_all(struct hf_scope *s, struct replay *r,
         if (status != HF_OK) { /* what was done is done */
             struct hf_error error = *hf_scope_error(s);
 
-            if (status != HF_LOST && hf_scope_sleep_ms(s, 0) == HF_OK)
+            if (!r->lost && hf_scope_sleep_ms(s, 0) == HF_OK)
                 (void)!save(s, r);
             return hf_scope_fail(s, status, "%.*s", HF_FMT(error.message));
         }
@@ -396,9 +398,8 @@ static void replay_free(struct replay *r)
     env_free(&env, r, sizeof(*r));
 }
 
-enum hf_status hf_flows_replay(struct hf_scope *s, struct hf_flows *flows,
-                               const struct hf_replay_options *options,
-                               struct hf_replayed *replayed)
+static enum hf_status replay(struct hf_scope *s, struct hf_flows *flows,
+                             const struct hf_replay_options *options, struct hf_replayed *replayed)
 {
     struct replay *r = env_alloc(&flows->env, sizeof(*r));
     enum hf_status status;
@@ -423,5 +424,17 @@ enum hf_status hf_flows_replay(struct hf_scope *s, struct hf_flows *flows,
             replayed->position = hf_scope_copy(s, position_of(r));
     }
     replay_free(r);
+    return status;
+}
+
+enum hf_status hf_flows_replay(struct hf_scope *s, struct hf_flows *flows,
+                               const struct hf_replay_options *options,
+                               struct hf_replayed *replayed)
+{
+    enum hf_status status;
+
+    hf__flow_begin(flows);
+    status = replay(s, flows, options, replayed);
+    hf__flow_end(flows);
     return status;
 }

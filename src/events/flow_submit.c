@@ -403,6 +403,7 @@ enum hf_status hf_flows_submit(struct hf_scope *s, struct hf_flows *flows,
 {
     struct hf_submit_options o;
     struct hf_flow_result own;
+    enum hf_status status;
 
     OPTIONS_COPY(&o, options);
     if (!result)
@@ -412,5 +413,8 @@ enum hf_status hf_flows_submit(struct hf_scope *s, struct hf_flows *flows,
         return hf_scope_fail(s, HF_INVALID,
                              "flows are a transaction by themselves: what is to happen with the "
                              "events is for hf_flow_write()");
-    return hf__flow_submit(s, flows, event, o.parent, false, result);
+    hf__flow_begin(flows);
+    status = hf__flow_submit(s, flows, event, o.parent, false, result);
+    hf__flow_end(flows);
+    return status;
 }

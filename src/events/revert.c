@@ -323,20 +323,14 @@ static enum hf_status revert(struct hf_scope *s, struct hf_flows *flows, struct 
     }
 }
 
-enum hf_status hf_flows_revert(struct hf_scope *s, struct hf_flows *flows, struct hf_str id,
-                               struct hf_reverted *reverted)
+static enum hf_status revert_in_turn(struct hf_scope *s, struct hf_flows *flows, struct hf_str id,
+                                     struct hf_reverted *reverted)
 {
     struct hf_stored_event root;
     struct flow_task task = {0};
     struct flow_queue *queue;
-    struct hf_reverted own;
     enum hf_status status;
 
-    if (!reverted)
-        reverted = &own;
-    *reverted = (struct hf_reverted){0};
-    if (hf_scope_tx(s))
-        return hf_scope_fail(s, HF_INVALID, "taking back is a transaction by itself");
     TRY(hf_flows_get(s, flows, id, &root));
     TRY(hf__flow_enter(s, flows,
                        hf__flow_key(flows,
@@ -350,5 +344,22 @@ enum hf_status hf_flows_revert(struct hf_scope *s, struct hf_flows *flows, struc
         *reverted = (struct hf_reverted){0};
     }
     hf__flow_leave(flows, queue);
+    return status;
+}
+
+enum hf_status hf_flows_revert(struct hf_scope *s, struct hf_flows *flows, struct hf_str id,
+                               struct hf_reverted *reverted)
+{
+    struct hf_reverted own;
+    enum hf_status status;
+
+    if (!reverted)
+        reverted = &own;
+    *reverted = (struct hf_reverted){0};
+    if (hf_scope_tx(s))
+        return hf_scope_fail(s, HF_INVALID, "taking back is a transaction by itself");
+    hf__flow_begin(flows);
+    status = revert_in_turn(s, flows, id, reverted);
+    hf__flow_end(flows);
     return status;
 }

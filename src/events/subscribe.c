@@ -229,6 +229,18 @@ static struct checkpoint anew_at(const struct hf_subscription *sub, const struct
     return at;
 }
 
+/* Is the place where it is to begin one of what it follows? */
+static enum hf_status check_place(struct hf_scope *s, const struct hf_subscription *sub,
+                                  struct hf_str after)
+{
+    if (!after.len || hf__sub_is_version(after) == sub->of_stream)
+        return HF_OK;
+    return hf_scope_fail(s, HF_INVALID,
+                         "the subscription \"%.*s\" was told to begin anew behind \"%.*s\", which "
+                         "is no %s",
+                         HF_FMT(sub->name), HF_FMT(after), sub->of_stream ? "version" : "position");
+}
+
 /* (4) */
 static enum hf_status begin_anew(struct hf_scope *s, struct hf_subscription *sub)
 {
@@ -241,6 +253,7 @@ static enum hf_status begin_anew(struct hf_scope *s, struct hf_subscription *sub
     if (view.rebuild.ptr) {
         if (!hf__sub_holds(sub)) /* it may be another's by now, who has begun already */
             return hf_scope_fail(s, HF_LOST, "the lease of the subscription has ended");
+        TRY(check_place(s, sub, view.rebuild_after));
         hf_scope_reset(sub->work);
         if (sub->o.reset)
             status = sub->o.reset(sub->work, sub->o.user);
@@ -331,9 +344,12 @@ static uint32_t until_renewal(struct hf_subscription *sub, uint32_t wait_ms)
 static enum hf_status give_up(struct hf_scope *s, struct hf_subscription *sub)
 {
     struct hf_str failure = hf_str_of(sub->failure, strlen(sub->failure));
+    enum hf_status status;
 
     if (sub->held) {
-        TRY(hf__sub_checkpoint(s, sub));
+        status = hf__sub_checkpoint(s, sub);
+        if (status != HF_IN_USE) /* told to begin anew: there is no checkpoint to write any more */
+            TRY(status);
         TRY(hf__sub_release(s, sub->store, sub->pk, id_str(&sub->token), failure));
         pthread_mutex_lock(&sub->mutex);
         sub->held = false;

@@ -7,7 +7,8 @@
  * hf_group_fetch() claims them. What was tried too often is in the outbox as failed: parked.
  *
  *  (1) An event is read again when it is handed over: the outbox has no payloads. One that is gone
- *      by then (truncated, deleted) is left out; who fetches is told.
+ *      by then (truncated, deleted) is left out; who fetches is told. One that is there and cannot
+ *      be read (its payload is gone) has failed, and no other one with it.
  *  (2) In an ordered group the key of a reference is its stream's, and the relay delivers one key
  * in order. Streams whose keys are too long for an outbox share some: they wait for each other.
  */
@@ -27,6 +28,7 @@ enum {
     LEASE_MS = 30000,
     POLL_MS = 1000,
     FETCH = 10,
+    RELEASE_MS = 2000, /* for claims that go back, when a deadline has passed */
     COUNT_MAX = 10000
 };
 
@@ -339,31 +341,71 @@ static struct hf_claim_options claim_options(const struct hf_group *group, uint3
                                      .backoff_max_ms = group->o.backoff_max_ms};
 }
 
+/* Give claims back; the failure in `s` stays as it is. What cannot be given back ends by itself. */
+static void release_all(struct hf_scope *s, struct hf_group *group,
+                        const struct hf_claimed_event *claims, size_t len)
+{
+    struct hf_scope *own = hf_scope_new(hf_scope_env(s));
+
+    if (!own)
+        return;
+    hf_scope_timeout_ms(own, RELEASE_MS);
+    for (size_t i = 0; i < len; i++)
+        (void)!hf_outbox_release(own, group->outbox, &claims[i]);
+    hf_scope_free(own);
+}
+
+/* Read what was claimed. *out is false when it cannot be read, and was failed for that. (1) */
+static enum hf_status take_one(struct hf_scope *s, struct hf_group *group,
+                               const struct hf_claimed_event *claim, struct hf_group_event *event,
+                               bool *out)
+{
+    struct hf_claim_options options = claim_options(group, 1);
+    struct hf_error error;
+    enum hf_status status;
+
+    *event = (struct hf_group_event){.attempts = claim->event.attempts, .claim = *claim};
+    status = hydrate(s, group, &claim->event.event, &event->event);
+    *out = status == HF_OK || status == HF_NOT_FOUND;
+    if (status != HF_CORRUPT && status != HF_UNSUPPORTED)
+        return *out ? HF_OK : status;
+    error = *hf_scope_error(s);
+    status = hf_outbox_fail(s, group->outbox, claim, &error, false, &options);
+    return status == HF_LOST ? HF_OK : status;
+}
+
 enum hf_status hf_group_fetch(struct hf_scope *s, struct hf_group *group, uint32_t limit,
                               struct hf_group_list *list)
 {
     struct hf_claim_options options = claim_options(group, limit ? limit : FETCH);
     struct hf_claim_list claimed;
     struct hf_group_event *events;
+    enum hf_status built;
+    size_t len = 0;
 
     *list = (struct hf_group_list){0};
     if (group->o.ordered)
         return hf_scope_fail(s, HF_INVALID, "events of an ordered group go to its handler");
     TRY(hf_outbox_claim(s, group->outbox, &options, &claimed));
     events = hf_scope_alloc(s, (claimed.events_len + 1) * sizeof(*events));
-    TRY(hf_scope_built(s));
+    built = hf_scope_built(s);
+    if (built != HF_OK) {
+        release_all(s, group, claimed.events, claimed.events_len);
+        return built;
+    }
     for (size_t i = 0; i < claimed.events_len; i++) {
-        const struct hf_claimed_event *claim = &claimed.events[i];
-        enum hf_status status;
+        bool taken;
+        enum hf_status status = take_one(s, group, &claimed.events[i], &events[len], &taken);
 
-        events[i] = (struct hf_group_event){.attempts = claim->event.attempts, .claim = *claim};
-        status = hydrate(s, group, &claim->event.event, &events[i].event);
-        if (status != HF_OK && status != HF_NOT_FOUND)
-            return status; /* the claims end by themselves */
+        if (status != HF_OK) {
+            release_all(s, group, claimed.events, claimed.events_len);
+            return status;
+        }
+        len += taken;
     }
     list->events = events;
-    list->events_len = claimed.events_len;
-    return HF_OK;
+    list->events_len = len;
+    return hf_scope_fail(s, HF_OK, "%s", "");
 }
 
 enum hf_status hf_group_ack(struct hf_scope *s, struct hf_group *group,

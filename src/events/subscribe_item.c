@@ -370,6 +370,25 @@ bool hf__sub_is_version(struct hf_str text)
     return text.len && text.len <= EVENTS_VERSION_LEN;
 }
 
+/* Versions are for those of a stream, positions for those of all: its checkpoint, if there is one,
+ * shows which it is. Without one it is seen by who begins anew. */
+static enum hf_status check_kind(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                                 struct hf_str after)
+{
+    struct sub_item view;
+    bool of_stream;
+
+    if (!after.len)
+        return HF_OK;
+    TRY(hf__sub_read(s, store, pk, &view));
+    of_stream = hf__sub_is_version(checkpoint_str(&view.at));
+    if (!view.at.text[0] || hf__sub_is_version(after) == of_stream)
+        return HF_OK;
+    return hf_scope_fail(s, HF_INVALID,
+                         "\"%.*s\" is no %s, and the checkpoint of the subscription is one",
+                         HF_FMT(after), of_stream ? "version" : "position");
+}
+
 enum hf_status hf_subscription_rebuild(struct hf_scope *s, struct hf_events *store,
                                        struct hf_str name, struct hf_str after)
 {
@@ -390,6 +409,7 @@ enum hf_status hf_subscription_rebuild(struct hf_scope *s, struct hf_events *sto
         return hf_scope_fail(s, HF_INVALID, "\"%.*s\" is no position and no version",
                              HF_FMT(after));
     TRY(hf__sub_pk(s, name, &pk));
+    TRY(check_kind(s, store, pk, after));
     update.key = key_of(s, pk);
     update.values = after.len ? HF_ITEM(s, HF_S(":id", new_beat(s)), HF_S(":after", after))
                               : HF_ITEM(s, HF_S(":id", new_beat(s)));

@@ -60,12 +60,18 @@ static enum hf_status find_end(struct hf_scope *s, struct hf_subscription *sub,
 {
     struct events_position position;
     struct hf_events_page page;
+    enum hf_status status;
 
     if (sub->of_stream) {
-        TRY(hf_events_read(s, sub->store, sub->o.stream,
-                           HF_OPTIONS(hf_events_read_options, .backward = true, .limit = 1,
-                                      .no_payload = true),
-                           &page));
+        status = hf_events_read(s, sub->store, sub->o.stream,
+                                HF_OPTIONS(hf_events_read_options, .backward = true, .limit = 1,
+                                           .no_payload = true),
+                                &page);
+        if (status == HF_LOST) { /* it was deleted: there are none, and none will come */
+            page.version = 0;
+            status = hf_scope_fail(s, HF_OK, "%s", "");
+        }
+        TRY(status);
         hf__events_version_text(page.version, end->text);
         return HF_OK;
     }
@@ -219,6 +225,13 @@ static enum hf_status project(struct hf_subscription *sub, const struct hf_store
     return status;
 }
 
+/* Does a transaction fail with that because of what the events have added to it? (3) */
+static bool is_own(enum hf_status status)
+{
+    return status == HF_TX_CANCELED || status == HF_INVALID || status == HF_LIMIT ||
+           status == HF_TIMEOUT;
+}
+
 /*
  * One transaction: what the function adds, and the move. *own: a failure is that of the events; the
  * error is in the scope of work then, and else in `s`.
@@ -252,8 +265,7 @@ static enum hf_status commit(struct hf_scope *s, struct hf_subscription *sub, si
         pthread_mutex_unlock(&sub->mutex);
         return HF_OK;
     }
-    *own = status == HF_TX_CANCELED || status == HF_INVALID || status == HF_LIMIT ||
-           status == HF_TIMEOUT;
+    *own = is_own(status);
     return *own ? status : hf_scope_fail(s, status, "%s", hf_scope_error_text(sub->work));
 }
 
@@ -408,9 +420,9 @@ static enum hf_status replay_end(struct hf_scope *s, struct hf_subscription *sub
 
 /* It failed: back to the others, with the new reason. */
 static enum hf_status replay_failed(struct hf_scope *s, struct hf_subscription *sub,
-                                    const struct hf_stored_event *event)
+                                    const struct hf_stored_event *event,
+                                    const struct hf_error *error)
 {
-    const struct hf_error *error = hf_scope_error(sub->work);
     struct hf_tx *tx;
 
     pthread_mutex_lock(&sub->mutex);
@@ -436,6 +448,21 @@ static enum hf_status replay_call(struct hf_subscription *sub, const struct hf_s
     return project(sub, event, 1, *tx);
 }
 
+/* Was it canceled only as others wrote the same at the same time? */
+static bool is_conflict(const struct hf_error *error)
+{
+    bool conflict = false;
+
+    for (size_t i = 0; error->status == HF_TX_CANCELED && i < error->reasons_len; i++) {
+        if (hf_str_equal(error->reasons[i].code, HF_STR("TransactionConflict")))
+            conflict = true;
+        else if (!hf_str_equal(error->reasons[i].code, HF_STR("None")))
+            return false;
+    }
+    return conflict;
+}
+
+/* HF_TX_CANCELED, HF_TX_CONFLICT: it is as it was, to be looked at again later. */
 static enum hf_status replay_one(struct hf_scope *s, struct hf_subscription *sub,
                                  const struct hf_parked *parked)
 {
@@ -451,13 +478,23 @@ static enum hf_status replay_one(struct hf_scope *s, struct hf_subscription *sub
         TRY(hf_tx_new(s, sub->store->db, &tx)); /* it is gone, there is nothing to handle */
         return replay_end(s, sub, parked->position, tx);
     }
+    if (status == HF_CORRUPT || status == HF_UNSUPPORTED) { /* it is there, and cannot be read */
+        struct hf_stored_event event = {.position = parked->position,
+                                        .stream = parked->stream,
+                                        .version = parked->version,
+                                        .type = parked->type};
+        struct hf_error error = *hf_scope_error(s);
+
+        return replay_failed(s, sub, &event, &error);
+    }
     TRY(status);
     status = replay_call(sub, page.events, &tx);
     if (status != HF_OK)
-        return hf__sub_stops(sub) ? HF_OK : replay_failed(s, sub, page.events);
+        return hf__sub_stops(sub) ? HF_OK
+                                  : replay_failed(s, sub, page.events, hf_scope_error(sub->work));
     status = replay_end(sub->work, sub, parked->position, tx);
-    if (status == HF_TX_CANCELED && sub->o.project)
-        return replay_failed(s, sub, page.events);
+    if (sub->o.project && is_own(status) && !is_conflict(hf_scope_error(sub->work)))
+        return replay_failed(s, sub, page.events, hf_scope_error(sub->work));
     if (status != HF_OK)
         return hf_scope_fail(s, status, "%s", hf_scope_error_text(sub->work));
     pthread_mutex_lock(&sub->mutex);
@@ -475,7 +512,7 @@ enum hf_status hf__sub_replay(struct hf_scope *s, struct hf_subscription *sub,
         if (!hf__sub_holds(sub))
             return hf_scope_fail(s, HF_LOST, "the lease of the subscription has ended");
         status = replay_one(s, sub, &replays[i]);
-        if (status == HF_TX_CANCELED) /* others were there at the same time: look again */
+        if (status == HF_TX_CANCELED || status == HF_TX_CONFLICT) /* others were there, too */
             break;
         TRY(status);
     }

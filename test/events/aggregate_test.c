@@ -276,6 +276,49 @@ KIT_TEST_TX(aggregate, a_command_with_an_id_is_handled_once)
     hf_events_close(store);
 }
 
+/* Two events with ids of their own, whatever the state is. */
+static enum hf_status put_named(struct hf_scope *s, const void *state, struct hf_decision *decision,
+                                void *user)
+{
+    (void)state;
+    (void)user;
+    for (int i = 1; i <= 2; i++) {
+        struct hf_new_event event = {.id = hf_scope_format(s, "named-%d", i),
+                                     .type = HF_STR("put"),
+                                     .payload = number_as(s, 10)};
+        enum hf_status status = hf_decision_emit(s, decision, &event);
+
+        if (status != HF_OK)
+            return status;
+    }
+    return HF_OK;
+}
+
+/* A command without an id, whose events have some: who repeats it has the state that there is. */
+KIT_TEST_TX(aggregate, events_with_ids_are_in_the_state_once)
+{
+    struct hf_events *store = open_store(k);
+    struct hf_aggregate account = accounts(2);
+    struct hf_command command = {.decide = put_named};
+    struct hf_handled handled;
+
+    CHECK_OK(put(k->scope, store, &account, "7", 1, 1, NULL));
+    CHECK_OK(hf_aggregate_handle(k->scope, store, &account, HF_STR("7"), &command, NULL, &handled));
+    CHECK(!handled.repeated);
+    CHECK_INT(2, handled.events[0].version);
+    CHECK_OK(put(k->scope, store, &account, "7", 1, 1, NULL));
+    CHECK_OK(hf_aggregate_handle(k->scope, store, &account, HF_STR("7"), &command, NULL, &handled));
+    CHECK(handled.repeated);
+    CHECK_INT(4, handled.version);
+    CHECK_INT(22, ((struct account *)handled.state)->cents);
+    CHECK_INT(4, ((struct account *)handled.state)->events);
+    CHECK_INT(2, handled.events_len);
+    CHECK_STR("named-1", handled.events[0].id);
+    CHECK_INT(2, handled.events[0].version);
+    CHECK_INT(3, handled.events[1].version);
+    hf_events_close(store);
+}
+
 static enum hf_status put_and_note(struct hf_scope *s, const void *state,
                                    struct hf_decision *decision, void *user)
 {

@@ -2,6 +2,7 @@
  * events/flow_effects_test.c: side effects, on every kind of database, by a virtual clock. (n) is
  * an invariant of events/flow_effect.c.
  */
+#include "events/events.h"
 #include "flow_kit.h"
 
 static struct hf_event_list failed_ones(struct stage *st)
@@ -238,6 +239,40 @@ KIT_TEST_TX(flow_effects, what_nobody_knows_is_put_aside)
     CHECK_INT(1, list.events_len);
     CHECK_STR("there is no flow with a side effect for d/a", list.events[0].error_text);
     stage_close(&st);
+}
+
+/* (3): its payload is in a blob store that is not there; others do not wait for it. */
+KIT_TEST_TX(flow_effects, a_payload_out_of_reach_is_put_aside)
+{
+    static const uint8_t large[1000] = {'x'};
+    struct hf_flow_event event = {.stream = {HF_STR("d"), HF_STR("7")},
+                                  .event = {.id = HF_STR("large"),
+                                            .type = HF_STR("a"),
+                                            .payload = {large, sizeof(large)}}};
+    struct hf_event_list list;
+    struct hf_blobs *blobs, *part;
+    struct stage st;
+
+    CHECK_OK(hf_blobs_open(k->scope, HF_STR("memory:"), NULL, &blobs));
+    stage_open(&st, k);
+    hf_events_close(st.store);
+    st.store = open_store_with(k, (struct hf_events_options){.blobs = blobs, .blob_bytes = 400});
+    stage_part(&st, (struct part){.type = "a", .has_effect = true});
+    stage_part(&st, (struct part){.type = "b", .has_effect = true});
+    stage_start(&st);
+    CHECK_OK(hf_flows_submit(k->scope, st.flows, &event, NULL, NULL));
+    CHECK_OK(submit(&st, "b", "7", NULL));
+    part = st.store->blobs;
+    st.store->blobs = NULL;
+    stage_settle(&st, 5000);
+    st.store->blobs = part;
+    CHECK_LOG("v:a a:a v:b a:b e:b", &st);
+    list = failed_ones(&st);
+    CHECK_INT(1, list.events_len);
+    CHECK_INT(HF_UNSUPPORTED, list.events[0].error);
+    CHECK(strstr(list.events[0].error_text.ptr, "event large"));
+    stage_close(&st);
+    hf_blobs_close(blobs);
 }
 
 /* (1) */

@@ -654,6 +654,11 @@ KIT_TEST_TX(flow, a_replay_takes_stored_events_through_apply_and_observers)
     CHECK_INT(2, rerun.resets);
     CHECK_INT(1, rerun.errors);
     CHECK_INT(1, replayed.failed);
+    st.parts[1].fails = HF_LOST; /* a stream was deleted, say: the checkpoint still is ours */
+    CHECK_OK(hf_flows_replay(k->scope, st.flows, options, &replayed));
+    CHECK_LOG("a:a slow:a a:b slow:b a:a slow:a a:a slow:a", &st);
+    CHECK_INT(2, rerun.errors);
+    CHECK_INT(4, replayed.events);
     options->restart = false;
 
     /* or ends it, and the next one begins with it */
@@ -661,11 +666,15 @@ KIT_TEST_TX(flow, a_replay_takes_stored_events_through_apply_and_observers)
     rerun.answer = HF_CANCELED;
     CHECK_STATUS(HF_CANCELED, hf_flows_replay(k->scope, st.flows, options, &replayed));
     CHECK_LOG("a:a slow:a a:b", &st);
+    rerun.answer = HF_LOST; /* of something else than the checkpoint, */
+    options->page = 1;
+    CHECK_STATUS(HF_LOST, hf_flows_replay(k->scope, st.flows, options, &replayed));
+    CHECK_LOG("a:b", &st); /* which says what was done before */
     st.parts[1].fails = HF_OK;
     options->no_observers = true;
     CHECK_OK(hf_flows_replay(k->scope, st.flows, options, &replayed));
     CHECK_LOG("a:b a:a a:a", &st);
-    CHECK_INT(3, rerun.resets);
+    CHECK_INT(4, rerun.resets);
 
     /* without a checkpoint */
     options = HF_OPTIONS(hf_replay_options, .no_apply = true, .after = replayed.position);

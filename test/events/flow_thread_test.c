@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "test.h"
@@ -279,6 +280,69 @@ TEST(flow_thread, a_shutdown_has_a_deadline)
     CHECK_INT(1, atomic_load(&answers.done));
     hf_flows_close(flows);
     world_close(&w);
+}
+
+/* The C library's memory, until there is none. */
+static void *stingy(void *user, void *ptr, size_t old_size, size_t new_size)
+{
+    (void)old_size;
+    if (new_size)
+        return atomic_load((atomic_int *)user) ? NULL : realloc(ptr, new_size);
+    free(ptr);
+    return NULL;
+}
+
+struct closer {
+    struct hf_flows *flows;
+    atomic_int closed;
+    pthread_t thread;
+};
+
+static void *run_closer(void *user)
+{
+    struct closer *me = user;
+
+    hf_flows_close(me->flows);
+    atomic_store(&me->closed, 1);
+    return NULL;
+}
+
+/* Closing waits for who is inside, however short its deadline is, and without memory, too. */
+TEST(flow_thread, closing_waits_for_who_is_inside)
+{
+    for (int memory = 0; memory < 2; memory++) {
+        struct door door = {0};
+        struct hf_flow flow = {.domain = HF_STR("d"),
+                               .type = HF_STR("a"),
+                               .apply = pass_door,
+                               .user = &door};
+        struct submitter submitter;
+        struct closer closer = {0};
+        atomic_int none = 0;
+        struct hf_env env = {.size = sizeof(env), .user = &none, .alloc = stingy};
+        struct hf_scope *s = hf_scope_new(&env);
+        struct world w;
+
+        world_open(&w);
+        CHECK_OK(hf_flows_open(s, w.store, NULL, &flow, 1, NULL, 0,
+                               HF_OPTIONS(hf_flows_options, .shutdown_ms = 20), &closer.flows));
+        submitter =
+            (struct submitter){.flows = closer.flows, .event = event_in("a", "7"), .times = 1};
+        start(&submitter);
+        CHECK(wait_for(&door.inside, 1));
+        atomic_store(&none, !memory);
+        CHECK_INT(0, pthread_create(&closer.thread, NULL, run_closer, &closer));
+        for (int i = 0; i < 100; i++)
+            nap();
+        CHECK_INT(0, atomic_load(&closer.closed));
+        atomic_store(&none, 0);
+        atomic_store(&door.open, 1);
+        pthread_join(submitter.thread, NULL);
+        CHECK_INT(HF_OK, submitter.status);
+        pthread_join(closer.thread, NULL);
+        hf_scope_free(s);
+        world_close(&w);
+    }
 }
 
 static enum hf_status observe_door(struct hf_scope *s, const struct hf_stored_event *event,

@@ -16,8 +16,7 @@ struct totals {
     const char *fails; /* events of this type fail */
     const char *clash; /* events of this type have a condition that does not hold */
     int calls, resets, reset_fails;
-    bool both; /* two writes of one item in a transaction, which is refused when several are in one
-                */
+    int spoils; /* so many writes cannot be: the database refuses the whole transaction */
 };
 
 /* Count events by type: total/TYPE has n. */
@@ -40,6 +39,10 @@ static enum hf_status count(struct hf_scope *s, struct hf_tx *tx,
     if (totals->clash && hf_str_equal(event->type, hf_str_from(totals->clash))) {
         update.condition = HF_STR("#n < :zero");
         update.values = HF_ITEM(s, HF_N(":one", 1), HF_N(":zero", 0));
+    }
+    if (totals->spoils) {
+        totals->spoils--;
+        update.update = HF_STR("no such thing");
     }
     return hf_tx_add(s, tx, &(struct hf_transact_write){.update = &update});
 }
@@ -200,6 +203,48 @@ KIT_TEST_TX(projection, stops_or_parks)
     hf_events_close(store);
 }
 
+/* What a replay's own transaction fails with is a failure of that event alone; conflicts are not.
+ */
+KIT_TEST_TX(projection, a_replay_that_fails_holds_up_no_other)
+{
+    struct hf_events *store = open_store(k);
+    struct totals totals = {.k = k, .fails = "b"};
+    struct hf_subscription *sub =
+        project(k, store, &totals,
+                (struct hf_subscribe_options){.max_attempts = 1, .give_up = HF_GIVE_UP_PARK});
+    struct hf_subscription_metrics before, after;
+    struct hf_parked_list list;
+
+    kit_make_table(k, k->other);
+    append_types(k, store, "abb");
+    CHECK_OK(hf_subscription_drain(k->scope, sub, NULL));
+    totals.fails = NULL;
+    totals.spoils = 1;
+    CHECK_OK(hf_subscription_replay(k->scope, store, NAME, NULL, 0, NULL));
+    CHECK_OK(hf_subscription_drain(k->scope, sub, NULL));
+    CHECK_INT(1, total(k, "b"));
+    CHECK_OK(hf_subscription_parked(k->scope, store, NAME, (struct hf_str){0}, 0, &list));
+    CHECK_INT(1, list.events_len);
+    CHECK_INT(2, list.events[0].version);
+    CHECK_INT(HF_INVALID, list.events[0].error);
+    CHECK(!list.events[0].replay);
+
+    CHECK_OK(hf_subscription_replay(k->scope, store, NAME, NULL, 0, NULL));
+    hf_subscription_metrics(sub, &before);
+    kit_fault(k, HF_FAULT_CONFLICT, "TransactWriteItems", 0);
+    CHECK_OK(hf_subscription_drain(k->scope, sub, NULL));
+    kit_no_faults(k);
+    hf_subscription_metrics(sub, &after);
+    CHECK_INT(before.failures, after.failures);
+    CHECK_OK(hf_subscription_parked(k->scope, store, NAME, (struct hf_str){0}, 0, &list));
+    CHECK_INT(1, list.events_len);
+    CHECK(list.events[0].replay);
+    CHECK_OK(hf_subscription_drain(k->scope, sub, NULL));
+    CHECK_INT(2, total(k, "b"));
+    hf_subscription_close(sub);
+    hf_events_close(store);
+}
+
 KIT_TEST_TX(projection, is_built_again)
 {
     struct hf_events *store = open_store(k);
@@ -239,6 +284,44 @@ KIT_TEST_TX(projection, is_built_again)
 }
 
 /* ---- in the append -------------------------------------------------------------------------- */
+
+/* A version is no place in the order of all, and a position is none in a stream. */
+KIT_TEST_TX(projection, is_not_built_again_from_a_place_that_cannot_be)
+{
+    struct hf_events *store = open_store(k);
+    struct hf_str position = HF_STR("01KFH2J5M00000000000000000");
+
+    kit_make_table(k, k->other);
+    for (int stream = 0; stream < 2; stream++) {
+        struct totals totals = {.k = k};
+        struct hf_subscribe_options options = {.size = 0};
+        struct hf_str wrong = stream ? position : HF_STR("1");
+        struct hf_subscription *sub;
+
+        if (stream)
+            options.stream = ORDER("1");
+        sub = project(k, store, &totals, options);
+        CHECK_OK(hf_subscription_drain(k->scope, sub, NULL));
+        CHECK_OK(hf_subscription_rebuild(k->scope, store, NAME, wrong)); /* it has no checkpoint */
+        CHECK_STATUS(HF_INVALID, hf_subscription_drain(k->scope, sub, NULL));
+        CHECK(strstr(hf_scope_error_text(k->scope), stream ? "no version" : "no position"));
+        CHECK_INT(0, totals.resets);
+        CHECK_OK(hf_subscription_rebuild(k->scope, store, NAME, (struct hf_str){0}));
+        append_types(k, store, "ab");
+        CHECK_OK(hf_subscription_drain(k->scope, sub, NULL));
+        CHECK_INT(1, totals.resets);
+
+        CHECK_STATUS(HF_INVALID, hf_subscription_rebuild(k->scope, store, NAME, wrong));
+        CHECK(strstr(hf_scope_error_text(k->scope), stream ? "no version" : "no position"));
+        CHECK_OK(hf_subscription_drain(k->scope, sub, NULL));
+        CHECK_INT(1, totals.resets);
+        CHECK_INT(1, total(k, "b"));
+        hf_subscription_close(sub);
+        CHECK_OK(hf_subscription_forget(k->scope, store, NAME));
+        CHECK_OK(hf_events_reset(k->scope, store));
+    }
+    hf_events_close(store);
+}
 
 KIT_TEST_TX(projection, inline_with_the_append)
 {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "events/events.h"
 #include "events_kit.h"
 
 enum { LEASE_MS = 10000 };
@@ -176,6 +177,132 @@ KIT_TEST_TX(group, events_that_are_gone)
         CHECK_STR("1", list.events[i].event.stream.id);
         CHECK((list.events[i].event.position.ptr != NULL) == (list.events[i].event.version == 2));
         CHECK_OK(hf_group_ack(k->scope, group, &list.events[i]));
+    }
+    hf_group_close(group);
+    hf_events_close(store);
+}
+
+/* Two events of the stream, the payload of the first one in the blob store. */
+static void append_large_one(struct kit *k, struct hf_events *store, struct hf_stream_key stream)
+{
+    static const uint8_t large[1000] = {'x'};
+    struct hf_new_event events[] = {{.id =
+                                         hf_scope_format(k->scope, "large%.*s", HF_FMT(stream.id)),
+                                     .type = HF_STR("t1"),
+                                     .payload = {large, sizeof(large)}},
+                                    {.type = HF_STR("t2")}};
+    struct hf_append append = {.stream = stream, .events = events, .events_len = 2};
+
+    CHECK_OK(hf_events_append(k->scope, store, &append, 1, NULL, NULL));
+}
+
+static void delete_blob(struct kit *k, struct hf_events *store)
+{
+    struct hf_events_page page;
+
+    CHECK_OK(hf_events_read(k->scope, store, ORDER("1"),
+                            HF_OPTIONS(hf_events_read_options, .no_payload = true), &page));
+    CHECK(page.events[0].blob.len);
+    CHECK_OK(hf_blob_delete(k->scope, store->blobs, page.events[0].blob));
+}
+
+/* (1): an event whose payload is gone, or out of reach, is not one that is gone. */
+KIT_TEST_TX(group, a_payload_that_is_gone_is_a_failure)
+{
+    struct hf_parked_list parked;
+    struct hf_blobs *blobs;
+
+    CHECK_OK(hf_blobs_open(k->scope, HF_STR("memory:"), NULL, &blobs));
+    for (int without = 0; without < 2; without++) {
+        struct seen seen = {.times = 0};
+        struct hf_events *store =
+            open_store_with(k, (struct hf_events_options){.blobs = blobs, .blob_bytes = 400});
+        struct hf_blobs *part = store->blobs;
+        struct hf_group *feeder = open_group(k, store, (struct hf_group_options){0});
+        struct hf_group *group = open_group(k, store,
+                                            (struct hf_group_options){.handle = note,
+                                                                      .user = &seen,
+                                                                      .no_feed = true,
+                                                                      .backoff_ms = 50,
+                                                                      .max_attempts = 2});
+
+        CHECK_OK(hf_group_discard(k->scope, group, NULL, 0, NULL));
+        append_large_one(k, store, without ? ORDER("2") : ORDER("1"));
+        run(k, feeder);
+        if (without)
+            store->blobs = NULL;
+        else
+            delete_blob(k, store);
+        run(k, group);
+        CHECK_STR(without ? "2t2" : "1t2", hf_str_from(seen.types));
+        CHECK_OK(hf_group_parked(k->scope, group, (struct hf_str){0}, 0, &parked));
+        CHECK_INT(1, parked.events_len);
+        CHECK_INT(without ? HF_UNSUPPORTED : HF_CORRUPT, parked.events[0].error);
+        CHECK(strstr(parked.events[0].error_text.ptr, without ? "event large2" : "event large1"));
+        store->blobs = part;
+        hf_group_close(feeder);
+        hf_group_close(group);
+        hf_events_close(store);
+    }
+    hf_blobs_close(blobs);
+}
+
+/* (1): what cannot be read costs those that were fetched with it nothing. */
+KIT_TEST_TX(group, one_that_cannot_be_read_is_left_out)
+{
+    struct hf_blobs *blobs;
+    struct hf_events *store;
+    struct hf_group *group;
+    struct hf_group_list list;
+    struct hf_parked_list parked;
+
+    CHECK_OK(hf_blobs_open(k->scope, HF_STR("memory:"), NULL, &blobs));
+    store = open_store_with(k, (struct hf_events_options){.blobs = blobs, .blob_bytes = 400});
+    group = open_group(k, store, (struct hf_group_options){.max_attempts = 1});
+    append_large_one(k, store, ORDER("1"));
+    run(k, group);
+    delete_blob(k, store);
+    CHECK_OK(hf_group_fetch(k->scope, group, 0, &list));
+    CHECK_INT(1, list.events_len);
+    CHECK_STR("t2", list.events[0].event.type);
+    CHECK_INT(0, list.events[0].attempts);
+    CHECK_OK(hf_group_ack(k->scope, group, &list.events[0]));
+    CHECK_OK(hf_group_parked(k->scope, group, (struct hf_str){0}, 0, &parked));
+    CHECK_INT(1, parked.events_len);
+    CHECK_INT(HF_CORRUPT, parked.events[0].error);
+    hf_group_close(group);
+    hf_events_close(store);
+    hf_blobs_close(blobs);
+}
+
+/* Whichever event cannot be read now, what the fetch had claimed is there for the next one at once.
+ */
+KIT_TEST_TX(group, a_fetch_that_fails_gives_back_what_it_had)
+{
+    struct hf_events *store = open_store(k);
+    struct hf_group *group = open_group(k, store, (struct hf_group_options){.max_attempts = 1000});
+    enum hf_status status = HF_IO;
+    struct hf_group_list list;
+
+    CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 3, NULL));
+    run(k, group);
+    for (uint32_t n = 0; status != HF_OK; n++) {
+        struct hf_fault fault = {.kind = HF_FAULT_ERROR,
+                                 .operation = HF_STR("Query"),
+                                 .table = k->table,
+                                 .count = 1,
+                                 .skip = n};
+
+        CHECK(n < 50);
+        CHECK_OK(hf_faulty_set(k->scope, k->db, &fault, 1));
+        status = hf_group_fetch(k->scope, group, 3, &list);
+        kit_no_faults(k);
+        if (status != HF_OK) {
+            CHECK_INT(0, list.events_len);
+            CHECK_OK(hf_group_fetch(k->scope, group, 3, &list));
+        }
+        CHECK_INT(3, list.events_len);
+        test_advance_ms(k->t, LEASE_MS + 60000);
     }
     hf_group_close(group);
     hf_events_close(store);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "events/events.h"
 #include "events_kit.h"
 
 enum { LEASE_MS = 10000, DAY = 24 * 3600 * 1000 };
@@ -20,6 +21,8 @@ struct seen {
     int times;         /* so often */
     int told[7];
     char told_text[200];
+    struct kit *k;             /* when it stops, */
+    struct hf_events *rebuild; /* tell it to begin anew */
 };
 
 static enum hf_status note(struct hf_scope *s, const struct hf_stored_event *event, void *user)
@@ -61,6 +64,8 @@ static void told(enum hf_subscription_event what, const struct hf_stored_event *
 
     (void)event;
     seen->told[what]++;
+    if (what == HF_SUBSCRIPTION_STOPPED && seen->rebuild)
+        CHECK_OK(hf_subscription_rebuild(seen->k->scope, seen->rebuild, NAME, (struct hf_str){0}));
     if (error->status != HF_OK)
         snprintf(seen->told_text, sizeof(seen->told_text), "%.*s", HF_FMT(error->message));
 }
@@ -222,6 +227,24 @@ KIT_TEST_TX(subscribe, start_positions_and_filters)
     hf_events_close(store);
 }
 
+/* A deleted stream has no events and no end, which is nobody's lease. */
+KIT_TEST_TX(subscribe, the_end_of_a_deleted_stream)
+{
+    struct hf_events *store = open_store(k);
+    struct seen seen = {.batches = 0};
+    struct hf_subscription *sub;
+
+    append_type(k, store, ORDER("7"), "a");
+    CHECK_OK(hf_events_tombstone(k->scope, store, ORDER("7"), HF_EXPECT_ANY, 0));
+    sub = subscribe(k, store, &seen,
+                    (struct hf_subscribe_options){.start = HF_START_END, .stream = ORDER("7")});
+    CHECK_INT(0, drain(k, sub));
+    CHECK_INT(0, seen.told[HF_SUBSCRIPTION_LOST]);
+    CHECK_STR("0000000000000000", info_of(k, store).checkpoint);
+    hf_subscription_close(sub);
+    hf_events_close(store);
+}
+
 /* An empty store, then a crash: the end was noted, so what came in between is not left out. */
 KIT_TEST_TX(subscribe, the_end_of_an_empty_store_is_kept)
 {
@@ -357,6 +380,27 @@ KIT_TEST_TX(subscribe, stops_in_front_of_what_cannot_be_handled)
     hf_events_close(store);
 }
 
+/* The lease is free for who begins anew then. */
+KIT_TEST_TX(subscribe, gives_up_while_it_is_told_to_begin_anew)
+{
+    struct hf_events *store = open_store(k);
+    struct seen seen = {.fails = "b", .times = 1, .k = k, .rebuild = store};
+    struct hf_subscription *sub =
+        subscribe(k, store, &seen, (struct hf_subscribe_options){.max_attempts = 1});
+
+    append_type(k, store, ORDER("1"), "a");
+    append_type(k, store, ORDER("1"), "b");
+    CHECK_STATUS(HF_LOST, hf_subscription_drain(k->scope, sub, NULL));
+    CHECK(strstr(hf_scope_error_text(k->scope), "\"mailer\" gave up at ") != NULL);
+    CHECK(info_of(k, store).rebuild);
+    CHECK(!info_of(k, store).owner.ptr);
+    CHECK_OK(hf_subscription_stop(k->scope, sub));
+    CHECK_INT(2, drain(k, sub));
+    CHECK_STR("a,a,b", hf_str_from(seen.types));
+    hf_subscription_close(sub);
+    hf_events_close(store);
+}
+
 KIT_TEST_TX(subscribe, parked_listed_replayed_discarded)
 {
     struct hf_events *store = open_store(k);
@@ -414,6 +458,40 @@ KIT_TEST_TX(subscribe, parked_listed_replayed_discarded)
     CHECK_INT(0, info_of(k, store).parked);
     hf_subscription_close(sub);
     hf_events_close(store);
+}
+
+/* One that is there and cannot be read is put aside again, and holds up no other. */
+KIT_TEST_TX(subscribe, a_replay_without_its_payload_is_put_aside_again)
+{
+    static const uint8_t large[1000] = {'x'};
+    struct hf_new_event event = {.type = HF_STR("bad"), .payload = {large, sizeof(large)}};
+    struct hf_append append = {.stream = ORDER("1"), .events = &event, .events_len = 1};
+    struct seen seen = {.fails = "bad", .times = 2};
+    struct hf_blobs *blobs;
+    struct hf_events *store;
+    struct hf_subscription *sub;
+    struct hf_events_page page;
+    struct hf_parked_list list;
+
+    CHECK_OK(hf_blobs_open(k->scope, HF_STR("memory:"), NULL, &blobs));
+    store = open_store_with(k, (struct hf_events_options){.blobs = blobs, .blob_bytes = 400});
+    sub = subscribe(k, store, &seen,
+                    (struct hf_subscribe_options){.max_attempts = 1, .give_up = HF_GIVE_UP_PARK});
+    CHECK_OK(hf_events_append(k->scope, store, &append, 1, NULL, NULL));
+    append_type(k, store, ORDER("2"), "bad");
+    drain(k, sub);
+    CHECK_OK(hf_events_read(k->scope, store, ORDER("1"), NULL, &page));
+    CHECK_OK(hf_blob_delete(k->scope, store->blobs, page.events[0].blob));
+    CHECK_OK(hf_subscription_replay(k->scope, store, NAME, NULL, 0, NULL));
+    drain(k, sub);
+    CHECK_STR("bad", hf_str_from(seen.types));
+    CHECK_OK(hf_subscription_parked(k->scope, store, NAME, (struct hf_str){0}, 0, &list));
+    CHECK_INT(1, list.events_len);
+    CHECK_STR("1", list.events[0].stream.id);
+    CHECK_INT(HF_CORRUPT, list.events[0].error);
+    hf_subscription_close(sub);
+    hf_events_close(store);
+    hf_blobs_close(blobs);
 }
 
 /* ---- the lease ------------------------------------------------------------------------------ */
