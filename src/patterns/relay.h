@@ -188,7 +188,7 @@ struct hf_relay {
     struct hf_scope *watch_scopes[2];
     bool watch_turn;
     struct relay_watch watch;
-    int64_t watch_us; /* without threads: when to ask next */
+    int64_t watch_us; /* when to ask next */
     uint32_t watch_failures;
 
     pthread_mutex_t mutex;    /* guards all below */
