@@ -213,11 +213,13 @@ enum hf_status hf__timer_join(struct hf_scope *s, struct hf_db *db, timer_fn *ru
     return start(s, db, run, user, timer);
 }
 
-/* The mutex is held. */
+/* The mutex is held. (4): it is due from now on, unless it is already. */
 static void wake(struct timer *timer)
 {
+    int64_t now = now_us();
+
     timer->woken = true;
-    timer->due_us = 0;
+    timer->due_us = timer->due_us < now ? timer->due_us : now;
     pthread_cond_signal(&timer->thread->changed);
 }
 
