@@ -91,6 +91,7 @@ struct relay_bucket {
     uint32_t extra;              /* a page has to have so many more, to show anything new */
     bool more;                   /* there are others behind it */
     bool woken;                  /* there may be */
+    bool forward;                /* the last page was for these */
     bool reading;
     bool sweeping;              /* looking through what is before the cursor again, */
     char sweep[RELAY_SEQ_SIZE]; /* up to here so far, */
