@@ -5,8 +5,12 @@
  * while the machine is suspended, so no wait is longer than a second: whoever measures by the
  * elapsed clock is called soon after it has jumped.
  *
- * A timer has a thread of its own, or shares that of its database: heartbeats do, as they talk to
- * the same database anyway. One that calls into the user's program has its own.
+ * A timer has a thread of its own, or shares that of its database: the heartbeats of locks and of
+ * what is done once do, as they talk to the same database anyway. A call of these is one request,
+ * for a part of its lease, and returns 0 when there may be more: so one table does not wait for a
+ * round of another. Consumers and processors have their own: they renew what has long leases, and
+ * may wait for a throttled table for longer than others have. So has what calls into the user's
+ * program.
  *
  *  (1) A wake is never lost: one that comes while the function runs leads to another call.
  *  (2) The function is never called by two threads, nor after hf__timer_stop() has returned.
