@@ -430,22 +430,39 @@ static void wake(void *user)
 {
     struct hf_subscription *sub = user;
 
+    pthread_mutex_lock(&sub->mutex);
+    sub->woken = true;
+    pthread_mutex_unlock(&sub->mutex);
     hf__timer_wake(sub->worker);
+}
+
+/* How long the next turn has time, INT64_MAX: there is none; 0: it begins. A timer calls more often
+ * than it is asked to. */
+static int64_t begin_turn(struct hf_subscription *sub)
+{
+    int64_t left_us = sub->due_us - env_elapsed_us(&sub->env);
+
+    pthread_mutex_lock(&sub->mutex);
+    if (sub->stopping)
+        left_us = INT64_MAX;
+    else if (sub->woken || left_us < 0)
+        left_us = 0;
+    sub->busy = !left_us;
+    if (sub->busy)
+        sub->woken = false;
+    pthread_mutex_unlock(&sub->mutex);
+    return left_us;
 }
 
 static int64_t run(void *user)
 {
     struct hf_subscription *sub = user;
     uint32_t wait_ms = sub->o.poll_ms;
+    int64_t left_us = begin_turn(sub);
     enum hf_status status;
 
-    pthread_mutex_lock(&sub->mutex);
-    sub->busy = !sub->stopping;
-    if (!sub->busy) {
-        pthread_mutex_unlock(&sub->mutex);
-        return INT64_MAX;
-    }
-    pthread_mutex_unlock(&sub->mutex);
+    if (left_us)
+        return left_us;
     hf_scope_reset(sub->scope);
     status = turn(sub->scope, sub, &wait_ms);
     if (status != HF_OK && status != HF_LOCKED && status != HF_LOST && !hf__sub_stops(sub)) {
@@ -457,6 +474,7 @@ static int64_t run(void *user)
     sub->busy = false;
     pthread_cond_broadcast(&sub->idle);
     pthread_mutex_unlock(&sub->mutex);
+    sub->due_us = env_elapsed_us(&sub->env) + (int64_t)wait_ms * 1000;
     return status == HF_LOST ? INT64_MAX : (int64_t)wait_ms * 1000;
 }
 
@@ -484,7 +502,7 @@ enum hf_status hf_subscription_start(struct hf_scope *s, struct hf_subscription 
         return hf_scope_fail(s, HF_LOCKED, "the subscription \"%.*s\" runs already",
                              HF_FMT(sub->name));
     sub->stopping = sub->gave_up = false;
-    sub->looked_us = 0;
+    sub->looked_us = sub->due_us = 0;
     TRY(hf__timer_start(s, beat, sub, &sub->beater));
     status = hf__timer_start(s, run, sub, &sub->worker);
     if (status == HF_OK)

@@ -152,6 +152,7 @@ struct hf_subscription {
     int64_t retry_us;                   /* elapsed: not before; 0: at once */
     char kept_beat[PATTERN_ID_LEN + 1]; /* of another holder */
     int64_t seen_us;                    /* elapsed, when that beat was first seen */
+    int64_t due_us;                     /* elapsed: the thread's next turn, if it is not woken */
 
     struct timer *worker, *beater;
     bool listening;
@@ -160,7 +161,7 @@ struct hf_subscription {
     struct pattern_id token; /* of our lease */
     bool held, rebuild;
     int64_t lease_us; /* elapsed: our lease ends */
-    bool started, stopping, busy, gave_up;
+    bool started, stopping, busy, gave_up, woken;
     char failure[SUBSCRIPTION_ERROR_MAX + 1]; /* why it gave up */
     struct hf_subscription_metrics metrics;
 };

@@ -443,7 +443,7 @@ static enum hf_status start(struct hf_scope *s, struct hf_consumer *c)
     if (c->o.no_threads)
         return HF_OK;
     if (has_name(c))
-        TRY(hf__timer_join(s, c->db, hf__consumer_beats, c, &c->beater));
+        TRY(hf__timer_start(s, hf__consumer_beats, c, &c->beater));
     for (size_t i = 0; i < c->workers_len; i++) {
         struct worker *worker = &c->workers[i];
 

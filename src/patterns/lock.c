@@ -144,13 +144,23 @@ void hf_lock_table_close(struct hf_lock_table *locks)
     table_free(locks);
 }
 
+static int64_t all_beats(struct hf_lock_table *locks)
+{
+    int64_t wait_us;
+
+    do
+        wait_us = hf__lock_beats(locks);
+    while (wait_us <= 0);
+    return wait_us;
+}
+
 uint32_t hf_lock_table_run(struct hf_lock_table *locks)
 {
-    int64_t beats_us = hf__lock_beats(locks), calls_us = hf__lock_calls(locks);
+    int64_t beats_us = all_beats(locks), calls_us = hf__lock_calls(locks);
     int64_t elections_us = hf__election_runs(locks), next_us;
 
     if (locks->elections) { /* they may have got a lock, or lost one */
-        beats_us = hf__lock_beats(locks);
+        beats_us = all_beats(locks);
         calls_us = hf__lock_calls(locks);
     }
     next_us = beats_us < calls_us ? beats_us : calls_us;

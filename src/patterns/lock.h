@@ -194,8 +194,10 @@ void hf__lock_unref(struct hf_lock *lock);
 enum hf_status hf__lock_free_send(struct hf_scope *s, struct hf_lock *lock, struct hf_item data,
                                   struct hf_item *item);
 
-/* Do all that is due: renew; call. Microseconds until there is more. */
+/* Renew the one that is due first. Microseconds until there is more, 0: there may be now. */
 int64_t hf__lock_beats(void *table);
+
+/* Make all calls that are due. Microseconds until there are more. */
 int64_t hf__lock_calls(void *table);
 
 /* Somebody has to look again when the next thing is due. */

@@ -293,22 +293,20 @@ int64_t hf__lock_beats(void *user)
 {
     struct hf_lock_table *table = user;
     int64_t wait_us;
+    struct job job = next_due(table, &wait_us);
 
-    for (;;) {
-        struct job job = next_due(table, &wait_us);
-
-        if (!job.lock)
-            return wait_us;
-        hf_scope_reset(table->work);
-        hf_scope_timeout_ms(table->work, job.time_ms);
-        if (job.release)
-            release_again(table->work, job.lock);
-        else
-            (void)!hf__lock_renew(table->work, job.lock, job.lease_ms, (struct hf_item){0});
-        pthread_mutex_lock(&table->mutex);
-        hf__lock_leave(job.lock);
-        pthread_mutex_unlock(&table->mutex);
-    }
+    if (!job.lock)
+        return wait_us;
+    hf_scope_reset(table->work);
+    hf_scope_timeout_ms(table->work, job.time_ms);
+    if (job.release)
+        release_again(table->work, job.lock);
+    else
+        (void)!hf__lock_renew(table->work, job.lock, job.lease_ms, (struct hf_item){0});
+    pthread_mutex_lock(&table->mutex);
+    hf__lock_leave(job.lock);
+    pthread_mutex_unlock(&table->mutex);
+    return 0;
 }
 
 /* ---- calling -------------------------------------------------------------------------------- */

@@ -117,9 +117,11 @@ void hf_once_table_close(struct hf_once_table *onces)
 
 uint32_t hf_once_table_run(struct hf_once_table *onces)
 {
-    int64_t next_us = hf__once_beats(onces);
+    int64_t next_us;
 
-    next_us = next_us < 0 ? 0 : next_us;
+    do
+        next_us = hf__once_beats(onces);
+    while (next_us <= 0);
     return next_us / 1000 >= UINT32_MAX ? UINT32_MAX : (uint32_t)((next_us + 999) / 1000);
 }
 

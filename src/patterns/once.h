@@ -224,7 +224,7 @@ enum hf_status hf__once_end_send(struct hf_scope *s, struct hf_once *once);
 /* Send that it is given up; it is busy. */
 enum hf_status hf__once_remove_send(struct hf_scope *s, struct hf_once *once);
 
-/* Do all that is due; microseconds until there is more. */
+/* Do the one thing that is due first; microseconds until there is more, 0: there may be now. */
 int64_t hf__once_beats(void *table);
 
 #endif

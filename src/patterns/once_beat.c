@@ -173,7 +173,7 @@ static struct hf_once *next_due(struct hf_once_table *table, int64_t *wait_us, u
     *wait_us = first == INT64_MAX ? idle_us(table) : first - now_us;
     if (first <= now_us) {
         hf__once_enter(found);
-        *time_ms = found->dropped ? ONCE_CALL_MS : found->timeout_ms;
+        *time_ms = found->dropped ? ONCE_CALL_MS : (found->timeout_ms + 3) / 4;
     } else {
         found = NULL;
     }
@@ -201,24 +201,22 @@ int64_t hf__once_beats(void *user)
     struct hf_once_table *table = user;
     uint32_t time_ms = 0;
     int64_t wait_us;
+    struct hf_once *once = next_due(table, &wait_us, &time_ms);
+    bool dropped;
 
-    for (;;) {
-        struct hf_once *once = next_due(table, &wait_us, &time_ms);
-        bool dropped;
-
-        if (!once)
-            return wait_us;
-        hf_scope_reset(table->work);
-        hf_scope_timeout_ms(table->work, time_ms);
-        pthread_mutex_lock(&table->mutex);
-        dropped = once->dropped;
-        pthread_mutex_unlock(&table->mutex);
-        if (dropped)
-            settle(table->work, once);
-        else
-            (void)!hf__once_beat(table->work, once);
-        pthread_mutex_lock(&table->mutex);
-        hf__once_leave(once);
-        pthread_mutex_unlock(&table->mutex);
-    }
+    if (!once)
+        return wait_us;
+    hf_scope_reset(table->work);
+    hf_scope_timeout_ms(table->work, time_ms);
+    pthread_mutex_lock(&table->mutex);
+    dropped = once->dropped;
+    pthread_mutex_unlock(&table->mutex);
+    if (dropped)
+        settle(table->work, once);
+    else
+        (void)!hf__once_beat(table->work, once);
+    pthread_mutex_lock(&table->mutex);
+    hf__once_leave(once);
+    pthread_mutex_unlock(&table->mutex);
+    return 0;
 }

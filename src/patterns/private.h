@@ -222,8 +222,8 @@ struct timer; /* calls a function when it is due */
 /* By a thread of its own. HF_NOMEM; HF_LIMIT when the system has no more threads. */
 enum hf_status hf__timer_start(struct hf_scope *s, timer_fn *run, void *user, struct timer **timer);
 
-/* By the one thread that the database has for all of these: for what talks to the database alone.
- */
+/* By the one thread that the database has for all of these: for what sends one request a call, and
+ * not for longer than others can wait. */
 enum hf_status hf__timer_join(struct hf_scope *s, struct hf_db *db, timer_fn *run, void *user,
                               struct timer **timer);
 

@@ -564,7 +564,7 @@ static enum hf_status start(struct hf_scope *s, struct hf_processor *p)
 {
     if (p->o.no_threads)
         return HF_OK;
-    TRY(hf__timer_join(s, p->records->db, hf__processor_beats, p, &p->beater));
+    TRY(hf__timer_start(s, hf__processor_beats, p, &p->beater));
     for (size_t i = 0; i < p->workers_len; i++) {
         struct worker *worker = &p->workers[i];
 

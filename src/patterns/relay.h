@@ -91,6 +91,7 @@ struct relay_bucket {
     uint32_t extra;              /* a page has to have so many more, to show anything new */
     bool more;                   /* there are others behind it */
     bool woken;                  /* there may be */
+    bool forward;                /* the last page was for these */
     bool reading;
     bool sweeping;              /* looking through what is before the cursor again, */
     char sweep[RELAY_SEQ_SIZE]; /* up to here so far, */
@@ -188,7 +189,7 @@ struct hf_relay {
     struct hf_scope *watch_scopes[2];
     bool watch_turn;
     struct relay_watch watch;
-    int64_t watch_us; /* without threads: when to ask next */
+    int64_t watch_us; /* when to ask next */
     uint32_t watch_failures;
 
     pthread_mutex_t mutex;    /* guards all below */

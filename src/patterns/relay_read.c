@@ -20,6 +20,8 @@
  *      on where they ended the next time. So a key with many events that cannot go on costs little.
  *  (4) What a read shows that began before the bucket was taken anew means nothing.
  *  (5) No page begins behind the cursor: so what is taken of a key is the first that is there.
+ *  (6) News is read first as long as there is little to do, but no two pages in a row while a key
+ *      is to be read on or a sweep is under way: a bucket that is never quiet starves neither.
  *
  * Order. An event has its place from before it was committed, by a clock that may differ from ours.
  * As long as the time of a commit and the difference of clocks are less than RELAY_OVERLAP_MS
@@ -79,6 +81,7 @@ void hf__read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t
     bucket->extra = 0;
     bucket->more = true;
     bucket->woken = false;
+    bucket->forward = false;
     bucket->whole = false;
     bucket->sweeping = false;
     bucket->sweep_us = now_us + (int64_t)relay->o.poll_ms * 1000;
@@ -127,6 +130,12 @@ static bool has_room(const struct hf_relay *relay, const struct relay_bucket *bu
            (relay->bytes < RELAY_BYTES_MAX || !bucket->held) && relay->keys_len < RELAY_KEYS_MAX;
 }
 
+/* Is there too little to do to wait with reading on? */
+static bool is_short(const struct hf_relay *relay, const struct relay_bucket *bucket)
+{
+    return bucket->ready < ((size_t)relay->o.batch + 1) / 2;
+}
+
 static bool wants(const struct hf_relay *relay, struct relay_bucket *bucket, int64_t now_us,
                   int64_t *next_us)
 {
@@ -138,7 +147,7 @@ static bool wants(const struct hf_relay *relay, struct relay_bucket *bucket, int
     }
     if (bucket->sweep_us <= now_us || (bucket->sweeping && bucket->sweep_left))
         return true;
-    if ((bucket->woken || bucket->more) && bucket->ready < ((size_t)relay->o.batch + 1) / 2)
+    if ((bucket->woken || bucket->more) && is_short(relay, bucket))
         return true; /* else there is enough to do, and more will have come by then */
     *next_us = bucket->sweep_us < *next_us ? bucket->sweep_us : *next_us;
     return fetch_of(bucket, now_us, next_us) != NULL;
@@ -382,6 +391,7 @@ static void plan_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
 {
     int64_t next_us = INT64_MAX;
     struct relay_key *key = fetch_of(bucket, now_us, &next_us);
+    bool news = bucket->woken && is_short(relay, bucket) && !bucket->forward; /* (6) */
 
     if (bucket->sweep_us <= now_us) {
         if (!bucket->sweeping)
@@ -398,10 +408,10 @@ static void plan_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
         memcpy(bucket->cursor, page->sure, sizeof(page->sure));
     if (key && key->check) {
         page->kind = FETCH;
-    } else if (key && !bucket->woken && hf__seq_compare(key->after, bucket->cursor) <= 0) {
+    } else if (key && !news && hf__seq_compare(key->after, bucket->cursor) <= 0) {
         page->kind = FETCH; /* (5) */
         memcpy(page->after, key->after, sizeof(page->after));
-    } else if (bucket->sweeping && bucket->sweep_left && !bucket->woken) {
+    } else if (bucket->sweeping && bucket->sweep_left && !news) {
         page->kind = SWEEP;
         memcpy(page->after, bucket->sweep, sizeof(page->after));
     } else {
@@ -412,6 +422,7 @@ static void plan_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
         memcpy(page->after, bucket->cursor, sizeof(page->after));
         bucket->woken = false;
     }
+    bucket->forward = page->kind == FORWARD;
     bucket->reading = true;
     bucket->wants_us = 0;
 }

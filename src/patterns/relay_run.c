@@ -88,9 +88,26 @@ static int64_t keep(void *user)
     return relay->o.competing ? hf__claim_keep(relay) : hf__member_keep(relay);
 }
 
+/* When to ask the stream next. */
+static int64_t watch_turn(struct hf_relay *relay)
+{
+    if (!relay->o.wake_by_stream)
+        return INT64_MAX;
+    if (relay_now_us(relay) >= relay->watch_us) {
+        int64_t wait_us = hf__watch_keep(relay);
+
+        relay->watch_us = relay_now_us(relay) + wait_us;
+    }
+    return relay->watch_us;
+}
+
+/* A timer calls more often than it is asked to. */
 static int64_t watch(void *user)
 {
-    return hf__watch_keep(user);
+    struct hf_relay *relay = user;
+    int64_t left_us = watch_turn(relay) - relay_now_us(relay);
+
+    return left_us > 0 ? left_us : 0;
 }
 
 /* (3) The threads end. */
@@ -126,6 +143,7 @@ static enum hf_status start_threads(struct hf_scope *s, struct hf_relay *relay)
     pthread_mutex_lock(&relay->mutex);
     relay->keeper = keeper;
     pthread_mutex_unlock(&relay->mutex);
+    relay->watch_us = 0;
     return relay->o.wake_by_stream ? hf__timer_start(s, watch, relay, &relay->watcher) : HF_OK;
 }
 
@@ -299,19 +317,6 @@ static bool step(struct hf_relay *relay, int64_t *keep_at_us, int64_t *next_us)
     hf__relay_do(&relay->workers[0], &task);
     *keep_at_us = 0; /* a bucket that is to leave may be free of work now */
     return true;
-}
-
-/* When to ask the stream next. */
-static int64_t watch_turn(struct hf_relay *relay)
-{
-    if (!relay->o.wake_by_stream)
-        return INT64_MAX;
-    if (relay_now_us(relay) >= relay->watch_us) {
-        int64_t wait_us = hf__watch_keep(relay);
-
-        relay->watch_us = relay_now_us(relay) + wait_us;
-    }
-    return relay->watch_us;
 }
 
 static int64_t earlier(int64_t a, int64_t b)

@@ -52,11 +52,13 @@ static enum hf_status latest(struct hf_relay *relay, struct hf_scope *s, struct 
 
 /* ---- the list ------------------------------------------------------------------------------- */
 
-/* Those that are written to. */
+/* Those that are written to. Some databases say of every shard where it ends, namely behind the
+ * record that is the last so far; if they all do, the last one is written to. */
 static enum hf_status list_open(struct hf_relay *relay, struct hf_scope *s, struct hf_str arn,
                                 struct relay_shard *shards, size_t *len)
 {
     struct hf_pages *pages;
+    struct hf_str last = {0};
     struct hf_shard found;
     enum hf_status status;
 
@@ -64,8 +66,10 @@ static enum hf_status list_open(struct hf_relay *relay, struct hf_scope *s, stru
     TRY(hf_pages_describe_stream(s, relay->outbox->db, &(struct hf_describe_stream){.arn = arn},
                                  NULL, &pages));
     while ((status = hf_pages_next_shard(s, pages, &found)) == HF_OK && found.id.ptr) {
-        if (found.range && found.range->last.len)
+        if (found.range && found.range->last.len) {
+            last = hf_scope_copy(s, found.id);
             continue;
+        }
         if (*len == WATCH_SHARDS_MAX) {
             status = hf_scope_fail(s, HF_LIMIT, "the stream of %.*s has more than %d shards",
                                    HF_FMT(relay->outbox->table), WATCH_SHARDS_MAX);
@@ -74,6 +78,8 @@ static enum hf_status list_open(struct hf_relay *relay, struct hf_scope *s, stru
         shards[(*len)++] = (struct relay_shard){.id = hf_scope_copy(s, found.id)};
     }
     hf_pages_free(pages);
+    if (!*len && last.len)
+        shards[(*len)++] = (struct relay_shard){.id = last};
     return status == HF_OK ? hf_scope_built(s) : status;
 }
 
@@ -85,7 +91,8 @@ static enum hf_status make_list(struct hf_relay *relay, struct hf_scope *s, stru
     *to = (struct relay_watch){0};
     TRY(hf_describe_table(s, relay->outbox->db,
                           &(struct hf_describe_table){.table = relay->outbox->table}, &table));
-    if (!table.table || !table.table->stream_arn.len)
+    if (!table.table || !table.table->stream_arn.len || !table.table->stream ||
+        table.table->stream->enabled != HF_YES) /* one that was disabled still has its ARN */
         return HF_OK;
     to->arn = table.table->stream_arn;
     to->shards = hf_scope_alloc(s, WATCH_SHARDS_MAX * sizeof(*to->shards));

@@ -5,8 +5,12 @@
  * while the machine is suspended, so no wait is longer than a second: whoever measures by the
  * elapsed clock is called soon after it has jumped.
  *
- * A timer has a thread of its own, or shares that of its database: heartbeats do, as they talk to
- * the same database anyway. One that calls into the user's program has its own.
+ * A timer has a thread of its own, or shares that of its database: the heartbeats of locks and of
+ * what is done once do, as they talk to the same database anyway. A call of these is one request,
+ * for a part of its lease, and returns 0 when there may be more: so one table does not wait for a
+ * round of another. Consumers and processors have their own: they renew what has long leases, and
+ * may wait for a throttled table for longer than others have. So has what calls into the user's
+ * program.
  *
  *  (1) A wake is never lost: one that comes while the function runs leads to another call.
  *  (2) The function is never called by two threads, nor after hf__timer_stop() has returned.
@@ -213,11 +217,13 @@ enum hf_status hf__timer_join(struct hf_scope *s, struct hf_db *db, timer_fn *ru
     return start(s, db, run, user, timer);
 }
 
-/* The mutex is held. */
+/* The mutex is held. (4): it is due from now on, unless it is already. */
 static void wake(struct timer *timer)
 {
+    int64_t now = now_us();
+
     timer->woken = true;
-    timer->due_us = 0;
+    timer->due_us = timer->due_us < now ? timer->due_us : now;
     pthread_cond_signal(&timer->thread->changed);
 }
 

@@ -3,6 +3,7 @@
  * system's clocks. Nothing here fails because a machine is slow.
  */
 #include <holdfast/engine.h>
+#include <holdfast/faults.h>
 #include <holdfast/subscribe.h>
 
 #include <pthread.h>
@@ -139,6 +140,50 @@ TEST(subscribe_thread, follows_those_who_append)
     CHECK_OK(hf_subscription_start(w.s, sub)); /* and on */
     append_to(w.s, w.store, "0", 1);
     wait_for(w.s, &seen.count, WRITERS * APPENDS * 2 + 1);
+    hf_subscription_close(sub);
+    close_world(&w);
+}
+
+/* How often the database was called so far. */
+static uint64_t calls_of(struct world *w)
+{
+    const struct hf_fault *faults;
+    size_t len;
+
+    CHECK_OK(hf_faulty_get(w->s, w->db, &faults, &len));
+    CHECK_INT(1, len);
+    return faults[0].struck;
+}
+
+/* Its thread is called every second, and asks nothing when it is not time to. */
+TEST(subscribe_thread, asks_when_it_is_time_to_poll_or_somebody_appends)
+{
+    struct world w = {.s = hf_scope_new(NULL)};
+    struct hf_fault slow = {.kind = HF_FAULT_LATENCY, .latency_ms = 1};
+    struct seen seen = {.count = 0};
+    struct hf_subscription *sub;
+    struct hf_db *inner;
+    uint64_t calls;
+
+    CHECK_OK(hf_open(w.s, HF_STR("memory:"), NULL, &inner));
+    CHECK_OK(hf_faulty_open(w.s, inner, &w.db));
+    CHECK_OK(hf_events_open(w.s, w.db, NULL, &w.store));
+    CHECK_OK(hf_faulty_set(w.s, w.db, &slow, 1));
+    CHECK_OK(hf_subscribe(w.s, w.store, HF_STR("q"),
+                          HF_OPTIONS(hf_subscribe_options, .each = note, .user = &seen,
+                                     .poll_ms = 10 * PATIENCE_MS, .lease_ms = 10 * PATIENCE_MS),
+                          &sub));
+    CHECK_OK(hf_subscription_start(w.s, sub));
+    append_to(w.s, w.store, "0", 1);
+    wait_for(w.s, &seen.count, 1);
+    do { /* until it has nothing more to do */
+        calls = calls_of(&w);
+        CHECK_OK(hf_scope_sleep_ms(w.s, 400));
+    } while (calls_of(&w) != calls);
+    CHECK_OK(hf_scope_sleep_ms(w.s, 2200));
+    CHECK_INT(calls, calls_of(&w));
+    append_to(w.s, w.store, "0", 1);
+    wait_for(w.s, &seen.count, 2);
     hf_subscription_close(sub);
     close_world(&w);
 }

@@ -10,6 +10,8 @@
 
 #include <holdfast/client.h>
 #include <holdfast/engine.h>
+#include <holdfast/faults.h>
+#include <holdfast/lock.h>
 #include <holdfast/table.h>
 
 #include <fcntl.h>
@@ -205,6 +207,47 @@ TEST(consumer_thread, shards_at_once)
     CHECK(stage.most > 1 && stage.most <= 4);
     hf_consumer_close(runner.consumer);
     hf_scope_free(runner.s);
+    stage_close(&stage);
+}
+
+/* A consumer waits for a slow table, and a lock with a short lease does not wait for that. */
+TEST(consumer_thread, a_slow_renewal_costs_no_lock)
+{
+    struct hf_fault slow = {.kind = HF_FAULT_LATENCY,
+                            .operation = HF_STR("UpdateItem"),
+                            .table = HF_STR("positions"),
+                            .latency_ms = 60000};
+    struct hf_consumer_metrics metrics;
+    struct hf_lock_table *locks;
+    struct hf_lock *lock;
+    struct stage stage;
+    struct runner runner;
+    struct hf_db *db;
+
+    stage_open(&stage);
+    CHECK_OK(hf_faulty_open(stage.s, stage.db, &db));
+    stage.db = db;
+    CHECK_OK(hf_lock_table_open(stage.s, db, NULL, &locks));
+    runner_start(&runner, &stage,
+                 (struct hf_consumer_options){.name = HF_STR("slow"),
+                                              .table = HF_STR("positions"),
+                                              .lease_ms = 8000});
+    for (int64_t end = now_ms() + 60000; now_ms() < end; sleep_ms(2)) {
+        hf_consumer_metrics(runner.consumer, &metrics);
+        if (metrics.shards == 8)
+            break;
+    }
+    CHECK_INT(8, metrics.shards);
+    CHECK_OK(hf_lock_acquire(stage.s, locks, HF_STR("job"),
+                             HF_OPTIONS(hf_lock_options, .lease_ms = 1500, .heartbeat_ms = 100),
+                             &lock));
+    CHECK_OK(hf_faulty_set(stage.s, db, &slow, 1));
+    sleep_ms(4500); /* it renews after two seconds, and waits as long for an answer */
+    CHECK_INT(HF_LOCK_HELD, hf_lock_state(lock));
+    CHECK_OK(hf_faulty_set(stage.s, db, NULL, 0));
+    CHECK_OK(hf_lock_release(stage.s, lock));
+    CHECK_STATUS(HF_CANCELED, runner_stop(&runner));
+    hf_lock_table_close(locks);
     stage_close(&stage);
 }
 

@@ -270,6 +270,75 @@ TEST(timer, runs_when_due_or_woken_and_not_after_its_end)
     hf_scope_free(s);
 }
 
+/* Timers of one thread, one of which keeps it until it is told to go on. */
+struct turns {
+    atomic_int held, open, next;
+};
+
+struct in_turn {
+    struct turns *turns;
+    atomic_int calls;
+    atomic_int place; /* in which it was called after that; 0: not yet */
+    int64_t next_us;
+};
+
+static int64_t take_turn(void *user)
+{
+    struct in_turn *c = user;
+
+    atomic_fetch_add(&c->calls, 1);
+    if (atomic_load(&c->turns->open) && !atomic_load(&c->place))
+        atomic_store(&c->place, atomic_fetch_add(&c->turns->next, 1) + 1);
+    return c->next_us;
+}
+
+static int64_t hold_all(void *user)
+{
+    struct turns *turns = user;
+
+    atomic_store(&turns->held, 1);
+    while (!atomic_load(&turns->open))
+        (void)sleep_really(1);
+    return INT64_MAX;
+}
+
+static void wait_until_set(atomic_int *value)
+{
+    for (int i = 0; i < 5000 && !atomic_load(value); i++)
+        CHECK_OK(sleep_really(1));
+    CHECK(atomic_load(value));
+}
+
+/* (4) */
+TEST(timer, who_is_woken_does_not_pass_who_is_due)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct turns turns = {0};
+    struct in_turn due = {.turns = &turns, .next_us = 1000};
+    struct in_turn woken = {.turns = &turns, .next_us = INT64_MAX};
+    struct timer *timers[3];
+    struct hf_db *db;
+
+    CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
+    CHECK_OK(hf__timer_join(s, db, take_turn, &due, &timers[0]));
+    CHECK_OK(hf__timer_join(s, db, take_turn, &woken, &timers[1]));
+    wait_until_set(&due.calls);
+    wait_until_set(&woken.calls);
+    CHECK_OK(hf__timer_join(s, db, hold_all, &turns, &timers[2]));
+    wait_until_set(&turns.held);
+    CHECK_OK(sleep_really(20));
+    hf__timer_wake(timers[1]);
+    atomic_store(&turns.open, 1);
+    wait_until_set(&due.place);
+    wait_until_set(&woken.place);
+    CHECK_INT(1, atomic_load(&due.place));
+    CHECK_INT(2, atomic_load(&woken.place));
+    for (int i = 0; i < 3; i++)
+        hf__timer_stop(timers[i]);
+    hf_db_close(db);
+    hf_scope_free(s);
+}
+
 /* Which thread has called; a slow call, so that the others are due meanwhile. */
 struct caller {
     pthread_t thread;

@@ -62,6 +62,40 @@ TEST(lock_thread, a_thread_renews)
     close_real(&r);
 }
 
+/* One of two tables is slow and has more to renew than there is time for. */
+TEST(lock_thread, a_slow_table_leaves_time_for_another)
+{
+    enum { SLOW = 16 };
+    struct real r = open_real();
+    struct hf_fault slow = {.kind = HF_FAULT_LATENCY,
+                            .operation = HF_STR("UpdateItem"),
+                            .table = HF_STR("slow"),
+                            .latency_ms = 200};
+    struct hf_lock *many[SLOW], *lock;
+    struct hf_lock_table *others;
+
+    CHECK_OK(hf_lock_table_open(r.s, r.db,
+                                HF_OPTIONS(hf_lock_table_options, .table = HF_STR("slow")),
+                                &others));
+    for (int i = 0; i < SLOW; i++)
+        CHECK_OK(
+            hf_lock_acquire(r.s, others, hf_scope_format(r.s, "%d", i),
+                            HF_OPTIONS(hf_lock_options, .lease_ms = 600000, .heartbeat_ms = 250),
+                            &many[i]));
+    CHECK_OK(hf_lock_acquire(r.s, r.locks, HF_STR("job"),
+                             HF_OPTIONS(hf_lock_options, .lease_ms = 2000, .heartbeat_ms = 200),
+                             &lock));
+    CHECK_OK(hf_faulty_set(r.s, r.db, &slow, 1));
+    CHECK_OK(hf_scope_sleep_ms(r.s, 3500));
+    CHECK_INT(HF_LOCK_HELD, hf_lock_state(lock));
+    CHECK_OK(hf_faulty_set(r.s, r.db, NULL, 0));
+    CHECK_OK(hf_lock_release(r.s, lock));
+    for (int i = 0; i < SLOW; i++)
+        CHECK_OK(hf_lock_release(r.s, many[i]));
+    hf_lock_table_close(others);
+    close_real(&r);
+}
+
 struct heard {
     atomic_int late, lost;
     _Atomic enum hf_lock_state why;

@@ -630,6 +630,54 @@ KIT_TEST_TX(relay, a_late_commit_between_two_pages_is_in_order)
     }
 }
 
+/* Somebody emits while each is delivered, so that there is news whenever the bucket is read. */
+struct busy {
+    struct kit *k;
+    struct hf_scope *s;
+    struct hf_outbox *outbox;
+    int next, last;
+};
+
+static void emit_next(void *user)
+{
+    struct busy *busy = user;
+
+    test_advance_ms(busy->k->t, 20);
+    if (busy->next == busy->last)
+        return;
+    hf_scope_reset(busy->s);
+    emit(busy->s, busy->outbox, "busy", busy->next++);
+}
+
+KIT_TEST(relay, what_is_tried_again_does_not_wait_for_a_quiet_bucket)
+{
+    enum { MANY = 1000, BAD = 1 };
+
+    for (uint32_t batch = 1; batch <= 50; batch += 49) {
+        struct hf_outbox *outbox = open_outbox(k, 1);
+        struct ear *ear = ear_open(k->scope, 1, false);
+        struct hf_relay *relay =
+            open_relay(k, outbox, ear,
+                       (struct hf_relay_options){.batch = batch, .backoff_ms = 2000});
+        struct busy busy = {
+            .k = k, .s = kit_scope(k), .outbox = outbox, .next = 10, .last = 10 + MANY};
+
+        ear->during = emit_next;
+        ear->user = &busy;
+        ear->fails = BAD;
+        ear->fail_times = 2;
+        emit(k->scope, outbox, "bad", BAD);
+        emit(k->scope, outbox, "bad", BAD + 1);
+        run_for(k, &relay, 1, 60000);
+        CHECK_INT(MANY + 4, ear->len);
+        CHECK_INT(3, ear_count(ear, BAD));
+        CHECK(ear->heard[ear_first(ear, BAD + 1)].at_ms - ear->heard[0].at_ms < 8000);
+        for (int i = 11; i < 10 + MANY; i++)
+            CHECK(ear_first(ear, i - 1) < ear_first(ear, i));
+        close_all(outbox, relay, ear);
+    }
+}
+
 /* Whoever numbers the events of a key need not have a good clock. */
 KIT_TEST(relay, numbered_events_are_in_their_order)
 {

@@ -474,3 +474,47 @@ TEST(relay_thread, drains_and_returns)
     hf_relay_close(relay);
     stage_close(&stage);
 }
+
+/* How often an operation was called since it was to be counted. */
+static void count_operation(struct stage *stage, const char *operation)
+{
+    struct hf_fault fault = {.kind = HF_FAULT_LATENCY,
+                             .operation = hf_str_from(operation),
+                             .latency_ms = 1};
+
+    CHECK_OK(hf_faulty_set(stage->s, stage->db, &fault, 1));
+}
+
+static uint64_t calls_counted(struct stage *stage)
+{
+    const struct hf_fault *faults;
+    size_t len;
+
+    CHECK_OK(hf_faulty_get(stage->s, stage->db, &faults, &len));
+    CHECK_INT(1, len);
+    return faults[0].struck;
+}
+
+/* Its timer is called every second; a table without a stream is looked at once in a minute. */
+TEST(relay_thread, looks_seldom_for_a_stream)
+{
+    struct hf_relay *relay;
+    struct stage stage;
+
+    stage_open(&stage, 10, false);
+    count_operation(&stage, "DescribeTable");
+    relay = start(&stage, (struct hf_relay_options){.wake_by_stream = true});
+    wait_for_buckets(relay, 16);
+    nap_ms(2300);
+    CHECK(!metrics_of(relay).watching);
+    CHECK_INT(1, calls_counted(&stage));
+    stop(&stage, relay);
+    CHECK_OK(hf_relay_start(stage.s, relay)); /* at once, when it goes on */
+    for (int64_t end = now_us() + LONG_MS * 1000; calls_counted(&stage) < 2;) {
+        CHECK(now_us() < end);
+        nap_ms(1);
+    }
+    stop(&stage, relay);
+    hf_relay_close(relay);
+    stage_close(&stage);
+}
