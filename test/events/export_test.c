@@ -203,6 +203,39 @@ KIT_TEST_TX(export, an_id_that_is_a_position_elsewhere_is_found)
     hf_events_close(other);
 }
 
+/* An append that were larger than a transaction would be placed ahead of the next one. */
+KIT_TEST_TX(export, many_streams_keep_their_order)
+{
+    struct hf_events *store = open_store(k), *other = open_other(k);
+    struct hf_str meta = hf_scope_format(k->scope, "%0200000d", 7);
+    struct hf_new_event big = {.type = HF_STR("big"),
+                               .payload = PAYLOAD("1"),
+                               .meta = HF_ITEM(k->scope, HF_S("m", meta))};
+    struct hf_append append = {.events = &big, .events_len = 1};
+    struct file file;
+
+    for (int i = 0; i < 30; i++) {
+        struct hf_str id = hf_scope_format(k->scope, "%d", i);
+
+        append.stream = (struct hf_stream_key){HF_STR("big"), id};
+        CHECK_OK(hf_events_append(k->scope, other, &append, 1, NULL, NULL));
+    }
+    for (int i = 0; i < 50; i++) {
+        char id[12];
+
+        snprintf(id, sizeof(id), "%d", i);
+        append_ids(k, other, id, 1, 1 + (i % 10 == 9));
+    }
+    file = export_all(k, other);
+    CHECK_OK(import(k, store, &file, NULL));
+    CHECK_INT(0, count_items(k, "t."));
+    CHECK_STR(all_of(k, other).ptr, all_of(k, store));
+    check_sound(k, store, 30 + 55);
+    free(file.text);
+    hf_events_close(store);
+    hf_events_close(other);
+}
+
 static enum hf_status count_progress(uint64_t done, uint64_t total, void *user)
 {
     uint64_t *last = user;
