@@ -20,6 +20,8 @@
  *      lies in t.COMMIT goes. y/COMMIT stays for as long again, as who was taken for dead may still
  *      put something there.
  *  (4) An id goes only if it is that of the append that is removed: another may have taken it.
+ *  (5) What goes is hidden when it goes: the head is on the condition that it still says what hides
+ *      it. A limit can be taken back; when it was, the head is read again.
  *
  * events_sweep_blobs.c has the blobs.
  */
@@ -47,6 +49,7 @@ struct sweep {
 /* A stream that is being swept. */
 struct stream {
     struct hf_str pk;
+    struct events_head head;           /* as it was seen */
     uint64_t first;                    /* that is read */
     struct events_position unfinished; /* COMMIT of a large append whose removal was begun */
 };
@@ -252,13 +255,43 @@ static enum hf_status tx_commits(const struct sweep *w, struct hf_tx *tx,
 
 /* ---- the head ------------------------------------------------------------------------------- */
 
+/* (5): versions before `next` are hidden by the end of the stream, by truncation, which never goes
+ * back, or by limits, which can be changed. Values and names that are not used are no part of it.
+ */
+static struct hf_str hidden_by(const struct events_head *head, uint64_t next, struct hf_attr *names,
+                               size_t *names_len, struct hf_attr *values, size_t *values_len)
+{
+    if (head->state == EVENTS_DELETED) {
+        names[(*names_len)++] = (struct hf_attr)HF_S("#x", HF_STR("x"));
+        values[(*values_len)++] = (struct hf_attr)HF_S(":x", HF_STR("deleted"));
+        return HF_STR("#x = :x");
+    }
+    if (head->truncated >= next) {
+        names[(*names_len)++] = (struct hf_attr)HF_S("#t", HF_STR("t"));
+        return HF_STR("#t >= :w");
+    }
+    assert(head->max_age_s || head->max_count);
+    if (head->max_age_s) {
+        names[(*names_len)++] = (struct hf_attr)HF_S("#a", HF_STR("a"));
+        values[(*values_len)++] = (struct hf_attr)HF_N(":a", head->max_age_s);
+    }
+    if (head->max_count) {
+        names[(*names_len)++] = (struct hf_attr)HF_S("#n", HF_STR("n"));
+        values[(*values_len)++] = (struct hf_attr)HF_N(":n", head->max_count);
+    }
+    return head->max_age_s && head->max_count ? HF_STR("#a = :a AND #n = :n")
+           : head->max_age_s                  ? HF_STR("#a = :a")
+                                              : HF_STR("#n = :n");
+}
+
 /* What is there begins behind that event. `large`: and its append is not wholly gone yet. */
 static struct hf_update_item head_update(const struct sweep *w, const struct stream *stream,
                                          uint64_t next, struct hf_bytes hash, struct hf_str large)
 {
     struct hf_scope *s = w->s;
-    struct hf_attr names[4] = {HF_S("#w", HF_STR("w"))}, values[4] = {HF_N(":w", next)};
+    struct hf_attr names[5] = {HF_S("#w", HF_STR("w"))}, values[5] = {HF_N(":w", next)};
     size_t names_len = 1, values_len = 1;
+    struct hf_str hidden = hidden_by(&stream->head, next, names, &names_len, values, &values_len);
 
     if (hash.len) {
         names[names_len++] = (struct hf_attr)HF_S("#g", HF_STR("g"));
@@ -268,14 +301,15 @@ static struct hf_update_item head_update(const struct sweep *w, const struct str
         names[names_len++] = (struct hf_attr)HF_S("#u", HF_STR("u"));
         values[values_len++] = (struct hf_attr)HF_S(":u", large);
     }
-    return (struct hf_update_item){.table = w->store->table,
-                                   .key = key_of(s, stream->pk, HF_STR("h")),
-                                   .update = hf_scope_format(s, "SET #w = :w%s%s",
-                                                             hash.len ? ", #g = :g" : "",
-                                                             large.ptr ? ", #u = :u" : ""),
-                                   .condition = HF_STR("attribute_not_exists(#w) OR #w < :w"),
-                                   .names = hf_item_make(s, names, names_len),
-                                   .values = hf_item_make(s, values, values_len)};
+    return (struct hf_update_item){
+        .table = w->store->table,
+        .key = key_of(s, stream->pk, HF_STR("h")),
+        .update = hf_scope_format(s, "SET #w = :w%s%s", hash.len ? ", #g = :g" : "",
+                                  large.ptr ? ", #u = :u" : ""),
+        .condition =
+            hf_scope_format(s, "(attribute_not_exists(#w) OR #w < :w) AND %.*s", HF_FMT(hidden)),
+        .names = hf_item_make(s, names, names_len),
+        .values = hf_item_make(s, values, values_len)};
 }
 
 /* ---- events --------------------------------------------------------------------------------- */
@@ -576,6 +610,32 @@ static enum hf_status sweep_some(struct sweep *w, struct stream *stream, bool *m
     return len ? remove_events(w, stream, events, len, &commits, again) : HF_OK;
 }
 
+/* What the item of the head says. */
+static enum hf_status view(const struct sweep *w, struct stream *stream, struct hf_item item,
+                           struct events_swept *swept)
+{
+    TRY(hf__events_head_view(w->s, item, &stream->head));
+    TRY(hf__events_swept_view(w->s, item, swept));
+    stream->unfinished = (struct events_position){{0}};
+    if (swept->unfinished.len == HF_POSITION_LEN)
+        memcpy(stream->unfinished.text, swept->unfinished.ptr, HF_POSITION_LEN);
+    stream->first = stream->head.version + 1;
+    if (stream->head.state == EVENTS_DELETED)
+        return HF_OK;
+    return hf__events_first_readable(w->s, w->store, stream->pk, &stream->head, &stream->first);
+}
+
+/* (5) */
+static enum hf_status look_again(const struct sweep *w, struct stream *stream)
+{
+    struct events_swept swept;
+    struct hf_item item;
+
+    TRY(hf__pattern_read(w->s, w->store->db, w->store->table, key_of(w->s, stream->pk, HF_STR("h")),
+                         &item));
+    return view(w, stream, item, &swept);
+}
+
 static enum hf_status sweep_stream(struct sweep *w, struct stream *stream)
 {
     bool more = true, again;
@@ -585,10 +645,12 @@ static enum hf_status sweep_stream(struct sweep *w, struct stream *stream)
         struct hf_scope_mark mark = hf_scope_mark(w->s);
 
         TRY(sweep_some(w, stream, &more, &again));
-        if (again)
+        if (again) {
             TRY(wait(w, &attempt));
-        else
+            TRY(look_again(w, stream));
+        } else {
             attempt = 0;
+        }
         hf_scope_rewind(w->s, mark);
     }
     return HF_OK;
@@ -611,14 +673,12 @@ static enum hf_status sweep_head(struct hf_scope *s, struct hf_events *store,
                                  const struct events_head *head, struct hf_item item, void *user)
 {
     struct sweep *w = user;
-    struct stream stream = {.pk = pk, .first = head->version + 1};
+    struct stream stream = {.pk = pk};
     struct events_swept swept;
 
-    TRY(hf__events_swept_view(s, item, &swept));
-    if (swept.unfinished.len == HF_POSITION_LEN)
-        memcpy(stream.unfinished.text, swept.unfinished.ptr, HF_POSITION_LEN);
-    if (head->state != EVENTS_DELETED)
-        TRY(hf__events_first_readable(s, store, pk, head, &stream.first));
+    (void)s;
+    (void)store;
+    TRY(view(w, &stream, item, &swept));
     if (stream.first <= swept.first && !swept.unfinished.ptr)
         return HF_OK;
     if (head->state == EVENTS_DELETED)

@@ -3,6 +3,7 @@
  */
 #include "admin_kit.h"
 
+#include "db/db.h"
 #include "events/events.h"
 
 enum { OLD_S = 60 };
@@ -19,6 +20,109 @@ static void grow_old(struct kit *k)
 {
     test_advance_ms(k->t, (OLD_S + 10) * 1000); /* large appends are a little ahead */
 }
+
+/* ---- what others do meanwhile --------------------------------------------------------------- */
+
+/* A database on which something happens right before a call of that kind. */
+struct meddled {
+    struct hf_db db;
+    struct kit *k;
+    struct hf_events *other; /* on the kit's own database */
+    enum hf_op op;
+    void (*fn)(struct hf_scope *s, struct hf_events *other); /* NULL: it has happened */
+};
+
+static enum hf_status meddled_call(struct hf_scope *s, struct hf_db *db, enum hf_op op,
+                                   const void *request, void *response)
+{
+    struct meddled *m = (struct meddled *)(void *)db;
+    void (*fn)(struct hf_scope *, struct hf_events *) = m->fn;
+
+    if (fn && op == m->op) {
+        m->fn = NULL;
+        fn(kit_scope(m->k), m->other);
+    }
+    return m->k->db->calls->call(s, m->k->db, op, request, response);
+}
+
+static const struct db_calls meddled_calls = {.call = meddled_call};
+
+/* Sweep while that happens. */
+static struct hf_events_swept sweep_meddled(struct kit *k, struct hf_events *other, enum hf_op op,
+                                            void (*fn)(struct hf_scope *, struct hf_events *))
+{
+    struct meddled m = {.db = {.calls = &meddled_calls}, .k = k, .other = other, .op = op};
+    struct hf_events_swept swept;
+    struct hf_events *store;
+
+    CHECK_OK(
+        hf_events_open(k->scope, &m.db, HF_OPTIONS(hf_events_options, .table = k->table), &store));
+    m.fn = fn;
+    CHECK_OK(hf_events_sweep(k->scope, store, OLD_S, &swept));
+    CHECK(!m.fn);
+    hf_events_close(store);
+    return swept;
+}
+
+static void unlimit(struct hf_scope *s, struct hf_events *other)
+{
+    CHECK_OK(hf_events_limit_stream(s, other, ORDER("1"), 0, 0));
+}
+
+static void limit_less(struct hf_scope *s, struct hf_events *other)
+{
+    CHECK_OK(hf_events_limit_stream(s, other, ORDER("1"), 0, 4));
+}
+
+static void delete_it(struct hf_scope *s, struct hf_events *other)
+{
+    CHECK_OK(hf_events_tombstone(s, other, ORDER("1"), HF_EXPECT_ANY, 0));
+}
+
+/* (5) */
+KIT_TEST_TX(sweep, what_can_be_read_again_stays)
+{
+    struct hf_events *store = open_store(k);
+    struct hf_events_page page;
+
+    CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 5, NULL));
+    grow_old(k);
+    for (uint32_t max_age_s = 0; max_age_s < 10; max_age_s += 5) {
+        CHECK_OK(hf_events_limit_stream(k->scope, store, ORDER("1"), max_age_s, 2));
+        CHECK_INT(0, sweep_meddled(k, store, HF_OP_TRANSACT_WRITE_ITEMS, unlimit).events);
+        CHECK_OK(hf_events_read(k->scope, store, ORDER("1"), NULL, &page));
+        CHECK_INT(5, page.events_len);
+        check_sound(k, store, 5);
+    }
+    CHECK_OK(hf_events_limit_stream(k->scope, store, ORDER("1"), 0, 2));
+    CHECK_INT(1, sweep_meddled(k, store, HF_OP_TRANSACT_WRITE_ITEMS, limit_less).events);
+    check_sound(k, store, 4);
+    CHECK_OK(hf_events_limit_stream(k->scope, store, ORDER("1"), 0, 2));
+    CHECK_INT(4, sweep_meddled(k, store, HF_OP_TRANSACT_WRITE_ITEMS, delete_it).events +
+                     sweep(k, store).events);
+    check_sound(k, store, 0);
+    hf_events_close(store);
+}
+
+/* The same of a large append. */
+KIT_TEST_TX(sweep, what_can_be_read_again_stays_if_it_is_large)
+{
+    struct hf_events *store = open_store(k);
+    struct hf_events_page page;
+
+    CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 150, NULL));
+    CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 2, NULL));
+    grow_old(k);
+    CHECK_OK(hf_events_limit_stream(k->scope, store, ORDER("1"), 0, 2));
+    CHECK_INT(0, sweep_meddled(k, store, HF_OP_TRANSACT_WRITE_ITEMS, unlimit).events);
+    CHECK_OK(hf_events_read(k->scope, store, ORDER("1"),
+                            HF_OPTIONS(hf_events_read_options, .limit = 1000), &page));
+    CHECK_INT(152, page.events_len);
+    check_sound(k, store, 152);
+    hf_events_close(store);
+}
+
+/* ---- streams -------------------------------------------------------------------------------- */
 
 KIT_TEST_TX(sweep, truncated_events_go_with_all_that_belongs_to_them)
 {
