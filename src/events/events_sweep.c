@@ -99,8 +99,11 @@ static enum hf_status commit(const struct sweep *w, struct hf_tx *tx, bool *agai
 static enum hf_status wait(const struct sweep *w, int *attempt)
 {
     if (++*attempt == ATTEMPTS)
-        return hf_scope_fail(w->s, HF_IN_USE, "the sweep was refused %d times by what others did",
-                             ATTEMPTS);
+        return hf_scope_fail(
+            w->s, HF_IN_USE,
+            "the sweep was refused %d times by what others did; or something is missing, "
+            "which hf_events_verify() tells",
+            ATTEMPTS);
     return hf_scope_sleep_ms(w->s, hf__pattern_jitter_ms(&w->store->env, DELAY_MS));
 }
 
@@ -243,11 +246,17 @@ static enum hf_status tx_commit_item(const struct sweep *w, struct hf_tx *tx, st
     return hf_tx_add(w->s, tx, &(struct hf_transact_write){.put = put});
 }
 
+/* An event that is there has its commit in one of the two parts (1). In neither: it was moved from
+ * the part that was read last to the one that was read first, or events went meanwhile; *again says
+ * so. */
 static enum hf_status tx_commits(const struct sweep *w, struct hf_tx *tx,
                                  const struct commits *commits,
-                                 const struct hf_stored_event *events, size_t len)
+                                 const struct hf_stored_event *events, size_t len, bool *again)
 {
-    for (size_t i = 0; i < 2 * commits->len; i++)
+    *again = false;
+    for (size_t i = 0; i < commits->len; i++)
+        *again = *again || (!commits->items[i].ptr && !commits->items[i + commits->len].ptr);
+    for (size_t i = 0; i < 2 * commits->len && !*again; i++)
         if (commits->items[i].ptr)
             TRY(tx_commit_item(w, tx, commits->items[i], events, len));
     return HF_OK;
@@ -377,7 +386,9 @@ static enum hf_status remove_events(struct sweep *w, const struct stream *stream
     TRY(hf_tx_new(w->s, w->store->db, &tx));
     TRY(read_commits(w, commits));
     TRY(hf_tx_add(w->s, tx, &(struct hf_transact_write){.update = &head}));
-    TRY(tx_commits(w, tx, commits, events, len));
+    TRY(tx_commits(w, tx, commits, events, len, again));
+    if (*again)
+        return HF_OK;
     for (size_t i = 0; i < len; i++) {
         char sk[EVENTS_VERSION_LEN + 1];
 
@@ -446,7 +457,7 @@ static enum hf_status remove_aside(struct sweep *w, struct hf_str large,
     return commit(w, tx, again);
 }
 
-/* Is any commit of these events there? */
+/* Is any commit of these events there? One that is moved meanwhile is seen by the second look. */
 static enum hf_status is_visible(const struct sweep *w, const struct hf_query_result *found,
                                  bool *visible)
 {
@@ -460,9 +471,11 @@ static enum hf_status is_visible(const struct sweep *w, const struct hf_query_re
             return hf_scope_fail(w->s, HF_CORRUPT, "an item of %.*s is damaged",
                                  HF_FMT(hf_value_str(hf_item_get(found->items[i], HF_STR("pk")))));
     }
-    TRY(read_commits(w, &commits));
-    for (size_t i = 0; i < 2 * commits.len; i++)
-        *visible = *visible || commits.items[i].ptr;
+    for (int look = 0; look < 2 && !*visible; look++) {
+        TRY(read_commits(w, &commits));
+        for (size_t i = 0; i < 2 * commits.len; i++)
+            *visible = *visible || commits.items[i].ptr;
+    }
     return HF_OK;
 }
 
@@ -545,7 +558,9 @@ static enum hf_status hide(struct sweep *w, const struct stream *stream,
     TRY(hf_tx_add(w->s, tx, &(struct hf_transact_write){.update = &head}));
     if (commits.len) {
         TRY(read_commits(w, &commits));
-        TRY(tx_commits(w, tx, &commits, NULL, 0));
+        TRY(tx_commits(w, tx, &commits, NULL, 0, again));
+        if (*again)
+            return HF_OK;
     }
     return commit(w, tx, again);
 }

@@ -3,7 +3,6 @@
  */
 #include "admin_kit.h"
 
-#include "db/db.h"
 #include "events/events.h"
 
 enum { OLD_S = 60 };
@@ -23,41 +22,14 @@ static void grow_old(struct kit *k)
 
 /* ---- what others do meanwhile --------------------------------------------------------------- */
 
-/* A database on which something happens right before a call of that kind. */
-struct meddled {
-    struct hf_db db;
-    struct kit *k;
-    struct hf_events *other; /* on the kit's own database */
-    enum hf_op op;
-    void (*fn)(struct hf_scope *s, struct hf_events *other); /* NULL: it has happened */
-};
-
-static enum hf_status meddled_call(struct hf_scope *s, struct hf_db *db, enum hf_op op,
-                                   const void *request, void *response)
-{
-    struct meddled *m = (struct meddled *)(void *)db;
-    void (*fn)(struct hf_scope *, struct hf_events *) = m->fn;
-
-    if (fn && op == m->op) {
-        m->fn = NULL;
-        fn(kit_scope(m->k), m->other);
-    }
-    return m->k->db->calls->call(s, m->k->db, op, request, response);
-}
-
-static const struct db_calls meddled_calls = {.call = meddled_call};
-
 /* Sweep while that happens. */
 static struct hf_events_swept sweep_meddled(struct kit *k, struct hf_events *other, enum hf_op op,
-                                            void (*fn)(struct hf_scope *, struct hf_events *))
+                                            meddle_fn *fn)
 {
-    struct meddled m = {.db = {.calls = &meddled_calls}, .k = k, .other = other, .op = op};
+    struct meddled m;
+    struct hf_events *store = open_meddled(k, &m, other, op, 0, fn);
     struct hf_events_swept swept;
-    struct hf_events *store;
 
-    CHECK_OK(
-        hf_events_open(k->scope, &m.db, HF_OPTIONS(hf_events_options, .table = k->table), &store));
-    m.fn = fn;
     CHECK_OK(hf_events_sweep(k->scope, store, OLD_S, &swept));
     CHECK(!m.fn);
     hf_events_close(store);
@@ -119,6 +91,56 @@ KIT_TEST_TX(sweep, what_can_be_read_again_stays_if_it_is_large)
                             HF_OPTIONS(hf_events_read_options, .limit = 1000), &page));
     CHECK_INT(152, page.events_len);
     check_sound(k, store, 152);
+    hf_events_close(store);
+}
+
+static void unarchive(struct hf_scope *s, struct hf_events *other)
+{
+    CHECK_OK(hf_events_unarchive(s, other, ORDER("1")));
+}
+
+/* (1): commits that are moved from where was looked last to where was looked first. */
+KIT_TEST_TX(sweep, commits_that_are_moved_are_not_left)
+{
+    struct hf_events *store = open_store(k);
+
+    for (int large = 0; large < 2; large++) {
+        CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, large ? 150 : 5, NULL));
+        CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 1, NULL));
+        CHECK_OK(hf_events_archive(k->scope, store, ORDER("1")));
+        CHECK_OK(hf_events_limit_stream(k->scope, store, ORDER("1"), 0, 1));
+        grow_old(k);
+        CHECK_INT(large ? 151 : 5, sweep_meddled(k, store, HF_OP_BATCH_GET_ITEM, unarchive).events);
+        CHECK_INT(0, count_items(k, "z."));
+        CHECK_INT(1, count_items(k, "a."));
+        CHECK_INT(0, count_items(k, "t."));
+        check_sound(k, store, 1);
+    }
+    hf_events_close(store);
+}
+
+/* Events are found, and sound, while their commits are put back. */
+KIT_TEST_TX(sweep, commits_that_are_moved_are_found)
+{
+    struct hf_events *store = open_store(k), *meddled;
+    struct hf_events_verified verified;
+    struct hf_stored_event event;
+    struct hf_appended done;
+    struct meddled m;
+
+    CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 2, &done));
+    CHECK_OK(hf_events_archive(k->scope, store, ORDER("1")));
+    meddled = open_meddled(k, &m, store, HF_OP_GET_ITEM, 1, unarchive);
+    CHECK_OK(hf_events_get(k->scope, meddled, done.ids[0], &event));
+    CHECK(!m.fn);
+    hf_events_close(meddled);
+
+    CHECK_OK(hf_events_archive(k->scope, store, ORDER("1")));
+    meddled = open_meddled(k, &m, store, HF_OP_GET_ITEM, 1, put_back_raw);
+    CHECK_OK(hf_events_verify(k->scope, meddled, NULL, &verified));
+    CHECK(!m.fn);
+    CHECK_INT(2, verified.events);
+    hf_events_close(meddled);
     hf_events_close(store);
 }
 
