@@ -282,6 +282,19 @@ static enum hf_status refuse(const struct appending *a, const struct target *t)
                          HF_FMT(expectation(a, t)));
 }
 
+/* The next version of a stream that was imported may be anything: it has to have a key. */
+static enum hf_status check_versions(const struct appending *a)
+{
+    for (size_t i = 0; i < a->len; i++) {
+        const struct target *t = &a->targets[i];
+
+        if (t->len && t->head.version + t->len > EVENTS_VERSION_MAX)
+            return hf_scope_fail(a->s, HF_LIMIT, "stream \"%.*s\": there is no version behind %llu",
+                                 HF_FMT(target_text(a, t)), (unsigned long long)EVENTS_VERSION_MAX);
+    }
+    return HF_OK;
+}
+
 /* (4) (5) */
 enum hf_status hf__append_heads(struct appending *a, bool remembered, bool *repeated)
 {
@@ -294,7 +307,7 @@ enum hf_status hf__append_heads(struct appending *a, bool remembered, bool *repe
             if (!is_possible(&a->targets[i]))
                 bad = &a->targets[i];
         if (!bad)
-            return HF_OK;
+            return check_versions(a);
         if (bad->fresh) {
             if (a->chosen)
                 TRY(hf__append_look_for_ids(a, repeated));

@@ -336,7 +336,7 @@ static enum hf_status parse_event(struct hf_scope *s, struct hf_str line,
     if (event->blob.len && !event->payload.len)
         return hf_scope_fail(s, HF_SERIALIZATION,
                              "the event's payload was left in a blob store, and is not here");
-    if (event->version > INT64_MAX)
+    if (event->version > EVENTS_VERSION_MAX)
         return hf_scope_fail(s, HF_SERIALIZATION, "the event's \"version\" is too large");
     if (!event->content_type.len)
         event->content_type = HF_STR("application/json");
@@ -370,7 +370,9 @@ static enum hf_status parse_begin(struct hf_scope *s, struct hf_str line, uint64
             return hf_scope_fail(s, HF_SERIALIZATION, "\"before\" is no version");
         *before = *before * 10 + (uint64_t)(digits.ptr[i] - '0');
     }
-    return *before ? HF_OK : hf_scope_fail(s, HF_SERIALIZATION, "\"before\" is no version");
+    if (!*before || *before > EVENTS_VERSION_MAX)
+        return hf_scope_fail(s, HF_SERIALIZATION, "\"before\" is no version");
+    return HF_OK;
 }
 
 /* A line that was read: where a stream begins, or an event. */

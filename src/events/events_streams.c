@@ -309,7 +309,7 @@ enum hf_status hf__events_begin_at(struct hf_scope *s, struct hf_events *store,
     struct hf_item item;
     struct hf_str pk;
 
-    assert(first > 1 && first <= INT64_MAX);
+    assert(first > 1 && first <= EVENTS_VERSION_MAX);
     TRY(hf__events_stream_pk(s, 's', stream, &pk));
     put.item =
         HF_ITEM(s, HF_S("p", position_str(&position)), HF_S("pk", pk), HF_S("sk", HF_STR("h")),

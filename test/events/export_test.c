@@ -236,6 +236,38 @@ KIT_TEST_TX(export, many_streams_keep_their_order)
     hf_events_close(other);
 }
 
+/* A version has 16 digits. */
+KIT_TEST_TX(export, versions_come_to_an_end)
+{
+    struct hf_events *store = open_store(k);
+    struct hf_events_page page;
+    struct file file =
+        file_of("{\"domain\":\"order\",\"stream\":\"1\",\"before\":9999999999999999}\n"
+                "{\"domain\":\"order\",\"stream\":\"1\",\"version\":9999999999999999,"
+                "\"id\":\"last\",\"type\":\"t\",\"payload\":1}\n");
+
+    CHECK_OK(import(k, store, &file, NULL));
+    CHECK_STATUS(HF_LIMIT, append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 1, NULL));
+    CHECK_STATUS(HF_LIMIT, append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 200, NULL));
+    CHECK_OK(append_some(k, store, ORDER("2"), HF_EXPECT_ANY, 0, 5, NULL));
+    for (int i = 1; i <= 2; i++) {
+        struct hf_stream_key stream = i == 1 ? ORDER("1") : ORDER("2");
+
+        CHECK_OK(hf_events_read(k->scope, store, stream,
+                                HF_OPTIONS(hf_events_read_options, .from = 10000000000000001,
+                                           .backward = true),
+                                &page));
+        CHECK_INT(i == 1 ? 1 : 5, page.events_len);
+        CHECK_OK(hf_events_read(k->scope, store, stream,
+                                HF_OPTIONS(hf_events_read_options, .from = 10000000000000001),
+                                &page));
+        CHECK_INT(0, page.events_len);
+    }
+    check_sound(k, store, 6);
+    free(file.text);
+    hf_events_close(store);
+}
+
 static enum hf_status count_progress(uint64_t done, uint64_t total, void *user)
 {
     uint64_t *last = user;
@@ -463,6 +495,11 @@ KIT_TEST_TX(export, bad_lines_are_named)
         {"{\"domain\":\"d\",\"type\":\"t\",\"id\":\"x\",\"blob\":\"00\"}\n",
          "line 1: the event's payload was left in a blob store, and is not here", HF_SERIALIZATION,
          0},
+        {"{\"domain\":\"d\",\"stream\":\"s\",\"before\":10000000000000000}\n",
+         "line 1: \"before\" is no version", HF_SERIALIZATION, 0},
+        {"{\"domain\":\"d\",\"stream\":\"s\",\"version\":10000000000000000,\"id\":\"1\","
+         "\"type\":\"t\",\"payload\":1}\n",
+         "line 1: the event's \"version\" is too large", HF_SERIALIZATION, 0},
         {"{\"domain\":\"d\",\"stream\":\"s\",\"before\":0}\n", "line 1: \"before\" is no version",
          HF_SERIALIZATION, 0},
         {"{\"domain\":\"d\",\"stream\":\"s\",\"before\":\"5\"}\n",
