@@ -115,6 +115,7 @@ static enum hf_status prepare_event(struct appending *a, const struct target *t,
     related = (p->event.causation.len > 0) +
               (!p->own_correlation && !hf_str_equal(p->event.causation, p->event.correlation));
     a->chosen += p->chosen;
+    a->positions += p->chosen && hf__events_position_read(given->id, NULL, NULL, NULL);
     a->related += related;
     p->size = size_of(&p->event, t->pk.len);
     TRY(hf__append_measure(a, p));
@@ -456,6 +457,8 @@ static enum hf_status run(struct appending *a)
         bool repeated;
 
         TRY(hf__append_heads(a, first, &repeated));
+        if (!repeated && first && a->positions) /* no condition would see those */
+            TRY(hf__append_look_for_ids(a, &repeated));
         if (repeated)
             return HF_OK;
         TRY(hf__append_blobs(a));
