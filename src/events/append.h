@@ -67,8 +67,9 @@ struct appending {
     size_t len;
     struct pending *events; /* of all targets, one after the other */
     size_t events_len;
-    size_t chosen;  /* how many have ids of their callers */
-    size_t related; /* how many r.* items there will be */
+    size_t chosen;    /* how many have ids of their callers */
+    size_t positions; /* how many of those look like positions */
+    size_t related;   /* how many r.* items there will be */
     struct commit *commits;
     size_t commits_len;
     size_t bytes; /* of all that is put, at most */

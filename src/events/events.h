@@ -98,6 +98,9 @@ enum {
     EVENTS_WAKERS_MAX = 256
 };
 
+/* The greatest version that has a sort key. */
+#define EVENTS_VERSION_MAX UINT64_C(9999999999999999)
+
 /* A position, with a NUL behind it; "" is none, and before all others. */
 struct events_position {
     char text[HF_POSITION_LEN + 1];
@@ -277,6 +280,8 @@ void hf__events_chain(const struct hf_stored_event *event, const uint8_t content
 
 /* ---- events_item.c: how events are stored --------------------------------------------------- */
 
+/* A version as a sort key. One that is too large has the key of the greatest: who reads from there
+ * finds nothing behind it. */
 void hf__events_version_text(uint64_t version, char text[EVENTS_VERSION_LEN + 1]);
 
 /* The map of an event: what is the same in its stream and in the order of all. Absent fields of the

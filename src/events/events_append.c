@@ -115,6 +115,7 @@ static enum hf_status prepare_event(struct appending *a, const struct target *t,
     related = (p->event.causation.len > 0) +
               (!p->own_correlation && !hf_str_equal(p->event.causation, p->event.correlation));
     a->chosen += p->chosen;
+    a->positions += p->chosen && hf__events_position_read(given->id, NULL, NULL, NULL);
     a->related += related;
     p->size = size_of(&p->event, t->pk.len);
     TRY(hf__append_measure(a, p));
@@ -282,6 +283,19 @@ static enum hf_status refuse(const struct appending *a, const struct target *t)
                          HF_FMT(expectation(a, t)));
 }
 
+/* The next version of a stream that was imported may be anything: it has to have a key. */
+static enum hf_status check_versions(const struct appending *a)
+{
+    for (size_t i = 0; i < a->len; i++) {
+        const struct target *t = &a->targets[i];
+
+        if (t->len && t->head.version + t->len > EVENTS_VERSION_MAX)
+            return hf_scope_fail(a->s, HF_LIMIT, "stream \"%.*s\": there is no version behind %llu",
+                                 HF_FMT(target_text(a, t)), (unsigned long long)EVENTS_VERSION_MAX);
+    }
+    return HF_OK;
+}
+
 /* (4) (5) */
 enum hf_status hf__append_heads(struct appending *a, bool remembered, bool *repeated)
 {
@@ -294,7 +308,7 @@ enum hf_status hf__append_heads(struct appending *a, bool remembered, bool *repe
             if (!is_possible(&a->targets[i]))
                 bad = &a->targets[i];
         if (!bad)
-            return HF_OK;
+            return check_versions(a);
         if (bad->fresh) {
             if (a->chosen)
                 TRY(hf__append_look_for_ids(a, repeated));
@@ -443,6 +457,8 @@ static enum hf_status run(struct appending *a)
         bool repeated;
 
         TRY(hf__append_heads(a, first, &repeated));
+        if (!repeated && first && a->positions) /* no condition would see those */
+            TRY(hf__append_look_for_ids(a, &repeated));
         if (repeated)
             return HF_OK;
         TRY(hf__append_blobs(a));

@@ -13,6 +13,10 @@
  * crashed, or one that is under way. Who finds it gives that one up, and the id is free: so who has
  * crashed can repeat what he was doing at once.
  *
+ * An id that we made is a position, and has no such item: so one that is chosen, and looks like a
+ * position, is looked for in the order of all as well, before anything is sent. Nobody can know the
+ * position of an event that is not there yet.
+ *
  * An append whose ids are all there, of the same events in the same stream, one behind the other as
  * they are now, has been done before: it is answered as it was then. Any other meeting is a
  * mistake of somebody, and said so: an id in another stream or with other content, or some that are
@@ -148,6 +152,74 @@ static enum hf_status is_found(struct appending *a, const struct pending *p,
     return *found ? HF_OK : free_id(a, p, place->large);
 }
 
+/* The event that has that position, and it for its id. */
+static enum hf_status meet_position(struct appending *a, struct meeting *m)
+{
+    uint8_t *content = hf_scope_alloc(a->s, EVENTS_HASH);
+    struct hf_stored_event event;
+    enum hf_status status;
+    struct hf_str pk;
+
+    TRY(hf_scope_built(a->s));
+    status = hf__events_find(a->s, a->store, m->pending->event.id, &event);
+    if (status != HF_OK)
+        return status == HF_NOT_FOUND ? HF_OK : status;
+    TRY(hf__events_stream_pk(a->s, 's', event.stream, &pk));
+    hf__events_content(&event, content);
+    m->place = (struct events_place){.stream = hf_str_of(pk.ptr + 2, pk.len - 2),
+                                     .version = event.version,
+                                     .position = event.position};
+    m->content = hf_bytes_of(content, EVENTS_HASH);
+    m->found = true;
+    return HF_OK;
+}
+
+static bool may_be_position(const struct meeting *m)
+{
+    return m->pending->chosen && !m->found &&
+           hf__events_position_read(m->pending->event.id, NULL, NULL, NULL);
+}
+
+/* Ids that are positions of events of this store: most often there is not even a commit. */
+static enum hf_status read_positions(struct appending *a, struct meeting *list)
+{
+    const struct hf_many_options options = {.size = sizeof(options), .consistent = true};
+    struct hf_get *gets = hf_scope_alloc(a->s, 2 * a->positions * sizeof(*gets));
+    struct hf_get_many_result result;
+    size_t len = 0;
+
+    TRY(hf_scope_built(a->s));
+    for (size_t i = 0; i < a->events_len; i++) {
+        struct events_position base = {{0}};
+
+        if (!may_be_position(&list[i]))
+            continue;
+        memcpy(base.text, list[i].pending->event.id.ptr, HF_POSITION_LEN);
+        hf__events_position_number(&base, 0);
+        for (int archived = 0; archived < 2; archived++)
+            gets[len++] =
+                (struct hf_get){.table = a->store->table,
+                                .key = HF_ITEM(a->s,
+                                               HF_S("pk",
+                                                    hf__events_part_of(a->s, archived ? 'z' : 'a',
+                                                                       position_str(&base))),
+                                               HF_S("sk", position_str(&base)))};
+    }
+    TRY(hf_scope_built(a->s));
+    if (!len)
+        return HF_OK;
+    TRY(hf_get_many(a->s, a->store->db, gets, len, &options, &result));
+    len = 0;
+    for (size_t i = 0; i < a->events_len; i++) {
+        if (!may_be_position(&list[i]))
+            continue;
+        len += 2;
+        if (result.items[len - 2].ptr || result.items[len - 1].ptr)
+            TRY(meet_position(a, &list[i]));
+    }
+    return HF_OK;
+}
+
 static enum hf_status read_ids(struct appending *a, struct meeting *list)
 {
     const struct hf_many_options options = {.size = sizeof(options), .consistent = true};
@@ -175,7 +247,7 @@ static enum hf_status read_ids(struct appending *a, struct meeting *list)
         list[i].content = hf_value_bytes(hf_item_get(item, HF_STR("h")));
         TRY(is_found(a, &a->events[i], &list[i].place, &judged, &list[i].found));
     }
-    return HF_OK;
+    return a->positions ? read_positions(a, list) : HF_OK;
 }
 
 /* "version 3 of stream "order/7"" */

@@ -23,10 +23,10 @@
 
 enum {
     BATCH = 100,
-    ACTIONS_MAX = 96, /* of a transaction of 100; appends have a few of their own */
-    ACTIONS_EACH = 4, /* an event, its id, its cause, its correlation */
+    ACTIONS_EACH = 4,   /* an event, its id, its cause, its correlation */
+    ACTIONS_STREAM = 2, /* its head, its commit */
     BATCH_BYTES = 300 * 1000,
-    BATCH_MAX = ACTIONS_MAX / ACTIONS_EACH,
+    BATCH_MAX = (HF_TX_ACTIONS_MAX - ACTIONS_STREAM - 1) / ACTIONS_EACH, /* and the marker */
     TEXT_MAX = 500,
     FIRST_BYTES = 64 * 1024,
     LINE_MAX_BYTES = 1536 * 1024 * 1024
@@ -260,7 +260,17 @@ static enum hf_status batch_end(struct import *im)
     return im->o.on_progress ? im->o.on_progress(im->done, 0, im->o.user) : HF_OK;
 }
 
-/* Does it go into the append that is being collected, and as one more of its last stream? */
+/* What it adds to the items of an append, but for the key of its stream. */
+static size_t size_of(const struct hf_stored_event *event)
+{
+    return event->payload.len + event->id.len + event->type.len + event->content_type.len +
+           event->causation.len + event->correlation.len + event->compensates.len +
+           (event->meta.ptr ? hf_item_size(event->meta) : 0);
+}
+
+/* Does it go into the append that is being collected, and as one more of its last stream? The
+ * append is to be one transaction, with one commit for each stream: a large one is placed ahead of
+ * the time, and what is appended next would come before it. */
 static bool fits(const struct import *im, const struct hf_stored_event *event, bool *same)
 {
     const struct hf_append *last = im->appends_len ? &im->appends[im->appends_len - 1] : NULL;
@@ -268,16 +278,16 @@ static bool fits(const struct import *im, const struct hf_stored_event *event, b
     *same = false;
     if (!last)
         return true;
-    if (im->len == im->cap || im->bytes + event->payload.len > BATCH_BYTES ||
-        (im->len + 1) * ACTIONS_EACH + im->appends_len + 1 > ACTIONS_MAX)
+    *same = hf_str_equal(last->stream.domain, event->stream.domain) &&
+            hf_str_equal(last->stream.id, event->stream.id);
+    if (im->len == im->cap || im->bytes + size_of(event) > BATCH_BYTES ||
+        (im->len + 1) * ACTIONS_EACH + (im->appends_len + !*same) * ACTIONS_STREAM + 1 >
+            HF_TX_ACTIONS_MAX)
         return false;
-    if (hf_str_equal(last->stream.domain, event->stream.domain) &&
-        hf_str_equal(last->stream.id, event->stream.id)) {
-        *same = true;
+    if (*same)
         return last->expect == HF_EXPECT_ANY
                    ? im->o.renumber || !event->version
                    : event->version == last->version + last->events_len + 1;
-    }
     for (size_t i = 0; i < im->appends_len; i++)
         if (hf_str_equal(im->appends[i].stream.domain, event->stream.domain) &&
             hf_str_equal(im->appends[i].stream.id, event->stream.id))
@@ -307,7 +317,7 @@ static void add(struct import *im, const struct hf_stored_event *event, bool sam
         im->appends[im->appends_len - 1].events_len++;
     else
         im->appends[im->appends_len++] = append_of(im, im->len);
-    im->bytes += event->payload.len;
+    im->bytes += size_of(event);
     im->len++;
 }
 
@@ -326,7 +336,7 @@ static enum hf_status parse_event(struct hf_scope *s, struct hf_str line,
     if (event->blob.len && !event->payload.len)
         return hf_scope_fail(s, HF_SERIALIZATION,
                              "the event's payload was left in a blob store, and is not here");
-    if (event->version > INT64_MAX)
+    if (event->version > EVENTS_VERSION_MAX)
         return hf_scope_fail(s, HF_SERIALIZATION, "the event's \"version\" is too large");
     if (!event->content_type.len)
         event->content_type = HF_STR("application/json");
@@ -360,7 +370,9 @@ static enum hf_status parse_begin(struct hf_scope *s, struct hf_str line, uint64
             return hf_scope_fail(s, HF_SERIALIZATION, "\"before\" is no version");
         *before = *before * 10 + (uint64_t)(digits.ptr[i] - '0');
     }
-    return *before ? HF_OK : hf_scope_fail(s, HF_SERIALIZATION, "\"before\" is no version");
+    if (!*before || *before > EVENTS_VERSION_MAX)
+        return hf_scope_fail(s, HF_SERIALIZATION, "\"before\" is no version");
+    return HF_OK;
 }
 
 /* A line that was read: where a stream begins, or an event. */

@@ -34,6 +34,8 @@ static const char base32[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 void hf__events_version_text(uint64_t version, char text[EVENTS_VERSION_LEN + 1])
 {
+    if (version > EVENTS_VERSION_MAX)
+        version = EVENTS_VERSION_MAX;
     for (int i = EVENTS_VERSION_LEN - 1; i >= 0; i--, version /= 10)
         text[i] = (char)('0' + version % 10);
     text[EVENTS_VERSION_LEN] = '\0';

@@ -178,10 +178,14 @@ static enum hf_status put_begun(struct appending *a)
     struct hf_condition_check commit =
         is_not_there(a, HF_ITEM(a->s, HF_S("pk", hf__events_part_of(a->s, 'a', a->begun)),
                                 HF_S("sk", a->begun)));
+    struct hf_condition_check archived =
+        is_not_there(a, HF_ITEM(a->s, HF_S("pk", hf__events_part_of(a->s, 'z', a->begun)),
+                                HF_S("sk", a->begun)));
     struct hf_condition_check given_up =
         is_not_there(a, HF_ITEM(a->s, HF_S("pk", HF_STR("y")), HF_S("sk", a->begun)));
     const struct hf_transact_write actions[] = {{.put = &put},
                                                 {.check = &commit},
+                                                {.check = &archived},
                                                 {.check = &given_up}};
 
     TRY(hf_scope_built(a->s));

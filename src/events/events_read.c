@@ -390,11 +390,12 @@ enum hf_status hf__events_places_read(struct hf_scope *s, struct hf_events *stor
 }
 
 /* The commit of the event with that position: it has the same with the number of its first event.
- * In the order of all, or where the archived ones are; else absent. */
+ * In the order of all, or where the archived ones are; else absent. One that was put back between
+ * the two looks is found by the third. */
 static enum hf_status read_commit(struct hf_scope *s, struct hf_events *store,
                                   struct hf_str position, struct hf_item *item)
 {
-    static const char kinds[] = {'a', 'z'};
+    static const char kinds[] = {'a', 'z', 'a'};
     struct events_position base;
 
     *item = (struct hf_item){NULL, 0};

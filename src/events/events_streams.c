@@ -275,6 +275,9 @@ enum hf_status hf_events_tombstone(struct hf_scope *s, struct hf_events *store,
     struct hf_str pk;
 
     TRY(hf__events_stream_pk(s, 's', stream, &pk));
+    if ((unsigned)expect > HF_EXPECT_VERSION)
+        return hf_scope_fail(s, HF_INVALID, "stream \"%.*s\": %d is no expectation",
+                             HF_FMT(hf__events_stream_text(s, stream)), (int)expect);
     if (version > INT64_MAX)
         return hf_scope_fail(s, HF_INVALID, "there is no version %llu",
                              (unsigned long long)version);
@@ -306,7 +309,7 @@ enum hf_status hf__events_begin_at(struct hf_scope *s, struct hf_events *store,
     struct hf_item item;
     struct hf_str pk;
 
-    assert(first > 1 && first <= INT64_MAX);
+    assert(first > 1 && first <= EVENTS_VERSION_MAX);
     TRY(hf__events_stream_pk(s, 's', stream, &pk));
     put.item =
         HF_ITEM(s, HF_S("p", position_str(&position)), HF_S("pk", pk), HF_S("sk", HF_STR("h")),

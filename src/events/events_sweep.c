@@ -20,6 +20,8 @@
  *      lies in t.COMMIT goes. y/COMMIT stays for as long again, as who was taken for dead may still
  *      put something there.
  *  (4) An id goes only if it is that of the append that is removed: another may have taken it.
+ *  (5) What goes is hidden when it goes: the head is on the condition that it still says what hides
+ *      it. A limit can be taken back; when it was, the head is read again.
  *
  * events_sweep_blobs.c has the blobs.
  */
@@ -47,6 +49,7 @@ struct sweep {
 /* A stream that is being swept. */
 struct stream {
     struct hf_str pk;
+    struct events_head head;           /* as it was seen */
     uint64_t first;                    /* that is read */
     struct events_position unfinished; /* COMMIT of a large append whose removal was begun */
 };
@@ -96,8 +99,11 @@ static enum hf_status commit(const struct sweep *w, struct hf_tx *tx, bool *agai
 static enum hf_status wait(const struct sweep *w, int *attempt)
 {
     if (++*attempt == ATTEMPTS)
-        return hf_scope_fail(w->s, HF_IN_USE, "the sweep was refused %d times by what others did",
-                             ATTEMPTS);
+        return hf_scope_fail(
+            w->s, HF_IN_USE,
+            "the sweep was refused %d times by what others did; or something is missing, "
+            "which hf_events_verify() tells",
+            ATTEMPTS);
     return hf_scope_sleep_ms(w->s, hf__pattern_jitter_ms(&w->store->env, DELAY_MS));
 }
 
@@ -240,11 +246,17 @@ static enum hf_status tx_commit_item(const struct sweep *w, struct hf_tx *tx, st
     return hf_tx_add(w->s, tx, &(struct hf_transact_write){.put = put});
 }
 
+/* An event that is there has its commit in one of the two parts (1). In neither: it was moved from
+ * the part that was read last to the one that was read first, or events went meanwhile; *again says
+ * so. */
 static enum hf_status tx_commits(const struct sweep *w, struct hf_tx *tx,
                                  const struct commits *commits,
-                                 const struct hf_stored_event *events, size_t len)
+                                 const struct hf_stored_event *events, size_t len, bool *again)
 {
-    for (size_t i = 0; i < 2 * commits->len; i++)
+    *again = false;
+    for (size_t i = 0; i < commits->len; i++)
+        *again = *again || (!commits->items[i].ptr && !commits->items[i + commits->len].ptr);
+    for (size_t i = 0; i < 2 * commits->len && !*again; i++)
         if (commits->items[i].ptr)
             TRY(tx_commit_item(w, tx, commits->items[i], events, len));
     return HF_OK;
@@ -252,13 +264,43 @@ static enum hf_status tx_commits(const struct sweep *w, struct hf_tx *tx,
 
 /* ---- the head ------------------------------------------------------------------------------- */
 
+/* (5): versions before `next` are hidden by the end of the stream, by truncation, which never goes
+ * back, or by limits, which can be changed. Values and names that are not used are no part of it.
+ */
+static struct hf_str hidden_by(const struct events_head *head, uint64_t next, struct hf_attr *names,
+                               size_t *names_len, struct hf_attr *values, size_t *values_len)
+{
+    if (head->state == EVENTS_DELETED) {
+        names[(*names_len)++] = (struct hf_attr)HF_S("#x", HF_STR("x"));
+        values[(*values_len)++] = (struct hf_attr)HF_S(":x", HF_STR("deleted"));
+        return HF_STR("#x = :x");
+    }
+    if (head->truncated >= next) {
+        names[(*names_len)++] = (struct hf_attr)HF_S("#t", HF_STR("t"));
+        return HF_STR("#t >= :w");
+    }
+    assert(head->max_age_s || head->max_count);
+    if (head->max_age_s) {
+        names[(*names_len)++] = (struct hf_attr)HF_S("#a", HF_STR("a"));
+        values[(*values_len)++] = (struct hf_attr)HF_N(":a", head->max_age_s);
+    }
+    if (head->max_count) {
+        names[(*names_len)++] = (struct hf_attr)HF_S("#n", HF_STR("n"));
+        values[(*values_len)++] = (struct hf_attr)HF_N(":n", head->max_count);
+    }
+    return head->max_age_s && head->max_count ? HF_STR("#a = :a AND #n = :n")
+           : head->max_age_s                  ? HF_STR("#a = :a")
+                                              : HF_STR("#n = :n");
+}
+
 /* What is there begins behind that event. `large`: and its append is not wholly gone yet. */
 static struct hf_update_item head_update(const struct sweep *w, const struct stream *stream,
                                          uint64_t next, struct hf_bytes hash, struct hf_str large)
 {
     struct hf_scope *s = w->s;
-    struct hf_attr names[4] = {HF_S("#w", HF_STR("w"))}, values[4] = {HF_N(":w", next)};
+    struct hf_attr names[5] = {HF_S("#w", HF_STR("w"))}, values[5] = {HF_N(":w", next)};
     size_t names_len = 1, values_len = 1;
+    struct hf_str hidden = hidden_by(&stream->head, next, names, &names_len, values, &values_len);
 
     if (hash.len) {
         names[names_len++] = (struct hf_attr)HF_S("#g", HF_STR("g"));
@@ -268,14 +310,15 @@ static struct hf_update_item head_update(const struct sweep *w, const struct str
         names[names_len++] = (struct hf_attr)HF_S("#u", HF_STR("u"));
         values[values_len++] = (struct hf_attr)HF_S(":u", large);
     }
-    return (struct hf_update_item){.table = w->store->table,
-                                   .key = key_of(s, stream->pk, HF_STR("h")),
-                                   .update = hf_scope_format(s, "SET #w = :w%s%s",
-                                                             hash.len ? ", #g = :g" : "",
-                                                             large.ptr ? ", #u = :u" : ""),
-                                   .condition = HF_STR("attribute_not_exists(#w) OR #w < :w"),
-                                   .names = hf_item_make(s, names, names_len),
-                                   .values = hf_item_make(s, values, values_len)};
+    return (struct hf_update_item){
+        .table = w->store->table,
+        .key = key_of(s, stream->pk, HF_STR("h")),
+        .update = hf_scope_format(s, "SET #w = :w%s%s", hash.len ? ", #g = :g" : "",
+                                  large.ptr ? ", #u = :u" : ""),
+        .condition =
+            hf_scope_format(s, "(attribute_not_exists(#w) OR #w < :w) AND %.*s", HF_FMT(hidden)),
+        .names = hf_item_make(s, names, names_len),
+        .values = hf_item_make(s, values, values_len)};
 }
 
 /* ---- events --------------------------------------------------------------------------------- */
@@ -343,7 +386,9 @@ static enum hf_status remove_events(struct sweep *w, const struct stream *stream
     TRY(hf_tx_new(w->s, w->store->db, &tx));
     TRY(read_commits(w, commits));
     TRY(hf_tx_add(w->s, tx, &(struct hf_transact_write){.update = &head}));
-    TRY(tx_commits(w, tx, commits, events, len));
+    TRY(tx_commits(w, tx, commits, events, len, again));
+    if (*again)
+        return HF_OK;
     for (size_t i = 0; i < len; i++) {
         char sk[EVENTS_VERSION_LEN + 1];
 
@@ -412,7 +457,7 @@ static enum hf_status remove_aside(struct sweep *w, struct hf_str large,
     return commit(w, tx, again);
 }
 
-/* Is any commit of these events there? */
+/* Is any commit of these events there? One that is moved meanwhile is seen by the second look. */
 static enum hf_status is_visible(const struct sweep *w, const struct hf_query_result *found,
                                  bool *visible)
 {
@@ -426,9 +471,11 @@ static enum hf_status is_visible(const struct sweep *w, const struct hf_query_re
             return hf_scope_fail(w->s, HF_CORRUPT, "an item of %.*s is damaged",
                                  HF_FMT(hf_value_str(hf_item_get(found->items[i], HF_STR("pk")))));
     }
-    TRY(read_commits(w, &commits));
-    for (size_t i = 0; i < 2 * commits.len; i++)
-        *visible = *visible || commits.items[i].ptr;
+    for (int look = 0; look < 2 && !*visible; look++) {
+        TRY(read_commits(w, &commits));
+        for (size_t i = 0; i < 2 * commits.len; i++)
+            *visible = *visible || commits.items[i].ptr;
+    }
     return HF_OK;
 }
 
@@ -511,7 +558,9 @@ static enum hf_status hide(struct sweep *w, const struct stream *stream,
     TRY(hf_tx_add(w->s, tx, &(struct hf_transact_write){.update = &head}));
     if (commits.len) {
         TRY(read_commits(w, &commits));
-        TRY(tx_commits(w, tx, &commits, NULL, 0));
+        TRY(tx_commits(w, tx, &commits, NULL, 0, again));
+        if (*again)
+            return HF_OK;
     }
     return commit(w, tx, again);
 }
@@ -576,6 +625,32 @@ static enum hf_status sweep_some(struct sweep *w, struct stream *stream, bool *m
     return len ? remove_events(w, stream, events, len, &commits, again) : HF_OK;
 }
 
+/* What the item of the head says. */
+static enum hf_status view(const struct sweep *w, struct stream *stream, struct hf_item item,
+                           struct events_swept *swept)
+{
+    TRY(hf__events_head_view(w->s, item, &stream->head));
+    TRY(hf__events_swept_view(w->s, item, swept));
+    stream->unfinished = (struct events_position){{0}};
+    if (swept->unfinished.len == HF_POSITION_LEN)
+        memcpy(stream->unfinished.text, swept->unfinished.ptr, HF_POSITION_LEN);
+    stream->first = stream->head.version + 1;
+    if (stream->head.state == EVENTS_DELETED)
+        return HF_OK;
+    return hf__events_first_readable(w->s, w->store, stream->pk, &stream->head, &stream->first);
+}
+
+/* (5) */
+static enum hf_status look_again(const struct sweep *w, struct stream *stream)
+{
+    struct events_swept swept;
+    struct hf_item item;
+
+    TRY(hf__pattern_read(w->s, w->store->db, w->store->table, key_of(w->s, stream->pk, HF_STR("h")),
+                         &item));
+    return view(w, stream, item, &swept);
+}
+
 static enum hf_status sweep_stream(struct sweep *w, struct stream *stream)
 {
     bool more = true, again;
@@ -585,10 +660,12 @@ static enum hf_status sweep_stream(struct sweep *w, struct stream *stream)
         struct hf_scope_mark mark = hf_scope_mark(w->s);
 
         TRY(sweep_some(w, stream, &more, &again));
-        if (again)
+        if (again) {
             TRY(wait(w, &attempt));
-        else
+            TRY(look_again(w, stream));
+        } else {
             attempt = 0;
+        }
         hf_scope_rewind(w->s, mark);
     }
     return HF_OK;
@@ -611,14 +688,12 @@ static enum hf_status sweep_head(struct hf_scope *s, struct hf_events *store,
                                  const struct events_head *head, struct hf_item item, void *user)
 {
     struct sweep *w = user;
-    struct stream stream = {.pk = pk, .first = head->version + 1};
+    struct stream stream = {.pk = pk};
     struct events_swept swept;
 
-    TRY(hf__events_swept_view(s, item, &swept));
-    if (swept.unfinished.len == HF_POSITION_LEN)
-        memcpy(stream.unfinished.text, swept.unfinished.ptr, HF_POSITION_LEN);
-    if (head->state != EVENTS_DELETED)
-        TRY(hf__events_first_readable(s, store, pk, head, &stream.first));
+    (void)s;
+    (void)store;
+    TRY(view(w, &stream, item, &swept));
     if (stream.first <= swept.first && !swept.unfinished.ptr)
         return HF_OK;
     if (head->state == EVENTS_DELETED)

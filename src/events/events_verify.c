@@ -18,7 +18,7 @@
 
 #include <holdfast/batch.h>
 
-enum { RETRIES = 10, BATCH = 100 };
+enum { RETRIES = 10, LOOKS = 3, BATCH = 100 };
 
 struct verify {
     struct hf_scope *s;
@@ -53,7 +53,8 @@ static enum hf_status bad(struct chain *c, uint64_t version, const char *what)
 
 /* ---- the copy in the order of all ----------------------------------------------------------- */
 
-/* Read the commit of that position, unless it is the one that was read last. */
+/* Read the commit of that position, unless it is the one that was read last. It may be moved while
+ * we look. */
 static enum hf_status read_commit(struct chain *c, const struct hf_stored_event *event)
 {
     struct hf_scope *s = c->kept;
@@ -66,9 +67,9 @@ static enum hf_status read_commit(struct chain *c, const struct hf_stored_event 
         return HF_OK;
     hf_scope_reset(s);
     c->base = (struct events_position){{0}};
-    for (int i = 0; i < 2 && !item.ptr; i++) {
+    for (int i = 0; i < 2 * LOOKS && !item.ptr; i++) {
         struct hf_item key =
-            HF_ITEM(s, HF_S("pk", hf__events_part_of(s, i ? 'z' : 'a', position_str(&base))),
+            HF_ITEM(s, HF_S("pk", hf__events_part_of(s, i % 2 ? 'z' : 'a', position_str(&base))),
                     HF_S("sk", position_str(&base)));
 
         TRY(hf_scope_built(s));

@@ -251,6 +251,50 @@ KIT_TEST_TX(append, the_same_events_again_change_nothing)
 }
 
 /* An id that looks like a position is found, and so is the event at that position. */
+/* No two events have one id, also when the first was given it by us. */
+KIT_TEST_TX(append, an_id_that_is_a_position_is_taken)
+{
+    struct hf_events *store = open_store(k);
+    struct hf_new_event events[2] = {{.type = HF_STR("t2"), .payload = PAYLOAD("2")},
+                                     {.type = HF_STR("t3"), .payload = PAYLOAD("3")}};
+    struct hf_append append = {.stream = ORDER("1"), .events = events, .events_len = 1};
+    struct hf_stream_info info;
+    struct hf_appended first, done;
+
+    CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 3, &first));
+    for (int archived = 0; archived < 2; archived++) {
+        append.stream = ORDER("2");
+        events[0].id = first.ids[1];
+        CHECK_STATUS(HF_DUPLICATE,
+                     hf_events_append(k->scope, store, &append, 1, NULL, &done)); /* where */
+        append.stream = ORDER("1");
+        CHECK_OK(hf_events_append(k->scope, store, &append, 1, NULL, &done));
+        CHECK(done.repeated);
+        CHECK_INT(2, done.first);
+        CHECK_INT(2, done.last);
+        CHECK_STR(first.ids[1].ptr, done.ids[0]);
+        events[0].id = first.ids[0];
+        CHECK_STATUS(HF_DUPLICATE,
+                     hf_events_append(k->scope, store, &append, 1, NULL, &done)); /* what */
+        CHECK_OK(hf_events_stream_info(k->scope, store, ORDER("1"), &info));
+        CHECK_INT(3, info.version);
+        CHECK_STATUS(HF_NOT_FOUND, hf_events_stream_info(k->scope, store, ORDER("2"), &info));
+        CHECK_OK(hf_events_archive(k->scope, store, ORDER("1")));
+    }
+    CHECK_OK(hf_events_unarchive(k->scope, store, ORDER("1")));
+
+    /* Some of them; all of them, one behind the other. */
+    events[0].id = first.ids[1];
+    append.events_len = 2;
+    CHECK_STATUS(HF_DUPLICATE, hf_events_append(k->scope, store, &append, 1, NULL, &done));
+    events[1].id = first.ids[2];
+    CHECK_OK(hf_events_append(k->scope, store, &append, 1, NULL, &done));
+    CHECK(done.repeated);
+    CHECK_INT(2, done.first);
+    CHECK_INT(3, done.last);
+    hf_events_close(store);
+}
+
 KIT_TEST_TX(append, ids_that_look_like_positions_are_found)
 {
     struct hf_events *store = open_store(k);

@@ -203,6 +203,71 @@ KIT_TEST_TX(export, an_id_that_is_a_position_elsewhere_is_found)
     hf_events_close(other);
 }
 
+/* An append that were larger than a transaction would be placed ahead of the next one. */
+KIT_TEST_TX(export, many_streams_keep_their_order)
+{
+    struct hf_events *store = open_store(k), *other = open_other(k);
+    struct hf_str meta = hf_scope_format(k->scope, "%0200000d", 7);
+    struct hf_new_event big = {.type = HF_STR("big"),
+                               .payload = PAYLOAD("1"),
+                               .meta = HF_ITEM(k->scope, HF_S("m", meta))};
+    struct hf_append append = {.events = &big, .events_len = 1};
+    struct file file;
+
+    for (int i = 0; i < 30; i++) {
+        struct hf_str id = hf_scope_format(k->scope, "%d", i);
+
+        append.stream = (struct hf_stream_key){HF_STR("big"), id};
+        CHECK_OK(hf_events_append(k->scope, other, &append, 1, NULL, NULL));
+    }
+    for (int i = 0; i < 50; i++) {
+        char id[12];
+
+        snprintf(id, sizeof(id), "%d", i);
+        append_ids(k, other, id, 1, 1 + (i % 10 == 9));
+    }
+    file = export_all(k, other);
+    CHECK_OK(import(k, store, &file, NULL));
+    CHECK_INT(0, count_items(k, "t."));
+    CHECK_STR(all_of(k, other).ptr, all_of(k, store));
+    check_sound(k, store, 30 + 55);
+    free(file.text);
+    hf_events_close(store);
+    hf_events_close(other);
+}
+
+/* A version has 16 digits. */
+KIT_TEST_TX(export, versions_come_to_an_end)
+{
+    struct hf_events *store = open_store(k);
+    struct hf_events_page page;
+    struct file file =
+        file_of("{\"domain\":\"order\",\"stream\":\"1\",\"before\":9999999999999999}\n"
+                "{\"domain\":\"order\",\"stream\":\"1\",\"version\":9999999999999999,"
+                "\"id\":\"last\",\"type\":\"t\",\"payload\":1}\n");
+
+    CHECK_OK(import(k, store, &file, NULL));
+    CHECK_STATUS(HF_LIMIT, append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 1, NULL));
+    CHECK_STATUS(HF_LIMIT, append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 200, NULL));
+    CHECK_OK(append_some(k, store, ORDER("2"), HF_EXPECT_ANY, 0, 5, NULL));
+    for (int i = 1; i <= 2; i++) {
+        struct hf_stream_key stream = i == 1 ? ORDER("1") : ORDER("2");
+
+        CHECK_OK(hf_events_read(k->scope, store, stream,
+                                HF_OPTIONS(hf_events_read_options, .from = 10000000000000001,
+                                           .backward = true),
+                                &page));
+        CHECK_INT(i == 1 ? 1 : 5, page.events_len);
+        CHECK_OK(hf_events_read(k->scope, store, stream,
+                                HF_OPTIONS(hf_events_read_options, .from = 10000000000000001),
+                                &page));
+        CHECK_INT(0, page.events_len);
+    }
+    check_sound(k, store, 6);
+    free(file.text);
+    hf_events_close(store);
+}
+
 static enum hf_status count_progress(uint64_t done, uint64_t total, void *user)
 {
     uint64_t *last = user;
@@ -430,6 +495,11 @@ KIT_TEST_TX(export, bad_lines_are_named)
         {"{\"domain\":\"d\",\"type\":\"t\",\"id\":\"x\",\"blob\":\"00\"}\n",
          "line 1: the event's payload was left in a blob store, and is not here", HF_SERIALIZATION,
          0},
+        {"{\"domain\":\"d\",\"stream\":\"s\",\"before\":10000000000000000}\n",
+         "line 1: \"before\" is no version", HF_SERIALIZATION, 0},
+        {"{\"domain\":\"d\",\"stream\":\"s\",\"version\":10000000000000000,\"id\":\"1\","
+         "\"type\":\"t\",\"payload\":1}\n",
+         "line 1: the event's \"version\" is too large", HF_SERIALIZATION, 0},
         {"{\"domain\":\"d\",\"stream\":\"s\",\"before\":0}\n", "line 1: \"before\" is no version",
          HF_SERIALIZATION, 0},
         {"{\"domain\":\"d\",\"stream\":\"s\",\"before\":\"5\"}\n",

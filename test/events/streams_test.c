@@ -158,6 +158,8 @@ KIT_TEST_TX(streams, the_end)
     CHECK_STATUS(HF_CONDITION,
                  hf_events_tombstone(k->scope, store, ORDER("2"), HF_EXPECT_EXISTS, 0));
     CHECK_ERROR(HF_CONDITION, "stream \"order/2\" has no event, but there was to be one", k->scope);
+    CHECK_STATUS(HF_INVALID,
+                 hf_events_tombstone(k->scope, store, ORDER("1"), (enum hf_expect)7, 3));
     CHECK_OK(hf_events_tombstone(k->scope, store, ORDER("1"), HF_EXPECT_VERSION, 3));
     CHECK_OK(hf_events_tombstone(k->scope, store, ORDER("1"), HF_EXPECT_VERSION, 3)); /* (1) */
 

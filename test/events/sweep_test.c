@@ -23,6 +23,132 @@ static void grow_old(struct kit *k)
     test_advance_ms(k->t, (OLD_S + 10) * 1000); /* large appends are a little ahead */
 }
 
+/* ---- what others do meanwhile --------------------------------------------------------------- */
+
+/* Sweep while that happens. */
+static struct hf_events_swept sweep_meddled(struct kit *k, struct hf_events *other, enum hf_op op,
+                                            meddle_fn *fn)
+{
+    struct meddled m;
+    struct hf_events *store = open_meddled(k, &m, other, op, 0, fn);
+    struct hf_events_swept swept;
+
+    CHECK_OK(hf_events_sweep(k->scope, store, OLD_S, &swept));
+    CHECK(!m.fn);
+    hf_events_close(store);
+    return swept;
+}
+
+static void unlimit(struct hf_scope *s, struct hf_events *other)
+{
+    CHECK_OK(hf_events_limit_stream(s, other, ORDER("1"), 0, 0));
+}
+
+static void limit_less(struct hf_scope *s, struct hf_events *other)
+{
+    CHECK_OK(hf_events_limit_stream(s, other, ORDER("1"), 0, 4));
+}
+
+static void delete_it(struct hf_scope *s, struct hf_events *other)
+{
+    CHECK_OK(hf_events_tombstone(s, other, ORDER("1"), HF_EXPECT_ANY, 0));
+}
+
+/* (5) */
+KIT_TEST_TX(sweep, what_can_be_read_again_stays)
+{
+    struct hf_events *store = open_store(k);
+    struct hf_events_page page;
+
+    CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 5, NULL));
+    grow_old(k);
+    for (uint32_t max_age_s = 0; max_age_s < 10; max_age_s += 5) {
+        CHECK_OK(hf_events_limit_stream(k->scope, store, ORDER("1"), max_age_s, 2));
+        CHECK_INT(0, sweep_meddled(k, store, HF_OP_TRANSACT_WRITE_ITEMS, unlimit).events);
+        CHECK_OK(hf_events_read(k->scope, store, ORDER("1"), NULL, &page));
+        CHECK_INT(5, page.events_len);
+        check_sound(k, store, 5);
+    }
+    CHECK_OK(hf_events_limit_stream(k->scope, store, ORDER("1"), 0, 2));
+    CHECK_INT(1, sweep_meddled(k, store, HF_OP_TRANSACT_WRITE_ITEMS, limit_less).events);
+    check_sound(k, store, 4);
+    CHECK_OK(hf_events_limit_stream(k->scope, store, ORDER("1"), 0, 2));
+    CHECK_INT(4, sweep_meddled(k, store, HF_OP_TRANSACT_WRITE_ITEMS, delete_it).events +
+                     sweep(k, store).events);
+    check_sound(k, store, 0);
+    hf_events_close(store);
+}
+
+/* The same of a large append. */
+KIT_TEST_TX(sweep, what_can_be_read_again_stays_if_it_is_large)
+{
+    struct hf_events *store = open_store(k);
+    struct hf_events_page page;
+
+    CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 150, NULL));
+    CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 2, NULL));
+    grow_old(k);
+    CHECK_OK(hf_events_limit_stream(k->scope, store, ORDER("1"), 0, 2));
+    CHECK_INT(0, sweep_meddled(k, store, HF_OP_TRANSACT_WRITE_ITEMS, unlimit).events);
+    CHECK_OK(hf_events_read(k->scope, store, ORDER("1"),
+                            HF_OPTIONS(hf_events_read_options, .limit = 1000), &page));
+    CHECK_INT(152, page.events_len);
+    check_sound(k, store, 152);
+    hf_events_close(store);
+}
+
+static void unarchive(struct hf_scope *s, struct hf_events *other)
+{
+    CHECK_OK(hf_events_unarchive(s, other, ORDER("1")));
+}
+
+/* (1): commits that are moved from where was looked last to where was looked first. */
+KIT_TEST_TX(sweep, commits_that_are_moved_are_not_left)
+{
+    struct hf_events *store = open_store(k);
+
+    for (int large = 0; large < 2; large++) {
+        CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, large ? 150 : 5, NULL));
+        CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 1, NULL));
+        CHECK_OK(hf_events_archive(k->scope, store, ORDER("1")));
+        CHECK_OK(hf_events_limit_stream(k->scope, store, ORDER("1"), 0, 1));
+        grow_old(k);
+        CHECK_INT(large ? 151 : 5, sweep_meddled(k, store, HF_OP_BATCH_GET_ITEM, unarchive).events);
+        CHECK_INT(0, count_items(k, "z."));
+        CHECK_INT(1, count_items(k, "a."));
+        CHECK_INT(0, count_items(k, "t."));
+        check_sound(k, store, 1);
+    }
+    hf_events_close(store);
+}
+
+/* Events are found, and sound, while their commits are put back. */
+KIT_TEST_TX(sweep, commits_that_are_moved_are_found)
+{
+    struct hf_events *store = open_store(k), *meddled;
+    struct hf_events_verified verified;
+    struct hf_stored_event event;
+    struct hf_appended done;
+    struct meddled m;
+
+    CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 2, &done));
+    CHECK_OK(hf_events_archive(k->scope, store, ORDER("1")));
+    meddled = open_meddled(k, &m, store, HF_OP_GET_ITEM, 1, unarchive);
+    CHECK_OK(hf_events_get(k->scope, meddled, done.ids[0], &event));
+    CHECK(!m.fn);
+    hf_events_close(meddled);
+
+    CHECK_OK(hf_events_archive(k->scope, store, ORDER("1")));
+    meddled = open_meddled(k, &m, store, HF_OP_GET_ITEM, 1, put_back_raw);
+    CHECK_OK(hf_events_verify(k->scope, meddled, NULL, &verified));
+    CHECK(!m.fn);
+    CHECK_INT(2, verified.events);
+    hf_events_close(meddled);
+    hf_events_close(store);
+}
+
+/* ---- streams -------------------------------------------------------------------------------- */
+
 KIT_TEST_TX(sweep, truncated_events_go_with_all_that_belongs_to_them)
 {
     struct hf_events *store = open_store(k);
