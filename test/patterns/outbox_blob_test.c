@@ -561,7 +561,14 @@ TEST(outbox_blob, prefixes_that_share_a_blob_store)
 
 /* ---- kills ---------------------------------------------------------------------------------- */
 
-#ifdef HF_KILL_POINTS
+/* The thread sanitizer lets no child of a process with threads have some. */
+#if defined(__has_feature)
+#define FORKS (!__has_feature(thread_sanitizer))
+#else
+#define FORKS 1
+#endif
+
+#if defined(HF_KILL_POINTS) && FORKS
 
 /* A database and a folder of blobs on disk, in a process that dies. */
 static void emit_in_child(const char *path, const char *point, bool *killed)
