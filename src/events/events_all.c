@@ -49,7 +49,7 @@ enum {
     LIMIT = 1000,
     LIMIT_MAX = 10000,
     SETTLE_MS = 5,
-    FIRST_PAGE = 64, /* commits of each part in the first page, so that it comes fast */
+    FIRST_PAGE = 8,  /* commits of each part in the first page, so that it comes fast */
     PAGE_ALL = 8192, /* commits of all parts at hand at most */
     LARGE_CHUNK = 64,
     FETCHED_MAX = 8 * 1024 * 1024, /* bytes of payloads and large events in one page, about */
