@@ -16,12 +16,9 @@
 
 #include <holdfast/pages.h>
 
-#include <stdlib.h>
-
 enum {
     SLACK = 4096, /* bytes of an item beside its value, at most */
-    LOOKS = 3,
-    DIGEST = HF_BLOB_DIGEST_LEN / 2
+    LOOKS = 3
 };
 
 /* ---- writing -------------------------------------------------------------------------------- */
@@ -155,54 +152,10 @@ enum hf_status hf__kv_load(struct hf_scope *s, const struct hf_kv *kv, const str
 
 /* ---- sweeping ------------------------------------------------------------------------------- */
 
-struct uses {
-    uint8_t (*list)[DIGEST]; /* sorted, once all are there */
-    size_t len, cap;
-};
-
-static int hex_of(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static bool read_digest(struct hf_str text, uint8_t digest[DIGEST])
-{
-    if (text.len != HF_BLOB_DIGEST_LEN)
-        return false;
-    for (size_t i = 0; i < DIGEST; i++) {
-        int high = hex_of(text.ptr[2 * i]), low = hex_of(text.ptr[2 * i + 1]);
-
-        if (high < 0 || low < 0)
-            return false;
-        digest[i] = (uint8_t)(high << 4 | low);
-    }
-    return true;
-}
-
-static int by_digest(const void *a, const void *b)
-{
-    return memcmp(a, b, DIGEST);
-}
-
-static enum hf_status add_use(struct hf_scope *s, const struct hf_env *env, struct uses *uses,
-                              struct hf_str digest)
-{
-    if (uses->len == uses->cap) {
-        size_t cap = uses->cap ? uses->cap * 2 : 64;
-        void *list = env->alloc(env->user, uses->list, uses->cap * DIGEST, cap * DIGEST);
-
-        if (!list)
-            return hf_scope_fail(s, HF_NOMEM, "no memory for the names of %zu blobs", cap);
-        uses->list = list;
-        uses->cap = cap;
-    }
-    uses->len += read_digest(digest, uses->list[uses->len]);
-    return HF_OK;
-}
-
 /* (2) */
-static enum hf_status find_uses(struct hf_scope *s, struct hf_kv *kv, struct uses *uses)
+static enum hf_status find_uses(struct hf_scope *s, struct uses *uses, void *user)
 {
+    const struct hf_kv *kv = user;
     struct hf_scan scan = {.table = kv->table,
                            .filter = HF_STR("attribute_exists(#blob)"),
                            .projection = HF_STR("#blob"),
@@ -215,46 +168,22 @@ static enum hf_status find_uses(struct hf_scope *s, struct hf_kv *kv, struct use
     TRY(hf_scope_built(s));
     TRY(hf_pages_scan(s, kv->db, &scan, NULL, &pages));
     while ((status = hf_pages_next_item(s, pages, &item)) == HF_OK && item.ptr) {
-        status = add_use(s, &kv->env, uses, hf_value_str(hf_item_get(item, HF_STR(KV_BLOB))));
+        status = hf__uses_add(s, uses, hf_value_str(hf_item_get(item, HF_STR(KV_BLOB))));
         if (status != HF_OK)
             break;
     }
     hf_pages_free(pages);
-    if (uses->len)
-        qsort(uses->list, uses->len, DIGEST, by_digest);
     return status;
-}
-
-static enum hf_status is_used(struct hf_scope *s, struct hf_str digest, bool *used, void *user)
-{
-    const struct uses *uses = user;
-    uint8_t key[DIGEST];
-
-    (void)s;
-    *used = !read_digest(digest, key) ||
-            (uses->len && bsearch(key, uses->list, uses->len, DIGEST, by_digest) != NULL);
-    return HF_OK;
 }
 
 enum hf_status hf_kv_sweep_blobs(struct hf_scope *s, struct hf_kv *kv, uint32_t older_s,
                                  uint64_t *removed)
 {
-    int64_t began_us = kv->env.wall_us(kv->env.user), took_s;
-    struct uses uses = {0};
-    enum hf_status status;
-
     if (removed)
         *removed = 0;
     if (!kv->blobs)
         return hf_scope_fail(s, HF_INVALID, "table %.*s was opened without a blob store",
                              HF_FMT(kv->table));
-    older_s = older_s ? older_s : HF_KV_SWEEP_S;
-    status = find_uses(s, kv, &uses);
-    took_s = (kv->env.wall_us(kv->env.user) - began_us + 999999) / 1000000;
-    if (status == HF_OK && (took_s < 0 || took_s > UINT32_MAX - (int64_t)older_s))
-        status = hf_scope_fail(s, HF_TIMEOUT, "the clock was set while blobs were looked for");
-    if (status == HF_OK)
-        status = hf_blobs_sweep(s, kv->blobs, older_s + (uint32_t)took_s, is_used, &uses, removed);
-    env_free(&kv->env, uses.list, uses.cap * DIGEST);
-    return status;
+    return hf__uses_sweep(s, &kv->env, kv->blobs, older_s ? older_s : HF_KV_SWEEP_S, find_uses, kv,
+                          removed);
 }

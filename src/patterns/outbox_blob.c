@@ -18,12 +18,7 @@
 
 #include "patterns/holders.h"
 
-#include <stdlib.h>
-
-enum {
-    BARE_MAX = 64 * 1024, /* bytes of an event without its payload, nearly always */
-    DIGEST = HF_BLOB_DIGEST_LEN / 2
-};
+enum { BARE_MAX = 64 * 1024 }; /* bytes of an event without its payload, nearly always */
 
 /* ---- emitting ------------------------------------------------------------------------------- */
 
@@ -111,53 +106,6 @@ enum hf_status hf__outbox_renew(struct hf_scope *s, const struct hf_outbox *outb
 
 /* ---- sweeping ------------------------------------------------------------------------------- */
 
-struct uses {
-    struct hf_outbox *outbox;
-    uint8_t (*list)[DIGEST]; /* sorted, once all are there */
-    size_t len, cap;
-};
-
-static int hex_of(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static bool read_digest(struct hf_str text, uint8_t digest[DIGEST])
-{
-    if (text.len != HF_BLOB_DIGEST_LEN)
-        return false;
-    for (size_t i = 0; i < DIGEST; i++) {
-        int high = hex_of(text.ptr[2 * i]), low = hex_of(text.ptr[2 * i + 1]);
-
-        if (high < 0 || low < 0)
-            return false;
-        digest[i] = (uint8_t)(high << 4 | low);
-    }
-    return true;
-}
-
-static int by_digest(const void *a, const void *b)
-{
-    return memcmp(a, b, DIGEST);
-}
-
-static enum hf_status add_use(struct hf_scope *s, struct uses *uses, struct hf_str digest)
-{
-    const struct hf_env *env = &uses->outbox->env;
-
-    if (uses->len == uses->cap) {
-        size_t cap = uses->cap ? uses->cap * 2 : 64;
-        void *list = env->alloc(env->user, uses->list, uses->cap * DIGEST, cap * DIGEST);
-
-        if (!list)
-            return hf_scope_fail(s, HF_NOMEM, "no memory for the names of %zu blobs", cap);
-        uses->list = list;
-        uses->cap = cap;
-    }
-    uses->len += read_digest(digest, uses->list[uses->len]);
-    return HF_OK;
-}
-
 /* A page of those in a partition that have a blob. */
 static struct hf_query use_query(struct hf_scope *s, const struct hf_outbox *outbox,
                                  const char *partition, uint32_t bucket)
@@ -176,28 +124,28 @@ static struct hf_query use_query(struct hf_scope *s, const struct hf_outbox *out
     return query;
 }
 
-static enum hf_status find_in(struct hf_scope *s, struct uses *uses, const char *partition,
-                              uint32_t bucket)
+static enum hf_status find_in(struct hf_scope *s, const struct hf_outbox *outbox, struct uses *uses,
+                              const char *partition, uint32_t bucket)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
     char after[OUTBOX_SEQ_LEN];
     size_t after_len = 0;
 
     do {
-        struct hf_query query = use_query(s, uses->outbox, partition, bucket);
+        struct hf_query query = use_query(s, outbox, partition, bucket);
         struct hf_query_result page;
         struct hf_str last;
 
         if (after_len)
             query.start = hf__outbox_key(s, partition, bucket, hf_str_of(after, after_len));
         TRY(hf_scope_built(s));
-        TRY(hf_query(s, uses->outbox->db, &query, &page));
+        TRY(hf_query(s, outbox->db, &query, &page));
         for (size_t i = 0; i < page.items_len; i++)
-            TRY(add_use(s, uses, hf_value_str(hf_item_get(page.items[i], HF_STR("blob")))));
+            TRY(hf__uses_add(s, uses, hf_value_str(hf_item_get(page.items[i], HF_STR("blob")))));
         last = hf_value_str(hf_item_get(page.last, HF_STR("sk")));
         if (last.len > sizeof(after))
             return hf_scope_fail(s, HF_CORRUPT, "table %.*s has an item that is no event",
-                                 HF_FMT(uses->outbox->table));
+                                 HF_FMT(outbox->table));
         after_len = page.last.ptr ? last.len : 0;
         if (after_len)
             memcpy(after, last.ptr, after_len);
@@ -207,50 +155,25 @@ static enum hf_status find_in(struct hf_scope *s, struct uses *uses, const char 
 }
 
 /* (2): in this order. */
-static enum hf_status find_uses(struct hf_scope *s, struct uses *uses)
+static enum hf_status find_uses(struct hf_scope *s, struct uses *uses, void *user)
 {
+    const struct hf_outbox *outbox = user;
     static const char *const partitions[] = {"p", "f", "h"};
 
     for (size_t i = 0; i < ARRAY_LEN(partitions); i++)
-        for (uint32_t bucket = 0; bucket < uses->outbox->buckets; bucket++)
-            TRY(find_in(s, uses, partitions[i], bucket));
-    if (uses->len)
-        qsort(uses->list, uses->len, DIGEST, by_digest);
-    return HF_OK;
-}
-
-static enum hf_status is_used(struct hf_scope *s, struct hf_str digest, bool *used, void *user)
-{
-    const struct uses *uses = user;
-    uint8_t key[DIGEST];
-
-    (void)s;
-    *used = !read_digest(digest, key) ||
-            (uses->len && bsearch(key, uses->list, uses->len, DIGEST, by_digest) != NULL);
+        for (uint32_t bucket = 0; bucket < outbox->buckets; bucket++)
+            TRY(find_in(s, outbox, uses, partitions[i], bucket));
     return HF_OK;
 }
 
 enum hf_status hf_outbox_sweep_blobs(struct hf_scope *s, struct hf_outbox *outbox, uint32_t older_s,
                                      uint64_t *removed)
 {
-    struct uses uses = {.outbox = outbox};
-    int64_t began_us = outbox->env.wall_us(outbox->env.user), took_s;
-    enum hf_status status;
-
     if (removed)
         *removed = 0;
     if (!outbox->blobs)
         return hf_scope_fail(s, HF_INVALID, "outbox %.*s was opened without a blob store",
                              HF_FMT(outbox->table));
-    older_s = older_s ? older_s : HF_OUTBOX_SWEEP_S;
-    status = find_uses(s, &uses);
-    /* What was put since we began to read may be used by what we did not see. */
-    took_s = (outbox->env.wall_us(outbox->env.user) - began_us + 999999) / 1000000;
-    if (status == HF_OK && (took_s < 0 || took_s > UINT32_MAX - (int64_t)older_s))
-        status = hf_scope_fail(s, HF_TIMEOUT, "the clock was set while blobs were looked for");
-    if (status == HF_OK)
-        status =
-            hf_blobs_sweep(s, outbox->blobs, older_s + (uint32_t)took_s, is_used, &uses, removed);
-    env_free(&outbox->env, uses.list, uses.cap * DIGEST);
-    return status;
+    return hf__uses_sweep(s, &outbox->env, outbox->blobs, older_s ? older_s : HF_OUTBOX_SWEEP_S,
+                          find_uses, outbox, removed);
 }

@@ -5,6 +5,7 @@
 #define HF_PATTERNS_PRIVATE_H
 
 #include <holdfast/base.h>
+#include <holdfast/blob.h>
 #include <holdfast/db.h>
 #include <holdfast/env.h>
 #include <holdfast/item.h>
@@ -210,6 +211,30 @@ enum hf_status hf__tx_join(struct hf_scope *s, struct hf_tx *tx,
 /* Who has joined with that function: the first one, or the one behind `before`; NULL: no more. What
  * was taken out of the transaction again is not there. */
 void *hf__tx_joined(const struct hf_tx *tx, hf_tx_done_fn *done, const void *before);
+
+/* ---- uses.c --------------------------------------------------------------------------------- */
+
+enum { USES_DIGEST = HF_BLOB_DIGEST_LEN / 2 };
+
+/* Names of blobs that are in use. */
+struct uses {
+    const struct hf_env *env;
+    uint8_t (*list)[USES_DIGEST];
+    size_t len, cap;
+    size_t sorted; /* so many of them, in front */
+};
+
+/* Note what is in use: all of it. */
+typedef enum hf_status uses_find_fn(struct hf_scope *s, struct uses *uses, void *user);
+
+/* A text that is no name of a blob is passed over, and so is one that was sorted in. */
+enum hf_status hf__uses_add(struct hf_scope *s, struct uses *uses, struct hf_str text);
+void hf__uses_sort(struct uses *uses);
+
+/* Remove the blobs that `find` does not note, and that were put last more than older_s seconds
+ * before it began. */
+enum hf_status hf__uses_sweep(struct hf_scope *s, const struct hf_env *env, struct hf_blobs *blobs,
+                              uint32_t older_s, uses_find_fn *find, void *user, uint64_t *removed);
 
 /* ---- timer.c -------------------------------------------------------------------------------- */
 
