@@ -27,7 +27,7 @@
 
 #include <stdio.h>
 
-enum { PAGE = 500, DELAY_MS = 5, DELAY_MAX_MS = 500, LINE_MAX_LEN = 400, SOME = 8 };
+enum { PAGE = 500, DELAY_MS = 5, DELAY_MAX_MS = 500, LINE_MAX_LEN = 400 };
 
 enum hf_status hf__aggregate_check(struct hf_scope *s, const struct hf_aggregate *aggregate)
 {
@@ -337,23 +337,6 @@ struct hf_decision {
     size_t with_len, with_cap;
 };
 
-/* Room for one more element of that size in a list that lives in the scope. */
-static enum hf_status grow(struct hf_scope *s, void **list, size_t len, size_t *cap, size_t size)
-{
-    size_t more = *cap ? 2 * *cap : SOME;
-    void *longer;
-
-    if (len < *cap)
-        return HF_OK;
-    longer = hf_scope_alloc(s, more * size);
-    TRY(hf_scope_built(s));
-    if (len)
-        memcpy(longer, *list, len * size);
-    *list = longer;
-    *cap = more;
-    return HF_OK;
-}
-
 enum hf_status hf_decision_emit(struct hf_scope *s, struct hf_decision *decision,
                                 const struct hf_new_event *event)
 {
@@ -362,7 +345,7 @@ enum hf_status hf_decision_emit(struct hf_scope *s, struct hf_decision *decision
     if (decision->len == HF_AGGREGATE_EVENTS_MAX)
         return hf_scope_fail(s, HF_LIMIT, "a command leads to at most %d events",
                              HF_AGGREGATE_EVENTS_MAX);
-    TRY(grow(s, &events, decision->len, &decision->cap, sizeof(*event)));
+    TRY(hf__pattern_grow(s, &events, decision->len, &decision->cap, sizeof(*event)));
     decision->events = events;
     decision->events[decision->len++] = *event;
     return HF_OK;
@@ -386,7 +369,7 @@ enum hf_status hf_decision_write(struct hf_scope *s, struct hf_decision *decisio
     if (decision->with_len == HF_TX_ACTIONS_MAX)
         return hf_scope_fail(s, HF_LIMIT, "a transaction has at most %d actions",
                              HF_TX_ACTIONS_MAX);
-    TRY(grow(s, &with, decision->with_len, &decision->with_cap, sizeof(*action)));
+    TRY(hf__pattern_grow(s, &with, decision->with_len, &decision->with_cap, sizeof(*action)));
     decision->with = with;
     decision->with[decision->with_len] =
         (struct hf_transact_write){.check = copied(s, action->check, sizeof(*action->check)),
@@ -427,7 +410,7 @@ static enum hf_status find_earlier(struct hf_scope *s, const struct handling *h,
         void *list = events;
         enum hf_status status;
 
-        TRY(grow(s, &list, len, &cap, sizeof(*events)));
+        TRY(hf__pattern_grow(s, &list, len, &cap, sizeof(*events)));
         events = list;
         status = hf_events_get(s, h->store, event_id(s, h->o.id, len + 1), &events[len]);
         if (status == HF_NOT_FOUND)

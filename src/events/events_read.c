@@ -43,16 +43,10 @@ static struct hf_str stream_text(const struct reading *r)
 
 static enum hf_status keep(struct reading *r, const struct hf_stored_event *event)
 {
-    if (r->len == r->cap) {
-        size_t cap = r->cap ? 2 * r->cap : 16;
-        struct hf_stored_event *more = hf_scope_alloc(r->s, cap * sizeof(*more));
+    void *events = r->events;
 
-        TRY(hf_scope_built(r->s));
-        if (r->len)
-            memcpy(more, r->events, r->len * sizeof(*more));
-        r->events = more;
-        r->cap = cap;
-    }
+    TRY(hf__pattern_grow(r->s, &events, r->len, &r->cap, sizeof(*event)));
+    r->events = events;
     r->events[r->len++] = *event;
     return HF_OK;
 }

@@ -15,25 +15,6 @@
  */
 #include "events/flow.h"
 
-enum { SOME = 8 };
-
-/* Room for one more element of that size in a list that lives in the scope. */
-static enum hf_status grow(struct hf_scope *s, void **list, size_t len, size_t *cap, size_t size)
-{
-    size_t more = *cap ? 2 * *cap : SOME;
-    void *longer;
-
-    if (len < *cap)
-        return HF_OK;
-    longer = hf_scope_alloc(s, more * size);
-    TRY(hf_scope_built(s));
-    if (len)
-        memcpy(longer, *list, len * size);
-    *list = longer;
-    *cap = more;
-    return HF_OK;
-}
-
 /* ---- what functions of flows call ----------------------------------------------------------- */
 
 enum hf_status hf_flow_emit(struct hf_scope *s, struct hf_flow_call *call,
@@ -52,7 +33,7 @@ enum hf_status hf_flow_emit(struct hf_scope *s, struct hf_flow_call *call,
     if (call->emitted_len == HF_FLOW_EVENTS_MAX)
         return hf_scope_fail(s, HF_LIMIT, "an event leads to at most %d others",
                              HF_FLOW_EVENTS_MAX);
-    TRY(grow(s, &emitted, call->emitted_len, &call->emitted_cap, sizeof(*event)));
+    TRY(hf__pattern_grow(s, &emitted, call->emitted_len, &call->emitted_cap, sizeof(*event)));
     call->emitted = emitted;
     call->emitted[call->emitted_len++] = *event;
     return HF_OK;
@@ -73,7 +54,7 @@ enum hf_status hf__flow_with(struct hf_scope *s, struct flow_build *build,
     if (build->with_len == HF_TX_ACTIONS_MAX)
         return hf_scope_fail(s, HF_LIMIT, "a transaction has at most %d actions",
                              HF_TX_ACTIONS_MAX);
-    TRY(grow(s, &with, build->with_len, &build->with_cap, sizeof(*action)));
+    TRY(hf__pattern_grow(s, &with, build->with_len, &build->with_cap, sizeof(*action)));
     build->with = with;
     build->with[build->with_len] =
         (struct hf_transact_write){.check = copied(s, action->check, sizeof(*action->check)),
@@ -188,7 +169,7 @@ static enum hf_status add_node(struct hf_scope *s, struct flow_build *build,
         return hf_scope_fail(s, HF_LIMIT, "a tree has at most %d events", HF_FLOW_EVENTS_MAX);
     node = hf_scope_alloc(s, sizeof(*node));
     TRY(hf_scope_built(s));
-    TRY(grow(s, &nodes, build->len, &build->cap, sizeof(struct flow_node *)));
+    TRY(hf__pattern_grow(s, &nodes, build->len, &build->cap, sizeof(struct flow_node *)));
     build->nodes = nodes;
     *node = (struct flow_node){.event = *event, .flow = flow};
     for (struct flow_used *used = build->used; used; used = used->next)

@@ -164,17 +164,10 @@ struct gathered {
 static enum hf_status gather(struct hf_scope *s, struct gathered *all,
                              const struct hf_outbox_event *event)
 {
-    if (all->len == all->cap) {
-        size_t cap = all->cap ? all->cap * 2 : 16;
-        struct hf_outbox_event *moved = hf_scope_alloc(s, cap * sizeof(*moved));
+    void *events = all->events;
 
-        if (!moved)
-            return hf_scope_built(s);
-        if (all->len)
-            memcpy(moved, all->events, all->len * sizeof(*moved));
-        all->events = moved;
-        all->cap = cap;
-    }
+    TRY(hf__pattern_grow(s, &events, all->len, &all->cap, sizeof(*event)));
+    all->events = events;
     all->events[all->len++] = *event;
     return HF_OK;
 }

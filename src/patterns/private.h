@@ -212,6 +212,12 @@ enum hf_status hf__tx_join(struct hf_scope *s, struct hf_tx *tx,
  * was taken out of the transaction again is not there. */
 void *hf__tx_joined(const struct hf_tx *tx, hf_tx_done_fn *done, const void *before);
 
+/* ---- grow.c --------------------------------------------------------------------------------- */
+
+/* Room for one more element of that size in a list of `len` that lives in the scope. */
+enum hf_status hf__pattern_grow(struct hf_scope *s, void **list, size_t len, size_t *cap,
+                                size_t size);
+
 /* ---- uses.c --------------------------------------------------------------------------------- */
 
 enum { USES_DIGEST = HF_BLOB_DIGEST_LEN / 2 };

@@ -50,17 +50,10 @@ struct grower {
 
 static enum hf_status grow(struct hf_scope *s, struct grower *list, struct hf_record_info info)
 {
-    if (list->len == list->cap) {
-        size_t cap = list->cap ? list->cap * 2 : 16;
-        struct hf_record_info *more = hf_scope_alloc(s, cap * sizeof(*more));
+    void *records = list->records;
 
-        if (!more)
-            return hf_scope_built(s);
-        if (list->len)
-            memcpy(more, list->records, list->len * sizeof(*more));
-        list->records = more;
-        list->cap = cap;
-    }
+    TRY(hf__pattern_grow(s, &records, list->len, &list->cap, sizeof(info)));
+    list->records = records;
     list->records[list->len++] = info;
     return HF_OK;
 }
