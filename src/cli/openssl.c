@@ -37,6 +37,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#ifndef HF_CRYPTO_LIBRARY /* the build says which ones it has seen */
+#define HF_CRYPTO_LIBRARY "libcrypto.so.3"
+#define HF_SSL_LIBRARY "libssl.so.3"
+#endif
+
 enum { CANNOT_LOAD = 127 }; /* the exit code of the dynamic linker */
 
 /* X(return or nothing, result, name, parameters, arguments) */
