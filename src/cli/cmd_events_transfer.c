@@ -335,6 +335,9 @@ static int run(struct transfer *t, const struct hf_events_options *make,
                                    make, &place, &ends)) {
         ends = work(t, place.store);
         hf__cli_events_close(&place);
+    } else if (hf_scope_error(t->cli->scope)->status == HF_CANCELED &&
+               hf__guard_signal(&t->guard)) {
+        ends = CLI_SIGNAL + hf__guard_signal(&t->guard);
     }
     hf__guard_end(&t->guard);
     return ends;
