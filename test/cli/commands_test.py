@@ -1059,15 +1059,25 @@ class Events(WithDatabase):
         process.communicate(timeout=WAIT_S)
         self.assertEqual((process.returncode, os.path.exists(path)), (0, True))
 
+    def on_terminal(self, *args):
+        """What a command says on a terminal."""
+        main, side = os.openpty()
+        done = subprocess.run([COMMAND, *args], stdout=subprocess.PIPE, stderr=side, env=self.env,
+                              timeout=WAIT_S)
+        os.write(side, b".")
+        os.close(side)
+        said = os.read(main, 10000)
+        os.close(main)
+        self.assertEqual(done.returncode, 0, said)
+        return said
+
     def test_progress_on_a_terminal(self):
         self.three()
-        main, side = os.openpty()
-        done = subprocess.run([COMMAND, "events", "export", "-f", "/dev/null", "--batch", "1"],
-                              stdout=subprocess.PIPE, stderr=side, env=self.env, timeout=WAIT_S)
-        os.close(side)
-        self.assertEqual(done.returncode, 0)
-        self.assertIn(b"events exported", os.read(main, 10000))
-        os.close(main)
+        self.assertIn(b"events exported",
+                      self.on_terminal("events", "export", "-f", "/dev/null", "--batch", "1"))
+        self.assertIn(b"6 of 6 events looked at", self.on_terminal("events", "verify"))
+        self.assertNotIn(b"looked at", self.on_terminal("events", "verify", "--quiet"))
+        self.assertEqual(self.run_("events", "verify")[2], "")
 
     def test_verify(self):
         self.three()

@@ -395,7 +395,7 @@ static void look(const char *path, struct sight *sight)
     sight->events = read_events(s, p.store, used, sight->seen, sight->seen_len);
     check_sweep(s, p.store, part, used, &sight->orphans);
     CHECK_INT((int)used->len + FOREIGN, count_files(s, path));
-    if (hf_events_verify(s, p.store, NULL, &verified) != HF_OK)
+    if (hf_events_verify(s, p.store, NULL, NULL, &verified) != HF_OK)
         fail_msg("%s", hf_scope_error_text(s));
     CHECK_INT(sight->events, verified.events);
     hf_blobs_close(part);
