@@ -332,6 +332,7 @@ struct hf_group_options {
 
     hf_event_fn *handle; /* default none: hf_group_fetch() */
     void *user;          /* handed to it */
+    bool no_create;      /* the table of its outbox has to be there */
 };
 
 /* Its events come from `store`, which has to outlive it. Fails as hf_outbox_open() and

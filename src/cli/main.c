@@ -72,6 +72,8 @@ static const struct cli_command commands[] = {
     COMMAND("events parked", events_parked, "list events that a subscription has put aside"),
     COMMAND("events replay", events_replay, "let events that were put aside be handled again"),
     COMMAND("events discard", events_discard, "forget that events were put aside"),
+    COMMAND("events consume", events_consume, "be a consumer of a group, which shares events"),
+    COMMAND("events group", events_group, "show how many events of a group wait"),
     COMMAND("events revert", events_revert, "take back an event and what followed from it"),
     COMMAND("events info", events_info, "show what a stream is like"),
     COMMAND("events ls", events_ls, "list streams"),

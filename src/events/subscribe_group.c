@@ -239,7 +239,8 @@ static enum hf_status open_parts(struct hf_scope *s, struct hf_group *group, str
     TRY(hf_scope_built(group->kept));
     TRY(hf_scope_built(s));
     TRY(hf_outbox_open(s, group->store->db,
-                       HF_OPTIONS(hf_outbox_options, .table = table, .buckets = group->o.buckets),
+                       HF_OPTIONS(hf_outbox_options, .table = table, .buckets = group->o.buckets,
+                                  .no_create = group->o.no_create),
                        &group->outbox));
     TRY(open_feeder(s, group, name));
     return open_relay(s, group);

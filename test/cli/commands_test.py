@@ -1232,6 +1232,94 @@ class Events(WithDatabase):
         self.assertEqual(done.returncode, FAILED)
         self.assertEqual(len(self.lines("subscribe", "--name", "audit", "--until-end")), 3)
 
+    def test_a_group_shares_events(self):
+        ids = self.three()
+        self.fails(NOT_FOUND, "no group 'workers'", "events", "group", "workers")
+        self.assertNotIn("workers", self.ok("table", "ls"))
+        fast = ("--until-end", "--poll", "20ms")
+        self.assertEqual(sorted(e["id"] for e in self.lines("consume", "workers", *fast)),
+                         sorted(ids))
+        self.assertEqual(self.lines("consume", "workers", *fast), [])
+        info = self.json("events", "group", "workers")
+        self.assertEqual((info["name"], info["pending"], info["parked"], info["fed"]),
+                         ("workers", 0, 0, 3))
+        # several at once: each event goes to one of them
+        wanted = {self.append("order/%d" % n, "x")["ids"][0] for n in range(20)}
+        processes = [self.start("events", "consume", "workers", "--poll", "20ms", "-w", "2")
+                     for _ in range(3)]
+        time_over = time.monotonic() + WAIT_S
+        while True:
+            info = self.json("events", "group", "workers")
+            if (info["pending"], info["fed"]) == (0, 23):
+                break
+            self.assertLess(time.monotonic(), time_over)
+            time.sleep(0.05)
+        seen = []
+        for process in processes:
+            process.terminate()
+            out, err = process.communicate(timeout=WAIT_S)
+            self.assertEqual((process.returncode, err), (0, ""))
+            seen += [json.loads(line)["id"] for line in out.splitlines()]
+        self.assertEqual((len(seen), set(seen)), (20, wanted))
+
+    def test_what_a_group_puts_aside(self):
+        self.three()
+        fast = ("--until-end", "--poll", "20ms", "--attempts", "2", "--backoff", "1ms")
+        program = '[ "$HOLDFAST_EVENT_TYPE" != paid ] || exit 9'
+        code, _, err = self.run_("events", "consume", "workers", *fast, "-x", program)
+        self.assertEqual(code, 0, err)
+        self.assertEqual(err.count("(paid): "), 2)
+        self.assertIn("code 9", err)
+        parked = self.json("events", "parked", "--group", "workers")["events"]
+        self.assertEqual([(p["stream"], p["version"], p["type"], p["attempts"]) for p in parked],
+                         [("ledger/2026", 1, "paid", 2)])
+        self.assertIn("code 9", parked[0]["error"])
+        self.assertEqual(self.json("events", "group", "workers")["parked"], 1)
+        self.assertEqual(self.json("events", "replay", "-g", "workers", parked[0]["position"]),
+                         {"waiting": 1})
+        self.assertEqual(self.json("events", "replay", "-g", "workers", parked[0]["position"]),
+                         {"waiting": 0})
+        self.fails(NOT_FOUND, "nobody", "events", "replay", "-g", "workers", "nobody")
+        out = self.lines("consume", "workers", *fast)
+        self.assertEqual([e["type"] for e in out], ["paid"])
+        self.append("order/9", "paid")
+        self.run_("events", "consume", "workers", *fast, "-q", "-x", program)
+        self.assertEqual(self.json("events", "discard", "-g", "workers", "--all"),
+                         {"discarded": 1})
+        self.assertEqual(self.lines("consume", "workers", *fast), [])
+        for command in (["group", "none"], ["parked", "-g", "none"], ["replay", "-g", "none", "x"],
+                        ["discard", "-g", "none", "--all"], ["forget", "-g", "none", "--yes"]):
+            self.fails(NOT_FOUND, "no group 'none'", "events", *command)
+        self.fails(USAGE, "group 'workers'", "events", "forget", "-g", "workers")
+        self.ok("events", "forget", "-g", "workers", "--yes")
+        self.fails(NOT_FOUND, "workers", "events", "group", "workers")
+        self.assertEqual(len(self.lines("consume", "workers", *fast)), 4)
+
+    def test_an_ordered_group(self):
+        for n in range(12):
+            self.append("order/%d" % (n % 2), "t%d" % n)
+        path = self.path("seen")
+        script = ('echo "$HOLDFAST_EVENT_STREAM $HOLDFAST_EVENT_VERSION" >> ' + path +
+                  '; [ -e "%s.$HOLDFAST_EVENT_ID" ] || { touch "%s.$HOLDFAST_EVENT_ID"; exit 1; }'
+                  % (path, path))
+        code, _, err = self.run_("events", "consume", "o", "--ordered", "--until-end", "--poll",
+                                 "20ms", "--backoff", "1ms", "--exec", script)
+        self.assertEqual(code, 0, err)
+        with open(path, encoding="ascii") as file:
+            lines = [line.split() for line in file]
+        for stream in ("order/0", "order/1"):
+            self.assertEqual([int(v) for s, v in lines if s == stream],
+                             [v for v in range(1, 7) for _ in range(2)])
+        self.fails(USAGE, "exclude", "events", "consume", "o", "--latest", "--since", "1h")
+        self.fails(USAGE, "--stream", "events", "consume", "o", "-s", "a/1", "-d", "a")
+        self.fails(USAGE, "a version", "events", "consume", "o", "-s", "a/1", "--after", "x")
+        self.fails(USAGE, "exclude", "events", "consume", "o", "-x", "true", "--", "true")
+        self.fails(USAGE, "GROUP", "events", "consume")
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([COMMAND, "events", "consume", "p"], stdout=full,
+                                  stderr=subprocess.PIPE, text=True, env=self.env, timeout=WAIT_S)
+        self.assertEqual(done.returncode, FAILED, done.stderr)
+
     def test_revert(self):
         placed, paid, shipped = self.three()
         preview = self.json("events", "revert", placed, "--preview")["events"]
@@ -1446,7 +1534,7 @@ class Texts(WithDatabase):
     def test_all_but_programs_can_answer_in_json(self):
         for words in commands():
             if words not in ("lock run", "once run", "iam outbox", "iam events", "streams tail",
-                             "events subscribe", "blobs get"):
+                             "events subscribe", "events consume", "blobs get"):
                 self.assertIn("--json ", self.ok(*words.split(), "--help"), words)
         self.ok("once", "run", "k", "--", "true")
         self.assertEqual(self.json("once", "clear", "k"),
