@@ -31,6 +31,7 @@ static const struct cli_command commands[] = {
     COMMAND("kv delete", kv_delete, "delete a key"),
     COMMAND("kv ls", kv_ls, "list keys and values"),
     COMMAND("kv clear", kv_clear, "delete many keys"),
+    COMMAND("kv sweep", kv_sweep, "remove large values that no key has"),
     COMMAND("counter add", counter_add, "add to a counter"),
     COMMAND("counter get", counter_get, "print counters"),
     COMMAND("counter set", counter_set, "set a counter"),

@@ -376,6 +376,33 @@ class Kv(WithDatabase):
                               timeout=WAIT_S, check=True)
         self.assertEqual(done.stdout, data)
 
+    def test_large_values(self):
+        large, blobs = self.path("large"), "dir:" + self.path("blobs")
+        with open(large, "w", encoding="ascii") as file:
+            file.write("x" * 600000)
+        self.fails(USAGE, "", "kv", "set", "a", "-f", large)
+        self.ok("kv", "set", "a", "-f", large, "--blobs", blobs)
+        self.assertEqual(self.ok("kv", "get", "a", "--blobs", blobs), "x" * 600000 + "\n")
+        env = dict(self.env, HOLDFAST_BLOBS=blobs)
+        self.assertEqual(self.ok("kv", "get", "a", env=env), "x" * 600000 + "\n")
+        listed = self.json("kv", "ls", env=env)["entries"]
+        self.assertEqual([len(entry["value"]) for entry in listed], [600000])
+        self.fails(FAILED, "blob store", "kv", "get", "a")
+        self.fails(USAGE, "not the URL", "kv", "get", "a", "--blobs", "nonsense")
+        # what is small stays in the table; what no key has goes, when it is old
+        self.ok("kv", "set", "b", "small", "--blobs", blobs)
+        self.assertEqual(self.ok("kv", "get", "b"), "small\n")
+        self.ok("kv", "set", "c", "-t", "bytes", "-f", large, env=env)
+        self.assertEqual(self.json("kv", "delete", "a", env=env), {"id": "a", "deleted": True})
+        part = ("blobs", "ls", "--blobs", blobs, "--part", self.env["HOLDFAST_PREFIX"] + "keys")
+        count = len(self.json(*part)["blobs"])
+        self.assertEqual(self.json("kv", "sweep", env=env), {"blobs": 0})
+        time.sleep(2.2)  # what the sweep takes counts as well
+        removed = self.json("kv", "sweep", "--older", "1s", env=env)["blobs"]
+        self.assertEqual((count, removed, len(self.json(*part)["blobs"])), (2, 1, 1))
+        self.assertEqual(len(self.ok("kv", "get", "c", env=env)), 600000)
+        self.fails(USAGE, "--blobs", "kv", "sweep")
+
     def test_conditions(self):
         version = self.json("kv", "set", "a", "1")["version"]
         self.fails(CONDITION, "has a value", "kv", "set", "a", "2", "--if-absent")
