@@ -130,6 +130,8 @@ struct hf_subscribe_options {
     /* hf_subscription_turn() is called instead of hf_subscription_start(), and the lease is renewed
      * between calls of the handler: one that takes longer than a lease loses it. */
     bool no_threads;
+
+    bool no_payload; /* leave payloads of the blob store where they are */
 };
 
 /*

@@ -421,7 +421,6 @@ static void give_up(struct appending *a)
 {
     struct hf_scope *s = hf_scope_new(&a->store->env);
     enum hf_status status = s ? hf__events_give_up(s, a->store, a->begun) : HF_NOMEM;
-
     bool there = true; /* it may have become visible in between */
 
     if (a->lingers && status == HF_OK &&

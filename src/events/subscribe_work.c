@@ -88,6 +88,7 @@ static enum hf_status source_open(struct hf_scope *s, struct hf_subscription *su
                                         .domain = sub->o.domain,
                                         .type = sub->o.type,
                                         .archived = sub->o.archived,
+                                        .no_payload = sub->o.no_payload,
                                         .settle_ms = sub->o.settle_ms,
                                         .limit = READER_PAGE};
 
@@ -116,10 +117,11 @@ static enum hf_status stream_read(struct hf_subscription *sub)
     enum hf_status status;
 
     hf_scope_reset(sub->page);
-    status = hf_events_read(sub->page, sub->store, sub->o.stream,
-                            HF_OPTIONS(hf_events_read_options,
-                                       .from = version_at(&sub->handled) + 1, .limit = STREAM_PAGE),
-                            &page);
+    status =
+        hf_events_read(sub->page, sub->store, sub->o.stream,
+                       HF_OPTIONS(hf_events_read_options, .from = version_at(&sub->handled) + 1,
+                                  .limit = STREAM_PAGE, .no_payload = sub->o.no_payload),
+                       &page);
     if (status != HF_OK)
         return status;
     sub->events = page.events;
@@ -472,7 +474,8 @@ static enum hf_status replay_one(struct hf_scope *s, struct hf_subscription *sub
 
     status = hf_events_read(s, sub->store, parked->stream,
                             HF_OPTIONS(hf_events_read_options, .from = parked->version,
-                                       .to = parked->version, .limit = 1),
+                                       .to = parked->version, .limit = 1,
+                                       .no_payload = sub->o.no_payload),
                             &page);
     if (status == HF_LOST || (status == HF_OK && !page.events_len)) {
         TRY(hf_tx_new(s, sub->store->db, &tx)); /* it is gone, there is nothing to handle */
