@@ -16,6 +16,7 @@
  *     d             DAY       there is something of that day; `closed` when all its parts are for
  *                             good
  *     d             closed    days before `upto` cannot come any more
+ *     d             moved.N   how often commits were moved into the archive, and out of it
  *     i.ID          i         an id that a caller chose: which stream, version and position
  *     r.ID          POS       an event that ID caused, that is correlated with ID, or both
  *     t.COMMIT      NUMBER    events of an append that is larger than a transaction, in order
@@ -484,6 +485,14 @@ enum hf_status hf__events_each_head(struct hf_scope *s, struct hf_events *store,
 /* The name of the first event in a commit, or "l". As events leave a commit from its first one on,
  * one that still has it is as it was. */
 struct hf_str hf__events_commit_mark(struct hf_item commit);
+
+/* How often commits were moved into the archive, and out of it, ever. When one of these is the same
+ * before and after something was read, nothing was moved that way meanwhile. */
+struct events_moves {
+    uint64_t in, out;
+};
+enum hf_status hf__events_moves(struct hf_scope *s, struct hf_events *store,
+                                struct events_moves *moves);
 
 /* ---- events_sweep.c ------------------------------------------------------------------------- */
 

@@ -37,6 +37,12 @@
  *  (5) A reader that fails can be called again: it goes on behind the last event it handed out.
  *  (6) The memory of a reader is one page of each part, one page of what is handed out, and some
  *      megabytes of payloads and of events of large appends.
+ *  (7) With archived streams a.DAY.SHARD and z.DAY.SHARD are read one after the other, and commits
+ *      move between them. What goes the way that we read is seen once or twice; what goes the other
+ *      way may be missed, so moves that way are counted (events_archive.c): when one has happened
+ *      since we began with the range, nothing of what was read is handed out, and all that is left
+ *      of the range is read again, the other way round. So neither many who archive nor many who
+ *      put back hold a reader up; only both at once do.
  */
 #include "events/events.h"
 
@@ -55,6 +61,7 @@ enum {
     FETCHED_MAX = 8 * 1024 * 1024, /* bytes of payloads and large events in one page, about */
     CLOSE_ATTEMPTS = 20,
     CLOSE_DELAY_MS = 10,
+    MOVED_ATTEMPTS = 100,
     DAY_MS = 24 * 60 * 60 * 1000
 };
 
@@ -95,6 +102,9 @@ struct hf_events_reader {
     struct events_position from;  /* the range: behind that, */
     struct events_position to;    /* up to that */
     bool in_range;                /* not all of the range was handed out */
+    struct events_moves moves;    /* before the range was begun, (7) */
+    bool has_moves;               /* these are known */
+    bool back;                    /* archived parts are read first */
     uint32_t page;                /* commits of a page */
     struct part *parts;
     size_t parts_len;
@@ -462,6 +472,7 @@ static void range_begin(struct hf_events_reader *r, const struct events_position
     r->bound = *bound;
     r->to = r->until.text[0] && is_before(&r->until, bound) ? r->until : *bound;
     r->in_range = r->to.text[0] && !is_before(&r->to, &first);
+    r->has_moves = false;
 }
 
 /* The first key that may be in a range: commits whose first event is before `from` may have events
@@ -557,18 +568,46 @@ static enum hf_status part_fill(struct hf_scope *s, struct hf_events_reader *r, 
 }
 
 /*
- * All parts. An archived one is read only up to where that of the same shard was read before: what
- * is being archived leaves that one and shows here, so it is seen once or twice, and not missed.
+ * All parts, those of one kind first. One of the other kind is read only up to where that of the
+ * same shard was read before, so what leaves that one meanwhile shows there. (7)
  */
 static enum hf_status range_fill(struct hf_scope *s, struct hf_events_reader *r)
 {
-    for (size_t i = 0; i < r->parts_len; i++) {
-        struct part *part = &r->parts[i];
-        const struct part *live = part->kind == 'z' ? &r->parts[part->shard] : NULL;
+    const size_t shards = r->store->shards;
 
-        TRY(part_fill(s, r, part, live && live->has_commit ? &live->last : &r->to));
+    for (size_t i = 0; i < r->parts_len; i++) {
+        struct part *part = &r->parts[r->back ? (i + shards) % r->parts_len : i];
+        const struct part *before =
+            i >= shards ? &r->parts[r->back ? part->shard + shards : part->shard] : NULL;
+
+        TRY(part_fill(s, r, part, before && before->has_commit ? &before->last : &r->to));
     }
     return HF_OK;
+}
+
+/* (7) */
+static enum hf_status range_read(struct hf_scope *s, struct hf_events_reader *r)
+{
+    struct events_moves now;
+
+    if (!r->archived)
+        return range_fill(s, r);
+    for (int attempt = 1; attempt <= MOVED_ATTEMPTS; attempt++) {
+        if (!r->has_moves)
+            TRY(hf__events_moves(s, r->store, &r->moves));
+        r->has_moves = true;
+        TRY(range_fill(s, r));
+        TRY(hf__events_moves(s, r->store, &now));
+        if (r->back ? now.in == r->moves.in : now.out == r->moves.out)
+            return HF_OK;
+        range_begin(r, &r->bound);
+        r->back = !r->back;
+        if (attempt > 2)
+            TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(&r->env, CLOSE_DELAY_MS)));
+    }
+    return hf_scope_fail(s, HF_IN_USE,
+                         "streams of \"%.*s\" are being archived and put back all the time",
+                         HF_FMT(r->store->table));
 }
 
 /* ---- handing out ---------------------------------------------------------------------------- */
@@ -843,7 +882,7 @@ enum hf_status hf__events_reader_step(struct hf_scope *s, struct hf_events_reade
         r->parts[i].has_commit = false;
     if (!r->in_range)
         return advance(s, r, more);
-    TRY(range_fill(s, r));
+    TRY(range_read(s, r));
     while (*len < r->limit && fetched <= FETCHED_MAX && (part = least(r)) != NULL) {
         enum hf_status status = emit(s, r, part, len, &fetched);
 

@@ -7,8 +7,8 @@
  * hf_group_fetch() claims them. What was tried too often is in the outbox as failed: parked.
  *
  *  (1) An event is read again when it is handed over: the outbox has no payloads, and none is
- *      fetched to feed it. One that is gone by then (truncated, deleted) is left out; who fetches is
- *      told. One that is there and cannot be read (its payload is gone) has failed, and no other one
+ *      fetched to feed it. One that is gone by then (truncated, deleted) is left out; who fetches
+ * is told. One that is there and cannot be read (its payload is gone) has failed, and no other one
  *      with it.
  *  (2) In an ordered group the key of a reference is its stream's, and the relay delivers one key
  *      in order. Streams whose keys are too long for an outbox share some: they wait for each
