@@ -494,7 +494,7 @@ struct events_moves {
 enum hf_status hf__events_moves(struct hf_scope *s, struct hf_events *store,
                                 struct events_moves *moves);
 
-/* ---- events_sweep.c ------------------------------------------------------------------------- */
+/* ---- events_sweep_large.c ------------------------------------------------------------------- */
 
 /* Let a large append not become visible any more, unless it has. What it has put aside is left to
  * the sweep, which finds it by y/COMMIT. */
