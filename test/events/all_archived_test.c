@@ -74,7 +74,7 @@ static int read_while(struct kit *k, struct hf_events *store, struct mover *m, s
     return m->queries;
 }
 
-/* (7): whenever it happens, no event is missed, and none comes twice. */
+/* (4): whenever it happens, no event is missed, and none comes twice. */
 KIT_TEST_TX(all_archived, put_back_meanwhile)
 {
     struct hf_events *store = filled(k);
