@@ -72,7 +72,7 @@ enum hf_start {
     HF_START_TIME       /* from options->from_us on */
 };
 
-/* An event was tried as often as it may be. */
+/* An event was tried as often as it may be. That its payload is gone counts as having tried it. */
 enum hf_give_up {
     HF_GIVE_UP_STOP = 1, /* the subscription stops, in front of it; the default */
     HF_GIVE_UP_PARK      /* it is put aside (hf_subscription_parked()), and the next one is next */

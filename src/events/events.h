@@ -513,6 +513,9 @@ enum hf_status hf__events_reader_step(struct hf_scope *s, struct hf_events_reade
                                       const struct hf_stored_event **events, size_t *len,
                                       bool *more);
 
+/* Let a reader fetch payloads of the blob store, or not. */
+void hf__events_reader_payloads(struct hf_events_reader *reader, bool fetch);
+
 /* A position behind all events, closed: whatever is appended from now on lies behind it. "": there
  * are none. */
 enum hf_status hf__events_end(struct hf_scope *s, struct hf_events *store,

@@ -559,6 +559,11 @@ enum hf_status hf_events_reader_next(struct hf_scope *s, struct hf_events_reader
     return HF_OK;
 }
 
+void hf__events_reader_payloads(struct hf_events_reader *r, bool fetch)
+{
+    r->no_payload = !fetch;
+}
+
 struct hf_str hf_events_reader_position(const struct hf_events_reader *r)
 {
     return r->position.text[0] ? position_str(&r->position) : (struct hf_str){0};
