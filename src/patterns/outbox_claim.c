@@ -731,8 +731,8 @@ enum hf_status hf_outbox_extend(struct hf_scope *s, struct hf_outbox *outbox,
     return lost(s, event, hf_scope_error(s)->may_have_happened);
 }
 
-enum hf_status hf_outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
-                                 const struct hf_claimed_event *event)
+enum hf_status hf__outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
+                                  const struct hf_claimed_event *event, int64_t next_us)
 {
     struct holders h = {.s = s};
     struct hf_str condition = own_condition(&h, event);
@@ -741,8 +741,16 @@ enum hf_status hf_outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
     enum hf_status status;
 
     NAMES(&h, "#let", "#owner", "#lease");
-    update = own_update(s, outbox, event, &h,
-                        HF_STR("SET #let = :token REMOVE #owner, #token, #lease"), condition);
+    if (next_us) {
+        NAMES(&h, "#next");
+        VALUE(&h, HF_N(":next", next_us));
+    }
+    update =
+        own_update(s, outbox, event, &h,
+                   next_us
+                       ? HF_STR("SET #let = :token, #next = :next REMOVE #owner, #token, #lease")
+                       : HF_STR("SET #let = :token REMOVE #owner, #token, #lease"),
+                   condition);
     TRY(hf_scope_built(s));
     status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
                                update.key, &found);
@@ -751,6 +759,13 @@ enum hf_status hf_outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
         return lost(s, event, hf_scope_error(s)->may_have_happened);
     if (status != HF_OK && status != HF_CONDITION)
         return status;
-    hf__outbox_wake(outbox, event->event.bucket);
+    if (!next_us)
+        hf__outbox_wake(outbox, event->event.bucket);
     return hf_scope_fail(s, HF_OK, "%s", "");
+}
+
+enum hf_status hf_outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
+                                 const struct hf_claimed_event *event)
+{
+    return hf__outbox_release(s, outbox, event, 0);
 }
