@@ -16,10 +16,11 @@ enum {
     RELAY_BYTES_MAX = 64 * 1024 * 1024, /* of items that are held, in all */
     /* of payloads in a blob store that are fetched for a batch */
     RELAY_BLOB_BYTES = 64 * 1024 * 1024,
-    RELAY_NOTE_MAX = 100,   /* events of one call that notes deliveries */
-    RELAY_OVERLAP_MS = 500, /* how much later than its place an event may appear */
-    RELAY_SKEW_MS = 1000,   /* by how much clocks of those who emit are ahead, mostly */
-    RELAY_SWEEP_PAGES = 4,  /* pages without news of one look from the start */
+    RELAY_NOTE_MAX = 100,    /* events of one call that notes deliveries */
+    RELAY_NOTE_BEHIND = 400, /* waiting to be noted, from which on nothing else is done */
+    RELAY_OVERLAP_MS = 500,  /* how much later than its place an event may appear */
+    RELAY_SKEW_MS = 1000,    /* by how much clocks of those who emit are ahead, mostly */
+    RELAY_SWEEP_PAGES = 4,   /* pages without news of one look from the start */
     RELAY_SEQ_SIZE = OUTBOX_SEQ_LEN + 1
 };
 
@@ -100,6 +101,8 @@ struct relay_bucket {
     int64_t far_us;             /* when to look for what has a place far ahead */
     int64_t not_before_us;      /* a read has failed */
     uint32_t failures;
+    uint64_t recent; /* events that were new of late, at recent_us */
+    int64_t recent_us;
     int64_t wants_us; /* since when it wants to be read; 0: it does not */
     size_t held;      /* events in memory, in any state but gone */
     size_t ready;     /* keys of it in relay->ready */

@@ -22,6 +22,9 @@
  *  (5) No page begins behind the cursor: so what is taken of a key is the first that is there.
  *  (6) News is read first as long as there is little to do, but no two pages in a row while a key
  *      is to be read on or a sweep is under way: a bucket that is never quiet starves neither.
+ *  (7) A page of a bucket that is busy passes over what was there in the last half second, most of
+ *      which is gone. So the busier a bucket is the longer it rests, at most REST_MAX_US, until
+ *      there is more to show for it; one that is not busy is read at once.
  *
  * Order. An event has its place from before it was committed, by a clock that may differ from ours.
  * As long as the time of a commit and the difference of clocks are less than RELAY_OVERLAP_MS
@@ -40,7 +43,9 @@ enum {
     FIRST_PAUSE_MS = 100,
     STALLED_MS = 2,
     EXTRA_MAX = 4000,
-    FAR_MS = 5000
+    FAR_MS = 5000,
+    REST_US = 40, /* for each event that was new of late */
+    REST_MAX_US = 25000
 };
 
 /* One page, and from where it was read. */
@@ -88,6 +93,8 @@ void hf__read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t
     bucket->not_before_us = 0;
     bucket->failures = 0;
     bucket->wants_us = 0;
+    bucket->recent = 0;
+    bucket->recent_us = now_us;
 }
 
 /* ---- choosing ------------------------------------------------------------------------------- */
@@ -302,6 +309,25 @@ static void cover(struct hf_relay *relay, struct relay_bucket *bucket, const str
     }
 }
 
+/*
+ * (7) What was new within RELAY_OVERLAP_MS, fading, is about what the next page has to pass over.
+ * At the end of a bucket nothing is read again before some more may have come.
+ */
+static void rest(struct relay_bucket *bucket, size_t taken, bool more, int64_t now_us)
+{
+    int64_t window_us = (int64_t)RELAY_OVERLAP_MS * 1000;
+    int64_t since_us = now_us - bucket->recent_us, rest_us;
+
+    since_us = since_us < window_us ? since_us : window_us;
+    bucket->recent -= bucket->recent * (uint64_t)since_us / (uint64_t)window_us;
+    bucket->recent += taken;
+    bucket->recent_us = now_us;
+    rest_us =
+        bucket->recent < REST_MAX_US / REST_US ? (int64_t)bucket->recent * REST_US : REST_MAX_US;
+    if (!more && taken)
+        bucket->not_before_us = now_us + rest_us;
+}
+
 /* A page in which all was known shows nothing new the next time either, unless it is larger. */
 static void forward(const struct hf_relay *relay, struct relay_bucket *bucket,
                     const struct page *page, bool due_more, int64_t now_us)
@@ -311,6 +337,7 @@ static void forward(const struct hf_relay *relay, struct relay_bucket *bucket,
         memcpy(bucket->seen, page->last, sizeof(bucket->seen));
     bucket->more = due_more;
     bucket->whole = bucket->whole || !due_more;
+    rest(bucket, page->taken, due_more, now_us);
     if (!due_more || page->taken || hf__seq_compare(page->last, page->sure) <= 0) {
         if (hf__seq_compare(page->last, page->sure) <= 0)
             bucket->extra = 0;

@@ -1091,6 +1091,40 @@ KIT_TEST(relay, ordered_and_competing_do_not_mix)
     close_all(outbox, relay, ear);
 }
 
+/* ---- how often is read ---------------------------------------------------------------------- */
+
+/* A busy bucket is read now and then, for many events at a time; one that is not, at once. */
+KIT_TEST(relay, a_busy_bucket_rests)
+{
+    enum { ROUNDS = 300, EACH = 5, LONGEST_MS = 30 };
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay =
+        open_relay(k, outbox, ear, (struct hf_relay_options){.poll_ms = 3600000});
+    uint64_t reads;
+    int last = 0;
+
+    run_for(k, &relay, 1, 1000);
+    reads = metrics_of(relay).reads;
+    for (int i = 0; i < ROUNDS; i++) {
+        for (int j = 0; j < EACH; j++)
+            emit(k->scope, outbox, "", ++last);
+        run_for(k, &relay, 1, 1);
+    }
+    reads = metrics_of(relay).reads - reads;
+    CHECK(reads > 3 && reads < ROUNDS / 3);
+    run_for(k, &relay, 1, LONGEST_MS);
+    CHECK_INT(last, ear->len);
+    run_for(k, &relay, 1, 1000);
+    for (int i = 0; i < 10; i++) {
+        emit(k->scope, outbox, "", ++last);
+        run_for(k, &relay, 1, 0);
+        CHECK_INT(last, ear->len);
+        run_for(k, &relay, 1, 5);
+    }
+    close_all(outbox, relay, ear);
+}
+
 /* ---- no memory ------------------------------------------------------------------------------ */
 
 TEST(relay, any_allocation_may_fail)
