@@ -13,7 +13,7 @@
 #include "relay_kit.h"
 
 #include "blob/private.h"
-#include "patterns/outbox.h"
+#include "patterns/relay.h"
 
 enum { LONG_MS = 60000 }; /* until a test gives up */
 
@@ -140,6 +140,39 @@ TEST(relay_thread, each_once_and_keys_in_order)
     CHECK(metrics_of(relay).batches < 4000);
     stop(&stage, relay);
     CHECK_INT(0, metrics_of(relay).buckets);
+    hf_relay_close(relay);
+    stage_close(&stage);
+}
+
+/* However slow noting is, few are delivered and not noted, so few come twice after a crash. */
+TEST(relay_thread, noting_is_not_far_behind)
+{
+    enum { EVENTS = 2500, NOTES = 4 * 100 }; /* under way, by four workers */
+    struct hf_fault slow = {.kind = HF_FAULT_LATENCY,
+                            .operation = HF_STR("BatchWriteItem"),
+                            .latency_ms = 5};
+    struct hf_relay *relay;
+    struct stage stage;
+    size_t worst = 0;
+
+    stage_open(&stage, 1, false);
+    for (int i = 0; i < EVENTS; i++) {
+        hf_scope_reset(stage.s);
+        emit(stage.s, stage.outbox, "", i + 1);
+    }
+    CHECK_OK(hf_faulty_set(stage.s, stage.db, &slow, 1));
+    relay = start(&stage, (struct hf_relay_options){0});
+    for (uint64_t noted = 0; noted < EVENTS;) {
+        size_t heard;
+
+        noted = metrics_of(relay).delivered;
+        heard = ear_len(stage.ear); /* later than that: no less than there were */
+        worst = heard > noted && heard - noted > worst ? heard - noted : worst;
+        nap_ms(1);
+    }
+    CHECK_INT(EVENTS, ear_len(stage.ear));
+    CHECK(worst <= NOTES + RELAY_NOTE_BEHIND + 200);
+    stop(&stage, relay);
     hf_relay_close(relay);
     stage_close(&stage);
 }
