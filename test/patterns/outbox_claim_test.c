@@ -85,6 +85,68 @@ KIT_TEST(outbox_claim, nothing_to_claim_is_no_error)
     hf_outbox_close(outbox);
 }
 
+/* Of all tenants, and of none. */
+KIT_TEST(outbox_claim, tenants_are_claimed_together)
+{
+    static const char *const tenants[] = {"ann", "", "ben", "ann", "\xC3\xA9", ""};
+    struct hf_outbox *outbox = open_outbox(k, 4, 0);
+    struct hf_claim_list list;
+
+    for (size_t i = 0; i < ARRAY_LEN(tenants); i++)
+        CHECK_OK(hf_outbox_emit(k->scope, outbox,
+                                &(struct hf_event){.type = HF_STR("t"),
+                                                   .sequence = i + 1,
+                                                   .tenant = tenants[i][0] ? hf_str_from(tenants[i])
+                                                                           : hf_str_of(NULL, 0)},
+                                1, NULL));
+    list = claim(k, outbox, "ann", 10);
+    CHECK_INT(ARRAY_LEN(tenants), list.events_len);
+    for (size_t i = 0; i < list.events_len; i++) {
+        const struct hf_event *event = &list.events[i].event.event;
+
+        CHECK(hf_str_equal(hf_str_from(tenants[event->sequence - 1]), event->tenant));
+        CHECK(!event->tenant.ptr == !tenants[event->sequence - 1][0]);
+    }
+    hf_outbox_close(outbox);
+}
+
+/* What is not said is what others who claim events have, too: 50, 30 s, 5 attempts, from 1 s on. */
+KIT_TEST(outbox_claim, defaults_are_the_usual_ones)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1, 0);
+    struct hf_claim_list list;
+    struct hf_str ref;
+
+    emit_many(k, outbox, 60);
+    CHECK_OK(hf_outbox_claim(k->scope, outbox, NULL, &list));
+    CHECK_INT(50, list.events_len);
+    CHECK_INT(k->t->wall_us + 30000000, list.events[49].event.lease_us);
+    ref = list.events[0].event.ref;
+    for (uint32_t attempt = 1; attempt <= 5; attempt++) {
+        struct hf_outbox_event event;
+        struct hf_claimed_event one = list.events[0];
+        int64_t most_us = (int64_t)1000000 << (attempt - 1);
+
+        if (attempt > 1)
+            CHECK_OK(hf_outbox_claim_one(k->scope, outbox, ref, NULL, &one));
+        CHECK_OK(hf_outbox_fail(k->scope, outbox, &one, &broken, false, NULL));
+        event = get(k, outbox, ref);
+        CHECK_INT(attempt, event.attempts);
+        CHECK_INT(attempt < 5 ? HF_EVENT_PENDING : HF_EVENT_FAILED, event.state);
+        CHECK(attempt == 5 || (event.next_us - event.tried_us >= most_us * 9 / 10 &&
+                               event.next_us - event.tried_us <= most_us * 11 / 10));
+        test_advance_ms(k->t, attempt == 5 ? 0 : most_us * 11 / 10000);
+    }
+    CHECK(k->t->wall_us < list.events[49].event.lease_us);
+    test_advance_ms(k->t, (list.events[49].event.lease_us - k->t->wall_us) / 1000 + 1000);
+    CHECK_OK(hf_outbox_claim(k->scope, outbox, NULL, &list));
+    CHECK_INT(10, list.events_len); /* those that nobody has claimed */
+    test_advance_ms(k->t, 1);
+    CHECK_OK(hf_outbox_claim(k->scope, outbox, NULL, &list));
+    CHECK_INT(49, list.events_len);
+    hf_outbox_close(outbox);
+}
+
 /* Disjoint, and all of them; batches are respected. */
 KIT_TEST(outbox_claim, each_is_claimed_by_one)
 {

@@ -1091,6 +1091,37 @@ KIT_TEST(relay, ordered_and_competing_do_not_mix)
     close_all(outbox, relay, ear);
 }
 
+/* ---- clocks --------------------------------------------------------------------------------- */
+
+/* What is emitted when the clock was set back, by somebody who knows of no later time, has a place
+ * before what was looked at already. */
+KIT_TEST(relay, a_clock_that_is_set_back_loses_nothing)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){0});
+    struct hf_outbox *other;
+    int last = 0;
+
+    for (int64_t back_ms = 100; back_ms <= 100000; back_ms *= 10) {
+        for (int i = 0; i < 3; i++)
+            emit(k->scope, outbox, "a", ++last);
+        run_for(k, &relay, 1, 2000);
+        CHECK_INT(last, ear->len);
+        k->t->wall_us -= back_ms * 1000;
+        other = open_outbox(k, 2);
+        for (int i = 0; i < 3; i++)
+            emit(k->scope, other, "a", ++last);
+        run_for(k, &relay, 1, 2500);
+        CHECK_INT(last, ear->len);
+        hf_outbox_close(other);
+        test_advance_ms(k->t, back_ms);
+    }
+    for (int i = 0; i < last; i++)
+        CHECK_INT(i + 1, ear->heard[i].number);
+    close_all(outbox, relay, ear);
+}
+
 /* ---- how often is read ---------------------------------------------------------------------- */
 
 /* A busy bucket is read now and then, for many events at a time; one that is not, at once. */
