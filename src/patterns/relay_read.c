@@ -4,9 +4,9 @@
  * A bucket has a cursor, up to which all was looked at. Reads go on from there: at once when there
  * is more, when somebody emitted something into the bucket, or when it is time to look. What is
  * before the cursor is gone as a rule, and looking through the remains of a hundred thousand events
- * is not for free; so that is done every poll_ms only (a sweep), for what was committed late or was
- * let go on by hand. What was passed over by intention (relay_key.c) is read again from where it is
- * (a fetch).
+ * is not for free; so that is done every poll_ms only (a sweep), and less often while a backlog is
+ * worked off, for what was committed late or was let go on by hand. What was passed over by
+ * intention (relay_key.c) is read again from where it is (a fetch).
  *
  * A read shows what is due within the next poll_ms: what is due later than now waits as a skipped
  * key, so scheduled events are in time without a query of their own. What others emit whose clocks
@@ -44,7 +44,8 @@ enum {
     STALLED_MS = 2,
     EXTRA_MAX = 4000,
     FAR_MS = 5000,
-    REST_US = 40, /* for each event that was new of late */
+    SWEEP_LATE = 10, /* while there is more to read, it is done so many polls later */
+    REST_US = 40,    /* for each event that was new of late */
     REST_MAX_US = 25000
 };
 
@@ -143,20 +144,29 @@ static bool is_short(const struct hf_relay *relay, const struct relay_bucket *bu
     return bucket->ready < ((size_t)relay->o.batch + 1) / 2;
 }
 
+/* When what is before the cursor is to be looked through again: the longer a backlog is worked off
+ * the more remains of it there are. */
+static int64_t sweep_at(const struct hf_relay *relay, const struct relay_bucket *bucket)
+{
+    return bucket->sweep_us + (bucket->more ? (int64_t)relay->o.poll_ms * 1000 * SWEEP_LATE : 0);
+}
+
 static bool wants(const struct hf_relay *relay, struct relay_bucket *bucket, int64_t now_us,
                   int64_t *next_us)
 {
+    int64_t sweep_us = sweep_at(relay, bucket);
+
     if (bucket->state != BUCKET_OURS || bucket->reading || !has_room(relay, bucket))
         return false;
     if (bucket->not_before_us > now_us) {
         *next_us = bucket->not_before_us < *next_us ? bucket->not_before_us : *next_us;
         return false;
     }
-    if (bucket->sweep_us <= now_us || (bucket->sweeping && bucket->sweep_left))
+    if (sweep_us <= now_us || (bucket->sweeping && bucket->sweep_left))
         return true;
     if ((bucket->woken || bucket->more) && is_short(relay, bucket))
         return true; /* else there is enough to do, and more will have come by then */
-    *next_us = bucket->sweep_us < *next_us ? bucket->sweep_us : *next_us;
+    *next_us = sweep_us < *next_us ? sweep_us : *next_us;
     return fetch_of(bucket, now_us, next_us) != NULL;
 }
 
@@ -420,7 +430,7 @@ static void plan_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
     struct relay_key *key = fetch_of(bucket, now_us, &next_us);
     bool news = bucket->woken && is_short(relay, bucket) && !bucket->forward; /* (6) */
 
-    if (bucket->sweep_us <= now_us) {
+    if (sweep_at(relay, bucket) <= now_us) {
         if (!bucket->sweeping)
             memset(bucket->sweep, 0, sizeof(bucket->sweep));
         bucket->sweeping = true;

@@ -1124,6 +1124,36 @@ KIT_TEST(relay, a_clock_that_is_set_back_loses_nothing)
 
 /* ---- how often is read ---------------------------------------------------------------------- */
 
+/* What is left behind of a backlog is not looked through again and again while it is worked off. */
+KIT_TEST(relay, a_backlog_is_read_once)
+{
+    enum { EVENTS = 1500, BATCH = 50, POLLS = 15 };
+    struct hf_outbox *outbox = open_outbox(k, 1), *other;
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay;
+    int late = EVENTS;
+
+    for (int i = 0; i < EVENTS; i++) {
+        hf_scope_reset(k->scope);
+        emit(k->scope, outbox, "", i);
+    }
+    test_advance_ms(k->t, 1000);
+    relay = open_relay(k, outbox, ear,
+                       (struct hf_relay_options){.rate = EVENTS * 10 / POLLS, .poll_ms = 100});
+    while (ear->len < EVENTS)
+        run_for(k, &relay, 1, 10);
+    CHECK(metrics_of(relay).reads <= EVENTS / BATCH + POLLS / 2);
+    /* What was late is found soon enough. */
+    k->t->wall_us -= 20000000;
+    other = open_outbox(k, 1); /* who does not know how late it is */
+    emit(k->scope, other, "", late);
+    k->t->wall_us += 20000000;
+    run_for(k, &relay, 1, 500);
+    CHECK_INT(1, ear_count(ear, late));
+    hf_outbox_close(other);
+    close_all(outbox, relay, ear);
+}
+
 /* A busy bucket is read now and then, for many events at a time; one that is not, at once. */
 KIT_TEST(relay, a_busy_bucket_rests)
 {
