@@ -78,10 +78,8 @@ struct hf_relay_options {
     uint32_t breaker_ms;         /* first wait for a sink that cannot be reached, doubled up to
                                     backoff_max_ms; default 1000 */
     struct hf_str owner;         /* who we are, for people who wonder; default "HOST/PROCESS-ID" */
-    struct hf_str group;     /* relays with other groups than ours are others' business: reserved,
-                                must be absent */
-    bool failed_blocks;      /* while an event of a key is put aside, those behind it wait */
-    bool competing;          /* claim each event (outbox.h) instead of owning buckets */
+    bool failed_blocks;          /* while an event of a key is put aside, those behind it wait */
+    bool competing;              /* claim each event (outbox.h) instead of owning buckets */
     bool dry_run;            /* deliver, but note nothing: each event once in the relay's life */
     bool no_threads;         /* hf_relay_turn() is called instead */
     struct hf_str only_type; /* deliver these only, with "*" at the end; others wait. Default all */

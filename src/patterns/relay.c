@@ -115,8 +115,6 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_relay_op
     if (o->workers > RELAY_WORKERS_MAX)
         return hf_scope_fail(s, HF_INVALID, "%u workers are more than %d", o->workers,
                              RELAY_WORKERS_MAX);
-    if (o->group.len)
-        return hf_scope_fail(s, HF_INVALID, "groups of relays are not there yet");
     if (o->competing && (o->dry_run || o->failed_blocks || o->only_type.len))
         return hf_scope_fail(s, HF_INVALID, "%s means nothing for competing relays",
                              o->dry_run         ? "dry_run"

@@ -1066,7 +1066,6 @@ TEST(relay, options_are_checked)
             .heartbeat_ms = 11);
     REFUSED("there is no preset 4", .preset = 4);
     REFUSED("1001 workers are more than 1000", .workers = 1001);
-    REFUSED("groups of relays are not there yet", .group = HF_STR("other"));
     REFUSED("dry_run means nothing for competing relays", .competing = true, .dry_run = true);
     CHECK_STATUS(HF_INVALID, hf_relay_open(s, NULL, sink, NULL, &relay));
     CHECK_STATUS(HF_INVALID, hf_relay_open(s, outbox, NULL, NULL, &relay));
