@@ -5,6 +5,7 @@
  *     home.c       the directory
  *     journal.c    every batch that is not in tables yet, on disk
  *     commit.c     when a batch is safe, and when files of the journal go
+ *     record.c     a batch as a record of the journal, and as entries of a map
  *     front.c      the same batches in memory, and how they and the tables are read as one
  *     tables.c     everything older, in RocksDB
  *
@@ -31,15 +32,7 @@
  * for the reserve and the ballast. Another process can still fill the disk between a check and a
  * write; the reserve is there for that too.
  *
- * A record of the journal has the form of RocksDB's batches, which once wrote them:
- *
- *     u64 0, u32le count, then for each change
- *         1 byte    1: put, 0: delete
- *         bytes     the key: its length as a varint, and itself
- *         bytes     the value, of a put
- *
- * Ranges are deleted key by key, see tables.c. The last change of a record is a put of its number
- * to the empty key, which is ours.
+ * Ranges are deleted key by key, see tables.c.
  *
  * What always holds:
  *
@@ -51,6 +44,7 @@
 #include "store/front.h"
 #include "store/home.h"
 #include "store/private.h"
+#include "store/record.h"
 #include "store/tables.h"
 
 #include <stdatomic.h>
@@ -68,15 +62,8 @@ enum {
     MAPS = 2, /* one takes changes while the other is written as a table */
     RESERVE_SLACK = 16 * MIB,
     CHECK_BYTES = 256 * KIB, /* written between two looks at the free space */
-    STALL_MS = 10,           /* how long a writer sleeps before it looks again */
-    ENTRIES_INLINE = 16,
-    RECORD_HEAD = 12,
-    NUMBER_BYTES = 8,
-    RECORD_TAIL = 3 + NUMBER_BYTES, /* the put of the number */
-    VARINT_MAX = 5
+    STALL_MS = 10            /* how long a writer sleeps before it looks again */
 };
-
-enum { CHANGE_DELETE = 0, CHANGE_PUT = 1 };
 
 /* How the last attempt to write tables ended. */
 enum tables_end { TABLES_WRITTEN, TABLES_NO_ROOM, TABLES_FAILED };
@@ -241,95 +228,7 @@ static void disk_iter_close(struct hf__store_iter *iter)
     hf__env_free(&iter->store->env, mine, sizeof(*mine));
 }
 
-/* ---- a batch as a record and as entries ----------------------------------------------------- */
-
-struct changes {
-    struct hf_scope *s;
-    const struct hf_env *env; /* of the entries */
-    struct hf__buf record;    /* in the scope */
-    struct map_entry **entries;
-    size_t len, cap;
-    struct map_entry *few[ENTRIES_INLINE];
-};
-
-static void changes_init(struct changes *changes, struct hf_scope *s, const struct hf_env *env)
-{
-    changes->s = s;
-    changes->env = env;
-    changes->record = (struct hf__buf){.scope = s};
-    changes->entries = changes->few;
-    changes->len = 0;
-    changes->cap = ENTRIES_INLINE;
-}
-
-static void changes_drop(struct changes *changes)
-{
-    for (size_t i = 0; i < changes->len; i++)
-        hf__map_entry_drop(changes->env, changes->entries[i]);
-    changes->len = 0;
-}
-
-static uint8_t *append_varint(uint8_t *to, size_t value)
-{
-    for (; value >= 0x80; value >>= 7)
-        *to++ = (uint8_t)(value | 0x80);
-    *to++ = (uint8_t)value;
-    return to;
-}
-
-static uint8_t *append_bytes(uint8_t *to, struct hf_bytes bytes)
-{
-    to = append_varint(to, bytes.len);
-    if (bytes.len)
-        memcpy(to, bytes.ptr, bytes.len);
-    return to + bytes.len;
-}
-
-static bool changes_grow(struct changes *changes)
-{
-    struct map_entry **more;
-
-    if (changes->len < changes->cap)
-        return true;
-    more = hf_scope_alloc(changes->s, 2 * changes->cap * sizeof(more[0]));
-    if (!more)
-        return false;
-    memcpy(more, changes->entries, changes->len * sizeof(more[0]));
-    changes->entries = more;
-    changes->cap *= 2;
-    return true;
-}
-
-/* The entry alone: what is replayed has its record already. */
-static enum hf_status add_entry(struct changes *changes, bool gone, struct hf_bytes key,
-                                struct hf_bytes value)
-{
-    struct map_entry *entry = NULL;
-
-    if (changes_grow(changes))
-        entry = hf__map_entry_make(changes->env, key, value);
-    if (!entry)
-        return hf__fail_nomem(changes->s);
-    entry->gone = gone;
-    changes->entries[changes->len++] = entry;
-    return HF_OK;
-}
-
-static enum hf_status add_change(struct changes *changes, bool gone, struct hf_bytes key,
-                                 struct hf_bytes value)
-{
-    uint8_t *to =
-        hf__buf_reserve(&changes->record, 1 + 2 * (size_t)VARINT_MAX + key.len + value.len);
-
-    if (!to)
-        return hf__fail_nomem(changes->s);
-    *to++ = gone ? CHANGE_DELETE : CHANGE_PUT;
-    to = append_bytes(to, key);
-    if (!gone)
-        to = append_bytes(to, value);
-    changes->record.len = (size_t)(to - changes->record.ptr);
-    return add_entry(changes, gone, key, value);
-}
+/* ---- writing -------------------------------------------------------------------------------- */
 
 static bool in_range(struct hf_bytes key, const struct batch_op *range)
 {
@@ -353,7 +252,7 @@ static enum hf_status add_range(struct changes *changes, struct disk *disk,
         struct hf_bytes key = map_key(changes->entries[i]);
 
         if (!changes->entries[i]->gone && in_range(key, range))
-            status = add_change(changes, true, key, none);
+            status = hf__changes_add(changes, true, key, none);
     }
     TRY(status);
     TRY(hf__front_walk_open(changes->s, &disk->front, NULL, &keys, &walk));
@@ -362,7 +261,7 @@ static enum hf_status add_range(struct changes *changes, struct disk *disk,
 
         status = hf__front_walk_next(changes->s, walk, &found, &key, &value);
         if (status == HF_OK && found)
-            status = add_change(changes, true, key, none);
+            status = hf__changes_add(changes, true, key, none);
     }
     hf__front_walk_close(walk);
     return status;
@@ -371,44 +270,17 @@ static enum hf_status add_range(struct changes *changes, struct disk *disk,
 static enum hf_status add_batch(struct changes *changes, struct disk *disk,
                                 const struct store_batch *batch)
 {
-    uint8_t *head = hf__buf_reserve(&changes->record, RECORD_HEAD + RECORD_TAIL + batch->ops.len);
-    enum hf_status status = HF_OK;
+    enum hf_status status = hf__changes_begin(changes, batch->ops.len);
     struct batch_op op;
 
-    if (!head)
-        return hf__fail_nomem(changes->s);
-    memset(head, 0, RECORD_HEAD);
-    changes->record.len = RECORD_HEAD;
     for (size_t at = 0; status == HF_OK && hf__batch_next(batch, &at, &op);) {
         if (op.kind == BATCH_DELETE_RANGE)
             status = add_range(changes, disk, &op);
         else
-            status = add_change(changes, op.kind == BATCH_DELETE, op.key, op.value);
+            status = hf__changes_add(changes, op.kind == BATCH_DELETE, op.key, op.value);
     }
     return status;
 }
-
-/* The end of a record, whose number is not known yet. */
-static enum hf_status end_record(struct changes *changes)
-{
-    uint8_t *to = hf__buf_reserve(&changes->record, RECORD_TAIL);
-
-    if (!to || changes->len >= UINT32_MAX)
-        return hf__fail_nomem(changes->s);
-    memset(to, 0, RECORD_TAIL);
-    to[0] = CHANGE_PUT;
-    to[2] = NUMBER_BYTES;
-    changes->record.len += RECORD_TAIL;
-    store_u32le(changes->record.ptr + 8, (uint32_t)changes->len + 1);
-    return HF_OK;
-}
-
-static void set_number(struct changes *changes, uint64_t number)
-{
-    store_u64be(changes->record.ptr + changes->record.len - NUMBER_BYTES, number);
-}
-
-/* ---- writing -------------------------------------------------------------------------------- */
 
 static uint64_t disk_written(struct hf__store *store)
 {
@@ -430,7 +302,7 @@ static enum hf_status log_and_apply(struct hf_scope *s, struct disk *disk, struc
     hf__journal_begin(journal);
     prepared = hf__front_prepare(&disk->front, changes->entries, changes->len);
     if (prepared) {
-        set_number(changes, hf__journal_last(journal) + 1);
+        hf__changes_number(changes, hf__journal_last(journal) + 1);
         *ticket =
             hf__journal_append(journal, hf_bytes_of(changes->record.ptr, changes->record.len));
         if (*ticket)
@@ -493,7 +365,7 @@ static enum hf_status write_changes(struct hf_scope *s, struct disk *disk,
                                     uint64_t *ticket)
 {
     TRY(add_batch(changes, disk, batch));
-    TRY(end_record(changes));
+    TRY(hf__changes_end(changes));
     TRY(check_room(s, disk, changes->record.len));
     hf__kill_point("before_write");
     TRY(log_and_apply(s, disk, changes, ticket));
@@ -505,6 +377,7 @@ static enum hf_status disk_write(struct hf_scope *s, struct hf__store *store,
                                  const struct store_batch *batch, uint64_t *ticket)
 {
     struct disk *disk = disk_of(store);
+    struct hf__mark mark = hf__scope_mark(s);
     struct changes changes;
     enum hf_status status;
     bool full = hf__front_active_bytes(&disk->front) > disk->map_bytes;
@@ -515,13 +388,15 @@ static enum hf_status disk_write(struct hf_scope *s, struct hf__store *store,
         hf__commit_want_tables(&disk->commit);
         TRY(stall(s, disk));
     }
-    changes_init(&changes, s, &store->env);
+    hf__changes_init(&changes, s, &store->env);
     status = write_changes(s, disk, batch, &changes, ticket);
-    if (status != HF_OK)
-        changes_drop(&changes);
-    else
-        hf__commit_appended(&disk->commit);
-    return status;
+    if (status != HF_OK) {
+        hf__changes_drop(&changes);
+        return status;
+    }
+    hf__scope_rewind(s, mark);
+    hf__commit_appended(&disk->commit);
+    return HF_OK;
 }
 
 static enum hf_status disk_sync(struct hf_scope *s, struct hf__store *store, uint64_t ticket)
@@ -585,59 +460,13 @@ static bool write_tables(void *user, uint64_t *upto)
 
 /* ---- replaying ------------------------------------------------------------------------------ */
 
-struct record_reader {
-    const uint8_t *at;
-    const uint8_t *end;
-};
-
-static bool read_bytes(struct record_reader *reader, struct hf_bytes *bytes)
-{
-    uint64_t len = 0;
-
-    for (int shift = 0;; shift += 7) {
-        if (reader->at == reader->end || shift >= 7 * VARINT_MAX)
-            return false;
-        len |= (uint64_t)(*reader->at & 0x7f) << shift;
-        if (!(*reader->at++ & 0x80))
-            break;
-    }
-    if (len > (uint64_t)(reader->end - reader->at))
-        return false;
-    *bytes = hf_bytes_of(reader->at, (size_t)len);
-    reader->at += len;
-    return true;
-}
-
-static enum hf_status read_record(struct changes *changes, struct hf_bytes record, uint64_t *number,
-                                  bool *good)
-{
-    struct record_reader reader = {.at = record.ptr + RECORD_HEAD, .end = record.ptr + record.len};
-
-    *good = record.len >= RECORD_HEAD;
-    while (*good && reader.at < reader.end) {
-        struct hf_bytes key, value = hf_bytes_of(NULL, 0);
-        uint8_t kind = *reader.at++;
-
-        *good = kind <= CHANGE_PUT && read_bytes(&reader, &key) &&
-                (kind == CHANGE_DELETE || read_bytes(&reader, &value));
-        if (!*good)
-            break;
-        if (key.len)
-            TRY(add_entry(changes, kind == CHANGE_DELETE, key, value));
-        else if (value.len == NUMBER_BYTES)
-            *number = load_u64be(value.ptr);
-    }
-    *good = *good && *number;
-    return HF_OK;
-}
-
 static enum hf_status replay_changes(struct hf_scope *s, struct disk *disk, struct changes *changes,
                                      struct hf_bytes record)
 {
     uint64_t number = 0, upto;
     bool good;
 
-    TRY(read_record(changes, record, &number, &good));
+    TRY(hf__changes_read(changes, record, &number, &good));
     if (!good)
         return hf__fail(s, HF_CORRUPT,
                         "A record of the journal of the store in %s is not one: change %llu",
@@ -660,10 +489,10 @@ static enum hf_status replay(struct hf_scope *s, void *user, struct hf_bytes rec
     struct changes changes;
     enum hf_status status;
 
-    changes_init(&changes, s, &disk->base.env);
+    hf__changes_init(&changes, s, &disk->base.env);
     status = replay_changes(s, disk, &changes, record);
     if (status != HF_OK)
-        changes_drop(&changes);
+        hf__changes_drop(&changes);
     return status;
 }
 

@@ -1,0 +1,47 @@
+/*
+ * store/record.h: the changes of a batch, in the two forms in which a store on disk keeps them: as
+ * a record of the journal, and as entries of a map.
+ */
+#ifndef HF_STORE_RECORD_H
+#define HF_STORE_RECORD_H
+
+#include "store/map.h"
+
+#include "base/buf.h"
+
+enum { CHANGES_INLINE = 16 };
+
+struct changes {
+    struct hf_scope *s;
+    const struct hf_env *env; /* of the entries */
+    struct hf__buf record;    /* in the scope */
+    struct map_entry **entries;
+    size_t len, cap;
+    struct map_entry *few[CHANGES_INLINE];
+};
+
+void hf__changes_init(struct changes *changes, struct hf_scope *s, const struct hf_env *env);
+
+/* Free the entries; who hands them on sets `len` to 0. */
+void hf__changes_drop(struct changes *changes);
+
+/* ---- making a record ------------------------------------------------------------------------ */
+
+/* `bytes`: about how many there will be. */
+enum hf_status hf__changes_begin(struct changes *changes, size_t bytes);
+
+/* A put, or with `gone` a delete. */
+enum hf_status hf__changes_add(struct changes *changes, bool gone, struct hf_bytes key,
+                               struct hf_bytes value);
+
+/* The end of the record, whose number is not known yet, and then its number. */
+enum hf_status hf__changes_end(struct changes *changes);
+void hf__changes_number(struct changes *changes, uint64_t number);
+
+/* ---- reading one ---------------------------------------------------------------------------- */
+
+/* Entries of what a record says, and its number. *good: it is one. HF_NOMEM. */
+enum hf_status hf__changes_read(struct changes *changes, struct hf_bytes record, uint64_t *number,
+                                bool *good);
+
+#endif
