@@ -8,9 +8,8 @@
 set(HF_BROKERS)
 file(GLOB HF_RELAY_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/relay/*.c)
 
-# The name under which programs find the library of that pkg-config module.
-function(hf_soname out module)
-    list(GET ${module}_LINK_LIBRARIES 0 library)
+# The name under which programs find that library.
+function(hf_soname out library)
     execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${library} OUTPUT_VARIABLE headers ERROR_QUIET)
     if(NOT headers MATCHES "SONAME +([^ \n]+)")
         message(FATAL_ERROR "${library} has no SONAME, so it cannot be loaded; "
@@ -33,7 +32,8 @@ foreach(broker KAFKA:rdkafka NATS:libnats RABBITMQ:librabbitmq REDIS:hiredis MQT
         set(HF_${name}_FOUND FALSE)
     endif()
     if(HF_${name}_FOUND)
-        hf_soname(soname HF_${name})
+        list(GET HF_${name}_LINK_LIBRARIES 0 library)
+        hf_soname(soname ${library})
         set_property(SOURCE ${HF_RELAY_SOURCES} APPEND PROPERTY COMPILE_DEFINITIONS
             HF_WITH_${name} HF_${name}_LIBRARY="${soname}")
         set_property(SOURCE ${HF_RELAY_SOURCES} APPEND PROPERTY INCLUDE_DIRECTORIES

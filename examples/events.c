@@ -142,7 +142,7 @@ static int verify(struct hf_scope *s, struct hf_events *store)
 {
     struct hf_events_verified verified;
 
-    if (hf_events_verify(s, store, NULL, &verified) != HF_OK)
+    if (hf_events_verify(s, store, NULL, NULL, &verified) != HF_OK)
         return complain(s);
     printf("%llu events of %llu streams are as they were written\n",
            (unsigned long long)verified.events, (unsigned long long)verified.streams);

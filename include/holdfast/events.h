@@ -392,7 +392,20 @@ struct hf_events_swept {
 HF_API HF_NODISCARD enum hf_status hf_events_sweep(struct hf_scope *s, struct hf_events *store,
                                                    uint32_t older_s, struct hf_events_swept *swept);
 
+/* How far long work is: called after each batch; `total` is 0 when it is not known. Anything but
+ * HF_OK ends it, and is returned. */
+typedef enum hf_status hf_events_progress_fn(uint64_t done, uint64_t total, void *user);
+
 /* ---- the chain ------------------------------------------------------------------------------ */
+
+struct hf_events_verify_options {
+    size_t size;                        /* set by HF_OPTIONS() */
+    hf_events_progress_fn *on_progress; /* with how many events were looked at; those of all streams
+                                           are looked at twice, in their stream and then in the
+                                           order of all, and from there on the total is known;
+                                           default none */
+    void *user;                         /* handed to it */
+};
 
 struct hf_events_verified {
     uint64_t streams, events; /* that were looked at */
@@ -409,6 +422,7 @@ struct hf_events_verified {
  */
 HF_API HF_NODISCARD enum hf_status hf_events_verify(struct hf_scope *s, struct hf_events *store,
                                                     const struct hf_stream_key *stream,
+                                                    const struct hf_events_verify_options *options,
                                                     struct hf_events_verified *verified);
 
 /* ---- out and in ----------------------------------------------------------------------------- */
@@ -419,8 +433,6 @@ typedef enum hf_status hf_events_write_fn(struct hf_scope *s, const void *bytes,
 /* Gives at most `cap` bytes; *len 0: the end. */
 typedef enum hf_status hf_events_read_fn(struct hf_scope *s, void *bytes, size_t cap, size_t *len,
                                          void *user);
-/* Called after each batch; `total` is 0 when it is not known. Anything but HF_OK ends it. */
-typedef enum hf_status hf_events_progress_fn(uint64_t done, uint64_t total, void *user);
 
 struct hf_events_transfer {
     size_t size;                        /* set by HF_OPTIONS() */

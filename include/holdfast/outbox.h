@@ -351,12 +351,15 @@ struct hf_claim_list {
     const struct hf_claimed_event *events; /* in the scope */
     size_t events_len;
     uint64_t refused; /* others were first */
+    uint64_t unsure;  /* not among these, but perhaps claimed by us until their leases end: neither
+                         the answer came, nor could they be given back */
 };
 
 /*
  * Claim events that are due. None is HF_OK, with events_len 0; so is a failure after some were
- * claimed. A claim that nobody completed in time counts as an attempt when another takes it over;
- * after options->max_attempts of those the event is put aside. Since 0.1.
+ * claimed. What was claimed without an answer is given back, or counted in list->unsure, with an
+ * error as with none. A claim that nobody completed in time counts as an attempt when another takes
+ * it over; after options->max_attempts of those the event is put aside. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
                                                    const struct hf_claim_options *options,

@@ -68,7 +68,8 @@ struct hf_relay_options {
     uint32_t max_attempts;       /* of an event in all; default 5 */
     uint32_t backoff_ms;         /* before the second attempt, +-10 %; doubled then; default 1000 */
     uint32_t backoff_max_ms;     /* default 30000 */
-    uint32_t timeout_ms;         /* deadline of the scope of a delivery; default 30000 */
+    uint32_t timeout_ms;         /* deadline of the scope of a delivery, and before it of fetching
+                                    payloads from a blob store; default 30000 */
     uint32_t lease_ms;           /* silence after which others may take over; default 20000 */
     uint32_t heartbeat_ms;       /* at most half of it; default a quarter */
     uint32_t linger_ms;          /* wait so long for a batch to fill up; default 0: do not */

@@ -72,7 +72,7 @@ enum hf_start {
     HF_START_TIME       /* from options->from_us on */
 };
 
-/* An event was tried as often as it may be. */
+/* An event was tried as often as it may be. That its payload is gone counts as having tried it. */
 enum hf_give_up {
     HF_GIVE_UP_STOP = 1, /* the subscription stops, in front of it; the default */
     HF_GIVE_UP_PARK      /* it is put aside (hf_subscription_parked()), and the next one is next */
@@ -130,6 +130,8 @@ struct hf_subscribe_options {
     /* hf_subscription_turn() is called instead of hf_subscription_start(), and the lease is renewed
      * between calls of the handler: one that takes longer than a lease loses it. */
     bool no_threads;
+
+    bool no_payload; /* leave payloads of the blob store where they are */
 };
 
 /*
@@ -332,6 +334,7 @@ struct hf_group_options {
 
     hf_event_fn *handle; /* default none: hf_group_fetch() */
     void *user;          /* handed to it */
+    bool no_create;      /* the table of its outbox has to be there */
 };
 
 /* Its events come from `store`, which has to outlive it. Fails as hf_outbox_open() and

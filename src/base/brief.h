@@ -47,4 +47,41 @@ static inline void brief_lock(pthread_mutex_t *lock)
         pthread_mutex_lock(lock);
 }
 
+/*
+ * The same for a lock that many may read under. Its readers never sleep with it, so a writer waits
+ * for a lookup or two. Writers settle among themselves with a mutex who is next: glibc hands a
+ * rwlock from one writer to the next that sleeps for it, which has to be woken first, and once two
+ * sleep, everybody does; a mutex goes to whoever runs and takes it.
+ */
+static inline void brief_rdlock(pthread_rwlock_t *lock)
+{
+    for (int look = 0; look < BRIEF_LOOKS; look++) {
+        if (pthread_rwlock_tryrdlock(lock) == 0)
+            return;
+        brief_pause();
+    }
+    pthread_rwlock_rdlock(lock);
+}
+
+static inline void brief_wrlock(pthread_rwlock_t *lock)
+{
+    for (int look = 0; look < BRIEF_LOOKS; look++) {
+        if (pthread_rwlock_trywrlock(lock) == 0)
+            return;
+        brief_pause();
+    }
+    pthread_rwlock_wrlock(lock);
+}
+
+/* Nobody takes it twice, so a writer may go before readers that came after it. */
+static inline void brief_rwlock_init(pthread_rwlock_t *lock)
+{
+    pthread_rwlockattr_t attr;
+
+    pthread_rwlockattr_init(&attr);
+    pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(lock, &attr);
+    pthread_rwlockattr_destroy(&attr);
+}
+
 #endif

@@ -408,6 +408,8 @@ static enum hf_status get_object(struct hf_scope *s, struct hf_blobs *blobs, str
         hf__scope_error_clear(s);
         return HF_OK;
     }
+    if (status == HF_NOT_FOUND) /* the blob may well be there, wherever that is */
+        return hf__fail(s, HF_IO, "there is no bucket %.*s any more", HF_FMT(hf__s3_bucket(s3)));
     if (status == HF_LIMIT)
         return hf__fail(s, HF_CORRUPT, "the blob %.*s is damaged: it has more than %zu bytes",
                         HF_FMT(key), blobs->max);

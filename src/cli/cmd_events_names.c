@@ -6,8 +6,6 @@
 #include "cli/events.h"
 #include "cli/json.h"
 
-#include <holdfast/subscribe.h>
-
 enum { PAGE = 200 };
 
 struct settings {
@@ -17,6 +15,7 @@ struct settings {
     uint64_t limit;
     bool all;
     bool yes;
+    bool group;
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
@@ -24,7 +23,13 @@ struct settings {
     EVENTS_SPECS(struct settings), DATABASE_JSON(struct settings),                                 \
         DATABASE_QUIET(struct settings), DATABASE_SPECS(struct settings)
 
-/* A command about one subscription, which is its first operand. */
+#define GROUP_SPEC                                                                                 \
+    {                                                                                              \
+        .kind = OPTION_FLAG, .letter = 'g', .name = "group",                                       \
+        .text = "NAME is that of a group of consumers ('events consume').", FIELD(group)           \
+    }
+
+/* A command about one subscription or group, which is its first operand. */
 struct about {
     struct cli *cli;
     const char *command;
@@ -32,6 +37,7 @@ struct about {
     struct options options;
     struct hf_str name;
     struct events_place place;
+    struct hf_group *group; /* NULL: it is about a subscription */
 };
 
 /* Read the arguments. False: *ends says how to end. */
@@ -46,10 +52,22 @@ static bool begin(struct about *a, struct cli *cli, const struct options_table *
     return true;
 }
 
+static void close_store(struct about *a)
+{
+    hf_group_close(a->group);
+    hf__cli_events_close(&a->place);
+}
+
 static bool open_store(struct about *a, int *ends)
 {
-    return hf__cli_events_open(a->cli, a->command, &a->settings.database, &a->settings.store, NULL,
-                               &a->place, ends);
+    if (!hf__cli_events_open(a->cli, a->command, &a->settings.database, &a->settings.store, NULL,
+                             &a->place, ends))
+        return false;
+    if (!a->settings.group ||
+        hf__cli_events_group(a->cli, a->command, a->place.store, a->name, &a->group, ends))
+        return true;
+    close_store(a);
+    return false;
 }
 
 /* ---- subscription --------------------------------------------------------------------------- */
@@ -133,7 +151,7 @@ static int done(struct about *a, enum hf_status status)
 
     if (ends == CLI_OK && a->settings.database.json)
         ends = hf__rows_one(a->cli, &a->settings.database, &field, 1);
-    hf__cli_events_close(&a->place);
+    close_store(a);
     return ends;
 }
 
@@ -154,6 +172,7 @@ static const struct option_spec forget_specs[] = {
      .name = "yes",
      .text = "Yes, forget it. Without this nothing is done.",
      FIELD(yes)},
+    GROUP_SPEC,
     OUTPUT_SPECS,
 };
 
@@ -164,13 +183,27 @@ static const struct option_example forget_examples[] = {
 const struct options_table hf__events_forget_options = {
     .name = "events forget",
     .operands = "NAME",
-    .about = "Forget a subscription that is not running: its checkpoint, and what was put aside. "
-             "The next one of that name begins as if there had been none.",
+    .about = "Forget a subscription that is not running: its checkpoint, and what was put aside; "
+             "or a group of consumers, with what waits for them and its table. The next one of "
+             "that name begins as if there had been none.",
     .specs = forget_specs,
     .len = COMMAND_LEN(forget_specs),
     .examples = forget_examples,
     .examples_len = COMMAND_LEN(forget_examples),
 };
+
+/* The table goes last: as long as it is there this can be called again. */
+static enum hf_status forget(struct about *a)
+{
+    struct hf_scope *s = a->cli->scope;
+    enum hf_status status = hf_subscription_forget(s, a->place.store, a->name);
+    struct hf_delete_table del;
+
+    if (!a->group || (status != HF_OK && status != HF_NOT_FOUND))
+        return status;
+    del.table = hf_scope_format(s, "%.*s-%.*s", HF_FMT(a->settings.store.table), HF_FMT(a->name));
+    return hf_delete_table(s, a->place.db, &del, NULL);
+}
 
 int hf__events_forget_run(struct cli *cli, size_t args_len, const char *const *args)
 {
@@ -181,15 +214,17 @@ int hf__events_forget_run(struct cli *cli, size_t args_len, const char *const *a
         return ends;
     if (!a.settings.yes)
         return hf__cli_fail(cli, a.command, CLI_USAGE,
-                            "subscription '%s', for good: add --yes if that is meant", a.name.ptr);
+                            "%s '%s', for good: add --yes if that is meant",
+                            a.settings.group ? "group" : "subscription", a.name.ptr);
     if (!open_store(&a, &ends))
         return ends;
-    return done(&a, hf_subscription_forget(cli->scope, a.place.store, a.name));
+    return done(&a, forget(&a));
 }
 
 /* ---- parked --------------------------------------------------------------------------------- */
 
 static const struct option_spec parked_specs[] = {
+    GROUP_SPEC,
     {.kind = OPTION_NUMBER,
      .name = "limit",
      .value = "NUMBER",
@@ -205,13 +240,15 @@ static const struct option_spec parked_specs[] = {
 
 static const struct option_example parked_examples[] = {
     {"holdfast events parked mailer", "What failed too often, and why."},
+    {"holdfast events parked --group mailers", "The same of a group of consumers."},
 };
 
 const struct options_table hf__events_parked_options = {
     .name = "events parked",
     .operands = "NAME",
-    .about = "List the events that a subscription has put aside, and their last failure. 'events "
-             "replay' lets them be handled again, 'events discard' does away with that.",
+    .about = "List the events that a subscription or a group has put aside, and their last "
+             "failure. 'events replay' lets them be handled again, 'events discard' does away with "
+             "that.",
     .specs = parked_specs,
     .len = COMMAND_LEN(parked_specs),
     .examples = parked_examples,
@@ -234,6 +271,15 @@ static void add_parked(struct rows *rows, const struct hf_parked *parked)
     hf__rows_add(rows, fields, COMMAND_LEN(fields));
 }
 
+static enum hf_status read_parked(struct about *a, struct hf_str after, uint32_t limit,
+                                  struct hf_parked_list *page)
+{
+    struct hf_scope *s = a->cli->scope;
+
+    return a->group ? hf_group_parked(s, a->group, after, limit, page)
+                    : hf_subscription_parked(s, a->place.store, a->name, after, limit, page);
+}
+
 static int list_parked(struct about *a)
 {
     struct cli *cli = a->cli;
@@ -247,8 +293,7 @@ static int list_parked(struct about *a)
     do {
         uint64_t left = a->settings.limit ? a->settings.limit - rows->count : PAGE;
 
-        if (hf_subscription_parked(cli->scope, a->place.store, a->name, page.next,
-                                   (uint32_t)(left < PAGE ? left : PAGE), &page) != HF_OK) {
+        if (read_parked(a, page.next, (uint32_t)(left < PAGE ? left : PAGE), &page) != HF_OK) {
             ends = hf__database_fail(cli, a->command);
             break;
         }
@@ -268,7 +313,7 @@ int hf__events_parked_run(struct cli *cli, size_t args_len, const char *const *a
         !open_store(&a, &ends))
         return ends;
     ends = list_parked(&a);
-    hf__cli_events_close(&a.place);
+    close_store(&a);
     return ends;
 }
 
@@ -276,6 +321,7 @@ int hf__events_parked_run(struct cli *cli, size_t args_len, const char *const *a
 
 static const struct option_spec chosen_specs[] = {
     {.kind = OPTION_FLAG, .name = "all", .text = "All that were put aside.", FIELD(all)},
+    GROUP_SPEC,
     OUTPUT_SPECS,
 };
 
@@ -286,7 +332,8 @@ static const struct option_example replay_examples[] = {
 const struct options_table hf__events_replay_options = {
     .name = "events replay",
     .operands = "NAME [POSITION...]",
-    .about = "Let events that a subscription has put aside be handled again by whoever runs it.",
+    .about = "Let events that a subscription or a group has put aside be handled again by whoever "
+             "runs it. They are named as 'events parked' names them.",
     .specs = chosen_specs,
     .len = COMMAND_LEN(chosen_specs),
     .examples = replay_examples,
@@ -300,18 +347,23 @@ static const struct option_example discard_examples[] = {
 const struct options_table hf__events_discard_options = {
     .name = "events discard",
     .operands = "NAME [POSITION...]",
-    .about = "Forget that a subscription has put events aside. The events stay.",
+    .about = "Forget that a subscription or a group has put events aside. The events stay.",
     .specs = chosen_specs,
     .len = COMMAND_LEN(chosen_specs),
     .examples = discard_examples,
     .examples_len = COMMAND_LEN(discard_examples),
 };
 
+/* What is to be done with those that were chosen: one of these two. */
+typedef enum hf_status of_subscription_fn(struct hf_scope *s, struct hf_events *store,
+                                          struct hf_str name, const struct hf_str *positions,
+                                          size_t len, uint64_t *done);
+typedef enum hf_status of_group_fn(struct hf_scope *s, struct hf_group *group,
+                                   const struct hf_str *refs, size_t len, uint64_t *done);
+
 static int for_chosen(struct cli *cli, const struct options_table *table, size_t args_len,
-                      const char *const *args, const char *told,
-                      enum hf_status (*act)(struct hf_scope *s, struct hf_events *store,
-                                            struct hf_str name, const struct hf_str *positions,
-                                            size_t len, uint64_t *done))
+                      const char *const *args, const char *told, of_subscription_fn *act,
+                      of_group_fn *act_of_group)
 {
     struct hf_str *positions;
     struct rows_field field;
@@ -335,23 +387,24 @@ static int for_chosen(struct cli *cli, const struct options_table *table, size_t
         positions[i] = hf_str_from(a.options.operands[i + 1]);
     if (!open_store(&a, &ends))
         return ends;
-    status = act(cli->scope, a.place.store, a.name, len ? positions : NULL, len, &count);
+    status = a.group ? act_of_group(cli->scope, a.group, len ? positions : NULL, len, &count)
+                     : act(cli->scope, a.place.store, a.name, len ? positions : NULL, len, &count);
     ends = status == HF_OK ? (int)CLI_OK : hf__database_fail(cli, a.command);
     field = hf__rows_number(cli, told, count);
     if (status == HF_OK || count)
         hf__rows_one(cli, &a.settings.database, &field, 1);
-    hf__cli_events_close(&a.place);
+    close_store(&a);
     return hf__cli_flushed(cli, ends);
 }
 
 int hf__events_replay_run(struct cli *cli, size_t args_len, const char *const *args)
 {
     return for_chosen(cli, &hf__events_replay_options, args_len, args, "waiting",
-                      hf_subscription_replay);
+                      hf_subscription_replay, hf_group_replay);
 }
 
 int hf__events_discard_run(struct cli *cli, size_t args_len, const char *const *args)
 {
     return for_chosen(cli, &hf__events_discard_options, args_len, args, "discarded",
-                      hf_subscription_discard);
+                      hf_subscription_discard, hf_group_discard);
 }

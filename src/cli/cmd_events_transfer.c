@@ -335,6 +335,9 @@ static int run(struct transfer *t, const struct hf_events_options *make,
                                    make, &place, &ends)) {
         ends = work(t, place.store);
         hf__cli_events_close(&place);
+    } else if (hf_scope_error(t->cli->scope)->status == HF_CANCELED &&
+               hf__guard_signal(&t->guard)) {
+        ends = CLI_SIGNAL + hf__guard_signal(&t->guard);
     }
     hf__guard_end(&t->guard);
     return ends;
@@ -426,6 +429,7 @@ int hf__events_verify_run(struct cli *cli, size_t args_len, const char *const *a
     struct hf_stream_key stream;
     struct events_place place;
     struct options options;
+    enum hf_status status;
     int ends;
 
     if (!hf__cli_operands(cli, &hf__events_verify_options, args_len, args, 0, 1, &t.settings,
@@ -438,11 +442,14 @@ int hf__events_verify_run(struct cli *cli, size_t args_len, const char *const *a
                              &ends))
         return ends;
     hf_scope_timeout_ms(cli->scope, 0);
-    if (hf_events_verify(cli->scope, place.store, options.operands_len ? &stream : NULL,
-                         &verified) != HF_OK)
-        ends = hf__database_fail(cli, t.command);
-    else
-        ends = CLI_OK;
+    hf__cli_events_progress_begin(&t.progress, cli, &t.settings.database, "looked at");
+    status =
+        hf_events_verify(cli->scope, place.store, options.operands_len ? &stream : NULL,
+                         HF_OPTIONS(hf_events_verify_options,
+                                    .on_progress = hf__cli_events_progress, .user = &t.progress),
+                         &verified);
+    hf__cli_events_progress_end(&t.progress);
+    ends = status == HF_OK ? (int)CLI_OK : hf__database_fail(cli, t.command);
     if (ends == CLI_OK || (ends == CLI_CORRUPT && verified.bad.domain.len))
         ends = tell_verified(&t, &verified, ends);
     hf__cli_events_close(&place);

@@ -1,10 +1,11 @@
 /*
- * cli/cmd_kv.c: keys and values from a shell: `holdfast kv get|set|delete|ls|clear`.
+ * cli/cmd_kv.c: keys and values from a shell: `holdfast kv get|set|delete|ls|clear|sweep`.
  *
  * Reads are consistent, so that a script sees what it wrote. Only `set` makes a table; the others
  * say that there is none (exit code 3).
  */
 #include "cli/commands.h"
+#include "cli/events.h"
 #include "cli/input.h"
 #include "cli/json.h"
 #include "cli/rows.h"
@@ -13,7 +14,11 @@
 
 #include <unistd.h>
 
-enum { VALUE_MAX = 400 * 1024, YEARS_MS = 1000 * 1000 * 1000 };
+enum {
+    VALUE_MAX = 400 * 1024,
+    LARGE_VALUE_MAX = 256 * 1024 * 1024, /* with a blob store */
+    YEARS_MS = 1000 * 1000 * 1000
+};
 
 enum value_type { VALUE_TEXT, VALUE_NUMBER, VALUE_JSON, VALUE_DYNAMODB, VALUE_BYTES };
 
@@ -23,6 +28,7 @@ struct settings {
     struct hf_str partition;
     bool partitioned;
     struct hf_str space;
+    struct hf_str blobs;
     /* set */
     unsigned type; /* enum value_type */
     struct hf_str file;
@@ -42,6 +48,15 @@ struct settings {
     bool backward;
     bool keys_only;
     bool yes;
+    /* sweep */
+    uint64_t older_ms;
+};
+
+/* Keys and values, and what they stand on. */
+struct place {
+    struct hf_db *db;
+    struct hf_blobs *blobs; /* NULL: none was named */
+    struct hf_kv *kv;
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
@@ -59,10 +74,17 @@ struct settings {
          .value = "TEXT",                                                                          \
          .text = "Partition of the key, in a table that has such.",                                \
          FIELD(partition)},                                                                        \
+        TABLE_SPECS
+#define TABLE_SPECS                                                                                \
+    {.kind = OPTION_TEXT,                                                                          \
+     .name = "table",                                                                              \
+     .value = "NAME",                                                                              \
+     .text = "The table; \"keys\" by default, with partitions \"partitioned_keys\".",              \
+     FIELD(table)},                                                                                \
     {                                                                                              \
-        .kind = OPTION_TEXT, .name = "table", .value = "NAME",                                     \
-        .text = "The table; \"keys\" by default, with partitions \"partitioned_keys\".",           \
-        FIELD(table)                                                                               \
+        .kind = OPTION_TEXT, .name = "blobs", .value = "URL", .env = "HOLDFAST_BLOBS",             \
+        .text = "Where values are that are too large for an item: dir:PATH or s3://BUCKET.",       \
+        FIELD(blobs)                                                                               \
     }
 #define RANGE_SPECS                                                                                \
     {.kind = OPTION_FLAG,                                                                          \
@@ -88,20 +110,32 @@ struct settings {
         .text = "Ids with this text somewhere.", FIELD(contains)                                   \
     }
 
-static bool open_kv(struct cli *cli, const char *command, const struct settings *settings,
-                    bool create, struct hf_db **db, struct hf_kv **kv, int *ends)
+static void close_kv(struct place *place)
 {
-    if (!hf__database_open(cli, command, &settings->database, db, ends))
+    hf_kv_close(place->kv);
+    hf_blobs_close(place->blobs);
+    hf_db_close(place->db);
+    *place = (struct place){.db = NULL};
+}
+
+static bool open_kv(struct cli *cli, const char *command, const struct settings *settings,
+                    bool create, struct place *place, int *ends)
+{
+    *place = (struct place){.db = NULL};
+    if (!hf__database_open(cli, command, &settings->database, &place->db, ends))
         return false;
-    if (hf_kv_open(cli->scope, *db,
+    if ((!settings->blobs.ptr ||
+         hf__cli_events_open_blobs(cli, &settings->database, settings->blobs, &place->blobs) ==
+             HF_OK) &&
+        hf_kv_open(cli->scope, place->db,
                    HF_OPTIONS(hf_kv_options,
                               .partitioned = settings->partitioned || settings->partition.ptr,
                               .table = settings->table, .consistent = !settings->eventual,
-                              .no_create = !create),
-                   kv) == HF_OK)
+                              .no_create = !create, .blobs = place->blobs),
+                   &place->kv) == HF_OK)
         return true;
     *ends = hf__database_fail(cli, command);
-    hf_db_close(*db);
+    close_kv(place);
     return false;
 }
 
@@ -206,22 +240,21 @@ int hf__kv_get_run(struct cli *cli, size_t args_len, const char *const *args)
     struct settings settings = {.yes = false};
     struct options options;
     struct hf_kv_entry entry;
-    struct hf_db *db;
-    struct hf_kv *kv;
+    struct place place;
     int ends;
 
     if (!hf__cli_operands(cli, &hf__kv_get_options, args_len, args, 1, 1, &settings, &options,
                           &ends) ||
-        !open_kv(cli, "kv get", &settings, false, &db, &kv, &ends))
+        !open_kv(cli, "kv get", &settings, false, &place, &ends))
         return ends;
-    if (hf_kv_get(cli->scope, kv, key_of(&settings, options.operands[0]), NULL, &entry) != HF_OK)
+    if (hf_kv_get(cli->scope, place.kv, key_of(&settings, options.operands[0]), NULL, &entry) !=
+        HF_OK)
         ends = hf__database_fail(cli, "kv get");
     else if (!entry.value.ptr)
         ends = hf__cli_fail(cli, "kv get", CLI_NOT_FOUND, "there is no '%s'", options.operands[0]);
     else
         ends = print_value(cli, &settings, &entry);
-    hf_kv_close(kv);
-    hf_db_close(db);
+    close_kv(&place);
     return ends;
 }
 
@@ -268,6 +301,8 @@ static const struct option_example set_examples[] = {
     {"holdfast kv set motd 'Back at noon'", "A text."},
     {"holdfast kv set -n jobs nightly \"$(hostname)\" --if-absent --ttl 1h",
      "Who comes first has it; the others end with code 4."},
+    {"holdfast kv set manual -t bytes -f manual.pdf --blobs dir:/var/lib/values",
+     "A value that is too large for an item."},
     {"holdfast kv set config -t json -f config.json --if-version \"$version\"",
      "Replace what was read before, unless somebody else has."},
 };
@@ -304,7 +339,8 @@ static bool read_value(struct cli *cli, const struct settings *settings,
     const struct json *json;
 
     if (settings->file.ptr)
-        attr.text = hf__input_read(s, settings->file.ptr, VALUE_MAX, &error);
+        attr.text = hf__input_read(s, settings->file.ptr,
+                                   settings->blobs.ptr ? LARGE_VALUE_MAX : VALUE_MAX, &error);
     else
         attr.text = hf_str_from(options->operands[1]);
     if (!attr.text.ptr) {
@@ -351,8 +387,7 @@ int hf__kv_set_run(struct cli *cli, size_t args_len, const char *const *args)
     struct hf_kv_entry entry;
     struct options options;
     struct hf_value value;
-    struct hf_db *db;
-    struct hf_kv *kv;
+    struct place place;
     int ends;
 
     if (!hf__cli_operands(cli, &hf__kv_set_options, args_len, args, 1, 2, &settings, &options,
@@ -364,9 +399,9 @@ int hf__kv_set_run(struct cli *cli, size_t args_len, const char *const *args)
                                               : "the value is missing: holdfast kv set ID VALUE");
     if (!read_value(cli, &settings, &options, &value))
         return CLI_USAGE;
-    if (!open_kv(cli, "kv set", &settings, true, &db, &kv, &ends))
+    if (!open_kv(cli, "kv set", &settings, true, &place, &ends))
         return ends;
-    if (hf_kv_set(cli->scope, kv, key_of(&settings, options.operands[0]), value,
+    if (hf_kv_set(cli->scope, place.kv, key_of(&settings, options.operands[0]), value,
                   HF_OPTIONS(hf_kv_set_options, .ttl_s = (uint32_t)(settings.ttl_s / 1000),
                              .if_absent = settings.if_absent, .if_version = settings.if_version),
                   &entry) != HF_OK) {
@@ -378,8 +413,7 @@ int hf__kv_set_run(struct cli *cli, size_t args_len, const char *const *args)
             ends = hf__rows_one(cli, &settings.database, fields, ENTRY_FIELDS);
         }
     }
-    hf_kv_close(kv);
-    hf_db_close(db);
+    close_kv(&place);
     return ends;
 }
 
@@ -416,15 +450,14 @@ int hf__kv_delete_run(struct cli *cli, size_t args_len, const char *const *args)
     struct settings settings = {.yes = false};
     struct hf_kv_entry old;
     struct options options;
-    struct hf_db *db;
-    struct hf_kv *kv;
+    struct place place;
     int ends;
 
     if (!hf__cli_operands(cli, &hf__kv_delete_options, args_len, args, 1, 1, &settings, &options,
                           &ends) ||
-        !open_kv(cli, "kv delete", &settings, false, &db, &kv, &ends))
+        !open_kv(cli, "kv delete", &settings, false, &place, &ends))
         return ends;
-    if (hf_kv_delete(cli->scope, kv, key_of(&settings, options.operands[0]),
+    if (hf_kv_delete(cli->scope, place.kv, key_of(&settings, options.operands[0]),
                      HF_OPTIONS(hf_kv_delete_options, .if_version = settings.if_version),
                      &old) != HF_OK) {
         ends = hf__database_fail(cli, "kv delete");
@@ -436,8 +469,7 @@ int hf__kv_delete_run(struct cli *cli, size_t args_len, const char *const *args)
                    ? hf__rows_one(cli, &settings.database, fields, COMMAND_LEN(fields))
                    : (int)CLI_OK;
     }
-    hf_kv_close(kv);
-    hf_db_close(db);
+    close_kv(&place);
     return ends;
 }
 
@@ -536,8 +568,7 @@ int hf__kv_ls_run(struct cli *cli, size_t args_len, const char *const *args)
     struct options options;
     struct hf_str next = {0};
     struct hf_kv_range range;
-    struct hf_db *db;
-    struct hf_kv *kv;
+    struct place place;
     struct rows *rows;
     int ends;
 
@@ -547,10 +578,10 @@ int hf__kv_ls_run(struct cli *cli, size_t args_len, const char *const *args)
     rows = hf_scope_alloc(cli->scope, sizeof(*rows));
     if (!rows)
         return hf__cli_fail(cli, "kv ls", CLI_FAILED, "out of memory");
-    if (!open_kv(cli, "kv ls", &settings, false, &db, &kv, &ends))
+    if (!open_kv(cli, "kv ls", &settings, false, &place, &ends))
         return ends;
     range = range_of(&settings, &options);
-    if (hf_kv_list_open(cli->scope, kv, &range,
+    if (hf_kv_list_open(cli->scope, place.kv, &range,
                         HF_OPTIONS(hf_kv_list_options, .limit = (uint32_t)settings.limit,
                                    .after = settings.after, .backward = settings.backward),
                         &list) != HF_OK) {
@@ -565,8 +596,7 @@ int hf__kv_ls_run(struct cli *cli, size_t args_len, const char *const *args)
         ends = hf__rows_end(rows, next, ends);
     }
     hf_kv_list_free(list);
-    hf_kv_close(kv);
-    hf_db_close(db);
+    close_kv(&place);
     return ends;
 }
 
@@ -606,8 +636,7 @@ int hf__kv_clear_run(struct cli *cli, size_t args_len, const char *const *args)
     struct options options;
     struct hf_kv_range range;
     uint64_t cleared = 0;
-    struct hf_db *db;
-    struct hf_kv *kv;
+    struct place place;
     int ends;
 
     if (!hf__cli_operands(cli, &hf__kv_clear_options, args_len, args, 0, 1, &settings, &options,
@@ -615,17 +644,79 @@ int hf__kv_clear_run(struct cli *cli, size_t args_len, const char *const *args)
         return ends;
     if (!settings.yes)
         return hf__cli_fail(cli, "kv clear", CLI_USAGE, "add --yes if that is meant");
-    if (!open_kv(cli, "kv clear", &settings, false, &db, &kv, &ends))
+    if (!open_kv(cli, "kv clear", &settings, false, &place, &ends))
         return ends;
     range = range_of(&settings, &options);
-    if (hf_kv_clear(cli->scope, kv, &range, NULL, &cleared) != HF_OK) {
+    if (hf_kv_clear(cli->scope, place.kv, &range, NULL, &cleared) != HF_OK) {
         ends = hf__database_fail(cli, "kv clear");
     } else {
         struct rows_field field = hf__rows_number(cli, "cleared", cleared);
 
         ends = hf__rows_one(cli, &settings.database, &field, 1);
     }
-    hf_kv_close(kv);
-    hf_db_close(db);
+    close_kv(&place);
+    return ends;
+}
+
+/* ---- sweep ---------------------------------------------------------------------------------- */
+
+static const struct option_spec sweep_specs[] = {
+    {.kind = OPTION_DURATION,
+     .name = "older",
+     .value = "TIME",
+     .min = 1000,
+     .max = (uint64_t)UINT32_MAX * 1000,
+     .fallback = "24h",
+     .text = "Nothing that is younger than this, as it may belong to a key that is being set.",
+     FIELD(older_ms)},
+    {.kind = OPTION_FLAG,
+     .name = "partitioned",
+     .text = "A table that has partitions.",
+     FIELD(partitioned)},
+    TABLE_SPECS,
+    DATABASE_JSON(struct settings),
+    DATABASE_QUIET(struct settings),
+    DATABASE_SPECS(struct settings),
+};
+
+static const struct option_example sweep_examples[] = {
+    {"holdfast kv sweep --blobs s3://values", "Once a night, say."},
+};
+
+const struct options_table hf__kv_sweep_options = {
+    .name = "kv sweep",
+    .about = "Remove the values of the blob store that no key has any more, as it was set anew, "
+             "deleted, or has expired. The whole table is read.",
+    .specs = sweep_specs,
+    .len = COMMAND_LEN(sweep_specs),
+    .examples = sweep_examples,
+    .examples_len = COMMAND_LEN(sweep_examples),
+};
+
+int hf__kv_sweep_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    struct settings settings = {.yes = false};
+    struct options options;
+    struct place place;
+    uint64_t removed = 0;
+    int ends;
+
+    if (!hf__cli_operands(cli, &hf__kv_sweep_options, args_len, args, 0, 0, &settings, &options,
+                          &ends))
+        return ends;
+    if (!settings.blobs.ptr)
+        return hf__cli_fail(cli, "kv sweep", CLI_USAGE, "--blobs is missing");
+    if (!open_kv(cli, "kv sweep", &settings, false, &place, &ends))
+        return ends;
+    hf_scope_timeout_ms(cli->scope, 0); /* it can be interrupted, and called again */
+    if (hf_kv_sweep_blobs(cli->scope, place.kv, (uint32_t)(settings.older_ms / 1000), &removed) !=
+        HF_OK) {
+        ends = hf__database_fail(cli, "kv sweep");
+    } else {
+        struct rows_field field = hf__rows_number(cli, "blobs", removed);
+
+        ends = hf__rows_one(cli, &settings.database, &field, 1);
+    }
+    close_kv(&place);
     return ends;
 }

@@ -20,6 +20,7 @@
 #include "cli/rows.h"
 
 #include <holdfast/events.h>
+#include <holdfast/subscribe.h>
 
 struct events_settings {
     struct hf_str table;
@@ -89,6 +90,10 @@ void hf__cli_events_add(struct rows *rows, const struct hf_stored_event *event);
 /* One event alone. Returns how to end. */
 int hf__cli_events_one(struct cli *cli, const struct database_settings *settings,
                        const struct hf_stored_event *event);
+
+/* A group that is there, to look at it and at what it has put aside. False: the error was shown. */
+bool hf__cli_events_group(struct cli *cli, const char *command, struct hf_events *store,
+                          struct hf_str name, struct hf_group **group, int *ends);
 
 /* ---- long work ------------------------------------------------------------------------------ */
 

@@ -102,7 +102,10 @@ static enum hf_status open_store(struct hf_scope *s, const struct hf_env *env, s
     return hf__store_open_rocksdb(s, env, path, &options, store);
 }
 
-/* The secret is made once, with the database. */
+/*
+ * The secret is made once, with the database. Nobody waits until it is durable: what it signs is
+ * about tables, and a table that is durable makes all that was written before it durable too.
+ */
 static enum hf_status load_secret(struct hf_scope *s, struct engine *e)
 {
     struct store_batch batch = {.ops = {.scope = s}};
@@ -118,8 +121,7 @@ static enum hf_status load_secret(struct hf_scope *s, struct engine *e)
     hf__setting_put(s, &batch, "secret", hf_bytes_of(e->secret, sizeof(e->secret)));
     if (batch.ops.failed)
         return hf__fail_nomem(s);
-    TRY(hf__store_write(s, e->store, &batch, &ticket));
-    return hf__store_sync(s, e->store, ticket);
+    return hf__store_write(s, e->store, &batch, &ticket);
 }
 
 static enum hf_status load(struct hf_scope *s, struct engine *e)

@@ -77,6 +77,8 @@ struct appending {
     uint32_t moved;             /* attempts that heads have refused */
     uint32_t closed;            /* that markers have */
     bool doubtful;              /* what was sent last may have happened, or may still happen */
+    bool lingers;               /* it was refused since, and may still happen: only by an archive,
+                                   which can be left again */
     struct hf_str begun;        /* COMMIT, of a large append */
     struct hf_str begun_before; /* and that of its attempt before */
     struct hf_transact_write *actions;

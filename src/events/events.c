@@ -69,17 +69,26 @@ static enum hf_status check_config(struct hf_scope *s, struct hf_events *store,
     return hf_scope_fail(s, HF_OK, "%s", "");
 }
 
-/* Does the table have items, although it says nothing about itself? Then it is someone else's. */
-static enum hf_status check_empty(struct hf_scope *s, struct hf_events *store)
+/*
+ * What the store says about itself; absent when the table is empty. A table with items that says
+ * nothing is someone else's, unless others made the store between our two looks at it.
+ */
+static enum hf_status read_config(struct hf_scope *s, struct hf_events *store, struct hf_item key,
+                                  struct hf_item *found)
 {
     struct hf_scan scan = {.table = store->table, .limit = 1, .consistent = HF_YES};
     struct hf_scan_result result;
 
+    TRY(hf__pattern_read(s, store->db, store->table, key, found));
+    if (found->ptr)
+        return HF_OK;
     TRY(hf_scan(s, store->db, &scan, &result));
-    if (!result.items_len ||
-        hf_str_equal(hf_value_str(hf_item_get(result.items[0], HF_STR("pk"))), HF_STR("c")))
-        return HF_OK; /* by now others have said it */
-    return hf_scope_fail(s, HF_INVALID, "table %.*s is not an event store", HF_FMT(store->table));
+    if (!result.items_len)
+        return HF_OK;
+    TRY(hf__pattern_read(s, store->db, store->table, key, found));
+    return found->ptr ? HF_OK
+                      : hf_scope_fail(s, HF_INVALID, "table %.*s is not an event store",
+                                      HF_FMT(store->table));
 }
 
 /* (1) */
@@ -96,9 +105,8 @@ static enum hf_status agree(struct hf_scope *s, struct hf_events *store, uint32_
                               .names = store->names_pk};
     enum hf_status status;
 
-    TRY(hf__pattern_read(s, store->db, store->table, key, &found));
+    TRY(read_config(s, store, key, &found));
     if (!found.ptr) {
-        TRY(check_empty(s, store));
         if (no_create)
             return hf_scope_fail(s, HF_INVALID, "table %.*s is not an event store",
                                  HF_FMT(store->table));

@@ -16,6 +16,7 @@
  *     d             DAY       there is something of that day; `closed` when all its parts are for
  *                             good
  *     d             closed    days before `upto` cannot come any more
+ *     d             moved.N   how often commits were moved into the archive, and out of it
  *     i.ID          i         an id that a caller chose: which stream, version and position
  *     r.ID          POS       an event that ID caused, that is correlated with ID, or both
  *     t.COMMIT      NUMBER    events of an append that is larger than a transaction, in order
@@ -485,7 +486,15 @@ enum hf_status hf__events_each_head(struct hf_scope *s, struct hf_events *store,
  * one that still has it is as it was. */
 struct hf_str hf__events_commit_mark(struct hf_item commit);
 
-/* ---- events_sweep.c ------------------------------------------------------------------------- */
+/* How often commits were moved into the archive, and out of it, ever. When one of these is the same
+ * before and after something was read, nothing was moved that way meanwhile. */
+struct events_moves {
+    uint64_t in, out;
+};
+enum hf_status hf__events_moves(struct hf_scope *s, struct hf_events *store,
+                                struct events_moves *moves);
+
+/* ---- events_sweep_large.c ------------------------------------------------------------------- */
 
 /* Let a large append not become visible any more, unless it has. What it has put aside is left to
  * the sweep, which finds it by y/COMMIT. */
@@ -503,6 +512,9 @@ enum hf_status hf__events_sweep_blobs(struct hf_scope *s, struct hf_events *stor
 enum hf_status hf__events_reader_step(struct hf_scope *s, struct hf_events_reader *reader,
                                       const struct hf_stored_event **events, size_t *len,
                                       bool *more);
+
+/* Let a reader fetch payloads of the blob store, or not. */
+void hf__events_reader_payloads(struct hf_events_reader *reader, bool fetch);
 
 /* A position behind all events, closed: whatever is appended from now on lies behind it. "": there
  * are none. */

@@ -1,5 +1,5 @@
 /*
- * events/events_all.c: reading all events in their order, and closing what lies behind.
+ * events/events_all.c: reading all events in their order. events_close.c closes what lies behind.
  *
  * The order of all is kept in parts: a day has a part for each shard, a.DAY.SHARD, with commits
  * sorted by position; those of archived streams are in z.DAY.SHARD. A reader is on one day at a
@@ -28,22 +28,19 @@
  *  (1) An event is handed out only when all shards of its day are closed at its position or behind,
  *      by a write, or a consistent read, that came before the query which found the event; and when
  *      every earlier day is closed for good.
- *  (2) `upto` is raised to a day before the list of days in front of it is read that counts; so
- *      that list does not grow any more.
- *  (3) Days are closed for good in their order, and marked as closed after all their shards are. So
- *      when a day is marked, no day before it can come or grow any more.
- *  (4) Markers and `upto` never move back: each write has the condition that it moves forward. A
- *      marker that is missing is made by who closes, so that who appends cannot make an open one.
- *  (5) A reader that fails can be called again: it goes on behind the last event it handed out.
- *  (6) The memory of a reader is one page of each part, one page of what is handed out, and some
+ *  (2) A reader that fails can be called again: it goes on behind the last event it handed out.
+ *  (3) The memory of a reader is one page of each part, one page of what is handed out, and some
  *      megabytes of payloads and of events of large appends.
+ *  (4) With archived streams a.DAY.SHARD and z.DAY.SHARD are read one after the other, and commits
+ *      move between them. What goes the way that we read is seen once or twice; what goes the other
+ *      way may be missed, so moves that way are counted (events_archive.c): when one has happened
+ *      since we began with the range, nothing of what was read is handed out, and all that is left
+ *      of the range is read again, the other way round. So neither many who archive nor many who
+ *      put back hold a reader up; only both at once do.
  */
-#include "events/events.h"
+#include "events/close.h"
 
-#include <holdfast/batch.h>
 #include <holdfast/pages.h>
-
-#include <string.h>
 
 enum {
     LIMIT = 1000,
@@ -53,12 +50,9 @@ enum {
     PAGE_ALL = 8192, /* commits of all parts at hand at most */
     LARGE_CHUNK = 64,
     FETCHED_MAX = 8 * 1024 * 1024, /* bytes of payloads and large events in one page, about */
-    CLOSE_ATTEMPTS = 20,
-    CLOSE_DELAY_MS = 10,
-    DAY_MS = 24 * 60 * 60 * 1000
+    MOVED_DELAY_MS = 10,
+    MOVED_ATTEMPTS = 100
 };
-
-#define LAST_DAY HF_STR("99999999")
 
 struct part {
     char kind;
@@ -72,11 +66,6 @@ struct part {
     struct events_commit commit; /* items[at], when it was viewed in this step */
     bool has_commit;
     uint32_t number; /* of its next event */
-};
-
-struct day {
-    char text[EVENTS_DAY_LEN + 1]; /* "": none */
-    bool closed;
 };
 
 struct hf_events_reader {
@@ -95,350 +84,14 @@ struct hf_events_reader {
     struct events_position from;  /* the range: behind that, */
     struct events_position to;    /* up to that */
     bool in_range;                /* not all of the range was handed out */
+    struct events_moves moves;    /* before the range was begun, (4) */
+    bool has_moves;               /* these are known */
+    bool back;                    /* archived parts are read first */
     uint32_t page;                /* commits of a page */
     struct part *parts;
     size_t parts_len;
     struct hf_stored_event *out;
 };
-
-static bool is_before(const struct events_position *a, const struct events_position *b)
-{
-    return memcmp(a->text, b->text, HF_POSITION_LEN) < 0;
-}
-
-static int order(struct hf_str a, struct hf_str b)
-{
-    size_t len = a.len < b.len ? a.len : b.len;
-    int cmp = len ? memcmp(a.ptr, b.ptr, len) : 0;
-
-    return cmp ? cmp : (a.len > b.len) - (a.len < b.len);
-}
-
-static struct events_position position_of(struct hf_str text)
-{
-    struct events_position position = {0};
-
-    if (text.len == HF_POSITION_LEN)
-        memcpy(position.text, text.ptr, HF_POSITION_LEN);
-    return position;
-}
-
-static struct hf_str day_str(const struct day *day)
-{
-    return hf_str_of(day->text, strlen(day->text));
-}
-
-static struct hf_item key_of(struct hf_scope *s, struct hf_str pk, struct hf_str sk)
-{
-    return HF_ITEM(s, HF_S("pk", pk), HF_S("sk", sk));
-}
-
-/* ---- closing -------------------------------------------------------------------------------- */
-
-/* The position up to which a day is closed when it is for good: the first of the next one. */
-static struct events_position day_end(struct hf_str day)
-{
-    int64_t ms = 0;
-
-    (void)hf__events_day_begin(day, &ms);
-    return hf__events_position_floor(ms + DAY_MS);
-}
-
-/* Read up to where the shards of a day are closed; a marker that is missing gives "". */
-static enum hf_status markers_read(struct hf_scope *s, struct hf_events *store, struct hf_str day,
-                                   struct events_position *closed)
-{
-    struct hf_get *gets = hf_scope_alloc(s, store->shards * sizeof(*gets));
-    struct hf_get_many_result result;
-
-    TRY(hf_scope_built(s));
-    for (uint32_t i = 0; i < store->shards; i++)
-        gets[i] = (struct hf_get){.table = store->table,
-                                  .key = key_of(s, hf__events_part(s, 'm', day, i), HF_STR("m"))};
-    TRY(hf_scope_built(s));
-    TRY(hf_get_many(s, store->db, gets, store->shards,
-                    HF_OPTIONS(hf_many_options, .consistent = true), &result));
-    for (uint32_t i = 0; i < store->shards; i++)
-        closed[i] = position_of(hf_value_str(hf_item_get(result.items[i], HF_STR("c"))));
-    return HF_OK;
-}
-
-/* (4) */
-static void marker_move(struct hf_scope *s, struct hf_events *store, struct hf_str day,
-                        uint32_t shard, const struct events_position *to,
-                        struct hf_update_item *update)
-{
-    *update =
-        (struct hf_update_item){.table = store->table,
-                                .key = key_of(s, hf__events_part(s, 'm', day, shard), HF_STR("m")),
-                                .update = HF_STR("SET #c = :to"),
-                                .condition = HF_STR("attribute_not_exists(#c) OR #c < :to"),
-                                .names = HF_ITEM(s, HF_S("#c", HF_STR("c"))),
-                                .values = HF_ITEM(s, HF_S(":to", position_str(to)))};
-}
-
-/* Move all that are behind. Refusals are no failure: who calls reads again what there is. */
-static enum hf_status markers_move(struct hf_scope *s, struct hf_events *store, struct hf_str day,
-                                   const struct events_position *closed,
-                                   const struct events_position *to)
-{
-    struct hf_update_item *updates = hf_scope_alloc(s, store->shards * sizeof(*updates));
-    struct hf_transact_write *actions = hf_scope_alloc(s, store->shards * sizeof(*actions));
-    struct hf_transact_write_items request = {.actions = actions};
-    struct hf_transact_write_items_result moved;
-    struct hf_update_item_result one;
-
-    TRY(hf_scope_built(s));
-    for (uint32_t i = 0; i < store->shards; i++)
-        if (is_before(&closed[i], to)) {
-            marker_move(s, store, day, i, to, &updates[request.actions_len]);
-            actions[request.actions_len] =
-                (struct hf_transact_write){.update = &updates[request.actions_len]};
-            request.actions_len++;
-        }
-    TRY(hf_scope_built(s));
-    return request.actions_len == 1 ? hf_update_item(s, store->db, &updates[0], &one)
-                                    : hf_transact_write_items(s, store->db, &request, &moved);
-}
-
-/* Is it worth to look at the markers again, and try what is left? */
-static bool may_move_again(struct hf_scope *s, enum hf_status status)
-{
-    return status == HF_CONDITION || status == HF_TX_CANCELED || status == HF_TX_CONFLICT ||
-           status == HF_TX_IN_PROGRESS || hf_scope_error(s)->may_have_happened;
-}
-
-/* Close all shards of the day up to a position. `bound` (may be NULL) is up to where they are then,
- * which may be further. */
-static enum hf_status close_upto(struct hf_scope *s, struct hf_events *store, struct hf_str day,
-                                 const struct events_position *to, struct events_position *bound)
-{
-    struct hf_scope_mark mark = hf_scope_mark(s);
-    struct events_position closed[HF_EVENTS_SHARDS_MAX];
-    struct events_position least;
-    enum hf_status status;
-
-    for (int attempt = 1;; attempt++) {
-        hf_scope_rewind(s, mark);
-        TRY(markers_read(s, store, day, closed));
-        least = closed[0];
-        for (uint32_t i = 1; i < store->shards; i++)
-            if (is_before(&closed[i], &least))
-                least = closed[i];
-        if (!is_before(&least, to))
-            break;
-        status = markers_move(s, store, day, closed, to);
-        if (status == HF_OK) {
-            least = *to;
-            break;
-        }
-        if (attempt == CLOSE_ATTEMPTS || !may_move_again(s, status))
-            return status;
-        TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(&store->env, CLOSE_DELAY_MS)));
-    }
-    hf_scope_rewind(s, mark);
-    if (bound)
-        *bound = least;
-    return HF_OK;
-}
-
-static enum hf_status upto_raise(struct hf_scope *s, struct hf_events *store, struct hf_str day)
-{
-    struct hf_item key = key_of(s, HF_STR("d"), HF_STR("closed")), item;
-    struct hf_update_item update = {.table = store->table,
-                                    .key = key,
-                                    .update = HF_STR("SET #u = :day"),
-                                    .condition = HF_STR("attribute_not_exists(#u) OR #u < :day"),
-                                    .names = HF_ITEM(s, HF_S("#u", HF_STR("u"))),
-                                    .values = HF_ITEM(s, HF_S(":day", day))};
-    struct hf_str upto;
-    enum hf_status status;
-
-    TRY(hf_scope_built(s));
-    TRY(hf__pattern_read(s, store->db, store->table, key, &item));
-    upto = hf_value_str(hf_item_get(item, HF_STR("u")));
-    if (upto.ptr && order(upto, day) >= 0)
-        return HF_OK;
-    status =
-        hf__pattern_write(s, store->db, &(struct hf_transact_write){.update = &update}, key, &item);
-    return status == HF_CONDITION ? HF_OK : status;
-}
-
-/* (3): all its shards, then the mark. */
-static enum hf_status day_close(struct hf_scope *s, struct hf_events *store, struct hf_str day)
-{
-    struct events_position end = day_end(day);
-    struct hf_item key = key_of(s, HF_STR("d"), day), item;
-    struct hf_update_item update = {.table = store->table,
-                                    .key = key,
-                                    .update = HF_STR("SET #closed = :yes"),
-                                    .condition = HF_STR("attribute_exists(#pk)"),
-                                    .names = HF_ITEM(s, HF_S("#closed", HF_STR("closed")),
-                                                     HF_S("#pk", HF_STR("pk"))),
-                                    .values = HF_ITEM(s, HF_BOOL(":yes", true))};
-    enum hf_status status;
-
-    TRY(close_upto(s, store, day, &end, NULL));
-    TRY(hf_scope_built(s));
-    status =
-        hf__pattern_write(s, store->db, &(struct hf_transact_write){.update = &update}, key, &item);
-    return status == HF_CONDITION ? HF_OK : status; /* the table was made anew */
-}
-
-/* Days of the list, of which the key is between the two, with them; not those that are closed when
- * `open` is said. */
-static struct hf_query days_query(struct hf_scope *s, struct hf_events *store, struct hf_str from,
-                                  struct hf_str to, bool open)
-{
-    struct hf_item names = HF_ITEM(s, HF_S("#pk", HF_STR("pk")), HF_S("#sk", HF_STR("sk")));
-
-    if (open)
-        names = HF_ITEM(s, HF_S("#pk", HF_STR("pk")), HF_S("#sk", HF_STR("sk")),
-                        HF_S("#closed", HF_STR("closed")));
-    return (struct hf_query){.table = store->table,
-                             .key_condition = HF_STR("#pk = :d AND #sk BETWEEN :from AND :to"),
-                             .filter = open ? HF_STR("attribute_not_exists(#closed)")
-                                            : (struct hf_str){0},
-                             .names = names,
-                             .values = HF_ITEM(s, HF_S(":d", HF_STR("d")), HF_S(":from", from),
-                                               HF_S(":to", to)),
-                             .consistent = HF_YES};
-}
-
-/* (2) (3): after it no event can be appended to a day before that one. */
-static enum hf_status close_before(struct hf_scope *s, struct hf_events *store, struct hf_str day)
-{
-    struct hf_scope_mark mark = hf_scope_mark(s);
-    struct hf_query query;
-    struct hf_pages *pages;
-    struct hf_item item;
-    enum hf_status status;
-
-    TRY(upto_raise(s, store, day));
-    query = days_query(s, store, HF_STR("0"), day, true);
-    TRY(hf_scope_built(s));
-    TRY(hf_pages_query(s, store->db, &query, NULL, &pages));
-    while ((status = hf_pages_next_item(s, pages, &item)) == HF_OK && item.ptr) {
-        struct hf_str open = hf_value_str(hf_item_get(item, HF_STR("sk")));
-
-        if (order(open, day) >= 0)
-            break;
-        status = day_close(s, store, open);
-        if (status != HF_OK)
-            break;
-    }
-    hf_pages_free(pages);
-    if (status == HF_OK)
-        hf_scope_rewind(s, mark);
-    return status;
-}
-
-/* ---- days ----------------------------------------------------------------------------------- */
-
-/* The first day of the list at that text or behind it. */
-static enum hf_status day_find(struct hf_scope *s, struct hf_events *store, struct hf_str from,
-                               bool newest, struct day *day)
-{
-    struct hf_scope_mark mark = hf_scope_mark(s);
-    struct hf_query query =
-        days_query(s, store, newest ? HF_STR("0") : from, newest ? from : LAST_DAY, false);
-    struct hf_query_result result;
-    struct hf_str text;
-
-    *day = (struct day){0};
-    query.limit = 1;
-    query.forward = newest ? HF_NO : HF_YES;
-    TRY(hf_scope_built(s));
-    TRY(hf_query(s, store->db, &query, &result));
-    if (result.items_len) {
-        text = hf_value_str(hf_item_get(result.items[0], HF_STR("sk")));
-        if (text.len != EVENTS_DAY_LEN)
-            return hf_scope_fail(s, HF_CORRUPT, "the list of days of \"%.*s\" has \"%.*s\"",
-                                 HF_FMT(store->table), HF_FMT(text));
-        memcpy(day->text, text.ptr, text.len);
-        day->closed = hf_value_true(hf_item_get(result.items[0], HF_STR("closed")));
-    }
-    hf_scope_rewind(s, mark);
-    return HF_OK;
-}
-
-/* The newest commit of a part at or before a position. */
-static enum hf_status newest_in(struct hf_scope *s, struct hf_events *store, struct hf_str part,
-                                const struct events_position *after,
-                                const struct events_position *upto, struct events_position *newest)
-{
-    struct hf_query query = {
-        .table = store->table,
-        .key_condition = HF_STR("#pk = :part AND #sk BETWEEN :from AND :to"),
-        .projection = HF_STR("#sk"),
-        .names = HF_ITEM(s, HF_S("#pk", HF_STR("pk")), HF_S("#sk", HF_STR("sk"))),
-        .values =
-            HF_ITEM(s, HF_S(":part", part), HF_S(":from", hf_scope_format(s, "%s0", after->text)),
-                    HF_S(":to", upto->text[0] ? position_str(upto) : HF_STR("~"))),
-        .forward = HF_NO,
-        .limit = 1,
-        .consistent = HF_YES};
-    struct hf_query_result result;
-
-    *newest = (struct events_position){0};
-    TRY(hf_scope_built(s));
-    TRY(hf_query(s, store->db, &query, &result));
-    if (result.items_len)
-        *newest = position_of(hf_value_str(hf_item_get(result.items[0], HF_STR("sk"))));
-    return HF_OK;
-}
-
-/* The newest commit of a day's shards behind `after`, and not behind `upto` (if any); with archived
- * ones, when those are asked for. */
-static enum hf_status newest_of(struct hf_scope *s, struct hf_events *store, struct hf_str day,
-                                bool archived, const struct events_position *after,
-                                const struct events_position *upto, struct events_position *newest)
-{
-    struct hf_scope_mark mark = hf_scope_mark(s);
-    uint32_t parts = archived ? 2 * store->shards : store->shards;
-
-    *newest = (struct events_position){0};
-    for (uint32_t i = 0; i < parts; i++) {
-        char kind = i < store->shards ? 'a' : 'z';
-        struct events_position one;
-
-        TRY(newest_in(s, store, hf__events_part(s, kind, day, i % store->shards), after, upto,
-                      &one));
-        if (one.text[0] && is_before(newest, &one))
-            *newest = one;
-        hf_scope_rewind(s, mark);
-    }
-    return HF_OK;
-}
-
-enum hf_status hf__events_end(struct hf_scope *s, struct hf_events *store,
-                              struct events_position *end)
-{
-    struct events_position none = {0};
-    struct day day;
-    struct hf_str from = LAST_DAY;
-    int64_t ms;
-
-    *end = none;
-    for (;;) {
-        char before[EVENTS_DAY_LEN + 1];
-
-        TRY(day_find(s, store, from, true, &day));
-        if (!day.text[0])
-            return HF_OK;
-        TRY(newest_of(s, store, day_str(&day), true, &none, &none, end));
-        if (end->text[0])
-            break;
-        if (!hf__events_day_begin(day_str(&day), &ms))
-            return hf_scope_fail(s, HF_CORRUPT, "\"%s\" is no day", day.text);
-        hf__events_day(ms - 1, before);
-        from = hf_scope_copy(s, hf_str_of(before, EVENTS_DAY_LEN));
-        TRY(hf_scope_built(s));
-    }
-    TRY(close_before(s, store, day_str(&day)));
-    hf__events_position_number(end, EVENTS_COMMIT_MAX - 1);
-    return close_upto(s, store, day_str(&day), end, NULL);
-}
 
 /* ---- a range -------------------------------------------------------------------------------- */
 
@@ -460,8 +113,9 @@ static void range_begin(struct hf_events_reader *r, const struct events_position
         part_leave(&r->parts[i]);
     r->from = r->position;
     r->bound = *bound;
-    r->to = r->until.text[0] && is_before(&r->until, bound) ? r->until : *bound;
-    r->in_range = r->to.text[0] && !is_before(&r->to, &first);
+    r->to = r->until.text[0] && position_is_before(&r->until, bound) ? r->until : *bound;
+    r->in_range = r->to.text[0] && !position_is_before(&r->to, &first);
+    r->has_moves = false;
 }
 
 /* The first key that may be in a range: commits whose first event is before `from` may have events
@@ -510,7 +164,7 @@ static enum hf_status part_read(struct hf_scope *s, struct hf_events_reader *r, 
     if (part->pages && part->page != r->page) { /* pages may be larger now */
         hf_pages_free(part->pages);
         part->pages = NULL;
-        if (!is_before(&part->last, to))
+        if (!position_is_before(&part->last, to))
             return HF_OK;
     }
     if (!part->pages)
@@ -547,7 +201,7 @@ static enum hf_status part_fill(struct hf_scope *s, struct hf_events_reader *r, 
     while (!part->has_commit) {
         if (part->at < part->items_len) {
             TRY(part_view(s, r, part));
-        } else if (part->pages || is_before(&part->last, to)) {
+        } else if (part->pages || position_is_before(&part->last, to)) {
             TRY(part_read(s, r, part, to));
         } else {
             break;
@@ -557,18 +211,46 @@ static enum hf_status part_fill(struct hf_scope *s, struct hf_events_reader *r, 
 }
 
 /*
- * All parts. An archived one is read only up to where that of the same shard was read before: what
- * is being archived leaves that one and shows here, so it is seen once or twice, and not missed.
+ * All parts, those of one kind first. One of the other kind is read only up to where that of the
+ * same shard was read before, so what leaves that one meanwhile shows there. (4)
  */
 static enum hf_status range_fill(struct hf_scope *s, struct hf_events_reader *r)
 {
-    for (size_t i = 0; i < r->parts_len; i++) {
-        struct part *part = &r->parts[i];
-        const struct part *live = part->kind == 'z' ? &r->parts[part->shard] : NULL;
+    const size_t shards = r->store->shards;
 
-        TRY(part_fill(s, r, part, live && live->has_commit ? &live->last : &r->to));
+    for (size_t i = 0; i < r->parts_len; i++) {
+        struct part *part = &r->parts[r->back ? (i + shards) % r->parts_len : i];
+        const struct part *before =
+            i >= shards ? &r->parts[r->back ? part->shard + shards : part->shard] : NULL;
+
+        TRY(part_fill(s, r, part, before && before->has_commit ? &before->last : &r->to));
     }
     return HF_OK;
+}
+
+/* (4) */
+static enum hf_status range_read(struct hf_scope *s, struct hf_events_reader *r)
+{
+    struct events_moves now;
+
+    if (!r->archived)
+        return range_fill(s, r);
+    for (int attempt = 1; attempt <= MOVED_ATTEMPTS; attempt++) {
+        if (!r->has_moves)
+            TRY(hf__events_moves(s, r->store, &r->moves));
+        r->has_moves = true;
+        TRY(range_fill(s, r));
+        TRY(hf__events_moves(s, r->store, &now));
+        if (r->back ? now.in == r->moves.in : now.out == r->moves.out)
+            return HF_OK;
+        range_begin(r, &r->bound);
+        r->back = !r->back;
+        if (attempt > 2)
+            TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(&r->env, MOVED_DELAY_MS)));
+    }
+    return hf_scope_fail(s, HF_IN_USE,
+                         "streams of \"%.*s\" are being archived and put back all the time",
+                         HF_FMT(r->store->table));
 }
 
 /* ---- handing out ---------------------------------------------------------------------------- */
@@ -614,16 +296,16 @@ static bool is_passed(struct hf_events_reader *r, struct part *part)
     if (!r->domain.len || hf_str_equal(r->domain, part->commit.stream.domain))
         return false;
     hf__events_position_number(&last, EVENTS_COMMIT_MAX - 1);
-    if (r->until.text[0] && is_before(&r->until, &last))
+    if (r->until.text[0] && position_is_before(&r->until, &last))
         return false;
-    if (is_before(&r->position, &last))
+    if (position_is_before(&r->position, &last))
         r->position = last;
     return true;
 }
 
 /*
  * Take of `got` events, which follow each other, those that are wanted. *next is the number of the
- * event to go on with, 0: as it is. (5): with a failure those before it were taken.
+ * event to go on with, 0: as it is. (2): with a failure those before it were taken.
  */
 static enum hf_status take(struct hf_scope *s, struct hf_events_reader *r,
                            struct hf_stored_event *out, size_t got, size_t *len, size_t *fetched,
@@ -632,13 +314,13 @@ static enum hf_status take(struct hf_scope *s, struct hf_events_reader *r,
     for (size_t i = 0; i < got; i++) {
         struct events_position position = position_of(out[i].position);
 
-        if (*fetched > FETCHED_MAX) { /* (6) */
+        if (*fetched > FETCHED_MAX) { /* (3) */
             (void)hf__events_position_read(out[i].position, NULL, NULL, next);
             return HF_OK;
         }
-        if (!is_before(&r->position, &position))
+        if (!position_is_before(&r->position, &position))
             continue;
-        if (r->until.text[0] && is_before(&r->until, &position)) {
+        if (r->until.text[0] && position_is_before(&r->until, &position)) {
             *next = 0;
             return HF_OK;
         }
@@ -720,15 +402,16 @@ static enum hf_status choose_commit(struct hf_scope *s, struct hf_events_reader 
     int64_t settled_ms = env_wall_ms(&r->env) - r->settle_ms, newest_ms = 0;
     struct events_position settled, older;
 
-    TRY(newest_of(s, store, day_str(&r->day), r->archived, &r->bound, &r->until, to));
+    TRY(hf__events_newest_of(s, store, day_str(&r->day), r->archived, &r->bound, &r->until, to));
     if (!to->text[0])
         return HF_OK;
     (void)hf__events_position_read(position_str(to), &newest_ms, NULL, NULL);
     if (newest_ms <= settled_ms)
         return HF_OK;
     settled = hf__events_position_floor(settled_ms + 1);
-    if (is_before(&r->bound, &settled)) {
-        TRY(newest_of(s, store, day_str(&r->day), r->archived, &r->bound, &settled, &older));
+    if (position_is_before(&r->bound, &settled)) {
+        TRY(hf__events_newest_of(s, store, day_str(&r->day), r->archived, &r->bound, &settled,
+                                 &older));
         if (older.text[0]) {
             *to = older;
             return HF_OK;
@@ -750,7 +433,7 @@ static enum hf_status choose(struct hf_scope *s, struct hf_events_reader *r,
     return HF_OK;
 }
 
-/* The day that follows; none: `day` is "". (2) (3) */
+/* The day that follows; none: `day` is "". */
 static enum hf_status day_next(struct hf_scope *s, struct hf_events_reader *r, struct day *day)
 {
     char from[EVENTS_DAY_LEN + 2] = "0";
@@ -763,14 +446,14 @@ static enum hf_status day_next(struct hf_scope *s, struct hf_events_reader *r, s
     } else if (hf__events_position_read(position_str(&r->position), &ms, NULL, NULL)) {
         hf__events_day(ms, from);
     }
-    TRY(day_find(s, r->store, hf_str_of(from, strlen(from)), false, &again));
+    TRY(hf__events_day_find(s, r->store, hf_str_of(from, strlen(from)), false, &again));
     do {
         *day = again;
         if (!day->text[0])
             return HF_OK;
         if (!day->closed)
-            TRY(close_before(s, r->store, day_str(day)));
-        TRY(day_find(s, r->store, hf_str_of(from, strlen(from)), false, &again));
+            TRY(hf__events_close_before(s, r->store, day_str(day)));
+        TRY(hf__events_day_find(s, r->store, hf_str_of(from, strlen(from)), false, &again));
     } while (strcmp(again.text, day->text) != 0);
     *day = again;
     return HF_OK;
@@ -782,9 +465,9 @@ static enum hf_status day_enter(struct hf_scope *s, struct hf_events_reader *r,
     struct events_position bound = {0};
 
     if (day->closed)
-        bound = day_end(day_str(day));
+        bound = hf__events_day_end(day_str(day));
     else
-        TRY(close_upto(s, r->store, day_str(day), &bound, &bound));
+        TRY(hf__events_close_upto(s, r->store, day_str(day), &bound, &bound));
     r->day = *day;
     r->final = day->closed;
     range_begin(r, &bound);
@@ -798,12 +481,12 @@ static enum hf_status advance(struct hf_scope *s, struct hf_events_reader *r, bo
     struct day later;
 
     *moved = false;
-    if (r->until.text[0] && !is_before(&r->bound, &r->until))
+    if (r->until.text[0] && !position_is_before(&r->bound, &r->until))
         return HF_OK;
     if (r->day.text[0] && !r->final) {
         TRY(choose(s, r, &to));
         if (to.text[0]) {
-            TRY(close_upto(s, r->store, day_str(&r->day), &to, &to));
+            TRY(hf__events_close_upto(s, r->store, day_str(&r->day), &to, &to));
             range_begin(r, &to);
             *moved = true;
             return HF_OK;
@@ -814,7 +497,7 @@ static enum hf_status advance(struct hf_scope *s, struct hf_events_reader *r, bo
         return HF_OK;
     if (r->day.text[0] && !r->final) {
         r->final = true;
-        to = day_end(day_str(&r->day));
+        to = hf__events_day_end(day_str(&r->day));
         range_begin(r, &to);
     } else {
         TRY(day_enter(s, r, &later));
@@ -843,7 +526,7 @@ enum hf_status hf__events_reader_step(struct hf_scope *s, struct hf_events_reade
         r->parts[i].has_commit = false;
     if (!r->in_range)
         return advance(s, r, more);
-    TRY(range_fill(s, r));
+    TRY(range_read(s, r));
     while (*len < r->limit && fetched <= FETCHED_MAX && (part = least(r)) != NULL) {
         enum hf_status status = emit(s, r, part, len, &fetched);
 
@@ -851,13 +534,13 @@ enum hf_status hf__events_reader_step(struct hf_scope *s, struct hf_events_reade
         if (status == HF_OK && !part->has_commit && part->at < part->items_len)
             status = part_view(s, r, part);
         if (status != HF_OK)
-            return *len ? HF_OK : status; /* (5): what fails again is told by the next call */
+            return *len ? HF_OK : status; /* (2): what fails again is told by the next call */
     }
     r->page = (uint32_t)(PAGE_ALL / r->parts_len);
     r->in_range = false;
     for (size_t i = 0; i < r->parts_len && !r->in_range; i++)
         r->in_range = r->parts[i].at < r->parts[i].items_len || r->parts[i].pages ||
-                      is_before(&r->parts[i].last, &r->to);
+                      position_is_before(&r->parts[i].last, &r->to);
     return HF_OK;
 }
 
@@ -874,6 +557,11 @@ enum hf_status hf_events_reader_next(struct hf_scope *s, struct hf_events_reader
         TRY(hf__events_reader_step(s, r, events, len, &more));
     } while (!*len && more);
     return HF_OK;
+}
+
+void hf__events_reader_payloads(struct hf_events_reader *r, bool fetch)
+{
+    r->no_payload = !fetch;
 }
 
 struct hf_str hf_events_reader_position(const struct hf_events_reader *r)

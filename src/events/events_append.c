@@ -18,7 +18,9 @@
  *      wrapped so that transactions have tokens, those settle it before.)
  *  (3) What is sent anew, with other positions and versions, is sent only once what was sent before
  *      cannot happen any more: a head has moved on, which never goes back; or the marker is closed,
- *      which never opens. A marker that was missing is made, and the same is sent again.
+ *      which never opens. A marker that was missing is made, and the same is sent again. A stream
+ *      that was archived has its head where it was, and may be put back: nothing is sent anew then,
+ *      and the failure says that what was sent before may still happen.
  *  (4) HF_CONDITION is said of heads as they are, never of remembered ones.
  *  (5) Events that are there by their ids are no mistake: expectations do not matter then.
  */
@@ -264,6 +266,15 @@ static struct hf_str expectation(const struct appending *a, const struct target 
     return hf_scope_format(a->s, "it was to be at %llu", (unsigned long long)t->append->version);
 }
 
+/* (3) */
+static enum hf_status archived(const struct appending *a, struct hf_str name)
+{
+    enum hf_status status =
+        hf_scope_fail(a->s, HF_IN_USE, "stream \"%.*s\" is archived", HF_FMT(name));
+
+    return a->lingers ? hf_scope_doubt(a->s) : status;
+}
+
 static enum hf_status refuse(const struct appending *a, const struct target *t)
 {
     struct hf_str name = target_text(a, t);
@@ -274,7 +285,7 @@ static enum hf_status refuse(const struct appending *a, const struct target *t)
     if (t->head.state == EVENTS_DELETED)
         return hf_scope_fail(a->s, HF_LOST, "stream \"%.*s\" was deleted for good", HF_FMT(name));
     if (t->head.state == EVENTS_ARCHIVED)
-        return hf_scope_fail(a->s, HF_IN_USE, "stream \"%.*s\" is archived", HF_FMT(name));
+        return archived(a, name);
     if (!t->head.version)
         return hf_scope_fail(a->s, HF_CONDITION, "stream \"%.*s\" has no event, but %.*s",
                              HF_FMT(name), HF_FMT(expectation(a, t)));

@@ -15,13 +15,22 @@
  *      still there. `y` goes when all was moved, and then there is nothing more to do.
  *  (4) All that is written is on the condition of the turn, so a request that was on its way for
  *      long, and sent again meanwhile, does no harm later.
+ *  (5) Each move counts itself, in its transaction: d/moved.N has how many went `in` and `out`. Who
+ *      reads both parts one after the other knows by that whether something slipped through
+ *      between them. N is from the stream, so that those who move others rarely meet.
  */
 #include "events/events.h"
 
 #include <holdfast/batch.h>
 #include <holdfast/pages.h>
 
-enum { MOVE_MAX = 25, MOVE_BYTES = 1500 * 1000, MOVE_ATTEMPTS = 20, MOVE_DELAY_MS = 20 };
+enum {
+    MOVE_MAX = 25,
+    MOVE_BYTES = 1500 * 1000,
+    MOVE_ATTEMPTS = 20,
+    MOVE_DELAY_MS = 20,
+    COUNTS = 8 /* items that count moves */
+};
 
 struct move {
     struct hf_stream_key stream;
@@ -78,12 +87,56 @@ static void move_actions(struct hf_scope *s, struct hf_events *store, const stru
         .names = HF_ITEM(s, HF_S("#first", hf__events_commit_mark(commit)))};
 }
 
+static struct hf_item count_key(struct hf_scope *s, unsigned number)
+{
+    return HF_ITEM(s, HF_S("pk", HF_STR("d")), HF_S("sk", hf_scope_format(s, "moved.%u", number)));
+}
+
+/* (5) */
+static struct hf_update_item count_update(struct hf_scope *s, struct hf_events *store,
+                                          const struct move *move)
+{
+    unsigned number = (unsigned)(fnv(FNV_BEGIN, move->pk.ptr, move->pk.len) % COUNTS);
+
+    return (struct hf_update_item){.table = store->table,
+                                   .key = count_key(s, number),
+                                   .update = HF_STR("ADD #way :one"),
+                                   .names = HF_ITEM(s, HF_S("#way", move->way)),
+                                   .values = HF_ITEM(s, HF_N(":one", 1))};
+}
+
+enum hf_status hf__events_moves(struct hf_scope *s, struct hf_events *store,
+                                struct events_moves *moves)
+{
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    struct hf_get gets[COUNTS];
+    struct hf_get_many_result got;
+
+    *moves = (struct events_moves){.in = 0};
+    for (unsigned i = 0; i < COUNTS; i++)
+        gets[i] = (struct hf_get){.table = store->table, .key = count_key(s, i)};
+    TRY(hf_scope_built(s));
+    TRY(hf_get_many(s, store->db, gets, COUNTS, HF_OPTIONS(hf_many_options, .consistent = true),
+                    &got));
+    for (size_t i = 0; i < COUNTS; i++) {
+        int64_t in = 0, out = 0;
+
+        (void)hf_value_i64(hf_item_get(got.items[i], HF_STR("in")), &in);
+        (void)hf_value_i64(hf_item_get(got.items[i], HF_STR("out")), &out);
+        moves->in += (uint64_t)in;
+        moves->out += (uint64_t)out;
+    }
+    hf_scope_rewind(s, mark);
+    return HF_OK;
+}
+
 /* Those of the list that are still there, moved as one. *left: there are more than went into it. */
 static enum hf_status move_some(struct hf_scope *s, struct hf_events *store,
                                 const struct move *move, bool *left)
 {
     struct hf_condition_check check = head_check(s, store, move);
-    struct hf_transact_write actions[1 + 2 * MOVE_MAX] = {{.check = &check}};
+    struct hf_update_item count = count_update(s, store, move);
+    struct hf_transact_write actions[2 + 2 * MOVE_MAX] = {{.check = &check}};
     struct hf_transact_write_items tx = {.actions = actions, .actions_len = 1};
     struct hf_get gets[MOVE_MAX];
     struct hf_get_many_result got;
@@ -113,6 +166,7 @@ static enum hf_status move_some(struct hf_scope *s, struct hf_events *store,
         actions[tx.actions_len++] = (struct hf_transact_write){.del = &both[len].del};
         len++;
     }
+    actions[tx.actions_len++] = (struct hf_transact_write){.update = &count};
     TRY(hf_scope_built(s));
     return len ? hf_transact_write_items(s, store->db, &tx, NULL) : HF_OK;
 }

@@ -415,13 +415,17 @@ static void place_ahead(struct appending *a, uint32_t attempt)
 }
 
 /* (4) The scope's error is not touched, and its deadline does not matter. When it does not succeed
- * the sweep finds it by x/COMMIT. */
+ * the sweep finds it by x/COMMIT. Without that it cannot become visible any more, whatever is still
+ * under way. */
 static void give_up(struct appending *a)
 {
     struct hf_scope *s = hf_scope_new(&a->store->env);
     enum hf_status status = s ? hf__events_give_up(s, a->store, a->begun) : HF_NOMEM;
+    bool there = true; /* it may have become visible in between */
 
-    (void)status;
+    if (a->lingers && status == HF_OK &&
+        hf__events_is_there(s, a->store, a->begun, &there) == HF_OK)
+        a->lingers = there;
     hf_scope_free(s);
 }
 

@@ -321,19 +321,25 @@ static struct refusal read_refusal(const struct appending *a, const struct hf_er
     return r;
 }
 
-/* Heads as the refusal told them; those that it did not tell are read. */
-static enum hf_status learn_heads(struct appending *a, const struct hf_error *error)
+/* Heads as the refusal told them; those that it did not tell are read. *stay: none has moved on, or
+ * never will again. */
+static enum hf_status learn_heads(struct appending *a, const struct hf_error *error, bool *stay)
 {
+    *stay = true;
     for (size_t i = 0; i < error->reasons_len && i < a->actions_len; i++) {
         struct target *t = &a->targets[a->what[i].index];
         struct hf_item item = error->reasons[i].item;
+        struct events_position before;
 
         if (a->what[i].kind != ACTION_HEAD ||
             !is_code(&error->reasons[i], "ConditionalCheckFailed"))
             continue;
         if (!item.ptr)
             TRY(hf__pattern_read(a->s, a->store->db, a->store->table, head_key(a, t), &item));
+        before = t->head.position;
         TRY(hf__append_learn(a, t, item));
+        *stay = *stay && t->head.state == EVENTS_ARCHIVED &&
+                memcmp(&before, &t->head.position, sizeof(before)) == 0;
     }
     return HF_OK;
 }
@@ -400,7 +406,7 @@ static enum hf_status judge(struct appending *a, enum append_verdict *verdict, b
 {
     struct hf_error error = *hf_scope_error(a->s);
     struct refusal r = read_refusal(a, &error);
-    bool there, repeated = false, closed = false;
+    bool there, repeated = false, closed = false, stay = false;
 
     TRY(has_happened(a, &r, &there));
     if (there) {
@@ -419,7 +425,7 @@ static enum hf_status judge(struct appending *a, enum append_verdict *verdict, b
     if ((r.with || r.begun) && !r.heads && !r.ids) /* before others take the place of the reasons */
         return give_up(a, &error, &r);
     if (r.heads)
-        TRY(learn_heads(a, &error));
+        TRY(learn_heads(a, &error, &stay));
     if (r.marker) {
         a->doubtful =
             a->doubtful || !r.marker_item.ptr; /* a request that comes twice may find it */
@@ -428,7 +434,8 @@ static enum hf_status judge(struct appending *a, enum append_verdict *verdict, b
     if (r.heads || closed) {
         a->moved += r.heads;
         a->closed += closed;
-        a->doubtful = false; /* (3) */
+        a->lingers = a->doubtful && stay && !closed; /* (3) */
+        a->doubtful = false;
         return HF_OK;
     }
     if (!r.ids && !r.marker && !r.busy)

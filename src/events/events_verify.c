@@ -18,13 +18,30 @@
 
 #include <holdfast/batch.h>
 
-enum { RETRIES = 10, LOOKS = 3, BATCH = 100 };
+enum { RETRIES = 10, LOOKS = 3, BATCH = 100, PROGRESS = 200 };
 
 struct verify {
     struct hf_scope *s;
     struct hf_events *store;
     struct hf_events_verified *out;
+    struct hf_events_verify_options o;
+    uint64_t ordered; /* events that were looked at in the order of all */
+    bool in_order;    /* we are at those */
+    uint64_t told;    /* of how many was told last */
 };
+
+/* So many more events were looked at. Tells now and then, and in the end. */
+static enum hf_status progress(struct verify *v, bool ends)
+{
+    uint64_t done = v->out->events + v->ordered;
+    uint64_t total = v->in_order ? 2 * v->out->events : 0;
+
+    if (!v->o.on_progress || (!ends && done - v->told < PROGRESS))
+        return HF_OK;
+    v->told = done;
+    /* Others may append and sweep meanwhile. */
+    return v->o.on_progress(done, total && total < done ? done : total, v->o.user);
+}
 
 /* One stream on its way. */
 struct chain {
@@ -154,7 +171,7 @@ static enum hf_status check_event(struct chain *c, const struct hf_stored_event 
     memcpy(c->position.text, event->position.ptr, HF_POSITION_LEN);
     c->next++;
     c->v->out->events++;
-    return HF_OK;
+    return progress(c->v, false);
 }
 
 static enum hf_status check_large(struct chain *c, const struct events_step *step)
@@ -264,6 +281,7 @@ static enum hf_status check_stream(struct hf_scope *s, struct hf_events *store,
         TRY(hf__events_head_view(s, again, &now));
         item = again;
         v->out->events = before;
+        v->told = v->told < before ? v->told : before;
         v->out->bad = (struct hf_stream_key){.id = {NULL, 0}};
         v->out->bad_version = 0;
     }
@@ -365,16 +383,18 @@ static enum hf_status check_commit(struct verify *v, struct hf_item item)
     if (commit.large.ptr) {
         TRY(check_large_commit(v, &commit, &fits));
         missing = fits ? 0 : commit.version;
+        v->ordered += commit.count;
     } else {
         do {
             TRY(hf__events_commit_events(v->s, v->store, &commit, from, events, BATCH, &len,
                                          &from));
             if (len)
                 TRY(check_events(v, &commit, events, len, &missing));
+            v->ordered += len;
         } while (from && !missing);
     }
     if (!missing)
-        return HF_OK;
+        return progress(v, false);
     TRY(is_there(v, item, &there));
     return there ? stray(v, &commit, missing) : HF_OK;
 }
@@ -444,6 +464,7 @@ static enum hf_status check_order(struct verify *v)
 
 enum hf_status hf_events_verify(struct hf_scope *s, struct hf_events *store,
                                 const struct hf_stream_key *stream,
+                                const struct hf_events_verify_options *options,
                                 struct hf_events_verified *verified)
 {
     struct hf_events_verified unused;
@@ -452,13 +473,16 @@ enum hf_status hf_events_verify(struct hf_scope *s, struct hf_events *store,
     struct hf_item item;
     struct hf_str pk;
 
+    OPTIONS_COPY(&v.o, options);
     *v.out = (struct hf_events_verified){.streams = 0};
     if (!store->chain)
         return hf_scope_fail(s, HF_UNSUPPORTED, "event store %.*s was made without a chain",
                              HF_FMT(store->table));
     if (!stream) {
         TRY(hf__events_each_head(s, store, check_stream, &v));
-        return check_order(&v);
+        v.in_order = true;
+        TRY(check_order(&v));
+        return progress(&v, true);
     }
     TRY(hf__events_stream_pk(s, 's', *stream, &pk));
     TRY(hf__pattern_read(s, store->db, store->table,
@@ -467,5 +491,6 @@ enum hf_status hf_events_verify(struct hf_scope *s, struct hf_events *store,
     if (!item.ptr)
         return hf_scope_fail(s, HF_NOT_FOUND, "stream \"%.*s\" has had no event",
                              HF_FMT(hf__events_stream_text(s, *stream)));
-    return check_stream(s, store, *stream, pk, &head, item, &v);
+    TRY(check_stream(s, store, *stream, pk, &head, item, &v));
+    return progress(&v, true);
 }

@@ -6,11 +6,13 @@
  * outbox once. Consumers take them from there: a relay (relay.h) calls the handler, or
  * hf_group_fetch() claims them. What was tried too often is in the outbox as failed: parked.
  *
- *  (1) An event is read again when it is handed over: the outbox has no payloads. One that is gone
- *      by then (truncated, deleted) is left out; who fetches is told. One that is there and cannot
- *      be read (its payload is gone) has failed, and no other one with it.
+ *  (1) An event is read again when it is handed over: the outbox has no payloads, and none is
+ *      fetched to feed it. One that is gone by then (truncated, deleted) is left out; who fetches
+ * is told. One that is there and cannot be read (its payload is gone) has failed, and no other one
+ *      with it.
  *  (2) In an ordered group the key of a reference is its stream's, and the relay delivers one key
- * in order. Streams whose keys are too long for an outbox share some: they wait for each other.
+ *      in order. Streams whose keys are too long for an outbox share some: they wait for each
+ *      other.
  */
 #include "events/events.h"
 
@@ -196,6 +198,7 @@ static enum hf_status open_feeder(struct hf_scope *s, struct hf_group *group, st
                                           .lease_ms = o->lease_ms,
                                           .owner = o->owner,
                                           .no_threads = o->no_threads,
+                                          .no_payload = true, /* (1) */
                                           .user = group};
 
     if (o->no_feed)
@@ -239,7 +242,8 @@ static enum hf_status open_parts(struct hf_scope *s, struct hf_group *group, str
     TRY(hf_scope_built(group->kept));
     TRY(hf_scope_built(s));
     TRY(hf_outbox_open(s, group->store->db,
-                       HF_OPTIONS(hf_outbox_options, .table = table, .buckets = group->o.buckets),
+                       HF_OPTIONS(hf_outbox_options, .table = table, .buckets = group->o.buckets,
+                                  .no_create = group->o.no_create),
                        &group->outbox));
     TRY(open_feeder(s, group, name));
     return open_relay(s, group);

@@ -9,7 +9,8 @@
  *      before them were handled.
  *  (2) What fails together with others is tried alone before an attempt counts.
  *  (3) Only an event's own failures count: what the database does not do now, conflicts, and being
- *      stopped do not.
+ *      stopped do not. That its payload is gone from the blob store is its own failure. A page that
+ *      cannot be read for that is read without payloads, and each is fetched when it is needed.
  */
 #include "events/subscribe.h"
 
@@ -88,6 +89,7 @@ static enum hf_status source_open(struct hf_scope *s, struct hf_subscription *su
                                         .domain = sub->o.domain,
                                         .type = sub->o.type,
                                         .archived = sub->o.archived,
+                                        .no_payload = sub->o.no_payload,
                                         .settle_ms = sub->o.settle_ms,
                                         .limit = READER_PAGE};
 
@@ -110,22 +112,38 @@ static enum hf_status source_open(struct hf_scope *s, struct hf_subscription *su
     return HF_OK;
 }
 
-static enum hf_status stream_read(struct hf_subscription *sub)
+static enum hf_status stream_read(struct hf_subscription *sub, bool no_payload)
 {
     struct hf_events_page page;
     enum hf_status status;
 
     hf_scope_reset(sub->page);
-    status = hf_events_read(sub->page, sub->store, sub->o.stream,
-                            HF_OPTIONS(hf_events_read_options,
-                                       .from = version_at(&sub->handled) + 1, .limit = STREAM_PAGE),
-                            &page);
+    status =
+        hf_events_read(sub->page, sub->store, sub->o.stream,
+                       HF_OPTIONS(hf_events_read_options, .from = version_at(&sub->handled) + 1,
+                                  .limit = STREAM_PAGE, .no_payload = no_payload),
+                       &page);
     if (status != HF_OK)
         return status;
     sub->events = page.events;
     sub->events_len = page.events_len;
     sub->source_more = page.next != 0;
     return HF_OK;
+}
+
+/* (3) */
+static enum hf_status reader_read(struct hf_scope *s, struct hf_subscription *sub)
+{
+    enum hf_status status =
+        hf__events_reader_step(s, sub->reader, &sub->events, &sub->events_len, &sub->source_more);
+
+    if (status != HF_CORRUPT || sub->o.no_payload)
+        return status;
+    hf__events_reader_payloads(sub->reader, false);
+    status =
+        hf__events_reader_step(s, sub->reader, &sub->events, &sub->events_len, &sub->source_more);
+    hf__events_reader_payloads(sub->reader, true);
+    return status;
 }
 
 enum hf_status hf__sub_source(struct hf_scope *s, struct hf_subscription *sub)
@@ -139,15 +157,17 @@ enum hf_status hf__sub_source(struct hf_scope *s, struct hf_subscription *sub)
     sub->at = 0;
     sub->events_len = 0;
     if (sub->of_stream) {
-        status = stream_read(sub);
-        if (status == HF_LOST) { /* it was deleted: there are none */
+        status = stream_read(sub, sub->o.no_payload);
+        if (status == HF_CORRUPT && !sub->o.no_payload)
+            status = stream_read(sub, true); /* (3) */
+        if (status == HF_LOST) {             /* it was deleted: there are none */
             sub->source_more = false;
             return HF_OK;
         }
         return status == HF_OK ? status
                                : hf_scope_fail(s, status, "%s", hf_scope_error_text(sub->page));
     }
-    TRY(hf__events_reader_step(s, sub->reader, &sub->events, &sub->events_len, &sub->source_more));
+    TRY(reader_read(s, sub));
     if (!sub->events_len && hf_events_reader_position(sub->reader).ptr)
         sub->handled = checkpoint_of(hf_events_reader_position(sub->reader));
     return HF_OK;
@@ -236,10 +256,9 @@ static bool is_own(enum hf_status status)
  * One transaction: what the function adds, and the move. *own: a failure is that of the events; the
  * error is in the scope of work then, and else in `s`.
  */
-static enum hf_status commit(struct hf_scope *s, struct hf_subscription *sub, size_t count,
-                             bool *own)
+static enum hf_status commit(struct hf_scope *s, struct hf_subscription *sub,
+                             const struct hf_stored_event *events, size_t count, bool *own)
 {
-    const struct hf_stored_event *events = &sub->events[sub->at];
     struct sub_move move = {.token = id_str(&sub->token),
                             .from = sub->written,
                             .to = checkpoint_at(sub, &events[count - 1]),
@@ -356,21 +375,52 @@ static enum hf_status failed(struct hf_scope *s, struct hf_subscription *sub, si
 
 /* ---- handling ------------------------------------------------------------------------------- */
 
+/* Its payload has to be fetched yet. (3) */
+static bool is_bare(const struct hf_subscription *sub, const struct hf_stored_event *event)
+{
+    return event->blob.len && !event->payload.ptr && !sub->o.no_payload;
+}
+
 static size_t slice(const struct hf_subscription *sub)
 {
     size_t left = sub->events_len - sub->at;
+    size_t most = left < sub->o.batch_max ? left : sub->o.batch_max;
 
     if (sub->o.each || sub->narrow || sub->attempts)
         return 1;
-    return left < sub->o.batch_max ? left : sub->o.batch_max;
+    for (size_t i = 0; i < most; i++)
+        if (is_bare(sub, &sub->events[sub->at + i]))
+            return i ? i : 1;
+    return most;
+}
+
+/* *own as of commit(). */
+static enum hf_status hydrate(struct hf_scope *s, struct hf_subscription *sub,
+                              struct hf_stored_event *event, bool *own)
+{
+    enum hf_status status = hf__events_payloads(s, sub->store, event, 1);
+
+    *own = status == HF_OK || status == HF_CORRUPT;
+    if (status != HF_CORRUPT)
+        return status;
+    work_begin(sub);
+    return hf_scope_fail(sub->work, status, "%s", hf_scope_error_text(s));
 }
 
 static enum hf_status handle_some(struct hf_scope *s, struct hf_subscription *sub, size_t count)
 {
+    const struct hf_stored_event *events = &sub->events[sub->at];
+    struct hf_stored_event whole = *events;
+    enum hf_status status = HF_OK;
     bool own = true;
-    enum hf_status status =
-        sub->o.project ? commit(s, sub, count, &own) : call(sub, &sub->events[sub->at], count);
 
+    if (is_bare(sub, events)) {
+        assert(count == 1);
+        status = hydrate(s, sub, &whole, &own);
+        events = &whole;
+    }
+    if (status == HF_OK)
+        status = sub->o.project ? commit(s, sub, events, count, &own) : call(sub, events, count);
     if (status == HF_OK)
         pass(sub, count, true);
     else if (own)
@@ -472,7 +522,8 @@ static enum hf_status replay_one(struct hf_scope *s, struct hf_subscription *sub
 
     status = hf_events_read(s, sub->store, parked->stream,
                             HF_OPTIONS(hf_events_read_options, .from = parked->version,
-                                       .to = parked->version, .limit = 1),
+                                       .to = parked->version, .limit = 1,
+                                       .no_payload = sub->o.no_payload),
                             &page);
     if (status == HF_LOST || (status == HF_OK && !page.events_len)) {
         TRY(hf_tx_new(s, sub->store->db, &tx)); /* it is gone, there is nothing to handle */

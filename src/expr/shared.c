@@ -74,7 +74,7 @@ const char *hf__expr_section_name(enum section section)
 
 /* ---- sorting -------------------------------------------------------------------------------- */
 
-enum { FEW = 12 }; /* up to here insertion is quicker */
+enum { FEW = 24 }; /* up to here insertion is quicker */
 
 static void sort_few(uint16_t *numbers, size_t len, order_fn *compare, const void *context)
 {

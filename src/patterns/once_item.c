@@ -199,14 +199,15 @@ struct hf_update_item hf__once_take_request(struct hf_scope *s, const struct onc
         VALUE(&h, HF_S(":hash", take->hash));
     if (expires_s)
         VALUE(&h, HF_N(":expires", expires_s));
-    update = hf_scope_format(s,
-                             "SET #state = :running, #attempt = :me, #owner = :owner, "
-                             "#tries = if_not_exists(#tries, :zero) + :one, #beat = :beat, "
-                             "#timeout_ms = :timeout, #began_ms = :now, #renewed_ms = :now%s%s "
-                             "REMOVE #result, #done_ms, #until_ms%s%s",
-                             take->hash.ptr ? ", #hash = :hash" : "",
-                             expires_s ? ", #expires = :expires" : "",
-                             take->hash.ptr ? "" : ", #hash", expires_s ? "" : ", #expires");
+    update =
+        hf_scope_format(s,
+                        "SET #attempt = :me, #beat = :beat, #began_ms = :now, #owner = :owner, "
+                        "#renewed_ms = :now, #state = :running, #timeout_ms = :timeout, "
+                        "#tries = if_not_exists(#tries, :zero) + :one%s%s "
+                        "REMOVE #done_ms, #result, #until_ms%s%s",
+                        take->hash.ptr ? ", #hash = :hash" : "",
+                        expires_s ? ", #expires = :expires" : "", take->hash.ptr ? "" : ", #hash",
+                        expires_s ? "" : ", #expires");
     if (take->follows.ptr) {
         condition = HF_STR("#attempt = :seen AND #beat = :seen_beat AND #state = :running");
         VALUE(&h, HF_S(":seen", take->follows));
@@ -255,10 +256,10 @@ static struct hf_str completion(struct holders *h, const struct once_end *end, c
     }
     return hf_scope_format(
         h->s,
-        "SET #state = :state, #done_ms = :now%s%s%s REMOVE #beat, #timeout_ms, #renewed_ms%s%s",
-        end->result.ptr ? ", #result = :result" : "",
-        end->keep_s ? ", #until_ms = :until, #expires = :expires" : "", more,
-        end->result.ptr ? "" : ", #result", end->keep_s ? "" : ", #until_ms, #expires");
+        "SET #done_ms = :now, #state = :state%s%s%s REMOVE #beat, #renewed_ms, #timeout_ms%s%s",
+        end->keep_s ? ", #expires = :expires, #until_ms = :until" : "",
+        end->result.ptr ? ", #result = :result" : "", more,
+        end->keep_s ? "" : ", #expires, #until_ms", end->result.ptr ? "" : ", #result");
 }
 
 struct hf_update_item hf__once_end_request(struct hf_scope *s, const struct once_end *end)

@@ -182,10 +182,11 @@ bool hf__outbox_is_large(const struct hf_outbox *outbox, const struct hf_event *
 void hf__outbox_fetch(struct hf_scope *s, const struct hf_outbox *outbox,
                       struct hf_outbox_event *events, size_t len);
 
-/* Whether trying again changes nothing: it is not there, or damaged. */
-static inline bool is_blob_lost(enum hf_status blob_error)
+/* Whether it may be there, and another time will do: neither had, nor lost, nor damaged. */
+static inline bool is_blob_away(enum hf_status blob_error)
 {
-    return blob_error == HF_NOT_FOUND || blob_error == HF_CORRUPT;
+    return blob_error != HF_OK && blob_error != HF_NOT_FOUND && blob_error != HF_CORRUPT &&
+           blob_error != HF_INVALID;
 }
 struct hf_str hf__outbox_blob_text(struct hf_scope *s, const struct hf_outbox_event *event);
 
@@ -214,6 +215,10 @@ void hf__outbox_log_skipped(struct hf_scope *s, const struct hf_outbox *outbox);
 /* hf_outbox_claim() without payloads of the blob store. */
 enum hf_status hf__outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
                                 const struct hf_claim_options *options, struct hf_claim_list *list);
+
+/* hf_outbox_release(), not to be claimed before next_us; 0: at once. */
+enum hf_status hf__outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
+                                  const struct hf_claimed_event *event, int64_t next_us);
 
 /* ---- outbox_work.c: what relays do ----------------------------------------------------------- */
 

@@ -29,14 +29,25 @@ bool hf__outbox_is_large(const struct hf_outbox *outbox, const struct hf_event *
 
 /* ---- fetching ------------------------------------------------------------------------------- */
 
-/* Each for itself, to know which of them fails. */
-static void fetch_each(struct hf_scope *s, const struct hf_outbox *outbox,
-                       struct hf_outbox_event *events, size_t len)
+/* Would it say so of any blob? */
+static bool is_for_all(enum hf_status error)
 {
-    for (size_t i = 0; i < len; i++)
-        if (events[i].blob.len)
-            events[i].blob_error =
-                hf_blob_get(s, outbox->blobs, events[i].blob, &events[i].event.payload);
+    return is_blob_away(error) && error != HF_DENIED && error != HF_NOMEM;
+}
+
+/* Each for itself, to know which of them fails. `none`: not HF_OK: all do, with that. */
+static void fetch_each(struct hf_scope *s, const struct hf_outbox *outbox,
+                       struct hf_outbox_event *events, size_t len, enum hf_status none)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (!events[i].blob.len)
+            continue;
+        events[i].blob_error =
+            none != HF_OK ? none
+                          : hf_blob_get(s, outbox->blobs, events[i].blob, &events[i].event.payload);
+        if (is_for_all(events[i].blob_error))
+            none = events[i].blob_error;
+    }
 }
 
 void hf__outbox_fetch(struct hf_scope *s, const struct hf_outbox *outbox,
@@ -44,6 +55,7 @@ void hf__outbox_fetch(struct hf_scope *s, const struct hf_outbox *outbox,
 {
     struct hf_str *digests;
     struct hf_bytes *payloads;
+    enum hf_status status;
     size_t wanted = 0;
 
     for (size_t i = 0; i < len; i++) {
@@ -59,9 +71,10 @@ void hf__outbox_fetch(struct hf_scope *s, const struct hf_outbox *outbox,
     for (size_t i = 0; i < len && digests; i++)
         if (events[i].blob.len)
             digests[wanted++] = events[i].blob;
-    if (!digests || !payloads ||
-        hf_blob_get_many(s, outbox->blobs, digests, wanted, payloads) != HF_OK) {
-        fetch_each(s, outbox, events, len);
+    status = digests && payloads ? hf_blob_get_many(s, outbox->blobs, digests, wanted, payloads)
+                                 : HF_NOMEM;
+    if (status != HF_OK) {
+        fetch_each(s, outbox, events, len, is_for_all(status) ? status : HF_OK);
     } else {
         wanted = 0;
         for (size_t i = 0; i < len; i++)
@@ -77,8 +90,14 @@ struct hf_str hf__outbox_blob_text(struct hf_scope *s, const struct hf_outbox_ev
 {
     if (event->blob_error == HF_UNSUPPORTED)
         return HF_STR("its payload is in a blob store, and this outbox was opened without one");
-    return hf_scope_format(s, "its payload, the blob %.*s, cannot be had: %s", HF_FMT(event->blob),
-                           hf_status_text(event->blob_error));
+    if (event->blob_error == HF_INVALID)
+        return HF_STR("its payload is in a blob store, under a name that is none");
+    if (!is_blob_away(event->blob_error))
+        return hf_scope_format(s, "its payload, the blob %.*s, is %s", HF_FMT(event->blob),
+                               event->blob_error == HF_CORRUPT ? "damaged"
+                                                               : "not in the blob store");
+    return hf_scope_format(s, "its payload, the blob %.*s, cannot be fetched: %s",
+                           HF_FMT(event->blob), hf_status_text(event->blob_error));
 }
 
 /* ---- (2) ------------------------------------------------------------------------------------ */

@@ -15,6 +15,9 @@
  *  (5) Workers begin at random buckets, and leave a bucket where others are at work until they
  *      have looked at the others, so that they meet rarely. All that is due is found: pages
  *      that have nothing but what others have claimed are passed.
+ *  (6) A claim that may be there, and that nobody can be told of, is taken back: with the fence
+ *      that it has or would have had, so that it does not come to be later. Otherwise it would
+ *      keep the event from all others for a lease, and count as an attempt that nobody made.
  */
 #include "patterns/outbox.h"
 
@@ -29,7 +32,8 @@ enum {
     BACKOFF_MAX_MS = 30000,
     REFUSALS = 2, /* in a row, after which a bucket is left to others for now */
     ROUNDS = 3,
-    SMALL_PAGE = 10
+    SMALL_PAGE = 10,
+    TAKE_BACK_MS = 1000
 };
 
 /* ---- options -------------------------------------------------------------------------------- */
@@ -228,6 +232,77 @@ static enum hf_status exhaust(struct hf_scope *s, struct hf_outbox *outbox,
                                 id_str(&id));
 }
 
+static struct hf_update_item take_back_request(struct hf_scope *s, const struct hf_outbox *outbox,
+                                               const struct hf_outbox_event *seen,
+                                               struct hf_str token)
+{
+    struct holders h = {.s = s};
+    int64_t fence = fence_of(seen->item);
+    struct hf_update_item update = {
+        .table = outbox->table,
+        .key = hf__outbox_key(s, "p", seen->bucket, seen->ref),
+        .update = HF_STR("SET #fence = :fence, #let = :token REMOVE #owner, #token, #lease"),
+        .condition = HF_STR("#token = :token AND #fence = :fence")};
+
+    NAMES(&h, "#token", "#fence", "#let", "#owner", "#lease");
+    VALUE(&h, HF_S(":token", token));
+    VALUE(&h, HF_N(":fence", fence + 1));
+    if (!token_of(seen->item).len) { /* of one that is another's the claim stays as it is */
+        NAMES(&h, "#pk");
+        update.condition =
+            fence ? HF_STR("(#token = :token AND #fence = :fence) OR "
+                           "(attribute_exists(#pk) AND attribute_not_exists(#token) AND "
+                           "#fence = :seen)")
+                  : HF_STR("(#token = :token AND #fence = :fence) OR "
+                           "(attribute_exists(#pk) AND attribute_not_exists(#token) AND "
+                           "attribute_not_exists(#fence))");
+        if (fence)
+            VALUE(&h, HF_N(":seen", fence));
+    }
+    update.names = hf_item_make(s, h.names, h.names_len);
+    update.values = hf_item_make(s, h.values, h.values_len);
+    return update;
+}
+
+/* (6) True: it is not ours, and will not be. In a scope of its own, as time may be up in ours. */
+static bool take_back(struct hf_outbox *outbox, const struct hf_outbox_event *seen,
+                      struct hf_str token)
+{
+    struct hf_scope *s = hf_scope_new(&outbox->env);
+    struct hf_update_item update;
+    struct hf_item found;
+    enum hf_status status;
+    bool sure;
+
+    if (!s)
+        return false;
+    hf_scope_timeout_ms(s, TAKE_BACK_MS);
+    update = take_back_request(s, outbox, seen, token);
+    status = hf_scope_built(s);
+    if (status == HF_OK)
+        status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
+                                   update.key, &found);
+    sure = status == HF_OK ||
+           (status == HF_CONDITION && (!found.ptr || fence_of(found) > fence_of(seen->item)));
+    hf_scope_free(s);
+    if (sure)
+        hf__outbox_wake(outbox, seen->bucket);
+    return sure;
+}
+
+/* (6) It may be claimed, and cannot be told. */
+static enum hf_status untold(struct hf_scope *s, struct hf_outbox *outbox,
+                             const struct hf_outbox_event *seen, struct hf_str token)
+{
+    struct hf_error error = *hf_scope_error(s);
+
+    if (take_back(outbox, seen, token))
+        return hf_scope_fail(s, error.status, "%.*s", HF_FMT(error.message));
+    (void)hf_scope_fail(s, error.status, "event %.*s may be claimed until its lease ends: %.*s",
+                        HF_FMT(seen->event.id), HF_FMT(error.message));
+    return hf_scope_doubt(s);
+}
+
 /* What was read is due, and free. *got: it is ours. HF_CONDITION: another was first. */
 static enum hf_status claim_it(struct hf_scope *s, struct hf_outbox *outbox,
                                const struct hf_outbox_event *seen, const struct hf_claim_options *o,
@@ -247,9 +322,12 @@ static enum hf_status claim_it(struct hf_scope *s, struct hf_outbox *outbox,
                                update.key, &item);
     if (status == HF_CONDITION && hf_str_equal(token_of(item), id_str(&id)))
         status = HF_OK; /* its answer got lost */
-    TRY(status);
+    if (status == HF_CONDITION || (status != HF_OK && !hf_scope_error(s)->may_have_happened))
+        return status;
+    if (status != HF_OK || claimed(s, outbox, item, event) != HF_OK)
+        return untold(s, outbox, seen, id_str(&id));
     *got = true;
-    return claimed(s, outbox, item, event);
+    return HF_OK;
 }
 
 /* A claim of many. */
@@ -258,7 +336,7 @@ struct claiming {
     struct hf_claim_options o;
     struct hf_claimed_event *events;
     size_t len, cap;
-    uint64_t refused;
+    uint64_t refused, unsure;
     uint64_t left[(HF_OUTBOX_BUCKETS_MAX + 63) / 64]; /* buckets that were left to others (5) */
 };
 
@@ -324,8 +402,10 @@ static enum hf_status claim_page(struct hf_scope *s, struct claiming *c,
             continue;
         TRY(room(s, c));
         status = claim_it(s, c->outbox, &seen, &c->o, &c->events[c->len], &got);
-        if (status != HF_OK && status != HF_CONDITION)
+        if (status != HF_OK && status != HF_CONDITION) {
+            c->unsure += hf_scope_error(s)->may_have_happened;
             return status;
+        }
         c->len += got;
         c->refused += status == HF_CONDITION;
         in_a_row = status == HF_CONDITION ? in_a_row + 1 : 0;
@@ -384,10 +464,12 @@ static enum hf_status claim(struct hf_scope *s, struct hf_outbox *outbox,
     TRY(options_read(s, options, &c->o));
     TRY(hf__outbox_take_mode(s, outbox, true));
     status = claim_all(s, c);
+    *list = (struct hf_claim_list){.events = c->events,
+                                   .events_len = c->len,
+                                   .refused = c->refused,
+                                   .unsure = c->unsure};
     if (status != HF_OK && !c->len)
         return status;
-    *list =
-        (struct hf_claim_list){.events = c->events, .events_len = c->len, .refused = c->refused};
     return hf_scope_fail(s, HF_OK, "%s", ""); /* what was claimed is not given up for an error */
 }
 
@@ -649,8 +731,8 @@ enum hf_status hf_outbox_extend(struct hf_scope *s, struct hf_outbox *outbox,
     return lost(s, event, hf_scope_error(s)->may_have_happened);
 }
 
-enum hf_status hf_outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
-                                 const struct hf_claimed_event *event)
+enum hf_status hf__outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
+                                  const struct hf_claimed_event *event, int64_t next_us)
 {
     struct holders h = {.s = s};
     struct hf_str condition = own_condition(&h, event);
@@ -659,8 +741,16 @@ enum hf_status hf_outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
     enum hf_status status;
 
     NAMES(&h, "#let", "#owner", "#lease");
-    update = own_update(s, outbox, event, &h,
-                        HF_STR("SET #let = :token REMOVE #owner, #token, #lease"), condition);
+    if (next_us) {
+        NAMES(&h, "#next");
+        VALUE(&h, HF_N(":next", next_us));
+    }
+    update =
+        own_update(s, outbox, event, &h,
+                   next_us
+                       ? HF_STR("SET #let = :token, #next = :next REMOVE #owner, #token, #lease")
+                       : HF_STR("SET #let = :token REMOVE #owner, #token, #lease"),
+                   condition);
     TRY(hf_scope_built(s));
     status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
                                update.key, &found);
@@ -669,6 +759,13 @@ enum hf_status hf_outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
         return lost(s, event, hf_scope_error(s)->may_have_happened);
     if (status != HF_OK && status != HF_CONDITION)
         return status;
-    hf__outbox_wake(outbox, event->event.bucket);
+    if (!next_us)
+        hf__outbox_wake(outbox, event->event.bucket);
     return hf_scope_fail(s, HF_OK, "%s", "");
+}
+
+enum hf_status hf_outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
+                                 const struct hf_claimed_event *event)
+{
+    return hf__outbox_release(s, outbox, event, 0);
 }

@@ -294,16 +294,20 @@ void hf_relay_close(struct hf_relay *relay)
 
 /* ---- what is next --------------------------------------------------------------------------- */
 
+/* Who notes does not send; but when many wait for it all do, as what was not noted is delivered
+ * again by who comes after us, and keeps others from being read. */
 static bool note_may(const struct hf_relay *relay, int64_t now_us, int64_t *next_us)
 {
+    size_t most =
+        relay->delivered_len < RELAY_NOTE_BEHIND ? relay->workers_len / 2 : relay->workers_len;
+
     if (!relay->delivered)
         return false;
     if (relay->note_us > now_us) {
         *next_us = relay->note_us < *next_us ? relay->note_us : *next_us;
         return false;
     }
-    return !relay->noters ||
-           (relay->delivered_len >= RELAY_NOTE_MAX && relay->noters < relay->workers_len / 2);
+    return !relay->noters || (relay->delivered_len >= RELAY_NOTE_MAX && relay->noters < most);
 }
 
 /* Is it time, whatever else there is to do? Until then it gets more. */

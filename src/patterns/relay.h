@@ -16,10 +16,11 @@ enum {
     RELAY_BYTES_MAX = 64 * 1024 * 1024, /* of items that are held, in all */
     /* of payloads in a blob store that are fetched for a batch */
     RELAY_BLOB_BYTES = 64 * 1024 * 1024,
-    RELAY_NOTE_MAX = 100,   /* events of one call that notes deliveries */
-    RELAY_OVERLAP_MS = 500, /* how much later than its place an event may appear */
-    RELAY_SKEW_MS = 1000,   /* by how much clocks of those who emit are ahead, mostly */
-    RELAY_SWEEP_PAGES = 4,  /* pages without news of one look from the start */
+    RELAY_NOTE_MAX = 100,    /* events of one call that notes deliveries */
+    RELAY_NOTE_BEHIND = 400, /* waiting to be noted, from which on nothing else is done */
+    RELAY_OVERLAP_MS = 500,  /* how much later than its place an event may appear */
+    RELAY_SKEW_MS = 1000,    /* by how much clocks of those who emit are ahead, mostly */
+    RELAY_SWEEP_PAGES = 4,   /* pages without news of one look from the start */
     RELAY_SEQ_SIZE = OUTBOX_SEQ_LEN + 1
 };
 
@@ -100,6 +101,8 @@ struct relay_bucket {
     int64_t far_us;             /* when to look for what has a place far ahead */
     int64_t not_before_us;      /* a read has failed */
     uint32_t failures;
+    uint64_t recent; /* events that were new of late, at recent_us */
+    int64_t recent_us;
     int64_t wants_us; /* since when it wants to be read; 0: it does not */
     size_t held;      /* events in memory, in any state but gone */
     size_t ready;     /* keys of it in relay->ready */
@@ -220,6 +223,9 @@ struct hf_relay {
     bool probing;
     int64_t probe_us;
     uint32_t probe_wait_ms;
+    uint32_t blob_failures; /* the store of payloads does not answer: relay_payload.c */
+    bool blob_asking;
+    int64_t blob_us;
     bool claim_woken, claim_empty; /* competing */
     int64_t claim_us;
     uint32_t claim_failures;
@@ -328,6 +334,30 @@ void hf__read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t
 bool hf__read_is_dry(const struct hf_relay *relay, struct relay_bucket *bucket);
 
 bool hf__relay_wants_type(const struct hf_relay *relay, struct hf_str type);
+
+/* ---- relay_payload.c ------------------------------------------------------------------------- */
+
+/* A batch as the sink is to have it, and what belongs to each of it. */
+struct sending {
+    struct held **helds;
+    struct hf_outbox_event *events;
+    struct hf_delivery *deliveries;
+    size_t len;
+};
+
+enum hf_status hf__sending_room(struct hf_scope *s, size_t len, struct sending *to);
+void hf__sending_add(struct sending *to, struct held *held, const struct hf_outbox_event *event);
+
+/* Fetch the payloads that are in a blob store, in `work`, whose deadline begins anew; blob_error
+ * says which could not be had. */
+void hf__payload_fetch(struct relay_worker *worker, struct hf_outbox_event *events, size_t len);
+
+/* When those whose store does not answer are to be tried again. Takes the mutex. */
+int64_t hf__payload_again_us(struct hf_relay *relay);
+
+/* Take those away that have no payload, and of their keys those behind them. The deliveries of
+ * `apart` have the errors, or no event when their store did not answer. */
+enum hf_status hf__payload_set_apart(struct hf_scope *s, struct sending *to, struct sending *apart);
 
 /* ---- relay_work.c --------------------------------------------------------------------------- */
 

@@ -8,8 +8,8 @@
  *  (1) What a worker has claimed stays in its memory as long as the keeper works on it.
  *  (2) When a claim shows nothing, one worker at a time looks again: at the next poll, or when the
  *      relay is woken.
- *  (3) A payload that is lost in the blob store fails its event; a store that cannot be reached is
- *      as a sink that cannot.
+ *  (3) A payload that is lost in the blob store fails its event. When the store does not answer,
+ *      its events are given back for later, untried, and the others are sent: relay_payload.c.
  */
 #include "patterns/relay.h"
 
@@ -103,6 +103,17 @@ static void note_failed(struct relay_worker *worker, const struct hf_claimed_eve
           gives_up ? HF_RELAY_GIVEN_UP : HF_RELAY_RETRY, &error);
 }
 
+/* (3) For later, unless it is we who did not wait for the store. */
+static void give_back(struct relay_worker *worker, const struct hf_claimed_event *event,
+                      enum hf_status error)
+{
+    struct hf_relay *relay = worker->relay;
+    int64_t wait_us = hf__payload_again_us(relay) - relay_now_us(relay);
+    int64_t next_us = relay->env.wall_us(relay->env.user) + wait_us;
+
+    (void)!hf__outbox_release(worker->io, relay->outbox, event, error == HF_CANCELED ? 0 : next_us);
+}
+
 /* All that was delivered at once, the others one by one. */
 static void note_all(struct relay_worker *worker, const struct hf_claimed_event *events,
                      const struct hf_delivery *deliveries, size_t len, bool reached)
@@ -113,7 +124,9 @@ static void note_all(struct relay_worker *worker, const struct hf_claimed_event 
     size_t done_len = 0;
 
     for (size_t i = 0; i < len; i++) {
-        if (deliveries[i].status == HF_OK && done && results)
+        if (!deliveries[i].event)
+            give_back(worker, &events[i], deliveries[i].status);
+        else if (deliveries[i].status == HF_OK && done && results)
             done[done_len++] = events[i];
         else if (reached && deliveries[i].status != HF_OK)
             note_failed(worker, &events[i], &deliveries[i]);
@@ -126,12 +139,11 @@ static void note_all(struct relay_worker *worker, const struct hf_claimed_event 
         noted(worker, &done[i], results[i], &relay->metrics.delivered, HF_RELAY_DELIVERED, NULL);
 }
 
-/* Fetch what is in a blob store, and send what there is. (3) */
+/* Fetch what is in a blob store, and send what there is (3). *asked: there was something. */
 static enum hf_status fetch_and_send(struct relay_worker *worker,
                                      const struct hf_claimed_event *events, size_t len,
-                                     struct hf_delivery *deliveries)
+                                     struct hf_delivery *deliveries, bool *asked)
 {
-    struct hf_relay *relay = worker->relay;
     struct hf_scope *s = worker->work;
     struct hf_outbox_event *whole = hf_scope_alloc(s, len * sizeof(*whole));
     struct hf_delivery *sent = hf_scope_alloc(s, len * sizeof(*sent));
@@ -141,19 +153,18 @@ static enum hf_status fetch_and_send(struct relay_worker *worker,
     TRY(hf_scope_built(s));
     for (size_t i = 0; i < len; i++)
         whole[i] = events[i].event;
-    hf__outbox_fetch(s, relay->outbox, whole, len);
+    hf__payload_fetch(worker, whole, len);
     for (size_t i = 0; i < len; i++) {
         enum hf_status error = whole[i].blob_error;
 
-        deliveries[i] = (struct hf_delivery){.event = &whole[i], .status = error};
+        deliveries[i] =
+            (struct hf_delivery){.event = is_blob_away(error) ? NULL : &whole[i], .status = error};
         if (error == HF_OK)
             sent[sent_len++] = deliveries[i];
-        else
+        else if (!is_blob_away(error))
             deliveries[i].error = hf__outbox_blob_text(s, &whole[i]);
-        if (error != HF_OK && !is_blob_lost(error))
-            return hf_scope_fail(s, error, "event %.*s: %.*s", HF_FMT(whole[i].event.id),
-                                 HF_FMT(deliveries[i].error));
     }
+    *asked = sent_len > 0;
     if (sent_len)
         status = hf__sink_call(worker, sent, sent_len);
     for (size_t i = 0, at = 0; i < len; i++)
@@ -169,21 +180,24 @@ static bool send_some(struct relay_worker *worker, const struct hf_claimed_event
     struct hf_relay *relay = worker->relay;
     struct hf_delivery *deliveries;
     enum hf_status status;
-    bool opened = false;
+    bool opened = false, asked = false;
 
     hf_scope_reset(worker->work);
     hf_scope_timeout_ms(worker->work, relay->o.timeout_ms);
     deliveries = hf_scope_alloc(worker->work, len * sizeof(*deliveries));
-    if (!deliveries)
+    if (!deliveries) {
+        for (size_t i = 0; i < len; i++)
+            (void)!hf_outbox_release(worker->io, relay->outbox, &events[i]);
         return false;
+    }
     for (size_t i = 0; i < len; i++)
         deliveries[i] = (struct hf_delivery){.event = &events[i].event, .status = HF_INTERNAL};
     count(relay, &relay->metrics.running, len);
-    status = fetch_and_send(worker, events, len, deliveries);
+    status = fetch_and_send(worker, events, len, deliveries, &asked);
     pthread_mutex_lock(&relay->mutex);
     if (was_probe)
         relay->probing = false;
-    if (status == HF_OK && was_probe)
+    if (status == HF_OK && was_probe && asked)
         hf__breaker_closed(relay);
     else if (status != HF_OK && !relay->canceled)
         hf__breaker_failed(relay, was_probe, hf_scope_error(worker->work), &opened);

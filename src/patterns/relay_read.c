@@ -4,9 +4,9 @@
  * A bucket has a cursor, up to which all was looked at. Reads go on from there: at once when there
  * is more, when somebody emitted something into the bucket, or when it is time to look. What is
  * before the cursor is gone as a rule, and looking through the remains of a hundred thousand events
- * is not for free; so that is done every poll_ms only (a sweep), for what was committed late or was
- * let go on by hand. What was passed over by intention (relay_key.c) is read again from where it is
- * (a fetch).
+ * is not for free; so that is done every poll_ms only (a sweep), and less often while a backlog is
+ * worked off, for what was committed late or was let go on by hand. What was passed over by
+ * intention (relay_key.c) is read again from where it is (a fetch).
  *
  * A read shows what is due within the next poll_ms: what is due later than now waits as a skipped
  * key, so scheduled events are in time without a query of their own. What others emit whose clocks
@@ -22,6 +22,9 @@
  *  (5) No page begins behind the cursor: so what is taken of a key is the first that is there.
  *  (6) News is read first as long as there is little to do, but no two pages in a row while a key
  *      is to be read on or a sweep is under way: a bucket that is never quiet starves neither.
+ *  (7) A page of a bucket that is busy passes over what was there in the last half second, most of
+ *      which is gone. So the busier a bucket is the longer it rests, at most REST_MAX_US, until
+ *      there is more to show for it; one that is not busy is read at once.
  *
  * Order. An event has its place from before it was committed, by a clock that may differ from ours.
  * As long as the time of a commit and the difference of clocks are less than RELAY_OVERLAP_MS
@@ -40,7 +43,10 @@ enum {
     FIRST_PAUSE_MS = 100,
     STALLED_MS = 2,
     EXTRA_MAX = 4000,
-    FAR_MS = 5000
+    FAR_MS = 5000,
+    SWEEP_LATE = 10, /* while there is more to read, it is done so many polls later */
+    REST_US = 40,    /* for each event that was new of late */
+    REST_MAX_US = 25000
 };
 
 /* One page, and from where it was read. */
@@ -88,6 +94,8 @@ void hf__read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t
     bucket->not_before_us = 0;
     bucket->failures = 0;
     bucket->wants_us = 0;
+    bucket->recent = 0;
+    bucket->recent_us = now_us;
 }
 
 /* ---- choosing ------------------------------------------------------------------------------- */
@@ -136,20 +144,29 @@ static bool is_short(const struct hf_relay *relay, const struct relay_bucket *bu
     return bucket->ready < ((size_t)relay->o.batch + 1) / 2;
 }
 
+/* When what is before the cursor is to be looked through again: the longer a backlog is worked off
+ * the more remains of it there are. */
+static int64_t sweep_at(const struct hf_relay *relay, const struct relay_bucket *bucket)
+{
+    return bucket->sweep_us + (bucket->more ? (int64_t)relay->o.poll_ms * 1000 * SWEEP_LATE : 0);
+}
+
 static bool wants(const struct hf_relay *relay, struct relay_bucket *bucket, int64_t now_us,
                   int64_t *next_us)
 {
+    int64_t sweep_us = sweep_at(relay, bucket);
+
     if (bucket->state != BUCKET_OURS || bucket->reading || !has_room(relay, bucket))
         return false;
     if (bucket->not_before_us > now_us) {
         *next_us = bucket->not_before_us < *next_us ? bucket->not_before_us : *next_us;
         return false;
     }
-    if (bucket->sweep_us <= now_us || (bucket->sweeping && bucket->sweep_left))
+    if (sweep_us <= now_us || (bucket->sweeping && bucket->sweep_left))
         return true;
     if ((bucket->woken || bucket->more) && is_short(relay, bucket))
         return true; /* else there is enough to do, and more will have come by then */
-    *next_us = bucket->sweep_us < *next_us ? bucket->sweep_us : *next_us;
+    *next_us = sweep_us < *next_us ? sweep_us : *next_us;
     return fetch_of(bucket, now_us, next_us) != NULL;
 }
 
@@ -302,6 +319,25 @@ static void cover(struct hf_relay *relay, struct relay_bucket *bucket, const str
     }
 }
 
+/*
+ * (7) What was new within RELAY_OVERLAP_MS, fading, is about what the next page has to pass over.
+ * At the end of a bucket nothing is read again before some more may have come.
+ */
+static void rest(struct relay_bucket *bucket, size_t taken, bool more, int64_t now_us)
+{
+    int64_t window_us = (int64_t)RELAY_OVERLAP_MS * 1000;
+    int64_t since_us = now_us - bucket->recent_us, rest_us;
+
+    since_us = since_us < window_us ? since_us : window_us;
+    bucket->recent -= bucket->recent * (uint64_t)since_us / (uint64_t)window_us;
+    bucket->recent += taken;
+    bucket->recent_us = now_us;
+    rest_us =
+        bucket->recent < REST_MAX_US / REST_US ? (int64_t)bucket->recent * REST_US : REST_MAX_US;
+    if (!more && taken)
+        bucket->not_before_us = now_us + rest_us;
+}
+
 /* A page in which all was known shows nothing new the next time either, unless it is larger. */
 static void forward(const struct hf_relay *relay, struct relay_bucket *bucket,
                     const struct page *page, bool due_more, int64_t now_us)
@@ -311,6 +347,7 @@ static void forward(const struct hf_relay *relay, struct relay_bucket *bucket,
         memcpy(bucket->seen, page->last, sizeof(bucket->seen));
     bucket->more = due_more;
     bucket->whole = bucket->whole || !due_more;
+    rest(bucket, page->taken, due_more, now_us);
     if (!due_more || page->taken || hf__seq_compare(page->last, page->sure) <= 0) {
         if (hf__seq_compare(page->last, page->sure) <= 0)
             bucket->extra = 0;
@@ -393,7 +430,7 @@ static void plan_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
     struct relay_key *key = fetch_of(bucket, now_us, &next_us);
     bool news = bucket->woken && is_short(relay, bucket) && !bucket->forward; /* (6) */
 
-    if (bucket->sweep_us <= now_us) {
+    if (sweep_at(relay, bucket) <= now_us) {
         if (!bucket->sweeping)
             memset(bucket->sweep, 0, sizeof(bucket->sweep));
         bucket->sweeping = true;

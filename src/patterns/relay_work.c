@@ -15,9 +15,8 @@
  *  (4) Of a key's events in one batch those behind the first that failed were not delivered, and
  *      are not to blame.
  *  (5) A failure that could not be noted counts as not tried; it is tried again after a while.
- *  (6) Payloads that are in a blob store are fetched for the batch. When the store cannot be
- *      reached, all of the batch waits, and no attempt is counted; when a payload is lost, its
- *      event fails by itself.
+ *  (6) Payloads that are in a blob store are fetched for the batch: relay_payload.c. Who cannot
+ * have one is set apart, and the others are sent.
  */
 #include "patterns/relay.h"
 
@@ -230,82 +229,23 @@ enum hf_status hf__sink_call(struct relay_worker *worker, struct hf_delivery *de
     return status;
 }
 
-/* A batch as the sink is to have it, and what belongs to each of it. */
-struct sending {
-    struct held **helds;
-    struct hf_outbox_event *events;
-    struct hf_delivery *deliveries;
-    size_t len;
-};
-
-static enum hf_status make_room(struct hf_scope *s, size_t len, struct sending *to)
-{
-    to->len = 0;
-    to->helds = hf_scope_alloc(s, len * sizeof(*to->helds));
-    to->events = hf_scope_alloc(s, len * sizeof(*to->events));
-    to->deliveries = hf_scope_alloc(s, len * sizeof(*to->deliveries));
-    return hf_scope_built(s);
-}
-
-static void add(struct sending *to, struct held *held, const struct hf_outbox_event *event)
-{
-    to->events[to->len] = *event;
-    to->deliveries[to->len] = (struct hf_delivery){.event = &to->events[to->len]};
-    to->helds[to->len++] = held;
-}
-
-/* (6) Those whose payload is lost have failed, and of their keys those behind them wait. */
-static enum hf_status set_lost_apart(struct hf_scope *s, struct sending *to, struct sending *lost)
-{
-    struct sending all = *to;
-
-    lost->len = 0;
-    for (size_t i = 0; i < all.len; i++)
-        if (all.events[i].blob_error != HF_OK && !is_blob_lost(all.events[i].blob_error))
-            return hf_scope_fail(s, all.events[i].blob_error, "event %.*s: %.*s",
-                                 HF_FMT(all.events[i].event.id),
-                                 HF_FMT(hf__outbox_blob_text(s, &all.events[i])));
-        else
-            lost->len += all.events[i].blob_error != HF_OK;
-    if (!lost->len)
-        return HF_OK;
-    TRY(make_room(s, all.len, to));
-    TRY(make_room(s, all.len, lost));
-    for (size_t i = 0; i < all.len; i++) {
-        bool behind = false;
-
-        for (size_t j = 0; j < lost->len; j++)
-            behind = behind || (all.helds[i]->key && lost->helds[j]->key == all.helds[i]->key);
-        if (!behind && all.events[i].blob_error == HF_OK) {
-            add(to, all.helds[i], &all.events[i]);
-            continue;
-        }
-        add(lost, all.helds[i], &all.events[i]);
-        lost->deliveries[lost->len - 1].status =
-            all.events[i].blob_error != HF_OK ? all.events[i].blob_error : HF_INTERNAL;
-        if (all.events[i].blob_error != HF_OK)
-            lost->deliveries[lost->len - 1].error = hf__outbox_blob_text(s, &all.events[i]);
-    }
-    return hf_scope_built(s);
-}
-
 /* In the scope of the worker. */
 static enum hf_status prepare(struct relay_worker *worker, struct held *batch, size_t len,
-                              struct sending *to, struct sending *lost)
+                              struct sending *to, struct sending *apart)
 {
     struct hf_relay *relay = worker->relay;
     struct hf_scope *s = worker->work;
 
-    TRY(make_room(s, len, to));
+    TRY(hf__sending_room(s, len, to));
     for (struct held *held = batch; held; held = held->next) {
         struct hf_item item = {.ptr = held->item, .len = held->item_len};
         struct hf_outbox_event event;
 
         TRY(hf__outbox_view(s, relay->outbox, item, &event));
-        add(to, held, &event);
+        hf__sending_add(to, held, &event);
     }
-    hf__outbox_fetch(s, relay->outbox, to->events, to->len);
-    return set_lost_apart(s, to, lost);
+    hf__payload_fetch(worker, to->events, to->len);
+    return hf__payload_set_apart(s, to, apart);
 }
 
 /* It runs no more. The mutex is held. */
@@ -475,8 +415,9 @@ static void note_failure(struct relay_worker *worker, struct held *held,
     pthread_mutex_unlock(&relay->mutex);
 }
 
-/* What the sink said of each. `whole`: it could be reached. */
-static void settle(struct relay_worker *worker, struct sending *sent, bool whole)
+/* What the sink said of each. `whole`: it could be reached. What is nobody's fault, or has no event
+ * any more, is tried again at `again_us`. */
+static void settle(struct relay_worker *worker, struct sending *sent, bool whole, int64_t again_us)
 {
     struct hf_relay *relay = worker->relay;
     size_t failures = 0;
@@ -492,7 +433,7 @@ static void settle(struct relay_worker *worker, struct sending *sent, bool whole
         if (sent->deliveries[i].status == HF_OK)
             delivered(relay, sent->helds[i]);
         else if (!sent->deliveries[i].event) /* (3) (4) */
-            put_back(relay, sent->helds[i], relay_now_us(relay));
+            put_back(relay, sent->helds[i], again_us);
         else
             failures++;
     }
@@ -536,13 +477,13 @@ static void send_ended(struct hf_relay *relay)
 void hf__send_run(struct relay_worker *worker, struct held *batch, size_t len, bool was_probe)
 {
     struct hf_relay *relay = worker->relay;
-    struct sending sent, lost;
+    struct sending sent, apart;
     enum hf_status status;
     bool reached;
 
     hf_scope_reset(worker->work);
     hf_scope_timeout_ms(worker->work, relay->o.timeout_ms);
-    status = prepare(worker, batch, len, &sent, &lost);
+    status = prepare(worker, batch, len, &sent, &apart);
     if (status != HF_OK) {
         pthread_mutex_lock(&relay->mutex);
         while (batch) {
@@ -557,12 +498,12 @@ void hf__send_run(struct relay_worker *worker, struct held *batch, size_t len, b
         send_ended(relay);
         return;
     }
-    if (lost.len)
-        settle(worker, &lost, true);
+    if (apart.len)
+        settle(worker, &apart, true, hf__payload_again_us(relay));
     if (sent.len) {
         status = hf__sink_call(worker, sent.deliveries, sent.len);
         reached = judge(worker, status, was_probe);
-        settle(worker, &sent, reached);
+        settle(worker, &sent, reached, relay_now_us(relay));
     } else { /* nobody was asked */
         pthread_mutex_lock(&relay->mutex);
         relay->probing = relay->probing && !was_probe;

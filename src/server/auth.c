@@ -125,6 +125,19 @@ static enum hf_status copy_keys(struct hf_scope *s, struct auth *auth,
     return HF_OK;
 }
 
+/*
+ * Derive a key that nobody needs. The command loads the library of digests when it is first called:
+ * where that is missing, it shall be known before anybody is served.
+ */
+static void try_digests(struct auth *auth)
+{
+    uint8_t key[SIGN_HASH];
+
+    hf__sign_key(auth->signer, auth->keys[0].secret_key, HF_STR("20060102"), HF_STR("us-east-1"),
+                 HF_STR("dynamodb"), key);
+    OPENSSL_cleanse(key, sizeof(key));
+}
+
 enum hf_status hf__auth_new(struct hf_scope *s, const struct hf_env *env,
                             const struct sign_credentials *keys, size_t len, uint32_t window_s,
                             struct auth **auth)
@@ -140,11 +153,14 @@ enum hf_status hf__auth_new(struct hf_scope *s, const struct hf_env *env,
     status = hf__signer_new(s, env, &made->signer);
     if (status == HF_OK)
         status = copy_keys(s, made, keys, len);
-    if (status != HF_OK)
+    if (status != HF_OK) {
         hf__auth_free(made);
-    else
-        *auth = made;
-    return status;
+        return status;
+    }
+    if (made->keys_len)
+        try_digests(made);
+    *auth = made;
+    return HF_OK;
 }
 
 enum hf_status hf__auth_set_region(struct hf_scope *s, struct auth *auth, struct hf_str region)

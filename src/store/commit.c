@@ -340,13 +340,35 @@ static void *window_thread(void *user)
     return NULL;
 }
 
+void hf__commit_want_tables(struct commit *commit)
+{
+    if (atomic_exchange(&commit->wants_tables, true))
+        return;
+    pthread_mutex_lock(&commit->lock);
+    pthread_cond_signal(&commit->wanted);
+    pthread_mutex_unlock(&commit->lock);
+}
+
+static bool write_tables(struct commit *commit)
+{
+    uint64_t last = hf__journal_last(commit->journal); /* before: more may come meanwhile */
+    uint64_t upto = 0;
+    bool done = commit->write_tables(commit->user, &upto);
+
+    if (done && upto < last)
+        upto = last;
+    if (upto > commit->tabled)
+        commit->tabled = upto;
+    return done;
+}
+
 /* Drop the files of the journal that are over. False: not now. */
 static bool drop_old(struct commit *commit)
 {
     uint64_t upto, number;
 
     while (hf__journal_old(commit->journal, &upto, &number)) {
-        if (atomic_load(&commit->stopped) || !commit->write_tables(commit->user))
+        if (atomic_load(&commit->stopped) || (commit->tabled < upto && !write_tables(commit)))
             return false;
         hf__kill_point("journal_tables");
         if (!note_based(commit, upto, 0))
@@ -365,13 +387,15 @@ static void *keeper_thread(void *user)
 
     pthread_mutex_lock(&commit->lock);
     while (!commit->closing) {
-        if (!again && !hf__journal_wants(commit->journal)) {
+        if (!again && !hf__journal_wants(commit->journal) && !atomic_load(&commit->wants_tables)) {
             pthread_cond_wait(&commit->wanted, &commit->lock);
             continue;
         }
         pthread_mutex_unlock(&commit->lock);
         hf__journal_tend(commit->journal);
-        again = !drop_old(commit);
+        again = atomic_exchange(&commit->wants_tables, false) && !atomic_load(&commit->stopped) &&
+                !write_tables(commit);
+        again |= !drop_old(commit);
         pthread_mutex_lock(&commit->lock);
         if (again && !commit->closing)
             wait_ms(&commit->wanted, &commit->lock, TEND_MS);

@@ -28,7 +28,9 @@ struct commit {
     uint32_t window_ms;
     void *user; /* of the next two */
     void (*before_sync)(void *user);
-    bool (*write_tables)(void *user); /* everything that was applied so far; false: not now */
+    /* Everything that was applied so far, or false: not now. Sets *upto to the newest change that
+     * is in tables, if one was added; also when not everything is. */
+    bool (*write_tables)(void *user, uint64_t *upto);
 
     pthread_mutex_t lock;     /* guards the next eight, and changes of the atomics */
     pthread_cond_t served[2]; /* a round is over: even ones, odd ones */
@@ -44,9 +46,11 @@ struct commit {
     atomic_uint_fast64_t safe;    /* every change up to here is as safe as the mode says */
     atomic_uint_fast64_t durable; /* every change up to here is on the disk */
     atomic_bool stopped;
-    atomic_bool dirty; /* appended since the window's thread last synced */
+    atomic_bool dirty;        /* appended since the window's thread last synced */
+    atomic_bool wants_tables; /* too much is in memory */
     bool has_lock, has_window, has_keeper;
     pthread_t window, keeper;
+    uint64_t tabled; /* the keeper's: every change up to here is in tables */
 
     pthread_mutex_t flush_lock;  /* over flushes, in all modes but full */
     pthread_mutex_t record_lock; /* over notes in the home */
@@ -64,6 +68,9 @@ enum hf_status hf__commit_open(struct hf_scope *s, struct commit *commit,
 
 /* A change was appended, and the journal's order is free again. */
 void hf__commit_appended(struct commit *commit);
+
+/* Have tables written soon. */
+void hf__commit_want_tables(struct commit *commit);
 
 /* Wait until the change is as safe as the mode says. HF_IO: it may be lost. */
 enum hf_status hf__commit_wait(struct hf_scope *s, struct commit *commit, uint64_t change);

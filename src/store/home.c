@@ -26,7 +26,8 @@
  *
  * What always holds:
  *
- *  (1) HOLDFAST exists only when PATH/db/CURRENT and PATH/durable do.
+ *  (1) HOLDFAST exists only when PATH/durable does. A record that says that something is in tables
+ *      exists only when PATH/db/CURRENT does: the database is made when it gets its first table.
  *  (2) The record never says more than what was made durable. `durable` and `based` never go back.
  *  (3) `clean` is the last change of all, and is taken back, durably, before another one is made.
  */
@@ -206,10 +207,8 @@ static enum hf_status look_inside(struct hf_scope *s, struct home *home)
     uint64_t format;
 
     TRY(read_format(s, home, &format));
+    home->has_database = exists(home, "db/CURRENT");
     if (format) {
-        if (!exists(home, "db/CURRENT"))
-            return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: db/CURRENT is missing",
-                            home->path);
         home->has_no_journal = format == 1;
         return HF_OK;
     }
@@ -384,6 +383,9 @@ enum hf_status hf__home_open_record(struct hf_scope *s, struct home *home)
         return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: the file durable is",
                         home->path);
     home->unnoted = home->has_no_journal; /* not in this format */
+    if (!home->has_database && (home->marks.based || home->has_no_journal))
+        return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: db/CURRENT is missing",
+                        home->path);
     return HF_OK;
 }
 

@@ -1,6 +1,6 @@
 /*
  * store/home.h: the directory of a store on disk, as far as it is ours: its format, its ballast,
- * its record of what is durable, the space around it. The database inside is store_rocksdb.c's.
+ * its record of what is durable, the space around it. The database inside is tables.c's.
  */
 #ifndef HF_STORE_HOME_H
 #define HF_STORE_HOME_H
@@ -27,6 +27,7 @@ struct home {
     int ballast;
     bool fresh;          /* the store is being made */
     bool has_no_journal; /* it is fresh, or of format 1, where the database had the log */
+    bool has_database;   /* which is made when it gets its first table */
     bool ballast_full;   /* the ballast holds its space */
     struct home_marks marks;
     bool unnoted;  /* what is on disk is not known to hold them */
@@ -53,7 +54,7 @@ bool hf__home_record(struct home *home, struct home_marks marks);
 /* Make the newest note durable. False when that failed. */
 bool hf__home_sync_record(struct home *home);
 
-/* The database is there: from now on this is a store. */
+/* All else is there: from now on this is a store. */
 enum hf_status hf__home_seal(struct hf_scope *s, struct home *home);
 
 /* Bytes that this user may still write; UINT64_MAX when the system does not say. */

@@ -104,14 +104,22 @@ static void entry_retain(struct map_entry *entry)
     atomic_fetch_add_explicit(&entry->refs, 1, memory_order_relaxed);
 }
 
-struct map_entry *hf__map_entry_new(struct map *map, struct hf_bytes key, struct hf_bytes value)
+static size_t entry_size(const struct map_entry *entry)
 {
-    struct map_entry *entry = take(map, sizeof(*entry) + key.len + value.len);
+    return sizeof(*entry) + entry->key_len + entry->value_len;
+}
+
+struct map_entry *hf__map_entry_make(const struct hf_env *env, struct hf_bytes key,
+                                     struct hf_bytes value)
+{
+    struct map_entry *entry = hf__env_alloc(env, sizeof(*entry) + key.len + value.len);
 
     if (!entry)
         return NULL;
+    assert(key.len <= INT32_MAX);
     atomic_init(&entry->refs, 1);
-    entry->key_len = (uint32_t)key.len;
+    entry->key_len = (uint32_t)key.len & INT32_MAX;
+    entry->gone = false;
     entry->value_len = (uint32_t)value.len;
     if (key.len)
         memcpy(entry->bytes, key.ptr, key.len);
@@ -120,10 +128,34 @@ struct map_entry *hf__map_entry_new(struct map *map, struct hf_bytes key, struct
     return entry;
 }
 
+void hf__map_entry_adopt(struct map *map, const struct map_entry *entry)
+{
+    atomic_fetch_add_explicit(&map->bytes, entry_size(entry), memory_order_relaxed);
+}
+
+void hf__map_entry_disown(struct map *map, const struct map_entry *entry)
+{
+    atomic_fetch_sub_explicit(&map->bytes, entry_size(entry), memory_order_relaxed);
+}
+
+void hf__map_entry_drop(const struct hf_env *env, struct map_entry *entry)
+{
+    hf__env_free(env, entry, entry_size(entry));
+}
+
+struct map_entry *hf__map_entry_new(struct map *map, struct hf_bytes key, struct hf_bytes value)
+{
+    struct map_entry *entry = hf__map_entry_make(map->env, key, value);
+
+    if (entry)
+        hf__map_entry_adopt(map, entry);
+    return entry;
+}
+
 void hf__map_entry_release(struct map *map, struct map_entry *entry)
 {
     if (atomic_fetch_sub_explicit(&entry->refs, 1, memory_order_acq_rel) == 1)
-        give(map, entry, sizeof(*entry) + entry->key_len + entry->value_len);
+        give(map, entry, entry_size(entry));
 }
 
 static struct map_node *node_new(struct map *map, bool leaf)

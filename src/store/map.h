@@ -16,7 +16,8 @@ struct map_node;
 /* A key and its value, never changed once it is in a map. */
 struct map_entry {
     atomic_uint refs;
-    uint32_t key_len;
+    uint32_t key_len : 31;
+    uint32_t gone : 1; /* says that the key has no value; to the map this is a value like others */
     uint32_t value_len;
     uint8_t bytes[]; /* key, value */
 };
@@ -46,6 +47,14 @@ static inline struct hf_bytes map_value(const struct map_entry *entry)
 
 struct map_entry *hf__map_entry_new(struct map *map, struct hf_bytes key, struct hf_bytes value);
 void hf__map_entry_release(struct map *map, struct map_entry *entry);
+
+/* An entry that belongs to no map yet, of an env that is the map's, too; adopted before it is put
+ * there. So entries can be made before it is known where they go. */
+struct map_entry *hf__map_entry_make(const struct hf_env *env, struct hf_bytes key,
+                                     struct hf_bytes value);
+void hf__map_entry_adopt(struct map *map, const struct map_entry *entry);
+void hf__map_entry_disown(struct map *map, const struct map_entry *entry);
+void hf__map_entry_drop(const struct hf_env *env, struct map_entry *entry);
 
 /* ---- reading: on the map's root while no one writes, or on one that was retained ------------ */
 

@@ -17,6 +17,8 @@
 
 #include <pthread.h>
 
+#include "base/brief.h"
+
 enum { ENTRIES_INLINE = 16 };
 
 struct memory_store {
@@ -77,51 +79,10 @@ static enum hf_status copy_value(struct hf_scope *s, const struct map_entry *ent
     return HF_OK;
 }
 
-/*
- * The lock is held for a microsecond or two, and waking a thread that sleeps for it costs twenty
- * times that: so whoever finds it taken tries for a moment before he sleeps.
- */
-enum { LOCK_TRIES = 100 };
-
-static void pause_briefly(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
-}
-
-static void lock_to_read(struct memory_store *memory)
-{
-    for (int i = 0; i < LOCK_TRIES; i++) {
-        if (pthread_rwlock_tryrdlock(&memory->lock) == 0)
-            return;
-        pause_briefly();
-    }
-    pthread_rwlock_rdlock(&memory->lock);
-}
-
-/*
- * glibc hands a rwlock from one writer to the next that sleeps for it, which has to be woken first:
- * once two sleep, everybody does. A mutex goes to whoever runs and takes it, so writers settle it
- * among themselves with one, and the lock is between them and readers.
- */
 static void lock_to_write(struct memory_store *memory)
 {
-    int i = 0;
-
-    while (pthread_mutex_trylock(&memory->writers) != 0) {
-        if (i++ == LOCK_TRIES) {
-            pthread_mutex_lock(&memory->writers);
-            break;
-        }
-        pause_briefly();
-    }
-    for (i = 0; i < LOCK_TRIES; i++) {
-        if (pthread_rwlock_trywrlock(&memory->lock) == 0)
-            return;
-        pause_briefly();
-    }
-    pthread_rwlock_wrlock(&memory->lock);
+    brief_lock(&memory->writers);
+    brief_wrlock(&memory->lock);
 }
 
 static void unlock_written(struct memory_store *memory)
@@ -140,7 +101,7 @@ static enum hf_status memory_get(struct hf_scope *s, struct hf__store *store,
     if (snapshot)
         return copy_value(s, hf__map_find(((const struct memory_snapshot *)snapshot)->root, key),
                           value);
-    lock_to_read(memory);
+    brief_rdlock(&memory->lock);
     status = copy_value(s, hf__map_find(memory->map.root, key), value);
     pthread_rwlock_unlock(&memory->lock);
     return status;
@@ -150,7 +111,7 @@ static struct map_node *newest_root(struct memory_store *memory)
 {
     struct map_node *root;
 
-    lock_to_read(memory);
+    brief_rdlock(&memory->lock);
     root = hf__map_retain(memory->map.root);
     pthread_rwlock_unlock(&memory->lock);
     return root;
@@ -367,7 +328,7 @@ static enum hf_status memory_verify(struct hf_scope *s, struct hf__store *store)
     struct memory_store *memory = memory_of(store);
     bool good;
 
-    lock_to_read(memory);
+    brief_rdlock(&memory->lock);
     good = hf__map_check(&memory->map);
     pthread_rwlock_unlock(&memory->lock);
     return good ? HF_OK : hf__fail(s, HF_CORRUPT, "The map of the memory store is damaged");
@@ -394,7 +355,6 @@ enum hf_status hf__store_open_memory(struct hf_scope *s, const struct hf_env *en
 {
     struct hf_env whole = hf__env_fill(env);
     struct memory_store *memory = hf__env_alloc(&whole, sizeof(*memory));
-    pthread_rwlockattr_t attr;
 
     *store = NULL;
     if (!memory)
@@ -402,12 +362,8 @@ enum hf_status hf__store_open_memory(struct hf_scope *s, const struct hf_env *en
     memset(memory, 0, sizeof(*memory));
     memory->base = (struct hf__store){.kind = &memory_kind, .env = whole};
     memory->map.env = &memory->base.env;
-    /* Nobody takes the lock twice, so a writer may go before readers that came after it. */
-    pthread_rwlockattr_init(&attr);
-    pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-    pthread_rwlock_init(&memory->lock, &attr);
+    brief_rwlock_init(&memory->lock);
     pthread_mutex_init(&memory->writers, NULL);
-    pthread_rwlockattr_destroy(&attr);
     *store = &memory->base;
     return HF_OK;
 }

@@ -229,6 +229,31 @@ TEST(scope, the_time_that_is_left)
 }
 
 /* Whatever their length: short ones and long ones are made in different ways. */
+/* Formats of strings alone are copied, and give what printf() gives. */
+TEST(scope, formatted_strings)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    static const char long_one[] = "abcdefghijklmnopqrstuvwxyz";
+    const char *volatile none = NULL; /* gcc knows too much otherwise */
+
+    CHECK_STR("", hf_scope_format(s, "%s", ""));
+    CHECK_STR("plain", hf_scope_format(s, "plain"));
+    CHECK_STR("a-b", hf_scope_format(s, "%s-%s", "a", "b"));
+    CHECK_STR("abc|", hf_scope_format(s, "%.*s|", 3, long_one));
+    CHECK_STR("ab|", hf_scope_format(s, "%.*s|", 9, "ab\0cd")); /* as printf() does it */
+    CHECK_STR("|", hf_scope_format(s, "%.*s|", 0, none));
+    CHECK_STR("ab|", hf_scope_format(s, "%.*s|", -1, "ab"));
+    CHECK_STR("50% of 7", hf_scope_format(s, "%s%% of %d", "50", 7));
+    for (int len = 500; len < 530; len++) { /* at the length up to which there is room nearby */
+        struct hf_str text = hf_scope_format(s, "%0*d", len, 0);
+        struct hf_str same = hf_scope_format(s, "%s%s", text.ptr, "x");
+
+        CHECK(same.len == (size_t)len + 1 && same.ptr[len] == 'x' && !same.ptr[len + 1]);
+        CHECK(memcmp(same.ptr, text.ptr, text.len) == 0);
+    }
+    hf_scope_free(s);
+}
+
 TEST(scope, formatted_texts_of_any_length)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));

@@ -325,6 +325,24 @@ TEST(blob_s3, a_bucket_that_was_made_after_all)
     bench_close(&b);
 }
 
+/* A bucket that is gone, or another one by mistake, is no reason to say that a blob is lost. */
+TEST(blob_s3, a_bucket_that_is_gone_loses_no_blobs)
+{
+    struct hf_bytes bytes;
+    struct hf_str digest;
+    struct bench b;
+
+    bench_begin(t, &b);
+    CHECK_OK(bench_try(&b, "", ""));
+    digest = put(&b, "abc");
+    b.fake->there = false;
+    CHECK_STATUS(HF_IO, hf_blob_get(b.s, b.blobs, digest, &bytes));
+    CHECK_ERROR(HF_IO, "there is no bucket test-bucket any more", b.s);
+    b.fake->there = true;
+    CHECK_OK(hf_blob_get(b.s, b.blobs, digest, &bytes));
+    bench_close(&b);
+}
+
 TEST(blob_s3, the_region_of_a_bucket_is_told)
 {
     struct bench b;

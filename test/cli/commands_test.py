@@ -376,6 +376,33 @@ class Kv(WithDatabase):
                               timeout=WAIT_S, check=True)
         self.assertEqual(done.stdout, data)
 
+    def test_large_values(self):
+        large, blobs = self.path("large"), "dir:" + self.path("blobs")
+        with open(large, "w", encoding="ascii") as file:
+            file.write("x" * 600000)
+        self.fails(USAGE, "", "kv", "set", "a", "-f", large)
+        self.ok("kv", "set", "a", "-f", large, "--blobs", blobs)
+        self.assertEqual(self.ok("kv", "get", "a", "--blobs", blobs), "x" * 600000 + "\n")
+        env = dict(self.env, HOLDFAST_BLOBS=blobs)
+        self.assertEqual(self.ok("kv", "get", "a", env=env), "x" * 600000 + "\n")
+        listed = self.json("kv", "ls", env=env)["entries"]
+        self.assertEqual([len(entry["value"]) for entry in listed], [600000])
+        self.fails(FAILED, "blob store", "kv", "get", "a")
+        self.fails(USAGE, "not the URL", "kv", "get", "a", "--blobs", "nonsense")
+        # what is small stays in the table; what no key has goes, when it is old
+        self.ok("kv", "set", "b", "small", "--blobs", blobs)
+        self.assertEqual(self.ok("kv", "get", "b"), "small\n")
+        self.ok("kv", "set", "c", "-t", "bytes", "-f", large, env=env)
+        self.assertEqual(self.json("kv", "delete", "a", env=env), {"id": "a", "deleted": True})
+        part = ("blobs", "ls", "--blobs", blobs, "--part", self.env["HOLDFAST_PREFIX"] + "keys")
+        count = len(self.json(*part)["blobs"])
+        self.assertEqual(self.json("kv", "sweep", env=env), {"blobs": 0})
+        time.sleep(2.2)  # what the sweep takes counts as well
+        removed = self.json("kv", "sweep", "--older", "1s", env=env)["blobs"]
+        self.assertEqual((count, removed, len(self.json(*part)["blobs"])), (2, 1, 1))
+        self.assertEqual(len(self.ok("kv", "get", "c", env=env)), 600000)
+        self.fails(USAGE, "--blobs", "kv", "sweep")
+
     def test_conditions(self):
         version = self.json("kv", "set", "a", "1")["version"]
         self.fails(CONDITION, "has a value", "kv", "set", "a", "2", "--if-absent")
@@ -1059,15 +1086,25 @@ class Events(WithDatabase):
         process.communicate(timeout=WAIT_S)
         self.assertEqual((process.returncode, os.path.exists(path)), (0, True))
 
+    def on_terminal(self, *args):
+        """What a command says on a terminal."""
+        main, side = os.openpty()
+        done = subprocess.run([COMMAND, *args], stdout=subprocess.PIPE, stderr=side, env=self.env,
+                              timeout=WAIT_S)
+        os.write(side, b".")
+        os.close(side)
+        said = os.read(main, 10000)
+        os.close(main)
+        self.assertEqual(done.returncode, 0, said)
+        return said
+
     def test_progress_on_a_terminal(self):
         self.three()
-        main, side = os.openpty()
-        done = subprocess.run([COMMAND, "events", "export", "-f", "/dev/null", "--batch", "1"],
-                              stdout=subprocess.PIPE, stderr=side, env=self.env, timeout=WAIT_S)
-        os.close(side)
-        self.assertEqual(done.returncode, 0)
-        self.assertIn(b"events exported", os.read(main, 10000))
-        os.close(main)
+        self.assertIn(b"events exported",
+                      self.on_terminal("events", "export", "-f", "/dev/null", "--batch", "1"))
+        self.assertIn(b"6 of 6 events looked at", self.on_terminal("events", "verify"))
+        self.assertNotIn(b"looked at", self.on_terminal("events", "verify", "--quiet"))
+        self.assertEqual(self.run_("events", "verify")[2], "")
 
     def test_verify(self):
         self.three()
@@ -1221,6 +1258,94 @@ class Events(WithDatabase):
                                   stderr=subprocess.PIPE, text=True, env=self.env, timeout=WAIT_S)
         self.assertEqual(done.returncode, FAILED)
         self.assertEqual(len(self.lines("subscribe", "--name", "audit", "--until-end")), 3)
+
+    def test_a_group_shares_events(self):
+        ids = self.three()
+        self.fails(NOT_FOUND, "no group 'workers'", "events", "group", "workers")
+        self.assertNotIn("workers", self.ok("table", "ls"))
+        fast = ("--until-end", "--poll", "20ms")
+        self.assertEqual(sorted(e["id"] for e in self.lines("consume", "workers", *fast)),
+                         sorted(ids))
+        self.assertEqual(self.lines("consume", "workers", *fast), [])
+        info = self.json("events", "group", "workers")
+        self.assertEqual((info["name"], info["pending"], info["parked"], info["fed"]),
+                         ("workers", 0, 0, 3))
+        # several at once: each event goes to one of them
+        wanted = {self.append("order/%d" % n, "x")["ids"][0] for n in range(20)}
+        processes = [self.start("events", "consume", "workers", "--poll", "20ms", "-w", "2")
+                     for _ in range(3)]
+        time_over = time.monotonic() + WAIT_S
+        while True:
+            info = self.json("events", "group", "workers")
+            if (info["pending"], info["fed"]) == (0, 23):
+                break
+            self.assertLess(time.monotonic(), time_over)
+            time.sleep(0.05)
+        seen = []
+        for process in processes:
+            process.terminate()
+            out, err = process.communicate(timeout=WAIT_S)
+            self.assertEqual((process.returncode, err), (0, ""))
+            seen += [json.loads(line)["id"] for line in out.splitlines()]
+        self.assertEqual((len(seen), set(seen)), (20, wanted))
+
+    def test_what_a_group_puts_aside(self):
+        self.three()
+        fast = ("--until-end", "--poll", "20ms", "--attempts", "2", "--backoff", "1ms")
+        program = '[ "$HOLDFAST_EVENT_TYPE" != paid ] || exit 9'
+        code, _, err = self.run_("events", "consume", "workers", *fast, "-x", program)
+        self.assertEqual(code, 0, err)
+        self.assertEqual(err.count("(paid): "), 2)
+        self.assertIn("code 9", err)
+        parked = self.json("events", "parked", "--group", "workers")["events"]
+        self.assertEqual([(p["stream"], p["version"], p["type"], p["attempts"]) for p in parked],
+                         [("ledger/2026", 1, "paid", 2)])
+        self.assertIn("code 9", parked[0]["error"])
+        self.assertEqual(self.json("events", "group", "workers")["parked"], 1)
+        self.assertEqual(self.json("events", "replay", "-g", "workers", parked[0]["position"]),
+                         {"waiting": 1})
+        self.assertEqual(self.json("events", "replay", "-g", "workers", parked[0]["position"]),
+                         {"waiting": 0})
+        self.fails(NOT_FOUND, "nobody", "events", "replay", "-g", "workers", "nobody")
+        out = self.lines("consume", "workers", *fast)
+        self.assertEqual([e["type"] for e in out], ["paid"])
+        self.append("order/9", "paid")
+        self.run_("events", "consume", "workers", *fast, "-q", "-x", program)
+        self.assertEqual(self.json("events", "discard", "-g", "workers", "--all"),
+                         {"discarded": 1})
+        self.assertEqual(self.lines("consume", "workers", *fast), [])
+        for command in (["group", "none"], ["parked", "-g", "none"], ["replay", "-g", "none", "x"],
+                        ["discard", "-g", "none", "--all"], ["forget", "-g", "none", "--yes"]):
+            self.fails(NOT_FOUND, "no group 'none'", "events", *command)
+        self.fails(USAGE, "group 'workers'", "events", "forget", "-g", "workers")
+        self.ok("events", "forget", "-g", "workers", "--yes")
+        self.fails(NOT_FOUND, "workers", "events", "group", "workers")
+        self.assertEqual(len(self.lines("consume", "workers", *fast)), 4)
+
+    def test_an_ordered_group(self):
+        for n in range(12):
+            self.append("order/%d" % (n % 2), "t%d" % n)
+        path = self.path("seen")
+        script = ('echo "$HOLDFAST_EVENT_STREAM $HOLDFAST_EVENT_VERSION" >> ' + path +
+                  '; [ -e "%s.$HOLDFAST_EVENT_ID" ] || { touch "%s.$HOLDFAST_EVENT_ID"; exit 1; }'
+                  % (path, path))
+        code, _, err = self.run_("events", "consume", "o", "--ordered", "--until-end", "--poll",
+                                 "20ms", "--backoff", "1ms", "--exec", script)
+        self.assertEqual(code, 0, err)
+        with open(path, encoding="ascii") as file:
+            lines = [line.split() for line in file]
+        for stream in ("order/0", "order/1"):
+            self.assertEqual([int(v) for s, v in lines if s == stream],
+                             [v for v in range(1, 7) for _ in range(2)])
+        self.fails(USAGE, "exclude", "events", "consume", "o", "--latest", "--since", "1h")
+        self.fails(USAGE, "--stream", "events", "consume", "o", "-s", "a/1", "-d", "a")
+        self.fails(USAGE, "a version", "events", "consume", "o", "-s", "a/1", "--after", "x")
+        self.fails(USAGE, "exclude", "events", "consume", "o", "-x", "true", "--", "true")
+        self.fails(USAGE, "GROUP", "events", "consume")
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([COMMAND, "events", "consume", "p"], stdout=full,
+                                  stderr=subprocess.PIPE, text=True, env=self.env, timeout=WAIT_S)
+        self.assertEqual(done.returncode, FAILED, done.stderr)
 
     def test_revert(self):
         placed, paid, shipped = self.three()
@@ -1436,7 +1561,7 @@ class Texts(WithDatabase):
     def test_all_but_programs_can_answer_in_json(self):
         for words in commands():
             if words not in ("lock run", "once run", "iam outbox", "iam events", "streams tail",
-                             "events subscribe", "blobs get"):
+                             "events subscribe", "events consume", "blobs get"):
                 self.assertIn("--json ", self.ok(*words.split(), "--help"), words)
         self.ok("once", "run", "k", "--", "true")
         self.assertEqual(self.json("once", "clear", "k"),

@@ -331,7 +331,7 @@ static void look_after_events(struct hf_scope *s, struct hf_db *db)
     CHECK_OK(hf_events_import(s, store, NULL, give, lines, &done)); /* all of it is there */
     CHECK_INT(0, done);
     fclose(lines);
-    CHECK_OK(hf_events_verify(s, store, NULL, &verified));
+    CHECK_OK(hf_events_verify(s, store, NULL, NULL, &verified));
     CHECK_INT(count, verified.events);
     CHECK_OK(hf_events_streams(s, store, (struct hf_str){0}, ignore, NULL));
     CHECK_OK(hf_events_stream_info(s, store, order, &info));

@@ -279,6 +279,12 @@ def reachable(port):
         return False
 
 
+def make_certificate(name, key, chain):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=" + name,
+                    "-keyout", key, "-out", chain], check=True, capture_output=True)
+
+
 def wait_for(condition):
     deadline = time.monotonic() + WAIT_S
     while not condition():
@@ -513,10 +519,7 @@ class Signals(InDirectory):
     @unittest.skipUnless(shutil.which("openssl"), "no openssl")
     def test_tls_and_reload(self):
         def make(name):
-            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                            "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
-                            "/CN=" + name, "-keyout", self.path("key.pem"), "-out",
-                            self.path("chain.pem")], check=True, capture_output=True)
+            make_certificate(name, self.path("key.pem"), self.path("chain.pem"))
 
         def certificate(port):
             return ssl.get_server_certificate(("127.0.0.1", port), timeout=WAIT_S)
@@ -552,6 +555,62 @@ class Signals(InDirectory):
                                    self.path(certificate), "--tls-key", self.path(key))
                 self.assertEqual(code, 2)
                 self.assertIn(error, err)
+
+
+@unittest.skipUnless(os.environ.get("COMMAND_STATIC") == "ON", "it has its libraries from the start")
+class Loaded(InDirectory):
+    """Which libraries are in the process: the fewer, the sooner it answers."""
+
+    def libraries(self, server):
+        with open(f"/proc/{server.process.pid}/maps", encoding="ascii") as maps:
+            names = {os.path.basename(line.split()[5]) for line in maps if len(line.split()) > 5}
+        found = (re.match(r"(lib.*?)\.so", name) for name in names)
+        return [match.group(1) for match in found if match]
+
+    def keys(self):
+        path = self.path("keys")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("[a]\naws_access_key_id = any\naws_secret_access_key = hush\n")
+        os.chmod(path, 0o600)
+        return path
+
+    def test_none_that_is_not_needed(self):
+        few = {"libc", "libm", "libuv", "libdeflate", "libxxhash"}
+        for where in [["--in-memory"], ["--db-path", self.path("db")]]:
+            with self.subTest(where), Server("--port", "0", *where) as server:
+                self.assertEqual(server.call("CreateTable", TABLE)[0].status, 200)
+                item = {"TableName": "one", "Item": {"pk": {"S": "x"}}}
+                self.assertEqual(server.call("PutItem", item)[0].status, 200)
+                self.assertEqual(set(self.libraries(server)) - few, set())
+                self.assertEqual(server.stop(), 0)
+
+    def test_digests_for_keys(self):
+        with Server("--in-memory", "--port", "0", "--credentials", self.keys()) as server:
+            self.assertIn("libcrypto", self.libraries(server))
+            self.assertNotIn("libssl", self.libraries(server))
+            self.assertEqual(server.stop(), 0)
+
+    @unittest.skipUnless(shutil.which("openssl"), "no openssl")
+    def test_tls_for_certificates(self):
+        key, chain = self.path("key.pem"), self.path("chain.pem")
+        make_certificate("one", key, chain)
+        with Server("--in-memory", "--port", "0", "--tls-cert", chain, "--tls-key", key) as server:
+            found = self.libraries(server)
+            self.assertEqual((found.count("libcrypto"), found.count("libssl")), (1, 1))
+
+    def test_one_that_is_broken_is_known_at_the_start(self):
+        for version in "1.1", "3":
+            with open(self.path("libcrypto.so." + version), "w", encoding="ascii") as file:
+                file.write("not a library")
+        code, out, err = run("serve", "--in-memory", "--port", "0", "--credentials", self.keys(),
+                             env=clean_env(LD_LIBRARY_PATH=self.dir))
+        self.assertEqual((code, out), (127, ""))
+        self.assertRegex(err, r"^holdfast: .*libcrypto\.so")
+        # Who does not need it does not notice.
+        with Server("--in-memory", "--port", "0",
+                    env=clean_env(LD_LIBRARY_PATH=self.dir)) as server:
+            self.assertEqual(server.call("ListTables", {})[0].status, 200)
+            self.assertEqual(server.stop(), 0)
 
 
 class Draining(InDirectory):

@@ -253,17 +253,17 @@ static const struct {
     const char *name;
     unsigned later;
 } points[] = {
-    {"after_format_file", 0},    {"before_ballast", 0},      {"before_seal", 0},
-    {"after_seal", 0},           {"before_write", 60},       {"after_write", 60},
-    {"before_sync", 60},         {"after_sync", 60},         {"after_record", 60},
-    {"before_apply", 80},        {"after_apply", 80},        {"before_answer", 70},
-    {"before_catalog", 9},       {"after_catalog", 9},       {"before_backfill_entry", 20},
-    {"before_backfill_end", 2},  {"after_backfill_end", 2},  {"before_expiry", 4},
-    {"before_upkeep", 5},        {"before_counts_saved", 0}, {"after_counts_saved", 0},
-    {"before_close_flush", 0},   {"after_close_flush", 0},   {"before_backup_chunk", 2},
-    {"after_backup_chunk", 2},   {"before_backup_end", 2},   {"after_backup_end", 2},
-    {"before_restore_chunk", 2}, {"after_restore_chunk", 2}, {"before_restore_end", 2},
-    {"after_restore_end", 2},
+    {"after_format_file", 0},   {"before_ballast", 0},      {"before_seal", 0},
+    {"after_seal", 0},          {"before_write", 60},       {"after_write", 60},
+    {"before_sync", 60},        {"after_sync", 60},         {"after_record", 60},
+    {"before_apply", 80},       {"after_apply", 80},        {"before_answer", 70},
+    {"before_catalog", 9},      {"after_catalog", 9},       {"before_backfill_entry", 20},
+    {"before_backfill_end", 2}, {"after_backfill_end", 2},  {"before_expiry", 4},
+    {"before_upkeep", 5},       {"before_counts_saved", 0}, {"after_counts_saved", 0},
+    {"before_close_flush", 0},  {"after_close_flush", 0},   {"table_begun", 0},
+    {"table_written", 0},       {"before_backup_chunk", 2}, {"after_backup_chunk", 2},
+    {"before_backup_end", 2},   {"after_backup_end", 2},    {"before_restore_chunk", 2},
+    {"after_restore_chunk", 2}, {"before_restore_end", 2},  {"after_restore_end", 2},
 };
 
 /* The workload ends by itself after some calls, so that closing is passed too. */

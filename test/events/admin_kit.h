@@ -109,7 +109,7 @@ static inline struct hf_str all_of(struct kit *k, struct hf_events *store)
 static inline void check_sound(struct kit *k, struct hf_events *store, uint64_t events)
 {
     struct hf_events_verified verified;
-    enum hf_status status = hf_events_verify(k->scope, store, NULL, &verified);
+    enum hf_status status = hf_events_verify(k->scope, store, NULL, NULL, &verified);
 
     if (status != HF_OK)
         printf("%s\n", hf_scope_error_text(k->scope));

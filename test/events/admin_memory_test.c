@@ -83,7 +83,7 @@ static enum hf_status use_limits(struct hf_scope *s, struct hf_events *store)
 
 static enum hf_status use_verify(struct hf_scope *s, struct hf_events *store)
 {
-    return hf_events_verify(s, store, NULL, NULL);
+    return hf_events_verify(s, store, NULL, NULL, NULL);
 }
 
 static enum hf_status use_export(struct hf_scope *s, struct hf_events *store)
@@ -140,7 +140,7 @@ static void sweep_memory(struct test *t, use_fn *use)
         hf_scope_free(own);
     }
     s = hf_scope_new(test_env(t));
-    CHECK_OK(hf_events_verify(s, store, NULL, NULL));
+    CHECK_OK(hf_events_verify(s, store, NULL, NULL, NULL));
     hf_events_close(store);
     hf_db_close(db);
     hf_scope_free(s);
@@ -202,7 +202,7 @@ TEST(admin_memory, sweep)
     CHECK(failed > 20);
     s = hf_scope_new(test_env(t));
     CHECK_OK(use_sweep(s, store));
-    CHECK_OK(hf_events_verify(s, store, NULL, NULL));
+    CHECK_OK(hf_events_verify(s, store, NULL, NULL, NULL));
     hf_events_close(store);
     hf_db_close(db);
     hf_scope_free(s);

@@ -186,8 +186,8 @@ static void auditor(struct actor *a)
     const struct hf_stored_event *events;
     size_t len;
 
-    SIM_CHECK(a, hf_events_verify(a->s, store, NULL, &verified) == HF_OK); /* (1) */
-    for (size_t i = 0; i < STREAMS; i++) {                                 /* (3) */
+    SIM_CHECK(a, hf_events_verify(a->s, store, NULL, NULL, &verified) == HF_OK); /* (1) */
+    for (size_t i = 0; i < STREAMS; i++) {                                       /* (3) */
         struct hf_new_event event = {.type = HF_STR("t")};
         struct hf_append append = {.stream = stream_of(i), .events = &event, .events_len = 1};
         enum hf_status status = hf_events_unarchive(a->s, store, stream_of(i));
@@ -201,7 +201,7 @@ static void auditor(struct actor *a)
         hf_scope_reset(a->s);
         SIM_CHECK(a, hf_events_sweep(a->s, store, OLD_S, &swept) == HF_OK);
     }
-    SIM_CHECK(a, hf_events_verify(a->s, store, NULL, &verified) == HF_OK);
+    SIM_CHECK(a, hf_events_verify(a->s, store, NULL, NULL, &verified) == HF_OK);
     SIM_CHECK(a, count_items(a, "z.") == 0);
     SIM_CHECK(a, hf_events_caused_by(a->s, store, HF_STR("cause"), &events, &len) == HF_OK);
     check_told(a, store);

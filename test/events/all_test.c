@@ -240,7 +240,7 @@ KIT_TEST_TX(all, history_is_read_without_a_write)
     hf_events_close(store);
 }
 
-/* (5) */
+/* (2) */
 KIT_TEST_TX(all, goes_on_after_a_failure)
 {
     static const char *const operations[] = {"Query", "BatchGetItem", "TransactWriteItems",

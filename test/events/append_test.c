@@ -177,6 +177,33 @@ static struct hf_append one_with_id(struct kit *k, struct hf_stream_key stream, 
     return (struct hf_append){.stream = stream, .events = event, .events_len = 1};
 }
 
+/* D5.3: nor is an id free at another time, which was a part of the key. */
+KIT_TEST_TX(append, an_id_is_taken_at_any_time)
+{
+    struct hf_events *store = open_store(k);
+    struct hf_append one = one_with_id(k, ORDER("1"), "e1", "x");
+    struct hf_new_event event = one.events[0];
+    struct hf_appended again;
+    struct hf_events_page page;
+
+    event.time_us = INT64_C(1700000000000000);
+    one.events = &event;
+    CHECK_OK(hf_events_append(k->scope, store, &one, 1, NULL, &again));
+    CHECK_OK(hf_events_append(k->scope, store, &one, 1, NULL, &again));
+    CHECK(again.repeated);
+    event.time_us += 1000; /* who tries again may have another clock: it is the same event */
+    CHECK_OK(hf_events_append(k->scope, store, &one, 1, NULL, &again));
+    CHECK(again.repeated);
+    test_advance_ms(k->t, 40 * 24 * 3600 * INT64_C(1000));
+    event.time_us = 0; /* now */
+    CHECK_OK(hf_events_append(k->scope, store, &one, 1, NULL, &again));
+    CHECK(again.repeated);
+    CHECK_OK(hf_events_read(k->scope, store, ORDER("1"), NULL, &page));
+    CHECK_INT(1, page.version);
+    CHECK_INT(INT64_C(1700000000000000), page.events[0].time_us);
+    hf_events_close(store);
+}
+
 /* D5.3, H23: an id is taken once. The same events again are answered as they were, whatever version
  * is expected now; anything else with such an id is refused, and says why. (5) */
 KIT_TEST_TX(append, the_same_events_again_change_nothing)

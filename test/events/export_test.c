@@ -167,7 +167,7 @@ KIT_TEST_TX(export, everything_comes_back_d5_16)
     CHECK_STR(all_of(k, store).ptr, all_of(k, other));
     again = export_all(k, other);
     CHECK_STR(without_places(k, &file).ptr, without_places(k, &again));
-    CHECK_OK(hf_events_verify(k->scope, other, NULL, NULL));
+    CHECK_OK(hf_events_verify(k->scope, other, NULL, NULL, NULL));
 
     /* What is there is not appended again, neither here nor where it comes from (1). */
     CHECK_OK(import(k, other, &file, &count));
@@ -383,7 +383,7 @@ KIT_TEST_TX(export, what_is_not_read_is_not_exported)
     CHECK_INT(3, page.events_len);
     CHECK_INT(4, page.events[0].version);
     CHECK_STR("cut-4", page.events[0].id);
-    CHECK_OK(hf_events_verify(k->scope, other, NULL, NULL));
+    CHECK_OK(hf_events_verify(k->scope, other, NULL, NULL, NULL));
     again = export_all(k, other);
     CHECK_STR(without_places(k, &file).ptr, without_places(k, &again));
     CHECK_OK(import(k, other, &file, &count));

@@ -284,7 +284,7 @@ void verdict(struct hf_scope *s, struct hf_db *db, struct hf_events *store, cons
     check_ids(s, store, site->seed, truth);
     check_aside(s, db, store);
     hf_scope_reset(s);
-    MUST_OK(s, hf_events_verify(s, store, NULL, &verified));
+    MUST_OK(s, hf_events_verify(s, store, NULL, NULL, &verified));
     if (verified.events != truth->len)
         FAIL("the chain has %llu events of %zu", (unsigned long long)verified.events, truth->len);
 }

@@ -319,6 +319,52 @@ KIT_TEST_TX(store, reset_leaves_nothing)
     hf_events_close(other);
 }
 
+/* The prefix is a part of the table's name, and what is provisioned is that table's. */
+KIT_TEST_TX(store, a_prefix_and_provisioned_capacity)
+{
+    struct hf_str prefix = hf_scope_format(k->scope, "%.*s", (int)k->table.len - 4, k->table.ptr);
+    struct hf_events_options o = {.size = sizeof(o),
+                                  .prefix = prefix,
+                                  .table = hf_str_of(k->table.ptr + prefix.len, 4),
+                                  .read_units = 7,
+                                  .write_units = 9};
+    struct hf_describe_table_result table;
+    struct hf_events *store, *same;
+    struct hf_events_page page;
+
+    CHECK_OK(hf_events_open(k->scope, k->db, &o, &store));
+    CHECK_OK(append_some(k, store, stream, HF_EXPECT_NONE, 0, 2, NULL));
+    CHECK_OK(
+        hf_describe_table(k->scope, k->db, &(struct hf_describe_table){.table = k->table}, &table));
+    CHECK_INT(7, table.table->throughput->read_units);
+    CHECK_INT(9, table.table->throughput->write_units);
+    same = open_store(k); /* by its whole name */
+    CHECK_OK(hf_events_read(k->scope, same, stream, NULL, &page));
+    CHECK_INT(2, page.events_len);
+    hf_events_close(same);
+    CHECK_OK(hf_events_reset(k->scope, store)); /* and it is made anew as it was */
+    CHECK_OK(
+        hf_describe_table(k->scope, k->db, &(struct hf_describe_table){.table = k->table}, &table));
+    CHECK_INT(9, table.table->throughput->write_units);
+    hf_events_close(store);
+}
+
+/* What a store says that it can do is what it can. */
+KIT_TEST_TX(store, abilities_are_declared)
+{
+    struct hf_blobs *blobs;
+    struct hf_events *store;
+    struct hf_events_abilities can;
+
+    CHECK_OK(hf_blobs_open(k->scope, HF_STR("memory:"), NULL, &blobs));
+    store = open_store_with(k, (struct hf_events_options){.blobs = blobs, .no_chain = true});
+    can = hf_events_abilities(store);
+    CHECK(can.append_many && can.streams && can.snapshots && can.by_id && can.by_cause && can.all);
+    CHECK(can.blobs && !can.chain);
+    hf_events_close(store);
+    hf_blobs_close(blobs);
+}
+
 KIT_TEST_TX(store, options_are_held_against_the_table)
 {
     struct hf_events *store, *other;

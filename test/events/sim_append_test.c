@@ -393,7 +393,7 @@ static void check_rest(struct actor *a, struct model *m, struct hf_events *store
     actor_sleep_ms(a, 20000); /* whatever the clocks of others said, it is old now */
     SIM_CHECK(a, hf_events_sweep(s, store, 1, &swept) == HF_OK);
     SIM_CHECK(a, hf_query(s, a->db, &query, &result) == HF_OK && result.items_len == 0);
-    SIM_CHECK(a, hf_events_verify(s, store, NULL, &verified) == HF_OK);
+    SIM_CHECK(a, hf_events_verify(s, store, NULL, NULL, &verified) == HF_OK);
     SIM_CHECK(a, verified.events == m->log_len && verified.bad.domain.len == 0);
 }
 

@@ -330,10 +330,10 @@ KIT_TEST_TX(streams, large_appends_are_archived)
     CHECK_STR("1-151", versions_of(k, store, "1", false));
     CHECK_OK(hf_events_get(k->scope, store, done.ids[100], &event));
     CHECK_INT(101, event.version);
-    CHECK_OK(hf_events_verify(k->scope, store, NULL, NULL));
+    CHECK_OK(hf_events_verify(k->scope, store, NULL, NULL, NULL));
     CHECK_OK(hf_events_unarchive(k->scope, store, ORDER("1")));
     CHECK_INT(2, commits_in(k, 'a', "1"));
-    CHECK_OK(hf_events_verify(k->scope, store, NULL, NULL));
+    CHECK_OK(hf_events_verify(k->scope, store, NULL, NULL, NULL));
     hf_events_close(store);
 }
 

@@ -247,6 +247,46 @@ KIT_TEST_TX(group, a_payload_that_is_gone_is_a_failure)
     hf_blobs_close(blobs);
 }
 
+/* Whoever feeds does not need payloads: one that is gone by then is that event's own failure, of
+ * all and of one stream. */
+KIT_TEST_TX(group, a_payload_that_is_gone_does_not_stop_feeding)
+{
+    for (int of_stream = 0; of_stream < 2; of_stream++) {
+        struct seen seen = {.times = 0};
+        struct hf_group_options options = {.handle = note,
+                                           .user = &seen,
+                                           .backoff_ms = 50,
+                                           .max_attempts = 2};
+        struct hf_parked_list parked;
+        struct hf_events *store;
+        struct hf_group *group;
+        struct hf_blobs *blobs;
+        uint64_t done;
+
+        CHECK_OK(hf_blobs_open(k->scope, HF_STR("memory:"), NULL, &blobs));
+        store = open_store_with(k, (struct hf_events_options){.blobs = blobs, .blob_bytes = 400});
+        CHECK_OK(hf_events_reset(k->scope, store));
+        if (of_stream)
+            options.stream = ORDER("1");
+        append_large_one(k, store, ORDER("1"));
+        delete_blob(k, store);
+        CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 3, NULL));
+        group = open_group(k, store, options);
+        run(k, group);
+        CHECK_INT(1, count_of(seen.types, "1t1"));
+        CHECK_INT(2, count_of(seen.types, "1t2"));
+        CHECK_INT(1, count_of(seen.types, "1t3"));
+        CHECK_OK(hf_group_parked(k->scope, group, (struct hf_str){0}, 0, &parked));
+        CHECK_INT(1, parked.events_len);
+        CHECK_INT(1, parked.events[0].version);
+        CHECK_INT(HF_CORRUPT, parked.events[0].error);
+        CHECK_OK(hf_group_discard(k->scope, group, NULL, 0, &done));
+        hf_group_close(group);
+        hf_events_close(store);
+        hf_blobs_close(blobs);
+    }
+}
+
 /* (1): what cannot be read costs those that were fetched with it nothing. */
 KIT_TEST_TX(group, one_that_cannot_be_read_is_left_out)
 {

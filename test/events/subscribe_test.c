@@ -17,6 +17,7 @@ enum { LEASE_MS = 10000, DAY = 24 * 3600 * 1000 };
 struct seen {
     char types[400];
     size_t batches;
+    const char *needs; /* events of this type have 1000 bytes */
     const char *fails; /* events of this type fail, */
     int times;         /* so often */
     int told[7];
@@ -34,6 +35,8 @@ static enum hf_status note(struct hf_scope *s, const struct hf_stored_event *eve
         seen->times--;
         return hf_scope_fail(s, HF_IO, "%.*s is bad", HF_FMT(event->type));
     }
+    if (seen->needs && hf_str_equal(event->type, hf_str_from(seen->needs)))
+        CHECK_INT(1000, event->payload.len);
     snprintf(seen->types + len, sizeof(seen->types) - len, "%s%.*s", len ? "," : "",
              HF_FMT(event->type));
     return HF_OK;
@@ -489,6 +492,97 @@ KIT_TEST_TX(subscribe, a_replay_without_its_payload_is_put_aside_again)
     CHECK_INT(1, list.events_len);
     CHECK_STR("1", list.events[0].stream.id);
     CHECK_INT(HF_CORRUPT, list.events[0].error);
+    hf_subscription_close(sub);
+    hf_events_close(store);
+    hf_blobs_close(blobs);
+}
+
+/* Whose payload is gone has failed, by itself: it is put aside, or is where it stops; the others
+ * come whole, whatever is asked for at once. */
+KIT_TEST_TX(subscribe, an_event_without_its_payload_fails_alone)
+{
+    static const uint8_t large[2][1000] = {{'x'}, {'y'}};
+    struct hf_new_event events[] = {{.type = HF_STR("a")},
+                                    {.type = HF_STR("gone"), .payload = {large[0], 1000}},
+                                    {.type = HF_STR("large"), .payload = {large[1], 1000}},
+                                    {.type = HF_STR("z")}};
+    struct hf_append append = {.stream = ORDER("1"), .events = events, .events_len = 4};
+    struct hf_blobs *blobs;
+    struct hf_events *store;
+    struct hf_events_page page;
+    struct hf_str digest;
+
+    CHECK_OK(hf_blobs_open(k->scope, HF_STR("memory:"), NULL, &blobs));
+    store = open_store_with(k, (struct hf_events_options){.blobs = blobs, .blob_bytes = 400});
+    CHECK_OK(hf_events_append(k->scope, store, &append, 1, NULL, NULL));
+    CHECK_OK(hf_events_read(k->scope, store, ORDER("1"), NULL, &page));
+    digest = page.events[1].blob;
+    for (int i = 0; i < 4; i++) {
+        struct hf_subscribe_options options = {.max_attempts = 2, .give_up = HF_GIVE_UP_PARK};
+        struct seen seen = {.needs = "large"};
+        struct hf_subscription *sub;
+        struct hf_parked_list list;
+
+        CHECK_OK(hf_blob_delete(k->scope, store->blobs, digest));
+        if (i & 1)
+            options.stream = ORDER("1");
+        if (i & 2)
+            options.batch = note_batch;
+        sub = subscribe(k, store, &seen, options);
+        drain(k, sub);
+        CHECK_STR("a,large,z", hf_str_from(seen.types));
+        CHECK_INT(1, seen.told[HF_SUBSCRIPTION_FAILED]);
+        CHECK_INT(0, seen.told[HF_SUBSCRIPTION_TROUBLE]);
+        CHECK_OK(hf_subscription_parked(k->scope, store, NAME, (struct hf_str){0}, 0, &list));
+        CHECK_INT(1, list.events_len);
+        CHECK_INT(2, list.events[0].version);
+        CHECK_INT(HF_CORRUPT, list.events[0].error);
+        CHECK_OK(hf_blob_put(k->scope, store->blobs, events[1].payload, &digest));
+        CHECK_OK(hf_subscription_replay(k->scope, store, NAME, NULL, 0, NULL));
+        drain(k, sub);
+        CHECK_STR("a,large,z,gone", hf_str_from(seen.types));
+        hf_subscription_close(sub);
+        CHECK_OK(hf_subscription_forget(k->scope, store, NAME));
+    }
+    hf_events_close(store);
+    hf_blobs_close(blobs);
+}
+
+/* One that comes back in time is handled; one that does not is where it stops. */
+KIT_TEST_TX(subscribe, a_payload_that_comes_back_is_handed_over)
+{
+    static const uint8_t large[1000] = {'x'};
+    struct hf_new_event events[] = {{.type = HF_STR("gone"), .payload = {large, 1000}},
+                                    {.type = HF_STR("z")}};
+    struct hf_append append = {.stream = ORDER("1"), .events = events, .events_len = 2};
+    struct seen seen = {.needs = "gone", .fails = "gone", .times = 1};
+    struct hf_subscription *sub;
+    struct hf_events_page page;
+    struct hf_events *store;
+    struct hf_blobs *blobs;
+    struct hf_str digest;
+    uint32_t wait_ms;
+
+    CHECK_OK(hf_blobs_open(k->scope, HF_STR("memory:"), NULL, &blobs));
+    store = open_store_with(k, (struct hf_events_options){.blobs = blobs, .blob_bytes = 400});
+    CHECK_OK(hf_events_append(k->scope, store, &append, 1, NULL, NULL));
+    CHECK_OK(hf_events_read(k->scope, store, ORDER("1"), NULL, &page));
+    CHECK_OK(hf_blob_delete(k->scope, store->blobs, page.events[0].blob));
+    sub = subscribe(k, store, &seen, (struct hf_subscribe_options){.max_attempts = 3});
+    for (int i = 0; i < 100 && !seen.told[HF_SUBSCRIPTION_FAILED]; i++) {
+        CHECK_OK(hf_subscription_turn(k->scope, sub, &wait_ms));
+        test_advance_ms(k->t, 10);
+    }
+    CHECK_INT(1, seen.told[HF_SUBSCRIPTION_FAILED]);
+    CHECK_OK(hf_blob_put(k->scope, store->blobs, events[0].payload, &digest));
+    drain(k, sub);
+    CHECK_STR("gone,z", hf_str_from(seen.types));
+    CHECK_INT(2, seen.told[HF_SUBSCRIPTION_FAILED]); /* once without, and once with it */
+    CHECK_OK(hf_subscription_rebuild(k->scope, store, NAME, (struct hf_str){0}));
+    CHECK_OK(hf_blob_delete(k->scope, store->blobs, digest));
+    CHECK_STATUS(HF_LOST, hf_subscription_drain(k->scope, sub, NULL));
+    CHECK(strstr(hf_scope_error_text(k->scope), "is gone") != NULL);
+    CHECK_STR("gone,z", hf_str_from(seen.types));
     hf_subscription_close(sub);
     hf_events_close(store);
     hf_blobs_close(blobs);

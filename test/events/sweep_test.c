@@ -140,7 +140,7 @@ KIT_TEST_TX(sweep, commits_that_are_moved_are_found)
 
     CHECK_OK(hf_events_archive(k->scope, store, ORDER("1")));
     meddled = open_meddled(k, &m, store, HF_OP_GET_ITEM, 1, put_back_raw);
-    CHECK_OK(hf_events_verify(k->scope, meddled, NULL, &verified));
+    CHECK_OK(hf_events_verify(k->scope, meddled, NULL, NULL, &verified));
     CHECK(!m.fn);
     CHECK_INT(2, verified.events);
     hf_events_close(meddled);
@@ -302,7 +302,7 @@ KIT_TEST_TX(sweep, one_that_was_interrupted_is_repeated)
             ended = hf_events_sweep(k->scope, store, OLD_S, &swept) == HF_OK;
             kit_no_faults(k);
             interrupted += !ended;
-            CHECK_OK(hf_events_verify(k->scope, store, NULL, &verified));
+            CHECK_OK(hf_events_verify(k->scope, store, NULL, NULL, &verified));
             sweep(k, store);
             left += 2;
             check_sound(k, store, left);
@@ -422,7 +422,7 @@ KIT_TEST_TX(sweep, a_large_append_that_is_half_removed)
             CHECK_INT(0, readable(k, store, other, false));
             CHECK_INT(0, readable(k, store, other, true));
             all_of(k, store);
-            CHECK_OK(hf_events_verify(k->scope, store, NULL, NULL));
+            CHECK_OK(hf_events_verify(k->scope, store, NULL, NULL, NULL));
             sweep(k, store);
             left++;
             check_sound(k, store, left);
@@ -597,7 +597,7 @@ KIT_TEST_TX(sweep, blobs_of_events)
     CHECK_OK(hf_blob_has(k->scope, store->blobs, both, NULL));
     check_sound(k, store, 2);
     CHECK_OK(hf_blob_delete(k->scope, store->blobs, last));
-    CHECK_STATUS(HF_CORRUPT, hf_events_verify(k->scope, store, NULL, NULL));
+    CHECK_STATUS(HF_CORRUPT, hf_events_verify(k->scope, store, NULL, NULL, NULL));
     CHECK_ERROR(HF_CORRUPT, "stream \"order/1\", version 3: its payload is not in the blob store",
                 k->scope);
     hf_events_close(store);

@@ -23,7 +23,7 @@ static void check_bad(struct kit *k, struct hf_events *store, uint64_t version, 
     struct hf_events_verified verified;
     struct hf_stream_key stream = ORDER("1");
 
-    CHECK_STATUS(HF_CORRUPT, hf_events_verify(k->scope, store, NULL, &verified));
+    CHECK_STATUS(HF_CORRUPT, hf_events_verify(k->scope, store, NULL, NULL, &verified));
     CHECK_STR("order", verified.bad.domain);
     CHECK_STR("1", verified.bad.id);
     CHECK_INT(version, verified.bad_version);
@@ -31,9 +31,9 @@ static void check_bad(struct kit *k, struct hf_events *store, uint64_t version, 
                               (unsigned long long)version, what)
                   .ptr,
               hf_scope_error(k->scope)->message);
-    CHECK_STATUS(HF_CORRUPT, hf_events_verify(k->scope, store, &stream, NULL));
+    CHECK_STATUS(HF_CORRUPT, hf_events_verify(k->scope, store, &stream, NULL, NULL));
     stream = ORDER("2");
-    CHECK_OK(hf_events_verify(k->scope, store, &stream, NULL));
+    CHECK_OK(hf_events_verify(k->scope, store, &stream, NULL, NULL));
 }
 
 static struct hf_str commit_pk(struct kit *k, const char *id, struct hf_str *sk)
@@ -53,16 +53,71 @@ KIT_TEST_TX(verify, all_is_well)
     struct hf_events_verified verified;
     struct hf_stream_key stream = ORDER("1");
 
-    CHECK_OK(hf_events_verify(k->scope, store, NULL, &verified));
+    CHECK_OK(hf_events_verify(k->scope, store, NULL, NULL, &verified));
     CHECK_INT(2, verified.streams);
     CHECK_INT(7, verified.events);
-    CHECK_OK(hf_events_verify(k->scope, store, &stream, &verified));
+    CHECK_OK(hf_events_verify(k->scope, store, &stream, NULL, &verified));
     CHECK_INT(1, verified.streams);
     CHECK_INT(5, verified.events);
     stream = ORDER("none");
-    CHECK_STATUS(HF_NOT_FOUND, hf_events_verify(k->scope, store, &stream, &verified));
+    CHECK_STATUS(HF_NOT_FOUND, hf_events_verify(k->scope, store, &stream, NULL, &verified));
     CHECK_OK(hf_events_archive(k->scope, store, ORDER("1")));
     check_sound(k, store, 7);
+    hf_events_close(store);
+}
+
+/* What a callback was told. */
+struct heard {
+    int calls;
+    int stop_at; /* that call; 0: at none */
+    uint64_t done, total;
+};
+
+static enum hf_status hear(uint64_t done, uint64_t total, void *user)
+{
+    struct heard *heard = user;
+
+    CHECK(done >= heard->done);
+    CHECK(!total || done <= total);
+    heard->done = done;
+    heard->total = total;
+    return ++heard->calls == heard->stop_at ? HF_CANCELED : HF_OK;
+}
+
+/* Each event twice: in its stream, and in the order of all; those of large appends, too. */
+KIT_TEST_TX(verify, progress_is_told)
+{
+    struct hf_events *store = filled(k);
+    struct hf_stream_key stream = ORDER("long");
+    struct hf_events_verified verified;
+    struct heard heard = {.calls = 0};
+
+    CHECK_OK(append_some(k, store, stream, HF_EXPECT_ANY, 0, 300, NULL));
+    for (int i = 0; i < 10; i++)
+        CHECK_OK(append_some(k, store, stream, HF_EXPECT_ANY, 0, 20, NULL));
+    CHECK_OK(
+        hf_events_verify(k->scope, store, NULL,
+                         HF_OPTIONS(hf_events_verify_options, .on_progress = hear, .user = &heard),
+                         &verified));
+    CHECK_INT(507, verified.events);
+    CHECK_INT(2 * 507, heard.done);
+    CHECK_INT(2 * 507, heard.total);
+    CHECK(heard.calls >= 4);
+    heard = (struct heard){.calls = 0};
+    CHECK_OK(
+        hf_events_verify(k->scope, store, &stream,
+                         HF_OPTIONS(hf_events_verify_options, .on_progress = hear, .user = &heard),
+                         &verified));
+    CHECK_INT(500, heard.done);
+    CHECK_INT(0, heard.total);
+    for (int call = 1; call <= 4; call++) {
+        heard = (struct heard){.stop_at = call};
+        CHECK_STATUS(HF_CANCELED, hf_events_verify(k->scope, store, NULL,
+                                                   HF_OPTIONS(hf_events_verify_options,
+                                                              .on_progress = hear, .user = &heard),
+                                                   NULL));
+        CHECK_INT(call, heard.calls);
+    }
     hf_events_close(store);
 }
 
@@ -170,7 +225,7 @@ KIT_TEST_TX(verify, the_order_of_all)
     /* One more than the stream has. */
     attr = (struct hf_attr){.name = HF_STR("x03"), .value = hf_item_get(commit, HF_STR("x02"))};
     put_raw(k, hf_item_with(k->scope, commit, &attr, 1));
-    CHECK_STATUS(HF_CORRUPT, hf_events_verify(k->scope, store, NULL, &verified));
+    CHECK_STATUS(HF_CORRUPT, hf_events_verify(k->scope, store, NULL, NULL, &verified));
     CHECK_ERROR(HF_CORRUPT,
                 "stream \"order/1\", version 4: it is in the order of all, and not in its stream",
                 k->scope);
@@ -209,6 +264,6 @@ KIT_TEST_TX(verify, a_store_without_a_chain_cannot_be)
     struct hf_events *store = open_store_with(k, (struct hf_events_options){.no_chain = true});
     struct hf_events_verified verified;
 
-    CHECK_STATUS(HF_UNSUPPORTED, hf_events_verify(k->scope, store, NULL, &verified));
+    CHECK_STATUS(HF_UNSUPPORTED, hf_events_verify(k->scope, store, NULL, NULL, &verified));
     hf_events_close(store);
 }

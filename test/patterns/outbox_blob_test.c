@@ -18,6 +18,7 @@
 
 #include "kit.h"
 
+#include "blob/private.h"
 #include "patterns/outbox.h"
 
 enum { LARGE = 500 * 1024, HEARD_MAX = 100 };
@@ -54,14 +55,16 @@ struct eye {
     int seen[HEARD_MAX];
     size_t len;
     bool wrong;
+    uint32_t left_ms; /* the least time it was given */
 };
 
 static enum hf_status eye_send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
                                size_t len)
 {
     struct eye *eye = self;
+    uint32_t left_ms = hf_scope_left_ms(s, UINT32_MAX);
 
-    (void)s;
+    eye->left_ms = !eye->left_ms || left_ms < eye->left_ms ? left_ms : eye->left_ms;
     for (size_t i = 0; i < len; i++) {
         struct hf_bytes payload = deliveries[i].event->event.payload;
         int number = -1;
@@ -75,6 +78,31 @@ static enum hf_status eye_send(struct hf_scope *s, void *self, struct hf_deliver
     }
     return HF_OK;
 }
+
+/* A store before the store of an outbox: it may be away, or slow. */
+struct moody {
+    struct hf_blobs blobs;
+    struct test *t;
+    struct hf_blobs *inner;
+    enum hf_status mood; /* what it says instead of an answer */
+    int64_t slow_ms;
+    int asked;
+};
+
+static enum hf_status moody_get(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
+                                struct hf_bytes *bytes)
+{
+    struct moody *moody = (struct moody *)blobs;
+
+    moody->asked++;
+    test_advance_ms(moody->t, moody->slow_ms);
+    TRY(hf_scope_sleep_ms(s, 0));
+    if (moody->mood != HF_OK)
+        return hf_scope_fail(s, moody->mood, "the store is in no mood");
+    return hf_blob_get(s, moody->inner, digest, bytes);
+}
+
+static const struct blob_kind moody_kind = {.get = moody_get};
 
 struct stage {
     struct kit *k;
@@ -353,6 +381,150 @@ KIT_TEST(outbox_blob, a_lost_payload_fails_its_event_alone)
     CHECK_OK(hf_outbox_retry(k->scope, st.outbox, &id, 1, NULL));
     run_for(&st, 3000);
     CHECK_INT(3, st.eye.len);
+    stage_close(&st);
+}
+
+static void set_moody(struct stage *st, struct moody *moody)
+{
+    *moody = (struct moody){.blobs = {.kind = &moody_kind, .max = HF_BLOB_MAX},
+                            .t = st->k->t,
+                            .inner = st->outbox->blobs};
+    st->outbox->blobs = &moody->blobs;
+}
+
+static void unset_moody(struct stage *st, struct moody *moody)
+{
+    st->outbox->blobs = moody->inner;
+}
+
+static struct hf_relay_metrics metrics_of(struct stage *st)
+{
+    struct hf_relay_metrics metrics;
+
+    hf_relay_metrics(st->relay, &metrics);
+    return metrics;
+}
+
+/* While the store is away nothing is counted as tried, and what is not in it goes on. */
+static void a_store_is_away(struct kit *k, bool competing, enum hf_status mood)
+{
+    struct hf_outbox_event found;
+    struct moody moody;
+    struct stage st;
+    struct hf_str id;
+
+    stage_open(k, &st, 0, 0);
+    id = emit(&st, "a", 1, LARGE);
+    emit(&st, "a", 2, 100);
+    emit(&st, "b", 3, 100);
+    emit(&st, "c", 4, LARGE);
+    set_moody(&st, &moody);
+    moody.mood = mood;
+    open_relay(&st, st.outbox, competing);
+    run_for(&st, 1000);
+    emit(&st, "b", 5, 100);
+    run_for(&st, 60000);
+    CHECK_INT(competing ? 3 : 2, st.eye.len);
+    CHECK_INT(0, metrics_of(&st).retried);
+    CHECK_INT(0, metrics_of(&st).given_up);
+    CHECK_INT(0, metrics_of(&st).outages); /* of the sink */
+    CHECK(moody.asked > 3 && moody.asked < 50);
+    CHECK_OK(hf_outbox_get(k->scope, st.outbox, id, &found));
+    CHECK_INT(HF_EVENT_PENDING, found.state);
+    CHECK_INT(0, found.attempts);
+    moody.mood = HF_OK;
+    run_for(&st, 40000);
+    CHECK_INT(5, st.eye.len);
+    for (size_t i = 0; i < 5 && !competing; i++)
+        CHECK(st.eye.seen[i] != 2 || st.eye.seen[i - 1] == 1 || st.eye.seen[i - 2] == 1);
+    unset_moody(&st, &moody);
+    stage_close(&st);
+}
+
+KIT_TEST(outbox_blob, a_store_that_is_away_spends_no_attempts)
+{
+    a_store_is_away(k, false, HF_IO);
+}
+
+KIT_TEST(outbox_blob, a_store_that_is_away_spends_none_of_competing_relays)
+{
+    a_store_is_away(k, true, HF_THROTTLED);
+}
+
+/* Fetching has a time of its own: the sink has all of its. */
+KIT_TEST(outbox_blob, a_slow_store_takes_no_time_of_the_sink)
+{
+    for (int competing = 0; competing < 2; competing++) {
+        struct moody moody;
+        struct stage st;
+
+        stage_open(k, &st, 0, 0);
+        emit(&st, "a", 1, LARGE);
+        set_moody(&st, &moody);
+        moody.slow_ms = 10000;
+        open_relay(&st, st.outbox, competing);
+        run_for(&st, 60000);
+        CHECK_INT(1, st.eye.len);
+        CHECK(st.eye.left_ms > 29000);
+        unset_moody(&st, &moody);
+        stage_close(&st);
+        CHECK_OK(hf_delete_table(k->scope, k->db, &(struct hf_delete_table){.table = k->table},
+                                 &(struct hf_delete_table_result){0}));
+    }
+}
+
+/* Of competing relays, too, a lost payload fails its event, and only that. */
+KIT_TEST(outbox_blob, a_lost_payload_fails_of_competing_relays)
+{
+    struct hf_outbox_event found;
+    struct hf_event_list list;
+    struct stage st;
+    struct hf_str id;
+
+    stage_open(k, &st, 0, 0);
+    id = emit(&st, "a", 1, LARGE);
+    emit(&st, "a", 2, 100);
+    emit(&st, "b", 3, LARGE);
+    CHECK_OK(hf_outbox_get(k->scope, st.outbox, id, &found));
+    CHECK_OK(hf_blob_delete(k->scope, st.part, found.blob));
+    open_relay(&st, st.outbox, true);
+    run_for(&st, 5000);
+    CHECK_INT(2, st.eye.len);
+    CHECK_INT(1, metrics_of(&st).given_up);
+    CHECK_OK(hf_outbox_failed(k->scope, st.outbox, NULL, &list));
+    CHECK_INT(1, list.events_len);
+    CHECK_INT(2, list.events[0].attempts);
+    CHECK_INT(HF_NOT_FOUND, list.events[0].error);
+    CHECK(
+        strstr(hf_scope_copy(k->scope, list.events[0].error_text).ptr, "is not in the blob store"));
+    stage_close(&st);
+}
+
+/* A name that is none never becomes one. */
+KIT_TEST(outbox_blob, a_blob_without_a_name_fails_its_event)
+{
+    struct hf_event_list list;
+    struct hf_outbox_event found;
+    struct hf_update_item update;
+    struct stage st;
+    struct hf_str id;
+
+    stage_play(k, &st, 0, 0);
+    id = emit(&st, "a", 1, LARGE);
+    CHECK_OK(hf_outbox_get(k->scope, st.outbox, id, &found));
+    update = (struct hf_update_item){.table = k->table,
+                                     .key = hf__outbox_key(k->scope, "p", found.bucket, found.ref),
+                                     .update = HF_STR("SET #blob = :blob"),
+                                     .names = HF_ITEM(k->scope, HF_S("#blob", HF_STR("blob"))),
+                                     .values = HF_ITEM(k->scope,
+                                                       HF_S(":blob", HF_STR("../../etc/passwd")))};
+    CHECK_OK(hf_update_item(k->scope, k->db, &update, NULL));
+    run_for(&st, 5000);
+    CHECK_INT(0, st.eye.len);
+    CHECK_OK(hf_outbox_failed(k->scope, st.outbox, NULL, &list));
+    CHECK_INT(1, list.events_len);
+    CHECK_INT(2, list.events[0].attempts);
+    CHECK_INT(HF_INVALID, list.events[0].error);
     stage_close(&st);
 }
 

@@ -3,6 +3,7 @@
  * stale worker changes nothing) and liveness (all are claimed, what is over is claimed anew), on
  * every kind of database. (n) is an invariant of outbox_claim.c.
  */
+#include <holdfast/engine.h>
 #include <holdfast/outbox.h>
 
 #include <stdlib.h>
@@ -81,6 +82,68 @@ KIT_TEST(outbox_claim, nothing_to_claim_is_no_error)
 
     CHECK_INT(0, list.events_len);
     CHECK_INT(0, list.refused);
+    hf_outbox_close(outbox);
+}
+
+/* Of all tenants, and of none. */
+KIT_TEST(outbox_claim, tenants_are_claimed_together)
+{
+    static const char *const tenants[] = {"ann", "", "ben", "ann", "\xC3\xA9", ""};
+    struct hf_outbox *outbox = open_outbox(k, 4, 0);
+    struct hf_claim_list list;
+
+    for (size_t i = 0; i < ARRAY_LEN(tenants); i++)
+        CHECK_OK(hf_outbox_emit(k->scope, outbox,
+                                &(struct hf_event){.type = HF_STR("t"),
+                                                   .sequence = i + 1,
+                                                   .tenant = tenants[i][0] ? hf_str_from(tenants[i])
+                                                                           : hf_str_of(NULL, 0)},
+                                1, NULL));
+    list = claim(k, outbox, "ann", 10);
+    CHECK_INT(ARRAY_LEN(tenants), list.events_len);
+    for (size_t i = 0; i < list.events_len; i++) {
+        const struct hf_event *event = &list.events[i].event.event;
+
+        CHECK(hf_str_equal(hf_str_from(tenants[event->sequence - 1]), event->tenant));
+        CHECK(!event->tenant.ptr == !tenants[event->sequence - 1][0]);
+    }
+    hf_outbox_close(outbox);
+}
+
+/* What is not said is what others who claim events have, too: 50, 30 s, 5 attempts, from 1 s on. */
+KIT_TEST(outbox_claim, defaults_are_the_usual_ones)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1, 0);
+    struct hf_claim_list list;
+    struct hf_str ref;
+
+    emit_many(k, outbox, 60);
+    CHECK_OK(hf_outbox_claim(k->scope, outbox, NULL, &list));
+    CHECK_INT(50, list.events_len);
+    CHECK_INT(k->t->wall_us + 30000000, list.events[49].event.lease_us);
+    ref = list.events[0].event.ref;
+    for (uint32_t attempt = 1; attempt <= 5; attempt++) {
+        struct hf_outbox_event event;
+        struct hf_claimed_event one = list.events[0];
+        int64_t most_us = (int64_t)1000000 << (attempt - 1);
+
+        if (attempt > 1)
+            CHECK_OK(hf_outbox_claim_one(k->scope, outbox, ref, NULL, &one));
+        CHECK_OK(hf_outbox_fail(k->scope, outbox, &one, &broken, false, NULL));
+        event = get(k, outbox, ref);
+        CHECK_INT(attempt, event.attempts);
+        CHECK_INT(attempt < 5 ? HF_EVENT_PENDING : HF_EVENT_FAILED, event.state);
+        CHECK(attempt == 5 || (event.next_us - event.tried_us >= most_us * 9 / 10 &&
+                               event.next_us - event.tried_us <= most_us * 11 / 10));
+        test_advance_ms(k->t, attempt == 5 ? 0 : most_us * 11 / 10000);
+    }
+    CHECK(k->t->wall_us < list.events[49].event.lease_us);
+    test_advance_ms(k->t, (list.events[49].event.lease_us - k->t->wall_us) / 1000 + 1000);
+    CHECK_OK(hf_outbox_claim(k->scope, outbox, NULL, &list));
+    CHECK_INT(10, list.events_len); /* those that nobody has claimed */
+    test_advance_ms(k->t, 1);
+    CHECK_OK(hf_outbox_claim(k->scope, outbox, NULL, &list));
+    CHECK_INT(49, list.events_len);
     hf_outbox_close(outbox);
 }
 
@@ -300,6 +363,147 @@ KIT_TEST(outbox_claim, what_was_claimed_is_handed_out)
     kit_no_faults(k);
     CHECK_INT(3, claim(k, outbox, "ann", 10).events_len);
     hf_outbox_close(outbox);
+}
+
+/* How many events in the table are claimed. */
+static size_t claims_left(struct kit *k, struct hf_outbox *outbox)
+{
+    struct hf_event_list pending;
+    size_t len = 0;
+
+    CHECK_OK(hf_outbox_pending(k->scope, outbox, NULL, &pending));
+    for (size_t i = 0; i < pending.events_len; i++)
+        len += pending.events[i].owner.len > 0;
+    return len;
+}
+
+/* The claim after so many is done, and its answer and `more` requests after it get lost. */
+static void fail_claim(struct kit *k, uint32_t after, bool done, uint32_t more)
+{
+    const struct hf_fault faults[] = {{.kind = done ? HF_FAULT_LOST_ANSWER : HF_FAULT_LOST_REQUEST,
+                                       .operation = HF_STR("UpdateItem"),
+                                       .skip = after,
+                                       .count = 1},
+                                      {.kind = HF_FAULT_LOST_REQUEST,
+                                       .operation = HF_STR("UpdateItem"),
+                                       .skip = after,
+                                       .count = more}};
+
+    CHECK_OK(hf_faulty_set(k->scope, k->db, faults, ARRAY_LEN(faults)));
+}
+
+/* (6) What was claimed and could not be told is given back: due for all, and not tried. */
+KIT_TEST(outbox_claim, what_could_not_be_told_is_given_back)
+{
+    struct hf_outbox *outbox = open_outbox(k, 3, 0);
+    struct hf_claim_options options = options_of("ann", 10);
+    struct hf_claimed_event held;
+    struct hf_claim_list list;
+
+    CHECK_OK(hf__outbox_take_mode(k->scope, outbox, true));
+    emit_many(k, outbox, 6);
+    for (uint32_t after = 0; after < 6; after++)
+        for (int done = 0; done < 2; done++) {
+            fail_claim(k, after, done, 4);
+            CHECK_STATUS(after ? HF_OK : HF_IO, hf_outbox_claim(k->scope, outbox, &options, &list));
+            CHECK(after || !hf_scope_error(k->scope)->may_have_happened);
+            CHECK_INT(after, list.events_len);
+            CHECK_INT(0, list.unsure);
+            kit_no_faults(k);
+            CHECK_INT(after, claims_left(k, outbox));
+            for (size_t i = 0; i < list.events_len; i++)
+                CHECK_OK(hf_outbox_release(k->scope, outbox, &list.events[i]));
+        }
+    list = claim(k, outbox, "ben", 10);
+    CHECK_INT(6, list.events_len);
+    for (size_t i = 0; i < 6; i++) {
+        CHECK_INT(0, list.events[i].event.attempts);
+        CHECK_OK(hf_outbox_release(k->scope, outbox, &list.events[i]));
+    }
+    fail_claim(k, 0, true, 4);
+    CHECK_STATUS(HF_IO,
+                 hf_outbox_claim_one(k->scope, outbox, list.events[2].event.ref, &options, &held));
+    kit_no_faults(k);
+    CHECK_OK(hf_outbox_claim_one(k->scope, outbox, list.events[2].event.ref, &options, &held));
+    hf_outbox_close(outbox);
+}
+
+/* (6) If it cannot be given back, that is told. */
+KIT_TEST(outbox_claim, what_cannot_be_given_back_is_told)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1, 0);
+    struct hf_claim_options options = options_of("ann", 10);
+    struct hf_claim_list list;
+
+    CHECK_OK(hf__outbox_take_mode(k->scope, outbox, true));
+    emit_many(k, outbox, 3);
+    fail_claim(k, 0, true, 0);
+    CHECK_STATUS(HF_IO, hf_outbox_claim(k->scope, outbox, &options, &list));
+    CHECK(hf_scope_error(k->scope)->may_have_happened);
+    CHECK(strstr(hf_scope_error_text(k->scope), "may be claimed"));
+    CHECK_INT(1, list.unsure);
+    fail_claim(k, 1, true, 0);
+    CHECK_OK(hf_outbox_claim(k->scope, outbox, &options, &list));
+    CHECK_INT(1, list.events_len);
+    CHECK_INT(1, list.unsure);
+    kit_no_faults(k);
+    CHECK_INT(3, claims_left(k, outbox));
+    hf_outbox_close(outbox);
+}
+
+/* (6) One that was taken over, too; what its former owner did not end counts. */
+KIT_TEST(outbox_claim, what_was_taken_over_is_given_back)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1, 0);
+    struct hf_claim_options options = options_of("ben", 10);
+    struct hf_claim_list list;
+
+    emit_many(k, outbox, 1);
+    (void)claim_single(k, outbox, "ann");
+    test_advance_ms(k->t, LEASE_MS + SKEW_MS + 1);
+    fail_claim(k, 0, true, 4);
+    CHECK_STATUS(HF_IO, hf_outbox_claim(k->scope, outbox, &options, &list));
+    kit_no_faults(k);
+    CHECK_INT(0, claims_left(k, outbox));
+    CHECK_INT(1, claim_single(k, outbox, "cyd").event.attempts);
+    hf_outbox_close(outbox);
+}
+
+/* (6) Whichever allocation fails, what is claimed is handed out. */
+TEST(outbox_claim, any_allocation_may_fail)
+{
+    struct hf_scope *all = hf_scope_new(test_env(t));
+    struct kit k = {.t = t, .scope = all, .table = HF_STR("outbox")};
+    struct hf_claim_options options = options_of("ann", 10);
+    static const char large[20000]; /* so that a claim needs memory of its own */
+    struct hf_outbox *outbox;
+
+    CHECK_OK(hf_open(all, HF_STR("memory:"),
+                     HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true), &k.db));
+    outbox = open_outbox(&k, 2, 0);
+    CHECK_OK(hf__outbox_take_mode(all, outbox, true));
+    for (int i = 0; i < 4; i++)
+        CHECK_OK(hf_outbox_emit(all, outbox,
+                                &(struct hf_event){.type = HF_STR("t"),
+                                                   .payload = hf_bytes_of(large, sizeof(large))},
+                                1, NULL));
+    ALLOC_SWEEP (t, nth) {
+        struct hf_scope *s = hf_scope_new(test_env(t));
+        struct hf_claim_list list = {0};
+        enum hf_status status = s ? hf_outbox_claim(s, outbox, &options, &list) : HF_NOMEM;
+
+        ALLOC_SWEEP_STOP(t);
+        k.scope = hf_scope_new(test_env(t));
+        CHECK(status == HF_OK || (status == HF_NOMEM && !list.events_len));
+        CHECK_INT(list.events_len, claims_left(&k, outbox));
+        for (size_t i = 0; i < list.events_len; i++)
+            CHECK_OK(hf_outbox_release(k.scope, outbox, &list.events[i]));
+        hf_scope_free(k.scope);
+        hf_scope_free(s);
+    }
+    hf_outbox_close(outbox);
+    hf_db_close(k.db);
+    hf_scope_free(all);
 }
 
 /* ---- completing ----------------------------------------------------------------------------- */

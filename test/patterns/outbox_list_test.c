@@ -539,6 +539,50 @@ KIT_TEST(outbox_admin, cleaning_up_touches_nothing_else)
     hf_outbox_close(outbox);
 }
 
+/* The database removes what was published, at its time; nothing that waits, was put aside, or came
+ * back. */
+KIT_TEST(outbox_admin, only_what_was_published_expires)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2, HF_OUTBOX_HISTORY_S);
+    struct hf_scan scan = {.table = k->table, .consistent = HF_YES};
+    int published = 0, others = 0;
+    struct hf_scan_result all;
+    struct hf_str ref;
+    int64_t ended_s;
+
+    CHECK_INT(7 * 24 * 3600, HF_OUTBOX_HISTORY_S);
+    emit_many(k, outbox, "t", 4);
+    deliver_all(k, outbox);
+    ended_s = k->t->wall_us / 1000000;
+    ref = history(k, outbox).events[0].ref;
+    CHECK_OK(
+        hf_outbox_replay(k->scope, outbox, HF_OPTIONS(hf_event_list_options, .limit = 1), NULL));
+    emit_many(k, outbox, "t", 3);
+    fail_all(k, outbox); /* with the one that came back */
+    ref = failed(k, outbox).events[0].ref;
+    CHECK_OK(hf_outbox_retry(k->scope, outbox, &ref, 1, NULL));
+    emit_many(k, outbox, "t", 2);
+    CHECK_OK(hf_scan(k->scope, k->db, &scan, &all));
+    for (size_t i = 0; i < all.items_len; i++) {
+        struct hf_str pk = hf_value_str(hf_item_get(all.items[i], HF_STR("pk")));
+        struct hf_value ttl = hf_item_get(all.items[i], HF_STR("ttl"));
+        int64_t at_s = 0;
+
+        if (pk.ptr[0] == 'h') {
+            published++;
+            CHECK(hf_value_i64(ttl, &at_s));
+            CHECK(at_s >= ended_s + HF_OUTBOX_HISTORY_S - 1 &&
+                  at_s <= ended_s + HF_OUTBOX_HISTORY_S + 1);
+        } else if (pk.ptr[0] == 'p' || pk.ptr[0] == 'f') {
+            others++;
+            CHECK(!ttl.ptr);
+        }
+    }
+    CHECK_INT(4, published); /* what comes back stays in the history, too */
+    CHECK_INT(6, others);
+    hf_outbox_close(outbox);
+}
+
 /* (1) The history again, with its ids; none twice. */
 KIT_TEST(outbox_admin, the_history_is_replayed)
 {

@@ -313,6 +313,44 @@ KIT_TEST(outbox_item, every_field_comes_back)
     hf_outbox_close(outbox);
 }
 
+/* Wherever it goes: claimed, put aside, tried again, published, replayed. */
+KIT_TEST(outbox_item, every_field_stays_through_all_states)
+{
+    struct hf_outbox *outbox = open_outbox(k, 3, 3600);
+    const struct hf_error error = {.status = HF_IO, .message = HF_STR("no")};
+    struct hf_event event = full_event(k->scope);
+    struct hf_claim_list claims;
+    struct hf_event_list list;
+    struct hf_str id;
+
+    CHECK_OK(hf_outbox_emit(k->scope, outbox, &event, 1, HF_OPTIONS(hf_emit_options, .ids = &id)));
+    event.id = id;
+    test_advance_ms(k->t, 1);
+    CHECK_OK(hf_outbox_claim(k->scope, outbox, NULL, &claims));
+    CHECK_INT(1, claims.events_len);
+    check_same(&event, &claims.events[0].event.event);
+    CHECK_OK(hf_outbox_fail(k->scope, outbox, &claims.events[0], &error, true, NULL));
+    CHECK_OK(hf_outbox_failed(k->scope, outbox, NULL, &list));
+    CHECK_INT(1, list.events_len);
+    check_same(&event, &list.events[0].event);
+    CHECK_OK(hf_outbox_retry(k->scope, outbox, &id, 1, NULL));
+    CHECK_OK(hf_outbox_pending(k->scope, outbox, NULL, &list));
+    CHECK_INT(1, list.events_len);
+    check_same(&event, &list.events[0].event);
+    CHECK_OK(hf_outbox_claim(k->scope, outbox, NULL, &claims));
+    CHECK_INT(1, claims.events_len);
+    check_same(&event, &claims.events[0].event.event);
+    CHECK_OK(hf_outbox_published(k->scope, outbox, &claims.events[0]));
+    CHECK_OK(hf_outbox_history(k->scope, outbox, NULL, &list));
+    CHECK_INT(1, list.events_len);
+    check_same(&event, &list.events[0].event);
+    CHECK_OK(hf_outbox_replay(k->scope, outbox, NULL, NULL));
+    CHECK_OK(hf_outbox_claim(k->scope, outbox, NULL, &claims));
+    CHECK_INT(1, claims.events_len);
+    check_same(&event, &claims.events[0].event.event);
+    hf_outbox_close(outbox);
+}
+
 /* (3) What is left out is absent, or what it is by default. */
 KIT_TEST(outbox_item, what_is_left_out_comes_back_so)
 {

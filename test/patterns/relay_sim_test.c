@@ -33,6 +33,7 @@ struct model {
     bool keeps_order;
     struct hf_outbox *truth; /* without bad luck */
     bool over;
+    int counted; /* relays that have told their share when it was over */
     int producers;
     int outage; /* calls that the sink will not answer yet */
     struct {
@@ -202,6 +203,32 @@ static void ended(const struct hf_outbox_event *event, enum hf_relay_outcome out
         SIM_CHECK(a, m->keys[number / EVENTS].delivered[number % EVENTS] > 0);
 }
 
+static void turn(struct actor *a, struct hf_relay *relay)
+{
+    uint32_t wait_ms;
+
+    hf_scope_reset(a->s);
+    SIM_CHECK(a, hf_relay_turn(a->s, relay, &wait_ms) == HF_OK);
+    actor_sleep_ms(a, wait_ms < 50 ? wait_ms + 1 : 50);
+}
+
+/*
+ * (4) Nobody leaves before all have told their shares: what one has left is taken by the others at
+ * their next look, as it should be.
+ */
+static void tell_share(struct actor *a, struct hf_relay *relay)
+{
+    struct model *m = a->user;
+    struct hf_relay_metrics metrics;
+
+    hf_relay_metrics(relay, &metrics);
+    SIM_CHECK(a, metrics.unsure == 0 && metrics.waiting == 0);
+    SIM_CHECK(a, m->competing || metrics.buckets == BUCKETS / RELAYS);
+    m->counted++;
+    while (m->counted < RELAYS)
+        turn(a, relay);
+}
+
 /* One relay, from its start until all is over, or it stops of its own accord. */
 static void relay_once(struct actor *a, struct hf_outbox *outbox, struct hf_sink *sink)
 {
@@ -227,22 +254,16 @@ static void relay_once(struct actor *a, struct hf_outbox *outbox, struct hf_sink
         actor_sleep_ms(a, 10);
     }
     while (!m->over && stays) {
-        uint32_t wait_ms;
-
-        hf_scope_reset(a->s);
-        SIM_CHECK(a, hf_relay_turn(a->s, relay, &wait_ms) == HF_OK);
-        actor_sleep_ms(a, wait_ms < 50 ? wait_ms + 1 : 50);
+        turn(a, relay);
         stays = m->good || sim_random_below(a->sim, 60) != 0;
     }
+    if (m->good)
+        tell_share(a, relay);
     hf_relay_metrics(relay, &metrics);
     SIM_CHECK(a, metrics.running == 0);
     m->refused += metrics.refused;
     m->taken_over += metrics.taken_over;
     m->delivered += metrics.delivered;
-    if (m->good) { /* (4) */
-        SIM_CHECK(a, metrics.unsure == 0 && metrics.waiting == 0);
-        SIM_CHECK(a, m->competing || metrics.buckets == BUCKETS / RELAYS);
-    }
     hf_scope_reset(a->s);
     (void)!hf_relay_stop(a->s, relay);
     hf_relay_metrics(relay, &metrics);

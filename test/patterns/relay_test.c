@@ -1091,6 +1091,101 @@ KIT_TEST(relay, ordered_and_competing_do_not_mix)
     close_all(outbox, relay, ear);
 }
 
+/* ---- clocks --------------------------------------------------------------------------------- */
+
+/* What is emitted when the clock was set back, by somebody who knows of no later time, has a place
+ * before what was looked at already. */
+KIT_TEST(relay, a_clock_that_is_set_back_loses_nothing)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){0});
+    struct hf_outbox *other;
+    int last = 0;
+
+    for (int64_t back_ms = 100; back_ms <= 100000; back_ms *= 10) {
+        for (int i = 0; i < 3; i++)
+            emit(k->scope, outbox, "a", ++last);
+        run_for(k, &relay, 1, 2000);
+        CHECK_INT(last, ear->len);
+        k->t->wall_us -= back_ms * 1000;
+        other = open_outbox(k, 2);
+        for (int i = 0; i < 3; i++)
+            emit(k->scope, other, "a", ++last);
+        run_for(k, &relay, 1, 2500);
+        CHECK_INT(last, ear->len);
+        hf_outbox_close(other);
+        test_advance_ms(k->t, back_ms);
+    }
+    for (int i = 0; i < last; i++)
+        CHECK_INT(i + 1, ear->heard[i].number);
+    close_all(outbox, relay, ear);
+}
+
+/* ---- how often is read ---------------------------------------------------------------------- */
+
+/* What is left behind of a backlog is not looked through again and again while it is worked off. */
+KIT_TEST(relay, a_backlog_is_read_once)
+{
+    enum { EVENTS = 1500, BATCH = 50, POLLS = 15 };
+    struct hf_outbox *outbox = open_outbox(k, 1), *other;
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay;
+    int late = EVENTS;
+
+    for (int i = 0; i < EVENTS; i++) {
+        hf_scope_reset(k->scope);
+        emit(k->scope, outbox, "", i);
+    }
+    test_advance_ms(k->t, 1000);
+    relay = open_relay(k, outbox, ear,
+                       (struct hf_relay_options){.rate = EVENTS * 10 / POLLS, .poll_ms = 100});
+    while (ear->len < EVENTS)
+        run_for(k, &relay, 1, 10);
+    CHECK(metrics_of(relay).reads <= EVENTS / BATCH + POLLS / 2);
+    /* What was late is found soon enough. */
+    k->t->wall_us -= 20000000;
+    other = open_outbox(k, 1); /* who does not know how late it is */
+    emit(k->scope, other, "", late);
+    k->t->wall_us += 20000000;
+    run_for(k, &relay, 1, 500);
+    CHECK_INT(1, ear_count(ear, late));
+    hf_outbox_close(other);
+    close_all(outbox, relay, ear);
+}
+
+/* A busy bucket is read now and then, for many events at a time; one that is not, at once. */
+KIT_TEST(relay, a_busy_bucket_rests)
+{
+    enum { ROUNDS = 300, EACH = 5, LONGEST_MS = 30 };
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay =
+        open_relay(k, outbox, ear, (struct hf_relay_options){.poll_ms = 3600000});
+    uint64_t reads;
+    int last = 0;
+
+    run_for(k, &relay, 1, 1000);
+    reads = metrics_of(relay).reads;
+    for (int i = 0; i < ROUNDS; i++) {
+        for (int j = 0; j < EACH; j++)
+            emit(k->scope, outbox, "", ++last);
+        run_for(k, &relay, 1, 1);
+    }
+    reads = metrics_of(relay).reads - reads;
+    CHECK(reads > 3 && reads < ROUNDS / 3);
+    run_for(k, &relay, 1, LONGEST_MS);
+    CHECK_INT(last, ear->len);
+    run_for(k, &relay, 1, 1000);
+    for (int i = 0; i < 10; i++) {
+        emit(k->scope, outbox, "", ++last);
+        run_for(k, &relay, 1, 0);
+        CHECK_INT(last, ear->len);
+        run_for(k, &relay, 1, 5);
+    }
+    close_all(outbox, relay, ear);
+}
+
 /* ---- no memory ------------------------------------------------------------------------------ */
 
 TEST(relay, any_allocation_may_fail)

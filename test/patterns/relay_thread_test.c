@@ -12,6 +12,9 @@
 
 #include "relay_kit.h"
 
+#include "blob/private.h"
+#include "patterns/relay.h"
+
 enum { LONG_MS = 60000 }; /* until a test gives up */
 
 static int64_t now_us(void)
@@ -137,6 +140,39 @@ TEST(relay_thread, each_once_and_keys_in_order)
     CHECK(metrics_of(relay).batches < 4000);
     stop(&stage, relay);
     CHECK_INT(0, metrics_of(relay).buckets);
+    hf_relay_close(relay);
+    stage_close(&stage);
+}
+
+/* However slow noting is, few are delivered and not noted, so few come twice after a crash. */
+TEST(relay_thread, noting_is_not_far_behind)
+{
+    enum { EVENTS = 2500, NOTES = 4 * 100 }; /* under way, by four workers */
+    struct hf_fault slow = {.kind = HF_FAULT_LATENCY,
+                            .operation = HF_STR("BatchWriteItem"),
+                            .latency_ms = 5};
+    struct hf_relay *relay;
+    struct stage stage;
+    size_t worst = 0;
+
+    stage_open(&stage, 1, false);
+    for (int i = 0; i < EVENTS; i++) {
+        hf_scope_reset(stage.s);
+        emit(stage.s, stage.outbox, "", i + 1);
+    }
+    CHECK_OK(hf_faulty_set(stage.s, stage.db, &slow, 1));
+    relay = start(&stage, (struct hf_relay_options){0});
+    for (uint64_t noted = 0; noted < EVENTS;) {
+        size_t heard;
+
+        noted = metrics_of(relay).delivered;
+        heard = ear_len(stage.ear); /* later than that: no less than there were */
+        worst = heard > noted && heard - noted > worst ? heard - noted : worst;
+        nap_ms(1);
+    }
+    CHECK_INT(EVENTS, ear_len(stage.ear));
+    CHECK(worst <= NOTES + RELAY_NOTE_BEHIND + 200);
+    stop(&stage, relay);
     hf_relay_close(relay);
     stage_close(&stage);
 }
@@ -368,6 +404,69 @@ TEST(relay_thread, stop_cancels_at_its_deadline)
     wait_for_delivered(relay, 1);
     hf_relay_close(relay);
     stage_close(&stage);
+}
+
+/* A store that answers when it is too late. */
+struct far_store {
+    struct hf_blobs blobs;
+    atomic_int asked;
+};
+
+static enum hf_status far_get(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
+                              struct hf_bytes *bytes)
+{
+    (void)digest;
+    (void)bytes;
+    atomic_fetch_add(&((struct far_store *)blobs)->asked, 1);
+    return hf_scope_sleep_ms(s, LONG_MS);
+}
+
+/* Fetching a payload ends with the rest, and is nobody's fault either. */
+TEST(relay_thread, stop_cancels_what_is_fetched)
+{
+    static const struct blob_kind kind = {.get = far_get};
+
+    for (int competing = 0; competing < 2; competing++) {
+        struct far_store far = {.blobs = {.kind = &kind, .max = HF_BLOB_MAX}};
+        struct hf_update_item update;
+        struct hf_event_list list;
+        struct hf_relay *relay;
+        struct stage stage;
+        int64_t begun;
+
+        stage_open(&stage, 1, false);
+        emit(stage.s, stage.outbox, "a", 1);
+        CHECK_OK(hf_outbox_pending(stage.s, stage.outbox, NULL, &list));
+        update = (struct hf_update_item){
+            .table = stage.outbox->table,
+            .key = hf__outbox_key(stage.s, "p", list.events[0].bucket, list.events[0].ref),
+            .update = HF_STR("SET #blob = :blob REMOVE #payload"),
+            .names = HF_ITEM(stage.s, HF_S("#blob", HF_STR("blob")),
+                             HF_S("#payload", HF_STR("payload"))),
+            .values = HF_ITEM(stage.s, HF_S(":blob", HF_STR("0123456789abcdef0123456789abcdef"
+                                                            "0123456789abcdef0123456789abcdef")))};
+        CHECK_OK(hf_update_item(stage.s, stage.db, &update, NULL));
+        stage.outbox->blobs = &far.blobs;
+        relay = start(&stage,
+                      (struct hf_relay_options){.timeout_ms = LONG_MS * 2, .competing = competing});
+        while (atomic_load(&far.asked) == 0)
+            nap_ms(1);
+        begun = now_us();
+        hf_scope_reset(stage.s);
+        hf_scope_timeout_ms(stage.s, 50);
+        CHECK_STATUS(HF_TIMEOUT, hf_relay_stop(stage.s, relay));
+        CHECK(now_us() - begun < LONG_MS * 1000 / 2);
+        CHECK_INT(0, metrics_of(relay).retried);
+        CHECK_INT(0, metrics_of(relay).outages);
+        hf_relay_close(relay);
+        stage.outbox->blobs = NULL;
+        hf_scope_reset(stage.s);
+        CHECK_OK(hf_outbox_pending(stage.s, stage.outbox, NULL, &list));
+        CHECK_INT(1, list.events_len);
+        CHECK_INT(0, list.events[0].attempts);
+        CHECK_INT(0, list.events[0].owner.len); /* competing: it was given back */
+        stage_close(&stage);
+    }
 }
 
 /* ---- several -------------------------------------------------------------------------------- */

@@ -218,6 +218,8 @@ static void copy_store(struct hf_scope *s, const char *from, const char *to)
         for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
             const char *folder = in(s, to, folders[i]);
 
+            if (access(in(s, from, folders[i]), F_OK))
+                continue; /* there is no table yet */
             CHECK(mkdir(folder, 0700) == 0);
             each_file(s, in(s, from, folders[i]), copy_file, (void *)(uintptr_t)folder);
         }
@@ -464,11 +466,17 @@ TEST(store_disk, an_empty_store_of_format_1_is_taken_over)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
     const char *path = test_directory(t);
+    rocksdb_options_t *options = rocksdb_options_create();
     struct hf__store *store;
     uint8_t slots[512 + 24] = {0};
+    char *error = NULL;
 
     CHECK_OK(open_at(t, s, path, &store));
     hf__store_close(store);
+    rocksdb_options_set_create_if_missing(options, 1);
+    rocksdb_close(rocksdb_open(options, in(s, path, "db"), &error));
+    rocksdb_options_destroy(options);
+    CHECK(!error);
     for (int i = 0; i < 2; i++) {
         memcpy(slots + 512 * i, "hfdurabl", 8);
         store_u64be(slots + 512 * i + 16, XXH3_64bits(slots + 512 * i, 16));
@@ -921,7 +929,8 @@ TEST(store_sync, threads_share_syncs)
     hf__store_stats(store, &stats);
     CHECK(stats.syncs > 0);
     CHECK(stats.sync_waits >= stats.syncs);
-    CHECK(stats.syncs * 4 < CROWD * EACH);
+    CHECK(stats.syncs * 2 <
+          CROWD * EACH); /* usually by ten and more; a loaded machine shares less */
     CHECK_INT(hf__store_written(store), hf__store_durable(store));
     /* It was the log that was synced, that often. */
     CHECK((uint64_t)(atomic_load(&sync_calls) - before) >= stats.syncs);
@@ -988,15 +997,16 @@ TEST(store_sync, a_failed_sync_stops_writes)
 }
 
 /*
- * A write that fails, in the log, in a table, in the manifest or everywhere, for any reason, stops
- * writes and never the process: with its own log of messages on, this build of RocksDB aborts here.
+ * A write that fails, in the journal, in a table, in the manifest or everywhere, for any reason,
+ * stops writes and never the process: with its own log of messages on, this build of RocksDB aborts
+ * here.
  */
 TEST(store_sync, a_failed_write_stops_writes)
 {
     static const char *const targets[] = {NULL, "/journal/", ".sst", "MANIFEST"};
 
     /* Where background work fails, RocksDB sleeps for a second: there, one mode is enough. */
-    for (unsigned i = 0; i < 16; i += i < 8 ? 1 : 2) {
+    for (unsigned i = 0; i < 4 * ARRAY_LEN(targets); i += i < 8 ? 1 : 2) {
         struct store_options options = {.memtable_bytes = SMALL,
                                         .sync = i & 1 ? STORE_SYNC_NONE : STORE_SYNC_FULL};
         struct hf_scope *s = hf_scope_new(test_env(t));
@@ -1004,13 +1014,16 @@ TEST(store_sync, a_failed_write_stops_writes)
         struct acked acked = {.by_thread = {5}};
         struct hf__store *store;
         struct store_stats stats;
+        bool in_journal;
 
         CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
         CHECK_OK(write_items(s, store, 0, 1, 5, true));
         atomic_store(&write_target, targets[i / 4]);
         atomic_store(&write_errno, i & 2 ? ENOSPC : EIO);
-        CHECK_STATUS(HF_IO, write_items(s, store, 0, 6, 20000, true));
-        CHECK(hf_scope_error(s)->may_have_happened);
+        /* What cannot become a table is in the journal: what comes behind it is not written. */
+        in_journal = i < 8;
+        CHECK_STATUS(in_journal ? HF_IO : HF_STOPPED, write_items(s, store, 0, 6, 20000, true));
+        CHECK(hf_scope_error(s)->may_have_happened == in_journal);
         atomic_store(&write_errno, 0);
         CHECK_STATUS(HF_STOPPED, write_items(s, store, 0, 20001, 20001, true));
         CHECK(!hf_scope_error(s)->may_have_happened);
@@ -1027,6 +1040,7 @@ TEST(store_sync, a_failed_write_stops_writes)
 
 /* ---- the journal and the tables ------------------------------------------------------------- */
 
+/* And a third key, so that the map grows. */
 static void put_pair(struct hf_scope *s, struct hf__store *store, uint32_t n)
 {
     struct store_batch batch = {.ops = {.scope = s}};
@@ -1037,6 +1051,7 @@ static void put_pair(struct hf_scope *s, struct hf__store *store, uint32_t n)
     hf__batch_put(&batch, hf_bytes_of("a", 1), hf_bytes_of(value, sizeof(value)));
     if (n > 1)
         hf__batch_put(&batch, hf_bytes_of("b", 1), hf_bytes_of(value, sizeof(value)));
+    hf__batch_put(&batch, hf_bytes_of(value, 4), hf_bytes_of(value, sizeof(value)));
     CHECK_OK(hf__store_write(s, store, &batch, &ticket));
     if (n == 1)
         CHECK_OK(hf__store_sync(s, store, ticket));
@@ -1051,8 +1066,8 @@ static uint32_t number_at(struct hf_scope *s, struct hf__store *store, const cha
 }
 
 /*
- * RocksDB writes a table whenever it likes to, and may have in it what the journal has only in
- * memory. Then older changes must not be replayed over newer ones: a batch would be there in part.
+ * A table is written when the map is large, and may have in it what the journal has only in memory.
+ * Then older changes must not be replayed over newer ones: a batch would be there in part.
  */
 TEST(store_journal, a_table_that_is_ahead_of_the_journal)
 {
@@ -1064,7 +1079,7 @@ TEST(store_journal, a_table_that_is_ahead_of_the_journal)
 
     CHECK_OK(open_at(t, s, path, &store));
     put_pair(s, store, 1);
-    for (uint32_t n = 2; n < 200; n++) /* three memtables, and less than is flushed unasked */
+    for (uint32_t n = 2; n < 200; n++) /* two maps, and less than is flushed unasked */
         put_pair(s, store, n);
     usleep(300000);
     image = crash_image(t, s, path);
@@ -1085,6 +1100,32 @@ TEST(store_journal, a_table_that_is_ahead_of_the_journal)
             hf__store_close(after);
         }
     }
+    hf__store_close(store);
+    hf_scope_free(s);
+}
+
+/* A table that could not be written is not counted: the journal keeps what was to be in it. */
+TEST(store_journal, a_table_that_fails_and_comes_later)
+{
+    struct store_options options = {.memtable_bytes = SMALL, .sync = STORE_SYNC_NONE};
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct acked acked = {.by_thread = {600}};
+    struct hf__store *store;
+
+    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+    atomic_store(&write_target, ".sst");
+    atomic_store(&write_errno, EIO);
+    CHECK_OK(write_items(s, store, 0, 1, 400, true)); /* more than a segment, less than two maps */
+    usleep(300000);
+    atomic_store(&write_errno, 0);
+    atomic_store(&write_target, NULL);
+    CHECK_OK(write_items(s, store, 0, 401, 600, true));
+    usleep(1500000); /* for the next attempt, and for who would drop files */
+    path = crash_image(t, s, path);
+    hf__store_close(store);
+    CHECK_OK(open_at(t, s, path, &store));
+    CHECK(acked_is_there(s, store, &acked));
     hf__store_close(store);
     hf_scope_free(s);
 }

@@ -1,0 +1,89 @@
+# How the holdfast command is linked: docs/decisions/0008-the-command-is-linked-statically.md.
+#
+#   HF_COMMAND_STATIC
+#       AUTO (default): if there are archives of RocksDB and of what it needs, and no sanitizer
+#       ON: they have to be there; OFF: the command is linked with shared libraries, as tests are
+#
+# Statically means: RocksDB, its compressors and the runtime of C++ are parts of the command, and
+# OpenSSL is loaded when it is needed (src/cli/openssl.c). Other libraries stay shared.
+# Gives hf_link_command(TARGET).
+set(HF_COMMAND_STATIC AUTO CACHE STRING "link RocksDB into the command: AUTO, ON or OFF")
+set_property(CACHE HF_COMMAND_STATIC PROPERTY STRINGS AUTO ON OFF)
+
+include(CheckSourceCompiles)
+
+# The archives, as they were found. RocksDB's has to lie next to the shared one, whose headers are
+# those that are used.
+function(hf_find_archives out)
+    get_filename_component(folder ${ROCKSDB_LIBRARY} DIRECTORY)
+    find_library(HF_ARCHIVE_rocksdb NAMES librocksdb.a PATHS ${folder} NO_DEFAULT_PATH)
+    set(found)
+    foreach(name rocksdb snappy lz4 zstd bz2 z gflags)
+        if(NOT name STREQUAL "rocksdb")
+            find_library(HF_ARCHIVE_${name} NAMES lib${name}.a)
+        endif()
+        mark_as_advanced(HF_ARCHIVE_${name})
+        if(HF_ARCHIVE_${name})
+            list(APPEND found ${HF_ARCHIVE_${name}})
+        endif()
+    endforeach()
+    # Compilers answer with the bare name when they do not have it.
+    execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libstdc++.a
+        OUTPUT_VARIABLE runtime OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    if(IS_ABSOLUTE "${runtime}")
+        list(APPEND found ${runtime})
+    endif()
+    set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+# Which of them RocksDB was built to need is not written anywhere, nor whether they can be part of a
+# program that is position-independent. So it is tried.
+function(hf_try_archives archives)
+    if(NOT "${HF_ARCHIVES_TRIED}" STREQUAL "${archives}")
+        unset(HF_ARCHIVES_LINK CACHE)
+        set(HF_ARCHIVES_TRIED "${archives}" CACHE INTERNAL "what HF_ARCHIVES_LINK is about")
+    endif()
+    set(CMAKE_REQUIRED_QUIET ON)
+    set(CMAKE_REQUIRED_FLAGS -fPIE)
+    set(CMAKE_REQUIRED_LINK_OPTIONS -pie -static-libgcc)
+    set(CMAKE_REQUIRED_LIBRARIES ${archives} m Threads::Threads ${CMAKE_DL_LIBS})
+    check_source_compiles(C "
+        void *rocksdb_open(const void *options, const char *name, char **error);
+        int main(void) { char *error = 0; return rocksdb_open(0, \"\", &error) != 0; }"
+        HF_ARCHIVES_LINK)
+endfunction()
+
+set(HF_LINKS_ARCHIVES OFF)
+if(HF_COMMAND_STATIC STREQUAL "AUTO" AND HF_SANITIZE)
+    message(STATUS "The command: shared libraries, for the sanitizers")
+elseif(HF_COMMAND_STATIC)
+    hf_find_archives(HF_ARCHIVES)
+    hf_try_archives("${HF_ARCHIVES}")
+    if(HF_ARCHIVES_LINK)
+        set(HF_LINKS_ARCHIVES ON)
+        message(STATUS "The command: RocksDB is a part of it")
+    elseif(HF_COMMAND_STATIC STREQUAL "AUTO")
+        message(STATUS "The command: shared libraries, as archives do not link: ${HF_ARCHIVES}")
+    else()
+        message(FATAL_ERROR "HF_COMMAND_STATIC is on, but these do not link: ${HF_ARCHIVES}")
+    endif()
+endif()
+
+function(hf_link_command target)
+    if(NOT HF_LINKS_ARCHIVES)
+        target_link_libraries(${target} PRIVATE inside)
+        return()
+    endif()
+    target_sources(${target} PRIVATE src/cli/openssl.c)
+    foreach(library ${OPENSSL_LINK_LIBRARIES})
+        if(library MATCHES "/lib(ssl|crypto)[.][^/]*$")
+            string(TOUPPER ${CMAKE_MATCH_1} name)
+            hf_soname(soname ${library})
+            set_property(SOURCE src/cli/openssl.c APPEND PROPERTY COMPILE_DEFINITIONS
+                HF_${name}_LIBRARY="${soname}")
+        endif()
+    endforeach()
+    target_include_directories(${target} PRIVATE ${OPENSSL_INCLUDE_DIRS})
+    target_link_libraries(${target} PRIVATE inside_archive ${HF_ARCHIVES} m)
+    target_link_options(${target} PRIVATE -static-libgcc)
+endfunction()

@@ -1,0 +1,472 @@
+/*
+ * store/front.c: two maps and tables, read as one.
+ *
+ * A map with all that belongs to it is a layer. Who reads a state holds on to its layers, to the
+ * root that the active map had, and to the tables' state; so nobody holds the lock between calls,
+ * and a layer goes when its last reader does.
+ *
+ * A plain get looks at the maps under the lock and at the tables without it. By then the tables may
+ * be newer ones, which is as if it had come later: what was not in the maps has not moved there
+ * from anywhere else.
+ *
+ * A walk has a place in each of the three and gives the nearest key of them; of equal keys that of
+ * the newest layer, and the others are passed over. Keys and values of maps stay where they are as
+ * long as the walk has its view; those of tables until the next step there, which is therefore made
+ * when the next entry is asked for.
+ *
+ * What always holds:
+ *
+ *  (1) Every change in `frozen` is older than every change in `active`, and `tables` has none that
+ *      is newer than one in `frozen`, as long as there is a frozen map.
+ *  (2) The frozen map does not change.
+ */
+#include "store/front.h"
+
+#include <stdatomic.h>
+
+#include "base/brief.h"
+
+enum { MAPS = 2 };
+
+struct front_layer {
+    atomic_uint refs;
+    struct map map;
+    uint64_t last; /* change */
+};
+
+struct front_walk {
+    struct hf_env env;
+    struct front_view own; /* 0 when the view is somebody else's */
+    bool reverse;
+    struct map_cursor cursors[MAPS];
+    const struct map_entry *heads[MAPS]; /* the next entry of each map, or NULL */
+    struct tables_iter *tables;
+    bool has_head;               /* the tables have a next entry: */
+    struct hf_bytes head, value; /* its key and value */
+    bool step_tables;            /* that one was given to the caller */
+    size_t size;                 /* of this allocation */
+    struct hf_bytes stop;        /* first key that is out, or in reverse the last that is in */
+    uint8_t bytes[];             /* of stop */
+};
+
+/* ---- layers --------------------------------------------------------------------------------- */
+
+static struct front_layer *layer_new(const struct hf_env *env)
+{
+    struct front_layer *layer = hf__env_alloc(env, sizeof(*layer));
+
+    if (!layer)
+        return NULL;
+    memset(layer, 0, sizeof(*layer));
+    atomic_init(&layer->refs, 1);
+    layer->map.env = env;
+    return layer;
+}
+
+static struct front_layer *layer_retain(struct front_layer *layer)
+{
+    if (layer)
+        atomic_fetch_add_explicit(&layer->refs, 1, memory_order_relaxed);
+    return layer;
+}
+
+static void layer_release(struct front_layer *layer)
+{
+    if (!layer || atomic_fetch_sub_explicit(&layer->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    hf__map_release(&layer->map, layer->map.root);
+    assert(atomic_load(&layer->map.bytes) == 0);
+    hf__env_free(layer->map.env, layer, sizeof(*layer));
+}
+
+static size_t layer_bytes(struct front_layer *layer)
+{
+    return layer ? atomic_load_explicit(&layer->map.bytes, memory_order_relaxed) : 0;
+}
+
+static const struct map_node *layer_root(const struct front_layer *layer)
+{
+    return layer ? layer->map.root : NULL;
+}
+
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+enum hf_status hf__front_open(struct hf_scope *s, struct front *front, const struct hf_env *env,
+                              struct tables_state *tables)
+{
+    *front = (struct front){.env = env, .active = layer_new(env), .tables = tables};
+    atomic_init(&front->active_bytes, 0);
+    brief_rwlock_init(&front->lock);
+    return front->active ? HF_OK : hf__fail_nomem(s);
+}
+
+void hf__front_close(struct front *front)
+{
+    if (!front->env)
+        return;
+    layer_release(front->active);
+    layer_release(front->frozen);
+    hf__tables_release(front->tables);
+    pthread_rwlock_destroy(&front->lock);
+}
+
+size_t hf__front_active_bytes(struct front *front)
+{
+    return atomic_load_explicit(&front->active_bytes, memory_order_relaxed);
+}
+
+size_t hf__front_bytes(struct front *front)
+{
+    size_t bytes;
+
+    brief_rdlock(&front->lock);
+    bytes = layer_bytes(front->active) + layer_bytes(front->frozen);
+    pthread_rwlock_unlock(&front->lock);
+    return bytes;
+}
+
+bool hf__front_is_frozen(struct front *front)
+{
+    bool frozen;
+
+    brief_rdlock(&front->lock);
+    frozen = front->frozen != NULL;
+    pthread_rwlock_unlock(&front->lock);
+    return frozen;
+}
+
+bool hf__front_check(struct front *front)
+{
+    bool good;
+
+    brief_rdlock(&front->lock);
+    good = hf__map_check(&front->active->map) &&
+           (!front->frozen || hf__map_check(&front->frozen->map));
+    pthread_rwlock_unlock(&front->lock);
+    return good;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+void hf__front_view(struct front *front, struct front_view *view)
+{
+    brief_rdlock(&front->lock);
+    view->active = layer_retain(front->active);
+    view->root = hf__map_retain(front->active->map.root);
+    view->frozen = layer_retain(front->frozen);
+    view->tables = hf__tables_retain(front->tables);
+    pthread_rwlock_unlock(&front->lock);
+}
+
+void hf__front_view_close(struct front_view *view)
+{
+    if (!view->active)
+        return;
+    hf__map_release(&view->active->map, view->root);
+    layer_release(view->active);
+    layer_release(view->frozen);
+    hf__tables_release(view->tables);
+}
+
+static enum hf_status copy_value(struct hf_scope *s, const struct map_entry *entry,
+                                 struct hf_bytes *value)
+{
+    struct hf_bytes from = map_value(entry);
+    uint8_t *to;
+
+    if (entry->gone)
+        return HF_OK;
+    to = hf_scope_alloc(s, from.len);
+    if (!to)
+        return hf__fail_nomem(s);
+    if (from.len)
+        memcpy(to, from.ptr, from.len);
+    *value = hf_bytes_of(to, from.len);
+    return HF_OK;
+}
+
+static const struct map_entry *find(const struct map_node *root, const struct front_layer *frozen,
+                                    struct hf_bytes key)
+{
+    const struct map_entry *entry = hf__map_find(root, key);
+
+    return entry ? entry : hf__map_find(layer_root(frozen), key);
+}
+
+enum hf_status hf__front_get(struct hf_scope *s, struct front *front, const struct front_view *view,
+                             struct hf_bytes key, struct hf_bytes *value)
+{
+    const struct map_entry *entry;
+    struct tables_state *tables;
+    enum hf_status status;
+
+    if (view) {
+        entry = find(view->root, view->frozen, key);
+        return entry ? copy_value(s, entry, value) : hf__tables_get(s, view->tables, key, value);
+    }
+    brief_rdlock(&front->lock);
+    entry = find(front->active->map.root, front->frozen, key);
+    if (entry) {
+        status = copy_value(s, entry, value);
+        pthread_rwlock_unlock(&front->lock);
+        return status;
+    }
+    tables = hf__tables_retain(front->tables);
+    pthread_rwlock_unlock(&front->lock);
+    status = hf__tables_get(s, tables, key, value);
+    hf__tables_release(tables);
+    return status;
+}
+
+/* ---- walking -------------------------------------------------------------------------------- */
+
+/* Step a map's place, as far as the range goes. */
+static void step_map(struct front_walk *walk, int map)
+{
+    struct map_cursor *cursor = &walk->cursors[map];
+    const struct map_entry *entry = walk->reverse ? hf__map_prev(cursor) : hf__map_next(cursor);
+
+    if (entry && walk->stop.len) {
+        int order = bytes_compare(entry->bytes, entry->key_len, walk->stop.ptr, walk->stop.len);
+
+        if (walk->reverse ? order < 0 : order >= 0) {
+            entry = NULL;
+            cursor->depth = -1;
+        }
+    }
+    walk->heads[map] = entry;
+}
+
+static enum hf_status step_tables(struct hf_scope *s, struct front_walk *walk)
+{
+    enum hf_status status = HF_OK;
+
+    walk->step_tables = false;
+    walk->has_head = false;
+    if (walk->tables)
+        status = hf__tables_iter_next(s, walk->tables, &walk->has_head, &walk->head, &walk->value);
+    if (status != HF_OK) /* the end: what is left of the maps is not the whole */
+        walk->heads[0] = walk->heads[1] = NULL;
+    return status;
+}
+
+static void seek_map(struct front_walk *walk, int map, const struct map_node *root,
+                     const struct store_range *range)
+{
+    struct map_cursor *cursor = &walk->cursors[map];
+
+    if (!range->reverse)
+        hf__map_seek(cursor, root, range->lower);
+    else if (range->upper.len)
+        hf__map_seek(cursor, root, range->upper);
+    else
+        hf__map_seek_end(cursor, root);
+    step_map(walk, map);
+}
+
+enum hf_status hf__front_walk_open(struct hf_scope *s, struct front *front,
+                                   const struct front_view *view, const struct store_range *range,
+                                   struct front_walk **walk)
+{
+    struct hf_bytes stop = range->reverse ? range->lower : range->upper;
+    size_t size = sizeof(struct front_walk) + stop.len;
+    struct front_walk *mine = hf__env_alloc(front->env, size);
+    enum hf_status status;
+
+    *walk = NULL;
+    if (!mine)
+        return hf__fail_nomem(s);
+    mine->env = *front->env;
+    mine->size = size;
+    mine->reverse = range->reverse;
+    mine->own = (struct front_view){0};
+    if (stop.len)
+        memcpy(mine->bytes, stop.ptr, stop.len);
+    mine->stop = hf_bytes_of(mine->bytes, stop.len);
+    if (!view) {
+        hf__front_view(front, &mine->own);
+        view = &mine->own;
+    }
+    mine->has_head = false;
+    mine->step_tables = true;
+    status = hf__tables_iter_open(s, view->tables, range, &mine->tables);
+    if (status != HF_OK) {
+        hf__front_walk_close(mine);
+        return status;
+    }
+    seek_map(mine, 0, view->root, range);
+    seek_map(mine, 1, layer_root(view->frozen), range);
+    *walk = mine;
+    return HF_OK;
+}
+
+/* Is a key before another, in the direction of the walk? 0: they are equal. */
+static int order_of(const struct front_walk *walk, struct hf_bytes a, struct hf_bytes b)
+{
+    int order = bytes_compare(a.ptr, a.len, b.ptr, b.len);
+
+    return walk->reverse ? -order : order;
+}
+
+/* The map whose entry is the nearest, or -1: the tables'. Places of the same key move on. */
+static int nearest(struct front_walk *walk)
+{
+    int best = -1;
+
+    for (int i = 0; i < MAPS; i++) {
+        int order;
+
+        if (!walk->heads[i])
+            continue;
+        if (best >= 0) {
+            order = order_of(walk, map_key(walk->heads[i]), map_key(walk->heads[best]));
+            if (order == 0)
+                step_map(walk, i);
+            if (order >= 0)
+                continue;
+        }
+        best = i;
+    }
+    if (best >= 0 && walk->has_head) {
+        int order = order_of(walk, walk->head, map_key(walk->heads[best]));
+
+        if (order < 0)
+            return -1;
+        walk->step_tables = order == 0;
+    }
+    return best;
+}
+
+enum hf_status hf__front_walk_next(struct hf_scope *s, struct front_walk *walk, bool *found,
+                                   struct hf_bytes *key, struct hf_bytes *value)
+{
+    *found = false;
+    for (;;) {
+        const struct map_entry *entry;
+        int map;
+
+        if (walk->step_tables)
+            TRY(step_tables(s, walk));
+        map = nearest(walk);
+        if (map < 0 && !walk->has_head)
+            return HF_OK;
+        if (map < 0) {
+            *key = walk->head;
+            *value = walk->value;
+            walk->step_tables = true;
+            break;
+        }
+        entry = walk->heads[map];
+        step_map(walk, map);
+        if (entry->gone)
+            continue;
+        *key = map_key(entry);
+        *value = map_value(entry);
+        break;
+    }
+    *found = true;
+    return HF_OK;
+}
+
+void hf__front_walk_close(struct front_walk *walk)
+{
+    struct hf_env env = walk->env;
+
+    hf__tables_iter_close(walk->tables);
+    hf__front_view_close(&walk->own);
+    hf__env_free(&env, walk, walk->size);
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+/* Slots that were made for entries that are not to be. */
+static void sweep(struct map *map, struct map_entry *const *entries, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        struct hf_bytes key = map_key(entries[i]);
+        struct map_span span = {.lower = key, .upper = key, .closed = true};
+
+        hf__map_sweep(map, &span);
+    }
+}
+
+bool hf__front_prepare(struct front *front, struct map_entry *const *entries, size_t len)
+{
+    struct map *map;
+    size_t done = 0;
+
+    brief_wrlock(&front->lock);
+    map = &front->active->map;
+    for (size_t i = 0; i < len; i++)
+        hf__map_entry_adopt(map, entries[i]);
+    while (done < len && hf__map_prepare_put(map, entries[done]))
+        done++;
+    if (done == len)
+        return true;
+    sweep(map, entries, done);
+    for (size_t i = 0; i < len; i++)
+        hf__map_entry_disown(map, entries[i]);
+    pthread_rwlock_unlock(&front->lock);
+    return false;
+}
+
+void hf__front_apply(struct front *front, struct map_entry *const *entries, size_t len,
+                     uint64_t change)
+{
+    for (size_t i = 0; i < len; i++)
+        hf__map_put(&front->active->map, entries[i]);
+    front->active->last = change;
+    atomic_store_explicit(&front->active_bytes, layer_bytes(front->active), memory_order_relaxed);
+    pthread_rwlock_unlock(&front->lock);
+}
+
+void hf__front_undo(struct front *front, struct map_entry *const *entries, size_t len)
+{
+    struct map *map = &front->active->map;
+
+    sweep(map, entries, len);
+    for (size_t i = 0; i < len; i++)
+        hf__map_entry_release(map, entries[i]);
+    pthread_rwlock_unlock(&front->lock);
+}
+
+bool hf__front_freeze(struct front *front)
+{
+    struct front_layer *layer;
+
+    if (!front->active->map.root)
+        return true;
+    layer = layer_new(front->env);
+    if (!layer)
+        return false;
+    brief_wrlock(&front->lock);
+    assert(!front->frozen);
+    front->frozen = front->active;
+    front->active = layer;
+    atomic_store_explicit(&front->active_bytes, 0, memory_order_relaxed);
+    pthread_rwlock_unlock(&front->lock);
+    return true;
+}
+
+const struct map_node *hf__front_frozen(struct front *front, uint64_t *last)
+{
+    if (!front->frozen)
+        return NULL;
+    *last = front->frozen->last;
+    return front->frozen->map.root;
+}
+
+void hf__front_settle(struct front *front, struct tables_state *tables)
+{
+    struct front_layer *layer;
+    struct tables_state *older;
+
+    brief_wrlock(&front->lock);
+    layer = front->frozen;
+    older = front->tables;
+    front->frozen = NULL;
+    front->tables = tables;
+    pthread_rwlock_unlock(&front->lock);
+    layer_release(layer);
+    hf__tables_release(older);
+}

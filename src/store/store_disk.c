@@ -1,0 +1,881 @@
+/*
+ * store/store_disk.c: a store on disk. Here is what happens to a write, and when the disk is too
+ * full for one; the parts have files of their own:
+ *
+ *     home.c       the directory
+ *     journal.c    every batch that is not in tables yet, on disk
+ *     commit.c     when a batch is safe, and when files of the journal go
+ *     front.c      the same batches in memory, and how they and the tables are read as one
+ *     tables.c     everything older, in RocksDB
+ *
+ * A batch goes to the journal, and then to the front's active map. Tickets are the journal's
+ * numbers of changes. When that map is large, or a file of the journal is to go, the keeper's
+ * thread freezes it and writes it as a table. Who writes faster than tables are written has to wait
+ * at some point, in `stall`.
+ *
+ * Space. RocksDB on a full disk is at best stopped, and this build may abort the process, so it
+ * must never find out. Before a write we ask the file system for its free space, every CHECK_BYTES
+ * of writes and once per sync, and refuse below a reserve. The reserve is what may be written after
+ * the last write that we let through:
+ *
+ *     the maps, which become tables                           memtable_bytes, or as large as they
+ *                                                             are
+ *     a compaction, which writes its output before            the tables there are, or what
+ *     it drops its input                                      hf__tables_compaction() says
+ *     logs and manifests, and writes between two checks       RESERVE_SLACK
+ *
+ * A batch that is larger than a table becomes a table of its own size. It is let through only if
+ * there is room for it in the journal, in a table, and in a compaction.
+ *
+ * Below it the ballast is given back as well, and counted as owed: writes go on when there is room
+ * for the reserve and the ballast. Another process can still fill the disk between a check and a
+ * write; the reserve is there for that too.
+ *
+ * A record of the journal has the form of RocksDB's batches, which once wrote them:
+ *
+ *     u64 0, u32le count, then for each change
+ *         1 byte    1: put, 0: delete
+ *         bytes     the key: its length as a varint, and itself
+ *         bytes     the value, of a put
+ *
+ * Ranges are deleted key by key, see tables.c. The last change of a record is a put of its number
+ * to the empty key, which is ours.
+ *
+ * What always holds:
+ *
+ *  (1) A batch is in the journal before it can be read, and both have them in the same order.
+ *  (2) What tables do not have is in the journal, and is replayed at the next open. What they have
+ *      is not.
+ */
+#include "store/commit.h"
+#include "store/front.h"
+#include "store/home.h"
+#include "store/private.h"
+#include "store/tables.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+#include "base/kill.h"
+
+enum {
+    KIB = 1024,
+    MIB = 1024 * KIB,
+    WINDOW_MS = 100,
+    MEMTABLE_BYTES = 32 * MIB,
+    MEMTABLE_BYTES_MIN = 256 * KIB,
+    CACHE_BYTES = 8 * MIB,
+    MAPS = 2, /* one takes changes while the other is written as a table */
+    RESERVE_SLACK = 16 * MIB,
+    CHECK_BYTES = 256 * KIB, /* written between two looks at the free space */
+    STALL_MS = 10,           /* how long a writer sleeps before it looks again */
+    ENTRIES_INLINE = 16,
+    RECORD_HEAD = 12,
+    NUMBER_BYTES = 8,
+    RECORD_TAIL = 3 + NUMBER_BYTES, /* the put of the number */
+    VARINT_MAX = 5
+};
+
+enum { CHANGE_DELETE = 0, CHANGE_PUT = 1 };
+
+/* How the last attempt to write tables ended. */
+enum tables_end { TABLES_WRITTEN, TABLES_NO_ROOM, TABLES_FAILED };
+
+struct disk {
+    struct hf__store base;
+    struct store_options options;
+    size_t map_bytes; /* that a map may grow to */
+    struct home home; /* its ballast is guarded by space_lock */
+    struct tables *tables;
+    struct front front;
+    struct commit commit;
+    atomic_bool opened; /* all checks passed: a close may write */
+
+    pthread_mutex_t space_lock;     /* held over looks at the disk, which writers may wait for */
+    atomic_uint_fast64_t unchecked; /* bytes written since the last look */
+    atomic_bool no_space;
+    atomic_uint_fast64_t largest; /* bytes of the largest batch, if it was above a table */
+
+    pthread_mutex_t stall_lock;
+    pthread_cond_t settled; /* an attempt to write tables ended */
+    atomic_int tables_end;
+};
+
+struct disk_iter {
+    struct hf__store_iter base;
+    struct front_walk *walk;
+};
+
+static struct disk *disk_of(struct hf__store *store)
+{
+    return (struct disk *)store;
+}
+
+/* ---- space ---------------------------------------------------------------------------------- */
+
+static uint64_t reserve_bytes(struct disk *disk)
+{
+    uint64_t compaction = hf__tables_compaction(disk->map_bytes) + 2 * atomic_load(&disk->largest);
+    uint64_t maps = 0;
+    uint64_t tables;
+
+    if (disk->options.reserve_bytes)
+        return disk->options.reserve_bytes;
+    if (atomic_load(&disk->opened)) {
+        tables = hf__tables_bytes(disk->tables);
+        maps = hf__front_bytes(&disk->front);
+    } else { /* an open: a journal is replayed into tables, and compactions start at once */
+        tables = hf__home_used_bytes(&disk->home);
+    }
+    if (maps < disk->options.memtable_bytes)
+        maps = disk->options.memtable_bytes;
+    return maps + RESERVE_SLACK + (tables < compaction ? tables : compaction);
+}
+
+/* What a batch of that size takes, now and when it is flushed and compacted. */
+static uint64_t batch_room(const struct disk *disk, uint64_t bytes)
+{
+    return bytes <= disk->map_bytes ? bytes : 3 * bytes;
+}
+
+/* Look at the disk: is there room for `bytes` more? Moves the ballast and sets no_space. */
+static bool has_room(struct disk *disk, uint64_t bytes, uint64_t *have, uint64_t *need)
+{
+    bool room;
+
+    pthread_mutex_lock(&disk->space_lock);
+    atomic_store_explicit(&disk->unchecked, 0, memory_order_relaxed);
+    *have = hf__home_free_bytes(&disk->home);
+    *need = reserve_bytes(disk) + bytes + (disk->home.ballast_full ? 0 : HOME_BALLAST_BYTES);
+    room = *have >= *need;
+    if (!room && disk->home.ballast_full)
+        hf__home_drop_ballast(&disk->home);
+    if (room && !disk->home.ballast_full)
+        hf__home_fill_ballast(&disk->home);
+    if (room == atomic_load(&disk->no_space))
+        hf__env_log(&disk->base.env, HF_LOG_WARNING, "store %s: %s (%llu bytes are free)",
+                    disk->home.path, room ? "there is room again" : "too little space",
+                    (unsigned long long)*have);
+    atomic_store(&disk->no_space, !room);
+    pthread_mutex_unlock(&disk->space_lock);
+    return room;
+}
+
+static enum hf_status check_room(struct hf_scope *s, struct disk *disk, uint64_t bytes)
+{
+    uint64_t before = atomic_fetch_add_explicit(&disk->unchecked, bytes, memory_order_relaxed);
+    uint64_t have, need;
+
+    if (before + bytes < CHECK_BYTES && !atomic_load(&disk->no_space))
+        return HF_OK;
+    if (has_room(disk, batch_room(disk, bytes), &have, &need)) {
+        if (bytes > disk->map_bytes && bytes > atomic_load(&disk->largest))
+            atomic_store(&disk->largest, bytes);
+        return HF_OK;
+    }
+    return hf__fail(s, HF_NO_SPACE,
+                    "The disk of the store in %s has %llu bytes free; writing needs %llu",
+                    disk->home.path, (unsigned long long)have, (unsigned long long)need);
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static enum hf_status disk_get(struct hf_scope *s, struct hf__store *store,
+                               const struct hf__store_snapshot *snapshot, struct hf_bytes key,
+                               struct hf_bytes *value)
+{
+    return hf__front_get(s, &disk_of(store)->front, (const struct front_view *)snapshot, key,
+                         value);
+}
+
+static enum hf_status disk_snapshot_open(struct hf_scope *s, struct hf__store *store,
+                                         struct hf__store_snapshot **snapshot)
+{
+    struct front_view *view = hf__env_alloc(&store->env, sizeof(*view));
+
+    if (!view)
+        return hf__fail_nomem(s);
+    hf__front_view(&disk_of(store)->front, view);
+    *snapshot = (struct hf__store_snapshot *)view;
+    return HF_OK;
+}
+
+static void disk_snapshot_close(struct hf__store *store, struct hf__store_snapshot *snapshot)
+{
+    struct front_view *view = (struct front_view *)snapshot;
+
+    hf__front_view_close(view);
+    hf__env_free(&store->env, view, sizeof(*view));
+}
+
+static enum hf_status disk_iter_open(struct hf_scope *s, struct hf__store *store,
+                                     const struct hf__store_snapshot *snapshot,
+                                     const struct store_range *range, struct hf__store_iter **iter)
+{
+    struct disk_iter *mine = hf__env_alloc(&store->env, sizeof(*mine));
+    enum hf_status status;
+
+    if (!mine)
+        return hf__fail_nomem(s);
+    mine->base.store = store;
+    status = hf__front_walk_open(s, &disk_of(store)->front, (const struct front_view *)snapshot,
+                                 range, &mine->walk);
+    if (status != HF_OK)
+        hf__env_free(&store->env, mine, sizeof(*mine));
+    else
+        *iter = &mine->base;
+    return status;
+}
+
+static enum hf_status disk_iter_next(struct hf_scope *s, struct hf__store_iter *iter, bool *found,
+                                     struct hf_bytes *key, struct hf_bytes *value)
+{
+    return hf__front_walk_next(s, ((struct disk_iter *)iter)->walk, found, key, value);
+}
+
+static void disk_iter_close(struct hf__store_iter *iter)
+{
+    struct disk_iter *mine = (struct disk_iter *)iter;
+
+    hf__front_walk_close(mine->walk);
+    hf__env_free(&iter->store->env, mine, sizeof(*mine));
+}
+
+/* ---- a batch as a record and as entries ----------------------------------------------------- */
+
+struct changes {
+    struct hf_scope *s;
+    const struct hf_env *env; /* of the entries */
+    struct hf__buf record;    /* in the scope */
+    struct map_entry **entries;
+    size_t len, cap;
+    struct map_entry *few[ENTRIES_INLINE];
+};
+
+static void changes_init(struct changes *changes, struct hf_scope *s, const struct hf_env *env)
+{
+    changes->s = s;
+    changes->env = env;
+    changes->record = (struct hf__buf){.scope = s};
+    changes->entries = changes->few;
+    changes->len = 0;
+    changes->cap = ENTRIES_INLINE;
+}
+
+static void changes_drop(struct changes *changes)
+{
+    for (size_t i = 0; i < changes->len; i++)
+        hf__map_entry_drop(changes->env, changes->entries[i]);
+    changes->len = 0;
+}
+
+static uint8_t *append_varint(uint8_t *to, size_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        *to++ = (uint8_t)(value | 0x80);
+    *to++ = (uint8_t)value;
+    return to;
+}
+
+static uint8_t *append_bytes(uint8_t *to, struct hf_bytes bytes)
+{
+    to = append_varint(to, bytes.len);
+    if (bytes.len)
+        memcpy(to, bytes.ptr, bytes.len);
+    return to + bytes.len;
+}
+
+static bool changes_grow(struct changes *changes)
+{
+    struct map_entry **more;
+
+    if (changes->len < changes->cap)
+        return true;
+    more = hf_scope_alloc(changes->s, 2 * changes->cap * sizeof(more[0]));
+    if (!more)
+        return false;
+    memcpy(more, changes->entries, changes->len * sizeof(more[0]));
+    changes->entries = more;
+    changes->cap *= 2;
+    return true;
+}
+
+/* The entry alone: what is replayed has its record already. */
+static enum hf_status add_entry(struct changes *changes, bool gone, struct hf_bytes key,
+                                struct hf_bytes value)
+{
+    struct map_entry *entry = NULL;
+
+    if (changes_grow(changes))
+        entry = hf__map_entry_make(changes->env, key, value);
+    if (!entry)
+        return hf__fail_nomem(changes->s);
+    entry->gone = gone;
+    changes->entries[changes->len++] = entry;
+    return HF_OK;
+}
+
+static enum hf_status add_change(struct changes *changes, bool gone, struct hf_bytes key,
+                                 struct hf_bytes value)
+{
+    uint8_t *to =
+        hf__buf_reserve(&changes->record, 1 + 2 * (size_t)VARINT_MAX + key.len + value.len);
+
+    if (!to)
+        return hf__fail_nomem(changes->s);
+    *to++ = gone ? CHANGE_DELETE : CHANGE_PUT;
+    to = append_bytes(to, key);
+    if (!gone)
+        to = append_bytes(to, value);
+    changes->record.len = (size_t)(to - changes->record.ptr);
+    return add_entry(changes, gone, key, value);
+}
+
+static bool in_range(struct hf_bytes key, const struct batch_op *range)
+{
+    return bytes_compare(key.ptr, key.len, range->key.ptr, range->key.len) >= 0 &&
+           bytes_compare(key.ptr, key.len, range->value.ptr, range->value.len) < 0;
+}
+
+/* Delete what the store has in the range, and what the batch put there before. */
+static enum hf_status add_range(struct changes *changes, struct disk *disk,
+                                const struct batch_op *range)
+{
+    const struct store_range keys = {.lower = range->key, .upper = range->value};
+    const struct hf_bytes none = hf_bytes_of(NULL, 0);
+    enum hf_status status = HF_OK;
+    struct front_walk *walk;
+    bool found = true;
+
+    if (!range->value.len)
+        return HF_OK;
+    for (size_t i = 0, len = changes->len; status == HF_OK && i < len; i++) {
+        struct hf_bytes key = map_key(changes->entries[i]);
+
+        if (!changes->entries[i]->gone && in_range(key, range))
+            status = add_change(changes, true, key, none);
+    }
+    TRY(status);
+    TRY(hf__front_walk_open(changes->s, &disk->front, NULL, &keys, &walk));
+    while (status == HF_OK && found) {
+        struct hf_bytes key, value;
+
+        status = hf__front_walk_next(changes->s, walk, &found, &key, &value);
+        if (status == HF_OK && found)
+            status = add_change(changes, true, key, none);
+    }
+    hf__front_walk_close(walk);
+    return status;
+}
+
+static enum hf_status add_batch(struct changes *changes, struct disk *disk,
+                                const struct store_batch *batch)
+{
+    uint8_t *head = hf__buf_reserve(&changes->record, RECORD_HEAD + RECORD_TAIL + batch->ops.len);
+    enum hf_status status = HF_OK;
+    struct batch_op op;
+
+    if (!head)
+        return hf__fail_nomem(changes->s);
+    memset(head, 0, RECORD_HEAD);
+    changes->record.len = RECORD_HEAD;
+    for (size_t at = 0; status == HF_OK && hf__batch_next(batch, &at, &op);) {
+        if (op.kind == BATCH_DELETE_RANGE)
+            status = add_range(changes, disk, &op);
+        else
+            status = add_change(changes, op.kind == BATCH_DELETE, op.key, op.value);
+    }
+    return status;
+}
+
+/* The end of a record, whose number is not known yet. */
+static enum hf_status end_record(struct changes *changes)
+{
+    uint8_t *to = hf__buf_reserve(&changes->record, RECORD_TAIL);
+
+    if (!to || changes->len >= UINT32_MAX)
+        return hf__fail_nomem(changes->s);
+    memset(to, 0, RECORD_TAIL);
+    to[0] = CHANGE_PUT;
+    to[2] = NUMBER_BYTES;
+    changes->record.len += RECORD_TAIL;
+    store_u32le(changes->record.ptr + 8, (uint32_t)changes->len + 1);
+    return HF_OK;
+}
+
+static void set_number(struct changes *changes, uint64_t number)
+{
+    store_u64be(changes->record.ptr + changes->record.len - NUMBER_BYTES, number);
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static uint64_t disk_written(struct hf__store *store)
+{
+    return hf__journal_last(disk_of(store)->commit.journal);
+}
+
+static uint64_t disk_durable(struct hf__store *store)
+{
+    return atomic_load(&disk_of(store)->commit.safe);
+}
+
+/* Log it and apply it, with nobody in between: both have their batches in one order. */
+static enum hf_status log_and_apply(struct hf_scope *s, struct disk *disk, struct changes *changes,
+                                    uint64_t *ticket)
+{
+    struct journal *journal = disk->commit.journal;
+    bool prepared;
+
+    hf__journal_begin(journal);
+    prepared = hf__front_prepare(&disk->front, changes->entries, changes->len);
+    if (prepared) {
+        set_number(changes, hf__journal_last(journal) + 1);
+        *ticket =
+            hf__journal_append(journal, hf_bytes_of(changes->record.ptr, changes->record.len));
+        if (*ticket)
+            hf__front_apply(&disk->front, changes->entries, changes->len, *ticket);
+        else
+            hf__front_undo(&disk->front, changes->entries, changes->len);
+        changes->len = 0;
+    }
+    hf__journal_end(journal);
+    return *ticket ? HF_OK : hf__fail_nomem(s);
+}
+
+/* Too much is in memory, and tables are not written. */
+static enum hf_status fail_stalled(struct hf_scope *s, struct disk *disk)
+{
+    if (atomic_load(&disk->tables_end) == TABLES_NO_ROOM)
+        return hf__fail(s, HF_NO_SPACE,
+                        "The disk of the store in %s has no room for what is in memory",
+                        disk->home.path);
+    hf__commit_stop(&disk->commit, "writing tables", "see the log");
+    return hf__commit_fail(s, &disk->commit, HF_STOPPED);
+}
+
+static bool is_overfull(struct disk *disk)
+{
+    size_t active = hf__front_active_bytes(&disk->front);
+
+    return active > disk->map_bytes &&
+           (active > 2 * disk->map_bytes || hf__front_is_frozen(&disk->front));
+}
+
+/* The active map is full: wait until the frozen one is written, or until it is frozen itself if it
+ * has got too large. */
+static enum hf_status stall(struct hf_scope *s, struct disk *disk)
+{
+    enum hf_status status = HF_OK;
+
+    while (status == HF_OK && is_overfull(disk)) {
+        struct timespec until;
+
+        if (atomic_load(&disk->commit.stopped))
+            return hf__commit_fail(s, &disk->commit, HF_STOPPED);
+        if (atomic_load(&disk->tables_end) != TABLES_WRITTEN)
+            return fail_stalled(s, disk);
+        status = hf__scope_alive(s);
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += STALL_MS * 1000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_mutex_lock(&disk->stall_lock);
+        if (is_overfull(disk))
+            pthread_cond_timedwait(&disk->settled, &disk->stall_lock, &until);
+        pthread_mutex_unlock(&disk->stall_lock);
+    }
+    return status;
+}
+
+static enum hf_status write_changes(struct hf_scope *s, struct disk *disk,
+                                    const struct store_batch *batch, struct changes *changes,
+                                    uint64_t *ticket)
+{
+    TRY(add_batch(changes, disk, batch));
+    TRY(end_record(changes));
+    TRY(check_room(s, disk, changes->record.len));
+    hf__kill_point("before_write");
+    TRY(log_and_apply(s, disk, changes, ticket));
+    hf__kill_point("after_write");
+    return HF_OK;
+}
+
+static enum hf_status disk_write(struct hf_scope *s, struct hf__store *store,
+                                 const struct store_batch *batch, uint64_t *ticket)
+{
+    struct disk *disk = disk_of(store);
+    struct changes changes;
+    enum hf_status status;
+    bool full = hf__front_active_bytes(&disk->front) > disk->map_bytes;
+
+    if (atomic_load(&disk->commit.stopped))
+        return hf__commit_fail(s, &disk->commit, HF_STOPPED);
+    if (full) {
+        hf__commit_want_tables(&disk->commit);
+        TRY(stall(s, disk));
+    }
+    changes_init(&changes, s, &store->env);
+    status = write_changes(s, disk, batch, &changes, ticket);
+    if (status != HF_OK)
+        changes_drop(&changes);
+    else
+        hf__commit_appended(&disk->commit);
+    return status;
+}
+
+static enum hf_status disk_sync(struct hf_scope *s, struct hf__store *store, uint64_t ticket)
+{
+    return hf__commit_wait(s, &disk_of(store)->commit, ticket);
+}
+
+static void look_at_space(void *user)
+{
+    uint64_t have, need;
+
+    has_room(user, 0, &have, &need);
+}
+
+/* ---- tables --------------------------------------------------------------------------------- */
+
+static enum tables_end write_frozen(struct disk *disk, uint64_t *upto)
+{
+    uint64_t last;
+    const struct map_node *root = hf__front_frozen(&disk->front, &last);
+
+    if (!root)
+        return TABLES_WRITTEN;
+    if (hf__home_free_bytes(&disk->home) < disk->options.memtable_bytes + RESERVE_SLACK / 2)
+        return TABLES_NO_ROOM;
+    if (!hf__tables_add(disk->tables, root, last))
+        return TABLES_FAILED;
+    *upto = last;
+    hf__front_settle(&disk->front, hf__tables_newest(disk->tables));
+    return TABLES_WRITTEN;
+}
+
+/* What an attempt before this one had frozen comes first. */
+static enum tables_end write_all(struct disk *disk, uint64_t *upto)
+{
+    enum tables_end end = write_frozen(disk, upto);
+    bool frozen;
+
+    if (end != TABLES_WRITTEN)
+        return end;
+    if (disk->commit.journal)
+        hf__journal_begin(disk->commit.journal);
+    frozen = hf__front_freeze(&disk->front);
+    if (disk->commit.journal)
+        hf__journal_end(disk->commit.journal);
+    return frozen ? write_frozen(disk, upto) : TABLES_FAILED;
+}
+
+/* Have everything that was written so far in tables, if there is room for them. */
+static bool write_tables(void *user, uint64_t *upto)
+{
+    struct disk *disk = user;
+    enum tables_end end = write_all(disk, upto);
+
+    pthread_mutex_lock(&disk->stall_lock);
+    atomic_store(&disk->tables_end, end);
+    pthread_cond_broadcast(&disk->settled);
+    pthread_mutex_unlock(&disk->stall_lock);
+    return end == TABLES_WRITTEN;
+}
+
+/* ---- replaying ------------------------------------------------------------------------------ */
+
+struct record_reader {
+    const uint8_t *at;
+    const uint8_t *end;
+};
+
+static bool read_bytes(struct record_reader *reader, struct hf_bytes *bytes)
+{
+    uint64_t len = 0;
+
+    for (int shift = 0;; shift += 7) {
+        if (reader->at == reader->end || shift >= 7 * VARINT_MAX)
+            return false;
+        len |= (uint64_t)(*reader->at & 0x7f) << shift;
+        if (!(*reader->at++ & 0x80))
+            break;
+    }
+    if (len > (uint64_t)(reader->end - reader->at))
+        return false;
+    *bytes = hf_bytes_of(reader->at, (size_t)len);
+    reader->at += len;
+    return true;
+}
+
+static enum hf_status read_record(struct changes *changes, struct hf_bytes record, uint64_t *number,
+                                  bool *good)
+{
+    struct record_reader reader = {.at = record.ptr + RECORD_HEAD, .end = record.ptr + record.len};
+
+    *good = record.len >= RECORD_HEAD;
+    while (*good && reader.at < reader.end) {
+        struct hf_bytes key, value = hf_bytes_of(NULL, 0);
+        uint8_t kind = *reader.at++;
+
+        *good = kind <= CHANGE_PUT && read_bytes(&reader, &key) &&
+                (kind == CHANGE_DELETE || read_bytes(&reader, &value));
+        if (!*good)
+            break;
+        if (key.len)
+            TRY(add_entry(changes, kind == CHANGE_DELETE, key, value));
+        else if (value.len == NUMBER_BYTES)
+            *number = load_u64be(value.ptr);
+    }
+    *good = *good && *number;
+    return HF_OK;
+}
+
+static enum hf_status replay_changes(struct hf_scope *s, struct disk *disk, struct changes *changes,
+                                     struct hf_bytes record)
+{
+    uint64_t number = 0, upto;
+    bool good;
+
+    TRY(read_record(changes, record, &number, &good));
+    if (!good)
+        return hf__fail(s, HF_CORRUPT,
+                        "A record of the journal of the store in %s is not one: change %llu",
+                        disk->home.path, (unsigned long long)number);
+    if (!hf__front_prepare(&disk->front, changes->entries, changes->len))
+        return hf__fail_nomem(s);
+    hf__front_apply(&disk->front, changes->entries, changes->len, number);
+    changes->len = 0;
+    if (hf__front_active_bytes(&disk->front) > disk->map_bytes && !write_tables(disk, &upto))
+        return hf__fail(s, HF_IO,
+                        "Replaying the journal of the store in %s failed: no table of it "
+                        "can be written",
+                        disk->home.path);
+    return HF_OK;
+}
+
+static enum hf_status replay(struct hf_scope *s, void *user, struct hf_bytes record)
+{
+    struct disk *disk = user;
+    struct changes changes;
+    enum hf_status status;
+
+    changes_init(&changes, s, &disk->base.env);
+    status = replay_changes(s, disk, &changes, record);
+    if (status != HF_OK)
+        changes_drop(&changes);
+    return status;
+}
+
+/* ---- care ----------------------------------------------------------------------------------- */
+
+static void disk_stats(struct hf__store *store, struct store_stats *stats)
+{
+    struct disk *disk = disk_of(store);
+    uint64_t have, need;
+
+    /* Writes look at the disk, too, but who asks first whether they are possible may send none. */
+    has_room(disk, 0, &have, &need);
+    pthread_mutex_lock(&disk->commit.lock);
+    stats->syncs = disk->commit.syncs;
+    stats->sync_waits = disk->commit.waits;
+    pthread_mutex_unlock(&disk->commit.lock);
+    stats->disk_bytes = hf__home_used_bytes(&disk->home) + hf__journal_bytes(disk->commit.journal);
+    stats->memory_bytes = hf__front_bytes(&disk->front) + hf__tables_memory(disk->tables);
+    stats->stopped = atomic_load(&disk->commit.stopped);
+    stats->no_space = atomic_load(&disk->no_space);
+    stats->path = hf_str_from(disk->home.path);
+    stats->kept_free = need;
+}
+
+static enum hf_status disk_verify(struct hf_scope *s, struct hf__store *store)
+{
+    struct disk *disk = disk_of(store);
+
+    if (!hf__front_check(&disk->front))
+        return hf__fail(s, HF_CORRUPT, "What the store in %s has in memory is damaged",
+                        disk->home.path);
+    return hf__tables_verify(s, disk->tables);
+}
+
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+static void set_locks(struct disk *disk)
+{
+    pthread_condattr_t attr;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&disk->settled, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&disk->stall_lock, NULL);
+    pthread_mutex_init(&disk->space_lock, NULL);
+    disk->commit.env = &disk->base.env;
+    disk->commit.home = &disk->home;
+    disk->commit.mode = disk->options.sync;
+    disk->commit.window_ms = disk->options.window_ms;
+    disk->commit.user = disk;
+    disk->commit.before_sync = look_at_space;
+    disk->commit.write_tables = write_tables;
+    hf__commit_init(&disk->commit);
+}
+
+/* Make everything durable; with all of it in tables, the next open has nothing to replay. */
+static void finish(struct disk *disk)
+{
+    uint64_t upto;
+
+    hf__commit_rest(&disk->commit);
+    if (!atomic_load(&disk->opened) || !hf__commit_finish(&disk->commit))
+        return;
+    hf__kill_point("before_close_flush");
+    if (write_tables(disk, &upto))
+        hf__commit_clean(&disk->commit);
+    hf__kill_point("after_close_flush");
+}
+
+static void disk_close(struct hf__store *store)
+{
+    struct disk *disk = disk_of(store);
+    struct hf_env env = store->env;
+
+    finish(disk);
+    hf__front_close(&disk->front);
+    hf__tables_close(disk->tables);
+    hf__commit_close(&disk->commit);
+    hf__home_close(&disk->home);
+    pthread_mutex_destroy(&disk->space_lock);
+    pthread_mutex_destroy(&disk->stall_lock);
+    pthread_cond_destroy(&disk->settled);
+    hf__env_free(&env, disk, sizeof(*disk));
+}
+
+static const struct store_kind disk_kind = {
+    .close = disk_close,
+    .get = disk_get,
+    .snapshot_open = disk_snapshot_open,
+    .snapshot_close = disk_snapshot_close,
+    .iter_open = disk_iter_open,
+    .iter_next = disk_iter_next,
+    .iter_close = disk_iter_close,
+    .write = disk_write,
+    .sync = disk_sync,
+    .written = disk_written,
+    .durable = disk_durable,
+    .stats = disk_stats,
+    .verify = disk_verify,
+};
+
+/* A store of format 1 had RocksDB's log, which RocksDB has replayed; ours goes on from there. */
+static enum hf_status take_over(struct hf_scope *s, struct disk *disk, struct journal_marks *marks)
+{
+    uint64_t newest = hf__tables_sequence(disk->tables);
+
+    if (newest < marks->durable)
+        return hf__fail(s, HF_CORRUPT,
+                        "The store in %s is damaged: a log file is missing or cut short (it ends "
+                        "at change %llu, and %llu were made durable)",
+                        disk->home.path, (unsigned long long)newest,
+                        (unsigned long long)marks->durable);
+    marks->fresh = true;
+    marks->durable = newest;
+    return HF_OK;
+}
+
+static enum hf_status open_tables(struct hf_scope *s, struct disk *disk)
+{
+    const struct tables_options options = {.env = &disk->base.env,
+                                           .path = disk->home.path,
+                                           .db_path = disk->home.db_path,
+                                           .table_bytes = disk->map_bytes,
+                                           .cache_bytes = disk->options.cache_bytes,
+                                           .missing = !disk->home.has_database,
+                                           .no_verify = disk->options.no_verify,
+                                           .compress = disk->options.compress};
+
+    TRY(hf__tables_open(s, &options, &disk->tables));
+    return hf__front_open(s, &disk->front, &disk->base.env, hf__tables_newest(disk->tables));
+}
+
+static enum hf_status open_log(struct hf_scope *s, struct disk *disk)
+{
+    const struct journal_options options = {.env = &disk->base.env,
+                                            .path = disk->home.journal_path,
+                                            .segment_bytes = disk->map_bytes / 5 * 4,
+                                            .syncs = disk->options.sync == STORE_SYNC_FULL ||
+                                                     disk->options.sync == STORE_SYNC_BATCH};
+    struct journal_marks marks;
+    uint64_t in_tables;
+
+    TRY(hf__tables_last(s, disk->tables, &in_tables));
+    marks = (struct journal_marks){.durable = disk->home.marks.durable,
+                                   .based = disk->home.marks.based,
+                                   .clean = disk->home.marks.clean};
+    if (disk->home.has_no_journal)
+        TRY(take_over(s, disk, &marks));
+    else if (marks.based < in_tables)
+        marks.based = in_tables;
+    return hf__commit_open(s, &disk->commit, &options, &marks, replay);
+}
+
+static enum hf_status open_inside(struct hf_scope *s, struct disk *disk)
+{
+    uint64_t have, need;
+
+    /* The ballast of the last run, if it is there, is not owed again. */
+    hf__home_fill_ballast(&disk->home);
+    if (!has_room(disk, 0, &have, &need))
+        return hf__fail(s, HF_NO_SPACE,
+                        "The disk of the store in %s has %llu bytes free; opening needs %llu",
+                        disk->home.path, (unsigned long long)have, (unsigned long long)need);
+    TRY(hf__home_open_record(s, &disk->home));
+    TRY(open_tables(s, disk));
+    TRY(open_log(s, disk));
+    TRY(hf__home_seal(s, &disk->home));
+    atomic_store(&disk->opened, true);
+    return HF_OK;
+}
+
+static struct store_options whole_options(const struct store_options *options)
+{
+    struct store_options whole = options ? *options : (struct store_options){0};
+
+    if (!whole.window_ms)
+        whole.window_ms = WINDOW_MS;
+    if (!whole.memtable_bytes)
+        whole.memtable_bytes = MEMTABLE_BYTES;
+    if (whole.memtable_bytes < MEMTABLE_BYTES_MIN)
+        whole.memtable_bytes = MEMTABLE_BYTES_MIN;
+    if (!whole.cache_bytes)
+        whole.cache_bytes = CACHE_BYTES;
+    return whole;
+}
+
+enum hf_status hf__store_open_rocksdb(struct hf_scope *s, const struct hf_env *env,
+                                      struct hf_str path, const struct store_options *options,
+                                      struct hf__store **store)
+{
+    struct hf_env whole = hf__env_fill(env);
+    struct disk *disk = hf__env_alloc(&whole, sizeof(*disk));
+    enum hf_status status;
+
+    *store = NULL;
+    if (!disk)
+        return hf__fail_nomem(s);
+    memset(disk, 0, sizeof(*disk));
+    disk->base = (struct hf__store){.kind = &disk_kind, .env = whole};
+    disk->options = whole_options(options);
+    disk->map_bytes = disk->options.memtable_bytes / MAPS;
+    status = hf__home_open(s, &disk->base.env, path, &disk->home);
+    if (status != HF_OK) {
+        hf__env_free(&whole, disk, sizeof(*disk));
+        return status;
+    }
+    set_locks(disk);
+    status = open_inside(s, disk);
+    if (status != HF_OK)
+        disk_close(&disk->base);
+    else
+        *store = &disk->base;
+    return status;
+}

@@ -1,0 +1,711 @@
+/*
+ * store/tables.c: RocksDB, of which we use what it has below its memtable: tables, their levels,
+ * caches and compactions.
+ *
+ * The newest changes are in a journal and in a map of our own; when that is large enough, it is
+ * written as a table. RocksDB makes a table of its memtable only, so that is filled from the map,
+ * in order, and flushed at once: nobody waits for it, and it is empty otherwise. (Its other way to
+ * take in a table, the "ingestion" of a file, lost whole tables in our hands while compactions ran,
+ * with 7.8 and dynamic levels. docs/decisions/0008 has that, and why there is a map at all.)
+ *
+ * So the database changes only when a table is added, and between two of those one of its
+ * snapshots serves everybody: a state.
+ *
+ * Every table has under the empty key the number of its last change, which is ours: they say
+ * themselves how far they go. A table that was begun and has not become one is in memory only, and
+ * adding it again writes the same once more. The database itself is made with its first table.
+ *
+ * RocksDB's iterators, as long as they look for deletions of ranges, forget the error when the
+ * first block of a table file is damaged, and go on without the rest of that level (7.8; rocksdb
+ * pull request 11783). So no such entry is ever written, and iterators are told not to look.
+ *
+ * What always holds:
+ *
+ *  (1) The tables have every change up to their last one, and none behind it. So a memtable is
+ *      flushed by us only, when all of a map is in it: it is never full, and not flushed by a
+ *      close.
+ *  (2) Nobody sees the empty key.
+ */
+#include "store/tables.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <rocksdb/c.h>
+
+#include "base/kill.h"
+
+enum {
+    KIB = 1024,
+    MIB = 1024 * KIB,
+    BLOCK_BYTES = 4 * KIB, /* measured: a get verifies its block, 2 us less than with 16 KiB */
+    BLOOM_BITS = 10,
+    BATCH_BYTES = 256 * KIB, /* handed over at once */
+    LEVEL0_COMPACT = 4,      /* files in level 0 that start a compaction, */
+    LEVEL0_SLOW = 16,        /* that slow down who adds tables, */
+    LEVEL0_STOP = 24,        /* and that stop him */
+    LEVEL1_TABLES = 4,       /* size of level 1, in tables */
+    COMPACTION_TABLES = LEVEL0_STOP + LEVEL1_TABLES,
+    OPEN_FILES = 512,
+    BACKGROUND_JOBS = 2,
+    LOG_FILES = 2,
+    LOG_LEVEL = 4, /* fatal */
+    ITERS_KEPT = 32,
+    NUMBER_BYTES = 8 /* of a change, under the empty key */
+};
+
+static const size_t MEMTABLE_BYTES = SIZE_MAX / 4;
+
+struct tables_state {
+    struct tables *tables;
+    atomic_uint refs;
+    const rocksdb_snapshot_t *snapshot; /* or NULL: there is no database, and nothing in it */
+    rocksdb_readoptions_t *options;
+};
+
+struct tables_iter {
+    struct tables *tables;
+    struct tables_iter *next;       /* in the list of spare ones */
+    rocksdb_readoptions_t *options; /* points into bounds */
+    rocksdb_iterator_t *it;
+    struct hf__buf bounds; /* lower, upper */
+    size_t lower_len;
+    bool reverse;
+    bool started;
+    bool ended;
+};
+
+struct tables {
+    struct hf_env env;
+    struct tables_options options;
+    rocksdb_t *_Atomic db; /* or NULL: there is none yet */
+    rocksdb_options_t *db_options;
+    rocksdb_writeoptions_t *write_options;
+    rocksdb_cache_t *cache;
+    struct tables_state *newest;
+
+    pthread_mutex_t iters_lock; /* guards the next two */
+    struct tables_iter *iters;  /* spare ones */
+    int iters_len;
+};
+
+/*
+ * RocksDB counts every comparison of keys in counters of the calling thread, which nobody here
+ * reads and which cost more than the comparison. The switch belongs to the thread as well, so it
+ * is turned at every door through which a thread comes in.
+ */
+static void count_nothing(void)
+{
+    rocksdb_set_perf_level(rocksdb_disable);
+}
+
+/* ---- errors --------------------------------------------------------------------------------- */
+
+static enum hf_status status_of(const char *error)
+{
+    if (strstr(error, "/LOCK") && strstr(error, "lock"))
+        return HF_LOCKED;
+    if (strstr(error, "No space left"))
+        return HF_NO_SPACE;
+    if (strncmp(error, "Corruption", 10) == 0 || strstr(error, "No such file") ||
+        strstr(error, "does not exist"))
+        return HF_CORRUPT;
+    return HF_IO;
+}
+
+/* Turn an error of a read into the scope's, and free it. */
+static enum hf_status read_failed(struct hf_scope *s, const struct tables *tables, char *error)
+{
+    enum hf_status status = status_of(error);
+
+    hf__fail(s, status, "Reading the store in %s failed: %s", tables->options.path, error);
+    rocksdb_free(error);
+    return status;
+}
+
+/* ---- states --------------------------------------------------------------------------------- */
+
+static rocksdb_readoptions_t *new_read_options(const struct tables *tables)
+{
+    rocksdb_readoptions_t *options = rocksdb_readoptions_create();
+
+    rocksdb_readoptions_set_verify_checksums(options, !tables->options.no_verify);
+    rocksdb_readoptions_set_ignore_range_deletions(options, 1);
+    return options;
+}
+
+static struct tables_state *state_new(struct tables *tables)
+{
+    struct tables_state *state = hf__env_alloc(&tables->env, sizeof(*state));
+
+    if (!state)
+        return NULL;
+    state->tables = tables;
+    atomic_init(&state->refs, 1);
+    state->snapshot = NULL;
+    if (tables->db) {
+        state->snapshot = rocksdb_create_snapshot(tables->db);
+        state->options = new_read_options(tables);
+        rocksdb_readoptions_set_snapshot(state->options, state->snapshot);
+    }
+    return state;
+}
+
+struct tables_state *hf__tables_retain(struct tables_state *state)
+{
+    atomic_fetch_add_explicit(&state->refs, 1, memory_order_relaxed);
+    return state;
+}
+
+void hf__tables_release(struct tables_state *state)
+{
+    if (!state || atomic_fetch_sub_explicit(&state->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    if (state->snapshot) {
+        rocksdb_readoptions_destroy(state->options);
+        rocksdb_release_snapshot(state->tables->db, state->snapshot);
+    }
+    hf__env_free(&state->tables->env, state, sizeof(*state));
+}
+
+struct tables_state *hf__tables_newest(struct tables *tables)
+{
+    return hf__tables_retain(tables->newest);
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+enum hf_status hf__tables_get(struct hf_scope *s, struct tables_state *state, struct hf_bytes key,
+                              struct hf_bytes *value)
+{
+    rocksdb_pinnableslice_t *pinned;
+    char *error = NULL;
+    const char *from;
+    uint8_t *to;
+    size_t len;
+
+    if (!state->snapshot)
+        return HF_OK;
+    count_nothing();
+    pinned = rocksdb_get_pinned(state->tables->db, state->options, (const char *)key.ptr, key.len,
+                                &error);
+    if (error)
+        return read_failed(s, state->tables, error);
+    if (!pinned)
+        return HF_OK;
+    from = rocksdb_pinnableslice_value(pinned, &len);
+    to = hf_scope_alloc(s, len);
+    if (to && len)
+        memcpy(to, from, len);
+    rocksdb_pinnableslice_destroy(pinned);
+    if (!to)
+        return hf__fail_nomem(s);
+    *value = hf_bytes_of(to, len);
+    return HF_OK;
+}
+
+static void iter_free(struct tables *tables, struct tables_iter *iter)
+{
+    rocksdb_readoptions_destroy(iter->options);
+    hf__buf_free(&iter->bounds);
+    hf__env_free(&tables->env, iter, sizeof(*iter));
+}
+
+/* A spare iterator, or a new one. */
+static struct tables_iter *iter_take(struct tables *tables)
+{
+    struct tables_iter *iter;
+
+    pthread_mutex_lock(&tables->iters_lock);
+    iter = tables->iters;
+    if (iter) {
+        tables->iters = iter->next;
+        tables->iters_len--;
+    }
+    pthread_mutex_unlock(&tables->iters_lock);
+    if (iter)
+        return iter;
+    iter = hf__env_alloc(&tables->env, sizeof(*iter));
+    if (!iter)
+        return NULL;
+    *iter = (struct tables_iter){.tables = tables,
+                                 .options = new_read_options(tables),
+                                 .bounds = {.env = &tables->env}};
+    return iter;
+}
+
+static void iter_give(struct tables *tables, struct tables_iter *iter)
+{
+    bool keep;
+
+    pthread_mutex_lock(&tables->iters_lock);
+    keep = tables->iters_len < ITERS_KEPT;
+    if (keep) {
+        iter->next = tables->iters;
+        tables->iters = iter;
+        tables->iters_len++;
+    }
+    pthread_mutex_unlock(&tables->iters_lock);
+    if (!keep)
+        iter_free(tables, iter);
+}
+
+/* RocksDB keeps pointers to the bounds, so they are copied to where they stay. The lowest key that
+ * is not empty is a zero byte. */
+static bool iter_bound(struct tables_iter *iter, const struct store_range *range)
+{
+    const struct hf_bytes lower = range->lower.len ? range->lower : hf_bytes_of("", 1);
+    const char *bytes;
+
+    iter->bounds.len = 0;
+    hf__buf_put(&iter->bounds, lower.ptr, lower.len);
+    hf__buf_put(&iter->bounds, range->upper.ptr, range->upper.len);
+    if (iter->bounds.failed) {
+        hf__buf_free(&iter->bounds);
+        return false;
+    }
+    bytes = (const char *)iter->bounds.ptr;
+    iter->lower_len = lower.len;
+    rocksdb_readoptions_set_iterate_lower_bound(iter->options, bytes, lower.len);
+    rocksdb_readoptions_set_iterate_upper_bound(iter->options,
+                                                range->upper.len ? bytes + lower.len : NULL,
+                                                range->upper.len);
+    return true;
+}
+
+enum hf_status hf__tables_iter_open(struct hf_scope *s, struct tables_state *state,
+                                    const struct store_range *range, struct tables_iter **iter)
+{
+    struct tables *tables = state->tables;
+    struct tables_iter *mine;
+
+    *iter = NULL;
+    if (!state->snapshot)
+        return HF_OK;
+    mine = iter_take(tables);
+    if (!mine)
+        return hf__fail_nomem(s);
+    count_nothing();
+    if (!iter_bound(mine, range)) {
+        iter_give(tables, mine);
+        return hf__fail_nomem(s);
+    }
+    /* RocksDB asserts that bounds are in order. */
+    if (range->upper.len &&
+        bytes_compare(mine->bounds.ptr, mine->lower_len, range->upper.ptr, range->upper.len) >= 0) {
+        iter_give(tables, mine);
+        return HF_OK;
+    }
+    mine->reverse = range->reverse;
+    mine->started = mine->ended = false;
+    rocksdb_readoptions_set_fill_cache(mine->options, range->fill_cache);
+    rocksdb_readoptions_set_snapshot(mine->options, state->snapshot);
+    mine->it = rocksdb_create_iterator(tables->db, mine->options);
+    *iter = mine;
+    return HF_OK;
+}
+
+static void iter_step(struct tables_iter *iter)
+{
+    if (iter->started && iter->reverse)
+        rocksdb_iter_prev(iter->it);
+    else if (iter->started)
+        rocksdb_iter_next(iter->it);
+    else if (iter->reverse)
+        rocksdb_iter_seek_to_last(iter->it);
+    else
+        rocksdb_iter_seek(iter->it, (const char *)iter->bounds.ptr, iter->lower_len);
+    iter->started = true;
+}
+
+enum hf_status hf__tables_iter_next(struct hf_scope *s, struct tables_iter *iter, bool *found,
+                                    struct hf_bytes *key, struct hf_bytes *value)
+{
+    char *error = NULL;
+    const char *ptr;
+    size_t len;
+
+    *found = false;
+    if (iter->ended)
+        return HF_OK;
+    iter_step(iter);
+    if (!rocksdb_iter_valid(iter->it)) {
+        iter->ended = true;
+        rocksdb_iter_get_error(iter->it, &error);
+        return error ? read_failed(s, iter->tables, error) : HF_OK;
+    }
+    ptr = rocksdb_iter_key(iter->it, &len);
+    *key = hf_bytes_of(ptr, len);
+    ptr = rocksdb_iter_value(iter->it, &len);
+    *value = hf_bytes_of(ptr, len);
+    *found = true;
+    return HF_OK;
+}
+
+void hf__tables_iter_close(struct tables_iter *iter)
+{
+    if (!iter)
+        return;
+    rocksdb_iter_destroy(iter->it);
+    iter_give(iter->tables, iter);
+}
+
+/* ---- adding --------------------------------------------------------------------------------- */
+
+static uint64_t property(struct tables *tables, const char *name)
+{
+    uint64_t value = 0;
+
+    if (tables->db)
+        rocksdb_property_int(tables->db, name, &value);
+    return value;
+}
+
+/* Writes what is in the batch, and empties it. NULL: it is in the memtable. */
+static char *write_batch(struct tables *tables, rocksdb_writebatch_t *batch)
+{
+    char *error = NULL;
+
+    rocksdb_write(tables->db, tables->write_options, batch, &error);
+    rocksdb_writebatch_clear(batch);
+    return error;
+}
+
+static char *fill_memtable(struct tables *tables, const struct map_node *root, uint64_t last)
+{
+    rocksdb_writebatch_t *batch = rocksdb_writebatch_create();
+    const struct map_entry *entry;
+    struct map_cursor cursor;
+    char number[NUMBER_BYTES];
+    char *error = NULL;
+    size_t bytes = 0;
+
+    store_u64be((uint8_t *)number, last);
+    rocksdb_writebatch_put(batch, "", 0, number, sizeof(number));
+    hf__map_seek(&cursor, root, hf_bytes_of(NULL, 0));
+    while (!error && (entry = hf__map_next(&cursor))) {
+        const char *key = (const char *)entry->bytes;
+
+        if (entry->gone)
+            rocksdb_writebatch_delete(batch, key, entry->key_len);
+        else
+            rocksdb_writebatch_put(batch, key, entry->key_len, key + entry->key_len,
+                                   entry->value_len);
+        bytes += entry->key_len + entry->value_len;
+        if (bytes >= BATCH_BYTES) {
+            error = write_batch(tables, batch);
+            bytes = 0;
+        }
+    }
+    if (!error)
+        error = write_batch(tables, batch);
+    rocksdb_writebatch_destroy(batch);
+    return error;
+}
+
+/* NULL: the memtable is a table now, which is synced and noted. */
+static char *flush_memtable(struct tables *tables)
+{
+    rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
+    char *error = NULL;
+
+    rocksdb_flushoptions_set_wait(options, 1);
+    rocksdb_flush(tables->db, options, &error);
+    rocksdb_flushoptions_destroy(options);
+    return error;
+}
+
+static bool sync_directory(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool done = fd >= 0 && fsync(fd) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return done;
+}
+
+/* Make the database, if there is none, with a name that lasts. NULL: it is there. */
+static char *make_database(struct tables *tables)
+{
+    rocksdb_t *made;
+    char *error = NULL;
+
+    if (tables->db)
+        return NULL;
+    made = rocksdb_open(tables->db_options, tables->options.db_path, &error);
+    if (error)
+        return error;
+    if (!sync_directory(tables->options.path)) {
+        rocksdb_close(made);
+        return strdup("its directory cannot be synced");
+    }
+    tables->db = made;
+    return NULL;
+}
+
+bool hf__tables_add(struct tables *tables, const struct map_node *root, uint64_t last)
+{
+    struct tables_state *state;
+    char *error;
+
+    count_nothing();
+    error = make_database(tables);
+    if (!error)
+        error = fill_memtable(tables, root, last);
+    hf__kill_point("table_begun");
+    if (!error)
+        error = flush_memtable(tables);
+    hf__kill_point("table_written");
+    if (error) {
+        hf__env_log(&tables->env, HF_LOG_WARNING, "store %s: writing tables failed: %s",
+                    tables->options.path, error); /* the journal has it all */
+        rocksdb_free(error);
+        return false;
+    }
+    state = state_new(tables);
+    if (!state) /* it is in there: adding the same once more does no harm */
+        return false;
+    hf__tables_release(tables->newest);
+    tables->newest = state;
+    return true;
+}
+
+/* ---- care ----------------------------------------------------------------------------------- */
+
+uint64_t hf__tables_compaction(size_t table_bytes)
+{
+    return (uint64_t)COMPACTION_TABLES * table_bytes;
+}
+
+uint64_t hf__tables_bytes(struct tables *tables)
+{
+    return property(tables, "rocksdb.live-sst-files-size");
+}
+
+uint64_t hf__tables_memory(struct tables *tables)
+{
+    return property(tables, "rocksdb.estimate-table-readers-mem") +
+           property(tables, "rocksdb.block-cache-usage");
+}
+
+uint64_t hf__tables_sequence(struct tables *tables)
+{
+    return tables->db ? rocksdb_get_latest_sequence_number(tables->db) : 0;
+}
+
+enum hf_status hf__tables_last(struct hf_scope *s, struct tables *tables, uint64_t *last)
+{
+    char *error = NULL;
+    char *value = NULL;
+    size_t len = 0;
+
+    if (tables->db)
+        value = rocksdb_get(tables->db, tables->newest->options, "", 0, &len, &error);
+    *last = value && len == NUMBER_BYTES ? load_u64be((const uint8_t *)value) : 0;
+    rocksdb_free(value);
+    return error ? read_failed(s, tables, error) : HF_OK;
+}
+
+static enum hf_status verify_listed(struct hf_scope *s, struct tables *tables)
+{
+    const rocksdb_livefiles_t *files = rocksdb_livefiles(tables->db);
+    enum hf_status status = HF_OK;
+
+    for (int i = 0; status == HF_OK && i < rocksdb_livefiles_count(files); i++) {
+        struct hf_str path =
+            hf_scope_format(s, "%s%s", tables->options.db_path, rocksdb_livefiles_name(files, i));
+        struct stat info;
+
+        if (!path.ptr)
+            status = hf__fail_nomem(s);
+        else if (stat(path.ptr, &info) ||
+                 (uint64_t)info.st_size != rocksdb_livefiles_size(files, i))
+            status = hf__fail(s, HF_CORRUPT, "%s is missing or has the wrong size", path.ptr);
+    }
+    rocksdb_livefiles_destroy(files);
+    return status;
+}
+
+/*
+ * Every table that the database needs is there and has its size. A compaction that ends meanwhile
+ * must not take away what it replaced before we have looked at it.
+ */
+static enum hf_status verify_files(struct hf_scope *s, struct tables *tables)
+{
+    enum hf_status status;
+    char *error = NULL;
+
+    rocksdb_disable_file_deletions(tables->db, &error);
+    if (error)
+        return read_failed(s, tables, error);
+    status = verify_listed(s, tables);
+    rocksdb_enable_file_deletions(tables->db, 0, &error);
+    if (error && status == HF_OK)
+        return read_failed(s, tables, error);
+    rocksdb_free(error);
+    return status;
+}
+
+enum hf_status hf__tables_verify(struct hf_scope *s, struct tables *tables)
+{
+    rocksdb_readoptions_t *options;
+    rocksdb_iterator_t *it;
+    char *error = NULL;
+
+    if (!tables->db)
+        return HF_OK;
+    TRY(verify_files(s, tables));
+    options = new_read_options(tables);
+    rocksdb_readoptions_set_verify_checksums(options, 1);
+    rocksdb_readoptions_set_fill_cache(options, 0);
+    it = rocksdb_create_iterator(tables->db, options);
+    for (rocksdb_iter_seek_to_first(it); rocksdb_iter_valid(it); rocksdb_iter_next(it))
+        continue;
+    rocksdb_iter_get_error(it, &error);
+    rocksdb_iter_destroy(it);
+    rocksdb_readoptions_destroy(options);
+    return error ? read_failed(s, tables, error) : HF_OK;
+}
+
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+static void set_block_options(struct tables *tables)
+{
+    rocksdb_block_based_table_options_t *blocks = rocksdb_block_based_options_create();
+
+    tables->cache = rocksdb_cache_create_lru(tables->options.cache_bytes);
+    rocksdb_block_based_options_set_block_size(blocks, BLOCK_BYTES);
+    rocksdb_block_based_options_set_block_cache(blocks, tables->cache);
+    rocksdb_block_based_options_set_filter_policy(blocks, rocksdb_filterpolicy_create_bloom_full(
+                                                              BLOOM_BITS));
+    rocksdb_block_based_options_set_whole_key_filtering(blocks, 1);
+    rocksdb_options_set_block_based_table_factory(tables->db_options, blocks);
+    rocksdb_block_based_options_destroy(blocks);
+}
+
+/* RocksDB's C functions do not know this one by itself: a part of a table must not be written when
+ * it is closed. */
+static void leave_shutdown_to_us(struct tables *tables)
+{
+    rocksdb_options_t *more = rocksdb_options_create();
+    char *error = NULL;
+
+    rocksdb_get_options_from_string(tables->db_options, "avoid_flush_during_shutdown=true", more,
+                                    &error);
+    assert(!error);
+    rocksdb_free(error);
+    rocksdb_options_destroy(tables->db_options);
+    tables->db_options = more;
+}
+
+static void set_options(struct tables *tables)
+{
+    size_t table_bytes = tables->options.table_bytes;
+    rocksdb_options_t *o = tables->db_options = rocksdb_options_create();
+
+    rocksdb_options_set_create_if_missing(o, tables->options.missing);
+    rocksdb_options_set_paranoid_checks(o, 1);
+    /* Of stores of format 1. 0: a torn end of the log is forgiven, damage before it is not. */
+    rocksdb_options_set_wal_recovery_mode(o, 0);
+    rocksdb_options_set_write_buffer_size(o, MEMTABLE_BYTES); /* never full: see (1) */
+    rocksdb_options_set_allow_mmap_reads(o, 1);
+    rocksdb_options_set_max_open_files(o, OPEN_FILES);
+    rocksdb_options_set_max_background_jobs(o, BACKGROUND_JOBS);
+    rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
+    rocksdb_options_set_level0_file_num_compaction_trigger(o, LEVEL0_COMPACT);
+    rocksdb_options_set_level0_slowdown_writes_trigger(o, LEVEL0_SLOW);
+    rocksdb_options_set_level0_stop_writes_trigger(o, LEVEL0_STOP);
+    rocksdb_options_set_max_bytes_for_level_base(o, LEVEL1_TABLES * table_bytes);
+    rocksdb_options_set_target_file_size_base(o, table_bytes);
+    rocksdb_options_set_max_compaction_bytes(o, COMPACTION_TABLES * table_bytes);
+    rocksdb_options_set_compression(o, tables->options.compress ? rocksdb_lz4_compression
+                                                                : rocksdb_no_compression);
+    rocksdb_options_set_keep_log_file_num(o, LOG_FILES);
+    /*
+     * RocksDB's file of messages is a hazard: in this build the second failed write to it aborts
+     * the process, and errors elsewhere make it write. So it gets next to none.
+     */
+    rocksdb_options_set_info_log_level(o, LOG_LEVEL);
+    rocksdb_options_set_stats_dump_period_sec(o, 0);
+    rocksdb_options_set_stats_persist_period_sec(o, 0);
+    set_block_options(tables);
+    leave_shutdown_to_us(tables);
+    tables->write_options = rocksdb_writeoptions_create();
+    rocksdb_writeoptions_disable_WAL(tables->write_options, 1);
+}
+
+static enum hf_status open_database(struct hf_scope *s, struct tables *tables)
+{
+    char *error = NULL;
+    enum hf_status status;
+
+    tables->db = rocksdb_open(tables->db_options, tables->options.db_path, &error);
+    if (!error)
+        return HF_OK;
+    status = status_of(error);
+    if (status == HF_LOCKED)
+        hf__fail(s, status, "The store in %s is open already, in this or in another process",
+                 tables->options.path);
+    else
+        hf__fail(s, status, "The store in %s cannot be opened: %s", tables->options.path, error);
+    rocksdb_free(error);
+    tables->db = NULL;
+    return status;
+}
+
+static enum hf_status open_inside(struct hf_scope *s, struct tables *tables)
+{
+    set_options(tables);
+    if (!tables->options.missing)
+        TRY(open_database(s, tables));
+    tables->newest = state_new(tables);
+    return tables->newest ? HF_OK : hf__fail_nomem(s);
+}
+
+enum hf_status hf__tables_open(struct hf_scope *s, const struct tables_options *options,
+                               struct tables **tables)
+{
+    struct tables *made = hf__env_alloc(options->env, sizeof(*made));
+    enum hf_status status;
+
+    *tables = NULL;
+    if (!made)
+        return hf__fail_nomem(s);
+    *made = (struct tables){.env = *options->env, .options = *options};
+    pthread_mutex_init(&made->iters_lock, NULL);
+    status = open_inside(s, made);
+    if (status != HF_OK)
+        hf__tables_close(made);
+    else
+        *tables = made;
+    return status;
+}
+
+void hf__tables_close(struct tables *tables)
+{
+    struct hf_env env;
+
+    if (!tables)
+        return;
+    env = tables->env;
+    hf__tables_release(tables->newest);
+    if (tables->db)
+        rocksdb_close(tables->db);
+    while (tables->iters) {
+        struct tables_iter *iter = tables->iters;
+
+        tables->iters = iter->next;
+        iter_free(tables, iter);
+    }
+    if (tables->db_options) {
+        rocksdb_options_destroy(tables->db_options);
+        rocksdb_cache_destroy(tables->cache);
+        rocksdb_writeoptions_destroy(tables->write_options);
+    }
+    pthread_mutex_destroy(&tables->iters_lock);
+    hf__env_free(&env, tables, sizeof(*tables));
+}

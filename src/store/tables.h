@@ -1,0 +1,80 @@
+/*
+ * store/tables.h: sorted tables on disk, in RocksDB. No other file knows it; its error strings
+ * become statuses here.
+ *
+ * Tables are never changed: a whole one, made from a map, is added, and from then on the tables as
+ * a whole have every change up to its last. What they hold at one moment is a state, which stays
+ * readable as long as somebody keeps it.
+ */
+#ifndef HF_STORE_TABLES_H
+#define HF_STORE_TABLES_H
+
+#include "store/map.h"
+#include "store/store.h"
+
+struct tables;       /* an open database */
+struct tables_state; /* what it held at one moment */
+struct tables_iter;  /* a walk over a range of a state */
+
+struct tables_options {
+    const struct hf_env *env; /* all of these outlive the tables */
+    const char *path;         /* of the store */
+    const char *db_path;      /* of the database */
+    size_t table_bytes;       /* of a table, about */
+    size_t cache_bytes;
+    bool missing; /* there is no database yet: it is made with its first table */
+    bool no_verify;
+    bool compress;
+};
+
+/* The most that a compaction writes before it gives something back. */
+uint64_t hf__tables_compaction(size_t table_bytes);
+
+/* HF_LOCKED, HF_CORRUPT, HF_NO_SPACE, HF_IO, HF_NOMEM */
+enum hf_status hf__tables_open(struct hf_scope *s, const struct tables_options *options,
+                               struct tables **tables);
+
+/* All states but the newest were released. NULL is accepted. */
+void hf__tables_close(struct tables *tables);
+
+/* The newest change that is in tables; 0: none was noted. */
+enum hf_status hf__tables_last(struct hf_scope *s, struct tables *tables, uint64_t *last);
+
+/* RocksDB's own count of changes, which was that of stores of format 1. */
+uint64_t hf__tables_sequence(struct tables *tables);
+
+/*
+ * Add a table with everything in the map, whose newest change is `last`. Entries that are gone hide
+ * older ones. One thread at a time. True: it is durable, and in the newest state. False: it was
+ * logged why, and nothing has changed.
+ */
+bool hf__tables_add(struct tables *tables, const struct map_node *root, uint64_t last);
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* The newest state, to be released. Beside hf__tables_add() only by who calls that. */
+struct tables_state *hf__tables_newest(struct tables *tables);
+struct tables_state *hf__tables_retain(struct tables_state *state);
+void hf__tables_release(struct tables_state *state);
+
+/* The value in the scope; value->ptr stays as it is when there is none. */
+enum hf_status hf__tables_get(struct hf_scope *s, struct tables_state *state, struct hf_bytes key,
+                              struct hf_bytes *value);
+
+/* A walk as in store.h. *iter is NULL when the range is empty for sure. The state is the caller's
+ * to keep meanwhile. */
+enum hf_status hf__tables_iter_open(struct hf_scope *s, struct tables_state *state,
+                                    const struct store_range *range, struct tables_iter **iter);
+enum hf_status hf__tables_iter_next(struct hf_scope *s, struct tables_iter *iter, bool *found,
+                                    struct hf_bytes *key, struct hf_bytes *value);
+void hf__tables_iter_close(struct tables_iter *iter); /* NULL is accepted */
+
+/* ---- care ----------------------------------------------------------------------------------- */
+
+uint64_t hf__tables_bytes(struct tables *tables);  /* on disk */
+uint64_t hf__tables_memory(struct tables *tables); /* of caches and indexes */
+
+/* Read and verify every block and file. */
+enum hf_status hf__tables_verify(struct hf_scope *s, struct tables *tables);
+
+#endif

@@ -1,0 +1,275 @@
+/*
+ * store/front_test.c: maps in front of tables. Random changes, freezes and tables, and after each
+ * of them gets and walks, of the newest state and of views that were opened before, are compared
+ * with an array that has a place for every key. Then the parts that a store adds: tables that
+ * cannot be written for a while, and writers that are faster than tables are.
+ */
+#include "store/front.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "kinds.h"
+
+enum { KEYS = 120, VIEWS = 4, STEPS = 6000, BATCH = 5 };
+
+/* The value of each key, 0: none. */
+struct model {
+    uint32_t values[KEYS];
+};
+
+struct bench {
+    struct hf_scope *s;
+    struct tables *tables;
+    struct front front;
+    struct model model;
+    struct front_view views[VIEWS];
+    struct model then[VIEWS]; /* what the view has to show */
+    bool open[VIEWS];
+    uint64_t changes;
+    uint64_t freezes, tabled, walked; /* so that a test that does nothing is noticed */
+};
+
+static struct hf_bytes key_of(struct hf_scope *s, uint32_t key)
+{
+    struct hf_str text = hf_scope_format(s, "key/%03u%s", key, key % 3 ? "" : "/with a longer end");
+
+    return hf_bytes_of(text.ptr, text.len);
+}
+
+static void bench_open(struct test *t, struct bench *b, const char *path)
+{
+    struct tables_options options = {.env = test_env(t),
+                                     .path = path,
+                                     .table_bytes = 1 << 20,
+                                     .cache_bytes = 1 << 20,
+                                     .missing = true};
+    struct hf_str db;
+
+    memset(b, 0, sizeof(*b));
+    b->s = hf_scope_new(test_env(t));
+    db = hf_scope_format(b->s, "%s/db", path);
+    options.db_path = db.ptr;
+    CHECK_OK(hf__tables_open(b->s, &options, &b->tables));
+    CHECK_OK(hf__front_open(b->s, &b->front, test_env(t), hf__tables_newest(b->tables)));
+}
+
+static void bench_close(struct bench *b)
+{
+    for (int i = 0; i < VIEWS; i++)
+        if (b->open[i])
+            hf__front_view_close(&b->views[i]);
+    hf__front_close(&b->front);
+    hf__tables_close(b->tables);
+    hf_scope_free(b->s);
+}
+
+/* A batch of puts and deletes; the same key may come more than once. */
+static void change(struct test *t, struct bench *b)
+{
+    struct map_entry *entries[BATCH];
+    size_t len = 1 + test_random(t) % BATCH;
+
+    for (size_t i = 0; i < len; i++) {
+        uint32_t key = (uint32_t)(test_random(t) % KEYS);
+        uint32_t value = test_random(t) % 3 ? (uint32_t)test_random(t) | 1 : 0;
+
+        entries[i] = hf__map_entry_make(test_env(t), key_of(b->s, key),
+                                        hf_bytes_of(&value, value ? sizeof(value) : 0));
+        CHECK(entries[i]);
+        entries[i]->gone = !value;
+        b->model.values[key] = value;
+    }
+    CHECK(hf__front_prepare(&b->front, entries, len));
+    hf__front_apply(&b->front, entries, len, ++b->changes);
+}
+
+/* What is prepared and not to be leaves nothing. */
+static void change_and_undo(struct test *t, struct bench *b)
+{
+    struct map_entry *entries[2];
+
+    for (size_t i = 0; i < 2; i++) {
+        entries[i] =
+            hf__map_entry_make(test_env(t), key_of(b->s, (uint32_t)(test_random(t) % KEYS)),
+                               hf_bytes_of("x", 1));
+        CHECK(entries[i]);
+    }
+    CHECK(hf__front_prepare(&b->front, entries, 2));
+    hf__front_undo(&b->front, entries, 2);
+    CHECK(hf__front_check(&b->front));
+}
+
+static void freeze_or_settle(struct bench *b)
+{
+    uint64_t last;
+    const struct map_node *root = hf__front_frozen(&b->front, &last);
+
+    if (!root) {
+        CHECK(hf__front_freeze(&b->front));
+        b->freezes++;
+        return;
+    }
+    CHECK(hf__tables_add(b->tables, root, last));
+    hf__front_settle(&b->front, hf__tables_newest(b->tables));
+    CHECK_OK(hf__tables_last(b->s, b->tables, &b->tabled));
+    CHECK_INT(last, b->tabled);
+}
+
+static void check_get(struct bench *b, const struct front_view *view, const struct model *model,
+                      uint32_t key)
+{
+    struct hf_bytes value = hf_bytes_of(NULL, 0);
+
+    CHECK_OK(hf__front_get(b->s, &b->front, view, key_of(b->s, key), &value));
+    if (model->values[key])
+        CHECK(value.len == 4 && memcmp(value.ptr, &model->values[key], 4) == 0);
+    else
+        CHECK(!value.ptr);
+}
+
+/* The keys in [from, to), all of them from a `to` that is KEYS. */
+static void check_walk(struct bench *b, const struct front_view *view, const struct model *model,
+                       uint32_t from, uint32_t to, bool reverse)
+{
+    struct store_range range = {.lower = key_of(b->s, from), .reverse = reverse};
+    struct front_walk *walk;
+    struct hf_bytes key, value;
+    bool found;
+
+    if (to < KEYS)
+        range.upper = key_of(b->s, to);
+    CHECK_OK(hf__front_walk_open(b->s, &b->front, view, &range, &walk));
+    for (uint32_t i = from; i < to; i++) {
+        uint32_t at = reverse ? to - 1 - (i - from) : i;
+        struct hf_bytes want = key_of(b->s, at);
+
+        if (!model->values[at])
+            continue;
+        CHECK_OK(hf__front_walk_next(b->s, walk, &found, &key, &value));
+        CHECK(found && key.len == want.len && memcmp(key.ptr, want.ptr, want.len) == 0);
+        CHECK(value.len == 4 && memcmp(value.ptr, &model->values[at], 4) == 0);
+        b->walked++;
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(hf__front_walk_next(b->s, walk, &found, &key, &value));
+        CHECK(!found);
+    }
+    hf__front_walk_close(walk);
+}
+
+static void look(struct test *t, struct bench *b)
+{
+    int at = (int)(test_random(t) % (VIEWS + 1));
+    const struct front_view *view = at < VIEWS && b->open[at] ? &b->views[at] : NULL;
+    const struct model *model = view ? &b->then[at] : &b->model;
+    uint32_t from = (uint32_t)(test_random(t) % KEYS);
+    uint32_t to = from + (uint32_t)(test_random(t) % (KEYS + 1 - from));
+
+    check_get(b, view, model, (uint32_t)(test_random(t) % KEYS));
+    check_walk(b, view, model, from, to, test_random(t) & 1);
+}
+
+static void turn_view(struct test *t, struct bench *b)
+{
+    int at = (int)(test_random(t) % VIEWS);
+
+    if (b->open[at])
+        hf__front_view_close(&b->views[at]);
+    else
+        hf__front_view(&b->front, &b->views[at]);
+    b->then[at] = b->model;
+    b->open[at] = !b->open[at];
+}
+
+TEST(store_front, layers_read_as_one)
+{
+    struct bench b;
+
+    bench_open(t, &b, test_directory(t));
+    for (int i = 0; i < STEPS; i++) {
+        struct hf__mark mark = hf__scope_mark(b.s);
+        uint64_t dice = test_random(t) % 100;
+
+        if (dice < 40)
+            change(t, &b);
+        else if (dice < 45)
+            change_and_undo(t, &b);
+        else if (dice < 48)
+            freeze_or_settle(&b);
+        else if (dice < 55)
+            turn_view(t, &b);
+        else
+            look(t, &b);
+        hf__scope_rewind(b.s, mark);
+    }
+    CHECK(b.freezes > 20 && b.tabled > 100 && b.walked > 10000);
+    CHECK(hf__front_check(&b.front));
+    CHECK_OK(hf__tables_verify(b.s, b.tables));
+    bench_close(&b);
+}
+
+/* ---- stores --------------------------------------------------------------------------------- */
+
+enum { WRITERS = 4, EACH = 4000, SMALL = 256 * 1024 };
+
+struct writer {
+    struct test *t;
+    struct hf__store *store;
+    unsigned number;
+    enum hf_status status;
+    uint64_t most; /* bytes of memory seen */
+};
+
+static void *write_all(void *user)
+{
+    struct writer *writer = user;
+    struct hf_scope *s = hf_scope_new(test_env(writer->t));
+
+    for (uint32_t n = 1; writer->status == HF_OK && n <= EACH; n++) {
+        struct hf__mark mark = hf__scope_mark(s);
+        struct store_stats stats;
+
+        writer->status = write_items(s, writer->store, writer->number, n, n, false);
+        if (n % 100 == 0) {
+            hf__store_stats(writer->store, &stats);
+            if (stats.memory_bytes > writer->most)
+                writer->most = stats.memory_bytes;
+        }
+        hf__scope_rewind(s, mark);
+    }
+    hf_scope_free(s);
+    return NULL;
+}
+
+/* Who writes faster than tables are written waits for them: memory stays within what was given. */
+TEST(store_front, writers_wait_for_tables)
+{
+    struct store_options options = {.sync = STORE_SYNC_NONE, .memtable_bytes = SMALL};
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct writer writers[WRITERS];
+    pthread_t threads[WRITERS];
+    struct acked acked = {{0}};
+    struct hf__store *store;
+    const char *path = test_directory(t);
+
+    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+    for (unsigned i = 0; i < WRITERS; i++) {
+        writers[i] = (struct writer){.t = t, .store = store, .number = i};
+        acked.by_thread[i] = EACH;
+        CHECK(pthread_create(&threads[i], NULL, write_all, &writers[i]) == 0);
+    }
+    for (unsigned i = 0; i < WRITERS; i++) {
+        pthread_join(threads[i], NULL);
+        CHECK_OK(writers[i].status);
+        CHECK(writers[i].most < 4 * SMALL + (8 << 20)); /* and the cache of blocks */
+    }
+    CHECK(acked_is_there(s, store, &acked));
+    hf__store_close(store);
+    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+    CHECK(acked_is_there(s, store, &acked));
+    hf__store_close(store);
+    hf_scope_free(s);
+}
