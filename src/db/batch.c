@@ -109,17 +109,19 @@ static void group_writes(const struct many *m, size_t n, struct write_batch *b)
 static bool mark_unprocessed(const struct many *m, size_t n, struct hf_str table,
                              const struct hf_write_request *write, bool *done)
 {
+    bool found = false;
+
     for (size_t i = 0; i < n; i++) {
         const struct hf_write *sent = write_at(m, m->pending[i]);
 
         if (hf_str_equal(sent->table, table) &&
             ((write->put && same_bytes(write->put->item, sent->put)) ||
              (write->del && same_bytes(write->del->key, sent->del)))) {
-            done[i] = false;
-            return true;
+            done[i] = false; /* and equal ones behind it: nobody says which of them it is */
+            found = true;
         }
     }
-    return false;
+    return found;
 }
 
 static enum hf_status send_writes(struct hf_scope *s, struct many *m, size_t n, bool *done)

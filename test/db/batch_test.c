@@ -120,6 +120,22 @@ TEST(batch, puts_and_deletes_over_several_tables)
     many_close(&m);
 }
 
+/* Equal writes with another between them: what is handed back is all of them. */
+TEST(batch, equal_writes_keep_their_places)
+{
+    struct many_world m = many_open(t);
+    struct hf_scope *s = m.w.scope;
+    struct hf_fault fault = {.kind = HF_FAULT_UNPROCESSED, .count = 1};
+    struct hf_write writes[3];
+
+    writes[0] = writes[2] = (struct hf_write){.table = names[0], .del = key_of(s, 1)};
+    writes[1] = put_of(s, names[0], 1, 7);
+    CHECK_OK(hf_faulty_set(s, m.faulty, &fault, 1));
+    CHECK_OK(hf_write_many(s, m.faulty, writes, 3, NULL, NULL));
+    CHECK_INT(-1, value_at(&m, names[0], 1));
+    many_close(&m);
+}
+
 /* (1): a model that does one after the other agrees, whatever was handed back, lost, throttled. */
 TEST(batch, of_writes_to_one_key_the_last_wins)
 {

@@ -315,11 +315,16 @@ static bool wanted(const struct test *test, int argc, char **argv)
 {
     char full[256];
 
+    bool named = false, asked = false;
+
     snprintf(full, sizeof(full), "%s.%s$", test->group, test->name);
-    for (int i = 1; i < argc; i++)
-        if (strstr(full, argv[i]))
-            return true;
-    return argc < 2;
+    for (int i = 1; i < argc; i++) {
+        if (argv[i][0] == '-' && strstr(full, argv[i] + 1))
+            return false;
+        asked = asked || argv[i][0] != '-';
+        named = named || (argv[i][0] != '-' && strstr(full, argv[i]));
+    }
+    return named || !asked;
 }
 
 int main(int argc, char **argv)

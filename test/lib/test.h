@@ -7,7 +7,8 @@
  *         CHECK_INT(2, 1 + 1);
  *     }
  *
- * A program runs all of its tests, or those whose "group.name$" contains one of its arguments.
+ * A program runs all of its tests, or those whose "group.name$" contains one of its arguments; an
+ * argument that begins with "-" leaves out those that contain the rest of it.
  *
  * Tests that need randomness take it from test_random(t): its seed is printed when the test fails
  * and HF_SEED=n repeats it.

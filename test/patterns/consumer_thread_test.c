@@ -216,7 +216,7 @@ TEST(consumer_thread, a_slow_renewal_costs_no_lock)
     struct hf_fault slow = {.kind = HF_FAULT_LATENCY,
                             .operation = HF_STR("UpdateItem"),
                             .table = HF_STR("positions"),
-                            .latency_ms = 60000};
+                            .latency_ms = 2500}; /* longer than the lock's lease */
     struct hf_consumer_metrics metrics;
     struct hf_lock_table *locks;
     struct hf_lock *lock;
@@ -231,7 +231,7 @@ TEST(consumer_thread, a_slow_renewal_costs_no_lock)
     runner_start(&runner, &stage,
                  (struct hf_consumer_options){.name = HF_STR("slow"),
                                               .table = HF_STR("positions"),
-                                              .lease_ms = 8000});
+                                              .lease_ms = 4000});
     for (int64_t end = now_ms() + 60000; now_ms() < end; sleep_ms(2)) {
         hf_consumer_metrics(runner.consumer, &metrics);
         if (metrics.shards == 8)
@@ -242,7 +242,7 @@ TEST(consumer_thread, a_slow_renewal_costs_no_lock)
                              HF_OPTIONS(hf_lock_options, .lease_ms = 1500, .heartbeat_ms = 100),
                              &lock));
     CHECK_OK(hf_faulty_set(stage.s, db, &slow, 1));
-    sleep_ms(4500); /* it renews after two seconds, and waits as long for an answer */
+    sleep_ms(3000); /* it renews after one second, and the lock would be lost by 2.6 */
     CHECK_INT(HF_LOCK_HELD, hf_lock_state(lock));
     CHECK_OK(hf_faulty_set(stage.s, db, NULL, 0));
     CHECK_OK(hf_lock_release(stage.s, lock));
