@@ -342,8 +342,7 @@ static void *window_thread(void *user)
 
 void hf__commit_want_tables(struct commit *commit)
 {
-    if (atomic_exchange(&commit->wants_tables, true))
-        return;
+    atomic_store(&commit->wants_tables, true);
     pthread_mutex_lock(&commit->lock);
     pthread_cond_signal(&commit->wanted);
     pthread_mutex_unlock(&commit->lock);
@@ -395,6 +394,8 @@ static void *keeper_thread(void *user)
         hf__journal_tend(commit->journal);
         again = atomic_exchange(&commit->wants_tables, false) && !atomic_load(&commit->stopped) &&
                 !write_tables(commit);
+        if (again)
+            atomic_store(&commit->wants_tables, true);
         again |= !drop_old(commit);
         pthread_mutex_lock(&commit->lock);
         if (again && !commit->closing)

@@ -69,7 +69,7 @@ enum hf_status hf__commit_open(struct hf_scope *s, struct commit *commit,
 /* A change was appended, and the journal's order is free again. */
 void hf__commit_appended(struct commit *commit);
 
-/* Have tables written soon. */
+/* Have tables written soon; when that fails, again and again. */
 void hf__commit_want_tables(struct commit *commit);
 
 /* Wait until the change is as safe as the mode says. HF_IO: it may be lost. */

@@ -5,14 +5,12 @@
  * root that the active map had, and to the tables' state; so nobody holds the lock between calls,
  * and a layer goes when its last reader does.
  *
- * A plain get looks at the maps under the lock and at the tables without it. By then the tables may
- * be newer ones, which is as if it had come later: what was not in the maps has not moved there
- * from anywhere else.
+ * A plain get looks at the maps under the lock, and at the tables that belonged to them without it.
  *
  * A walk has a place in each of the three and gives the nearest key of them; of equal keys that of
  * the newest layer, and the others are passed over. Keys and values of maps stay where they are as
  * long as the walk has its view; those of tables until the next step there, which is therefore made
- * when the next entry is asked for.
+ * when the next entry is asked for. After an error a walk is over.
  *
  * What always holds:
  *
@@ -113,6 +111,16 @@ void hf__front_close(struct front *front)
 size_t hf__front_active_bytes(struct front *front)
 {
     return atomic_load_explicit(&front->active_bytes, memory_order_relaxed);
+}
+
+size_t hf__front_frozen_bytes(struct front *front)
+{
+    size_t bytes;
+
+    brief_rdlock(&front->lock);
+    bytes = layer_bytes(front->frozen);
+    pthread_rwlock_unlock(&front->lock);
+    return bytes;
 }
 
 size_t hf__front_bytes(struct front *front)

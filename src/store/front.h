@@ -21,7 +21,8 @@ struct front_walk;  /* over a range of a view */
 
 struct front {
     const struct hf_env *env;
-    pthread_rwlock_t lock; /* guards the next three, and what is in the active map */
+    pthread_rwlock_t lock; /* guards the next three, and what is in the active map; held for as long
+                              as a batch is applied */
     struct front_layer *active;
     struct front_layer *frozen;
     struct tables_state *tables;
@@ -42,8 +43,9 @@ enum hf_status hf__front_open(struct hf_scope *s, struct front *front, const str
 /* No view is open. One that was never opened, and is 0, is accepted. */
 void hf__front_close(struct front *front);
 
-/* Bytes of memory: of the active map, and of both. */
+/* Bytes of memory: of the active map, of the frozen one, and of both. */
 size_t hf__front_active_bytes(struct front *front);
+size_t hf__front_frozen_bytes(struct front *front);
 size_t hf__front_bytes(struct front *front);
 
 /* Is there a frozen map? */

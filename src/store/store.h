@@ -19,12 +19,11 @@
  *
  *  (1) With STORE_SYNC_FULL, hf__store_sync() returning HF_OK means: this batch and all before it
  *      survive kill -9 and power loss.
- *  (2) After the first failed write or fsync the store refuses every write with HF_STOPPED; reads
- *      go on. The write that failed reports `may_have_happened`.
- *  (3) RocksDB never meets a full disk: below the reserve, writes end in HF_NO_SPACE before
- *      anything was written, and work again once there is room.
- *  (4) Any thread may call anything here at any time, except that an iterator or a batch belongs
- *      to one thread.
+ *  (2) After the first failed write or fsync, of a batch or of a table that is written behind it,
+ * the store refuses every write with HF_STOPPED; reads go on. The write that failed reports
+ * `may_have_happened`. (3) RocksDB never meets a full disk: below the reserve, writes end in
+ * HF_NO_SPACE before anything was written, and work again once there is room. (4) Any thread may
+ * call anything here at any time, except that an iterator or a batch belongs to one thread.
  */
 #ifndef HF_STORE_STORE_H
 #define HF_STORE_STORE_H
@@ -126,7 +125,8 @@ void hf__batch_put(struct store_batch *batch, struct hf_bytes key, struct hf_byt
 void hf__batch_put_parts(struct store_batch *batch, struct hf_bytes key, struct hf_bytes head,
                          struct hf_bytes body); /* the value is head and body */
 void hf__batch_delete(struct store_batch *batch, struct hf_bytes key);
-/* The keys in [lower, upper); nothing when lower >= upper, so an empty upper is not "the end". */
+/* The keys in [lower, upper); nothing when lower >= upper, so an empty upper is not "the end". The
+ * caller sees to it that nobody else writes to the range meanwhile. */
 void hf__batch_delete_range(struct store_batch *batch, struct hf_bytes lower,
                             struct hf_bytes upper);
 

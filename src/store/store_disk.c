@@ -65,8 +65,8 @@ enum {
     STALL_MS = 10            /* how long a writer sleeps before it looks again */
 };
 
-/* How the last attempt to write tables ended. */
-enum tables_end { TABLES_WRITTEN, TABLES_NO_ROOM, TABLES_FAILED };
+/* How an attempt to write tables ended. After TABLES_FAILED there is no other one. */
+enum tables_end { TABLES_WRITTEN, TABLES_NO_ROOM, TABLES_NO_MEMORY, TABLES_FAILED };
 
 struct disk {
     struct hf__store base;
@@ -84,8 +84,9 @@ struct disk {
     atomic_uint_fast64_t largest; /* bytes of the largest batch, if it was above a table */
 
     pthread_mutex_t stall_lock;
-    pthread_cond_t settled; /* an attempt to write tables ended */
-    atomic_int tables_end;
+    pthread_cond_t settled; /* an attempt to write tables ended: the next two changed */
+    uint64_t attempts;
+    enum tables_end tables_end;
 };
 
 struct disk_iter {
@@ -315,14 +316,15 @@ static enum hf_status log_and_apply(struct hf_scope *s, struct disk *disk, struc
     return *ticket ? HF_OK : hf__fail_nomem(s);
 }
 
-/* Too much is in memory, and tables are not written. */
-static enum hf_status fail_stalled(struct hf_scope *s, struct disk *disk)
+/* Too much is in memory, and an attempt to write it as a table has failed. */
+static enum hf_status fail_stalled(struct hf_scope *s, struct disk *disk, enum tables_end end)
 {
-    if (atomic_load(&disk->tables_end) == TABLES_NO_ROOM)
+    if (end == TABLES_NO_ROOM)
         return hf__fail(s, HF_NO_SPACE,
-                        "The disk of the store in %s has no room for what is in memory",
+                        "The disk of the store in %s has no room for a table of what is in memory",
                         disk->home.path);
-    hf__commit_stop(&disk->commit, "writing tables", "see the log");
+    if (end == TABLES_NO_MEMORY)
+        return hf__fail_nomem(s);
     return hf__commit_fail(s, &disk->commit, HF_STOPPED);
 }
 
@@ -334,29 +336,38 @@ static bool is_overfull(struct disk *disk)
            (active > 2 * disk->map_bytes || hf__front_is_frozen(&disk->front));
 }
 
+/* Until an attempt to write tables ends, or some time has passed. With stall_lock held. */
+static void await_attempt(struct disk *disk)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += STALL_MS * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&disk->settled, &disk->stall_lock, &until);
+}
+
 /* The active map is full: wait until the frozen one is written, or until it is frozen itself if it
- * has got too large. */
+ * has got too large. Only attempts that end from now on say that this cannot be. */
 static enum hf_status stall(struct hf_scope *s, struct disk *disk)
 {
     enum hf_status status = HF_OK;
+    uint64_t before;
 
+    pthread_mutex_lock(&disk->stall_lock);
+    before = disk->attempts;
     while (status == HF_OK && is_overfull(disk)) {
-        struct timespec until;
-
         if (atomic_load(&disk->commit.stopped))
-            return hf__commit_fail(s, &disk->commit, HF_STOPPED);
-        if (atomic_load(&disk->tables_end) != TABLES_WRITTEN)
-            return fail_stalled(s, disk);
-        status = hf__scope_alive(s);
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += STALL_MS * 1000000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_mutex_lock(&disk->stall_lock);
-        if (is_overfull(disk))
-            pthread_cond_timedwait(&disk->settled, &disk->stall_lock, &until);
-        pthread_mutex_unlock(&disk->stall_lock);
+            status = fail_stalled(s, disk, TABLES_FAILED);
+        else if (disk->attempts > before && disk->tables_end != TABLES_WRITTEN)
+            status = fail_stalled(s, disk, disk->tables_end);
+        else
+            status = hf__scope_alive(s);
+        if (status == HF_OK)
+            await_attempt(disk);
     }
+    pthread_mutex_unlock(&disk->stall_lock);
     return status;
 }
 
@@ -365,6 +376,10 @@ static enum hf_status write_changes(struct hf_scope *s, struct disk *disk,
                                     uint64_t *ticket)
 {
     TRY(add_batch(changes, disk, batch));
+    if (changes->len == 0) { /* nothing to log: what tables would have would be nothing */
+        *ticket = hf__journal_last(disk->commit.journal);
+        return HF_OK;
+    }
     TRY(hf__changes_end(changes));
     TRY(check_room(s, disk, changes->record.len));
     hf__kill_point("before_write");
@@ -413,17 +428,34 @@ static void look_at_space(void *user)
 
 /* ---- tables --------------------------------------------------------------------------------- */
 
+/* Is there room for a table of what is frozen? A map takes more than its table will. */
+static bool has_room_for_table(struct disk *disk)
+{
+    uint64_t slack = RESERVE_SLACK / 2;
+
+    if (disk->options.reserve_bytes && disk->options.reserve_bytes < slack)
+        slack = disk->options.reserve_bytes;
+    return hf__home_free_bytes(&disk->home) >= hf__front_frozen_bytes(&disk->front) + slack;
+}
+
 static enum tables_end write_frozen(struct disk *disk, uint64_t *upto)
 {
+    char error[TABLES_ERROR_MAX];
     uint64_t last;
     const struct map_node *root = hf__front_frozen(&disk->front, &last);
+    enum hf_status status;
 
     if (!root)
         return TABLES_WRITTEN;
-    if (hf__home_free_bytes(&disk->home) < disk->options.memtable_bytes + RESERVE_SLACK / 2)
+    if (!has_room_for_table(disk))
         return TABLES_NO_ROOM;
-    if (!hf__tables_add(disk->tables, root, last))
+    status = hf__tables_add(disk->tables, root, last, error);
+    if (status == HF_NOMEM)
+        return TABLES_NO_MEMORY;
+    if (status != HF_OK) {
+        hf__commit_stop(&disk->commit, "writing a table", error); /* the journal has it all */
         return TABLES_FAILED;
+    }
     *upto = last;
     hf__front_settle(&disk->front, hf__tables_newest(disk->tables));
     return TABLES_WRITTEN;
@@ -442,7 +474,7 @@ static enum tables_end write_all(struct disk *disk, uint64_t *upto)
     frozen = hf__front_freeze(&disk->front);
     if (disk->commit.journal)
         hf__journal_end(disk->commit.journal);
-    return frozen ? write_frozen(disk, upto) : TABLES_FAILED;
+    return frozen ? write_frozen(disk, upto) : TABLES_NO_MEMORY;
 }
 
 /* Have everything that was written so far in tables, if there is room for them. */
@@ -452,7 +484,8 @@ static bool write_tables(void *user, uint64_t *upto)
     enum tables_end end = write_all(disk, upto);
 
     pthread_mutex_lock(&disk->stall_lock);
-    atomic_store(&disk->tables_end, end);
+    disk->attempts++;
+    disk->tables_end = end;
     pthread_cond_broadcast(&disk->settled);
     pthread_mutex_unlock(&disk->stall_lock);
     return end == TABLES_WRITTEN;
@@ -476,10 +509,7 @@ static enum hf_status replay_changes(struct hf_scope *s, struct disk *disk, stru
     hf__front_apply(&disk->front, changes->entries, changes->len, number);
     changes->len = 0;
     if (hf__front_active_bytes(&disk->front) > disk->map_bytes && !write_tables(disk, &upto))
-        return hf__fail(s, HF_IO,
-                        "Replaying the journal of the store in %s failed: no table of it "
-                        "can be written",
-                        disk->home.path);
+        return fail_stalled(s, disk, disk->tables_end);
     return HF_OK;
 }
 

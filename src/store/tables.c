@@ -6,7 +6,7 @@
  * written as a table. RocksDB makes a table of its memtable only, so that is filled from the map,
  * in order, and flushed at once: nobody waits for it, and it is empty otherwise. (Its other way to
  * take in a table, the "ingestion" of a file, lost whole tables in our hands while compactions ran,
- * with 7.8 and dynamic levels. docs/decisions/0008 has that, and why there is a map at all.)
+ * with 7.8 and dynamic levels. docs/decisions/0009 has that, and why there is a map at all.)
  *
  * So the database changes only when a table is added, and between two of those one of its
  * snapshots serves everybody: a state.
@@ -23,7 +23,9 @@
  *
  *  (1) The tables have every change up to their last one, and none behind it. So a memtable is
  *      flushed by us only, when all of a map is in it: it is never full, and not flushed by a
- *      close.
+ *      close. RocksDB would also flush it when it recovers from an error by itself, which it does
+ *      when the disk has room for a whole memtable again: there is none of that size. And if a part
+ *      became a table all the same, it would not have the number.
  *  (2) Nobody sees the empty key.
  */
 #include "store/tables.h"
@@ -57,7 +59,7 @@ enum {
     NUMBER_BYTES = 8 /* of a change, under the empty key */
 };
 
-static const size_t MEMTABLE_BYTES = SIZE_MAX / 4;
+static const size_t MEMTABLE_BYTES = SIZE_MAX / 4; /* see (1) */
 
 struct tables_state {
     struct tables *tables;
@@ -383,8 +385,6 @@ static char *fill_memtable(struct tables *tables, const struct map_node *root, u
     char *error = NULL;
     size_t bytes = 0;
 
-    store_u64be((uint8_t *)number, last);
-    rocksdb_writebatch_put(batch, "", 0, number, sizeof(number));
     hf__map_seek(&cursor, root, hf_bytes_of(NULL, 0));
     while (!error && (entry = hf__map_next(&cursor))) {
         const char *key = (const char *)entry->bytes;
@@ -400,6 +400,8 @@ static char *fill_memtable(struct tables *tables, const struct map_node *root, u
             bytes = 0;
         }
     }
+    store_u64be((uint8_t *)number, last); /* at the end: a part does not say that it is whole */
+    rocksdb_writebatch_put(batch, "", 0, number, sizeof(number));
     if (!error)
         error = write_batch(tables, batch);
     rocksdb_writebatch_destroy(batch);
@@ -447,31 +449,31 @@ static char *make_database(struct tables *tables)
     return NULL;
 }
 
-bool hf__tables_add(struct tables *tables, const struct map_node *root, uint64_t last)
+enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root, uint64_t last,
+                              char error[TABLES_ERROR_MAX])
 {
     struct tables_state *state;
-    char *error;
+    char *failed;
 
     count_nothing();
-    error = make_database(tables);
-    if (!error)
-        error = fill_memtable(tables, root, last);
+    failed = make_database(tables);
+    if (!failed)
+        failed = fill_memtable(tables, root, last);
     hf__kill_point("table_begun");
-    if (!error)
-        error = flush_memtable(tables);
+    if (!failed)
+        failed = flush_memtable(tables);
     hf__kill_point("table_written");
-    if (error) {
-        hf__env_log(&tables->env, HF_LOG_WARNING, "store %s: writing tables failed: %s",
-                    tables->options.path, error); /* the journal has it all */
-        rocksdb_free(error);
-        return false;
+    if (failed) {
+        snprintf(error, TABLES_ERROR_MAX, "%s", failed);
+        rocksdb_free(failed);
+        return HF_IO;
     }
     state = state_new(tables);
     if (!state) /* it is in there: adding the same once more does no harm */
-        return false;
+        return HF_NOMEM;
     hf__tables_release(tables->newest);
     tables->newest = state;
-    return true;
+    return HF_OK;
 }
 
 /* ---- care ----------------------------------------------------------------------------------- */
@@ -611,7 +613,7 @@ static void set_options(struct tables *tables)
     rocksdb_options_set_paranoid_checks(o, 1);
     /* Of stores of format 1. 0: a torn end of the log is forgiven, damage before it is not. */
     rocksdb_options_set_wal_recovery_mode(o, 0);
-    rocksdb_options_set_write_buffer_size(o, MEMTABLE_BYTES); /* never full: see (1) */
+    rocksdb_options_set_write_buffer_size(o, MEMTABLE_BYTES);
     rocksdb_options_set_allow_mmap_reads(o, 1);
     rocksdb_options_set_max_open_files(o, OPEN_FILES);
     rocksdb_options_set_max_background_jobs(o, BACKGROUND_JOBS);

@@ -45,10 +45,15 @@ uint64_t hf__tables_sequence(struct tables *tables);
 
 /*
  * Add a table with everything in the map, whose newest change is `last`. Entries that are gone hide
- * older ones. One thread at a time. True: it is durable, and in the newest state. False: it was
- * logged why, and nothing has changed.
+ * older ones. One thread at a time.
+ *
+ * HF_OK     it is durable, and in the newest state
+ * HF_NOMEM  it is not in the newest state; add it again
+ * HF_IO     RocksDB has failed, and writes nothing more until it is opened again; `error` says how
  */
-bool hf__tables_add(struct tables *tables, const struct map_node *root, uint64_t last);
+enum { TABLES_ERROR_MAX = 300 };
+enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root, uint64_t last,
+                              char error[TABLES_ERROR_MAX]);
 
 /* ---- reading -------------------------------------------------------------------------------- */
 

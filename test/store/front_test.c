@@ -104,6 +104,7 @@ static void change_and_undo(struct test *t, struct bench *b)
 
 static void freeze_or_settle(struct bench *b)
 {
+    char error[TABLES_ERROR_MAX];
     uint64_t last;
     const struct map_node *root = hf__front_frozen(&b->front, &last);
 
@@ -112,7 +113,7 @@ static void freeze_or_settle(struct bench *b)
         b->freezes++;
         return;
     }
-    CHECK(hf__tables_add(b->tables, root, last));
+    CHECK_OK(hf__tables_add(b->tables, root, last, error));
     hf__front_settle(&b->front, hf__tables_newest(b->tables));
     CHECK_OK(hf__tables_last(b->s, b->tables, &b->tabled));
     CHECK_INT(last, b->tabled);
