@@ -450,7 +450,7 @@ static enum tables_end write_frozen(struct disk *disk, uint64_t *upto)
     if (!has_room_for_table(disk))
         return TABLES_NO_ROOM;
     status = hf__tables_add(disk->tables, root, last, error);
-    if (status == HF_NOMEM)
+    if (status == HF_NOMEM || status == HF_CANCELED)
         return TABLES_NO_MEMORY;
     if (status != HF_OK) {
         hf__commit_stop(&disk->commit, "writing a table", error); /* the journal has it all */

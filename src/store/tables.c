@@ -104,6 +104,46 @@ static void count_nothing(void)
     rocksdb_set_perf_level(rocksdb_disable);
 }
 
+/* ---- the end of a program ------------------------------------------------------------------- */
+
+/*
+ * RocksDB has objects that are made with its first options, others with its first database, and
+ * that end when the program calls exit(). What a program registered for its exit before that, it is
+ * called for after that. If it closes a store then, RocksDB must not be called any more: it would
+ * abort. Nothing is lost without it, as the journal has what tables have not.
+ */
+static pthread_once_t options_made = PTHREAD_ONCE_INIT;
+static pthread_once_t database_made = PTHREAD_ONCE_INIT;
+static atomic_bool has_ended;
+static rocksdb_t *_Atomic left_open; /* so that nobody takes it for a leak */
+
+static void note_end(void)
+{
+    atomic_store(&has_ended, true);
+}
+
+static void note_end_at_exit(void)
+{
+    (void)atexit(note_end); /* the last one to register is the first to be called */
+}
+
+static rocksdb_t *open_rocksdb(const struct tables *tables, char **error)
+{
+    rocksdb_t *db = rocksdb_open(tables->db_options, tables->options.db_path, error);
+
+    if (db)
+        pthread_once(&database_made, note_end_at_exit);
+    return db;
+}
+
+static void close_rocksdb(rocksdb_t *db)
+{
+    if (atomic_load(&has_ended))
+        atomic_store(&left_open, db);
+    else if (db)
+        rocksdb_close(db);
+}
+
 /* ---- errors --------------------------------------------------------------------------------- */
 
 static enum hf_status status_of(const char *error)
@@ -438,11 +478,11 @@ static char *make_database(struct tables *tables)
 
     if (tables->db)
         return NULL;
-    made = rocksdb_open(tables->db_options, tables->options.db_path, &error);
+    made = open_rocksdb(tables, &error);
     if (error)
         return error;
     if (!sync_directory(tables->options.path)) {
-        rocksdb_close(made);
+        close_rocksdb(made);
         return strdup("its directory cannot be synced");
     }
     tables->db = made;
@@ -455,6 +495,8 @@ enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root
     struct tables_state *state;
     char *failed;
 
+    if (atomic_load(&has_ended))
+        return HF_CANCELED;
     count_nothing();
     failed = make_database(tables);
     if (!failed)
@@ -645,7 +687,7 @@ static enum hf_status open_database(struct hf_scope *s, struct tables *tables)
     char *error = NULL;
     enum hf_status status;
 
-    tables->db = rocksdb_open(tables->db_options, tables->options.db_path, &error);
+    tables->db = open_rocksdb(tables, &error);
     if (!error)
         return HF_OK;
     status = status_of(error);
@@ -662,6 +704,7 @@ static enum hf_status open_database(struct hf_scope *s, struct tables *tables)
 static enum hf_status open_inside(struct hf_scope *s, struct tables *tables)
 {
     set_options(tables);
+    pthread_once(&options_made, note_end_at_exit);
     if (!tables->options.missing)
         TRY(open_database(s, tables));
     tables->newest = state_new(tables);
@@ -695,8 +738,7 @@ void hf__tables_close(struct tables *tables)
         return;
     env = tables->env;
     hf__tables_release(tables->newest);
-    if (tables->db)
-        rocksdb_close(tables->db);
+    close_rocksdb(tables->db);
     while (tables->iters) {
         struct tables_iter *iter = tables->iters;
 

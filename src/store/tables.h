@@ -49,6 +49,7 @@ uint64_t hf__tables_sequence(struct tables *tables);
  *
  * HF_OK     it is durable, and in the newest state
  * HF_NOMEM  it is not in the newest state; add it again
+ * HF_CANCELED  the program is ending, and RocksDB has ended before us
  * HF_IO     RocksDB has failed, and writes nothing more until it is opened again; `error` says how
  */
 enum { TABLES_ERROR_MAX = 300 };

@@ -375,11 +375,34 @@ static int child_main(const char *mode, const char *path, unsigned threads, unsi
     return result;
 }
 
+static struct hf__store *at_exit;
+
+static void close_at_exit(void)
+{
+    hf__store_close(at_exit);
+}
+
+/* "exit": a program that closes its store when it exits, and said so before it opened one. */
+static void child_exit(const char *path, unsigned count)
+{
+    struct store_options options = {.memtable_bytes = 256 * 1024};
+    struct hf_scope *s = hf_scope_new(NULL);
+
+    if (atexit(close_at_exit) ||
+        hf__store_open_rocksdb(s, NULL, hf_str_from(path), &options, &at_exit) != HF_OK ||
+        write_items(s, at_exit, 0, 1, count, true) != HF_OK)
+        _exit(CHILD_ERROR);
+    hf_scope_free(s);
+    exit(CHILD_OK);
+}
+
 /* Runs before main(): a child never becomes a test run. */
 __attribute__((constructor)) static void become_child(void)
 {
     const char *mode = getenv("HF_STORE_CHILD");
 
+    if (mode && strcmp(mode, "exit") == 0)
+        child_exit(getenv("HF_STORE_PATH"), (unsigned)strtoul(getenv("HF_STORE_COUNT"), NULL, 10));
     if (mode)
         _exit(child_main(mode, getenv("HF_STORE_PATH"),
                          (unsigned)strtoul(getenv("HF_STORE_THREADS"), NULL, 10),
@@ -531,4 +554,28 @@ TEST(store_space, a_large_batch_needs_room_for_all_that_comes_of_it)
 {
     for (unsigned mib = 4; mib <= 64; mib += 6)
         on_a_small_disk(t, "large", mib);
+}
+
+/* RocksDB's own objects end before ours if it was first called after the program has registered
+ * what is to be done at its exit. It is not called then, and all is there. */
+TEST(store_child, closed_at_exit)
+{
+    static const unsigned counts[] = {3, 3000}; /* no table before the exit, and several */
+
+    for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+        struct hf_scope *s = hf_scope_new(test_env(t));
+        const char *path = test_directory(t);
+        struct acked acked = {.by_thread = {counts[i]}};
+        struct acked reported = {{0}};
+        struct hf__store *store;
+        int out;
+        pid_t pid = child_start("exit", path, 1, counts[i], NULL, &out);
+        int status = child_wait(pid, out, &reported);
+
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == CHILD_OK);
+        CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), NULL, &store));
+        CHECK(acked_is_there(s, store, &acked));
+        hf__store_close(store);
+        hf_scope_free(s);
+    }
 }
