@@ -14,9 +14,8 @@
 #include <stdbool.h>
 
 enum {
-    BRIEF_LOOKS = 300, /* about ten microseconds: a core that is given away may be gone for four
-                          milliseconds, if somebody has work for it */
-    BRIEF_TURNS = 20   /* times that the core is given away */
+    BRIEF_LOOKS = 30, /* about two microseconds */
+    BRIEF_TURNS = 20  /* times that the core is given away */
 };
 
 static inline void brief_pause(void)
