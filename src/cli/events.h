@@ -43,6 +43,39 @@ struct events_settings {
         .offset = offsetof(type, store.blobs)                                                      \
     }
 
+/* Of a walk over the order of all, or over a stream: which events, and where it begins. */
+#define EVENTS_WALK_SPECS(type_)                                                                    \
+    {.kind = OPTION_TEXT,                                                                           \
+     .letter = 'd',                                                                                 \
+     .name = "domain",                                                                              \
+     .value = "TEXT",                                                                               \
+     .text = "Only of this domain.",                                                                \
+     .offset = offsetof(type_, domain)},                                                            \
+        {.kind = OPTION_TEXT,                                                                       \
+         .letter = 't',                                                                             \
+         .name = "type",                                                                            \
+         .value = "TEXT",                                                                           \
+         .text = "Only of this type; may end with *.",                                              \
+         .offset = offsetof(type_, type)},                                                          \
+        {.kind = OPTION_TEXT,                                                                       \
+         .name = "after",                                                                           \
+         .value = "POSITION",                                                                       \
+         .text =                                                                                    \
+             "Begin behind this position, or of a stream behind this version; by default with the " \
+             "first event.",                                                                        \
+         .offset = offsetof(type_, after)},                                                         \
+        {.kind = OPTION_TEXT,                                                                       \
+         .name = "since",                                                                           \
+         .value = "WHEN",                                                                           \
+         .text =                                                                                    \
+             "Begin with what was appended then: a time such as 2026-11-15T09:30:00Z, or how long " \
+             "ago, such as 15m.",                                                                   \
+         .offset = offsetof(type_, since)},                                                         \
+    {                                                                                               \
+        .kind = OPTION_FLAG, .name = "latest", .text = "Begin with what comes from now on.",        \
+        .offset = offsetof(type_, latest)                                                           \
+    }
+
 /* A store, and what it stands on. */
 struct events_place {
     struct hf_db *db;
