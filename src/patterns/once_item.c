@@ -185,20 +185,21 @@ struct hf_update_item hf__once_take_request(struct hf_scope *s, const struct onc
     int64_t expires_s = hf__once_orphan_s(take->now_ms, take->timeout_ms, take->keep_s);
     struct hf_str update, condition;
 
-    NAMES(&h, "#state", "#attempt", "#tries", "#owner", "#beat", "#timeout_ms", "#began_ms",
-          "#renewed_ms", "#result", "#done_ms", "#until_ms", "#hash", "#expires");
-    VALUE(&h, HF_S(":running", states[HF_ONCE_RUNNING]));
-    VALUE(&h, HF_S(":me", take->id));
-    VALUE(&h, HF_S(":owner", take->owner));
-    VALUE(&h, HF_N(":zero", 0));
-    VALUE(&h, HF_N(":one", 1));
+    /* In the order in which items keep them: then nothing has to be sorted. */
+    NAMES(&h, "#attempt", "#beat", "#began_ms", "#done_ms", "#expires", "#hash", "#owner",
+          "#renewed_ms", "#result", "#state", "#timeout_ms", "#tries", "#until_ms");
     VALUE(&h, HF_N(":beat", take->beat));
-    VALUE(&h, HF_N(":timeout", take->timeout_ms));
-    VALUE(&h, HF_N(":now", take->now_ms));
-    if (take->hash.ptr)
-        VALUE(&h, HF_S(":hash", take->hash));
     if (expires_s)
         VALUE(&h, HF_N(":expires", expires_s));
+    if (take->hash.ptr)
+        VALUE(&h, HF_S(":hash", take->hash));
+    VALUE(&h, HF_S(":me", take->id));
+    VALUE(&h, HF_N(":now", take->now_ms));
+    VALUE(&h, HF_N(":one", 1));
+    VALUE(&h, HF_S(":owner", take->owner));
+    VALUE(&h, HF_S(":running", states[HF_ONCE_RUNNING]));
+    VALUE(&h, HF_N(":timeout", take->timeout_ms));
+    VALUE(&h, HF_N(":zero", 0));
     update =
         hf_scope_format(s,
                         "SET #attempt = :me, #beat = :beat, #began_ms = :now, #owner = :owner, "
@@ -244,16 +245,16 @@ static struct hf_str completion(struct holders *h, const struct once_end *end, c
 {
     int64_t until_ms = end->now_ms + (int64_t)end->keep_s * 1000;
 
-    NAMES(h, "#state", "#done_ms", "#result", "#until_ms", "#expires", "#beat", "#timeout_ms",
-          "#renewed_ms", "#attempt");
-    VALUE(h, HF_S(":state", states[end->state]));
+    NAMES(h, "#attempt", "#beat", "#done_ms", "#expires", "#renewed_ms", "#result", "#state",
+          "#timeout_ms", "#until_ms");
+    if (end->keep_s)
+        VALUE(h, HF_N(":expires", until_ms / 1000 + 1));
     VALUE(h, HF_N(":now", end->now_ms));
     if (end->result.ptr)
         VALUE(h, HF_M(":result", end->result));
-    if (end->keep_s) {
+    VALUE(h, HF_S(":state", states[end->state]));
+    if (end->keep_s)
         VALUE(h, HF_N(":until", until_ms));
-        VALUE(h, HF_N(":expires", until_ms / 1000 + 1));
-    }
     return hf_scope_format(
         h->s,
         "SET #done_ms = :now, #state = :state%s%s%s REMOVE #beat, #renewed_ms, #timeout_ms%s%s",
