@@ -161,7 +161,7 @@ static void time_in(struct timespec *time, int64_t ms)
     }
 }
 
-static void wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t ms)
+void hf__commit_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t ms)
 {
     struct timespec until;
 
@@ -245,7 +245,8 @@ static enum hf_status wait_safe(struct hf_scope *s, struct commit *commit, uint6
         status = hf__scope_alive(s);
         /* A canceled scope and a virtual clock wake nobody: look again now and then. */
         if (status == HF_OK)
-            wait_ms(&commit->served[round % 2], &commit->lock, hf__scope_left_ms(s, POLL_MS));
+            hf__commit_wait_ms(&commit->served[round % 2], &commit->lock,
+                               hf__scope_left_ms(s, POLL_MS));
     }
     return status;
 }
@@ -330,7 +331,7 @@ static void *window_thread(void *user)
             pthread_cond_wait(&commit->dirtied, &commit->lock);
             continue;
         }
-        wait_ms(&commit->dirtied, &commit->lock, commit->window_ms);
+        hf__commit_wait_ms(&commit->dirtied, &commit->lock, commit->window_ms);
         if (commit->closing || atomic_load(&commit->stopped))
             break;
         atomic_store(&commit->dirty, false);
@@ -399,7 +400,7 @@ static void *keeper_thread(void *user)
         again |= !drop_old(commit);
         pthread_mutex_lock(&commit->lock);
         if (again && !commit->closing)
-            wait_ms(&commit->wanted, &commit->lock, TEND_MS);
+            hf__commit_wait_ms(&commit->wanted, &commit->lock, TEND_MS);
     }
     pthread_mutex_unlock(&commit->lock);
     return NULL;

@@ -23,6 +23,7 @@
 #include <stdatomic.h>
 
 #include "base/brief.h"
+#include "store/private.h"
 
 enum { MAPS = 2 };
 
@@ -33,18 +34,18 @@ struct front_layer {
 };
 
 struct front_walk {
+    struct hf__store_iter base; /* its caller's */
     struct hf_env env;
     struct front_view own; /* 0 when the view is somebody else's */
     bool reverse;
-    struct map_cursor cursors[MAPS];
+    struct map_walk maps[MAPS];
     const struct map_entry *heads[MAPS]; /* the next entry of each map, or NULL */
     struct tables_iter *tables;
     bool has_head;               /* the tables have a next entry: */
     struct hf_bytes head, value; /* its key and value */
     bool step_tables;            /* that one was given to the caller */
     size_t size;                 /* of this allocation */
-    struct hf_bytes stop;        /* first key that is out, or in reverse the last that is in */
-    uint8_t bytes[];             /* of stop */
+    uint8_t bytes[];             /* of where the walk ends */
 };
 
 /* ---- layers --------------------------------------------------------------------------------- */
@@ -176,23 +177,6 @@ void hf__front_view_close(struct front_view *view)
     hf__tables_release(view->tables);
 }
 
-static enum hf_status copy_value(struct hf_scope *s, const struct map_entry *entry,
-                                 struct hf_bytes *value)
-{
-    struct hf_bytes from = map_value(entry);
-    uint8_t *to;
-
-    if (entry->gone)
-        return HF_OK;
-    to = hf_scope_alloc(s, from.len);
-    if (!to)
-        return hf__fail_nomem(s);
-    if (from.len)
-        memcpy(to, from.ptr, from.len);
-    *value = hf_bytes_of(to, from.len);
-    return HF_OK;
-}
-
 static const struct map_entry *find(const struct map_node *root, const struct front_layer *frozen,
                                     struct hf_bytes key)
 {
@@ -210,12 +194,13 @@ enum hf_status hf__front_get(struct hf_scope *s, struct front *front, const stru
 
     if (view) {
         entry = find(view->root, view->frozen, key);
-        return entry ? copy_value(s, entry, value) : hf__tables_get(s, view->tables, key, value);
+        return entry ? hf__map_copy_value(s, entry, value)
+                     : hf__tables_get(s, view->tables, key, value);
     }
     brief_rdlock(&front->lock);
     entry = find(front->active->map.root, front->frozen, key);
     if (entry) {
-        status = copy_value(s, entry, value);
+        status = hf__map_copy_value(s, entry, value);
         pthread_rwlock_unlock(&front->lock);
         return status;
     }
@@ -228,21 +213,9 @@ enum hf_status hf__front_get(struct hf_scope *s, struct front *front, const stru
 
 /* ---- walking -------------------------------------------------------------------------------- */
 
-/* Step a map's place, as far as the range goes. */
 static void step_map(struct front_walk *walk, int map)
 {
-    struct map_cursor *cursor = &walk->cursors[map];
-    const struct map_entry *entry = walk->reverse ? hf__map_prev(cursor) : hf__map_next(cursor);
-
-    if (entry && walk->stop.len) {
-        int order = bytes_compare(entry->bytes, entry->key_len, walk->stop.ptr, walk->stop.len);
-
-        if (walk->reverse ? order < 0 : order >= 0) {
-            entry = NULL;
-            cursor->depth = -1;
-        }
-    }
-    walk->heads[map] = entry;
+    walk->heads[map] = hf__map_walk_next(&walk->maps[map]);
 }
 
 static enum hf_status step_tables(struct hf_scope *s, struct front_walk *walk)
@@ -258,17 +231,17 @@ static enum hf_status step_tables(struct hf_scope *s, struct front_walk *walk)
     return status;
 }
 
-static void seek_map(struct front_walk *walk, int map, const struct map_node *root,
-                     const struct store_range *range)
+/* Where the walk ends it needs its own copy of the bound. */
+static void begin_map(struct front_walk *walk, int map, const struct map_node *root,
+                      const struct store_range *range)
 {
-    struct map_cursor *cursor = &walk->cursors[map];
+    struct hf_bytes lower = range->lower, upper = range->upper;
 
-    if (!range->reverse)
-        hf__map_seek(cursor, root, range->lower);
-    else if (range->upper.len)
-        hf__map_seek(cursor, root, range->upper);
+    if (range->reverse)
+        lower.ptr = walk->bytes;
     else
-        hf__map_seek_end(cursor, root);
+        upper.ptr = walk->bytes;
+    hf__map_walk_begin(&walk->maps[map], root, lower, upper, range->reverse);
     step_map(walk, map);
 }
 
@@ -290,7 +263,6 @@ enum hf_status hf__front_walk_open(struct hf_scope *s, struct front *front,
     mine->own = (struct front_view){0};
     if (stop.len)
         memcpy(mine->bytes, stop.ptr, stop.len);
-    mine->stop = hf_bytes_of(mine->bytes, stop.len);
     if (!view) {
         hf__front_view(front, &mine->own);
         view = &mine->own;
@@ -302,8 +274,8 @@ enum hf_status hf__front_walk_open(struct hf_scope *s, struct front *front,
         hf__front_walk_close(mine);
         return status;
     }
-    seek_map(mine, 0, view->root, range);
-    seek_map(mine, 1, layer_root(view->frozen), range);
+    begin_map(mine, 0, view->root, range);
+    begin_map(mine, 1, layer_root(view->frozen), range);
     *walk = mine;
     return HF_OK;
 }

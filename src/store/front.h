@@ -17,7 +17,7 @@
 #include "store/tables.h"
 
 struct front_layer; /* a map with its newest change */
-struct front_walk;  /* over a range of a view */
+struct front_walk;  /* over a range of a view; begins with the struct hf__store_iter of a store */
 
 struct front {
     const struct hf_env *env;

@@ -767,6 +767,53 @@ const struct map_entry *hf__map_prev(struct map_cursor *cursor)
     return entry_at(cursor->nodes[cursor->depth], --cursor->at[cursor->depth]);
 }
 
+void hf__map_walk_begin(struct map_walk *walk, const struct map_node *root, struct hf_bytes lower,
+                        struct hf_bytes upper, bool reverse)
+{
+    walk->reverse = reverse;
+    walk->stop = reverse ? lower : upper;
+    if (!reverse)
+        hf__map_seek(&walk->cursor, root, lower);
+    else if (upper.len)
+        hf__map_seek(&walk->cursor, root, upper);
+    else
+        hf__map_seek_end(&walk->cursor, root);
+}
+
+const struct map_entry *hf__map_walk_next(struct map_walk *walk)
+{
+    const struct map_entry *entry =
+        walk->reverse ? hf__map_prev(&walk->cursor) : hf__map_next(&walk->cursor);
+
+    if (entry && walk->stop.len) {
+        int order = bytes_compare(entry->bytes, entry->key_len, walk->stop.ptr, walk->stop.len);
+
+        if (walk->reverse ? order < 0 : order >= 0) {
+            walk->cursor.depth = -1;
+            return NULL;
+        }
+    }
+    return entry;
+}
+
+enum hf_status hf__map_copy_value(struct hf_scope *s, const struct map_entry *entry,
+                                  struct hf_bytes *value)
+{
+    struct hf_bytes from;
+    uint8_t *to;
+
+    if (!entry || entry->gone)
+        return HF_OK;
+    from = map_value(entry);
+    to = hf_scope_alloc(s, from.len);
+    if (!to)
+        return hf__fail_nomem(s);
+    if (from.len)
+        memcpy(to, from.ptr, from.len);
+    *value = hf_bytes_of(to, from.len);
+    return HF_OK;
+}
+
 /* ---- checking ------------------------------------------------------------------------------- */
 
 /* The keys of `node` are in [lower, upper); an absent end is open. Sets the height. */

@@ -79,6 +79,25 @@ void hf__map_seek_end(struct map_cursor *cursor, const struct map_node *root);
 const struct map_entry *hf__map_next(struct map_cursor *cursor);
 const struct map_entry *hf__map_prev(struct map_cursor *cursor);
 
+/* A walk over the keys in [lower, upper) of a root, forward or in reverse; an empty upper is the
+ * end of all. */
+struct map_walk {
+    struct map_cursor cursor;
+    bool reverse;
+    struct hf_bytes stop; /* first key that is out, or in reverse the last that is in */
+};
+
+/* Whichever of the bounds it ends at has to outlive the walk. */
+void hf__map_walk_begin(struct map_walk *walk, const struct map_node *root, struct hf_bytes lower,
+                        struct hf_bytes upper, bool reverse);
+/* NULL at the end, which stays the end. */
+const struct map_entry *hf__map_walk_next(struct map_walk *walk);
+
+/* The value of an entry, copied into the scope; *value stays as it is when there is none: the entry
+ * is NULL, or gone. */
+enum hf_status hf__map_copy_value(struct hf_scope *s, const struct map_entry *entry,
+                                  struct hf_bytes *value);
+
 /* ---- writing: see "A batch" in map.c -------------------------------------------------------- */
 
 bool hf__map_prepare_put(struct map *map, struct map_entry *entry);

@@ -48,7 +48,6 @@
 #include "store/tables.h"
 
 #include <stdatomic.h>
-#include <time.h>
 
 #include "base/kill.h"
 
@@ -87,11 +86,6 @@ struct disk {
     pthread_cond_t settled; /* an attempt to write tables ended: the next two changed */
     uint64_t attempts;
     enum tables_end tables_end;
-};
-
-struct disk_iter {
-    struct hf__store_iter base;
-    struct front_walk *walk;
 };
 
 static struct disk *disk_of(struct hf__store *store)
@@ -200,33 +194,24 @@ static enum hf_status disk_iter_open(struct hf_scope *s, struct hf__store *store
                                      const struct hf__store_snapshot *snapshot,
                                      const struct store_range *range, struct hf__store_iter **iter)
 {
-    struct disk_iter *mine = hf__env_alloc(&store->env, sizeof(*mine));
-    enum hf_status status;
+    struct front_walk *walk;
 
-    if (!mine)
-        return hf__fail_nomem(s);
-    mine->base.store = store;
-    status = hf__front_walk_open(s, &disk_of(store)->front, (const struct front_view *)snapshot,
-                                 range, &mine->walk);
-    if (status != HF_OK)
-        hf__env_free(&store->env, mine, sizeof(*mine));
-    else
-        *iter = &mine->base;
-    return status;
+    TRY(hf__front_walk_open(s, &disk_of(store)->front, (const struct front_view *)snapshot, range,
+                            &walk));
+    *iter = (struct hf__store_iter *)walk;
+    (*iter)->store = store;
+    return HF_OK;
 }
 
 static enum hf_status disk_iter_next(struct hf_scope *s, struct hf__store_iter *iter, bool *found,
                                      struct hf_bytes *key, struct hf_bytes *value)
 {
-    return hf__front_walk_next(s, ((struct disk_iter *)iter)->walk, found, key, value);
+    return hf__front_walk_next(s, (struct front_walk *)iter, found, key, value);
 }
 
 static void disk_iter_close(struct hf__store_iter *iter)
 {
-    struct disk_iter *mine = (struct disk_iter *)iter;
-
-    hf__front_walk_close(mine->walk);
-    hf__env_free(&iter->store->env, mine, sizeof(*mine));
+    hf__front_walk_close((struct front_walk *)iter);
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
@@ -336,18 +321,6 @@ static bool is_overfull(struct disk *disk)
            (active > 2 * disk->map_bytes || hf__front_is_frozen(&disk->front));
 }
 
-/* Until an attempt to write tables ends, or some time has passed. With stall_lock held. */
-static void await_attempt(struct disk *disk)
-{
-    struct timespec until;
-
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += STALL_MS * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(&disk->settled, &disk->stall_lock, &until);
-}
-
 /* The active map is full: wait until the frozen one is written, or until it is frozen itself if it
  * has got too large. Only attempts that end from now on say that this cannot be. */
 static enum hf_status stall(struct hf_scope *s, struct disk *disk)
@@ -365,7 +338,7 @@ static enum hf_status stall(struct hf_scope *s, struct disk *disk)
         else
             status = hf__scope_alive(s);
         if (status == HF_OK)
-            await_attempt(disk);
+            hf__commit_wait_ms(&disk->settled, &disk->stall_lock, STALL_MS);
     }
     pthread_mutex_unlock(&disk->stall_lock);
     return status;

@@ -32,11 +32,9 @@ struct memory_store {
 struct memory_iter {
     struct hf__store_iter base;
     struct map_node *root; /* retained by this iterator, or NULL: the snapshot's */
-    struct map_cursor cursor;
-    bool reverse;
-    size_t size;          /* of this allocation */
-    struct hf_bytes stop; /* first key that is out, or in reverse the last that is in */
-    uint8_t bytes[];      /* of stop */
+    struct map_walk walk;
+    size_t size;     /* of this allocation */
+    uint8_t bytes[]; /* of where the walk ends */
 };
 
 struct memory_snapshot {
@@ -62,23 +60,6 @@ static void memory_close(struct hf__store *store)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static enum hf_status copy_value(struct hf_scope *s, const struct map_entry *entry,
-                                 struct hf_bytes *value)
-{
-    struct hf_bytes from;
-    uint8_t *to;
-
-    if (!entry)
-        return HF_OK;
-    from = map_value(entry);
-    to = hf_scope_alloc(s, from.len);
-    if (!to)
-        return hf__fail_nomem(s);
-    memcpy(to, from.ptr, from.len);
-    *value = hf_bytes_of(to, from.len);
-    return HF_OK;
-}
-
 static void lock_to_write(struct memory_store *memory)
 {
     brief_lock(&memory->writers);
@@ -99,10 +80,10 @@ static enum hf_status memory_get(struct hf_scope *s, struct hf__store *store,
     enum hf_status status;
 
     if (snapshot)
-        return copy_value(s, hf__map_find(((const struct memory_snapshot *)snapshot)->root, key),
-                          value);
+        return hf__map_copy_value(
+            s, hf__map_find(((const struct memory_snapshot *)snapshot)->root, key), value);
     brief_rdlock(&memory->lock);
-    status = copy_value(s, hf__map_find(memory->map.root, key), value);
+    status = hf__map_copy_value(s, hf__map_find(memory->map.root, key), value);
     pthread_rwlock_unlock(&memory->lock);
     return status;
 }
@@ -151,18 +132,13 @@ static enum hf_status memory_iter_open(struct hf_scope *s, struct hf__store *sto
         return hf__fail_nomem(s);
     mine->base.store = store;
     mine->size = size;
-    mine->reverse = range->reverse;
     if (stop.len)
         memcpy(mine->bytes, stop.ptr, stop.len);
-    mine->stop = hf_bytes_of(mine->bytes, stop.len);
+    stop.ptr = mine->bytes;
     mine->root = snapshot ? NULL : newest_root(memory_of(store));
     root = snapshot ? ((const struct memory_snapshot *)snapshot)->root : mine->root;
-    if (!range->reverse)
-        hf__map_seek(&mine->cursor, root, range->lower);
-    else if (range->upper.len)
-        hf__map_seek(&mine->cursor, root, range->upper);
-    else
-        hf__map_seek_end(&mine->cursor, root);
+    hf__map_walk_begin(&mine->walk, root, range->reverse ? stop : range->lower,
+                       range->reverse ? range->upper : stop, range->reverse);
     *iter = &mine->base;
     return HF_OK;
 }
@@ -170,21 +146,11 @@ static enum hf_status memory_iter_open(struct hf_scope *s, struct hf__store *sto
 static enum hf_status memory_iter_next(struct hf_scope *s, struct hf__store_iter *iter, bool *found,
                                        struct hf_bytes *key, struct hf_bytes *value)
 {
-    struct memory_iter *mine = (struct memory_iter *)iter;
-    const struct map_entry *entry =
-        mine->reverse ? hf__map_prev(&mine->cursor) : hf__map_next(&mine->cursor);
+    const struct map_entry *entry = hf__map_walk_next(&((struct memory_iter *)iter)->walk);
 
     (void)s;
     if (!entry)
         return HF_OK;
-    if (mine->stop.len) {
-        int order = bytes_compare(entry->bytes, entry->key_len, mine->stop.ptr, mine->stop.len);
-
-        if (mine->reverse ? order < 0 : order >= 0) {
-            mine->cursor.depth = -1;
-            return HF_OK;
-        }
-    }
     *found = true;
     *key = map_key(entry);
     *value = map_value(entry);
