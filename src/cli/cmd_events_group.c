@@ -10,7 +10,6 @@
 #include "cli/events.h"
 #include "cli/events_program.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 enum { LOOK_MS = 100 };
@@ -135,39 +134,15 @@ struct run {
     int64_t since_us;
     struct events_program program;
     struct guard guard;
-    pthread_mutex_t printing; /* whoever writes a line has it */
-    atomic_bool broken;       /* nobody reads what we print */
+    atomic_bool broken; /* nobody reads what we print */
 };
-
-static enum hf_status print(struct hf_scope *s, struct run *run,
-                            const struct hf_stored_event *event)
-{
-    FILE *out = run->cli->out;
-    struct hf_str json;
-    enum hf_status status = hf_event_to_json(s, event, &json);
-    bool failed;
-
-    if (status != HF_OK)
-        return status;
-    pthread_mutex_lock(&run->printing);
-    fwrite(json.ptr, 1, json.len, out);
-    fputc('\n', out);
-    failed = fflush(out) != 0 || ferror(out);
-    pthread_mutex_unlock(&run->printing);
-    if (!failed)
-        return HF_OK;
-    atomic_store(&run->broken, true);
-    return hf_scope_fail(s, HF_CANCELED, "cannot write to standard output");
-}
 
 static void tell_failure(struct hf_scope *s, struct run *run, const struct hf_stored_event *event)
 {
     if (run->settings.database.quiet || atomic_load(&run->broken))
         return;
-    pthread_mutex_lock(&run->printing);
     fprintf(run->cli->err, "holdfast " CONSUME ": event %.*s (%.*s): %s\n", HF_FMT(event->id),
             HF_FMT(event->type), hf_scope_error_text(s));
-    pthread_mutex_unlock(&run->printing);
 }
 
 static enum hf_status handle(struct hf_scope *s, const struct hf_stored_event *event, void *user)
@@ -178,7 +153,7 @@ static enum hf_status handle(struct hf_scope *s, const struct hf_stored_event *e
     if (atomic_load(&run->broken))
         return hf_scope_fail(s, HF_CANCELED, "it has ended");
     status = run->program.args_len ? hf__cli_events_program_run(s, &run->program, event, NULL)
-                                   : print(s, run, event);
+                                   : hf__cli_events_print(s, run->cli, event, &run->broken);
     if (status != HF_OK)
         tell_failure(s, run, event);
     return status;
@@ -238,10 +213,7 @@ static int consume(struct run *run, struct hf_events *store)
             s, store, run->name,
             HF_OPTIONS(hf_group_options, .ordered = o->ordered, .stream = run->stream,
                        .domain = o->domain, .type = o->type,
-                       .start = o->after.ptr   ? HF_START_AFTER
-                                : o->since.ptr ? HF_START_TIME
-                                : o->latest    ? HF_START_END
-                                               : HF_START_FIRST,
+                       .start = hf__cli_events_start(o->after, o->since, o->latest),
                        .after = o->after, .from_us = run->since_us, .workers = (uint32_t)o->workers,
                        .max_attempts = (uint32_t)o->attempts, .backoff_ms = (uint32_t)o->backoff_ms,
                        .lease_ms = (uint32_t)o->lease_ms,
@@ -296,7 +268,7 @@ static bool read_operands(struct run *run, struct options *options)
 
 int hf__events_consume_run(struct cli *cli, size_t args_len, const char *const *args)
 {
-    struct run run = {.cli = cli, .printing = PTHREAD_MUTEX_INITIALIZER};
+    struct run run = {.cli = cli};
     struct events_place place;
     struct options options;
     int ends;

@@ -155,23 +155,6 @@ struct run {
     uint64_t handled;   /* only who handles events uses it: one at a time */
 };
 
-static enum hf_status print(struct hf_scope *s, struct run *run,
-                            const struct hf_stored_event *event)
-{
-    FILE *out = run->cli->out;
-    struct hf_str json;
-    enum hf_status status = hf_event_to_json(s, event, &json);
-
-    if (status != HF_OK)
-        return status;
-    fwrite(json.ptr, 1, json.len, out);
-    fputc('\n', out);
-    if (fflush(out) == 0 && !ferror(out))
-        return HF_OK;
-    atomic_store(&run->broken, true);
-    return hf_scope_fail(s, HF_CANCELED, "cannot write to standard output");
-}
-
 static enum hf_status handle(struct hf_scope *s, const struct hf_stored_event *event, void *user)
 {
     struct run *run = user;
@@ -180,7 +163,7 @@ static enum hf_status handle(struct hf_scope *s, const struct hf_stored_event *e
     if (atomic_load(&run->enough) || atomic_load(&run->broken))
         return hf_scope_fail(s, HF_CANCELED, "it has ended");
     status = run->program.args_len ? hf__cli_events_program_run(s, &run->program, event, NULL)
-                                   : print(s, run, event);
+                                   : hf__cli_events_print(s, run->cli, event, &run->broken);
     if (status != HF_OK)
         return status;
     run->handled++;
@@ -388,16 +371,13 @@ static int follow_named(struct run *run, struct hf_events *store)
 {
     const struct settings *o = &run->settings;
     struct hf_subscription *subscription;
-    enum hf_start start = o->after.ptr   ? HF_START_AFTER
-                          : o->since.ptr ? HF_START_TIME
-                          : o->latest    ? HF_START_END
-                                         : HF_START_FIRST;
     int ends;
 
     if (hf_subscribe(run->cli->scope, store, o->name,
                      HF_OPTIONS(hf_subscribe_options, .each = handle, .stream = run->stream,
                                 .domain = o->domain, .type = o->type, .archived = o->archived,
-                                .start = start, .after = o->after, .from_us = run->since_us,
+                                .start = hf__cli_events_start(o->after, o->since, o->latest),
+                                .after = o->after, .from_us = run->since_us,
                                 .poll_ms = (uint32_t)o->poll_ms,
                                 .max_attempts = (uint32_t)o->attempts,
                                 .backoff_ms = (uint32_t)o->backoff_ms,

@@ -267,3 +267,32 @@ void hf__cli_events_progress_end(struct events_progress *progress)
     if (progress->any)
         fputc('\n', progress->cli->err);
 }
+
+enum hf_start hf__cli_events_start(struct hf_str after, struct hf_str since, bool latest)
+{
+    if (after.ptr)
+        return HF_START_AFTER;
+    if (since.ptr)
+        return HF_START_TIME;
+    return latest ? HF_START_END : HF_START_FIRST;
+}
+
+enum hf_status hf__cli_events_print(struct hf_scope *s, struct cli *cli,
+                                    const struct hf_stored_event *event, atomic_bool *broken)
+{
+    struct hf_str json;
+    enum hf_status status = hf_event_to_json(s, event, &json);
+    bool failed;
+
+    if (status != HF_OK)
+        return status;
+    flockfile(cli->out);
+    fwrite(json.ptr, 1, json.len, cli->out);
+    fputc('\n', cli->out);
+    failed = fflush(cli->out) != 0 || ferror(cli->out);
+    funlockfile(cli->out);
+    if (!failed)
+        return HF_OK;
+    atomic_store(broken, true);
+    return hf_scope_fail(s, HF_CANCELED, "cannot write to standard output");
+}

@@ -22,6 +22,8 @@
 #include <holdfast/events.h>
 #include <holdfast/subscribe.h>
 
+#include <stdatomic.h>
+
 struct events_settings {
     struct hf_str table;
     struct hf_str blobs;
@@ -115,6 +117,14 @@ bool hf__cli_events_expect(struct cli *cli, const char *command, struct hf_str t
 /* A moment of an option; absent: *us stays as it is. False: it was shown. */
 bool hf__cli_events_when(struct cli *cli, const char *command, const char *option,
                          struct hf_str text, int64_t *us);
+
+/* Where a walk with EVENTS_WALK_SPECS begins. */
+enum hf_start hf__cli_events_start(struct hf_str after, struct hf_str since, bool latest);
+
+/* One event as a JSON line on the standard output, whole, whoever else prints. *broken: nobody
+ * reads it. */
+enum hf_status hf__cli_events_print(struct hf_scope *s, struct cli *cli,
+                                    const struct hf_stored_event *event, atomic_bool *broken);
 
 /* One event as a row: with --json as a line of an export has it, else in short. What the row needs
  * for longer than the call is copied into cli->scope. */
