@@ -39,7 +39,7 @@ struct hf_engine_options {
     const struct hf_env *env; /* memory, clocks, log; copied; default: the system's */
     enum hf_sync sync;        /* default HF_SYNC_FULL */
     uint32_t sync_window_ms;  /* with HF_SYNC_BATCH; default 100 */
-    size_t memtable_bytes;    /* memory for the newest writes; default 32 MiB */
+    size_t memtable_bytes;    /* memory for the newest writes; default 64 MiB */
     size_t cache_bytes;       /* memory for what is read; default 8 MiB (reads are mapped) */
     uint64_t reserve_bytes;   /* free disk that is left alone; default from memtable_bytes */
     bool no_verify;           /* skip checksums of blocks on reads */

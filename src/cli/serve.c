@@ -128,7 +128,7 @@ static const struct option_spec specs[] = {
      .value = "SIZE",
      .min = 256 * KIB,
      .max = 64 * GIB,
-     .fallback = "32MiB",
+     .fallback = "64MiB",
      .text = "Memory for the newest writes.",
      FIELD(memtable_bytes)},
     {.kind = OPTION_SIZE,

@@ -362,22 +362,34 @@ static bool write_tables(struct commit *commit)
     return done;
 }
 
-/* Drop the files of the journal that are over. False: not now. */
-static bool drop_old(struct commit *commit)
+/* Drop the files of the journal that tables have. False: not now. */
+static bool drop_old(struct commit *commit, uint64_t kept)
 {
     uint64_t upto, number;
 
-    while (hf__journal_old(commit->journal, &upto, &number)) {
-        if (atomic_load(&commit->stopped) || (commit->tabled < upto && !write_tables(commit)))
-            return false;
-        hf__kill_point("journal_tables");
-        if (!note_based(commit, upto, 0))
-            return false;
-        hf__kill_point("journal_based");
-        hf__journal_trim(commit->journal, number);
-        hf__kill_point("journal_trimmed");
+    if (!hf__journal_old(commit->journal, commit->tabled, &upto, &number)) {
+        hf__journal_trim(commit->journal, number, kept);
+        return true;
     }
+    hf__kill_point("journal_tables");
+    if (!note_based(commit, upto, 0))
+        return false;
+    hf__kill_point("journal_based");
+    hf__journal_trim(commit->journal, number, kept);
+    hf__kill_point("journal_trimmed");
     return true;
+}
+
+/* Have no more files of the journal than may be kept. False: not now. */
+static bool tend_files(struct commit *commit)
+{
+    uint64_t kept = commit->files_kept(commit->user);
+
+    if (!drop_old(commit, kept))
+        return false;
+    if (hf__journal_over(commit->journal) <= kept)
+        return true;
+    return !atomic_load(&commit->stopped) && write_tables(commit) && drop_old(commit, kept);
 }
 
 static void *keeper_thread(void *user)
@@ -397,7 +409,7 @@ static void *keeper_thread(void *user)
                 !write_tables(commit);
         if (again)
             atomic_store(&commit->wants_tables, true);
-        again |= !drop_old(commit);
+        again |= !tend_files(commit);
         pthread_mutex_lock(&commit->lock);
         if (again && !commit->closing)
             hf__commit_wait_ms(&commit->wanted, &commit->lock, TEND_MS);
@@ -429,6 +441,7 @@ enum hf_status hf__commit_open(struct hf_scope *s, struct commit *commit,
     atomic_store(&commit->safe, last);
     atomic_store(&commit->durable,
                  options->syncs || marks->fresh || marks->clean ? last : marks->durable);
+    commit->tabled = marks->based;
     /* What is in a store without a journal is in the database, one way or the other. */
     if (!note_based(commit, marks->fresh ? marks->durable : marks->based, 0))
         return hf__fail(s, HF_IO, "Cannot write %s/durable", commit->home->path);

@@ -5,8 +5,8 @@
  * How safe depends on the mode. Full: a change is on the disk. Otherwise the system has it, so that
  * it survives the end of the process, and in the batch mode a thread syncs it within the window.
  *
- * A second thread tends the journal: it has the database write tables whenever a file of the
- * journal is over, and drops that file.
+ * A second thread tends the journal: it drops files whose changes are all in the database's tables,
+ * and has tables written when too many others are kept.
  */
 #ifndef HF_STORE_COMMIT_H
 #define HF_STORE_COMMIT_H
@@ -26,8 +26,11 @@ struct commit {
     struct journal *journal;
     enum store_sync mode;
     uint32_t window_ms;
-    void *user; /* of the next two */
+    void *user; /* of the next three */
     void (*before_sync)(void *user);
+    /* How many files of the journal may be kept although nothing is written to them any more, and
+     * as many may wait for being used again. */
+    uint64_t (*files_kept)(void *user);
     /* Everything that was applied so far, or false: not now. Sets *upto to the newest change that
      * is in tables, if one was added; also when not everything is. */
     bool (*write_tables)(void *user, uint64_t *upto);
@@ -56,8 +59,8 @@ struct commit {
     pthread_mutex_t record_lock; /* over notes in the home */
 };
 
-/* What the caller sets: env, home, mode, window_ms, user, before_sync, write_tables; the rest is 0.
- */
+/* What the caller sets: env, home, mode, window_ms, user, before_sync, files_kept,
+ * write_tables; the rest is 0. */
 void hf__commit_init(struct commit *commit);
 
 /* Open the journal, replay it, and start the threads. The home has its record. Fails as

@@ -8,7 +8,8 @@
  *
  * A sync is cheap when the file's space is there and has been written before: no block has to be
  * found, no size to be changed, only data goes to the disk. So a segment is filled with zeros ahead
- * of its end, and files whose changes are in the database's tables are used again.
+ * of its end, and files whose changes are in the database's tables are used again: they get the
+ * next names, up to `ready`. Until a segment is begun in such a file, its head has another number.
  *
  * What always holds:
  *
@@ -41,6 +42,7 @@ enum {
     MODE_FILE = 0600,
     ZEROS = 64 * 1024,
     FILL_STEP = 1024 * 1024,
+    FIRSTS = 64,                  /* segments whose first change is remembered */
     BUFFER_KEPT = 4 * 1024 * 1024 /* a buffer that grew larger is given back */
 };
 
@@ -61,12 +63,13 @@ struct journal {
     pthread_mutex_t lock; /* guards all below; number and file change under it, too */
     pthread_cond_t filled_some;
     int file;
-    uint64_t first;  /* change of the segment */
     uint64_t at;     /* where the next record goes */
     uint64_t filled; /* before this, space is there */
     bool is_filling;
-    uint64_t oldest; /* the lowest number of a file; == number when there is no other */
-    int spare;       /* the next file, or -1 */
+    uint64_t oldest;         /* the lowest number of a file; == number when there is no other */
+    uint64_t firsts[FIRSTS]; /* of the newest segments, by number: the first change */
+    uint64_t ready;          /* the highest number of a file that has its name, durably */
+    int spare;               /* the next file, or -1 */
     atomic_bool wants;
 };
 
@@ -124,6 +127,24 @@ static uint64_t size_of(int fd)
     return fstat(fd, &info) ? 0 : (uint64_t)info.st_size;
 }
 
+/* The file of the next segment, or -1. With `lock` held. */
+static int next_file(struct journal *journal)
+{
+    uint64_t number = journal->number + 1;
+    char name[JOURNAL_NAME];
+    int fd = -1;
+
+    if (journal->ready >= number) {
+        hf__journal_name(number, name);
+        fd = openat(journal->dir, name, O_RDWR | O_CLOEXEC);
+    }
+    if (fd < 0)
+        fd = make_file(journal, number);
+    if (fd >= 0 && journal->ready < number)
+        journal->ready = number;
+    return fd;
+}
+
 /* Begin the next segment with change `first`. With `lock` held. */
 static bool begin_segment(struct journal *journal, uint64_t first)
 {
@@ -131,7 +152,7 @@ static bool begin_segment(struct journal *journal, uint64_t first)
     int file = journal->spare;
 
     if (file < 0)
-        file = make_file(journal, journal->number + 1);
+        file = next_file(journal);
     journal->spare = -1;
     if (file < 0)
         return false;
@@ -147,7 +168,7 @@ static bool begin_segment(struct journal *journal, uint64_t first)
         close(journal->file);
     journal->file = file;
     journal->number++;
-    journal->first = first;
+    journal->firsts[journal->number % FIRSTS] = first;
     journal->at = JOURNAL_START;
     journal->filled = size_of(file);
     if (journal->filled < JOURNAL_START)
@@ -233,6 +254,7 @@ static enum hf_status start_over(struct hf_scope *s, struct journal *journal)
     if (journal->spare < 0 || renameat(journal->dir, name, journal->dir, next) ||
         fsync(journal->dir))
         return fail_errno(s, journal, "use a file again in");
+    journal->ready = journal->number + 1;
     return HF_OK;
 }
 
@@ -282,6 +304,7 @@ static enum hf_status open_inside(struct hf_scope *s, struct journal *journal,
                                   const struct journal_marks *marks, journal_replay_fn *replay,
                                   void *user)
 {
+    uint64_t first;
     bool begun;
 
     TRY(open_directory(s, journal));
@@ -291,8 +314,11 @@ static enum hf_status open_inside(struct hf_scope *s, struct journal *journal,
     } else {
         TRY(read_back(s, journal, marks, replay, user));
     }
+    first = atomic_load(&journal->last) + 1;
+    for (int i = 0; i < FIRSTS; i++) /* older ones go together */
+        journal->firsts[i] = first;
     pthread_mutex_lock(&journal->lock);
-    begun = begin_segment(journal, atomic_load(&journal->last) + 1);
+    begun = begin_segment(journal, first);
     pthread_mutex_unlock(&journal->lock);
     return begun ? HF_OK : fail_errno(s, journal, "begin a file of");
 }
@@ -576,41 +602,81 @@ void hf__journal_tend(struct journal *journal)
         pthread_cond_broadcast(&journal->filled_some);
     }
     if (journal->spare < 0 && journal->at > journal->options.segment_bytes / 2)
-        journal->spare = make_file(journal, journal->number + 1);
+        journal->spare = next_file(journal);
     pthread_mutex_unlock(&journal->lock);
 }
 
-bool hf__journal_old(struct journal *journal, uint64_t *upto, uint64_t *number)
+uint64_t hf__journal_over(struct journal *journal)
+{
+    uint64_t over;
+
+    pthread_mutex_lock(&journal->lock);
+    over = journal->number - journal->oldest;
+    pthread_mutex_unlock(&journal->lock);
+    return over;
+}
+
+/* The first change of a segment, or one behind it. With `lock` held. */
+static uint64_t first_of(const struct journal *journal, uint64_t number)
+{
+    if (journal->number - number >= FIRSTS)
+        number = journal->number - FIRSTS + 1;
+    return journal->firsts[number % FIRSTS];
+}
+
+bool hf__journal_old(struct journal *journal, uint64_t tabled, uint64_t *upto, uint64_t *number)
 {
     bool old;
 
     pthread_mutex_lock(&journal->lock);
-    old = journal->oldest < journal->number;
-    *upto = journal->first - 1;
-    *number = journal->number;
+    *number = journal->oldest;
+    while (*number < journal->number && first_of(journal, *number + 1) - 1 <= tabled)
+        (*number)++;
+    old = journal->oldest < *number;
+    if (old)
+        *upto = first_of(journal, *number) - 1;
     pthread_mutex_unlock(&journal->lock);
     return old;
 }
 
-void hf__journal_trim(struct journal *journal, uint64_t number)
+/* Give the oldest file the name behind `ready`, or remove it. With `lock` held. */
+static bool use_again(struct journal *journal, bool again)
 {
-    pthread_mutex_lock(&journal->lock);
-    for (; journal->oldest < number; journal->oldest++) {
-        char name[JOURNAL_NAME], next[JOURNAL_NAME];
+    char name[JOURNAL_NAME], next[JOURNAL_NAME];
 
-        hf__journal_name(journal->oldest, name);
-        hf__journal_name(journal->number + 1, next);
-        if (journal->spare < 0 && renameat(journal->dir, name, journal->dir, next) == 0) {
-            journal->spare = openat(journal->dir, next, O_RDWR | O_CLOEXEC);
-            if (journal->spare >= 0 && fsync(journal->dir) == 0)
-                continue;
-            if (journal->spare >= 0)
-                close(journal->spare);
-            journal->spare = -1;
-        } else {
-            unlinkat(journal->dir, name, 0);
-        }
+    hf__journal_name(journal->oldest++, name);
+    hf__journal_name(journal->ready + 1, next);
+    if (again && renameat(journal->dir, name, journal->dir, next) == 0) {
+        journal->ready++;
+        return true;
     }
+    unlinkat(journal->dir, name, 0);
+    return false;
+}
+
+/* Remove files that wait for being used again. With `lock` held. */
+static void drop_ready(struct journal *journal, uint64_t kept)
+{
+    char name[JOURNAL_NAME];
+
+    for (; journal->ready > journal->number + kept; journal->ready--) {
+        hf__journal_name(journal->ready, name);
+        unlinkat(journal->dir, name, 0);
+    }
+}
+
+void hf__journal_trim(struct journal *journal, uint64_t number, uint64_t spares)
+{
+    bool renamed = false;
+
+    pthread_mutex_lock(&journal->lock);
+    if (spares < 1 || !journal->options.syncs) /* others gain nothing from filled files */
+        spares = 1;                            /* which may be open already */
+    while (journal->oldest < number)
+        renamed |= use_again(journal, journal->ready < journal->number + spares);
+    if (renamed && fsync(journal->dir)) /* what is open had its name before */
+        journal->ready = journal->number + (journal->spare >= 0);
+    drop_ready(journal, spares);
     pthread_mutex_unlock(&journal->lock);
 }
 
@@ -621,7 +687,7 @@ uint64_t hf__journal_bytes(struct journal *journal)
     uint64_t sum = 0;
 
     pthread_mutex_lock(&journal->lock);
-    for (uint64_t number = journal->oldest; number <= journal->number + 1; number++) {
+    for (uint64_t number = journal->oldest; number <= journal->ready; number++) {
         hf__journal_name(number, name);
         if (fstatat(journal->dir, name, &info, 0) == 0)
             sum += (uint64_t)info.st_size;

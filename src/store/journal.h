@@ -82,12 +82,17 @@ bool hf__journal_wants(const struct journal *journal);
 /* Fill the file ahead and prepare the next one; as much as is due. Failing is harmless. */
 void hf__journal_tend(struct journal *journal);
 
-/* Are there files that nothing is written to any more? Then all their changes are up to *upto, and
- * *number is the first file that is not one of them. */
-bool hf__journal_old(struct journal *journal, uint64_t *upto, uint64_t *number);
+/* How many files are there that nothing is written to any more? */
+uint64_t hf__journal_over(struct journal *journal);
 
-/* Those changes are in the database's tables, and that was noted: drop the files below `number`. */
-void hf__journal_trim(struct journal *journal, uint64_t number);
+/* Are there such files with changes up to `tabled` only? Those are the files below *number, and
+ * their changes are up to *upto. */
+bool hf__journal_old(struct journal *journal, uint64_t tabled, uint64_t *upto, uint64_t *number);
+
+/* Those changes are in the database's tables, and that was noted: drop the files below `number`, or
+ * use them again as long as there are fewer than `spares` that wait for it, or one without `syncs`.
+ */
+void hf__journal_trim(struct journal *journal, uint64_t number, uint64_t spares);
 
 /* Bytes of all files. */
 uint64_t hf__journal_bytes(struct journal *journal);

@@ -112,12 +112,12 @@ struct segment {
     size_t size; /* of the memory */
 };
 
-static enum hf_status read_all(struct hf_scope *s, const struct journal_reading *reading, int fd,
-                               struct segment *segment)
+static enum hf_status read_to(struct hf_scope *s, const struct journal_reading *reading, int fd,
+                              struct segment *segment, size_t end)
 {
-    while (segment->len < segment->size) {
-        ssize_t got = pread(fd, segment->bytes + segment->len, segment->size - segment->len,
-                            (off_t)segment->len);
+    while (segment->len < end) {
+        ssize_t got =
+            pread(fd, segment->bytes + segment->len, end - segment->len, (off_t)segment->len);
 
         if (got < 0 && errno == EINTR)
             continue;
@@ -146,6 +146,22 @@ static uint64_t first_of(const struct segment *segment)
     return load_u64le(head + 16);
 }
 
+/* A file that waits for being used again may be large, and nothing in it is a record. */
+static enum hf_status read_all(struct hf_scope *s, const struct journal_reading *reading, int fd,
+                               struct segment *segment)
+{
+    size_t start = segment->size < JOURNAL_START ? segment->size : JOURNAL_START;
+
+    TRY(read_to(s, reading, fd, segment, start));
+    segment->first = first_of(segment);
+    if (!segment->first)
+        return HF_OK;
+    TRY(read_to(s, reading, fd, segment, segment->size));
+    if (reading->sync && fdatasync(fd))
+        return fail_errno(s, "sync", reading->path, segment->name);
+    return HF_OK;
+}
+
 static enum hf_status load(struct hf_scope *s, const struct journal_reading *reading,
                            uint64_t number, struct segment *segment)
 {
@@ -165,13 +181,9 @@ static enum hf_status load(struct hf_scope *s, const struct journal_reading *rea
     segment->size = (size_t)info.st_size;
     segment->bytes = hf__env_alloc(reading->env, segment->size);
     status = segment->bytes ? read_all(s, reading, fd, segment) : hf__fail_nomem(s);
-    if (status == HF_OK && reading->sync && fdatasync(fd))
-        status = fail_errno(s, "sync", reading->path, segment->name);
     close(fd);
     if (status != HF_OK)
         drop(reading, segment);
-    else
-        segment->first = first_of(segment);
     return status;
 }
 

@@ -10,9 +10,13 @@
  *     tables.c     everything older, in RocksDB
  *
  * A batch goes to the journal, and then to the front's active map. Tickets are the journal's
- * numbers of changes. When that map is large, or a file of the journal is to go, the keeper's
- * thread freezes it and writes it as a table. Who writes faster than tables are written has to wait
- * at some point, in `stall`.
+ * numbers of changes. When that map is large, or the journal is, the keeper's thread freezes it and
+ * writes it as a table. Who writes faster than tables are written has to wait at some point, in
+ * `stall`.
+ *
+ * A journal may be much larger than a map: what is written again and again, as counters and locks
+ * are, is then written once as a table. Its size is the time that an open after a crash takes. One
+ * that is synced is smaller, as its files are written twice, first with zeros; see journal.c.
  *
  * Space. RocksDB on a full disk is at best stopped, and this build may abort the process, so it
  * must never find out. Before a write we ask the file system for its free space, every CHECK_BYTES
@@ -55,13 +59,16 @@ enum {
     KIB = 1024,
     MIB = 1024 * KIB,
     WINDOW_MS = 100,
-    MEMTABLE_BYTES = 32 * MIB,
+    MEMTABLE_BYTES = 64 * MIB,
     MEMTABLE_BYTES_MIN = 256 * KIB,
     CACHE_BYTES = 8 * MIB,
     MAPS = 2, /* one takes changes while the other is written as a table */
     RESERVE_SLACK = 16 * MIB,
-    CHECK_BYTES = 256 * KIB, /* written between two looks at the free space */
-    STALL_MS = 10            /* how long a writer sleeps before it looks again */
+    CHECK_BYTES = 256 * KIB,  /* written between two looks at the free space */
+    JOURNAL_TIMES = 4,        /* as large as memtable_bytes so many times a journal may get, */
+    JOURNAL_TIMES_SYNCED = 2, /* or this many times when it is synced, */
+    JOURNAL_OF_FREE = 8,      /* but only to this part of the free space */
+    STALL_MS = 10             /* how long a writer sleeps before it looks again */
 };
 
 /* How an attempt to write tables ended. After TABLES_FAILED there is no other one. */
@@ -134,6 +141,8 @@ static bool has_room(struct disk *disk, uint64_t bytes, uint64_t *have, uint64_t
         hf__home_drop_ballast(&disk->home);
     if (room && !disk->home.ballast_full)
         hf__home_fill_ballast(&disk->home);
+    if (!room && !atomic_load(&disk->no_space))
+        hf__commit_want_tables(&disk->commit); /* then files of the journal can go */
     if (room == atomic_load(&disk->no_space))
         hf__env_log(&disk->base.env, HF_LOG_WARNING, "store %s: %s (%llu bytes are free)",
                     disk->home.path, room ? "there is room again" : "too little space",
@@ -464,6 +473,28 @@ static bool write_tables(void *user, uint64_t *upto)
     return end == TABLES_WRITTEN;
 }
 
+static bool is_synced(const struct disk *disk)
+{
+    return disk->options.sync == STORE_SYNC_FULL || disk->options.sync == STORE_SYNC_BATCH;
+}
+
+static size_t segment_bytes(const struct disk *disk)
+{
+    return disk->map_bytes / 5 * 4;
+}
+
+static uint64_t files_kept(void *user)
+{
+    struct disk *disk = user;
+    uint64_t times = is_synced(disk) ? JOURNAL_TIMES_SYNCED : JOURNAL_TIMES;
+    uint64_t bytes = times * disk->options.memtable_bytes;
+    uint64_t free = hf__home_free_bytes(&disk->home) / JOURNAL_OF_FREE;
+
+    if (atomic_load(&disk->no_space))
+        return 0;
+    return (bytes < free ? bytes : free) / segment_bytes(disk);
+}
+
 /* ---- replaying ------------------------------------------------------------------------------ */
 
 static enum hf_status replay_changes(struct hf_scope *s, struct disk *disk, struct changes *changes,
@@ -548,6 +579,7 @@ static void set_locks(struct disk *disk)
     disk->commit.window_ms = disk->options.window_ms;
     disk->commit.user = disk;
     disk->commit.before_sync = look_at_space;
+    disk->commit.files_kept = files_kept;
     disk->commit.write_tables = write_tables;
     hf__commit_init(&disk->commit);
 }
@@ -633,9 +665,8 @@ static enum hf_status open_log(struct hf_scope *s, struct disk *disk)
 {
     const struct journal_options options = {.env = &disk->base.env,
                                             .path = disk->home.journal_path,
-                                            .segment_bytes = disk->map_bytes / 5 * 4,
-                                            .syncs = disk->options.sync == STORE_SYNC_FULL ||
-                                                     disk->options.sync == STORE_SYNC_BATCH};
+                                            .segment_bytes = segment_bytes(disk),
+                                            .syncs = is_synced(disk)};
     struct journal_marks marks;
     uint64_t in_tables;
 

@@ -114,12 +114,16 @@ static void count_nothing(void)
  */
 static pthread_once_t options_made = PTHREAD_ONCE_INIT;
 static pthread_once_t database_made = PTHREAD_ONCE_INIT;
-static atomic_bool has_ended;
-static rocksdb_t *_Atomic left_open; /* so that nobody takes it for a leak */
+static pthread_rwlock_t rocksdb_in_use = PTHREAD_RWLOCK_INITIALIZER;
+static atomic_bool has_ended;        /* set when nobody writes */
+static rocksdb_t *_Atomic left_open; /* so that nobody takes these for leaks */
+static const rocksdb_snapshot_t *_Atomic left_snapshot;
 
 static void note_end(void)
 {
+    pthread_rwlock_wrlock(&rocksdb_in_use);
     atomic_store(&has_ended, true);
+    pthread_rwlock_unlock(&rocksdb_in_use);
 }
 
 static void note_end_at_exit(void)
@@ -138,10 +142,12 @@ static rocksdb_t *open_rocksdb(const struct tables *tables, char **error)
 
 static void close_rocksdb(rocksdb_t *db)
 {
+    pthread_rwlock_rdlock(&rocksdb_in_use);
     if (atomic_load(&has_ended))
         atomic_store(&left_open, db);
     else if (db)
         rocksdb_close(db);
+    pthread_rwlock_unlock(&rocksdb_in_use);
 }
 
 /* ---- errors --------------------------------------------------------------------------------- */
@@ -208,7 +214,10 @@ void hf__tables_release(struct tables_state *state)
         return;
     if (state->snapshot) {
         rocksdb_readoptions_destroy(state->options);
-        rocksdb_release_snapshot(state->tables->db, state->snapshot);
+        if (atomic_load(&has_ended)) /* releasing one may start a compaction */
+            atomic_store(&left_snapshot, state->snapshot);
+        else
+            rocksdb_release_snapshot(state->tables->db, state->snapshot);
     }
     hf__env_free(&state->tables->env, state, sizeof(*state));
 }
@@ -489,22 +498,35 @@ static char *make_database(struct tables *tables)
     return NULL;
 }
 
-enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root, uint64_t last,
-                              char error[TABLES_ERROR_MAX])
+/* NULL: it is in a table. */
+static char *add(struct tables *tables, const struct map_node *root, uint64_t last)
 {
-    struct tables_state *state;
-    char *failed;
+    char *failed = make_database(tables);
 
-    if (atomic_load(&has_ended))
-        return HF_CANCELED;
-    count_nothing();
-    failed = make_database(tables);
     if (!failed)
         failed = fill_memtable(tables, root, last);
     hf__kill_point("table_begun");
     if (!failed)
         failed = flush_memtable(tables);
     hf__kill_point("table_written");
+    return failed;
+}
+
+enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root, uint64_t last,
+                              char error[TABLES_ERROR_MAX])
+{
+    struct tables_state *state;
+    char *failed = NULL;
+    bool ended;
+
+    count_nothing();
+    pthread_rwlock_rdlock(&rocksdb_in_use);
+    ended = atomic_load(&has_ended);
+    if (!ended)
+        failed = add(tables, root, last);
+    pthread_rwlock_unlock(&rocksdb_in_use);
+    if (ended)
+        return HF_CANCELED;
     if (failed) {
         snprintf(error, TABLES_ERROR_MAX, "%s", failed);
         rocksdb_free(failed);

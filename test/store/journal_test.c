@@ -1,0 +1,177 @@
+/*
+ * store/journal_test.c: how long files of the journal are kept. Keys that are written again and
+ * again stay in memory until the journal is large; then one table replaces all of it.
+ */
+#include "store/store.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include "kinds.h"
+#include "system.h"
+
+enum {
+    KIB = 1024,
+    MEMTABLE = 256 * KIB,
+    SEGMENT = MEMTABLE / 2 / 5 * 4,    /* of the journal, as store_disk.c has it */
+    FILES = 4 * MEMTABLE / SEGMENT,    /* that are kept when nothing is synced, */
+    SYNCED = 2 * MEMTABLE / SEGMENT,   /* and when everything is */
+    OF_FREE = 8,                       /* and the part of the free space that they may be */
+    RECORD = KIB + 128,                /* more than a change takes in the journal */
+    WRITES_OF_FILE = SEGMENT / RECORD, /* fewer than fit */
+    PATIENCE = 1000                    /* looks, of 5 ms each */
+};
+
+static void open_store(struct test *t, struct fixture *f, enum store_sync sync)
+{
+    struct store_options options = {.memtable_bytes = MEMTABLE, .sync = sync};
+
+    CHECK_OK(hf__store_open_rocksdb(f->s, test_env(t), hf_str_from(f->path), &options, &f->store));
+}
+
+static void begin(struct test *t, struct fixture *f, enum store_sync sync)
+{
+    *f = (struct fixture){.s = hf_scope_new(test_env(t)), .path = test_directory(t)};
+    open_store(t, f, sync);
+}
+
+static enum hf_status put_hot(struct fixture *f, uint32_t n)
+{
+    struct hf__mark mark = hf__scope_mark(f->s);
+    struct store_batch batch = {.ops = {.scope = f->s}};
+    uint8_t value[KIB] = {0};
+    uint64_t ticket;
+
+    store_u32be(value, n);
+    hf__batch_put(&batch, hf_bytes_of("hot", 3), hf_bytes_of(value, sizeof(value)));
+    TRY(hf__store_write(f->s, f->store, &batch, &ticket));
+    TRY(hf__store_sync(f->s, f->store, ticket));
+    hf__scope_rewind(f->s, mark);
+    return HF_OK;
+}
+
+static uint32_t hot(struct fixture *f)
+{
+    struct hf_bytes value;
+
+    CHECK_OK(hf__store_get(f->s, f->store, NULL, hf_bytes_of("hot", 3), &value));
+    return value.len == KIB ? load_u32be(value.ptr) : 0;
+}
+
+static int files_in(struct fixture *f, const char *folder)
+{
+    DIR *dir = opendir(hf_scope_format(f->s, "%s/%s", f->path, folder).ptr);
+    struct dirent *entry;
+    int files = 0;
+
+    if (!dir)
+        return 0;
+    while ((entry = readdir(dir)))
+        files += entry->d_name[0] != '.';
+    closedir(dir);
+    return files;
+}
+
+/* Wait until the journal has at most so many files. */
+static bool has_shrunk(struct fixture *f, int files)
+{
+    for (int i = 0; i < PATIENCE && files_in(f, "journal") > files; i++)
+        usleep(5000);
+    return files_in(f, "journal") <= files;
+}
+
+static void check_hot_keys(struct test *t, enum store_sync sync, int kept)
+{
+    struct fixture f;
+    uint32_t n = 0;
+
+    begin(t, &f, sync);
+    /* A file is begun ahead of its time: files are those that are kept, this one and the next. */
+    while (files_in(&f, "journal") <= kept)
+        CHECK_OK(put_hot(&f, ++n));
+    CHECK(n >= (unsigned)(kept - 1) * WRITES_OF_FILE);
+    CHECK_INT(0, files_in(&f, "db"));
+    for (int i = 0; i < 3 * WRITES_OF_FILE; i++)
+        CHECK_OK(put_hot(&f, ++n));
+    for (int i = 0; i < PATIENCE && files_in(&f, "db") == 0; i++)
+        usleep(5000);
+    CHECK(files_in(&f, "db") > 0);
+    for (int i = 0; i < 4 * kept * WRITES_OF_FILE; i++)
+        CHECK_OK(put_hot(&f, ++n));
+    CHECK(has_shrunk(&f, 2 * kept + 2)); /* as many again may wait for being used again */
+    hf__store_close(f.store);
+    open_store(t, &f, sync);
+    CHECK_INT(n, hot(&f));
+    CHECK_INT(1, files_in(&f, "journal"));
+    fixture_close(&f);
+}
+
+TEST(store_journal_files, hot_keys_stay_in_the_journal)
+{
+    check_hot_keys(t, STORE_SYNC_NONE, FILES);
+    check_hot_keys(t, STORE_SYNC_FULL, SYNCED);
+}
+
+/* Fresh keys fill maps: their files go with their tables, long before there are as many. */
+TEST(store_journal_files, files_go_with_their_tables)
+{
+    struct fixture f;
+
+    begin(t, &f, STORE_SYNC_NONE);
+    for (uint32_t n = 1; n < 20 * WRITES_OF_FILE; n++) {
+        struct hf__mark mark = hf__scope_mark(f.s);
+        struct store_batch batch = {.ops = {.scope = f.s}};
+        uint8_t value[KIB] = {0};
+        uint64_t ticket;
+
+        store_u32be(value, n);
+        hf__batch_put(&batch, hf_bytes_of(value, 4), hf_bytes_of(value, sizeof(value)));
+        CHECK_OK(hf__store_write(f.s, f.store, &batch, &ticket));
+        CHECK_OK(hf__store_sync(f.s, f.store, ticket));
+        hf__scope_rewind(f.s, mark);
+    }
+    CHECK(has_shrunk(&f, 5));
+    fixture_close(&f);
+}
+
+/* Where little is free, little is kept. */
+TEST(store_journal_files, a_part_of_what_is_free)
+{
+    const size_t times = 16; /* as large is everything here */
+    struct store_options options = {.memtable_bytes = times * MEMTABLE, .sync = STORE_SYNC_NONE};
+    struct fixture f = {.s = hf_scope_new(test_env(t)), .path = test_directory(t)};
+    int kept = 3;
+
+    atomic_store(&system_bytes_free, OF_FREE * (uint64_t)kept * times * SEGMENT);
+    CHECK_OK(hf__store_open_rocksdb(f.s, test_env(t), hf_str_from(f.path), &options, &f.store));
+    for (uint32_t n = 0; n < (FILES - 2) * times * WRITES_OF_FILE; n++)
+        CHECK_OK(put_hot(&f, n));
+    CHECK(has_shrunk(&f, kept + 2));
+    CHECK(files_in(&f, "db") > 0);
+    atomic_store(&system_bytes_free, 0);
+    fixture_close(&f);
+}
+
+/* Where too little is free, nothing is kept, so that writes may go on. */
+TEST(store_journal_files, a_disk_that_gets_full)
+{
+    struct store_stats stats;
+    struct fixture f;
+    uint32_t n = 0;
+
+    begin(t, &f, STORE_SYNC_NONE);
+    while (files_in(&f, "journal") < FILES - 1)
+        CHECK_OK(put_hot(&f, ++n));
+    CHECK_INT(0, files_in(&f, "db"));
+    atomic_store(&system_bytes_free, 12 << 20); /* less than the reserve, enough for a table */
+    hf__store_stats(f.store, &stats);
+    CHECK(stats.no_space);
+    CHECK_STATUS(HF_NO_SPACE, put_hot(&f, n + 1));
+    CHECK(has_shrunk(&f, 2));
+    atomic_store(&system_bytes_free, 0);
+    CHECK_OK(put_hot(&f, ++n));
+    hf__store_close(f.store);
+    open_store(t, &f, STORE_SYNC_NONE);
+    CHECK_INT(n, hot(&f));
+    fixture_close(&f);
+}
