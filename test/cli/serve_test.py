@@ -3,14 +3,17 @@
 
 Python's standard library is enough: requests are written by hand.
 """
+import ctypes
 import http.client
 import json
 import os
+import platform
 import re
 import shutil
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import tempfile
@@ -20,6 +23,7 @@ import unittest
 
 COMMAND, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 WAIT_S = 60
+SCHED_GETATTR = {"x86_64": 315, "aarch64": 275}
 
 
 def clean_env(**more):
@@ -246,6 +250,28 @@ class Serving(InDirectory):
             with open("/proc/%d/limits" % server.process.pid, encoding="ascii") as limits:
                 self.assertRegex(limits.read(), r"Max open files +512 +512 ")
             self.assertEqual(server.stop(), 0)
+
+    def test_short_turns_at_the_same_priority(self):
+        def turns(pid):
+            """(nice, nanoseconds) of each thread, as sched_getattr() tells them"""
+            libc, attr = ctypes.CDLL(None), ctypes.create_string_buffer(48)
+            seen = []
+            for tid in os.listdir(f"/proc/{pid}/task"):
+                self.assertEqual(0, libc.syscall(SCHED_GETATTR[platform.machine()], int(tid), attr,
+                                                 len(attr), 0))
+                seen.append(struct.unpack("=IIQiIQQQ", attr.raw)[3:6:2])
+            return seen
+
+        if platform.machine() not in SCHED_GETATTR:
+            self.skipTest("no number for sched_getattr() on this machine")
+        if tuple(int(n) for n in re.findall(r"\d+", platform.release())[:2]) < (6, 12):
+            self.skipTest("Linux knows of turns from 6.12 on")
+        with Server("--port", "0", "--db-path", self.path("db"), "--loops", "2",
+                    preexec_fn=lambda: os.nice(3)) as server:
+            seen = turns(server.process.pid)
+            self.assertGreater(len(seen), 2)
+            self.assertEqual({(3, 100000)}, set(seen))
+            self.assertEqual(0, server.stop())
 
     def test_names_of_the_host(self):
         with Server("--in-memory", "--port", "0", "--allow-host", "db.example") as server:
