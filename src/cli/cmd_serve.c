@@ -20,6 +20,7 @@
  */
 #include "server/server.h"
 
+#include "base/turns.h"
 #include "cli/log.h"
 #include "cli/serve.h"
 
@@ -28,15 +29,13 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { STATUS_MAX = 256, TURN_NS = 100000 };
+enum { STATUS_MAX = 256 };
 
 struct serving {
     struct cli *cli;
@@ -342,29 +341,6 @@ static void block_signals(void)
     sigaddset(&stops, SIGINT);
     sigaddset(&stops, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &stops, NULL);
-}
-
-/*
- * Linux lets a thread run for milliseconds before another one gets its core. Those that answer
- * share the cores with those that write tables, and with short turns for all of them a request
- * waits for a part of a millisecond instead of a whole turn. Threads that are started later inherit
- * it, kernels before 6.12 ignore it, and nothing depends on it. The C library has no name for the
- * call.
- */
-static void take_short_turns(void)
-{
-    struct { /* as linux/sched/types.h has it */
-        uint32_t size, policy;
-        uint64_t flags;
-        int32_t nice;
-        uint32_t priority;
-        uint64_t turn_ns, deadline, period;
-    } attr = {.size = sizeof(attr)};
-
-    if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) != 0 || attr.policy != SCHED_OTHER)
-        return;
-    attr.turn_ns = TURN_NS;
-    (void)syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
 /* ---- the command ---------------------------------------------------------------------------- */

@@ -66,7 +66,7 @@ enum {
     RESERVE_SLACK = 16 * MIB,
     CHECK_BYTES = 256 * KIB,  /* written between two looks at the free space */
     JOURNAL_TIMES = 4,        /* as large as memtable_bytes so many times a journal may get, */
-    JOURNAL_TIMES_SYNCED = 2, /* or this many times when it is synced, */
+    JOURNAL_TIMES_SYNCED = 1, /* or so many times when it is synced, */
     JOURNAL_OF_FREE = 8,      /* but only to this part of the free space */
     STALL_MS = 10             /* how long a writer sleeps before it looks again */
 };
@@ -480,7 +480,7 @@ static bool is_synced(const struct disk *disk)
 
 static size_t segment_bytes(const struct disk *disk)
 {
-    return disk->map_bytes / 5 * 4;
+    return disk->map_bytes / 5 * 2;
 }
 
 static uint64_t files_kept(void *user)

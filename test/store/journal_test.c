@@ -13,9 +13,9 @@
 enum {
     KIB = 1024,
     MEMTABLE = 256 * KIB,
-    SEGMENT = MEMTABLE / 2 / 5 * 4,    /* of the journal, as store_disk.c has it */
+    SEGMENT = MEMTABLE / 2 / 5 * 2,    /* of the journal, as store_disk.c has it */
     FILES = 4 * MEMTABLE / SEGMENT,    /* that are kept when nothing is synced, */
-    SYNCED = 2 * MEMTABLE / SEGMENT,   /* and when everything is */
+    SYNCED = MEMTABLE / SEGMENT,       /* and when everything is */
     OF_FREE = 8,                       /* and the part of the free space that they may be */
     RECORD = KIB + 128,                /* more than a change takes in the journal */
     WRITES_OF_FILE = SEGMENT / RECORD, /* fewer than fit */
@@ -140,11 +140,11 @@ TEST(store_journal_files, a_part_of_what_is_free)
     const size_t times = 16; /* as large is everything here */
     struct store_options options = {.memtable_bytes = times * MEMTABLE, .sync = STORE_SYNC_NONE};
     struct fixture f = {.s = hf_scope_new(test_env(t)), .path = test_directory(t)};
-    int kept = 3;
+    int kept = 6;
 
     atomic_store(&system_bytes_free, OF_FREE * (uint64_t)kept * times * SEGMENT);
     CHECK_OK(hf__store_open_rocksdb(f.s, test_env(t), hf_str_from(f.path), &options, &f.store));
-    for (uint32_t n = 0; n < (FILES - 2) * times * WRITES_OF_FILE; n++)
+    for (uint32_t n = 0; n < (FILES - 4) * times * WRITES_OF_FILE; n++)
         CHECK_OK(put_hot(&f, n));
     CHECK(has_shrunk(&f, kept + 2));
     CHECK(files_in(&f, "db") > 0);
