@@ -20,7 +20,6 @@
  */
 #include "server/server.h"
 
-#include "base/turns.h"
 #include "cli/log.h"
 #include "cli/serve.h"
 
@@ -356,7 +355,6 @@ int hf__serve_run(struct cli *cli, size_t args_len, const char *const *args)
     begin_log(&v);
     raise_files(&v);
     block_signals();
-    take_short_turns();
     ends = open_database(&v);
     if (ends == CLI_OK)
         ends = open_server(&v);

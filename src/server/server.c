@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/turns.h"
 #include "server/admin.h"
 #include "server/metrics.h"
 #include "server/private.h"
@@ -521,6 +522,7 @@ static void *run_loop(void *user)
 {
     struct loop *loop = user;
 
+    (void)take_turns(SHORT_TURN_NS);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     return NULL;
 }

@@ -24,6 +24,7 @@
 
 #include "base/brief.h"
 #include "base/kill.h"
+#include "base/turns.h"
 
 enum {
     POLL_MS = 10,              /* how long a waiter sleeps before it looks at its scope again */
@@ -397,6 +398,7 @@ static void *keeper_thread(void *user)
     struct commit *commit = user;
     bool again = true; /* an open may have left files behind */
 
+    (void)take_turns(SHORT_TURN_NS);
     pthread_mutex_lock(&commit->lock);
     while (!commit->closing) {
         if (!again && !hf__journal_wants(commit->journal) && !atomic_load(&commit->wants_tables)) {

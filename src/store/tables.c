@@ -39,6 +39,7 @@
 #include <rocksdb/c.h>
 
 #include "base/kill.h"
+#include "base/turns.h"
 
 enum {
     KIB = 1024,
@@ -133,8 +134,11 @@ static void note_end_at_exit(void)
 
 static rocksdb_t *open_rocksdb(const struct tables *tables, char **error)
 {
+    uint64_t turns = take_turns(SHORT_TURN_NS); /* for RocksDB's threads */
     rocksdb_t *db = rocksdb_open(tables->db_options, tables->options.db_path, error);
 
+    if (turns)
+        (void)take_turns(turns);
     if (db)
         pthread_once(&database_made, note_end_at_exit);
     return db;
