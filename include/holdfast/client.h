@@ -61,7 +61,8 @@ struct hf_client_options {
     enum hf_flag fips;                 /* [fips]=yes|no */
     enum hf_flag dual_stack;           /* [dual_stack]=yes|no */
     bool insecure;                     /* [insecure]=yes: any certificate of any name will do */
-    bool no_gzip;                      /* [gzip]=no: do not ask for packed answers */
+    enum hf_flag gzip;                 /* [gzip]=yes|no: ask for packed answers; default yes,
+                                        * unless the endpoint is this machine */
     bool no_aws_config;                /* nothing from AWS's files and variables */
 };
 

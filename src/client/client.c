@@ -216,7 +216,7 @@ static enum hf_status build(struct hf_scope *s, struct client *c, const struct o
     add(head, "Content-Type", HF_STR("application/x-amz-json-1.0"));
     add(head, "X-Amz-Target", target);
     add(head, "User-Agent", c->parts.agent);
-    if (!c->parts.no_gzip)
+    if (c->parts.gzip)
         add(head, "Accept-Encoding", HF_STR("gzip"));
     return hf__sign_request(s, worker->signer, head, &how);
 }

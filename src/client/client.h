@@ -25,7 +25,7 @@ struct client_parts {
     struct endpoint fixed; /* from the URL; its origin is absent when the region decides */
     struct hf_str agent;   /* User-Agent */
     uint32_t attempt_ms;
-    bool no_gzip;
+    bool gzip;
 };
 
 /* HF_NOMEM; HF_INVALID when there is no endpoint for the region. */

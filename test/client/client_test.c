@@ -392,6 +392,71 @@ TEST(client, a_wrong_crc_is_no_answer)
     hf_scope_free(s);
 }
 
+/* To this machine bytes are cheaper than packing them, unless it is the end of a tunnel. */
+TEST(client, packed_answers_are_asked_for_where_they_pay)
+{
+    static const char *const answers[] = {ANSWER("200 OK", "", "{\"TableNames\":[]}"),
+                                          ANSWER("200 OK", "", "{\"TableNames\":[]}"),
+                                          ANSWER("200 OK", "", "{\"TableNames\":[]}"),
+                                          ANSWER("200 OK", "", "{\"TableNames\":[]}")};
+    static const struct {
+        const char *url; /* to Linux 0.0.0.0 is this machine; to us it is anywhere */
+        bool asks;
+    } rows[] = {{"http://127.0.0.1:%u", false},
+                {"http://127.0.0.1:%u?gzip=yes", true},
+                {"http://0.0.0.0:%u", true},
+                {"http://0.0.0.0:%u?gzip=no", false}};
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_credentials keys = {.access_key = HF_STR("a"), .secret_key = HF_STR("s")};
+    struct hf_env env = plain_env();
+    struct script script;
+
+    script_open(&script, answers, ARRAY_LEN(answers));
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char url[100];
+        struct hf_db *db;
+
+        snprintf(url, sizeof(url), rows[i].url, (unsigned)script.port);
+        CHECK_OK(hf_connect(s, hf_str_from(url),
+                            HF_OPTIONS(hf_client_options, .env = &env, .credentials = keys,
+                                       .region = HF_STR("eu-west-1")),
+                            &db));
+        CHECK_OK(list(s, db));
+        hf_db_close(db);
+        CHECK(rows[i].asks == (strstr(script.requests[i], "Accept-Encoding: gzip\r\n") != NULL));
+    }
+    script_close(&script);
+    hf_scope_free(s);
+}
+
+TEST(client, a_packed_answer_is_unpacked)
+{
+    struct hf_env env = plain_env();
+    struct hf_get_item_result got;
+    struct hf_db *packed;
+    struct here h;
+    char text[4096];
+
+    memset(text, 'x', sizeof(text));
+    here_open(&h);
+    CHECK_OK(hf_connect(h.s, rig_url(&h.rig, h.s),
+                        HF_OPTIONS(hf_client_options, .env = &env, .gzip = HF_YES), &packed));
+    CHECK_OK(
+        hf_put_item(h.s, packed,
+                    &(struct hf_put_item){.table = HF_STR("tab"),
+                                          .item =
+                                              HF_ITEM(h.s, HF_S("pk", HF_STR("a")),
+                                                      HF_S("text", hf_str_of(text, sizeof(text))))},
+                    NULL));
+    CHECK_OK(hf_get_item(h.s, packed,
+                         &(struct hf_get_item){.table = HF_STR("tab"),
+                                               .key = HF_ITEM(h.s, HF_S("pk", HF_STR("a")))},
+                         &got));
+    CHECK_INT(sizeof(text), hf_value_str(hf_item_get(got.item, HF_STR("text"))).len);
+    hf_db_close(packed);
+    here_close(&h);
+}
+
 TEST(client, an_answer_that_makes_no_sense_may_have_been_done)
 {
     static const char *const answers[] = {
