@@ -158,6 +158,8 @@ enum hf_status hf__once_view(struct hf_scope *s, struct hf_item item, int64_t no
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
+/* Names that are reserved words of DynamoDB's have placeholders; the others cost less without. */
+
 static struct hf_update_item update_of(struct holders *h, const struct once_name *name,
                                        struct hf_str update, struct hf_str condition)
 {
@@ -186,8 +188,7 @@ struct hf_update_item hf__once_take_request(struct hf_scope *s, const struct onc
     struct hf_str update, condition;
 
     /* In the order in which items keep them: then nothing has to be sorted. */
-    NAMES(&h, "#attempt", "#beat", "#began_ms", "#done_ms", "#expires", "#hash", "#owner",
-          "#renewed_ms", "#result", "#state", "#timeout_ms", "#tries", "#until_ms");
+    NAMES(&h, "#hash", "#owner", "#result", "#state");
     VALUE(&h, HF_N(":beat", take->beat));
     if (expires_s)
         VALUE(&h, HF_N(":expires", expires_s));
@@ -200,21 +201,20 @@ struct hf_update_item hf__once_take_request(struct hf_scope *s, const struct onc
     VALUE(&h, HF_S(":running", states[HF_ONCE_RUNNING]));
     VALUE(&h, HF_N(":timeout", take->timeout_ms));
     VALUE(&h, HF_N(":zero", 0));
-    update =
-        hf_scope_format(s,
-                        "SET #attempt = :me, #beat = :beat, #began_ms = :now, #owner = :owner, "
-                        "#renewed_ms = :now, #state = :running, #timeout_ms = :timeout, "
-                        "#tries = if_not_exists(#tries, :zero) + :one%s%s "
-                        "REMOVE #done_ms, #result, #until_ms%s%s",
-                        take->hash.ptr ? ", #hash = :hash" : "",
-                        expires_s ? ", #expires = :expires" : "", take->hash.ptr ? "" : ", #hash",
-                        expires_s ? "" : ", #expires");
+    update = hf_scope_format(s,
+                             "SET attempt = :me, beat = :beat, began_ms = :now, #owner = :owner, "
+                             "renewed_ms = :now, #state = :running, timeout_ms = :timeout, "
+                             "tries = if_not_exists(tries, :zero) + :one%s%s "
+                             "REMOVE done_ms, #result, until_ms%s%s",
+                             take->hash.ptr ? ", #hash = :hash" : "",
+                             expires_s ? ", expires = :expires" : "",
+                             take->hash.ptr ? "" : ", #hash", expires_s ? "" : ", expires");
     if (take->follows.ptr) {
-        condition = HF_STR("#attempt = :seen AND #beat = :seen_beat AND #state = :running");
+        condition = HF_STR("attempt = :seen AND beat = :seen_beat AND #state = :running");
         VALUE(&h, HF_S(":seen", take->follows));
         VALUE(&h, HF_N(":seen_beat", take->follows_beat));
     } else {
-        condition = HF_STR("attribute_not_exists(#state) OR #until_ms <= :now");
+        condition = HF_STR("attribute_not_exists(#state) OR until_ms <= :now");
     }
     return update_of(&h, &take->name, update, condition);
 }
@@ -224,20 +224,19 @@ struct hf_update_item hf__once_beat_request(struct hf_scope *s, const struct onc
                                             int64_t expires_s)
 {
     struct holders h = {.s = s};
-    struct hf_str update = HF_STR("SET #beat = :beat, #renewed_ms = :now");
+    struct hf_str update = HF_STR("SET beat = :beat, renewed_ms = :now");
 
-    NAMES(&h, "#state", "#attempt", "#beat", "#renewed_ms");
+    NAMES(&h, "#state");
     VALUE(&h, HF_S(":running", states[HF_ONCE_RUNNING]));
     VALUE(&h, HF_S(":me", id));
     VALUE(&h, HF_N(":beat", beat));
     VALUE(&h, HF_N(":now", now_ms));
     if (expires_s) {
-        NAMES(&h, "#expires");
         VALUE(&h, HF_N(":expires", expires_s));
-        update = HF_STR("SET #beat = :beat, #renewed_ms = :now, #expires = :expires");
+        update = HF_STR("SET beat = :beat, renewed_ms = :now, expires = :expires");
     }
     return update_of(&h, name, update,
-                     HF_STR("#attempt = :me AND #state = :running AND #beat < :beat"));
+                     HF_STR("attempt = :me AND #state = :running AND beat < :beat"));
 }
 
 /* What a completion sets and removes, in every form. */
@@ -245,8 +244,7 @@ static struct hf_str completion(struct holders *h, const struct once_end *end, c
 {
     int64_t until_ms = end->now_ms + (int64_t)end->keep_s * 1000;
 
-    NAMES(h, "#attempt", "#beat", "#done_ms", "#expires", "#renewed_ms", "#result", "#state",
-          "#timeout_ms", "#until_ms");
+    NAMES(h, "#result", "#state");
     if (end->keep_s)
         VALUE(h, HF_N(":expires", until_ms / 1000 + 1));
     VALUE(h, HF_N(":now", end->now_ms));
@@ -256,11 +254,10 @@ static struct hf_str completion(struct holders *h, const struct once_end *end, c
     if (end->keep_s)
         VALUE(h, HF_N(":until", until_ms));
     return hf_scope_format(
-        h->s,
-        "SET #done_ms = :now, #state = :state%s%s%s REMOVE #beat, #renewed_ms, #timeout_ms%s%s",
-        end->keep_s ? ", #expires = :expires, #until_ms = :until" : "",
+        h->s, "SET done_ms = :now, #state = :state%s%s%s REMOVE beat, renewed_ms, timeout_ms%s%s",
+        end->keep_s ? ", expires = :expires, until_ms = :until" : "",
         end->result.ptr ? ", #result = :result" : "", more,
-        end->keep_s ? "" : ", #expires, #until_ms", end->result.ptr ? "" : ", #result");
+        end->keep_s ? "" : ", expires, until_ms", end->result.ptr ? "" : ", #result");
 }
 
 struct hf_update_item hf__once_end_request(struct hf_scope *s, const struct once_end *end)
@@ -270,7 +267,7 @@ struct hf_update_item hf__once_end_request(struct hf_scope *s, const struct once
 
     VALUE(&h, HF_S(":running", states[HF_ONCE_RUNNING]));
     VALUE(&h, HF_S(":me", end->id));
-    return update_of(&h, &end->name, update, HF_STR("#attempt = :me AND #state = :running"));
+    return update_of(&h, &end->name, update, HF_STR("attempt = :me AND #state = :running"));
 }
 
 struct hf_update_item hf__once_mark_request(struct hf_scope *s, const struct once_end *mark,
@@ -280,23 +277,23 @@ struct hf_update_item hf__once_mark_request(struct hf_scope *s, const struct onc
     struct holders h = {.s = s};
     struct hf_str update =
         completion(&h, mark,
-                   hash.ptr ? ", #attempt = :me, #owner = :owner, #tries = :zero, #hash = :hash"
-                            : ", #attempt = :me, #owner = :owner, #tries = :zero");
-    struct hf_str condition = HF_STR("attribute_not_exists(#state) OR #until_ms <= :now");
+                   hash.ptr ? ", attempt = :me, #owner = :owner, tries = :zero, #hash = :hash"
+                            : ", attempt = :me, #owner = :owner, tries = :zero");
+    struct hf_str condition = HF_STR("attribute_not_exists(#state) OR until_ms <= :now");
 
-    NAMES(&h, "#owner", "#tries", "#hash", "#began_ms");
+    NAMES(&h, "#owner", "#hash");
     VALUE(&h, HF_S(":me", mark->id));
     VALUE(&h, HF_S(":owner", owner));
     VALUE(&h, HF_N(":zero", 0));
     if (hash.ptr)
         VALUE(&h, HF_S(":hash", hash));
-    update = hf_scope_format(s, "%.*s, #began_ms%s", HF_FMT(update), hash.ptr ? "" : ", #hash");
+    update = hf_scope_format(s, "%.*s, began_ms%s", HF_FMT(update), hash.ptr ? "" : ", #hash");
     if (over_running) {
         VALUE(&h, HF_S(":running", states[HF_ONCE_RUNNING]));
-        condition = hash.ptr ? HF_STR("attribute_not_exists(#state) OR #until_ms <= :now OR "
+        condition = hash.ptr ? HF_STR("attribute_not_exists(#state) OR until_ms <= :now OR "
                                       "(#state = :running AND "
                                       "(attribute_not_exists(#hash) OR #hash = :hash))")
-                             : HF_STR("attribute_not_exists(#state) OR #until_ms <= :now OR "
+                             : HF_STR("attribute_not_exists(#state) OR until_ms <= :now OR "
                                       "#state = :running");
     }
     return update_of(&h, &mark->name, update, condition);
@@ -307,7 +304,6 @@ struct hf_delete_item hf__once_remove_request(struct hf_scope *s, const struct o
 {
     struct holders h = {.s = s};
 
-    NAMES(&h, "#attempt");
     VALUE(&h, HF_S(":me", id));
     if (only_running) {
         NAMES(&h, "#state");
@@ -316,9 +312,9 @@ struct hf_delete_item hf__once_remove_request(struct hf_scope *s, const struct o
     return (struct hf_delete_item){
         .table = name->table,
         .key = hf__once_key(s, name),
-        .condition = only_running ? HF_STR("#attempt = :me AND #state = :running")
-                                  : HF_STR("#attempt = :me"),
-        .names = hf_item_make(s, h.names, h.names_len),
+        .condition =
+            only_running ? HF_STR("attempt = :me AND #state = :running") : HF_STR("attempt = :me"),
+        .names = only_running ? hf_item_make(s, h.names, h.names_len) : (struct hf_item){0},
         .values = hf_item_make(s, h.values, h.values_len),
     };
 }
