@@ -32,8 +32,8 @@
 #include <openssl/crypto.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
 
+#include "base/steady.h"
 #include "client/source.h"
 
 #define SECOND_US INT64_C(1000000)
@@ -389,14 +389,9 @@ static enum hf_status wait_for(struct hf_scope *s, struct credentials *c)
     uint64_t round = c->round;
     enum hf_status status;
     struct failure failure;
-    struct timespec until;
 
     while (c->round == round) {
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += WAIT_SLICE_MS * 1000000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&c->ended, &c->lock, &until);
+        steady_wait_ms(&c->ended, &c->lock, WAIT_SLICE_MS);
         if (c->round != round)
             break;
         pthread_mutex_unlock(&c->lock);
@@ -521,16 +516,8 @@ static enum hf_status keep_region(struct hf_scope *s, struct credentials *c, str
 
 static enum hf_status init_lock(struct hf_scope *s, struct credentials *c)
 {
-    pthread_condattr_t attr;
-
-    if (pthread_condattr_init(&attr) != 0)
+    if (steady_cond_init(&c->ended) != 0)
         return hf__fail_nomem(s);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    if (pthread_cond_init(&c->ended, &attr) != 0) {
-        pthread_condattr_destroy(&attr);
-        return hf__fail_nomem(s);
-    }
-    pthread_condattr_destroy(&attr);
     if (pthread_mutex_init(&c->lock, NULL) != 0) {
         pthread_cond_destroy(&c->ended);
         return hf__fail_nomem(s);

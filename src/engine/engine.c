@@ -3,6 +3,7 @@
  */
 #include <holdfast/client.h>
 
+#include "base/steady.h"
 #include "blob/blob.h"
 #include "engine/private.h"
 
@@ -174,7 +175,6 @@ static enum hf_status settings(struct hf_scope *s, struct engine *e,
 static void init_locks(struct engine *e)
 {
     pthread_rwlockattr_t fair;
-    pthread_condattr_t steady;
 
     /* Operations on tables must not wait for ever behind a stream of readers. */
     pthread_rwlockattr_init(&fair);
@@ -184,10 +184,7 @@ static void init_locks(struct engine *e)
     pthread_mutex_init(&e->sequencer.lock, NULL);
     pthread_mutex_init(&e->upkeep.lock, NULL);
     /* Upkeep must not sleep for an hour when somebody sets the clock back. */
-    pthread_condattr_init(&steady);
-    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
-    pthread_cond_init(&e->upkeep.wake, &steady);
-    pthread_condattr_destroy(&steady);
+    steady_cond_init(&e->upkeep.wake);
     pthread_mutex_init(&e->upkeep_turn, NULL);
     pthread_mutex_init(&e->counting, NULL);
     pthread_mutex_init(&e->blobs_lock, NULL);

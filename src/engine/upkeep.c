@@ -7,6 +7,7 @@
 #include "engine/private.h"
 
 #include "base/kill.h"
+#include "base/steady.h"
 
 #include <errno.h>
 #include <time.h>
@@ -79,10 +80,8 @@ enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
 
 static void wait_for_work(struct upkeep *u)
 {
-    struct timespec until;
+    struct timespec until = steady_in_ms(UPKEEP_PAUSE_MS);
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += UPKEEP_PAUSE_MS / 1000;
     pthread_mutex_lock(&u->lock);
     while (!atomic_load(&u->stop) && !u->poked)
         if (pthread_cond_timedwait(&u->wake, &u->lock, &until) == ETIMEDOUT)

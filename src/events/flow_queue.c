@@ -12,8 +12,6 @@
  */
 #include "events/flow.h"
 
-#include <time.h>
-
 enum { LOOK_MS = 20, STEP_MAX_MS = 10 };
 
 uint32_t hf_flows_partition(const struct hf_flows *flows, struct hf_str key)
@@ -62,15 +60,7 @@ void hf__flow_wait(struct hf_flows *flows)
 
 static void wait_a_little(pthread_cond_t *cond, pthread_mutex_t *mutex)
 {
-    struct timespec until;
-
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (long)LOOK_MS * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    pthread_cond_timedwait(cond, mutex, &until);
+    hf__pattern_wait_us(cond, mutex, (int64_t)LOOK_MS * 1000);
 }
 
 /* Does this thread have a turn? The mutex is held. (2) */

@@ -36,6 +36,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/steady.h"
+
 enum {
     CONNECT_MS = 1000,
     IDLE_MS = 20 * 1000,
@@ -161,7 +163,6 @@ enum hf_status hf__transport_open(struct hf_scope *s, const struct transport_opt
                                   struct transport **transport)
 {
     const struct transport_options none = {0};
-    pthread_condattr_t attr;
     struct hf_env env;
     struct transport *t;
 
@@ -187,10 +188,7 @@ enum hf_status hf__transport_open(struct hf_scope *s, const struct transport_opt
     t->same_openssl = hf__authorities_same_openssl();
     (void)pthread_mutex_init(&t->mutex, NULL);
     (void)pthread_mutex_init(&t->store_mutex, NULL);
-    (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&t->released, &attr);
-    (void)pthread_condattr_destroy(&attr);
+    (void)steady_cond_init(&t->released);
     if (!keep_text(&env, options->ca_file, &t->ca_file) ||
         !keep_text(&env, options->http_proxy, &t->http_proxy) ||
         !keep_text(&env, options->https_proxy, &t->https_proxy) ||
@@ -565,16 +563,12 @@ static enum hf_status make(struct patience *patience, struct transport *t, struc
 static bool wait_for_release(struct patience *patience, struct transport *t, uint64_t since,
                              bool *given)
 {
-    struct timespec until;
+    int64_t ms = hf__patience_left_ms(patience, PATIENCE_SLICE_MS);
     bool there;
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += hf__patience_left_ms(patience, PATIENCE_SLICE_MS) * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
     (void)pthread_mutex_lock(&t->mutex);
     if (t->releases == since && t->taken > 0)
-        (void)pthread_cond_timedwait(&t->released, &t->mutex, &until);
+        (void)steady_wait_ms(&t->released, &t->mutex, ms);
     *given = t->releases != since;
     there = *given || t->taken > 0;
     (void)pthread_mutex_unlock(&t->mutex);

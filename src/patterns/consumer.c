@@ -22,7 +22,6 @@
 #include "patterns/consumer.h"
 
 #include <stdio.h>
-#include <time.h>
 
 enum { SLICE_MS = 20, GOODBYE_MS = 10000 };
 
@@ -279,15 +278,7 @@ static bool work_once(struct worker *worker, int64_t *next_us)
 /* Until something changes, or a slice of real time is over; the mutex is held. */
 static void wait_slice(struct hf_consumer *c)
 {
-    struct timespec until;
-
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += SLICE_MS * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    pthread_cond_timedwait(&c->changed, &c->mutex, &until);
+    hf__pattern_wait_us(&c->changed, &c->mutex, SLICE_MS * 1000);
 }
 
 static void *worker_loop(void *user)

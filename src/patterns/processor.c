@@ -27,7 +27,6 @@
 #include <holdfast/pages.h>
 
 #include <stdio.h>
-#include <time.h>
 
 #include "patterns/processor.h"
 
@@ -264,15 +263,7 @@ static enum hf_status alive(struct hf_scope *s, struct hf_processor *p)
 /* Until something changes among the workers, or a slice of real time is over; the mutex is held. */
 static void wait_slice(struct hf_processor *p)
 {
-    struct timespec until;
-
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += SLICE_MS * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    pthread_cond_timedwait(&p->changed, &p->mutex, &until);
+    hf__pattern_wait_us(&p->changed, &p->mutex, SLICE_MS * 1000);
 }
 
 /* Until nothing is taken, for at most that many slices. */

@@ -11,8 +11,6 @@
  */
 #include "patterns/relay.h"
 
-#include <time.h>
-
 enum {
     LONGEST_WAIT_US = 1000000,
     SLICE_MS = 20,
@@ -24,17 +22,7 @@ enum {
 /* Wait for at most so long on the system's clock. The mutex is held. */
 static void wait_on(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t us)
 {
-    struct timespec until;
-
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    us = us < LONGEST_WAIT_US ? us : LONGEST_WAIT_US;
-    until.tv_sec += us / 1000000;
-    until.tv_nsec += us % 1000000 * 1000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    pthread_cond_timedwait(cond, mutex, &until);
+    hf__pattern_wait_us(cond, mutex, us < LONGEST_WAIT_US ? us : LONGEST_WAIT_US);
 }
 
 /* ---- threads -------------------------------------------------------------------------------- */

@@ -78,15 +78,25 @@ static struct timer *first_due(const struct timer_thread *thread)
     return first;
 }
 
-/* Until something changes or the time has come; the mutex is held. */
-static void wait_until(struct timer_thread *thread, int64_t until_us)
+static int wait_at(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t until_us)
 {
     struct timespec until = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000};
 
+    return pthread_cond_timedwait(cond, mutex, &until);
+}
+
+int hf__pattern_wait_us(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t us)
+{
+    return wait_at(cond, mutex, now_us() + us);
+}
+
+/* Until something changes or the time has come; the mutex is held. */
+static void wait_until(struct timer_thread *thread, int64_t until_us)
+{
     if (until_us == INT64_MAX)
         pthread_cond_wait(&thread->changed, &thread->mutex);
     else
-        pthread_cond_timedwait(&thread->changed, &thread->mutex, &until);
+        wait_at(&thread->changed, &thread->mutex, until_us);
 }
 
 /* The mutex is held, but not during the call. */

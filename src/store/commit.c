@@ -20,10 +20,10 @@
 #include "store/commit.h"
 
 #include <errno.h>
-#include <time.h>
 
 #include "base/brief.h"
 #include "base/kill.h"
+#include "base/steady.h"
 #include "base/turns.h"
 
 enum {
@@ -34,15 +34,10 @@ enum {
 
 void hf__commit_init(struct commit *commit)
 {
-    pthread_condattr_t attr;
-    pthread_cond_t *conds[] = {&commit->served[0], &commit->served[1], &commit->dirtied,
-                               &commit->wanted};
-
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    for (size_t i = 0; i < ARRAY_LEN(conds); i++)
-        pthread_cond_init(conds[i], &attr);
-    pthread_condattr_destroy(&attr);
+    steady_cond_init(&commit->served[0]);
+    steady_cond_init(&commit->served[1]);
+    steady_cond_init(&commit->dirtied);
+    steady_cond_init(&commit->wanted);
     pthread_mutex_init(&commit->lock, NULL);
     pthread_mutex_init(&commit->flush_lock, NULL);
     pthread_mutex_init(&commit->record_lock, NULL);
@@ -151,25 +146,6 @@ static bool flush(struct commit *commit, bool sync)
     return true;
 }
 
-static void time_in(struct timespec *time, int64_t ms)
-{
-    clock_gettime(CLOCK_MONOTONIC, time);
-    time->tv_sec += ms / 1000;
-    time->tv_nsec += ms % 1000 * 1000000;
-    if (time->tv_nsec >= 1000000000) {
-        time->tv_nsec -= 1000000000;
-        time->tv_sec++;
-    }
-}
-
-void hf__commit_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t ms)
-{
-    struct timespec until;
-
-    time_in(&until, ms);
-    pthread_cond_timedwait(cond, lock, &until);
-}
-
 /* Let the keeper look at the journal, if that asked for it. */
 static void call_keeper(struct commit *commit)
 {
@@ -199,7 +175,7 @@ static enum hf_status wait_flushed(struct hf_scope *s, struct commit *commit, ui
     if (!brief_trylock(&commit->flush_lock)) {
         do { /* a canceled scope and a virtual clock wake nobody: look again now and then */
             TRY(hf__scope_alive(s));
-            time_in(&until, hf__scope_left_ms(s, POLL_MS));
+            until = steady_in_ms(hf__scope_left_ms(s, POLL_MS));
         } while (pthread_mutex_clocklock(&commit->flush_lock, CLOCK_MONOTONIC, &until));
     }
     flush_and_unlock(commit, change);
@@ -246,8 +222,8 @@ static enum hf_status wait_safe(struct hf_scope *s, struct commit *commit, uint6
         status = hf__scope_alive(s);
         /* A canceled scope and a virtual clock wake nobody: look again now and then. */
         if (status == HF_OK)
-            hf__commit_wait_ms(&commit->served[round % 2], &commit->lock,
-                               hf__scope_left_ms(s, POLL_MS));
+            steady_wait_ms(&commit->served[round % 2], &commit->lock,
+                           hf__scope_left_ms(s, POLL_MS));
     }
     return status;
 }
@@ -332,7 +308,7 @@ static void *window_thread(void *user)
             pthread_cond_wait(&commit->dirtied, &commit->lock);
             continue;
         }
-        hf__commit_wait_ms(&commit->dirtied, &commit->lock, commit->window_ms);
+        steady_wait_ms(&commit->dirtied, &commit->lock, commit->window_ms);
         if (commit->closing || atomic_load(&commit->stopped))
             break;
         atomic_store(&commit->dirty, false);
@@ -414,7 +390,7 @@ static void *keeper_thread(void *user)
         again |= !tend_files(commit);
         pthread_mutex_lock(&commit->lock);
         if (again && !commit->closing)
-            hf__commit_wait_ms(&commit->wanted, &commit->lock, TEND_MS);
+            steady_wait_ms(&commit->wanted, &commit->lock, TEND_MS);
     }
     pthread_mutex_unlock(&commit->lock);
     return NULL;

@@ -72,9 +72,6 @@ enum hf_status hf__commit_open(struct hf_scope *s, struct commit *commit,
 /* A change was appended, and the journal's order is free again. */
 void hf__commit_appended(struct commit *commit);
 
-/* Wait at a condition that goes by the monotonic clock, for so long at most. */
-void hf__commit_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t ms);
-
 /* Have tables written soon; when that fails, again and again. */
 void hf__commit_want_tables(struct commit *commit);
 

@@ -54,6 +54,7 @@
 #include <stdatomic.h>
 
 #include "base/kill.h"
+#include "base/steady.h"
 
 enum {
     KIB = 1024,
@@ -347,7 +348,7 @@ static enum hf_status stall(struct hf_scope *s, struct disk *disk)
         else
             status = hf__scope_alive(s);
         if (status == HF_OK)
-            hf__commit_wait_ms(&disk->settled, &disk->stall_lock, STALL_MS);
+            steady_wait_ms(&disk->settled, &disk->stall_lock, STALL_MS);
     }
     pthread_mutex_unlock(&disk->stall_lock);
     return status;
@@ -565,12 +566,7 @@ static enum hf_status disk_verify(struct hf_scope *s, struct hf__store *store)
 
 static void set_locks(struct disk *disk)
 {
-    pthread_condattr_t attr;
-
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&disk->settled, &attr);
-    pthread_condattr_destroy(&attr);
+    steady_cond_init(&disk->settled);
     pthread_mutex_init(&disk->stall_lock, NULL);
     pthread_mutex_init(&disk->space_lock, NULL);
     disk->commit.env = &disk->base.env;
