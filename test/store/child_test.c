@@ -428,6 +428,31 @@ static void child_busy(const char *path)
     exit(CHILD_OK);
 }
 
+/* "small": batches of many small changes of the same keys, and an end as if it was killed. */
+static void child_small(const char *path, unsigned count)
+{
+    struct store_options options = {.memtable_bytes = 8 << 20, .sync = STORE_SYNC_NONE};
+    struct hf_scope *s = hf_scope_new(NULL);
+    enum hf_status status;
+    struct hf__store *store;
+
+    status = hf__store_open_rocksdb(s, NULL, hf_str_from(path), &options, &store);
+    for (unsigned i = 0; status == HF_OK && i < count; i++) {
+        struct hf__mark mark = hf__scope_mark(s);
+        struct store_batch batch = {.ops = {.scope = s}};
+        uint64_t ticket;
+
+        for (uint8_t key = 1; key <= 20; key++)
+            hf__batch_put(&batch, hf_bytes_of(&key, 1), hf_bytes_of("", 0));
+        status = hf__store_write(s, store, &batch, &ticket);
+        if (status == HF_OK)
+            status = hf__store_sync(s, store, ticket);
+        if (status == HF_OK)
+            hf__scope_rewind(s, mark);
+    }
+    _exit(status == HF_OK ? CHILD_OK : CHILD_ERROR);
+}
+
 /* Runs before main(): a child never becomes a test run. */
 __attribute__((constructor)) static void become_child(void)
 {
@@ -435,6 +460,8 @@ __attribute__((constructor)) static void become_child(void)
 
     if (mode && strcmp(mode, "busy") == 0)
         child_busy(getenv("HF_STORE_PATH"));
+    if (mode && strcmp(mode, "small") == 0)
+        child_small(getenv("HF_STORE_PATH"), (unsigned)strtoul(getenv("HF_STORE_COUNT"), NULL, 10));
     if (mode && strcmp(mode, "exit") == 0)
         child_exit(getenv("HF_STORE_PATH"), (unsigned)strtoul(getenv("HF_STORE_COUNT"), NULL, 10));
     if (mode)

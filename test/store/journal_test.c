@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "child.h"
 #include "kinds.h"
 #include "system.h"
 
@@ -270,29 +271,6 @@ static void *counted(void *user, void *ptr, size_t old_size, size_t new_size)
     return NULL;
 }
 
-/* Writes batches of many small changes, and ends as if it was killed. */
-static _Noreturn void write_and_die(const char *path, const struct store_options *options)
-{
-    struct hf_scope *s = hf_scope_new(NULL);
-    struct hf__store *store;
-
-    if (hf__store_open_rocksdb(s, NULL, hf_str_from(path), options, &store) != HF_OK)
-        _exit(1);
-    for (int i = 0; i < 30000; i++) {
-        struct hf__mark mark = hf__scope_mark(s);
-        struct store_batch batch = {.ops = {.scope = s}};
-        uint64_t ticket;
-
-        for (uint8_t key = 1; key <= 20; key++)
-            hf__batch_put(&batch, hf_bytes_of(&key, 1), hf_bytes_of("", 0));
-        if (hf__store_write(s, store, &batch, &ticket) != HF_OK ||
-            hf__store_sync(s, store, ticket) != HF_OK)
-            _exit(1);
-        hf__scope_rewind(s, mark);
-    }
-    _exit(0);
-}
-
 /* A journal may be much longer than what replaying it leaves in memory. */
 TEST(store_journal_files, replaying_needs_little_memory)
 {
@@ -301,13 +279,13 @@ TEST(store_journal_files, replaying_needs_little_memory)
     const struct hf_env env = {.size = sizeof(env), .alloc = counted};
     const char *path = test_directory(t);
     struct hf_scope *s = hf_scope_new(&env);
+    struct acked reported = {{0}};
     struct hf__store *store;
-    int status;
-    pid_t pid = fork();
+    int out;
+    pid_t pid = child_start("small", path, 1, 30000, NULL, &out);
+    int status = child_wait(pid, out, &reported);
 
-    if (pid == 0)
-        write_and_die(path, &options);
-    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == CHILD_OK);
     CHECK_OK(hf__store_open_rocksdb(s, &env, hf_str_from(path), &options, &store));
     CHECK(atomic_load(&memory.most) < 4 * 1024 * KIB); /* a file of the journal, and a little */
     hf__store_close(store);
