@@ -36,8 +36,7 @@ static inline uint64_t take_turns(uint64_t ns)
         return 0;
     before = attr.turn_ns;
     attr.turn_ns = ns;
-    (void)syscall(SYS_sched_setattr, 0, &attr, 0);
-    return before;
+    return syscall(SYS_sched_setattr, 0, &attr, 0) == 0 ? before : 0;
 }
 
 #endif

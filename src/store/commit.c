@@ -15,7 +15,7 @@
  *      Both only grow.
  *  (2) After a failed flush or sync `stopped` is set for good and `first_error` does not change.
  *  (3) A file of the journal is dropped only after the database had its changes in tables, and
- * after that was noted durably.
+ *      after that was noted durably.
  */
 #include "store/commit.h"
 
@@ -29,7 +29,8 @@
 enum {
     POLL_MS = 10,              /* how long a waiter sleeps before it looks at its scope again */
     PENDING_MAX = 1024 * 1024, /* bytes that wait for a flush; more, and the writer sees to it */
-    TEND_MS = 1000             /* how long before an attempt to write tables is made again */
+    TEND_MS = 1000,            /* how long before an attempt to write tables is made again */
+    CHANGES_KEPT = 1000000 /* in the journal alone: an open after a crash takes about a second */
 };
 
 void hf__commit_init(struct commit *commit)
@@ -339,32 +340,40 @@ static bool write_tables(struct commit *commit)
     return done;
 }
 
-/* Drop the files of the journal that tables have. False: not now. */
+/* Drop the files of the journal that tables have, but for those that wait for being used again: as
+ * many as can be over at a time. False: not now. */
 static bool drop_old(struct commit *commit, uint64_t kept)
 {
+    uint64_t spares = kept + 1;
     uint64_t upto, number;
 
     if (!hf__journal_old(commit->journal, commit->tabled, &upto, &number)) {
-        hf__journal_trim(commit->journal, number, kept);
+        hf__journal_trim(commit->journal, number, spares);
         return true;
     }
     hf__kill_point("journal_tables");
     if (!note_based(commit, upto, 0))
         return false;
     hf__kill_point("journal_based");
-    hf__journal_trim(commit->journal, number, kept);
+    hf__journal_trim(commit->journal, number, spares);
     hf__kill_point("journal_trimmed");
     return true;
 }
 
-/* Have no more files of the journal than may be kept. False: not now. */
+static bool is_too_long(struct commit *commit, uint64_t kept)
+{
+    return hf__journal_over(commit->journal) > kept ||
+           hf__journal_last(commit->journal) > commit->tabled + CHANGES_KEPT;
+}
+
+/* Have a journal that is not too long. False: not now. */
 static bool tend_files(struct commit *commit)
 {
     uint64_t kept = commit->files_kept(commit->user);
 
     if (!drop_old(commit, kept))
         return false;
-    if (hf__journal_over(commit->journal) <= kept)
+    if (!is_too_long(commit, kept))
         return true;
     return !atomic_load(&commit->stopped) && write_tables(commit) && drop_old(commit, kept);
 }
@@ -440,9 +449,10 @@ void hf__commit_rest(struct commit *commit)
     commit->has_window = commit->has_keeper = false;
 }
 
-bool hf__commit_finish(struct commit *commit)
+void hf__commit_finish(struct commit *commit)
 {
-    return !atomic_load(&commit->stopped) && flush(commit, true);
+    if (!atomic_load(&commit->stopped))
+        (void)flush(commit, true);
 }
 
 void hf__commit_clean(struct commit *commit)

@@ -28,8 +28,7 @@ struct commit {
     uint32_t window_ms;
     void *user; /* of the next three */
     void (*before_sync)(void *user);
-    /* How many files of the journal may be kept although nothing is written to them any more, and
-     * as many may wait for being used again. */
+    /* How many files of the journal may be kept although nothing is written to them any more. */
     uint64_t (*files_kept)(void *user);
     /* Everything that was applied so far, or false: not now. Sets *upto to the newest change that
      * is in tables, if one was added; also when not everything is. */
@@ -87,10 +86,10 @@ enum hf_status hf__commit_fail(struct hf_scope *s, struct commit *commit, enum h
 /* End the threads. */
 void hf__commit_rest(struct commit *commit);
 
-/* Without threads: make everything durable, unless writes are stopped; then false. */
-bool hf__commit_finish(struct commit *commit);
+/* Without threads: make everything durable, unless writes are stopped. */
+void hf__commit_finish(struct commit *commit);
 
-/* After hf__commit_finish(), and with everything in the database's tables: note that. */
+/* Without threads, and with everything in the database's tables: note that. */
 void hf__commit_clean(struct commit *commit);
 
 void hf__commit_close(struct commit *commit);

@@ -315,7 +315,7 @@ static enum hf_status open_inside(struct hf_scope *s, struct journal *journal,
         TRY(read_back(s, journal, marks, replay, user));
     }
     first = atomic_load(&journal->last) + 1;
-    for (int i = 0; i < FIRSTS; i++) /* older ones go together */
+    for (int i = 0; i < FIRSTS; i++) /* older ones count as if they all ended here */
         journal->firsts[i] = first;
     pthread_mutex_lock(&journal->lock);
     begun = begin_segment(journal, first);
@@ -639,19 +639,21 @@ bool hf__journal_old(struct journal *journal, uint64_t tabled, uint64_t *upto, u
     return old;
 }
 
-/* Give the oldest file the name behind `ready`, or remove it. With `lock` held. */
-static bool use_again(struct journal *journal, bool again)
+/* Give the oldest file the name behind `ready`, unless it is one of a single large record. With
+ * `lock` held. */
+static bool use_again(struct journal *journal)
 {
     char name[JOURNAL_NAME], next[JOURNAL_NAME];
+    struct stat info;
 
-    hf__journal_name(journal->oldest++, name);
+    hf__journal_name(journal->oldest, name);
     hf__journal_name(journal->ready + 1, next);
-    if (again && renameat(journal->dir, name, journal->dir, next) == 0) {
-        journal->ready++;
-        return true;
-    }
-    unlinkat(journal->dir, name, 0);
-    return false;
+    if (fstatat(journal->dir, name, &info, 0) ||
+        (uint64_t)info.st_size > journal->options.segment_bytes ||
+        renameat(journal->dir, name, journal->dir, next))
+        return false;
+    journal->ready++;
+    return true;
 }
 
 /* Remove files that wait for being used again. With `lock` held. */
@@ -667,17 +669,25 @@ static void drop_ready(struct journal *journal, uint64_t kept)
 
 void hf__journal_trim(struct journal *journal, uint64_t number, uint64_t spares)
 {
+    char name[JOURNAL_NAME];
     bool renamed = false;
+    uint64_t first;
 
     pthread_mutex_lock(&journal->lock);
     if (spares < 1 || !journal->options.syncs) /* others gain nothing from filled files */
         spares = 1;                            /* which may be open already */
-    while (journal->oldest < number)
-        renamed |= use_again(journal, journal->ready < journal->number + spares);
+    first = journal->oldest;
+    for (; journal->oldest < number; journal->oldest++)
+        if (journal->ready < journal->number + spares)
+            renamed |= use_again(journal);
     if (renamed && fsync(journal->dir)) /* what is open had its name before */
         journal->ready = journal->number + (journal->spare >= 0);
     drop_ready(journal, spares);
     pthread_mutex_unlock(&journal->lock);
+    for (; first < number; first++) { /* nobody else knows these names, and it takes long */
+        hf__journal_name(first, name);
+        unlinkat(journal->dir, name, 0);
+    }
 }
 
 uint64_t hf__journal_bytes(struct journal *journal)

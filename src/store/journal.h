@@ -91,7 +91,7 @@ bool hf__journal_old(struct journal *journal, uint64_t tabled, uint64_t *upto, u
 
 /* Those changes are in the database's tables, and that was noted: drop the files below `number`, or
  * use them again as long as there are fewer than `spares` that wait for it, or one without `syncs`.
- */
+ * Files of single large records are not used again. */
 void hf__journal_trim(struct journal *journal, uint64_t number, uint64_t spares);
 
 /* Bytes of all files. */

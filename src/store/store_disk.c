@@ -521,6 +521,7 @@ static enum hf_status replay_changes(struct hf_scope *s, struct disk *disk, stru
 static enum hf_status replay(struct hf_scope *s, void *user, struct hf_bytes record)
 {
     struct disk *disk = user;
+    struct hf__mark mark = hf__scope_mark(s);
     struct changes changes;
     enum hf_status status;
 
@@ -528,6 +529,8 @@ static enum hf_status replay(struct hf_scope *s, void *user, struct hf_bytes rec
     status = replay_changes(s, disk, &changes, record);
     if (status != HF_OK)
         hf__changes_drop(&changes);
+    else
+        hf__scope_rewind(s, mark);
     return status;
 }
 
@@ -580,17 +583,20 @@ static void set_locks(struct disk *disk)
     hf__commit_init(&disk->commit);
 }
 
-/* Make everything durable; with all of it in tables, the next open has nothing to replay. */
+/* Make everything durable: in tables, so that the next open has nothing to replay and the journal
+ * need not be synced, or else in the journal. */
 static void finish(struct disk *disk)
 {
     uint64_t upto;
 
     hf__commit_rest(&disk->commit);
-    if (!atomic_load(&disk->opened) || !hf__commit_finish(&disk->commit))
+    if (!atomic_load(&disk->opened) || atomic_load(&disk->commit.stopped))
         return;
     hf__kill_point("before_close_flush");
     if (write_tables(disk, &upto))
         hf__commit_clean(&disk->commit);
+    else
+        hf__commit_finish(&disk->commit);
     hf__kill_point("after_close_flush");
 }
 

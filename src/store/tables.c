@@ -116,14 +116,14 @@ static void count_nothing(void)
 static pthread_once_t options_made = PTHREAD_ONCE_INIT;
 static pthread_once_t database_made = PTHREAD_ONCE_INIT;
 static pthread_rwlock_t rocksdb_in_use = PTHREAD_RWLOCK_INITIALIZER;
-static atomic_bool has_ended;        /* set when nobody writes */
+static atomic_bool has_ended;        /* nothing in there is changed any more */
 static rocksdb_t *_Atomic left_open; /* so that nobody takes these for leaks */
 static const rocksdb_snapshot_t *_Atomic left_snapshot;
 
 static void note_end(void)
 {
+    atomic_store(&has_ended, true); /* first: who comes from now on does not begin */
     pthread_rwlock_wrlock(&rocksdb_in_use);
-    atomic_store(&has_ended, true);
     pthread_rwlock_unlock(&rocksdb_in_use);
 }
 

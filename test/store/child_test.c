@@ -396,11 +396,45 @@ static void child_exit(const char *path, unsigned count)
     exit(CHILD_OK);
 }
 
+/* "busy": a program that ends while each of its stores writes one table after the other. */
+enum { BUSY_STORES = 6, BUSY_MS = 500, BUSY_END_S = 30 };
+
+static void *keep_busy(void *user)
+{
+    struct store_options options = {.memtable_bytes = 8 << 20, .sync = STORE_SYNC_NONE};
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf__store *store;
+
+    if (hf__store_open_rocksdb(s, NULL, hf_str_from(user), &options, &store) != HF_OK)
+        _exit(CHILD_ERROR);
+    for (uint32_t n = 1; write_items(s, store, 0, n, n, false) == HF_OK; n++)
+        ;
+    return NULL; /* once the exit has begun there are no more tables */
+}
+
+static void child_busy(const char *path)
+{
+    static char paths[BUSY_STORES][4096];
+
+    for (int i = 0; i < BUSY_STORES; i++) {
+        pthread_t thread;
+
+        snprintf(paths[i], sizeof(paths[i]), "%s/%d", path, i);
+        if (pthread_create(&thread, NULL, keep_busy, paths[i]))
+            _exit(CHILD_ERROR);
+    }
+    usleep(BUSY_MS * 1000);
+    alarm(BUSY_END_S);
+    exit(CHILD_OK);
+}
+
 /* Runs before main(): a child never becomes a test run. */
 __attribute__((constructor)) static void become_child(void)
 {
     const char *mode = getenv("HF_STORE_CHILD");
 
+    if (mode && strcmp(mode, "busy") == 0)
+        child_busy(getenv("HF_STORE_PATH"));
     if (mode && strcmp(mode, "exit") == 0)
         child_exit(getenv("HF_STORE_PATH"), (unsigned)strtoul(getenv("HF_STORE_COUNT"), NULL, 10));
     if (mode)
@@ -578,4 +612,15 @@ TEST(store_child, closed_at_exit)
         hf__store_close(store);
         hf_scope_free(s);
     }
+}
+
+/* The exit waits for tables that are being written, and for no others. */
+TEST(store_child, exits_while_tables_are_written)
+{
+    struct acked reported = {{0}};
+    int out;
+    pid_t pid = child_start("busy", test_directory(t), 1, 1, NULL, &out);
+    int status = child_wait(pid, out, &reported);
+
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == CHILD_OK);
 }

@@ -5,6 +5,11 @@
 #include "store/store.h"
 
 #include <dirent.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "kinds.h"
@@ -19,7 +24,8 @@ enum {
     OF_FREE = 8,                       /* and the part of the free space that they may be */
     RECORD = KIB + 128,                /* more than a change takes in the journal */
     WRITES_OF_FILE = SEGMENT / RECORD, /* fewer than fit */
-    PATIENCE = 1000                    /* looks, of 5 ms each */
+    PATIENCE = 1000,                   /* looks, of 5 ms each */
+    LARGE = 4096 * KIB                 /* a record that no file has room for */
 };
 
 static void open_store(struct test *t, struct fixture *f, enum store_sync sync)
@@ -35,19 +41,25 @@ static void begin(struct test *t, struct fixture *f, enum store_sync sync)
     open_store(t, f, sync);
 }
 
-static enum hf_status put_hot(struct fixture *f, uint32_t n)
+static enum hf_status put_bytes(struct fixture *f, struct hf_bytes key, struct hf_bytes value)
 {
     struct hf__mark mark = hf__scope_mark(f->s);
     struct store_batch batch = {.ops = {.scope = f->s}};
-    uint8_t value[KIB] = {0};
     uint64_t ticket;
 
-    store_u32be(value, n);
-    hf__batch_put(&batch, hf_bytes_of("hot", 3), hf_bytes_of(value, sizeof(value)));
+    hf__batch_put(&batch, key, value);
     TRY(hf__store_write(f->s, f->store, &batch, &ticket));
     TRY(hf__store_sync(f->s, f->store, ticket));
     hf__scope_rewind(f->s, mark);
     return HF_OK;
+}
+
+static enum hf_status put_hot(struct fixture *f, uint32_t n)
+{
+    uint8_t value[KIB] = {0};
+
+    store_u32be(value, n);
+    return put_bytes(f, hf_bytes_of("hot", 3), hf_bytes_of(value, sizeof(value)));
 }
 
 static uint32_t hot(struct fixture *f)
@@ -119,16 +131,10 @@ TEST(store_journal_files, files_go_with_their_tables)
 
     begin(t, &f, STORE_SYNC_NONE);
     for (uint32_t n = 1; n < 20 * WRITES_OF_FILE; n++) {
-        struct hf__mark mark = hf__scope_mark(f.s);
-        struct store_batch batch = {.ops = {.scope = f.s}};
         uint8_t value[KIB] = {0};
-        uint64_t ticket;
 
         store_u32be(value, n);
-        hf__batch_put(&batch, hf_bytes_of(value, 4), hf_bytes_of(value, sizeof(value)));
-        CHECK_OK(hf__store_write(f.s, f.store, &batch, &ticket));
-        CHECK_OK(hf__store_sync(f.s, f.store, ticket));
-        hf__scope_rewind(f.s, mark);
+        CHECK_OK(put_bytes(&f, hf_bytes_of(value, 4), hf_bytes_of(value, sizeof(value))));
     }
     CHECK(has_shrunk(&f, 5));
     fixture_close(&f);
@@ -174,4 +180,136 @@ TEST(store_journal_files, a_disk_that_gets_full)
     open_store(t, &f, STORE_SYNC_NONE);
     CHECK_INT(n, hot(&f));
     fixture_close(&f);
+}
+
+/* ---- files that are used again -------------------------------------------------------------- */
+
+/* Bytes of all files of the journal, and how many were made after a time; where the file system
+ * does not tell when, none. */
+static uint64_t journal_bytes(struct fixture *f, struct timespec since, int *made)
+{
+    DIR *dir = opendir(hf_scope_format(f->s, "%s/journal", f->path).ptr);
+    struct dirent *entry;
+    struct statx info;
+    uint64_t sum = 0;
+
+    CHECK(dir);
+    *made = 0;
+    while ((entry = readdir(dir))) {
+        if (entry->d_name[0] == '.' ||
+            statx(dirfd(dir), entry->d_name, 0, STATX_SIZE | STATX_BTIME, &info))
+            continue;
+        sum += info.stx_size;
+        *made +=
+            (info.stx_mask & STATX_BTIME) && (info.stx_btime.tv_sec > since.tv_sec ||
+                                              (info.stx_btime.tv_sec == since.tv_sec &&
+                                               info.stx_btime.tv_nsec > (uint32_t)since.tv_nsec));
+    }
+    closedir(dir);
+    return sum;
+}
+
+/* Filling a file with zeros costs as much as writing it: when all are there, none is made. */
+TEST(store_journal_files, synced_files_are_used_again)
+{
+    struct timespec since;
+    struct fixture f;
+    int made;
+
+    begin(t, &f, STORE_SYNC_FULL);
+    for (uint32_t n = 0; n < 6 * (SYNCED + 1) * WRITES_OF_FILE; n++)
+        CHECK_OK(put_hot(&f, n));
+    clock_gettime(CLOCK_REALTIME, &since);
+    for (uint32_t n = 0; n < 6 * (SYNCED + 1) * WRITES_OF_FILE; n++)
+        CHECK_OK(put_hot(&f, n));
+    journal_bytes(&f, since, &made);
+    CHECK(made <= 2); /* a keeper that comes late has one more made */
+    fixture_close(&f);
+}
+
+/* But not one that a single large record made large. */
+TEST(store_journal_files, large_files_are_not)
+{
+    uint8_t *value = calloc(1, LARGE);
+    struct timespec since = {0};
+    struct fixture f;
+    uint64_t most = 2 * (uint64_t)MEMTABLE + 3 * SEGMENT + LARGE;
+    int made;
+
+    CHECK(value);
+    begin(t, &f, STORE_SYNC_FULL);
+    for (uint32_t i = 0; i < 20; i++) {
+        CHECK_OK(put_bytes(&f, hf_bytes_of("large", 5), hf_bytes_of(value, LARGE)));
+        for (uint32_t n = 0; n < 50; n++)
+            CHECK_OK(put_hot(&f, n));
+    }
+    for (int i = 0; i < PATIENCE && journal_bytes(&f, since, &made) > most; i++)
+        usleep(5000);
+    CHECK(journal_bytes(&f, since, &made) <= most);
+    fixture_close(&f);
+    free(value);
+}
+
+/* ---- replaying ------------------------------------------------------------------------------ */
+
+static struct {
+    atomic_llong used, most;
+} memory;
+
+static void *counted(void *user, void *ptr, size_t old_size, size_t new_size)
+{
+    long long more = (long long)new_size - (long long)old_size;
+    long long used = atomic_fetch_add(&memory.used, more) + more;
+
+    (void)user;
+    if (used > atomic_load(&memory.most))
+        atomic_store(&memory.most, used);
+    if (new_size)
+        return realloc(ptr, new_size);
+    free(ptr);
+    return NULL;
+}
+
+/* Writes batches of many small changes, and ends as if it was killed. */
+static _Noreturn void write_and_die(const char *path, const struct store_options *options)
+{
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf__store *store;
+
+    if (hf__store_open_rocksdb(s, NULL, hf_str_from(path), options, &store) != HF_OK)
+        _exit(1);
+    for (int i = 0; i < 30000; i++) {
+        struct hf__mark mark = hf__scope_mark(s);
+        struct store_batch batch = {.ops = {.scope = s}};
+        uint64_t ticket;
+
+        for (uint8_t key = 1; key <= 20; key++)
+            hf__batch_put(&batch, hf_bytes_of(&key, 1), hf_bytes_of("", 0));
+        if (hf__store_write(s, store, &batch, &ticket) != HF_OK ||
+            hf__store_sync(s, store, ticket) != HF_OK)
+            _exit(1);
+        hf__scope_rewind(s, mark);
+    }
+    _exit(0);
+}
+
+/* A journal may be much longer than what replaying it leaves in memory. */
+TEST(store_journal_files, replaying_needs_little_memory)
+{
+    const struct store_options options = {.memtable_bytes = 8 * 1024 * KIB,
+                                          .sync = STORE_SYNC_NONE};
+    const struct hf_env env = {.size = sizeof(env), .alloc = counted};
+    const char *path = test_directory(t);
+    struct hf_scope *s = hf_scope_new(&env);
+    struct hf__store *store;
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0)
+        write_and_die(path, &options);
+    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+    CHECK_OK(hf__store_open_rocksdb(s, &env, hf_str_from(path), &options, &store));
+    CHECK(atomic_load(&memory.most) < 4 * 1024 * KIB); /* a file of the journal, and a little */
+    hf__store_close(store);
+    hf_scope_free(s);
 }
