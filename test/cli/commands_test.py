@@ -1640,5 +1640,13 @@ class Texts(WithDatabase):
             self.assertEqual(set(done.stdout.split()), expected)
 
 
+def Commands():
+    """All but Texts, by which help and manual are read hundreds of times."""
+    loader = unittest.defaultTestLoader
+    return unittest.TestSuite(
+        loader.loadTestsFromTestCase(case) for case in globals().values()
+        if isinstance(case, type) and issubclass(case, WithDatabase) and case is not Texts)
+
+
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0]] + sys.argv[3:])

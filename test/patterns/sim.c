@@ -629,6 +629,10 @@ void sim_each(struct test *t, uint32_t seeds, const struct sim_luck *luck, histo
     sim->fiber = __tsan_get_current_fiber();
 #endif
     seeds = test_times(seeds);
+#if defined(WITH_ASAN) /* all of them are played without it */
+    if (!getenv("HF_TEST_TIMES"))
+        seeds = (seeds + 2) / 3;
+#endif
     if (one)
         run_seed(sim, strtoull(one, NULL, 10), luck, history, user);
     for (uint64_t i = 0; !one && i < (many ? strtoull(many, NULL, 10) : seeds); i++)
