@@ -158,6 +158,6 @@ TEST(sim, the_dead_start_anew)
 {
     struct journal j = {0};
 
-    sim_each(t, 5, &(struct sim_luck){.deaths = 50}, three_adders, &j);
+    sim_each(t, 60, &(struct sim_luck){.deaths = 50}, three_adders, &j);
     CHECK(j.deaths > 0);
 }
