@@ -301,20 +301,13 @@ void hf__events_turn_take(struct hf_scope *s, struct hf_events *store, struct hf
 {
     size_t i = hash_of(pk) % TURNS;
     pthread_mutex_t *mutex = &store->turns->turns[i].mutex;
-    int64_t wait_ns = (int64_t)hf_scope_left_ms(s, TURN_MS) * 1000000;
+    int64_t wait_us = (int64_t)hf_scope_left_ms(s, TURN_MS) * 1000;
     struct timespec until;
     int waited = 0;
 
     pthread_mutex_lock(mutex);
-    if (store->turns->turns[i].taken) {
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += wait_ns / 1000000000;
-        until.tv_nsec += wait_ns % 1000000000;
-        if (until.tv_nsec >= 1000000000) {
-            until.tv_sec++;
-            until.tv_nsec -= 1000000000;
-        }
-    }
+    if (store->turns->turns[i].taken)
+        until = hf__pattern_in_us(wait_us);
     while (store->turns->turns[i].taken && waited == 0)
         waited = pthread_cond_timedwait(&store->turns->turns[i].given, mutex, &until);
     store->turns->turns[i].taken = true;

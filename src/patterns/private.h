@@ -193,8 +193,10 @@ uint32_t hf__pattern_jitter_ms(const struct hf_env *env, uint32_t ms);
 
 /* A condition whose waits end by the monotonic clock: setting the time of day moves none. */
 void hf__pattern_cond_init(pthread_cond_t *cond);
-/* Wait there for so long at most; the mutex is held. 0: woken, for whatever reason. */
-int hf__pattern_wait_us(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t us);
+/* That clock in so long. */
+struct timespec hf__pattern_in_us(int64_t us);
+/* Wait there for so long at most; the mutex is held. */
+void hf__pattern_wait_us(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t us);
 
 /* ---- tx.c ----------------------------------------------------------------------------------- */
 

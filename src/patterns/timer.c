@@ -65,6 +65,23 @@ static int64_t now_us(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
+static struct timespec time_at(int64_t us)
+{
+    return (struct timespec){.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
+}
+
+struct timespec hf__pattern_in_us(int64_t us)
+{
+    return time_at(now_us() + us);
+}
+
+void hf__pattern_wait_us(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t us)
+{
+    struct timespec until = hf__pattern_in_us(us);
+
+    pthread_cond_timedwait(cond, mutex, &until);
+}
+
 /* ---- the thread ----------------------------------------------------------------------------- */
 
 /* The one that is due first; NULL: there are none. */
@@ -78,25 +95,15 @@ static struct timer *first_due(const struct timer_thread *thread)
     return first;
 }
 
-static int wait_at(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t until_us)
-{
-    struct timespec until = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000};
-
-    return pthread_cond_timedwait(cond, mutex, &until);
-}
-
-int hf__pattern_wait_us(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t us)
-{
-    return wait_at(cond, mutex, now_us() + us);
-}
-
 /* Until something changes or the time has come; the mutex is held. */
 static void wait_until(struct timer_thread *thread, int64_t until_us)
 {
+    struct timespec until = time_at(until_us);
+
     if (until_us == INT64_MAX)
         pthread_cond_wait(&thread->changed, &thread->mutex);
     else
-        wait_at(&thread->changed, &thread->mutex, until_us);
+        pthread_cond_timedwait(&thread->changed, &thread->mutex, &until);
 }
 
 /* The mutex is held, but not during the call. */

@@ -23,7 +23,7 @@ enum {
     FILES = 4 * MEMTABLE / SEGMENT,    /* that are kept when nothing is synced, */
     SYNCED = MEMTABLE / SEGMENT,       /* and when everything is */
     OF_FREE = 8,                       /* and the part of the free space that they may be */
-    RECORD = KIB + 128,                /* more than a change takes in the journal */
+    RECORD = HOT_BYTES + 128,          /* more than a change takes in the journal */
     WRITES_OF_FILE = SEGMENT / RECORD, /* fewer than fit */
     PATIENCE = 1000,                   /* looks, of 5 ms each */
     LARGE = 4096 * KIB                 /* a record that no file has room for */
@@ -42,33 +42,12 @@ static void begin(struct test *t, struct fixture *f, enum store_sync sync)
     open_store(t, f, sync);
 }
 
-static enum hf_status put_bytes(struct fixture *f, struct hf_bytes key, struct hf_bytes value)
-{
-    struct hf__mark mark = hf__scope_mark(f->s);
-    struct store_batch batch = {.ops = {.scope = f->s}};
-    uint64_t ticket;
-
-    hf__batch_put(&batch, key, value);
-    TRY(hf__store_write(f->s, f->store, &batch, &ticket));
-    TRY(hf__store_sync(f->s, f->store, ticket));
-    hf__scope_rewind(f->s, mark);
-    return HF_OK;
-}
-
-static enum hf_status put_hot(struct fixture *f, uint32_t n)
-{
-    uint8_t value[KIB] = {0};
-
-    store_u32be(value, n);
-    return put_bytes(f, hf_bytes_of("hot", 3), hf_bytes_of(value, sizeof(value)));
-}
-
 static uint32_t hot(struct fixture *f)
 {
     struct hf_bytes value;
 
     CHECK_OK(hf__store_get(f->s, f->store, NULL, hf_bytes_of("hot", 3), &value));
-    return value.len == KIB ? load_u32be(value.ptr) : 0;
+    return value.len == HOT_BYTES ? load_u32be(value.ptr) : 0;
 }
 
 static int files_in(struct fixture *f, const char *folder)
@@ -101,16 +80,16 @@ static void check_hot_keys(struct test *t, enum store_sync sync, int kept)
     begin(t, &f, sync);
     /* A file is begun ahead of its time: files are those that are kept, this one and the next. */
     while (files_in(&f, "journal") <= kept)
-        CHECK_OK(put_hot(&f, ++n));
+        CHECK_OK(put_hot(f.s, f.store, ++n));
     CHECK(n >= (unsigned)(kept - 1) * WRITES_OF_FILE);
     CHECK_INT(0, files_in(&f, "db"));
     for (int i = 0; i < 3 * WRITES_OF_FILE; i++)
-        CHECK_OK(put_hot(&f, ++n));
+        CHECK_OK(put_hot(f.s, f.store, ++n));
     for (int i = 0; i < PATIENCE && files_in(&f, "db") == 0; i++)
         usleep(5000);
     CHECK(files_in(&f, "db") > 0);
     for (int i = 0; i < 4 * kept * WRITES_OF_FILE; i++)
-        CHECK_OK(put_hot(&f, ++n));
+        CHECK_OK(put_hot(f.s, f.store, ++n));
     CHECK(has_shrunk(&f, 2 * kept + 2)); /* as many again may wait for being used again */
     hf__store_close(f.store);
     open_store(t, &f, sync);
@@ -135,7 +114,7 @@ TEST(store_journal_files, files_go_with_their_tables)
         uint8_t value[KIB] = {0};
 
         store_u32be(value, n);
-        CHECK_OK(put_bytes(&f, hf_bytes_of(value, 4), hf_bytes_of(value, sizeof(value))));
+        CHECK_OK(put_bytes(f.s, f.store, hf_bytes_of(value, 4), hf_bytes_of(value, sizeof(value))));
     }
     CHECK(has_shrunk(&f, 5));
     fixture_close(&f);
@@ -152,7 +131,7 @@ TEST(store_journal_files, a_part_of_what_is_free)
     atomic_store(&system_bytes_free, OF_FREE * (uint64_t)kept * times * SEGMENT);
     CHECK_OK(hf__store_open_rocksdb(f.s, test_env(t), hf_str_from(f.path), &options, &f.store));
     for (uint32_t n = 0; n < (FILES - 4) * times * WRITES_OF_FILE; n++)
-        CHECK_OK(put_hot(&f, n));
+        CHECK_OK(put_hot(f.s, f.store, n));
     CHECK(has_shrunk(&f, kept + 2));
     CHECK(files_in(&f, "db") > 0);
     atomic_store(&system_bytes_free, 0);
@@ -168,15 +147,15 @@ TEST(store_journal_files, a_disk_that_gets_full)
 
     begin(t, &f, STORE_SYNC_NONE);
     while (files_in(&f, "journal") < FILES - 1)
-        CHECK_OK(put_hot(&f, ++n));
+        CHECK_OK(put_hot(f.s, f.store, ++n));
     CHECK_INT(0, files_in(&f, "db"));
     atomic_store(&system_bytes_free, 12 << 20); /* less than the reserve, enough for a table */
     hf__store_stats(f.store, &stats);
     CHECK(stats.no_space);
-    CHECK_STATUS(HF_NO_SPACE, put_hot(&f, n + 1));
+    CHECK_STATUS(HF_NO_SPACE, put_hot(f.s, f.store, n + 1));
     CHECK(has_shrunk(&f, 2));
     atomic_store(&system_bytes_free, 0);
-    CHECK_OK(put_hot(&f, ++n));
+    CHECK_OK(put_hot(f.s, f.store, ++n));
     hf__store_close(f.store);
     open_store(t, &f, STORE_SYNC_NONE);
     CHECK_INT(n, hot(&f));
@@ -219,10 +198,10 @@ TEST(store_journal_files, synced_files_are_used_again)
 
     begin(t, &f, STORE_SYNC_FULL);
     for (uint32_t n = 0; n < 6 * (SYNCED + 1) * WRITES_OF_FILE; n++)
-        CHECK_OK(put_hot(&f, n));
+        CHECK_OK(put_hot(f.s, f.store, n));
     clock_gettime(CLOCK_REALTIME, &since);
     for (uint32_t n = 0; n < 6 * (SYNCED + 1) * WRITES_OF_FILE; n++)
-        CHECK_OK(put_hot(&f, n));
+        CHECK_OK(put_hot(f.s, f.store, n));
     journal_bytes(&f, since, &made);
     CHECK(made <= 2); /* a keeper that comes late has one more made */
     fixture_close(&f);
@@ -240,9 +219,9 @@ TEST(store_journal_files, large_files_are_not)
     CHECK(value);
     begin(t, &f, STORE_SYNC_FULL);
     for (uint32_t i = 0; i < 20; i++) {
-        CHECK_OK(put_bytes(&f, hf_bytes_of("large", 5), hf_bytes_of(value, LARGE)));
+        CHECK_OK(put_bytes(f.s, f.store, hf_bytes_of("large", 5), hf_bytes_of(value, LARGE)));
         for (uint32_t n = 0; n < 50; n++)
-            CHECK_OK(put_hot(&f, n));
+            CHECK_OK(put_hot(f.s, f.store, n));
     }
     for (int i = 0; i < PATIENCE && journal_bytes(&f, since, &made) > most; i++)
         usleep(5000);

@@ -59,6 +59,32 @@ static inline void put(struct fixture *f, const char *key, const char *value)
     CHECK_OK(hf__store_write(f->s, f->store, &batch, &ticket));
 }
 
+/* Written and synced; nothing of it stays in the scope. */
+static inline enum hf_status put_bytes(struct hf_scope *s, struct hf__store *store,
+                                       struct hf_bytes key, struct hf_bytes value)
+{
+    struct hf__mark mark = hf__scope_mark(s);
+    struct store_batch batch = {.ops = {.scope = s}};
+    uint64_t ticket;
+
+    hf__batch_put(&batch, key, value);
+    TRY(hf__store_write(s, store, &batch, &ticket));
+    TRY(hf__store_sync(s, store, ticket));
+    hf__scope_rewind(s, mark);
+    return HF_OK;
+}
+
+enum { HOT_BYTES = 1024 };
+
+/* The nth value of a key that is written again and again. */
+static inline enum hf_status put_hot(struct hf_scope *s, struct hf__store *store, uint32_t n)
+{
+    uint8_t value[HOT_BYTES] = {0};
+
+    store_u32be(value, n);
+    return put_bytes(s, store, hf_bytes_of("hot", 3), hf_bytes_of(value, sizeof(value)));
+}
+
 /* The value as a string, absent when there is none. */
 static inline struct hf_str get(struct fixture *f, const struct hf__store_snapshot *snapshot,
                                 const char *key)
