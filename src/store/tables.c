@@ -112,10 +112,14 @@ static void count_nothing(void)
  * that end when the program calls exit(). What a program registered for its exit before that, it is
  * called for after that. If it closes a store then, RocksDB must not be called any more: it would
  * abort. Nothing is lost without it, as the journal has what tables have not.
+ *
+ * The same goes for a thread that is in there when another one calls exit(), so the end waits for
+ * it. It can wait only if it was registered behind those objects; for those of the first database
+ * that is before it is opened, as they are made by an attempt that cannot succeed, too.
  */
 static pthread_once_t options_made = PTHREAD_ONCE_INIT;
 static pthread_once_t database_made = PTHREAD_ONCE_INIT;
-/* Readers go first, so that who has it may take it again, as a failed make_database() does. */
+/* Readers go first, so that who has it may take it again, as make_database() does. */
 static pthread_rwlock_t rocksdb_in_use = PTHREAD_RWLOCK_INITIALIZER;
 static atomic_bool has_ended;        /* nothing in there is changed any more */
 static rocksdb_t *_Atomic left_open; /* so that nobody takes these for leaks */
@@ -133,15 +137,33 @@ static void note_end_at_exit(void)
     (void)atexit(note_end); /* the last one to register is the first to be called */
 }
 
+static void make_objects(void)
+{
+    rocksdb_options_t *options = rocksdb_options_create();
+    char *error = NULL;
+
+    rocksdb_options_set_info_log_level(options, LOG_LEVEL);
+    (void)rocksdb_open(options, "/dev/null/none", &error);
+    rocksdb_free(error);
+    rocksdb_options_destroy(options);
+    note_end_at_exit();
+}
+
 static rocksdb_t *open_rocksdb(const struct tables *tables, char **error)
 {
     uint64_t turns = take_turns(SHORT_TURN_NS); /* for RocksDB's threads */
-    rocksdb_t *db = rocksdb_open(tables->db_options, tables->options.db_path, error);
+    rocksdb_t *db = NULL;
 
+    pthread_rwlock_rdlock(&rocksdb_in_use);
+    if (atomic_load(&has_ended)) {
+        *error = strdup("the program is at its end");
+    } else {
+        pthread_once(&database_made, make_objects);
+        db = rocksdb_open(tables->db_options, tables->options.db_path, error);
+    }
+    pthread_rwlock_unlock(&rocksdb_in_use);
     if (turns)
         (void)take_turns(turns);
-    if (db)
-        pthread_once(&database_made, note_end_at_exit);
     return db;
 }
 
@@ -152,6 +174,16 @@ static void close_rocksdb(rocksdb_t *db)
         atomic_store(&left_open, db);
     else if (db)
         rocksdb_close(db);
+    pthread_rwlock_unlock(&rocksdb_in_use);
+}
+
+static void release_snapshot(rocksdb_t *db, const rocksdb_snapshot_t *snapshot)
+{
+    pthread_rwlock_rdlock(&rocksdb_in_use);
+    if (atomic_load(&has_ended)) /* releasing one may start a compaction */
+        atomic_store(&left_snapshot, snapshot);
+    else
+        rocksdb_release_snapshot(db, snapshot);
     pthread_rwlock_unlock(&rocksdb_in_use);
 }
 
@@ -219,10 +251,7 @@ void hf__tables_release(struct tables_state *state)
         return;
     if (state->snapshot) {
         rocksdb_readoptions_destroy(state->options);
-        if (atomic_load(&has_ended)) /* releasing one may start a compaction */
-            atomic_store(&left_snapshot, state->snapshot);
-        else
-            rocksdb_release_snapshot(state->tables->db, state->snapshot);
+        release_snapshot(state->tables->db, state->snapshot);
     }
     hf__env_free(&state->tables->env, state, sizeof(*state));
 }

@@ -361,42 +361,37 @@ TEST(blob_dir, a_deadline_ends_a_long_put_and_leaves_nothing)
 
 #ifdef HF_KILL_POINTS
 
-/* In a child that dies at the point. */
-static void die_at(const char *point, void (*work)(const char *path), const char *path)
-{
-    pid_t pid = fork();
-    int status;
-
-    if (pid == 0) {
-        setenv("HF_KILL_AT", point, 1);
-        work(path);
-        _exit(0);
-    }
-    CHECK(pid > 0);
-    CHECK_INT(pid, waitpid(pid, &status, 0));
-    CHECK(WIFSIGNALED(status));
-    CHECK_INT(SIGKILL, WTERMSIG(status));
-}
-
-static void work_put(const char *path)
+/* A child at a path that dies at a point. */
+CHILD(put)
 {
     struct hf_scope *s = hf_scope_new(NULL);
     struct hf_blobs *blobs;
     struct hf_str digest;
 
-    if (hf_blobs_open(s, hf_scope_format(s, "dir:%s", path), NULL, &blobs) != HF_OK ||
-        hf_blob_put(s, blobs, hf_bytes_of("abc", 3), &digest) != HF_OK)
-        _exit(1);
+    setenv("HF_KILL_AT", args[1], 1);
+    return hf_blobs_open(s, hf_scope_format(s, "dir:%s", args[0]), NULL, &blobs) != HF_OK ||
+           hf_blob_put(s, blobs, hf_bytes_of("abc", 3), &digest) != HF_OK;
 }
 
-static void work_sweep(const char *path)
+CHILD(sweep)
 {
     struct hf_scope *s = hf_scope_new(NULL);
     struct hf_blobs *blobs;
 
-    if (hf_blobs_open(s, hf_scope_format(s, "dir:%s", path), NULL, &blobs) != HF_OK ||
-        hf_blobs_sweep(s, blobs, 1, help_none_used, NULL, NULL) != HF_OK)
-        _exit(1);
+    setenv("HF_KILL_AT", args[1], 1);
+    return hf_blobs_open(s, hf_scope_format(s, "dir:%s", args[0]), NULL, &blobs) != HF_OK ||
+           hf_blobs_sweep(s, blobs, 1, help_none_used, NULL, NULL) != HF_OK;
+}
+
+static void die_at(const char *point, const char *child, const char *path)
+{
+    int out, status;
+    pid_t pid = test_child(child, (const char *[]){path, point, NULL}, &out);
+
+    close(out);
+    CHECK_INT(pid, waitpid(pid, &status, 0));
+    CHECK(WIFSIGNALED(status));
+    CHECK_INT(SIGKILL, WTERMSIG(status));
 }
 
 /* (1) (2): whole or not at all, and what is left over is swept. */
@@ -418,7 +413,7 @@ TEST(blob_dir, killed_on_the_way)
         int64_t now_us = t->wall_us;
         struct hf_bytes found;
 
-        die_at(cases[i].point, work_put, path);
+        die_at(cases[i].point, "put", path);
         CHECK_INT(cases[i].left, help_files(path));
         CHECK_STATUS(cases[i].there ? HF_OK : HF_NOT_FOUND,
                      hf_blob_get(s, blobs, HF_STR(ABC), &found));
@@ -449,7 +444,7 @@ TEST(blob_dir, killed_while_sweeping)
         uint64_t removed;
 
         make_old(t, help_place(s, path, digest));
-        die_at("blob_trashed:1", work_sweep, path);
+        die_at("blob_trashed:1", "sweep", path);
         CHECK(access(help_place(s, path, digest), F_OK) != 0);
         check_there(s, blobs, digest, "abc"); /* in the trash */
         CHECK_OK(hf_blob_has(s, blobs, digest, NULL));
@@ -479,7 +474,7 @@ TEST(blob_dir, what_lies_in_the_trash_does_not_replace_a_new_one)
     uint64_t removed;
 
     make_old(t, help_place(s, path, digest));
-    die_at("blob_trashed:1", work_sweep, path);
+    die_at("blob_trashed:1", "sweep", path);
     put(s, blobs, "abc");
     CHECK_INT(2, help_files(path));
     CHECK_OK(hf_blobs_sweep(s, blobs, 1, help_none_used, NULL, &removed));
@@ -494,15 +489,22 @@ TEST(blob_dir, what_lies_in_the_trash_does_not_replace_a_new_one)
 
 /* ---- races ---------------------------------------------------------------------------------- */
 
-enum { PUTTERS = 2, SWEEPERS = 2, RACES = 200 };
+enum { PUTTERS = 2, SWEEPERS = 2, RACES = 200, RACES_MAX = 200000 };
 
 struct race {
     const char *path;
     atomic_bool *over;
+    atomic_ullong *removed; /* by all sweepers */
     unsigned number;
-    uint64_t removed;
     bool good;
 };
+
+/* Some more as long as nothing was removed: else they never met. */
+static bool race_goes_on(const struct race *r, unsigned done)
+{
+    return r->good &&
+           (done < test_times(RACES) || (atomic_load(r->removed) == 0 && done < RACES_MAX));
+}
 
 static bool race_open(struct hf_scope *s, const struct race *r, struct hf_blobs **blobs)
 {
@@ -519,7 +521,7 @@ static void *race_put(void *user)
     struct hf_blobs *blobs;
 
     r->good = race_open(s, r, &blobs);
-    for (unsigned i = 0; i < test_times(RACES) && r->good; i++) {
+    for (unsigned i = 0; race_goes_on(r, i); i++) {
         const struct timespec old = {.tv_sec = 1000};
         struct hf_str text = hf_scope_format(s, "racer %u", r->number);
         struct hf_str digest;
@@ -552,7 +554,7 @@ static void *race_sweep(void *user)
         r->good = hf_blobs_sweep(s, blobs, 3600, help_none_used, NULL, &removed) == HF_OK;
         if (!r->good)
             print_error("sweep: %s\n", hf_scope_error_text(s));
-        r->removed += removed;
+        atomic_fetch_add(r->removed, removed);
         hf_scope_reset(s);
     }
     hf_blobs_close(blobs);
@@ -567,11 +569,11 @@ TEST(blob_dir, a_sweep_loses_no_blob_that_is_put_again)
     atomic_bool over = false;
     struct race races[PUTTERS + SWEEPERS];
     pthread_t threads[PUTTERS + SWEEPERS];
-    uint64_t removed = 0;
+    atomic_ullong removed = 0;
 
     hf_blobs_close(help_open_dir(s, path));
     for (unsigned i = 0; i < PUTTERS + SWEEPERS; i++) {
-        races[i] = (struct race){.path = path, .over = &over, .number = i};
+        races[i] = (struct race){.path = path, .over = &over, .removed = &removed, .number = i};
         CHECK_INT(0, pthread_create(&threads[i], NULL, i < PUTTERS ? race_put : race_sweep,
                                     &races[i]));
     }
@@ -579,11 +581,10 @@ TEST(blob_dir, a_sweep_loses_no_blob_that_is_put_again)
         if (i == PUTTERS)
             atomic_store(&over, true);
         pthread_join(threads[i], NULL);
-        removed += races[i].removed;
     }
     for (unsigned i = 0; i < PUTTERS + SWEEPERS; i++)
         CHECK(races[i].good);
-    CHECK(removed > 0); /* or they never met */
+    CHECK(atomic_load(&removed) > 0);
     hf_scope_free(s);
 }
 

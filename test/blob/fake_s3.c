@@ -579,7 +579,7 @@ static void take_apart(struct call *call)
         abort();
     call->on_bucket = decoded.len == 0;
     snprintf(call->key, sizeof(call->key), "%.*s", HF_FMT(decoded));
-    if (strstr(h->path.ptr, "//") && strstr(h->path.ptr, "//") < h->path.ptr + h->path.len)
+    if (memmem(h->path.ptr, h->path.len, "//", 2))
         wrong(call->fake, "two slashes: %.*s", HF_FMT(h->path));
     if ((strcmp(call->method, "PUT") == 0 || strcmp(call->method, "POST") == 0) &&
         !hf__http_field(h, "content-length").ptr)

@@ -281,15 +281,6 @@ KIT_TEST_TX(blob_kill, any_bad_luck_leaves_events_with_their_payloads)
 
 /* ---- kills ---------------------------------------------------------------------------------- */
 
-/* The thread sanitizer lets no child of a process with threads have some. */
-#if defined(__has_feature)
-#define FORKS (!__has_feature(thread_sanitizer))
-#else
-#define FORKS 1
-#endif
-
-#if FORKS
-
 /* A database and a folder of blobs on disk. */
 struct place {
     struct hf_db *db;
@@ -436,33 +427,31 @@ static enum hf_status run_plan(struct hf_scope *s, struct hf_events *store, int 
     return events ? hf_events_append(s, store, &append, 1, NULL, NULL) : HF_NOMEM;
 }
 
-/* Does all, and dies at that point, or does not come by it. *confirmed: appends that were. */
+/* Does all at a path, and dies at a point; tells of each append that is confirmed. */
+CHILD(plans)
+{
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct place p;
+
+    if (place_open(s, args[0], NULL, &p) != HF_OK)
+        return 2;
+    setenv("HF_KILL_AT", args[1], 1); /* counted from here on */
+    for (int i = 0; i < APPENDS; i++)
+        if (run_plan(s, p.store, i) != HF_OK || write(STDOUT_FILENO, "", 1) != 1)
+            return 3;
+    return 0;
+}
+
+/* Whether it came by that point, and died; *confirmed: appends that were. */
 static bool die_in_child(const char *path, const char *point, int *confirmed)
 {
-    int ends[2], status;
-    pid_t pid;
+    int out, status;
+    pid_t pid = test_child("plans", (const char *[]){path, point, NULL}, &out);
     char byte;
 
-    CHECK_INT(0, pipe(ends));
-    pid = fork();
-    if (pid == 0) {
-        struct hf_scope *s = hf_scope_new(NULL);
-        struct place p;
-
-        if (place_open(s, path, NULL, &p) != HF_OK)
-            _exit(2);
-        setenv("HF_KILL_AT", point, 1); /* counted from here on */
-        for (int i = 0; i < APPENDS; i++)
-            if (run_plan(s, p.store, i) != HF_OK || write(ends[1], "", 1) != 1)
-                _exit(3);
-        unsetenv("HF_KILL_AT");
-        _exit(0);
-    }
-    CHECK(pid > 0);
-    close(ends[1]);
-    for (*confirmed = 0; read(ends[0], &byte, 1) == 1;)
+    for (*confirmed = 0; read(out, &byte, 1) == 1;)
         ++*confirmed;
-    close(ends[0]);
+    close(out);
     CHECK_INT(pid, waitpid(pid, &status, 0));
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
         return true;
@@ -531,19 +520,20 @@ TEST(blob_kill, killed_at_every_step_between_blob_and_event)
 
 /* ---- at any moment -------------------------------------------------------------------------- */
 
-/* One after the other, from that number on, until it is killed; what was confirmed is told. */
-static void append_for_ever(const char *path, int from, int out)
+/* One after the other, at a path, from a number on, until it is killed; what is confirmed is told.
+ */
+CHILD(appender)
 {
     struct hf_scope *s = hf_scope_new(NULL);
     struct place p;
 
-    if (place_open(s, path, NULL, &p) != HF_OK)
-        _exit(2);
-    for (int i = from;; i++) {
+    if (place_open(s, args[0], NULL, &p) != HF_OK)
+        return 2;
+    for (int i = (int)strtol(args[1], NULL, 10);; i++) {
         hf_scope_reset(s);
         if (append_no(s, p.store, ORDER("1"), i, i % 5 ? LARGE : 50) != HF_OK ||
-            write(out, &i, sizeof(i)) != sizeof(i))
-            _exit(3);
+            write(STDOUT_FILENO, &i, sizeof(i)) != sizeof(i))
+            return 3;
     }
 }
 
@@ -568,22 +558,19 @@ TEST(blob_kill, killed_at_any_moment)
     put_foreign(path);
     for (uint32_t round = 0; round < rounds; round++) {
         struct sight sight = {.seen = seen, .seen_len = (size_t)ROUNDS * EACH};
-        int ends[2], status, number;
+        int out, status, number;
+        char from[16];
         pid_t pid;
 
-        CHECK_INT(0, pipe(ends));
-        pid = fork();
-        if (pid == 0)
-            append_for_ever(path, (int)round * EACH, ends[1]);
-        CHECK(pid > 0);
-        close(ends[1]);
-        CHECK(read(ends[0], &number, sizeof(number)) == sizeof(number));
+        snprintf(from, sizeof(from), "%d", (int)round * EACH);
+        pid = test_child("appender", (const char *[]){path, from, NULL}, &out);
+        CHECK(read(out, &number, sizeof(number)) == sizeof(number));
         told[number] = 1;
         pause_us((uint32_t)test_random_below(t, 15000));
         CHECK_INT(0, kill(pid, SIGKILL));
-        while (read(ends[0], &number, sizeof(number)) == sizeof(number))
+        while (read(out, &number, sizeof(number)) == sizeof(number))
             told[number] = 1;
-        close(ends[0]);
+        close(out);
         CHECK_INT(pid, waitpid(pid, &status, 0));
         CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         memset(seen, 0, (size_t)ROUNDS * EACH);
@@ -598,5 +585,3 @@ TEST(blob_kill, killed_at_any_moment)
     free(seen);
     free(told);
 }
-
-#endif

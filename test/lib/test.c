@@ -3,18 +3,27 @@
  */
 #include "test.h"
 
+#include <fcntl.h>
 #include <ftw.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { TESTS_MAX = 4096, DIRECTORIES_MAX = 256, SWEEP_MAX = 1000000 };
+enum {
+    TESTS_MAX = 4096,
+    CHILD_ARGS_MAX = 8,
+    CHILD_ARG_BYTES = 256,
+    DIRECTORIES_MAX = 256,
+    SWEEP_MAX = 1000000
+};
 
 static struct test *first_test;
 static struct test **last_test = &first_test;
+static struct test_part *first_child;
 static struct test *running;
 static uint64_t run_seed;
 static char directories[DIRECTORIES_MAX][64];
@@ -285,6 +294,50 @@ const char *test_quick_directory(struct test *t)
     return directory_in(access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp");
 }
 
+/* ---- children ------------------------------------------------------------------------------- */
+
+/* The first argument of a child; its name and its own come after it. */
+#define CHILD_MARK "--child"
+
+void test_add_child(struct test_part *child)
+{
+    child->next = first_child;
+    first_child = child;
+}
+
+pid_t test_child(const char *name, const char *const *args, int *out)
+{
+    char exe[] = "/proc/self/exe", mark[] = CHILD_MARK, texts[CHILD_ARGS_MAX][CHILD_ARG_BYTES];
+    char *all[CHILD_ARGS_MAX + 3] = {exe, mark};
+    posix_spawn_file_actions_t actions;
+    int ends[2];
+    pid_t pid;
+
+    for (size_t i = 0; i == 0 || args[i - 1]; i++) {
+        const char *text = i == 0 ? name : args[i - 1];
+
+        CHECK(i < CHILD_ARGS_MAX && strlen(text) < CHILD_ARG_BYTES);
+        all[i + 2] = strcpy(texts[i], text);
+    }
+    CHECK(pipe2(ends, O_CLOEXEC) == 0);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    CHECK_INT(0, posix_spawn(&pid, exe, &actions, NULL, all, environ));
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    *out = ends[0];
+    return pid;
+}
+
+static int run_child(const char *name, char **args)
+{
+    for (struct test_part *child = first_child; child; child = child->next)
+        if (strcmp(child->name, name) == 0)
+            return child->run(args);
+    fprintf(stderr, "no child has the name %s\n", name);
+    return 1;
+}
+
 /* ---- running -------------------------------------------------------------------------------- */
 
 /* FNV-1a. Tests that meet at one server must not come with the same ids. */
@@ -335,6 +388,8 @@ int main(int argc, char **argv)
     size_t count = 0;
     int failed;
 
+    if (argc >= 3 && strcmp(argv[1], CHILD_MARK) == 0)
+        _exit(run_child(argv[2], argv + 3));
     run_seed = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL) ^ (uint64_t)getpid() << 32;
     for (struct test *test = first_test; test; test = test->next) {
         if (!wanted(test, argc, argv))

@@ -24,6 +24,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <cmocka.h>
 
@@ -116,6 +117,36 @@ void test_check_error(enum hf_status status, const char *message, const struct h
  * a sanitizer makes each cost several times as much, HF_TEST_TIMES times as many where that is set.
  */
 uint32_t test_times(uint32_t count);
+
+/*
+ * A part of a test in a process of its own, which may be killed: this program, started again, as
+ * the child of a program with threads would inherit locks that nobody gives back. What it writes to
+ * its standard output comes out at *out, and it ends with what it returns.
+ *
+ *     CHILD(writer)
+ *     {
+ *         return write_for_ever(args[0]);
+ *     }
+ *
+ *     pid_t pid = test_child("writer", (const char *[]){path, NULL}, &out);
+ */
+struct test_part {
+    const char *name;
+    int (*run)(char **args);
+    struct test_part *next;
+};
+
+#define CHILD(name_)                                                                               \
+    static int child_##name_(char **args);                                                         \
+    __attribute__((constructor)) static void add_child_##name_(void)                               \
+    {                                                                                              \
+        static struct test_part child = {.name = #name_, .run = child_##name_};                    \
+        test_add_child(&child);                                                                    \
+    }                                                                                              \
+    static int child_##name_(char **args)
+
+void test_add_child(struct test_part *child);
+pid_t test_child(const char *name, const char *const *args, int *out);
 
 /* A new empty directory, removed with all in it after the test. */
 const char *test_directory(struct test *t);

@@ -733,44 +733,39 @@ TEST(outbox_blob, prefixes_that_share_a_blob_store)
 
 /* ---- kills ---------------------------------------------------------------------------------- */
 
-/* The thread sanitizer lets no child of a process with threads have some. */
-#if defined(__has_feature)
-#define FORKS (!__has_feature(thread_sanitizer))
-#else
-#define FORKS 1
-#endif
+#ifdef HF_KILL_POINTS
 
-#if defined(HF_KILL_POINTS) && FORKS
+/* A database and a folder of blobs on disk, in a process that dies at a point. */
+CHILD(emitter)
+{
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_outbox *outbox;
+    struct hf_blobs *blobs;
+    struct hf_db *db;
 
-/* A database and a folder of blobs on disk, in a process that dies. */
+    if (hf_open(s, hf_scope_format(s, "embedded:%s", args[0]), NULL, &db) != HF_OK ||
+        hf_blobs_open_beside(s, db, &blobs) != HF_OK ||
+        hf_outbox_open(s, db, HF_OPTIONS(hf_outbox_options, .blobs = blobs), &outbox) != HF_OK)
+        return 2;
+    setenv("HF_KILL_AT", args[1], 1); /* counted from here on */
+    for (int i = 0; i < 3; i++) {
+        struct hf_event event = {.type = HF_STR("test"), .payload = payload_of(s, i, LARGE)};
+
+        if (hf_outbox_emit(s, outbox, &event, 1, NULL) != HF_OK)
+            return 3;
+    }
+    hf_outbox_close(outbox);
+    hf_blobs_close(blobs);
+    hf_db_close(db);
+    return 0;
+}
+
 static void emit_in_child(const char *path, const char *point, bool *killed)
 {
-    pid_t pid = fork();
-    int status;
+    int out, status;
+    pid_t pid = test_child("emitter", (const char *[]){path, point, NULL}, &out);
 
-    if (pid == 0) {
-        struct hf_scope *s = hf_scope_new(NULL);
-        struct hf_outbox *outbox;
-        struct hf_blobs *blobs;
-        struct hf_db *db;
-
-        if (hf_open(s, hf_scope_format(s, "embedded:%s", path), NULL, &db) != HF_OK ||
-            hf_blobs_open_beside(s, db, &blobs) != HF_OK ||
-            hf_outbox_open(s, db, HF_OPTIONS(hf_outbox_options, .blobs = blobs), &outbox) != HF_OK)
-            _exit(2);
-        setenv("HF_KILL_AT", point, 1); /* counted from here on */
-        for (int i = 0; i < 3; i++) {
-            struct hf_event event = {.type = HF_STR("test"), .payload = payload_of(s, i, LARGE)};
-
-            if (hf_outbox_emit(s, outbox, &event, 1, NULL) != HF_OK)
-                _exit(3);
-        }
-        hf_outbox_close(outbox);
-        hf_blobs_close(blobs);
-        hf_db_close(db);
-        _exit(0);
-    }
-    CHECK(pid > 0);
+    close(out);
     CHECK_INT(pid, waitpid(pid, &status, 0));
     *killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     CHECK(*killed || (WIFEXITED(status) && WEXITSTATUS(status) == 0));

@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mount.h>
@@ -455,58 +454,35 @@ static void child_small(const char *path, unsigned count)
     _exit(status == HF_OK ? CHILD_OK : CHILD_ERROR);
 }
 
-/* Runs before main(): a child never becomes a test run. */
-__attribute__((constructor)) static void become_child(void)
+/* The arguments of child_start(). */
+CHILD(store)
 {
-    const char *mode = getenv("HF_STORE_CHILD");
+    const char *mode = args[0], *path = args[1];
+    unsigned threads = (unsigned)strtoul(args[2], NULL, 10);
+    unsigned count = (unsigned)strtoul(args[3], NULL, 10);
 
-    if (mode && strcmp(mode, "busy") == 0)
-        child_busy(getenv("HF_STORE_PATH"));
-    if (mode && strcmp(mode, "small") == 0)
-        child_small(getenv("HF_STORE_PATH"), (unsigned)strtoul(getenv("HF_STORE_COUNT"), NULL, 10));
-    if (mode && strcmp(mode, "exit") == 0)
-        child_exit(getenv("HF_STORE_PATH"), (unsigned)strtoul(getenv("HF_STORE_COUNT"), NULL, 10));
-    if (mode)
-        _exit(child_main(mode, getenv("HF_STORE_PATH"),
-                         (unsigned)strtoul(getenv("HF_STORE_THREADS"), NULL, 10),
-                         (unsigned)strtoul(getenv("HF_STORE_COUNT"), NULL, 10)));
+    if (args[4])
+        setenv("HF_KILL_AT", args[4], 1);
+    if (strcmp(mode, "busy") == 0)
+        child_busy(path);
+    if (strcmp(mode, "small") == 0)
+        child_small(path, count);
+    if (strcmp(mode, "exit") == 0)
+        child_exit(path, count);
+    return child_main(mode, path, threads, count);
 }
 
 /* ---- the parent ----------------------------------------------------------------------------- */
 
-static void set_number(const char *name, unsigned value)
-{
-    char text[16];
-
-    snprintf(text, sizeof(text), "%u", value);
-    setenv(name, text, 1);
-}
-
 pid_t child_start(const char *mode, const char *path, unsigned threads, unsigned count,
                   const char *kill_at, int *out)
 {
-    char name[] = "/proc/self/exe";
-    char *args[] = {name, NULL};
-    posix_spawn_file_actions_t actions;
-    int ends[2];
-    pid_t pid;
+    char threads_text[16], count_text[16];
 
-    CHECK(pipe2(ends, O_CLOEXEC) == 0);
-    setenv("HF_STORE_CHILD", mode, 1);
-    setenv("HF_STORE_PATH", path, 1);
-    set_number("HF_STORE_THREADS", threads);
-    set_number("HF_STORE_COUNT", count);
-    if (kill_at)
-        setenv("HF_KILL_AT", kill_at, 1);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    CHECK_INT(0, posix_spawn(&pid, name, &actions, NULL, args, environ));
-    posix_spawn_file_actions_destroy(&actions);
-    unsetenv("HF_STORE_CHILD");
-    unsetenv("HF_KILL_AT");
-    close(ends[1]);
-    *out = ends[0];
-    return pid;
+    snprintf(threads_text, sizeof(threads_text), "%u", threads);
+    snprintf(count_text, sizeof(count_text), "%u", count);
+    return test_child("store",
+                      (const char *[]){mode, path, threads_text, count_text, kill_at, NULL}, out);
 }
 
 int child_wait(pid_t pid, int out, struct acked *acked)
