@@ -77,13 +77,15 @@ enum hf_status hf__change_read(struct hf_scope *s, struct engine *e, struct chan
     return hf__row_read(s, e, NULL, change->key, &change->before);
 }
 
-static void put_row(struct change_set *set, struct hf_bytes key, const struct row *row)
+/* `fresh`: there is none under this key. */
+static void put_row(struct change_set *set, struct hf_bytes key, const struct row *row, bool fresh)
 {
     uint8_t head[ROW_HEAD];
 
     store_u32le(head, (uint32_t)row->size);
-    hf__batch_put_parts(&set->batch, key, hf_bytes_of(head, sizeof(head)),
-                        hf_bytes_of(row->item.ptr, row->item.len));
+    (fresh ? hf__batch_insert_parts
+           : hf__batch_put_parts)(&set->batch, key, hf_bytes_of(head, sizeof(head)),
+                                  hf_bytes_of(row->item.ptr, row->item.len));
 }
 
 /* What an index makes of one side of a change. */
@@ -140,7 +142,7 @@ static enum hf_status change_index(struct hf_scope *s, struct engine *e, struct 
     if (before.there && after.there && !moved) {
         if (hf_item_equal(before.row.item, after.row.item))
             return HF_OK;
-        put_row(set, buf_bytes(&after.key), &after.row);
+        put_row(set, buf_bytes(&after.key), &after.row, false);
         effect->units = hf__write_units(before.row.size, after.row.size);
         effect->bytes = (int64_t)after.row.size - (int64_t)before.row.size;
         return HF_OK;
@@ -152,7 +154,7 @@ static enum hf_status change_index(struct hf_scope *s, struct engine *e, struct 
         effect->bytes -= (int64_t)before.row.size;
     }
     if (after.there) {
-        put_row(set, buf_bytes(&after.key), &after.row);
+        put_row(set, buf_bytes(&after.key), &after.row, !index->building);
         effect->units += hf__write_units(0, after.row.size);
         effect->items++;
         effect->bytes += (int64_t)after.row.size;
@@ -172,7 +174,7 @@ enum hf_status hf__change_add(struct hf_scope *s, struct engine *e, struct chang
     if (change->same)
         return HF_OK;
     if (change->after.item.ptr)
-        put_row(set, change->key, &change->after);
+        put_row(set, change->key, &change->after, !change->before.item.ptr);
     else
         hf__batch_delete(&set->batch, change->key);
     if (table->indexes_len) {

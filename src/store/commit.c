@@ -30,6 +30,7 @@ enum {
     POLL_MS = 10,              /* how long a waiter sleeps before it looks at its scope again */
     PENDING_MAX = 1024 * 1024, /* bytes that wait for a flush; more, and the writer sees to it */
     TEND_MS = 1000,            /* how long before an attempt to write tables is made again */
+    QUIET_CHANGES = 1000,      /* at most so many, and it is quiet */
     CHANGES_KEPT = 1000000 /* in the journal alone: an open after a crash takes about a second */
 };
 
@@ -333,6 +334,7 @@ static bool write_tables(struct commit *commit)
     uint64_t upto = 0;
     bool done = commit->write_tables(commit->user, &upto);
 
+    commit->untidy |= upto > 0;
     if (done && upto < last)
         upto = last;
     if (upto > commit->tabled)
@@ -378,16 +380,35 @@ static bool tend_files(struct commit *commit)
     return !atomic_load(&commit->stopped) && write_tables(commit) && drop_old(commit, kept);
 }
 
+/* Until there is something to do, which with time is tidying. With the lock. */
+static void keeper_wait(struct commit *commit)
+{
+    uint64_t last = hf__journal_last(commit->journal);
+
+    if (!commit->untidy) {
+        pthread_cond_wait(&commit->wanted, &commit->lock);
+        return;
+    }
+    if (steady_wait_ms(&commit->wanted, &commit->lock, commit->quiet_ms) != ETIMEDOUT ||
+        commit->closing || hf__journal_last(commit->journal) > last + QUIET_CHANGES)
+        return;
+    commit->untidy = false;
+    pthread_mutex_unlock(&commit->lock);
+    commit->tidy(commit->user);
+    pthread_mutex_lock(&commit->lock);
+}
+
 static void *keeper_thread(void *user)
 {
     struct commit *commit = user;
     bool again = true; /* an open may have left files behind */
 
     (void)take_turns(SHORT_TURN_NS);
+    commit->untidy = true;
     pthread_mutex_lock(&commit->lock);
     while (!commit->closing) {
         if (!again && !hf__journal_wants(commit->journal) && !atomic_load(&commit->wants_tables)) {
-            pthread_cond_wait(&commit->wanted, &commit->lock);
+            keeper_wait(commit);
             continue;
         }
         pthread_mutex_unlock(&commit->lock);

@@ -6,7 +6,8 @@
  * it survives the end of the process, and in the batch mode a thread syncs it within the window.
  *
  * A second thread tends the journal: it drops files whose changes are all in the database's tables,
- * and has tables written when too many others are kept.
+ * and has tables written when too many others are kept. When next to nothing was written for a
+ * while, it has the tables tidied.
  */
 #ifndef HF_STORE_COMMIT_H
 #define HF_STORE_COMMIT_H
@@ -26,13 +27,16 @@ struct commit {
     struct journal *journal;
     enum store_sync mode;
     uint32_t window_ms;
-    void *user; /* of the next three */
+    uint32_t quiet_ms;
+    void *user; /* of the next four */
     void (*before_sync)(void *user);
     /* How many files of the journal may be kept although nothing is written to them any more. */
     uint64_t (*files_kept)(void *user);
     /* Everything that was applied so far, or false: not now. Sets *upto to the newest change that
      * is in tables, if one was added; also when not everything is. */
     bool (*write_tables)(void *user, uint64_t *upto);
+    /* Tables were written, and then next to nothing for a while. */
+    void (*tidy)(void *user);
 
     pthread_mutex_t lock;     /* guards the next eight, and changes of the atomics */
     pthread_cond_t served[2]; /* a round is over: even ones, odd ones */
@@ -53,13 +57,14 @@ struct commit {
     bool has_lock, has_window, has_keeper;
     pthread_t window, keeper;
     uint64_t tabled; /* the keeper's: every change up to here is in tables */
+    bool untidy;     /* the keeper's: tables were written, maybe by a process before this one */
 
     pthread_mutex_t flush_lock;  /* over flushes, in all modes but full */
     pthread_mutex_t record_lock; /* over notes in the home */
 };
 
-/* What the caller sets: env, home, mode, window_ms, user, before_sync, files_kept,
- * write_tables; the rest is 0. */
+/* What the caller sets: env, home, mode, window_ms, quiet_ms, user, before_sync, files_kept,
+ * write_tables, tidy; the rest is 0. */
 void hf__commit_init(struct commit *commit);
 
 /* Open the journal, replay it, and start the threads. The home has its record. Fails as

@@ -17,6 +17,10 @@
  *  (1) Every change in `frozen` is older than every change in `active`, and `tables` has none that
  *      is newer than one in `frozen`, as long as there is a frozen map.
  *  (2) The frozen map does not change.
+ *  (3) A key whose entry in the active map is fresh has no value in the frozen map and the tables.
+ *      So when it is deleted the entry goes, instead of one that says that it is gone: what is
+ *      written and soon deleted (jobs that are done, entries of an index that move) makes no map
+ *      grow and no table, and no walk has to pass over it.
  */
 #include "store/front.h"
 
@@ -359,7 +363,7 @@ void hf__front_walk_close(struct front_walk *walk)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* Slots that were made for entries that are not to be. */
+/* Slots of entries that are not to be. */
 static void sweep(struct map *map, struct map_entry *const *entries, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -390,11 +394,23 @@ bool hf__front_prepare(struct front *front, struct map_entry *const *entries, si
     return false;
 }
 
-void hf__front_apply(struct front *front, struct map_entry *const *entries, size_t len,
-                     uint64_t change)
+/* The entries are handed over; those that are not wanted come first in their array, for a moment.
+ */
+static void put_all(struct map *map, struct map_entry **entries, size_t len)
 {
+    size_t dead = 0;
+
     for (size_t i = 0; i < len; i++)
-        hf__map_put(&front->active->map, entries[i]);
+        if (!hf__map_put_over(map, entries[i]))
+            entries[dead++] = entries[i];
+    sweep(map, entries, dead);
+    for (size_t i = 0; i < dead; i++)
+        hf__map_entry_release(map, entries[i]);
+}
+
+void hf__front_apply(struct front *front, struct map_entry **entries, size_t len, uint64_t change)
+{
+    put_all(&front->active->map, entries, len);
     front->active->last = change;
     atomic_store_explicit(&front->active_bytes, layer_bytes(front->active), memory_order_relaxed);
     pthread_rwlock_unlock(&front->lock);
@@ -414,7 +430,7 @@ bool hf__front_freeze(struct front *front)
 {
     struct front_layer *layer;
 
-    if (!front->active->map.root)
+    if (!front->active->last)
         return true;
     layer = layer_new(front->env);
     if (!layer)
@@ -428,12 +444,13 @@ bool hf__front_freeze(struct front *front)
     return true;
 }
 
-const struct map_node *hf__front_frozen(struct front *front, uint64_t *last)
+bool hf__front_frozen(struct front *front, const struct map_node **root, uint64_t *last)
 {
     if (!front->frozen)
-        return NULL;
+        return false;
+    *root = front->frozen->map.root;
     *last = front->frozen->last;
-    return front->frozen->map.root;
+    return true;
 }
 
 void hf__front_settle(struct front *front, struct tables_state *tables)

@@ -80,15 +80,15 @@ void hf__front_walk_close(struct front_walk *walk);
  * the entries are still the caller's.
  */
 bool hf__front_prepare(struct front *front, struct map_entry *const *entries, size_t len);
-void hf__front_apply(struct front *front, struct map_entry *const *entries, size_t len,
-                     uint64_t change);
+void hf__front_apply(struct front *front, struct map_entry **entries, size_t len, uint64_t change);
 void hf__front_undo(struct front *front, struct map_entry *const *entries, size_t len);
 
-/* Freeze the active map, if it has anything; there is no frozen one. False: out of memory. */
+/* Freeze the active map, if anything was written to it; there is no frozen one. False: out of
+ * memory. */
 bool hf__front_freeze(struct front *front);
 
-/* What is frozen, and its newest change. */
-const struct map_node *hf__front_frozen(struct front *front, uint64_t *last);
+/* What is frozen (maybe nothing, of many changes), and its newest change. False: there is none. */
+bool hf__front_frozen(struct front *front, const struct map_node **root, uint64_t *last);
 
 /* The frozen map is in `tables`, which are taken over. */
 void hf__front_settle(struct front *front, struct tables_state *tables);

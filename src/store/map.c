@@ -45,7 +45,8 @@ enum {
     PREFIX_NEAR = 53,  /* fills the first cache line of a node */
     VALUE_AHEAD = 512, /* bytes of an entry that a lookup asks for before it needs them */
     HEAD_GAIN = 4,     /* bytes a prefix must grow by before heads are taken anew */
-    LINE = 64          /* bytes of a cache line */
+    LINE = 64,         /* bytes of a cache line */
+    KEY_LEN_MAX = (1 << 30) - 1
 };
 
 struct map_node {
@@ -116,10 +117,11 @@ struct map_entry *hf__map_entry_make(const struct hf_env *env, struct hf_bytes k
 
     if (!entry)
         return NULL;
-    assert(key.len <= INT32_MAX);
+    assert(key.len <= KEY_LEN_MAX);
     atomic_init(&entry->refs, 1);
-    entry->key_len = (uint32_t)key.len & INT32_MAX;
+    entry->key_len = (uint32_t)key.len & KEY_LEN_MAX;
     entry->gone = false;
+    entry->fresh = false;
     entry->value_len = (uint32_t)value.len;
     if (key.len)
         memcpy(entry->bytes, key.ptr, key.len);
@@ -310,6 +312,13 @@ static int route(const struct map_node *node, struct hf_bytes key)
     return equal ? i + 1 : i;
 }
 
+/* Have an entry on its way, with some of its value. */
+static void ask_for(const struct map_node *node, int i)
+{
+    for (size_t at = 0; at < VALUE_AHEAD; at += LINE)
+        __builtin_prefetch((const char *)entry_at(node, i) + at);
+}
+
 const struct map_entry *hf__map_find(const struct map_node *node, struct hf_bytes key)
 {
     bool equal;
@@ -326,9 +335,7 @@ const struct map_entry *hf__map_find(const struct map_node *node, struct hf_byte
     i = first_head(node->heads, node->count, head_of(key, node->skip));
     if (i == node->count)
         return NULL;
-    /* Most likely this is it, and its value is wanted. */
-    for (size_t at = 0; at < VALUE_AHEAD; at += LINE)
-        __builtin_prefetch((const char *)entry_at(node, i) + at);
+    ask_for(node, i); /* most likely this is it, and its value is wanted */
     i = search(node, key, true, &equal);
     return equal ? entry_at(node, i) : NULL;
 }
@@ -565,12 +572,10 @@ bool hf__map_prepare_delete(struct map *map, const struct map_span *span)
     return unshare_span(map, &map->root, span);
 }
 
-/* Give the slot that was prepared for it the entry, of which the caller's reference moves here. */
-void hf__map_put(struct map *map, struct map_entry *entry)
+/* The slot that was prepared for a key. */
+static uintptr_t *slot_of(struct map *map, struct hf_bytes key)
 {
-    struct hf_bytes key = map_key(entry);
     struct map_node *node = map->root;
-    struct map_entry *old;
     bool equal;
     int i;
 
@@ -580,9 +585,38 @@ void hf__map_put(struct map *map, struct map_entry *entry)
     }
     i = search(node, key, true, &equal);
     assert(is_ours(node) && equal);
-    old = entry_at(node, i);
-    node->slots[i] = (uintptr_t)entry;
+    return &node->slots[i];
+}
+
+/* Give the slot the entry, of which the caller's reference moves here. */
+static void fill_slot(struct map *map, uintptr_t *slot, struct map_entry *entry)
+{
+    struct map_entry *old = (struct map_entry *)(*slot & ~(uintptr_t)1);
+
+    *slot = (uintptr_t)entry;
     hf__map_entry_release(map, old);
+}
+
+void hf__map_put(struct map *map, struct map_entry *entry)
+{
+    fill_slot(map, slot_of(map, map_key(entry)), entry);
+}
+
+/*
+ * Whether there is something behind the map, its first entry of a key has said: that is the one
+ * that a new slot was prepared with. The others say the same, also when the slot was dead between.
+ */
+bool hf__map_put_over(struct map *map, struct map_entry *entry)
+{
+    uintptr_t *slot = slot_of(map, map_key(entry));
+
+    entry->fresh = ((const struct map_entry *)(*slot & ~(uintptr_t)1))->fresh;
+    if (entry->gone && entry->fresh) {
+        *slot |= 1;
+        return false;
+    }
+    fill_slot(map, slot, entry);
+    return true;
 }
 
 static void kill_span(struct map_node *node, const struct map_span *span)
@@ -751,20 +785,34 @@ static void turn(struct map_cursor *cursor, int step)
 
 const struct map_entry *hf__map_next(struct map_cursor *cursor)
 {
+    const struct map_node *leaf;
+    int at;
+
     if (cursor->depth >= 0 && cursor->at[cursor->depth] == cursor->nodes[cursor->depth]->count)
         turn(cursor, 1);
     if (cursor->depth < 0)
         return NULL;
-    return entry_at(cursor->nodes[cursor->depth], cursor->at[cursor->depth]++);
+    leaf = cursor->nodes[cursor->depth];
+    at = cursor->at[cursor->depth]++;
+    if (at + 1 < leaf->count)
+        ask_for(leaf, at + 1);
+    return entry_at(leaf, at);
 }
 
 const struct map_entry *hf__map_prev(struct map_cursor *cursor)
 {
+    const struct map_node *leaf;
+    int at;
+
     if (cursor->depth >= 0 && cursor->at[cursor->depth] == 0)
         turn(cursor, -1);
     if (cursor->depth < 0)
         return NULL;
-    return entry_at(cursor->nodes[cursor->depth], --cursor->at[cursor->depth]);
+    leaf = cursor->nodes[cursor->depth];
+    at = --cursor->at[cursor->depth];
+    if (at > 0)
+        ask_for(leaf, at - 1);
+    return entry_at(leaf, at);
 }
 
 void hf__map_walk_begin(struct map_walk *walk, const struct map_node *root, struct hf_bytes lower,

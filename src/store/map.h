@@ -16,8 +16,9 @@ struct map_node;
 /* A key and its value, never changed once it is in a map. */
 struct map_entry {
     atomic_uint refs;
-    uint32_t key_len : 31;
-    uint32_t gone : 1; /* says that the key has no value; to the map this is a value like others */
+    uint32_t key_len : 30;
+    uint32_t gone : 1;  /* says that the key has no value; to the map this is a value like others */
+    uint32_t fresh : 1; /* nothing is behind this map that the key would show if it was not here */
     uint32_t value_len;
     uint8_t bytes[]; /* key, value */
 };
@@ -103,6 +104,9 @@ enum hf_status hf__map_copy_value(struct hf_scope *s, const struct map_entry *en
 bool hf__map_prepare_put(struct map *map, struct map_entry *entry);
 bool hf__map_prepare_delete(struct map *map, const struct map_span *span);
 void hf__map_put(struct map *map, struct map_entry *entry);
+/* The same in a map that hides what is behind it. False: the entry is gone, and there is nothing to
+ * hide, so the slot is dead now, and the entry is still the caller's. */
+bool hf__map_put_over(struct map *map, struct map_entry *entry);
 void hf__map_delete(struct map *map, const struct map_span *span);
 void hf__map_sweep(struct map *map, const struct map_span *span);
 

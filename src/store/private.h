@@ -48,6 +48,7 @@ enum batch_kind { BATCH_PUT = 1, BATCH_DELETE = 2, BATCH_DELETE_RANGE = 3 };
 
 struct batch_op {
     enum batch_kind kind;
+    bool fresh;            /* a put of a key that had no value */
     struct hf_bytes key;   /* or the lower end of a range */
     struct hf_bytes value; /* or the upper end of a range, which is not in it */
 };

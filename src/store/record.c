@@ -21,8 +21,6 @@ enum {
     VARINT_MAX = 5
 };
 
-enum { CHANGE_DELETE = 0, CHANGE_PUT = 1 };
-
 void hf__changes_init(struct changes *changes, struct hf_scope *s, const struct hf_env *env)
 {
     changes->s = s;
@@ -85,7 +83,7 @@ static bool changes_grow(struct changes *changes)
 }
 
 /* The entry alone: what is replayed has its record already. */
-static enum hf_status add_entry(struct changes *changes, bool gone, struct hf_bytes key,
+static enum hf_status add_entry(struct changes *changes, enum change_kind kind, struct hf_bytes key,
                                 struct hf_bytes value)
 {
     struct map_entry *entry = NULL;
@@ -94,12 +92,13 @@ static enum hf_status add_entry(struct changes *changes, bool gone, struct hf_by
         entry = hf__map_entry_make(changes->env, key, value);
     if (!entry)
         return hf__fail_nomem(changes->s);
-    entry->gone = gone;
+    entry->gone = kind == CHANGE_DELETE;
+    entry->fresh = kind == CHANGE_INSERT;
     changes->entries[changes->len++] = entry;
     return HF_OK;
 }
 
-enum hf_status hf__changes_add(struct changes *changes, bool gone, struct hf_bytes key,
+enum hf_status hf__changes_add(struct changes *changes, enum change_kind kind, struct hf_bytes key,
                                struct hf_bytes value)
 {
     uint8_t *to =
@@ -107,12 +106,12 @@ enum hf_status hf__changes_add(struct changes *changes, bool gone, struct hf_byt
 
     if (!to)
         return hf__fail_nomem(changes->s);
-    *to++ = gone ? CHANGE_DELETE : CHANGE_PUT;
+    *to++ = kind == CHANGE_DELETE ? CHANGE_DELETE : CHANGE_PUT;
     to = append_bytes(to, key);
-    if (!gone)
+    if (kind != CHANGE_DELETE)
         to = append_bytes(to, value);
     changes->record.len = (size_t)(to - changes->record.ptr);
-    return add_entry(changes, gone, key, value);
+    return add_entry(changes, kind, key, value);
 }
 
 enum hf_status hf__changes_end(struct changes *changes)
@@ -174,7 +173,7 @@ enum hf_status hf__changes_read(struct changes *changes, struct hf_bytes record,
         if (!*good)
             break;
         if (key.len)
-            TRY(add_entry(changes, kind == CHANGE_DELETE, key, value));
+            TRY(add_entry(changes, kind, key, value));
         else if (value.len == NUMBER_BYTES)
             *number = load_u64be(value.ptr);
     }

@@ -11,6 +11,9 @@
 
 enum { CHANGES_INLINE = 16 };
 
+/* As in a record, where an insert is a put like others. */
+enum change_kind { CHANGE_DELETE = 0, CHANGE_PUT = 1, CHANGE_INSERT };
+
 struct changes {
     struct hf_scope *s;
     const struct hf_env *env; /* of the entries */
@@ -30,8 +33,7 @@ void hf__changes_drop(struct changes *changes);
 /* `bytes`: about how many there will be. */
 enum hf_status hf__changes_begin(struct changes *changes, size_t bytes);
 
-/* A put, or with `gone` a delete. */
-enum hf_status hf__changes_add(struct changes *changes, bool gone, struct hf_bytes key,
+enum hf_status hf__changes_add(struct changes *changes, enum change_kind kind, struct hf_bytes key,
                                struct hf_bytes value);
 
 /* The end of the record, whose number is not known yet, and then its number. */

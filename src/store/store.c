@@ -4,7 +4,7 @@
  *
  * A batch is its changes one after the other in one buffer:
  *
- *     1 byte    kind
+ *     1 byte    kind; with the highest bit: fresh
  *     4 bytes   length of the key, little-endian
  *     4 bytes   length of the value
  *     ...       key, value
@@ -14,7 +14,7 @@
  */
 #include "store/private.h"
 
-enum { OP_HEADER = 9 };
+enum { OP_HEADER = 9, OP_FRESH = 0x80 };
 
 /* ---- batches -------------------------------------------------------------------------------- */
 
@@ -26,7 +26,7 @@ static uint8_t *append(uint8_t *to, struct hf_bytes bytes)
 }
 
 /* The value comes in two parts, so that nobody has to join them first. */
-static void batch_add(struct store_batch *batch, enum batch_kind kind, struct hf_bytes key,
+static void batch_add(struct store_batch *batch, uint8_t kind, struct hf_bytes key,
                       struct hf_bytes head, struct hf_bytes body)
 {
     uint8_t *to;
@@ -39,7 +39,7 @@ static void batch_add(struct store_batch *batch, enum batch_kind kind, struct hf
     to = hf__buf_reserve(&batch->ops, OP_HEADER + key.len + head.len + body.len);
     if (!to)
         return;
-    to[0] = (uint8_t)kind;
+    to[0] = kind;
     store_u32le(to + 1, (uint32_t)key.len);
     store_u32le(to + 5, (uint32_t)(head.len + body.len));
     append(append(append(to + OP_HEADER, key), head), body);
@@ -56,6 +56,17 @@ void hf__batch_put_parts(struct store_batch *batch, struct hf_bytes key, struct 
                          struct hf_bytes body)
 {
     batch_add(batch, BATCH_PUT, key, head, body);
+}
+
+void hf__batch_insert(struct store_batch *batch, struct hf_bytes key, struct hf_bytes value)
+{
+    batch_add(batch, BATCH_PUT | OP_FRESH, key, value, hf_bytes_of(NULL, 0));
+}
+
+void hf__batch_insert_parts(struct store_batch *batch, struct hf_bytes key, struct hf_bytes head,
+                            struct hf_bytes body)
+{
+    batch_add(batch, BATCH_PUT | OP_FRESH, key, head, body);
 }
 
 void hf__batch_delete(struct store_batch *batch, struct hf_bytes key)
@@ -78,7 +89,8 @@ bool hf__batch_next(const struct store_batch *batch, size_t *at, struct batch_op
         return false;
     from = batch->ops.ptr + *at;
     assert(batch->ops.len - *at >= OP_HEADER);
-    op->kind = from[0];
+    op->kind = from[0] & ~OP_FRESH;
+    op->fresh = from[0] & OP_FRESH;
     op->key = hf_bytes_of(from + OP_HEADER, load_u32le(from + 1));
     op->value = hf_bytes_of(from + OP_HEADER + op->key.len, load_u32le(from + 5));
     *at += OP_HEADER + op->key.len + op->value.len;

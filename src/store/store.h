@@ -44,7 +44,8 @@ enum store_sync {
 struct store_options {
     enum store_sync sync;
     uint32_t window_ms;     /* for STORE_SYNC_BATCH; default 100 */
-    size_t memtable_bytes;  /* bytes of newest writes kept in memory; default 32 MiB */
+    uint32_t quiet_ms;      /* tables are tidied after so long without writes; default 1000 */
+    size_t memtable_bytes;  /* bytes of newest writes kept in memory; default 64 MiB */
     size_t cache_bytes;     /* cache of blocks that are not mapped; default 8 MiB */
     uint64_t reserve_bytes; /* free space that is never written into; default from memtables */
     bool no_verify;         /* do not verify block checksums on reads */
@@ -118,12 +119,17 @@ void hf__store_iter_close(struct hf__store_iter *iter);
  * Memory comes from the scope, or from an env, as the buffer says.
  */
 struct store_batch {
-    struct hf__buf ops; /* kind byte, u32le key length, u32le value length, key, value; ... */
+    struct hf__buf ops; /* kind, u32le key length, u32le value length, key, value; ... */
     size_t count;
 };
 void hf__batch_put(struct store_batch *batch, struct hf_bytes key, struct hf_bytes value);
 void hf__batch_put_parts(struct store_batch *batch, struct hf_bytes key, struct hf_bytes head,
                          struct hf_bytes body); /* the value is head and body */
+/* The same for keys that have no value in the newest state, as the caller knows, and as it stays
+ * until the batch is applied. A delete that comes soon enough leaves no trace of them then. */
+void hf__batch_insert(struct store_batch *batch, struct hf_bytes key, struct hf_bytes value);
+void hf__batch_insert_parts(struct store_batch *batch, struct hf_bytes key, struct hf_bytes head,
+                            struct hf_bytes body);
 void hf__batch_delete(struct store_batch *batch, struct hf_bytes key);
 /* The keys in [lower, upper); nothing when lower >= upper, so an empty upper is not "the end". The
  * caller sees to it that nobody else writes to the range meanwhile. */

@@ -89,6 +89,7 @@ struct tables {
     rocksdb_writeoptions_t *write_options;
     rocksdb_cache_t *cache;
     struct tables_state *newest;
+    bool tidies; /* every file in level 0 starts a compaction */
 
     pthread_mutex_t iters_lock; /* guards the next two */
     struct tables_iter *iters;  /* spare ones */
@@ -532,13 +533,51 @@ static char *make_database(struct tables *tables)
     return NULL;
 }
 
+/* How many files in level 0 start a compaction. Who adds tables has better things to do than to
+ * merge every single one; who reads looks at each of them. */
+static void set_tidies(struct tables *tables, bool tidies)
+{
+    const char *name = "level0_file_num_compaction_trigger";
+    const char *text;
+    char *error = NULL;
+    char files[8];
+
+    if (tables->tidies == tidies)
+        return;
+    snprintf(files, sizeof(files), "%d", tidies ? 1 : LEVEL0_COMPACT);
+    text = files;
+    rocksdb_set_options(tables->db, 1, &name, &text, &error);
+    if (!error)
+        tables->tidies = tidies;
+    rocksdb_free(error);
+}
+
+static bool has_untidy(struct tables *tables)
+{
+    char *files = rocksdb_property_value(tables->db, "rocksdb.num-files-at-level0");
+    bool untidy = files && strcmp(files, "0") != 0;
+
+    rocksdb_free(files);
+    return untidy;
+}
+
+void hf__tables_tidy(struct tables *tables)
+{
+    pthread_rwlock_rdlock(&rocksdb_in_use);
+    if (!atomic_load(&has_ended) && tables->db && has_untidy(tables))
+        set_tidies(tables, true);
+    pthread_rwlock_unlock(&rocksdb_in_use);
+}
+
 /* NULL: it is in a table. */
 static char *add(struct tables *tables, const struct map_node *root, uint64_t last)
 {
     char *failed = make_database(tables);
 
-    if (!failed)
+    if (!failed) {
+        set_tidies(tables, false);
         failed = fill_memtable(tables, root, last);
+    }
     hf__kill_point("table_begun");
     if (!failed)
         failed = flush_memtable(tables);

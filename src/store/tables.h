@@ -56,6 +56,10 @@ enum { TABLES_ERROR_MAX = 300 };
 enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root, uint64_t last,
                               char error[TABLES_ERROR_MAX]);
 
+/* Nobody writes for now: have what was added lately merged with the rest, in the background, so
+ * that reads have fewer places to look at. Beside hf__tables_add() only by who calls that. */
+void hf__tables_tidy(struct tables *tables);
+
 /* ---- reading -------------------------------------------------------------------------------- */
 
 /* The newest state, to be released. Beside hf__tables_add() only by who calls that. */

@@ -6,6 +6,7 @@
  */
 #include "store/front.h"
 
+#include <glob.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -80,6 +81,7 @@ static void change(struct test *t, struct bench *b)
                                         hf_bytes_of(&value, value ? sizeof(value) : 0));
         CHECK(entries[i]);
         entries[i]->gone = !value;
+        entries[i]->fresh = value && !b->model.values[key] && test_random(t) % 4;
         b->model.values[key] = value;
     }
     CHECK(hf__front_prepare(&b->front, entries, len));
@@ -105,10 +107,10 @@ static void change_and_undo(struct test *t, struct bench *b)
 static void freeze_or_settle(struct bench *b)
 {
     char error[TABLES_ERROR_MAX];
+    const struct map_node *root;
     uint64_t last;
-    const struct map_node *root = hf__front_frozen(&b->front, &last);
 
-    if (!root) {
+    if (!hf__front_frozen(&b->front, &root, &last)) {
         CHECK(hf__front_freeze(&b->front));
         b->freezes++;
         return;
@@ -212,6 +214,71 @@ TEST(store_front, layers_read_as_one)
     bench_close(&b);
 }
 
+static void change_one(struct test *t, struct bench *b, uint32_t key, bool gone, bool fresh)
+{
+    struct map_entry *entry =
+        hf__map_entry_make(test_env(t), key_of(b->s, key), hf_bytes_of("1234", gone ? 0 : 4));
+
+    CHECK(entry);
+    entry->gone = gone;
+    entry->fresh = fresh;
+    CHECK(hf__front_prepare(&b->front, &entry, 1));
+    hf__front_apply(&b->front, &entry, 1, ++b->changes);
+}
+
+static void check_gone(struct bench *b, uint32_t key)
+{
+    struct hf_bytes value = hf_bytes_of(NULL, 0);
+
+    CHECK_OK(hf__front_get(b->s, &b->front, NULL, key_of(b->s, key), &value));
+    CHECK(!value.ptr);
+}
+
+/* Only where nothing is behind it a deleted key leaves nothing; a map may have nothing but changes
+ * that it saw, and its table says so. */
+TEST(store_front, what_comes_and_goes_leaves_no_trace)
+{
+    const char *path = test_directory(t);
+    struct front_view view;
+    struct bench b;
+    size_t empty;
+
+    bench_open(t, &b, path);
+    change_one(t, &b, 1, false, true);
+    change_one(t, &b, 2, false, true);
+    change_one(t, &b, 2, false, false); /* still the only one of its key */
+    hf__front_view(&b.front, &view);
+    change_one(t, &b, 1, true, false);
+    hf__front_view_close(&view);
+    change_one(t, &b, 2, true, false);
+    CHECK_INT(0, hf__front_active_bytes(&b.front));
+    freeze_or_settle(&b);
+    freeze_or_settle(&b);
+    CHECK_INT(b.changes, b.tabled);
+
+    change_one(t, &b, 3, false, true);
+    freeze_or_settle(&b);
+    change_one(t, &b, 3, true, false); /* the frozen map has it */
+    CHECK(hf__front_active_bytes(&b.front) > 0);
+    check_gone(&b, 3);
+    freeze_or_settle(&b);
+    check_gone(&b, 3); /* now the tables */
+    empty = hf__front_active_bytes(&b.front);
+    change_one(t, &b, 3, false, true); /* there was one that says that it is gone */
+    change_one(t, &b, 3, true, false);
+    CHECK_INT(empty, hf__front_active_bytes(&b.front));
+    check_gone(&b, 3);
+    freeze_or_settle(&b);
+    change_one(t, &b, 3, false, true); /* the frozen map says so */
+    change_one(t, &b, 3, true, false);
+    CHECK_INT(0, hf__front_active_bytes(&b.front));
+    check_gone(&b, 3);
+    freeze_or_settle(&b);
+    check_gone(&b, 3);
+    CHECK(hf__front_check(&b.front));
+    bench_close(&b);
+}
+
 /* ---- stores --------------------------------------------------------------------------------- */
 
 enum { WRITERS = 4, EACH = 4000, SMALL = 256 * 1024 };
@@ -271,6 +338,99 @@ TEST(store_front, writers_wait_for_tables)
     hf__store_close(store);
     CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
     CHECK(acked_is_there(s, store, &acked));
+    hf__store_close(store);
+    hf_scope_free(s);
+}
+
+/* A queue: each key is there for a moment. */
+static void pass_by(struct hf_scope *s, struct hf__store *store, uint32_t from, uint32_t to)
+{
+    for (uint32_t n = from; n < to; n++) {
+        struct hf__mark mark = hf__scope_mark(s);
+        struct store_batch batch = {.ops = {.scope = s}};
+        uint64_t ticket;
+
+        hf__batch_insert(&batch, key_of(s, n), hf_bytes_of("something", 9));
+        if (n > from)
+            hf__batch_delete(&batch, key_of(s, n - 1));
+        CHECK_OK(hf__store_write(s, store, &batch, &ticket));
+        hf__scope_rewind(s, mark);
+    }
+}
+
+TEST(store_front, a_queue_makes_no_tables)
+{
+    enum { PASSED = 20000 };
+    struct store_options options = {.sync = STORE_SYNC_NONE, .memtable_bytes = SMALL};
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct hf_bytes value;
+    struct store_stats stats;
+    struct hf__store *store;
+
+    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+    pass_by(s, store, 1, PASSED);
+    hf__store_stats(store, &stats);
+    CHECK(stats.memory_bytes < 16384);
+    for (int again = 0; again < 2; again++) {
+        uint32_t last = PASSED - 1;
+
+        CHECK_OK(hf__store_get(s, store, NULL, key_of(s, last), &value));
+        CHECK(value.len == 9);
+        CHECK_OK(hf__store_get(s, store, NULL, key_of(s, last - 1), &value));
+        CHECK(!value.ptr);
+        hf__store_close(store);
+        CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+    }
+    CHECK_OK(hf__store_verify(s, store));
+    hf__store_close(store);
+    hf_scope_free(s);
+}
+
+static int tables_in(const char *path)
+{
+    char pattern[512];
+    glob_t found;
+    int len;
+
+    snprintf(pattern, sizeof(pattern), "%s/db/*.sst", path);
+    len = glob(pattern, 0, NULL, &found) == 0 ? (int)found.gl_pathc : 0;
+    globfree(&found);
+    return len;
+}
+
+static bool has_one_table(const char *path)
+{
+    for (int i = 0; i < 200 && tables_in(path) != 1; i++)
+        usleep(50000);
+    return tables_in(path) == 1;
+}
+
+/* Of three tables, too few for a compaction, one is left when nobody writes; and after the next
+ * ones, which come without compactions, again. */
+TEST(store_front, tables_are_tidied_when_nobody_writes)
+{
+    struct store_options options = {.sync = STORE_SYNC_NONE,
+                                    .quiet_ms = 200,
+                                    .memtable_bytes = 8 << 20};
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct acked acked = {{0}};
+    struct hf__store *store;
+
+    for (int opened = 1; opened <= 5; opened++) { /* each close makes a table */
+        CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+        if (opened > 3)
+            CHECK(has_one_table(path));
+        acked.by_thread[0] = 100 * (uint32_t)opened;
+        CHECK_OK(write_items(s, store, 0, acked.by_thread[0] - 99, acked.by_thread[0], false));
+        CHECK(acked_is_there(s, store, &acked));
+        hf__store_close(store);
+        CHECK_INT(opened > 3 ? 2 : opened, tables_in(path));
+    }
+    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+    CHECK(acked_is_there(s, store, &acked));
+    CHECK_OK(hf__store_verify(s, store));
     hf__store_close(store);
     hf_scope_free(s);
 }
