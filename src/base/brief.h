@@ -49,16 +49,20 @@ static inline void brief_lock(pthread_mutex_t *lock)
 
 /*
  * The same for a lock that many may read under. Its readers never sleep with it, so a writer waits
- * for a lookup or two. Writers settle among themselves with a mutex who is next: glibc hands a
- * rwlock from one writer to the next that sleeps for it, which has to be woken first, and once two
- * sleep, everybody does; a mutex goes to whoever runs and takes it.
+ * for a lookup or two; a reader waits for as long as a batch is applied. Writers settle among
+ * themselves with a mutex who is next: glibc hands a rwlock from one writer to the next that sleeps
+ * for it, which has to be woken first, and once two sleep, everybody does; a mutex goes to whoever
+ * runs and takes it.
  */
 static inline void brief_rdlock(pthread_rwlock_t *lock)
 {
-    for (int look = 0; look < BRIEF_LOOKS; look++) {
-        if (pthread_rwlock_tryrdlock(lock) == 0)
-            return;
-        brief_pause();
+    for (int turn = 0; turn < BRIEF_TURNS; turn++) {
+        for (int look = 0; look < BRIEF_LOOKS; look++) {
+            if (pthread_rwlock_tryrdlock(lock) == 0)
+                return;
+            brief_pause();
+        }
+        sched_yield();
     }
     pthread_rwlock_rdlock(lock);
 }

@@ -294,15 +294,19 @@ static struct hf_str text_of(const struct hf__buf *buf)
 /* The next part of the header: commas and blanks are between them. */
 static bool next_part(struct hf_str text, size_t *at, struct hf_str *part)
 {
-    static const char between[] = {' ', ',', '\t'};
-    size_t start;
+    static const char between[] = {',', ' ', '\t'};
 
-    while (*at < text.len && memchr(between, text.ptr[*at], sizeof(between)))
+    while (*at < text.len &&
+           (text.ptr[*at] == ',' || text.ptr[*at] == ' ' || text.ptr[*at] == '\t'))
         ++*at;
-    start = *at;
-    while (*at < text.len && !memchr(between, text.ptr[*at], sizeof(between)))
-        ++*at;
-    *part = hf_str_of(text.ptr + start, *at - start);
+    *part = hf_str_of(text.ptr + *at, text.len - *at);
+    for (size_t i = 0; part->len && i < sizeof(between); i++) {
+        const char *end = memchr(part->ptr, between[i], part->len);
+
+        if (end)
+            part->len = (size_t)(end - part->ptr);
+    }
+    *at += part->len;
     return part->len > 0;
 }
 

@@ -538,15 +538,17 @@ bool hf__map_prepare_put(struct map *map, struct map_entry *entry)
 /* The slots, or children, of `node` that `span` touches: [*from, *to). */
 static void touched(const struct map_node *node, const struct map_span *span, int *from, int *to)
 {
+    bool one = span->lower.ptr == span->upper.ptr && span->lower.len == span->upper.len;
     bool equal;
 
     if (node->leaf) {
-        *from = search(node, span->lower, false, &equal);
-        *to = search(node, span->upper, false, &equal);
+        *from = *to = search(node, span->lower, false, &equal);
+        if (!one)
+            *to = search(node, span->upper, false, &equal);
         *to += equal && span->closed;
     } else {
         *from = route(node, span->lower);
-        *to = route(node, span->upper) + 1;
+        *to = (one ? *from : route(node, span->upper)) + 1;
     }
 }
 
