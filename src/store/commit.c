@@ -30,7 +30,7 @@ enum {
     POLL_MS = 10,              /* how long a waiter sleeps before it looks at its scope again */
     PENDING_MAX = 1024 * 1024, /* bytes that wait for a flush; more, and the writer sees to it */
     TEND_MS = 1000,            /* how long before an attempt to write tables is made again */
-    QUIET_CHANGES = 1000,      /* at most so many, and it is quiet */
+    QUIET_CHANGES = 100,       /* at most so many, and it is quiet */
     CHANGES_KEPT = 1000000 /* in the journal alone: an open after a crash takes about a second */
 };
 
@@ -392,9 +392,8 @@ static void keeper_wait(struct commit *commit)
     if (steady_wait_ms(&commit->wanted, &commit->lock, commit->quiet_ms) != ETIMEDOUT ||
         commit->closing || hf__journal_last(commit->journal) > last + QUIET_CHANGES)
         return;
-    commit->untidy = false;
     pthread_mutex_unlock(&commit->lock);
-    commit->tidy(commit->user);
+    commit->untidy = !atomic_load(&commit->stopped) && !commit->tidy(commit->user);
     pthread_mutex_lock(&commit->lock);
 }
 

@@ -35,8 +35,8 @@ struct commit {
     /* Everything that was applied so far, or false: not now. Sets *upto to the newest change that
      * is in tables, if one was added; also when not everything is. */
     bool (*write_tables)(void *user, uint64_t *upto);
-    /* Tables were written, and then next to nothing for a while. */
-    void (*tidy)(void *user);
+    /* Tables were written, and then next to nothing for a while. False: not now. */
+    bool (*tidy)(void *user);
 
     pthread_mutex_t lock;     /* guards the next eight, and changes of the atomics */
     pthread_cond_t served[2]; /* a round is over: even ones, odd ones */

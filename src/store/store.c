@@ -32,7 +32,7 @@ static void batch_add(struct store_batch *batch, uint8_t kind, struct hf_bytes k
     uint8_t *to;
 
     assert(key.len || kind == BATCH_DELETE_RANGE);
-    if (key.len > UINT32_MAX / 2 || head.len > UINT32_MAX / 4 || body.len > UINT32_MAX / 4) {
+    if (key.len > UINT32_MAX / 4 || head.len > UINT32_MAX / 4 || body.len > UINT32_MAX / 4) {
         batch->ops.failed = true;
         return;
     }

@@ -502,12 +502,12 @@ static bool write_tables(void *user, uint64_t *upto)
 }
 
 /* A compaction needs room. */
-static void tidy(void *user)
+static bool tidy(void *user)
 {
     struct disk *disk = user;
+    uint64_t have, need;
 
-    if (!atomic_load(&disk->no_space))
-        hf__tables_tidy(disk->tables);
+    return has_room(disk, 0, &have, &need) && hf__tables_tidy(disk->tables);
 }
 
 static bool is_synced(const struct disk *disk)

@@ -150,19 +150,14 @@ static void make_objects(void)
     note_end_at_exit();
 }
 
+/* With the lock, and before the end: that may have begun since, and waits. */
 static rocksdb_t *open_rocksdb(const struct tables *tables, char **error)
 {
     uint64_t turns = take_turns(SHORT_TURN_NS); /* for RocksDB's threads */
-    rocksdb_t *db = NULL;
+    rocksdb_t *db;
 
-    pthread_rwlock_rdlock(&rocksdb_in_use);
-    if (atomic_load(&has_ended)) {
-        *error = strdup("the program is at its end");
-    } else {
-        pthread_once(&database_made, make_objects);
-        db = rocksdb_open(tables->db_options, tables->options.db_path, error);
-    }
-    pthread_rwlock_unlock(&rocksdb_in_use);
+    pthread_once(&database_made, make_objects);
+    db = rocksdb_open(tables->db_options, tables->options.db_path, error);
     if (turns)
         (void)take_turns(turns);
     return db;
@@ -535,7 +530,7 @@ static char *make_database(struct tables *tables)
 
 /* How many files in level 0 start a compaction. Who adds tables has better things to do than to
  * merge every single one; who reads looks at each of them. */
-static void set_tidies(struct tables *tables, bool tidies)
+static bool set_tidies(struct tables *tables, bool tidies)
 {
     const char *name = "level0_file_num_compaction_trigger";
     const char *text;
@@ -543,13 +538,15 @@ static void set_tidies(struct tables *tables, bool tidies)
     char files[8];
 
     if (tables->tidies == tidies)
-        return;
+        return true;
+    tables->tidies = true; /* to be set back: RocksDB may have it although it says that it failed */
     snprintf(files, sizeof(files), "%d", tidies ? 1 : LEVEL0_COMPACT);
     text = files;
     rocksdb_set_options(tables->db, 1, &name, &text, &error);
     if (!error)
         tables->tidies = tidies;
     rocksdb_free(error);
+    return !error;
 }
 
 static bool has_untidy(struct tables *tables)
@@ -561,12 +558,15 @@ static bool has_untidy(struct tables *tables)
     return untidy;
 }
 
-void hf__tables_tidy(struct tables *tables)
+bool hf__tables_tidy(struct tables *tables)
 {
+    bool done = true;
+
     pthread_rwlock_rdlock(&rocksdb_in_use);
     if (!atomic_load(&has_ended) && tables->db && has_untidy(tables))
-        set_tidies(tables, true);
+        done = set_tidies(tables, true);
     pthread_rwlock_unlock(&rocksdb_in_use);
+    return done;
 }
 
 /* NULL: it is in a table. */
@@ -575,7 +575,7 @@ static char *add(struct tables *tables, const struct map_node *root, uint64_t la
     char *failed = make_database(tables);
 
     if (!failed) {
-        set_tidies(tables, false);
+        (void)set_tidies(tables, false); /* or it is merged at once, which does no harm */
         failed = fill_memtable(tables, root, last);
     }
     hf__kill_point("table_begun");
@@ -781,8 +781,16 @@ static enum hf_status open_database(struct hf_scope *s, struct tables *tables)
 {
     char *error = NULL;
     enum hf_status status;
+    bool ended;
 
-    tables->db = open_rocksdb(tables, &error);
+    pthread_rwlock_rdlock(&rocksdb_in_use);
+    ended = atomic_load(&has_ended);
+    if (!ended)
+        tables->db = open_rocksdb(tables, &error);
+    pthread_rwlock_unlock(&rocksdb_in_use);
+    if (ended)
+        return hf__fail(s, HF_CANCELED, "The store in %s cannot be opened while the program ends",
+                        tables->options.path);
     if (!error)
         return HF_OK;
     status = status_of(error);

@@ -57,8 +57,9 @@ enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root
                               char error[TABLES_ERROR_MAX]);
 
 /* Nobody writes for now: have what was added lately merged with the rest, in the background, so
- * that reads have fewer places to look at. Beside hf__tables_add() only by who calls that. */
-void hf__tables_tidy(struct tables *tables);
+ * that reads have fewer places to look at. Beside hf__tables_add() only by who calls that. False:
+ * this could not be noted. */
+bool hf__tables_tidy(struct tables *tables);
 
 /* ---- reading -------------------------------------------------------------------------------- */
 

@@ -6,7 +6,6 @@
  */
 #include "store/front.h"
 
-#include <glob.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -382,54 +381,6 @@ TEST(store_front, a_queue_makes_no_tables)
         hf__store_close(store);
         CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
     }
-    CHECK_OK(hf__store_verify(s, store));
-    hf__store_close(store);
-    hf_scope_free(s);
-}
-
-static int tables_in(const char *path)
-{
-    char pattern[512];
-    glob_t found;
-    int len;
-
-    snprintf(pattern, sizeof(pattern), "%s/db/*.sst", path);
-    len = glob(pattern, 0, NULL, &found) == 0 ? (int)found.gl_pathc : 0;
-    globfree(&found);
-    return len;
-}
-
-static bool has_one_table(const char *path)
-{
-    for (int i = 0; i < 200 && tables_in(path) != 1; i++)
-        usleep(50000);
-    return tables_in(path) == 1;
-}
-
-/* Of three tables, too few for a compaction, one is left when nobody writes; and after the next
- * ones, which come without compactions, again. */
-TEST(store_front, tables_are_tidied_when_nobody_writes)
-{
-    struct store_options options = {.sync = STORE_SYNC_NONE,
-                                    .quiet_ms = 200,
-                                    .memtable_bytes = 8 << 20};
-    struct hf_scope *s = hf_scope_new(test_env(t));
-    const char *path = test_directory(t);
-    struct acked acked = {{0}};
-    struct hf__store *store;
-
-    for (int opened = 1; opened <= 5; opened++) { /* each close makes a table */
-        CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
-        if (opened > 3)
-            CHECK(has_one_table(path));
-        acked.by_thread[0] = 100 * (uint32_t)opened;
-        CHECK_OK(write_items(s, store, 0, acked.by_thread[0] - 99, acked.by_thread[0], false));
-        CHECK(acked_is_there(s, store, &acked));
-        hf__store_close(store);
-        CHECK_INT(opened > 3 ? 2 : opened, tables_in(path));
-    }
-    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
-    CHECK(acked_is_there(s, store, &acked));
     CHECK_OK(hf__store_verify(s, store));
     hf__store_close(store);
     hf_scope_free(s);

@@ -1,0 +1,117 @@
+/*
+ * store/tidy_test.c: tables that are merged when nobody writes, and when they are not.
+ */
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "system.h"
+
+/* ---- helpers -------------------------------------------------------------------------------- */
+
+enum { QUIET_MS = 1000, MEMTABLE = 8 << 20 };
+
+static int tables_in(const char *path)
+{
+    char pattern[512];
+    glob_t found;
+    int len;
+
+    snprintf(pattern, sizeof(pattern), "%s/db/*.sst", path);
+    len = glob(pattern, 0, NULL, &found) == 0 ? (int)found.gl_pathc : 0;
+    globfree(&found);
+    return len;
+}
+
+static bool has_one_table(const char *path)
+{
+    for (int i = 0; i < 200 && tables_in(path) != 1; i++)
+        usleep(50000);
+    return tables_in(path) == 1;
+}
+
+/* Of three tables, too few for a compaction, one is left when nobody writes; and after the next
+ * ones, which come without compactions, again. */
+TEST(store_tidy, tables_are_merged_when_nobody_writes)
+{
+    struct store_options options = {.sync = STORE_SYNC_NONE, .memtable_bytes = MEMTABLE};
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct acked acked = {{0}};
+    struct hf__store *store;
+
+    for (int opened = 1; opened <= 5; opened++) { /* each close makes a table */
+        options.quiet_ms = opened > 3 ? 200 : UINT32_MAX;
+        CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+        if (opened > 3)
+            CHECK(has_one_table(path));
+        acked.by_thread[0] = 100 * (uint32_t)opened;
+        CHECK_OK(write_items(s, store, 0, acked.by_thread[0] - 99, acked.by_thread[0], false));
+        CHECK(acked_is_there(s, store, &acked));
+        hf__store_close(store);
+        CHECK_INT(opened > 3 ? 2 : opened, tables_in(path));
+    }
+    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+    CHECK(acked_is_there(s, store, &acked));
+    CHECK_OK(hf__store_verify(s, store));
+    hf__store_close(store);
+    hf_scope_free(s);
+}
+
+/* Three tables, and their store, opened just now. */
+static struct hf__store *untidy_store(struct test *t, struct hf_scope *s, const char *path)
+{
+    struct store_options options = {.sync = STORE_SYNC_FULL,
+                                    .quiet_ms = UINT32_MAX,
+                                    .memtable_bytes = MEMTABLE,
+                                    .reserve_bytes = 1 << 20};
+    struct hf__store *store;
+
+    for (uint32_t i = 0; i < 3; i++) {
+        CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+        CHECK_OK(write_items(s, store, 0, 100 * i + 1, 100 * i + 100, false));
+        hf__store_close(store);
+    }
+    CHECK_INT(3, tables_in(path));
+    options.quiet_ms = QUIET_MS;
+    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+    return store;
+}
+
+/* After a failed write nothing more is written, not even that. */
+TEST(store_tidy, a_stopped_store_stays_as_it_is)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct hf__store *store = untidy_store(t, s, path);
+
+    write_target = "/journal/";
+    write_errno = EIO;
+    CHECK_STATUS(HF_IO, write_items(s, store, 0, 301, 301, true));
+    write_errno = 0;
+    write_target = NULL;
+    usleep(2 * QUIET_MS * 1000);
+    CHECK_INT(3, tables_in(path));
+    hf__store_close(store);
+    hf_scope_free(s);
+}
+
+/* Somebody else has filled the disk since the last write: they wait until there is room again. */
+TEST(store_tidy, a_full_disk_is_not_filled_any_more)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct hf__store *store = untidy_store(t, s, path);
+    struct acked acked = {{300}};
+
+    system_bytes_free = 64 * 1024;
+    usleep(2 * QUIET_MS * 1000);
+    CHECK_INT(3, tables_in(path));
+    system_bytes_free = 0;
+    CHECK(has_one_table(path));
+    CHECK(acked_is_there(s, store, &acked));
+    hf__store_close(store);
+    hf_scope_free(s);
+}
