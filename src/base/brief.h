@@ -27,17 +27,24 @@ static inline void brief_pause(void)
 #endif
 }
 
+/* Wait for the next look, of which *looks were in vain before. False: enough of that. */
+static inline bool brief_wait(int *looks)
+{
+    brief_pause();
+    if (++*looks % BRIEF_LOOKS == 0)
+        sched_yield();
+    return *looks < BRIEF_TURNS * BRIEF_LOOKS;
+}
+
 /* False: it was not to be had soon. */
 static inline bool brief_trylock(pthread_mutex_t *lock)
 {
-    for (int turn = 0; turn < BRIEF_TURNS; turn++) {
-        for (int look = 0; look < BRIEF_LOOKS; look++) {
-            if (pthread_mutex_trylock(lock) == 0)
-                return true;
-            brief_pause();
-        }
-        sched_yield();
-    }
+    int looks = 0;
+
+    do {
+        if (pthread_mutex_trylock(lock) == 0)
+            return true;
+    } while (brief_wait(&looks));
     return false;
 }
 
@@ -56,14 +63,12 @@ static inline void brief_lock(pthread_mutex_t *lock)
  */
 static inline void brief_rdlock(pthread_rwlock_t *lock)
 {
-    for (int turn = 0; turn < BRIEF_TURNS; turn++) {
-        for (int look = 0; look < BRIEF_LOOKS; look++) {
-            if (pthread_rwlock_tryrdlock(lock) == 0)
-                return;
-            brief_pause();
-        }
-        sched_yield();
-    }
+    int looks = 0;
+
+    do {
+        if (pthread_rwlock_tryrdlock(lock) == 0)
+            return;
+    } while (brief_wait(&looks));
     pthread_rwlock_rdlock(lock);
 }
 

@@ -63,9 +63,14 @@ struct map_node {
 enum { LEAF_SIZE = sizeof(struct map_node) };
 enum { INNER_SIZE = LEAF_SIZE + (NODE_MAX + 1) * sizeof(struct map_node *) };
 
+static struct map_entry *entry_of(uintptr_t slot)
+{
+    return (struct map_entry *)(slot & ~(uintptr_t)1);
+}
+
 static struct map_entry *entry_at(const struct map_node *node, int i)
 {
-    return (struct map_entry *)(node->slots[i] & ~(uintptr_t)1);
+    return entry_of(node->slots[i]);
 }
 
 static bool dead_at(const struct map_node *node, int i)
@@ -374,7 +379,7 @@ static void lengthen_skip(struct map_node *node)
 
 static void insert_slot(struct map_node *node, int at, uintptr_t slot)
 {
-    struct hf_bytes key = map_key((struct map_entry *)(slot & ~(uintptr_t)1));
+    struct hf_bytes key = map_key(entry_of(slot));
     size_t behind = (size_t)(node->count - at);
 
     assert(node->count < NODE_MAX);
@@ -593,7 +598,7 @@ static uintptr_t *slot_of(struct map *map, struct hf_bytes key)
 /* Give the slot the entry, of which the caller's reference moves here. */
 static void fill_slot(struct map *map, uintptr_t *slot, struct map_entry *entry)
 {
-    struct map_entry *old = (struct map_entry *)(*slot & ~(uintptr_t)1);
+    struct map_entry *old = entry_of(*slot);
 
     *slot = (uintptr_t)entry;
     hf__map_entry_release(map, old);
@@ -612,7 +617,7 @@ bool hf__map_put_over(struct map *map, struct map_entry *entry)
 {
     uintptr_t *slot = slot_of(map, map_key(entry));
 
-    entry->fresh = ((const struct map_entry *)(*slot & ~(uintptr_t)1))->fresh;
+    entry->fresh = entry_of(*slot)->fresh;
     if (entry->gone && entry->fresh) {
         *slot |= 1;
         return false;

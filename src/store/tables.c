@@ -120,7 +120,7 @@ static void count_nothing(void)
  */
 static pthread_once_t options_made = PTHREAD_ONCE_INIT;
 static pthread_once_t database_made = PTHREAD_ONCE_INIT;
-/* Readers go first, so that who has it may take it again, as make_database() does. */
+/* Readers go first, so that who has it may take it again, as a failed make_database() does. */
 static pthread_rwlock_t rocksdb_in_use = PTHREAD_RWLOCK_INITIALIZER;
 static atomic_bool has_ended;        /* nothing in there is changed any more */
 static rocksdb_t *_Atomic left_open; /* so that nobody takes these for leaks */

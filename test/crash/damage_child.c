@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +15,6 @@
 #include <unistd.h>
 
 #include <xxhash.h>
-
-extern char **environ;
 
 enum { MEMTABLE = 256 * 1024 };
 
@@ -366,42 +363,25 @@ struct look look_at(const char *dir)
 
 int child_run(const char *mode, const char *dir, const char *argument, char text[TEXT_ROOM])
 {
-    char exe[] = "/proc/self/exe";
-    char *args[] = {exe, NULL};
-    posix_spawn_file_actions_t actions;
     size_t len = 0;
     ssize_t got;
-    int ends[2], status;
-    pid_t pid;
+    int out, status;
+    pid_t pid = test_child("damage", (const char *[]){mode, dir, argument, NULL}, &out);
 
-    CHECK(pipe2(ends, O_CLOEXEC) == 0);
-    setenv("HF_CRASH_CHILD", mode, 1);
-    setenv("HF_CRASH_DIR", dir, 1);
-    setenv("HF_CRASH_ARGUMENT", argument, 1);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    CHECK_INT(0, posix_spawn(&pid, exe, &actions, NULL, args, environ));
-    posix_spawn_file_actions_destroy(&actions);
-    unsetenv("HF_CRASH_CHILD");
-    close(ends[1]);
-    while (len < TEXT_ROOM - 1 && (got = read(ends[0], text + len, TEXT_ROOM - 1 - len)) > 0)
+    while (len < TEXT_ROOM - 1 && (got = read(out, text + len, TEXT_ROOM - 1 - len)) > 0)
         len += (size_t)got;
     text[len] = '\0';
-    close(ends[0]);
+    close(out);
     CHECK_INT(pid, waitpid(pid, &status, 0));
     return status;
 }
 
-/* Runs before main(): a child never becomes a test run. */
-__attribute__((constructor)) static void become_child(void)
+/* The arguments of child_run(). */
+CHILD(damage)
 {
-    const char *mode = getenv("HF_CRASH_CHILD");
-    const char *dir = getenv("HF_CRASH_DIR");
-    const char *argument = getenv("HF_CRASH_ARGUMENT");
+    const char *mode = args[0], *dir = args[1], *argument = args[2];
     int result = CHILD_WRONG;
 
-    if (!mode)
-        return;
     if (strcmp(mode, "build") == 0)
         result = child_build(dir, argument);
     else if (strcmp(mode, "look") == 0)
@@ -413,5 +393,5 @@ __attribute__((constructor)) static void become_child(void)
     else if (strcmp(mode, "read_only") == 0)
         result = child_read_only(dir);
     fflush(stdout);
-    _exit(result);
+    return result;
 }

@@ -11,7 +11,7 @@
 
 /* ---- helpers -------------------------------------------------------------------------------- */
 
-enum { QUIET_MS = 1000, MEMTABLE = 8 << 20 };
+enum { QUIET_MS = 1000, SOON_MS = 200, MEMTABLE = 8 << 20 };
 
 static int tables_in(const char *path)
 {
@@ -32,52 +32,60 @@ static bool has_one_table(const char *path)
     return tables_in(path) == 1;
 }
 
-/* Of three tables, too few for a compaction, one is left when nobody writes; and after the next
- * ones, which come without compactions, again. */
-TEST(store_tidy, tables_are_merged_when_nobody_writes)
+static struct hf__store *open_quiet(struct test *t, struct hf_scope *s, const char *path,
+                                    uint32_t quiet_ms)
 {
-    struct store_options options = {.sync = STORE_SYNC_NONE, .memtable_bytes = MEMTABLE};
-    struct hf_scope *s = hf_scope_new(test_env(t));
-    const char *path = test_directory(t);
-    struct acked acked = {{0}};
-    struct hf__store *store;
-
-    for (int opened = 1; opened <= 5; opened++) { /* each close makes a table */
-        options.quiet_ms = opened > 3 ? 200 : UINT32_MAX;
-        CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
-        if (opened > 3)
-            CHECK(has_one_table(path));
-        acked.by_thread[0] = 100 * (uint32_t)opened;
-        CHECK_OK(write_items(s, store, 0, acked.by_thread[0] - 99, acked.by_thread[0], false));
-        CHECK(acked_is_there(s, store, &acked));
-        hf__store_close(store);
-        CHECK_INT(opened > 3 ? 2 : opened, tables_in(path));
-    }
-    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
-    CHECK(acked_is_there(s, store, &acked));
-    CHECK_OK(hf__store_verify(s, store));
-    hf__store_close(store);
-    hf_scope_free(s);
-}
-
-/* Three tables, and their store, opened just now. */
-static struct hf__store *untidy_store(struct test *t, struct hf_scope *s, const char *path)
-{
-    struct store_options options = {.sync = STORE_SYNC_FULL,
-                                    .quiet_ms = UINT32_MAX,
+    struct store_options options = {.quiet_ms = quiet_ms,
                                     .memtable_bytes = MEMTABLE,
                                     .reserve_bytes = 1 << 20};
     struct hf__store *store;
 
-    for (uint32_t i = 0; i < 3; i++) {
-        CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
-        CHECK_OK(write_items(s, store, 0, 100 * i + 1, 100 * i + 100, false));
-        hf__store_close(store);
-    }
-    CHECK_INT(3, tables_in(path));
-    options.quiet_ms = QUIET_MS;
     CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
     return store;
+}
+
+/* The nth hundred items, and with the close a table of them. */
+static void add_table(struct hf_scope *s, struct hf__store *store, uint32_t n)
+{
+    struct acked acked = {{100 * n}};
+
+    CHECK_OK(write_items(s, store, 0, 100 * n - 99, 100 * n, false));
+    CHECK(acked_is_there(s, store, &acked));
+    hf__store_close(store);
+}
+
+/* Three tables, and their store, opened just now. */
+static struct hf__store *untidy_store(struct test *t, struct hf_scope *s, const char *path,
+                                      uint32_t quiet_ms)
+{
+    for (uint32_t n = 1; n <= 3; n++) {
+        add_table(s, open_quiet(t, s, path, UINT32_MAX), n);
+        CHECK_INT(n, tables_in(path));
+    }
+    return open_quiet(t, s, path, quiet_ms);
+}
+
+/* ---- tests ---------------------------------------------------------------------------------- */
+
+/* Of three tables, too few for a compaction, one is left when nobody writes; and after the next
+ * ones, which come without compactions, again. */
+TEST(store_tidy, tables_are_merged_when_nobody_writes)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct hf__store *store = untidy_store(t, s, path, SOON_MS);
+    struct acked acked = {{500}};
+
+    for (uint32_t n = 4; n <= 5; n++) {
+        CHECK(has_one_table(path));
+        add_table(s, store, n);
+        CHECK_INT(2, tables_in(path));
+        store = open_quiet(t, s, path, SOON_MS);
+    }
+    CHECK(acked_is_there(s, store, &acked));
+    CHECK_OK(hf__store_verify(s, store));
+    hf__store_close(store);
+    hf_scope_free(s);
 }
 
 /* After a failed write nothing more is written, not even that. */
@@ -85,7 +93,7 @@ TEST(store_tidy, a_stopped_store_stays_as_it_is)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
     const char *path = test_directory(t);
-    struct hf__store *store = untidy_store(t, s, path);
+    struct hf__store *store = untidy_store(t, s, path, QUIET_MS);
 
     write_target = "/journal/";
     write_errno = EIO;
@@ -103,7 +111,7 @@ TEST(store_tidy, a_full_disk_is_not_filled_any_more)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
     const char *path = test_directory(t);
-    struct hf__store *store = untidy_store(t, s, path);
+    struct hf__store *store = untidy_store(t, s, path, QUIET_MS);
     struct acked acked = {{300}};
 
     system_bytes_free = 64 * 1024;
