@@ -296,6 +296,8 @@ static int open_server(struct serving *v)
                                  .sockets = v->plan.sockets.fds,
                                  .sockets_len = v->plan.sockets.len,
                                  .loops = (uint32_t)settings->loops,
+                                 .sync_beside =
+                                     settings->sync + 1 == HF_SYNC_FULL && !settings->in_memory,
                                  .connections_max = (uint32_t)settings->connections,
                                  .input_max = settings->input_bytes,
                                  .head_ms = (uint32_t)settings->head_ms,

@@ -70,6 +70,20 @@ static void ask_no_more(struct conn *conn)
         uv_idle_stop(&conn->loop->idle);
 }
 
+/* It is closed: the settler's work is not for it any more. */
+static void owe_no_more(struct conn *conn)
+{
+    struct loop *loop = conn->loop;
+
+    for (struct conn **at = &loop->owing; *at; at = &(*at)->next_owing) {
+        if (*at != conn)
+            continue;
+        *at = conn->next_owing;
+        atomic_fetch_sub(&loop->owing_len, 1);
+        return;
+    }
+}
+
 /* Keep count of what all unfinished requests hold. */
 static uint64_t count_input(struct conn *conn)
 {
@@ -115,6 +129,8 @@ void hf__conn_close(struct conn *conn)
         return;
     conn->state = CONN_CLOSED;
     ask_no_more(conn);
+    if (conn->owing)
+        owe_no_more(conn);
     uv_close((uv_handle_t *)&conn->tcp, on_closed);
 }
 
@@ -143,7 +159,7 @@ static void listen_again(struct conn *conn);
  * request waits, or the server stops and none has begun. */
 static bool is_over(const struct conn *conn)
 {
-    bool waits = conn->in.len > 0 && !conn->partial;
+    bool waits = conn->in.len > 0 && (!conn->partial || conn->kept);
 
     return conn->close_after || (conn->ended && !waits) ||
            (conn->loop->draining && conn->in.len == 0);
@@ -152,14 +168,14 @@ static bool is_over(const struct conn *conn)
 /* Everything in `out` is gone. */
 static void sent(struct conn *conn)
 {
-    bool sending = conn->state == CONN_SENDING;
+    bool deaf = conn->state == CONN_SENDING || conn->kept;
 
     give_back(conn);
     if (is_over(conn)) {
         linger(conn);
         return;
     }
-    if (sending)
+    if (deaf)
         listen_again(conn);
 }
 
@@ -220,7 +236,7 @@ void hf__conn_ready(struct conn *conn)
 {
     struct loop *loop = conn->loop;
 
-    if (conn->ready)
+    if (conn->ready || conn->owing)
         return;
     conn->ready = true;
     conn->next_ready = NULL;
@@ -228,26 +244,19 @@ void hf__conn_ready(struct conn *conn)
     loop->ready_end = &conn->next_ready;
 }
 
-/* Wait for the disk, once for all that owe; when that fails, they all hear of it. */
-static void settle(struct loop *loop, struct conn *ready)
+/* Wait for the disk, once for all that owe more than is paid; when that fails, they all hear of
+ * it. */
+static void settle(struct loop *loop, struct conn *owing, uint64_t paid, uint64_t ticket)
 {
-    uint64_t ticket = 0, begun = uv_hrtime();
-    uint32_t answers = 0;
-
-    for (struct conn *conn = ready; conn; conn = conn->next_ready) {
-        ticket = conn->debt.ticket > ticket ? conn->debt.ticket : ticket;
-        answers += conn->debt.ticket ? conn->answers : 0;
-    }
-    if (ticket == 0)
+    if (ticket <= paid)
         return;
     hf_scope_reset(loop->scope);
-    if (hf__db_settle(loop->scope, loop->server->db, ticket) != HF_OK) {
-        for (struct conn *conn = ready; conn; conn = conn->next_ready) {
-            if (conn->debt.ticket && conn->state != CONN_CLOSED)
-                hf__call_lost(conn, hf_scope_error(loop->scope));
-        }
+    if (hf__db_settle(loop->scope, loop->server->db, ticket) == HF_OK)
+        return;
+    for (struct conn *conn = owing; conn; conn = conn->next_owing) {
+        if (conn->debt.ticket > paid)
+            hf__call_lost(conn, hf_scope_error(loop->scope));
     }
-    hf__metrics_commit(loop->metrics, answers, uv_hrtime() - begun);
 }
 
 static void on_release(uv_timer_t *timer);
@@ -290,9 +299,86 @@ static void on_release(uv_timer_t *timer)
     hf__conn_turn(loop); /* poll comes first otherwise, and may sleep */
 }
 
+/* They owe nothing any more: send their answers, or keep those back that a fault wants so. */
+static void release(struct loop *loop, struct conn *paid)
+{
+    uint64_t oldest = UINT64_MAX;
+    uint32_t answers = 0;
+
+    while (paid) {
+        struct conn *conn = paid;
+
+        paid = conn->next_owing;
+        conn->owing = false;
+        if (conn->state == CONN_IDLE)
+            enter(conn, CONN_IDLE); /* the disk's time is not the client's */
+        if (conn->debt.ticket) {
+            answers += conn->answers;
+            oldest = conn->owing_ns < oldest ? conn->owing_ns : oldest;
+        }
+        if (conn->debt.delay_ms)
+            hold(conn);
+        else
+            send_out(conn);
+    }
+    if (answers > 0)
+        hf__metrics_commit(loop->metrics, answers, uv_hrtime() - oldest);
+    hf__spin_answered(&loop->spin, atomic_load_explicit(&loop->conns_len, memory_order_relaxed));
+}
+
+/* Leave the wait for the disk to the settler, and go on. */
+static void leave_to_settler(struct loop *loop, struct conn *owing, uint64_t ticket)
+{
+    struct conn *last = owing;
+    unsigned len = 1;
+
+    for (; last->next_owing; last = last->next_owing)
+        len++;
+    last->next_owing = loop->owing;
+    loop->owing = owing;
+    atomic_fetch_add(&loop->owing_len, len);
+    if (!hf__settler_ask(&loop->server->settler, ticket))
+        hf__conn_settled(loop);
+}
+
+void hf__conn_settled(struct loop *loop)
+{
+    struct settler *settler = &loop->server->settler;
+    uint64_t tried = atomic_load(&settler->tried), paid = atomic_load(&settler->paid), ticket = 0;
+    struct conn **at = &loop->owing, *done = NULL, **done_end = &done;
+    unsigned len = 0;
+
+    while (*at) {
+        struct conn *conn = *at;
+
+        if (conn->debt.ticket > tried) {
+            at = &conn->next_owing;
+            continue;
+        }
+        *at = conn->next_owing;
+        *done_end = conn;
+        done_end = &conn->next_owing;
+        len++;
+        ticket = conn->debt.ticket > ticket ? conn->debt.ticket : ticket;
+    }
+    *done_end = NULL;
+    atomic_fetch_sub(&loop->owing_len, len);
+    settle(loop, done, paid, ticket);
+    if (done)
+        release(loop, done);
+}
+
+/* A loop with one connection has nothing to go on with, and waits for the disk itself: to have
+ * another thread do it, and to be woken by that, takes longer. */
+static bool goes_on(const struct loop *loop)
+{
+    return loop->server->settler.runs && atomic_load(&loop->conns_len) > 1;
+}
+
 void hf__conn_turn(struct loop *loop)
 {
     struct conn *ready = loop->ready, *owing = NULL, **owing_end = &owing;
+    uint64_t ticket = 0, now = 0;
 
     if (!ready)
         return;
@@ -303,27 +389,27 @@ void hf__conn_turn(struct loop *loop)
         struct conn *conn = ready;
 
         ready = conn->next_ready;
-        if (conn->debt.ticket || conn->debt.delay_ms) {
-            *owing_end = conn;
-            owing_end = &conn->next_ready;
-        } else {
-            conn->ready = false;
+        conn->ready = false;
+        if (conn->state == CONN_CLOSED)
+            continue;
+        if (!conn->debt.ticket && !conn->debt.delay_ms) {
             send_out(conn);
+            continue;
         }
+        now = now ? now : uv_hrtime();
+        conn->owing = true;
+        conn->owing_ns = now;
+        *owing_end = conn;
+        owing_end = &conn->next_owing;
+        ticket = conn->debt.ticket > ticket ? conn->debt.ticket : ticket;
     }
     *owing_end = NULL;
-    settle(loop, owing);
-    while (owing) {
-        struct conn *conn = owing;
-
-        owing = conn->next_ready;
-        conn->ready = false;
-        if (conn->debt.delay_ms)
-            hold(conn);
-        else
-            send_out(conn);
+    if (ticket && goes_on(loop)) {
+        leave_to_settler(loop, owing, ticket);
+        return;
     }
-    hf__spin_answered(&loop->spin, atomic_load_explicit(&loop->conns_len, memory_order_relaxed));
+    settle(loop, owing, 0, ticket);
+    release(loop, owing);
 }
 
 /* ---- receiving ------------------------------------------------------------------------------ */
@@ -444,13 +530,26 @@ static void bound_input(struct conn *conn)
     hf__route_bad(conn, &conn->loop->reader);
 }
 
+/* What comes while an answer waits for the disk is kept for after that: it could be answered only
+ * behind it, and to wait for more and more syncs would take for ever. Few clients send so early. */
+static bool keep_for_later(struct conn *conn)
+{
+    if (!conn->owing)
+        return false;
+    conn->kept = true;
+    uv_read_stop((uv_stream_t *)&conn->tcp);
+    return true;
+}
+
 void hf__conn_consume(struct conn *conn, uint8_t *bytes, size_t len)
 {
+    bool later;
     size_t left;
 
     if (conn->state == CONN_LINGER || conn->state == CONN_CLOSED)
         return;
-    left = take_requests(conn, bytes, len);
+    later = keep_for_later(conn);
+    left = later ? len : take_requests(conn, bytes, len);
     if (!keep(conn, bytes + (len - left), left)) {
         hf__conn_close(conn); /* no memory for the rest of a request */
         return;
@@ -458,7 +557,7 @@ void hf__conn_consume(struct conn *conn, uint8_t *bytes, size_t len)
     bound_input(conn);
     if (conn->close_after && !conn->ready)
         hf__conn_ready(conn);
-    if (left > 0 && !conn->partial && !conn->close_after)
+    if (left > 0 && !conn->partial && !conn->close_after && !later)
         ask_again(conn);
 }
 
@@ -488,7 +587,7 @@ static void on_end(struct conn *conn, ssize_t nread)
     conn->ended = true;
     if (nread != UV_EOF || conn->state == CONN_LINGER)
         hf__conn_close(conn);
-    else if (!conn->ready && conn->state != CONN_SENDING && !conn->again)
+    else if (!conn->ready && !conn->owing && conn->state != CONN_SENDING && !conn->again)
         hf__conn_close(conn); /* nothing is owed, and half a request stays half */
     else
         uv_read_stop((uv_stream_t *)&conn->tcp);
@@ -542,10 +641,11 @@ static void listen_again(struct conn *conn)
     enter(conn, conn->in.len == 0 ? CONN_IDLE : CONN_HEAD);
     if (conn->partial && conn->partial->head.path.len > 0) /* its head is there */
         enter(conn, CONN_BODY);
-    if (conn->in.len > 0 && !conn->partial)
+    if (conn->in.len > 0 && (!conn->partial || conn->kept))
         ask_again(conn);
     else
         read_on(conn);
+    conn->kept = false;
 }
 
 static void on_idle(uv_idle_t *idle)
@@ -659,7 +759,8 @@ static void on_sweep(uv_timer_t *timer)
     for (struct conn *conn = loop->conns; conn; conn = conn->next) {
         if (loop->draining && now >= loop->drain_ms)
             hf__conn_close(conn);
-        else if (conn->state != CONN_CLOSED && conn->state != CONN_HELD && now >= conn->deadline_ms)
+        else if (conn->state != CONN_CLOSED && conn->state != CONN_HELD && !conn->owing &&
+                 now >= conn->deadline_ms)
             time_out(conn);
     }
 }
@@ -667,7 +768,7 @@ static void on_sweep(uv_timer_t *timer)
 void hf__conn_drain(struct loop *loop)
 {
     for (struct conn *conn = loop->conns; conn; conn = conn->next) {
-        if (conn->state == CONN_IDLE && !conn->ready && !conn->again)
+        if (conn->state == CONN_IDLE && !conn->ready && !conn->owing && !conn->again)
             hf__conn_close(conn);
     }
 }

@@ -9,14 +9,15 @@
  *
  *     poll    every connection with something to read: read, decode, call, encode. Writes are
  *             applied and not yet synced; what has to be durable is noted in the connection's debt
- *     check   answers that owe nothing are sent; then one sync for all the others; then those
+ *     check   answers that owe nothing are sent; the others wait for one sync, beside the loop when
+ *             it has other connections (settler.h), and leave in the turn in which that is over
  *
  * What always holds:
  *
  *  (1) An answer leaves only after what it says is as durable as the database promises.
  *  (2) Answers on a connection leave in the order of its requests.
- *  (3) While an answer cannot be sent because its reader is slow, no more of that connection's
- *      requests are handled: what it can make us keep is bounded.
+ *  (3) While an answer cannot be sent because its reader is slow, or because it waits for the disk,
+ *      no more of that connection's requests are handled: what it can make us keep is bounded.
  *  (4) A connection is closed only by hf__conn_close(), and freed only when libuv is done with it.
  */
 #ifndef HF_SERVER_PRIVATE_H
@@ -32,6 +33,7 @@
 #include "http/http.h"
 #include "server/auth.h"
 #include "server/server.h"
+#include "server/settler.h"
 #include "server/spin.h"
 
 enum {
@@ -65,7 +67,8 @@ struct conn {
     struct loop *loop;
     struct conn *next;
     struct conn *previous;
-    struct conn *next_ready; /* the list of those with something to send in this turn */
+    struct conn *next_ready; /* the list of those with something to send in this turn, */
+    struct conn *next_owing; /* and of those whose answers wait for the settler */
     uv_tcp_t tcp;
     uv_write_t write;
     struct tls *tls; /* NULL: plain */
@@ -80,8 +83,11 @@ struct conn {
     size_t out_begin;            /* where they begin in `out` */
     struct hf__debt debt;        /* what has to happen before `out` leaves */
     uint32_t answers;            /* in `out` */
+    uint64_t owing_ns;           /* since when they wait for the disk */
     bool greeting;               /* its TLS handshake is not over */
-    bool ready;                  /* is in the list */
+    bool ready;                  /* is in the first list, */
+    bool owing;                  /* waits for the disk; nothing more is handled until it does not */
+    bool kept;                   /* bytes came meanwhile, and are not looked at yet */
     bool again;                  /* has requests left that waited for room */
     bool continued;              /* "100 Continue" was sent for the partial request */
     bool close_after;            /* nothing more is handled; close when `out` is sent */
@@ -96,6 +102,8 @@ void hf__conn_consume(struct conn *conn, uint8_t *bytes, size_t len);
 void hf__conn_ready(struct conn *conn);
 /* The check phase: settle and send. */
 void hf__conn_turn(struct loop *loop);
+/* The settler is done with something: send what waited for that. */
+void hf__conn_settled(struct loop *loop);
 /* The server stops: close the connections that wait for nothing. */
 void hf__conn_drain(struct loop *loop);
 /* ... and all the others too. */
@@ -113,6 +121,7 @@ struct loop {
     uv_timer_t sweep;   /* runs while there are connections */
     uv_timer_t release; /* runs while there are answers that are kept back */
     uv_async_t wake;    /* there are connections to take over, or the server stops */
+    uv_async_t settled; /* the settler is done with something */
     pthread_t thread;
     struct hf_scope *scope; /* of the request being handled */
     struct auth *auth;
@@ -120,6 +129,8 @@ struct loop {
     struct conn *conns;
     struct conn *ready;
     struct conn **ready_end;
+    struct conn *owing;
+    atomic_uint owing_len;
     size_t again; /* connections with requests that waited */
     struct http_reader reader;
     uint8_t *input;
@@ -165,6 +176,7 @@ struct server {
     atomic_uint conns_len;
     _Atomic uint64_t unfinished; /* bytes of requests that are not complete, of all connections */
     struct tls_context *tls;
+    struct settler settler;      /* while it runs, with the option only */
     struct metrics *metrics;     /* one per loop */
     struct snapshots *snapshots; /* NULL: /_holdfast/ is not offered */
 };

@@ -393,6 +393,22 @@ static void on_wake(uv_async_t *wake)
         hf__conn_cut(loop);
 }
 
+static void on_settled(uv_async_t *settled)
+{
+    hf__conn_settled(settled->data);
+}
+
+/* On the settler's thread. */
+static void tell_loops(void *user)
+{
+    struct server *server = user;
+
+    for (size_t i = 0; i < server->loops_len; i++) {
+        if (atomic_load(&server->loops[i].owing_len) > 0)
+            uv_async_send(&server->loops[i].settled);
+    }
+}
+
 static void hurry(struct server *server)
 {
     atomic_store(&server->hurry, true);
@@ -471,13 +487,15 @@ static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_
     hf__spin_init(&loop->spin, &loop->uv, cores() > 1);
     uv_timer_init(&loop->uv, &loop->sweep);
     uv_timer_init(&loop->uv, &loop->release);
-    if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0)
+    if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0 ||
+        uv_async_init(&loop->uv, &loop->settled, on_settled) != 0)
         return hf__fail(s, HF_IO, "cannot make an event loop: out of descriptors?");
     loop->check.data = loop;
     loop->idle.data = loop;
     loop->sweep.data = loop;
     loop->release.data = loop;
     loop->wake.data = loop;
+    loop->settled.data = loop;
     uv_check_start(&loop->check, on_check);
     loop->scope = hf_scope_new(&server->env);
     loop->input = hf__env_alloc(&server->env, INPUT_SIZE);
@@ -618,27 +636,36 @@ static void restore_sigpipe(const sigset_t *before)
     pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
+static enum hf_status start_threads(struct hf_scope *s, struct server *server, size_t *started)
+{
+    if (server->options.sync_beside)
+        TRY(hf__settler_start(s, &server->settler, &server->env, server->db, tell_loops, server));
+    for (; *started < server->loops_len; (*started)++) {
+        struct loop *loop = &server->loops[*started];
+
+        if (pthread_create(&loop->thread, NULL, run_loop, loop) != 0)
+            return hf__fail(s, HF_IO, "cannot start a thread");
+    }
+    return HF_OK;
+}
+
 enum hf_status hf__server_run(struct hf_scope *s, struct server *server)
 {
-    enum hf_status status = HF_OK;
+    enum hf_status status;
     size_t started = 1;
     sigset_t before;
 
     block_sigpipe(&before); /* threads inherit it */
-    for (; started < server->loops_len; started++) {
-        struct loop *loop = &server->loops[started];
-
-        if (pthread_create(&loop->thread, NULL, run_loop, loop) != 0) {
-            status = hf__fail(s, HF_IO, "cannot start a thread");
-            hf__server_stop(server);
-            break;
-        }
-    }
-    if (status == HF_OK && server->options.on_ready)
+    status = start_threads(s, server, &started);
+    if (status != HF_OK)
+        hf__server_stop(server);
+    else if (server->options.on_ready)
         server->options.on_ready(server->options.user);
     run_loop(&server->loops[0]);
     for (size_t i = 1; i < started; i++)
         pthread_join(server->loops[i].thread, NULL);
+    if (server->settler.runs)
+        hf__settler_stop(&server->settler);
     restore_sigpipe(&before);
     return status;
 }

@@ -35,6 +35,7 @@ struct server_options {
     uint32_t body_ms;         /* time for the whole request; default 60,000 */
     uint32_t idle_ms;         /* between two requests; default 300,000 */
     uint32_t drain_ms;        /* for requests under way when stopping; default 5,000 */
+    bool sync_beside;         /* the database syncs, which takes long: wait beside the loops */
     struct hf_str region;     /* that signatures may name; absent: any */
     const struct sign_credentials *keys; /* who may call; none: anybody, on loopback only */
     size_t keys_len;

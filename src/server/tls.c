@@ -263,13 +263,13 @@ bool hf__tls_feed(struct conn *conn, uint8_t *bytes, size_t len)
         return true;
     case SSL_ERROR_ZERO_RETURN: /* the other side says that it sends no more */
         conn->ended = true;
-        if (!conn->ready && conn->state != CONN_SENDING && !conn->again)
+        if (!conn->ready && !conn->owing && conn->state != CONN_SENDING && !conn->again)
             hf__conn_close(conn);
         return true;
     default: /* an alert that says why may be on its way */
         ERR_clear_error();
         conn->close_after = true;
-        return conn->ready;
+        return conn->ready || conn->owing;
     }
 }
 

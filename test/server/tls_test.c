@@ -1,7 +1,7 @@
 /*
  * server/tls_test.c: the same server behind TLS, with certificates made here.
  */
-#include "help.h"
+#include "gate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -231,6 +231,45 @@ TEST(tls, large_requests_are_read)
     }
     secure_close(&c);
     site_close(&site);
+}
+
+/* An answer waits for the disk while the loop goes on; behind it come a request and the end, which
+ * TLS says itself. */
+TEST(tls, what_comes_while_an_answer_waits_for_the_disk)
+{
+    struct secure c, other;
+    struct gated gated;
+    struct hf_str body;
+    struct files files;
+    struct site site;
+    size_t used = 0;
+
+    name_files(t, &files);
+    make_certificate(&files, "first");
+    gate_site(t, &gated, &site,
+              &(struct server_options){.loops = 1,
+                                       .sync_beside = true,
+                                       .certificate = hf_str_from(files.certificate),
+                                       .private_key = hf_str_from(files.key)});
+    CHECK(secure_open(&site, &c, TLS1_3_VERSION, TLS1_3_VERSION));
+    CHECK(secure_open(&site, &other, TLS1_3_VERSION, TLS1_3_VERSION));
+    gate_set(&gated, true);
+    secure_send(&c, call_text(site.s, "PutItem", "{'TableName':'tab','Item':{'pk':{'S':'a'}}}"));
+    gate_wait(&gated, 1);
+    secure_send(&c, call_text(site.s, "GetItem", "{'TableName':'tab','Key':{'pk':{'S':'old'}}}"));
+    SSL_shutdown(c.ssl);
+    secure_send(&other, call_text(site.s, "ListTables", "{}"));
+    CHECK_INT(200, secure_read(&other, &body, &used));
+    gate_set(&gated, false);
+    used = 0;
+    CHECK_INT(200, secure_read(&c, &body, &used));
+    CHECK_STR("{}", body);
+    CHECK_INT(200, secure_read(&c, &body, &used));
+    CHECK_STR("{\"Item\":{\"pk\":{\"S\":\"old\"}}}", body);
+    CHECK(!secure_fill(&c, used + 1)); /* it ends */
+    secure_close(&c);
+    secure_close(&other);
+    gate_close(&gated, &site);
 }
 
 /* What a large answer needed is given back when it is sent, while its connection lives on. */

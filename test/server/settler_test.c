@@ -1,0 +1,297 @@
+/*
+ * server/settler_test.c: loops that go on while a sync runs beside them. What commit_test.c shows
+ * holds here as well; besides, nobody waits for a sync that is not for him, and what a connection
+ * sends while its answer waits is answered behind it.
+ */
+#include "gate.h"
+
+enum { LINES = 3 };
+
+/* One loop, with the settler, and connections that it knows: with one alone it needs none. */
+static void open_beside(struct test *t, struct gated *gated, struct site *site, struct line *lines)
+{
+    gate_site(t, gated, site, &(struct server_options){.loops = 1, .sync_beside = true});
+    for (int i = 0; i < LINES; i++) {
+        line_open(site, &lines[i]);
+        send_get(&lines[i], "none");
+        CHECK_ANSWER(&lines[i], 200, "{}");
+    }
+    gate_set(gated, true);
+}
+
+static void close_beside(struct gated *gated, struct site *site, struct line *lines)
+{
+    for (int i = 0; i < LINES; i++)
+        line_close(&lines[i]);
+    gate_close(gated, site);
+}
+
+TEST(settler, others_are_served_while_a_sync_runs)
+{
+    struct line c[LINES], late;
+    struct gated gated;
+    struct site site;
+
+    open_beside(t, &gated, &site, c);
+    send_put(&c[0], "a");
+    gate_wait(&gated, 1);
+    send_get(&c[1], "old");
+    CHECK_ANSWER(&c[1], 200, "{\"Item\":{\"pk\":{\"S\":\"old\"}}}");
+    line_open(&site, &late);
+    line_text(&late, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    line_read(&late);
+    CHECK_INT(200, late.status);
+    CHECK(is_silent(&c[0]));
+    CHECK(hf__store_durable(gated.store) < hf__store_written(gated.store));
+    gate_set(&gated, false);
+    CHECK_ANSWER(&c[0], 200, "{}");
+    CHECK(hf__store_durable(gated.store) == hf__store_written(gated.store));
+    line_close(&late);
+    close_beside(&gated, &site, c);
+}
+
+/* Writes, and reads of what is not durable, that come while a sync runs wait for the next one; all
+ * of them for the same. */
+TEST(settler, what_comes_during_a_sync_shares_the_next)
+{
+    struct line c[LINES];
+    struct gated gated;
+    struct site site;
+
+    open_beside(t, &gated, &site, c);
+    send_put(&c[0], "a");
+    gate_wait(&gated, 1);
+    CHECK_INT(1, atomic_load(&gated.settles));
+    send_put(&c[1], "b");
+    CHECK(is_silent(&c[1]));
+    send_get(&c[2], "a");
+    CHECK(is_silent(&c[2]));
+    gate_let_one_pass(&gated);
+    CHECK_ANSWER(&c[0], 200, "{}");
+    gate_wait(&gated, 1);
+    CHECK_INT(2, atomic_load(&gated.settles));
+    CHECK(is_silent(&c[1]));
+    gate_set(&gated, false);
+    CHECK_ANSWER(&c[1], 200, "{}");
+    CHECK_ANSWER(&c[2], 200, "{\"Item\":{\"pk\":{\"S\":\"a\"}}}");
+    CHECK_INT(2, atomic_load(&gated.settles));
+    CHECK_INT(3, site_metric(&site, "holdfast_answers_committed_total"));
+    close_beside(&gated, &site, c);
+}
+
+/* Requests behind one that waits: in one piece with it, later, and in pieces. None is handled
+ * before the first is answered, and the answers come in order. */
+TEST(settler, requests_behind_one_that_waits_are_answered_in_order)
+{
+    static const char half[] = "GET /livez HTTP/1.1\r\nHost: loc", rest[] = "alhost\r\n\r\n";
+    struct line c[LINES];
+    struct gated gated;
+    struct site site;
+    unsigned calls;
+
+    open_beside(t, &gated, &site, c);
+    calls = atomic_load(&gated.calls);
+    send_put(&c[0], "a");
+    gate_wait(&gated, 1);
+    CHECK_INT(calls + 1, atomic_load(&gated.calls));
+    send_get(&c[0], "old");
+    send_put(&c[0], "b");
+    line_text(&c[0], half);
+    CHECK(is_silent(&c[0]));
+    CHECK_INT(calls + 1, atomic_load(&gated.calls));
+    send_get(&c[1], "old"); /* which shows that the loop has had a turn since */
+    CHECK_ANSWER(&c[1], 200, NULL);
+    gate_let_one_pass(&gated);
+    CHECK_ANSWER(&c[0], 200, "{}");
+    gate_wait(&gated, 1); /* b */
+    CHECK_INT(calls + 4, atomic_load(&gated.calls));
+    line_text(&c[0], rest);
+    gate_set(&gated, false);
+    CHECK_ANSWER(&c[0], 200, "{\"Item\":{\"pk\":{\"S\":\"old\"}}}");
+    CHECK_ANSWER(&c[0], 200, "{}");
+    line_read(&c[0]);
+    CHECK_INT(200, c[0].status);
+    send_get(&c[0], "b");
+    CHECK_ANSWER(&c[0], 200, "{\"Item\":{\"pk\":{\"S\":\"b\"}}}");
+    close_beside(&gated, &site, c);
+}
+
+/* The beginning of the next request came with the one that waits, its end meanwhile; and then
+ * nothing more will come. */
+TEST(settler, a_request_that_is_completed_meanwhile_and_then_the_end)
+{
+    struct line c[LINES];
+    struct gated gated;
+    struct hf_scope *s;
+    struct site site;
+    struct hf_str text;
+
+    open_beside(t, &gated, &site, c);
+    s = hf_scope_new(test_env(t));
+    text =
+        hf_scope_format(s, "%sGET /livez HTTP/1.1\r\nHo",
+                        call_text(s, "PutItem", "{'TableName':'tab','Item':{'pk':{'S':'a'}}}").ptr);
+    line_text(&c[0], text.ptr);
+    hf_scope_free(s);
+    gate_wait(&gated, 1);
+    line_text(&c[0], "st: localhost\r\n\r\n");
+    line_finish_sending(&c[0]);
+    CHECK(is_silent(&c[0]));
+    gate_set(&gated, false);
+    CHECK_ANSWER(&c[0], 200, "{}");
+    line_read(&c[0]);
+    CHECK_INT(200, c[0].status);
+    CHECK(line_ends(&c[0], 3000));
+    close_beside(&gated, &site, c);
+}
+
+/* Who is gone before the sync is over gets nothing, and who only says that he sends no more does.
+ */
+TEST(settler, clients_go_while_their_answers_wait)
+{
+    const struct linger hard = {.l_onoff = 1};
+    struct line c[LINES];
+    struct gated gated;
+    struct site site;
+
+    open_beside(t, &gated, &site, c);
+    send_put(&c[0], "a");
+    gate_wait(&gated, 1);
+    send_put(&c[1], "b");
+    line_finish_sending(&c[1]);
+    CHECK(is_silent(&c[1]));
+    CHECK_INT(0, setsockopt(c[0].fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard)));
+    line_close(&c[0]);
+    send_get(&c[2], "old"); /* on a loop that has noticed */
+    CHECK_ANSWER(&c[2], 200, NULL);
+    gate_set(&gated, false);
+    CHECK_ANSWER(&c[1], 200, "{}");
+    CHECK(line_ends(&c[1], 3000));
+    send_get(&c[2], "a");
+    CHECK_ANSWER(&c[2], 200, "{\"Item\":{\"pk\":{\"S\":\"a\"}}}");
+    close_beside(&gated, &site, c);
+}
+
+/* A failed sync is told to those who waited for it, and not to those who waited for one before. */
+TEST(settler, a_failed_sync_is_a_500_for_those_who_waited_for_it)
+{
+    struct line c[LINES];
+    struct gated gated;
+    struct site site;
+
+    open_beside(t, &gated, &site, c);
+    send_put(&c[0], "a");
+    gate_wait(&gated, 1);
+    send_put(&c[1], "b");
+    CHECK(is_silent(&c[1]));
+    send_get(&c[2], "b");
+    CHECK(is_silent(&c[2]));
+    gate_let_one_pass(&gated);
+    CHECK_ANSWER(&c[0], 200, "{}");
+    gate_wait(&gated, 1);
+    atomic_store(&gated.fails, true);
+    gate_set(&gated, false);
+    for (int i = 1; i < LINES; i++) {
+        CHECK_ANSWER(&c[i], 500, NULL);
+        CHECK(contains(c[i].body, "InternalServerError"));
+        CHECK(line_ends(&c[i], 3000));
+    }
+    send_get(&c[0], "old");
+    CHECK_ANSWER(&c[0], 200, "{\"Item\":{\"pk\":{\"S\":\"old\"}}}");
+    atomic_store(&gated.fails, false);
+    close_beside(&gated, &site, c);
+}
+
+/* Time that the disk takes is not the client's. */
+TEST(settler, limits_of_time_are_not_for_the_disk)
+{
+    struct line c[LINES];
+    struct gated gated;
+    struct site site;
+
+    gate_site(t, &gated, &site,
+              &(struct server_options){
+                  .loops = 1, .sync_beside = true, .idle_ms = 300, .head_ms = 300, .body_ms = 300});
+    for (int i = 0; i < LINES; i++)
+        line_open(&site, &c[i]);
+    gate_set(&gated, true);
+    send_put(&c[0], "a");
+    gate_wait(&gated, 1);
+    sleep_ms(900);
+    gate_set(&gated, false);
+    CHECK_ANSWER(&c[0], 200, "{}");
+    send_get(&c[0], "old");
+    CHECK_ANSWER(&c[0], 200, NULL);
+    close_beside(&gated, &site, c);
+}
+
+TEST(settler, a_server_that_stops_waits_for_the_disk)
+{
+    struct line c[LINES];
+    struct gated gated;
+    struct site site;
+
+    open_beside(t, &gated, &site, c);
+    send_put(&c[0], "a");
+    gate_wait(&gated, 1);
+    hf__server_stop(site.server);
+    CHECK(line_ends(&c[1], 3000));
+    CHECK(is_silent(&c[0]));
+    gate_set(&gated, false);
+    CHECK_ANSWER(&c[0], 200, "{}");
+    CHECK(line_ends(&c[0], 3000));
+    close_beside(&gated, &site, c);
+}
+
+enum { WRITERS = 8, WRITES = 200 };
+
+struct writer {
+    struct site *site;
+    struct gated *gated;
+    pthread_t thread;
+    int number;
+    int lies; /* answers that came before what they say was durable */
+};
+
+static void *keep_writing(void *user)
+{
+    struct writer *writer = user;
+    struct line c;
+    char pk[32];
+
+    line_open(writer->site, &c);
+    for (int i = 0; i < WRITES; i++) {
+        uint64_t before = hf__store_durable(writer->gated->store);
+
+        snprintf(pk, sizeof(pk), "%d-%d", writer->number, i);
+        send_put(&c, pk);
+        line_read(&c);
+        /* The write is newer than all that was durable before it was asked for. */
+        writer->lies += c.status != 200 || hf__store_durable(writer->gated->store) <= before;
+        if (i % 50 == 49) { /* and now and then somebody goes without waiting */
+            send_put(&c, pk);
+            line_close(&c);
+            line_open(writer->site, &c);
+        }
+    }
+    line_close(&c);
+    return NULL;
+}
+
+TEST(settler, many_writers_on_two_loops)
+{
+    struct writer writers[WRITERS];
+    struct gated gated;
+    struct site site;
+
+    gate_site(t, &gated, &site, &(struct server_options){.loops = 2, .sync_beside = true});
+    for (int i = 0; i < WRITERS; i++) {
+        writers[i] = (struct writer){.site = &site, .gated = &gated, .number = i};
+        CHECK_INT(0, pthread_create(&writers[i].thread, NULL, keep_writing, &writers[i]));
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        CHECK_INT(0, pthread_join(writers[i].thread, NULL));
+        CHECK_INT(0, writers[i].lies);
+    }
+    gate_close(&gated, &site);
+}
