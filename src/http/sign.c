@@ -233,11 +233,28 @@ static int digits_of(const char *text, size_t digits)
     return number;
 }
 
+static bool is_leap(int year)
+{
+    return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+}
+
+/* Days of a valid date since 1970-01-01. timegm() asks for the time zone, and takes as long as all
+ * the rest of a signature's form. */
+static int64_t days_of(int year, int month, int day)
+{
+    static const uint16_t before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
+    const int past = year + 399; /* full years, and 400 more, so that nothing is below zero */
+    const int leaps = past / 4 - past / 100 + past / 400;
+    const int leaps_1970 = 2369 / 4 - 2369 / 100 + 2369 / 400;
+
+    return INT64_C(365) * (year - 1970) + leaps - leaps_1970 + before[month - 1] +
+           (month > 2 && is_leap(year)) + day - 1;
+}
+
 bool hf__sign_time(struct hf_str text, int64_t *seconds)
 {
     static const uint8_t month_days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    int year, month, day, hour, minute, second, days;
-    struct tm tm = {0};
+    int year, month, day, hour, minute, second;
 
     if (text.len != SIGN_TIME || text.ptr[8] != 'T' || text.ptr[15] != 'Z')
         return false;
@@ -250,19 +267,9 @@ bool hf__sign_time(struct hf_str text, int64_t *seconds)
     if (year < 0 || month < 1 || month > 12 || day < 1 || hour < 0 || hour > 23 || minute < 0 ||
         minute > 59 || second < 0 || second > 59)
         return false;
-    days = month_days[month - 1];
-    if (month == 2 && year % 4 == 0 && (year % 100 != 0 || year % 400 == 0))
-        days = 29;
-    if (day > days)
+    if (day > month_days[month - 1] + (month == 2 && is_leap(year)))
         return false;
-
-    tm.tm_year = year - 1900;
-    tm.tm_mon = month - 1;
-    tm.tm_mday = day;
-    tm.tm_hour = hour;
-    tm.tm_min = minute;
-    tm.tm_sec = second;
-    *seconds = timegm(&tm);
+    *seconds = ((days_of(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
     return true;
 }
 

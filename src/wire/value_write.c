@@ -18,28 +18,43 @@
 
 /* ---- strings -------------------------------------------------------------------------------- */
 
+#if defined(__SSE2__)
+
+/* Which of 16 bytes have to be escaped, a bit for each. */
+static inline unsigned odd16(__m128i bytes)
+{
+    __m128i quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('"'));
+    __m128i backslash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'));
+    __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1F)), bytes);
+
+    return (unsigned)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, backslash), control));
+}
+
+static inline bool copy16(uint8_t *to, const char *from)
+{
+    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)from);
+
+    _mm_storeu_si128((__m128i *)(void *)to, bytes);
+    return odd16(bytes) == 0;
+}
+
+#endif
+
 /* How many bytes from `at` on stand for themselves. */
 static inline size_t plain_run(const char *at, size_t len)
 {
     size_t run = 0;
 
 #if defined(__SSE2__)
-    const __m128i quote = _mm_set1_epi8('"');
-    const __m128i backslash = _mm_set1_epi8('\\');
-    const __m128i last_control = _mm_set1_epi8(0x1F);
-
     while (len - run >= 16) {
-        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(at + run));
-        __m128i odd = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(bytes, quote),
-                                                _mm_cmpeq_epi8(bytes, backslash)),
-                                   _mm_cmpeq_epi8(_mm_min_epu8(bytes, last_control),
-                                                  bytes)); /* unsigned <= 0x1F */
-        int mask = _mm_movemask_epi8(odd);
+        unsigned odd = odd16(_mm_loadu_si128((const __m128i *)(const void *)(at + run)));
 
-        if (mask)
-            return run + (size_t)__builtin_ctz((unsigned)mask);
+        if (odd)
+            return run + (size_t)__builtin_ctz(odd);
         run += 16;
     }
+    if (run > 0 && odd16(_mm_loadu_si128((const __m128i *)(const void *)(at + len - 16))) == 0)
+        return len;
 #endif
     while (run < len) {
         unsigned char c = (unsigned char)at[run];
@@ -88,17 +103,36 @@ static inline bool copy8(uint8_t *to, const char *from)
     return !odd8(bytes);
 }
 
-/* Copy a text, checking on the way that nothing in it needs an escape; short texts are most. */
+/* Copy a text, checking on the way that nothing in it needs an escape; short texts are most. What
+ * a step leaves over is copied with the end of the step before once more. */
 static inline bool copy_plain(uint8_t *to, struct hf_str text)
 {
     bool plain = true;
 
+#if defined(__SSE2__)
+    if (text.len >= 16) {
+        size_t at = 0;
+
+        for (; plain && at + 16 <= text.len; at += 16)
+            plain = copy16(to + at, text.ptr + at);
+        return plain && copy16(to + text.len - 16, text.ptr + text.len - 16);
+    }
+#endif
     if (text.len >= 8) {
         size_t at = 0;
 
         for (; plain && at + 8 <= text.len; at += 8)
             plain = copy8(to + at, text.ptr + at);
         return plain && copy8(to + text.len - 8, text.ptr + text.len - 8);
+    }
+    if (text.len >= 4) {
+        uint32_t first, last;
+
+        memcpy(&first, text.ptr, 4);
+        memcpy(&last, text.ptr + text.len - 4, 4);
+        memcpy(to, &first, 4);
+        memcpy(to + text.len - 4, &last, 4);
+        return !odd8((uint64_t)first << 32 | last);
     }
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.ptr[i];

@@ -612,6 +612,23 @@ TEST(sign, times_there_and_back)
     CHECK_STR("00000101T000000Z", hf_str_from(text));
 }
 
+/* Every day that can be written, as the C library counts them. */
+TEST(sign, times_of_all_days)
+{
+    struct tm tm = {.tm_year = -1900, .tm_mday = 1};
+    int64_t first = timegm(&tm), seconds;
+    char text[SIGN_TIME + 1];
+
+    for (int day = 0; day < 3652425; day++) { /* 10,000 years */
+        int64_t expected = first + INT64_C(86400) * day + day % 86400;
+
+        hf__sign_time_text(expected, text);
+        if (!hf__sign_time(hf_str_of(text, SIGN_TIME), &seconds) || seconds != expected)
+            CHECK_STR(text, HF_STR("a time that is read as it was written"));
+    }
+    CHECK_STR("9999", hf_str_of(text, 4));
+}
+
 /* ---- what goes wrong ------------------------------------------------------------------------ */
 
 TEST(sign, requests_that_cannot_be_signed)

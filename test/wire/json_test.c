@@ -324,29 +324,41 @@ TEST(json, whole_numbers_are_written)
     hf_scope_free(s);
 }
 
-/* Every byte, at every place relative to the blocks of 16, is written so that it reads back. */
+static void check_reads_back(struct hf_scope *s, struct hf_str plain)
+{
+    struct hf__buf buf = {.scope = s};
+    struct json_text text;
+    struct json json;
+    char out[256];
+
+    hf__wire_write_str(&buf, plain);
+    json = (struct json){.at = (const char *)buf.ptr, .end = (const char *)buf.ptr + buf.len};
+    CHECK(hf__json_string(&json, &text) && hf__json_ended(&json));
+    CHECK(hf_str_equal(plain, hf_str_of(out, hf__json_unescape(text.raw, out))));
+    hf_scope_reset(s);
+}
+
+/* Every byte, at every place of texts of every length, is written so that it reads back: texts are
+ * looked through in steps of 16, 8 and 4 bytes, and there are short ones and long ones. */
 TEST(json, written_strings_read_back)
 {
+    static const char odd[] = {0, 1, '\n', 0x1F, ' ', '!', '"', '#', '[', '\\', ']', 0x7F};
     struct hf_scope *s = hf_scope_new(test_env(t));
+    char plain[90];
 
-    for (int c = 0; c < 0x80; c++) {
-        for (size_t at = 0; at < 40; at++) {
-            struct hf__buf buf = {.scope = s};
-            struct json json;
-            struct json_text text;
-            char plain[40], out[256];
-            size_t len;
-
+    for (size_t len = 1; len <= sizeof(plain); len++) {
+        for (size_t at = 0; at < len; at++) {
             memset(plain, 'x', sizeof(plain));
-            plain[at] = (char)c;
-            hf__wire_write_str(&buf, hf_str_of(plain, sizeof(plain)));
-            json =
-                (struct json){.at = (const char *)buf.ptr, .end = (const char *)buf.ptr + buf.len};
-            CHECK(hf__json_string(&json, &text) && hf__json_ended(&json));
-            len = hf__json_unescape(text.raw, out);
-            CHECK(hf_str_equal(hf_str_of(plain, sizeof(plain)), hf_str_of(out, len)));
-            hf_scope_reset(s);
+            for (size_t i = 0; i < sizeof(odd); i++) {
+                plain[at] = odd[i];
+                check_reads_back(s, hf_str_of(plain, len));
+            }
         }
+    }
+    for (int c = 0; c < 0x80; c++) {
+        memset(plain, 'x', sizeof(plain));
+        plain[c % 40] = (char)c;
+        check_reads_back(s, hf_str_of(plain, 40));
     }
     hf_scope_free(s);
 }
