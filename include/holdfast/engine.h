@@ -10,6 +10,9 @@
  *
  * By default a write that returned HF_OK survives kill -9 and power loss. One process at a time
  * has a directory open; any number of its threads use the database.
+ *
+ * A child of fork() has none of the engine's threads: it leaves a database on disk alone, and ends
+ * with exec() or _exit(). Its exit() would wait in RocksDB for a thread that only the parent has.
  */
 #ifndef HOLDFAST_ENGINE_H
 #define HOLDFAST_ENGINE_H
