@@ -83,9 +83,8 @@ static void put_row(struct change_set *set, struct hf_bytes key, const struct ro
     uint8_t head[ROW_HEAD];
 
     store_u32le(head, (uint32_t)row->size);
-    (fresh ? hf__batch_insert_parts
-           : hf__batch_put_parts)(&set->batch, key, hf_bytes_of(head, sizeof(head)),
-                                  hf_bytes_of(row->item.ptr, row->item.len));
+    hf__batch_put_parts(&set->batch, key, hf_bytes_of(head, sizeof(head)),
+                        hf_bytes_of(row->item.ptr, row->item.len), fresh);
 }
 
 /* What an index makes of one side of a change. */

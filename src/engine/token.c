@@ -192,7 +192,7 @@ void hf__token_add(struct hf_scope *s, struct engine *e, struct store_batch *bat
         return;
     }
     hf__batch_put_parts(batch, hf_bytes_of(key.ptr, key.len), hf_bytes_of(head, sizeof(head)),
-                        sizes);
+                        sizes, false);
     hf__batch_put(batch, hf_bytes_of(age.ptr, age.len), hf_bytes_of(NULL, 0));
 }
 

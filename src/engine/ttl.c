@@ -61,10 +61,9 @@ void hf__ttl_change(struct hf_scope *s, struct change_set *set, const struct cha
     if (is && !key.failed) {
         key.len = 0;
         hf__ttl_key(&key, change->table, after, change->after.item);
-        if (!key.failed && change->table->record.ttl_building == HF_YES)
-            hf__batch_put(&set->batch, hf_bytes_of(key.ptr, key.len), hf_bytes_of(NULL, 0));
-        else if (!key.failed)
-            hf__batch_insert(&set->batch, hf_bytes_of(key.ptr, key.len), hf_bytes_of(NULL, 0));
+        if (!key.failed)
+            hf__batch_put_parts(&set->batch, hf_bytes_of(key.ptr, key.len), hf_bytes_of(NULL, 0),
+                                hf_bytes_of(NULL, 0), change->table->record.ttl_building != HF_YES);
     }
     if (key.failed)
         set->batch.ops.failed = true;

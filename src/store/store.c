@@ -53,20 +53,9 @@ void hf__batch_put(struct store_batch *batch, struct hf_bytes key, struct hf_byt
 }
 
 void hf__batch_put_parts(struct store_batch *batch, struct hf_bytes key, struct hf_bytes head,
-                         struct hf_bytes body)
+                         struct hf_bytes body, bool fresh)
 {
-    batch_add(batch, BATCH_PUT, key, head, body);
-}
-
-void hf__batch_insert(struct store_batch *batch, struct hf_bytes key, struct hf_bytes value)
-{
-    batch_add(batch, BATCH_PUT | OP_FRESH, key, value, hf_bytes_of(NULL, 0));
-}
-
-void hf__batch_insert_parts(struct store_batch *batch, struct hf_bytes key, struct hf_bytes head,
-                            struct hf_bytes body)
-{
-    batch_add(batch, BATCH_PUT | OP_FRESH, key, head, body);
+    batch_add(batch, (uint8_t)(fresh ? BATCH_PUT | OP_FRESH : BATCH_PUT), key, head, body);
 }
 
 void hf__batch_delete(struct store_batch *batch, struct hf_bytes key)

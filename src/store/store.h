@@ -123,13 +123,13 @@ struct store_batch {
     size_t count;
 };
 void hf__batch_put(struct store_batch *batch, struct hf_bytes key, struct hf_bytes value);
+/*
+ * The value is head and body. `fresh`: the key has no value in the newest state, as the caller
+ * knows, and as it stays until the batch is applied. A delete that comes soon enough leaves no
+ * trace of it then.
+ */
 void hf__batch_put_parts(struct store_batch *batch, struct hf_bytes key, struct hf_bytes head,
-                         struct hf_bytes body); /* the value is head and body */
-/* The same for keys that have no value in the newest state, as the caller knows, and as it stays
- * until the batch is applied. A delete that comes soon enough leaves no trace of them then. */
-void hf__batch_insert(struct store_batch *batch, struct hf_bytes key, struct hf_bytes value);
-void hf__batch_insert_parts(struct store_batch *batch, struct hf_bytes key, struct hf_bytes head,
-                            struct hf_bytes body);
+                         struct hf_bytes body, bool fresh);
 void hf__batch_delete(struct store_batch *batch, struct hf_bytes key);
 /* The keys in [lower, upper); nothing when lower >= upper, so an empty upper is not "the end". The
  * caller sees to it that nobody else writes to the range meanwhile. */

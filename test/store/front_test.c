@@ -349,7 +349,8 @@ static void pass_by(struct hf_scope *s, struct hf__store *store, uint32_t from, 
         struct store_batch batch = {.ops = {.scope = s}};
         uint64_t ticket;
 
-        hf__batch_insert(&batch, key_of(s, n), hf_bytes_of("something", 9));
+        hf__batch_put_parts(&batch, key_of(s, n), hf_bytes_of("something", 9), hf_bytes_of(NULL, 0),
+                            true);
         if (n > from)
             hf__batch_delete(&batch, key_of(s, n - 1));
         CHECK_OK(hf__store_write(s, store, &batch, &ticket));
