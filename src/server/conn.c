@@ -299,30 +299,34 @@ static void on_release(uv_timer_t *timer)
     hf__conn_turn(loop); /* poll comes first otherwise, and may sleep */
 }
 
-/* They owe nothing any more: send their answers, or keep those back that a fault wants so. */
+/* It owes nothing any more: send the answers, unless a fault wants them kept back. */
+static void let_go(struct conn *conn)
+{
+    if (conn->debt.delay_ms)
+        hold(conn);
+    else
+        send_out(conn);
+}
+
 static void release(struct loop *loop, struct conn *paid)
 {
-    uint64_t oldest = UINT64_MAX;
+    uint64_t now = paid ? uv_hrtime() : 0, oldest = now;
     uint32_t answers = 0;
 
     while (paid) {
         struct conn *conn = paid;
+        uint64_t waited_ms = (now - conn->owing_ns) / 1000000;
 
         paid = conn->next_owing;
         conn->owing = false;
-        if (conn->state == CONN_IDLE)
-            enter(conn, CONN_IDLE); /* the disk's time is not the client's */
-        if (conn->debt.ticket) {
-            answers += conn->answers;
-            oldest = conn->owing_ns < oldest ? conn->owing_ns : oldest;
-        }
-        if (conn->debt.delay_ms)
-            hold(conn);
-        else
-            send_out(conn);
+        conn->begun_ms += waited_ms; /* the disk's time is not the client's */
+        conn->deadline_ms += waited_ms;
+        answers += conn->answers;
+        oldest = conn->owing_ns < oldest ? conn->owing_ns : oldest;
+        let_go(conn);
     }
     if (answers > 0)
-        hf__metrics_commit(loop->metrics, answers, uv_hrtime() - oldest);
+        hf__metrics_commit(loop->metrics, answers, now - oldest);
     hf__spin_answered(&loop->spin, atomic_load_explicit(&loop->conns_len, memory_order_relaxed));
 }
 
@@ -392,8 +396,8 @@ void hf__conn_turn(struct loop *loop)
         conn->ready = false;
         if (conn->state == CONN_CLOSED)
             continue;
-        if (!conn->debt.ticket && !conn->debt.delay_ms) {
-            send_out(conn);
+        if (!conn->debt.ticket) {
+            let_go(conn);
             continue;
         }
         now = now ? now : uv_hrtime();
@@ -404,7 +408,7 @@ void hf__conn_turn(struct loop *loop)
         ticket = conn->debt.ticket > ticket ? conn->debt.ticket : ticket;
     }
     *owing_end = NULL;
-    if (ticket && goes_on(loop)) {
+    if (owing && goes_on(loop)) {
         leave_to_settler(loop, owing, ticket);
         return;
     }
@@ -617,6 +621,8 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     if (conn->tls) {
         if (!hf__tls_feed(conn, (uint8_t *)buf->base, (size_t)nread))
             hf__conn_close(conn);
+        else
+            (void)keep_for_later(conn); /* also of what TLS has not made bytes of */
         greeted(conn);
     } else if (conn->in.len > 0 && conn->state != CONN_LINGER) {
         conn->in.len += (size_t)nread;
@@ -657,7 +663,11 @@ static void on_idle(uv_idle_t *idle)
             continue;
         ask_no_more(conn);
         hf__conn_consume(conn, conn->in.ptr, conn->in.len);
-        if (!conn->again && conn->state != CONN_CLOSED)
+        if (conn->again || conn->kept || conn->state == CONN_CLOSED)
+            continue;
+        if (conn->ended && !conn->ready && !conn->owing)
+            hf__conn_close(conn); /* half a request stays half */
+        else
             read_on(conn);
     }
     hf__conn_turn(loop);

@@ -63,6 +63,8 @@ enum hf_status hf__settler_start(struct hf_scope *s, struct settler *settler,
     settler->runs = pthread_create(&settler->thread, NULL, run, settler) == 0;
     if (settler->runs)
         return HF_OK;
+    pthread_cond_destroy(&settler->asked);
+    pthread_mutex_destroy(&settler->lock);
     hf_scope_free(settler->scope);
     return hf__fail(s, HF_IO, "cannot start a thread");
 }

@@ -9,6 +9,8 @@
  * What is asked for while a wait for the disk is under way is the next one, all of it: many loops
  * and many turns share a sync, and nobody waits for company.
  *
+ * Tickets of a database only grow, and who has waited for one has waited for all before it.
+ *
  *  (1) For every ask() that returned true there is a done() after it, with the ticket tried.
  *  (2) What is paid is as durable as the database promises. What was tried and is not paid failed;
  *      who asked for it finds out why by asking the database itself.

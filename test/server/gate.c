@@ -3,13 +3,20 @@
  */
 #include "gate.h"
 
+#include <unistd.h>
+
 static enum hf_status gated_call(struct hf_scope *s, struct hf_db *db, enum hf_op op,
                                  const void *request, void *response)
 {
     struct gated *gated = (struct gated *)db;
     enum hf_status status = gated->inner->calls->call(s, gated->inner, op, request, response);
+    unsigned delay_ms = atomic_load(&gated->delay_ms);
 
     atomic_fetch_add(&gated->calls, 1);
+    while (atomic_load(&gated->held))
+        sleep_ms(1);
+    if (delay_ms)
+        hf__scope_owe_delay(s, delay_ms);
     return status;
 }
 
@@ -17,7 +24,10 @@ static enum hf_status gated_settle(struct hf_scope *s, struct hf_db *db, uint64_
 {
     struct gated *gated = (struct gated *)db;
 
-    atomic_fetch_add(&gated->settles, 1);
+    unsigned settles = atomic_fetch_add(&gated->settles, 1), sync_us = atomic_load(&gated->sync_us);
+
+    if (sync_us)
+        usleep(settles * 7919 % sync_us);
     pthread_mutex_lock(&gated->lock);
     gated->waiting++;
     pthread_cond_broadcast(&gated->moved);

@@ -22,7 +22,10 @@ struct gated {
     unsigned waiting;    /* syncs at the gate now */
     atomic_uint settles; /* syncs asked for so far */
     atomic_uint calls;
-    atomic_bool fails; /* the next syncs fail */
+    atomic_bool fails;    /* the next syncs fail */
+    atomic_uint sync_us;  /* so long a sync takes at most, each its own time */
+    atomic_uint delay_ms; /* a fault: so long answers are kept back */
+    atomic_bool held;     /* calls wait */
 };
 
 /* A server in front of it, with the table "tab", in which is "old"; the gate is open. */

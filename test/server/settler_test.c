@@ -5,7 +5,11 @@
  */
 #include "gate.h"
 
+#include <unistd.h>
+
 enum { LINES = 3 };
+
+#define PUT_A "{'TableName':'tab','Item':{'pk':{'S':'a'}}}"
 
 /* One loop, with the settler, and connections that it knows: with one alone it needs none. */
 static void open_beside(struct test *t, struct gated *gated, struct site *site, struct line *lines)
@@ -128,9 +132,7 @@ TEST(settler, a_request_that_is_completed_meanwhile_and_then_the_end)
 
     open_beside(t, &gated, &site, c);
     s = hf_scope_new(test_env(t));
-    text =
-        hf_scope_format(s, "%sGET /livez HTTP/1.1\r\nHo",
-                        call_text(s, "PutItem", "{'TableName':'tab','Item':{'pk':{'S':'a'}}}").ptr);
+    text = hf_scope_format(s, "%sGET /livez HTTP/1.1\r\nHo", call_text(s, "PutItem", PUT_A).ptr);
     line_text(&c[0], text.ptr);
     hf_scope_free(s);
     gate_wait(&gated, 1);
@@ -202,26 +204,79 @@ TEST(settler, a_failed_sync_is_a_500_for_those_who_waited_for_it)
     close_beside(&gated, &site, c);
 }
 
-/* Time that the disk takes is not the client's. */
-TEST(settler, limits_of_time_are_not_for_the_disk)
+/* Time that the disk takes is not the client's: neither between two requests, nor for one whose
+ * body is not sent because the word to do so waits; with the settler, and on a connection alone. */
+static void check_limits(struct test *t, int lines)
 {
+    static const char head[] =
+        POST_FOR("ListTables") "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n";
     struct line c[LINES];
     struct gated gated;
     struct site site;
 
     gate_site(t, &gated, &site,
               &(struct server_options){
-                  .loops = 1, .sync_beside = true, .idle_ms = 300, .head_ms = 300, .body_ms = 300});
-    for (int i = 0; i < LINES; i++)
+                  .loops = 1, .sync_beside = true, .idle_ms = 400, .head_ms = 400, .body_ms = 400});
+    for (int i = 0; i < lines; i++) {
         line_open(&site, &c[i]);
-    gate_set(&gated, true);
+        send_get(&c[i], "none");
+        CHECK_ANSWER(&c[i], 200, "{}");
+    }
+    for (int i = 0; i < 2; i++) {
+        gate_set(&gated, true);
+        if (i == 0)
+            send_put(&c[0], "first");
+        else
+            line_text(
+                &c[0],
+                hf_scope_format(site.s, "%s%s", call_text(site.s, "PutItem", PUT_A).ptr, head).ptr);
+        gate_wait(&gated, 1);
+        sleep_ms(900);
+        gate_set(&gated, false);
+        CHECK_ANSWER(&c[0], 200, "{}");
+        sleep_ms(150);
+    }
+    line_read_head(&c[0]);
+    CHECK_INT(100, c[0].status);
+    line_text(&c[0], "{}");
+    CHECK_ANSWER(&c[0], 200, NULL);
+    for (int i = 0; i < lines; i++)
+        line_close(&c[i]);
+    gate_close(&gated, &site);
+}
+
+TEST(settler, limits_of_time_are_not_for_the_disk)
+{
+    check_limits(t, LINES);
+    check_limits(t, 1);
+}
+
+/* An answer that a fault keeps back, and that owes nothing, does not wait for the sync of another
+ * that is of the same turn. */
+TEST(settler, a_delay_waits_for_no_sync)
+{
+    struct line c[LINES];
+    struct gated gated;
+    struct site site;
+    unsigned calls;
+
+    open_beside(t, &gated, &site, c);
+    calls = atomic_load(&gated.calls);
+    atomic_store(&gated.held, true);
+    send_get(&c[2], "old"); /* while the loop is busy with this, the others come: */
+    while (atomic_load(&gated.calls) == calls)
+        sleep_ms(1);
     send_put(&c[0], "a");
+    line_call(&c[1], "GetItem", "{'TableName':'tab','Key':{'pk':{'S':'old'}}}");
+    sleep_ms(20);
+    atomic_store(&gated.delay_ms, 20);
+    atomic_store(&gated.held, false);
     gate_wait(&gated, 1);
-    sleep_ms(900);
+    CHECK_ANSWER(&c[1], 200, "{\"Item\":{\"pk\":{\"S\":\"old\"}}}");
+    CHECK_ANSWER(&c[2], 200, NULL);
+    CHECK(is_silent(&c[0]));
     gate_set(&gated, false);
     CHECK_ANSWER(&c[0], 200, "{}");
-    send_get(&c[0], "old");
-    CHECK_ANSWER(&c[0], 200, NULL);
     close_beside(&gated, &site, c);
 }
 
@@ -294,4 +349,129 @@ TEST(settler, many_writers_on_two_loops)
         CHECK_INT(0, writers[i].lies);
     }
     gate_close(&gated, &site);
+}
+
+/* ---- pipelines ------------------------------------------------------------------------------ */
+
+enum { CLIENTS = 6, ROUNDS = 25, PIPELINE = 30 };
+
+/* What is asked in a pipeline, and what the answer has in it. */
+static const struct {
+    const char *operation, *json, *expected;
+} asked[] = {
+    {"UpdateItem",
+     "{'TableName':'tab','Key':{'pk':{'S':'a'}},'UpdateExpression':'ADD n :n',"
+     "'ExpressionAttributeValues':{':n':{'N':'1'}}}",
+     "{}"}, /* a PutItem of the same item would change nothing, and wait for nothing */
+    {"GetItem", "{'TableName':'tab','Key':{'pk':{'S':'old'}},'ConsistentRead':true}", "old"},
+    {"GetItem", "{'TableName':'tab','Key':{'pk':{'S':'none'}}}", "{}"},
+    {"ListTables", "{}", "TableNames"},
+};
+
+struct pipeline {
+    struct site *site;
+    pthread_t thread;
+    uint64_t seed;
+    int wrong; /* answers that are not those to what was asked, in order */
+};
+
+static size_t below(struct pipeline *p, size_t bound)
+{
+    p->seed = p->seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (size_t)(p->seed >> 33) % bound;
+}
+
+/* In pieces that end anywhere, and not all at once. */
+static void send_in_pieces(struct pipeline *p, struct line *c, struct hf_str text)
+{
+    while (text.len > 0) {
+        size_t some = 1 + below(p, below(p, 3) ? 6000 : 60);
+
+        if (some > text.len)
+            some = text.len;
+        line_send(c, text.ptr, some);
+        text = hf_str_of(text.ptr + some, text.len - some);
+        if (below(p, 3) == 0)
+            usleep((useconds_t)below(p, 600));
+    }
+}
+
+/* One connection: requests, at times the half of one more; then the answers are read, or the end is
+ * said first, or the client goes. */
+static void run_pipeline(struct pipeline *p, struct hf_scope *s)
+{
+    const struct linger hard = {.l_onoff = 1};
+    struct hf__buf text = {.scope = s};
+    size_t kinds[PIPELINE], len = 1 + below(p, PIPELINE);
+    bool half = below(p, 4) == 0, says_end = below(p, 3) == 0, goes = below(p, 8) == 0;
+    struct line c;
+
+    for (size_t i = 0; i < len; i++) {
+        kinds[i] = below(p, ARRAY_LEN(asked));
+        hf__buf_put_str(&text, call_text(s, asked[kinds[i]].operation, asked[kinds[i]].json));
+    }
+    if (half)
+        hf__buf_put_str(&text, HF_STR("GET /livez HTTP/1.1\r\nHo"));
+    line_open(p->site, &c);
+    send_in_pieces(p, &c, hf_str_of((const char *)text.ptr, text.len));
+    if (goes) {
+        setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+        usleep((useconds_t)below(p, 900));
+        line_close(&c);
+        return;
+    }
+    if (says_end)
+        line_finish_sending(&c);
+    for (size_t i = 0; i < len; i++) {
+        line_read(&c);
+        p->wrong += c.status != 200 || !contains(c.body, asked[kinds[i]].expected);
+    }
+    if (says_end) {
+        p->wrong += !line_ends(&c, 3000);
+    } else if (half) {
+        line_text(&c, "st: localhost\r\n\r\n");
+        line_read(&c);
+        p->wrong += c.status != 200;
+    }
+    line_close(&c);
+}
+
+static void *run_pipelines(void *user)
+{
+    struct hf_scope *s = hf_scope_new(NULL);
+
+    for (int i = 0; i < ROUNDS; i++) {
+        run_pipeline(user, s);
+        hf_scope_reset(s);
+    }
+    hf_scope_free(s);
+    return NULL;
+}
+
+static void check_pipelines(struct test *t, uint32_t loops, unsigned delay_ms)
+{
+    struct pipeline clients[CLIENTS];
+    struct gated gated;
+    struct site site;
+
+    gate_site(t, &gated, &site, &(struct server_options){.loops = loops, .sync_beside = true});
+    atomic_store(&gated.sync_us, 1500);
+    atomic_store(&gated.delay_ms, delay_ms);
+    for (int i = 0; i < CLIENTS; i++) {
+        clients[i] = (struct pipeline){.site = &site, .seed = test_random(t)};
+        CHECK_INT(0, pthread_create(&clients[i].thread, NULL, run_pipelines, &clients[i]));
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        CHECK_INT(0, pthread_join(clients[i].thread, NULL));
+        CHECK_INT(0, clients[i].wrong);
+    }
+    CHECK(atomic_load(&gated.settles) > ROUNDS);
+    gate_close(&gated, &site);
+}
+
+TEST(settler, random_pipelines)
+{
+    check_pipelines(t, 1, 0);
+    check_pipelines(t, 2, 0);
+    check_pipelines(t, 1, 2);
 }

@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "server/tls.h"
@@ -231,45 +233,6 @@ TEST(tls, large_requests_are_read)
     }
     secure_close(&c);
     site_close(&site);
-}
-
-/* An answer waits for the disk while the loop goes on; behind it come a request and the end, which
- * TLS says itself. */
-TEST(tls, what_comes_while_an_answer_waits_for_the_disk)
-{
-    struct secure c, other;
-    struct gated gated;
-    struct hf_str body;
-    struct files files;
-    struct site site;
-    size_t used = 0;
-
-    name_files(t, &files);
-    make_certificate(&files, "first");
-    gate_site(t, &gated, &site,
-              &(struct server_options){.loops = 1,
-                                       .sync_beside = true,
-                                       .certificate = hf_str_from(files.certificate),
-                                       .private_key = hf_str_from(files.key)});
-    CHECK(secure_open(&site, &c, TLS1_3_VERSION, TLS1_3_VERSION));
-    CHECK(secure_open(&site, &other, TLS1_3_VERSION, TLS1_3_VERSION));
-    gate_set(&gated, true);
-    secure_send(&c, call_text(site.s, "PutItem", "{'TableName':'tab','Item':{'pk':{'S':'a'}}}"));
-    gate_wait(&gated, 1);
-    secure_send(&c, call_text(site.s, "GetItem", "{'TableName':'tab','Key':{'pk':{'S':'old'}}}"));
-    SSL_shutdown(c.ssl);
-    secure_send(&other, call_text(site.s, "ListTables", "{}"));
-    CHECK_INT(200, secure_read(&other, &body, &used));
-    gate_set(&gated, false);
-    used = 0;
-    CHECK_INT(200, secure_read(&c, &body, &used));
-    CHECK_STR("{}", body);
-    CHECK_INT(200, secure_read(&c, &body, &used));
-    CHECK_STR("{\"Item\":{\"pk\":{\"S\":\"old\"}}}", body);
-    CHECK(!secure_fill(&c, used + 1)); /* it ends */
-    secure_close(&c);
-    secure_close(&other);
-    gate_close(&gated, &site);
 }
 
 /* What a large answer needed is given back when it is sent, while its connection lives on. */
@@ -550,4 +513,122 @@ TEST(tls, needs_both_files)
                                                           .certificate = HF_STR("/no/cert.pem")},
                                  &server));
     hf_scope_free(s);
+}
+
+/* ---- answers that wait for the disk while the loop goes on ---------------------------------- */
+
+/* Two connections; the first has an answer that waits at the closed gate. */
+static void open_waiting(struct test *t, struct gated *gated, struct site *site, struct secure *c,
+                         struct secure *other)
+{
+    struct files files;
+
+    name_files(t, &files);
+    make_certificate(&files, "first");
+    gate_site(t, gated, site,
+              &(struct server_options){.loops = 1,
+                                       .sync_beside = true,
+                                       .certificate = hf_str_from(files.certificate),
+                                       .private_key = hf_str_from(files.key)});
+    CHECK(secure_open(site, c, TLS1_3_VERSION, TLS1_3_VERSION));
+    CHECK(secure_open(site, other, TLS1_3_VERSION, TLS1_3_VERSION));
+    gate_set(gated, true);
+    secure_send(c, call_text(site->s, "PutItem", "{'TableName':'tab','Item':{'pk':{'S':'a'}}}"));
+    gate_wait(gated, 1);
+}
+
+/* The loop has had a turn since. */
+static void ask_other(struct site *site, struct secure *other)
+{
+    struct hf_str body;
+    size_t used = 0;
+
+    secure_send(other, call_text(site->s, "ListTables", "{}"));
+    CHECK_INT(200, secure_read(other, &body, &used));
+}
+
+/* Behind it come a request and the end, which TLS says itself. */
+TEST(tls, a_request_and_the_end_while_an_answer_waits_for_the_disk)
+{
+    struct secure c, other;
+    struct gated gated;
+    struct hf_str body;
+    struct site site;
+    size_t used = 0;
+
+    open_waiting(t, &gated, &site, &c, &other);
+    secure_send(&c, call_text(site.s, "GetItem", "{'TableName':'tab','Key':{'pk':{'S':'old'}}}"));
+    SSL_shutdown(c.ssl);
+    ask_other(&site, &other);
+    gate_set(&gated, false);
+    CHECK_INT(200, secure_read(&c, &body, &used));
+    CHECK_STR("{}", body);
+    CHECK_INT(200, secure_read(&c, &body, &used));
+    CHECK_STR("{\"Item\":{\"pk\":{\"S\":\"old\"}}}", body);
+    CHECK(!secure_fill(&c, used + 1)); /* it ends */
+    secure_close(&c);
+    secure_close(&other);
+    gate_close(&gated, &site);
+}
+
+/* Half a request and the end, which arrive in one piece: nobody waits for the other half. */
+TEST(tls, half_a_request_and_the_end_while_an_answer_waits_for_the_disk)
+{
+    const int on = 1, off = 0;
+    struct secure c, other;
+    struct gated gated;
+    struct hf_str body;
+    struct site site;
+    size_t used = 0;
+    int64_t begun;
+
+    open_waiting(t, &gated, &site, &c, &other);
+    setsockopt(c.fd, IPPROTO_TCP, TCP_CORK, &on, sizeof(on));
+    secure_send(&c, HF_STR("GET /livez HT"));
+    SSL_shutdown(c.ssl);
+    setsockopt(c.fd, IPPROTO_TCP, TCP_CORK, &off, sizeof(off));
+    ask_other(&site, &other);
+    gate_set(&gated, false);
+    CHECK_INT(200, secure_read(&c, &body, &used));
+    begun = now_ms();
+    CHECK(!secure_fill(&c, used + 1));
+    CHECK(now_ms() - begun < 3000); /* a head would have ten seconds */
+    secure_close(&c);
+    secure_close(&other);
+    gate_close(&gated, &site);
+}
+
+/* What TLS makes no bytes of, behind its end or because it is no TLS, is not taken meanwhile. */
+static void check_flood(struct test *t, bool ends)
+{
+    enum { MUCH = 64 << 20 }; /* more than sockets have room for */
+    static const uint8_t zeros[65536];
+    struct secure c, other;
+    struct gated gated;
+    struct site site;
+    size_t taken = 0;
+    ssize_t some;
+
+    open_waiting(t, &gated, &site, &c, &other);
+    if (ends)
+        SSL_shutdown(c.ssl);
+    CHECK_INT(0, fcntl(c.fd, F_SETFL, O_NONBLOCK));
+    do {
+        struct pollfd ready = {.fd = c.fd, .events = POLLOUT};
+
+        some = poll(&ready, 1, 500) == 1 ? send(c.fd, zeros, sizeof(zeros), MSG_NOSIGNAL) : -1;
+        taken += some > 0 ? (size_t)some : 0;
+    } while (some > 0 && taken < MUCH);
+    CHECK(taken < MUCH);
+    ask_other(&site, &other);
+    gate_set(&gated, false);
+    secure_close(&c);
+    secure_close(&other);
+    gate_close(&gated, &site);
+}
+
+TEST(tls, a_flood_while_an_answer_waits_for_the_disk)
+{
+    check_flood(t, true);
+    check_flood(t, false);
 }
