@@ -3,6 +3,7 @@
  */
 #include "server/settler.h"
 
+#include <sched.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -23,6 +24,7 @@ static void settle(struct settler *settler)
     settler->tried = upto;
     pthread_mutex_unlock(&settler->lock);
     settler->done(settler->user);
+    sched_yield(); /* where loops wait for a core, what they do with it is in the next sync */
     pthread_mutex_lock(&settler->lock);
 }
 
