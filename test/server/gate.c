@@ -76,9 +76,6 @@ void gate_site(struct test *t, struct gated *gated, struct site *site,
     static const struct db_calls calls = {.call = gated_call,
                                           .settle = gated_settle,
                                           .close = gated_close};
-    static const struct hf_attribute_definition attributes[] = {
-        {.name = {"pk", 2}, .type = HF_SCALAR_S}};
-    static const struct hf_key_element keys[] = {{.name = {"pk", 2}, .type = HF_KEY_HASH}};
     struct hf_engine_options engine = {.size = sizeof(engine),
                                        .env = test_env(t),
                                        .no_upkeep_thread = true};
@@ -92,14 +89,7 @@ void gate_site(struct test *t, struct gated *gated, struct site *site,
     CHECK_OK(hf__store_open_memory(s, test_env(t), &memory));
     CHECK_OK(hf__store_open_faulty(s, test_env(t), memory, &gated->faults, &gated->store));
     CHECK_OK(hf__engine_open_on(s, gated->store, &engine, &gated->inner));
-    CHECK_OK(hf_create_table(s, gated->inner,
-                             &(struct hf_create_table){.table = HF_STR("tab"),
-                                                       .attributes = attributes,
-                                                       .attributes_len = 1,
-                                                       .key_schema = keys,
-                                                       .key_schema_len = 1,
-                                                       .billing = HF_BILLING_PAY_PER_REQUEST},
-                             NULL));
+    make_table(s, gated->inner);
     CHECK_OK(hf_put_item(s, gated->inner,
                          &(struct hf_put_item){.table = HF_STR("tab"),
                                                .item = HF_ITEM(s, HF_S("pk", HF_STR("old")))},

@@ -104,13 +104,13 @@ static void *run(void *user)
     return NULL;
 }
 
-static void make_table(struct site *site)
+void make_table(struct hf_scope *s, struct hf_db *db)
 {
     static const struct hf_attribute_definition attributes[] = {
         {.name = {"pk", 2}, .type = HF_SCALAR_S}};
     static const struct hf_key_element keys[] = {{.name = {"pk", 2}, .type = HF_KEY_HASH}};
 
-    CHECK_OK(hf_create_table(site->s, site->db,
+    CHECK_OK(hf_create_table(s, db,
                              &(struct hf_create_table){.table = HF_STR("tab"),
                                                        .attributes = attributes,
                                                        .attributes_len = 1,
@@ -179,7 +179,7 @@ void site_open(struct test *t, struct site *site, const struct server_options *o
 
     begin(t, site);
     CHECK_OK(hf_open(site->s, HF_STR("memory:"), &engine, &site->db));
-    make_table(site);
+    make_table(site->s, site->db);
     open_server(site, options);
 }
 
@@ -191,7 +191,7 @@ void site_open_admin(struct test *t, struct site *site)
     begin(t, site);
     CHECK_OK(hf_open(site->s, HF_STR("memory:"), &options, &engine));
     CHECK_OK(hf_faulty_open(site->s, engine, &site->db));
-    make_table(site);
+    make_table(site->s, site->db);
     open_server(site, &(struct server_options){
                           .loops = 4, .admin = true, .engine = engine, .clock = &site->clock});
 }
@@ -219,7 +219,7 @@ void site_open_faulty(struct test *t, struct site *site, const struct server_opt
     CHECK_OK(hf__store_open_memory(site->s, test_env(t), &memory));
     CHECK_OK(hf__store_open_faulty(site->s, test_env(t), memory, &site->faults, &site->store));
     CHECK_OK(hf__engine_open_on(site->s, site->store, &engine, &site->db));
-    make_table(site);
+    make_table(site->s, site->db);
     open_server(site, options);
 }
 

@@ -86,6 +86,8 @@ void site_join(struct site *site);
 /* Stop and close; no memory of the server and no descriptor may be left. Close connections before.
  */
 void site_close(struct site *site);
+/* The table "tab", with the key pk: every site has it. */
+void make_table(struct hf_scope *s, struct hf_db *db);
 /* Is there an item with that pk, as the database itself has it? */
 bool site_has(struct site *site, const char *pk);
 /* Put an item with an attribute of `len` bytes, not by way of the server. */

@@ -61,23 +61,13 @@ static bool is_there(struct hf_scope *s, struct hf_db *db, const char *pk)
 
 static struct hf_db *open_db(struct hf_scope *s)
 {
-    static const struct hf_attribute_definition attributes[] = {
-        {.name = {"pk", 2}, .type = HF_SCALAR_S}};
-    static const struct hf_key_element keys[] = {{.name = {"pk", 2}, .type = HF_KEY_HASH}};
     struct hf_db *db;
 
     CHECK_OK(hf_open(s, HF_STR("memory:"),
                      &(struct hf_engine_options){.size = sizeof(struct hf_engine_options),
                                                  .no_upkeep_thread = true},
                      &db));
-    CHECK_OK(hf_create_table(s, db,
-                             &(struct hf_create_table){.table = HF_STR("tab"),
-                                                       .attributes = attributes,
-                                                       .attributes_len = 1,
-                                                       .key_schema = keys,
-                                                       .key_schema_len = 1,
-                                                       .billing = HF_BILLING_PAY_PER_REQUEST},
-                             NULL));
+    make_table(s, db);
     return db;
 }
 
