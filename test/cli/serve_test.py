@@ -266,8 +266,8 @@ class Serving(InDirectory):
             self.skipTest("no number for sched_getattr() on this machine")
         if tuple(int(n) for n in re.findall(r"\d+", platform.release())[:2]) < (6, 12):
             self.skipTest("Linux knows of turns from 6.12 on")
-        # The loops', and with a store on disk its keeper's.
-        for args, threads in (["--in-memory"], 3), (["--db-path", self.path("db")], 4):
+        # The loops', and with a store on disk its keeper's and the settler's.
+        for args, threads in (["--in-memory"], 3), (["--db-path", self.path("db")], 5):
             with Server("--port", "0", "--loops", "3", *args,
                         preexec_fn=lambda: os.nice(3)) as server:
                 # A loop takes its turn when its thread first runs, which may be after the others serve.
