@@ -329,7 +329,7 @@ static void check_reads_back(struct hf_scope *s, struct hf_str plain)
     struct hf__buf buf = {.scope = s};
     struct json_text text;
     struct json json;
-    char out[256];
+    char out[1024];
 
     hf__wire_write_str(&buf, plain);
     json = (struct json){.at = (const char *)buf.ptr, .end = (const char *)buf.ptr + buf.len};
@@ -339,12 +339,12 @@ static void check_reads_back(struct hf_scope *s, struct hf_str plain)
 }
 
 /* Every byte, at every place of texts of every length, is written so that it reads back: texts are
- * looked through in steps of 16, 8 and 4 bytes, and there are short ones and long ones. */
+ * looked through in steps of 64, 16, 8 and 4 bytes, and there are short ones and long ones. */
 TEST(json, written_strings_read_back)
 {
     static const char odd[] = {0, 1, '\n', 0x1F, ' ', '!', '"', '#', '[', '\\', ']', 0x7F};
     struct hf_scope *s = hf_scope_new(test_env(t));
-    char plain[90];
+    char plain[150];
 
     for (size_t len = 1; len <= sizeof(plain); len++) {
         for (size_t at = 0; at < len; at++) {
