@@ -73,14 +73,11 @@ static void ask_no_more(struct conn *conn)
 /* It is closed: the settler's work is not for it any more. */
 static void owe_no_more(struct conn *conn)
 {
-    struct loop *loop = conn->loop;
-
-    for (struct conn **at = &loop->owing; *at; at = &(*at)->next_owing) {
-        if (*at != conn)
-            continue;
-        *at = conn->next_owing;
-        atomic_fetch_sub(&loop->owing_len, 1);
-        return;
+    for (struct conn **at = &conn->loop->owing; *at; at = &(*at)->next_owing) {
+        if (*at == conn) {
+            *at = conn->next_owing;
+            return;
+        }
     }
 }
 
@@ -334,13 +331,12 @@ static void release(struct loop *loop, struct conn *paid)
 static void leave_to_settler(struct loop *loop, struct conn *owing, uint64_t ticket)
 {
     struct conn *last = owing;
-    unsigned len = 1;
 
-    for (; last->next_owing; last = last->next_owing)
-        len++;
+    while (last->next_owing)
+        last = last->next_owing;
     last->next_owing = loop->owing;
     loop->owing = owing;
-    atomic_fetch_add(&loop->owing_len, len);
+    atomic_store(&loop->owes, true);
     if (!hf__settler_ask(&loop->server->settler, ticket))
         hf__conn_settled(loop);
 }
@@ -350,7 +346,6 @@ void hf__conn_settled(struct loop *loop)
     struct settler *settler = &loop->server->settler;
     uint64_t tried = atomic_load(&settler->tried), paid = atomic_load(&settler->paid), ticket = 0;
     struct conn **at = &loop->owing, *done = NULL, **done_end = &done;
-    unsigned len = 0;
 
     while (*at) {
         struct conn *conn = *at;
@@ -362,11 +357,10 @@ void hf__conn_settled(struct loop *loop)
         *at = conn->next_owing;
         *done_end = conn;
         done_end = &conn->next_owing;
-        len++;
         ticket = conn->debt.ticket > ticket ? conn->debt.ticket : ticket;
     }
     *done_end = NULL;
-    atomic_fetch_sub(&loop->owing_len, len);
+    atomic_store(&loop->owes, loop->owing != NULL);
     settle(loop, done, paid, ticket);
     if (done)
         release(loop, done);
@@ -591,7 +585,7 @@ static void on_end(struct conn *conn, ssize_t nread)
     conn->ended = true;
     if (nread != UV_EOF || conn->state == CONN_LINGER)
         hf__conn_close(conn);
-    else if (!conn->ready && !conn->owing && conn->state != CONN_SENDING && !conn->again)
+    else if (!conn_is_busy(conn))
         hf__conn_close(conn); /* nothing is owed, and half a request stays half */
     else
         uv_read_stop((uv_stream_t *)&conn->tcp);
@@ -665,7 +659,7 @@ static void on_idle(uv_idle_t *idle)
         hf__conn_consume(conn, conn->in.ptr, conn->in.len);
         if (conn->again || conn->kept || conn->state == CONN_CLOSED)
             continue;
-        if (conn->ended && !conn->ready && !conn->owing)
+        if (conn->ended && !conn_is_busy(conn))
             hf__conn_close(conn); /* half a request stays half */
         else
             read_on(conn);
@@ -778,7 +772,7 @@ static void on_sweep(uv_timer_t *timer)
 void hf__conn_drain(struct loop *loop)
 {
     for (struct conn *conn = loop->conns; conn; conn = conn->next) {
-        if (conn->state == CONN_IDLE && !conn->ready && !conn->owing && !conn->again)
+        if (conn->state == CONN_IDLE && !conn_is_busy(conn))
             hf__conn_close(conn);
     }
 }

@@ -129,9 +129,9 @@ struct loop {
     struct conn *conns;
     struct conn *ready;
     struct conn **ready_end;
-    struct conn *owing;
-    atomic_uint owing_len;
-    size_t again; /* connections with requests that waited */
+    struct conn *owing; /* those who wait for the settler */
+    atomic_bool owes;   /* there are some, or were until now */
+    size_t again;       /* connections with requests that waited */
     struct http_reader reader;
     uint8_t *input;
     struct hf__buf pool[OUTPUT_POOL];
@@ -180,6 +180,12 @@ struct server {
     struct metrics *metrics;     /* one per loop */
     struct snapshots *snapshots; /* NULL: /_holdfast/ is not offered */
 };
+
+/* An answer is on its way, or requests wait to be handled. */
+static inline bool conn_is_busy(const struct conn *conn)
+{
+    return conn->ready || conn->owing || conn->again || conn->state == CONN_SENDING;
+}
 
 static inline struct conn *conn_of(uv_stream_t *stream)
 {

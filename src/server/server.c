@@ -404,7 +404,7 @@ static void tell_loops(void *user)
     struct server *server = user;
 
     for (size_t i = 0; i < server->loops_len; i++) {
-        if (atomic_load(&server->loops[i].owing_len) > 0)
+        if (atomic_load(&server->loops[i].owes))
             uv_async_send(&server->loops[i].settled);
     }
 }

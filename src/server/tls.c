@@ -263,7 +263,7 @@ bool hf__tls_feed(struct conn *conn, uint8_t *bytes, size_t len)
         return true;
     case SSL_ERROR_ZERO_RETURN: /* the other side says that it sends no more */
         conn->ended = true;
-        if (!conn->ready && !conn->owing && conn->state != CONN_SENDING && !conn->again)
+        if (!conn_is_busy(conn))
             hf__conn_close(conn);
         return true;
     default: /* an alert that says why may be on its way */

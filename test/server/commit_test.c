@@ -73,9 +73,8 @@ TEST(commit, reads_of_what_is_not_durable_wait)
     struct gated gated;
     struct site site;
 
-    gate_site(t, &gated, &site,
-              &(struct server_options){.loops =
-                                           2}); /* the second connection is on the second loop */
+    /* The second connection is on the second loop. */
+    gate_site(t, &gated, &site, &(struct server_options){.loops = 2});
     line_open(&site, &writer);
     send_get(&writer, "none");
     CHECK_ANSWER(&writer, 200, "{}");

@@ -23,7 +23,6 @@ static enum hf_status gated_call(struct hf_scope *s, struct hf_db *db, enum hf_o
 static enum hf_status gated_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
 {
     struct gated *gated = (struct gated *)db;
-
     unsigned settles = atomic_fetch_add(&gated->settles, 1), sync_us = atomic_load(&gated->sync_us);
 
     if (sync_us)

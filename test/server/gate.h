@@ -38,6 +38,8 @@ void gate_let_one_pass(struct gated *gated);
 /* Wait until that many syncs stand at the gate. */
 void gate_wait(struct gated *gated, unsigned count);
 
+#define PUT_A "{'TableName':'tab','Item':{'pk':{'S':'a'}}}"
+
 void send_put(struct line *c, const char *pk);
 void send_get(struct line *c, const char *pk);
 /* Nothing comes for a while. */

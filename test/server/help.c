@@ -335,6 +335,14 @@ void line_close(struct line *c)
     *c = (struct line){.fd = -1};
 }
 
+void line_reset(struct line *c)
+{
+    const struct linger hard = {.l_onoff = 1};
+
+    setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+    line_close(c);
+}
+
 bool line_send(struct line *c, const void *bytes, size_t len)
 {
     const uint8_t *p = bytes;

@@ -115,6 +115,8 @@ void line_open(const struct site *site, struct line *c);
 /* With a receive buffer of about that size, so that the server soon waits for us. */
 void line_open_small(const struct site *site, struct line *c, int bytes);
 void line_close(struct line *c);
+/* By a reset, not by an end. */
+void line_reset(struct line *c);
 
 /* False when the server does not take it any more. */
 bool line_send(struct line *c, const void *bytes, size_t len);

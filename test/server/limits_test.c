@@ -381,7 +381,6 @@ TEST(limits, slow_readers_are_cut_off)
 /* In the middle of a request or of an answer, with a reset or without: nobody else notices. */
 TEST(limits, clients_may_go_away_at_any_time)
 {
-    struct linger hard = {.l_onoff = 1, .l_linger = 0};
     struct hf_str text;
     struct site site;
 
@@ -399,8 +398,9 @@ TEST(limits, clients_may_go_away_at_any_time)
         if (i % 3 == 0)
             sleep_ms(1);
         if (i % 2)
-            setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
-        line_close(&c);
+            line_reset(&c);
+        else
+            line_close(&c);
     }
     for (int64_t until = now_ms() + DEADLINE_MS;
          site_metric(&site, "holdfast_connections") > 1;) /* the one that asks */

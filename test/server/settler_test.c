@@ -9,8 +9,6 @@
 
 enum { LINES = 3 };
 
-#define PUT_A "{'TableName':'tab','Item':{'pk':{'S':'a'}}}"
-
 /* One loop, with the settler, and connections that it knows: with one alone it needs none. */
 static void open_beside(struct test *t, struct gated *gated, struct site *site, struct line *lines)
 {
@@ -21,6 +19,14 @@ static void open_beside(struct test *t, struct gated *gated, struct site *site, 
         CHECK_ANSWER(&lines[i], 200, "{}");
     }
     gate_set(gated, true);
+}
+
+/* The same with a write whose answer waits at the closed gate. */
+static void open_waiting(struct test *t, struct gated *gated, struct site *site, struct line *lines)
+{
+    open_beside(t, gated, site, lines);
+    send_put(&lines[0], "a");
+    gate_wait(gated, 1);
 }
 
 static void close_beside(struct gated *gated, struct site *site, struct line *lines)
@@ -36,9 +42,7 @@ TEST(settler, others_are_served_while_a_sync_runs)
     struct gated gated;
     struct site site;
 
-    open_beside(t, &gated, &site, c);
-    send_put(&c[0], "a");
-    gate_wait(&gated, 1);
+    open_waiting(t, &gated, &site, c);
     send_get(&c[1], "old");
     CHECK_ANSWER(&c[1], 200, "{\"Item\":{\"pk\":{\"S\":\"old\"}}}");
     line_open(&site, &late);
@@ -62,9 +66,7 @@ TEST(settler, what_comes_during_a_sync_shares_the_next)
     struct gated gated;
     struct site site;
 
-    open_beside(t, &gated, &site, c);
-    send_put(&c[0], "a");
-    gate_wait(&gated, 1);
+    open_waiting(t, &gated, &site, c);
     CHECK_INT(1, atomic_load(&gated.settles));
     send_put(&c[1], "b");
     CHECK(is_silent(&c[1]));
@@ -151,19 +153,15 @@ TEST(settler, a_request_that_is_completed_meanwhile_and_then_the_end)
  */
 TEST(settler, clients_go_while_their_answers_wait)
 {
-    const struct linger hard = {.l_onoff = 1};
     struct line c[LINES];
     struct gated gated;
     struct site site;
 
-    open_beside(t, &gated, &site, c);
-    send_put(&c[0], "a");
-    gate_wait(&gated, 1);
+    open_waiting(t, &gated, &site, c);
     send_put(&c[1], "b");
     line_finish_sending(&c[1]);
     CHECK(is_silent(&c[1]));
-    CHECK_INT(0, setsockopt(c[0].fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard)));
-    line_close(&c[0]);
+    line_reset(&c[0]);
     send_get(&c[2], "old"); /* on a loop that has noticed */
     CHECK_ANSWER(&c[2], 200, NULL);
     gate_set(&gated, false);
@@ -181,9 +179,7 @@ TEST(settler, a_failed_sync_is_a_500_for_those_who_waited_for_it)
     struct gated gated;
     struct site site;
 
-    open_beside(t, &gated, &site, c);
-    send_put(&c[0], "a");
-    gate_wait(&gated, 1);
+    open_waiting(t, &gated, &site, c);
     send_put(&c[1], "b");
     CHECK(is_silent(&c[1]));
     send_get(&c[2], "b");
@@ -286,9 +282,7 @@ TEST(settler, a_server_that_stops_waits_for_the_disk)
     struct gated gated;
     struct site site;
 
-    open_beside(t, &gated, &site, c);
-    send_put(&c[0], "a");
-    gate_wait(&gated, 1);
+    open_waiting(t, &gated, &site, c);
     hf__server_stop(site.server);
     CHECK(line_ends(&c[1], 3000));
     CHECK(is_silent(&c[0]));
@@ -400,7 +394,6 @@ static void send_in_pieces(struct pipeline *p, struct line *c, struct hf_str tex
  * said first, or the client goes. */
 static void run_pipeline(struct pipeline *p, struct hf_scope *s)
 {
-    const struct linger hard = {.l_onoff = 1};
     struct hf__buf text = {.scope = s};
     size_t kinds[PIPELINE], len = 1 + below(p, PIPELINE);
     bool half = below(p, 4) == 0, says_end = below(p, 3) == 0, goes = below(p, 8) == 0;
@@ -415,9 +408,8 @@ static void run_pipeline(struct pipeline *p, struct hf_scope *s)
     line_open(p->site, &c);
     send_in_pieces(p, &c, hf_str_of((const char *)text.ptr, text.len));
     if (goes) {
-        setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
         usleep((useconds_t)below(p, 900));
-        line_close(&c);
+        line_reset(&c);
         return;
     }
     if (says_end)

@@ -533,7 +533,7 @@ static void open_waiting(struct test *t, struct gated *gated, struct site *site,
     CHECK(secure_open(site, c, TLS1_3_VERSION, TLS1_3_VERSION));
     CHECK(secure_open(site, other, TLS1_3_VERSION, TLS1_3_VERSION));
     gate_set(gated, true);
-    secure_send(c, call_text(site->s, "PutItem", "{'TableName':'tab','Item':{'pk':{'S':'a'}}}"));
+    secure_send(c, call_text(site->s, "PutItem", PUT_A));
     gate_wait(gated, 1);
 }
 
