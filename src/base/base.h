@@ -208,6 +208,41 @@ static inline uint64_t load_u64be(const uint8_t *p)
     return (uint64_t)load_u32be(p) << 32 | load_u32be(p + 4);
 }
 
+/*
+ * A counted text against a C string that we wrote ourselves. The lengths decide first, so a NUL in
+ * the text is a byte like any other, and nothing behind the text or the word is read. What came
+ * from outside is compared this way, by hf_str_equal() or by bytes_compare(), never by a function
+ * of <string.h> that stops at a NUL: test/check/cstrings.
+ */
+static inline bool str_is(struct hf_str text, const char *word)
+{
+    size_t len = strlen(word);
+
+    return text.len == len && (len == 0 || memcmp(text.ptr, word, len) == 0);
+}
+
+/* The same in any case of ASCII letters, whatever the locale says. */
+static inline bool str_is_any_case(struct hf_str text, const char *word)
+{
+    if (text.len != strlen(word))
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned differ = (unsigned char)text.ptr[i] ^ (unsigned char)word[i],
+                 letter = (unsigned char)text.ptr[i] | 0x20u;
+
+        /* Letters differ in one bit from themselves in the other case. */
+        if (differ && (differ != 0x20 || letter < 'a' || letter > 'z'))
+            return false;
+    }
+    return true;
+}
+
+/* Is `c` one of these characters? NUL never is; strchr() finds it at the end of every set. */
+static inline bool char_in(char c, const char *set)
+{
+    return memchr(set, c, strlen(set)) != NULL;
+}
+
 /* Does the text begin with `prefix`? Then *rest is what stands behind it. */
 static inline bool str_after(struct hf_str text, struct hf_str prefix, struct hf_str *rest)
 {

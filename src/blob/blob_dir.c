@@ -791,7 +791,7 @@ static enum hf_status check_format(struct hf_scope *s, struct dir *dir)
     close(fd);
     if (len < 0)
         return fail_errno(s, dir, "read", FORMAT_FILE);
-    if (strncmp(text, FORMAT_TEXT, sizeof(FORMAT_TEXT) - 1) != 0)
+    if (memcmp(text, FORMAT_TEXT, sizeof(FORMAT_TEXT) - 1) != 0)
         return hf__fail(s, HF_INVALID, "%s is not a folder of blobs: its file %s says otherwise",
                         dir->path, FORMAT_FILE);
     format = strtoull(text + sizeof(FORMAT_TEXT) - 1, &end, 10);

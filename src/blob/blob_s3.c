@@ -179,7 +179,7 @@ struct hf_str hf__s3_upload_query(struct hf_scope *s, size_t part, struct hf_str
 static bool is_tag(struct hf_str tag)
 {
     for (size_t i = 0; i < tag.len; i++)
-        if (tag.ptr[i] <= ' ' || tag.ptr[i] >= 127 || strchr("<>&", tag.ptr[i]))
+        if (tag.ptr[i] <= ' ' || tag.ptr[i] >= 127 || char_in(tag.ptr[i], "<>&"))
             return false;
     return tag.len > 0;
 }
@@ -322,11 +322,11 @@ static bool read_range(struct hf_scope *s, const struct http_answer *http, uint6
                        uint64_t *total)
 {
     struct hf_str text = hf_scope_copy(s, hf__answer_field(http, "content-range"));
+    const char *copy = text.ptr; /* which ends with a NUL */
     unsigned long long first, last, all;
     int used = 0;
 
-    if (!text.ptr ||
-        sscanf(text.ptr, "bytes %20llu-%20llu/%20llu%n", &first, &last, &all, &used) != 3)
+    if (!copy || sscanf(copy, "bytes %20llu-%20llu/%20llu%n", &first, &last, &all, &used) != 3)
         return false;
     *total = all;
     return (size_t)used == text.len && first == from && last >= first && last < all &&

@@ -54,7 +54,7 @@ static bool is_replaced(const struct child_program *program, const char *entry)
     size_t len = strcspn(entry, "=") + 1;
 
     for (size_t i = 0; i < program->variables_len; i++)
-        if (strncmp(program->variables[i].ptr, entry, len) == 0)
+        if (program->variables[i].len >= len && memcmp(program->variables[i].ptr, entry, len) == 0)
             return true;
     return false;
 }

@@ -180,17 +180,17 @@ static void print_commands(struct cli *cli, const char *prefix)
 /* "holdfast lock --help": its commands, and the first example of each. */
 static int print_group(struct cli *cli, const char *noun)
 {
-    struct hf_str prefix = hf_scope_format(cli->scope, "%s ", noun);
+    const char *start = hf_scope_format(cli->scope, "%s ", noun).ptr;
 
-    if (!prefix.ptr)
+    if (!start)
         return hf__cli_fail(cli, "", CLI_FAILED, "out of memory");
     fprintf(cli->out, "Usage: holdfast %s COMMAND [options]\n", noun);
-    print_commands(cli, prefix.ptr);
+    print_commands(cli, start);
     fprintf(cli->out, "\nExamples:\n");
     for (size_t i = 0; i < cli->commands_len; i++) {
         const struct cli_command *command = &cli->commands[i];
 
-        if (!command->summary || strncmp(command->name, prefix.ptr, prefix.len) != 0 ||
+        if (!command->summary || strncmp(command->name, start, strlen(start)) != 0 ||
             !command->options || !command->options->examples_len)
             continue;
         fprintf(cli->out, "  %s\n      ", command->options->examples[0].command);

@@ -163,7 +163,7 @@ static bool open_output(struct transfer *t, struct hf_str *aside)
     *aside = (struct hf_str){0};
     t->path = "standard output";
     t->file = t->cli->out;
-    if (strcmp(t->settings.file.ptr, "-") == 0)
+    if (hf_str_equal(t->settings.file, HF_STR("-")))
         return true;
     t->path = t->settings.file.ptr;
     if (!is_special(t->path))

@@ -87,9 +87,11 @@ const struct options_table hf__iam_outbox_options = {
 
 static bool is_plain(struct hf_str text)
 {
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.*";
+
     for (size_t i = 0; i < text.len; i++)
-        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.*",
-                    text.ptr[i]))
+        if (!memchr(plain, text.ptr[i], sizeof(plain) - 1))
             return false;
     return text.len > 0;
 }

@@ -164,6 +164,14 @@ static int put_one(struct cli *cli, const struct settings *settings, struct hf_r
     return ends;
 }
 
+static bool is_blank(struct hf_str line)
+{
+    for (size_t i = 0; i < line.len; i++)
+        if (!memchr(" \t\r", line.ptr[i], 3))
+            return false;
+    return true;
+}
+
 static int put_all(struct cli *cli, const struct settings *settings, struct hf_records *records,
                    const struct options *options, struct hf_str lines, uint64_t *count)
 {
@@ -177,7 +185,7 @@ static int put_all(struct cli *cli, const struct settings *settings, struct hf_r
         const char *end = memchr(lines.ptr + at, '\n', lines.len - at);
         size_t len = end ? (size_t)(end - lines.ptr) - at : lines.len - at;
 
-        if (len && strspn(lines.ptr + at, " \t\r") < len) {
+        if (!is_blank(hf_str_of(lines.ptr + at, len))) {
             ends = put_one(cli, settings, records, hf_str_of(lines.ptr + at, len));
             *count += ends == CLI_OK;
         }

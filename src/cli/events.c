@@ -135,11 +135,11 @@ bool hf__cli_events_expect(struct cli *cli, const char *command, struct hf_str t
 {
     *expect = HF_EXPECT_ANY;
     *version = 0;
-    if (!text.ptr || strcmp(text.ptr, "any") == 0)
+    if (!text.ptr || hf_str_equal(text, HF_STR("any")))
         return true;
-    if (strcmp(text.ptr, "none") == 0)
+    if (hf_str_equal(text, HF_STR("none")))
         *expect = HF_EXPECT_NONE;
-    else if (strcmp(text.ptr, "exists") == 0)
+    else if (hf_str_equal(text, HF_STR("exists")))
         *expect = HF_EXPECT_EXISTS;
     else if (hf__options_number(text.ptr, version))
         *expect = HF_EXPECT_VERSION;

@@ -21,7 +21,7 @@ static struct hf_str next_line(struct hf_str *rest)
 
         *rest = hf_str_of(rest->ptr + taken, rest->len - taken);
         for (size_t i = 0; i < line.len; i++)
-            if (!strchr(" \t\r", line.ptr[i]))
+            if (!memchr(" \t\r", line.ptr[i], 3))
                 return line;
     }
     return (struct hf_str){0};

@@ -53,7 +53,7 @@ static struct hf_str trim(struct hf_str text)
         text.ptr++;
         text.len--;
     }
-    while (text.len && strchr(" \t\r", text.ptr[text.len - 1]))
+    while (text.len && memchr(" \t\r", text.ptr[text.len - 1], 3))
         text.len--;
     return text;
 }

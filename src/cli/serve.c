@@ -320,6 +320,14 @@ static bool is_loopback(const char *host)
     return strcmp(host, "localhost") == 0;
 }
 
+static bool has_only(struct hf_str text, const char *set)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (!memchr(set, text.ptr[i], strlen(set)))
+            return false;
+    return true;
+}
+
 /* They become parts of ARNs. */
 static bool plan_names(struct cli *cli, const struct serve_settings *settings)
 {
@@ -327,10 +335,10 @@ static bool plan_names(struct cli *cli, const struct serve_settings *settings)
     static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
 
-    if (settings->account.len != 12 || strspn(settings->account.ptr, digits) != 12)
+    if (settings->account.len != 12 || !has_only(settings->account, digits))
         return REFUSE(cli, "--account: '%s' is not a number of twelve digits",
                       settings->account.ptr);
-    if (settings->region.len > 64 || strspn(settings->region.ptr, letters) != settings->region.len)
+    if (settings->region.len > 64 || !has_only(settings->region, letters))
         return REFUSE(cli, "--region: '%s' is not up to 64 letters, digits, - and _",
                       settings->region.ptr);
     return true;

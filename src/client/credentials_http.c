@@ -291,7 +291,7 @@ static struct hf_str name_in(const struct http_answer *answer)
         char c = text.ptr[i];
 
         if (!((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-              (c && strchr("_+=,.@-", c))))
+              char_in(c, "_+=,.@-")))
             return hf_str_of(NULL, 0);
     }
     return len && len <= NAME_MAX_BYTES ? hf_str_of(text.ptr, len) : hf_str_of(NULL, 0);

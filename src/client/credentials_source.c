@@ -358,7 +358,7 @@ static bool take_number(struct hf_str *at, size_t count, int *number)
 
 static bool take_char(struct hf_str *at, const char *any_of)
 {
-    if (!at->len || !*at->ptr || !strchr(any_of, *at->ptr))
+    if (!at->len || !char_in(*at->ptr, any_of))
         return false;
     *at = hf_str_of(at->ptr + 1, at->len - 1);
     return true;

@@ -29,7 +29,7 @@ static bool is_session_name(struct hf_str name)
         char c = name.ptr[i];
 
         if (!((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-              (c && strchr("_+=,.@-", c))))
+              char_in(c, "_+=,.@-")))
             return false;
     }
     return name.len >= 2 && name.len <= SESSION_NAME_MAX;

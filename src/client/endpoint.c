@@ -28,8 +28,6 @@
  */
 #include "client/config.h"
 
-#include <strings.h>
-
 #include "base/buf.h"
 #include "client/url.h"
 
@@ -185,7 +183,8 @@ static bool cut_suffix(struct hf_str *host, const char *suffix)
 {
     size_t len = strlen(suffix);
 
-    if (host->len < len + 2 || strncasecmp(host->ptr + host->len - len, suffix, len) != 0 ||
+    if (host->len < len + 2 ||
+        !str_is_any_case(hf_str_of(host->ptr + host->len - len, len), suffix) ||
         host->ptr[host->len - len - 1] != '.')
         return false;
     host->len -= len + 1;

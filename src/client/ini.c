@@ -25,8 +25,6 @@
  */
 #include "client/ini.h"
 
-#include <strings.h>
-
 #include "base/utf8.h"
 
 struct reader {
@@ -351,9 +349,7 @@ enum hf_status hf__ini_parse(struct hf_scope *s, struct hf_scope *memory, enum i
 
 static bool is_key(struct hf_str key, const char *name)
 {
-    size_t len = strlen(name);
-
-    return key.ptr && key.len == len && strncasecmp(key.ptr, name, len) == 0;
+    return key.ptr && str_is_any_case(key, name);
 }
 
 static bool is_of(const struct ini_entry *entry, enum ini_kind kind, struct hf_str section)

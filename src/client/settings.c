@@ -8,8 +8,6 @@
  */
 #include "client/config.h"
 
-#include <strings.h>
-
 #include "client/url.h"
 
 enum {
@@ -46,9 +44,7 @@ static enum hf_status fail(struct hf_scope *s, const struct config *config,
 
 static bool is_word(struct hf_str value, const char *word)
 {
-    size_t len = strlen(word);
-
-    return value.len == len && strncasecmp(value.ptr, word, len) == 0;
+    return str_is_any_case(value, word);
 }
 
 enum hf_status hf__config_region(struct hf_scope *s, const struct config *config,

@@ -36,7 +36,7 @@ static bool after_any_case(struct hf_str text, const char *prefix, struct hf_str
 static bool is_one_of(char c, const char *extra)
 {
     c = hf__url_lower(c);
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr(extra, c));
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || char_in(c, extra);
 }
 
 /* A name, as those of containers with underscores, or a v4 address. */
@@ -93,7 +93,7 @@ const char *hf__url_read(struct hf_str text, struct url *url)
     *url = (struct url){.is_https = after_any_case(text, "https://", &rest)};
     if (!url->is_https && !after_any_case(text, "http://", &rest))
         return "does not begin with http:// or https://";
-    while (len < rest.len && !strchr("/?#", rest.ptr[len]))
+    while (len < rest.len && !char_in(rest.ptr[len], "/?#"))
         len++;
     url->host = hf_str_of(rest.ptr, len);
     if (len && memchr(rest.ptr, '@', len))

@@ -6,8 +6,6 @@
  */
 #include "db/about.h"
 
-#include <strings.h>
-
 /* ---- tables --------------------------------------------------------------------------------- */
 
 static struct hf_str table_of_write(const struct hf_transact_write *w)
@@ -220,14 +218,14 @@ static const struct hf_capacity *capacities(enum hf_op op, const void *response,
 
 static bool is_select(struct hf_str statement)
 {
-    static const char word[] = "select";
+    enum { WORD_LEN = 6 };
 
-    while (statement.len && strchr(" \t\r\n", statement.ptr[0])) {
+    while (statement.len && char_in(statement.ptr[0], " \t\r\n")) {
         statement.ptr++;
         statement.len--;
     }
-    return statement.len >= sizeof(word) - 1 &&
-           strncasecmp(statement.ptr, word, sizeof(word) - 1) == 0;
+    return statement.len >= WORD_LEN &&
+           str_is_any_case(hf_str_of(statement.ptr, WORD_LEN), "select");
 }
 
 /* A batch or transaction of statements is of reads or of writes, so the first one tells. */

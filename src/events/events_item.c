@@ -232,7 +232,7 @@ enum hf_status hf__events_commit_view(struct hf_scope *s, struct hf_item item,
 
 static int digit(char c)
 {
-    const char *found = c ? strchr(base32, c) : NULL;
+    const char *found = memchr(base32, c, sizeof(base32) - 1);
 
     return found ? (int)(found - base32) : -1;
 }

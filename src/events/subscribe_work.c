@@ -97,8 +97,11 @@ static enum hf_status source_open(struct hf_scope *s, struct hf_subscription *su
         TRY(find_end(s, sub, &sub->handled));
         TRY(hf__sub_checkpoint(s, sub));
     }
-    if (!sub->handled.text[0] && sub->o.start == HF_START_AFTER && sub->of_stream)
-        hf__events_version_text(strtoull(sub->o.after.ptr, NULL, 10), sub->handled.text);
+    if (!sub->handled.text[0] && sub->o.start == HF_START_AFTER && sub->of_stream) {
+        struct checkpoint after = checkpoint_of(sub->o.after);
+
+        hf__events_version_text(version_at(&after), sub->handled.text);
+    }
     if (!sub->of_stream) {
         if (sub->handled.text[0])
             all.after = checkpoint_str(&sub->handled);

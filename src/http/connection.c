@@ -269,7 +269,9 @@ static size_t drop_bytes(char *bytes, size_t size, size_t count, void *user)
 
 static bool is_secure(const struct connection *c)
 {
-    return strncmp(c->origin, "https:", 6) == 0;
+    struct hf_str rest;
+
+    return str_after(hf_str_of(c->origin, c->origin_len), HF_STR("https:"), &rest);
 }
 
 /* Set everything; the first that fails, or CURLE_OK. */

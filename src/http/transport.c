@@ -87,7 +87,7 @@ static bool is_origin(struct hf_str origin)
         !str_after(origin, HF_STR("https://"), &host))
         return false;
     for (size_t i = 0; i < host.len; i++) {
-        if (strchr("/?#@\\", host.ptr[i]))
+        if (char_in(host.ptr[i], "/?#@\\"))
             return false;
     }
     return is_visible(host);

@@ -30,7 +30,7 @@ static bool tag_text(struct hf_str text)
         uint8_t c = (uint8_t)text.ptr[i];
 
         if (c < 0x80 && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') &&
-            !(c >= '0' && c <= '9') && (c == '\0' || !strchr(" +-=._:/@", c)))
+            !(c >= '0' && c <= '9') && !char_in((char)c, " +-=._:/@"))
             return false;
     }
     return true;

@@ -87,7 +87,7 @@ static enum hf_status read_time(struct hf_scope *s, const struct place *place,
     *us = 0;
     if (!member->raw.len)
         return HF_OK;
-    if (member->raw.ptr[0] == '-' || !strchr("0123456789", member->raw.ptr[0]))
+    if (member->raw.ptr[0] < '0' || member->raw.ptr[0] > '9')
         return wrong(s, place, member, "is no time");
     TRY(read_value(s, place, member, true, &value));
     digits = hf_value_number(s, value);

@@ -67,7 +67,7 @@ static bool read_digits(const char *from, int digits, uint64_t *number)
 {
     *number = 0;
     for (int i = 0; i < digits; i++) {
-        const char *found = from[i] ? strchr(base32, from[i]) : NULL;
+        const char *found = memchr(base32, from[i], sizeof(base32) - 1);
 
         if (!found)
             return false;

@@ -219,6 +219,18 @@ static struct hf_str cursor_make(struct hf_scope *s, uint32_t shard, struct reco
                        last.run_time.ptr ? last.run_time : HF_STR(""));
 }
 
+/* What cursor_make() wrote for the shard. */
+static bool shard_read(struct hf_str text, uint32_t shards, uint32_t *shard)
+{
+    *shard = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '9' || *shard >= shards)
+            return false;
+        *shard = *shard * 10 + (uint32_t)(text.ptr[i] - '0');
+    }
+    return text.len > 0 && *shard < shards;
+}
+
 /* (1) */
 static enum hf_status cursor_read(struct hf_scope *s, const struct hf_records *records,
                                   struct hf_str text, uint32_t *shard, struct record_key *last)
@@ -229,11 +241,10 @@ static enum hf_status cursor_read(struct hf_scope *s, const struct hf_records *r
     *last = (struct record_key){0};
     if (!text.len)
         return HF_OK;
-    if (hf__pattern_key_parts(s, text, parts, 3) == HF_OK) {
-        *shard = (uint32_t)strtoul(hf_scope_copy(s, parts[0]).ptr, NULL, 10);
+    if (hf__pattern_key_parts(s, text, parts, 3) == HF_OK &&
+        shard_read(parts[0], records->shards, shard)) {
         *last = (struct record_key){parts[1], parts[2]};
-        if (*shard < records->shards)
-            return HF_OK;
+        return HF_OK;
     }
     return hf_scope_fail(s, HF_INVALID, "\"%.*s\" is no position in a list of records",
                          HF_FMT(text));

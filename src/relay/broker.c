@@ -101,7 +101,7 @@ static enum hf_status read_host(struct hf_scope *s, const struct sink_url *url, 
     if (host.len == 0)
         return wrong_url(s, url, "has no host");
     for (size_t i = 0; i < host.len; i++)
-        if (host.ptr[i] <= ' ' || strchr("[]@%,\"\\", host.ptr[i]))
+        if (host.ptr[i] <= ' ' || char_in(host.ptr[i], "[]@%,\"\\"))
             return wrong_url(s, url, "has a host that cannot be one");
     parts->host = hf_scope_copy(url->memory, host);
     return parts->host.ptr ? HF_OK : hf__fail_nomem(s);

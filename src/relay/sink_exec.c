@@ -144,6 +144,7 @@ static enum hf_status make_variables(struct hf_scope *s, const struct hf_outbox_
                  {"TRACE_STATE", event->trace_state}};
     struct variables v = {.s = s};
     char time[EVENT_TIME];
+    struct hf_str rest;
     size_t count = 0;
 
     while (environ && environ[count])
@@ -152,7 +153,7 @@ static enum hf_status make_variables(struct hf_scope *s, const struct hf_outbox_
     if (!v.list)
         return hf__fail_nomem(s);
     for (size_t i = 0; i < count; i++)
-        if (strncmp(environ[i], PREFIX, strlen(PREFIX)) != 0)
+        if (!str_after(hf_str_from(environ[i]), HF_STR(PREFIX), &rest))
             v.list[v.len++] = environ[i];
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         set(&v, texts[i].name, texts[i].value);

@@ -530,7 +530,7 @@ static natsStatus set_options(struct broker_wait *wait, const struct nats *nats,
                               natsOptions *options)
 {
     const struct nats_library *lib = &nats->lib;
-    bool v6 = strchr(nats->url.host.ptr, ':') != NULL;
+    bool v6 = char_in(':', nats->url.host.ptr);
     struct hf_str url =
         hf_scope_format(wait->s, "%s://%s%s%s:%u", nats->tls.on == HF_YES ? "tls" : "nats",
                         v6 ? "[" : "", nats->url.host.ptr, v6 ? "]" : "", nats->url.port);

@@ -542,9 +542,14 @@ static bool is_short(struct hf_str text)
 
 static amqp_field_value_t field_of(const struct event_attribute *attribute)
 {
-    if (attribute->type == ATTRIBUTE_INTEGER)
+    if (attribute->type == ATTRIBUTE_INTEGER) {
+        char digits[16] = ""; /* it fits 32 bits */
+
+        if (attribute->value.len < sizeof(digits))
+            memcpy(digits, attribute->value.ptr, attribute->value.len);
         return (amqp_field_value_t){.kind = AMQP_FIELD_KIND_I64,
-                                    .value.i64 = strtoll(attribute->value.ptr, NULL, 10)};
+                                    .value.i64 = strtoll(digits, NULL, 10)};
+    }
     if (attribute->type == ATTRIBUTE_TRUTH)
         return (amqp_field_value_t){.kind = AMQP_FIELD_KIND_BOOLEAN,
                                     .value.boolean =

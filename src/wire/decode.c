@@ -80,7 +80,7 @@ static const char *value_name(struct json *json, enum json_kind kind)
 
 bool hf__read_not_scalar(struct json *json, enum json_kind kind, const char *wanted)
 {
-    const char *package = strchr(wanted, '.') ? "java" : "java.lang";
+    const char *package = char_in('.', wanted) ? "java" : "java.lang";
 
     switch (kind) {
     case JSON_BAD:
@@ -532,8 +532,7 @@ static const struct field *find_field(const struct fields *fields, struct hf_str
         size_t at = *hint + i < fields->len ? *hint + i : *hint + i - fields->len;
         const struct field *field = &fields->list[at];
 
-        if (name.len == 0 || field->name[0] != name.ptr[0] ||
-            strncmp(field->name, name.ptr, name.len) != 0 || field->name[name.len] != '\0')
+        if (name.len == 0 || field->name[0] != name.ptr[0] || !str_is(name, field->name))
             continue;
         *hint = at + 1 < fields->len ? at + 1 : 0;
         return field;

@@ -222,7 +222,7 @@ static void write_fraction(struct hf__buf *buf, double value)
 
         len = 0;
         for (int i = 0; i < printed; i++) {
-            if (strchr("0123456789+-e", text[i]))
+            if (char_in(text[i], "0123456789+-e"))
                 text[len++] = text[i];
             else if (len > 0 && text[len - 1] != '.')
                 text[len++] = '.';

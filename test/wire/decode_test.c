@@ -108,6 +108,39 @@ TEST(decode, null_is_absent_and_the_last_member_counts)
     hf_scope_free(s);
 }
 
+/*
+ * A name is all of its bytes: with a NUL in it, it is no member, whatever stands behind that. The
+ * body ends right behind its last byte, so that reading on would be seen.
+ */
+TEST(decode, a_name_with_a_nul_is_no_member)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    static const size_t sizes[] = {0, 1, 4, 100, 70000, 4000000};
+    union any_request r;
+
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        static const char begin[] = "{\"TableName\\u0000", end[] = "\":\"x\"}";
+        size_t size = sizeof(begin) - 1 + sizes[i] + sizeof(end) - 1;
+        char *body = malloc(size);
+
+        CHECK(body);
+        memcpy(body, begin, sizeof(begin) - 1);
+        memset(body + sizeof(begin) - 1, 'a', sizes[i]);
+        memcpy(body + size - (sizeof(end) - 1), end, sizeof(end) - 1);
+        CHECK_OK(decode(s, HF_OP_GET_ITEM, hf_str_of(body, size), &r));
+        CHECK(!r.get.table.ptr);
+        memset(&r, 0, sizeof(r));
+        CHECK_OK(hf__wire_read_answer(s, hf__op(HF_OP_LIST_TABLES)->response, hf_str_of(body, size),
+                                      &r));
+        free(body);
+        hf_scope_reset(s);
+    }
+    CHECK_OK(
+        decode_text(s, HF_OP_GET_ITEM, "{\"\":\"x\",\"TableNam\":\"x\",\"TableNames\":1}", &r));
+    CHECK(!r.get.table.ptr);
+    hf_scope_free(s);
+}
+
 TEST(decode, maps_keep_the_last_of_a_key)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
