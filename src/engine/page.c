@@ -7,8 +7,13 @@
  *  (2) A page that stopped early names the last item it looked at; the next page starts behind
  *      exactly that item, whether or not it still exists.
  *  (3) Items are filtered and projected where they lie; only what is returned is copied.
+ *  (4) A start key has the types and sizes of a key that an item can have, as it becomes a stored
+ *      key like theirs. It comes from the caller, who may have made it up.
  */
 #include "engine/private.h"
+
+#define START_INVALID "The provided starting key is invalid"
+#define NO_MATCH START_INVALID ": The provided key element does not match the schema"
 
 /* ---- checks against the schema -------------------------------------------------------------- */
 
@@ -96,6 +101,20 @@ static bool has_types(const struct key_schema *key, struct hf_item item, bool *p
     return fit;
 }
 
+/* (4) */
+static enum hf_status check_sizes(struct hf_scope *s, const struct key_schema *key,
+                                  struct hf_item item)
+{
+    for (size_t i = 0; i < key->hash_len + key->range_len; i++) {
+        const struct key_attr *attr = hf__schema_attr(key, i);
+
+        if (hf__schema_check_value(s, attr, i < key->hash_len, hf_item_get(item, attr->name)))
+            return hf__fail(s, HF_INVALID, START_INVALID ": %.*s",
+                            HF_FMT(hf_scope_error(s)->message));
+    }
+    return HF_OK;
+}
+
 static size_t attrs_of(const struct table *table, const struct index *index)
 {
     size_t count = table->key.hash_len + table->key.range_len;
@@ -119,11 +138,14 @@ enum hf_status hf__page_start_key(struct hf_scope *s, const struct table *table,
     if (index)
         fit = has_types(&index->key, start, &present) && fit;
     if (!present)
-        return hf__fail(s, HF_INVALID, "The provided starting key is invalid");
-    if (!fit || (index && !hf__index_has(index, start)))
-        return hf__fail(s, HF_INVALID,
-                        "The provided starting key is invalid: The provided key element does not "
-                        "match the schema");
+        return hf__fail(s, HF_INVALID, START_INVALID);
+    if (!fit)
+        return hf__fail(s, HF_INVALID, NO_MATCH);
+    TRY(check_sizes(s, &table->key, start));
+    if (index)
+        TRY(check_sizes(s, &index->key, start));
+    if (index && !hf__index_has(index, start)) /* several attributes share the limit of one */
+        return hf__fail(s, HF_INVALID, NO_MATCH);
     if (index)
         hf__index_key(buf, table, index, start);
     else

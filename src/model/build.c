@@ -527,6 +527,10 @@ static void make_value(struct making *m, const struct hf_attr *attr)
             hf__build_value(&m->buf, attr->value);
         }
         break;
+    default: /* a name without a value would be no item */
+        spoil(m, attr, "there is no such type");
+        hf__build_null(&m->buf);
+        break;
     }
 }
 

@@ -20,6 +20,8 @@
  */
 #include "ops/private.h"
 
+#include "base/utf8.h"
+
 enum {
     PRINTED_MAX = 1024,   /* of one structure or list; DynamoDB prints object identities there */
     TABLE_NAME_MAX = 255, /* characters of a name that is no ARN */
@@ -371,6 +373,14 @@ static void check_length(struct violations *v, const struct field *field, const 
         violate(v, field, base, in_newer_form, SHORTER, max);
 }
 
+/* What came as JSON is UTF-8; what a program passes may not be, and would be stored. */
+static void check_utf8(struct violations *v, const struct field *field, const void *base,
+                       struct hf_str text)
+{
+    if (!hf__utf8_valid(text))
+        violate(v, field, base, true, "Member must be UTF-8", INT64_MIN);
+}
+
 static void check_str(struct violations *v, const struct field *field, const void *base)
 {
     struct hf_str text = str_of(field, base);
@@ -384,6 +394,7 @@ static void check_str(struct violations *v, const struct field *field, const voi
         max = TABLE_NAME_MAX;
     }
     check_length(v, field, base, text.len, max);
+    check_utf8(v, field, base, text);
 }
 
 static void check_int(struct violations *v, const struct field *field, const void *base)
@@ -418,13 +429,17 @@ static void check_elements(struct violations *v, const struct field *field, cons
         .min = field->element_min,
         .max = field->element_max,
     };
+    const struct field key = {.kind = FIELD_STR}; /* a map's, where its entry begins */
     struct path_step step = {.up = v->at};
 
     v->at = &step;
     for (size_t i = 0; i < count_of(field, base) && v->count < VIOLATIONS_MAX; i++) {
         step.place = i + 1;
-        if (field->kind == FIELD_MAP)
-            memcpy(&step.key, element, sizeof(step.key));
+        step.key = (struct hf_str){0};
+        if (field->kind == FIELD_MAP) {
+            check_utf8(v, &key, element, str_of(&key, element));
+            step.key = str_of(&key, element);
+        }
         if (field->sub)
             check_fields(v, field->sub, element);
         else if (is_absent(&one, element))

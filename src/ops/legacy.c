@@ -252,6 +252,8 @@ static enum hf_status update_entry(struct hf_scope *s, const struct hf_attribute
     enum hf_update_action action = update->action ? update->action : HF_ACTION_PUT;
     enum hf_type type = hf_value_type(update->value);
 
+    if (update->name.len == 0)
+        return hf__fail(s, HF_INVALID, BAD_VALUES "Empty attribute name");
     TRY(hf__check_value(s, HF_OP_UPDATE_ITEM, update->value));
     if (!update->value.ptr && action != HF_ACTION_DELETE)
         return hf__fail(s, HF_INVALID,

@@ -22,6 +22,8 @@ TEST(build, strings_and_names_are_utf8)
     CHECK_SPOILED(s, "Attribute \"a\": a string of the set is not UTF-8",
                   HF_ITEM(s, HF_SS("a", strings, 2)));
     CHECK_SPOILED(s, "Attribute \"?\": the name is not UTF-8", HF_ITEM(s, HF_N("caf\xE9", 1)));
+    CHECK_SPOILED(s, "Attribute \"a\": there is no such type",
+                  HF_ITEM(s, ((struct hf_attr){.name = HF_STR("a"), .type = (enum hf_type)99})));
     CHECK_SPOILED(s, "Attribute \"\": the string is not UTF-8",
                   HF_ITEM(s, HF_L("l", HF_LIST(s, HF_S("", HF_STR("\xFF"))))));
     hf_scope_free(s);

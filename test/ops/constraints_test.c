@@ -17,6 +17,27 @@ TEST(constraints, a_missing_table_is_reported_with_all_else_that_is_wrong)
     hf_scope_free(s);
 }
 
+/* JSON is, but a program may pass anything. */
+TEST(constraints, texts_are_utf8)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf_tag tag = {.key = HF_STR("caf\xE9"), .value = HF_STR("caf\xC3\xA9")};
+    struct hf_tag_resource request = {.arn = HF_STR("arn"), .tags = &tag, .tags_len = 1};
+    struct hf_attribute_update change = {.name = HF_STR("\xFF"), .action = HF_ACTION_DELETE};
+    struct hf_update_item update = {.table = HF_STR("tab"),
+                                    .key = HF_ITEM(s, HF_S("a", HF_STR("a"))),
+                                    .updates = &change,
+                                    .updates_len = 1};
+
+    REFUSED(ONE "Value at 'Tags.1.member.Key' " FAILED "Member must be UTF-8",
+            hf__prepare_plain(s, HF_OP_TAG_RESOURCE, &request));
+    tag.key = HF_STR("caf\xC3\xA9");
+    CHECK_OK(hf__prepare_plain(s, HF_OP_TAG_RESOURCE, &request));
+    REFUSED(ONE "Value at 'AttributeUpdates.1.member' " FAILED "Member must be UTF-8",
+            hf__prepare_plain(s, HF_OP_UPDATE_ITEM, &update));
+    hf_scope_free(s);
+}
+
 /* (2) */
 TEST(constraints, a_bad_table_name_is_reported_alone)
 {

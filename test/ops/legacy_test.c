@@ -233,6 +233,10 @@ TEST(legacy, attribute_updates)
     REFUSED(BAD "Only DELETE action is allowed when no attribute value is specified",
             update_with(s, (struct hf_attribute_update){.name = name, .action = HF_ACTION_ADD},
                         &out));
+    REFUSED(
+        BAD "Empty attribute name",
+        update_with(s, (struct hf_attribute_update){.name = HF_STR(""), .value = str_value(s, "x")},
+                    &out));
     REFUSED(BAD "DELETE action with value is not supported for the type S",
             update_with(s,
                         (struct hf_attribute_update){.name = name,
