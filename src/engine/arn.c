@@ -1,7 +1,7 @@
 /*
  * engine/arn.c: ARNs of tables, arn:aws:dynamodb:<region>:<account>:table/<name>, and of their
- * backups, which have /backup/<id> behind that. What is another account's or another region's must
- * not reach a table of ours that happens to have the name.
+ * backups, which have /backup/<id> behind that. What is another partition's, account's or region's
+ * must not reach a table of ours that happens to have the name.
  */
 #include "engine/private.h"
 
@@ -37,7 +37,7 @@ static bool split(struct hf_str arn, struct table_arn *out)
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         parts[i] = next_part(&arn, i == ARRAY_LEN(parts) - 1);
     name = parts[5];
-    if (!hf_str_equal(parts[0], HF_STR("arn")) || !hf_str_equal(parts[2], HF_STR("dynamodb")) ||
+    if (!str_is(parts[0], "arn") || !str_is(parts[1], "aws") || !str_is(parts[2], "dynamodb") ||
         parts[4].len == 0 || name.len <= prefix_len || memcmp(name.ptr, prefix, prefix_len) != 0)
         return false;
     *out = (struct table_arn){parts[3], parts[4],

@@ -280,15 +280,16 @@ static enum hf_status parse_iterator(struct hf_scope *s, struct engine *e, struc
 {
     uint8_t bytes[ITERATOR_BYTES + ITERATOR_TAG];
     const size_t hex_len = 2 * sizeof(bytes);
-    const char *hex = text.ptr + text.len - hex_len;
-    bool good = text.len > hex_len + 3 && memcmp(hex - 3, "|1|", 3) == 0;
+    bool good = text.len > hex_len + 3;
+    const char *hex = good ? text.ptr + text.len - hex_len : "";
 
+    good = good && memcmp(hex - 3, "|1|", 3) == 0;
     for (size_t i = 0; i < sizeof(bytes) && good; i++) {
         int high = small_hex_digit(hex[2 * i]);
         int low = small_hex_digit(hex[2 * i + 1]);
 
         good = high >= 0 && low >= 0;
-        bytes[i] = (uint8_t)(high << 4 | low);
+        bytes[i] = good ? (uint8_t)(high << 4 | low) : 0;
     }
     if (good) {
         *arn = hf_str_of(text.ptr, text.len - hex_len - 3);
