@@ -25,6 +25,7 @@
 #include <stdatomic.h>
 
 #include "base/buf.h"
+#include "db/about.h"
 #include "wire/wire.h"
 
 enum {
@@ -393,6 +394,7 @@ struct attempt {
     const struct op *op;
     struct hf_bytes body;
     struct worker *worker;
+    const void *request;
     void *response;
     bool again; /* out: it was refused for a reason that has gone away since */
 };
@@ -421,6 +423,10 @@ static enum hf_status take_answer(struct hf_scope *s, struct client *c, struct a
     status = hf__wire_read_answer(s, attempt->op->response, json, attempt->response);
     if (status == HF_SERIALIZATION)
         return unreadable(s, endpoint, "is not what the operation answers with");
+    if (status == HF_OK &&
+        hf__about_stands_still(attempt->op->op, attempt->request, attempt->response))
+        return unreadable(s, endpoint,
+                          "goes on from where its request started: it is no next page");
     return status;
 }
 
@@ -454,7 +460,7 @@ static enum hf_status client_call(struct hf_scope *s, struct hf_db *db, enum hf_
                                   const void *request, void *response)
 {
     struct client *c = client_of(db);
-    struct attempt attempt = {.op = hf__op(op), .response = response};
+    struct attempt attempt = {.op = hf__op(op), .request = request, .response = response};
     enum hf_status status;
 
     TRY(write_body(s, attempt.op, request, &attempt.body));

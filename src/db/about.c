@@ -151,6 +151,50 @@ static size_t gotten(const struct hf_batch_get_item_result *r)
     return sum;
 }
 
+static struct hf_str bytes_of(struct hf_item key)
+{
+    return hf_str_of((const char *)key.ptr, key.len);
+}
+
+/* Equal keys have equal bytes. */
+static bool same_place(struct hf_str from, struct hf_str to)
+{
+    return from.len && hf_str_equal(from, to);
+}
+
+#define START(name, member) (((const struct hf_##name *)request)->member)
+#define LAST(name, member) (((const struct hf_##name##_result *)response)->member)
+
+bool hf__about_stands_still(enum hf_op op, const void *request, const void *response)
+{
+    switch (op) {
+    case HF_OP_QUERY:
+        return same_place(bytes_of(START(query, start)), bytes_of(LAST(query, last)));
+    case HF_OP_SCAN:
+        return same_place(bytes_of(START(scan, start)), bytes_of(LAST(scan, last)));
+    case HF_OP_EXECUTE_STATEMENT:
+        return same_place(START(execute_statement, next_token),
+                          LAST(execute_statement, next_token));
+    case HF_OP_LIST_TABLES:
+        return same_place(START(list_tables, start), LAST(list_tables, last));
+    case HF_OP_LIST_TAGS_OF_RESOURCE:
+        return same_place(START(list_tags_of_resource, next_token),
+                          LAST(list_tags_of_resource, next_token));
+    case HF_OP_LIST_BACKUPS:
+        return same_place(START(list_backups, start_arn), LAST(list_backups, last_arn));
+    case HF_OP_LIST_STREAMS:
+        return same_place(START(list_streams, start_arn), LAST(list_streams, last_arn));
+    case HF_OP_DESCRIBE_STREAM:
+        return same_place(START(describe_stream, start_shard),
+                          LAST(describe_stream, stream)->last_shard);
+    default:
+        return false;
+    }
+}
+
+#undef START
+#undef LAST
+
 size_t hf__about_returned(enum hf_op op, const void *response)
 {
     const struct hf_transact_get_items_result *get = response;

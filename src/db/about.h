@@ -13,6 +13,10 @@ struct hf_str hf__about_table(enum hf_op op, const void *request);
 /* Does the request name that table, among others or alone? */
 bool hf__about_names(enum hf_op op, const void *request, struct hf_str table);
 
+/* Does the answer say to go on where the request began? Who believes it asks for that page again
+ * and again. The response is of a call that succeeded. */
+bool hf__about_stands_still(enum hf_op op, const void *request, const void *response);
+
 /* How many items, keys or statements the request has, and how many items or records came back. The
  * response is of a call that succeeded. */
 size_t hf__about_sent(enum hf_op op, const void *request);

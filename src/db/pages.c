@@ -9,7 +9,11 @@
  *  (2) A page's scope ends with the scope that the step was given (hf__scope_follow()), and what
  *      fails in it is told in that one.
  *  (3) Elements are handed out in their order, each once, and at most `limit` of them.
- *  (4) Memory is the request, one page, and one key.
+ *  (4) Memory is the request, one page, and two keys.
+ *  (5) A list ends, or fails, whatever a service answers: a page that is to be continued from where
+ *      an earlier one was, at once or in a circle, is refused. The place of one page is remembered,
+ *      and each time that twice as many have come since, that of the newest (Brent's way to find a
+ *      circle), so a circle of n pages is seen within 3 n of them.
  */
 #include <holdfast/pages.h>
 
@@ -30,6 +34,9 @@ struct hf_pages {
     size_t whole;        /* how many it came with, before the limit cut it */
     bool last;           /* no page comes behind it */
     struct hf__buf next; /* the key or text where the next page starts; empty: the request's own */
+    struct hf__buf seen; /* (5): where some page before ended */
+    uint64_t since;      /* (5): pages since then */
+    uint64_t again_at;   /* (5): at how many the newest is remembered instead; a power of two */
     int64_t count;       /* of pages that were not handed out */
     int64_t scanned_count;
 };
@@ -89,7 +96,7 @@ static enum hf_status begin(struct hf_scope *s, struct hf_db *db, enum hf_op op,
     *p = (struct hf_pages){.env = *env, .db = db, .op = op, .left = o.limit ? o.limit : UINT64_MAX};
     p->memory = hf_scope_new(env);
     p->current = hf_scope_new(env);
-    p->next.env = &p->env;
+    p->next.env = p->seen.env = &p->env;
     p->request = p->memory ? hf_scope_alloc(p->memory, fields->size) : NULL;
     if (!p->current || !p->request) {
         hf_pages_free(p);
@@ -128,6 +135,7 @@ void hf_pages_free(struct hf_pages *pages)
     if (!pages)
         return;
     hf__buf_free(&pages->next);
+    hf__buf_free(&pages->seen);
     hf_scope_free(pages->current);
     hf_scope_free(pages->memory);
     env = pages->env;
@@ -263,6 +271,38 @@ static enum hf_status fetch_of_op(struct hf_pages *p, struct hf_page *page, stru
     }
 }
 
+/* (5) */
+static enum hf_status check_progress(struct hf_scope *s, const struct hf_pages *p,
+                                     struct hf_str next)
+{
+    if (!next.len || !p->seen.len || !hf_str_equal(next, text_of(&p->seen)))
+        return HF_OK;
+    hf__fail(s, HF_IO,
+             "%.*s goes in circles: a page ends where an earlier one did, so the list would never "
+             "end",
+             HF_FMT(hf_op_name(p->op)));
+    hf__scope_error_edit(s)->operation = hf_op_name(p->op);
+    return HF_IO;
+}
+
+/* (5): a place that there is no memory for is not remembered; one behind it will be. */
+static void remember(struct hf_pages *p, struct hf_str next)
+{
+    struct hf__buf seen = {.env = &p->env};
+
+    if (p->since++ < p->again_at)
+        return;
+    hf__buf_put_str(&seen, next);
+    if (seen.failed) {
+        hf__buf_free(&seen);
+        return;
+    }
+    hf__buf_free(&p->seen);
+    p->seen = seen;
+    p->again_at = p->again_at ? 2 * p->again_at : 1;
+    p->since = 0;
+}
+
 /* The page behind this one; (1), (2). */
 static enum hf_status fetch(struct hf_scope *s, struct hf_pages *p)
 {
@@ -277,6 +317,7 @@ static enum hf_status fetch(struct hf_scope *s, struct hf_pages *p)
     status = fetch_of_op(p, &page, &next);
     if (status != HF_OK)
         return tell(s, p->current, status);
+    TRY(check_progress(s, p, next));
     hf__buf_put_str(&kept, next);
     if (kept.failed) {
         hf__buf_free(&kept);
@@ -285,6 +326,7 @@ static enum hf_status fetch(struct hf_scope *s, struct hf_pages *p)
     hf__buf_free(&p->next);
     p->next = kept;
     p->last = next.len == 0;
+    remember(p, next);
     p->page = page;
     p->whole = page.len;
     if (page.len > p->left) /* the rest is not for us, but for who goes on from the cursor */

@@ -13,6 +13,7 @@
  *  (5) Who never answered is not waited for: a URL may be wrong. How often it is tried is up to the
  *      database, see retry.h. Once something answered, a connection that breaks is waited out.
  */
+#include <holdfast/pages.h>
 #include <holdfast/table.h>
 
 #include "db/db.h"
@@ -250,15 +251,23 @@ static enum hf_status create(struct hf_scope *s, struct wait *w, const struct en
 /* The tag of the table; there may be pages of others before it. */
 static enum hf_status look_at_isolation(struct hf_scope *s, struct wait *w, struct look *look)
 {
-    struct hf_list_tags_of_resource request = {.arn = look->table->arn};
-    struct hf_list_tags_of_resource_result result;
+    const struct hf_list_tags_of_resource request = {.arn = look->table->arn};
+    struct hf_pages *pages;
+    struct hf_page page;
+    enum hf_status status;
 
+    TRY(hf_pages_list_tags_of_resource(s, w->db, &request, NULL, &pages));
     do {
-        TRY(hf_list_tags_of_resource(s, w->db, &request, &result));
-        look->isolation = tag_of(result.tags, result.tags_len);
-        request.next_token = result.next_token;
-    } while (!look->isolation.ptr && request.next_token.len);
-    return HF_OK;
+        status = hf_pages_next(s, pages, &page);
+        look->isolation = tag_of(page.tags, page.len);
+    } while (status == HF_OK && page.found && !look->isolation.ptr);
+    if (look->isolation.ptr) { /* it is the page's */
+        look->isolation = hf_scope_copy(s, look->isolation);
+        if (!look->isolation.ptr)
+            status = hf__fail_nomem(s);
+    }
+    hf_pages_free(pages);
+    return status;
 }
 
 static enum hf_status look_at_ttl(struct hf_scope *s, struct wait *w, struct look *look)

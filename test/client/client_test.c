@@ -516,6 +516,38 @@ TEST(client, an_answer_without_what_it_is_about_is_none)
     hf_scope_free(s);
 }
 
+/* A page that is to be continued from where it began would be asked for again and again. */
+TEST(client, a_page_that_leads_to_itself_is_none)
+{
+    static const char *const answers[] = {
+        ANSWER("200 OK", "", "{\"TableNames\":[\"a\"],\"LastEvaluatedTableName\":\"a\"}"),
+        ANSWER("200 OK", "", "{\"TableNames\":[\"a\"],\"LastEvaluatedTableName\":\"a\"}"),
+        ANSWER("200 OK", "", "{\"Count\":0,\"LastEvaluatedKey\":{\"k\":{\"N\":\"1.0\"}}}"),
+        ANSWER("200 OK", "", "{\"Count\":0,\"LastEvaluatedKey\":{\"k\":{\"N\":\"2\"}}}"),
+        ANSWER("200 OK", "", "{\"StreamDescription\":{\"LastEvaluatedShardId\":\"x\"}}"),
+    };
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_scan scan = {.table = HF_STR("tab"), .start = HF_ITEM(s, HF_N("k", 1))};
+    struct hf_list_tables list = {.limit = 1};
+    struct hf_describe_stream describe = {.arn = HF_STR("arn"), .start_shard = HF_STR("x")};
+    struct hf_scan_result result;
+    struct script script;
+    struct hf_db *db;
+
+    script_open(&script, answers, ARRAY_LEN(answers));
+    db = script_db(s, &script, "retry=off");
+    CHECK_OK(hf_list_tables(s, db, &list, NULL));
+    list.start = HF_STR("a");
+    CHECK_STATUS(HF_IO, hf_list_tables(s, db, &list, NULL));
+    CHECK(strstr(hf_scope_error_text(s), "no next page"));
+    CHECK_STATUS(HF_IO, hf_scan(s, db, &scan, &result));
+    CHECK_OK(hf_scan(s, db, &scan, &result));
+    CHECK_STATUS(HF_IO, hf_describe_stream(s, db, &describe, NULL));
+    hf_db_close(db);
+    script_close(&script);
+    hf_scope_free(s);
+}
+
 /* That a page is not there says nothing of a table. */
 TEST(client, a_server_of_something_else_has_no_tables_to_miss)
 {

@@ -512,6 +512,47 @@ TEST(pages, mistakes_are_told)
     world_close(&w);
 }
 
+/* Pages of one table each, whose names go round. */
+static enum hf_status circle(struct hf_scope *s, struct between *b, enum hf_op op,
+                             const void *request, void *response)
+{
+    struct hf_list_tables_result *result = response;
+    struct hf_str *name = hf_scope_alloc(s, sizeof(*name));
+
+    (void)request;
+    CHECK(op == HF_OP_LIST_TABLES && name);
+    *name = hf_scope_format(s, "t%zu",
+                            (b->all_calls - 1) < 5 ? b->all_calls - 1
+                                                   : 5 + (b->all_calls - 6) % (size_t)b->left);
+    *result = (struct hf_list_tables_result){.tables = name, .tables_len = 1, .last = *name};
+    return HF_OK;
+}
+
+/* (5): a circle is seen, however long it is and wherever it begins. */
+TEST(pages, a_service_that_goes_in_circles_is_left)
+{
+    static const int64_t lengths[] = {1, 2, 3, 7, 100, 1000};
+    struct hf_scope *s = hf_scope_new(test_env(t));
+
+    for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
+        struct between b = between_of(NULL);
+        struct hf_pages *pages;
+        struct hf_str table;
+
+        b.on_call = circle;
+        b.left = lengths[i];
+        CHECK_OK(
+            hf_pages_list_tables(s, &b.db, &(struct hf_list_tables){.limit = 1}, NULL, &pages));
+        while (hf_pages_next_table(s, pages, &table) == HF_OK)
+            CHECK(table.ptr);
+        CHECK_INT(HF_IO, hf_scope_error(s)->status);
+        CHECK(strstr(hf_scope_error_text(s), "ListTables goes in circles"));
+        CHECK(b.all_calls <= 3 * (size_t)lengths[i] + 20);
+        hf_pages_free(pages);
+    }
+    hf_scope_free(s);
+}
+
 /* (1): failures between pages lose nothing and double nothing. */
 TEST(pages, a_step_that_failed_can_be_repeated)
 {
