@@ -3,6 +3,11 @@
  *
  * Letters of operations never change, as the corpus is made of them; a new operation takes a new
  * one.
+ *
+ * After an input everything is as it was before, and hardly any time goes into that. Nothing is
+ * done if nothing was written; if only items changed, they are put back and the engine goes on with
+ * the numbers it had; if tables, streams or backups changed, the engine is opened again. What the
+ * engine has in its cache of expressions stays.
  */
 #include "requests.h"
 
@@ -11,10 +16,12 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "engine/private.h"
 #include "ops/fields.h"
+#include "rewind.h"
 #include "wire/wire.h"
 
-enum { LETTERS = 30, UPKEEP = 26 };
+enum { LETTERS = 30, UPKEEP = 26, TABLES_MAX = 3, MEMTABLE_BYTES = 4 * 1024 * 1024 };
 
 static const struct {
     const char *name;
@@ -76,33 +83,6 @@ static void random_of(void *user, void *bytes, size_t len)
     }
 }
 
-void machine_open(struct machine *m, const char *url)
-{
-    struct hf_engine_options options = {.size = sizeof(options),
-                                        .sync = HF_SYNC_NONE,
-                                        .no_upkeep_thread = true,
-                                        .stream_shards = 2};
-
-    *m = (struct machine){.now_us = INT64_C(1767225600000000), .random = 1};
-    m->env = (struct hf_env){.size = sizeof(struct hf_env),
-                             .user = m,
-                             .wall_us = clock_of,
-                             .elapsed_us = clock_of,
-                             .random = random_of};
-    options.env = &m->env;
-    m->s = hf_scope_new(&m->env);
-    if (hf_open(m->s, hf_str_from(url), &options, &m->db) != HF_OK) {
-        fprintf(stderr, "%s: %s\n", url, hf_scope_error_text(m->s));
-        abort();
-    }
-}
-
-void machine_close(struct machine *m)
-{
-    hf_db_close(m->db);
-    hf_scope_free(m->s);
-}
-
 static void must_do(struct machine *m, const char *line)
 {
     enum hf_status status;
@@ -115,7 +95,8 @@ static void must_do(struct machine *m, const char *line)
     hf_scope_reset(m->s);
 }
 
-void machine_begin(struct machine *m)
+/* The tables "users", "orders" and "blobs", with a few items. */
+static void make_tables(struct machine *m)
 {
     must_do(m, "C{\"TableName\":\"users\",\"BillingMode\":\"PAY_PER_REQUEST\",\"KeySchema\":[{"
                "\"AttributeName\":\"pk\",\"KeyType\":\"HASH\"}],\"AttributeDefinitions\":[{"
@@ -151,27 +132,136 @@ void machine_begin(struct machine *m)
                "\"l\":{\"S\":\"a\"},\"g\":{\"N\":\"7\"}}}");
 }
 
+static struct hf_engine_options engine_options(struct machine *m)
+{
+    return (struct hf_engine_options){.size = sizeof(struct hf_engine_options),
+                                      .env = &m->env,
+                                      .sync = HF_SYNC_NONE,
+                                      .no_upkeep_thread = true,
+                                      .stream_shards = 2};
+}
+
+static void engine_begin(struct machine *m)
+{
+    struct hf_engine_options options = engine_options(m);
+
+    if (hf__engine_open_on(m->s, m->store, &options, &m->db) != HF_OK) {
+        fprintf(stderr, "%s\n", hf_scope_error_text(m->s));
+        abort();
+    }
+    rewind_forget(m->store);
+}
+
+/* What an engine keeps in memory of what is stored, but for the schema. */
+struct machine_state {
+    uint64_t next;
+    uint64_t reserved;
+    size_t tables_len;
+    struct table_counts counts[TABLES_MAX];
+};
+
+static void save_state(struct machine *m)
+{
+    struct engine *e = hf__engine_of(m->db);
+    struct machine_state *state = m->state;
+
+    state->next = e->sequencer.next;
+    state->reserved = e->sequencer.reserved;
+    state->tables_len = e->catalog.len;
+    MUST(state->tables_len <= TABLES_MAX);
+    for (size_t i = 0; i < state->tables_len; i++)
+        memcpy(&state->counts[i], e->catalog.tables[i]->counts, sizeof(state->counts[i]));
+}
+
+static void restore_state(struct machine *m)
+{
+    struct engine *e = hf__engine_of(m->db);
+    const struct machine_state *state = m->state;
+
+    MUST(!e->sequencer.first && e->catalog.len == state->tables_len);
+    e->sequencer.next = state->next;
+    e->sequencer.reserved = state->reserved;
+    for (size_t i = 0; i < state->tables_len; i++)
+        memcpy(e->catalog.tables[i]->counts, &state->counts[i], sizeof(state->counts[i]));
+}
+
+/* Time and randomness are the same for every input. */
+static void world_begin(struct machine *m)
+{
+    m->now_us = INT64_C(1767225600000000) + 1000000;
+    m->random = 12345;
+    m->iterator.len = m->stream.len = m->shard.len = m->last.len = 0;
+}
+
+void machine_open(struct machine *m, const char *directory)
+{
+    struct store_options options = {.sync = STORE_SYNC_NONE, .memtable_bytes = MEMTABLE_BYTES};
+    struct hf__store *inner;
+    enum hf_status status;
+
+    *m = (struct machine){.now_us = INT64_C(1767225600000000), .random = 1};
+    m->env = (struct hf_env){.size = sizeof(struct hf_env),
+                             .user = m,
+                             .wall_us = clock_of,
+                             .elapsed_us = clock_of,
+                             .random = random_of};
+    m->s = hf_scope_new(&m->env);
+    status = directory
+                 ? hf__store_open_rocksdb(m->s, &m->env, hf_str_from(directory), &options, &inner)
+                 : hf__store_open_memory(m->s, &m->env, &inner);
+    if (status != HF_OK) {
+        fprintf(stderr, "%s: %s\n", directory, hf_scope_error_text(m->s));
+        abort();
+    }
+    rewind_open(m->s, &m->env, inner, &m->store);
+    engine_begin(m);
+    make_tables(m);
+    hf_db_close(m->db);
+    engine_begin(m);
+    rewind_mark(m->store);
+    m->state = malloc(sizeof(*m->state));
+    MUST(m->state);
+    save_state(m);
+    world_begin(m);
+}
+
+void machine_close(struct machine *m)
+{
+    hf_db_close(m->db);
+    rewind_close(m->store);
+    hf_scope_free(m->s);
+    free(m->state);
+}
+
+bool machine_changed(const struct machine *m)
+{
+    return rewind_wrote(m->store);
+}
+
+/* The schema changed: open another engine. It finds the counts that the first one left. */
+static void engine_again(struct machine *m)
+{
+    struct store_batch batch = {.ops = {.scope = m->s}};
+    uint64_t ticket;
+
+    hf_db_close(m->db);
+    rewind_back(m->store);
+    hf__setting_put(m->s, &batch, "clean", hf_bytes_of("1", 1));
+    MUST(!batch.ops.failed && hf__store_write(m->s, m->store, &batch, &ticket) == HF_OK);
+    engine_begin(m);
+}
+
 void machine_end(struct machine *m)
 {
-    struct hf_list_tables list = {.limit = 0};
-    struct hf_list_tables_result tables;
-
-    MUST(hf_list_tables(m->s, m->db, &list, &tables) == HF_OK);
-    for (size_t i = 0; i < tables.tables_len; i++) {
-        struct hf_update_table unprotect = {.table = tables.tables[i],
-                                            .deletion_protection = HF_NO};
-        struct hf_delete_table del = {.table = tables.tables[i]};
-
-        if (hf_delete_table(m->s, m->db, &del, NULL) == HF_OK)
-            continue;
-        MUST(hf_engine_upkeep(m->s, m->db, NULL) == HF_OK);
-        MUST(hf_update_table(m->s, m->db, &unprotect, NULL) == HF_OK);
-        MUST(hf_delete_table(m->s, m->db, &del, NULL) == HF_OK);
+    if (rewind_wrote_in(m->store, SPACE_TABLE, SPACE_BACKUP)) {
+        engine_again(m);
+    } else if (rewind_wrote(m->store)) {
+        rewind_back(m->store);
+        rewind_forget(m->store);
+        restore_state(m);
     }
-    m->now_us += INT64_C(48) * 3600 * 1000000;
-    MUST(hf_engine_upkeep(m->s, m->db, NULL) == HF_OK);
+    world_begin(m);
     hf_scope_reset(m->s);
-    m->iterator.len = m->stream.len = m->shard.len = m->last.len = 0;
 }
 
 /* ---- marks ----------------------------------------------------------------------------------- */

@@ -15,6 +15,8 @@
 #include <holdfast/db.h>
 #include <holdfast/engine.h>
 
+struct hf__store;
+
 enum { REQUESTS_MAX = 40, KEPT_MAX = 512 };
 
 #define MUST(condition)                                                                            \
@@ -36,19 +38,23 @@ struct machine {
     int64_t now_us;
     uint64_t random;
     struct hf_scope *s;
+    struct hf__store *store; /* of rewind.h */
     struct hf_db *db;
     struct kept iterator, stream, shard, last;
+    struct machine_state *state; /* what an engine has in memory after machine_open() */
 };
 
-/* Open; the tables are made by machine_begin(). */
-void machine_open(struct machine *m, const char *url);
+/* Open one on disk, or in memory if the directory is NULL, with the tables "users", "orders" and
+ * "blobs" and a few items in them. */
+void machine_open(struct machine *m, const char *directory);
 void machine_close(struct machine *m);
 
-/* Make the tables "users", "orders" and "blobs", with a few items. */
-void machine_begin(struct machine *m);
-
-/* Delete every table, let two days pass, and forget what was kept. */
+/* After an input: everything, the clock included, is as it was after machine_open(). m->db may be
+ * another one then. */
 void machine_end(struct machine *m);
+
+/* Did the input change anything that is stored? */
+bool machine_changed(const struct machine *m);
 
 /* Do one line. The answer, or the error as JSON, lives in the scope. Fails by abort() when it is
  * not one that a client may see. */
