@@ -48,6 +48,20 @@ void hf__commit_init(struct commit *commit)
 
 /* ---- stopping ------------------------------------------------------------------------------- */
 
+/* What the system was handed may be gone in part: it said that it could not write it. */
+static void note_failed(struct commit *commit)
+{
+    struct home_marks marks;
+
+    pthread_mutex_lock(&commit->record_lock);
+    commit->boot = 0;
+    marks = commit->home->marks;
+    marks.boot = 0;
+    if (commit->journal)
+        hf__marks_note(commit->home, marks);
+    pthread_mutex_unlock(&commit->record_lock);
+}
+
 void hf__commit_stop(struct commit *commit, const char *what, const char *error)
 {
     bool first;
@@ -61,9 +75,11 @@ void hf__commit_stop(struct commit *commit, const char *what, const char *error)
     pthread_cond_broadcast(&commit->served[0]);
     pthread_cond_broadcast(&commit->served[1]);
     pthread_mutex_unlock(&commit->lock);
-    if (first)
-        hf__env_log(commit->env, HF_LOG_ERROR, "store %s: writes are stopped: %s",
-                    commit->home->path, commit->first_error);
+    if (!first)
+        return;
+    note_failed(commit);
+    hf__env_log(commit->env, HF_LOG_ERROR, "store %s: writes are stopped: %s", commit->home->path,
+                commit->first_error);
 }
 
 enum hf_status hf__commit_fail(struct hf_scope *s, struct commit *commit, enum hf_status status)
@@ -82,6 +98,18 @@ static void stop_for_errno(struct commit *commit, const char *what)
 
 /* ---- notes ---------------------------------------------------------------------------------- */
 
+/* Whoever notes something has record_lock for it, and notes which file of the journal is the
+ * newest.
+ */
+static bool note(struct commit *commit, struct home_marks marks)
+{
+    uint64_t number = hf__journal_number(commit->journal);
+
+    if (marks.segment < number)
+        marks.segment = number;
+    return hf__marks_note(commit->home, marks);
+}
+
 static void note_durable(struct commit *commit, uint64_t change)
 {
     struct home_marks marks;
@@ -90,17 +118,21 @@ static void note_durable(struct commit *commit, uint64_t change)
     marks = commit->home->marks;
     if (change > marks.durable) {
         marks.durable = change;
-        hf__home_record(commit->home, marks);
+        note(commit, marks);
     }
     pthread_mutex_unlock(&commit->record_lock);
 }
 
-/* The database has everything up to `change` in tables. False: that could not be made durable. */
-static bool note_based(struct commit *commit, uint64_t change, uint64_t clean)
+/* The database has everything up to `change` in tables. One thread at a time: the keeper, or who
+ * opens or closes. False: that could not be noted, or not be made durable. */
+static bool note_based(struct commit *commit, uint64_t change, uint64_t clean, bool sync)
 {
+    struct manifest_mark manifest;
     struct home_marks marks;
     bool done;
 
+    if (!hf__manifest_note(commit->home, &manifest)) /* which takes long, so without the lock */
+        return false;
     pthread_mutex_lock(&commit->record_lock);
     marks = commit->home->marks;
     if (change > marks.durable)
@@ -108,9 +140,19 @@ static bool note_based(struct commit *commit, uint64_t change, uint64_t clean)
     if (change > marks.based)
         marks.based = change;
     marks.clean = clean;
-    done = hf__home_record(commit->home, marks) && hf__home_sync_record(commit->home);
+    marks.manifest = manifest;
+    marks.boot = commit->boot;
+    done = note(commit, marks) && (!sync || hf__marks_sync(commit->home));
     pthread_mutex_unlock(&commit->record_lock);
     return done;
+}
+
+/* A new file of the journal. In the full mode the next sync notes it as well. */
+static void note_segment(struct commit *commit)
+{
+    pthread_mutex_lock(&commit->record_lock);
+    note(commit, commit->home->marks);
+    pthread_mutex_unlock(&commit->record_lock);
 }
 
 /* ---- rounds --------------------------------------------------------------------------------- */
@@ -337,8 +379,10 @@ static bool write_tables(struct commit *commit)
     commit->untidy |= upto > 0;
     if (done && upto < last)
         upto = last;
-    if (upto > commit->tabled)
+    if (upto > commit->tabled) {
         commit->tabled = upto;
+        (void)note_based(commit, upto, 0, false); /* or later: then the journal has it as well */
+    }
     return done;
 }
 
@@ -354,7 +398,7 @@ static bool drop_old(struct commit *commit, uint64_t kept)
         return true;
     }
     hf__kill_point("journal_tables");
-    if (!note_based(commit, upto, 0))
+    if (!note_based(commit, upto, 0, true))
         return false;
     hf__kill_point("journal_based");
     hf__journal_trim(commit->journal, number, spares);
@@ -373,6 +417,7 @@ static bool tend_files(struct commit *commit)
 {
     uint64_t kept = commit->files_kept(commit->user);
 
+    note_segment(commit);
     if (!drop_old(commit, kept))
         return false;
     if (!is_too_long(commit, kept))
@@ -449,9 +494,16 @@ enum hf_status hf__commit_open(struct hf_scope *s, struct commit *commit,
     atomic_store(&commit->durable,
                  options->syncs || marks->fresh || marks->clean ? last : marks->durable);
     commit->tabled = marks->based;
-    /* What is in a store without a journal is in the database, one way or the other. */
-    if (!note_based(commit, marks->fresh ? marks->durable : marks->based, 0))
+    if (commit->mode != STORE_SYNC_FULL)
+        commit->boot = hf__marks_boot();
+    if (commit->home->format != HOME_FORMAT) {
+        TRY(commit->settle(s, commit->user, last));
+        commit->tabled = last;
+    }
+    hf__kill_point("before_first_note");
+    if (!note_based(commit, commit->tabled, 0, true))
         return hf__fail(s, HF_IO, "Cannot write %s/durable", commit->home->path);
+    hf__kill_point("after_first_note");
     return start(s, commit);
 }
 
@@ -479,7 +531,7 @@ void hf__commit_clean(struct commit *commit)
 {
     uint64_t last = hf__journal_last(commit->journal);
 
-    if (last && !note_based(commit, last, last))
+    if (last && !note_based(commit, last, last, true))
         hf__env_log(commit->env, HF_LOG_WARNING, "store %s: cannot sync the durable record",
                     commit->home->path);
 }

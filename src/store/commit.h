@@ -28,13 +28,15 @@ struct commit {
     enum store_sync mode;
     uint32_t window_ms;
     uint32_t quiet_ms;
-    void *user; /* of the next four */
+    void *user; /* of the next five */
     void (*before_sync)(void *user);
     /* How many files of the journal may be kept although nothing is written to them any more. */
     uint64_t (*files_kept)(void *user);
     /* Everything that was applied so far, or false: not now. Sets *upto to the newest change that
      * is in tables, if one was added; also when not everything is. */
     bool (*write_tables)(void *user, uint64_t *upto);
+    /* Of a store of an older format: have everything in tables, up to `last`, with our mark. */
+    enum hf_status (*settle)(struct hf_scope *s, void *user, uint64_t last);
     /* Tables were written, and then next to nothing for a while. False: not now. */
     bool (*tidy)(void *user);
 
@@ -60,11 +62,12 @@ struct commit {
     bool untidy;     /* the keeper's: tables were written, maybe by a process before this one */
 
     pthread_mutex_t flush_lock;  /* over flushes, in all modes but full */
-    pthread_mutex_t record_lock; /* over notes in the home */
+    pthread_mutex_t record_lock; /* over notes in the home, and changes of the next */
+    uint64_t boot; /* what was flushed since this start of the machine is there; or 0 */
 };
 
 /* What the caller sets: env, home, mode, window_ms, quiet_ms, user, before_sync, files_kept,
- * write_tables, tidy; the rest is 0. */
+ * write_tables, settle, tidy; the rest is 0. */
 void hf__commit_init(struct commit *commit);
 
 /* Open the journal, replay it, and start the threads. The home has its record. Fails as
@@ -94,7 +97,7 @@ void hf__commit_rest(struct commit *commit);
 /* Without threads: make everything durable, unless writes are stopped. */
 void hf__commit_finish(struct commit *commit);
 
-/* Without threads, and with everything in the database's tables: note that. */
+/* Without threads, and with everything in the database's tables, which are closed: note that. */
 void hf__commit_clean(struct commit *commit);
 
 void hf__commit_close(struct commit *commit);

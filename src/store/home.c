@@ -1,8 +1,8 @@
 /*
  * store/home.c: the directory of a store on disk.
  *
- *     PATH/HOLDFAST   "holdfast store format 2\n": this directory is a store
- *     PATH/durable    the record: where the store stands, see below
+ *     PATH/HOLDFAST   "holdfast store format 3\n": this directory is a store
+ *     PATH/durable    the record: where the store stands, see marks.c
  *     PATH/ballast    nothing, but it takes space: given back when the disk is full, so that the
  *                     database can still flush, compact and close
  *     PATH/db/        the database
@@ -12,24 +12,20 @@
  * synced. So a directory with HOLDFAST lacks nothing, one with HOLDFAST.new was interrupted before
  * anything was stored and is finished by the next open, and one with neither must be empty.
  *
- * The record. A journal that is gone looks like one that never was, so we note after each sync how
- * far it went. The note itself is not synced then, and need not be: an older one is a lower bound
- * as well. It alternates between two slots with a checksum each, so that one of them is whole at
- * any moment. It is written with pwrite() and not through a mapping, because a disk error behind a
- * mapping is a signal that ends the process.
+ * A store of an older format becomes one of this format when all of its parts have: HOLDFAST.next
+ * then replaces HOLDFAST. It has another name than HOLDFAST.new, so that a store that loses
+ * HOLDFAST meanwhile is not taken for one that has nothing in it.
  *
- *     slot i at i * 512:  8 bytes "hfmarks2", u64be turn, u64be durable, u64be based, u64be clean,
- *                         u64be XXH3 of the 40 bytes before; the higher turn is the newer one
- *
- * Format 1 had the database's own log and "hfdurabl", u64be durable, u64be XXH3 in the slots. Its
- * record is read, and from then on the store has format 2.
+ * Modes. What we make is for its owner alone, whatever the umask is: folders are made with 0700 and
+ * files with 0600. RocksDB makes its files with 0644 and cannot be told otherwise from C, so they
+ * are shut away by PATH/db, which has 0700. A PATH that was there before keeps its mode: it is its
+ * owner's, and what is in it is closed.
  *
  * What always holds:
  *
- *  (1) HOLDFAST exists only when PATH/durable does. A record that says that something is in tables
- *      exists only when PATH/db/CURRENT does: the database is made when it gets its first table.
- *  (2) The record never says more than what was made durable. `durable` and `based` never go back.
- *  (3) `clean` is the last change of all, and is taken back, durably, before another one is made.
+ *  (1) HOLDFAST exists only when PATH/durable does.
+ *  (2) An open that fails has not changed what was there, but for the space of the ballast, and
+ *      RocksDB's LOCK and LOG.
  */
 #include "store/home.h"
 
@@ -43,25 +39,12 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <xxhash.h>
-
 #define FORMAT_FILE "HOLDFAST"
 #define FORMAT_FILE_NEW "HOLDFAST.new"
+#define FORMAT_FILE_NEXT "HOLDFAST.next"
 #define FORMAT_TEXT "holdfast store format "
 
-enum {
-    MODE_DIRECTORY = 0700,
-    MODE_FILE = 0600,
-    FORMAT_FILE_MAX = 64,
-    SLOT_STRIDE = 512,
-    SLOT_BYTES = 48,
-    SLOT_BYTES_1 = 24, /* of format 1 */
-    SLOTS = 2,
-    ERROR_TEXT_MAX = 128
-};
-
-static const char slot_magic[8] = {'h', 'f', 'm', 'a', 'r', 'k', 's', '2'};
-static const char slot_magic_1[8] = {'h', 'f', 'd', 'u', 'r', 'a', 'b', 'l'};
+enum { MODE_DIRECTORY = 0700, MODE_FILE = 0600, FORMAT_FILE_MAX = 64, ERROR_TEXT_MAX = 128 };
 
 /* Fail because the system did: what, on which file, why. */
 static enum hf_status fail_errno(struct hf_scope *s, const struct home *home, const char *what,
@@ -153,7 +136,7 @@ static enum hf_status read_format(struct hf_scope *s, const struct home *home, u
             *format = 0;
     }
     if (*format == 0)
-        return hf__fail(s, HF_CORRUPT, "%s/%s is damaged", home->path, FORMAT_FILE);
+        return hf__fail(s, HF_CORRUPT, "%s/%s is damaged" HOME_DAMAGED, home->path, FORMAT_FILE);
     if (*format > HOME_FORMAT)
         return hf__fail(s, HF_FORMAT,
                         "The store in %s has format %llu; this version knows formats up to %d",
@@ -183,19 +166,19 @@ static enum hf_status refuse_strangers(struct hf_scope *s, const struct home *ho
     return status;
 }
 
-static enum hf_status write_format(struct hf_scope *s, const struct home *home)
+/* The file that becomes HOLDFAST, durably. */
+static enum hf_status write_format(struct hf_scope *s, const struct home *home, const char *name)
 {
     char text[FORMAT_FILE_MAX];
     int len = snprintf(text, sizeof(text), "%s%d\n", FORMAT_TEXT, HOME_FORMAT);
-    int fd =
-        openat(home->dir, FORMAT_FILE_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, MODE_FILE);
+    int fd = openat(home->dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, MODE_FILE);
     enum hf_status status = HF_OK;
 
     if (fd < 0)
-        return fail_errno(s, home, "create", FORMAT_FILE_NEW);
+        return fail_errno(s, home, "create", name);
     errno = ENOSPC; /* what a short write means */
     if (write(fd, text, (size_t)len) != len || fsync(fd))
-        status = fail_errno(s, home, "write", FORMAT_FILE_NEW);
+        status = fail_errno(s, home, "write", name);
     close(fd);
     if (status == HF_OK)
         hf__kill_point("after_format_file");
@@ -208,14 +191,18 @@ static enum hf_status look_inside(struct hf_scope *s, struct home *home)
 
     TRY(read_format(s, home, &format));
     home->has_database = exists(home, "db/CURRENT");
-    if (format) {
-        home->has_no_journal = format == 1;
+    home->format = (int)format;
+    home->sealed = format == HOME_FORMAT;
+    if (format)
         return HF_OK;
-    }
     if (!exists(home, FORMAT_FILE_NEW))
         TRY(refuse_strangers(s, home));
-    home->fresh = home->has_no_journal = true;
-    return write_format(s, home);
+    if (home->has_database) /* one that is being made has none yet */
+        return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: %s is missing" HOME_DAMAGED,
+                        home->path, FORMAT_FILE);
+    home->fresh = true;
+    home->format = HOME_FORMAT;
+    return write_format(s, home, FORMAT_FILE_NEW);
 }
 
 enum hf_status hf__home_open(struct hf_scope *s, const struct hf_env *env, struct hf_str path,
@@ -242,16 +229,19 @@ enum hf_status hf__home_open(struct hf_scope *s, const struct hf_env *env, struc
 
 enum hf_status hf__home_seal(struct hf_scope *s, struct home *home)
 {
-    if (!home->has_no_journal)
+    const char *name = home->fresh ? FORMAT_FILE_NEW : FORMAT_FILE_NEXT;
+
+    if (home->sealed)
         return HF_OK;
     if (!home->fresh)
-        TRY(write_format(s, home)); /* over the older one, when all else is there */
+        TRY(write_format(s, home, name));
     hf__kill_point("before_seal");
-    if (fsync(home->dir) || renameat(home->dir, FORMAT_FILE_NEW, home->dir, FORMAT_FILE) ||
-        fsync(home->dir))
+    if (fsync(home->dir) || renameat(home->dir, name, home->dir, FORMAT_FILE) || fsync(home->dir))
         return fail_errno(s, home, "create", FORMAT_FILE);
     hf__kill_point("after_seal");
-    home->fresh = home->has_no_journal = false;
+    home->fresh = false;
+    home->sealed = true;
+    home->format = HOME_FORMAT;
     return HF_OK;
 }
 
@@ -270,123 +260,6 @@ void hf__home_close(struct home *home)
     hf__env_free(&home->env, home->journal_path, home->journal_path_size);
     home->path = home->db_path = home->journal_path = NULL;
     home->dir = home->record = home->ballast = -1;
-}
-
-/* ---- the record ----------------------------------------------------------------------------- */
-
-static void slot_fill(uint8_t slot[SLOT_BYTES], uint64_t turn, const struct home_marks *marks)
-{
-    memcpy(slot, slot_magic, sizeof(slot_magic));
-    store_u64be(slot + 8, turn);
-    store_u64be(slot + 16, marks->durable);
-    store_u64be(slot + 24, marks->based);
-    store_u64be(slot + 32, marks->clean);
-    store_u64be(slot + 40, XXH3_64bits(slot, 40));
-}
-
-static bool slot_write(const struct home *home, const uint8_t slot[SLOT_BYTES], uint64_t turn)
-{
-    return pwrite(home->record, slot, SLOT_BYTES, (off_t)(turn % SLOTS) * SLOT_STRIDE) ==
-           SLOT_BYTES;
-}
-
-bool hf__home_record(struct home *home, struct home_marks marks)
-{
-    uint8_t slot[SLOT_BYTES];
-
-    if (!home->unnoted && memcmp(&marks, &home->marks, sizeof(marks)) == 0)
-        return true;
-    slot_fill(slot, home->turn + 1, &marks);
-    home->marks = marks;
-    home->unnoted = !slot_write(home, slot, home->turn + 1);
-    /* A failure leaves the record in the other slot, so the next one must go here again. */
-    if (home->unnoted)
-        hf__env_log(&home->env, HF_LOG_WARNING, "store %s: cannot write the durable record",
-                    home->path);
-    else
-        home->turn++;
-    return !home->unnoted;
-}
-
-bool hf__home_sync_record(struct home *home)
-{
-    bool done = fdatasync(home->record) == 0;
-
-    if (!done)
-        home->unnoted = true; /* the system has forgotten it, and would sync nothing next time */
-    return done;
-}
-
-static enum hf_status make_record(struct hf_scope *s, struct home *home)
-{
-    uint8_t slot[SLOT_BYTES];
-
-    home->record = openat(home->dir, "durable", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, MODE_FILE);
-    if (home->record < 0)
-        return fail_errno(s, home, "create", "durable");
-    errno = ENOSPC;
-    for (home->turn = 0; home->turn < SLOTS; home->turn++) {
-        slot_fill(slot, home->turn, &home->marks);
-        if (!slot_write(home, slot, home->turn))
-            return fail_errno(s, home, "write", "durable");
-    }
-    return HF_OK;
-}
-
-/* The slot's turn and marks; false when it is not whole. */
-static bool slot_read(const struct home *home, unsigned number, uint64_t *turn,
-                      struct home_marks *marks)
-{
-    uint8_t slot[SLOT_BYTES] = {0};
-    ssize_t len = pread(home->record, slot, SLOT_BYTES, (off_t)number * SLOT_STRIDE);
-
-    if (home->has_no_journal) {
-        /* The turn of what comes next must be higher, and go to the other slot. */
-        *turn = number;
-        *marks = (struct home_marks){.durable = load_u64be(slot + 8)};
-        return len >= SLOT_BYTES_1 && memcmp(slot, slot_magic_1, sizeof(slot_magic_1)) == 0 &&
-               load_u64be(slot + 16) == XXH3_64bits(slot, 16);
-    }
-    *turn = load_u64be(slot + 8);
-    *marks =
-        (struct home_marks){load_u64be(slot + 16), load_u64be(slot + 24), load_u64be(slot + 32)};
-    return len == SLOT_BYTES && memcmp(slot, slot_magic, sizeof(slot_magic)) == 0 &&
-           load_u64be(slot + 40) == XXH3_64bits(slot, 40);
-}
-
-enum hf_status hf__home_open_record(struct hf_scope *s, struct home *home)
-{
-    bool whole = false;
-
-    if (home->fresh)
-        return make_record(s, home);
-    home->record = openat(home->dir, "durable", O_RDWR | O_CLOEXEC);
-    if (home->record < 0 && errno == ENOENT)
-        return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: the file durable is missing",
-                        home->path);
-    if (home->record < 0)
-        return fail_errno(s, home, "open", "durable");
-    for (unsigned i = 0; i < SLOTS; i++) {
-        struct home_marks marks;
-        uint64_t turn;
-
-        if (!slot_read(home, i, &turn, &marks))
-            continue;
-        if (!whole ||
-            (home->has_no_journal ? marks.durable > home->marks.durable : turn > home->turn)) {
-            home->turn = turn;
-            home->marks = marks;
-        }
-        whole = true;
-    }
-    if (!whole)
-        return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: the file durable is",
-                        home->path);
-    home->unnoted = home->has_no_journal; /* not in this format */
-    if (!home->has_database && (home->marks.based || home->has_no_journal))
-        return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: db/CURRENT is missing",
-                        home->path);
-    return HF_OK;
 }
 
 /* ---- space ---------------------------------------------------------------------------------- */

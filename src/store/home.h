@@ -1,20 +1,17 @@
 /*
  * store/home.h: the directory of a store on disk, as far as it is ours: its format, its ballast,
- * its record of what is durable, the space around it. The database inside is tables.c's.
+ * the space around it. Where it stands is noted by marks.c; the database inside is tables.c's.
  */
 #ifndef HF_STORE_HOME_H
 #define HF_STORE_HOME_H
 
-#include "base/base.h"
+#include "store/manifest.h"
+#include "store/marks.h"
 
-enum { HOME_FORMAT = 2, HOME_BALLAST_BYTES = 16 * 1024 * 1024 };
+enum { HOME_FORMAT = 3, HOME_BALLAST_BYTES = 16 * 1024 * 1024 };
 
-/* Where the store stands, see home.c. */
-struct home_marks {
-    uint64_t durable; /* every change up to here is */
-    uint64_t based;   /* every change up to here is in tables of the database */
-    uint64_t clean;   /* the store was closed with this change as its last; 0: it was not */
-};
+/* What a message about damage ends with. */
+#define HOME_DAMAGED ". Nothing was changed; restore the whole directory from one copy"
 
 struct home {
     struct hf_env env;
@@ -25,13 +22,15 @@ struct home {
     int dir; /* file descriptors, or -1 */
     int record;
     int ballast;
-    bool fresh;          /* the store is being made */
-    bool has_no_journal; /* it is fresh, or of format 1, where the database had the log */
-    bool has_database;   /* which is made when it gets its first table */
-    bool ballast_full;   /* the ballast holds its space */
+    bool fresh;        /* the store is being made */
+    int format;        /* of its record: 1 had no journal, in 2 its files and tables have no id */
+    bool sealed;       /* HOLDFAST has the number of our format */
+    bool has_database; /* which is made when it gets its first table */
+    bool ballast_full; /* the ballast holds its space */
     struct home_marks marks;
     bool unnoted;  /* what is on disk is not known to hold them */
     uint64_t turn; /* of the record that holds them; odd ones are in one slot, even in the other */
+    struct manifest_sum manifest; /* of who notes it */
 };
 
 /*
@@ -44,15 +43,6 @@ struct home {
  */
 enum hf_status hf__home_open(struct hf_scope *s, const struct hf_env *env, struct hf_str path,
                              struct home *home);
-
-/* Read the record into home->marks; make it in a fresh store, where it is not synced yet. */
-enum hf_status hf__home_open_record(struct hf_scope *s, struct home *home);
-
-/* Note where the store stands. One thread at a time. False: an older note is there. */
-bool hf__home_record(struct home *home, struct home_marks marks);
-
-/* Make the newest note durable. False when that failed. */
-bool hf__home_sync_record(struct home *home);
 
 /* All else is there: from now on this is a store. */
 enum hf_status hf__home_seal(struct hf_scope *s, struct home *home);

@@ -49,6 +49,7 @@ enum {
 struct journal {
     struct hf_env env;
     struct journal_options options;
+    uint64_t id; /* of the store */
     int dir;
 
     pthread_mutex_t order; /* guards the next, and changes of `last` */
@@ -159,7 +160,8 @@ static bool begin_segment(struct journal *journal, uint64_t first)
     memcpy(head, journal_magic, sizeof(journal_magic));
     store_u64le(head + 8, journal->number + 1);
     store_u64le(head + 16, first);
-    store_u64le(head + 24, XXH3_64bits(head, 24));
+    store_u64le(head + 24, journal->id);
+    store_u64le(head + 32, XXH3_64bits(head, 32));
     if (!write_at(file, head, sizeof(head), 0)) {
         close(file);
         return false;
@@ -260,7 +262,8 @@ static enum hf_status start_over(struct hf_scope *s, struct journal *journal)
 
 /*
  * Remove the files behind the one where reading ended, if there are any: their changes have lost
- * what was before them, and others will have their numbers. That is durable with the next name.
+ * what was before them, and others will have their numbers. The next file has its name before they
+ * go, so that at any moment one is there whose number is as high as any that was noted.
  */
 static enum hf_status drop_behind(struct hf_scope *s, struct journal *journal, uint64_t ended)
 {
@@ -272,12 +275,18 @@ static enum hf_status drop_behind(struct hf_scope *s, struct journal *journal, u
     journal->oldest = journal->number + 1;
     if (len && numbers[0] <= ended)
         journal->oldest = numbers[0];
+    if (!len || numbers[len - 1] <= ended)
+        return HF_OK;
+    journal->spare = next_file(journal);
+    if (journal->spare < 0)
+        return fail_errno(s, journal, "make a file of");
+    hf__kill_point("journal_behind");
     while (len > 0 && numbers[len - 1] > ended) {
         hf__journal_name(numbers[--len], name);
         if (unlinkat(journal->dir, name, 0))
             return fail_errno(s, journal, "remove a file of");
     }
-    return HF_OK;
+    return fsync(journal->dir) ? fail_errno(s, journal, "sync") : HF_OK;
 }
 
 static enum hf_status read_back(struct hf_scope *s, struct journal *journal,
@@ -287,8 +296,7 @@ static enum hf_status read_back(struct hf_scope *s, struct journal *journal,
     const struct journal_reading reading = {.env = &journal->env,
                                             .path = journal->options.path,
                                             .dir = journal->dir,
-                                            .durable = marks->durable,
-                                            .based = marks->based,
+                                            .marks = marks,
                                             .sync = journal->options.syncs,
                                             .replay = replay,
                                             .user = user};
@@ -308,6 +316,7 @@ static enum hf_status open_inside(struct hf_scope *s, struct journal *journal,
     bool begun;
 
     TRY(open_directory(s, journal));
+    journal->id = marks->id;
     if (marks->fresh || marks->clean) {
         atomic_store(&journal->last, marks->fresh ? marks->durable : marks->clean);
         TRY(start_over(s, journal));
@@ -352,6 +361,16 @@ void hf__journal_begin(struct journal *journal)
 void hf__journal_end(struct journal *journal)
 {
     pthread_mutex_unlock(&journal->order);
+}
+
+uint64_t hf__journal_number(struct journal *journal)
+{
+    uint64_t number;
+
+    pthread_mutex_lock(&journal->lock);
+    number = journal->number;
+    pthread_mutex_unlock(&journal->lock);
+    return number;
 }
 
 uint64_t hf__journal_last(const struct journal *journal)

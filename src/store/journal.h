@@ -35,10 +35,24 @@ typedef enum hf_status journal_replay_fn(struct hf_scope *s, void *user, struct 
 /* Where the journal of a store stands, as the store noted it. */
 struct journal_marks {
     bool fresh;       /* there is no journal yet: changes are counted on from `durable` */
+    bool old_form;    /* it is one of format 2, whose files have no id */
+    bool whole;       /* everything that it was handed is there, but for a torn end */
+    uint64_t id;      /* of the store */
     uint64_t durable; /* every change up to here was durable */
     uint64_t based;   /* every change up to here is in the database's tables */
     uint64_t clean;   /* nothing was appended behind this change; 0: nobody knows */
+    uint64_t segment; /* a file with this number or a higher one is there */
 };
+
+/*
+ * Look whether a journal has everything that it must have, and change nothing. With `clean` that is
+ * quick.
+ *
+ * HF_CORRUPT  it has not, or has what cannot be; the message names the file
+ * HF_IO, HF_NOMEM
+ */
+enum hf_status hf__journal_check(struct hf_scope *s, const struct hf_env *env, const char *path,
+                                 const struct journal_marks *marks);
 
 /*
  * Open, or make, the journal in a directory, and replay what is behind `based`.
@@ -61,6 +75,9 @@ void hf__journal_end(struct journal *journal);
 
 /* Bytes that were appended and not flushed. */
 size_t hf__journal_pending(const struct journal *journal);
+
+/* The file that is written to. */
+uint64_t hf__journal_number(struct journal *journal);
 
 /* The newest change that was appended. */
 uint64_t hf__journal_last(const struct journal *journal);

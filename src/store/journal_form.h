@@ -3,7 +3,8 @@
  *
  *     JOURNAL/0000000000000001 a segment; numbers grow, in hexadecimal
  *
- *     at 0       8 bytes "hflogseg", u64le number, u64le first change, u64le XXH3 of those 24 bytes
+ *     at 0       8 bytes "hflogse3", u64le number, u64le first change, u64le id of the store,
+ *                u64le XXH3 of those 32 bytes
  *     at 4096    records, one behind the other, each padded to 8 bytes:
  *
  *         u64le  XXH3 of the rest of the record and its padding, seeded with the segment's number
@@ -15,21 +16,27 @@
  *
  * A file is used again under a new number, so what is behind the last record is anything: zeros, or
  * records of another number. The end of a segment is where the next record is not.
+ *
+ * In a store of format 2 the head was "hflogseg", without the id. Such files are read only while
+ * the store's record is of that format, too; when it no longer is, all that was in them is in
+ * tables.
  */
 #ifndef HF_STORE_JOURNAL_FORM_H
 #define HF_STORE_JOURNAL_FORM_H
 
-#include "base/base.h"
+#include "store/journal.h"
 
 enum {
     JOURNAL_START = 4096,
-    JOURNAL_HEAD = 32,        /* bytes of a segment's head */
+    JOURNAL_HEAD = 40,        /* bytes of a segment's head */
+    JOURNAL_HEAD_2 = 32,      /* in format 2 */
     JOURNAL_RECORD_HEAD = 32, /* bytes before a record's own */
     JOURNAL_NAME = 16 + 1,
     JOURNAL_ALIGN = 8
 };
 
-static const char journal_magic[8] = {'h', 'f', 'l', 'o', 'g', 's', 'e', 'g'};
+static const char journal_magic[8] = {'h', 'f', 'l', 'o', 'g', 's', 'e', '3'};
+static const char journal_magic_2[8] = {'h', 'f', 'l', 'o', 'g', 's', 'e', 'g'};
 
 static inline size_t journal_record_size(size_t len)
 {
@@ -73,14 +80,14 @@ struct journal_reading {
     const struct hf_env *env;
     const char *path;
     int dir;
-    uint64_t durable;
-    uint64_t based;
-    bool sync; /* what was read may be known to the system only: make it durable */
-    enum hf_status (*replay)(struct hf_scope *s, void *user, struct hf_bytes record);
+    const struct journal_marks *marks;
+    uint64_t from; /* of segments that begin with an earlier change only the head is read */
+    bool sync;     /* what was read may be known to the system only: make it durable */
+    enum hf_status (*replay)(struct hf_scope *s, void *user, struct hf_bytes record); /* or NULL */
     void *user;
 };
 
-/* Read all segments. HF_CORRUPT: a change that was durable is missing. */
+/* Read all segments. HF_CORRUPT: a change that must be there is missing. */
 enum hf_status hf__journal_read(struct hf_scope *s, const struct journal_reading *reading,
                                 struct journal_found *found);
 

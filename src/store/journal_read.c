@@ -28,6 +28,10 @@
 
 #include <xxhash.h>
 
+/* What a message about damage ends with. */
+#define JOURNAL_DAMAGED                                                                            \
+    ". Nothing was changed; restore the whole directory of the store from one copy"
+
 void hf__journal_name(uint64_t number, char name[JOURNAL_NAME])
 {
     snprintf(name, JOURNAL_NAME, "%016llx", (unsigned long long)number);
@@ -136,14 +140,24 @@ static void drop(const struct journal_reading *reading, struct segment *segment)
     segment->bytes = NULL;
 }
 
-static uint64_t first_of(const struct segment *segment)
+/* The first change of a segment that was begun, or 0. HF_CORRUPT: it is one of another store. */
+static enum hf_status read_head(struct hf_scope *s, const struct journal_reading *reading,
+                                struct segment *segment)
 {
+    const bool old = reading->marks->old_form;
     const uint8_t *head = segment->bytes;
+    size_t hashed = (old ? JOURNAL_HEAD_2 : JOURNAL_HEAD) - 8;
 
-    if (segment->len < JOURNAL_START || memcmp(head, journal_magic, sizeof(journal_magic)) != 0 ||
-        load_u64le(head + 8) != segment->number || load_u64le(head + 24) != XXH3_64bits(head, 24))
-        return 0;
-    return load_u64le(head + 16);
+    if (segment->len < hashed + 8 ||
+        memcmp(head, old ? journal_magic_2 : journal_magic, sizeof(journal_magic)) != 0 ||
+        load_u64le(head + 8) != segment->number ||
+        load_u64le(head + hashed) != XXH3_64bits(head, hashed))
+        return HF_OK;
+    if (!old && load_u64le(head + 24) != reading->marks->id)
+        return hf__fail(s, HF_CORRUPT, "%s/%s belongs to another database" JOURNAL_DAMAGED,
+                        reading->path, segment->name);
+    segment->first = load_u64le(head + 16);
+    return HF_OK;
 }
 
 /* A file that waits for being used again may be large, and nothing in it is a record. */
@@ -153,8 +167,8 @@ static enum hf_status read_all(struct hf_scope *s, const struct journal_reading 
     size_t start = segment->size < JOURNAL_START ? segment->size : JOURNAL_START;
 
     TRY(read_to(s, reading, fd, segment, start));
-    segment->first = first_of(segment);
-    if (!segment->first)
+    TRY(read_head(s, reading, segment));
+    if (!segment->first || segment->first < reading->from)
         return HF_OK;
     TRY(read_to(s, reading, fd, segment, segment->size));
     if (reading->sync && fdatasync(fd))
@@ -211,7 +225,7 @@ static enum hf_status replay(struct hf_scope *s, const struct journal_reading *r
     while (is_record(segment, *at) && journal_change(segment->bytes + *at) == *last + 1) {
         const uint8_t *head = segment->bytes + *at;
 
-        if (*last + 1 > reading->based)
+        if (reading->replay && *last + 1 > reading->marks->based)
             TRY(reading->replay(s, reading->user,
                                 hf_bytes_of(head + JOURNAL_RECORD_HEAD, journal_len(head))));
         (*last)++;
@@ -220,7 +234,7 @@ static enum hf_status replay(struct hf_scope *s, const struct journal_reading *r
     return HF_OK;
 }
 
-/* Does a record from `at` on say that `change` was durable? */
+/* Is there a record from `at` on that says that `change` was durable? With 0: any record? */
 static bool says_durable(const struct segment *segment, size_t at, uint64_t change)
 {
     for (; at < segment->len && segment->len - at >= JOURNAL_RECORD_HEAD; at += JOURNAL_ALIGN)
@@ -238,39 +252,82 @@ static enum hf_status damaged(struct hf_scope *s, const struct journal_reading *
     return hf__fail(
         s, HF_CORRUPT,
         "The journal in %s is damaged or a file of it is missing: change %llu was durable "
-        "and cannot be found (looked for at the end of %s)",
+        "and cannot be found (looked for at the end of %s)" JOURNAL_DAMAGED,
         reading->path, (unsigned long long)change, name);
 }
 
 struct walk {
-    uint64_t last;            /* the newest change so far */
-    uint64_t number;          /* the segment that it is in */
-    char ended[JOURNAL_NAME]; /* its name */
+    uint64_t last;             /* the newest change so far */
+    uint64_t number;           /* the segment that it is in */
+    char ended[JOURNAL_NAME];  /* its name */
+    uint64_t begun;            /* the newest segment that was begun */
+    char behind[JOURNAL_NAME]; /* the segment with something behind the end, or "" */
 };
 
 /* The first change that is neither read nor in the database's tables. */
 static uint64_t missing(const struct journal_reading *reading, const struct walk *walk)
 {
-    return (walk->last > reading->based ? walk->last : reading->based) + 1;
+    return (walk->last > reading->marks->based ? walk->last : reading->marks->based) + 1;
 }
 
 static enum hf_status step(struct hf_scope *s, const struct journal_reading *reading,
                            struct walk *walk, const struct segment *segment)
 {
     size_t at = JOURNAL_START;
+    bool joined;
 
     if (!segment->first) /* it was never begun, or its head is lost with all that is in it */
         return HF_OK;
-    if (segment->first <= reading->based + 1 && segment->first > walk->last)
+    walk->begun = segment->number;
+    if (segment->first <= reading->marks->based + 1 && segment->first > walk->last)
         walk->last = segment->first - 1; /* what is before it is in the tables */
-    if (segment->first == walk->last + 1) {
+    joined = segment->first == walk->last + 1;
+    if (joined) {
         TRY(replay(s, reading, segment, &walk->last, &at));
         walk->number = segment->number;
         memcpy(walk->ended, segment->name, sizeof(walk->ended));
+        walk->behind[0] = '\0'; /* an open that came after the gap went on here */
     }
     if (says_durable(segment, at, missing(reading, walk)))
         return damaged(s, reading, walk->ended, missing(reading, walk));
+    if (reading->marks->whole &&
+        (segment->first > walk->last + 1 || (joined && says_durable(segment, at, 0))))
+        memcpy(walk->behind, segment->name, sizeof(walk->behind));
     return HF_OK;
+}
+
+/* What the machine was handed since it was started must be there: only the end may be torn. */
+static enum hf_status check_whole(struct hf_scope *s, const struct journal_reading *reading,
+                                  const struct walk *walk)
+{
+    char name[JOURNAL_NAME];
+
+    if (walk->behind[0])
+        return hf__fail(
+            s, HF_CORRUPT,
+            "The journal in %s is damaged: change %llu is missing at the end of %s, and "
+            "%s has later ones" JOURNAL_DAMAGED,
+            reading->path, (unsigned long long)missing(reading, walk), walk->ended, walk->behind);
+    hf__journal_name(reading->marks->segment, name);
+    if (walk->begun < reading->marks->segment)
+        return hf__fail(s, HF_CORRUPT,
+                        "%s/%s is damaged: it does not begin as it must" JOURNAL_DAMAGED,
+                        reading->path, name);
+    return HF_OK;
+}
+
+/* No name of a segment is ever lost, in whatever mode. */
+static enum hf_status check_names(struct hf_scope *s, const struct journal_reading *reading,
+                                  const uint64_t *numbers, size_t len)
+{
+    char name[JOURNAL_NAME];
+
+    if (reading->marks->segment <= (len ? numbers[len - 1] : 0))
+        return HF_OK;
+    hf__journal_name(reading->marks->segment, name);
+    return hf__fail(s, HF_CORRUPT,
+                    "%s/%s is missing, or this journal is an older copy" JOURNAL_DAMAGED,
+                    reading->path, name);
 }
 
 enum hf_status hf__journal_read(struct hf_scope *s, const struct journal_reading *reading,
@@ -281,6 +338,7 @@ enum hf_status hf__journal_read(struct hf_scope *s, const struct journal_reading
     size_t len;
 
     TRY(hf__journal_list(s, reading->path, reading->dir, &numbers, &len));
+    TRY(check_names(s, reading, numbers, len));
     for (size_t i = 0; i < len; i++) {
         struct segment segment;
         enum hf_status status;
@@ -290,10 +348,65 @@ enum hf_status hf__journal_read(struct hf_scope *s, const struct journal_reading
         drop(reading, &segment);
         TRY(status);
     }
-    if (missing(reading, &walk) <= reading->durable)
+    if (missing(reading, &walk) <= reading->marks->durable)
         return damaged(s, reading, walk.ended, missing(reading, &walk));
+    if (reading->marks->whole)
+        TRY(check_whole(s, reading, &walk));
     *found = (struct journal_found){.number = len ? numbers[len - 1] : 0,
                                     .last = missing(reading, &walk) - 1,
                                     .ended = walk.number};
     return HF_OK;
+}
+
+/* ---- checking ------------------------------------------------------------------------------- */
+
+/* The store was closed with a change as its last: is there a later one? */
+static enum hf_status check_clean(struct hf_scope *s, const struct journal_reading *reading)
+{
+    const uint64_t clean = reading->marks->clean;
+    uint64_t *numbers;
+    size_t len;
+
+    TRY(hf__journal_list(s, reading->path, reading->dir, &numbers, &len));
+    TRY(check_names(s, reading, numbers, len));
+    for (size_t i = 0; i < len; i++) {
+        struct segment segment;
+        bool later;
+
+        TRY(load(s, reading, numbers[i], &segment));
+        later = segment.first > clean + 1 ||
+                (segment.first == clean + 1 && is_record(&segment, JOURNAL_START) &&
+                 journal_change(segment.bytes + JOURNAL_START) == clean + 1);
+        drop(reading, &segment);
+        if (later)
+            return hf__fail(s, HF_CORRUPT,
+                            "The store of the journal in %s was closed with change %llu as its "
+                            "last, by its file durable, and %s has a later one: one of the two is "
+                            "an older copy" JOURNAL_DAMAGED,
+                            reading->path, (unsigned long long)clean, segment.name);
+    }
+    return HF_OK;
+}
+
+enum hf_status hf__journal_check(struct hf_scope *s, const struct hf_env *env, const char *path,
+                                 const struct journal_marks *marks)
+{
+    struct journal_reading reading = {.env = env,
+                                      .path = path,
+                                      .marks = marks,
+                                      .from = marks->clean};
+    struct hf__mark mark = hf__scope_mark(s);
+    struct journal_found found;
+    enum hf_status status;
+
+    reading.dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (reading.dir < 0 && errno == ENOENT)
+        return hf__fail(s, HF_CORRUPT, "%s is missing" JOURNAL_DAMAGED, path);
+    if (reading.dir < 0)
+        return fail_errno(s, "open", path, ".");
+    status = marks->clean ? check_clean(s, &reading) : hf__journal_read(s, &reading, &found);
+    close(reading.dir);
+    if (status == HF_OK)
+        hf__scope_rewind(s, mark);
+    return status;
 }

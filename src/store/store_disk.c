@@ -448,10 +448,25 @@ static bool has_room_for_table(struct disk *disk)
     return hf__home_free_bytes(&disk->home) >= hf__front_frozen_bytes(&disk->front) + slack;
 }
 
+/* What tables say that have every change up to `last`. While the journal is read nobody else is
+ * there. */
+static struct tables_mark mark_now(struct disk *disk, uint64_t last)
+{
+    struct journal *journal = disk->commit.journal;
+
+    return (struct tables_mark){
+        .last = last,
+        .id = disk->home.marks.id,
+        .durable = journal ? atomic_load(&disk->commit.durable) : disk->home.marks.durable,
+        .segment = journal ? hf__journal_number(journal) : disk->home.marks.segment,
+    };
+}
+
 static enum tables_end write_frozen(struct disk *disk, uint64_t *upto)
 {
     char error[TABLES_ERROR_MAX];
     const struct map_node *root;
+    struct tables_mark mark;
     enum hf_status status;
     uint64_t last;
 
@@ -459,7 +474,8 @@ static enum tables_end write_frozen(struct disk *disk, uint64_t *upto)
         return TABLES_WRITTEN;
     if (!has_room_for_table(disk))
         return TABLES_NO_ROOM;
-    status = hf__tables_add(disk->tables, root, last, error);
+    mark = mark_now(disk, last);
+    status = hf__tables_add(disk->tables, root, &mark, error);
     if (status == HF_NOMEM || status == HF_CANCELED)
         return TABLES_NO_MEMORY;
     if (status != HF_OK) {
@@ -518,6 +534,25 @@ static bool is_synced(const struct disk *disk)
 static size_t segment_bytes(const struct disk *disk)
 {
     return disk->map_bytes / 5 * 2;
+}
+
+/* A store of an older format: its tables get a mark, and have what is in its journal. */
+static enum hf_status settle(struct hf_scope *s, void *user, uint64_t last)
+{
+    struct disk *disk = user;
+    const struct tables_mark mark = mark_now(disk, last);
+    char error[TABLES_ERROR_MAX] = "";
+    uint64_t upto = 0;
+
+    if (!write_tables(disk, &upto))
+        return fail_stalled(s, disk, disk->tables_end);
+    if (upto == last || !disk->home.has_database)
+        return HF_OK;
+    if (hf__tables_add(disk->tables, NULL, &mark, error) != HF_OK)
+        return hf__fail(s, HF_IO, "The store in %s cannot be brought to format %d: %s",
+                        disk->home.path, HOME_FORMAT, error);
+    hf__front_settle(&disk->front, hf__tables_newest(disk->tables));
+    return HF_OK;
 }
 
 static uint64_t files_kept(void *user)
@@ -617,35 +652,40 @@ static void set_locks(struct disk *disk)
     disk->commit.before_sync = look_at_space;
     disk->commit.files_kept = files_kept;
     disk->commit.write_tables = write_tables;
+    disk->commit.settle = settle;
     disk->commit.tidy = tidy;
     hf__commit_init(&disk->commit);
 }
 
 /* Make everything durable: in tables, so that the next open has nothing to replay and the journal
- * need not be synced, or else in the journal. */
-static void finish(struct disk *disk)
+ * need not be synced, or else in the journal. True: it is in tables. */
+static bool finish(struct disk *disk)
 {
     uint64_t upto;
+    bool clean;
 
     hf__commit_rest(&disk->commit);
     if (!atomic_load(&disk->opened) || atomic_load(&disk->commit.stopped))
-        return;
+        return false;
     hf__kill_point("before_close_flush");
-    if (write_tables(disk, &upto))
-        hf__commit_clean(&disk->commit);
-    else
+    clean = write_tables(disk, &upto);
+    if (!clean)
         hf__commit_finish(&disk->commit);
     hf__kill_point("after_close_flush");
+    return clean;
 }
 
 static void disk_close(struct hf__store *store)
 {
     struct disk *disk = disk_of(store);
     struct hf_env env = store->env;
+    bool clean = finish(disk);
 
-    finish(disk);
     hf__front_close(&disk->front);
     hf__tables_close(disk->tables);
+    if (clean) /* what is noted of the manifest is all there is, when the tables are closed */
+        hf__commit_clean(&disk->commit);
+    hf__kill_point("after_clean_note");
     hf__commit_close(&disk->commit);
     hf__home_close(&disk->home);
     pthread_mutex_destroy(&disk->space_lock);
@@ -670,34 +710,40 @@ static const struct store_kind disk_kind = {
     .verify = disk_verify,
 };
 
-/* A store of format 1 had RocksDB's log, which RocksDB has replayed; ours goes on from there. */
-static enum hf_status take_over(struct hf_scope *s, struct disk *disk, struct journal_marks *marks)
+static struct tables_options tables_options(struct disk *disk)
 {
-    uint64_t newest = hf__tables_sequence(disk->tables);
+    return (struct tables_options){.env = &disk->base.env,
+                                   .path = disk->home.path,
+                                   .db_path = disk->home.db_path,
+                                   .table_bytes = disk->map_bytes,
+                                   .cache_bytes = disk->options.cache_bytes,
+                                   .missing = !disk->home.has_database,
+                                   .no_verify = disk->options.no_verify,
+                                   .compress = disk->options.compress};
+}
 
-    if (newest < marks->durable)
-        return hf__fail(s, HF_CORRUPT,
-                        "The store in %s is damaged: a log file is missing or cut short (it ends "
-                        "at change %llu, and %llu were made durable)",
-                        disk->home.path, (unsigned long long)newest,
-                        (unsigned long long)marks->durable);
-    marks->fresh = true;
-    marks->durable = newest;
-    return HF_OK;
+static struct journal_marks journal_marks(struct disk *disk)
+{
+    const struct home_marks *marks = &disk->home.marks;
+
+    return (struct journal_marks){.fresh = disk->home.fresh || disk->home.format == 1,
+                                  .old_form = disk->home.format == 2,
+                                  .whole = marks->boot && marks->boot == hf__marks_boot(),
+                                  .id = marks->id,
+                                  .durable = marks->durable,
+                                  .based = marks->based,
+                                  .clean = marks->clean,
+                                  .segment = marks->segment};
 }
 
 static enum hf_status open_tables(struct hf_scope *s, struct disk *disk)
 {
-    const struct tables_options options = {.env = &disk->base.env,
-                                           .path = disk->home.path,
-                                           .db_path = disk->home.db_path,
-                                           .table_bytes = disk->map_bytes,
-                                           .cache_bytes = disk->options.cache_bytes,
-                                           .missing = !disk->home.has_database,
-                                           .no_verify = disk->options.no_verify,
-                                           .compress = disk->options.compress};
+    const struct tables_options options = tables_options(disk);
+    struct tables_mark mark;
 
     TRY(hf__tables_open(s, &options, &disk->tables));
+    TRY(hf__tables_mark(s, disk->tables, &mark));
+    TRY(hf__marks_compare(s, &disk->home, &mark)); /* again: they are what they were */
     return hf__front_open(s, &disk->front, &disk->base.env, hf__tables_newest(disk->tables));
 }
 
@@ -707,31 +753,45 @@ static enum hf_status open_log(struct hf_scope *s, struct disk *disk)
                                             .path = disk->home.journal_path,
                                             .segment_bytes = segment_bytes(disk),
                                             .syncs = is_synced(disk)};
-    struct journal_marks marks;
-    uint64_t in_tables;
+    const struct journal_marks marks = journal_marks(disk);
 
-    TRY(hf__tables_last(s, disk->tables, &in_tables));
-    marks = (struct journal_marks){.durable = disk->home.marks.durable,
-                                   .based = disk->home.marks.based,
-                                   .clean = disk->home.marks.clean};
-    if (disk->home.has_no_journal)
-        TRY(take_over(s, disk, &marks));
-    else if (marks.based < in_tables)
-        marks.based = in_tables;
     return hf__commit_open(s, &disk->commit, &options, &marks, replay);
+}
+
+/* The parts are of one store and of one time, and nothing is missing. Nothing is changed: RocksDB
+ * has not been asked yet, or only to look. */
+static enum hf_status check_parts(struct hf_scope *s, struct disk *disk)
+{
+    const struct tables_options options = tables_options(disk);
+    struct journal_marks marks;
+    struct tables_mark mark;
+    bool noted;
+
+    TRY(hf__marks_open(s, &disk->home));
+    if (disk->home.fresh)
+        return HF_OK;
+    TRY(hf__manifest_check(s, &disk->home, &noted));
+    if (disk->home.has_database && !noted) {
+        TRY(hf__tables_look(s, &options, &mark));
+        TRY(hf__marks_compare(s, &disk->home, &mark));
+    }
+    if (disk->home.format == 1)
+        return HF_OK;
+    marks = journal_marks(disk);
+    return hf__journal_check(s, &disk->base.env, disk->home.journal_path, &marks);
 }
 
 static enum hf_status open_inside(struct hf_scope *s, struct disk *disk)
 {
     uint64_t have, need;
 
+    TRY(check_parts(s, disk));
     /* The ballast of the last run, if it is there, is not owed again. */
     hf__home_fill_ballast(&disk->home);
     if (!has_room(disk, 0, &have, &need))
         return hf__fail(s, HF_NO_SPACE,
                         "The disk of the store in %s has %llu bytes free; opening needs %llu",
                         disk->home.path, (unsigned long long)have, (unsigned long long)need);
-    TRY(hf__home_open_record(s, &disk->home));
     TRY(open_tables(s, disk));
     TRY(open_log(s, disk));
     TRY(hf__home_seal(s, &disk->home));

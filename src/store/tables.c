@@ -11,9 +11,11 @@
  * So the database changes only when a table is added, and between two of those one of its
  * snapshots serves everybody: a state.
  *
- * Every table has under the empty key the number of its last change, which is ours: they say
- * themselves how far they go. A table that was begun and has not become one is in memory only, and
- * adding it again writes the same once more. The database itself is made with its first table.
+ * Every table has under the empty key a mark, which is ours: u64be number of its last change, id of
+ * the store, and what was durable and which file of the journal was written to at that time. So
+ * tables say themselves how far they go, and what must be beside them. A table that was begun and
+ * has not become one is in memory only, and adding it again writes the same once more. The database
+ * itself is made with its first table.
  *
  * RocksDB's iterators, as long as they look for deletions of ranges, forget the error when the
  * first block of a table file is damaged, and go on without the rest of that level (7.8; rocksdb
@@ -30,6 +32,7 @@
  */
 #include "store/tables.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -57,7 +60,9 @@ enum {
     LOG_FILES = 2,
     LOG_LEVEL = 4, /* fatal */
     ITERS_KEPT = 32,
-    NUMBER_BYTES = 8 /* of a change, under the empty key */
+    MODE_DIRECTORY = 0700,
+    NUMBER_BYTES = 8, /* of a change, under the empty key in format 2 */
+    MARK_BYTES = 32   /* under the empty key: four numbers */
 };
 
 static const size_t MEMTABLE_BYTES = SIZE_MAX / 4; /* see (1) */
@@ -89,7 +94,8 @@ struct tables {
     rocksdb_writeoptions_t *write_options;
     rocksdb_cache_t *cache;
     struct tables_state *newest;
-    bool tidies; /* every file in level 0 starts a compaction */
+    bool only_look; /* nothing is changed */
+    bool tidies;    /* every file in level 0 starts a compaction */
 
     pthread_mutex_t iters_lock; /* guards the next two */
     struct tables_iter *iters;  /* spare ones */
@@ -150,14 +156,31 @@ static void make_objects(void)
     note_end_at_exit();
 }
 
+/* RocksDB makes its files, and its folder, for everybody to read. So the folder is ours to make. */
+static bool shut_away(const char *path)
+{
+    struct stat info;
+
+    if (mkdir(path, MODE_DIRECTORY) == 0)
+        return true;
+    if (errno != EEXIST || stat(path, &info))
+        return false;
+    return (info.st_mode & 0777 & ~MODE_DIRECTORY) == 0 || chmod(path, MODE_DIRECTORY) == 0;
+}
+
 /* With the lock, and before the end: that may have begun since, and waits. */
 static rocksdb_t *open_rocksdb(const struct tables *tables, char **error)
 {
     uint64_t turns = take_turns(SHORT_TURN_NS); /* for RocksDB's threads */
-    rocksdb_t *db;
+    rocksdb_t *db = NULL;
 
     pthread_once(&database_made, make_objects);
-    db = rocksdb_open(tables->db_options, tables->options.db_path, error);
+    if (tables->only_look)
+        db = rocksdb_open_for_read_only(tables->db_options, tables->options.db_path, 0, error);
+    else if (!shut_away(tables->options.db_path))
+        *error = strdup("its folder cannot be made for its owner alone");
+    else
+        db = rocksdb_open(tables->db_options, tables->options.db_path, error);
     if (turns)
         (void)take_turns(turns);
     return db;
@@ -455,12 +478,13 @@ static char *write_batch(struct tables *tables, rocksdb_writebatch_t *batch)
     return error;
 }
 
-static char *fill_memtable(struct tables *tables, const struct map_node *root, uint64_t last)
+static char *fill_memtable(struct tables *tables, const struct map_node *root,
+                           const struct tables_mark *mark)
 {
     rocksdb_writebatch_t *batch = rocksdb_writebatch_create();
     const struct map_entry *entry;
     struct map_cursor cursor;
-    char number[NUMBER_BYTES];
+    uint8_t value[MARK_BYTES];
     char *error = NULL;
     size_t bytes = 0;
 
@@ -479,8 +503,12 @@ static char *fill_memtable(struct tables *tables, const struct map_node *root, u
             bytes = 0;
         }
     }
-    store_u64be((uint8_t *)number, last); /* at the end: a part does not say that it is whole */
-    rocksdb_writebatch_put(batch, "", 0, number, sizeof(number));
+    store_u64be(value, mark->last);
+    store_u64be(value + 8, mark->id);
+    store_u64be(value + 16, mark->durable);
+    store_u64be(value + 24, mark->segment);
+    /* At the end: a part does not say that it is whole. */
+    rocksdb_writebatch_put(batch, "", 0, (const char *)value, sizeof(value));
     if (!error)
         error = write_batch(tables, batch);
     rocksdb_writebatch_destroy(batch);
@@ -570,13 +598,13 @@ bool hf__tables_tidy(struct tables *tables)
 }
 
 /* NULL: it is in a table. */
-static char *add(struct tables *tables, const struct map_node *root, uint64_t last)
+static char *add(struct tables *tables, const struct map_node *root, const struct tables_mark *mark)
 {
     char *failed = make_database(tables);
 
     if (!failed) {
         (void)set_tidies(tables, false); /* or it is merged at once, which does no harm */
-        failed = fill_memtable(tables, root, last);
+        failed = fill_memtable(tables, root, mark);
     }
     hf__kill_point("table_begun");
     if (!failed)
@@ -585,8 +613,8 @@ static char *add(struct tables *tables, const struct map_node *root, uint64_t la
     return failed;
 }
 
-enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root, uint64_t last,
-                              char error[TABLES_ERROR_MAX])
+enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root,
+                              const struct tables_mark *mark, char error[TABLES_ERROR_MAX])
 {
     struct tables_state *state;
     char *failed = NULL;
@@ -596,7 +624,7 @@ enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root
     pthread_rwlock_rdlock(&rocksdb_in_use);
     ended = atomic_load(&has_ended);
     if (!ended)
-        failed = add(tables, root, last);
+        failed = add(tables, root, mark);
     pthread_rwlock_unlock(&rocksdb_in_use);
     if (ended)
         return HF_CANCELED;
@@ -629,24 +657,6 @@ uint64_t hf__tables_memory(struct tables *tables)
 {
     return property(tables, "rocksdb.estimate-table-readers-mem") +
            property(tables, "rocksdb.block-cache-usage");
-}
-
-uint64_t hf__tables_sequence(struct tables *tables)
-{
-    return tables->db ? rocksdb_get_latest_sequence_number(tables->db) : 0;
-}
-
-enum hf_status hf__tables_last(struct hf_scope *s, struct tables *tables, uint64_t *last)
-{
-    char *error = NULL;
-    char *value = NULL;
-    size_t len = 0;
-
-    if (tables->db)
-        value = rocksdb_get(tables->db, tables->newest->options, "", 0, &len, &error);
-    *last = value && len == NUMBER_BYTES ? load_u64be((const uint8_t *)value) : 0;
-    rocksdb_free(value);
-    return error ? read_failed(s, tables, error) : HF_OK;
 }
 
 static enum hf_status verify_listed(struct hf_scope *s, struct tables *tables)
@@ -814,8 +824,8 @@ static enum hf_status open_inside(struct hf_scope *s, struct tables *tables)
     return tables->newest ? HF_OK : hf__fail_nomem(s);
 }
 
-enum hf_status hf__tables_open(struct hf_scope *s, const struct tables_options *options,
-                               struct tables **tables)
+static enum hf_status tables_open(struct hf_scope *s, const struct tables_options *options,
+                                  bool only_look, struct tables **tables)
 {
     struct tables *made = hf__env_alloc(options->env, sizeof(*made));
     enum hf_status status;
@@ -823,7 +833,7 @@ enum hf_status hf__tables_open(struct hf_scope *s, const struct tables_options *
     *tables = NULL;
     if (!made)
         return hf__fail_nomem(s);
-    *made = (struct tables){.env = *options->env, .options = *options};
+    *made = (struct tables){.env = *options->env, .options = *options, .only_look = only_look};
     pthread_mutex_init(&made->iters_lock, NULL);
     status = open_inside(s, made);
     if (status != HF_OK)
@@ -831,6 +841,12 @@ enum hf_status hf__tables_open(struct hf_scope *s, const struct tables_options *
     else
         *tables = made;
     return status;
+}
+
+enum hf_status hf__tables_open(struct hf_scope *s, const struct tables_options *options,
+                               struct tables **tables)
+{
+    return tables_open(s, options, false, tables);
 }
 
 void hf__tables_close(struct tables *tables)
@@ -855,4 +871,41 @@ void hf__tables_close(struct tables *tables)
     }
     pthread_mutex_destroy(&tables->iters_lock);
     hf__env_free(&env, tables, sizeof(*tables));
+}
+
+/* ---- the mark ------------------------------------------------------------------------------- */
+
+enum hf_status hf__tables_mark(struct hf_scope *s, struct tables *tables, struct tables_mark *mark)
+{
+    char *error = NULL;
+    char *value = NULL;
+    size_t len = 0;
+
+    *mark = (struct tables_mark){0};
+    if (!tables->db)
+        return HF_OK;
+    mark->sequence = rocksdb_get_latest_sequence_number(tables->db);
+    value = rocksdb_get(tables->db, tables->newest->options, "", 0, &len, &error);
+    if (value && len >= NUMBER_BYTES)
+        mark->last = load_u64be((const uint8_t *)value);
+    if (value && len == MARK_BYTES) {
+        mark->whole = true;
+        mark->id = load_u64be((const uint8_t *)value + 8);
+        mark->durable = load_u64be((const uint8_t *)value + 16);
+        mark->segment = load_u64be((const uint8_t *)value + 24);
+    }
+    rocksdb_free(value);
+    return error ? read_failed(s, tables, error) : HF_OK;
+}
+
+enum hf_status hf__tables_look(struct hf_scope *s, const struct tables_options *options,
+                               struct tables_mark *mark)
+{
+    struct tables *tables;
+    enum hf_status status;
+
+    TRY(tables_open(s, options, true, &tables));
+    status = hf__tables_mark(s, tables, mark);
+    hf__tables_close(tables);
+    return status;
 }

@@ -27,6 +27,23 @@ struct tables_options {
     bool compress;
 };
 
+/* What tables say of themselves, and of the store when the newest of them was written. */
+struct tables_mark {
+    bool whole;        /* false: the id and all behind it are not there: format 2 had only `last` */
+    uint64_t last;     /* the newest change that is in them; 0: there is none */
+    uint64_t id;       /* of the store */
+    uint64_t durable;  /* every change up to here was durable */
+    uint64_t segment;  /* the file of the journal that was written to */
+    uint64_t sequence; /* RocksDB's own count of changes, which was that of stores of format 1 */
+};
+
+/*
+ * Read the mark and nothing else, and change nothing: RocksDB opens the database as one that cannot
+ * be written to, so that it removes no file that it takes for an obsolete one.
+ */
+enum hf_status hf__tables_look(struct hf_scope *s, const struct tables_options *options,
+                               struct tables_mark *mark);
+
 /* The most that a compaction writes before it gives something back. */
 uint64_t hf__tables_compaction(size_t table_bytes);
 
@@ -37,15 +54,12 @@ enum hf_status hf__tables_open(struct hf_scope *s, const struct tables_options *
 /* All states but the newest were released. NULL is accepted. */
 void hf__tables_close(struct tables *tables);
 
-/* The newest change that is in tables; 0: none was noted. */
-enum hf_status hf__tables_last(struct hf_scope *s, struct tables *tables, uint64_t *last);
-
-/* RocksDB's own count of changes, which was that of stores of format 1. */
-uint64_t hf__tables_sequence(struct tables *tables);
+/* All 0: there is none. */
+enum hf_status hf__tables_mark(struct hf_scope *s, struct tables *tables, struct tables_mark *mark);
 
 /*
- * Add a table with everything in the map, whose newest change is `last`. Entries that are gone hide
- * older ones. One thread at a time.
+ * Add a table with everything in the map, whose newest change is the mark's. Entries that are gone
+ * hide older ones. One thread at a time.
  *
  * HF_OK     it is durable, and in the newest state
  * HF_NOMEM  it is not in the newest state; add it again
@@ -53,8 +67,8 @@ uint64_t hf__tables_sequence(struct tables *tables);
  * HF_IO     RocksDB has failed, and writes nothing more until it is opened again; `error` says how
  */
 enum { TABLES_ERROR_MAX = 300 };
-enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root, uint64_t last,
-                              char error[TABLES_ERROR_MAX]);
+enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root,
+                              const struct tables_mark *mark, char error[TABLES_ERROR_MAX]);
 
 /* Nobody writes for now: have what was added lately merged with the rest, in the background, so
  * that reads have fewer places to look at. Beside hf__tables_add() only by who calls that. False:

@@ -246,15 +246,15 @@ TEST(store_disk, a_newer_format_is_refused)
 
     CHECK_OK(open_at(t, s, path, &store));
     hf__store_close(store);
-    write_file(in(s, path, "HOLDFAST"), "holdfast store format 3\n", 24);
+    write_file(in(s, path, "HOLDFAST"), "holdfast store format 4\n", 24);
     CHECK_STATUS(HF_FORMAT, open_at(t, s, path, &store));
-    CHECK_STR(hf_scope_format(s, "The store in %s has format 3; this version knows formats up to 2",
+    CHECK_STR(hf_scope_format(s, "The store in %s has format 4; this version knows formats up to 3",
                               path)
                   .ptr,
               hf_scope_error(s)->message);
-    write_file(in(s, path, "HOLDFAST"), "holdfast store format 2x\n", 25);
+    write_file(in(s, path, "HOLDFAST"), "holdfast store format 3x\n", 25);
     CHECK_STATUS(HF_CORRUPT, open_at(t, s, path, &store));
-    write_file(in(s, path, "HOLDFAST"), "holdfast store format 2\n", 24);
+    write_file(in(s, path, "HOLDFAST"), "holdfast store format 3\n", 24);
     CHECK_OK(open_at(t, s, path, &store));
     hf__store_close(store);
     hf_scope_free(s);
@@ -315,7 +315,7 @@ TEST(store_disk, a_store_of_format_1_is_taken_over)
         hf__store_close(store);
     }
     format = read_file(in(s, path, "HOLDFAST"), &len);
-    CHECK(len == 24 && memcmp(format, "holdfast store format 2\n", 24) == 0);
+    CHECK(len == 24 && memcmp(format, "holdfast store format 3\n", 24) == 0);
     free(format);
 
     /* Its record says that there was more. */

@@ -107,6 +107,7 @@ static void freeze_or_settle(struct bench *b)
 {
     char error[TABLES_ERROR_MAX];
     const struct map_node *root;
+    struct tables_mark mark = {.id = 7};
     uint64_t last;
 
     if (!hf__front_frozen(&b->front, &root, &last)) {
@@ -114,10 +115,12 @@ static void freeze_or_settle(struct bench *b)
         b->freezes++;
         return;
     }
-    CHECK_OK(hf__tables_add(b->tables, root, last, error));
+    mark.last = last;
+    CHECK_OK(hf__tables_add(b->tables, root, &mark, error));
     hf__front_settle(&b->front, hf__tables_newest(b->tables));
-    CHECK_OK(hf__tables_last(b->s, b->tables, &b->tabled));
-    CHECK_INT(last, b->tabled);
+    CHECK_OK(hf__tables_mark(b->s, b->tables, &mark));
+    CHECK(mark.whole && mark.last == last && mark.id == 7);
+    b->tabled = last;
 }
 
 static void check_get(struct bench *b, const struct front_view *view, const struct model *model,

@@ -30,6 +30,9 @@ void copy_store(struct hf_scope *s, const char *from, const char *to);
 /* The same where it was before: there is one image at a time. */
 const char *crash_image(struct test *t, struct hf_scope *s, const char *path);
 
+/* As if the machine had been started again since: what was not synced may be lost in part. */
+void start_again(struct hf_scope *s, const char *path);
+
 /* The newest segment of the log that was begun: its file, and where its records end. */
 struct newest {
     const char *file;

@@ -33,7 +33,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "kinds.h"
+#include "image.h"
 #include "store/journal.h"
 #include "store/journal_form.h"
 
@@ -723,6 +723,8 @@ static uint32_t states(struct test *t, struct hf_scope *s, struct story *story, 
         *last = (struct state){.seed = test_random(t),
                                .end = from + test_random_below(t, rec.len - from + 1)};
         build(last, image);
+        if (access(in(s, image, "durable"), F_OK) == 0)
+            start_again(s, image);
         store = open_one(t, s, image, random_mode(t));
         n = look(s, store, story);
         if (n < survivors(story, last->end))
@@ -846,6 +848,8 @@ TEST(store_power, any_part_of_what_was_not_synced)
             run(t, s, story, path);
             story->len = states(t, s, story, image, from, EACH, &last);
             build(&last, path);
+            if (access(in(s, path, "durable"), F_OK) == 0)
+                start_again(s, path);
         }
     }
     atomic_store(&rec.fast, false);

@@ -1,0 +1,220 @@
+/*
+ * store/manifest.c: the manifest of the database, from outside.
+ *
+ *     PATH/db/CURRENT           "MANIFEST-000005\n"
+ *     PATH/db/MANIFEST-000005   is only ever appended to; RocksDB begins another one, with a higher
+ *                               number, at each open, and when this one has become large
+ *
+ * The checksum is a chain over blocks: each has that of the blocks before it as its seed. So what
+ * was noted before is not read again.
+ *
+ * What always holds:
+ *
+ *  (1) What is noted is durable: the manifest is synced before, and so is the name of a new one. It
+ *      stays a beginning of that manifest as long as CURRENT names it.
+ *  (2) Nothing is ever written here.
+ */
+#include "store/manifest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "store/home.h"
+
+enum { BLOCK_BYTES = 4096, NAME_MAX_BYTES = 64 };
+
+#define CURRENT_FILE "db/CURRENT"
+#define NAME_PREFIX "MANIFEST-"
+
+static void file_name(uint64_t number, char name[NAME_MAX_BYTES])
+{
+    snprintf(name, NAME_MAX_BYTES, "db/" NAME_PREFIX "%06llu", (unsigned long long)number);
+}
+
+/* The number of the manifest that CURRENT names; 0: it names none. -1 is a failed call. */
+static int read_current(const struct home *home, uint64_t *number)
+{
+    char text[NAME_MAX_BYTES] = "", again[NAME_MAX_BYTES];
+    int fd = openat(home->dir, CURRENT_FILE, O_RDONLY | O_CLOEXEC);
+    ssize_t len;
+
+    *number = 0;
+    if (fd < 0)
+        return -1;
+    len = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    if (len < 0)
+        return -1;
+    if (len > (ssize_t)sizeof(NAME_PREFIX) && text[len - 1] == '\n') {
+        *number = strtoull(text + sizeof(NAME_PREFIX) - 1, NULL, 10);
+        file_name(*number, again);
+        text[len - 1] = '\0';
+        if (strcmp(text, again + sizeof("db/") - 1) != 0)
+            *number = 0;
+    }
+    return 0;
+}
+
+/* Read one block, or what there is of it. */
+static bool read_block(int fd, uint8_t *block, size_t len, uint64_t at)
+{
+    while (len > 0) {
+        ssize_t got = pread(fd, block, len, (off_t)at);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        block += got;
+        at += (uint64_t)got;
+        len -= (size_t)got;
+    }
+    return true;
+}
+
+/* The checksum of the first `bytes`; *sum is raised to the last whole block. */
+static bool add_up(int fd, struct manifest_sum *sum, uint64_t bytes, uint64_t *hash)
+{
+    uint8_t block[BLOCK_BYTES];
+
+    while (bytes - sum->bytes >= BLOCK_BYTES) {
+        if (!read_block(fd, block, BLOCK_BYTES, sum->bytes))
+            return false;
+        sum->hash = XXH3_64bits_withSeed(block, BLOCK_BYTES, sum->hash);
+        sum->bytes += BLOCK_BYTES;
+    }
+    if (!read_block(fd, block, bytes - sum->bytes, sum->bytes))
+        return false;
+    *hash = XXH3_64bits_withSeed(block, bytes - sum->bytes, sum->hash);
+    return true;
+}
+
+/* ---- checking ------------------------------------------------------------------------------- */
+
+static enum hf_status damaged(struct hf_scope *s, const struct home *home, const char *name,
+                              const char *how)
+{
+    return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: %s %s" HOME_DAMAGED, home->path,
+                    name, how);
+}
+
+static enum hf_status failed(struct hf_scope *s, const struct home *home, const char *name)
+{
+    int error = errno;
+    char room[128];
+
+    return hf__fail(s, HF_IO, "Cannot read %s/%s: %s", home->path, name,
+                    strerror_r(error, room, sizeof(room)));
+}
+
+/* The manifest that was noted begins with what was noted. */
+static enum hf_status compare(struct hf_scope *s, const struct home *home, const char *name,
+                              struct manifest_sum *sum, bool *noted)
+{
+    const struct manifest_mark *mark = &home->marks.manifest;
+    int fd = openat(home->dir, name, O_RDONLY | O_CLOEXEC);
+    enum hf_status status = HF_OK;
+    struct stat info = {0};
+    uint64_t hash = 0;
+
+    if (fd < 0 && errno == ENOENT)
+        return damaged(s, home, name, "is missing");
+    if (fd < 0 || fstat(fd, &info))
+        status = failed(s, home, name);
+    else if ((uint64_t)info.st_size < mark->bytes)
+        status = damaged(s, home, name, "was cut short, or replaced by an older copy");
+    else if (!add_up(fd, sum, mark->bytes, &hash))
+        status = failed(s, home, name);
+    else if (hash != mark->hash)
+        status = damaged(s, home, name, "was changed, or belongs to another database");
+    if (fd >= 0)
+        close(fd);
+    *noted = (uint64_t)info.st_size == mark->bytes;
+    return status;
+}
+
+enum hf_status hf__manifest_check(struct hf_scope *s, struct home *home, bool *noted)
+{
+    const struct manifest_mark *mark = &home->marks.manifest;
+    char name[NAME_MAX_BYTES];
+    struct stat info;
+    uint64_t number;
+
+    *noted = false;
+    if (!home->has_database)
+        return mark->number ? damaged(s, home, CURRENT_FILE, "is missing") : HF_OK;
+    if (read_current(home, &number))
+        return failed(s, home, CURRENT_FILE);
+    if (!number)
+        return damaged(s, home, CURRENT_FILE, "is");
+    file_name(number, name);
+    if (number < mark->number)
+        return damaged(s, home, "db", "is older than the file durable");
+    if (number == mark->number) {
+        home->manifest = (struct manifest_sum){.number = number};
+        return compare(s, home, name, &home->manifest, noted);
+    }
+    if (fstatat(home->dir, name, &info, 0))
+        return errno == ENOENT ? damaged(s, home, name, "is missing") : failed(s, home, name);
+    return HF_OK;
+}
+
+/* ---- noting --------------------------------------------------------------------------------- */
+
+/* The name of another manifest than the one that was noted last. */
+static bool sync_name(const struct home *home)
+{
+    int current = openat(home->dir, CURRENT_FILE, O_RDONLY | O_CLOEXEC);
+    int folder = openat(home->dir, "db", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool done = current >= 0 && folder >= 0 && fdatasync(current) == 0 && fsync(folder) == 0;
+
+    if (current >= 0)
+        close(current);
+    if (folder >= 0)
+        close(folder);
+    return done;
+}
+
+static bool note_file(struct home *home, int fd, uint64_t number, struct manifest_mark *mark)
+{
+    struct manifest_sum sum = home->manifest;
+    struct stat info;
+
+    if (sum.number != number)
+        sum = (struct manifest_sum){.number = number};
+    if (fstat(fd, &info) || (uint64_t)info.st_size < sum.bytes)
+        return false;
+    *mark = (struct manifest_mark){.number = number, .bytes = (uint64_t)info.st_size};
+    if (!add_up(fd, &sum, mark->bytes, &mark->hash) || fdatasync(fd))
+        return false;
+    home->manifest = sum;
+    return true;
+}
+
+bool hf__manifest_note(struct home *home, struct manifest_mark *mark)
+{
+    char name[NAME_MAX_BYTES];
+    uint64_t number;
+    bool done, known;
+    int fd;
+
+    *mark = (struct manifest_mark){0};
+    if (read_current(home, &number))
+        return errno == ENOENT && !home->manifest.number; /* there is no database yet */
+    file_name(number, name);
+    fd = number ? openat(home->dir, name, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return false;
+    known = number == home->manifest.number;
+    done = note_file(home, fd, number, mark);
+    close(fd);
+    if (done && !known && !sync_name(home)) {
+        home->manifest = (struct manifest_sum){0};
+        done = false;
+    }
+    return done;
+}

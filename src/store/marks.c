@@ -1,0 +1,351 @@
+/*
+ * store/marks.c: the record of where a store stands, PATH/durable, and what it says of the others.
+ *
+ * A store has three parts that change: the record, the journal and the database. A part that is
+ * gone, cut short, older than the others or of another store looks by itself like one that is good.
+ * So each says what it knows of the others, and an open compares before anything is changed.
+ *
+ *     the record     id      of the store
+ *                    durable every change up to here is durable
+ *                    based   every change up to here is in tables
+ *                    clean   the store was closed, and this was its last change; or 0
+ *                    segment the newest file of the journal that was begun
+ *                    boot    which start of the machine this is, in modes that do not sync each
+ *                            change: until the next one, what the journal was handed is there; or 0
+ *                    manifest  number, length and checksum of the manifest, as far as it is durable
+ *     the tables     a mark: last change, id, and `durable` and `segment` of when they were written
+ *     the journal    in the head of a file the id and its first change, in a record the number of
+ * its change and what was durable
+ *
+ * The record alternates between two slots with a checksum each, so that one of them is whole at any
+ * moment. It is written with pwrite() and not through a mapping, because a disk error behind a
+ * mapping is a signal that ends the process. A note need not be synced unless this is said below:
+ * an older one says less, and what it says still holds.
+ *
+ *     slot i at i * 512:  8 bytes "hfmarks3", u64be turn, id, durable, based, clean, segment, boot,
+ *                         number, length and checksum of the manifest, and XXH3 of those 88 bytes;
+ *                         the higher turn is the newer one
+ *
+ * The states are those of the record. R: the record, J: the journal, T: the tables, H: HOLDFAST.
+ * What a crash leaves after each step is what an open finds, and all of it opens:
+ *
+ *     none     H.new, R, J, H; R is synced before H has its name. Before that: nothing is stored,
+ * and the next open makes all of it anew. closed   clean != 0: T has it all. An open changes, in
+ * this order: T    RocksDB begins another manifest: its number is higher than the noted one J files
+ * but the newest go, that one gets the next number, and a new head R    synced: open open     clean
+ * == 0 a change     J, and after a sync R.durable a new file   J: its name is durable, then its
+ * head, then R.segment a table      T, then R.based and the manifest. Before R: T says more than R.
+ *                a compaction T: the manifest is longer than the noted one
+ *                files go     R.based synced, then J
+ *                a close      T, and when RocksDB is closed R synced: closed
+ *                an open      after a crash: T (a higher manifest), J (a name behind all others,
+ * then files behind a gap go, then a head), R synced: open a failure    R.boot = 0: what the system
+ * was handed may be gone older    of format 1 or 2: T with all that J has, and a mark; R synced:
+ * open; H. Until R is of this format, J is read as one of the older format, and then as one of this
+ * format.
+ *
+ * What an open refuses, with HF_CORRUPT:
+ *
+ *     a manifest that is not, or does not begin with, the noted one, or has a lower number;
+ * db/CURRENT that is gone although tables were noted and if the manifest is not exactly the noted
+ * one, after a look that changes nothing: tables of another id; tables that end before R.based;
+ * tables that end behind R.clean a file of the journal with another id; no file as new as `segment`
+ * of R or of T a change that neither J nor T has, and that is durable by R, by T or by a record
+ * behind it R.clean, and a later change in J R.boot is now, and J has something behind a gap, or
+ * not the head of R.segment
+ *
+ * What cannot be noticed: that the whole directory, or all parts that have changed since, are an
+ * older copy; that the torn end of a journal that was not synced is in truth a damaged one.
+ *
+ * What always holds:
+ *
+ *  (1) The record never says more than what is durable. `durable`, `based` and `segment` never go
+ *      back.
+ *  (2) A record that says that something is in tables exists only when PATH/db/CURRENT does: the
+ *      database is made when it gets its first table.
+ *  (3) `clean` is the last change of all, and is taken back, durably, before another one is made.
+ *  (4) `based` is what the tables of the noted manifest have.
+ *
+ * Format 2 had "hfmarks2", u64be turn, durable, based, clean, XXH3 of those 40 bytes; format 1 had
+ * the database's own log, and "hfdurabl", u64be durable, XXH3.
+ */
+#include "store/marks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "store/home.h"
+#include "store/tables.h"
+
+enum {
+    MODE_FILE = 0600,
+    SLOTS = 2,
+    SLOT_STRIDE = 512,
+    SLOT_NUMBERS = 10,                  /* the turn and the marks */
+    SLOT_HASHED = 8 + 8 * SLOT_NUMBERS, /* with the magic */
+    SLOT_BYTES = SLOT_HASHED + 8,
+    SLOT_NUMBERS_2 = 4, /* of format 2: the turn, durable, based, clean */
+    SLOT_NUMBERS_1 = 1, /* of format 1: durable */
+    BOOT_ID_MAX = 64
+};
+
+_Static_assert(SLOT_BYTES <= SLOT_STRIDE, "a slot is within one sector");
+
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+
+static const char *const slot_magic[HOME_FORMAT + 1] = {"", "hfdurabl", "hfmarks2", "hfmarks3"};
+
+static enum hf_status fail_errno(struct hf_scope *s, const struct home *home, const char *what)
+{
+    int error = errno;
+    char room[128];
+
+    return hf__fail(s, error == ENOSPC || error == EDQUOT ? HF_NO_SPACE : HF_IO,
+                    "Cannot %s %s/durable: %s", what, home->path,
+                    strerror_r(error, room, sizeof(room)));
+}
+
+static enum hf_status damaged(struct hf_scope *s, const struct home *home, const char *how)
+{
+    return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: %s" HOME_DAMAGED, home->path, how);
+}
+
+/* ---- slots ---------------------------------------------------------------------------------- */
+
+static void slot_fill(uint8_t slot[SLOT_BYTES], uint64_t turn, const struct home_marks *marks)
+{
+    const uint64_t numbers[SLOT_NUMBERS] = {turn,
+                                            marks->id,
+                                            marks->durable,
+                                            marks->based,
+                                            marks->clean,
+                                            marks->segment,
+                                            marks->boot,
+                                            marks->manifest.number,
+                                            marks->manifest.bytes,
+                                            marks->manifest.hash};
+
+    memcpy(slot, slot_magic[HOME_FORMAT], 8);
+    for (int i = 0; i < SLOT_NUMBERS; i++)
+        store_u64be(slot + 8 + 8 * i, numbers[i]);
+    store_u64be(slot + SLOT_HASHED, XXH3_64bits(slot, SLOT_HASHED));
+}
+
+static bool slot_write(const struct home *home, const uint8_t slot[SLOT_BYTES], uint64_t turn)
+{
+    return pwrite(home->record, slot, SLOT_BYTES, (off_t)(turn % SLOTS) * SLOT_STRIDE) ==
+           SLOT_BYTES;
+}
+
+/* Is that a slot of this format, and whole? */
+static bool slot_is(const uint8_t slot[SLOT_BYTES], ssize_t len, int format, int numbers)
+{
+    int hashed = 8 + 8 * numbers;
+
+    return len >= hashed + 8 && memcmp(slot, slot_magic[format], 8) == 0 &&
+           load_u64be(slot + hashed) == XXH3_64bits(slot, (size_t)hashed);
+}
+
+/* The slot's format, turn and marks; 0 when it is not whole. */
+static int slot_read(const struct home *home, unsigned number, uint64_t *turn,
+                     struct home_marks *marks)
+{
+    uint8_t slot[SLOT_BYTES] = {0};
+    ssize_t len = pread(home->record, slot, SLOT_BYTES, (off_t)number * SLOT_STRIDE);
+    uint64_t n[SLOT_NUMBERS];
+
+    for (int i = 0; i < SLOT_NUMBERS; i++)
+        n[i] = load_u64be(slot + 8 + 8 * i);
+    if (slot_is(slot, len, 3, SLOT_NUMBERS)) {
+        *turn = n[0];
+        *marks = (struct home_marks){n[1], n[2], n[3], n[4], n[5], n[6], {n[7], n[8], n[9]}};
+        return 3;
+    }
+    if (slot_is(slot, len, 2, SLOT_NUMBERS_2)) {
+        *turn = n[0];
+        *marks = (struct home_marks){.durable = n[1], .based = n[2], .clean = n[3]};
+        return 2;
+    }
+    if (slot_is(slot, len, 1, SLOT_NUMBERS_1)) {
+        *turn = number; /* that of what comes next must be higher, and go to the other slot */
+        *marks = (struct home_marks){.durable = n[0]};
+        return 1;
+    }
+    return 0;
+}
+
+/* ---- noting --------------------------------------------------------------------------------- */
+
+bool hf__marks_note(struct home *home, struct home_marks marks)
+{
+    uint8_t slot[SLOT_BYTES];
+
+    if (!home->unnoted && memcmp(&marks, &home->marks, sizeof(marks)) == 0)
+        return true;
+    slot_fill(slot, home->turn + 1, &marks);
+    home->marks = marks;
+    home->unnoted = !slot_write(home, slot, home->turn + 1);
+    /* A failure leaves the record in the other slot, so the next one must go here again. */
+    if (home->unnoted)
+        hf__env_log(&home->env, HF_LOG_WARNING, "store %s: cannot write the durable record",
+                    home->path);
+    else
+        home->turn++;
+    return !home->unnoted;
+}
+
+bool hf__marks_sync(struct home *home)
+{
+    bool done = fdatasync(home->record) == 0;
+
+    if (!done)
+        home->unnoted = true; /* the system has forgotten it, and would sync nothing next time */
+    return done;
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+/* An id for a store that has none. */
+static void give_id(struct home *home)
+{
+    while (!home->marks.id)
+        hf__env_random(&home->env, &home->marks.id, sizeof(home->marks.id));
+}
+
+static enum hf_status make_record(struct hf_scope *s, struct home *home)
+{
+    uint8_t slot[SLOT_BYTES];
+
+    home->record = openat(home->dir, "durable", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, MODE_FILE);
+    if (home->record < 0)
+        return fail_errno(s, home, "create");
+    give_id(home);
+    errno = ENOSPC;
+    for (home->turn = 0; home->turn < SLOTS; home->turn++) {
+        slot_fill(slot, home->turn, &home->marks);
+        if (!slot_write(home, slot, home->turn))
+            return fail_errno(s, home, "write");
+    }
+    return HF_OK;
+}
+
+/* The newer one of the slots that are whole: its format, or 0. */
+static int newest_slot(struct home *home)
+{
+    int newest = 0;
+
+    for (unsigned i = 0; i < SLOTS; i++) {
+        struct home_marks marks;
+        uint64_t turn;
+        int format = slot_read(home, i, &turn, &marks);
+
+        if (!format || format < newest)
+            continue;
+        if (format > newest ||
+            (format == 1 ? marks.durable > home->marks.durable : turn > home->turn)) {
+            home->turn = turn;
+            home->marks = marks;
+            newest = format;
+        }
+    }
+    return newest;
+}
+
+enum hf_status hf__marks_open(struct hf_scope *s, struct home *home)
+{
+    int format;
+
+    if (home->fresh)
+        return make_record(s, home);
+    home->record = openat(home->dir, "durable", O_RDWR | O_CLOEXEC);
+    if (home->record < 0 && errno == ENOENT)
+        return damaged(s, home, "the file durable is missing");
+    if (home->record < 0)
+        return fail_errno(s, home, "open");
+    format = newest_slot(home);
+    if (!format)
+        return damaged(s, home, "the file durable is");
+    if (format < home->format)
+        return damaged(s, home, "the files durable and HOLDFAST are of different formats");
+    home->format = format; /* higher: all but HOLDFAST had become that when the last open ended */
+    home->unnoted = format != HOME_FORMAT;
+    give_id(home);
+    if (!home->has_database && (home->marks.based || format == 1))
+        return damaged(s, home, "db/CURRENT is missing");
+    return HF_OK;
+}
+
+/* ---- comparing ------------------------------------------------------------------------------ */
+
+static void raise(uint64_t *mark, uint64_t to)
+{
+    if (*mark < to)
+        *mark = to;
+}
+
+static enum hf_status too_old(struct hf_scope *s, const struct home *home, uint64_t have,
+                              uint64_t want)
+{
+    return hf__fail(s, HF_CORRUPT,
+                    "The store in %s is damaged: its tables in db end at change %llu and must have "
+                    "%llu; the manifest of db is damaged, or db is an older copy" HOME_DAMAGED,
+                    home->path, (unsigned long long)have, (unsigned long long)want);
+}
+
+/* Of a store of an older format, whose tables need not have a mark. RocksDB's own count of changes
+ * was the store's in format 1, and is in format 2 until tables are written. */
+static enum hf_status compare_old(struct hf_scope *s, struct home *home,
+                                  const struct tables_mark *mark)
+{
+    uint64_t want = home->format == 1 ? home->marks.durable : home->marks.based;
+    uint64_t have = home->format == 1 || !mark->last ? mark->sequence : mark->last;
+
+    if (have < want && home->format == 1)
+        return hf__fail(s, HF_CORRUPT,
+                        "The store in %s is damaged: a log file is missing or cut short, or the "
+                        "manifest of db is damaged (it ends at change %llu, and %llu were made "
+                        "durable)" HOME_DAMAGED,
+                        home->path, (unsigned long long)have, (unsigned long long)want);
+    if (have < want)
+        return too_old(s, home, have, want);
+    if (home->format == 1)
+        raise(&home->marks.durable, have);
+    else
+        raise(&home->marks.based, mark->last);
+    return HF_OK;
+}
+
+enum hf_status hf__marks_compare(struct hf_scope *s, struct home *home,
+                                 const struct tables_mark *mark)
+{
+    struct home_marks *marks = &home->marks;
+
+    if (home->fresh)
+        return HF_OK;
+    if (home->format != HOME_FORMAT)
+        return compare_old(s, home, mark);
+    if (mark->last && (!mark->whole || mark->id != marks->id))
+        return damaged(s, home, "the tables in db and the file durable are of different databases");
+    if (mark->last < marks->based)
+        return too_old(s, home, mark->last, marks->based);
+    if (marks->clean && mark->last > marks->clean)
+        return damaged(s, home, "the file durable is older than the tables in db");
+    raise(&marks->based, mark->last);
+    raise(&marks->durable, mark->durable);
+    raise(&marks->segment, mark->segment);
+    return HF_OK;
+}
+
+uint64_t hf__marks_boot(void)
+{
+    int fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC);
+    char text[BOOT_ID_MAX];
+    ssize_t len = fd < 0 ? 0 : read(fd, text, sizeof(text));
+
+    if (fd >= 0)
+        close(fd);
+    return len > 0 ? XXH3_64bits(text, (size_t)len) : 0;
+}

@@ -1,0 +1,49 @@
+/*
+ * store/marks.h: where a store on disk stands, noted in PATH/durable, so that a part of it that is
+ * gone, cut short, older than the others or of another store is noticed. marks.c has the states.
+ */
+#ifndef HF_STORE_MARKS_H
+#define HF_STORE_MARKS_H
+
+#include "base/base.h"
+
+struct home;
+struct tables_mark;
+
+/* A beginning of the manifest of the database, which is durable; see manifest.h. */
+struct manifest_mark {
+    uint64_t number; /* in its name; 0: none was noted */
+    uint64_t bytes;
+    uint64_t hash; /* of those */
+};
+
+struct home_marks {
+    uint64_t id;      /* of the store: its journal and its tables have it, too */
+    uint64_t durable; /* every change up to here is */
+    uint64_t based;   /* every change up to here is in tables of the database */
+    uint64_t clean;   /* the store was closed with this change as its last; 0: it was not */
+    uint64_t segment; /* a file of the journal with this number, or a higher one, is there */
+    uint64_t boot;    /* what the journal was handed is there until the machine is started again:
+                         which start this was; 0: that is not so */
+    struct manifest_mark manifest;
+};
+
+/* Read the record into home->marks; make it in a fresh store, where it is not synced yet. Nothing
+ * else is changed. HF_CORRUPT: it is damaged, or says that something must be there that is not. */
+enum hf_status hf__marks_open(struct hf_scope *s, struct home *home);
+
+/* What tables say of themselves agrees with the marks; these are raised to it. HF_CORRUPT: it does
+ * not. */
+enum hf_status hf__marks_compare(struct hf_scope *s, struct home *home,
+                                 const struct tables_mark *mark);
+
+/* Note where the store stands. One thread at a time. False: an older note is there. */
+bool hf__marks_note(struct home *home, struct home_marks marks);
+
+/* Make the newest note durable. False when that failed. */
+bool hf__marks_sync(struct home *home);
+
+/* Which start of the machine this is; 0: nobody knows. */
+uint64_t hf__marks_boot(void);
+
+#endif
