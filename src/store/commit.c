@@ -123,28 +123,38 @@ static void note_durable(struct commit *commit, uint64_t change)
     pthread_mutex_unlock(&commit->record_lock);
 }
 
-/* The database has everything up to `change` in tables. One thread at a time: the keeper, or who
- * opens or closes. False: that could not be noted, or not be made durable. */
-static bool note_based(struct commit *commit, uint64_t change, uint64_t clean, bool sync)
+/*
+ * The database has everything up to `tabled` in tables. With `manifest`: and nothing else, and what
+ * its manifest says is noted as well. One thread at a time: the keeper, or who opens or closes.
+ * False: it could not be noted, or not be made durable.
+ */
+static bool note_tables(struct commit *commit, const struct manifest_mark *manifest, uint64_t clean,
+                        bool sync)
 {
-    struct manifest_mark manifest;
     struct home_marks marks;
     bool done;
 
-    if (!hf__manifest_note(commit->home, &manifest)) /* which takes long, so without the lock */
-        return false;
     pthread_mutex_lock(&commit->record_lock);
     marks = commit->home->marks;
-    if (change > marks.durable)
-        marks.durable = change;
-    if (change > marks.based)
-        marks.based = change;
+    if (commit->tabled > marks.durable)
+        marks.durable = commit->tabled;
+    if (commit->tabled > marks.based)
+        marks.based = commit->tabled;
     marks.clean = clean;
-    marks.manifest = manifest;
+    if (manifest)
+        marks.manifest = *manifest;
     marks.boot = commit->boot;
     done = note(commit, marks) && (!sync || hf__marks_sync(commit->home));
     pthread_mutex_unlock(&commit->record_lock);
     return done;
+}
+
+static bool note_manifest(struct commit *commit, uint64_t clean, bool sync)
+{
+    struct manifest_mark manifest;
+
+    return hf__manifest_note(commit->home, &manifest) &&
+           note_tables(commit, &manifest, clean, sync);
 }
 
 /* A new file of the journal. In the full mode the next sync notes it as well. */
@@ -379,10 +389,11 @@ static bool write_tables(struct commit *commit)
     commit->untidy |= upto > 0;
     if (done && upto < last)
         upto = last;
-    if (upto > commit->tabled) {
-        commit->tabled = upto;
-        (void)note_based(commit, upto, 0, false); /* or later: then the journal has it as well */
-    }
+    if (upto <= commit->tabled)
+        return done;
+    commit->tabled = upto;
+    if (done) /* otherwise the database may have more, of which it cannot be said how much */
+        (void)note_manifest(commit, 0, false);
     return done;
 }
 
@@ -391,14 +402,14 @@ static bool write_tables(struct commit *commit)
 static bool drop_old(struct commit *commit, uint64_t kept)
 {
     uint64_t spares = kept + 1;
-    uint64_t upto, number;
+    uint64_t number;
 
-    if (!hf__journal_old(commit->journal, commit->tabled, &upto, &number)) {
+    if (!hf__journal_old(commit->journal, commit->tabled, &number)) {
         hf__journal_trim(commit->journal, number, spares);
         return true;
     }
     hf__kill_point("journal_tables");
-    if (!note_based(commit, upto, 0, true))
+    if (!note_tables(commit, NULL, 0, true))
         return false;
     hf__kill_point("journal_based");
     hf__journal_trim(commit->journal, number, spares);
@@ -493,7 +504,7 @@ enum hf_status hf__commit_open(struct hf_scope *s, struct commit *commit,
     atomic_store(&commit->safe, last);
     atomic_store(&commit->durable,
                  options->syncs || marks->fresh || marks->clean ? last : marks->durable);
-    commit->tabled = marks->based;
+    commit->tabled = commit->home->marks.based; /* replaying may have written tables */
     if (commit->mode != STORE_SYNC_FULL)
         commit->boot = hf__marks_boot();
     if (commit->home->format != HOME_FORMAT) {
@@ -501,7 +512,7 @@ enum hf_status hf__commit_open(struct hf_scope *s, struct commit *commit,
         commit->tabled = last;
     }
     hf__kill_point("before_first_note");
-    if (!note_based(commit, commit->tabled, 0, true))
+    if (!note_manifest(commit, 0, true))
         return hf__fail(s, HF_IO, "Cannot write %s/durable", commit->home->path);
     hf__kill_point("after_first_note");
     return start(s, commit);
@@ -531,7 +542,8 @@ void hf__commit_clean(struct commit *commit)
 {
     uint64_t last = hf__journal_last(commit->journal);
 
-    if (last && !note_based(commit, last, last, true))
+    commit->tabled = last;
+    if (last && !note_manifest(commit, last, true))
         hf__env_log(commit->env, HF_LOG_WARNING, "store %s: cannot sync the durable record",
                     commit->home->path);
 }

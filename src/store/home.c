@@ -24,8 +24,7 @@
  * What always holds:
  *
  *  (1) HOLDFAST exists only when PATH/durable does.
- *  (2) An open that fails has not changed what was there, but for the space of the ballast, and
- *      RocksDB's LOCK and LOG.
+ *  (2) An open that finds damage has not changed what was there, but for RocksDB's LOCK and LOG.
  */
 #include "store/home.h"
 

@@ -643,7 +643,7 @@ static uint64_t first_of(const struct journal *journal, uint64_t number)
     return journal->firsts[number % FIRSTS];
 }
 
-bool hf__journal_old(struct journal *journal, uint64_t tabled, uint64_t *upto, uint64_t *number)
+bool hf__journal_old(struct journal *journal, uint64_t tabled, uint64_t *number)
 {
     bool old;
 
@@ -652,8 +652,6 @@ bool hf__journal_old(struct journal *journal, uint64_t tabled, uint64_t *upto, u
     while (*number < journal->number && first_of(journal, *number + 1) - 1 <= tabled)
         (*number)++;
     old = journal->oldest < *number;
-    if (old)
-        *upto = first_of(journal, *number) - 1;
     pthread_mutex_unlock(&journal->lock);
     return old;
 }

@@ -102,9 +102,8 @@ void hf__journal_tend(struct journal *journal);
 /* How many files are there that nothing is written to any more? */
 uint64_t hf__journal_over(struct journal *journal);
 
-/* Are there such files with changes up to `tabled` only? Those are the files below *number, and
- * their changes are up to *upto. */
-bool hf__journal_old(struct journal *journal, uint64_t tabled, uint64_t *upto, uint64_t *number);
+/* Are there such files with changes up to `tabled` only? Those are the files below *number. */
+bool hf__journal_old(struct journal *journal, uint64_t tabled, uint64_t *number);
 
 /* Those changes are in the database's tables, and that was noted: drop the files below `number`, or
  * use them again as long as there are fewer than `spares` that wait for it, or one without `syncs`.

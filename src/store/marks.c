@@ -64,7 +64,8 @@
  *  (2) A record that says that something is in tables exists only when PATH/db/CURRENT does: the
  *      database is made when it gets its first table.
  *  (3) `clean` is the last change of all, and is taken back, durably, before another one is made.
- *  (4) `based` is what the tables of the noted manifest have.
+ *  (4) The tables of the noted manifest have every change up to `based`, as it was noted then, and
+ *      none behind it. So they need not be asked when the manifest is exactly the noted one.
  *
  * Format 2 had "hfmarks2", u64be turn, durable, based, clean, XXH3 of those 40 bytes; format 1 had
  * the database's own log, and "hfdurabl", u64be durable, XXH3.
@@ -208,11 +209,14 @@ bool hf__marks_sync(struct home *home)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* An id for a store that has none. */
+/* An id for a store that has none. It tells stores on real disks apart, so it is not one of the
+ * program's random numbers, which may be the same for two of them. */
 static void give_id(struct home *home)
 {
+    const struct hf_env world = hf__env_fill(NULL);
+
     while (!home->marks.id)
-        hf__env_random(&home->env, &home->marks.id, sizeof(home->marks.id));
+        hf__env_random(&world, &home->marks.id, sizeof(home->marks.id));
 }
 
 static enum hf_status make_record(struct hf_scope *s, struct home *home)
@@ -280,10 +284,18 @@ enum hf_status hf__marks_open(struct hf_scope *s, struct home *home)
 
 /* ---- comparing ------------------------------------------------------------------------------ */
 
-static void raise(uint64_t *mark, uint64_t to)
+/* What is on disk says less. */
+static void raise(struct home *home, uint64_t *mark, uint64_t to)
 {
-    if (*mark < to)
-        *mark = to;
+    if (*mark >= to)
+        return;
+    *mark = to;
+    home->unnoted = true;
+}
+
+void hf__marks_based(struct home *home, uint64_t change)
+{
+    raise(home, &home->marks.based, change);
 }
 
 static enum hf_status too_old(struct hf_scope *s, const struct home *home, uint64_t have,
@@ -312,9 +324,9 @@ static enum hf_status compare_old(struct hf_scope *s, struct home *home,
     if (have < want)
         return too_old(s, home, have, want);
     if (home->format == 1)
-        raise(&home->marks.durable, have);
+        raise(home, &home->marks.durable, have);
     else
-        raise(&home->marks.based, mark->last);
+        raise(home, &home->marks.based, mark->last);
     return HF_OK;
 }
 
@@ -333,9 +345,9 @@ enum hf_status hf__marks_compare(struct hf_scope *s, struct home *home,
         return too_old(s, home, mark->last, marks->based);
     if (marks->clean && mark->last > marks->clean)
         return damaged(s, home, "the file durable is older than the tables in db");
-    raise(&marks->based, mark->last);
-    raise(&marks->durable, mark->durable);
-    raise(&marks->segment, mark->segment);
+    raise(home, &marks->based, mark->last);
+    raise(home, &marks->durable, mark->durable);
+    raise(home, &marks->segment, mark->segment);
     return HF_OK;
 }
 

@@ -37,6 +37,9 @@ enum hf_status hf__marks_open(struct hf_scope *s, struct home *home);
 enum hf_status hf__marks_compare(struct hf_scope *s, struct home *home,
                                  const struct tables_mark *mark);
 
+/* Tables have every change up to this one: that is noted with what comes next. */
+void hf__marks_based(struct home *home, uint64_t change);
+
 /* Note where the store stands. One thread at a time. False: an older note is there. */
 bool hf__marks_note(struct home *home, struct home_marks marks);
 

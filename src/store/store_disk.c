@@ -572,7 +572,7 @@ static uint64_t files_kept(void *user)
 static enum hf_status replay_changes(struct hf_scope *s, struct disk *disk, struct changes *changes,
                                      struct hf_bytes record)
 {
-    uint64_t number = 0, upto;
+    uint64_t number = 0, upto = 0;
     bool good;
 
     TRY(hf__changes_read(changes, record, &number, &good));
@@ -584,8 +584,11 @@ static enum hf_status replay_changes(struct hf_scope *s, struct disk *disk, stru
         return hf__fail_nomem(s);
     hf__front_apply(&disk->front, changes->entries, changes->len, number);
     changes->len = 0;
-    if (hf__front_active_bytes(&disk->front) > disk->map_bytes && !write_tables(disk, &upto))
+    if (hf__front_active_bytes(&disk->front) <= disk->map_bytes)
+        return HF_OK;
+    if (!write_tables(disk, &upto))
         return fail_stalled(s, disk, disk->tables_end);
+    hf__marks_based(&disk->home, upto);
     return HF_OK;
 }
 
@@ -739,11 +742,8 @@ static struct journal_marks journal_marks(struct disk *disk)
 static enum hf_status open_tables(struct hf_scope *s, struct disk *disk)
 {
     const struct tables_options options = tables_options(disk);
-    struct tables_mark mark;
 
     TRY(hf__tables_open(s, &options, &disk->tables));
-    TRY(hf__tables_mark(s, disk->tables, &mark));
-    TRY(hf__marks_compare(s, &disk->home, &mark)); /* again: they are what they were */
     return hf__front_open(s, &disk->front, &disk->base.env, hf__tables_newest(disk->tables));
 }
 

@@ -217,6 +217,8 @@ static enum hf_status status_of(const char *error)
     if (strncmp(error, "Corruption", 10) == 0 || strstr(error, "No such file") ||
         strstr(error, "does not exist"))
         return HF_CORRUPT;
+    if (strstr(error, ".sst") && strstr(error, "Invalid argument"))
+        return HF_CORRUPT; /* an empty file cannot be mapped */
     return HF_IO;
 }
 

@@ -19,5 +19,6 @@ void power_synced(int fd, size_t began);
 
 /* Nobody waits for the disk while states are made and looked at. */
 bool power_skips_syncs(void);
+void power_skip_syncs(bool skip);
 
 #endif

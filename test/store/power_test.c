@@ -200,6 +200,11 @@ bool power_skips_syncs(void)
     return atomic_load(&rec.fast);
 }
 
+void power_skip_syncs(bool skip)
+{
+    atomic_store(&rec.fast, skip);
+}
+
 /* ---- the system's calls --------------------------------------------------------------------- */
 
 static void opened(int fd, int dir, const char *name, int flags, bool was_there)
@@ -833,7 +838,7 @@ TEST(store_power, any_part_of_what_was_not_synced)
     struct story *story = malloc(sizeof(*story));
 
     CHECK(story);
-    atomic_store(&rec.fast, true);
+    power_skip_syncs(true);
     for (; left > 0; left -= EACH * RUNS) {
         *story = (struct story){.t = t};
         CHECK(nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) == 0);
@@ -852,7 +857,7 @@ TEST(store_power, any_part_of_what_was_not_synced)
                 start_again(s, path);
         }
     }
-    atomic_store(&rec.fast, false);
+    power_skip_syncs(false);
     forget();
     free(story);
     hf_scope_free(s);
