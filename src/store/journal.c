@@ -146,8 +146,9 @@ static int next_file(struct journal *journal)
     return fd;
 }
 
-/* Begin the next segment with change `first`. With `lock` held. */
-static bool begin_segment(struct journal *journal, uint64_t first)
+/* Begin the next segment with change `first`. With `lock` held. Whoever syncs has synced all before
+ * that. */
+static bool begin_segment(struct journal *journal, uint64_t first, uint64_t durable)
 {
     uint8_t head[JOURNAL_HEAD];
     int file = journal->spare;
@@ -161,7 +162,8 @@ static bool begin_segment(struct journal *journal, uint64_t first)
     store_u64le(head + 8, journal->number + 1);
     store_u64le(head + 16, first);
     store_u64le(head + 24, journal->id);
-    store_u64le(head + 32, XXH3_64bits(head, 32));
+    store_u64le(head + 32, journal->options.syncs ? first - 1 : durable);
+    store_u64le(head + 40, XXH3_64bits(head, 40));
     if (!write_at(file, head, sizeof(head), 0)) {
         close(file);
         return false;
@@ -312,7 +314,7 @@ static enum hf_status open_inside(struct hf_scope *s, struct journal *journal,
                                   const struct journal_marks *marks, journal_replay_fn *replay,
                                   void *user)
 {
-    uint64_t first;
+    uint64_t first, durable = marks->durable > marks->based ? marks->durable : marks->based;
     bool begun;
 
     TRY(open_directory(s, journal));
@@ -327,7 +329,7 @@ static enum hf_status open_inside(struct hf_scope *s, struct journal *journal,
     for (int i = 0; i < FIRSTS; i++) /* older ones count as if they all ended here */
         journal->firsts[i] = first;
     pthread_mutex_lock(&journal->lock);
-    begun = begin_segment(journal, first);
+    begun = begin_segment(journal, first, durable);
     pthread_mutex_unlock(&journal->lock);
     return begun ? HF_OK : fail_errno(s, journal, "begin a file of");
 }
@@ -443,7 +445,7 @@ static bool write_out(struct journal *journal, const uint8_t *bytes, size_t len)
     return write_at(journal->file, bytes, len, at);
 }
 
-static bool next_segment(struct journal *journal, uint64_t first)
+static bool next_segment(struct journal *journal, uint64_t first, uint64_t durable)
 {
     bool begun;
 
@@ -452,7 +454,7 @@ static bool next_segment(struct journal *journal, uint64_t first)
     pthread_mutex_lock(&journal->lock);
     while (journal->is_filling)
         pthread_cond_wait(&journal->filled_some, &journal->lock);
-    begun = begin_segment(journal, first);
+    begun = begin_segment(journal, first, durable);
     pthread_mutex_unlock(&journal->lock);
     return begun;
 }
@@ -469,7 +471,7 @@ static bool write_records(struct journal *journal, uint64_t durable)
 
         if (at > JOURNAL_START && at + size > journal->options.segment_bytes) {
             if (!write_out(journal, from, (size_t)(head - from)) ||
-                !next_segment(journal, journal_change(head)))
+                !next_segment(journal, journal_change(head), durable))
                 return false;
             from = head;
             at = JOURNAL_START;

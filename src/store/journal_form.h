@@ -3,8 +3,9 @@
  *
  *     JOURNAL/0000000000000001 a segment; numbers grow, in hexadecimal
  *
- *     at 0       8 bytes "hflogse3", u64le number, u64le first change, u64le id of the store,
- *                u64le XXH3 of those 32 bytes
+ *     at 0       8 bytes "hflogse3", u64le number, u64le first change, u64le id of the store, u64le
+ *                durable: the newest change that was durable when it was begun, u64le XXH3 of those
+ *                40 bytes
  *     at 4096    records, one behind the other, each padded to 8 bytes:
  *
  *         u64le  XXH3 of the rest of the record and its padding, seeded with the segment's number
@@ -17,9 +18,9 @@
  * A file is used again under a new number, so what is behind the last record is anything: zeros, or
  * records of another number. The end of a segment is where the next record is not.
  *
- * In a store of format 2 the head was "hflogseg", without the id. Such files are read only while
- * the store's record is of that format, too; when it no longer is, all that was in them is in
- * tables.
+ * In a store of format 2 the head was "hflogseg", number, first change, XXH3. Such files are read
+ * only while the store's record is of that format, too; when it no longer is, all that was in them
+ * is in tables.
  */
 #ifndef HF_STORE_JOURNAL_FORM_H
 #define HF_STORE_JOURNAL_FORM_H
@@ -28,7 +29,7 @@
 
 enum {
     JOURNAL_START = 4096,
-    JOURNAL_HEAD = 40,        /* bytes of a segment's head */
+    JOURNAL_HEAD = 48,        /* bytes of a segment's head */
     JOURNAL_HEAD_2 = 32,      /* in format 2 */
     JOURNAL_RECORD_HEAD = 32, /* bytes before a record's own */
     JOURNAL_NAME = 16 + 1,

@@ -9,8 +9,12 @@
  * part, and in any order: a record is missing, and a later one is there. Nobody was told that those
  * are durable, so the journal ends before the first that is missing. But if what is missing was
  * durable, the disk has lost it, and going on without it would be a lie. Two witnesses tell: the
- * mark that the store keeps beside the journal, and every record behind the gap, which says what
- * was durable when it was written.
+ * mark that the store keeps beside the journal, and every record and every head behind the gap,
+ * which say what was durable when they were written.
+ *
+ * As long as the machine has not been started again nothing that the system was handed can be lost:
+ * a write that was cut short by kill -9 is the last one. So then a gap with something behind it is
+ * damage, too (`whole`).
  *
  * What always holds:
  *
@@ -110,7 +114,8 @@ enum hf_status hf__journal_list(struct hf_scope *s, const char *path, int dir, u
 struct segment {
     char name[JOURNAL_NAME];
     uint64_t number;
-    uint64_t first; /* 0: its head is none, so it was not begun */
+    uint64_t first;   /* 0: its head is none, so it was not begun */
+    uint64_t durable; /* when it was begun */
     uint8_t *bytes;
     size_t len;
     size_t size; /* of the memory */
@@ -157,6 +162,7 @@ static enum hf_status read_head(struct hf_scope *s, const struct journal_reading
         return hf__fail(s, HF_CORRUPT, "%s/%s belongs to another database" JOURNAL_DAMAGED,
                         reading->path, segment->name);
     segment->first = load_u64le(head + 16);
+    segment->durable = old ? 0 : load_u64le(head + 32);
     return HF_OK;
 }
 
@@ -288,7 +294,8 @@ static enum hf_status step(struct hf_scope *s, const struct journal_reading *rea
         memcpy(walk->ended, segment->name, sizeof(walk->ended));
         walk->behind[0] = '\0'; /* an open that came after the gap went on here */
     }
-    if (says_durable(segment, at, missing(reading, walk)))
+    if (segment->durable >= missing(reading, walk) ||
+        says_durable(segment, at, missing(reading, walk)))
         return damaged(s, reading, walk->ended, missing(reading, walk));
     if (reading->marks->whole &&
         (segment->first > walk->last + 1 || (joined && says_durable(segment, at, 0))))
