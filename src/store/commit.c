@@ -457,6 +457,7 @@ static void *keeper_thread(void *user)
 {
     struct commit *commit = user;
     bool again = true; /* an open may have left files behind */
+    bool tended;
 
     (void)take_turns(SHORT_TURN_NS);
     commit->untidy = true;
@@ -467,12 +468,12 @@ static void *keeper_thread(void *user)
             continue;
         }
         pthread_mutex_unlock(&commit->lock);
-        hf__journal_tend(commit->journal);
+        tended = hf__journal_tend(commit->journal);
         again = atomic_exchange(&commit->wants_tables, false) && !atomic_load(&commit->stopped) &&
                 !write_tables(commit);
         if (again)
             atomic_store(&commit->wants_tables, true);
-        again |= !tend_files(commit);
+        again |= !tend_files(commit) || !tended;
         pthread_mutex_lock(&commit->lock);
         if (again && !commit->closing)
             steady_wait_ms(&commit->wanted, &commit->lock, TEND_MS);

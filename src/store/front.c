@@ -453,6 +453,18 @@ bool hf__front_frozen(struct front *front, const struct map_node **root, uint64_
     return true;
 }
 
+bool hf__front_reopen(struct front *front, struct tables *tables)
+{
+    bool done;
+
+    brief_wrlock(&front->lock);
+    hf__tables_release(front->tables);
+    done = hf__tables_reopen(tables);
+    front->tables = hf__tables_newest(tables);
+    pthread_rwlock_unlock(&front->lock);
+    return done;
+}
+
 void hf__front_settle(struct front *front, struct tables_state *tables)
 {
     struct front_layer *layer;

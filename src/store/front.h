@@ -90,6 +90,9 @@ bool hf__front_freeze(struct front *front);
 /* What is frozen (maybe nothing, of many changes), and its newest change. False: there is none. */
 bool hf__front_frozen(struct front *front, const struct map_node **root, uint64_t *last);
 
+/* Open the tables again, as hf__tables_reopen() has it. Readers wait meanwhile. */
+bool hf__front_reopen(struct front *front, struct tables *tables);
+
 /* The frozen map is in `tables`, which are taken over. */
 void hf__front_settle(struct front *front, struct tables_state *tables);
 

@@ -20,6 +20,9 @@
  *  (3) A name that a segment is begun under is in the directory, durably, before. Its head is
  *      durable with its first record: a sync is one of the whole file.
  *  (4) `order` is held only to copy, and by the store to apply what was appended.
+ *  (5) Flushing and syncing need no descriptor that is not there. While no file can be opened for
+ *      the next segment, records go on in this one; when it is STRETCH times as long as it should
+ *      be, the store is told to append no more.
  */
 #include "store/journal.h"
 
@@ -43,6 +46,7 @@ enum {
     ZEROS = 64 * 1024,
     FILL_STEP = 1024 * 1024,
     FIRSTS = 64,                  /* segments whose first change is remembered */
+    STRETCH = 4,                  /* times its size that a segment gets when there is no next */
     BUFFER_KEPT = 4 * 1024 * 1024 /* a buffer that grew larger is given back */
 };
 
@@ -71,7 +75,10 @@ struct journal {
     uint64_t firsts[FIRSTS]; /* of the newest segments, by number: the first change */
     uint64_t ready;          /* the highest number of a file that has its name, durably */
     int spare;               /* the next file, or -1 */
+    int syncing;             /* the file that hf__journal_sync() is at, or -1 */
+    bool names_failed;       /* a sync of the directory did, and it would not say so again */
     atomic_bool wants;
+    atomic_bool stretched; /* see (5) */
 };
 
 /* ---- files ---------------------------------------------------------------------------------- */
@@ -106,8 +113,8 @@ static bool write_at(int fd, const void *bytes, size_t len, uint64_t at)
     return true;
 }
 
-/* Make the file of that number, or -1. Its name is durable. */
-static int make_file(const struct journal *journal, uint64_t number)
+/* Make the file of that number, or -1. Its name is durable. With `lock` held. */
+static int make_file(struct journal *journal, uint64_t number)
 {
     char name[JOURNAL_NAME];
     int fd;
@@ -115,7 +122,9 @@ static int make_file(const struct journal *journal, uint64_t number)
     hf__journal_name(number, name);
     fd = openat(journal->dir, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, MODE_FILE);
     if (fd >= 0 && fsync(journal->dir)) {
+        journal->names_failed = true;
         close(fd);
+        errno = EIO;
         fd = -1;
     }
     return fd;
@@ -158,6 +167,11 @@ static bool begin_segment(struct journal *journal, uint64_t first, uint64_t dura
     journal->spare = -1;
     if (file < 0)
         return false;
+    if (journal->names_failed) {
+        close(file);
+        errno = EIO;
+        return false;
+    }
     memcpy(head, journal_magic, sizeof(journal_magic));
     store_u64le(head + 8, journal->number + 1);
     store_u64le(head + 16, first);
@@ -168,10 +182,11 @@ static bool begin_segment(struct journal *journal, uint64_t first, uint64_t dura
         close(file);
         return false;
     }
-    if (journal->file >= 0)
-        close(journal->file);
+    if (journal->file >= 0 && journal->file != journal->syncing)
+        close(journal->file); /* or who syncs it does that */
     journal->file = file;
     journal->number++;
+    atomic_store(&journal->stretched, false);
     journal->firsts[journal->number % FIRSTS] = first;
     journal->at = JOURNAL_START;
     journal->filled = size_of(file);
@@ -212,13 +227,18 @@ static struct journal *journal_new(const struct journal_options *options)
 
     if (!journal)
         return NULL;
-    *journal = (struct journal){
-        .env = *options->env, .options = *options, .dir = -1, .file = -1, .spare = -1};
+    *journal = (struct journal){.env = *options->env,
+                                .options = *options,
+                                .dir = -1,
+                                .file = -1,
+                                .spare = -1,
+                                .syncing = -1};
     journal->options.env = &journal->env;
     journal->filling.env = journal->writing.env = &journal->env;
     atomic_init(&journal->last, 0);
     atomic_init(&journal->pending, 0);
     atomic_init(&journal->wants, false);
+    atomic_init(&journal->stretched, false);
     pthread_mutex_init(&journal->order, NULL);
     pthread_mutex_init(&journal->lock, NULL);
     pthread_cond_init(&journal->filled_some, NULL);
@@ -459,6 +479,23 @@ static bool next_segment(struct journal *journal, uint64_t first, uint64_t durab
     return begun;
 }
 
+/* Is there a file for the next segment, or a failure that has to be reported? If not, see (5). */
+static bool has_next(struct journal *journal)
+{
+    bool has;
+
+    pthread_mutex_lock(&journal->lock);
+    if (journal->spare < 0)
+        journal->spare = next_file(journal);
+    has = journal->spare >= 0 || journal->names_failed;
+    if (!has) {
+        atomic_store(&journal->wants, true);
+        atomic_store(&journal->stretched, journal->at > STRETCH * journal->options.segment_bytes);
+    }
+    pthread_mutex_unlock(&journal->lock);
+    return has;
+}
+
 /* Everything in `writing`. */
 static bool write_records(struct journal *journal, uint64_t durable)
 {
@@ -469,7 +506,7 @@ static bool write_records(struct journal *journal, uint64_t durable)
     for (uint8_t *head = from; head < end;) {
         size_t size = journal_record_size(journal_len(head));
 
-        if (at > JOURNAL_START && at + size > journal->options.segment_bytes) {
+        if (at > JOURNAL_START && at + size > journal->options.segment_bytes && has_next(journal)) {
             if (!write_out(journal, from, (size_t)(head - from)) ||
                 !next_segment(journal, journal_change(head), durable))
                 return false;
@@ -540,18 +577,25 @@ bool hf__journal_sync(struct journal *journal)
     bool done;
 
     pthread_mutex_lock(&journal->lock);
-    fd = fcntl(journal->file, F_DUPFD_CLOEXEC, 0); /* the segment may be over meanwhile */
+    fd = journal->syncing = journal->file; /* the segment may be over meanwhile */
     pthread_mutex_unlock(&journal->lock);
-    if (fd < 0)
-        return false;
     done = fdatasync(fd) == 0;
     error = errno;
-    close(fd);
+    pthread_mutex_lock(&journal->lock);
+    journal->syncing = -1;
+    if (fd != journal->file)
+        close(fd);
+    pthread_mutex_unlock(&journal->lock);
     errno = error;
     return done;
 }
 
 /* ---- tending -------------------------------------------------------------------------------- */
+
+bool hf__journal_is_stretched(const struct journal *journal)
+{
+    return atomic_load_explicit(&journal->stretched, memory_order_relaxed);
+}
 
 bool hf__journal_wants(const struct journal *journal)
 {
@@ -603,9 +647,10 @@ static bool fill_due(struct journal *journal, uint64_t *at, size_t *len)
     return true;
 }
 
-void hf__journal_tend(struct journal *journal)
+bool hf__journal_tend(struct journal *journal)
 {
     bool made = true;
+    bool tended;
     uint64_t at;
     size_t len;
 
@@ -624,7 +669,11 @@ void hf__journal_tend(struct journal *journal)
     }
     if (journal->spare < 0 && journal->at > journal->options.segment_bytes / 2)
         journal->spare = next_file(journal);
+    tended = journal->spare >= 0 || journal->at <= journal->options.segment_bytes;
+    if (journal->spare >= 0)
+        atomic_store(&journal->stretched, false); /* the next flush uses it */
     pthread_mutex_unlock(&journal->lock);
+    return tended;
 }
 
 uint64_t hf__journal_over(struct journal *journal)

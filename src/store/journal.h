@@ -25,7 +25,7 @@ struct journal_options {
     const struct hf_env *env;
     const char
         *path; /* of the journal's directory, made when it is missing; outlives the journal */
-    size_t segment_bytes; /* of a file, unless a single record is larger */
+    size_t segment_bytes; /* of a file, unless a single record is larger, or no other opens */
     bool syncs;           /* files are synced before others follow, and filled ahead */
 };
 
@@ -96,8 +96,13 @@ bool hf__journal_sync(struct journal *journal);
 /* Does the journal want one of the next three? Set by a flush; cheap to ask. */
 bool hf__journal_wants(const struct journal *journal);
 
-/* Fill the file ahead and prepare the next one; as much as is due. Failing is harmless. */
-void hf__journal_tend(struct journal *journal);
+/* Fill the file ahead and prepare the next one; as much as is due. Failing is harmless; false: the
+ * next one is wanted and cannot be opened now. */
+bool hf__journal_tend(struct journal *journal);
+
+/* Is there no file for the next segment, and this one much too long? Append nothing more for now.
+ */
+bool hf__journal_is_stretched(const struct journal *journal);
 
 /* How many files are there that nothing is written to any more? */
 uint64_t hf__journal_over(struct journal *journal);

@@ -20,10 +20,14 @@
  *  (1) With STORE_SYNC_FULL, hf__store_sync() returning HF_OK means: this batch and all before it
  *      survive kill -9 and power loss.
  *  (2) After the first failed write or fsync, of a batch or of a table that is written behind it,
- * the store refuses every write with HF_STOPPED; reads go on. The write that failed reports
- * `may_have_happened`. (3) RocksDB never meets a full disk: below the reserve, writes end in
- * HF_NO_SPACE before anything was written, and work again once there is room. (4) Any thread may
- * call anything here at any time, except that an iterator or a batch belongs to one thread.
+ *      the store refuses every write with HF_STOPPED; reads go on. The write that failed reports
+ *      `may_have_happened`.
+ *  (3) RocksDB never meets a full disk: below the reserve, writes end in HF_NO_SPACE before anything
+ *      was written, and work again once there is room.
+ *  (4) Any thread may call anything here at any time, except that an iterator or a batch belongs to
+ *      one thread.
+ *  (5) A lack of descriptors or memory stops nothing for good: what was to be written is not, the
+ *      write ends in HF_IO or HF_NOMEM with `may_retry`, and works again when they are back.
  */
 #ifndef HF_STORE_STORE_H
 #define HF_STORE_STORE_H
@@ -141,7 +145,7 @@ void hf__batch_delete_range(struct store_batch *batch, struct hf_bytes lower,
  *
  * HF_NO_SPACE  nothing was written; the disk is below the reserve
  * HF_STOPPED   nothing was written; an earlier write or fsync failed
- * HF_IO        it may have been written
+ * HF_IO        nothing was written, and it may be tried again: see (5)
  * HF_NOMEM     nothing was written
  */
 enum hf_status hf__store_write(struct hf_scope *s, struct hf__store *store,

@@ -74,7 +74,7 @@ enum {
 };
 
 /* How an attempt to write tables ended. After TABLES_FAILED there is no other one. */
-enum tables_end { TABLES_WRITTEN, TABLES_NO_ROOM, TABLES_NO_MEMORY, TABLES_FAILED };
+enum tables_end { TABLES_WRITTEN, TABLES_NO_ROOM, TABLES_NO_MEMORY, TABLES_LACK, TABLES_FAILED };
 
 struct disk {
     struct hf__store base;
@@ -95,6 +95,7 @@ struct disk {
     pthread_cond_t settled; /* an attempt to write tables ended: the next two changed */
     uint64_t attempts;
     enum tables_end tables_end;
+    char lack[TABLES_ERROR_MAX]; /* what TABLES_LACK was for */
 };
 
 static struct disk *disk_of(struct hf__store *store)
@@ -338,7 +339,16 @@ static enum hf_status log_and_apply(struct hf_scope *s, struct disk *disk, struc
     return *ticket ? HF_OK : hf__fail_nomem(s);
 }
 
-/* Too much is in memory, and an attempt to write it as a table has failed. */
+/* Nothing was written, as something is lacking that others may give back. */
+static enum hf_status fail_for_now(struct hf_scope *s, struct disk *disk, const char *what,
+                                   const char *error)
+{
+    hf__fail(s, HF_IO, "The store in %s cannot %s now: %s", disk->home.path, what, error);
+    hf__scope_error_edit(s)->may_retry = true;
+    return HF_IO;
+}
+
+/* Too much is in memory, and an attempt to write it as a table has failed. With stall_lock held. */
 static enum hf_status fail_stalled(struct hf_scope *s, struct disk *disk, enum tables_end end)
 {
     if (end == TABLES_NO_ROOM)
@@ -347,6 +357,8 @@ static enum hf_status fail_stalled(struct hf_scope *s, struct disk *disk, enum t
                         disk->home.path);
     if (end == TABLES_NO_MEMORY)
         return hf__fail_nomem(s);
+    if (end == TABLES_LACK)
+        return fail_for_now(s, disk, "write a table of what is in memory", disk->lack);
     return hf__commit_fail(s, &disk->commit, HF_STOPPED);
 }
 
@@ -413,6 +425,8 @@ static enum hf_status disk_write(struct hf_scope *s, struct hf__store *store,
         hf__commit_want_tables(&disk->commit);
         TRY(stall(s, disk));
     }
+    if (hf__journal_is_stretched(disk->commit.journal))
+        return fail_for_now(s, disk, "write", "the journal cannot open its next file");
     hf__changes_init(&changes, s, &store->env);
     status = write_changes(s, disk, batch, &changes, ticket);
     if (status != HF_OK) {
@@ -462,6 +476,16 @@ static struct tables_mark mark_now(struct disk *disk, uint64_t last)
     };
 }
 
+static void note_lack(struct disk *disk, const char *error)
+{
+    pthread_mutex_lock(&disk->stall_lock);
+    snprintf(disk->lack, sizeof(disk->lack), "%s", error);
+    pthread_mutex_unlock(&disk->stall_lock);
+    hf__env_log(&disk->base.env, HF_LOG_WARNING,
+                "store %s: a table cannot be written for now, and will be: %s", disk->home.path,
+                error);
+}
+
 static enum tables_end write_frozen(struct disk *disk, uint64_t *upto)
 {
     char error[TABLES_ERROR_MAX];
@@ -474,8 +498,14 @@ static enum tables_end write_frozen(struct disk *disk, uint64_t *upto)
         return TABLES_WRITTEN;
     if (!has_room_for_table(disk))
         return TABLES_NO_ROOM;
+    if (hf__tables_lacks(disk->tables) && !hf__front_reopen(&disk->front, disk->tables))
+        return TABLES_LACK;
     mark = mark_now(disk, last);
     status = hf__tables_add(disk->tables, root, &mark, error);
+    if (status == HF_LIMIT) {
+        note_lack(disk, error);
+        return TABLES_LACK;
+    }
     if (status == HF_NOMEM || status == HF_CANCELED)
         return TABLES_NO_MEMORY;
     if (status != HF_OK) {

@@ -21,6 +21,10 @@
  * first block of a table file is damaged, and go on without the rest of that level (7.8; rocksdb
  * pull request 11783). So no such entry is ever written, and iterators are told not to look.
  *
+ * A lack of descriptors or memory that RocksDB meets in a flush or a compaction is final for it: it
+ * writes nothing more until it is opened again. Nothing was lost, as what is not in tables is in
+ * the journal, so it is closed and opened again, when descriptors are there and nobody reads.
+ *
  * What always holds:
  *
  *  (1) The tables have every change up to their last one, and none behind it. So a memtable is
@@ -36,6 +40,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,7 +60,11 @@ enum {
     LEVEL0_STOP = 24,        /* and that stop him */
     LEVEL1_TABLES = 4,       /* size of level 1, in tables */
     COMPACTION_TABLES = LEVEL0_STOP + LEVEL1_TABLES,
-    OPEN_FILES = 512,
+    OPEN_FILES = 512,    /* tables that are kept open, */
+    OPEN_FILES_OF = 4,   /* but not more than this part of the descriptors, */
+    OPEN_FILES_MIN = 20, /* and not fewer than RocksDB takes */
+    REOPEN_FILES = 24,   /* descriptors that must be there before it is opened again */
+    REOPEN_MS = 200,     /* how long readers may take to leave it */
     BACKGROUND_JOBS = 2,
     LOG_FILES = 2,
     LOG_LEVEL = 4, /* fatal */
@@ -70,7 +79,8 @@ static const size_t MEMTABLE_BYTES = SIZE_MAX / 4; /* see (1) */
 struct tables_state {
     struct tables *tables;
     atomic_uint refs;
-    const rocksdb_snapshot_t *snapshot; /* or NULL: there is no database, and nothing in it */
+    const rocksdb_snapshot_t *snapshot; /* or NULL: there is no database, and nothing in it, */
+    bool is_down;                       /* or it could not be opened again */
     rocksdb_readoptions_t *options;
 };
 
@@ -94,8 +104,13 @@ struct tables {
     rocksdb_writeoptions_t *write_options;
     rocksdb_cache_t *cache;
     struct tables_state *newest;
-    bool only_look; /* nothing is changed */
-    bool tidies;    /* every file in level 0 starts a compaction */
+    atomic_uint states;      /* that somebody may use */
+    pthread_rwlock_t in_use; /* held by who uses the database without a state; a reopen waits */
+    uint64_t last;           /* the newest change that is known to be in tables */
+    bool lacks;              /* it has to be opened again before something can be added */
+    bool is_down;            /* it was closed for that, and could not be opened */
+    bool only_look;          /* nothing is changed */
+    bool tidies;             /* every file in level 0 starts a compaction */
 
     pthread_mutex_t iters_lock; /* guards the next two */
     struct tables_iter *iters;  /* spare ones */
@@ -222,14 +237,39 @@ static enum hf_status status_of(const char *error)
     return HF_IO;
 }
 
+/* Is it a lack of descriptors or memory, which ends? RocksDB has the system's own words for it. */
+static bool is_lack(const char *error)
+{
+    static const int lacks[] = {EMFILE, ENFILE, ENOMEM};
+    char room[128];
+
+    for (size_t i = 0; i < ARRAY_LEN(lacks); i++)
+        if (strstr(error, strerror_r(lacks[i], room, sizeof(room))))
+            return true;
+    return false;
+}
+
 /* Turn an error of a read into the scope's, and free it. */
 static enum hf_status read_failed(struct hf_scope *s, const struct tables *tables, char *error)
 {
     enum hf_status status = status_of(error);
 
     hf__fail(s, status, "Reading the store in %s failed: %s", tables->options.path, error);
+    if (is_lack(error))
+        hf__scope_error_edit(s)->may_retry = true;
     rocksdb_free(error);
     return status;
+}
+
+/* There is nothing to read: because there is no database yet, or because of a lack. */
+static enum hf_status read_nothing(struct hf_scope *s, const struct tables_state *state)
+{
+    if (!state->is_down)
+        return HF_OK;
+    hf__fail(s, HF_IO, "The tables of the store in %s cannot be opened now; see the log",
+             state->tables->options.path);
+    hf__scope_error_edit(s)->may_retry = true;
+    return HF_IO;
 }
 
 /* ---- states --------------------------------------------------------------------------------- */
@@ -243,21 +283,34 @@ static rocksdb_readoptions_t *new_read_options(const struct tables *tables)
     return options;
 }
 
-static struct tables_state *state_new(struct tables *tables)
+static void state_fill(struct tables_state *state, struct tables *tables)
 {
-    struct tables_state *state = hf__env_alloc(&tables->env, sizeof(*state));
-
-    if (!state)
-        return NULL;
-    state->tables = tables;
+    *state = (struct tables_state){.tables = tables, .is_down = tables->is_down};
     atomic_init(&state->refs, 1);
-    state->snapshot = NULL;
     if (tables->db) {
         state->snapshot = rocksdb_create_snapshot(tables->db);
         state->options = new_read_options(tables);
         rocksdb_readoptions_set_snapshot(state->options, state->snapshot);
     }
+    atomic_fetch_add(&tables->states, 1);
+}
+
+static struct tables_state *state_new(struct tables *tables)
+{
+    struct tables_state *state = hf__env_alloc(&tables->env, sizeof(*state));
+
+    if (state)
+        state_fill(state, tables);
     return state;
+}
+
+static void state_empty(struct tables_state *state)
+{
+    if (state->snapshot) {
+        rocksdb_readoptions_destroy(state->options);
+        release_snapshot(state->tables->db, state->snapshot);
+    }
+    atomic_fetch_sub(&state->tables->states, 1);
 }
 
 struct tables_state *hf__tables_retain(struct tables_state *state)
@@ -268,13 +321,13 @@ struct tables_state *hf__tables_retain(struct tables_state *state)
 
 void hf__tables_release(struct tables_state *state)
 {
+    struct hf_env env;
+
     if (!state || atomic_fetch_sub_explicit(&state->refs, 1, memory_order_acq_rel) != 1)
         return;
-    if (state->snapshot) {
-        rocksdb_readoptions_destroy(state->options);
-        release_snapshot(state->tables->db, state->snapshot);
-    }
-    hf__env_free(&state->tables->env, state, sizeof(*state));
+    env = state->tables->env;
+    state_empty(state);
+    hf__env_free(&env, state, sizeof(*state));
 }
 
 struct tables_state *hf__tables_newest(struct tables *tables)
@@ -294,7 +347,7 @@ enum hf_status hf__tables_get(struct hf_scope *s, struct tables_state *state, st
     size_t len;
 
     if (!state->snapshot)
-        return HF_OK;
+        return read_nothing(s, state);
     count_nothing();
     pinned = rocksdb_get_pinned(state->tables->db, state->options, (const char *)key.ptr, key.len,
                                 &error);
@@ -390,7 +443,7 @@ enum hf_status hf__tables_iter_open(struct hf_scope *s, struct tables_state *sta
 
     *iter = NULL;
     if (!state->snapshot)
-        return HF_OK;
+        return read_nothing(s, state);
     mine = iter_take(tables);
     if (!mine)
         return hf__fail_nomem(s);
@@ -465,8 +518,10 @@ static uint64_t property(struct tables *tables, const char *name)
 {
     uint64_t value = 0;
 
+    pthread_rwlock_rdlock(&tables->in_use);
     if (tables->db)
         rocksdb_property_int(tables->db, name, &value);
+    pthread_rwlock_unlock(&tables->in_use);
     return value;
 }
 
@@ -529,13 +584,16 @@ static char *flush_memtable(struct tables *tables)
     return error;
 }
 
+/* False: errno says why. */
 static bool sync_directory(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool done = fd >= 0 && fsync(fd) == 0;
+    int error = errno;
 
     if (fd >= 0)
         close(fd);
+    errno = error;
     return done;
 }
 
@@ -551,8 +609,11 @@ static char *make_database(struct tables *tables)
     if (error)
         return error;
     if (!sync_directory(tables->options.path)) {
+        char room[128];
+
+        error = strdup(strerror_r(errno, room, sizeof(room)));
         close_rocksdb(made);
-        return strdup("its directory cannot be synced");
+        return error;
     }
     tables->db = made;
     return NULL;
@@ -623,6 +684,7 @@ enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root
     bool ended;
 
     count_nothing();
+    assert(!tables->lacks);
     pthread_rwlock_rdlock(&rocksdb_in_use);
     ended = atomic_load(&has_ended);
     if (!ended)
@@ -631,10 +693,14 @@ enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root
     if (ended)
         return HF_CANCELED;
     if (failed) {
+        bool lack = is_lack(failed);
+
+        tables->lacks = lack && tables->db;
         snprintf(error, TABLES_ERROR_MAX, "%s", failed);
         rocksdb_free(failed);
-        return HF_IO;
+        return lack ? HF_LIMIT : HF_IO;
     }
+    tables->last = mark->last;
     state = state_new(tables);
     if (!state) /* it is in there: adding the same once more does no harm */
         return HF_NOMEM;
@@ -701,14 +767,14 @@ static enum hf_status verify_files(struct hf_scope *s, struct tables *tables)
     return status;
 }
 
-enum hf_status hf__tables_verify(struct hf_scope *s, struct tables *tables)
+static enum hf_status verify(struct hf_scope *s, struct tables *tables)
 {
     rocksdb_readoptions_t *options;
     rocksdb_iterator_t *it;
     char *error = NULL;
 
     if (!tables->db)
-        return HF_OK;
+        return read_nothing(s, tables->newest);
     TRY(verify_files(s, tables));
     options = new_read_options(tables);
     rocksdb_readoptions_set_verify_checksums(options, 1);
@@ -722,7 +788,27 @@ enum hf_status hf__tables_verify(struct hf_scope *s, struct tables *tables)
     return error ? read_failed(s, tables, error) : HF_OK;
 }
 
+enum hf_status hf__tables_verify(struct hf_scope *s, struct tables *tables)
+{
+    enum hf_status status;
+
+    pthread_rwlock_rdlock(&tables->in_use);
+    status = verify(s, tables);
+    pthread_rwlock_unlock(&tables->in_use);
+    return status;
+}
+
 /* ---- opening and closing -------------------------------------------------------------------- */
+
+static int open_files(void)
+{
+    struct rlimit limit;
+    rlim_t files = OPEN_FILES;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / OPEN_FILES_OF < files)
+        files = limit.rlim_cur / OPEN_FILES_OF;
+    return files < OPEN_FILES_MIN ? OPEN_FILES_MIN : (int)files;
+}
 
 static void set_block_options(struct tables *tables)
 {
@@ -764,7 +850,7 @@ static void set_options(struct tables *tables)
     rocksdb_options_set_wal_recovery_mode(o, 0);
     rocksdb_options_set_write_buffer_size(o, MEMTABLE_BYTES);
     rocksdb_options_set_allow_mmap_reads(o, 1);
-    rocksdb_options_set_max_open_files(o, OPEN_FILES);
+    rocksdb_options_set_max_open_files(o, open_files());
     rocksdb_options_set_max_background_jobs(o, BACKGROUND_JOBS);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
     rocksdb_options_set_level0_file_num_compaction_trigger(o, LEVEL0_COMPACT);
@@ -837,6 +923,7 @@ static enum hf_status tables_open(struct hf_scope *s, const struct tables_option
         return hf__fail_nomem(s);
     *made = (struct tables){.env = *options->env, .options = *options, .only_look = only_look};
     pthread_mutex_init(&made->iters_lock, NULL);
+    pthread_rwlock_init(&made->in_use, NULL);
     status = open_inside(s, made);
     if (status != HF_OK)
         hf__tables_close(made);
@@ -872,6 +959,7 @@ void hf__tables_close(struct tables *tables)
         rocksdb_writeoptions_destroy(tables->write_options);
     }
     pthread_mutex_destroy(&tables->iters_lock);
+    pthread_rwlock_destroy(&tables->in_use);
     hf__env_free(&env, tables, sizeof(*tables));
 }
 
@@ -897,6 +985,8 @@ enum hf_status hf__tables_mark(struct hf_scope *s, struct tables *tables, struct
         mark->segment = load_u64be((const uint8_t *)value + 24);
     }
     rocksdb_free(value);
+    if (!error)
+        tables->last = mark->last;
     return error ? read_failed(s, tables, error) : HF_OK;
 }
 
@@ -910,4 +1000,96 @@ enum hf_status hf__tables_look(struct hf_scope *s, const struct tables_options *
     status = hf__tables_mark(s, tables, mark);
     hf__tables_close(tables);
     return status;
+}
+
+/* ---- opening again -------------------------------------------------------------------------- */
+
+bool hf__tables_lacks(const struct tables *tables)
+{
+    return tables->lacks;
+}
+
+/* Are there descriptors enough for an open? Others may take them meanwhile, of course. */
+static bool has_descriptors(void)
+{
+    int fds[REOPEN_FILES];
+    int len = 0;
+
+    while (len < REOPEN_FILES && (fds[len] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        len++;
+    for (int i = 0; i < len; i++)
+        close(fds[i]);
+    return len == REOPEN_FILES;
+}
+
+/* Nobody comes, and who is there has some time to go. */
+static bool wait_alone(struct tables *tables)
+{
+    for (int ms = 0; ms < REOPEN_MS; ms++) {
+        if (atomic_load(&tables->states) == 1 && atomic_load(&tables->newest->refs) == 1)
+            return true;
+        usleep(1000);
+    }
+    return false;
+}
+
+/* Open the database, if it has what it had. */
+static enum hf_status open_whole(struct hf_scope *s, struct tables *tables)
+{
+    uint64_t known = tables->last;
+    struct tables_mark mark;
+
+    TRY(open_database(s, tables));
+    tables->is_down = false;
+    state_fill(tables->newest, tables);
+    TRY(hf__tables_mark(s, tables, &mark));
+    if (mark.last >= known)
+        return HF_OK;
+    tables->last = known;
+    return hf__fail(s, HF_CORRUPT, "they end at change %llu, and had %llu",
+                    (unsigned long long)mark.last, (unsigned long long)known);
+}
+
+/* Close the database, if it is open, and open it. False: it is closed, and the log says why. */
+static bool turn_over(struct tables *tables)
+{
+    struct hf_scope *s = hf_scope_new(&tables->env);
+    enum hf_status status = s ? HF_OK : HF_NOMEM;
+
+    if (s) {
+        state_empty(tables->newest);
+        close_rocksdb(tables->db);
+        tables->db = NULL;
+        tables->is_down = true;
+        tables->tidies = false;
+        rocksdb_options_set_create_if_missing(tables->db_options, 0);
+        status = open_whole(s, tables);
+    }
+    if (status != HF_OK)
+        hf__env_log(&tables->env, HF_LOG_ERROR, "store %s: the tables cannot be opened again: %s",
+                    tables->options.path, s ? hf_scope_error_text(s) : hf_status_text(status));
+    if (s && status != HF_OK) {
+        if (tables->db)
+            state_empty(tables->newest);
+        close_rocksdb(tables->db);
+        tables->db = NULL;
+        tables->is_down = true;
+        state_fill(tables->newest, tables);
+    }
+    hf_scope_free(s);
+    return status == HF_OK;
+}
+
+bool hf__tables_reopen(struct tables *tables)
+{
+    if (!has_descriptors() || pthread_rwlock_trywrlock(&tables->in_use))
+        return false;
+    if (wait_alone(tables) && turn_over(tables)) {
+        tables->lacks = false;
+        hf__env_log(&tables->env, HF_LOG_WARNING,
+                    "store %s: the tables were opened again, after a lack of descriptors or memory",
+                    tables->options.path);
+    }
+    pthread_rwlock_unlock(&tables->in_use);
+    return !tables->lacks;
 }

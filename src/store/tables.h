@@ -64,11 +64,20 @@ enum hf_status hf__tables_mark(struct hf_scope *s, struct tables *tables, struct
  * HF_OK     it is durable, and in the newest state
  * HF_NOMEM  it is not in the newest state; add it again
  * HF_CANCELED  the program is ending, and RocksDB has ended before us
+ * HF_LIMIT  there was a lack of descriptors or memory, as `error` says; see below, and add it again
  * HF_IO     RocksDB has failed, and writes nothing more until it is opened again; `error` says how
  */
 enum { TABLES_ERROR_MAX = 300 };
 enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root,
                               const struct tables_mark *mark, char error[TABLES_ERROR_MAX]);
+
+/* Has such a lack made RocksDB unfit for more? Then nothing may be added before it is opened again.
+ */
+bool hf__tables_lacks(const struct tables *tables);
+
+/* Open it again. Nobody takes a state meanwhile, and the caller has none. False: not now; the
+ * newest state may be one that cannot be read. */
+bool hf__tables_reopen(struct tables *tables);
 
 /* Nobody writes for now: have what was added lately merged with the rest, in the background, so
  * that reads have fewer places to look at. Beside hf__tables_add() only by who calls that. False:
