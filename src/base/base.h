@@ -106,6 +106,10 @@ enum hf_status hf__fail_nomem(struct hf_scope *s);
 struct hf_error *hf__scope_error_edit(struct hf_scope *s);
 void hf__scope_error_clear(struct hf_scope *s);
 
+/* What a database notes when a call begins: all that is read in it is durable already. */
+bool hf__scope_settled(const struct hf_scope *s);
+void hf__scope_set_settled(struct hf_scope *s, bool settled);
+
 enum hf__wording hf__scope_wording(const struct hf_scope *s);
 void hf__scope_set_wording(struct hf_scope *s, enum hf__wording wording);
 

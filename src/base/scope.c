@@ -41,6 +41,7 @@ struct hf_scope {
     const struct hf_scope *outer; /* whose cancellation counts, too; NULL: none */
     struct hf_scope_capacity counted;
     struct hf_scope_capacity *counter; /* where to count: ours, the outer one's, or NULL */
+    bool settled;                      /* hf__scope_set_settled() */
     bool starved;                      /* an allocation failed since hf__scope_feed() */
     enum hf__wording wording;
     struct hf_tx *tx;      /* the caller's; NULL: none */
@@ -479,6 +480,16 @@ bool hf__scope_owe_delay(struct hf_scope *s, uint32_t ms)
     if (s->debt)
         s->debt->delay_ms += ms;
     return s->debt != NULL;
+}
+
+bool hf__scope_settled(const struct hf_scope *s)
+{
+    return s->settled;
+}
+
+void hf__scope_set_settled(struct hf_scope *s, bool settled)
+{
+    s->settled = settled;
 }
 
 enum hf__wording hf__scope_wording(const struct hf_scope *s)

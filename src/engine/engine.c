@@ -53,6 +53,7 @@ static enum hf_status engine_call(struct hf_scope *s, struct hf_db *db, enum hf_
     enum hf_status status;
 
     hf__scope_set_wording(s, e->wording);
+    hf__scope_set_settled(s, hf__store_is_settled(e->store)); /* before anything is read */
     hf__scope_feed(s);
     TRY(hf__engine_fit(s, e));
     status = operations[op](s, e, request, response);

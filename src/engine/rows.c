@@ -252,7 +252,7 @@ enum hf_status hf__engine_settle_seen(struct hf_scope *s, struct engine *e, uint
 {
     enum hf_status status;
 
-    if (ticket <= hf__store_durable(e->store) || hf__scope_owe(s, ticket))
+    if (ticket <= hf__store_durable(e->store) || hf__scope_settled(s) || hf__scope_owe(s, ticket))
         return HF_OK;
     status = hf__store_sync(s, e->store, ticket);
     if (status != HF_OK) /* it was somebody else's write that may be lost */

@@ -74,6 +74,7 @@ void hf__commit_stop(struct commit *commit, const char *what, const char *error)
     }
     pthread_cond_broadcast(&commit->served[0]);
     pthread_cond_broadcast(&commit->served[1]);
+    pthread_cond_signal(&commit->wanted);
     pthread_mutex_unlock(&commit->lock);
     if (!first)
         return;
@@ -453,6 +454,20 @@ static void keeper_wait(struct commit *commit)
     pthread_mutex_lock(&commit->lock);
 }
 
+/* Writes are stopped: when the last round is over, no other one begins. Called and left with lock
+ * held. */
+static void fall_back(struct commit *commit)
+{
+    commit->fell_back = true;
+    while (atomic_load(&commit->leading))
+        steady_wait_ms(&commit->served[0], &commit->lock, POLL_MS);
+    pthread_mutex_unlock(&commit->lock);
+    pthread_mutex_lock(&commit->flush_lock);
+    pthread_mutex_unlock(&commit->flush_lock);
+    commit->fall_back(commit->user);
+    pthread_mutex_lock(&commit->lock);
+}
+
 static void *keeper_thread(void *user)
 {
     struct commit *commit = user;
@@ -463,6 +478,8 @@ static void *keeper_thread(void *user)
     commit->untidy = true;
     pthread_mutex_lock(&commit->lock);
     while (!commit->closing) {
+        if (atomic_load(&commit->stopped) && !commit->fell_back)
+            fall_back(commit);
         if (!again && !hf__journal_wants(commit->journal) && !atomic_load(&commit->wants_tables)) {
             keeper_wait(commit);
             continue;

@@ -39,6 +39,8 @@ struct commit {
     enum hf_status (*settle)(struct hf_scope *s, void *user, uint64_t last);
     /* Tables were written, and then next to nothing for a while. False: not now. */
     bool (*tidy)(void *user);
+    /* Writes are stopped, and `safe` stays as it is. Once. */
+    void (*fall_back)(void *user);
 
     pthread_mutex_t lock;     /* guards the next eight, and changes of the atomics */
     pthread_cond_t served[2]; /* a round is over: even ones, odd ones */
@@ -60,6 +62,7 @@ struct commit {
     pthread_t window, keeper;
     uint64_t tabled; /* the keeper's: every change up to here is in tables */
     bool untidy;     /* the keeper's: tables were written, maybe by a process before this one */
+    bool fell_back;  /* the keeper's */
 
     pthread_mutex_t flush_lock;  /* over flushes, in all modes but full */
     pthread_mutex_t record_lock; /* over notes in the home, and changes of the next */
@@ -67,7 +70,7 @@ struct commit {
 };
 
 /* What the caller sets: env, home, mode, window_ms, quiet_ms, user, before_sync, files_kept,
- * write_tables, settle, tidy; the rest is 0. */
+ * write_tables, settle, tidy, fall_back; the rest is 0. */
 void hf__commit_init(struct commit *commit);
 
 /* Open the journal, replay it, and start the threads. The home has its record. Fails as

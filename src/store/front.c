@@ -453,6 +453,24 @@ bool hf__front_frozen(struct front *front, const struct map_node **root, uint64_
     return true;
 }
 
+void hf__front_replace(struct front *front, struct front *other)
+{
+    struct front_layer *active = front->active;
+    struct front_layer *frozen = front->frozen;
+    struct tables_state *tables = front->tables;
+
+    brief_wrlock(&front->lock);
+    front->active = other->active;
+    front->frozen = other->frozen;
+    front->tables = other->tables;
+    atomic_store_explicit(&front->active_bytes, layer_bytes(front->active), memory_order_relaxed);
+    pthread_rwlock_unlock(&front->lock);
+    other->active = active;
+    other->frozen = frozen;
+    other->tables = tables;
+    hf__front_close(other);
+}
+
 bool hf__front_reopen(struct front *front, struct tables *tables)
 {
     bool done;

@@ -90,6 +90,9 @@ bool hf__front_freeze(struct front *front);
 /* What is frozen (maybe nothing, of many changes), and its newest change. False: there is none. */
 bool hf__front_frozen(struct front *front, const struct map_node **root, uint64_t *last);
 
+/* Have what `other` has, and close that. */
+void hf__front_replace(struct front *front, struct front *other);
+
 /* Open the tables again, as hf__tables_reopen() has it. Readers wait meanwhile. */
 bool hf__front_reopen(struct front *front, struct tables *tables);
 

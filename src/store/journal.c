@@ -758,6 +758,21 @@ void hf__journal_trim(struct journal *journal, uint64_t number, uint64_t spares)
     }
 }
 
+enum hf_status hf__journal_replay(struct hf_scope *s, struct journal *journal, uint64_t based,
+                                  uint64_t upto, journal_replay_fn *replay, void *user)
+{
+    const struct journal_marks marks = {.id = journal->id, .durable = upto, .based = based};
+    const struct journal_reading reading = {.env = &journal->env,
+                                            .path = journal->options.path,
+                                            .dir = journal->dir,
+                                            .marks = &marks,
+                                            .replay = replay,
+                                            .user = user};
+    struct journal_found found;
+
+    return hf__journal_read(s, &reading, &found);
+}
+
 uint64_t hf__journal_bytes(struct journal *journal)
 {
     char name[JOURNAL_NAME];

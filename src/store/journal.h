@@ -115,6 +115,11 @@ bool hf__journal_old(struct journal *journal, uint64_t tabled, uint64_t *number)
  * Files of single large records are not used again. */
 void hf__journal_trim(struct journal *journal, uint64_t number, uint64_t spares);
 
+/* Read what was flushed, as hf__journal_open() does: what is behind `based`, and up to `upto` at
+ * least. Nobody flushes or tends meanwhile. */
+enum hf_status hf__journal_replay(struct hf_scope *s, struct journal *journal, uint64_t based,
+                                  uint64_t upto, journal_replay_fn *replay, void *user);
+
 /* Bytes of all files. */
 uint64_t hf__journal_bytes(struct journal *journal);
 

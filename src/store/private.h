@@ -6,6 +6,8 @@
 #ifndef HF_STORE_PRIVATE_H
 #define HF_STORE_PRIVATE_H
 
+#include <stdatomic.h>
+
 #include "store/store.h"
 
 struct store_kind {
@@ -34,7 +36,8 @@ struct store_kind {
 /* The first member of every store. */
 struct hf__store {
     const struct store_kind *kind;
-    struct hf_env env; /* whole */
+    struct hf_env env;   /* whole */
+    atomic_bool settled; /* see hf__store_is_settled() */
 };
 
 /* The first member of every iterator. */

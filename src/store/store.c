@@ -89,6 +89,11 @@ bool hf__batch_next(const struct store_batch *batch, size_t *at, struct batch_op
 
 /* ---- dispatch ------------------------------------------------------------------------------- */
 
+bool hf__store_is_settled(const struct hf__store *store)
+{
+    return atomic_load(&store->settled);
+}
+
 void hf__store_close(struct hf__store *store)
 {
     if (store)

@@ -20,10 +20,10 @@
  *  (1) With STORE_SYNC_FULL, hf__store_sync() returning HF_OK means: this batch and all before it
  *      survive kill -9 and power loss.
  *  (2) After the first failed write or fsync, of a batch or of a table that is written behind it,
- *      the store refuses every write with HF_STOPPED; reads go on. The write that failed reports
- *      `may_have_happened`.
- *  (3) RocksDB never meets a full disk: below the reserve, writes end in HF_NO_SPACE before anything
- *      was written, and work again once there is room.
+ *      the store refuses every write with HF_STOPPED; reads go on, soon of what is durable alone.
+ *      The write that failed reports `may_have_happened`.
+ *  (3) RocksDB never meets a full disk: below the reserve, writes end in HF_NO_SPACE before
+ *      anything was written, and work again once there is room.
  *  (4) Any thread may call anything here at any time, except that an iterator or a batch belongs to
  *      one thread.
  *  (5) A lack of descriptors or memory stops nothing for good: what was to be written is not, the
@@ -157,6 +157,13 @@ enum hf_status hf__store_sync(struct hf_scope *s, struct hf__store *store, uint6
 /* The newest ticket given out, and the newest that is durable. */
 uint64_t hf__store_written(struct hf__store *store);
 uint64_t hf__store_durable(struct hf__store *store);
+
+/*
+ * Is everything that is read from now on durable, whatever tickets say? So it is soon after (2):
+ * what was applied and could not be made durable is taken back, in memory, so that all reads can go
+ * on. It may be there again after the next open.
+ */
+bool hf__store_is_settled(const struct hf__store *store);
 
 /* ---- care ----------------------------------------------------------------------------------- */
 

@@ -324,6 +324,10 @@ static enum hf_status log_and_apply(struct hf_scope *s, struct disk *disk, struc
     bool prepared;
 
     hf__journal_begin(journal);
+    if (atomic_load(&disk->commit.stopped)) { /* and what is in memory may have been taken back */
+        hf__journal_end(journal);
+        return hf__commit_fail(s, &disk->commit, HF_STOPPED);
+    }
     prepared = hf__front_prepare(&disk->front, changes->entries, changes->len);
     if (prepared) {
         hf__changes_number(changes, hf__journal_last(journal) + 1);
@@ -599,9 +603,17 @@ static uint64_t files_kept(void *user)
 
 /* ---- replaying ------------------------------------------------------------------------------ */
 
-static enum hf_status replay_changes(struct hf_scope *s, struct disk *disk, struct changes *changes,
-                                     struct hf_bytes record)
+/* Changes of the journal go to the maps of `front`, if they are not behind `upto`. */
+struct replaying {
+    struct disk *disk;
+    struct front *front;
+    uint64_t upto;
+};
+
+static enum hf_status replay_changes(struct hf_scope *s, const struct replaying *to,
+                                     struct changes *changes, struct hf_bytes record)
 {
+    struct disk *disk = to->disk;
     uint64_t number = 0, upto = 0;
     bool good;
 
@@ -610,11 +622,15 @@ static enum hf_status replay_changes(struct hf_scope *s, struct disk *disk, stru
         return hf__fail(s, HF_CORRUPT,
                         "A record of the journal of the store in %s is not one: change %llu",
                         disk->home.path, (unsigned long long)number);
-    if (!hf__front_prepare(&disk->front, changes->entries, changes->len))
+    if (number > to->upto) {
+        hf__changes_drop(changes);
+        return HF_OK;
+    }
+    if (!hf__front_prepare(to->front, changes->entries, changes->len))
         return hf__fail_nomem(s);
-    hf__front_apply(&disk->front, changes->entries, changes->len, number);
+    hf__front_apply(to->front, changes->entries, changes->len, number);
     changes->len = 0;
-    if (hf__front_active_bytes(&disk->front) <= disk->map_bytes)
+    if (to->front != &disk->front || hf__front_active_bytes(to->front) <= disk->map_bytes)
         return HF_OK;
     if (!write_tables(disk, &upto))
         return fail_stalled(s, disk, disk->tables_end);
@@ -622,20 +638,72 @@ static enum hf_status replay_changes(struct hf_scope *s, struct disk *disk, stru
     return HF_OK;
 }
 
-static enum hf_status replay(struct hf_scope *s, void *user, struct hf_bytes record)
+static enum hf_status replay_to(struct hf_scope *s, void *user, struct hf_bytes record)
 {
-    struct disk *disk = user;
+    const struct replaying *to = user;
     struct hf__mark mark = hf__scope_mark(s);
     struct changes changes;
     enum hf_status status;
 
-    hf__changes_init(&changes, s, &disk->base.env);
-    status = replay_changes(s, disk, &changes, record);
+    hf__changes_init(&changes, s, &to->disk->base.env);
+    status = replay_changes(s, to, &changes, record);
     if (status != HF_OK)
         hf__changes_drop(&changes);
     else
         hf__scope_rewind(s, mark);
     return status;
+}
+
+static enum hf_status replay(struct hf_scope *s, void *user, struct hf_bytes record)
+{
+    struct disk *disk = user;
+    struct replaying to = {.disk = disk, .front = &disk->front, .upto = UINT64_MAX};
+
+    return replay_to(s, &to, record);
+}
+
+/* ---- after a stop --------------------------------------------------------------------------- */
+
+/*
+ * What is in memory has changes that a crash may take back, as nobody can make them durable any
+ * more; consistent reads would have to fail for ever. So memory is filled again, from tables and
+ * from what the journal is known to have, as an open would do it. Who waits for one of the others
+ * has got its error, which says that it may have happened.
+ */
+static enum hf_status take_back(struct hf_scope *s, struct disk *disk)
+{
+    struct front fresh = {.env = NULL};
+    struct replaying to = {.disk = disk, .front = &fresh, .upto = disk_durable(&disk->base)};
+    struct tables_mark mark;
+    enum hf_status status;
+
+    TRY(hf__tables_mark(s, disk->tables, &mark));
+    status = hf__front_open(s, &fresh, &disk->base.env, hf__tables_newest(disk->tables));
+    if (status == HF_OK && to.upto > mark.last)
+        status = hf__journal_replay(s, disk->commit.journal, mark.last, to.upto, replay_to, &to);
+    if (status != HF_OK) {
+        hf__front_close(&fresh);
+        return status;
+    }
+    hf__journal_begin(disk->commit.journal); /* who had begun to append has done it */
+    hf__front_replace(&disk->front, &fresh);
+    hf__journal_end(disk->commit.journal);
+    return HF_OK;
+}
+
+static void fall_back(void *user)
+{
+    struct disk *disk = user;
+    struct hf_scope *s = hf_scope_new(&disk->base.env);
+    enum hf_status status = s ? take_back(s, disk) : HF_NOMEM;
+
+    if (status == HF_OK)
+        atomic_store(&disk->base.settled, true);
+    else
+        hf__env_log(&disk->base.env, HF_LOG_ERROR,
+                    "store %s: consistent reads fail until it is reopened: %s", disk->home.path,
+                    s ? hf_scope_error_text(s) : hf_status_text(status));
+    hf_scope_free(s);
 }
 
 /* ---- care ----------------------------------------------------------------------------------- */
@@ -687,6 +755,7 @@ static void set_locks(struct disk *disk)
     disk->commit.write_tables = write_tables;
     disk->commit.settle = settle;
     disk->commit.tidy = tidy;
+    disk->commit.fall_back = fall_back;
     hf__commit_init(&disk->commit);
 }
 

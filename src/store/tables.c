@@ -975,7 +975,8 @@ enum hf_status hf__tables_mark(struct hf_scope *s, struct tables *tables, struct
     if (!tables->db)
         return HF_OK;
     mark->sequence = rocksdb_get_latest_sequence_number(tables->db);
-    value = rocksdb_get(tables->db, tables->newest->options, "", 0, &len, &error);
+    if (tables->newest->snapshot) /* a database that has just been made has none yet */
+        value = rocksdb_get(tables->db, tables->newest->options, "", 0, &len, &error);
     if (value && len >= NUMBER_BYTES)
         mark->last = load_u64be((const uint8_t *)value);
     if (value && len == MARK_BYTES) {

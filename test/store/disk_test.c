@@ -480,6 +480,14 @@ TEST(store_sync, a_waiter_keeps_its_deadline)
     hf_scope_free(s);
 }
 
+/* (2) of store.h: what could not be made durable is taken back, in memory. */
+static bool settles_soon(struct hf__store *store)
+{
+    for (int i = 0; !hf__store_is_settled(store) && i < 1000; i++)
+        usleep(5000);
+    return hf__store_is_settled(store);
+}
+
 /* (2) of store.h, and H33: a failed sync is not tried again. */
 TEST(store_sync, a_failed_sync_stops_writes)
 {
@@ -488,6 +496,7 @@ TEST(store_sync, a_failed_sync_stops_writes)
     struct acked acked = {.by_thread = {5}};
     struct hf__store *store;
     struct store_stats stats;
+    struct hf_bytes value;
 
     CHECK_OK(open_at(t, s, path, &store));
     CHECK_OK(write_items(s, store, 0, 1, 5, true));
@@ -504,6 +513,10 @@ TEST(store_sync, a_failed_sync_stops_writes)
     hf__store_stats(store, &stats);
     CHECK(stats.stopped);
     CHECK(hf__store_durable(store) < hf__store_written(store));
+    CHECK(settles_soon(store));
+    CHECK(acked_is_there(s, store, &acked));
+    CHECK_OK(hf__store_get(s, store, NULL, bytes_from("item/0/00000006"), &value));
+    CHECK(!value.ptr);
     hf__store_close(store);
     CHECK_OK(open_at(t, s, path, &store)); /* and a reopen is a new start */
     CHECK(acked_is_there(s, store, &acked));
@@ -548,6 +561,8 @@ TEST(store_sync, a_failed_write_stops_writes)
         CHECK(acked_is_there(s, store, &acked)); /* reads go on */
         hf__store_stats(store, &stats);
         CHECK(stats.stopped);
+        CHECK(settles_soon(store));
+        CHECK(acked_is_there(s, store, &acked));
         hf__store_close(store);
         CHECK_OK(open_at(t, s, path, &store));
         CHECK(acked_is_there(s, store, &acked));
