@@ -43,7 +43,7 @@ struct hf_engine_options {
     enum hf_sync sync;        /* default HF_SYNC_FULL */
     uint32_t sync_window_ms;  /* with HF_SYNC_BATCH; default 100 */
     size_t memtable_bytes;    /* memory for the newest writes; default 64 MiB */
-    size_t cache_bytes;       /* memory for what is read; default 8 MiB (reads are mapped) */
+    size_t cache_bytes;       /* memory for what was read; default 32 MiB */
     uint64_t reserve_bytes;   /* free disk that is left alone; default from memtable_bytes */
     bool no_verify;           /* skip checksums of blocks on reads */
     bool compress;            /* lz4 on disk */

@@ -136,7 +136,7 @@ static const struct option_spec specs[] = {
      .value = "SIZE",
      .min = 64 * KIB,
      .max = 1024 * GIB,
-     .fallback = "8MiB",
+     .fallback = "32MiB",
      .text = "Memory for blocks that were read.",
      FIELD(cache_bytes)},
     {.kind = OPTION_FLAG,

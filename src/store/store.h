@@ -50,7 +50,7 @@ struct store_options {
     uint32_t window_ms;     /* for STORE_SYNC_BATCH; default 100 */
     uint32_t quiet_ms;      /* tables are tidied after so long without writes; default 1000 */
     size_t memtable_bytes;  /* bytes of newest writes kept in memory; default 64 MiB */
-    size_t cache_bytes;     /* cache of blocks that are not mapped; default 8 MiB */
+    size_t cache_bytes;     /* cache of blocks that were read; default 32 MiB */
     uint64_t reserve_bytes; /* free space that is never written into; default from memtables */
     bool no_verify;         /* do not verify block checksums on reads */
     bool compress;          /* lz4 for what is flushed */

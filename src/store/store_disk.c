@@ -63,7 +63,7 @@ enum {
     QUIET_MS = 1000,
     MEMTABLE_BYTES = 64 * MIB,
     MEMTABLE_BYTES_MIN = 256 * KIB,
-    CACHE_BYTES = 8 * MIB,
+    CACHE_BYTES = 32 * MIB,
     MAPS = 2, /* one takes changes while the other is written as a table */
     RESERVE_SLACK = 16 * MIB,
     CHECK_BYTES = 256 * KIB,  /* written between two looks at the free space */

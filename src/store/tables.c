@@ -21,6 +21,10 @@
  * first block of a table file is damaged, and go on without the rest of that level (7.8; rocksdb
  * pull request 11783). So no such entry is ever written, and iterators are told not to look.
  *
+ * Tables are read with pread(), never through a mapping: a media error or a file that was cut under
+ * us would be a signal there, which ends the process. So it is an error that names the file.
+ * docs/decisions/0013 has what that costs.
+ *
  * A lack of descriptors or memory that RocksDB meets in a flush or a compaction is final for it: it
  * writes nothing more until it is opened again. Nothing was lost, as what is not in tables is in
  * the journal, so it is closed and opened again, when descriptors are there and nobody reads.
@@ -849,7 +853,6 @@ static void set_options(struct tables *tables)
     /* Of stores of format 1. 0: a torn end of the log is forgiven, damage before it is not. */
     rocksdb_options_set_wal_recovery_mode(o, 0);
     rocksdb_options_set_write_buffer_size(o, MEMTABLE_BYTES);
-    rocksdb_options_set_allow_mmap_reads(o, 1);
     rocksdb_options_set_max_open_files(o, open_files());
     rocksdb_options_set_max_background_jobs(o, BACKGROUND_JOBS);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);

@@ -1,7 +1,7 @@
 /*
  * store/disk_test.c: the RocksDB store and its directory: opening, locking, syncs that are shared,
- * slow or fail. fdatasync(), write() and pwrite() of this program are our own, so that
- * a test can make those of the store and of RocksDB fail or take their time.
+ * slow or fail. fdatasync(), write(), pwrite() and pread() of this program are our own, so that a
+ * test can make those of the store and of RocksDB fail or take their time.
  */
 #include "child.h"
 #include "image.h"
@@ -35,6 +35,8 @@ static atomic_int filled_fd = -1;  /* once per opened file, of which this is the
 
 atomic_int write_errno;
 const char *_Atomic write_target;
+atomic_int read_errno;
+const char *_Atomic read_target;
 atomic_uint_fast64_t system_bytes_free;
 
 static bool is_in(int fd, const char *target);
@@ -121,6 +123,17 @@ __attribute__((visibility("default"))) ssize_t pwrite(int fd, const void *bytes,
     if (done > 0)
         power_wrote(fd, bytes, (size_t)done, at);
     return done;
+}
+
+__attribute__((visibility("default"))) ssize_t pread(int fd, void *bytes, size_t len, off_t at)
+{
+    int error = atomic_load(&read_errno);
+
+    if (error && is_in(fd, atomic_load(&read_target))) {
+        errno = error;
+        return -1;
+    }
+    return syscall(SYS_pread64, fd, bytes, len, at);
 }
 
 __attribute__((visibility("default"))) int fstatvfs(int fd, struct statvfs *info)
