@@ -39,12 +39,10 @@
 #define SECOND_US INT64_C(1000000)
 #define ADVISORY_US (300 * SECOND_US)
 #define MANDATORY_US (60 * SECOND_US)
-#define PAUSE_SOON_US (10 * SECOND_US) /* after a failure ahead of need; up to twice that */
-#define PAUSE_NOW_US (1 * SECOND_US)   /* after a failure in the last minute; likewise */
-#define OUTLAST_US (300 * SECOND_US)   /* how long expired keys are used on; likewise */
-#define REFUSED_AGAIN_US                                                                           \
-    (30 * SECOND_US) /* a source that gave a refused key again is left alone                       \
-                      */
+#define PAUSE_SOON_US (10 * SECOND_US)    /* after a failure ahead of need; up to twice that */
+#define PAUSE_NOW_US (1 * SECOND_US)      /* after a failure in the last minute; likewise */
+#define OUTLAST_US (300 * SECOND_US)      /* how long expired keys are used on; likewise */
+#define REFUSED_AGAIN_US (30 * SECOND_US) /* a source that gave a refused key again is left alone */
 
 enum {
     WAIT_SLICE_MS = 20, /* how soon a waiter notices that it was canceled */

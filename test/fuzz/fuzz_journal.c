@@ -29,7 +29,8 @@ enum {
     BODY_MAX = 300,
     WRONG_HASH = 1,
     WRONG_SEGMENT = 2,
-    GAP = 4
+    GAP = 4,
+    STORE_ID = 7
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -62,7 +63,9 @@ static void write_segment(struct input *input, uint64_t number, const char *name
     memcpy(head, journal_magic, sizeof(journal_magic));
     store_u64le(head + 8, number);
     store_u64le(head + 16, change);
-    store_u64le(head + 24, XXH3_64bits(head, 24));
+    store_u64le(head + 24, STORE_ID);
+    store_u64le(head + 32, 0);
+    store_u64le(head + 40, XXH3_64bits(head, 40));
     files_write(name, 0, head, sizeof(head));
     for (unsigned i = 0; i < records; i++, change++) {
         unsigned faults, most;
@@ -91,7 +94,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input input = {data, size};
     char names[SEGMENTS_MAX][JOURNAL_NAME];
-    struct journal_reading reading = {.path = files_directory(), .replay = count_replay};
+    struct journal_marks marks = {.id = STORE_ID};
+    struct journal_reading reading = {
+        .path = files_directory(), .marks = &marks, .replay = count_replay};
     struct journal_found found;
     struct hf_scope *s = hf_scope_new(NULL);
     size_t len = 0;
@@ -103,8 +108,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (input_byte(&input) == 's') {
         uint64_t number = 0;
 
-        reading.durable = input_byte(&input) % 32;
-        reading.based = input_byte(&input) % 32;
+        marks.durable = input_byte(&input) % 32;
+        marks.based = input_byte(&input) % 32;
         for (; len < SEGMENTS_MAX && input.left > 0; len++) {
             number += 1 + input_byte(&input) % 3;
             hf__journal_name(number, names[len]);
@@ -118,8 +123,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     MUST(s && reading.dir >= 0);
     status = hf__journal_read(s, &reading, &found);
     if (status == HF_OK) {
-        MUST(found.last >= reading.durable && found.last >= reading.based);
-        MUST(replayed == found.last - reading.based);
+        MUST(found.last >= marks.durable && found.last >= marks.based);
+        MUST(replayed == found.last - marks.based);
     } else {
         MUST(status == HF_CORRUPT && strstr(hf_scope_error_text(s), reading.path));
     }

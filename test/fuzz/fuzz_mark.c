@@ -1,5 +1,5 @@
 /*
- * test/fuzz/fuzz_mark.c: store/home.c on any files HOLDFAST and durable.
+ * test/fuzz/fuzz_mark.c: store/home.c and marks.c on any files HOLDFAST and durable.
  *
  * The first byte has flags: the directory has db/CURRENT, the format file is what follows up to a
  * newline (otherwise that of this version), the slots of the durable record get right checksums.
@@ -23,7 +23,7 @@ enum {
     CHECKSUMS = 4,
     RECORD_MAX = 1024,
     SLOT_AT = 512,
-    SLOT_SUM = 40
+    SLOT_SUM = 88
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -53,7 +53,7 @@ static void write_files(struct input *input)
     for (size_t i = 0; flags & CHECKSUMS && i < 2; i++) {
         uint8_t *slot = record + i * SLOT_AT;
 
-        memcpy(slot, "hfmarks2", 8);
+        memcpy(slot, "hfmarks3", 8);
         store_u64be(slot + SLOT_SUM, XXH3_64bits(slot, SLOT_SUM));
         len = sizeof(record);
     }
@@ -66,7 +66,7 @@ static enum hf_status open_home(struct hf_scope *s, const struct hf_env *env, st
     enum hf_status status;
 
     TRY(hf__home_open(s, env, path, home));
-    status = hf__home_open_record(s, home);
+    status = hf__marks_open(s, home);
     if (status != HF_OK)
         hf__home_close(home);
     return status;
@@ -91,13 +91,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     write_files(&input);
     MUST(s);
     status = open_home(s, &env, hf_str_from(path), &home);
-    if (status == HF_OK && (home.has_no_journal || home.turn == UINT64_MAX)) {
+    if (status == HF_OK && (home.format != HOME_FORMAT || home.turn == UINT64_MAX)) {
         hf__home_close(&home); /* what is noted has another form, or no number is left */
     } else if (status == HF_OK) {
         struct home_marks marks = home.marks;
 
         marks.durable++;
-        MUST(hf__home_record(&home, marks));
+        MUST(hf__marks_note(&home, marks));
         hf__home_close(&home);
         MUST(open_home(s, &env, hf_str_from(path), &home) == HF_OK);
         MUST(memcmp(&marks, &home.marks, sizeof(marks)) == 0);
