@@ -248,11 +248,17 @@ static struct journal *journal_new(const struct journal_options *options)
 static enum hf_status open_directory(struct hf_scope *s, struct journal *journal)
 {
     bool made = mkdir(journal->options.path, MODE_DIRECTORY) == 0;
+    struct stat info;
 
     if (!made && errno != EEXIST)
         return fail_errno(s, journal, "create");
     journal->dir = open(journal->options.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return journal->dir < 0 ? fail_errno(s, journal, "open") : HF_OK;
+    if (journal->dir < 0)
+        return fail_errno(s, journal, "open");
+    if (fstat(journal->dir, &info) == 0 && (info.st_mode & 077) &&
+        fchmod(journal->dir, MODE_DIRECTORY))
+        return fail_errno(s, journal, "make for its owner alone");
+    return HF_OK;
 }
 
 /* Remove all files but the newest, and use that one again: nothing in them is needed. */

@@ -184,7 +184,7 @@ static bool shut_away(const char *path)
         return true;
     if (errno != EEXIST || stat(path, &info))
         return false;
-    return (info.st_mode & 0777 & ~MODE_DIRECTORY) == 0 || chmod(path, MODE_DIRECTORY) == 0;
+    return (info.st_mode & 077) == 0 || chmod(path, MODE_DIRECTORY) == 0;
 }
 
 /* With the lock, and before the end: that may have begun since, and waits. */

@@ -245,6 +245,49 @@ TEST(blob_dir, damage_is_told_and_healed_by_a_put)
     hf_scope_free(s);
 }
 
+static void write_bytes(const char *path, const char *bytes, size_t len)
+{
+    FILE *file = fopen(path, "wb");
+
+    CHECK(file && fwrite(bytes, 1, len, file) == len);
+    fclose(file);
+}
+
+/* P6: every bit flipped, every length, zeros from every byte on, another blob's bytes, none. */
+TEST(blob_dir, every_bit_of_a_small_blob)
+{
+    static const char text[] = "forty bytes, of which none is like those";
+    enum { LEN = sizeof(text) - 1 };
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_quick_directory(t);
+    struct hf_blobs *blobs = help_open_dir(s, path);
+    struct hf_str digest = put(s, blobs, text);
+    const char *place = help_place(s, path, digest);
+    char bytes[LEN];
+    struct hf_bytes found;
+
+    for (size_t i = 0; i < 8 * LEN; i++) {
+        memcpy(bytes, text, LEN);
+        bytes[i / 8] = (char)(bytes[i / 8] ^ 1 << i % 8);
+        write_bytes(place, bytes, LEN);
+        CHECK_STATUS(HF_CORRUPT, hf_blob_get(s, blobs, digest, &found));
+    }
+    for (size_t i = LEN; i-- > 0;) {
+        memcpy(bytes, text, LEN);
+        write_bytes(place, bytes, i);
+        CHECK_STATUS(HF_CORRUPT, hf_blob_get(s, blobs, digest, &found));
+        memset(bytes + i, 0, LEN - i);
+        write_bytes(place, bytes, LEN);
+        CHECK_STATUS(HF_CORRUPT, hf_blob_get(s, blobs, digest, &found));
+    }
+    write_bytes(place, "abc", 3);
+    CHECK_STATUS(HF_CORRUPT, hf_blob_get(s, blobs, digest, &found));
+    CHECK(unlink(place) == 0);
+    CHECK_STATUS(HF_NOT_FOUND, hf_blob_get(s, blobs, digest, &found));
+    hf_blobs_close(blobs);
+    hf_scope_free(s);
+}
+
 /* A file that is larger than a blob can be takes no memory. */
 TEST(blob_dir, what_is_too_large_is_not_read)
 {

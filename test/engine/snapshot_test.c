@@ -597,6 +597,52 @@ TEST(snapshot, a_damaged_file_is_refused)
     world_close(&w);
 }
 
+static void check_refused(struct world *w, struct hf_str path, const struct image *image,
+                          size_t len, const char *what, size_t at)
+{
+    struct hf_engine_snapshot *snapshot;
+
+    write_image(path.ptr, image->bytes, len);
+    if (hf_engine_snapshot_load(w->scope, path, &snapshot) != HF_CORRUPT || snapshot)
+        fail_msg("%s %zu gives: %s", what, at, hf_scope_error_text(w->scope));
+    CHECK(strstr(hf_scope_error_text(w->scope), path.ptr));
+}
+
+/* P6, of a file that is small enough to try everything; and it is for its owner alone. */
+TEST(snapshot, every_bit_of_a_small_file)
+{
+    struct world w = world_open(t, "memory:");
+    struct hf_str path = path_in(&w, test_directory(t), "small");
+    struct hf_engine_snapshot *snapshot;
+    mode_t before = umask(0);
+    struct image image;
+    struct stat info;
+
+    world_ok(&w, "CreateTable", PK_TABLE("small", STREAM_OF("KEYS_ONLY")));
+    world_ok(&w, "PutItem", "{'TableName':'small','Item':{'pk':{'S':'a'}}}");
+    snapshot = take(&w);
+    CHECK_OK(hf_engine_snapshot_save(w.scope, snapshot, path));
+    hf_engine_snapshot_free(snapshot);
+    umask(before);
+    CHECK(stat(path.ptr, &info) == 0 && (info.st_mode & 0777) == 0600);
+    image = read_image(path.ptr);
+    for (size_t i = 0; i < 8 * image.len; i++) {
+        image.bytes[i / 8] ^= (uint8_t)(1 << i % 8);
+        check_refused(&w, path, &image, image.len, "a flip of bit", i);
+        image.bytes[i / 8] ^= (uint8_t)(1 << i % 8);
+    }
+    for (size_t i = image.len; i-- > 0;) {
+        bool was_zero = image.bytes[i] == 0;
+
+        check_refused(&w, path, &image, i, "a cut at byte", i);
+        image.bytes[i] = 0;
+        if (!was_zero)
+            check_refused(&w, path, &image, image.len, "zeros from byte", i);
+    }
+    free(image.bytes);
+    world_close(&w);
+}
+
 static void seal_head(uint8_t *head)
 {
     uint64_t hash = XXH3_64bits(head, 64);
