@@ -52,6 +52,7 @@ struct hf_engine_options {
     struct hf_str region;     /* in ARNs and stream records; default "us-east-1" */
     struct hf_str account;    /* in ARNs; default "123456789012" */
     enum hf_wording wording;  /* default HF_WORDING_CLASSIC */
+    uint32_t max_tables;      /* CreateTable fails beyond that, HF_LIMIT; default 2500 */
 };
 
 /*

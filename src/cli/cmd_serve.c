@@ -259,7 +259,7 @@ static int open_database(struct serving *v)
                    .memtable_bytes = (size_t)settings->memtable_bytes,
                    .cache_bytes = (size_t)settings->cache_bytes, .compress = settings->compress,
                    .stream_shards = (uint32_t)settings->stream_shards, .region = settings->region,
-                   .account = settings->account,
+                   .account = settings->account, .max_tables = (uint32_t)settings->max_tables,
                    .wording = (enum hf_wording)(settings->wording + 1)),
         &v->engine);
 

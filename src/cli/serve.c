@@ -174,6 +174,15 @@ static const struct option_spec specs[] = {
 
     {.heading = "Limits",
      .kind = OPTION_NUMBER,
+     .name = "max-tables",
+     .value = "NUMBER",
+     .min = 1,
+     .max = 1000000,
+     .fallback = "2500",
+     .text = "Tables that there may be, each of which takes some 17 KiB of memory; CreateTable and "
+             "RestoreTableFromBackup fail with LimitExceededException beyond that.",
+     FIELD(max_tables)},
+    {.kind = OPTION_NUMBER,
      .name = "loops",
      .value = "NUMBER",
      .min = 1,

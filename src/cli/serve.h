@@ -44,6 +44,7 @@ struct serve_settings {
     unsigned wording; /* enum hf_wording, less one */
     uint64_t stream_shards;
     /* limits */
+    uint64_t max_tables;
     uint64_t loops; /* 0: one per core */
     uint64_t connections;
     uint64_t input_bytes;

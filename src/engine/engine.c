@@ -137,7 +137,12 @@ static enum hf_status load(struct hf_scope *s, struct engine *e)
     return hf__backups_resume(s, e);
 }
 
-enum { DEFAULT_SHARDS = 4, MAX_SHARDS = 64, ARN_PART_MAX = 64 };
+enum {
+    DEFAULT_SHARDS = 4,
+    MAX_SHARDS = 64,
+    ARN_PART_MAX = 64,
+    DEFAULT_TABLES = 2500 /* as DynamoDB has it, per account and region */
+};
 
 /* A region or an account becomes a part of ARNs, which requests bring back and which are taken
  * apart: so it is short and has nothing in it that divides. */
@@ -166,6 +171,7 @@ static enum hf_status settings(struct hf_scope *s, struct engine *e,
         return hf__fail(s, HF_INVALID, "stream_shards is %u; a stream has at most %d shards",
                         o->stream_shards, MAX_SHARDS);
     e->stream_shards = o->stream_shards ? o->stream_shards : DEFAULT_SHARDS;
+    e->max_tables = o->max_tables ? o->max_tables : DEFAULT_TABLES;
     e->wording = o->wording == HF_WORDING_2026 ? HF__WORDING_2026 : HF__WORDING_CLASSIC;
     TRY(arn_part(s, e, "region", o->region, HF_STR("us-east-1"), &e->region));
     TRY(arn_part(s, e, "account", o->account, HF_STR("123456789012"), &e->account));

@@ -259,6 +259,7 @@ struct engine {
     struct hf_str region;
     struct hf_str account;
     uint32_t stream_shards;
+    uint32_t max_tables;
     uint8_t secret[16];      /* of this database: signs stream iterators */
     struct hf_scope *memory; /* region, account */
     pthread_rwlock_t schema;

@@ -186,8 +186,13 @@ enum hf_status hf__table_create(struct hf_scope *s, struct engine *e,
 {
     struct creating c = {.request = NULL};
     struct table *table = NULL;
-    enum hf_status status = make_table(s, e, request, backup, &c, &table, out);
+    enum hf_status status;
 
+    if (e->catalog.len >= e->max_tables)
+        return hf__fail(s, HF_LIMIT,
+                        "Subscriber limit exceeded: There is a limit of %u tables per subscriber",
+                        e->max_tables);
+    status = make_table(s, e, request, backup, &c, &table, out);
     if (c.stream) {
         hf__stream_settle(e, c.stream, status == HF_OK);
         if (status == HF_OK)

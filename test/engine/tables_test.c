@@ -165,3 +165,55 @@ TEST(tables, regions_and_accounts_are_parts_of_arns)
     hf_db_close(db);
     hf_scope_free(s);
 }
+
+/* ---- how many ------------------------------------------------------------------------------- */
+
+#define TOO_MANY(count)                                                                            \
+    "Subscriber limit exceeded: There is a limit of " #count " tables per subscriber"
+
+TEST(tables, there_are_as_many_as_the_option_says)
+{
+    struct world w = world_open(t, "memory:");
+
+    w.options.max_tables = 2;
+    world_reopen(&w);
+    world_ok(&w, "CreateTable", PK_TABLE("aaa", ""));
+    world_ok(&w, "CreateTable", PK_TABLE("bbb", ""));
+    CHECK_FAILS(&w, "LimitExceededException", TOO_MANY(2), "CreateTable", PK_TABLE("ccc", ""));
+    CHECK_FAILS(&w, "ResourceInUseException", "Table already exists: aaa", "CreateTable",
+                PK_TABLE("aaa", ""));
+    world_ok(&w, "DeleteTable", "{'TableName':'aaa'}");
+    world_ok(&w, "CreateTable", PK_TABLE("ccc", ""));
+    world_close(&w);
+}
+
+/* A database that has more than it may have is opened, and none is lost. */
+TEST(tables, more_than_the_option_says_stay)
+{
+    struct world w = world_open(t, "disk:");
+
+    for (int i = 0; i < 4; i++)
+        callf(&w, "CreateTable", PK_TABLE("tab%d", ""), i);
+    w.options.max_tables = 3;
+    world_reopen(&w);
+    CHECK_JSON(&w, "{'TableNames':['tab0','tab1','tab2','tab3']}", "ListTables", "{}");
+    CHECK_FAILS(&w, "LimitExceededException", TOO_MANY(3), "CreateTable", PK_TABLE("tab4", ""));
+    world_ok(&w, "DeleteTable", "{'TableName':'tab0'}");
+    CHECK_FAILS(&w, "LimitExceededException", TOO_MANY(3), "CreateTable", PK_TABLE("tab4", ""));
+    world_ok(&w, "DeleteTable", "{'TableName':'tab1'}");
+    world_ok(&w, "CreateTable", PK_TABLE("tab4", ""));
+    world_close(&w);
+}
+
+TEST(tables, there_are_2500_of_them_by_default)
+{
+    struct world w = world_open(t, "memory:");
+
+    for (int i = 0; i < 2500; i++) {
+        if (is_error(callf(&w, "CreateTable", PK_TABLE("tab%d", ""), i)))
+            fail_msg("table %d", i);
+        hf_scope_reset(w.scope);
+    }
+    CHECK_FAILS(&w, "LimitExceededException", TOO_MANY(2500), "CreateTable", PK_TABLE("more", ""));
+    world_close(&w);
+}
