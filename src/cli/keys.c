@@ -162,7 +162,12 @@ bool hf__keys_parse(struct hf_scope *s, const char *path, struct hf_str text, st
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
-/* Pipes have no mode that means anything: who has the other end decided already. */
+/*
+ * Pipes have no mode that means anything: who has the other end decided already. The group may read
+ * a file of root's when we are somebody else: that is how an administrator, or systemd with
+ * LoadCredential=, hands it to us and to us alone. A file of our own that the group may read is a
+ * mistake.
+ */
 static bool is_private(struct reader *r, int fd)
 {
     struct stat info;
@@ -176,6 +181,9 @@ static bool is_private(struct reader *r, int fd)
     if (info.st_mode & (S_IROTH | S_IWOTH | S_IWGRP))
         return FAIL(r, "%s: others may %s it (mode %03o); use chmod 600 %s", r->path,
                     info.st_mode & (S_IWOTH | S_IWGRP) ? "change" : "read",
+                    (unsigned)info.st_mode & 0777u, r->path);
+    if (info.st_mode & S_IRGRP && info.st_uid == geteuid())
+        return FAIL(r, "%s: its group may read it (mode %03o); use chmod 600 %s", r->path,
                     (unsigned)info.st_mode & 0777u, r->path);
     if (info.st_uid != geteuid() && info.st_uid != 0)
         return FAIL(r, "%s: it belongs to another user (%u)", r->path, (unsigned)info.st_uid);

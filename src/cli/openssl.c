@@ -87,6 +87,8 @@ enum { CANNOT_LOAD = 127 }; /* the exit code of the dynamic linker */
     X(, void, SSL_CTX_set_alpn_select_cb,                                                          \
       (SSL_CTX * context, SSL_CTX_alpn_select_cb_func select, void *user),                         \
       (context, select, user))                                                                     \
+    X(return, int, SSL_CTX_set_cipher_list, (SSL_CTX * context, const char *list),                 \
+            (context, list))                                                                       \
     X(, void, SSL_CTX_set_default_passwd_cb, (SSL_CTX * context, pem_password_cb * ask),           \
       (context, ask))                                                                              \
     X(, void, SSL_CTX_set_default_passwd_cb_userdata, (SSL_CTX * context, void *user),             \

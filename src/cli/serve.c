@@ -92,7 +92,9 @@ static const struct option_spec specs[] = {
      .min = 1000,
      .max = OPTION_DAY_MS,
      .fallback = "5m",
-     .text = "How far the time of a signature may be off.",
+     .text =
+         "How far the time of a signature may be off. One in a query may say for how long it is "
+         "good instead (X-Amz-Expires, at most a week).",
      FIELD(clock_window_ms)},
 
     {.heading = "Data",

@@ -8,7 +8,8 @@
  *     both forms at once; neither; a part of the header that is not key=value; parts that are
  *     missing; a date that is none; too old, too new; Host (or X-Amz-Target) not signed; another
  *     algorithm; a credential that has not five parts; another region, service, terminator or
- *     date; a key that we do not know; another signature; another session token
+ *     date; a key that we do not know; a body that is not signed, without TLS; another signature;
+ *     another session token
  *
  * Without keys only the form counts: those that compare with the clock, the scope or a secret are
  * left out, and so is what must be signed.
@@ -22,8 +23,9 @@
  *  (2) A signing key is kept only after it verified a signature. Who cannot sign can neither fill
  *      the table nor push others out of it.
  *  (3) What a signature does not cover does not decide what the server does: the operation is in
- *      X-Amz-Target, so that must be signed. Other fields that may be unsigned (some clients leave
- *      X-Amz-User-Agent or the token out) change nothing.
+ *      X-Amz-Target, so that must be signed, and so must the body be, unless TLS protects it.
+ *      Other fields that may be unsigned (some clients leave X-Amz-User-Agent or the token out)
+ *      change nothing.
  *  (4) Messages are UTF-8, whatever bytes the request had.
  */
 #include "server/auth.h"
@@ -59,7 +61,8 @@ struct auth {
     char *text;
     size_t text_len;
     int64_t window_s;
-    char *region; /* that signatures must name; NULL: any */
+    bool unsigned_body; /* (3): a signature need not cover the body */
+    char *region;       /* that signatures must name; NULL: any */
     size_t region_len;
     struct kept kept[KEPT_MAX];
     size_t kept_next; /* the place that is used next */
@@ -176,6 +179,11 @@ enum hf_status hf__auth_set_region(struct hf_scope *s, struct auth *auth, struct
     auth->region = copy;
     auth->region_len = region.len;
     return HF_OK;
+}
+
+void hf__auth_allow_unsigned_body(struct auth *auth)
+{
+    auth->unsigned_body = true;
 }
 
 void hf__auth_free(struct auth *auth)
@@ -662,6 +670,9 @@ static bool check_signature(struct hearing *h)
                       HF_STR("The security token included in the request is invalid."));
 
     status = payload_hash(h, hex, &hash);
+    if (status == HF_OK && !auth->unsigned_body && hash.ptr != hex)
+        return refuse_invalid(h, HF_STR("X-Amz-Content-Sha256 is " SIGN_UNSIGNED ", but without "
+                                        "TLS the body must be signed."));
     if (status == HF_OK)
         status = hf__sign_canonical(h->s, h->head, h->claim.signed_headers, hash, true, &canonical);
     if (status == HF_OK)

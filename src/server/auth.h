@@ -39,6 +39,12 @@ enum hf_status hf__auth_new(struct hf_scope *s, const struct hf_env *env,
 /* From now on signatures must name this region, if there are keys. HF_NOMEM. */
 enum hf_status hf__auth_set_region(struct hf_scope *s, struct auth *auth, struct hf_str region);
 
+/*
+ * From now on a signature may leave out the body (X-Amz-Content-Sha256: UNSIGNED-PAYLOAD): all
+ * requests come over TLS, so that nobody between here and there can put another body in its place.
+ */
+void hf__auth_allow_unsigned_body(struct auth *auth);
+
 /* May this request pass? `body` is as sent, before it is unpacked. When not, *refusal says why. */
 bool hf__auth_check(struct hf_scope *s, struct auth *auth, const struct http_head *head,
                     struct hf_bytes body, int64_t now_s, struct auth_refusal *refusal);

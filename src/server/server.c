@@ -503,6 +503,8 @@ static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_
         return hf__fail_nomem(s);
     TRY(hf__auth_new(s, &server->env, server->options.keys, server->options.keys_len,
                      server->options.clock_window_s, &loop->auth));
+    if (server->options.certificate.ptr)
+        hf__auth_allow_unsigned_body(loop->auth);
     return server->options.region.len ? hf__auth_set_region(s, loop->auth, server->options.region)
                                       : HF_OK;
 }

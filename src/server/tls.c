@@ -37,6 +37,13 @@ struct tls {
 
 enum { PLAIN_SIZE = 16 * 1024 }; /* one record */
 
+/*
+ * Of TLS 1.2: a key exchange whose secrets are gone afterwards, so that a stolen key does not open
+ * what was recorded before, and ciphers that authenticate what they encrypt. All that TLS 1.3 has
+ * is like that.
+ */
+#define TLS_1_2_CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
+
 /* ---- certificates --------------------------------------------------------------------------- */
 
 /* The oldest sentence that OpenSSL has says what happened; the newer ones, through which parts of
@@ -99,6 +106,10 @@ static enum hf_status load(struct hf_scope *s, const struct tls_context *context
     SSL_CTX_set_min_proto_version(ssl, TLS1_2_VERSION);
     SSL_CTX_set_options(ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE |
                                  SSL_OP_NO_COMPRESSION);
+    if (SSL_CTX_set_cipher_list(ssl, TLS_1_2_CIPHERS) != 1) {
+        SSL_CTX_free(ssl);
+        return hf__fail(s, HF_UNSUPPORTED, "OpenSSL has none of the ciphers " TLS_1_2_CIPHERS);
+    }
     SSL_CTX_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF); /* tickets do, and take no memory */
     SSL_CTX_set_alpn_select_cb(ssl, choose_http, NULL);

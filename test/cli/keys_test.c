@@ -124,8 +124,10 @@ TEST(keys, a_file_is_for_its_owner_alone)
     CHECK(hf__keys_read(s, path, &keys));
     CHECK_INT(1, keys.len);
     CHECK_STR("hush", keys.list[0].secret);
-    write_file(path, 0440); /* as systemd hands them over */
-    CHECK(hf__keys_read(s, path, &keys));
+    write_file(path, 0640);
+    check_refused(s, path, "its group may read it (mode 640); use chmod 600");
+    write_file(path, 0440);
+    check_refused(s, path, "its group may read it (mode 440)");
     write_file(path, 0644);
     check_refused(s, path, "others may read it (mode 644)");
     write_file(path, 0604);
@@ -143,6 +145,34 @@ TEST(keys, a_file_is_for_its_owner_alone)
     CHECK(truncate(path, KEYS_FILE_MAX + 1) == 0);
     check_refused(s, path, "larger than");
     check_refused(s, test_directory(t), "is a directory");
+    hf_scope_free(s);
+}
+
+/* root:GROUP of mode 640, or 440 as systemd has it for LoadCredential= (the bit is that of an ACL).
+ */
+TEST(keys, root_may_hand_a_file_to_our_group)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    static const mode_t modes[] = {0640, 0440};
+    const char *directory = test_directory(t);
+    struct cli_keys keys;
+    char path[200];
+    bool read;
+
+    if (geteuid() != 0)
+        skip();
+    snprintf(path, sizeof(path), "%s/keys", directory);
+    CHECK(chmod(directory, 0711) == 0);
+    for (size_t i = 0; i < 2; i++) {
+        write_file(path, modes[i]);
+        CHECK(chown(path, 0, 4242) == 0);
+        CHECK(setegid(4242) == 0 && seteuid(4242) == 0);
+        read = hf__keys_read(s, path, &keys);
+        CHECK(seteuid(0) == 0 && setegid(0) == 0);
+        if (!read)
+            fail_msg("%s", keys.error.ptr);
+        CHECK_INT(1, keys.len);
+    }
     hf_scope_free(s);
 }
 

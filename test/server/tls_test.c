@@ -22,10 +22,9 @@ struct files {
     char key[160];
 };
 
-/* A key and a certificate that it signed itself, for that name. */
-static void make_certificate(const struct files *files, const char *name)
+/* A certificate that this key signed itself, for that name. The key is freed. */
+static void make_certificate_of(const struct files *files, const char *name, EVP_PKEY *key)
 {
-    EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *x = X509_new();
     FILE *file;
 
@@ -46,6 +45,11 @@ static void make_certificate(const struct files *files, const char *name)
           fclose(file) == 0);
     X509_free(x);
     EVP_PKEY_free(key);
+}
+
+static void make_certificate(const struct files *files, const char *name)
+{
+    make_certificate_of(files, name, EVP_EC_gen("P-256"));
 }
 
 static void name_files(struct test *t, struct files *files)
@@ -77,8 +81,10 @@ struct secure {
     size_t cap;
 };
 
-/* Connect with versions from `least` to `most`; did the handshake succeed? */
-static bool secure_open(const struct site *site, struct secure *c, int least, int most)
+/* Connect with versions from `least` to `most`, and of TLS 1.2 with these ciphers; NULL: OpenSSL's
+ * own. Did the handshake succeed? */
+static bool secure_open_with(const struct site *site, struct secure *c, int least, int most,
+                             const char *ciphers)
 {
     struct timeval wait = {.tv_sec = DEADLINE_MS / 1000};
     struct line line;
@@ -88,6 +94,8 @@ static bool secure_open(const struct site *site, struct secure *c, int least, in
     SSL_CTX_set_security_level(c->context, 0); /* or the client itself would refuse TLS 1.1 */
     CHECK_INT(1, SSL_CTX_set_min_proto_version(c->context, least));
     CHECK_INT(1, SSL_CTX_set_max_proto_version(c->context, most));
+    if (ciphers)
+        CHECK_INT(1, SSL_CTX_set_cipher_list(c->context, ciphers));
     SSL_CTX_set_verify(c->context, SSL_VERIFY_NONE, NULL);
     c->ssl = SSL_new(c->context);
     line_open(site, &line);
@@ -97,6 +105,11 @@ static bool secure_open(const struct site *site, struct secure *c, int least, in
     setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
     SSL_set_fd(c->ssl, c->fd);
     return SSL_connect(c->ssl) == 1;
+}
+
+static bool secure_open(const struct site *site, struct secure *c, int least, int most)
+{
+    return secure_open_with(site, c, least, most, NULL);
 }
 
 static void secure_close(struct secure *c)
@@ -333,6 +346,58 @@ TEST(tls, older_versions_are_refused)
     CHECK(secure_open(&site, &c, TLS1_2_VERSION, TLS1_2_VERSION));
     secure_close(&c);
     site_close(&site);
+}
+
+/* In TLS 1.2: what is recorded today cannot be read with a key that is stolen tomorrow, and nothing
+ * has padding to guess at; whatever kind of key the certificate has. */
+TEST(tls, ciphers_are_forward_secret_and_authenticated)
+{
+    static const struct {
+        const char *name;
+        bool good;
+    } ciphers[] = {
+        {"ECDHE-ECDSA-AES128-GCM-SHA256", true},
+        {"ECDHE-ECDSA-AES256-GCM-SHA384", true},
+        {"ECDHE-ECDSA-CHACHA20-POLY1305", true},
+        {"ECDHE-RSA-AES128-GCM-SHA256", true},
+        {"ECDHE-RSA-AES256-GCM-SHA384", true},
+        {"ECDHE-RSA-CHACHA20-POLY1305", true},
+        {"ECDHE-ECDSA-AES128-SHA", false},
+        {"ECDHE-ECDSA-AES128-SHA256", false},
+        {"ECDHE-RSA-AES128-SHA", false},
+        {"ECDHE-RSA-AES256-SHA384", false},
+        {"AES128-SHA", false},
+        {"AES256-SHA256", false},
+        {"AES128-GCM-SHA256", false},
+        {"AES256-GCM-SHA384", false},
+        {"DHE-RSA-AES128-SHA", false},
+        {"ECDHE-ECDSA-AES256-CCM8", false},
+    };
+
+    for (int rsa = 0; rsa < 2; rsa++) {
+        struct server_options options = {0};
+        struct files files;
+        struct site site;
+        size_t good = 0;
+
+        name_files(t, &files);
+        make_certificate_of(&files, "name", rsa ? EVP_RSA_gen(2048) : EVP_EC_gen("P-256"));
+        options.certificate = hf_str_from(files.certificate);
+        options.private_key = hf_str_from(files.key);
+        site_open(t, &site, &options);
+        for (size_t i = 0; i < ARRAY_LEN(ciphers); i++) {
+            struct secure c;
+            bool opened =
+                secure_open_with(&site, &c, TLS1_2_VERSION, TLS1_2_VERSION, ciphers[i].name);
+
+            if (opened && !ciphers[i].good)
+                fail_msg("%s was taken", ciphers[i].name);
+            good += opened;
+            secure_close(&c);
+        }
+        CHECK_INT(3, good); /* those that suit the key */
+        site_close(&site);
+    }
 }
 
 /* Another protocol than HTTP/1.1 is refused when it is the only one that a client knows. */
