@@ -134,6 +134,8 @@ enum hf_status hf__pattern_key_parts(struct hf_scope *s, struct hf_str key, stru
 
     if (!to)
         return hf_scope_built(s);
+    if (!key.ptr) /* the item has none */
+        key = HF_STR("");
     for (; at <= key.len && found < count; found++) {
         const char *dot = at < key.len ? memchr(key.ptr + at, '.', key.len - at) : NULL;
         size_t end = dot ? (size_t)(dot - key.ptr) : key.len;

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#ifndef MUST
 #define MUST(condition)                                                                            \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -20,6 +21,7 @@
             abort();                                                                               \
         }                                                                                          \
     } while (0)
+#endif
 
 struct input {
     const uint8_t *at;
@@ -47,6 +49,8 @@ static inline const uint8_t *input_bytes(struct input *input, size_t most, size_
     const uint8_t *at = input->at;
 
     *len = most < input->left ? most : input->left;
+    if (!*len)
+        return (const uint8_t *)"";
     input->at += *len;
     input->left -= *len;
     return at;

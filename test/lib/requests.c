@@ -21,7 +21,9 @@
 #include "rewind.h"
 #include "wire/wire.h"
 
-enum { LETTERS = 30, UPKEEP = 26, TABLES_MAX = 3, MEMTABLE_BYTES = 4 * 1024 * 1024 };
+enum { LETTERS = 30, UPKEEP = 26, TABLES_MAX = 12, MEMTABLE_BYTES = 4 * 1024 * 1024 };
+
+#define FIRST_US INT64_C(1767225600000000) /* the clock begins in 2026 */
 
 static const struct {
     const char *name;
@@ -71,6 +73,11 @@ static const unsigned always =
 static int64_t clock_of(void *user)
 {
     return ((struct machine *)user)->now_us;
+}
+
+static void sleep_of(void *user, int64_t us)
+{
+    ((struct machine *)user)->now_us += us;
 }
 
 static void random_of(void *user, void *bytes, size_t len)
@@ -188,7 +195,7 @@ static void restore_state(struct machine *m)
 /* Time and randomness are the same for every input. */
 static void world_begin(struct machine *m)
 {
-    m->now_us = INT64_C(1767225600000000) + 1000000;
+    m->now_us = FIRST_US + 1000000;
     m->random = 12345;
     m->iterator.len = m->stream.len = m->shard.len = m->last.len = 0;
 }
@@ -199,12 +206,13 @@ void machine_open(struct machine *m, const char *directory)
     struct hf__store *inner;
     enum hf_status status;
 
-    *m = (struct machine){.now_us = INT64_C(1767225600000000), .random = 1};
+    *m = (struct machine){.now_us = FIRST_US, .random = 1};
     m->env = (struct hf_env){.size = sizeof(struct hf_env),
                              .user = m,
                              .wall_us = clock_of,
                              .elapsed_us = clock_of,
-                             .random = random_of};
+                             .random = random_of,
+                             .sleep = sleep_of};
     m->s = hf_scope_new(&m->env);
     status = directory
                  ? hf__store_open_rocksdb(m->s, &m->env, hf_str_from(directory), &options, &inner)
@@ -214,13 +222,18 @@ void machine_open(struct machine *m, const char *directory)
         abort();
     }
     rewind_open(m->s, &m->env, inner, &m->store);
-    engine_begin(m);
-    make_tables(m);
-    hf_db_close(m->db);
-    engine_begin(m);
-    rewind_mark(m->store);
     m->state = malloc(sizeof(*m->state));
     MUST(m->state);
+    engine_begin(m);
+    make_tables(m);
+    machine_mark(m);
+}
+
+void machine_mark(struct machine *m)
+{
+    hf_db_close(m->db); /* which saves counts */
+    engine_begin(m);
+    rewind_mark(m->store);
     save_state(m);
     world_begin(m);
 }

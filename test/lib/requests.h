@@ -19,6 +19,7 @@ struct hf__store;
 
 enum { REQUESTS_MAX = 40, KEPT_MAX = 512 };
 
+#ifndef MUST
 #define MUST(condition)                                                                            \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -26,6 +27,7 @@ enum { REQUESTS_MAX = 40, KEPT_MAX = 512 };
             abort();                                                                               \
         }                                                                                          \
     } while (0)
+#endif
 
 /* What an answer gave, for the marks of later requests. */
 struct kept {
@@ -48,6 +50,9 @@ struct machine {
  * "blobs" and a few items in them. */
 void machine_open(struct machine *m, const char *directory);
 void machine_close(struct machine *m);
+
+/* What is there now, is there after every input from now on. */
+void machine_mark(struct machine *m);
 
 /* After an input: everything, the clock included, is as it was after machine_open(). m->db may be
  * another one then. */

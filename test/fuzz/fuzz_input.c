@@ -1,0 +1,148 @@
+/*
+ * test/fuzz/fuzz_input.c: values and files that the command reads.
+ *
+ * The first byte says what the rest is: a number, duration or size (n), a time (t), JSON (j), a
+ * table (s, for `table create`), credentials (k, for `serve`), lines of events (l, for `events
+ * append`).
+ *
+ *  - It is read, or refused with a sentence.
+ *  - JSON that is read has what it says: lengths, members, a value of DynamoDB.
+ */
+#include <holdfast/events.h>
+
+#include <string.h>
+
+#include "cli/events_line.h"
+#include "cli/json.h"
+#include "cli/keys.h"
+#include "cli/options.h"
+#include "cli/table_spec.h"
+#include "cli/when.h"
+#include "files.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void read_values(const char *text)
+{
+    uint64_t number, bytes, ms;
+
+    if (hf__options_number(text, &number)) {
+        char again[32];
+
+        snprintf(again, sizeof(again), "%llu", (unsigned long long)number);
+        MUST(strcmp(again, text + strspn(text, "0")) == 0 || number == 0);
+        MUST(!hf__options_size(text, &bytes) || bytes == number);
+    }
+    (void)!hf__options_duration(text, &ms);
+    (void)!hf__options_size(text, &bytes);
+}
+
+static void read_times(struct hf_scope *s, const char *text)
+{
+    int64_t us;
+
+    if (hf__when_time(text, &us))
+        MUST(us >= 0);
+    (void)!hf__when(s, text, &us);
+}
+
+static size_t depth_of(const struct json *json)
+{
+    size_t deepest = 0, count = 0;
+
+    for (const struct json *at = json->first; at; at = at->next, count++) {
+        size_t depth = depth_of(at);
+
+        deepest = depth > deepest ? depth : deepest;
+    }
+    MUST(count == json->len);
+    return deepest + 1;
+}
+
+static void read_json(struct hf_scope *s, struct hf_str text)
+{
+    struct hf_str error = {NULL, 0};
+    const struct json *json = hf__json_read(s, text, &error);
+
+    if (!json) {
+        MUST(error.len > 0);
+        return;
+    }
+    MUST(depth_of(json) <= JSON_DEPTH_MAX + 1);
+    hf__json_to_value(s, json);
+}
+
+static void read_table(struct hf_scope *s, struct hf_str text)
+{
+    struct hf_create_table spec;
+    struct hf_str error = {NULL, 0};
+
+    MUST(hf__table_spec_read(s, text, &spec, &error) || error.len > 0);
+}
+
+static void read_keys(struct hf_scope *s, struct hf_str text)
+{
+    struct cli_keys keys;
+
+    if (!hf__keys_parse(s, "keys.ini", text, &keys)) {
+        MUST(keys.error.len > 0);
+        return;
+    }
+    for (size_t i = 0; i < keys.len; i++)
+        MUST(keys.list[i].access.len && keys.list[i].secret.len);
+}
+
+static void read_lines(struct hf_scope *s, struct hf_str text)
+{
+    struct hf_stream_key stream = {HF_STR("order"), HF_STR("7")};
+    struct events_line *lines;
+    struct hf_str error = {NULL, 0};
+    size_t len;
+
+    if (!hf__cli_events_lines(s, text, stream, &lines, &len, &error)) {
+        MUST(error.len > 0);
+        return;
+    }
+    for (size_t i = 0; i < len; i++)
+        MUST(lines[i].stream.domain.len && lines[i].event.type.len);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_str text;
+    char *copy;
+
+    MUST(s);
+    if (size == 0) {
+        hf_scope_free(s);
+        return 0;
+    }
+    copy = malloc(size); /* the kind makes room for a NUL behind the rest */
+    MUST(copy);
+    memcpy(copy, data + 1, size - 1);
+    copy[size - 1] = '\0';
+    text = hf_str_of(copy, size - 1);
+    switch (data[0]) {
+    case 'n':
+        read_values(copy);
+        break;
+    case 't':
+        read_times(s, copy);
+        break;
+    case 's':
+        read_table(s, text);
+        break;
+    case 'k':
+        read_keys(s, text);
+        break;
+    case 'l':
+        read_lines(s, text);
+        break;
+    default:
+        read_json(s, text);
+    }
+    free(copy);
+    hf_scope_free(s);
+    return 0;
+}

@@ -1,0 +1,185 @@
+/*
+ * test/fuzz/fuzz_item.c: any item in the tables of the patterns and of the event store.
+ *
+ * The first byte chooses whose item it is, the rest is the item as DynamoDB's JSON.
+ *
+ *  - It is understood, or refused as HF_CORRUPT with a sentence.
+ *  - What is understood can be looked at: texts are there, and of UTF-8.
+ *  - An event of an outbox is a JSON object for sinks, whatever is in it.
+ */
+#include <holdfast/engine.h>
+#include <holdfast/kv.h>
+#include <holdfast/outbox.h>
+#include <holdfast/records.h>
+#include <holdfast/sink.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "events/events.h"
+#include "events/subscribe.h"
+#include "files.h"
+#include "patterns/consumer.h"
+#include "patterns/kv.h"
+#include "patterns/limit.h"
+#include "patterns/lock.h"
+#include "patterns/once.h"
+#include "patterns/outbox.h"
+#include "patterns/records.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+bool hf__json_valid(
+    struct hf_str text); /* of wire/wire.h, which has names that patterns have, too */
+
+static struct hf_db *db;
+static struct hf_kv *kv;
+static struct hf_outbox *outbox;
+static struct hf_records *records;
+
+static void open_all(struct hf_scope *s)
+{
+    MUST(hf_open(s, HF_STR("memory:"), NULL, &db) == HF_OK);
+    MUST(hf_kv_open(s, db, NULL, &kv) == HF_OK);
+    MUST(hf_outbox_open(s, db, NULL, &outbox) == HF_OK);
+    MUST(hf_records_open(s, db, NULL, &records) == HF_OK);
+}
+
+static void must_be_text(struct hf_str text)
+{
+    volatile char sum = 0;
+
+    for (size_t i = 0; i < text.len; i++)
+        sum = (char)(sum + text.ptr[i]);
+}
+
+static enum hf_status look_kv(struct hf_scope *s, struct hf_item item)
+{
+    struct hf_kv_key key;
+    struct kv_view view;
+
+    TRY(hf__kv_view(s, kv, item, &view));
+    must_be_text(view.version);
+    must_be_text(view.blob);
+    TRY(hf__kv_key_of(s, kv, item, &key));
+    return HF_OK;
+}
+
+static enum hf_status look_outbox(struct hf_scope *s, struct hf_item item)
+{
+    struct hf_outbox_event event;
+    struct hf_str json;
+    enum hf_status status;
+
+    TRY(hf__outbox_view(s, outbox, item, &event));
+    must_be_text(event.event.id);
+    must_be_text(event.event.type);
+    must_be_text(event.error_text);
+    must_be_text(event.ref);
+    status = hf_event_json(s, &event.event, &json);
+    MUST(status == HF_INVALID || (status == HF_OK && hf__json_valid(json)));
+    return HF_OK;
+}
+
+static enum hf_status look_records(struct hf_scope *s, struct hf_item item)
+{
+    struct hf_record_info info;
+
+    TRY(hf__records_view(s, records, item, &info));
+    (void)hf__records_beat(item);
+    (void)hf__records_lease_ms(item);
+    (void)hf__records_after_ms(item);
+    must_be_text(hf__records_failed_by(item));
+    must_be_text(hf__records_put_id(item));
+    return HF_OK;
+}
+
+static enum hf_status look_events(struct hf_scope *s, struct hf_item item, unsigned which)
+{
+    struct hf_stream_key stream = {HF_STR("order"), HF_STR("7")};
+    struct hf_stored_event event;
+    struct events_commit commit;
+    struct events_place place;
+    struct events_head head;
+    struct events_step step;
+    struct events_stub stub;
+    struct hf_parked parked;
+    struct sub_item sub;
+    uint32_t number;
+
+    switch (which) {
+    case 0:
+        return hf__events_head_view(s, item, &head);
+    case 1:
+        return hf__events_item_view(s, item, stream, 1, &event);
+    case 2:
+        return hf__events_commit_view(s, item, &commit);
+    case 3:
+        return hf__events_place_view(s, item, &place);
+    case 4:
+        return hf__events_step_view(s, item, &step);
+    case 5:
+        if (hf__events_stub_view(item, &stub))
+            must_be_text(stub.large);
+        (void)!hf__events_large_number(item, &number);
+        return HF_OK;
+    case 6:
+        hf__sub_view(item, &sub);
+        must_be_text(sub.holder);
+        must_be_text(sub.failure);
+        return HF_OK;
+    default:
+        hf__parked_view(item, &parked);
+        return HF_OK;
+    }
+}
+
+static enum hf_status look(struct hf_scope *s, struct hf_item item, unsigned which)
+{
+    struct lock_view lock;
+    struct once_view once;
+    struct limit_view limit;
+    struct lease_view lease;
+
+    switch (which) {
+    case 'k':
+        return look_kv(s, item);
+    case 'o':
+        return look_outbox(s, item);
+    case 'r':
+        return look_records(s, item);
+    case 'l':
+        return hf__lock_view(s, item, &lock);
+    case 'n':
+        return hf__once_view(s, item, INT64_C(1767225600000), &once);
+    case 'm':
+        return hf__limit_view(s, HF_STR("name"), item, &limit);
+    case 'c':
+        return hf__lease_view(s, item, &lease);
+    default:
+        return look_events(s, item, which % 8);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct input input = {data, size};
+    unsigned which = input_byte(&input);
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_item item;
+    enum hf_status status;
+
+    MUST(s);
+    if (!db)
+        open_all(s);
+    if (hf_item_from_json(s, hf_str_of((const char *)input.at, input.left), &item) == HF_OK) {
+        status = look(s, item, which);
+        if (status != HF_OK && (status != HF_CORRUPT || !hf_scope_error_text(s)[0])) {
+            fprintf(stderr, "%s: %s\n", hf_status_name(status), hf_scope_error_text(s));
+            abort();
+        }
+    }
+    hf_scope_free(s);
+    return 0;
+}
