@@ -1376,6 +1376,15 @@ HF_API HF_NODISCARD enum hf_status hf_db_call(struct hf_scope *s, struct hf_db *
 HF_API void hf_db_close(struct hf_db *db);
 
 /*
+ * Which opening of a database this is: a random text that no other opening has, on disk or in
+ * memory. One process at a time has a directory open, and each opening gets a new one: so what was
+ * written with another text was written by somebody who is gone, and patterns take the leases of
+ * those over at once. Absent for databases over the network, whose users do not exclude each other.
+ * It lives as long as `db`. Any thread. Since 0.1.
+ */
+HF_API struct hf_str hf_db_opener(struct hf_db *db);
+
+/*
  * Something that users of one database share, such as a thread. `make` is called for the first who
  * asks for it, `end` when the last has given it back; a kind is the struct at its address.
  */

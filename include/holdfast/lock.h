@@ -23,7 +23,8 @@
  * renewed its lease for the whole length of it, by the waiter's own clock, the lock is taken over.
  * The holder counts from before it asked for the lease, the waiter from after it saw it, so the
  * holder knows first that its lease has ended. The clock is one that runs while the machine is
- * suspended.
+ * suspended. On a directory the locks of a process that was killed are free at once, as nobody can
+ * open the directory while that process lives: hf_db_opener() of db.h.
  *
  * An answer that gets lost does not lose a lock, and neither does a database that cannot be reached
  * for a while: only a lease that ends (HF_LOCK_EXPIRED) or somebody else who took it or broke it

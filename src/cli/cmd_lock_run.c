@@ -133,7 +133,8 @@ const struct options_table hf__lock_run_options = {
     .name = "lock run",
     .operands = "NAME -- CMD...",
     .about = "Acquire a lock, run a program, release the lock. The lock is renewed while the "
-             "program runs, and is free a lease later if this process is killed. The program has "
+             "program runs, and is free a lease later if this process is killed; at once in a "
+             "directory (embedded:PATH), as it can be opened only then. The program has "
              "the lock's fence, a number that grows with every holder, in HOLDFAST_LOCK_TOKEN, "
              "and its name in HOLDFAST_LOCK_NAME.",
     .specs = specs,

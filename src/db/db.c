@@ -125,6 +125,11 @@ enum hf_status hf__db_full_name(struct hf_scope *s, struct hf_db *db, struct hf_
     return db->calls->full_name ? db->calls->full_name(s, db, table, full) : HF_OK;
 }
 
+struct hf_str hf_db_opener(struct hf_db *db)
+{
+    return db && db->calls->opener ? db->calls->opener(db) : (struct hf_str){0};
+}
+
 void hf_db_close(struct hf_db *db)
 {
     if (db)

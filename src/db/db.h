@@ -35,6 +35,8 @@ struct db_calls {
     /* The name of a table in the innermost database. NULL: as it is called here. */
     enum hf_status (*full_name)(struct hf_scope *s, struct hf_db *db, struct hf_str table,
                                 struct hf_str *full);
+    /* hf_db_opener(). NULL: it has none, as others may use the same tables at the same time. */
+    struct hf_str (*opener)(struct hf_db *db);
 };
 
 /* Pay a debt, see hf__scope_set_debt(); the scope has none set now. When it fails, everything that

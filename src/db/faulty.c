@@ -334,12 +334,18 @@ static enum hf_status faulty_full_name(struct hf_scope *s, struct hf_db *db, str
     return hf__db_full_name(s, ((struct faulty *)(void *)db)->inner, table, full);
 }
 
+static struct hf_str faulty_opener(struct hf_db *db)
+{
+    return hf_db_opener(((struct faulty *)(void *)db)->inner);
+}
+
 static const struct db_calls faulty_calls = {.call = faulty_call,
                                              .settle = faulty_settle,
                                              .close = faulty_close,
                                              .supports = faulty_supports,
                                              .blobs = faulty_blobs,
-                                             .full_name = faulty_full_name};
+                                             .full_name = faulty_full_name,
+                                             .opener = faulty_opener};
 
 enum hf_status hf_faulty_open(struct hf_scope *s, struct hf_db *inner, struct hf_db **db)
 {

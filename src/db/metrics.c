@@ -318,12 +318,18 @@ static enum hf_status metrics_full_name(struct hf_scope *s, struct hf_db *db, st
     return hf__db_full_name(s, ((struct metrics *)(void *)db)->inner, table, full);
 }
 
+static struct hf_str metrics_opener(struct hf_db *db)
+{
+    return hf_db_opener(((struct metrics *)(void *)db)->inner);
+}
+
 static const struct db_calls metrics_calls = {.call = metrics_call,
                                               .settle = metrics_settle,
                                               .close = metrics_close,
                                               .supports = metrics_supports,
                                               .blobs = metrics_blobs,
-                                              .full_name = metrics_full_name};
+                                              .full_name = metrics_full_name,
+                                              .opener = metrics_opener};
 
 /* Zeroed counters at the start of a cache line. */
 static bool make_shards(struct metrics *m)

@@ -460,12 +460,18 @@ static enum hf_status prefix_full_name(struct hf_scope *s, struct hf_db *db, str
     return hf__db_full_name(s, p->inner, name, full);
 }
 
+static struct hf_str prefix_opener(struct hf_db *db)
+{
+    return hf_db_opener(((struct prefixed *)(void *)db)->inner);
+}
+
 static const struct db_calls prefix_calls = {.call = prefix_call,
                                              .settle = prefix_settle,
                                              .close = prefix_close,
                                              .supports = prefix_supports,
                                              .blobs = prefix_blobs,
-                                             .full_name = prefix_full_name};
+                                             .full_name = prefix_full_name,
+                                             .opener = prefix_opener};
 
 enum hf_status hf_prefix_open(struct hf_scope *s, struct hf_db *inner, struct hf_str prefix,
                               struct hf_db **db)

@@ -159,12 +159,18 @@ static enum hf_status retry_full_name(struct hf_scope *s, struct hf_db *db, stru
     return hf__db_full_name(s, ((struct retry *)(void *)db)->inner, table, full);
 }
 
+static struct hf_str retry_opener(struct hf_db *db)
+{
+    return hf_db_opener(((struct retry *)(void *)db)->inner);
+}
+
 static const struct db_calls retry_calls = {.call = retry_call,
                                             .settle = retry_settle,
                                             .close = retry_close,
                                             .supports = retry_supports,
                                             .blobs = retry_blobs,
-                                            .full_name = retry_full_name};
+                                            .full_name = retry_full_name,
+                                            .opener = retry_opener};
 
 enum hf_status hf_retry_open(struct hf_scope *s, struct hf_db *inner,
                              const struct hf_retry_options *options, struct hf_db **db)

@@ -118,12 +118,18 @@ static enum hf_status trace_full_name(struct hf_scope *s, struct hf_db *db, stru
     return hf__db_full_name(s, ((struct trace *)(void *)db)->inner, table, full);
 }
 
+static struct hf_str trace_opener(struct hf_db *db)
+{
+    return hf_db_opener(((struct trace *)(void *)db)->inner);
+}
+
 static const struct db_calls trace_calls = {.call = trace_call,
                                             .settle = trace_settle,
                                             .close = trace_close,
                                             .supports = trace_supports,
                                             .blobs = trace_blobs,
-                                            .full_name = trace_full_name};
+                                            .full_name = trace_full_name,
+                                            .opener = trace_opener};
 
 static bool is_level(enum hf_log_level level)
 {

@@ -278,10 +278,18 @@ static enum hf_status engine_blobs(struct hf_scope *s, struct hf_db *db, struct 
     return hf__blobs_open_dir(s, &e->env, &options, blobs);
 }
 
+static struct hf_str engine_opener(struct hf_db *db)
+{
+    struct engine *e = (struct engine *)(void *)db;
+
+    return hf_str_of(e->opener, sizeof(e->opener));
+}
+
 static const struct db_calls engine_calls = {.call = engine_call,
                                              .settle = engine_settle,
                                              .close = engine_close,
-                                             .blobs = engine_blobs};
+                                             .blobs = engine_blobs,
+                                             .opener = engine_opener};
 
 static struct hf_engine_options fill_options(const struct hf_engine_options *options)
 {
@@ -290,6 +298,20 @@ static struct hf_engine_options fill_options(const struct hf_engine_options *opt
     if (options)
         memcpy(&o, options, options->size && options->size < sizeof(o) ? options->size : sizeof(o));
     return o;
+}
+
+/* Two openings with the same one would only wait for each other's leases, as everybody else does.
+ */
+static void make_opener(struct engine *e)
+{
+    static const char digits[] = "0123456789abcdef";
+    uint8_t random[ENGINE_OPENER_LEN / 2];
+
+    hf__env_random(&e->env, random, sizeof(random));
+    for (size_t i = 0; i < sizeof(random); i++) {
+        e->opener[2 * i] = digits[random[i] >> 4];
+        e->opener[2 * i + 1] = digits[random[i] & 15];
+    }
 }
 
 enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
@@ -311,6 +333,7 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
     e->store = store;
     e->snapshot_max = SNAPSHOT_MAX;
     e->no_sync = o.sync == HF_SYNC_NONE;
+    make_opener(e);
     init_locks(e);
     e->memory = hf_scope_new(&env);
     status = e->memory ? settings(s, e, &o) : hf__fail_nomem(s);

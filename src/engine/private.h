@@ -251,6 +251,8 @@ struct upkeep {
     bool poked; /* guarded by lock */
 };
 
+enum { ENGINE_OPENER_LEN = 16 };
+
 struct engine {
     struct hf_db db;
     struct hf_env env;
@@ -260,8 +262,9 @@ struct engine {
     struct hf_str account;
     uint32_t stream_shards;
     uint32_t max_tables;
-    uint8_t secret[16];      /* of this database: signs stream iterators */
-    struct hf_scope *memory; /* region, account */
+    uint8_t secret[16];             /* of this database: signs stream iterators */
+    char opener[ENGINE_OPENER_LEN]; /* of this opening: hf_db_opener() */
+    struct hf_scope *memory;        /* region, account */
     pthread_rwlock_t schema;
     struct catalog catalog; /* guarded by schema */
     struct streams streams; /* guarded by schema */

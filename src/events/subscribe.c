@@ -145,6 +145,8 @@ static enum hf_status watch(struct hf_scope *s, struct hf_subscription *sub,
 
     if (hf_str_equal(view->holder, id_str(&sub->token)))
         return HF_OK; /* our own, which we have given up */
+    if (hf__pattern_orphan(sub->store->db, view->opener))
+        return HF_OK;
     if (!sub->seen_us ||
         !hf_str_equal(view->beat, hf_str_of(sub->kept_beat, strlen(sub->kept_beat)))) {
         snprintf(sub->kept_beat, sizeof(sub->kept_beat), "%.*s", HF_FMT(view->beat));

@@ -39,6 +39,7 @@ struct sub_item {
     bool found;
     struct hf_str holder; /* k and so on: see subscribe_item.c. Absent: nobody */
     struct hf_str owner;
+    struct hf_str opener;
     struct hf_str beat;
     uint32_t lease_ms;
     uint64_t fence;

@@ -7,6 +7,7 @@
  *     t    when k was written, by the clock of who did
  *     h    the token of who has the lease; absent: nobody
  *     o    who that is, for people
+ *     p    through which opening of a directory (patterns/opener.c); may be absent
  *     b    replaced by each sign of life
  *     l    the length of the lease, in milliseconds
  *     f    a number that grows by one whenever the lease changes hands
@@ -49,6 +50,7 @@ void hf__sub_view(struct hf_item item, struct sub_item *view)
         .found = item.ptr != NULL,
         .holder = text(item, "h"),
         .owner = text(item, "o"),
+        .opener = text(item, "p"),
         .beat = text(item, "b"),
         .lease_ms = (uint32_t)number(item, "l"),
         .fence = number(item, "f"),
@@ -114,16 +116,19 @@ enum hf_status hf__sub_take(struct hf_scope *s, struct hf_events *store, struct 
                             const struct sub_item *seen, const struct sub_taker *taker,
                             struct sub_item *view)
 {
+    struct hf_str opener = hf_db_opener(store->db);
     struct hf_update_item update = {
         .table = store->table,
         .key = key_of(s, pk),
-        .update = HF_STR("SET #h = :me, #o = :owner, #b = :beat, #l = :lease REMOVE #e "
-                         "ADD #f :one"),
+        .update = opener.len ? HF_STR("SET #h = :me, #o = :owner, #p = :opener, #b = :beat, "
+                                      "#l = :lease REMOVE #e ADD #f :one")
+                             : HF_STR("SET #h = :me, #o = :owner, #b = :beat, #l = :lease "
+                                      "REMOVE #e, #p ADD #f :one"),
         .condition =
             seen ? HF_STR("#h = :holder AND #b = :seen") : HF_STR("attribute_not_exists(#h)"),
-        .names =
-            HF_ITEM(s, HF_S("#h", HF_STR("h")), HF_S("#o", HF_STR("o")), HF_S("#b", HF_STR("b")),
-                    HF_S("#l", HF_STR("l")), HF_S("#f", HF_STR("f")), HF_S("#e", HF_STR("e"))),
+        .names = HF_ITEM(s, HF_S("#h", HF_STR("h")), HF_S("#o", HF_STR("o")),
+                         HF_S("#b", HF_STR("b")), HF_S("#l", HF_STR("l")), HF_S("#f", HF_STR("f")),
+                         HF_S("#e", HF_STR("e")), HF_S("#p", HF_STR("p"))),
         .returns = HF_RETURN_ALL_NEW,
     };
     struct hf_item values =
@@ -131,6 +136,8 @@ enum hf_status hf__sub_take(struct hf_scope *s, struct hf_events *store, struct 
                 HF_S(":beat", new_beat(s)), HF_N(":lease", taker->lease_ms), HF_N(":one", 1));
     enum hf_status status;
 
+    if (opener.len)
+        values = hf_item_with(s, values, (const struct hf_attr[]){HF_S(":opener", opener)}, 1);
     if (seen)
         values = hf_item_with(s, values,
                               (const struct hf_attr[]){HF_S(":holder", seen->holder),
@@ -171,11 +178,11 @@ enum hf_status hf__sub_release(struct hf_scope *s, struct hf_events *store, stru
     struct hf_update_item update = {
         .table = store->table,
         .key = key_of(s, pk),
-        .update = failure.len ? HF_STR("SET #e = :failure REMOVE #h, #o, #b, #l")
-                              : HF_STR("REMOVE #h, #o, #b, #l"),
+        .update = failure.len ? HF_STR("SET #e = :failure REMOVE #h, #o, #b, #l, #p")
+                              : HF_STR("REMOVE #h, #o, #b, #l, #p"),
         .condition = HF_STR("#h = :me"),
         .names = HF_ITEM(s, HF_S("#h", HF_STR("h")), HF_S("#o", HF_STR("o")),
-                         HF_S("#b", HF_STR("b")), HF_S("#l", HF_STR("l"))),
+                         HF_S("#b", HF_STR("b")), HF_S("#l", HF_STR("l")), HF_S("#p", HF_STR("p"))),
         .values = HF_ITEM(s, HF_S(":me", token)),
     };
     struct sub_item view;

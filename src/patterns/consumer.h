@@ -225,7 +225,7 @@ struct lease_view {
     bool is_head;
     struct hf_str arn;   /* of its stream */
     struct hf_str shard; /* absent in a head */
-    struct hf_str holder, wanted;
+    struct hf_str holder, opener, wanted;
     uint64_t fence, beat;
     uint32_t lease_ms;
     bool done;

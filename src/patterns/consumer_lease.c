@@ -10,6 +10,7 @@
  *
  *     owner     the id of the consumer that has it; absent while nobody has
  *     host      who that is, for people
+ *     opener    through which opening of a directory it was taken (opener.c); may be absent
  *     fence     grows by one whenever the shard gets another owner
  *     beat      grows by one with every write of an owner; 0 when the shard was handed to who asked
  *               for it, who still has to take it: his lease would run from we do not know when
@@ -176,6 +177,7 @@ enum hf_status hf__lease_view(struct hf_scope *s, struct hf_item item, struct le
     *view = (struct lease_view){
         .sk = text_in(item, "sk"),
         .holder = text_in(item, "owner"),
+        .opener = text_in(item, "opener"),
         .wanted = text_in(item, "wanted"),
         .fence = number_in(item, "fence"),
         .beat = number_in(item, "beat"),
@@ -307,7 +309,7 @@ void hf__lease_see(struct hf_consumer *c, struct shard *shard, const struct leas
     shard->there = true;
     shard->seen_fence = view->fence;
     shard->seen_beat = view->beat;
-    shard->seen_lease_ms = view->lease_ms;
+    shard->seen_lease_ms = hf__pattern_orphan(c->db, view->opener) ? 0 : view->lease_ms;
     shard->asked = view->wanted.len > 0;
     memset(shard->holder, 0, sizeof(shard->holder));
     if (len)
@@ -374,21 +376,27 @@ static bool own(struct hf_consumer *c, struct shard *shard, const struct lease_v
 static struct hf_update_item take_request(struct holders *h, const struct hf_consumer *c,
                                           const struct shard *shard, uint64_t fence)
 {
-    struct hf_str sk = sk_of(h->s, c, text_str(&shard->id));
-    const char *start = "SET #owner = :me, #host = :host, #lease_ms = :lease, #beat = :one, "
-                        "#fence = :next";
+    struct hf_str sk = sk_of(h->s, c, text_str(&shard->id)), opener = hf_db_opener(c->db);
+    const char *start = opener.len ? "SET #owner = :me, #host = :host, #lease_ms = :lease, "
+                                     "#beat = :one, #fence = :next, #opener = :opener"
+                                   : "SET #owner = :me, #host = :host, #lease_ms = :lease, "
+                                     "#beat = :one, #fence = :next";
 
     VALUE(h, HF_S(":me", id_str(&c->id)));
     VALUE(h, HF_S(":host", c->o.owner));
     VALUE(h, HF_N(":lease", c->o.lease_ms));
     VALUE(h, HF_N(":one", 1));
     VALUE(h, HF_N(":next", fence));
+    if (opener.len)
+        VALUE(h, HF_S(":opener", opener));
     if (!shard->there)
         return update_of(h, c, sk, hf_scope_format(h->s, "%s, %s", start, place_text(h, shard)),
                          "attribute_not_exists(#pk)");
     VALUE(h, HF_N(":fence", shard->seen_fence));
     VALUE(h, HF_N(":beat", shard->seen_beat));
-    return update_of(h, c, sk, hf_scope_format(h->s, "%s REMOVE #wanted", start),
+    return update_of(h, c, sk,
+                     hf_scope_format(h->s, "%s REMOVE #wanted%s", start,
+                                     opener.len ? "" : ", #opener"),
                      "#fence = :fence AND #beat = :beat AND attribute_not_exists(#done)");
 }
 
@@ -541,12 +549,12 @@ enum hf_status hf__lease_release(struct hf_scope *s, struct hf_consumer *c, stru
         update = update_of(&h, c, sk_of(s, c, text_str(&shard->id)),
                            hf_scope_format(s,
                                            "SET #owner = :wanted, #fence = :next, #beat = :zero, "
-                                           "%s REMOVE #wanted, #host",
+                                           "%s REMOVE #wanted, #host, #opener",
                                            place_text(&h, shard)),
                            OURS);
     } else {
         update = update_of(&h, c, sk_of(s, c, text_str(&shard->id)),
-                           hf_scope_format(s, "SET %s REMOVE #owner, #host, #wanted",
+                           hf_scope_format(s, "SET %s REMOVE #owner, #host, #wanted, #opener",
                                            place_text(&h, shard)),
                            OURS);
     }
@@ -579,7 +587,7 @@ enum hf_status hf__lease_finish(struct hf_scope *s, struct hf_consumer *c, struc
     update = update_of(&h, c, sk_of(s, c, text_str(&shard->id)),
                        hf_scope_format(s,
                                        "SET #done = :done, #expires = :expires, %s REMOVE #owner, "
-                                       "#host, #wanted",
+                                       "#host, #wanted, #opener",
                                        place_text(&h, shard)),
                        OURS);
     pthread_mutex_unlock(&c->mutex);
@@ -614,7 +622,7 @@ enum hf_status hf__lease_bury(struct hf_scope *s, struct hf_consumer *c, struct 
     VALUE(&h, HF_S(":by", id_str(&by)));
     update = update_of(&h, c, sk_of(s, c, text_str(&shard->id)),
                        HF_STR("SET #done = :done, #expires = :expires, #fence = :next, #by = :by "
-                              "REMOVE #owner, #host, #wanted"),
+                              "REMOVE #owner, #host, #wanted, #opener"),
                        "#fence = :fence AND #beat = :beat AND attribute_not_exists(#done)");
     *ours = false;
     TRY(hf_scope_built(s));

@@ -26,7 +26,8 @@ enum {
 /* A lock as it was read. */
 struct lock_view {
     struct hf_lock_info info;
-    const uint64_t *beats; /* of info.holders */
+    const uint64_t *beats;        /* of info.holders */
+    const struct hf_str *openers; /* likewise; absent: none */
 };
 
 /* An absent item is a lock that nobody ever held. HF_CORRUPT when it cannot be one. */
@@ -56,9 +57,10 @@ struct lock_take {
     size_t evict_len; /* at most EVICT_MAX */
 };
 
-/* What the item says of one holder. */
-struct hf_item hf__lock_entry(struct hf_scope *s, struct hf_str owner, uint64_t beat,
-                              uint32_t lease_ms, int64_t since_ms, int64_t renewed_ms);
+/* What the item says of one holder. opener absent: it has none. */
+struct hf_item hf__lock_entry(struct hf_scope *s, struct hf_str owner, struct hf_str opener,
+                              uint64_t beat, uint32_t lease_ms, int64_t since_ms,
+                              int64_t renewed_ms);
 
 struct hf_item hf__lock_key(struct hf_scope *s, struct hf_str name);
 

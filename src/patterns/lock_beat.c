@@ -145,8 +145,8 @@ static enum hf_status renew_send(struct hf_scope *s, struct hf_lock *lock, uint3
 {
     struct hf_lock_table *table = lock->table;
     uint64_t beat = ++lock->beat;
-    struct hf_item entry =
-        hf__lock_entry(s, table->owner, beat, lease_ms, lock->since_ms, env_wall_ms(&table->env));
+    struct hf_item entry = hf__lock_entry(s, table->owner, hf_db_opener(table->db), beat, lease_ms,
+                                          lock->since_ms, env_wall_ms(&table->env));
     struct hf_update_item update = hf__lock_beat_request(s, table->table, lock->name, lock_id(lock),
                                                          lock->fence, beat, entry, data);
     struct hf_item item;

@@ -5,10 +5,12 @@
  *     name     S  the key
  *     fence    N  grows by one with every grant and every break; begins at the time of day in ms
  *     held     N  how many hold it
- *     mode     S  "exclusive", "shared" or "permit": how they hold it; means nothing while held is
- * 0 h:ID     M  of each holder: owner, beat, lease_ms, since_ms, renewed_ms f:ID     N  of each
- * holder: its fence data     M  whatever the holders like to keep there expires  N  time to live,
- * in seconds; only while it is free, and only if asked for
+ *     mode     S  "exclusive", "shared" or "permit": how they hold it; means nothing while held
+ *                 is 0
+ *     h:ID     M  of each holder: owner, beat, lease_ms, since_ms, renewed_ms; opener (opener.c)
+ *     f:ID     N  of each holder: its fence
+ *     data     M  whatever the holders like to keep there
+ *     expires  N  time to live, in seconds; only while it is free, and only if asked for
  *
  * ID is random and belongs to one holding: who acquires the same lock again has another. Nobody
  * writes attributes of an ID but its holder, and whoever removes them. A beat is the number of the
@@ -65,10 +67,11 @@ static bool read_u64(struct hf_item item, struct hf_str name, uint64_t *out)
 }
 
 static bool read_holder(struct hf_str id, struct hf_item entry, struct hf_lock_holder *holder,
-                        uint64_t *beat)
+                        uint64_t *beat, struct hf_str *opener)
 {
     uint64_t lease_ms, since_ms, renewed_ms;
 
+    *opener = hf_value_str(hf_item_get(entry, HF_STR("opener")));
     holder->id = id;
     holder->owner = hf_value_str(hf_item_get(entry, HF_STR("owner")));
     if (!holder->owner.ptr || !read_u64(entry, HF_STR("beat"), beat) ||
@@ -86,6 +89,7 @@ static enum hf_status read_holders(struct hf_scope *s, struct hf_item item, size
                                    struct lock_view *view)
 {
     struct hf_lock_holder *holders;
+    struct hf_str *openers;
     uint64_t *beats;
     struct hf_item_walk walk = {0};
     size_t len = 0;
@@ -94,7 +98,8 @@ static enum hf_status read_holders(struct hf_scope *s, struct hf_item item, size
         return not_a_lock(s, view->info.name, "more hold it than are named");
     holders = hf_scope_alloc(s, (held + 1) * sizeof(*holders));
     beats = hf_scope_alloc(s, (held + 1) * sizeof(*beats));
-    if (!holders || !beats)
+    openers = hf_scope_alloc(s, (held + 1) * sizeof(*openers));
+    if (!holders || !beats || !openers)
         return hf_scope_built(s);
     while (hf_item_next(item, &walk)) {
         struct hf_str id = walk.name;
@@ -104,7 +109,8 @@ static enum hf_status read_holders(struct hf_scope *s, struct hf_item item, size
         if (len == held)
             return not_a_lock(s, view->info.name, "more are named than hold it");
         id = hf_str_of(id.ptr + 2, id.len - 2);
-        if (!read_holder(id, hf_value_item(walk.value), &holders[len], &beats[len]) ||
+        if (!read_holder(id, hf_value_item(walk.value), &holders[len], &beats[len],
+                         &openers[len]) ||
             !read_u64(item, hf__pattern_join(s, HF_STR("f:"), id), &holders[len].fence))
             return not_a_lock(s, view->info.name, "a holder lacks something");
         len++;
@@ -114,6 +120,7 @@ static enum hf_status read_holders(struct hf_scope *s, struct hf_item item, size
     view->info.holders = holders;
     view->info.holders_len = len;
     view->beats = beats;
+    view->openers = openers;
     return HF_OK;
 }
 
@@ -278,11 +285,19 @@ struct hf_item hf__lock_key(struct hf_scope *s, struct hf_str name)
     return HF_ITEM(s, HF_S("name", name));
 }
 
-struct hf_item hf__lock_entry(struct hf_scope *s, struct hf_str owner, uint64_t beat,
-                              uint32_t lease_ms, int64_t since_ms, int64_t renewed_ms)
+struct hf_item hf__lock_entry(struct hf_scope *s, struct hf_str owner, struct hf_str opener,
+                              uint64_t beat, uint32_t lease_ms, int64_t since_ms,
+                              int64_t renewed_ms)
 {
-    return HF_ITEM(s, HF_S("owner", owner), HF_N("beat", beat), HF_N("lease_ms", lease_ms),
-                   HF_N("since_ms", since_ms), HF_N("renewed_ms", renewed_ms));
+    /* In the order in which items keep them: then nothing has to be sorted. */
+    const struct hf_attr entry[] = {
+        HF_N("beat", beat),   HF_N("lease_ms", lease_ms),     HF_S("opener", opener),
+        HF_S("owner", owner), HF_N("renewed_ms", renewed_ms), HF_N("since_ms", since_ms)};
+
+    if (!opener.len)
+        return HF_ITEM(s, HF_N("beat", beat), HF_N("lease_ms", lease_ms), HF_S("owner", owner),
+                       HF_N("renewed_ms", renewed_ms), HF_N("since_ms", since_ms));
+    return hf_item_make(s, entry, ARRAY_LEN(entry));
 }
 
 /* Those who are to go: out they go, if they are as they were seen. */

@@ -34,11 +34,13 @@ struct want {
 
 /* Microseconds until the holder is known to be gone; 0: it is. The mutex is held. */
 static int64_t gone_in(struct hf_lock_table *table, const struct hf_lock_holder *holder,
-                       uint64_t beat, int64_t now_us)
+                       struct hf_str opener, uint64_t beat, int64_t now_us)
 {
     int64_t lease_us = (int64_t)holder->lease_ms * 1000;
     int64_t left_us = hf__lock_seen(&table->seen, holder->id, beat, now_us) + lease_us - now_us;
 
+    if (hf__pattern_orphan(table->db, opener))
+        return 0;
     if (table->clock_skew_ms) {
         int64_t trusted_us = holder->renewed_us + lease_us + (int64_t)table->clock_skew_ms * 1000 -
                              env_wall_ms(&table->env) * 1000;
@@ -57,7 +59,8 @@ void hf__lock_plan(struct hf_lock_table *table, const struct lock_view *view,
     *plan = (struct lock_plan){.wait_us = INT64_MAX};
     pthread_mutex_lock(&table->mutex);
     for (size_t i = 0; i < held; i++) {
-        int64_t in_us = gone_in(table, &view->info.holders[i], view->beats[i], now_us);
+        int64_t in_us =
+            gone_in(table, &view->info.holders[i], view->openers[i], view->beats[i], now_us);
 
         if (in_us > 0) {
             plan->wait_us = in_us < plan->wait_us ? in_us : plan->wait_us;
@@ -150,8 +153,9 @@ static enum hf_status take(struct hf_scope *s, struct want *want, struct lock_pl
     struct lock_take take = {.table = table->table,
                              .name = lock->name,
                              .id = lock_id(lock),
-                             .entry = hf__lock_entry(s, table->owner, ++lock->beat, lock->lease_ms,
-                                                     wall_ms, wall_ms),
+                             .entry =
+                                 hf__lock_entry(s, table->owner, hf_db_opener(table->db),
+                                                ++lock->beat, lock->lease_ms, wall_ms, wall_ms),
                              .mode = lock->mode,
                              .permits = want->permits,
                              .wall_ms = wall_ms,

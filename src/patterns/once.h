@@ -29,8 +29,9 @@ enum {
 struct once_view {
     struct hf_once_record record;
     uint64_t beat;
-    struct hf_str hash; /* absent: it has none */
-    bool there;         /* there is an item, whatever it says */
+    struct hf_str hash;   /* absent: it has none */
+    struct hf_str opener; /* likewise */
+    bool there;           /* there is an item, whatever it says */
 };
 
 /* HF_CORRUPT when it cannot be one. A result whose time is over at now_ms is none. */
@@ -55,7 +56,8 @@ struct once_take {
     struct once_name name;
     struct hf_str id;
     struct hf_str owner;
-    struct hf_str hash; /* absent: none */
+    struct hf_str opener; /* absent: none */
+    struct hf_str hash;   /* likewise */
     uint32_t timeout_ms;
     uint32_t keep_s;
     uint64_t beat;

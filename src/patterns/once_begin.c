@@ -48,6 +48,8 @@ static int64_t silent_in(struct hf_once_table *table, const struct once_view *vi
     int64_t now_us = env_elapsed_us(&table->env);
     int64_t timeout_us = (int64_t)view->record.timeout_ms * 1000, left_us;
 
+    if (hf__pattern_orphan(table->db, view->opener))
+        return 0;
     pthread_mutex_lock(&table->mutex);
     left_us = hf__once_watch(&table->watch, view->record.attempt, view->beat, now_us) + timeout_us -
               now_us;
@@ -91,6 +93,7 @@ static enum hf_status take(struct hf_scope *s, struct want *want, enum verdict *
     struct once_take take = {.name = once->name,
                              .id = once_id(once),
                              .owner = table->owner,
+                             .opener = hf_db_opener(table->db),
                              .hash = once->hash,
                              .timeout_ms = once->timeout_ms,
                              .keep_s = once->keep_s,

@@ -12,6 +12,7 @@
  *     beat        N  running: grows with each heartbeat
  *     timeout_ms  N  running: how long it may be silent
  *     renewed_ms  N  running: the last heartbeat, by its wall clock
+ *     opener      S  running: through which opening of a directory (opener.c); may be absent
  *     done_ms     N  completed: when, by the wall clock of who did
  *     result      M  completed: what came out; may be absent
  *     until_ms    N  completed: how long it is kept; absent: for ever
@@ -144,6 +145,7 @@ enum hf_status hf__once_view(struct hf_scope *s, struct hf_item item, int64_t no
     r->owner = hf_value_str(hf_item_get(item, HF_STR("owner")));
     r->result = hf_value_item(hf_item_get(item, HF_STR("result")));
     view->hash = hf_value_str(hf_item_get(item, HF_STR("hash")));
+    view->opener = hf_value_str(hf_item_get(item, HF_STR("opener")));
     if (!read_all(item, view))
         return hf_scope_fail(s, HF_CORRUPT, "the item %.*s/%.*s is no record of what is done once",
                              HF_FMT(r->user), HF_FMT(r->key));
@@ -197,6 +199,8 @@ struct hf_update_item hf__once_take_request(struct hf_scope *s, const struct onc
     VALUE(&h, HF_S(":me", take->id));
     VALUE(&h, HF_N(":now", take->now_ms));
     VALUE(&h, HF_N(":one", 1));
+    if (take->opener.len)
+        VALUE(&h, HF_S(":opener", take->opener));
     VALUE(&h, HF_S(":owner", take->owner));
     VALUE(&h, HF_S(":running", states[HF_ONCE_RUNNING]));
     VALUE(&h, HF_N(":timeout", take->timeout_ms));
@@ -204,11 +208,13 @@ struct hf_update_item hf__once_take_request(struct hf_scope *s, const struct onc
     update = hf_scope_format(s,
                              "SET attempt = :me, beat = :beat, began_ms = :now, #owner = :owner, "
                              "renewed_ms = :now, #state = :running, timeout_ms = :timeout, "
-                             "tries = if_not_exists(tries, :zero) + :one%s%s "
-                             "REMOVE done_ms, #result, until_ms%s%s",
+                             "tries = if_not_exists(tries, :zero) + :one%s%s%s "
+                             "REMOVE done_ms, #result, until_ms%s%s%s",
                              take->hash.ptr ? ", #hash = :hash" : "",
                              expires_s ? ", expires = :expires" : "",
-                             take->hash.ptr ? "" : ", #hash", expires_s ? "" : ", expires");
+                             take->opener.len ? ", opener = :opener" : "",
+                             take->hash.ptr ? "" : ", #hash", expires_s ? "" : ", expires",
+                             take->opener.len ? "" : ", opener");
     if (take->follows.ptr) {
         condition = HF_STR("attempt = :seen AND beat = :seen_beat AND #state = :running");
         VALUE(&h, HF_S(":seen", take->follows));
@@ -254,7 +260,9 @@ static struct hf_str completion(struct holders *h, const struct once_end *end, c
     if (end->keep_s)
         VALUE(h, HF_N(":until", until_ms));
     return hf_scope_format(
-        h->s, "SET done_ms = :now, #state = :state%s%s%s REMOVE beat, renewed_ms, timeout_ms%s%s",
+        h->s,
+        "SET done_ms = :now, #state = :state%s%s%s REMOVE beat, opener, renewed_ms, "
+        "timeout_ms%s%s",
         end->keep_s ? ", expires = :expires, until_ms = :until" : "",
         end->result.ptr ? ", #result = :result" : "", more,
         end->keep_s ? "" : ", expires, until_ms", end->result.ptr ? "" : ", #result");

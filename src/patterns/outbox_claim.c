@@ -3,12 +3,14 @@
  *
  * A claim is four attributes of an event that waits: owner (for people), token (an id of this
  * claim), lease (until when, by the owner's clock) and fence, which grows with every claim and
- * stays when the claim has ended. What always holds:
+ * stays when the claim has ended; and opener (opener.c), which means nothing without a token. What
+ * always holds:
  *
  *  (1) A claim is taken with the fence that was seen in its condition, so of many who read the
  *      same event one wins, and a request that arrives late takes nothing.
  *  (2) The lease is counted from its own write, not from when a batch was begun, and a claim is
- *      taken over only if that lease, as it was seen, has ended by more than the skew.
+ *      taken over only if that lease, as it was seen, has ended by more than the skew, or is one
+ *      of the dead (opener.c).
  *  (3) Whoever completes, fails, extends or releases has his token and fence in the condition.
  *  (4) A claim that was taken over is a failed attempt: what lets its workers die is put aside
  *      in the end, with a text that says so.
@@ -70,6 +72,11 @@ static struct hf_str token_of(struct hf_item item)
     return hf_value_str(hf_item_get(item, HF_STR("token")));
 }
 
+static bool is_orphan(const struct hf_outbox *outbox, struct hf_item item)
+{
+    return hf__pattern_orphan(outbox->db, hf_value_str(hf_item_get(item, HF_STR("opener"))));
+}
+
 static int64_t fence_of(struct hf_item item)
 {
     int64_t fence;
@@ -118,15 +125,17 @@ static struct hf_update_item claim_request(struct hf_scope *s, const struct hf_o
                                            const struct hf_claim_options *o, struct hf_str token)
 {
     struct holders h = {.s = s};
+    struct hf_str opener = hf_db_opener(outbox->db);
+    const char *opened = opener.len ? ", #opener = :opener" : " REMOVE #opener", *tried = "";
     int64_t now_us = wall_us(outbox); /* (2) */
-    struct hf_update_item update = {
-        .table = outbox->table,
-        .key = hf__outbox_key(s, "p", event->bucket, event->ref),
-        .update = HF_STR("SET #owner = :owner, #token = :token, #lease = :lease, #fence = :fence"),
-        .returns = HF_RETURN_ALL_NEW};
+    struct hf_update_item update = {.table = outbox->table,
+                                    .key = hf__outbox_key(s, "p", event->bucket, event->ref),
+                                    .returns = HF_RETURN_ALL_NEW};
 
     update.condition = seen_condition(&h, event, now_us);
-    NAMES(&h, "#owner", "#lease");
+    NAMES(&h, "#owner", "#lease", "#opener");
+    if (opener.len)
+        VALUE(&h, HF_S(":opener", opener));
     VALUE(&h, HF_S(":owner", o->owner));
     VALUE(&h, HF_S(":token", token));
     VALUE(&h, HF_N(":lease", now_us + (int64_t)o->lease_ms * 1000));
@@ -134,16 +143,19 @@ static struct hf_update_item claim_request(struct hf_scope *s, const struct hf_o
     if (token_of(event->item).len) {
         struct outbox_failure failure = silent_failure(s, event);
 
-        update.update = HF_STR("SET #owner = :owner, #token = :token, #lease = :lease, "
-                               "#fence = :fence, #attempts = :attempts, #tried = :tried, "
-                               "#error = :error, #error_text = :text, #cause = :cause");
+        tried = ", #attempts = :attempts, #tried = :tried, #error = :error, #error_text = :text, "
+                "#cause = :cause";
         NAMES(&h, "#attempts", "#tried", "#error", "#error_text", "#cause");
         VALUE(&h, HF_N(":attempts", event->attempts + UINT64_C(1)));
-        VALUE(&h, HF_N(":tried", event->lease_us));
+        VALUE(&h, HF_N(":tried", event->lease_us < now_us ? event->lease_us : now_us));
         VALUE(&h, HF_S(":error", failure.name));
         VALUE(&h, HF_S(":text", failure.text));
         VALUE(&h, HF_S(":cause", failure.cause));
     }
+    update.update = hf_scope_format(s,
+                                    "SET #owner = :owner, #token = :token, #lease = :lease, "
+                                    "#fence = :fence%s%s",
+                                    tried, opened);
     update.names = hf_item_make(s, h.names, h.names_len);
     update.values = hf_item_make(s, h.values, h.values_len);
     return update;
@@ -196,10 +208,10 @@ static enum hf_status lost(struct hf_scope *s, const struct hf_claimed_event *ev
 
 /* ---- claiming ------------------------------------------------------------------------------- */
 
-static bool is_over(const struct hf_outbox_event *event, const struct hf_claim_options *o,
-                    int64_t now_us)
+static bool is_over(const struct hf_outbox *outbox, const struct hf_outbox_event *event,
+                    const struct hf_claim_options *o, int64_t now_us)
 {
-    return event->lease_us + (int64_t)o->skew_ms * 1000 < now_us;
+    return event->lease_us + (int64_t)o->skew_ms * 1000 < now_us || is_orphan(outbox, event->item);
 }
 
 /* It is claimed: as it is now. */
@@ -362,6 +374,8 @@ static struct hf_query free_query(struct hf_scope *s, const struct claiming *c, 
                                   int64_t now_us)
 {
     struct holders h = {.s = s};
+    struct hf_str opener = hf_db_opener(c->outbox->db);
+    const char *orphans = "";
     char to[OUTBOX_SEQ_LEN + 1];
     size_t wanted = c->o.limit - c->len;
 
@@ -371,16 +385,25 @@ static struct hf_query free_query(struct hf_scope *s, const struct claiming *c, 
     VALUE(&h, HF_S(":to", hf_scope_copy(s, hf_str_from(to))));
     VALUE(&h, HF_N(":now", now_us));
     VALUE(&h, HF_N(":over", now_us - (int64_t)c->o.skew_ms * 1000));
-    return (struct hf_query){.table = c->outbox->table,
-                             .key_condition = HF_STR("#pk = :pk AND #sk < :to"),
-                             .filter = HF_STR("(attribute_not_exists(#next) OR #next <= :now) AND "
-                                              "(attribute_not_exists(#lease) OR #lease < :over)"),
-                             .names = hf_item_make(s, h.names, h.names_len),
-                             .values = hf_item_make(s, h.values, h.values_len),
-                             .limit = wanted < SMALL_PAGE    ? SMALL_PAGE
-                                      : wanted < OUTBOX_PAGE ? (int64_t)wanted
-                                                             : OUTBOX_PAGE,
-                             .consistent = HF_YES};
+    if (opener.len) {
+        orphans = " OR (attribute_exists(#opener) AND #opener <> :opener)";
+        NAMES(&h, "#opener");
+        VALUE(&h, HF_S(":opener", opener));
+    }
+    return (
+        struct hf_query){.table = c->outbox->table,
+                         .key_condition = HF_STR("#pk = :pk AND #sk < :to"),
+                         .filter =
+                             hf_scope_format(s,
+                                             "(attribute_not_exists(#next) OR #next <= :now) AND "
+                                             "(attribute_not_exists(#lease) OR #lease < :over%s)",
+                                             orphans),
+                         .names = hf_item_make(s, h.names, h.names_len),
+                         .values = hf_item_make(s, h.values, h.values_len),
+                         .limit = wanted < SMALL_PAGE    ? SMALL_PAGE
+                                  : wanted < OUTBOX_PAGE ? (int64_t)wanted
+                                                         : OUTBOX_PAGE,
+                         .consistent = HF_YES};
 }
 
 /* Claim of a page what there is. *away: others are at work here. */
@@ -513,7 +536,7 @@ enum hf_status hf_outbox_claim_one(struct hf_scope *s, struct hf_outbox *outbox,
                                  seen.state == HF_EVENT_FAILED ? "was put aside" : "was published");
         if (hf__outbox_is_early(&seen, now_us) || seen.next_us > now_us)
             return hf_scope_fail(s, HF_LOCKED, "event %.*s is not due yet", HF_FMT(id));
-        if (token_of(seen.item).len && !is_over(&seen, &o, now_us))
+        if (token_of(seen.item).len && !is_over(outbox, &seen, &o, now_us))
             return hf_scope_fail(s, HF_LOCKED, "event %.*s is claimed by %.*s", HF_FMT(id),
                                  HF_FMT(seen.owner));
         status = claim_it(s, outbox, &seen, &o, event, &got);

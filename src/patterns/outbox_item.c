@@ -21,9 +21,9 @@
  *
  * Attributes: pk, sk; id (when the caller chose it), and the texts of struct hf_event under their
  * names; sequence, time, due, payload, headers; blob, blob_size: see outbox_blob.c. How it fared:
- * attempts, tried, next, error, error_text, cause, ended; owner, lease, token of a claim, and
- * fence, which outlives all the others; put, try, let, done: who wrote last, by which a lost answer
- * is recognised; ttl.
+ * attempts, tried, next, error, error_text, cause, ended; owner, lease, token, opener of a claim,
+ * and fence, which outlives all the others; put, try, let, done: who wrote last, by which a lost
+ * answer is recognised; ttl.
  */
 #include "patterns/outbox.h"
 
@@ -191,9 +191,9 @@ static const struct {
 #undef TEXT
 
 /* What says how it fared; nothing of it is part of the event. The fence is not here: it stays. */
-static const char *const states[] = {"attempts", "tried", "next",  "error", "error_text",
-                                     "cause",    "ended", "owner", "lease", "token",
-                                     "put",      "try",   "let",   "done",  "ttl"};
+static const char *const states[] = {"attempts", "tried", "next",  "error", "error_text", "cause",
+                                     "ended",    "owner", "lease", "token", "opener",     "put",
+                                     "try",      "let",   "done",  "ttl"};
 
 static struct hf_str *text_in(struct hf_event *event, size_t i)
 {

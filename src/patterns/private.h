@@ -198,6 +198,12 @@ struct timespec hf__pattern_in_us(int64_t us);
 /* Wait there for so long at most; the mutex is held. */
 void hf__pattern_wait_us(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t us);
 
+/* ---- opener.c ------------------------------------------------------------------------------- */
+
+/* Was a lease with this `opener` (absent: it has none) taken through an opening of the database
+ * that is over? Then its holder is gone, however long the lease. */
+bool hf__pattern_orphan(struct hf_db *db, struct hf_str opener);
+
 /* ---- tx.c ----------------------------------------------------------------------------------- */
 
 /* The actions that were added so far, hf_tx_len() of them. */

@@ -6,7 +6,8 @@
  *
  *  (1) Our lease runs from before the claim or the beat was sent, and ends a hundredth early, for
  *      drift; others take over after a whole lease from after they saw it. So we know first.
- *  (2) A claim is taken over only with the beat that was seen, so not from one who is alive.
+ *  (2) A claim is taken over only with the beat that was seen, so not from one who is alive; at
+ *      once if it is one of the dead (opener.c).
  *  (3) A time before which a record is not to be begun comes from another's clock, and is a
  *      courtesy: who has waited for the longest back-off by his own clock goes ahead.
  *  (4) In the order of an account a record may begin when the one before it is done with. What was
@@ -45,7 +46,11 @@ static enum stand judge_held(struct beginning *b)
     int64_t now_us = env_elapsed_us(&p->env), poll_us = (int64_t)p->o.poll_ms * 1000;
     int64_t lease_us = (int64_t)hf__records_lease_ms(b->item) * 1000, over_us;
     uint64_t beat = hf__records_beat(b->item);
+    struct hf_str opener =
+        hf_value_str(hf_value_get(hf_item_get(b->item, HF_STR("Claim")), HF_STR("opener")));
 
+    if (hf__pattern_orphan(p->records->db, opener))
+        lease_us = 0;
     pthread_mutex_lock(&p->mutex);
     over_us =
         lease_us + hf__waits_note(&p->waits, b->key, b->info->token, beat, now_us, p->pass.number);
@@ -107,11 +112,14 @@ static struct hf_update_item claim_request(const struct beginning *b, bool over)
 {
     struct hf_processor *p = b->worker->processor;
     struct hf_scope *s = b->worker->io;
-    struct hf_item claim =
-        HF_ITEM(s, HF_S("id", id_str(&b->worker->claim.id)), HF_S("owner", p->o.owner),
-                HF_N("beat", 1), HF_N("lease_ms", p->o.lease_ms),
-                HF_S("at", hf__records_time(s, p->records)));
-    struct hf_attr values[8] = {HF_M(":claim", claim),
+    const struct hf_attr claim[] = {HF_S("id", id_str(&b->worker->claim.id)),
+                                    HF_S("owner", p->o.owner),
+                                    HF_N("beat", 1),
+                                    HF_N("lease_ms", p->o.lease_ms),
+                                    HF_S("at", hf__records_time(s, p->records)),
+                                    HF_S("opener", hf_db_opener(p->records->db))};
+    size_t claim_len = ARRAY_LEN(claim) - (claim[5].text.len ? 0 : 1);
+    struct hf_attr values[8] = {HF_M(":claim", hf_item_make(s, claim, claim_len)),
                                 HF_N(":first", env_wall_ms(&p->env)),
                                 HF_N(":one", 1),
                                 HF_N(":zero", 0),

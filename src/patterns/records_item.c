@@ -11,7 +11,8 @@
  *     UpdatedAt       S  when it was put, failed or completed last: for people
  *     PutId           S  of the last put or reset
  *     Fence           N  grows by one with every claim, put and reset; begins at the time of day
- *     Claim           M  while it is being worked on: id, owner, beat, lease_ms, at
+ *     Claim           M  while it is being worked on: id, owner, beat, lease_ms, at; opener
+ *                        (opener.c)
  *     Attempts        N  how often it was claimed
  *     Failures        N  how often an attempt failed
  *     NotBefore       N  time of day in ms before which it is not tried again

@@ -127,6 +127,7 @@ struct relay_member {
     uint64_t beat;
     uint32_t lease_ms;
     bool stopped;
+    bool orphaned;    /* opener.c: it is gone, however long its lease */
     bool there;       /* in the last answer */
     int64_t since_us; /* since when we see that beat */
 };

@@ -5,7 +5,7 @@
  *
  *     sk       what
  *     m.RELAY  a relay: its beat, which it counts up with every heartbeat; its lease_ms; its owner,
- *              for people; `stopped` when it has ended
+ *              for people; `stopped` when it has ended; `opener` (opener.c)
  *     b.n      a bucket: `relay`, who has it (absent: nobody), and its fence
  *
  * A heartbeat of a relay is one write of its own item, whatever it owns, and one consistent query
@@ -21,7 +21,7 @@
  *      read; the fence grows. It is released on the condition that it is ours, with our fence.
  *  (3) The item of a relay is there before it has a bucket. Buckets sort before relays, so an owner
  *      that is not there in the same answer is gone: an item is removed when it was silent for
- *      several leases.
+ *      several leases, or is known to be one of the dead (opener.c).
  *  (4) A relay that has just come takes nothing before it has looked again after SETTLE_MS, and
  *      nobody takes anything later than half of that after he has looked. So those who come
  *      together know of each other before they take anything, and no write is refused while all
@@ -30,6 +30,7 @@
  */
 #include <holdfast/pages.h>
 
+#include "patterns/holders.h"
 #include "patterns/relay.h"
 
 enum {
@@ -138,22 +139,35 @@ static enum hf_status send_beat(struct hf_relay *relay, bool first)
     struct hf_scope *s = relay->keep;
     uint64_t beat = relay->beat + 1;
     struct hf_item key = member_key(s, &relay->id), item;
-    struct hf_update_item update = {
-        .table = relay->outbox->table,
-        .key = key,
-        .update = first ? HF_STR("SET #beat = :beat, #lease = :lease, #owner = :owner")
-                        : HF_STR("SET #beat = :beat"),
-        .condition = first ? HF_STR("attribute_not_exists(#pk)")
-                           : HF_STR("#beat < :beat AND attribute_not_exists(#stopped)"),
-        .names =
-            first ? HF_ITEM(s, HF_S("#beat", HF_STR("beat")), HF_S("#pk", HF_STR("pk")),
-                            HF_S("#lease", HF_STR("lease_ms")), HF_S("#owner", HF_STR("owner")))
-                  : HF_ITEM(s, HF_S("#beat", HF_STR("beat")), HF_S("#stopped", HF_STR("stopped"))),
-        .values = first ? HF_ITEM(s, HF_N(":beat", beat), HF_N(":lease", relay->o.lease_ms),
-                                  HF_S(":owner", relay->o.owner))
-                        : HF_ITEM(s, HF_N(":beat", beat))};
+    struct hf_str opener = hf_db_opener(relay->outbox->db);
+    struct holders h = {.s = s};
+    struct hf_update_item update = {.table = relay->outbox->table,
+                                    .key = key,
+                                    .update = HF_STR("SET #beat = :beat"),
+                                    .condition = HF_STR("#beat < :beat AND "
+                                                        "attribute_not_exists(#stopped)")};
     enum hf_status status;
 
+    NAMES(&h, "#beat");
+    VALUE(&h, HF_N(":beat", beat));
+    if (first) {
+        update.update = opener.len ? HF_STR("SET #beat = :beat, #lease_ms = :lease, "
+                                            "#owner = :owner, #opener = :opener")
+                                   : HF_STR("SET #beat = :beat, #lease_ms = :lease, "
+                                            "#owner = :owner");
+        update.condition = HF_STR("attribute_not_exists(#pk)");
+        NAMES(&h, "#lease_ms", "#owner", "#pk");
+        VALUE(&h, HF_N(":lease", relay->o.lease_ms));
+        VALUE(&h, HF_S(":owner", relay->o.owner));
+        if (opener.len) {
+            NAMES(&h, "#opener");
+            VALUE(&h, HF_S(":opener", opener));
+        }
+    } else {
+        NAMES(&h, "#stopped");
+    }
+    update.names = hf_item_make(s, h.names, h.names_len);
+    update.values = hf_item_make(s, h.values, h.values_len);
     TRY(hf_scope_built(s));
     status = hf__pattern_write(s, relay->outbox->db, &(struct hf_transact_write){.update = &update},
                                key, &item);
@@ -311,6 +325,7 @@ static enum hf_status see_member(struct hf_relay *relay, struct hf_str sk, struc
     }
     member->lease_ms = (uint32_t)number_of(item, "lease_ms");
     member->stopped = hf_value_true(hf_item_get(item, HF_STR("stopped")));
+    member->orphaned = hf__pattern_orphan(relay->outbox->db, text_of(item, "opener"));
     member->there = true;
     return HF_OK;
 }
@@ -366,7 +381,7 @@ static enum hf_status look(struct hf_relay *relay)
 static bool is_alive(const struct hf_relay *relay, const struct relay_member *member,
                      int64_t now_us)
 {
-    return member && member->there && !member->stopped &&
+    return member && member->there && !member->stopped && !member->orphaned &&
            (is_me(relay, &member->id) ||
             now_us - member->since_us < (int64_t)member->lease_ms * 1000);
 }
@@ -560,7 +575,8 @@ static void remove_old(struct hf_relay *relay, int64_t now_us)
         const struct relay_member *member = &relay->members[i];
 
         if (!is_alive(relay, member, now_us) &&
-            now_us - member->since_us > (int64_t)member->lease_ms * 1000 * REMOVE_LEASES)
+            (member->orphaned ||
+             now_us - member->since_us > (int64_t)member->lease_ms * 1000 * REMOVE_LEASES))
             (void)send_remove(relay, member);
     }
 }

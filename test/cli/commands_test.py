@@ -244,6 +244,15 @@ class LockRun(WithDatabase):
         self.assertGreaterEqual(time.monotonic() - begin, 0.9)
         self.assertGreater(int(out), fence)
 
+    def test_a_holder_that_is_killed_is_replaced_at_once_in_a_directory(self):
+        self.env = clean_env(HOLDFAST_DB="embedded:" + self.path("db"))
+        holder, fence = self.hold(program=("sh", "-c", "echo $HOLDFAST_LOCK_TOKEN; exec sleep 3"))
+        holder.send_signal(signal.SIGKILL)
+        holder.wait(WAIT_S)
+        out = self.ok("lock", "run", "--wait", "10s", "job", "--", "printenv",
+                      "HOLDFAST_LOCK_TOKEN")
+        self.assertGreater(int(out), fence)
+
     def test_the_lock_is_renewed_while_the_program_runs(self):
         holder, _ = self.hold("--lease", "400ms", program=(
             "sh", "-c", "echo $HOLDFAST_LOCK_TOKEN; exec sleep 2"))

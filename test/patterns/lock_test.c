@@ -323,8 +323,8 @@ KIT_TEST(lock, a_late_renewal_is_refused)
     struct hf_lock *lock = get(k, ann, "job", NULL);
     struct hf_update_item late =
         hf__lock_beat_request(s, k->table, HF_STR("job"), lock_id(lock), hf_lock_fence(lock), 2,
-                              hf__lock_entry(s, HF_STR("ann"), 2, 20000, 1767225600000,
-                                             1767225600000),
+                              hf__lock_entry(s, HF_STR("ann"), (struct hf_str){0}, 2, 20000,
+                                             1767225600000, 1767225600000),
                               (struct hf_item){0});
 
     CHECK_OK(hf_update_item(s, k->db, &late, NULL));
