@@ -77,6 +77,8 @@ struct hf_counters_options {
     /* Names of the keys' attributes; defaults "key", or "partition" and "sort". */
     struct hf_str hash_attribute;
     struct hf_str sort_attribute;
+
+    bool adopt; /* the table may have items of other programs: default HF_INVALID, see tables.md */
 };
 
 /*

@@ -73,6 +73,8 @@ struct hf_events_options {
     uint32_t write_units;
     uint32_t heads; /* streams whose end is remembered between appends, to save a read;
                        default 4096 */
+
+    bool adopt; /* the table may have items of other programs: default HF_INVALID, see tables.md */
 };
 
 /*

@@ -60,6 +60,8 @@ struct hf_limit_table_options {
     size_t size;         /* set by HF_OPTIONS() */
     struct hf_str table; /* default "limits"; made when it is missing, with a time to live */
     bool no_create;      /* the table has to be there */
+
+    bool adopt; /* the table may have items of other programs: default HF_INVALID, see tables.md */
 };
 
 /*

@@ -71,6 +71,8 @@ struct hf_lock_table_options {
      * Default 0: locks stay.
      */
     uint32_t forget_s;
+
+    bool adopt; /* the table may have items of other programs: default HF_INVALID, see tables.md */
 };
 
 /*

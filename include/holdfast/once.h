@@ -70,6 +70,8 @@ struct hf_once_table_options {
      * recorded. Default 0: no clock is trusted.
      */
     uint32_t clock_skew_ms;
+
+    bool adopt; /* the table may have items of other programs: default HF_INVALID, see tables.md */
 };
 
 /*

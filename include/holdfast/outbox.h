@@ -85,12 +85,16 @@ struct hf_outbox_options {
      */
     struct hf_blobs *blobs;
     uint32_t blob_over; /* default HF_OUTBOX_BLOB_OVER, at most HF_EVENT_SIZE_MAX */
+
+    bool adopt; /* the table may have items of other programs: default HF_INVALID, see tables.md */
 };
 
 /*
  * An outbox in a table of `db`, which has to outlive it. The env is that of the scope.
  *
- * HF_INVALID  a table of that name is not an outbox, or has another number of buckets
+ * HF_INVALID  a table of that name is not an outbox, or has another number of buckets; nothing was
+ *             written into it
+ * HF_FORMAT   a newer version made it
  * and what making a table fails with. Blocks. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_outbox_open(struct hf_scope *s, struct hf_db *db,

@@ -69,6 +69,8 @@ struct hf_records_options {
     uint32_t shards;
     bool index_processed; /* keep processed records in the index, too: see hf_records_processed() */
     bool no_create;       /* the table has to be there */
+
+    bool adopt; /* the table may have items of other programs: default HF_INVALID, see tables.md */
 };
 
 /*

@@ -99,6 +99,8 @@ struct hf_consumer_options {
      * one's own, and in functions that are frozen between calls.
      */
     bool no_threads;
+
+    bool adopt; /* the table may have items of other programs: default HF_INVALID, see tables.md */
 };
 
 /* HF_INVALID: the table has no stream, or an option cannot be. HF_NOT_FOUND: no table. Since 0.1.

@@ -14,19 +14,20 @@ enum { HEADS = 4096, TABLE_NAME_MAX = 255 };
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
+static const struct hf_attribute_definition attributes[] = {{{"pk", 2}, HF_SCALAR_S},
+                                                            {{"sk", 2}, HF_SCALAR_S}};
+static const struct hf_key_element keys[] = {{{"pk", 2}, HF_KEY_HASH}, {{"sk", 2}, HF_KEY_RANGE}};
+
 static enum hf_status ensure(struct hf_scope *s, const struct hf_events *store, bool no_create)
 {
-    const struct hf_attribute_definition attributes[] = {{HF_STR("pk"), HF_SCALAR_S},
-                                                         {HF_STR("sk"), HF_SCALAR_S}};
-    const struct hf_key_element key[] = {{HF_STR("pk"), HF_KEY_HASH}, {HF_STR("sk"), HF_KEY_RANGE}};
     const struct hf_throughput throughput = {store->read_units ? store->read_units : 1,
                                              store->write_units ? store->write_units : 1};
     const bool provisioned = store->read_units || store->write_units;
     const struct hf_create_table spec = {.table = store->table,
                                          .attributes = attributes,
                                          .attributes_len = ARRAY_LEN(attributes),
-                                         .key_schema = key,
-                                         .key_schema_len = ARRAY_LEN(key),
+                                         .key_schema = keys,
+                                         .key_schema_len = ARRAY_LEN(keys),
                                          .billing = provisioned ? HF_BILLING_PROVISIONED : 0,
                                          .throughput = provisioned ? &throughput : NULL};
 
@@ -48,17 +49,12 @@ static int64_t number_of(struct hf_item item, struct hf_str name)
 static enum hf_status check_config(struct hf_scope *s, struct hf_events *store,
                                    struct hf_item found, uint32_t wanted)
 {
-    struct hf_str kind = hf_value_str(hf_item_get(found, HF_STR("kind")));
     int64_t shards = number_of(found, HF_STR("shards"));
-    int64_t format = number_of(found, HF_STR("format"));
 
-    if (!hf_str_equal(kind, HF_STR("events")))
-        return hf_scope_fail(s, HF_INVALID, "table %.*s is not an event store",
-                             HF_FMT(store->table));
-    if (format > EVENTS_FORMAT)
-        return hf_scope_fail(s, HF_FORMAT, "event store %.*s was made by a newer version",
-                             HF_FMT(store->table));
-    if (shards < 1 || shards > HF_EVENTS_SHARDS_MAX || format < 1)
+    TRY(hf__kind_check(s, store->table, KIND_EVENTS,
+                       hf_value_str(hf_item_get(found, HF_STR(KIND_ATTR))),
+                       hf_item_get(found, HF_STR(FORMAT_ATTR))));
+    if (shards < 1 || shards > HF_EVENTS_SHARDS_MAX)
         return hf_scope_fail(s, HF_CORRUPT, "table %.*s does not say how many shards it has",
                              HF_FMT(store->table));
     if (wanted && shards != wanted)
@@ -69,35 +65,17 @@ static enum hf_status check_config(struct hf_scope *s, struct hf_events *store,
     return hf_scope_fail(s, HF_OK, "%s", "");
 }
 
-/*
- * What the store says about itself; absent when the table is empty. A table with items that says
- * nothing is someone else's, unless others made the store between our two looks at it.
- */
-static enum hf_status read_config(struct hf_scope *s, struct hf_events *store, struct hf_item key,
-                                  struct hf_item *found)
-{
-    struct hf_scan scan = {.table = store->table, .limit = 1, .consistent = HF_YES};
-    struct hf_scan_result result;
-
-    TRY(hf__pattern_read(s, store->db, store->table, key, found));
-    if (found->ptr)
-        return HF_OK;
-    TRY(hf_scan(s, store->db, &scan, &result));
-    if (!result.items_len)
-        return HF_OK;
-    TRY(hf__pattern_read(s, store->db, store->table, key, found));
-    return found->ptr ? HF_OK
-                      : hf_scope_fail(s, HF_INVALID, "table %.*s is not an event store",
-                                      HF_FMT(store->table));
-}
-
 /* (1) */
 static enum hf_status agree(struct hf_scope *s, struct hf_events *store, uint32_t shards,
-                            bool chain, bool no_create)
+                            bool chain, bool adopt)
 {
     struct hf_item key = config_key(s), found;
-    const struct hf_attr config[] = {HF_BOOL("chain", chain), HF_N("format", EVENTS_FORMAT),
-                                     HF_S("kind", HF_STR("events")),
+    const struct hf_create_table spec = {.table = store->table,
+                                         .key_schema = keys,
+                                         .key_schema_len = ARRAY_LEN(keys)};
+    const struct hf_attr config[] = {HF_BOOL("chain", chain),
+                                     HF_N(FORMAT_ATTR, hf__kind_format(KIND_EVENTS)),
+                                     HF_S(KIND_ATTR, hf__kind_name(KIND_EVENTS)),
                                      HF_N("shards", shards ? shards : HF_EVENTS_SHARDS)};
     struct hf_put_item put = {.table = store->table,
                               .item = hf_item_with(s, key, config, ARRAY_LEN(config)),
@@ -105,11 +83,8 @@ static enum hf_status agree(struct hf_scope *s, struct hf_events *store, uint32_
                               .names = store->names_pk};
     enum hf_status status;
 
-    TRY(read_config(s, store, key, &found));
+    TRY(hf__kind_read(s, store->db, &spec, KIND_EVENTS, key, adopt, &found));
     if (!found.ptr) {
-        if (no_create)
-            return hf_scope_fail(s, HF_INVALID, "table %.*s is not an event store",
-                                 HF_FMT(store->table));
         status =
             hf__pattern_write(s, store->db, &(struct hf_transact_write){.put = &put}, key, &found);
         if (status != HF_OK && status != HF_CONDITION)
@@ -181,7 +156,7 @@ static enum hf_status fill(struct hf_scope *s, struct hf_events *store,
         return hf_scope_fail(s, HF_UNSUPPORTED,
                              "this database has no transactions, which an event store needs");
     TRY(ensure(s, store, o->no_create));
-    TRY(agree(s, store, o->shards, !o->no_chain, o->no_create));
+    TRY(agree(s, store, o->shards, !o->no_chain, o->adopt));
     TRY(hf__events_blobs_open(s, store, o->blobs));
     return name_head(s, store);
 }

@@ -85,7 +85,6 @@
 #include <stdatomic.h>
 
 enum {
-    EVENTS_FORMAT = 1,
     EVENTS_VERSION_LEN = 16,        /* digits of a sort key */
     EVENTS_NUMBER_LEN = 6,          /* of t.COMMIT */
     EVENTS_DAY_LEN = 8,             /* 20261115 */

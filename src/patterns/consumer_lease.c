@@ -144,7 +144,8 @@ enum hf_status hf__lease_table(struct hf_scope *s, struct hf_consumer *c)
                                          .key_schema = keys,
                                          .key_schema_len = ARRAY_LEN(keys)};
 
-    return hf__pattern_table(s, c->db, &spec, HF_STR("expires"), false);
+    TRY(hf__pattern_table(s, c->db, &spec, HF_STR("expires"), false));
+    return hf__kind_open(s, c->db, &spec, KIND_POSITIONS, c->o.adopt);
 }
 
 struct hf_query hf__lease_query(struct hf_scope *s, const struct hf_consumer *c)

@@ -35,7 +35,8 @@
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static enum hf_status ensure(struct hf_scope *s, const struct hf_counters *c, bool no_create)
+static enum hf_status ensure(struct hf_scope *s, const struct hf_counters *c,
+                             const struct hf_counters_options *o)
 {
     const struct hf_attribute_definition attributes[] = {{c->hash, HF_SCALAR_S},
                                                          {c->sort, HF_SCALAR_S}};
@@ -47,7 +48,8 @@ static enum hf_status ensure(struct hf_scope *s, const struct hf_counters *c, bo
                                    .key_schema = keys,
                                    .key_schema_len = len};
 
-    return hf_table_ensure(s, c->db, &spec, HF_OPTIONS(hf_table_options, .no_create = no_create));
+    TRY(hf_table_ensure(s, c->db, &spec, HF_OPTIONS(hf_table_options, .no_create = o->no_create)));
+    return hf__kind_open(s, c->db, &spec, KIND_COUNTERS, o->adopt);
 }
 
 void hf_counters_close(struct hf_counters *c)
@@ -144,7 +146,7 @@ enum hf_status hf_counters_open(struct hf_scope *s, struct hf_db *db,
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of counters");
     status = check_names(s, c);
     if (status == HF_OK)
-        status = ensure(s, c, o.no_create);
+        status = ensure(s, c, &o);
     if (status != HF_OK) {
         hf_counters_close(c);
         return status;

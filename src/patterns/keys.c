@@ -18,13 +18,14 @@ enum hf_status hf_keys_open(struct hf_scope *s, struct hf_db *db,
     OPTIONS_COPY(&o, options);
     TRY(hf_kv_open(s, db,
                    HF_OPTIONS(hf_kv_options, .partitioned = !o.no_partitions, .table = o.table,
-                              .space = o.space, .consistent = true, .no_create = o.no_create),
+                              .space = o.space, .consistent = true, .no_create = o.no_create,
+                              .adopt = o.adopt),
                    &keys->values));
-    status =
-        hf_counters_open(s, db,
-                         HF_OPTIONS(hf_counters_options, .partitioned = !o.no_partitions,
-                                    .table = o.table, .space = o.space, .no_create = o.no_create),
-                         &keys->counters);
+    status = hf_counters_open(s, db,
+                              HF_OPTIONS(hf_counters_options, .partitioned = !o.no_partitions,
+                                         .table = o.table, .space = o.space,
+                                         .no_create = o.no_create, .adopt = o.adopt),
+                              &keys->counters);
     if (status != HF_OK)
         hf_keys_close(keys);
     return status;

@@ -31,8 +31,9 @@ static enum hf_status ensure(struct hf_scope *s, const struct hf_kv *kv,
                                    .key_schema = keys,
                                    .key_schema_len = kv->sort.ptr ? 2 : 1};
 
-    return hf__pattern_table(s, kv->db, &spec, o->any_ttl ? hf_str_of(NULL, 0) : kv->expires,
-                             o->no_create);
+    TRY(hf__pattern_table(s, kv->db, &spec, o->any_ttl ? hf_str_of(NULL, 0) : kv->expires,
+                          o->no_create));
+    return hf__kind_open(s, kv->db, &spec, KIND_VALUES, o->adopt);
 }
 
 static void kv_free(struct hf_kv *kv)

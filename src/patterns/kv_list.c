@@ -361,6 +361,13 @@ static bool wanted(const struct hf_kv_list *list, const struct hf_kv_key *key)
            contains(key->id, r->id_contains);
 }
 
+/* The table's own mark stays, also when all else is cleared. */
+static bool is_mark(const struct hf_kv *kv, struct hf_item item)
+{
+    return hf__kind_is_mark(hf_value_str(hf_item_get(item, kv->hash))) &&
+           (!kv->sort.ptr || hf__kind_is_mark(hf_value_str(hf_item_get(item, kv->sort))));
+}
+
 /* The next item that is wanted, and its key; absent at the end. */
 static enum hf_status next_item(struct hf_scope *s, struct hf_kv_list *list, struct hf_item *item,
                                 struct hf_kv_key *key)
@@ -376,6 +383,10 @@ static enum hf_status next_item(struct hf_scope *s, struct hf_kv_list *list, str
             continue;
         }
         *item = list->items[list->at];
+        if (is_mark(list->kv, *item)) {
+            list->at++;
+            continue;
+        }
         hf_scope_reset(list->parsed);
         status = hf__kv_key_of(list->parsed, list->kv, *item, key);
         if (status == HF_NOMEM)

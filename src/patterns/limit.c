@@ -80,6 +80,8 @@ enum hf_status hf_limit_table_open(struct hf_scope *s, struct hf_db *db,
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of limits");
     spec.table = made->table;
     status = hf__pattern_table(s, db, &spec, HF_STR("expires"), o.no_create);
+    if (status == HF_OK)
+        status = hf__kind_open(s, db, &spec, KIND_LIMITS, o.adopt);
     if (status != HF_OK) {
         table_free(made);
         return status;
@@ -180,6 +182,10 @@ static enum hf_status check_name(struct hf_scope *s, struct hf_str name)
 {
     if (name.len == 0)
         return hf_scope_fail(s, HF_INVALID, "a limit has a name");
+    if (hf__kind_is_mark(name))
+        return hf_scope_fail(s, HF_INVALID,
+                             "no limit can be called \"%.*s\": that is the table's mark",
+                             HF_FMT(name));
     if (name.len > HF_LIMIT_NAME_MAX)
         return hf_scope_fail(s, HF_INVALID, "limit %.32s...: a name of %zu bytes is longer than %d",
                              name.ptr, name.len, HF_LIMIT_NAME_MAX);

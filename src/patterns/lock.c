@@ -44,7 +44,8 @@ static enum hf_status ensure(struct hf_scope *s, struct hf_db *db, struct hf_str
 
     if (o->forget_s)
         options.ttl_attribute = HF_STR("expires");
-    return hf_table_ensure(s, db, &spec, &options);
+    TRY(hf_table_ensure(s, db, &spec, &options));
+    return hf__kind_open(s, db, &spec, KIND_LOCKS, o->adopt);
 }
 
 static void table_free(struct hf_lock_table *locks)

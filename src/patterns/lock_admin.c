@@ -97,6 +97,8 @@ enum hf_status hf_lock_list(struct hf_scope *s, struct hf_lock_table *locks,
         for (size_t i = 0; i < page.items_len; i++) {
             struct lock_view view;
 
+            if (hf__kind_is_mark(hf_value_str(hf_item_get(page.items[i], HF_STR("name")))))
+                continue;
             if (o.limit && all.len == o.limit) {
                 list->next = all.infos[all.len - 1].name;
                 break;

@@ -244,6 +244,10 @@ static enum hf_status check_options(struct hf_scope *s, struct hf_str name,
 {
     if (name.len == 0)
         return hf_scope_fail(s, HF_INVALID, "a lock has a name");
+    if (hf__kind_is_mark(name))
+        return hf_scope_fail(s, HF_INVALID,
+                             "no lock can be called \"%.*s\": that is the table's mark",
+                             HF_FMT(name));
     o->lease_ms = o->lease_ms ? o->lease_ms : LEASE_DEFAULT_MS;
     o->heartbeat_ms = o->heartbeat_ms ? o->heartbeat_ms : (o->lease_ms + 3) / 4;
     o->late_ms = o->late_ms ? o->late_ms : o->lease_ms / 3;

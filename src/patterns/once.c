@@ -26,7 +26,7 @@
 /* ---- the table ------------------------------------------------------------------------------ */
 
 static enum hf_status ensure(struct hf_scope *s, struct hf_db *db, struct hf_str table,
-                             bool no_create)
+                             const struct hf_once_table_options *o)
 {
     struct hf_attribute_definition attributes[] = {{HF_STR("user"), HF_SCALAR_S},
                                                    {HF_STR("key"), HF_SCALAR_S}};
@@ -37,7 +37,8 @@ static enum hf_status ensure(struct hf_scope *s, struct hf_db *db, struct hf_str
                                    .key_schema = keys,
                                    .key_schema_len = 2};
 
-    return hf__pattern_table(s, db, &spec, HF_STR("expires"), no_create);
+    TRY(hf__pattern_table(s, db, &spec, HF_STR("expires"), o->no_create));
+    return hf__kind_open(s, db, &spec, KIND_ONCE, o->adopt);
 }
 
 static void table_free(struct hf_once_table *onces)
@@ -98,7 +99,7 @@ enum hf_status hf_once_table_open(struct hf_scope *s, struct hf_db *db,
     made = table_new(s, db, &o);
     if (!made)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of what is done once");
-    status = ensure(s, db, made->table, o.no_create);
+    status = ensure(s, db, made->table, &o);
     if (status == HF_OK && !o.no_threads)
         status = hf__timer_join(s, db, hf__once_beats, made, &made->beater);
     if (status != HF_OK) {

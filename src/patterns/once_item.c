@@ -50,6 +50,10 @@ enum hf_status hf__once_name_check(struct hf_scope *s, const struct once_name *n
 {
     if (name->user.len == 0 || name->key.len == 0)
         return hf_scope_fail(s, HF_INVALID, "what is done once has a user and a key");
+    if (hf__kind_is_mark(name->user))
+        return hf_scope_fail(s, HF_INVALID,
+                             "no user can be called \"%.*s\": that is the table's mark",
+                             HF_FMT(name->user));
     if (name->user.len > HF_ONCE_USER_MAX)
         return hf_scope_fail(s, HF_INVALID, "once %.32s...: a user of %zu bytes is longer than %d",
                              name->user.ptr, name->user.len, HF_ONCE_USER_MAX);

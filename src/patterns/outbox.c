@@ -26,7 +26,6 @@
 #include "patterns/holders.h"
 
 enum {
-    FORMAT = 1,
     ATTEMPTS = 5,
     FIRST_DELAY_MS = 20,
     MODE_FRESH_MS = 60000, /* for so long the stamp is not looked at again */
@@ -36,19 +35,26 @@ enum {
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
+static const struct hf_attribute_definition attributes[] = {{{"pk", 2}, HF_SCALAR_S},
+                                                            {{"sk", 2}, HF_SCALAR_S}};
+static const struct hf_key_element keys[] = {{{"pk", 2}, HF_KEY_HASH}, {{"sk", 2}, HF_KEY_RANGE}};
+
+static struct hf_create_table spec_of(const struct hf_outbox *outbox,
+                                      const struct hf_stream_spec *stream)
+{
+    return (struct hf_create_table){.table = outbox->table,
+                                    .attributes = attributes,
+                                    .attributes_len = ARRAY_LEN(attributes),
+                                    .key_schema = keys,
+                                    .key_schema_len = ARRAY_LEN(keys),
+                                    .stream = stream};
+}
+
 static enum hf_status ensure(struct hf_scope *s, const struct hf_outbox *outbox,
                              const struct hf_outbox_options *o)
 {
-    const struct hf_attribute_definition attributes[] = {{HF_STR("pk"), HF_SCALAR_S},
-                                                         {HF_STR("sk"), HF_SCALAR_S}};
-    const struct hf_key_element key[] = {{HF_STR("pk"), HF_KEY_HASH}, {HF_STR("sk"), HF_KEY_RANGE}};
     const struct hf_stream_spec stream = {.enabled = HF_YES, .view = HF_VIEW_NEW_AND_OLD_IMAGES};
-    const struct hf_create_table spec = {.table = outbox->table,
-                                         .attributes = attributes,
-                                         .attributes_len = ARRAY_LEN(attributes),
-                                         .key_schema = key,
-                                         .key_schema_len = ARRAY_LEN(key),
-                                         .stream = o->stream ? &stream : NULL};
+    const struct hf_create_table spec = spec_of(outbox, o->stream ? &stream : NULL);
 
     return hf__pattern_table(s, outbox->db, &spec, HF_STR("ttl"), o->no_create);
 }
@@ -65,21 +71,42 @@ static int64_t number_of(struct hf_item item, const char *name)
     return hf_value_i64(hf_item_get(item, hf_str_from(name)), &number) ? number : -1;
 }
 
+static enum hf_status check_config(struct hf_scope *s, struct hf_outbox *outbox,
+                                   struct hf_item config, uint32_t wanted)
+{
+    struct hf_str kind = hf_value_str(hf_item_get(config, HF_STR(KIND_ATTR)));
+    int64_t buckets = number_of(config, "buckets");
+
+    if (!kind.len && buckets > 0) /* the first ones did not say what they are */
+        kind = hf__kind_name(KIND_OUTBOX);
+    TRY(hf__kind_check(s, outbox->table, KIND_OUTBOX, kind,
+                       hf_item_get(config, HF_STR(FORMAT_ATTR))));
+    if (buckets < 1 || buckets > HF_OUTBOX_BUCKETS_MAX)
+        return hf_scope_fail(s, HF_CORRUPT, "table %.*s does not say how many buckets it has",
+                             HF_FMT(outbox->table));
+    if (wanted && buckets != wanted)
+        return hf_scope_fail(s, HF_INVALID, "outbox %.*s has %d buckets, expected %u",
+                             HF_FMT(outbox->table), (int)buckets, wanted);
+    outbox->buckets = (uint32_t)buckets;
+    return hf_scope_fail(s, HF_OK, "%s", "");
+}
+
 /* (1) Write down how many buckets there are, or read what others wrote. */
 static enum hf_status agree_on_buckets(struct hf_scope *s, struct hf_outbox *outbox,
-                                       uint32_t wanted)
+                                       uint32_t wanted, bool adopt)
 {
     struct hf_item key = config_key(s), found;
+    const struct hf_create_table spec = spec_of(outbox, NULL);
     const struct hf_attr config[] = {HF_N("buckets", wanted ? wanted : HF_OUTBOX_BUCKETS),
-                                     HF_N("format", FORMAT)};
+                                     HF_N(FORMAT_ATTR, hf__kind_format(KIND_OUTBOX)),
+                                     HF_S(KIND_ATTR, hf__kind_name(KIND_OUTBOX))};
     struct hf_put_item put = {.table = outbox->table,
                               .item = hf_item_with(s, key, config, ARRAY_LEN(config)),
                               .condition = HF_STR("attribute_not_exists(#pk)"),
                               .names = HF_ITEM(s, HF_S("#pk", HF_STR("pk")))};
-    int64_t buckets, format;
     enum hf_status status;
 
-    TRY(hf__pattern_read(s, outbox->db, outbox->table, key, &found));
+    TRY(hf__kind_read(s, outbox->db, &spec, KIND_OUTBOX, key, adopt, &found));
     if (!found.ptr) {
         status =
             hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.put = &put}, key, &found);
@@ -88,19 +115,7 @@ static enum hf_status agree_on_buckets(struct hf_scope *s, struct hf_outbox *out
         if (status == HF_OK)
             found = put.item;
     }
-    buckets = number_of(found, "buckets");
-    format = number_of(found, "format");
-    if (format > FORMAT)
-        return hf_scope_fail(s, HF_FORMAT, "outbox %.*s was made by a newer version",
-                             HF_FMT(outbox->table));
-    if (buckets < 1 || buckets > HF_OUTBOX_BUCKETS_MAX || format < 1)
-        return hf_scope_fail(s, HF_CORRUPT, "table %.*s does not say how many buckets it has",
-                             HF_FMT(outbox->table));
-    if (wanted && buckets != wanted)
-        return hf_scope_fail(s, HF_INVALID, "outbox %.*s has %d buckets, expected %u",
-                             HF_FMT(outbox->table), (int)buckets, wanted);
-    outbox->buckets = (uint32_t)buckets;
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return check_config(s, outbox, found, wanted);
 }
 
 static enum hf_status fill(struct hf_scope *s, struct hf_outbox *outbox,
@@ -129,7 +144,7 @@ static enum hf_status fill(struct hf_scope *s, struct hf_outbox *outbox,
     if (o->blobs)
         TRY(hf_blobs_part_of(s, o->blobs, outbox->db, outbox->table, &outbox->blobs));
     TRY(ensure(s, outbox, o));
-    return agree_on_buckets(s, outbox, o->buckets);
+    return agree_on_buckets(s, outbox, o->buckets, o->adopt);
 }
 
 enum hf_status hf_outbox_open(struct hf_scope *s, struct hf_db *db,

@@ -166,6 +166,47 @@ enum hf_status hf__pattern_table(struct hf_scope *s, struct hf_db *db,
                                  const struct hf_create_table *spec, struct hf_str ttl_attribute,
                                  bool no_create);
 
+/* ---- kind.c --------------------------------------------------------------------------------- */
+
+/* What a table is to be; kind.c has their names and formats. */
+enum pattern_kind {
+    KIND_LOCKS,
+    KIND_ONCE,
+    KIND_LIMITS,
+    KIND_VALUES,
+    KIND_COUNTERS,
+    KIND_POSITIONS,
+    KIND_RECORDS,
+    KIND_OUTBOX,
+    KIND_EVENTS
+};
+
+/* Open a table, which is there, with these keys: it has the mark of that kind, or gets it. `adopt`:
+ * also if it has items of others. HF_INVALID: it is another's, and nothing was written; HF_FORMAT:
+ * a newer version made it. */
+enum hf_status hf__kind_open(struct hf_scope *s, struct hf_db *db,
+                             const struct hf_create_table *spec, enum pattern_kind kind,
+                             bool adopt);
+
+/* For patterns whose mark is the item at `key`, with what else they keep there: read it. Absent: it
+ * is to be put. HF_INVALID: the table is another's. */
+enum hf_status hf__kind_read(struct hf_scope *s, struct hf_db *db,
+                             const struct hf_create_table *spec, enum pattern_kind kind,
+                             struct hf_item key, bool adopt, struct hf_item *mark);
+
+/* Does a mark with these say that the table is of that kind? HF_INVALID, HF_CORRUPT, HF_FORMAT. */
+enum hf_status hf__kind_check(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
+                              struct hf_str found, struct hf_value format);
+
+/* The attributes of such a mark, which hf__kind_check() reads. */
+#define KIND_ATTR "kind"
+#define FORMAT_ATTR "format"
+struct hf_str hf__kind_name(enum pattern_kind kind);
+int64_t hf__kind_format(enum pattern_kind kind);
+
+/* Is this the key of a mark? Then no user may have it. */
+bool hf__kind_is_mark(struct hf_str key);
+
 /* ---- write.c -------------------------------------------------------------------------------- */
 
 /*

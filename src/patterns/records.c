@@ -22,7 +22,49 @@ enum { REPLACE_ATTEMPTS = 20 };
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static enum hf_status ensure(struct hf_scope *s, const struct hf_records *records, bool no_create)
+/* (4) Write down how many shards there are, or read what others wrote: that is the table's mark. */
+static enum hf_status agree_on_shards(struct hf_scope *s, struct hf_records *records,
+                                      const struct hf_create_table *spec, uint32_t wanted,
+                                      bool adopt)
+{
+    const struct record_key key = {HF_STR("holdfast:records"), HF_STR("shards")};
+    struct hf_item where = hf__records_key(s, records, key), found;
+    const struct hf_attr config[] = {HF_N("Shards", wanted ? wanted : HF_RECORDS_SHARDS),
+                                     HF_N("Format", hf__kind_format(KIND_RECORDS)),
+                                     HF_S("Kind", hf__kind_name(KIND_RECORDS))};
+    struct hf_put_item put = {.table = records->table,
+                              .item = hf_item_with(s, where, config, ARRAY_LEN(config)),
+                              .condition = HF_STR("attribute_not_exists(#account)"),
+                              .names = hf__records_names(s, records, "#account", NULL)};
+    int64_t number;
+    enum hf_status status;
+
+    TRY(hf__kind_read(s, records->db, spec, KIND_RECORDS, where, adopt, &found));
+    if (!found.ptr) {
+        status = hf__pattern_write(s, records->db, &(struct hf_transact_write){.put = &put}, where,
+                                   &found);
+        if (status != HF_OK && status != HF_CONDITION)
+            return status;
+        if (status == HF_OK)
+            found = put.item;
+    }
+    if (hf_item_get(found, HF_STR("Kind")).ptr) /* the first ones did not say what they are */
+        TRY(hf__kind_check(s, records->table, KIND_RECORDS,
+                           hf_value_str(hf_item_get(found, HF_STR("Kind"))),
+                           hf_item_get(found, HF_STR("Format"))));
+    if (!hf_value_i64(hf_item_get(found, HF_STR("Shards")), &number) || number < 1 ||
+        number > HF_RECORDS_SHARDS_MAX)
+        return hf_scope_fail(s, HF_CORRUPT, "table %.*s does not say how many shards it has",
+                             HF_FMT(records->table));
+    if (wanted && number != wanted)
+        return hf_scope_fail(s, HF_INVALID, "table %.*s has %d shards, expected %u",
+                             HF_FMT(records->table), (int)number, wanted);
+    records->shards = (uint32_t)number;
+    return hf_scope_fail(s, HF_OK, "%s", "");
+}
+
+static enum hf_status ensure(struct hf_scope *s, struct hf_records *records,
+                             const struct hf_records_options *o)
 {
     const struct hf_attribute_definition attributes[] = {{records->account, HF_SCALAR_S},
                                                          {records->run_time, HF_SCALAR_S},
@@ -44,48 +86,15 @@ static enum hf_status ensure(struct hf_scope *s, const struct hf_records *record
                                          .global_indexes = &index,
                                          .global_indexes_len = 1};
 
-    return hf_table_ensure(s, records->db, &spec,
-                           HF_OPTIONS(hf_table_options, .no_create = no_create,
-                                      .add_indexes = !no_create));
+    TRY(hf_table_ensure(s, records->db, &spec,
+                        HF_OPTIONS(hf_table_options, .no_create = o->no_create,
+                                   .add_indexes = !o->no_create)));
+    return agree_on_shards(s, records, &spec, o->shards, o->adopt);
 }
 
-/* (4) Write down how many shards there are, or read what others wrote. */
-static enum hf_status agree_on_shards(struct hf_scope *s, struct hf_records *records,
-                                      uint32_t wanted)
-{
-    const struct record_key key = {HF_STR("holdfast:records"), HF_STR("shards")};
-    struct hf_item where = hf__records_key(s, records, key), found;
-    const struct hf_attr shards[] = {HF_N("Shards", wanted ? wanted : HF_RECORDS_SHARDS)};
-    struct hf_put_item put = {.table = records->table,
-                              .item = hf_item_with(s, where, shards, 1),
-                              .condition = HF_STR("attribute_not_exists(#account)"),
-                              .names = hf__records_names(s, records, "#account", NULL)};
-    int64_t number;
-    enum hf_status status;
-
-    TRY(hf__pattern_read(s, records->db, records->table, where, &found));
-    if (!found.ptr) {
-        status = hf__pattern_write(s, records->db, &(struct hf_transact_write){.put = &put}, where,
-                                   &found);
-        if (status != HF_OK && status != HF_CONDITION)
-            return status;
-        if (status == HF_OK)
-            found = put.item;
-    }
-    if (!hf_value_i64(hf_item_get(found, HF_STR("Shards")), &number) || number < 1 ||
-        number > HF_RECORDS_SHARDS_MAX)
-        return hf_scope_fail(s, HF_CORRUPT, "table %.*s does not say how many shards it has",
-                             HF_FMT(records->table));
-    if (wanted && number != wanted)
-        return hf_scope_fail(s, HF_INVALID, "table %.*s has %d shards, expected %u",
-                             HF_FMT(records->table), (int)number, wanted);
-    records->shards = (uint32_t)number;
-    return hf_scope_fail(s, HF_OK, "%s", "");
-}
-
-static const char *const own_names[] = {"Claim",     "Fence",     "Attempts", "Failures",
-                                        "NotBefore", "Failure",   "DoneBy",   "PutId",
-                                        "CreatedAt", "UpdatedAt", "Shards"};
+static const char *const own_names[] = {"Claim",   "Fence",  "Attempts", "Failures",  "NotBefore",
+                                        "Failure", "DoneBy", "PutId",    "CreatedAt", "UpdatedAt",
+                                        "Shards",  "Kind",   "Format"};
 enum { OWN_TO_STRIP = 8 }; /* of these: what a put never takes from its record */
 
 static enum hf_status check_names(struct hf_scope *s, const struct hf_records *records)
@@ -132,8 +141,7 @@ static enum hf_status fill(struct hf_scope *s, struct hf_records *records,
                              HF_RECORDS_SHARDS_MAX);
     TRY(check_names(s, records));
     TRY(hf__records_texts(s, records));
-    TRY(ensure(s, records, o->no_create));
-    return agree_on_shards(s, records, o->shards);
+    return ensure(s, records, o);
 }
 
 enum hf_status hf_records_open(struct hf_scope *s, struct hf_db *db,

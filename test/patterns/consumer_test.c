@@ -188,6 +188,40 @@ static struct hf_consumer *open_with(struct kit *k, struct hf_consumer_options o
     return consumer;
 }
 
+/* A table for positions that has items of others is left alone, unless it is adopted. */
+KIT_TEST(consumer, positions_are_kept_in_a_table_of_ours)
+{
+    const struct hf_attribute_definition attributes[] = {{HF_STR("pk"), HF_SCALAR_S},
+                                                         {HF_STR("sk"), HF_SCALAR_S}};
+    const struct hf_key_element key[] = {{HF_STR("pk"), HF_KEY_HASH}, {HF_STR("sk"), HF_KEY_RANGE}};
+    const struct hf_create_table spec = {.table = k->other,
+                                         .attributes = attributes,
+                                         .attributes_len = 2,
+                                         .key_schema = key,
+                                         .key_schema_len = 2};
+    struct hf_consumer_options o = {.size = sizeof(o),
+                                    .name = HF_STR("c"),
+                                    .table = k->other,
+                                    .no_threads = true};
+    struct hf_put_item put = {.table = k->other,
+                              .item = HF_ITEM(k->scope, HF_S("pk", HF_STR("x")),
+                                              HF_S("sk", HF_STR("y")))};
+    struct hf_consumer *consumer;
+
+    if (!begin(k))
+        return;
+    CHECK_OK(hf_table_ensure(k->scope, k->db, &spec, NULL));
+    CHECK_OK(hf_put_item(k->scope, k->db, &put, NULL));
+    CHECK_STATUS(HF_INVALID, hf_consumer_open(k->scope, k->db, k->table, &o, &consumer));
+    CHECK(strstr(hf_scope_error_text(k->scope), "is not a table of positions in streams"));
+    o.adopt = true;
+    CHECK_OK(hf_consumer_open(k->scope, k->db, k->table, &o, &consumer));
+    hf_consumer_close(consumer);
+    o.adopt = false;
+    CHECK_OK(hf_consumer_open(k->scope, k->db, k->table, &o, &consumer));
+    hf_consumer_close(consumer);
+}
+
 /* Open, run, close. */
 static enum hf_status consume(struct kit *k, struct seen *seen, struct hf_consumer_options o)
 {

@@ -401,13 +401,16 @@ KIT_TEST(kv_list, a_failed_step_can_be_tried_again)
     CHECK_OK(hf_kv_list_open(k->scope, kv, &(struct hf_kv_range){.all_spaces = true},
                              HF_OPTIONS(hf_kv_list_options, .page = 3), &list));
     for (;;) {
-        if (len % 3 == 0 && failures <= len / 3) {
+        enum hf_status status;
+
+        if (len % 3 == 0) /* a page is at its end then, or one key later */
             kit_fault(k, HF_FAULT_ERROR, "Scan", 1);
-            CHECK(hf_kv_list_next(k->scope, list, &entry) != HF_OK);
+        status = hf_kv_list_next(k->scope, list, &entry);
+        if (status != HF_OK) {
             failures++;
-            continue;
+            kit_no_faults(k);
+            CHECK_OK(hf_kv_list_next(k->scope, list, &entry));
         }
-        CHECK_OK(hf_kv_list_next(k->scope, list, &entry));
         if (!entry.value.ptr)
             break;
         len++;
@@ -465,7 +468,8 @@ KIT_TEST(kv_list, clear_takes_what_is_not_seen)
     CHECK_OK(hf_kv_clear(k->scope, kv, &(struct hf_kv_range){.all_spaces = true}, NULL, &cleared));
     CHECK_INT(1, cleared);
     CHECK_OK(hf_scan(k->scope, k->db, &scan, &rest));
-    CHECK_INT(0, rest.items_len);
+    CHECK_INT(1, rest.items_len); /* the table's mark */
+    CHECK_STR("holdfast:table", hf_value_str(hf_item_get(rest.items[0], HF_STR("key"))));
     hf_kv_close(kv);
 }
 

@@ -1,0 +1,275 @@
+/*
+ * patterns/kind.c: tables of ours say so, and others are left alone.
+ *
+ * A table has a mark: an item that says which patterns keep something in it, and in which format.
+ * Most have this one, in the table's own key attributes:
+ *
+ *     hash key    "holdfast:table"; so is the range key, where there is one
+ *     holdfast    M  of each pattern: its name, and its format as an N
+ *
+ * The outbox and the event store (pk "c", sk "config") and records ("holdfast:records", "shards")
+ * have an item with what they agree on, and that is their mark: it has a kind and a format.
+ *
+ *  (1) A table is opened with one read of its mark. When there is none, it is looked at: it gets a
+ *      mark when it is empty, when another pattern of ours is in it, or when the caller says that
+ *      it is to be adopted. Into any other nothing is written.
+ *  (2) No user's key is that of a mark. What users choose freely is refused where it would be
+ *      (hf__kind_is_mark()); all other keys of patterns have a dot in them.
+ *  (3) A mark is put on the condition that there is none, and one more pattern is added on the
+ *      condition that it is not there: of several who do so at once all see the same in the end.
+ *  (4) To find out whether a table is empty, its first item is asked for (Scan). Who may not do
+ *      that goes by what DescribeTable says, which every pattern asks for in any case; on AWS that
+ *      is up to six hours old.
+ */
+#include "patterns/private.h"
+
+#include <holdfast/table.h>
+
+#define MARK HF_STR("holdfast:table")
+#define KINDS HF_STR("holdfast")
+
+enum { ROUNDS = 4, NAMES_SHOWN = 6, NAME_SHOWN = 40 };
+
+static const struct kind {
+    const char *name; /* in marks */
+    const char *what; /* in messages */
+    int64_t format;   /* the newest that this version knows */
+    bool alone;       /* it shares no table with other patterns */
+} kinds[] = {
+    [KIND_LOCKS] = {"locks", "a table of locks", 1, false},
+    [KIND_ONCE] = {"once", "a table of what is done once", 1, false},
+    [KIND_LIMITS] = {"limits", "a table of limits", 1, false},
+    [KIND_VALUES] = {"values", "a table of values", 1, false},
+    [KIND_COUNTERS] = {"counters", "a table of counters", 1, false},
+    [KIND_POSITIONS] = {"positions", "a table of positions in streams", 1, false},
+    [KIND_RECORDS] = {"records", "a table of records", 1, false},
+    [KIND_OUTBOX] = {"outbox", "an outbox", 1, false},
+    [KIND_EVENTS] = {"events", "an event store", 1, true},
+};
+
+struct hf_str hf__kind_name(enum pattern_kind kind)
+{
+    return hf_str_from(kinds[kind].name);
+}
+
+int64_t hf__kind_format(enum pattern_kind kind)
+{
+    return kinds[kind].format;
+}
+
+static struct hf_str what_is(struct hf_scope *s, struct hf_str name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (hf_str_equal(name, hf_str_from(kinds[i].name)))
+            return hf_str_from(kinds[i].what);
+    return hf_scope_format(s, "of a kind that this version does not know, \"%.*s\"",
+                           HF_FMT(hf__pattern_text(s, name, NAME_SHOWN)));
+}
+
+bool hf__kind_is_mark(struct hf_str key)
+{
+    return hf_str_equal(key, MARK);
+}
+
+/* ---- marks ---------------------------------------------------------------------------------- */
+
+static struct hf_item mark_key(struct hf_scope *s, const struct hf_create_table *spec)
+{
+    struct hf_attr key[2];
+
+    for (size_t i = 0; i < spec->key_schema_len; i++)
+        key[i] =
+            (struct hf_attr){.name = spec->key_schema[i].name, .type = HF_TYPE_S, .text = MARK};
+    return hf_item_make(s, key, spec->key_schema_len);
+}
+
+static bool has_keys(const struct hf_create_table *spec, const char *hash, const char *range)
+{
+    return spec->key_schema_len == 2 && hf_str_equal(spec->key_schema[0].name, hf_str_from(hash)) &&
+           hf_str_equal(spec->key_schema[1].name, hf_str_from(range));
+}
+
+/* Which other pattern of ours is in the table; absent: none. */
+static enum hf_status find_other(struct hf_scope *s, struct hf_db *db,
+                                 const struct hf_create_table *spec, struct hf_str *other)
+{
+    struct hf_item common = mark_key(s, spec), mark;
+    struct hf_item config = HF_ITEM(s, HF_S("pk", HF_STR("c")), HF_S("sk", HF_STR("config")));
+    struct hf_item_walk walk = {0};
+
+    *other = (struct hf_str){0};
+    TRY(hf_scope_built(s));
+    TRY(hf__pattern_read(s, db, spec->table, common, &mark));
+    if (hf_item_next(hf_value_item(hf_item_get(mark, KINDS)), &walk)) {
+        *other = walk.name;
+        return HF_OK;
+    }
+    if (!has_keys(spec, "pk", "sk"))
+        return HF_OK;
+    TRY(hf__pattern_read(s, db, spec->table, config, &mark));
+    *other = hf_value_str(hf_item_get(mark, HF_STR(KIND_ATTR)));
+    return HF_OK;
+}
+
+/* ---- tables without one --------------------------------------------------------------------- */
+
+/* Some item of the table; absent: it is empty, or `unseen` says how many there are. (4) */
+static enum hf_status first_item(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                                 struct hf_item *item, int64_t *unseen)
+{
+    struct hf_scan scan = {.table = table, .limit = 1, .consistent = HF_YES};
+    struct hf_describe_table_result described;
+    struct hf_scan_result result;
+    enum hf_status status = hf_scan(s, db, &scan, &result);
+
+    *item = (struct hf_item){0};
+    *unseen = 0;
+    if (status == HF_OK && result.items_len)
+        *item = result.items[0];
+    if (status != HF_DENIED)
+        return status;
+    TRY(hf_describe_table(s, db, &(struct hf_describe_table){.table = table}, &described));
+    *unseen = described.table->item_count;
+    return HF_OK;
+}
+
+/* Names of its attributes, for people who wonder whose it is. */
+static struct hf_str names_of(struct hf_scope *s, struct hf_item item)
+{
+    struct hf_str names = HF_STR("");
+    struct hf_item_walk walk = {0};
+    size_t len = 0;
+
+    while (hf_item_next(item, &walk) && len++ < NAMES_SHOWN)
+        names = hf_scope_format(s, "%.*s%s%.*s", HF_FMT(names), len > 1 ? ", " : "",
+                                HF_FMT(hf__pattern_text(s, walk.name, NAME_SHOWN)));
+    return len > NAMES_SHOWN ? hf_scope_format(s, "%.*s and others", HF_FMT(names)) : names;
+}
+
+static enum hf_status foreign(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
+                              struct hf_item item, int64_t unseen)
+{
+    struct hf_str seen = item.ptr ? hf_scope_format(s, "one has %.*s", HF_FMT(names_of(s, item)))
+                                  : hf_scope_format(s, "%lld of them", (long long)unseen);
+
+    return hf_scope_fail(s, HF_INVALID,
+                         "table %.*s is not %s: it has items (%.*s) and no mark of holdfast, so it "
+                         "seems to be another program's; nothing was written. Use another table, "
+                         "or open this one with `adopt`, which puts the mark into it",
+                         HF_FMT(table), kinds[kind].what, HF_FMT(seen));
+}
+
+static enum hf_status another(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
+                              struct hf_str other)
+{
+    return hf_scope_fail(s, HF_INVALID, "table %.*s is not %s: it is %.*s. Use another table",
+                         HF_FMT(table), kinds[kind].what, HF_FMT(what_is(s, other)));
+}
+
+/* (1) Twice: others may make the table what it is to be between our looks at it. */
+enum hf_status hf__kind_read(struct hf_scope *s, struct hf_db *db,
+                             const struct hf_create_table *spec, enum pattern_kind kind,
+                             struct hf_item key, bool adopt, struct hf_item *mark)
+{
+    for (int look = 0;; look++) {
+        struct hf_item item;
+        struct hf_str other;
+        int64_t unseen;
+
+        TRY(hf__pattern_read(s, db, spec->table, key, mark));
+        if (mark->ptr || adopt)
+            return HF_OK;
+        TRY(find_other(s, db, spec, &other));
+        if (other.len)
+            return kinds[kind].alone ? another(s, spec->table, kind, other) : HF_OK;
+        TRY(first_item(s, db, spec->table, &item, &unseen));
+        if (!item.ptr && !unseen)
+            return HF_OK;
+        if (look)
+            return foreign(s, spec->table, kind, item, unseen);
+    }
+}
+
+/* ---- checking ------------------------------------------------------------------------------- */
+
+enum hf_status hf__kind_check(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
+                              struct hf_str found, struct hf_value format)
+{
+    int64_t number;
+
+    if (!found.len)
+        return hf_scope_fail(s, HF_INVALID,
+                             "table %.*s is not %s: the item where its mark would be is another "
+                             "program's. Use another table",
+                             HF_FMT(table), kinds[kind].what);
+    if (!hf_str_equal(found, hf__kind_name(kind)))
+        return another(s, table, kind, found);
+    if (!hf_value_i64(format, &number) || number < 1)
+        return hf_scope_fail(s, HF_CORRUPT, "table %.*s is %s, but does not say in which format",
+                             HF_FMT(table), kinds[kind].what);
+    if (number > kinds[kind].format)
+        return hf_scope_fail(s, HF_FORMAT,
+                             "table %.*s is %s in format %lld, and this version of holdfast knows "
+                             "formats up to %lld: use a newer version",
+                             HF_FMT(table), kinds[kind].what, (long long)number,
+                             (long long)kinds[kind].format);
+    return HF_OK;
+}
+
+/* ---- the common mark ------------------------------------------------------------------------ */
+
+/* (3) HF_CONDITION: *mark is what is there. */
+static enum hf_status put_mark(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                               struct hf_item key, enum pattern_kind kind, struct hf_item *mark)
+{
+    struct hf_str name = hf__kind_name(kind);
+    const struct hf_attr format = {.name = name, .type = HF_TYPE_N, .number = kinds[kind].format};
+    struct hf_update_item update = {
+        .table = table,
+        .key = key,
+        .update = HF_STR("SET #holdfast = :kinds"),
+        .condition = HF_STR("attribute_not_exists(#holdfast)"),
+        .names = HF_ITEM(s, HF_S("#holdfast", KINDS)),
+        .values = HF_ITEM(s, HF_M(":kinds", hf_item_make(s, &format, 1))),
+    };
+
+    if (mark->ptr) {
+        update.update = HF_STR("SET #holdfast.#kind = :format");
+        update.condition = HF_STR("attribute_exists(#holdfast) AND "
+                                  "attribute_not_exists(#holdfast.#kind)");
+        update.names = HF_ITEM(s, HF_S("#holdfast", KINDS), HF_S("#kind", name));
+        update.values = HF_ITEM(s, HF_N(":format", kinds[kind].format));
+    }
+    TRY(hf_scope_built(s));
+    return hf__pattern_write(s, db, &(struct hf_transact_write){.update = &update}, key, mark);
+}
+
+enum hf_status hf__kind_open(struct hf_scope *s, struct hf_db *db,
+                             const struct hf_create_table *spec, enum pattern_kind kind, bool adopt)
+{
+    struct hf_item key = mark_key(s, spec), mark;
+
+    for (size_t i = 0; i < spec->key_schema_len; i++)
+        if (hf_str_equal(spec->key_schema[i].name, KINDS))
+            return hf_scope_fail(s, HF_INVALID,
+                                 "table %.*s: an attribute of the key cannot be called \"%.*s\", "
+                                 "which tables of holdfast are marked with",
+                                 HF_FMT(spec->table), HF_FMT(KINDS));
+    TRY(hf_scope_built(s));
+    TRY(hf__kind_read(s, db, spec, kind, key, adopt, &mark));
+    for (int round = 0; round < ROUNDS; round++) {
+        struct hf_item of = hf_value_item(hf_item_get(mark, KINDS));
+        struct hf_value format = hf_item_get(of, hf__kind_name(kind));
+        enum hf_status status;
+
+        if (format.ptr)
+            return hf__kind_check(s, spec->table, kind, hf__kind_name(kind), format);
+        if (mark.ptr && !of.ptr)
+            return hf__kind_check(s, spec->table, kind, hf_str_of(NULL, 0), format);
+        status = put_mark(s, db, spec->table, key, kind, &mark);
+        if (status != HF_CONDITION)
+            return status == HF_OK ? hf_scope_fail(s, HF_OK, "%s", "") : status;
+    }
+    return hf_scope_fail(s, HF_IN_USE, "the mark of table %.*s changes again and again",
+                         HF_FMT(spec->table));
+}

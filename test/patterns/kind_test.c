@@ -1,0 +1,480 @@
+/*
+ * patterns/kind_test.c: tables of ours are known by their marks, and those of others are refused
+ * and stay as they are. (n) is a number of kind.c.
+ */
+#include <holdfast/counter.h>
+#include <holdfast/events.h>
+#include <holdfast/keys.h>
+#include <holdfast/kv.h>
+#include <holdfast/limit.h>
+#include <holdfast/lock.h>
+#include <holdfast/once.h>
+#include <holdfast/outbox.h>
+#include <holdfast/records.h>
+#include <holdfast/streams.h>
+#include <holdfast/table.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../db/between.h"
+#include "kit.h"
+
+/* ---- each kind of table, in one form -------------------------------------------------------- */
+
+struct how {
+    bool no_create, adopt;
+};
+
+static enum hf_status open_locks(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                                 struct how how)
+{
+    struct hf_lock_table *locks;
+    enum hf_status status =
+        hf_lock_table_open(s, db,
+                           HF_OPTIONS(hf_lock_table_options, .table = table, .no_threads = true,
+                                      .no_create = how.no_create, .adopt = how.adopt),
+                           &locks);
+
+    hf_lock_table_close(locks);
+    return status;
+}
+
+static enum hf_status open_once(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                                struct how how)
+{
+    struct hf_once_table *onces;
+    enum hf_status status =
+        hf_once_table_open(s, db,
+                           HF_OPTIONS(hf_once_table_options, .table = table, .no_threads = true,
+                                      .no_create = how.no_create, .adopt = how.adopt),
+                           &onces);
+
+    hf_once_table_close(onces);
+    return status;
+}
+
+static enum hf_status open_limits(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                                  struct how how)
+{
+    struct hf_limit_table *limits;
+    enum hf_status status =
+        hf_limit_table_open(s, db,
+                            HF_OPTIONS(hf_limit_table_options, .table = table,
+                                       .no_create = how.no_create, .adopt = how.adopt),
+                            &limits);
+
+    hf_limit_table_close(limits);
+    return status;
+}
+
+static enum hf_status open_values(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                                  struct how how)
+{
+    struct hf_kv *kv;
+    enum hf_status status = hf_kv_open(s, db,
+                                       HF_OPTIONS(hf_kv_options, .table = table,
+                                                  .no_create = how.no_create, .adopt = how.adopt),
+                                       &kv);
+
+    hf_kv_close(kv);
+    return status;
+}
+
+static enum hf_status open_counters(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                                    struct how how)
+{
+    struct hf_counters *counters;
+    enum hf_status status =
+        hf_counters_open(s, db,
+                         HF_OPTIONS(hf_counters_options, .table = table, .partitioned = true,
+                                    .no_create = how.no_create, .adopt = how.adopt),
+                         &counters);
+
+    hf_counters_close(counters);
+    return status;
+}
+
+static enum hf_status open_records(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                                   struct how how)
+{
+    struct hf_records *records;
+    enum hf_status status =
+        hf_records_open(s, db,
+                        HF_OPTIONS(hf_records_options, .table = table, .no_create = how.no_create,
+                                   .adopt = how.adopt),
+                        &records);
+
+    hf_records_close(records);
+    return status;
+}
+
+static enum hf_status open_outbox(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                                  struct how how)
+{
+    struct hf_outbox *outbox;
+    enum hf_status status =
+        hf_outbox_open(s, db,
+                       HF_OPTIONS(hf_outbox_options, .table = table, .no_create = how.no_create,
+                                  .adopt = how.adopt),
+                       &outbox);
+
+    hf_outbox_close(outbox);
+    return status;
+}
+
+static enum hf_status open_events(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                                  struct how how)
+{
+    struct hf_events *store;
+    enum hf_status status =
+        hf_events_open(s, db,
+                       HF_OPTIONS(hf_events_options, .table = table, .no_create = how.no_create,
+                                  .adopt = how.adopt),
+                       &store);
+
+    hf_events_close(store);
+    return status;
+}
+
+typedef enum hf_status open_fn(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                               struct how how);
+
+static const struct kind_case {
+    const char *what;
+    open_fn *open;
+    const char *hash, *range;           /* attributes of its key; range NULL: none */
+    const char *mark_hash, *mark_range; /* where its mark is */
+    const char *format;                 /* the attribute that has it; NULL: holdfast.NAME */
+    const char *name;                   /* NAME */
+} cases[] = {
+    {"a table of locks", open_locks, "name", NULL, "holdfast:table", NULL, NULL, "locks"},
+    {"a table of what is done once", open_once, "user", "key", "holdfast:table", "holdfast:table",
+     NULL, "once"},
+    {"a table of limits", open_limits, "name", NULL, "holdfast:table", NULL, NULL, "limits"},
+    {"a table of values", open_values, "key", NULL, "holdfast:table", NULL, NULL, "values"},
+    {"a table of counters", open_counters, "partition", "sort", "holdfast:table", "holdfast:table",
+     NULL, "counters"},
+    {"a table of records", open_records, "AccountId", "RunTime", "holdfast:records", "shards",
+     "Format", NULL},
+    {"an outbox", open_outbox, "pk", "sk", "c", "config", "format", NULL},
+    {"an event store", open_events, "pk", "sk", "c", "config", "format", NULL},
+};
+
+static struct hf_item key_of(struct hf_scope *s, const struct kind_case *c, const char *hash,
+                             const char *range)
+{
+    struct hf_attr key[2] = {{.name = hf_str_from(c->hash),
+                              .type = HF_TYPE_S,
+                              .text = hf_str_from(hash)},
+                             {.name = c->range ? hf_str_from(c->range) : HF_STR(""),
+                              .type = HF_TYPE_S,
+                              .text = range ? hf_str_from(range) : HF_STR("")}};
+
+    return hf_item_make(s, key, c->range ? 2 : 1);
+}
+
+static void drop_table(struct kit *k)
+{
+    CHECK_OK(hf_delete_table(k->scope, k->db, &(struct hf_delete_table){.table = k->table}, NULL));
+    CHECK_OK(hf_table_wait(k->scope, k->db, k->table, HF_TABLE_UNTIL_GONE, NULL));
+}
+
+/* Make the table as the pattern does, and take its mark away. */
+static bool make_bare(struct kit *k, const struct kind_case *c)
+{
+    struct hf_delete_item del = {.table = k->table,
+                                 .key = key_of(k->scope, c, c->mark_hash, c->mark_range)};
+    enum hf_status status = c->open(k->scope, k->db, k->table, (struct how){false, false});
+
+    if (status == HF_UNSUPPORTED) /* an event store where there are no transactions */
+        return false;
+    CHECK_OK(status);
+    CHECK_OK(hf_delete_item(k->scope, k->db, &del, NULL));
+    return true;
+}
+
+static size_t count_items(struct kit *k)
+{
+    struct hf_scan scan = {.table = k->table, .consistent = HF_YES};
+    struct hf_scan_result result;
+
+    CHECK_OK(hf_scan(k->scope, k->db, &scan, &result));
+    return result.items_len;
+}
+
+static bool has_mark(struct kit *k, const struct kind_case *c, struct hf_item *mark)
+{
+    struct hf_get_item get = {.table = k->table,
+                              .key = key_of(k->scope, c, c->mark_hash, c->mark_range),
+                              .consistent = HF_YES};
+    struct hf_get_item_result got;
+
+    CHECK_OK(hf_get_item(k->scope, k->db, &get, &got));
+    *mark = got.item;
+    return got.item.ptr != NULL;
+}
+
+/* ---- tables of others ----------------------------------------------------------------------- */
+
+/* (1) */
+KIT_TEST(kind, a_table_with_items_of_others_is_refused_and_untouched)
+{
+    struct hf_scope *s = k->scope;
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct kind_case *c = &cases[i];
+        const struct hf_attr more[] = {HF_S("colour", HF_STR("blue")), HF_N("weight", 7)};
+        struct hf_put_item put = {.table = k->table};
+        struct hf_item mark;
+
+        if (!make_bare(k, c))
+            continue;
+        put.item = hf_item_with(s, key_of(s, c, "x", "y"), more, 2);
+        CHECK_OK(hf_put_item(s, k->db, &put, NULL));
+        for (int no_create = 0; no_create < 2; no_create++) {
+            CHECK_STATUS(HF_INVALID, c->open(s, k->db, k->table, (struct how){no_create, false}));
+            CHECK(strstr(hf_scope_error_text(s),
+                         hf_scope_format(s, "table %.*s is not %s: it has items (one has ",
+                                         HF_FMT(k->table), c->what)
+                             .ptr));
+            CHECK(strstr(hf_scope_error_text(s), "colour"));
+            CHECK(strstr(hf_scope_error_text(s), "`adopt`"));
+            CHECK_INT(1, count_items(k));
+        }
+        CHECK_OK(c->open(s, k->db, k->table, (struct how){false, true}));
+        CHECK(has_mark(k, c, &mark));
+        CHECK_INT(2, count_items(k));
+        CHECK_OK(c->open(s, k->db, k->table, (struct how){true, false}));
+        drop_table(k);
+    }
+}
+
+/* (1): made by others for us, empty. */
+KIT_TEST(kind, an_empty_table_gets_the_mark)
+{
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct hf_item mark;
+
+        for (int no_create = 0; no_create < 2; no_create++) {
+            if (!make_bare(k, &cases[i]))
+                break;
+            CHECK_OK(cases[i].open(k->scope, k->db, k->table, (struct how){no_create, false}));
+            CHECK(has_mark(k, &cases[i], &mark));
+            CHECK_INT(1, count_items(k));
+            drop_table(k);
+        }
+    }
+}
+
+/* The item that is where the mark would be is another's. */
+KIT_TEST(kind, an_item_in_the_place_of_the_mark)
+{
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct kind_case *c = &cases[i];
+        struct hf_attr other = HF_S("colour", HF_STR("blue"));
+        struct hf_put_item put = {.table = k->table};
+        enum hf_status status;
+
+        if (!make_bare(k, c))
+            continue;
+        put.item =
+            hf_item_with(k->scope, key_of(k->scope, c, c->mark_hash, c->mark_range), &other, 1);
+        CHECK_OK(hf_put_item(k->scope, k->db, &put, NULL));
+        status = c->open(k->scope, k->db, k->table, (struct how){false, false});
+        CHECK(status == HF_INVALID || status == HF_CORRUPT);
+        CHECK(strstr(hf_scope_error_text(k->scope), "table "));
+        CHECK_INT(1, count_items(k));
+        drop_table(k);
+    }
+}
+
+/* The table of another library of the same purpose: the same default name, keys and time to live.
+ */
+KIT_TEST(kind, an_outbox_of_another_library)
+{
+    const struct hf_attribute_definition attributes[] = {{HF_STR("pk"), HF_SCALAR_S},
+                                                         {HF_STR("sk"), HF_SCALAR_S}};
+    const struct hf_key_element key[] = {{HF_STR("pk"), HF_KEY_HASH}, {HF_STR("sk"), HF_KEY_RANGE}};
+    const struct hf_create_table spec = {.table = k->table,
+                                         .attributes = attributes,
+                                         .attributes_len = 2,
+                                         .key_schema = key,
+                                         .key_schema_len = 2,
+                                         .billing = HF_BILLING_PAY_PER_REQUEST};
+    struct hf_put_item put = {.table = k->table,
+                              .item = HF_ITEM(k->scope, HF_S("pk", HF_STR("orders")),
+                                              HF_S("sk", HF_STR("0001#a")),
+                                              HF_S("messageId", HF_STR("a")),
+                                              HF_BOOL("isPublished", false),
+                                              HF_S("payload", HF_STR("{}")))};
+
+    CHECK_OK(hf_table_ensure(k->scope, k->db, &spec, NULL));
+    CHECK_OK(hf_put_item(k->scope, k->db, &put, NULL));
+    for (int no_create = 0; no_create < 2; no_create++)
+        CHECK_STATUS(HF_INVALID,
+                     open_outbox(k->scope, k->db, k->table, (struct how){no_create, false}));
+    CHECK(strstr(hf_scope_error_text(k->scope), "isPublished"));
+    CHECK_INT(1, count_items(k));
+}
+
+/* ---- tables of ours ------------------------------------------------------------------------- */
+
+KIT_TEST(kind, a_newer_format_is_refused_with_both_numbers)
+{
+    struct hf_scope *s = k->scope;
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct kind_case *c = &cases[i];
+        struct hf_update_item update = {
+            .table = k->table,
+            .key = key_of(s, c, c->mark_hash, c->mark_range),
+            .update = c->format ? HF_STR("SET #a = :n") : HF_STR("SET #a.#b = :n"),
+            .names = c->format ? HF_ITEM(s, HF_S("#a", hf_str_from(c->format)))
+                               : HF_ITEM(s, HF_S("#a", HF_STR("holdfast")),
+                                         HF_S("#b", hf_str_from(c->name))),
+            .values = HF_ITEM(s, HF_N(":n", 7))};
+        enum hf_status status = c->open(s, k->db, k->table, (struct how){false, false});
+
+        if (status == HF_UNSUPPORTED)
+            continue;
+        CHECK_OK(status);
+        CHECK_OK(hf_update_item(s, k->db, &update, NULL));
+        for (int adopt = 0; adopt < 2; adopt++) {
+            CHECK_STATUS(HF_FORMAT, c->open(s, k->db, k->table, (struct how){false, adopt}));
+            CHECK(strstr(hf_scope_error_text(s),
+                         hf_scope_format(s,
+                                         "is %s in format 7, and this version of holdfast "
+                                         "knows formats up to 1",
+                                         c->what)
+                             .ptr));
+        }
+        drop_table(k);
+    }
+}
+
+KIT_TEST_TX(kind, an_outbox_and_an_event_store_are_two_tables)
+{
+    CHECK_OK(open_events(k->scope, k->db, k->table, (struct how){false, false}));
+    CHECK_STATUS(HF_INVALID, open_outbox(k->scope, k->db, k->table, (struct how){false, true}));
+    CHECK(strstr(hf_scope_error_text(k->scope), "is not an outbox: it is an event store"));
+    CHECK_INT(1, count_items(k));
+    drop_table(k);
+    CHECK_OK(open_outbox(k->scope, k->db, k->table, (struct how){false, false}));
+    CHECK_STATUS(HF_INVALID, open_events(k->scope, k->db, k->table, (struct how){false, true}));
+    CHECK(strstr(hf_scope_error_text(k->scope), "is not an event store: it is an outbox"));
+    CHECK_INT(1, count_items(k));
+}
+
+/* (3): patterns with the same keys share a table, whoever comes first. */
+KIT_TEST(kind, patterns_share_a_table)
+{
+    struct hf_scope *s = k->scope;
+    struct hf_item mark;
+    struct hf_keys keys;
+
+    CHECK_OK(open_locks(s, k->db, k->table, (struct how){false, false}));
+    CHECK_OK(open_limits(s, k->db, k->table, (struct how){false, false}));
+    CHECK_OK(open_locks(s, k->db, k->table, (struct how){false, false}));
+    CHECK(has_mark(k, &cases[0], &mark));
+    CHECK_INT(2, hf_item_count(hf_value_item(hf_item_get(mark, HF_STR("holdfast")))));
+    CHECK_INT(1, count_items(k));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(hf_keys_open(s, k->db, HF_OPTIONS(hf_keys_options, .table = k->other), &keys));
+        CHECK_OK(hf_keys_set_value(s, &keys, hf_kv_in(HF_STR("p"), HF_STR("s"), HF_STR("k")),
+                                   hf_value_make(s, (struct hf_attr)HF_N("", 1))));
+        hf_keys_close(&keys);
+    }
+}
+
+/* (2) */
+KIT_TEST(kind, no_user_has_the_key_of_a_mark)
+{
+    struct hf_scope *s = k->scope;
+    const struct hf_limit_rule rule = {.kind = HF_LIMIT_FIXED, .limit = 1, .window_ms = 1000};
+    struct hf_lock_table *locks;
+    struct hf_limit_verdict verdict;
+    struct hf_limit_table *limits;
+    struct hf_once_table *onces;
+    struct hf_once_record record;
+    struct hf_lock_list list;
+    struct hf_lock *lock;
+    struct hf_once *once;
+
+    CHECK_OK(
+        hf_lock_table_open(s, k->db,
+                           HF_OPTIONS(hf_lock_table_options, .table = k->table, .no_threads = true),
+                           &locks));
+    CHECK_OK(hf_limit_table_open(s, k->db, HF_OPTIONS(hf_limit_table_options, .table = k->table),
+                                 &limits));
+    CHECK_OK(
+        hf_once_table_open(s, k->db,
+                           HF_OPTIONS(hf_once_table_options, .table = k->other, .no_threads = true),
+                           &onces));
+    CHECK_STATUS(HF_INVALID, hf_lock_try(s, locks, HF_STR("holdfast:table"), NULL, &lock));
+    CHECK_STATUS(HF_INVALID,
+                 hf_limit_take(s, limits, HF_STR("holdfast:table"), &rule, NULL, &verdict));
+    CHECK_STATUS(HF_INVALID, hf_once_try(s, onces, HF_STR("holdfast:table"), HF_STR("k"), NULL,
+                                         &once, &record));
+    CHECK_OK(hf_lock_try(s, locks, HF_STR("job"), NULL, &lock));
+    CHECK_OK(hf_lock_list(s, locks, HF_OPTIONS(hf_lock_list_options, .free_too = true), &list));
+    CHECK_INT(1, list.locks_len);
+    CHECK_OK(hf_lock_release(s, lock));
+    hf_once_table_close(onces);
+    hf_limit_table_close(limits);
+    hf_lock_table_close(locks);
+}
+
+/* ---- what it costs -------------------------------------------------------------------------- */
+
+static enum hf_status deny_scans(struct hf_scope *s, struct between *b, enum hf_op op,
+                                 const void *request, void *response)
+{
+    if (op == HF_OP_SCAN)
+        return hf_scope_fail(s, HF_DENIED, "User is not authorized to perform: dynamodb:Scan");
+    return between_pass(s, b, op, request, response);
+}
+
+/* (4): a policy that allows no Scan is enough. Not on others' databases: they count items late. */
+KIT_TEST(kind, nobody_needs_to_scan)
+{
+    if (getenv("HF_KIT_URL"))
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct kind_case *c = &cases[i];
+        struct between b = between_of(k->db);
+        struct hf_put_item put = {.table = k->table};
+        struct hf_item mark;
+
+        b.on_call = deny_scans;
+        if (!make_bare(k, c))
+            continue;
+        CHECK_OK(c->open(k->scope, &b.db, k->table, (struct how){false, false}));
+        CHECK(has_mark(k, c, &mark));
+        drop_table(k);
+        CHECK(make_bare(k, c));
+        put.item = key_of(k->scope, c, "x", "y");
+        CHECK_OK(hf_put_item(k->scope, k->db, &put, NULL));
+        CHECK_STATUS(HF_INVALID, c->open(k->scope, &b.db, k->table, (struct how){false, false}));
+        CHECK(strstr(hf_scope_error_text(k->scope), "it has items (1 of them)"));
+        drop_table(k);
+    }
+}
+
+/* (1): a table that is known costs one read more than to look whether it is there. */
+KIT_TEST(kind, a_marked_table_is_opened_with_one_read)
+{
+    if (getenv("HF_KIT_URL"))
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct between b = between_of(k->db);
+
+        if (cases[i].open(k->scope, k->db, k->table, (struct how){false, false}) == HF_UNSUPPORTED)
+            continue;
+        CHECK_OK(cases[i].open(k->scope, &b.db, k->table, (struct how){false, false}));
+        CHECK_INT(1, b.calls[HF_OP_GET_ITEM]);
+        CHECK_INT(b.all_calls, b.calls[HF_OP_GET_ITEM] + b.calls[HF_OP_DESCRIBE_TABLE] +
+                                   b.calls[HF_OP_DESCRIBE_TIME_TO_LIVE]);
+        drop_table(k);
+    }
+}
