@@ -265,7 +265,9 @@ struct hf_outbox_stats {
     uint64_t fullest;         /* how many wait in the fullest bucket */
     const struct hf_outbox_cause *causes; /* of the failed, most frequent first */
     size_t causes_len;
-    bool whole; /* false: counting ended at `limit` for some figure */
+    bool whole;          /* false: counting ended at `limit` for some figure */
+    uint64_t unreadable; /* items among those that wait which are no events: relays put them aside,
+                            and what was put aside is in `failed`; not in `pending` */
 };
 
 /* Counts by reading. `limit`: read at most so many items; 0: all. Since 0.1. */

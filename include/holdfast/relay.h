@@ -160,6 +160,8 @@ struct hf_relay_metrics {
     double write_units;
     uint64_t stream_reads; /* how often the stream was asked, with wake_by_stream */
     bool watching;         /* there is a stream, and it answers */
+    uint64_t unreadable;   /* items of others that are no events, and were put aside; of all who
+                              use this outbox handle */
 };
 
 /* Any thread. Since 0.1. */

@@ -681,6 +681,7 @@ int hf__outbox_stats_run(struct cli *cli, size_t args_len, const char *const *ar
             hf__rows_signed(cli, "oldest_due_ms", stats.oldest_due_ms),
             hf__rows_signed(cli, "oldest_failed_ms", stats.oldest_failed_ms),
             hf__rows_number(cli, "fullest_bucket", stats.fullest),
+            hf__rows_number(cli, "unreadable", stats.unreadable),
             hf__rows_bool("whole", stats.whole),
             {.name = "causes", .kind = ROWS_RAW, .text = causes_json(cli, &stats)}};
 

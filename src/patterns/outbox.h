@@ -69,6 +69,9 @@ struct hf_outbox {
     size_t wakers_len;     /* places that are or were in use */
     enum outbox_mode mode; /* as it was found or stamped last, */
     int64_t mode_until_us; /* and until when, by the elapsed clock, that need not be asked again */
+    uint64_t unreadable;   /* items that were put aside as they are no events */
+    int64_t strays_us;     /* when to look for others where nobody reads, */
+    uint32_t strays_at;    /* and from which bucket that does not exist on */
 };
 
 /* ---- outbox_item.c: how events are stored; nothing is sent here ------------------------------ */
@@ -82,7 +85,8 @@ struct hf_str hf__outbox_pk(struct hf_scope *s, const char *partition, uint32_t 
 
 /*
  * A stored event as it is told; its texts are those of the item. A due_us of 0 is that of one that
- * was not scheduled: hf__outbox_due_ms() is since when it is due. HF_CORRUPT: it is none.
+ * was not scheduled: hf__outbox_due_ms() is since when it is due. HF_CORRUPT: it is none; the
+ * message says why. Of one that was put aside, what cannot be read is left out.
  */
 enum hf_status hf__outbox_view(struct hf_scope *s, const struct hf_outbox *outbox,
                                struct hf_item item, struct hf_outbox_event *event);
@@ -210,6 +214,18 @@ enum hf_status hf__outbox_get(struct hf_scope *s, struct hf_outbox *outbox, stru
 /* An item was passed over, for the reason that the scope has. */
 void hf__outbox_log_skipped(struct hf_scope *s, const struct hf_outbox *outbox);
 
+/* ---- outbox_reject.c ------------------------------------------------------------------------- */
+
+/* Put an item aside that waits and that hf__outbox_view() could not read: the scope says why. It is
+ * logged and counted; what comes of it does not matter to those who read others. */
+void hf__outbox_reject(struct hf_scope *s, struct hf_outbox *outbox, struct hf_item item);
+
+/* How many that were, by this handle. */
+uint64_t hf__outbox_unreadable(struct hf_outbox *outbox);
+
+/* Look for such items where nobody reads, once a minute. */
+void hf__outbox_find_strays(struct hf_scope *s, struct hf_outbox *outbox);
+
 /* ---- outbox_claim.c -------------------------------------------------------------------------- */
 
 /* hf_outbox_claim() without payloads of the blob store. */
@@ -228,13 +244,14 @@ enum hf_status hf__outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
  * them up to skew_ms (OUTBOX_SKEW_MS at most): all that is scheduled for that time is read to find
  * them. Those that wait to be tried again are among them (next_us), as those behind them may have
  * to wait for them. They are of one answer of the database, so whoever was committed before one of
- * them is there, too. *more: there may be others behind them. Items that are no events are skipped
- * and logged. Others may emit, late, in front of what was read: look from the start now and then.
+ * them is there, too. *more: there may be others behind them. Items that are no events are put
+ * aside (`aside`), or logged. Others may emit, late, in front of what was read: look from the start
+ * now and then.
  */
 enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
                                struct hf_str after, int64_t now_ms, uint32_t skew_ms,
-                               uint32_t limit, struct hf_outbox_event **events, size_t *len,
-                               bool *more);
+                               uint32_t limit, bool aside, struct hf_outbox_event **events,
+                               size_t *len, bool *more);
 
 /* When the next event of the bucket is due that is not due now; INT64_MAX: none is stored. */
 enum hf_status hf__outbox_next_due(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,

@@ -417,10 +417,12 @@ static enum hf_status claim_page(struct hf_scope *s, struct claiming *c,
         enum hf_status status;
         bool got;
 
-        if (hf__outbox_view(s, c->outbox, page->items[i], &seen) != HF_OK) {
-            hf__outbox_log_skipped(s, c->outbox);
+        status = hf__outbox_view(s, c->outbox, page->items[i], &seen);
+        if (status == HF_CORRUPT) {
+            hf__outbox_reject(s, c->outbox, page->items[i]);
             continue;
         }
+        TRY(status);
         if (hf__outbox_is_early(&seen, wall_us(c->outbox)))
             continue;
         TRY(room(s, c));
@@ -486,6 +488,7 @@ static enum hf_status claim(struct hf_scope *s, struct hf_outbox *outbox,
     *list = (struct hf_claim_list){0};
     TRY(options_read(s, options, &c->o));
     TRY(hf__outbox_take_mode(s, outbox, true));
+    hf__outbox_find_strays(s, outbox);
     status = claim_all(s, c);
     *list = (struct hf_claim_list){.events = c->events,
                                    .events_len = c->len,

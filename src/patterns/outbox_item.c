@@ -23,7 +23,7 @@
  * names; sequence, time, due, payload, headers; blob, blob_size: see outbox_blob.c. How it fared:
  * attempts, tried, next, error, error_text, cause, ended; owner, lease, token, opener of a claim,
  * and fence, which outlives all the others; put, try, let, done: who wrote last, by which a lost
- * answer is recognised; ttl.
+ * answer is recognised; ttl; from: see outbox_reject.c.
  */
 #include "patterns/outbox.h"
 
@@ -193,7 +193,7 @@ static const struct {
 /* What says how it fared; nothing of it is part of the event. The fence is not here: it stays. */
 static const char *const states[] = {"attempts", "tried", "next",  "error", "error_text", "cause",
                                      "ended",    "owner", "lease", "token", "opener",     "put",
-                                     "try",      "let",   "done",  "ttl"};
+                                     "try",      "let",   "done",  "ttl",   "from"};
 
 static struct hf_str *text_in(struct hf_event *event, size_t i)
 {
@@ -316,7 +316,7 @@ static bool is_state(struct hf_str name)
     for (size_t i = 0; i < ARRAY_LEN(states); i++)
         if (hf_str_equal(name, hf_str_from(states[i])))
             return true;
-    return hf_str_equal(name, HF_STR("pk"));
+    return hf_str_equal(name, HF_STR("pk")) || hf_str_equal(name, HF_STR("sk"));
 }
 
 struct hf_item hf__outbox_moved(struct hf_scope *s, struct hf_item item, const char *partition,
@@ -324,13 +324,14 @@ struct hf_item hf__outbox_moved(struct hf_scope *s, struct hf_item item, const c
                                 size_t more_len)
 {
     struct hf_attr *attrs =
-        hf_scope_alloc(s, (hf_item_count(item) + more_len + 1) * sizeof(*attrs));
+        hf_scope_alloc(s, (hf_item_count(item) + more_len + 2) * sizeof(*attrs));
     struct hf_item_walk walk = {0};
     size_t len = 0;
 
     if (!attrs)
         return (struct hf_item){0};
     attrs[len++] = (struct hf_attr)HF_S("pk", hf__outbox_pk(s, partition, place->bucket));
+    attrs[len++] = (struct hf_attr)HF_S("sk", hf_scope_copy(s, place_seq(place)));
     while (hf_item_next(item, &walk))
         if (!is_state(walk.name))
             attrs[len++] = (struct hf_attr){.name = walk.name, .value = walk.value};
@@ -424,13 +425,22 @@ static struct hf_value value_of(const struct attrs *attrs, const char *name)
     return attrs->more ? hf_item_get(attrs->item, hf_str_from(name)) : (struct hf_value){0};
 }
 
-/* 0 when it is absent; false when it is no whole number. */
-static bool read_i64(const struct attrs *attrs, const char *name, int64_t *out)
+/* What is wrong: NULL: nothing is; "": there is no memory to say it. */
+static const char *said(struct hf_str text)
+{
+    return text.ptr ? text.ptr : "";
+}
+
+/* 0 when it is absent; otherwise what is wrong with it. */
+static const char *read_i64(struct hf_scope *s, const struct attrs *attrs, const char *name,
+                            int64_t least, int64_t most, int64_t *out)
 {
     struct hf_value value = value_of(attrs, name);
 
     *out = 0;
-    return !value.ptr || hf_value_i64(value, out);
+    if (!value.ptr || (hf_value_i64(value, out) && *out >= least && *out <= most))
+        return NULL;
+    return said(hf_scope_format(s, "its %s is not an N that is a whole number of its range", name));
 }
 
 static enum hf_status status_named(struct hf_str name)
@@ -441,56 +451,110 @@ static enum hf_status status_named(struct hf_str name)
     return name.len ? HF_INTERNAL : HF_OK;
 }
 
-static bool read_place(const struct hf_outbox *outbox, const struct attrs *attrs,
-                       struct hf_outbox_event *event)
+static const char *read_place(struct hf_scope *s, const struct hf_outbox *outbox,
+                              const struct attrs *attrs, struct hf_outbox_event *event)
 {
     struct hf_str pk = hf_value_str(value_of(attrs, "pk"));
     struct outbox_place place;
+    uint64_t bucket;
 
     event->ref = hf_value_str(value_of(attrs, "sk"));
-    if (!hf__outbox_place_read(outbox, event->ref, &place) || pk.len != PARTITION_LEN)
-        return false;
-    if (pk.ptr[1] != '.' || pk.ptr[2] != (char)('0' + place.bucket / 100) ||
+    if (event->ref.len == OUTBOX_SEQ_LEN &&
+        read_digits(event->ref.ptr + TIME_DIGITS, BUCKET_DIGITS, &bucket) &&
+        bucket >= outbox->buckets)
+        return said(hf_scope_format(s, "its bucket is %llu, and there are %u, from 0 on",
+                                    (unsigned long long)bucket, outbox->buckets));
+    if (!hf__outbox_place_read(outbox, event->ref, &place))
+        return "its sk is not of 10 digits of a time, 2 of a bucket and 14 others, in base 32";
+    if (pk.len != PARTITION_LEN || pk.ptr[1] != '.' ||
+        pk.ptr[2] != (char)('0' + place.bucket / 100) ||
         pk.ptr[3] != (char)('0' + place.bucket / 10 % 10) ||
         pk.ptr[4] != (char)('0' + place.bucket % 10))
-        return false;
+        return "its pk and its sk name different buckets";
     event->bucket = place.bucket;
     event->state = pk.ptr[0] == 'p'   ? HF_EVENT_PENDING
                    : pk.ptr[0] == 'f' ? HF_EVENT_FAILED
                    : pk.ptr[0] == 'h' ? HF_EVENT_PUBLISHED
                                       : (enum hf_event_state)0;
-    return event->state != 0;
+    return event->state ? NULL : "its pk does not begin with p, f or h";
 }
 
-static bool read_event(const struct attrs *attrs, struct hf_event *event)
+/* As bytes, a text, or whatever else: then it is told as JSON. */
+static const char *read_payload(struct hf_scope *s, struct hf_value value, struct hf_event *event)
 {
-    int64_t sequence;
+    enum hf_type type = hf_value_type(value);
+    struct hf_str text = hf_value_str(value);
 
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-        *text_in(event, i) = hf_value_str(value_of(attrs, texts[i].name));
+    event->payload = hf_value_bytes(value);
+    if (type == HF_TYPE_NONE || type == HF_TYPE_B)
+        return NULL;
+    if (type != HF_TYPE_S && hf__plain_write(s, value, &text) != HF_OK)
+        return hf_scope_error(s)->status == HF_NOMEM ? "" : "its payload is no JSON";
+    event->payload = hf_bytes_of(text.ptr, text.len);
+    return NULL;
+}
+
+static const char *read_headers(struct hf_scope *s, struct hf_value value, struct hf_event *event)
+{
+    enum hf_type type = hf_value_type(value);
+
+    event->headers = hf_value_item(value);
+    if (type == HF_TYPE_NONE || type == HF_TYPE_M)
+        return NULL;
+    if (type != HF_TYPE_S)
+        return "its headers are neither an M nor a text that is a JSON object";
+    if (hf__plain_read(s, hf_value_str(value), &event->headers) == HF_OK)
+        return NULL;
+    event->headers = (struct hf_item){0};
+    return hf_scope_error(s)->status == HF_NOMEM ? ""
+                                                 : "its headers are a text that is no JSON object";
+}
+
+/* Whatever is wrong, all that can be read is; the first mistake is told. */
+static void first(const char **wrong, const char *another)
+{
+    if (!*wrong)
+        *wrong = another;
+}
+
+static const char *read_event(struct hf_scope *s, const struct attrs *attrs, struct hf_event *event)
+{
+    const char *wrong = NULL;
+    int64_t sequence = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct hf_value value = value_of(attrs, texts[i].name);
+
+        *text_in(event, i) = hf_value_str(value);
+        if (value.ptr && hf_value_type(value) != HF_TYPE_S)
+            first(&wrong, said(hf_scope_format(s, "its %s is not an S", texts[i].name)));
+    }
     if (!event->source.len)
         event->source = HF_STR(DEFAULT_SOURCE);
     if (!event->content_type.len)
         event->content_type = HF_STR(DEFAULT_CONTENT);
-    event->payload = hf_value_bytes(value_of(attrs, "payload"));
-    event->headers = hf_value_item(value_of(attrs, "headers"));
-    if (!event->type.len || !read_i64(attrs, "time", &event->time_us) ||
-        !read_i64(attrs, "due", &event->due_us) || !read_i64(attrs, "sequence", &sequence) ||
-        sequence < 0)
-        return false;
+    if (!event->type.len)
+        first(&wrong, "it has no type");
+    first(&wrong, read_i64(s, attrs, "time", INT64_MIN, INT64_MAX, &event->time_us));
+    first(&wrong, read_i64(s, attrs, "due", 0, INT64_MAX, &event->due_us));
+    first(&wrong, read_i64(s, attrs, "sequence", 0, INT64_MAX, &sequence));
+    first(&wrong, read_payload(s, value_of(attrs, "payload"), event));
+    first(&wrong, read_headers(s, value_of(attrs, "headers"), event));
     event->sequence = (uint64_t)sequence;
-    return true;
+    return wrong;
 }
 
-static bool read_state(const struct attrs *attrs, struct hf_outbox_event *event)
+static const char *read_state(struct hf_scope *s, const struct attrs *attrs,
+                              struct hf_outbox_event *event)
 {
-    int64_t attempts, blob_size;
+    int64_t attempts = 0, blob_size = 0;
+    const char *wrong = read_i64(s, attrs, "blob_size", 0, INT64_MAX, &blob_size);
 
-    if (!read_i64(attrs, "blob_size", &blob_size) || blob_size < 0 ||
-        !read_i64(attrs, "attempts", &attempts) || attempts < 0 || attempts > UINT32_MAX ||
-        !read_i64(attrs, "tried", &event->tried_us) || !read_i64(attrs, "next", &event->next_us) ||
-        !read_i64(attrs, "ended", &event->ended_us) || !read_i64(attrs, "lease", &event->lease_us))
-        return false;
+    first(&wrong, read_i64(s, attrs, "attempts", 0, UINT32_MAX, &attempts));
+    first(&wrong, read_i64(s, attrs, "tried", INT64_MIN, INT64_MAX, &event->tried_us));
+    first(&wrong, read_i64(s, attrs, "next", INT64_MIN, INT64_MAX, &event->next_us));
+    first(&wrong, read_i64(s, attrs, "ended", INT64_MIN, INT64_MAX, &event->ended_us));
+    first(&wrong, read_i64(s, attrs, "lease", INT64_MIN, INT64_MAX, &event->lease_us));
     event->attempts = (uint32_t)attempts;
     event->error = status_named(hf_value_str(value_of(attrs, "error")));
     event->error_text = hf_value_str(value_of(attrs, "error_text"));
@@ -498,24 +562,36 @@ static bool read_state(const struct attrs *attrs, struct hf_outbox_event *event)
     event->blob = hf_value_str(value_of(attrs, "blob"));
     event->blob_size = (uint64_t)blob_size;
     event->owner = hf_value_str(value_of(attrs, "owner"));
-    return true;
+    return wrong;
 }
 
 enum hf_status hf__outbox_view(struct hf_scope *s, const struct hf_outbox *outbox,
                                struct hf_item item, struct hf_outbox_event *event)
 {
+    const char *wrong, *wrong_event = NULL;
     struct attrs attrs;
 
     *event = (struct hf_outbox_event){.item = item};
     walk(item, &attrs);
-    if (!read_place(outbox, &attrs, event) || !read_event(&attrs, &event->event) ||
-        !read_state(&attrs, event))
-        return hf_scope_fail(s, HF_CORRUPT, "the item \"%.*s\", \"%.*s\" of table %.*s is no event",
+    wrong = read_place(s, outbox, &attrs, event);
+    if (!wrong)
+        wrong_event = read_event(s, &attrs, &event->event);
+    if (!wrong)
+        wrong = read_state(s, &attrs, event);
+    if (wrong_event && event->state != HF_EVENT_FAILED)
+        wrong = wrong_event;
+    if ((wrong && !*wrong) || (wrong_event && !*wrong_event))
+        return hf_scope_fail(s, HF_NOMEM, "no memory to read an event");
+    if (wrong)
+        return hf_scope_fail(s, HF_CORRUPT,
+                             "the item \"%.*s\", \"%.*s\" of table %.*s is no event: %s",
                              HF_FMT(hf_value_str(hf_item_get(item, HF_STR("pk")))),
                              HF_FMT(hf_value_str(hf_item_get(item, HF_STR("sk")))),
-                             HF_FMT(outbox->table));
+                             HF_FMT(outbox->table), wrong);
     if (!event->event.id.len)
         event->event.id = event->ref;
+    if (!event->event.time_us)
+        event->event.time_us = seq_ms(event->ref.ptr) * 1000;
     return HF_OK;
 }
 

@@ -494,7 +494,7 @@ static void count_page(struct hf_scope *s, struct tally *t, const struct hf_quer
         struct hf_outbox_event event;
 
         if (hf__outbox_view(s, t->outbox, page->items[i], &event) != HF_OK)
-            hf__outbox_log_skipped(s, t->outbox);
+            t->stats->unreadable++;
         else if (event.state == HF_EVENT_PENDING)
             count_pending(t, &event);
         else

@@ -35,13 +35,14 @@ static struct hf_query waiting_query(struct hf_scope *s, const struct hf_outbox 
 
 enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
                                struct hf_str after, int64_t now_ms, uint32_t skew_ms,
-                               uint32_t limit, struct hf_outbox_event **events, size_t *len,
-                               bool *more)
+                               uint32_t limit, bool aside, struct hf_outbox_event **events,
+                               size_t *len, bool *more)
 {
     char to[OUTBOX_SEQ_LEN + 1];
     struct hf_outbox_event *found = hf_scope_alloc(s, ((size_t)limit + 1) * sizeof(*found));
     struct hf_query_result result;
     struct hf_query query;
+    enum hf_status status;
 
     *events = found;
     *len = 0;
@@ -62,9 +63,14 @@ enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uin
                 *more = true;
                 return HF_OK;
             }
-            if (hf__outbox_view(s, outbox, result.items[i], &found[*len]) != HF_OK)
+            status = hf__outbox_view(s, outbox, result.items[i], &found[*len]);
+            if (status == HF_CORRUPT && aside)
+                hf__outbox_reject(s, outbox, result.items[i]);
+            else if (status == HF_CORRUPT)
                 hf__outbox_log_skipped(s, outbox);
-            else if (!hf__outbox_is_early(&found[*len], now_ms * 1000))
+            else
+                TRY(status);
+            if (status == HF_OK && !hf__outbox_is_early(&found[*len], now_ms * 1000))
                 ++*len;
         }
         query.start = result.last;

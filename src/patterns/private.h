@@ -156,6 +156,13 @@ enum hf_status hf__json_value(struct hf_scope *s, enum hf_type type, struct hf_s
                               struct hf_value *value);
 struct hf_str hf__json_raw(struct hf_scope *s, struct hf_attr attr);
 
+/* ---- plain.c -------------------------------------------------------------------------------- */
+
+/* A value as plain JSON, in the scope; and an item from an object of plain JSON. HF_SERIALIZATION:
+ * it is none, or has what no item can have. */
+enum hf_status hf__plain_write(struct hf_scope *s, struct hf_value value, struct hf_str *json);
+enum hf_status hf__plain_read(struct hf_scope *s, struct hf_str json, struct hf_item *item);
+
 /* ---- table.c -------------------------------------------------------------------------------- */
 
 /*

@@ -482,4 +482,5 @@ void hf_relay_metrics(struct hf_relay *relay, struct hf_relay_metrics *metrics)
         metrics->buckets += relay->buckets[i].state != BUCKET_OTHERS;
     metrics->lag_ms = lag_ms(relay, &metrics->waiting);
     pthread_mutex_unlock(&relay->mutex);
+    metrics->unreadable = hf__outbox_unreadable(relay->outbox);
 }

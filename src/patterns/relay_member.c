@@ -678,6 +678,8 @@ static enum hf_status look_and_act(struct hf_relay *relay)
         relay->look_us = soon_us > now_us ? soon_us : now_us;
     if (more)
         relay->look_us = now_us;
+    else if (!relay->o.dry_run)
+        hf__outbox_find_strays(relay->keep, relay->outbox);
     return HF_OK;
 }
 

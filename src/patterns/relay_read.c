@@ -529,8 +529,8 @@ static enum hf_status read_page(struct relay_worker *worker, struct relay_bucket
     return hf__outbox_read(worker->io, relay->outbox, bucket->number,
                            page->after[0] ? hf_str_from(page->after) : hf_str_of(NULL, 0),
                            page->wall_us / 1000 + ahead_ms,
-                           page->far ? OUTBOX_SKEW_MS : RELAY_SKEW_MS, page->limit, &page->events,
-                           &page->len, &page->more);
+                           page->far ? OUTBOX_SKEW_MS : RELAY_SKEW_MS, page->limit,
+                           !relay->o.dry_run, &page->events, &page->len, &page->more);
 }
 
 void hf__read_run(struct relay_worker *worker, struct relay_bucket *bucket)

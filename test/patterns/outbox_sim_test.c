@@ -360,7 +360,7 @@ static void failing_relay(struct actor *a)
 
         hf_scope_reset(a->s);
         if (hf__outbox_read(a->s, outbox, 0, hf_str_of(NULL, 0), env_wall_ms(&outbox->env),
-                            OUTBOX_SKEW_MS, 10, &events, &len, &more) != HF_OK)
+                            OUTBOX_SKEW_MS, 10, false, &events, &len, &more) != HF_OK)
             continue;
         for (size_t i = 0; i < len; i++) {
             size_t number = events[i].event.sequence - 1;

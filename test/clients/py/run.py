@@ -26,7 +26,7 @@ import support  # noqa: E402
 MODULES = ["case_" + name for name in (
     "tables", "values", "items", "updates", "conditions", "reads", "indexes", "batches",
     "transactions", "statements", "backups", "resource", "streams", "expiry", "faults",
-    "snapshots", "raw", "access", "starts", "restarts", "crowds")]
+    "snapshots", "raw", "access", "starts", "restarts", "crowds", "emitting")]
 
 
 class Result(unittest.TestResult):

@@ -1,0 +1,173 @@
+/*
+ * patterns/outbox_reject.c: items that wait and cannot be read.
+ *
+ * Programs in other languages put events into the table, too (docs/emitting.md), and make mistakes.
+ * What cannot be read is neither skipped, as nobody would ever hear of it, nor is it in the way of
+ * others: it is put aside, as an event that failed, with what is wrong with it.
+ *
+ *  (1) All that the item has goes along, but for what said how it fared. Where its sort key is no
+ *      seq, or of another bucket, it gets a place that follows from its key, so that two who put it
+ *      aside at once put it into the same; `from` says where it was.
+ *  (2) Retrying lets it wait again, as any other that failed. Who mended it before gets it
+ *      delivered; what was in a bucket that does not exist is in one that does now.
+ *  (3) Once a minute buckets are looked through that do not exist: those right behind the last, as
+ *      who has another number in mind is often there, and a few others in turn, all within 21
+ *      minutes; and sort keys that come behind those of all events, which nobody would read. A seq
+ *      begins with a zero until the year 3084.
+ */
+#include "patterns/outbox.h"
+
+#include "patterns/holders.h"
+
+enum {
+    EVERY_MS = 60000,
+    NEAR = 16,   /* buckets right behind the last, which every look looks at, */
+    BEYOND = 48, /* and so many of those behind them, of which there are up to a thousand */
+    FEW = 10,
+    TIME_US = 1000
+};
+
+/* Where it goes (1). False: its own place is none. */
+static bool place_for(struct hf_scope *s, const struct hf_outbox *outbox, struct hf_item item,
+                      struct outbox_place *place)
+{
+    struct hf_str pk = hf_value_str(hf_item_get(item, HF_STR("pk")));
+    struct hf_str sk = hf_value_str(hf_item_get(item, HF_STR("sk")));
+    int64_t time_us;
+
+    if (hf__outbox_place_read(outbox, sk, place) &&
+        hf_str_equal(pk, hf__outbox_pk(s, "p", place->bucket)))
+        return true;
+    if (!hf_value_i64(hf_item_get(item, HF_STR("time")), &time_us))
+        time_us = 0;
+    hf__outbox_place_of_id(outbox, hf_scope_format(s, "%.*s %.*s", HF_FMT(pk), HF_FMT(sk)),
+                           hf_str_of(NULL, 0), time_us / TIME_US, place);
+    return false;
+}
+
+static enum hf_status put_aside(struct hf_scope *s, struct hf_outbox *outbox, struct hf_item item,
+                                const struct hf_error *error)
+{
+    struct pattern_id id = hf__pattern_id_make(&outbox->env);
+    struct outbox_failure failure = hf__outbox_failure(s, error);
+    struct hf_value pk = hf_item_get(item, HF_STR("pk")), sk = hf_item_get(item, HF_STR("sk"));
+    int64_t now_us = outbox->env.wall_us(outbox->env.user);
+    struct outbox_place place;
+    bool stays = place_for(s, outbox, item, &place);
+    const struct hf_attr attrs[] = {HF_N("ended", now_us),
+                                    HF_S("error", failure.name),
+                                    HF_S("error_text", failure.text),
+                                    HF_S("cause", failure.cause),
+                                    HF_S("try", id_str(&id)),
+                                    HF_S("from",
+                                         hf_scope_format(s, "%.*s %.*s", HF_FMT(hf_value_str(pk)),
+                                                         HF_FMT(hf_value_str(sk))))};
+    struct hf_delete_item del = {.table = outbox->table,
+                                 .key = HF_ITEM(s, HF_V("pk", pk), HF_V("sk", sk)),
+                                 .condition = HF_STR("attribute_exists(#pk)"),
+                                 .names = HF_ITEM(s, HF_S("#pk", HF_STR("pk")))};
+
+    TRY(hf_scope_built(s));
+    return hf__outbox_put_aside(s, outbox, &del,
+                                hf__outbox_moved(s, item, "f", &place, attrs,
+                                                 ARRAY_LEN(attrs) - (stays ? 1 : 0)),
+                                id_str(&id));
+}
+
+void hf__outbox_reject(struct hf_scope *s, struct hf_outbox *outbox, struct hf_item item)
+{
+    struct hf_error error = *hf_scope_error(s);
+    enum hf_status status;
+
+    error.message = hf_scope_copy(s, error.message);
+    hf__outbox_log_skipped(s, outbox);
+    status = put_aside(s, outbox, item, &error);
+    if (status == HF_OK) {
+        pthread_mutex_lock(&outbox->mutex);
+        outbox->unreadable++;
+        pthread_mutex_unlock(&outbox->mutex);
+    } else if (status != HF_CONDITION) { /* it stays where it is, and is met again */
+        hf__outbox_log_skipped(s, outbox);
+    }
+    (void)hf_scope_fail(s, HF_OK, "%s", "");
+}
+
+uint64_t hf__outbox_unreadable(struct hf_outbox *outbox)
+{
+    uint64_t count;
+
+    pthread_mutex_lock(&outbox->mutex);
+    count = outbox->unreadable;
+    pthread_mutex_unlock(&outbox->mutex);
+    return count;
+}
+
+/* ---- where nobody looks --------------------------------------------------------------------- */
+
+/* A few items of that bucket whose sort keys come behind `from`. */
+static enum hf_status look_into(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
+                                struct hf_str from)
+{
+    struct holders h = {.s = s};
+    struct hf_query query = {.table = outbox->table,
+                             .key_condition = HF_STR("#pk = :pk AND #sk >= :from"),
+                             .limit = FEW,
+                             .consistent = HF_YES};
+    struct hf_query_result page;
+
+    NAMES(&h, "#pk", "#sk");
+    VALUE(&h, HF_S(":pk", hf__outbox_pk(s, "p", bucket)));
+    VALUE(&h, HF_S(":from", from));
+    query.names = hf_item_make(s, h.names, h.names_len);
+    query.values = hf_item_make(s, h.values, h.values_len);
+    TRY(hf_scope_built(s));
+    TRY(hf_query(s, outbox->db, &query, &page));
+    for (size_t i = 0; i < page.items_len; i++) {
+        struct hf_outbox_event event;
+        enum hf_status status = hf__outbox_view(s, outbox, page.items[i], &event);
+
+        if (status == HF_CORRUPT)
+            hf__outbox_reject(s, outbox, page.items[i]);
+        else
+            TRY(status);
+    }
+    return HF_OK;
+}
+
+static enum hf_status look_through(struct hf_scope *s, struct hf_outbox *outbox, uint32_t first,
+                                   uint32_t len, struct hf_str from)
+{
+    struct hf_scope_mark mark = hf_scope_mark(s);
+
+    for (uint32_t i = first; i < first + len && i < HF_OUTBOX_BUCKETS_MAX; i++) {
+        TRY(look_into(s, outbox, i, from));
+        hf_scope_rewind(s, mark);
+    }
+    return HF_OK;
+}
+
+static enum hf_status look_around(struct hf_scope *s, struct hf_outbox *outbox, uint32_t beyond)
+{
+    TRY(look_through(s, outbox, 0, outbox->buckets, HF_STR("1")));
+    TRY(look_through(s, outbox, outbox->buckets, NEAR, HF_STR("!")));
+    return look_through(s, outbox, beyond, BEYOND, HF_STR("!"));
+}
+
+/* (3) */
+void hf__outbox_find_strays(struct hf_scope *s, struct hf_outbox *outbox)
+{
+    int64_t now_us = env_elapsed_us(&outbox->env);
+    uint32_t beyond;
+    bool due;
+
+    pthread_mutex_lock(&outbox->mutex);
+    due = now_us >= outbox->strays_us;
+    beyond = outbox->strays_at ? outbox->strays_at : outbox->buckets + NEAR;
+    if (due) {
+        outbox->strays_us = now_us + (int64_t)EVERY_MS * 1000;
+        outbox->strays_at = beyond + BEYOND < HF_OUTBOX_BUCKETS_MAX ? beyond + BEYOND : 0;
+    }
+    pthread_mutex_unlock(&outbox->mutex);
+    if (due && look_around(s, outbox, beyond) != HF_OK)
+        (void)hf_scope_fail(s, HF_OK, "%s", ""); /* another time, then */
+}
