@@ -192,7 +192,7 @@ struct hf_outbox_event {
     struct hf_str ref; /* where it is: names it in calls of this outbox, as its id does, and
                           is found without a look-up */
     uint32_t bucket;
-    uint32_t attempts;    /* deliveries that were begun and failed */
+    uint32_t attempts;    /* deliveries that were begun and failed, or ended their process */
     enum hf_status error; /* of the last failure; HF_OK: there was none */
     struct hf_str error_text;
     struct hf_str cause; /* the same for failures of one kind, to group them by */
@@ -207,6 +207,7 @@ struct hf_outbox_event {
     enum hf_status blob_error; /* why it could not be fetched, and event.payload is empty: it is not
                                   there or damaged (HF_NOT_FOUND, HF_CORRUPT), the store cannot be
                                   reached, or the outbox was opened without one (HF_UNSUPPORTED) */
+    uint32_t crashes; /* of the attempts, those after which nobody could say how they ended */
 };
 
 struct hf_event_list_options {

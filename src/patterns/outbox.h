@@ -265,22 +265,54 @@ enum hf_status hf__outbox_done(struct hf_scope *s, struct hf_outbox *outbox,
                                const struct hf_outbox_event *const *events, size_t len);
 
 /*
+ * An attempt is about to begin that may end its process: it is counted now, as a crash, so that it
+ * is known afterwards; and who made it, as while that one lives it is none. hf__outbox_unbegin():
+ * it did not begin after all. `event` has the attempts and crashes of before. Refused, HF_LOST, as
+ * below.
+ */
+enum hf_status hf__outbox_begin(struct hf_scope *s, struct hf_outbox *outbox,
+                                const struct hf_outbox_event *event, struct hf_str by);
+enum hf_status hf__outbox_unbegin(struct hf_scope *s, struct hf_outbox *outbox,
+                                  const struct hf_outbox_event *event, struct hf_str by);
+
+/* Was its last attempt counted by that one? */
+bool hf__outbox_is_begun(const struct hf_outbox_event *event, struct hf_str by);
+
+/* What is said of an event whose attempts ended their process so often, or may have. */
+struct hf_error hf__outbox_crash_error(struct hf_scope *s, uint32_t crashes);
+
+/* What is known of the attempt that has failed. */
+enum outbox_try {
+    OUTBOX_TRIED,    /* it is to be counted */
+    OUTBOX_BEGUN,    /* it was counted by hf__outbox_begin() */
+    OUTBOX_NOT_TRIED /* there was none: it is given up for those before */
+};
+
+/*
  * An attempt has failed: one more attempt is counted, and it is not tried before next_us; or it is
  * put aside (give_up), as event->item says what it is. Refused, HF_LOST, unless the event is there
  * with as many attempts as in `event`. When it was done event->attempts is counted up, and the
  * state, error and times in it are as they are now; its texts and its item are not. A lost answer
  * is recognised.
  */
-enum hf_status hf__outbox_note_failure(struct hf_scope *s, struct hf_outbox *outbox,
-                                       struct hf_outbox_event *event, const struct hf_error *error,
-                                       int64_t next_us, bool give_up);
+enum hf_status hf__outbox_note_try(struct hf_scope *s, struct hf_outbox *outbox,
+                                   struct hf_outbox_event *event, const struct hf_error *error,
+                                   int64_t next_us, bool give_up, enum outbox_try tried);
 
-/* The items of an event that was delivered, by the claim `done` if any, or put aside, by `try_id`;
- * absent when there is no memory. */
+static inline enum hf_status hf__outbox_note_failure(struct hf_scope *s, struct hf_outbox *outbox,
+                                                     struct hf_outbox_event *event,
+                                                     const struct hf_error *error, int64_t next_us,
+                                                     bool give_up)
+{
+    return hf__outbox_note_try(s, outbox, event, error, next_us, give_up, OUTBOX_TRIED);
+}
+
+/* The items of an event that was delivered, by the claim `done` if any, or put aside, by `try_id`
+ * and with so many attempts; absent when there is no memory. */
 struct hf_item hf__outbox_history_item(struct hf_scope *s, const struct hf_outbox *outbox,
                                        const struct hf_outbox_event *event, struct hf_str done);
 struct hf_item hf__outbox_failed_item(struct hf_scope *s, const struct hf_outbox *outbox,
-                                      const struct hf_outbox_event *event,
+                                      const struct hf_outbox_event *event, uint64_t attempts,
                                       const struct outbox_failure *failure, struct hf_str try_id,
                                       int64_t now_us);
 

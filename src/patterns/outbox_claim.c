@@ -239,8 +239,9 @@ static enum hf_status exhaust(struct hf_scope *s, struct hf_outbox *outbox,
     del.values = hf_item_make(s, h.values, h.values_len);
     TRY(hf_scope_built(s));
     return hf__outbox_put_aside(s, outbox, &del,
-                                hf__outbox_failed_item(s, outbox, event, &failure, id_str(&id),
-                                                       wall_us(outbox)),
+                                hf__outbox_failed_item(s, outbox, event,
+                                                       event->attempts + UINT64_C(1), &failure,
+                                                       id_str(&id), wall_us(outbox)),
                                 id_str(&id));
 }
 
@@ -725,8 +726,9 @@ enum hf_status hf_outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
     del = own_del(s, outbox, event);
     TRY(hf_scope_built(s));
     status = hf__outbox_put_aside(s, outbox, &del,
-                                  hf__outbox_failed_item(s, outbox, &event->event, &failure,
-                                                         id_str(&id), wall_us(outbox)),
+                                  hf__outbox_failed_item(s, outbox, &event->event,
+                                                         event->event.attempts + UINT64_C(1),
+                                                         &failure, id_str(&id), wall_us(outbox)),
                                   id_str(&id));
     return status == HF_CONDITION ? lost(s, event, hf_scope_error(s)->may_have_happened) : status;
 }

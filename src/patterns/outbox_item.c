@@ -21,9 +21,10 @@
  *
  * Attributes: pk, sk; id (when the caller chose it), and the texts of struct hf_event under their
  * names; sequence, time, due, payload, headers; blob, blob_size: see outbox_blob.c. How it fared:
- * attempts, tried, next, error, error_text, cause, ended; owner, lease, token, opener of a claim,
- * and fence, which outlives all the others; put, try, let, done: who wrote last, by which a lost
- * answer is recognised; ttl; from: see outbox_reject.c.
+ * attempts, crashes, begun, tried, next, error, error_text, cause, ended; owner, lease, token,
+ * opener, ahead of a claim, suspect after one that was taken over, and fence, which outlives all
+ * the others; put, try, let, done: who wrote last, by which a lost answer is recognised; ttl; from:
+ * see outbox_reject.c.
  */
 #include "patterns/outbox.h"
 
@@ -191,9 +192,11 @@ static const struct {
 #undef TEXT
 
 /* What says how it fared; nothing of it is part of the event. The fence is not here: it stays. */
-static const char *const states[] = {"attempts", "tried", "next",  "error", "error_text", "cause",
-                                     "ended",    "owner", "lease", "token", "opener",     "put",
-                                     "try",      "let",   "done",  "ttl",   "from"};
+static const char *const states[] = {"attempts",   "crashes", "tried",  "next",  "error",
+                                     "error_text", "cause",   "ended",  "begun", "owner",
+                                     "lease",      "token",   "opener", "ahead", "suspect",
+                                     "put",        "try",     "let",    "done",  "ttl",
+                                     "from"};
 
 static struct hf_str *text_in(struct hf_event *event, size_t i)
 {
@@ -547,15 +550,17 @@ static const char *read_event(struct hf_scope *s, const struct attrs *attrs, str
 static const char *read_state(struct hf_scope *s, const struct attrs *attrs,
                               struct hf_outbox_event *event)
 {
-    int64_t attempts = 0, blob_size = 0;
+    int64_t attempts = 0, crashes = 0, blob_size = 0;
     const char *wrong = read_i64(s, attrs, "blob_size", 0, INT64_MAX, &blob_size);
 
     first(&wrong, read_i64(s, attrs, "attempts", 0, UINT32_MAX, &attempts));
+    first(&wrong, read_i64(s, attrs, "crashes", 0, attempts, &crashes));
     first(&wrong, read_i64(s, attrs, "tried", INT64_MIN, INT64_MAX, &event->tried_us));
     first(&wrong, read_i64(s, attrs, "next", INT64_MIN, INT64_MAX, &event->next_us));
     first(&wrong, read_i64(s, attrs, "ended", INT64_MIN, INT64_MAX, &event->ended_us));
     first(&wrong, read_i64(s, attrs, "lease", INT64_MIN, INT64_MAX, &event->lease_us));
     event->attempts = (uint32_t)attempts;
+    event->crashes = (uint32_t)crashes;
     event->error = status_named(hf_value_str(value_of(attrs, "error")));
     event->error_text = hf_value_str(value_of(attrs, "error_text"));
     event->cause = hf_value_str(value_of(attrs, "cause"));

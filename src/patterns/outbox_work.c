@@ -6,6 +6,9 @@
  *  (2) What was delivered leaves without a condition, in batches: whoever delivered it, it was.
  *      With a history it is put there first, so a crash in between lets it be delivered again.
  *  (3) A failure is counted once: conditional on the count before, with an id of the attempt.
+ *  (4) An attempt that may end its process is counted before it begins, as a crash; when it fails
+ *      it is a crash no more, and when it succeeds the event is gone. So `crashes` are the attempts
+ *      after which nobody was left to say how they ended.
  */
 #include "patterns/outbox.h"
 
@@ -185,13 +188,24 @@ enum hf_status hf__outbox_done(struct hf_scope *s, struct hf_outbox *outbox,
 /* ---- failed --------------------------------------------------------------------------------- */
 
 /* "It is there, with as many attempts" (3). */
-static struct hf_str same_attempts(struct holders *h, const struct hf_outbox_event *event)
+static struct hf_str same_attempts(struct holders *h, uint64_t attempts)
 {
     NAMES(h, "#pk", "#attempts");
-    if (!event->attempts)
+    if (!attempts)
         return HF_STR("attribute_exists(#pk) AND attribute_not_exists(#attempts)");
-    VALUE(h, HF_N(":before", event->attempts));
+    VALUE(h, HF_N(":before", attempts));
     return HF_STR("attribute_exists(#pk) AND #attempts = :before");
+}
+
+/* How many attempts are in the table, as far as we know; and how many there are with this one. */
+static uint64_t attempts_before(const struct hf_outbox_event *event, enum outbox_try tried)
+{
+    return event->attempts + (uint64_t)(tried == OUTBOX_BEGUN);
+}
+
+static uint64_t attempts_after(const struct hf_outbox_event *event, enum outbox_try tried)
+{
+    return event->attempts + (uint64_t)(tried != OUTBOX_NOT_TRIED);
 }
 
 /* Others were first; or we were, if it is in doubt, and it was changed since. */
@@ -207,34 +221,25 @@ static enum hf_status lost(struct hf_scope *s, const struct hf_outbox_event *eve
     return doubtful ? hf_scope_doubt(s) : status;
 }
 
-static enum hf_status note_retry(struct hf_scope *s, struct hf_outbox *outbox,
-                                 const struct hf_outbox_event *event,
-                                 const struct outbox_failure *failure, int64_t now_us,
-                                 int64_t next_us)
+/* Change an event that waits, on the condition that is in `update`. A lost answer is recognised by
+ * `try`, which is #try and :try in the update. */
+static enum hf_status send_change(struct hf_scope *s, struct hf_outbox *outbox,
+                                  const struct hf_outbox_event *event,
+                                  struct hf_update_item *update, struct holders *h)
 {
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
-    struct holders h = {.s = s};
-    struct hf_update_item update = {.table = outbox->table,
-                                    .key = hf__outbox_key(s, "p", event->bucket, event->ref)};
     struct hf_item found;
     enum hf_status status;
 
-    update.condition = same_attempts(&h, event);
-    update.update = HF_STR("SET #attempts = :attempts, #tried = :tried, #next = :next, "
-                           "#error = :error, #error_text = :text, #cause = :cause, #try = :try");
-    NAMES(&h, "#tried", "#next", "#error", "#error_text", "#cause", "#try");
-    VALUE(&h, HF_N(":attempts", event->attempts + UINT64_C(1)));
-    VALUE(&h, HF_N(":tried", now_us));
-    VALUE(&h, HF_N(":next", next_us));
-    VALUE(&h, HF_S(":error", failure->name));
-    VALUE(&h, HF_S(":text", failure->text));
-    VALUE(&h, HF_S(":cause", failure->cause));
-    VALUE(&h, HF_S(":try", id_str(&id)));
-    update.names = hf_item_make(s, h.names, h.names_len);
-    update.values = hf_item_make(s, h.values, h.values_len);
+    NAMES(h, "#try");
+    VALUE(h, HF_S(":try", hf_scope_copy(s, id_str(&id))));
+    update->table = outbox->table;
+    update->key = hf__outbox_key(s, "p", event->bucket, event->ref);
+    update->names = hf_item_make(s, h->names, h->names_len);
+    update->values = hf_item_make(s, h->values, h->values_len);
     TRY(hf_scope_built(s));
-    status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
-                               update.key, &found);
+    status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = update},
+                               update->key, &found);
     if (status != HF_CONDITION)
         return status;
     if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("try"))), id_str(&id)))
@@ -242,23 +247,64 @@ static enum hf_status note_retry(struct hf_scope *s, struct hf_outbox *outbox,
     return lost(s, event);
 }
 
+static void failure_values(struct holders *h, const struct outbox_failure *failure)
+{
+    NAMES(h, "#error", "#error_text", "#cause");
+    VALUE(h, HF_S(":error", failure->name));
+    VALUE(h, HF_S(":text", failure->text));
+    VALUE(h, HF_S(":cause", failure->cause));
+}
+
+static enum hf_status note_retry(struct hf_scope *s, struct hf_outbox *outbox,
+                                 const struct hf_outbox_event *event,
+                                 const struct outbox_failure *failure, int64_t now_us,
+                                 int64_t next_us, enum outbox_try tried)
+{
+    struct holders h = {.s = s};
+    struct hf_update_item update = {
+        .condition = same_attempts(&h, attempts_before(event, tried)),
+        .update = tried != OUTBOX_BEGUN
+                      ? HF_STR("SET #attempts = :attempts, #tried = :tried, #next = :next, "
+                               "#error = :error, #error_text = :text, #cause = :cause, #try = :try")
+                  : event->crashes
+                      ? HF_STR("SET #attempts = :attempts, #tried = :tried, #next = :next, "
+                               "#error = :error, #error_text = :text, #cause = :cause, "
+                               "#try = :try, #crashes = :crashes REMOVE #begun")
+                      : HF_STR("SET #attempts = :attempts, #tried = :tried, #next = :next, "
+                               "#error = :error, #error_text = :text, #cause = :cause, "
+                               "#try = :try REMOVE #crashes, #begun")};
+
+    NAMES(&h, "#tried", "#next");
+    VALUE(&h, HF_N(":attempts", attempts_after(event, tried)));
+    VALUE(&h, HF_N(":tried", now_us));
+    VALUE(&h, HF_N(":next", next_us));
+    failure_values(&h, failure);
+    if (tried == OUTBOX_BEGUN)
+        NAMES(&h, "#crashes", "#begun");
+    if (tried == OUTBOX_BEGUN && event->crashes)
+        VALUE(&h, HF_N(":crashes", event->crashes));
+    return send_change(s, outbox, event, &update, &h);
+}
+
 struct hf_item hf__outbox_failed_item(struct hf_scope *s, const struct hf_outbox *outbox,
-                                      const struct hf_outbox_event *event,
+                                      const struct hf_outbox_event *event, uint64_t attempts,
                                       const struct outbox_failure *failure, struct hf_str try_id,
                                       int64_t now_us)
 {
     struct outbox_place place;
-    const struct hf_attr attrs[] = {HF_N("attempts", event->attempts + UINT64_C(1)),
+    const struct hf_attr attrs[] = {HF_N("attempts", attempts),
                                     HF_N("tried", now_us),
                                     HF_N("ended", now_us),
                                     HF_S("error", failure->name),
                                     HF_S("error_text", failure->text),
                                     HF_S("cause", failure->cause),
-                                    HF_S("try", try_id)};
+                                    HF_S("try", try_id),
+                                    HF_N("crashes", event->crashes)};
 
     if (!hf__outbox_place_read(outbox, event->ref, &place))
         return (struct hf_item){0};
-    return hf__outbox_moved(s, event->item, "f", &place, attrs, ARRAY_LEN(attrs));
+    return hf__outbox_moved(s, event->item, "f", &place, attrs,
+                            ARRAY_LEN(attrs) - (event->crashes ? 0 : 1));
 }
 
 /* Without transactions: mark it as ours, on the condition; then there, then not here any more. */
@@ -324,7 +370,8 @@ enum hf_status hf__outbox_put_aside(struct hf_scope *s, struct hf_outbox *outbox
 
 static enum hf_status note_end(struct hf_scope *s, struct hf_outbox *outbox,
                                const struct hf_outbox_event *event,
-                               const struct outbox_failure *failure, int64_t now_us)
+                               const struct outbox_failure *failure, int64_t now_us,
+                               enum outbox_try tried)
 {
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
     struct holders h = {.s = s};
@@ -332,32 +379,107 @@ static enum hf_status note_end(struct hf_scope *s, struct hf_outbox *outbox,
                                  .key = hf__outbox_key(s, "p", event->bucket, event->ref)};
     enum hf_status status;
 
-    del.condition = same_attempts(&h, event);
+    del.condition = same_attempts(&h, attempts_before(event, tried));
     del.names = hf_item_make(s, h.names, h.names_len);
     del.values = h.values_len ? hf_item_make(s, h.values, h.values_len) : (struct hf_item){0};
     status =
         hf__outbox_put_aside(s, outbox, &del,
-                             hf__outbox_failed_item(s, outbox, event, failure, id_str(&id), now_us),
+                             hf__outbox_failed_item(s, outbox, event, attempts_after(event, tried),
+                                                    failure, id_str(&id), now_us),
                              id_str(&id));
     return status == HF_CONDITION ? lost(s, event) : status;
 }
 
-enum hf_status hf__outbox_note_failure(struct hf_scope *s, struct hf_outbox *outbox,
-                                       struct hf_outbox_event *event, const struct hf_error *error,
-                                       int64_t next_us, bool give_up)
+enum hf_status hf__outbox_note_try(struct hf_scope *s, struct hf_outbox *outbox,
+                                   struct hf_outbox_event *event, const struct hf_error *error,
+                                   int64_t next_us, bool give_up, enum outbox_try tried)
 {
     int64_t now_us = outbox->env.wall_us(outbox->env.user);
     struct hf_error copy = *error; /* it may be the scope's, which calls forget */
     struct outbox_failure failure = hf__outbox_failure(s, &copy);
 
     TRY(hf_scope_built(s));
-    TRY(give_up ? note_end(s, outbox, event, &failure, now_us)
-                : note_retry(s, outbox, event, &failure, now_us, next_us));
-    event->attempts++;
+    TRY(give_up ? note_end(s, outbox, event, &failure, now_us, tried)
+                : note_retry(s, outbox, event, &failure, now_us, next_us, tried));
+    event->attempts = (uint32_t)attempts_after(event, tried);
     event->error = failure.status;
     event->tried_us = now_us;
     event->next_us = give_up ? 0 : next_us;
     event->ended_us = give_up ? now_us : 0;
     event->state = give_up ? HF_EVENT_FAILED : HF_EVENT_PENDING;
     return HF_OK;
+}
+
+/* ---- attempts that may end their process ---------------------------------------------------- */
+
+struct hf_error hf__outbox_crash_error(struct hf_scope *s, uint32_t crashes)
+{
+    return (struct hf_error){
+        .status = HF_TIMEOUT,
+        .message = hf_scope_format(s,
+                                   "its process ended while it was handled, or was silent for a "
+                                   "whole lease: %u time%s",
+                                   crashes, crashes == 1 ? "" : "s")};
+}
+
+bool hf__outbox_is_begun(const struct hf_outbox_event *event, struct hf_str by)
+{
+    return event->crashes &&
+           hf_str_equal(hf_value_str(hf_item_get(event->item, HF_STR("begun"))), by);
+}
+
+/* (4) */
+enum hf_status hf__outbox_begin(struct hf_scope *s, struct hf_outbox *outbox,
+                                const struct hf_outbox_event *event, struct hf_str by)
+{
+    struct hf_error error = hf__outbox_crash_error(s, event->crashes + 1);
+    struct outbox_failure failure = hf__outbox_failure(s, &error);
+    struct holders h = {.s = s};
+    struct hf_update_item update = {
+        .condition = same_attempts(&h, event->attempts),
+        .update = HF_STR("SET #attempts = :attempts, #crashes = :crashes, #begun = :begun, "
+                         "#tried = :tried, #error = :error, #error_text = :text, #cause = :cause, "
+                         "#try = :try")};
+
+    NAMES(&h, "#crashes", "#tried", "#begun");
+    VALUE(&h, HF_N(":attempts", event->attempts + UINT64_C(1)));
+    VALUE(&h, HF_N(":crashes", event->crashes + UINT64_C(1)));
+    VALUE(&h, HF_S(":begun", by));
+    VALUE(&h, HF_N(":tried", outbox->env.wall_us(outbox->env.user)));
+    failure_values(&h, &failure);
+    return send_change(s, outbox, event, &update, &h);
+}
+
+/* All that beginning has changed is again as it was read; if it was read before that. */
+enum hf_status hf__outbox_unbegin(struct hf_scope *s, struct hf_outbox *outbox,
+                                  const struct hf_outbox_event *event, struct hf_str by)
+{
+    static const char *const changed[] = {"attempts", "crashes",    "tried",
+                                          "error",    "error_text", "cause"};
+    bool before = !hf__outbox_is_begun(event, by);
+    struct holders h = {.s = s};
+    struct hf_update_item update = {.condition = same_attempts(&h, event->attempts + UINT64_C(1))};
+    struct hf_str sets = HF_STR("SET #try = :try"), removes = HF_STR("REMOVE #begun");
+
+    NAMES(&h, "#crashes", "#begun");
+    for (size_t i = 0; i < (before ? ARRAY_LEN(changed) : 2); i++) {
+        struct hf_value old = hf_item_get(event->item, hf_str_from(changed[i]));
+        struct hf_attr value = HF_V("old", old);
+
+        if (i == 0)
+            value = (struct hf_attr)HF_N("old", event->attempts);
+        else if (i == 1)
+            value = (struct hf_attr)HF_N("old", event->crashes);
+        else
+            holders_name(&h, hf_scope_format(s, "#%s", changed[i]), hf_str_from(changed[i]));
+        if (i == 0 ? event->attempts > 0 : i == 1 ? event->crashes > 0 : old.ptr != NULL) {
+            sets = hf_scope_format(s, "%.*s, #%s = :%s", HF_FMT(sets), changed[i], changed[i]);
+            value.name = hf_scope_format(s, ":%s", changed[i]);
+            holders_value(&h, value);
+        } else {
+            removes = hf_scope_format(s, "%.*s, #%s", HF_FMT(removes), changed[i]);
+        }
+    }
+    update.update = hf_scope_format(s, "%.*s %.*s", HF_FMT(sets), HF_FMT(removes));
+    return send_change(s, outbox, event, &update, &h);
 }

@@ -244,6 +244,7 @@ enum hf_status hf_relay_open(struct hf_scope *s, struct hf_outbox *outbox, struc
     relay->ready.last = &relay->ready.first;
     relay->delivered_last = &relay->delivered;
     relay->timed_us = INT64_MAX;
+    relay->self = hf__pattern_id_make(&relay->env);
     relay->tokens_us = relay_now_us(relay);
     relay->tokens = 1;
     take_limits(relay);
@@ -311,7 +312,7 @@ static bool note_may(const struct hf_relay *relay, int64_t now_us, int64_t *next
 /* Is it time, whatever else there is to do? Until then it gets more. */
 static bool note_is_urgent(const struct hf_relay *relay, int64_t now_us)
 {
-    return relay->stopping || relay->delivered_len >= RELAY_NOTE_MAX ||
+    return relay->stopping || relay->alone || relay->delivered_len >= RELAY_NOTE_MAX ||
            now_us - relay->delivered->read_us >= NOTE_WAIT_US;
 }
 

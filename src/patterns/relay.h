@@ -16,11 +16,13 @@ enum {
     RELAY_BYTES_MAX = 64 * 1024 * 1024, /* of items that are held, in all */
     /* of payloads in a blob store that are fetched for a batch */
     RELAY_BLOB_BYTES = 64 * 1024 * 1024,
-    RELAY_NOTE_MAX = 100,    /* events of one call that notes deliveries */
-    RELAY_NOTE_BEHIND = 400, /* waiting to be noted, from which on nothing else is done */
-    RELAY_OVERLAP_MS = 500,  /* how much later than its place an event may appear */
-    RELAY_SKEW_MS = 1000,    /* by how much clocks of those who emit are ahead, mostly */
-    RELAY_SWEEP_PAGES = 4,   /* pages without news of one look from the start */
+    RELAY_NOTE_MAX = 100,        /* events of one call that notes deliveries */
+    RELAY_NOTE_BEHIND = 400,     /* waiting to be noted, from which on nothing else is done */
+    RELAY_OVERLAP_MS = 500,      /* how much later than its place an event may appear */
+    RELAY_SKEW_MS = 1000,        /* by how much clocks of those who emit are ahead, mostly */
+    RELAY_SWEEP_PAGES = 4,       /* pages without news of one look from the start */
+    RELAY_CAREFUL_MIN = 64,      /* deliveries of a bucket that are careful after a crash, and */
+    RELAY_CAREFUL_MAX = 1 << 20, /* at most, when it goes on: relay_suspect.c */
     RELAY_SEQ_SIZE = OUTBOX_SEQ_LEN + 1
 };
 
@@ -40,10 +42,13 @@ struct held {
     struct relay_key *key;
     struct relay_bucket *bucket; /* NULL: the bucket was lost meanwhile, and nothing is noted */
     enum held_state state;
-    bool unsure; /* its delivery could not be noted at first */
+    bool unsure;  /* its delivery could not be noted at first */
+    bool careful; /* to be counted before it begins: relay_suspect.c */
+    bool begun;   /* it was */
+    bool alone;   /* nothing else is under way with it */
     char seq[RELAY_SEQ_SIZE];
     uint64_t sequence;
-    uint32_t attempts;
+    uint32_t attempts, crashes;
     int64_t due_us;
     int64_t read_us; /* since when it is in its state, on the elapsed clock */
     size_t size;     /* as sinks count it */
@@ -107,8 +112,11 @@ struct relay_bucket {
     size_t held;      /* events in memory, in any state but gone */
     size_t ready;     /* keys of it in relay->ready */
     size_t running;
-    size_t noting; /* delivered, not noted */
-    bool whole;    /* it was read to its end since it is ours */
+    size_t noting;              /* delivered, not noted */
+    bool whole;                 /* it was read to its end since it is ours */
+    uint32_t window;            /* so many are careful, as its row says; 0: none */
+    uint32_t careful;           /* of these so many are left */
+    char until[RELAY_SEQ_SIZE]; /* those before it may be to blame */
     struct relay_key *skipping;
     int64_t fetch_us;       /* none of these is to be read on before */
     struct relay_key *back; /* keys that wait for events with a lower sequence to be read */
@@ -136,6 +144,7 @@ struct relay_row { /* b.n as it was read */
     bool there;
     struct pattern_id owner; /* empty: nobody */
     uint64_t fence;
+    uint32_t window; /* relay_suspect.c */
 };
 
 /* Competing: what a worker has claimed; its memory is that of `io`. */
@@ -170,6 +179,7 @@ struct hf_relay {
     const struct hf_sink_ops *ops;
     struct hf_relay_options o;
     struct hf_scope *names; /* holds the texts of the options */
+    struct pattern_id self; /* who began what: relay_suspect.c */
     size_t batch_max;       /* events of one call of the sink */
     uint32_t sends_max;     /* calls of it at once */
     struct relay_worker *workers;
@@ -217,6 +227,7 @@ struct hf_relay {
     int64_t note_us; /* not before */
     uint32_t note_failures;
     uint32_t sends;
+    bool alone; /* one is under way, or not noted yet, beside which nothing may be */
     uint64_t page;
     double tokens; /* of the rate */
     int64_t tokens_us;
@@ -390,6 +401,35 @@ size_t hf__event_size(const struct hf_outbox_event *event);
 
 void hf__relay_tell(struct hf_relay *relay, const struct hf_outbox_event *event,
                     enum hf_relay_outcome outcome, const struct hf_error *error);
+
+/* ---- relay_suspect.c: what may have ended a process ------------------------------------------ */
+
+/* How many deliveries of a bucket are careful, after its owner ended who had begun with `window`.
+ */
+uint32_t hf__suspect_window(const struct hf_relay *relay, uint32_t window);
+
+/* The bucket was taken, and so many of its deliveries are to be careful. The mutex is held. */
+void hf__suspect_begin(struct hf_relay *relay, struct relay_bucket *bucket, uint32_t window);
+
+/* All that may have been to blame when it was taken is done with. The mutex is held. */
+bool hf__suspect_is_over(struct hf_relay *relay, struct relay_bucket *bucket);
+
+/* Has it to be the only one that is under way? */
+bool hf__suspect_is_alone(const struct hf_relay *relay, const struct held *held);
+
+/* As it was read, without what this relay has counted itself: it lives. True: there was some. */
+bool hf__suspect_read(const struct hf_relay *relay, struct hf_outbox_event *event);
+
+/* It is taken from its key, to be sent. The mutex is held. */
+void hf__suspect_take(struct hf_relay *relay, struct held *held);
+
+/* Count those that are careful before they begin. Those that cannot be, or are to be given up, are
+ * set apart, as hf__payload_set_apart() does it. */
+enum hf_status hf__suspect_count(struct relay_worker *worker, struct sending *to,
+                                 struct sending *apart);
+
+/* They were counted, and are put back now without having been tried. */
+void hf__suspect_uncount(struct relay_worker *worker, const struct sending *sent);
 
 /* ---- relay_claim.c: competing --------------------------------------------------------------- */
 

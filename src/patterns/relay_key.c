@@ -306,6 +306,7 @@ static bool make_room(struct hf_relay *relay, struct relay_key *key,
 bool hf__key_hold(struct hf_relay *relay, struct relay_key *key,
                   const struct hf_outbox_event *event, const char *seq, int64_t now_us)
 {
+    struct hf_outbox_event counted = *event;
     struct held *held, **slot = slot_of(relay, seq);
 
     if (key->len >= key_room(relay, key->bucket) && !make_room(relay, key, event, seq, now_us))
@@ -318,7 +319,9 @@ bool hf__key_hold(struct hf_relay *relay, struct relay_key *key,
     held->state = HELD_WAITS;
     hf__seq_set(held->seq, hf_str_from(seq));
     held->sequence = key->alone ? 0 : event->event.sequence;
-    held->attempts = event->attempts;
+    held->begun = hf__suspect_read(relay, &counted);
+    held->attempts = counted.attempts;
+    held->crashes = counted.crashes;
     held->due_us = hf__outbox_due_ms(event) * 1000;
     held->read_us = now_us;
     held->size = hf__event_size(event);

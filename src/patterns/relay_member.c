@@ -6,7 +6,8 @@
  *     sk       what
  *     m.RELAY  a relay: its beat, which it counts up with every heartbeat; its lease_ms; its owner,
  *              for people; `stopped` when it has ended; `opener` (opener.c)
- *     b.n      a bucket: `relay`, who has it (absent: nobody), and its fence
+ *     b.n      a bucket: `relay`, who has it (absent: nobody), and its fence; `window` since it was
+ *              taken from one who ended without a word, until that is over: relay_suspect.c
  *
  * A heartbeat of a relay is one write of its own item, whatever it owns, and one consistent query
  * of the partition. From what it reads it computes a plan, the same as all who read the same: which
@@ -182,30 +183,34 @@ static enum hf_status send_beat(struct hf_relay *relay, bool first)
 }
 
 /* (2) From nobody, or from one who is gone. HF_CONDITION: somebody was faster. */
-static enum hf_status send_take(struct hf_relay *relay, uint32_t bucket)
+static enum hf_status send_take(struct hf_relay *relay, uint32_t bucket, uint32_t window)
 {
     struct hf_scope *s = relay->keep;
     const struct relay_row *row = &relay->rows[bucket];
     struct hf_item key = row_key(s, bucket), item;
     bool from = row->owner.text[0];
-    struct hf_attr names[] = {HF_S("#relay", HF_STR("relay")), HF_S("#fence", HF_STR("fence"))};
-    struct hf_attr values[] = {HF_S(":me", id_str(&relay->id)), HF_N(":new", row->fence + 1),
-                               HF_N(":fence", row->fence),
-                               HF_S(":from", hf_str_from(row->owner.text))};
+    struct hf_attr names[] = {HF_S("#relay", HF_STR("relay")), HF_S("#fence", HF_STR("fence")),
+                              HF_S("#window", HF_STR("window"))};
+    struct hf_attr values[5] = {HF_S(":me", id_str(&relay->id)), HF_N(":new", row->fence + 1)};
+    size_t len = 2;
     struct hf_update_item update = {
         .table = relay->outbox->table,
         .key = key,
-        .update = HF_STR("SET #relay = :me, #fence = :new"),
+        .update = window ? HF_STR("SET #relay = :me, #fence = :new, #window = :window")
+                         : HF_STR("SET #relay = :me, #fence = :new"),
         .condition = !row->there ? HF_STR("attribute_not_exists(#fence)")
                      : from      ? HF_STR("#relay = :from AND #fence = :fence")
                                  : HF_STR("attribute_not_exists(#relay) AND #fence = :fence"),
-        .names = hf_item_make(s, names, 2),
-        .values = hf_item_make(s, values,
-                               !row->there ? 2
-                               : from      ? 4
-                                           : 3)};
+        .names = hf_item_make(s, names, window ? 3 : 2)};
     enum hf_status status;
 
+    if (window)
+        values[len++] = (struct hf_attr)HF_N(":window", window);
+    if (row->there)
+        values[len++] = (struct hf_attr)HF_N(":fence", row->fence);
+    if (row->there && from)
+        values[len++] = (struct hf_attr)HF_S(":from", hf_str_from(row->owner.text));
+    update.values = hf_item_make(s, values, len);
     TRY(hf_scope_built(s));
     status = hf__pattern_write(s, relay->outbox->db, &(struct hf_transact_write){.update = &update},
                                key, &item);
@@ -215,17 +220,19 @@ static enum hf_status send_take(struct hf_relay *relay, uint32_t bucket)
     return status;
 }
 
-/* (2) HF_OK: it is not ours any more. */
-static enum hf_status send_release(struct hf_relay *relay, uint32_t bucket, uint64_t fence)
+/* (2) Remove what `what` says of a bucket that is ours. HF_OK: it is removed, or not ours. */
+static enum hf_status send_change(struct hf_relay *relay, uint32_t bucket, uint64_t fence,
+                                  struct hf_str what, bool window)
 {
     struct hf_scope *s = relay->keep;
     struct hf_item key = row_key(s, bucket), item;
+    struct hf_attr names[] = {HF_S("#relay", HF_STR("relay")), HF_S("#fence", HF_STR("fence")),
+                              HF_S("#window", HF_STR("window"))};
     struct hf_update_item update = {.table = relay->outbox->table,
                                     .key = key,
-                                    .update = HF_STR("REMOVE #relay"),
+                                    .update = what,
                                     .condition = HF_STR("#relay = :me AND #fence = :fence"),
-                                    .names = HF_ITEM(s, HF_S("#relay", HF_STR("relay")),
-                                                     HF_S("#fence", HF_STR("fence"))),
+                                    .names = hf_item_make(s, names, window ? 3 : 2),
                                     .values = HF_ITEM(s, HF_S(":me", id_str(&relay->id)),
                                                       HF_N(":fence", fence))};
     enum hf_status status;
@@ -234,6 +241,14 @@ static enum hf_status send_release(struct hf_relay *relay, uint32_t bucket, uint
     status = hf__pattern_write(s, relay->outbox->db, &(struct hf_transact_write){.update = &update},
                                key, &item);
     return status == HF_CONDITION ? HF_OK : status;
+}
+
+/* (2) HF_OK: it is not ours any more. `over`: no suspects are left in it. */
+static enum hf_status send_release(struct hf_relay *relay, uint32_t bucket, uint64_t fence,
+                                   bool over)
+{
+    return send_change(relay, bucket, fence,
+                       over ? HF_STR("REMOVE #relay, #window") : HF_STR("REMOVE #relay"), over);
 }
 
 /* We have ended, or are to be another one. */
@@ -340,6 +355,7 @@ static void see_row(struct hf_relay *relay, struct hf_str sk, struct hf_item ite
         return;
     relay->rows[bucket].there = true;
     relay->rows[bucket].fence = number_of(item, "fence");
+    relay->rows[bucket].window = (uint32_t)number_of(item, "window");
     set_id(&relay->rows[bucket].owner, text_of(item, "relay"));
 }
 
@@ -468,7 +484,7 @@ static void compare_with_plan(struct hf_relay *relay, uint32_t number)
     }
 }
 
-static void taken(struct hf_relay *relay, uint32_t number, bool from_silent)
+static void taken(struct hf_relay *relay, uint32_t number, bool from_silent, uint32_t window)
 {
     struct relay_bucket *bucket = &relay->buckets[number];
 
@@ -478,6 +494,7 @@ static void taken(struct hf_relay *relay, uint32_t number, bool from_silent)
         bucket->life++;
         bucket->fence = relay->rows[number].fence + 1;
         hf__read_reset(relay, bucket, relay_now_us(relay));
+        hf__suspect_begin(relay, bucket, window);
         relay->metrics.taken_over += from_silent;
         hf__relay_signal(relay);
     }
@@ -495,6 +512,9 @@ static enum hf_status take_all(struct hf_relay *relay, int64_t until_us, uint32_
         const struct relay_row *row = &relay->rows[i];
         const struct relay_member *owner = member_find(relay, &row->owner);
         int64_t now_us = relay_now_us(relay);
+        bool from_silent =
+            row->owner.text[0] && !is_me(relay, &row->owner) && !(owner && owner->stopped);
+        uint32_t window = from_silent ? hf__suspect_window(relay, row->window) : row->window;
         enum hf_status status;
 
         if (!is_mine(relay, i) || relay->buckets[i].state != BUCKET_OTHERS)
@@ -510,10 +530,9 @@ static enum hf_status take_all(struct hf_relay *relay, int64_t until_us, uint32_
             *more = true;
             return HF_OK;
         }
-        status = send_take(relay, i);
+        status = send_take(relay, i, window);
         if (status == HF_OK) {
-            taken(relay, i,
-                  row->owner.text[0] && !is_me(relay, &row->owner) && !(owner && owner->stopped));
+            taken(relay, i, from_silent, window);
             --*missing;
         } else if (status == HF_CONDITION) {
             pthread_mutex_lock(&relay->mutex);
@@ -542,7 +561,7 @@ static enum hf_status release_all(struct hf_relay *relay)
         life = bucket->life;
         pthread_mutex_unlock(&relay->mutex);
         if (leaving && !busy)
-            TRY(send_release(relay, i, bucket->fence));
+            TRY(send_release(relay, i, bucket->fence, false));
         waiting = waiting || (leaving && busy);
         if (!leaving || busy)
             continue;
@@ -556,6 +575,29 @@ static enum hf_status release_all(struct hf_relay *relay)
     pthread_mutex_lock(&relay->mutex);
     relay->leaving = waiting;
     pthread_mutex_unlock(&relay->mutex);
+    return HF_OK;
+}
+
+/* Buckets that were taken from one who ended, and have no suspects left, are as all others. */
+static enum hf_status forget_windows(struct hf_relay *relay)
+{
+    for (uint32_t i = 0; i < relay->outbox->buckets; i++) {
+        struct relay_bucket *bucket = &relay->buckets[i];
+        uint64_t life;
+        bool over;
+
+        pthread_mutex_lock(&relay->mutex);
+        over = bucket->window && hf__suspect_is_over(relay, bucket);
+        life = bucket->life;
+        pthread_mutex_unlock(&relay->mutex);
+        if (!over)
+            continue;
+        TRY(send_change(relay, i, bucket->fence, HF_STR("REMOVE #window"), true));
+        pthread_mutex_lock(&relay->mutex);
+        if (bucket->life == life)
+            bucket->window = bucket->careful = 0;
+        pthread_mutex_unlock(&relay->mutex);
+    }
     return HF_OK;
 }
 
@@ -664,6 +706,7 @@ static enum hf_status look_and_act(struct hf_relay *relay)
         compare_with_plan(relay, i);
     pthread_mutex_unlock(&relay->mutex);
     TRY(release_all(relay));
+    TRY(forget_windows(relay));
     TRY(take_all(relay, asked_us + settle_us(relay) / 2, &missing, &more, &soon_us));
     remove_old(relay, now_us);
     pthread_mutex_lock(&relay->mutex);
@@ -733,11 +776,15 @@ enum hf_status hf__member_leave(struct hf_relay *relay, uint32_t timeout_ms)
     hf__relay_begin(relay, relay->keep, timeout_ms);
     for (uint32_t i = 0; i < relay->outbox->buckets; i++) {
         struct relay_bucket *bucket = &relay->buckets[i];
+        bool over;
 
         if (bucket->state == BUCKET_OTHERS)
             continue;
+        pthread_mutex_lock(&relay->mutex);
+        over = bucket->window && hf__suspect_is_over(relay, bucket);
+        pthread_mutex_unlock(&relay->mutex);
         if (first == HF_OK)
-            first = send_release(relay, i, bucket->fence);
+            first = send_release(relay, i, bucket->fence, over);
         pthread_mutex_lock(&relay->mutex);
         bucket->state = BUCKET_OTHERS;
         bucket->life++;

@@ -16,7 +16,9 @@
  *      are not to blame.
  *  (5) A failure that could not be noted counts as not tried; it is tried again after a while.
  *  (6) Payloads that are in a blob store are fetched for the batch: relay_payload.c. Who cannot
- * have one is set apart, and the others are sent.
+ *      have one is set apart, and the others are sent.
+ *  (7) What may have ended a process is counted before it begins, and in the end is tried alone:
+ *      relay_suspect.c.
  */
 #include "patterns/relay.h"
 
@@ -70,10 +72,18 @@ static bool lingers(const struct hf_relay *relay, int64_t now_us, int64_t *next_
     return true;
 }
 
+/* (7) Is nothing under way beside which nothing may be, and is the next one no such beside others?
+ */
+static bool alone_may(const struct hf_relay *relay)
+{
+    return !relay->alone &&
+           (!relay->sends || !hf__suspect_is_alone(relay, relay->ready.first->first));
+}
+
 bool hf__send_may(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
 {
     if (!relay->ready.first || relay->paused || relay->stopping || relay->open ||
-        relay->sends >= relay->sends_max)
+        relay->sends >= relay->sends_max || !alone_may(relay))
         return false;
     if (!relay->o.dry_run && now_us >= relay->until_us)
         return false; /* (2) */
@@ -108,12 +118,19 @@ size_t hf__send_take(struct hf_relay *relay, size_t max, int64_t now_us, struct 
     size_t bytes = 0, blobs = 0, len = 0, bytes_max = relay->ops->batch_bytes_max;
     int64_t unused = INT64_MAX;
     struct held **last = batch;
+    bool alone;
 
     *batch = NULL;
     max = hf__rate_allows(relay, max, now_us, &unused);
+    if (!relay->ready.first || !alone_may(relay))
+        max = 0;
+    alone = max && hf__suspect_is_alone(relay, relay->ready.first->first);
+    max = alone ? 1 : max;
     while (len < max && relay->ready.first) {
         struct relay_key *key = relay->ready.first;
 
+        if (len && hf__suspect_is_alone(relay, key->first))
+            break;
         if (len && bytes_max && bytes + key->first->size > bytes_max)
             break;
         if (len && blobs + blob_bytes(key->first) > RELAY_BLOB_BYTES)
@@ -122,13 +139,17 @@ size_t hf__send_take(struct hf_relay *relay, size_t max, int64_t now_us, struct 
             bytes += key->first->size;
             blobs += blob_bytes(key->first);
             *last = begin(key);
+            hf__suspect_take(relay, *last);
             last = &(*last)->next;
             len++;
         } while (relay->ops->keeps_order && key->first && len < max &&
+                 !hf__suspect_is_alone(relay, key->first) &&
                  blobs + blob_bytes(key->first) <= RELAY_BLOB_BYTES &&
                  (!bytes_max || bytes + key->first->size <= bytes_max));
         hf__key_settle(relay, key);
     }
+    if (alone)
+        (*batch)->alone = relay->alone = true;
     hf__rate_spend(relay, len);
     relay->sends++;
     relay->metrics.running += len;
@@ -242,16 +263,26 @@ static enum hf_status prepare(struct relay_worker *worker, struct held *batch, s
         struct hf_outbox_event event;
 
         TRY(hf__outbox_view(s, relay->outbox, item, &event));
+        (void)hf__suspect_read(relay, &event);
         hf__sending_add(to, held, &event);
     }
     hf__payload_fetch(worker, to->events, to->len);
     return hf__payload_set_apart(s, to, apart);
 }
 
+/* (7) What was alone is done with: others may begin. The mutex is held. */
+static void alone_ended(struct hf_relay *relay, struct held *held)
+{
+    if (held->alone)
+        relay->alone = false;
+    held->alone = false;
+}
+
 /* It runs no more. The mutex is held. */
 static void run_ended(struct hf_relay *relay, struct held *held)
 {
     relay->metrics.running--;
+    alone_ended(relay, held);
     if (!held->bucket)
         return;
     held->bucket->running--;
@@ -283,6 +314,7 @@ static void put_back(struct hf_relay *relay, struct held *held, int64_t fetch_us
 static void delivered(struct hf_relay *relay, struct held *held)
 {
     struct relay_key *key = held->key;
+    bool alone = held->alone;
 
     run_ended(relay, held);
     if (!held->bucket) {
@@ -295,6 +327,8 @@ static void delivered(struct hf_relay *relay, struct held *held)
         relay->metrics.delivered++;
         hf__held_end(relay, held);
     } else {
+        held->alone = alone; /* until that is noted */
+        relay->alone = relay->alone || alone;
         held->state = HELD_DELIVERED;
         held->read_us = relay_now_us(relay); /* since when it is to be noted */
         held->bucket->noting++;
@@ -383,8 +417,12 @@ static void note_failure(struct relay_worker *worker, struct held *held,
 {
     struct hf_relay *relay = worker->relay;
     struct hf_error error = error_of(delivery);
-    bool give_up = delivery->for_good || event->attempts + 1 >= relay->o.max_attempts;
-    uint32_t wait_ms = hf__relay_backoff_ms(relay, relay->o.backoff_ms, event->attempts + 1);
+    uint32_t failures = event->attempts - event->crashes + 1;
+    bool give_up = delivery->for_good || failures >= relay->o.max_attempts;
+    enum outbox_try tried = held->begun                               ? OUTBOX_BEGUN
+                            : event->crashes >= relay->o.max_attempts ? OUTBOX_NOT_TRIED
+                                                                      : OUTBOX_TRIED;
+    uint32_t wait_ms = hf__relay_backoff_ms(relay, relay->o.backoff_ms, failures);
     enum hf_status status;
     int64_t now_us;
     bool ours;
@@ -400,9 +438,9 @@ static void note_failure(struct relay_worker *worker, struct held *held,
         forget_failure(relay, held);
         return;
     }
-    status = hf__outbox_note_failure(worker->io, relay->outbox, event, &error,
-                                     relay->env.wall_us(relay->env.user) + (int64_t)wait_ms * 1000,
-                                     give_up);
+    status = hf__outbox_note_try(worker->io, relay->outbox, event, &error,
+                                 relay->env.wall_us(relay->env.user) + (int64_t)wait_ms * 1000,
+                                 give_up, tried);
     hf__relay_consumed(relay, worker->io);
     if (status == HF_OK)
         hf__relay_tell(relay, event, give_up ? HF_RELAY_GIVEN_UP : HF_RELAY_RETRY, &error);
@@ -429,6 +467,9 @@ static void settle(struct relay_worker *worker, struct sending *sent, bool whole
     for (size_t i = 0; i < sent->len; i++) /* (4), while all still have their keys */
         if (sent->deliveries[i].status != HF_OK && (!whole || is_behind(sent, i)))
             sent->deliveries[i].event = NULL;
+    pthread_mutex_unlock(&relay->mutex);
+    hf__suspect_uncount(worker, sent);
+    pthread_mutex_lock(&relay->mutex);
     for (size_t i = 0; i < sent->len; i++) {
         if (sent->deliveries[i].status == HF_OK)
             delivered(relay, sent->helds[i]);
@@ -477,13 +518,15 @@ static void send_ended(struct hf_relay *relay)
 void hf__send_run(struct relay_worker *worker, struct held *batch, size_t len, bool was_probe)
 {
     struct hf_relay *relay = worker->relay;
-    struct sending sent, apart;
-    enum hf_status status;
+    struct sending sent, apart, suspects;
     bool reached;
+    enum hf_status status;
 
     hf_scope_reset(worker->work);
     hf_scope_timeout_ms(worker->work, relay->o.timeout_ms);
     status = prepare(worker, batch, len, &sent, &apart);
+    if (status == HF_OK)
+        status = hf__suspect_count(worker, &sent, &suspects);
     if (status != HF_OK) {
         pthread_mutex_lock(&relay->mutex);
         while (batch) {
@@ -500,6 +543,8 @@ void hf__send_run(struct relay_worker *worker, struct held *batch, size_t len, b
     }
     if (apart.len)
         settle(worker, &apart, true, hf__payload_again_us(relay));
+    if (suspects.len)
+        settle(worker, &suspects, true, relay_now_us(relay) + (int64_t)relay->o.backoff_ms * 1000);
     if (sent.len) {
         status = hf__sink_call(worker, sent.deliveries, sent.len);
         reached = judge(worker, status, was_probe);
@@ -532,6 +577,7 @@ size_t hf__note_take(struct hf_relay *relay, int64_t now_us, struct held **batch
             relay->metrics.unsure += !held->unsure;
             if (held->bucket)
                 held->bucket->noting--;
+            alone_ended(relay, held);
             hf__held_end(relay, held);
         }
     }
@@ -570,6 +616,7 @@ static void note_ended(struct hf_relay *relay, struct held **helds, size_t len,
         }
         relay->metrics.delivered++;
         relay->metrics.unsure -= held->unsure;
+        alone_ended(relay, held);
         if (held->bucket)
             held->bucket->noting--;
         hf__held_end(relay, held);

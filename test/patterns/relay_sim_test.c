@@ -13,6 +13,8 @@
  *      and all buckets are somebody's, in fair shares.
  *  (5) What fails for good is put aside once, and those behind it go on.
  *  (6) Competing relays deliver all, too, in any order.
+ *  (7) An event that ends whoever handles it is put aside after max_attempts of that, and one
+ * before anybody was careful; no other is, and those behind it go on.
  */
 #include <holdfast/relay.h>
 
@@ -21,7 +23,16 @@
 
 #include "sim.h"
 
-enum { KEYS = 5, EVENTS = 6, RELAYS = 3, BUCKETS = 6, LEASE_MS = 400, LATE_MS = 280 };
+enum {
+    KEYS = 5,
+    EVENTS = 6,
+    RELAYS = 3,
+    BUCKETS = 6,
+    LEASE_MS = 400,
+    LATE_MS = 280,
+    KILLERS = 2,
+    LIVES = 3 /* max_attempts where there are killers */
+};
 
 struct model {
     bool good;
@@ -45,6 +56,9 @@ struct model {
         int last; /* the last one that was delivered for the first time */
     } keys[KEYS];
     uint64_t refused, taken_over, delivered, doubled;
+    bool deadly;
+    int killers[KILLERS]; /* numbers of events */
+    int killed[KILLERS];  /* how often each did it */
 };
 
 /* ---- who emits ------------------------------------------------------------------------------ */
@@ -162,6 +176,24 @@ static void accept(struct actor *a, struct model *m, int number)
     }
 }
 
+/* (7) */
+static bool is_killer(const struct model *m, int number)
+{
+    for (int i = 0; i < KILLERS; i++)
+        if (m->deadly && m->killers[i] == number)
+            return true;
+    return false;
+}
+
+static void handle_killer(struct actor *a, struct model *m, int number)
+{
+    for (int i = 0; i < KILLERS; i++)
+        if (m->deadly && m->killers[i] == number) {
+            SIM_CHECK(a, ++m->killed[i] <= LIVES + 1);
+            actor_die(a);
+        }
+}
+
 static enum hf_status deliver(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
                               size_t len)
 {
@@ -174,7 +206,9 @@ static enum hf_status deliver(struct hf_scope *s, void *self, struct hf_delivery
     if (m->outage > 0 && m->outage--)
         return hf_scope_fail(s, HF_IO, "the sink is away");
     for (size_t i = 0; i < len; i++) {
-        uint64_t luck = m->good ? 99 : sim_random_below(a->sim, 30);
+        uint64_t luck = m->good || m->deadly ? 99 : sim_random_below(a->sim, 30);
+
+        handle_killer(a, m, number_of(&deliveries[i].event->event));
 
         if (luck != 0)
             accept(a, m, number_of(&deliveries[i].event->event));
@@ -196,7 +230,8 @@ static void ended(const struct hf_outbox_event *event, enum hf_relay_outcome out
 
     (void)error;
     if (outcome == HF_RELAY_GIVEN_UP) {
-        SIM_CHECK(a, m->gives_up);
+        SIM_CHECK(a, m->gives_up || is_killer(m, number));
+        SIM_CHECK(a, !m->deadly || (event->crashes == LIVES && event->attempts == LIVES));
         m->keys[number / EVENTS].gave_up[number % EVENTS] = true;
     }
     if (outcome == HF_RELAY_DELIVERED)
@@ -242,7 +277,9 @@ static void relay_once(struct actor *a, struct hf_outbox *outbox, struct hf_sink
                                        .breaker_ms = 20,
                                        .batch = m->batch,
                                        .competing = m->competing,
-                                       .max_attempts = m->gives_up ? 2 : 1000,
+                                       .max_attempts = m->gives_up ? 2
+                                                       : m->deadly ? LIVES
+                                                                   : 1000,
                                        .on_ended = ended,
                                        .user = a};
     struct hf_relay_metrics metrics;
@@ -313,8 +350,11 @@ static void audit(struct actor *a)
         for (int n = 0; n < EVENTS; n++) {
             bool lost = m->keys[key].emitted[n] && !m->keys[key].delivered[n];
 
-            SIM_CHECK(a, !lost || m->gives_up);  /* (1) */
-            if (lost || m->keys[key].gave_up[n]) /* (5) */
+            SIM_CHECK(a, !lost || m->gives_up || is_killer(m, key * EVENTS + n)); /* (1) */
+            SIM_CHECK(a, !m->deadly || items_of(a, "f", key * EVENTS + n) ==
+                                           (is_killer(m, key * EVENTS + n) &&
+                                            m->keys[key].emitted[n])); /* (7) */
+            if (lost || m->keys[key].gave_up[n])                       /* (5) */
                 SIM_CHECK(a, items_of(a, "f", key * EVENTS + n) == 1);
         }
     if (m->good) {
@@ -324,7 +364,7 @@ static void audit(struct actor *a)
 }
 
 struct tally {
-    bool good, gives_up, competing, apart;
+    bool good, gives_up, competing, apart, deadly;
     uint64_t taken_over, doubled;
 };
 
@@ -336,6 +376,9 @@ static void history(struct sim *sim, void *user)
                       .gives_up = tally->gives_up,
                       .competing = tally->competing,
                       .apart = tally->apart,
+                      .deadly = tally->deadly,
+                      .killers = {(int)sim_random_below(sim, KEYS * EVENTS),
+                                  (int)sim_random_below(sim, KEYS * EVENTS)},
                       .producers = 2,
                       .batch = sim_random_below(sim, 2) ? 40 : 4,
                       .batch_max = 1 + (uint32_t)sim_random_below(sim, 4),
@@ -397,6 +440,23 @@ TEST(relay_sim, clocks_that_are_far_apart_lose_nothing)
 
     luck.wall_skew_ms = 10000;
     sim_each(t, 100, &luck, history, &tally);
+}
+
+/* Nobody dies but of killers, as what is under way when somebody dies is a suspect. */
+static const struct sim_luck deadly = {.lost_requests = 5,
+                                       .lost_answers = 5,
+                                       .twice = 10,
+                                       .refused = 10,
+                                       .slow = 10,
+                                       .slow_ms = 50,
+                                       .wall_skew_ms = 100,
+                                       .drift_ppm = 500};
+
+TEST(relay_sim, what_ends_its_process_is_put_aside_and_nothing_else)
+{
+    struct tally tally = {.deadly = true};
+
+    sim_each(t, 150, &deadly, history, &tally);
 }
 
 TEST(relay_sim, without_bad_luck_nothing_is_refused)

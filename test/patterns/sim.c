@@ -327,6 +327,16 @@ void actor_fail(struct actor *a, const char *what, const char *file, int line)
         to_sim((struct inside *)(void *)a, false);
 }
 
+void actor_die(struct actor *a)
+{
+    struct inside *inside = (struct inside *)(void *)a;
+
+    inside->fate = DYING;
+    inside->wake_us = a->sim->now_us;
+    for (;;)
+        to_sim(inside, false);
+}
+
 /* ---- the way to the database ---------------------------------------------------------------- */
 
 static int64_t travel_us(struct sim *sim)

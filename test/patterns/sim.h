@@ -95,6 +95,9 @@ struct actor *sim_actor(struct sim *sim, size_t number);
 /* Sleep on the actor's own clock. */
 void actor_sleep_ms(struct actor *a, uint32_t ms);
 
+/* The actor dies here, whatever the luck, and starts anew some time later. */
+_Noreturn void actor_die(struct actor *a);
+
 /* The history fails, and ends; the actor does not return from it. */
 #define SIM_CHECK(a, condition)                                                                    \
     do {                                                                                           \
