@@ -1237,3 +1237,111 @@ TEST(relay, any_allocation_may_fail)
     hf_db_close(k.db);
     hf_scope_free(all);
 }
+
+/* ---- what may have ended a process ---------------------------------------------------------- */
+
+/*
+ * Where no process ends, no delivery costs a write of its own. After a takeover the first ones do,
+ * until what was there is done with; then they do not any more.
+ */
+KIT_TEST(relay, deliveries_are_counted_beforehand_after_a_takeover_only)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay_options options = {.lease_ms = 1000, .poll_ms = 100};
+    struct hf_relay *former = open_relay(k, outbox, ear, options);
+    struct hf_relay *relay = open_relay(k, outbox, ear, options);
+    uint64_t writes;
+
+    run_for(k, &former, 1, 500);
+    for (int i = 1; i <= 50; i++)
+        emit(k->scope, outbox, "", i);
+    run_for(k, &former, 1, 100);
+    CHECK_INT(50, ear->len);
+    CHECK(metrics_of(former).writes <= 5);
+
+    for (int i = 51; i <= 60; i++) /* it is not heard of any more, with these at hand or not */
+        emit(k->scope, outbox, "", i);
+    run_for(k, &relay, 1, 3000);
+    CHECK_INT(1, metrics_of(relay).taken_over);
+    CHECK_INT(60, ear->len);
+    CHECK(metrics_of(relay).writes >= 10 && metrics_of(relay).writes <= 13);
+    writes = metrics_of(relay).writes;
+    for (int i = 61; i <= 160; i++)
+        emit(k->scope, outbox, "", i);
+    run_for(k, &relay, 1, 100);
+    CHECK_INT(160, ear->len);
+    CHECK(metrics_of(relay).writes - writes <= 5);
+    for (int i = 1; i <= 160; i++)
+        CHECK_INT(1, ear_count(ear, i));
+    CHECK_INT(0, items_of(k, "p", 1));
+    CHECK_INT(0, items_of(k, "f", 1));
+    hf_relay_close(relay);
+    hf_relay_close(former);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
+
+/* A sink that is away ends no process: what was counted beforehand is taken back. */
+KIT_TEST(relay, an_outage_after_a_takeover_is_no_crash)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay_options options = {.lease_ms = 1000,
+                                       .poll_ms = 100,
+                                       .breaker_ms = 50,
+                                       .backoff_max_ms = 50,
+                                       .max_attempts = 2};
+    struct hf_relay *former = open_relay(k, outbox, ear, options);
+    struct hf_relay *relay = open_relay(k, outbox, ear, options);
+    struct hf_event_list waiting;
+
+    run_for(k, &former, 1, 500);
+    emit(k->scope, outbox, "a", 1);
+    ear->down = true;
+    run_for(k, &relay, 1, 3000);
+    CHECK_INT(1, metrics_of(relay).taken_over);
+    CHECK(ear->calls >= 10);
+    CHECK_OK(hf_outbox_pending(k->scope, outbox, NULL, &waiting));
+    CHECK_INT(1, waiting.events_len);
+    CHECK_INT(0, waiting.events[0].attempts);
+    CHECK_INT(0, waiting.events[0].crashes);
+    CHECK_INT(0, waiting.events[0].error_text.len);
+    ear->down = false;
+    run_for(k, &relay, 1, 500);
+    CHECK_INT(1, ear->len);
+    CHECK_INT(0, items_of(k, "p", 1) + items_of(k, "f", 1));
+    hf_relay_close(relay);
+    hf_relay_close(former);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
+
+/* What fails after a takeover was counted once. */
+KIT_TEST(relay, a_failure_after_a_takeover_is_one_attempt)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay_options options = {.lease_ms = 1000,
+                                       .poll_ms = 100,
+                                       .backoff_ms = 100,
+                                       .max_attempts = 3};
+    struct hf_relay *former = open_relay(k, outbox, ear, options);
+    struct hf_relay *relay = open_relay(k, outbox, ear, options);
+    struct hf_event_list failed;
+
+    run_for(k, &former, 1, 500);
+    emit(k->scope, outbox, "a", 1);
+    ear->fails = 1;
+    run_for(k, &relay, 1, 4000);
+    CHECK_INT(3, ear_count(ear, 1));
+    CHECK_OK(hf_outbox_failed(k->scope, outbox, NULL, &failed));
+    CHECK_INT(1, failed.events_len);
+    CHECK_INT(3, failed.events[0].attempts);
+    CHECK_INT(0, failed.events[0].crashes);
+    CHECK_STR("it does not want this one", failed.events[0].error_text);
+    hf_relay_close(relay);
+    hf_relay_close(former);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
