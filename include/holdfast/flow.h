@@ -73,6 +73,7 @@ enum {
     HF_FLOW_EVENTS_MAX = 1000,   /* of one tree */
     HF_FLOW_PARTITIONS_MAX = 64, /* queues */
     HF_FLOW_ATTEMPTS = 10,       /* at a tree, when others are faster */
+    HF_FLOW_CRASHES = 5,         /* of a side effect that ends its process */
     HF_FLOW_SHUTDOWN_MS = 5000,
     HF_FLOW_PAGE = 200 /* events that a replay reads at once */
 };
@@ -230,8 +231,10 @@ struct hf_flows_options {
     bool no_snapshots;            /* make none of the aggregates */
     hf_flow_output_fn *on_output; /* default: failures in the background go to the log of the env */
     void *user;                   /* handed to it */
-    const struct hf_relay_options *relay; /* how side effects are run: workers, backoff, lease and
-                                             so on, without max_attempts, on_ended, on_trouble,
+    const struct hf_relay_options *relay; /* how side effects are run: workers, backoff, lease,
+                                             max_crashes (default HF_FLOW_CRASHES: one that ends
+                                             its process is put aside then) and so on, without
+                                             max_attempts, on_ended, on_trouble,
                                              dry_run, only_type and no_threads, which are the
                                              flows' own */
 };

@@ -19,6 +19,9 @@
  * An event is delivered at least once: again, when a relay dies before it could note that it was,
  * or was stopped for longer than its lease. Its id is the same then.
  *
+ * An event whose delivery ends the process is put aside, too, after max_crashes of that: whoever
+ * takes over from a relay that ended without a word counts its first deliveries before they begin.
+ *
  * What fails is tried again after delays that grow, and put aside in the end (hf_outbox_failed()).
  * Meanwhile those behind it with the same key wait. When the sink as a whole cannot be reached no
  * attempt is counted: a breaker opens, and the relay waits until the sink answers again.
@@ -95,6 +98,11 @@ struct hf_relay_options {
      */
     bool wake_by_stream;
     uint32_t wake_ms; /* default 200 */
+
+    /* How often an event may end the process that handles it; then it is put aside as if it had
+     * failed for good. Counted from the second time on, and the last time it is the only one that
+     * its relay has under way. Default max_attempts. */
+    uint32_t max_crashes;
 };
 
 /*

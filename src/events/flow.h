@@ -57,6 +57,7 @@ struct hf_flows {
     struct hf_sink *sink;
     struct hf_relay *relay;
     bool relay_runs;
+    uint32_t max_crashes; /* of its relay */
     struct flow_queue *queues;
     pthread_mutex_t mutex; /* guards all below, and the queues */
     bool stopping;         /* nothing new is taken */

@@ -12,6 +12,7 @@
  *      an earlier run are not stored again.
  *  (3) One that ran out of attempts, or whose event is damaged or has its payload where we cannot
  *      read, or that nobody here knows what to do for, is put aside; it is never noted as done.
+ *  (4) So is one that ends its process, after max_crashes of that, by the relay.
  */
 #include "events/flow.h"
 
@@ -103,7 +104,7 @@ static enum hf_status deliver(struct hf_scope *s, struct hf_flows *flows,
                               struct hf_delivery *delivery)
 {
     struct hf_str id = hf_value_str(hf_item_get(delivery->event->event.headers, HF_STR("event")));
-    uint32_t attempt = delivery->event->attempts + 1;
+    uint32_t attempt = delivery->event->attempts - delivery->event->crashes + 1;
     struct hf_stored_event event = {.id = id, .type = delivery->event->event.type};
     const struct hf_flow *flow;
     enum hf_status status = HF_NOT_FOUND;
@@ -159,6 +160,21 @@ static void on_trouble(const struct hf_error *error, void *user)
                                  (size_t)len < sizeof(line) ? (size_t)len : sizeof(line) - 1));
 }
 
+/* (4) Of others the sink has told. */
+static void on_ended(const struct hf_outbox_event *event, enum hf_relay_outcome outcome,
+                     const struct hf_error *error, void *user)
+{
+    struct hf_flows *flows = user;
+    struct hf_stored_event effect = {
+        .id = hf_value_str(hf_item_get(event->event.headers, HF_STR("event"))),
+        .stream = {event->event.aggregate_type, event->event.aggregate},
+        .type = event->event.type};
+
+    if (outcome == HF_RELAY_GIVEN_UP && event->crashes >= flows->max_crashes)
+        hf__flow_tell(flows, HF_FLOW_EFFECT_FAILED, &effect, error, event->attempts,
+                      hf_str_of(NULL, 0));
+}
+
 enum hf_status hf__flow_effects_open(struct hf_scope *s, struct hf_flows *flows,
                                      const struct hf_relay_options *relay)
 {
@@ -181,6 +197,9 @@ enum hf_status hf__flow_effects_open(struct hf_scope *s, struct hf_flows *flows,
                              "no_threads of the relay are the flows' own");
     o.size = sizeof(o);
     o.max_attempts = ATTEMPTS;
+    o.max_crashes = o.max_crashes ? o.max_crashes : HF_FLOW_CRASHES;
+    flows->max_crashes = o.max_crashes;
+    o.on_ended = on_ended;
     o.no_threads = flows->o.no_threads;
     o.on_trouble = on_trouble;
     o.user = flows;

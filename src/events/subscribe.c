@@ -168,14 +168,18 @@ static enum hf_status take(struct hf_scope *s, struct hf_subscription *sub, uint
                               .owner = sub->o.owner,
                               .lease_ms = sub->o.lease_ms};
     struct sub_item seen, view;
+    bool from_silent;
     int64_t asked_us;
 
     TRY(hf__sub_read(s, sub->store, sub->pk, &seen));
     if (seen.holder.ptr)
         TRY(watch(s, sub, &seen, wait_ms));
+    from_silent = seen.holder.ptr && !hf_str_equal(seen.holder, id_str(&sub->token));
+    taker.window = hf__suspects_window(&seen, from_silent);
     asked_us = env_elapsed_us(&sub->env);
     TRY(hf__sub_take(s, sub->store, sub->pk, seen.holder.ptr ? &seen : NULL, &taker, &view));
     hf__sub_source_close(sub);
+    hf__suspects_taken(sub, &view, seen.holder.ptr && !from_silent);
     sub->handled = sub->written = view.at;
     sub->handled_count = view.handled;
     sub->written_us = env_elapsed_us(&sub->env);
@@ -267,6 +271,8 @@ static enum hf_status begin_anew(struct hf_scope *s, struct hf_subscription *sub
         TRY(hf__sub_begin_anew(s, sub->store, sub->pk, &view, &view.at, id_str(&sub->token),
                                id_str(&fresh)));
         view.handled = 0;
+        sub->window = sub->careful = sub->crashes = 0;
+        sub->counted = false;
     } else {
         fresh = sub->token;
     }
@@ -322,6 +328,8 @@ static enum hf_status work(struct hf_scope *s, struct hf_subscription *sub, uint
     if (sub->gave_up)
         return HF_OK;
     wait_us = sub->retry_us - env_elapsed_us(&sub->env);
+    if (is_idle(sub))
+        sub->careful = 0; /* nothing is left of what was there when the lease was taken */
     if (is_idle(sub) || wait_us > 0 ||
         env_elapsed_us(&sub->env) - sub->written_us >= (int64_t)sub->o.checkpoint_ms * 1000)
         TRY(hf__sub_checkpoint(s, sub));
@@ -555,6 +563,8 @@ static enum hf_status last_words(struct hf_subscription *sub)
     hf_scope_timeout_ms(sub->scope, LAST_WORDS_MS);
     if (sub->held) {
         status = hf__sub_holds(sub) ? hf__sub_checkpoint(sub->scope, sub) : HF_OK;
+        if (status == HF_OK && hf__sub_holds(sub))
+            status = hf__suspects_failed(sub->scope, sub);
         if (status == HF_OK || status == HF_LOST || status == HF_IN_USE)
             status = hf__sub_release(sub->scope, sub->store, sub->pk, id_str(&sub->token),
                                      (struct hf_str){0});

@@ -49,6 +49,9 @@ struct sub_item {
     struct hf_str rebuild; /* absent: it was not told to */
     struct hf_str rebuild_after;
     struct hf_str failure;
+    uint32_t window; /* subscribe_suspect.c */
+    uint32_t crashes;
+    struct checkpoint crash_at;
 };
 
 /* Digits, as many as a version may have. */
@@ -65,6 +68,7 @@ enum hf_status hf__sub_read(struct hf_scope *s, struct hf_events *store, struct 
 struct sub_taker {
     struct hf_str token, owner;
     uint32_t lease_ms;
+    uint32_t window; /* 0: as it is */
 };
 enum hf_status hf__sub_take(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
                             const struct sub_item *seen, const struct sub_taker *taker,
@@ -80,10 +84,13 @@ enum hf_status hf__sub_renew(struct hf_scope *s, struct hf_events *store, struct
 enum hf_status hf__sub_guard(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
                              struct hf_str token, bool anew, struct hf_tx *tx);
 
+enum sub_forget { FORGET_NOTHING, FORGET_COUNT, FORGET_WINDOW }; /* the last one: both */
+
 struct sub_move {
     struct hf_str token;
     struct checkpoint from, to; /* `from` counts in transactions */
     uint64_t handled;
+    enum sub_forget forget; /* of what is counted beforehand */
 };
 enum hf_status hf__sub_move(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
                             const struct sub_move *move);
@@ -94,6 +101,12 @@ enum hf_status hf__sub_move(struct hf_scope *s, struct hf_events *store, struct 
 enum hf_status hf__sub_move_tx(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
                                const struct sub_move *move, struct hf_tx *tx);
 enum hf_status hf__sub_move_failed(struct hf_scope *s, size_t action, const struct sub_move *move);
+
+/* Count that the event at that place has ended so many processes, as far as is known, with the one
+ * that is to begin; 0: none. The checkpoint moves as `move` says, if `to` is behind `from`. */
+enum hf_status hf__sub_count(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                             const struct sub_move *move, const struct checkpoint *at,
+                             uint32_t crashes);
 
 enum hf_status hf__sub_release(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
                                struct hf_str token, struct hf_str failure);
@@ -151,6 +164,10 @@ struct hf_subscription {
     int64_t looked_us;                  /* elapsed, when the item was looked at; 0: not yet */
     uint32_t attempts;                  /* of the event that is next, which failed */
     int64_t retry_us;                   /* elapsed: not before; 0: at once */
+    uint32_t window, careful;           /* subscribe_suspect.c: as in the item; so many are left */
+    struct checkpoint crash_at;         /* the event that was under way when processes ended */
+    uint32_t crashes;                   /* so often; not counting ours */
+    bool counted;                       /* ours is in the item */
     char kept_beat[PATTERN_ID_LEN + 1]; /* of another holder */
     int64_t seen_us;                    /* elapsed, when that beat was first seen */
     int64_t due_us;                     /* elapsed: the thread's next turn, if it is not woken */
@@ -183,6 +200,37 @@ void hf__sub_source_close(struct hf_subscription *sub);
 
 /* Handle those at hand, until one has to wait. */
 enum hf_status hf__sub_handle(struct hf_scope *s, struct hf_subscription *sub);
+
+struct checkpoint hf__sub_checkpoint_at(const struct hf_subscription *sub,
+                                        const struct hf_stored_event *event);
+
+/* ---- subscribe_suspect.c: events that end the process ---------------------------------------- */
+
+/* How many events are handled with care, when the lease is taken as it was seen. */
+uint32_t hf__suspects_window(const struct sub_item *seen, bool from_silent);
+
+/* The lease was taken; from us, who had lost it. */
+void hf__suspects_taken(struct hf_subscription *sub, const struct sub_item *view, bool from_us);
+
+/* Is the next event at hand to be handled alone, and counted beforehand? */
+bool hf__suspects_careful(const struct hf_subscription *sub, const struct checkpoint *at);
+
+/* It is about to begin. *ended: it has ended so many processes that it is given up, with that
+ * error. */
+enum hf_status hf__suspects_begin(struct hf_scope *s, struct hf_subscription *sub,
+                                  const struct checkpoint *at, struct hf_error *error, bool *ended);
+
+/* It has failed, and ended nothing. */
+enum hf_status hf__suspects_failed(struct hf_scope *s, struct hf_subscription *sub);
+
+/* So many were passed. */
+void hf__suspects_passed(struct hf_subscription *sub, size_t count);
+
+/* What a move of the checkpoint forgets; and that it did. */
+enum sub_forget hf__suspects_forget(const struct hf_subscription *sub);
+void hf__suspects_forgot(struct hf_subscription *sub, enum sub_forget forget);
+
+/* ---- subscribe_work.c again ------------------------------------------------------------------ */
 
 /* Handle those that were parked and are to be handled again. */
 enum hf_status hf__sub_replay(struct hf_scope *s, struct hf_subscription *sub,

@@ -13,6 +13,8 @@
  *     f    a number that grows by one whenever the lease changes hands
  *     r    it is to begin anew; ra from behind there
  *     e    why it gave up
+ *     w    how many events are handled with care; c how many processes have ended with the event at
+ *          ca: subscribe_suspect.c
  *
  *  (1) Every write names the token in its condition, so a stale holder's are refused; and none
  *      moves the checkpoint while it is to begin anew.
@@ -60,6 +62,9 @@ void hf__sub_view(struct hf_item item, struct sub_item *view)
         .rebuild = text(item, "r"),
         .rebuild_after = text(item, "ra"),
         .failure = text(item, "e"),
+        .window = (uint32_t)number(item, "w"),
+        .crashes = (uint32_t)number(item, "c"),
+        .crash_at = checkpoint_of(text(item, "ca")),
     };
 }
 
@@ -120,10 +125,11 @@ enum hf_status hf__sub_take(struct hf_scope *s, struct hf_events *store, struct 
     struct hf_update_item update = {
         .table = store->table,
         .key = key_of(s, pk),
-        .update = opener.len ? HF_STR("SET #h = :me, #o = :owner, #p = :opener, #b = :beat, "
-                                      "#l = :lease REMOVE #e ADD #f :one")
-                             : HF_STR("SET #h = :me, #o = :owner, #b = :beat, #l = :lease "
-                                      "REMOVE #e, #p ADD #f :one"),
+        .update = hf_scope_format(s,
+                                  "SET #h = :me, #o = :owner, #b = :beat, #l = :lease%s%s "
+                                  "REMOVE #e%s ADD #f :one",
+                                  opener.len ? ", #p = :opener" : "",
+                                  taker->window ? ", #w = :window" : "", opener.len ? "" : ", #p"),
         .condition =
             seen ? HF_STR("#h = :holder AND #b = :seen") : HF_STR("attribute_not_exists(#h)"),
         .names = HF_ITEM(s, HF_S("#h", HF_STR("h")), HF_S("#o", HF_STR("o")),
@@ -143,6 +149,12 @@ enum hf_status hf__sub_take(struct hf_scope *s, struct hf_events *store, struct 
                               (const struct hf_attr[]){HF_S(":holder", seen->holder),
                                                        HF_S(":seen", seen->beat)},
                               2);
+    if (taker->window) {
+        update.names =
+            hf_item_with(s, update.names, (const struct hf_attr[]){HF_S("#w", HF_STR("w"))}, 1);
+        values =
+            hf_item_with(s, values, (const struct hf_attr[]){HF_N(":window", taker->window)}, 1);
+    }
     update.values = values;
     status = send(s, store, &update, view);
     if (status == HF_CONDITION && view->holder.ptr && hf_str_equal(view->holder, taker->token))
@@ -178,7 +190,7 @@ enum hf_status hf__sub_release(struct hf_scope *s, struct hf_events *store, stru
     struct hf_update_item update = {
         .table = store->table,
         .key = key_of(s, pk),
-        .update = failure.len ? HF_STR("SET #e = :failure REMOVE #h, #o, #b, #l, #p")
+        .update = failure.len ? HF_STR("SET #e = :failure REMOVE #h, #o, #b, #l, #p, #c, #ca")
                               : HF_STR("REMOVE #h, #o, #b, #l, #p"),
         .condition = HF_STR("#h = :me"),
         .names = HF_ITEM(s, HF_S("#h", HF_STR("h")), HF_S("#o", HF_STR("o")),
@@ -190,7 +202,10 @@ enum hf_status hf__sub_release(struct hf_scope *s, struct hf_events *store, stru
 
     if (failure.len) {
         update.names =
-            hf_item_with(s, update.names, (const struct hf_attr[]){HF_S("#e", HF_STR("e"))}, 1);
+            hf_item_with(s, update.names,
+                         (const struct hf_attr[]){HF_S("#e", HF_STR("e")), HF_S("#c", HF_STR("c")),
+                                                  HF_S("#ca", HF_STR("ca"))},
+                         3);
         update.values =
             hf_item_with(s, update.values, (const struct hf_attr[]){HF_S(":failure", failure)}, 1);
     }
@@ -216,10 +231,18 @@ enum hf_status hf__sub_guard(struct hf_scope *s, struct hf_events *store, struct
 
 /* ---- the checkpoint ------------------------------------------------------------------------- */
 
-static struct hf_item move_names(struct hf_scope *s)
+static struct hf_item move_names(struct hf_scope *s, const struct sub_move *move)
 {
-    return HF_ITEM(s, HF_S("#h", HF_STR("h")), HF_S("#b", HF_STR("b")), HF_S("#k", HF_STR("k")),
-                   HF_S("#n", HF_STR("n")), HF_S("#t", HF_STR("t")), HF_S("#r", HF_STR("r")));
+    const struct hf_attr names[] = {HF_S("#h", HF_STR("h")), HF_S("#b", HF_STR("b")),
+                                    HF_S("#k", HF_STR("k")), HF_S("#n", HF_STR("n")),
+                                    HF_S("#t", HF_STR("t")), HF_S("#r", HF_STR("r")),
+                                    HF_S("#c", HF_STR("c")), HF_S("#ca", HF_STR("ca")),
+                                    HF_S("#w", HF_STR("w"))};
+
+    return hf_item_make(s, names,
+                        move->forget == FORGET_WINDOW  ? 9
+                        : move->forget == FORGET_COUNT ? 8
+                                                       : 6);
 }
 
 static struct hf_item move_values(struct hf_scope *s, const struct sub_move *move)
@@ -230,6 +253,13 @@ static struct hf_item move_values(struct hf_scope *s, const struct sub_move *mov
 }
 
 #define MOVE "SET #k = :to, #n = :n, #t = :t, #b = :beat"
+
+static struct hf_str move_update(const struct sub_move *move)
+{
+    return move->forget == FORGET_WINDOW  ? HF_STR(MOVE " REMOVE #c, #ca, #w")
+           : move->forget == FORGET_COUNT ? HF_STR(MOVE " REMOVE #c, #ca")
+                                          : HF_STR(MOVE);
+}
 
 /* Has that move happened, going by what is there? */
 static bool moved(const struct sub_item *view, const struct sub_move *move)
@@ -245,10 +275,10 @@ enum hf_status hf__sub_move(struct hf_scope *s, struct hf_events *store, struct 
     struct hf_update_item update = {
         .table = store->table,
         .key = key_of(s, pk),
-        .update = HF_STR(MOVE),
+        .update = move_update(move),
         .condition = HF_STR("#h = :me AND attribute_not_exists(#r) AND (attribute_not_exists(#k) "
                             "OR #k < :to)"),
-        .names = move_names(s),
+        .names = move_names(s, move),
         .values = move_values(s, move),
     };
     struct sub_item view;
@@ -267,12 +297,12 @@ enum hf_status hf__sub_move_tx(struct hf_scope *s, struct hf_events *store, stru
     struct hf_update_item update = {
         .table = store->table,
         .key = key_of(s, pk),
-        .update = HF_STR(MOVE),
+        .update = move_update(move),
         .condition = move->from.text[0]
                          ? HF_STR("#h = :me AND attribute_not_exists(#r) AND #k = :from")
                          : HF_STR("#h = :me AND attribute_not_exists(#r) AND "
                                   "attribute_not_exists(#k)"),
-        .names = move_names(s),
+        .names = move_names(s, move),
         .values = move_values(s, move),
         .returns_on_failure = HF_ON_FAILURE_ALL_OLD,
     };
@@ -307,6 +337,48 @@ enum hf_status hf__sub_move_failed(struct hf_scope *s, size_t action, const stru
     return error->status;
 }
 
+enum hf_status hf__sub_count(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                             const struct sub_move *move, const struct checkpoint *at,
+                             uint32_t crashes)
+{
+    bool moves = strcmp(move->from.text, move->to.text) != 0;
+    const struct hf_attr names[] = {HF_S("#c", HF_STR("c")), HF_S("#ca", HF_STR("ca"))};
+    const struct hf_attr counts[] = {HF_N(":c", crashes), HF_S(":ca", checkpoint_str(at))};
+    struct hf_item values = moves
+                                ? move_values(s, move)
+                                : HF_ITEM(s, HF_S(":me", move->token), HF_S(":beat", new_beat(s)));
+    struct hf_update_item update = {
+        .table = store->table,
+        .key = key_of(s, pk),
+        .condition = move->to.text[0] ? HF_STR("#h = :me AND attribute_not_exists(#r) AND "
+                                               "(attribute_not_exists(#k) OR #k <= :to)")
+                                      : HF_STR("#h = :me AND attribute_not_exists(#r) AND "
+                                               "attribute_not_exists(#k)"),
+        .update = moves     ? HF_STR(MOVE ", #c = :c, #ca = :ca")
+                  : crashes ? HF_STR("SET #b = :beat, #c = :c, #ca = :ca")
+                            : HF_STR("SET #b = :beat REMOVE #c, #ca"),
+        .names = moves ? move_names(s, move)
+                       : HF_ITEM(s, HF_S("#h", HF_STR("h")), HF_S("#b", HF_STR("b")),
+                                 HF_S("#k", HF_STR("k")), HF_S("#r", HF_STR("r"))),
+    };
+    struct sub_item view;
+    enum hf_status status;
+
+    assert(move->forget == FORGET_NOTHING && (crashes || !moves));
+    if (crashes)
+        values = hf_item_with(s, values, counts, 2);
+    if (!moves && move->to.text[0])
+        values = hf_item_with(s, values,
+                              (const struct hf_attr[]){HF_S(":to", checkpoint_str(&move->to))}, 1);
+    update.names = hf_item_with(s, update.names, names, 2);
+    update.values = values;
+    status = send(s, store, &update, &view);
+    if (status != HF_CONDITION)
+        return status;
+    TRY(refused(s, move->token, &view));
+    return hf_scope_fail(s, HF_LOST, "the checkpoint is at \"%s\" already", view.at.text);
+}
+
 enum hf_status hf__sub_begin_anew(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
                                   const struct sub_item *view, const struct checkpoint *at,
                                   struct hf_str token, struct hf_str fresh)
@@ -314,11 +386,12 @@ enum hf_status hf__sub_begin_anew(struct hf_scope *s, struct hf_events *store, s
     struct hf_update_item update = {
         .table = store->table,
         .key = key_of(s, pk),
-        .update = HF_STR("SET #h = :fresh, #n = :zero, #k = :at REMOVE #r, #ra, #e"),
+        .update = HF_STR("SET #h = :fresh, #n = :zero, #k = :at REMOVE #r, #ra, #e, #c, #ca, #w"),
         .condition = HF_STR("#h = :me AND #r = :rebuild"),
         .names =
             HF_ITEM(s, HF_S("#h", HF_STR("h")), HF_S("#n", HF_STR("n")), HF_S("#k", HF_STR("k")),
-                    HF_S("#r", HF_STR("r")), HF_S("#ra", HF_STR("ra")), HF_S("#e", HF_STR("e"))),
+                    HF_S("#r", HF_STR("r")), HF_S("#ra", HF_STR("ra")), HF_S("#e", HF_STR("e")),
+                    HF_S("#c", HF_STR("c")), HF_S("#ca", HF_STR("ca")), HF_S("#w", HF_STR("w"))),
         .values =
             HF_ITEM(s, HF_S(":me", token), HF_S(":fresh", fresh), HF_S(":rebuild", view->rebuild),
                     HF_S(":at", checkpoint_str(at)), HF_N(":zero", 0)),

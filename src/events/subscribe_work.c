@@ -11,6 +11,7 @@
  *  (3) Only an event's own failures count: what the database does not do now, conflicts, and being
  *      stopped do not. That its payload is gone from the blob store is its own failure. A page that
  *      cannot be read for that is read without payloads, and each is fetched when it is needed.
+ *  (4) After a crash events are handled one by one, and counted beforehand: subscribe_suspect.c.
  */
 #include "events/subscribe.h"
 
@@ -24,8 +25,8 @@ static int64_t elapsed_ms(const struct hf_subscription *sub)
     return env_elapsed_us(&sub->env) / 1000;
 }
 
-static struct checkpoint checkpoint_at(const struct hf_subscription *sub,
-                                       const struct hf_stored_event *event)
+struct checkpoint hf__sub_checkpoint_at(const struct hf_subscription *sub,
+                                        const struct hf_stored_event *event)
 {
     struct checkpoint at = {0};
 
@@ -182,11 +183,13 @@ enum hf_status hf__sub_checkpoint(struct hf_scope *s, struct hf_subscription *su
 {
     struct sub_move move = {.token = id_str(&sub->token),
                             .to = sub->handled,
-                            .handled = sub->handled_count};
+                            .handled = sub->handled_count,
+                            .forget = hf__suspects_forget(sub)};
 
     if (strcmp(sub->handled.text, sub->written.text) == 0)
         return HF_OK;
     TRY(hf__sub_move(s, sub->store, sub->pk, &move));
+    hf__suspects_forgot(sub, move.forget);
     sub->written = move.to;
     sub->written_us = env_elapsed_us(&sub->env);
     pthread_mutex_lock(&sub->mutex);
@@ -201,11 +204,12 @@ static void pass(struct hf_subscription *sub, size_t count, bool handled)
     const struct hf_stored_event *last = &sub->events[sub->at + count - 1];
     int64_t ms = 0;
 
-    sub->handled = checkpoint_at(sub, last);
+    sub->handled = hf__sub_checkpoint_at(sub, last);
     sub->at += count;
     sub->handled_count += handled ? count : 0;
     sub->attempts = 0;
     sub->retry_us = 0;
+    hf__suspects_passed(sub, count);
     sub->narrow -= sub->narrow < count ? sub->narrow : (uint32_t)count;
     (void)hf__events_position_read(last->position, &ms, NULL, NULL);
     pthread_mutex_lock(&sub->mutex);
@@ -264,8 +268,9 @@ static enum hf_status commit(struct hf_scope *s, struct hf_subscription *sub,
 {
     struct sub_move move = {.token = id_str(&sub->token),
                             .from = sub->written,
-                            .to = checkpoint_at(sub, &events[count - 1]),
-                            .handled = sub->handled_count + count};
+                            .to = hf__sub_checkpoint_at(sub, &events[count - 1]),
+                            .handled = sub->handled_count + count,
+                            .forget = hf__suspects_forget(sub)};
     struct hf_tx *tx;
     size_t action;
     enum hf_status status;
@@ -280,6 +285,7 @@ static enum hf_status commit(struct hf_scope *s, struct hf_subscription *sub,
     if (status != HF_OK)
         status = hf__sub_move_failed(sub->work, action, &move);
     if (status == HF_OK) {
+        hf__suspects_forgot(sub, move.forget);
         sub->written = move.to;
         sub->written_us = env_elapsed_us(&sub->env);
         pthread_mutex_lock(&sub->mutex);
@@ -309,8 +315,9 @@ static enum hf_status park(struct hf_scope *s, struct hf_subscription *sub,
 {
     struct sub_move move = {.token = id_str(&sub->token),
                             .from = sub->written,
-                            .to = checkpoint_at(sub, event),
-                            .handled = sub->handled_count};
+                            .to = hf__sub_checkpoint_at(sub, event),
+                            .handled = sub->handled_count,
+                            .forget = hf__suspects_forget(sub)};
     struct hf_tx *tx;
     enum hf_status status;
 
@@ -320,6 +327,7 @@ static enum hf_status park(struct hf_scope *s, struct hf_subscription *sub,
     status = hf_tx_commit(s, tx, NULL);
     if (status != HF_OK)
         TRY(hf__sub_move_failed(s, 1, &move));
+    hf__suspects_forgot(sub, move.forget);
     sub->written = move.to;
     pthread_mutex_lock(&sub->mutex);
     sub->metrics.parked++;
@@ -338,6 +346,20 @@ static void stop_in_front(struct hf_subscription *sub, const struct hf_stored_ev
              HF_FMT(error->message));
     pthread_mutex_unlock(&sub->mutex);
     hf__sub_tell(sub, HF_SUBSCRIPTION_STOPPED, event, error);
+}
+
+/* It was tried as often as it may be. */
+static enum hf_status tried_out(struct hf_scope *s, struct hf_subscription *sub,
+                                const struct hf_stored_event *event, const struct hf_error *error)
+{
+    if (sub->o.give_up != HF_GIVE_UP_PARK) {
+        stop_in_front(sub, event, error);
+        return HF_OK;
+    }
+    TRY(park(s, sub, event, error));
+    hf__sub_tell(sub, HF_SUBSCRIPTION_PARKED, event, error);
+    pass(sub, 1, false);
+    return HF_OK;
 }
 
 /* The function failed for the events at hand. (2) (3) */
@@ -361,19 +383,13 @@ static enum hf_status failed(struct hf_scope *s, struct hf_subscription *sub, si
         error.message = HF_STR("the function said no more than that");
     }
     sub->attempts++;
+    TRY(hf__suspects_failed(s, sub));
     if (sub->attempts < sub->o.max_attempts) {
         sub->retry_us = env_elapsed_us(&sub->env) + (int64_t)backoff_ms(sub) * 1000;
         hf__sub_tell(sub, HF_SUBSCRIPTION_FAILED, event, &error);
         return HF_OK;
     }
-    if (sub->o.give_up != HF_GIVE_UP_PARK) {
-        stop_in_front(sub, event, &error);
-        return HF_OK;
-    }
-    TRY(park(s, sub, event, &error));
-    hf__sub_tell(sub, HF_SUBSCRIPTION_PARKED, event, &error);
-    pass(sub, 1, false);
-    return HF_OK;
+    return tried_out(s, sub, event, &error);
 }
 
 /* ---- handling ------------------------------------------------------------------------------- */
@@ -384,12 +400,20 @@ static bool is_bare(const struct hf_subscription *sub, const struct hf_stored_ev
     return event->blob.len && !event->payload.ptr && !sub->o.no_payload;
 }
 
+/* (4) */
+static bool is_careful(const struct hf_subscription *sub)
+{
+    struct checkpoint at = hf__sub_checkpoint_at(sub, &sub->events[sub->at]);
+
+    return hf__suspects_careful(sub, &at);
+}
+
 static size_t slice(const struct hf_subscription *sub)
 {
     size_t left = sub->events_len - sub->at;
     size_t most = left < sub->o.batch_max ? left : sub->o.batch_max;
 
-    if (sub->o.each || sub->narrow || sub->attempts)
+    if (sub->o.each || sub->narrow || sub->attempts || is_careful(sub))
         return 1;
     for (size_t i = 0; i < most; i++)
         if (is_bare(sub, &sub->events[sub->at + i]))
@@ -413,10 +437,18 @@ static enum hf_status hydrate(struct hf_scope *s, struct hf_subscription *sub,
 static enum hf_status handle_some(struct hf_scope *s, struct hf_subscription *sub, size_t count)
 {
     const struct hf_stored_event *events = &sub->events[sub->at];
+    struct checkpoint at = hf__sub_checkpoint_at(sub, events);
     struct hf_stored_event whole = *events;
     enum hf_status status = HF_OK;
-    bool own = true;
+    bool own = true, ended = false;
+    struct hf_error error;
 
+    if (is_careful(sub))
+        TRY(hf__suspects_begin(s, sub, &at, &error, &ended));
+    if (ended) {
+        sub->attempts = sub->crashes;
+        return tried_out(s, sub, events, &error);
+    }
     if (is_bare(sub, events)) {
         assert(count == 1);
         status = hydrate(s, sub, &whole, &own);
@@ -542,6 +574,15 @@ static enum hf_status replay_one(struct hf_scope *s, struct hf_subscription *sub
         return replay_failed(s, sub, &event, &error);
     }
     TRY(status);
+    if (sub->careful) {
+        struct checkpoint at = checkpoint_of(parked->position);
+        struct hf_error error;
+        bool ended;
+
+        TRY(hf__suspects_begin(s, sub, &at, &error, &ended));
+        if (ended)
+            return replay_failed(s, sub, page.events, &error);
+    }
     status = replay_call(sub, page.events, &tx);
     if (status != HF_OK)
         return hf__sub_stops(sub) ? HF_OK
@@ -566,6 +607,8 @@ enum hf_status hf__sub_replay(struct hf_scope *s, struct hf_subscription *sub,
         if (!hf__sub_holds(sub))
             return hf_scope_fail(s, HF_LOST, "the lease of the subscription has ended");
         status = replay_one(s, sub, &replays[i]);
+        if (status == HF_OK)
+            status = hf__suspects_failed(s, sub);
         if (status == HF_TX_CANCELED || status == HF_TX_CONFLICT) /* others were there, too */
             break;
         TRY(status);

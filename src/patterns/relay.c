@@ -102,6 +102,7 @@ static void set_defaults(struct hf_relay_options *o)
     set_default(&o->heartbeat_ms, o->lease_ms / 4 ? o->lease_ms / 4 : 1);
     set_default(&o->breaker_ms, 1000);
     set_default(&o->wake_ms, 200);
+    set_default(&o->max_crashes, o->max_attempts);
 }
 
 static enum hf_status check_options(struct hf_scope *s, const struct hf_relay_options *o)

@@ -8,7 +8,7 @@
  * the event is gone and the count with it; when it fails, that is an ordinary failure. When the
  * process ends, the count stays.
  *
- *  (1) An event is given up when it has max_attempts crashes, and with the last of them it was the
+ *  (1) An event is given up when it has max_crashes crashes, and with the last of them it was the
  *      only one that this relay had under way, until what became of it was noted. So a healthy
  *      event is not given up for its neighbours, however often it dies with them.
  *  (2) An event that has a crash is always counted before it begins, whoever has its bucket.
@@ -74,7 +74,7 @@ bool hf__suspect_is_over(struct hf_relay *relay, struct relay_bucket *bucket)
 bool hf__suspect_is_alone(const struct hf_relay *relay, const struct held *held)
 {
     return (held->crashes || held->begun || held->bucket->careful) &&
-           held->crashes + UINT64_C(1) == relay->o.max_attempts && !relay->o.dry_run; /* (1) */
+           held->crashes + UINT64_C(1) == relay->o.max_crashes && !relay->o.dry_run; /* (1) */
 }
 
 /* (4) */
@@ -101,7 +101,7 @@ static bool begin(struct relay_worker *worker, struct held *held,
     struct hf_relay *relay = worker->relay;
     enum hf_status status;
 
-    if (event->crashes >= relay->o.max_attempts) { /* (1) */
+    if (event->crashes >= relay->o.max_crashes) { /* (1) */
         delivery->status = HF_TIMEOUT;
         delivery->for_good = true;
         delivery->error = hf__outbox_crash_error(worker->work, event->crashes).message;

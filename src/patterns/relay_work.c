@@ -420,7 +420,7 @@ static void note_failure(struct relay_worker *worker, struct held *held,
     uint32_t failures = event->attempts - event->crashes + 1;
     bool give_up = delivery->for_good || failures >= relay->o.max_attempts;
     enum outbox_try tried = held->begun                               ? OUTBOX_BEGUN
-                            : event->crashes >= relay->o.max_attempts ? OUTBOX_NOT_TRIED
+                            : event->crashes >= relay->o.max_crashes ? OUTBOX_NOT_TRIED
                                                                       : OUTBOX_TRIED;
     uint32_t wait_ms = hf__relay_backoff_ms(relay, relay->o.backoff_ms, failures);
     enum hf_status status;

@@ -10,6 +10,8 @@
  *  (3) A projection has counted each event once in the end, and never more than there are; also
  *      when it is told to begin anew in between.
  *  (4) In the end all is handled, and fences of later leases are higher.
+ *  (5) An event that ends whoever handles it is parked after max_attempts of that, and one before
+ *      anybody was careful; no other is, and those behind it go on.
  */
 #include <holdfast/subscribe.h>
 #include <holdfast/table.h>
@@ -21,7 +23,7 @@
 
 #include "events/events.h"
 
-enum { HOSTS = 3, APPENDS = 8, EVENTS_MAX = 100, LEASE_MS = 300 };
+enum { HOSTS = 3, APPENDS = 8, EVENTS_MAX = 100, LEASE_MS = 300, LIVES = 3 };
 
 static const struct hf_str events_table = {"events", 6}, totals_table = {"totals", 6};
 
@@ -35,6 +37,8 @@ struct history {
     bool rebuilt;
     uint64_t seen_writes;
     size_t events, taken, resets, parked; /* over all histories */
+    uint64_t killer;                      /* the version of an event; 0: there is none */
+    int killed;                           /* how often it did it */
 };
 
 struct host {
@@ -84,6 +88,15 @@ static enum hf_status handle(struct hf_scope *s, const struct hf_stored_event *e
     SIM_CHECK(host->a, version < EVENTS_MAX);
     SIM_CHECK(host->a, version == 1 || m->handled[version - 1]);  /* (2) */
     SIM_CHECK(host->a, !host->last || version <= host->last + 1); /* again, or the next */
+    if (version == m->killer) {                                   /* (5) */
+        SIM_CHECK(host->a, ++m->killed <= LIVES + 1);
+        actor_die(host->a);
+    }
+    if (m->killer) {
+        m->handled[version] = true;
+        host->last = version;
+        return HF_OK;
+    }
     if (sim_random_below(host->a->sim, 12) == 0)
         return hf_scope_fail(s, HF_IO, "not this time");
     if (sim_random_below(host->a->sim, 6) == 0)
@@ -98,8 +111,12 @@ static void told(enum hf_subscription_event what, const struct hf_stored_event *
 {
     struct host *host = user;
 
-    (void)event;
     (void)error;
+    if (what == HF_SUBSCRIPTION_PARKED && host->m->killer) {
+        SIM_CHECK(host->a, event->version == host->m->killer);
+        host->m->handled[event->version] = true;
+        host->last = event->version;
+    }
     if (what == HF_SUBSCRIPTION_TAKEN)
         host->last = 0;
     host->m->taken += what == HF_SUBSCRIPTION_TAKEN;
@@ -167,6 +184,10 @@ static void run_host(struct actor *a, bool projection)
     } else {
         options.each = handle;
         options.batch_max = 3;
+    }
+    if (m->killer) {
+        options.max_attempts = LIVES;
+        options.give_up = HF_GIVE_UP_PARK;
     }
     SIM_CHECK(a, hf_subscribe(a->s, store, HF_STR("q"), &options, &sub) == HF_OK);
     while (idle < 30) {
@@ -246,7 +267,7 @@ static const char *watch(struct sim *sim, void *user)
         return "the checkpoint moved back";
     m->checkpoint = version;
     for (uint64_t i = 1; i <= version; i++) /* (1) */
-        if (!m->handled[i])
+        if (!m->handled[i] && i != m->killer)
             return "the checkpoint has passed an event that was not handled";
     return NULL;
 }
@@ -271,6 +292,15 @@ static void check_end(struct sim *sim, struct history *m, bool projection)
         (void)hf_value_i64(hf_item_get(got.item, HF_STR("n")), &n);
         CHECK_INT(1, n); /* (3) */
     }
+    if (m->killer) { /* (5) */
+        struct hf_parked_list parked;
+
+        CHECK_OK(hf_subscription_parked(s, m->truth, HF_STR("q"), (struct hf_str){0}, 0, &parked));
+        CHECK_INT(1, parked.events_len);
+        CHECK_INT((int)m->killer, (int)parked.events[0].version);
+        CHECK_INT(LIVES, parked.events[0].attempts);
+        CHECK(m->killed >= LIVES);
+    }
     m->events += page.version;
 }
 
@@ -287,6 +317,7 @@ static void run_history(struct sim *sim, struct history *sum, bool projection)
     struct history *m = hf_scope_alloc(sim_scope(sim), sizeof(*m));
 
     memset(m, 0, sizeof(*m));
+    m->killer = sum->killer ? 1 + sim_random_below(sim, APPENDS) : 0;
     CHECK_OK(hf_table_ensure(sim_scope(sim), sim_db(sim), &create, NULL));
     CHECK_OK(hf_events_open(sim_scope(sim), sim_db(sim),
                             HF_OPTIONS(hf_events_options, .table = events_table, .shards = 1),
@@ -336,6 +367,22 @@ TEST(subscribe_sim, checkpoints_pass_nothing)
 
     sim_each(t, 120, &bad_luck, plain_history, &sum);
     CHECK(!sim_is_whole() || (sum.events > 600 && sum.taken > 240));
+}
+
+/* Nobody dies but of the killer, as what is handled when somebody dies is a suspect. */
+TEST(subscribe_sim, what_ends_its_process_is_parked_and_nothing_else)
+{
+    const struct sim_luck luck = {.lost_requests = 5,
+                                  .lost_answers = 5,
+                                  .twice = 8,
+                                  .refused = 8,
+                                  .slow = 10,
+                                  .slow_ms = 50,
+                                  .wall_skew_ms = 2000,
+                                  .drift_ppm = 500};
+    struct history sum = {.killer = 1};
+
+    sim_each(t, 120, &luck, plain_history, &sum);
 }
 
 TEST(subscribe_sim, projections_count_once)
