@@ -228,13 +228,35 @@ void hf__outbox_find_strays(struct hf_scope *s, struct hf_outbox *outbox);
 
 /* ---- outbox_claim.c -------------------------------------------------------------------------- */
 
-/* hf_outbox_claim() without payloads of the blob store. */
+/* What is known of an attempt that has failed. */
+enum outbox_try {
+    OUTBOX_TRIED,    /* it is to be counted */
+    OUTBOX_BEGUN,    /* it was counted by hf__outbox_begin() or hf__outbox_claim_begin() */
+    OUTBOX_NOT_TRIED /* there was none: it is given up for those before */
+};
+
+/* hf_outbox_claim() without payloads of the blob store, by one who counts himself what he begins of
+ * what may have ended a process; and whether an event is such. */
 enum hf_status hf__outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
                                 const struct hf_claim_options *options, struct hf_claim_list *list);
 
-/* hf_outbox_release(), not to be claimed before next_us; 0: at once. */
+bool hf__outbox_is_suspect(const struct hf_outbox_event *event);
+
+/* As hf__outbox_begin(), of a claimed one. HF_LOST: the claim is lost. */
+enum hf_status hf__outbox_claim_begin(struct hf_scope *s, struct hf_outbox *outbox,
+                                      const struct hf_claimed_event *event, struct hf_str by);
+
+/* hf_outbox_fail(), with what is known of the attempt. */
+enum hf_status hf__outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
+                               const struct hf_claimed_event *event, const struct hf_error *error,
+                               bool for_good, const struct hf_claim_options *options,
+                               enum outbox_try tried);
+
+/* hf_outbox_release(), not to be claimed before next_us; 0: at once. `begun`: it was counted, and
+ * did not begin. */
 enum hf_status hf__outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
-                                  const struct hf_claimed_event *event, int64_t next_us);
+                                  const struct hf_claimed_event *event, int64_t next_us,
+                                  bool begun);
 
 /* ---- outbox_work.c: what relays do ----------------------------------------------------------- */
 
@@ -280,13 +302,6 @@ bool hf__outbox_is_begun(const struct hf_outbox_event *event, struct hf_str by);
 
 /* What is said of an event whose attempts ended their process so often, or may have. */
 struct hf_error hf__outbox_crash_error(struct hf_scope *s, uint32_t crashes);
-
-/* What is known of the attempt that has failed. */
-enum outbox_try {
-    OUTBOX_TRIED,    /* it is to be counted */
-    OUTBOX_BEGUN,    /* it was counted by hf__outbox_begin() */
-    OUTBOX_NOT_TRIED /* there was none: it is given up for those before */
-};
 
 /*
  * An attempt has failed: one more attempt is counted, and it is not tried before next_us; or it is

@@ -20,6 +20,9 @@
  *  (6) A claim that may be there, and that nobody can be told of, is taken back: with the fence
  *      that it has or would have had, so that it does not come to be later. Otherwise it would
  *      keep the event from all others for a lease, and count as an attempt that nobody made.
+ *  (7) Relays claim ahead of what they do, and count themselves what they begin (`ahead`). What one
+ *      of them leaves when it ends was begun or not: it is a suspect, and no attempt was made as
+ *      far as is known. Suspects are counted when they begin: relay_suspect.c.
  */
 #include "patterns/outbox.h"
 
@@ -120,17 +123,52 @@ static struct outbox_failure silent_failure(struct hf_scope *s, const struct hf_
     return hf__outbox_failure(s, &error);
 }
 
+/* Was it claimed by one who counts himself what he begins? */
+static bool is_ahead(const struct hf_outbox_event *event)
+{
+    return hf_value_true(hf_item_get(event->item, HF_STR("ahead")));
+}
+
+bool hf__outbox_is_suspect(const struct hf_outbox_event *event)
+{
+    return event->crashes || hf_value_true(hf_item_get(event->item, HF_STR("suspect")));
+}
+
+/* (4) What a claim that is taken over leaves: an attempt, or (7) a suspect. */
+static struct hf_str taken_over(struct hf_scope *s, const struct hf_outbox_event *event,
+                                int64_t now_us, struct holders *h)
+{
+    struct outbox_failure failure;
+
+    if (is_ahead(event)) {
+        NAMES(h, "#suspect");
+        VALUE(h, HF_BOOL(":suspect", true));
+        return HF_STR(", #suspect = :suspect");
+    }
+    failure = silent_failure(s, event);
+    NAMES(h, "#attempts", "#tried", "#error", "#error_text", "#cause");
+    VALUE(h, HF_N(":attempts", event->attempts + UINT64_C(1)));
+    VALUE(h, HF_N(":tried", event->lease_us < now_us ? event->lease_us : now_us));
+    VALUE(h, HF_S(":error", failure.name));
+    VALUE(h, HF_S(":text", failure.text));
+    VALUE(h, HF_S(":cause", failure.cause));
+    return HF_STR(", #attempts = :attempts, #tried = :tried, #error = :error, "
+                  "#error_text = :text, #cause = :cause");
+}
+
 static struct hf_update_item claim_request(struct hf_scope *s, const struct hf_outbox *outbox,
                                            const struct hf_outbox_event *event,
-                                           const struct hf_claim_options *o, struct hf_str token)
+                                           const struct hf_claim_options *o, bool ahead,
+                                           struct hf_str token)
 {
     struct holders h = {.s = s};
     struct hf_str opener = hf_db_opener(outbox->db);
-    const char *opened = opener.len ? ", #opener = :opener" : " REMOVE #opener", *tried = "";
     int64_t now_us = wall_us(outbox); /* (2) */
     struct hf_update_item update = {.table = outbox->table,
                                     .key = hf__outbox_key(s, "p", event->bucket, event->ref),
                                     .returns = HF_RETURN_ALL_NEW};
+    const bool forget_ahead = !ahead && is_ahead(event);
+    struct hf_str left = {0};
 
     update.condition = seen_condition(&h, event, now_us);
     NAMES(&h, "#owner", "#lease", "#opener");
@@ -140,22 +178,20 @@ static struct hf_update_item claim_request(struct hf_scope *s, const struct hf_o
     VALUE(&h, HF_S(":token", token));
     VALUE(&h, HF_N(":lease", now_us + (int64_t)o->lease_ms * 1000));
     VALUE(&h, HF_N(":fence", fence_of(event->item) + 1));
-    if (token_of(event->item).len) {
-        struct outbox_failure failure = silent_failure(s, event);
-
-        tried = ", #attempts = :attempts, #tried = :tried, #error = :error, #error_text = :text, "
-                "#cause = :cause";
-        NAMES(&h, "#attempts", "#tried", "#error", "#error_text", "#cause");
-        VALUE(&h, HF_N(":attempts", event->attempts + UINT64_C(1)));
-        VALUE(&h, HF_N(":tried", event->lease_us < now_us ? event->lease_us : now_us));
-        VALUE(&h, HF_S(":error", failure.name));
-        VALUE(&h, HF_S(":text", failure.text));
-        VALUE(&h, HF_S(":cause", failure.cause));
-    }
+    if (token_of(event->item).len)
+        left = taken_over(s, event, now_us, &h);
+    if (ahead || forget_ahead)
+        NAMES(&h, "#ahead");
+    if (ahead)
+        VALUE(&h, HF_BOOL(":ahead", true));
     update.update = hf_scope_format(s,
                                     "SET #owner = :owner, #token = :token, #lease = :lease, "
-                                    "#fence = :fence%s%s",
-                                    tried, opened);
+                                    "#fence = :fence%.*s%s%s%s",
+                                    HF_FMT(left), ahead ? ", #ahead = :ahead" : "",
+                                    opener.len ? ", #opener = :opener" : " REMOVE #opener",
+                                    !forget_ahead ? ""
+                                    : opener.len  ? " REMOVE #ahead"
+                                                  : ", #ahead");
     update.names = hf_item_make(s, h.names, h.names_len);
     update.values = hf_item_make(s, h.values, h.values_len);
     return update;
@@ -319,7 +355,7 @@ static enum hf_status untold(struct hf_scope *s, struct hf_outbox *outbox,
 /* What was read is due, and free. *got: it is ours. HF_CONDITION: another was first. */
 static enum hf_status claim_it(struct hf_scope *s, struct hf_outbox *outbox,
                                const struct hf_outbox_event *seen, const struct hf_claim_options *o,
-                               struct hf_claimed_event *event, bool *got)
+                               bool ahead, struct hf_claimed_event *event, bool *got)
 {
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
     struct hf_update_item update;
@@ -327,9 +363,10 @@ static enum hf_status claim_it(struct hf_scope *s, struct hf_outbox *outbox,
     enum hf_status status;
 
     *got = false;
-    if (token_of(seen->item).len && seen->attempts + UINT64_C(1) >= o->max_attempts)
+    if (token_of(seen->item).len && !is_ahead(seen) &&
+        seen->attempts + UINT64_C(1) >= o->max_attempts)
         return exhaust(s, outbox, seen);
-    update = claim_request(s, outbox, seen, o, id_str(&id));
+    update = claim_request(s, outbox, seen, o, ahead, id_str(&id));
     TRY(hf_scope_built(s));
     status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
                                update.key, &item);
@@ -347,6 +384,7 @@ static enum hf_status claim_it(struct hf_scope *s, struct hf_outbox *outbox,
 struct claiming {
     struct hf_outbox *outbox;
     struct hf_claim_options o;
+    bool ahead; /* (7) */
     struct hf_claimed_event *events;
     size_t len, cap;
     uint64_t refused, unsure;
@@ -427,7 +465,7 @@ static enum hf_status claim_page(struct hf_scope *s, struct claiming *c,
         if (hf__outbox_is_early(&seen, wall_us(c->outbox)))
             continue;
         TRY(room(s, c));
-        status = claim_it(s, c->outbox, &seen, &c->o, &c->events[c->len], &got);
+        status = claim_it(s, c->outbox, &seen, &c->o, c->ahead, &c->events[c->len], &got);
         if (status != HF_OK && status != HF_CONDITION) {
             c->unsure += hf_scope_error(s)->may_have_happened;
             return status;
@@ -480,12 +518,12 @@ static enum hf_status claim_all(struct hf_scope *s, struct claiming *c)
 }
 
 static enum hf_status claim(struct hf_scope *s, struct hf_outbox *outbox,
-                            const struct hf_claim_options *options, struct claiming *c,
+                            const struct hf_claim_options *options, bool ahead, struct claiming *c,
                             struct hf_claim_list *list)
 {
     enum hf_status status;
 
-    *c = (struct claiming){.outbox = outbox};
+    *c = (struct claiming){.outbox = outbox, .ahead = ahead};
     *list = (struct hf_claim_list){0};
     TRY(options_read(s, options, &c->o));
     TRY(hf__outbox_take_mode(s, outbox, true));
@@ -505,7 +543,7 @@ enum hf_status hf__outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
 {
     struct claiming c;
 
-    return claim(s, outbox, options, &c, list);
+    return claim(s, outbox, options, true, &c, list);
 }
 
 enum hf_status hf_outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
@@ -513,7 +551,7 @@ enum hf_status hf_outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
 {
     struct claiming c;
 
-    TRY(claim(s, outbox, options, &c, list));
+    TRY(claim(s, outbox, options, false, &c, list));
     for (size_t i = 0; i < c.len; i++)
         hf__outbox_fetch(s, outbox, &c.events[i].event, 1);
     return HF_OK;
@@ -543,7 +581,7 @@ enum hf_status hf_outbox_claim_one(struct hf_scope *s, struct hf_outbox *outbox,
         if (token_of(seen.item).len && !is_over(outbox, &seen, &o, now_us))
             return hf_scope_fail(s, HF_LOCKED, "event %.*s is claimed by %.*s", HF_FMT(id),
                                  HF_FMT(seen.owner));
-        status = claim_it(s, outbox, &seen, &o, event, &got);
+        status = claim_it(s, outbox, &seen, &o, false, event, &got);
         if (status == HF_OK && got)
             hf__outbox_fetch(s, outbox, &event->event, 1);
         if (status != HF_CONDITION && (status != HF_OK || got))
@@ -656,6 +694,18 @@ enum hf_status hf_outbox_published_tx(struct hf_scope *s, struct hf_outbox *outb
 
 /* ---- failing -------------------------------------------------------------------------------- */
 
+/* The end of an update that ends a claim: what was counted beforehand is no crash (7). */
+static const char *crashes_back(struct holders *h, const struct hf_claimed_event *event, bool begun)
+{
+    if (!begun)
+        return " REMOVE #owner, #token, #lease";
+    NAMES(h, "#crashes", "#begun");
+    if (!event->event.crashes)
+        return " REMOVE #owner, #token, #lease, #begun, #crashes";
+    VALUE(h, HF_N(":crashes", event->event.crashes));
+    return ", #crashes = :crashes REMOVE #owner, #token, #lease, #begun";
+}
+
 /* Before the attempt that follows so many failures; +-10 %. */
 static int64_t backoff_us(const struct hf_env *env, const struct hf_claim_options *o,
                           uint64_t failures)
@@ -674,7 +724,7 @@ static int64_t backoff_us(const struct hf_env *env, const struct hf_claim_option
 static enum hf_status fail_for_now(struct hf_scope *s, struct hf_outbox *outbox,
                                    const struct hf_claimed_event *event,
                                    const struct outbox_failure *failure,
-                                   const struct hf_claim_options *o)
+                                   const struct hf_claim_options *o, bool begun)
 {
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
     struct holders h = {.s = s};
@@ -682,6 +732,7 @@ static enum hf_status fail_for_now(struct hf_scope *s, struct hf_outbox *outbox,
     uint64_t attempts = event->event.attempts + UINT64_C(1);
     int64_t now_us = wall_us(outbox);
     struct hf_update_item update;
+    const char *back;
     struct hf_item found;
     enum hf_status status;
 
@@ -694,10 +745,13 @@ static enum hf_status fail_for_now(struct hf_scope *s, struct hf_outbox *outbox,
     VALUE(&h, HF_S(":text", failure->text));
     VALUE(&h, HF_S(":cause", failure->cause));
     VALUE(&h, HF_S(":try", id_str(&id)));
+    back = crashes_back(&h, event, begun);
     update = own_update(s, outbox, event, &h,
-                        HF_STR("SET #attempts = :attempts, #tried = :tried, #next = :next, "
-                               "#error = :error, #error_text = :text, #cause = :cause, "
-                               "#try = :try REMOVE #owner, #token, #lease"),
+                        hf_scope_format(s,
+                                        "SET #attempts = :attempts, #tried = :tried, "
+                                        "#next = :next, #error = :error, #error_text = :text, "
+                                        "#cause = :cause, #try = :try%s",
+                                        back),
                         condition);
     TRY(hf_scope_built(s));
     status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
@@ -709,27 +763,66 @@ static enum hf_status fail_for_now(struct hf_scope *s, struct hf_outbox *outbox,
     return lost(s, event, hf_scope_error(s)->may_have_happened);
 }
 
-enum hf_status hf_outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
-                              const struct hf_claimed_event *event, const struct hf_error *error,
-                              bool for_good, const struct hf_claim_options *options)
+enum hf_status hf__outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
+                               const struct hf_claimed_event *event, const struct hf_error *error,
+                               bool for_good, const struct hf_claim_options *options,
+                               enum outbox_try tried)
 {
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
     struct hf_error copy = *error; /* it may be the scope's, which calls forget */
     struct outbox_failure failure = hf__outbox_failure(s, &copy);
+    uint64_t attempts = event->event.attempts + (uint64_t)(tried != OUTBOX_NOT_TRIED);
     struct hf_claim_options o;
     struct hf_delete_item del;
     enum hf_status status;
 
     TRY(options_read(s, options, &o));
-    if (!for_good && event->event.attempts + UINT64_C(1) < o.max_attempts)
-        return fail_for_now(s, outbox, event, &failure, &o);
+    if (!for_good && attempts - event->event.crashes < o.max_attempts)
+        return fail_for_now(s, outbox, event, &failure, &o, tried == OUTBOX_BEGUN);
     del = own_del(s, outbox, event);
     TRY(hf_scope_built(s));
     status = hf__outbox_put_aside(s, outbox, &del,
-                                  hf__outbox_failed_item(s, outbox, &event->event,
-                                                         event->event.attempts + UINT64_C(1),
+                                  hf__outbox_failed_item(s, outbox, &event->event, attempts,
                                                          &failure, id_str(&id), wall_us(outbox)),
                                   id_str(&id));
+    return status == HF_CONDITION ? lost(s, event, hf_scope_error(s)->may_have_happened) : status;
+}
+
+enum hf_status hf_outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
+                              const struct hf_claimed_event *event, const struct hf_error *error,
+                              bool for_good, const struct hf_claim_options *options)
+{
+    return hf__outbox_fail(s, outbox, event, error, for_good, options, OUTBOX_TRIED);
+}
+
+/* (7) */
+enum hf_status hf__outbox_claim_begin(struct hf_scope *s, struct hf_outbox *outbox,
+                                      const struct hf_claimed_event *event, struct hf_str by)
+{
+    struct hf_error error = hf__outbox_crash_error(s, event->event.crashes + 1);
+    struct outbox_failure failure = hf__outbox_failure(s, &error);
+    struct holders h = {.s = s};
+    struct hf_str condition = own_condition(&h, event);
+    struct hf_update_item update;
+    struct hf_item found;
+    enum hf_status status;
+
+    NAMES(&h, "#attempts", "#crashes", "#begun", "#tried", "#error", "#error_text", "#cause");
+    VALUE(&h, HF_N(":attempts", event->event.attempts + UINT64_C(1)));
+    VALUE(&h, HF_N(":crashes", event->event.crashes + UINT64_C(1)));
+    VALUE(&h, HF_S(":begun", by));
+    VALUE(&h, HF_N(":tried", wall_us(outbox)));
+    VALUE(&h, HF_S(":error", failure.name));
+    VALUE(&h, HF_S(":text", failure.text));
+    VALUE(&h, HF_S(":cause", failure.cause));
+    update = own_update(s, outbox, event, &h,
+                        HF_STR("SET #attempts = :attempts, #crashes = :crashes, #begun = :begun, "
+                               "#tried = :tried, #error = :error, #error_text = :text, "
+                               "#cause = :cause"),
+                        condition);
+    TRY(hf_scope_built(s));
+    status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
+                               update.key, &found);
     return status == HF_CONDITION ? lost(s, event, hf_scope_error(s)->may_have_happened) : status;
 }
 
@@ -760,11 +853,13 @@ enum hf_status hf_outbox_extend(struct hf_scope *s, struct hf_outbox *outbox,
 }
 
 enum hf_status hf__outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
-                                  const struct hf_claimed_event *event, int64_t next_us)
+                                  const struct hf_claimed_event *event, int64_t next_us, bool begun)
 {
     struct holders h = {.s = s};
     struct hf_str condition = own_condition(&h, event);
+    bool first = begun && !event->event.attempts; /* nothing had been said of it */
     struct hf_update_item update;
+    const char *back;
     struct hf_item found;
     enum hf_status status;
 
@@ -773,11 +868,18 @@ enum hf_status hf__outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
         NAMES(&h, "#next");
         VALUE(&h, HF_N(":next", next_us));
     }
+    if (begun)
+        NAMES(&h, "#attempts");
+    if (begun && !first)
+        VALUE(&h, HF_N(":attempts", event->event.attempts));
+    if (first)
+        NAMES(&h, "#tried", "#error", "#error_text", "#cause");
+    back = crashes_back(&h, event, begun);
     update =
         own_update(s, outbox, event, &h,
-                   next_us
-                       ? HF_STR("SET #let = :token, #next = :next REMOVE #owner, #token, #lease")
-                       : HF_STR("SET #let = :token REMOVE #owner, #token, #lease"),
+                   hf_scope_format(s, "SET #let = :token%s%s%s%s", next_us ? ", #next = :next" : "",
+                                   begun && !first ? ", #attempts = :attempts" : "", back,
+                                   first ? ", #attempts, #tried, #error, #error_text, #cause" : ""),
                    condition);
     TRY(hf_scope_built(s));
     status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
@@ -795,5 +897,5 @@ enum hf_status hf__outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
 enum hf_status hf_outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
                                  const struct hf_claimed_event *event)
 {
-    return hf__outbox_release(s, outbox, event, 0);
+    return hf__outbox_release(s, outbox, event, 0, false);
 }

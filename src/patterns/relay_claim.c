@@ -10,10 +10,12 @@
  *      relay is woken.
  *  (3) A payload that is lost in the blob store fails its event. When the store does not answer,
  *      its events are given back for later, untried, and the others are sent: relay_payload.c.
+ *  (4) What was left by a relay that ended is sent by itself, and counted before it begins; when it
+ *      may be given up for that, nothing else is sent meanwhile: relay_suspect.c.
  */
 #include "patterns/relay.h"
 
-enum { FIRST_PAUSE_MS = 100, RENEW_SHARE = 3 };
+enum { FIRST_PAUSE_MS = 100, RENEW_SHARE = 3, RELEASE_TRIES = 6, RELEASE_PAUSE_MS = 10 };
 
 static size_t claim_size(const struct hf_relay *relay)
 {
@@ -86,7 +88,7 @@ static void noted(struct relay_worker *worker, const struct hf_claimed_event *ev
 }
 
 static void note_failed(struct relay_worker *worker, const struct hf_claimed_event *event,
-                        const struct hf_delivery *delivery)
+                        const struct hf_delivery *delivery, enum outbox_try tried)
 {
     struct hf_relay *relay = worker->relay;
     struct hf_claim_options options = options_of(relay, 1);
@@ -95,28 +97,44 @@ static void note_failed(struct relay_worker *worker, const struct hf_claimed_eve
                                             ? delivery->error
                                             : hf_str_from(hf_status_text(delivery->status)),
                              .may_retry = !delivery->for_good};
-    bool gives_up = delivery->for_good || event->event.attempts + 1 >= relay->o.max_attempts;
-    enum hf_status status =
-        hf_outbox_fail(worker->io, relay->outbox, event, &error, delivery->for_good, &options);
+    bool gives_up = delivery->for_good ||
+                    event->event.attempts - event->event.crashes + 1 >= relay->o.max_attempts;
+    enum hf_status status = hf__outbox_fail(worker->io, relay->outbox, event, &error,
+                                            delivery->for_good, &options, tried);
 
     noted(worker, event, status, gives_up ? &relay->metrics.given_up : &relay->metrics.retried,
           gives_up ? HF_RELAY_GIVEN_UP : HF_RELAY_RETRY, &error);
 }
 
+/* Give it back. What was counted is not to stay so: relay_suspect.c. */
+static void release(struct relay_worker *worker, const struct hf_claimed_event *event,
+                    int64_t next_us, bool begun)
+{
+    struct hf_relay *relay = worker->relay;
+    enum hf_status status;
+    uint32_t tries = 0;
+
+    do {
+        status = hf__outbox_release(worker->io, relay->outbox, event, next_us, begun);
+    } while (begun && status != HF_OK && status != HF_LOST && ++tries < RELEASE_TRIES &&
+             hf_scope_sleep_ms(worker->io, hf__relay_backoff_ms(relay, RELEASE_PAUSE_MS, tries)) ==
+                 HF_OK);
+}
+
 /* (3) For later, unless it is we who did not wait for the store. */
 static void give_back(struct relay_worker *worker, const struct hf_claimed_event *event,
-                      enum hf_status error)
+                      enum hf_status error, bool begun)
 {
     struct hf_relay *relay = worker->relay;
     int64_t wait_us = hf__payload_again_us(relay) - relay_now_us(relay);
     int64_t next_us = relay->env.wall_us(relay->env.user) + wait_us;
 
-    (void)!hf__outbox_release(worker->io, relay->outbox, event, error == HF_CANCELED ? 0 : next_us);
+    release(worker, event, error == HF_CANCELED ? 0 : next_us, begun);
 }
 
 /* All that was delivered at once, the others one by one. */
 static void note_all(struct relay_worker *worker, const struct hf_claimed_event *events,
-                     const struct hf_delivery *deliveries, size_t len, bool reached)
+                     const struct hf_delivery *deliveries, size_t len, bool reached, bool begun)
 {
     struct hf_relay *relay = worker->relay;
     struct hf_claimed_event *done = hf_scope_alloc(worker->io, len * sizeof(*done));
@@ -125,13 +143,13 @@ static void note_all(struct relay_worker *worker, const struct hf_claimed_event 
 
     for (size_t i = 0; i < len; i++) {
         if (!deliveries[i].event)
-            give_back(worker, &events[i], deliveries[i].status);
+            give_back(worker, &events[i], deliveries[i].status, begun);
         else if (deliveries[i].status == HF_OK && done && results)
             done[done_len++] = events[i];
         else if (reached && deliveries[i].status != HF_OK)
-            note_failed(worker, &events[i], &deliveries[i]);
+            note_failed(worker, &events[i], &deliveries[i], begun ? OUTBOX_BEGUN : OUTBOX_TRIED);
         else
-            (void)!hf_outbox_release(worker->io, relay->outbox, &events[i]);
+            release(worker, &events[i], 0, begun);
     }
     if (done_len)
         (void)!hf_outbox_published_many(worker->io, relay->outbox, done, done_len, results);
@@ -175,7 +193,7 @@ static enum hf_status fetch_and_send(struct relay_worker *worker,
 
 /* Send some, note them. False: the sink cannot be reached. */
 static bool send_some(struct relay_worker *worker, const struct hf_claimed_event *events,
-                      size_t len, bool was_probe)
+                      size_t len, bool was_probe, bool begun)
 {
     struct hf_relay *relay = worker->relay;
     struct hf_delivery *deliveries;
@@ -187,7 +205,7 @@ static bool send_some(struct relay_worker *worker, const struct hf_claimed_event
     deliveries = hf_scope_alloc(worker->work, len * sizeof(*deliveries));
     if (!deliveries) {
         for (size_t i = 0; i < len; i++)
-            (void)!hf_outbox_release(worker->io, relay->outbox, &events[i]);
+            release(worker, &events[i], 0, begun);
         return false;
     }
     for (size_t i = 0; i < len; i++)
@@ -204,10 +222,9 @@ static bool send_some(struct relay_worker *worker, const struct hf_claimed_event
     pthread_mutex_unlock(&relay->mutex);
     if (opened)
         hf__relay_trouble(relay, worker->work);
-    note_all(worker, events, deliveries, len, status == HF_OK);
+    note_all(worker, events, deliveries, len, status == HF_OK, begun);
     pthread_mutex_lock(&relay->mutex);
     relay->metrics.running -= len;
-    worker->claims.first += len;
     pthread_mutex_unlock(&relay->mutex);
     return status == HF_OK;
 }
@@ -230,13 +247,101 @@ static size_t chunk(const struct hf_relay *relay, const struct hf_claim_list *li
     while (at + len < list->events_len && len < relay->batch_max) {
         const struct hf_outbox_event *event = &list->events[at + len].event;
 
+        if (len && hf__outbox_is_suspect(event))
+            break;
         bytes += hf__event_size(event);
         blobs += event->blob.len ? (size_t)event->blob_size : 0;
         if (len && ((most && bytes > most) || blobs > RELAY_BLOB_BYTES))
             break;
         len++;
+        if (hf__outbox_is_suspect(event)) /* (4) */
+            break;
     }
     return len;
+}
+
+/* Wait until it may begin: alone, or not beside one that is. False: the relay stops. (4) */
+static bool enter(struct hf_relay *relay, bool alone)
+{
+    bool may;
+
+    pthread_mutex_lock(&relay->mutex);
+    while ((relay->alone || (alone && relay->sends)) && !relay->stopping)
+        pthread_cond_wait(&relay->idle_cond, &relay->mutex);
+    may = !relay->alone && !(alone && relay->sends);
+    relay->sends += may;
+    relay->alone = relay->alone || (alone && may);
+    pthread_mutex_unlock(&relay->mutex);
+    return may;
+}
+
+static void leave(struct hf_relay *relay, bool alone)
+{
+    pthread_mutex_lock(&relay->mutex);
+    relay->sends--;
+    relay->alone = relay->alone && !alone;
+    pthread_cond_broadcast(&relay->idle_cond);
+    pthread_mutex_unlock(&relay->mutex);
+}
+
+/* Send some beside others. As send_some(). */
+static bool send_counted(struct relay_worker *worker, const struct hf_claimed_event *events,
+                         size_t len, bool was_probe, bool begun)
+{
+    bool reached;
+
+    if (!enter(worker->relay, false)) {
+        for (size_t i = 0; i < len; i++)
+            release(worker, &events[i], 0, begun);
+        return true;
+    }
+    reached = send_some(worker, events, len, was_probe, begun);
+    leave(worker->relay, false);
+    return reached;
+}
+
+/* It has ended too many processes. */
+static void give_up(struct relay_worker *worker, const struct hf_claimed_event *event)
+{
+    struct hf_delivery delivery = {
+        .status = HF_TIMEOUT,
+        .error = hf__outbox_crash_error(worker->io, event->event.crashes).message,
+        .for_good = true};
+
+    note_failed(worker, event, &delivery, OUTBOX_NOT_TRIED);
+}
+
+/* Count one before it is sent. As send_some(). (4) */
+static bool send_suspect(struct relay_worker *worker, struct hf_claimed_event event, bool was_probe)
+{
+    struct hf_relay *relay = worker->relay;
+    bool begun = hf__suspect_read(relay, &event.event), reached = true;
+    bool alone = event.event.crashes + UINT64_C(1) == relay->o.max_crashes;
+    enum hf_status status = HF_OK;
+
+    if (event.event.crashes >= relay->o.max_crashes) {
+        give_up(worker, &event);
+        return true;
+    }
+    if (!enter(relay, alone)) {
+        release(worker, &event, 0, begun);
+        return true;
+    }
+    if (!begun) {
+        status = hf__outbox_claim_begin(worker->io, relay->outbox, &event, id_str(&relay->self));
+        begun = status == HF_OK || hf_scope_error(worker->io)->may_have_happened;
+        count(relay, &relay->metrics.writes, 1);
+    }
+    if (status == HF_OK) {
+        reached = send_some(worker, &event, 1, was_probe, begun);
+    } else if (status == HF_LOST) {
+        count(relay, &relay->metrics.refused, 1);
+    } else {
+        hf__relay_trouble(relay, worker->io);
+        release(worker, &event, 0, begun);
+    }
+    leave(relay, alone);
+    return reached;
 }
 
 static void work_off(struct relay_worker *worker, const struct hf_claim_list *list, bool was_probe)
@@ -249,12 +354,17 @@ static void work_off(struct relay_worker *worker, const struct hf_claim_list *li
         size_t len = chunk(relay, list, at);
 
         if (!reached || is_stopping(relay)) {
-            (void)!hf_outbox_release(worker->io, relay->outbox, &list->events[at++]);
+            release(worker, &list->events[at++], 0, false);
             continue;
         }
-        reached = send_some(worker, &list->events[at], len, was_probe);
+        reached = hf__outbox_is_suspect(&list->events[at].event)
+                      ? send_suspect(worker, list->events[at], was_probe)
+                      : send_counted(worker, &list->events[at], len, was_probe, false);
         was_probe = was_probe && !reached;
         at += len;
+        pthread_mutex_lock(&relay->mutex);
+        worker->claims.first += len;
+        pthread_mutex_unlock(&relay->mutex);
     }
 }
 

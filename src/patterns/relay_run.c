@@ -210,6 +210,7 @@ static bool stop_threads(struct hf_scope *s, struct hf_relay *relay)
     pthread_mutex_lock(&relay->mutex);
     relay->stopping = true;
     pthread_cond_broadcast(&relay->work_cond);
+    pthread_cond_broadcast(&relay->idle_cond);
     pthread_mutex_unlock(&relay->mutex);
     in_time = let_end(s, relay);
     let_note(relay, s && in_time && hf_scope_left_ms(s, UINT32_MAX) > NOTE_TAIL_MS

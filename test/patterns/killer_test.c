@@ -124,3 +124,9 @@ TEST(killer, the_bus_puts_aside_what_ends_its_process)
 {
     one_is_deadly(t, "ordered");
 }
+
+/* Claims ahead of it that were not begun count as nothing. */
+TEST(killer, so_does_a_competing_one)
+{
+    one_is_deadly(t, "competing");
+}

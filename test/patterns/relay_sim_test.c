@@ -459,6 +459,13 @@ TEST(relay_sim, what_ends_its_process_is_put_aside_and_nothing_else)
     sim_each(t, 150, &deadly, history, &tally);
 }
 
+TEST(relay_sim, so_it_is_by_competing_ones)
+{
+    struct tally tally = {.deadly = true, .competing = true};
+
+    sim_each(t, 150, &deadly, history, &tally);
+}
+
 TEST(relay_sim, without_bad_luck_nothing_is_refused)
 {
     const struct sim_luck good = {.slow_ms = 0, .wall_skew_ms = 1000};
