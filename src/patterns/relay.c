@@ -459,6 +459,8 @@ static int64_t lag_ms(struct hf_relay *relay, uint64_t *waiting)
     int64_t now_us = relay->env.wall_us(relay->env.user), oldest_us = now_us;
 
     *waiting = 0;
+    if (relay->o.competing)
+        return (now_us - hf__claim_oldest_us(relay, now_us, waiting)) / 1000;
     for (size_t i = 0; i < RELAY_SLOTS; i++) {
         for (const struct held *held = relay->held[i]; held; held = held->chain) {
             if (held->state != HELD_WAITS && held->state != HELD_RUNS)

@@ -16,12 +16,13 @@ enum {
     RELAY_BYTES_MAX = 64 * 1024 * 1024, /* of items that are held, in all */
     /* of payloads in a blob store that are fetched for a batch */
     RELAY_BLOB_BYTES = 64 * 1024 * 1024,
-    RELAY_NOTE_MAX = 100,        /* events of one call that notes deliveries */
-    RELAY_NOTE_BEHIND = 400,     /* waiting to be noted, from which on nothing else is done */
-    RELAY_OVERLAP_MS = 500,      /* how much later than its place an event may appear */
-    RELAY_SKEW_MS = 1000,        /* by how much clocks of those who emit are ahead, mostly */
-    RELAY_SWEEP_PAGES = 4,       /* pages without news of one look from the start */
-    RELAY_CAREFUL_MIN = 64,      /* deliveries of a bucket that are careful after a crash, and */
+    RELAY_NOTE_MAX = 100,    /* events of one call that notes deliveries */
+    RELAY_NOTE_BEHIND = 400, /* waiting to be noted, from which on nothing else is done */
+    RELAY_OVERLAP_MS = 500,  /* how much later than its place an event may appear */
+    RELAY_SKEW_MS = 1000,    /* by how much clocks of those who emit are ahead, mostly */
+    RELAY_KNOWN = 64,        /* competing: events that wait to be tried again and are remembered */
+    RELAY_SWEEP_PAGES = 4,   /* pages without news of one look from the start */
+    RELAY_CAREFUL_MIN = 64,  /* deliveries of a bucket that are careful after a crash, and */
     RELAY_CAREFUL_MAX = 1 << 20, /* at most, when it goes on: relay_suspect.c */
     RELAY_SEQ_SIZE = OUTBOX_SEQ_LEN + 1
 };
@@ -165,6 +166,13 @@ struct relay_worker {
     struct relay_claims claims; /* guarded by the mutex */
 };
 
+/* Competing: one that is due and was given back, or waits to be tried again, for the lag. */
+struct relay_known {
+    char seq[RELAY_SEQ_SIZE];
+    int64_t due_us;   /* wall; 0: none */
+    int64_t until_us; /* elapsed: somebody has dealt with it by then, if we have not */
+};
+
 /* Where the shards of the stream are to be read on; in the scope of the last round. */
 struct relay_watch {
     struct hf_str arn;
@@ -242,6 +250,7 @@ struct hf_relay {
     int64_t claim_us;
     uint32_t claim_failures;
     uint32_t claiming;
+    struct relay_known known[RELAY_KNOWN];
     struct hf_relay_metrics metrics;
 };
 
@@ -436,6 +445,10 @@ void hf__suspect_uncount(struct relay_worker *worker, const struct sending *sent
 bool hf__claim_may(struct hf_relay *relay, int64_t now_us, int64_t *next_us); /* mutex held */
 void hf__claim_run(struct relay_worker *worker, bool was_probe);
 int64_t hf__claim_keep(struct hf_relay *relay); /* the keeper: renew what is under way */
+
+/* When the oldest that we know of was due, or now_us; and how many were claimed and not sent. The
+ * mutex is held. */
+int64_t hf__claim_oldest_us(const struct hf_relay *relay, int64_t now_us, uint64_t *waiting);
 
 /* ---- relay_watch.c: news by the stream of the table ------------------------------------------ */
 

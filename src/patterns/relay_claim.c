@@ -55,6 +55,68 @@ static struct hf_claim_options options_of(const struct hf_relay *relay, size_t l
                                      .backoff_max_ms = relay->o.backoff_max_ms};
 }
 
+/* ---- the lag -------------------------------------------------------------------------------- */
+
+/* It waits, and is due; or, with until_us 0, it is done with. What there is no room for is not
+ * known. */
+static void remember(struct hf_relay *relay, const struct hf_outbox_event *event, int64_t until_us)
+{
+    struct relay_known *room = NULL;
+    char seq[RELAY_SEQ_SIZE];
+    int64_t now_us = relay_now_us(relay);
+
+    hf__seq_set(seq, event->ref);
+    pthread_mutex_lock(&relay->mutex);
+    for (size_t i = 0; i < RELAY_KNOWN; i++) {
+        struct relay_known *known = &relay->known[i];
+
+        if (known->due_us && known->until_us > now_us && hf__seq_compare(known->seq, seq) != 0)
+            continue;
+        if (known->due_us && hf__seq_compare(known->seq, seq) == 0) {
+            room = known;
+            break;
+        }
+        room = room ? room : known;
+    }
+    if (room && until_us) {
+        memcpy(room->seq, seq, sizeof(seq));
+        room->due_us = hf__outbox_due_ms(event) * 1000;
+        room->until_us = until_us;
+    } else if (room && hf__seq_compare(room->seq, seq) == 0) {
+        room->due_us = 0;
+    }
+    pthread_mutex_unlock(&relay->mutex);
+}
+
+int64_t hf__claim_oldest_us(const struct hf_relay *relay, int64_t now_us, uint64_t *waiting)
+{
+    int64_t oldest_us = now_us, elapsed_us = relay_now_us(relay);
+
+    for (size_t i = 0; i < relay->workers_len; i++) {
+        const struct relay_claims *claims = &relay->workers[i].claims;
+
+        for (size_t k = claims->first; k < claims->len; k++) {
+            int64_t due_us = hf__outbox_due_ms(&claims->events[k].event) * 1000;
+
+            oldest_us = due_us < oldest_us ? due_us : oldest_us;
+        }
+        *waiting += claims->len - claims->first;
+    }
+    *waiting -= *waiting < relay->metrics.running ? *waiting : relay->metrics.running;
+    for (size_t i = 0; i < RELAY_KNOWN; i++)
+        if (relay->known[i].due_us && relay->known[i].until_us > elapsed_us &&
+            relay->known[i].due_us < oldest_us)
+            oldest_us = relay->known[i].due_us;
+    return oldest_us;
+}
+
+/* When one that waits so long will have been claimed by somebody. */
+static int64_t known_until(const struct hf_relay *relay, uint32_t wait_ms)
+{
+    return relay_now_us(relay) +
+           ((int64_t)wait_ms + relay->o.poll_ms + relay->o.lease_ms) * INT64_C(1000);
+}
+
 /* ---- one batch ------------------------------------------------------------------------------ */
 
 static void count(struct hf_relay *relay, uint64_t *counter, uint64_t more)
@@ -75,6 +137,8 @@ static void noted(struct relay_worker *worker, const struct hf_claimed_event *ev
     if (status == HF_OK) {
         count(relay, counter, 1);
         hf__relay_tell(relay, &event->event, outcome, error);
+        remember(relay, &event->event,
+                 outcome == HF_RELAY_RETRY ? known_until(relay, relay->o.backoff_max_ms) : 0);
         return;
     }
     if (status == HF_LOST)
@@ -114,6 +178,7 @@ static void release(struct relay_worker *worker, const struct hf_claimed_event *
     enum hf_status status;
     uint32_t tries = 0;
 
+    remember(relay, &event->event, known_until(relay, relay->o.backoff_max_ms));
     do {
         status = hf__outbox_release(worker->io, relay->outbox, event, next_us, begun);
     } while (begun && status != HF_OK && status != HF_LOST && ++tries < RELEASE_TRIES &&

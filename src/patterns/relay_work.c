@@ -419,9 +419,9 @@ static void note_failure(struct relay_worker *worker, struct held *held,
     struct hf_error error = error_of(delivery);
     uint32_t failures = event->attempts - event->crashes + 1;
     bool give_up = delivery->for_good || failures >= relay->o.max_attempts;
-    enum outbox_try tried = held->begun                               ? OUTBOX_BEGUN
+    enum outbox_try tried = held->begun                              ? OUTBOX_BEGUN
                             : event->crashes >= relay->o.max_crashes ? OUTBOX_NOT_TRIED
-                                                                      : OUTBOX_TRIED;
+                                                                     : OUTBOX_TRIED;
     uint32_t wait_ms = hf__relay_backoff_ms(relay, relay->o.backoff_ms, failures);
     enum hf_status status;
     int64_t now_us;

@@ -1238,6 +1238,64 @@ TEST(relay, any_allocation_may_fail)
     hf_scope_free(all);
 }
 
+/* ---- the lag --------------------------------------------------------------------------------- */
+
+struct lag {
+    struct hf_relay *relay;
+    struct hf_relay_metrics metrics;
+};
+
+static void measure(void *user)
+{
+    struct lag *lag = user;
+
+    hf_relay_metrics(lag->relay, &lag->metrics);
+}
+
+/* Competing or not: what is at hand waits, what is under way or is tried again has a lag. */
+KIT_TEST(relay, the_lag_is_known_to_competing_ones)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct lag lag = {0};
+
+    lag.relay = open_relay(k, outbox, ear,
+                           (struct hf_relay_options){.competing = true,
+                                                     .workers = 1,
+                                                     .poll_ms = 100,
+                                                     .breaker_ms = 100,
+                                                     .backoff_ms = 2000});
+    ear->during = measure;
+    ear->user = &lag;
+    for (int i = 1; i <= 3; i++)
+        emit(k->scope, outbox, "", i);
+    test_advance_ms(k->t, 5000);
+    ear->fails = 3;
+    ear->fail_times = 1;
+    run_for(k, &lag.relay, 1, 1);
+    CHECK_INT(3, ear->len);
+    CHECK_INT(0, lag.metrics.waiting); /* when the third was under way */
+    CHECK_INT(1, lag.metrics.running);
+    CHECK(lag.metrics.lag_ms >= 5000);
+    CHECK(metrics_of(lag.relay).lag_ms >= 5000); /* it waits to be tried again */
+    run_for(k, &lag.relay, 1, 4000);
+    CHECK_INT(4, ear->len);
+    CHECK_INT(0, metrics_of(lag.relay).lag_ms);
+    ear->down = true;
+    emit(k->scope, outbox, "", 4);
+    emit(k->scope, outbox, "", 5);
+    run_for(k, &lag.relay, 1, 3000);
+    CHECK(metrics_of(lag.relay).lag_ms >= 2900);
+    ear->down = false;
+    run_for(k, &lag.relay, 1, 40000);
+    CHECK_INT(6, ear->len);
+    CHECK_INT(0, metrics_of(lag.relay).lag_ms);
+    CHECK_INT(0, metrics_of(lag.relay).waiting);
+    hf_relay_close(lag.relay);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
+
 /* ---- what may have ended a process ---------------------------------------------------------- */
 
 /*
