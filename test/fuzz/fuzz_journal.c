@@ -95,8 +95,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct input input = {data, size};
     char names[SEGMENTS_MAX][JOURNAL_NAME];
     struct journal_marks marks = {.id = STORE_ID};
-    struct journal_reading reading = {
-        .path = files_directory(), .marks = &marks, .replay = count_replay};
+    struct journal_reading reading = {.path = files_directory(),
+                                      .marks = &marks,
+                                      .replay = count_replay};
     struct journal_found found;
     struct hf_scope *s = hf_scope_new(NULL);
     size_t len = 0;
