@@ -244,7 +244,9 @@ static inline bool str_is_any_case(struct hf_str text, const char *word)
 /* Is `c` one of these characters? NUL never is; strchr() finds it at the end of every set. */
 static inline bool char_in(char c, const char *set)
 {
-    return memchr(set, c, strlen(set)) != NULL;
+    while (*set && *set != c)
+        set++;
+    return *set != '\0';
 }
 
 /* Does the text begin with `prefix`? Then *rest is what stands behind it. */

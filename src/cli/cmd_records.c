@@ -166,8 +166,10 @@ static int put_one(struct cli *cli, const struct settings *settings, struct hf_r
 
 static bool is_blank(struct hf_str line)
 {
+    static const char blanks[] = {' ', '\t', '\r'};
+
     for (size_t i = 0; i < line.len; i++)
-        if (!memchr(" \t\r", line.ptr[i], 3))
+        if (!memchr(blanks, line.ptr[i], sizeof(blanks)))
             return false;
     return true;
 }

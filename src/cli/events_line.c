@@ -14,6 +14,8 @@
 /* The next line that is not empty; absent: there is none. */
 static struct hf_str next_line(struct hf_str *rest)
 {
+    static const char blanks[] = {' ', '\t', '\r'};
+
     while (rest->len) {
         const char *end = memchr(rest->ptr, '\n', rest->len);
         struct hf_str line = hf_str_of(rest->ptr, end ? (size_t)(end - rest->ptr) : rest->len);
@@ -21,7 +23,7 @@ static struct hf_str next_line(struct hf_str *rest)
 
         *rest = hf_str_of(rest->ptr + taken, rest->len - taken);
         for (size_t i = 0; i < line.len; i++)
-            if (!memchr(" \t\r", line.ptr[i], 3))
+            if (!memchr(blanks, line.ptr[i], sizeof(blanks)))
                 return line;
     }
     return (struct hf_str){0};

@@ -49,11 +49,13 @@ static bool fail(struct reader *r, struct hf_str error)
 
 static struct hf_str trim(struct hf_str text)
 {
+    static const char blanks[] = {' ', '\t', '\r'};
+
     while (text.len && (text.ptr[0] == ' ' || text.ptr[0] == '\t')) {
         text.ptr++;
         text.len--;
     }
-    while (text.len && memchr(" \t\r", text.ptr[text.len - 1], 3))
+    while (text.len && memchr(blanks, text.ptr[text.len - 1], sizeof(blanks)))
         text.len--;
     return text;
 }

@@ -331,25 +331,27 @@ static bool is_loopback(const char *host)
     return strcmp(host, "localhost") == 0;
 }
 
-static bool has_only(struct hf_str text, const char *set)
+/* Letters, digits, - and _; or digits alone. */
+static bool is_plain(struct hf_str text, bool letters)
 {
-    for (size_t i = 0; i < text.len; i++)
-        if (!memchr(set, text.ptr[i], strlen(set)))
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+
+        if (!(c >= '0' && c <= '9') &&
+            !(letters &&
+              ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_')))
             return false;
+    }
     return true;
 }
 
 /* They become parts of ARNs. */
 static bool plan_names(struct cli *cli, const struct serve_settings *settings)
 {
-    static const char digits[] = "0123456789";
-    static const char letters[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
-
-    if (settings->account.len != 12 || !has_only(settings->account, digits))
+    if (settings->account.len != 12 || !is_plain(settings->account, false))
         return REFUSE(cli, "--account: '%s' is not a number of twelve digits",
                       settings->account.ptr);
-    if (settings->region.len > 64 || !has_only(settings->region, letters))
+    if (settings->region.len > 64 || !is_plain(settings->region, true))
         return REFUSE(cli, "--region: '%s' is not up to 64 letters, digits, - and _",
                       settings->region.ptr);
     return true;

@@ -111,7 +111,7 @@ static int64_t digits(struct hf_str text, size_t *at, size_t len)
 
 static bool take(struct hf_str text, size_t *at, const char *one_of)
 {
-    if (*at >= text.len || !memchr(one_of, text.ptr[*at], strlen(one_of)))
+    if (*at >= text.len || !char_one_of(text.ptr[*at], one_of))
         return false;
     (*at)++;
     return true;

@@ -34,6 +34,14 @@
                    (from)->size && (from)->size < sizeof(*(to)) ? (from)->size : sizeof(*(to)));   \
     } while (0)
 
+/* Is `c` one of these characters? NUL never is; strchr() finds it at the end of every set. */
+static inline bool char_one_of(char c, const char *set)
+{
+    while (*set && *set != c)
+        set++;
+    return *set != '\0';
+}
+
 /* ---- env ------------------------------------------------------------------------------------ */
 
 static inline void *env_alloc(const struct hf_env *env, size_t size)
