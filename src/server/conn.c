@@ -743,7 +743,8 @@ void hf__conn_open(struct loop *loop, int fd)
 
 static void time_out(struct conn *conn)
 {
-    hf__metrics_timed_out(conn->loop->metrics);
+    if (!conn->loop->draining || conn->state != CONN_IDLE)
+        hf__metrics_timed_out(conn->loop->metrics);
     if (conn->state != CONN_HEAD && conn->state != CONN_BODY) {
         hf__conn_close(conn);
         return;
@@ -771,10 +772,17 @@ static void on_sweep(uv_timer_t *timer)
 
 void hf__conn_drain(struct loop *loop)
 {
+    uint64_t until = uv_now(&loop->uv) + DRAIN_IDLE_MS;
+
+    if (!loop->conns)
+        return;
+    if (until > loop->drain_ms)
+        until = loop->drain_ms;
     for (struct conn *conn = loop->conns; conn; conn = conn->next) {
-        if (conn->state == CONN_IDLE && !conn_is_busy(conn))
-            hf__conn_close(conn);
+        if (conn->state == CONN_IDLE && !conn_is_busy(conn) && conn->deadline_ms > until)
+            conn->deadline_ms = until;
     }
+    uv_timer_start(&loop->sweep, on_sweep, until - uv_now(&loop->uv), SWEEP_MS);
 }
 
 void hf__conn_cut(struct loop *loop)

@@ -45,6 +45,7 @@ enum {
     OUTPUT_PAUSE = 1024 * 1024, /* with so much to send, pipelined requests wait */
     HEAD_ROOM = 768,            /* bytes left in front of a body for its head */
     SWEEP_MS = 250,             /* how often time limits are looked at */
+    DRAIN_IDLE_MS = 100,        /* for requests that are on their way when the server stops */
     LINGER_MS = 1000,           /* how long what still comes is read before closing */
     ACCEPTS_MAX = 64,           /* connections taken in one go */
     PACK_MIN = 4 * 1024,        /* bodies above this are packed for who accepts that */

@@ -5,8 +5,10 @@
  * and hands each to the loop that has the fewest. That costs a wake-up per connection, and in
  * return the loops are evenly busy, which sockets of their own would leave to chance.
  *
- * Stopping: the listeners close, idle connections close, the others get their answer with
- * "Connection: close" and drain_ms to take it. A loop ends when its last connection is closed.
+ * Stopping: the listeners close; what is asked gets its answer with "Connection: close" and
+ * drain_ms to take it; connections on which nothing has begun are closed after DRAIN_IDLE_MS, as a
+ * request may be on its way that was sent before its client could know. A loop ends when its last
+ * connection is closed.
  */
 #include "server/server.h"
 

@@ -60,6 +60,37 @@ TEST(stop, idle_connections_do_not_delay_it)
 }
 
 /* A request that has begun is finished, and its connection closed; nobody new gets in. */
+/* At the moment at which the server stops, and has read nothing of it. */
+static void ask_at_stop(void *user)
+{
+    struct line *c = user;
+
+    line_text(c, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n");
+}
+
+TEST(stop, what_is_on_its_way_on_an_idle_connection_is_answered)
+{
+    struct line c;
+    struct site site;
+    int64_t begun;
+
+    site_open(t, &site,
+              &(struct server_options){
+                  .drain_ms = 20000, .loops = 1, .on_stop = ask_at_stop, .user = &c});
+    line_open(&site, &c);
+    check_alive(&c);
+    begun = now_ms();
+    hf__server_stop(site.server);
+    line_read(&c);
+    CHECK_STR("alive\n", c.body);
+    CHECK_STR("close", line_field(&c, "Connection"));
+    CHECK(line_ends(&c, 3000));
+    site_join(&site);
+    CHECK(now_ms() - begun < 5000);
+    line_close(&c);
+    site_close(&site);
+}
+
 TEST(stop, lets_requests_finish)
 {
     struct hf_str put;
