@@ -36,6 +36,29 @@ function(hf_find_archives out)
     set(${out} ${found} PARENT_SCOPE)
 endfunction()
 
+# hf_rocksdb_version(OUT): that of its headers, such as "7.8.3, part of the command", for `holdfast version`. The
+# header is one of C++, so it is read as text.
+function(hf_rocksdb_version out)
+    find_path(ROCKSDB_INCLUDE rocksdb/version.h)
+    mark_as_advanced(ROCKSDB_INCLUDE)
+    set(version)
+    if(ROCKSDB_INCLUDE)
+        file(READ ${ROCKSDB_INCLUDE}/rocksdb/version.h text)
+        foreach(part MAJOR MINOR PATCH)
+            if(text MATCHES "#define ROCKSDB_${part} ([0-9]+)")
+                list(APPEND version ${CMAKE_MATCH_1})
+            endif()
+        endforeach()
+        list(JOIN version . version)
+    endif()
+    if(HF_LINKS_ARCHIVES)
+        string(APPEND version ", part of the command")
+    else()
+        string(APPEND version ", the system's")
+    endif()
+    set(${out} "${version}" PARENT_SCOPE)
+endfunction()
+
 # Which of them RocksDB was built to need is not written anywhere, nor whether they can be part of a
 # program that is position-independent. So it is tried.
 function(hf_try_archives archives)

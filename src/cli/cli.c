@@ -230,12 +230,18 @@ static int print_help(struct cli *cli)
 #define HF_BROKERS ""
 #endif
 
+#ifndef HF_ROCKSDB
+#define HF_ROCKSDB "unknown"
+#endif
+
 /* The option has one line, for scripts; the command tells what the build has as well. */
 static int print_version(struct cli *cli, bool is_command)
 {
     fprintf(cli->out, "holdfast %s\n", hf_version());
-    if (is_command)
+    if (is_command) {
         fprintf(cli->out, "sinks of brokers: %s\n", HF_BROKERS[0] ? HF_BROKERS : "none");
+        fprintf(cli->out, "built with RocksDB: %s\n", HF_ROCKSDB);
+    }
     return hf__cli_flushed(cli, CLI_OK);
 }
 

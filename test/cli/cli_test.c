@@ -131,6 +131,7 @@ TEST(cli, help_and_version)
     CHECK(strstr(d.out, "sinks") == NULL);
     RUN(0, "version");
     CHECK(strstr(d.out, "\nsinks of brokers: ") != NULL);
+    CHECK(strstr(d.out, "\nbuilt with RocksDB: ") != NULL);
     RUN(0, "--help");
     CHECK(strstr(d.out, "  serve         serves\n") != NULL);
     CHECK(strstr(d.out, "hidden") == NULL);
