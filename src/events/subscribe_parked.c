@@ -69,6 +69,8 @@ void hf__parked_view(struct hf_item item, struct hf_parked *parked)
     struct hf_str sk = hf_value_str(hf_item_get(item, HF_STR("sk")));
     int64_t version = 0, status = 0, attempts = 0, at = 0;
 
+    if (sk.len < 2) /* not one of ours, and without a position */
+        sk = HF_STR("p.");
     (void)hf_value_i64(hf_item_get(item, HF_STR("v")), &version);
     (void)hf_value_i64(hf_item_get(item, HF_STR("s")), &status);
     (void)hf_value_i64(hf_item_get(item, HF_STR("a")), &attempts);
