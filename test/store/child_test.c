@@ -547,10 +547,12 @@ TEST(store_kill, acked_writes_survive_kill_9)
 TEST(store_kill, acked_writes_survive_every_kill_point)
 {
     static const char *const points[] = {
-        "after_format_file:1", "before_seal:1",   "after_seal:1",         "before_ballast:1",
-        "before_write:1",      "before_write:30", "after_write:1",        "after_write:30",
-        "before_sync:1",       "before_sync:30",  "after_sync:1",         "after_sync:30",
-        "after_record:1",      "after_record:30", "before_close_flush:1", "after_close_flush:1",
+        "after_format_file:1", "before_seal:1",      "after_seal:1",         "before_ballast:1",
+        "before_write:1",      "before_write:30",    "after_write:1",        "after_write:30",
+        "before_sync:1",       "before_sync:30",     "after_sync:1",         "after_sync:30",
+        "after_record:1",      "after_record:30",    "before_close_flush:1", "after_close_flush:1",
+        "journal_segment:1",   "table_begun:1",      "before_first_note:1",  "after_first_note:1",
+        "table_written:1",     "after_clean_note:1",
     };
 
     for (size_t i = 0; i < ARRAY_LEN(points); i++) {

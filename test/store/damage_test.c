@@ -175,6 +175,48 @@ TEST(store_damage, a_flipped_byte_in_the_log_is_refused)
     hf_scope_free(s);
 }
 
+/*
+ * Without syncs what the system was handed is there after kill -9, so a gap is damage. After a loss
+ * of power it is what was lost, unless a whole file is missing: its name was synced.
+ */
+TEST(store_damage, a_gap_is_damage_until_the_machine_is_started_again)
+{
+    const struct store_options options = {.sync = STORE_SYNC_NONE,
+                                          .quiet_ms = UINT32_MAX,
+                                          .memtable_bytes = SMALL};
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t), *image;
+    struct acked acked = {.by_thread = {5}};
+    struct hf__store *store, *broken;
+    size_t len, record;
+    uint8_t *bytes;
+
+    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+    CHECK_OK(write_items(s, store, 0, 1, 10, true));
+    image = crash_image(t, s, path);
+    bytes = read_file(newest_log(s, image).file, &len);
+    record = journal_record_size(journal_len(bytes + JOURNAL_START));
+    bytes[JOURNAL_START + 5 * record + record / 2] ^= 1; /* of the sixth */
+    write_file(newest_log(s, image).file, bytes, len);
+    CHECK_STATUS(HF_CORRUPT, open_at(t, s, image, &broken));
+    CHECK(strstr(hf_scope_error_text(s), "change 6 is missing"));
+    start_again(s, image);
+    CHECK_OK(open_at(t, s, image, &broken));
+    CHECK(acked_is_there(s, broken, &acked));
+    hf__store_close(broken);
+    free(bytes);
+
+    image = crash_image(t, s, path);
+    CHECK(unlink(newest_log(s, image).file) == 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_STATUS(HF_CORRUPT, open_at(t, s, image, &broken));
+        CHECK(strstr(hf_scope_error_text(s), "journal/0000000000000001 is missing"));
+        start_again(s, image);
+    }
+    hf__store_close(store);
+    hf_scope_free(s);
+}
+
 struct survey {
     struct test *t;
     const char *path;   /* the store */
