@@ -27,6 +27,7 @@ struct home {
     bool sealed;       /* HOLDFAST has the number of our format */
     bool has_database; /* which is made when it gets its first table */
     bool ballast_full; /* the ballast holds its space */
+    uint64_t id;       /* of the store, also in the marks; stays what it is */
     struct home_marks marks;
     bool unnoted;  /* what is on disk is not known to hold them */
     uint64_t turn; /* of the record that holds them; odd ones are in one slot, even in the other */

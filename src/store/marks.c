@@ -217,6 +217,7 @@ static void give_id(struct home *home)
 
     while (!home->marks.id)
         hf__env_random(&world, &home->marks.id, sizeof(home->marks.id));
+    home->id = home->marks.id;
 }
 
 static enum hf_status make_record(struct hf_scope *s, struct home *home)

@@ -474,7 +474,7 @@ static struct tables_mark mark_now(struct disk *disk, uint64_t last)
 
     return (struct tables_mark){
         .last = last,
-        .id = disk->home.marks.id,
+        .id = disk->home.id,
         .durable = journal ? atomic_load(&disk->commit.durable) : disk->home.marks.durable,
         .segment = journal ? hf__journal_number(journal) : disk->home.marks.segment,
     };
