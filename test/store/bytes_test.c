@@ -275,7 +275,7 @@ TEST(store_damage, every_byte_of_a_killed_store)
     field_close(&f);
 }
 
-/* Without syncs the end may be torn, and nothing else: what is behind a gap tells of it. */
+/* Without syncs the end may be torn, and nothing else: what is behind a gap shows it. */
 TEST(store_damage, every_byte_of_a_store_that_did_not_sync)
 {
     struct newest log;
