@@ -162,6 +162,17 @@ enum hf_flag { HF_UNSET = 0, HF_YES = 1, HF_NO = 2 };
  */
 #define HF_ZERO INT64_MIN
 
+/*
+ * What becomes of work that has not come to an end after stuck_ms, besides that it is told and
+ * counted. Whatever its function does later changes nothing then.
+ */
+enum hf_stuck {
+    HF_STUCK_LEAVE = 1, /* it is left as it is, and the lease is renewed; the default */
+    HF_STUCK_RELEASE,   /* the lease is given up, so that another process takes over; work is taken
+                           up again when the function has returned */
+    HF_STUCK_GIVE_UP    /* it is put aside as what has failed for good, and the next one is next */
+};
+
 #ifdef __cplusplus
 }
 #endif

@@ -62,6 +62,10 @@ typedef void hf_relay_ended_fn(const struct hf_outbox_event *event, enum hf_rela
  * lost. Called by several threads at once. */
 typedef void hf_relay_trouble_fn(const struct hf_error *error, void *user);
 
+/* A call of the sink has lasted for stuck_ms and has not returned: the first event of it, and for
+ * how long. Called by a thread of the relay, once for each call; has to return soon. */
+typedef void hf_relay_stuck_fn(const struct hf_outbox_event *event, uint64_t for_ms, void *user);
+
 struct hf_relay_options {
     size_t size;                 /* set by HF_OPTIONS() */
     enum hf_relay_preset preset; /* what the defaults of some are; default HF_RELAY_BALANCED */
@@ -103,6 +107,17 @@ struct hf_relay_options {
      * failed for good. Counted from the second time on, and the last time it is the only one that
      * its relay has under way. Default max_attempts. */
     uint32_t max_crashes;
+
+    /*
+     * A delivery that has not returned after stuck_ms is told to on_stuck and to the log of the
+     * env, counted (hf_relay_metrics), and dealt with as `stuck` says. HF_STUCK_RELEASE: the relay
+     * hands all its buckets over, and comes back when the delivery has returned. HF_STUCK_GIVE_UP:
+     * the events of the call are put aside; when no worker is left, as HF_STUCK_RELEASE. What the
+     * delivery says later is not noted. Not without threads, where nobody could look.
+     */
+    uint32_t stuck_ms; /* default ten times timeout_ms */
+    enum hf_stuck stuck;
+    hf_relay_stuck_fn *on_stuck;
 };
 
 /*
@@ -170,6 +185,8 @@ struct hf_relay_metrics {
     bool watching;         /* there is a stream, and it answers */
     uint64_t unreadable;   /* items of others that are no events, and were put aside; of all who
                               use this outbox handle */
+    uint64_t stuck;        /* deliveries under way for longer than stuck_ms, now */
+    uint64_t stuck_total;  /* and ever */
 };
 
 /* Any thread. Since 0.1. */

@@ -58,6 +58,8 @@ struct hf_flows {
     struct hf_relay *relay;
     bool relay_runs;
     uint32_t max_crashes; /* of its relay */
+    hf_relay_stuck_fn *on_stuck;
+    void *stuck_user;
     struct flow_queue *queues;
     pthread_mutex_t mutex; /* guards all below, and the queues */
     bool stopping;         /* nothing new is taken */

@@ -175,6 +175,14 @@ static void on_ended(const struct hf_outbox_event *event, enum hf_relay_outcome 
                       hf_str_of(NULL, 0));
 }
 
+static void on_stuck(const struct hf_outbox_event *event, uint64_t for_ms, void *user)
+{
+    const struct hf_flows *flows = user;
+
+    if (flows->on_stuck)
+        flows->on_stuck(event, for_ms, flows->stuck_user);
+}
+
 enum hf_status hf__flow_effects_open(struct hf_scope *s, struct hf_flows *flows,
                                      const struct hf_relay_options *relay)
 {
@@ -200,6 +208,9 @@ enum hf_status hf__flow_effects_open(struct hf_scope *s, struct hf_flows *flows,
     o.max_crashes = o.max_crashes ? o.max_crashes : HF_FLOW_CRASHES;
     flows->max_crashes = o.max_crashes;
     o.on_ended = on_ended;
+    flows->on_stuck = o.on_stuck;
+    flows->stuck_user = o.user;
+    o.on_stuck = on_stuck;
     o.no_threads = flows->o.no_threads;
     o.on_trouble = on_trouble;
     o.user = flows;

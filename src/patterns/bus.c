@@ -433,6 +433,14 @@ static void on_trouble(const struct hf_error *error, void *user)
 
 /* ---- open and close ------------------------------------------------------------------------- */
 
+static void on_stuck(const struct hf_outbox_event *event, uint64_t for_ms, void *user)
+{
+    const struct hf_bus *bus = user;
+
+    if (bus->on_stuck)
+        bus->on_stuck(event, for_ms, bus->stuck_user);
+}
+
 static bool is_policy(enum hf_bus_unhandled policy)
 {
     return policy == HF_BUS_PARK || policy == HF_BUS_RETRY || policy == HF_BUS_IGNORE;
@@ -455,8 +463,11 @@ static enum hf_status open_inside(struct hf_scope *s, struct hf_bus *bus,
                                   struct hf_relay_options *relay)
 {
     relay->size = sizeof(*relay);
+    bus->on_stuck = relay->on_stuck;
+    bus->stuck_user = relay->user;
     relay->on_ended = on_ended;
     relay->on_trouble = on_trouble;
+    relay->on_stuck = on_stuck;
     relay->user = bus;
     TRY(hf_sink_new(s, &hf__bus_sink, bus, &bus->sink));
     return hf_relay_open(s, bus->outbox, bus->sink, relay, &bus->relay);

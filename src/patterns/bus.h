@@ -54,6 +54,8 @@ struct hf_bus {
     struct hf_bus_options o; /* with the defaults filled in; `relay` is NULL */
     struct hf_sink *sink;
     struct hf_relay *relay;
+    hf_relay_stuck_fn *on_stuck; /* of the options of its relay, with its user */
+    void *stuck_user;
     pthread_mutex_t mutex;         /* guards all below */
     struct bus_handler **handlers; /* sorted by type */
     size_t handlers_len;

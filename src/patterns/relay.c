@@ -18,7 +18,7 @@
  */
 #include "patterns/relay.h"
 
-enum { OLD_WISH_US = 5000, NOTE_WAIT_US = 20000 };
+enum { OLD_WISH_US = 5000, NOTE_WAIT_US = 20000, STUCK_TIMES = 10 };
 
 /* ---- small things --------------------------------------------------------------------------- */
 
@@ -102,6 +102,9 @@ static void set_defaults(struct hf_relay_options *o)
     set_default(&o->heartbeat_ms, o->lease_ms / 4 ? o->lease_ms / 4 : 1);
     set_default(&o->breaker_ms, 1000);
     set_default(&o->wake_ms, 200);
+    set_default(&o->stuck_ms, o->timeout_ms < UINT32_MAX / STUCK_TIMES ? o->timeout_ms * STUCK_TIMES
+                                                                       : UINT32_MAX);
+    o->stuck = o->stuck ? o->stuck : HF_STUCK_LEAVE;
     set_default(&o->max_crashes, o->max_attempts);
 }
 
@@ -113,6 +116,9 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_relay_op
         return hf_scope_fail(s, HF_INVALID,
                              "a heartbeat of %u ms is more than half of a lease of %u ms",
                              o->heartbeat_ms, o->lease_ms);
+    if (o->stuck > HF_STUCK_GIVE_UP)
+        return hf_scope_fail(s, HF_INVALID, "there is no %d to do with what is stuck",
+                             (int)o->stuck);
     if (o->workers > RELAY_WORKERS_MAX)
         return hf_scope_fail(s, HF_INVALID, "%u workers are more than %d", o->workers,
                              RELAY_WORKERS_MAX);

@@ -154,6 +154,18 @@ struct relay_claims {
     size_t first, len; /* those from `first` on are not done with */
     int64_t renew_us;
     bool keeping; /* the keeper renews them just now: they have to stay */
+    bool gone;    /* they were given back while a call did not return: relay_stuck.c */
+};
+
+struct sending;
+
+/* A call of the sink that is under way: relay_stuck.c. */
+struct relay_call {
+    const struct hf_delivery *deliveries; /* as the sink has them */
+    size_t len;                           /* 0: none is */
+    int64_t since_us;
+    bool stuck, dealt_with;
+    bool looked_at; /* the keeper looks at it just now: it has to stay */
 };
 
 struct relay_worker {
@@ -164,6 +176,8 @@ struct relay_worker {
     struct hf_scope *work;      /* the sink */
     bool sending;               /* guarded by the mutex, so that `work` can be canceled */
     struct relay_claims claims; /* guarded by the mutex */
+    struct relay_call call;     /* guarded by the mutex */
+    struct sending *sent;       /* of the call, of a relay that owns buckets */
 };
 
 /* Competing: one that is due and was given back, or waits to be tried again, for the lag. */
@@ -246,6 +260,7 @@ struct hf_relay {
     uint32_t blob_failures; /* the store of payloads does not answer: relay_payload.c */
     bool blob_asking;
     int64_t blob_us;
+    bool away; /* a delivery does not return, and the relay has left: relay_stuck.c */
     bool claim_woken, claim_empty; /* competing */
     int64_t claim_us;
     uint32_t claim_failures;
@@ -306,6 +321,9 @@ struct held *hf__held_find(struct hf_relay *relay, const char *seq);
 
 /* Out of the memory, or remembered while a read of its bucket runs. */
 void hf__held_end(struct hf_relay *relay, struct held *held);
+
+/* It runs, and is not ours to note any more; the next one of its key may begin. */
+void hf__held_orphan(struct hf_relay *relay, struct held *held);
 
 /* Out of the memory: it is in the table as it was. */
 void hf__held_drop(struct hf_relay *relay, struct held *held);
@@ -449,6 +467,19 @@ int64_t hf__claim_keep(struct hf_relay *relay); /* the keeper: renew what is und
 /* When the oldest that we know of was due, or now_us; and how many were claimed and not sent. The
  * mutex is held. */
 int64_t hf__claim_oldest_us(const struct hf_relay *relay, int64_t now_us, uint64_t *waiting);
+
+/* ---- relay_stuck.c: deliveries that do not return -------------------------------------------- */
+
+/* The worker calls the sink with these; the call has returned. The mutex is held. */
+void hf__stuck_begin(struct relay_worker *worker, const struct hf_delivery *deliveries, size_t len);
+void hf__stuck_end(struct relay_worker *worker);
+
+/* Is this relay to leave its work to others for now? The mutex is held. */
+bool hf__stuck_has_to_leave(const struct hf_relay *relay);
+
+/* Look whether a call does not return, and deal with it. Returns in how many microseconds to look
+ * again. */
+int64_t hf__stuck_keep(struct hf_relay *relay);
 
 /* ---- relay_watch.c: news by the stream of the table ------------------------------------------ */
 

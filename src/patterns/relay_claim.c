@@ -27,9 +27,9 @@ static size_t claim_size(const struct hf_relay *relay)
 
 bool hf__claim_may(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
 {
-    if (relay->paused || relay->open || relay->claiming >= relay->sends_max)
+    if (relay->paused || relay->away || relay->open || relay->claiming >= relay->sends_max)
         return false;
-    if (relay->claim_empty && relay->claiming) /* (2) */
+    if (relay->claim_empty && relay->claiming > relay->metrics.stuck) /* (2) */
         return false;
     if (relay->claim_us > now_us && (!relay->claim_woken || relay->claim_failures)) {
         *next_us = relay->claim_us < *next_us ? relay->claim_us : *next_us;
@@ -299,7 +299,7 @@ static bool is_stopping(struct hf_relay *relay)
     bool stopping;
 
     pthread_mutex_lock(&relay->mutex);
-    stopping = relay->stopping || relay->paused;
+    stopping = relay->stopping || relay->paused || relay->away;
     pthread_mutex_unlock(&relay->mutex);
     return stopping;
 }
@@ -331,9 +331,9 @@ static bool enter(struct hf_relay *relay, bool alone)
     bool may;
 
     pthread_mutex_lock(&relay->mutex);
-    while ((relay->alone || (alone && relay->sends)) && !relay->stopping)
+    while ((relay->alone || (alone && relay->sends > relay->metrics.stuck)) && !relay->stopping)
         pthread_cond_wait(&relay->idle_cond, &relay->mutex);
-    may = !relay->alone && !(alone && relay->sends);
+    may = !relay->alone && !(alone && relay->sends > relay->metrics.stuck);
     relay->sends += may;
     relay->alone = relay->alone || (alone && may);
     pthread_mutex_unlock(&relay->mutex);
@@ -409,13 +409,24 @@ static bool send_suspect(struct relay_worker *worker, struct hf_claimed_event ev
     return reached;
 }
 
+/* Were the claims given back meanwhile? */
+static bool are_gone(struct relay_worker *worker)
+{
+    bool gone;
+
+    pthread_mutex_lock(&worker->relay->mutex);
+    gone = worker->claims.gone;
+    pthread_mutex_unlock(&worker->relay->mutex);
+    return gone;
+}
+
 static void work_off(struct relay_worker *worker, const struct hf_claim_list *list, bool was_probe)
 {
     struct hf_relay *relay = worker->relay;
     bool reached = true;
     size_t at = 0;
 
-    while (at < list->events_len) {
+    while (at < list->events_len && !are_gone(worker)) {
         size_t len = chunk(relay, list, at);
 
         if (!reached || is_stopping(relay)) {
@@ -519,7 +530,8 @@ static struct relay_worker *due_worker(struct hf_relay *relay, int64_t now_us, i
     for (size_t i = 0; i < relay->workers_len; i++) {
         struct relay_worker *worker = &relay->workers[i];
 
-        if (worker->claims.first >= worker->claims.len)
+        if (worker->claims.first >= worker->claims.len ||
+            (worker->call.stuck && relay->o.stuck != HF_STUCK_LEAVE))
             continue;
         if (worker->claims.renew_us <= now_us)
             return worker;

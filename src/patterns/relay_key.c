@@ -468,6 +468,20 @@ static void orphan_all(struct hf_relay *relay, struct relay_bucket *bucket)
     }
 }
 
+void hf__held_orphan(struct hf_relay *relay, struct held *held)
+{
+    struct relay_key *key = held->key;
+
+    assert(held->state == HELD_RUNS);
+    if (held->alone) {
+        relay->alone = false;
+        held->alone = false;
+    }
+    orphan(relay, held);
+    key->running--;
+    hf__key_settle(relay, key);
+}
+
 void hf__bucket_forget(struct hf_relay *relay, struct relay_bucket *bucket, bool orphans)
 {
     if (orphans)

@@ -729,8 +729,15 @@ static enum hf_status look_and_act(struct hf_relay *relay)
 static enum hf_status round_of(struct hf_relay *relay)
 {
     int64_t now_us = relay_now_us(relay);
-    bool dropped;
+    bool dropped, away;
 
+    pthread_mutex_lock(&relay->mutex);
+    away = relay->away;
+    pthread_mutex_unlock(&relay->mutex);
+    if (away) { /* until what does not return has */
+        relay->renew_us = relay->look_us = now_us + (int64_t)relay->o.heartbeat_ms * 1000;
+        return relay->beat ? hf__member_leave(relay, relay->o.lease_ms / 2) : HF_OK;
+    }
     pthread_mutex_lock(&relay->mutex);
     if (relay->until_us && now_us >= relay->until_us)
         hf__member_drop(relay);

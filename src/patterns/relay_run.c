@@ -71,9 +71,12 @@ static int64_t keep(void *user)
 {
     struct hf_relay *relay = user;
 
+    int64_t stuck_us = relay->o.no_threads ? INT64_MAX : hf__stuck_keep(relay), next_us;
+
     if (relay->o.dry_run)
-        return INT64_MAX;
-    return relay->o.competing ? hf__claim_keep(relay) : hf__member_keep(relay);
+        return stuck_us;
+    next_us = relay->o.competing ? hf__claim_keep(relay) : hf__member_keep(relay);
+    return stuck_us < next_us ? stuck_us : next_us;
 }
 
 /* When to ask the stream next. */

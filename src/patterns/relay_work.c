@@ -76,13 +76,13 @@ static bool lingers(const struct hf_relay *relay, int64_t now_us, int64_t *next_
  */
 static bool alone_may(const struct hf_relay *relay)
 {
-    return !relay->alone &&
-           (!relay->sends || !hf__suspect_is_alone(relay, relay->ready.first->first));
+    return !relay->alone && (relay->sends <= relay->metrics.stuck ||
+                             !hf__suspect_is_alone(relay, relay->ready.first->first));
 }
 
 bool hf__send_may(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
 {
-    if (!relay->ready.first || relay->paused || relay->stopping || relay->open ||
+    if (!relay->ready.first || relay->paused || relay->away || relay->stopping || relay->open ||
         relay->sends >= relay->sends_max || !alone_may(relay))
         return false;
     if (!relay->o.dry_run && now_us >= relay->until_us)
@@ -239,6 +239,8 @@ enum hf_status hf__sink_call(struct relay_worker *worker, struct hf_delivery *de
     canceled = relay->canceled;
     worker->sending = !canceled;
     relay->metrics.batches += !canceled;
+    if (!canceled)
+        hf__stuck_begin(worker, deliveries, len);
     pthread_mutex_unlock(&relay->mutex);
     if (canceled)
         return hf_scope_fail(worker->work, HF_CANCELED, "the relay is stopped");
@@ -246,6 +248,7 @@ enum hf_status hf__sink_call(struct relay_worker *worker, struct hf_delivery *de
     status = hf_sink_send(worker->work, relay->sink, deliveries, len);
     pthread_mutex_lock(&relay->mutex);
     worker->sending = false;
+    hf__stuck_end(worker);
     pthread_mutex_unlock(&relay->mutex);
     return status;
 }
@@ -546,7 +549,9 @@ void hf__send_run(struct relay_worker *worker, struct held *batch, size_t len, b
     if (suspects.len)
         settle(worker, &suspects, true, relay_now_us(relay) + (int64_t)relay->o.backoff_ms * 1000);
     if (sent.len) {
+        worker->sent = &sent;
         status = hf__sink_call(worker, sent.deliveries, sent.len);
+        worker->sent = NULL;
         reached = judge(worker, status, was_probe);
         settle(worker, &sent, reached, relay_now_us(relay));
     } else { /* nobody was asked */
