@@ -84,7 +84,9 @@ enum hf_subscription_event {
     HF_SUBSCRIPTION_STOPPED, /* an event, or the database, failed for good */
     HF_SUBSCRIPTION_TROUBLE, /* the database cannot be reached now, say; it goes on later */
     HF_SUBSCRIPTION_TAKEN,   /* the lease is ours */
-    HF_SUBSCRIPTION_LOST     /* the lease is another's by now, or ended */
+    HF_SUBSCRIPTION_LOST,    /* the lease is another's by now, or ended */
+    HF_SUBSCRIPTION_STUCK    /* a function has not returned after stuck_ms; the first event of it.
+                                Called by the thread that renews the lease */
 };
 
 /* Called by the thread that works. `event` is NULL when it is not about one; `error` has HF_OK when
@@ -115,7 +117,8 @@ struct hf_subscribe_options {
     uint32_t checkpoint_ms;  /* the checkpoint is written at most so often, and when there is
                                 nothing to do; default 1000. Not of projections */
     uint32_t poll_ms;        /* how often it looks when nothing wakes it; default 1000 */
-    uint32_t max_attempts;   /* of an event; default 10 */
+    uint32_t max_attempts;   /* of an event; and how often it may end its process, counted from the
+                                second time on; default 10 */
     uint32_t backoff_ms;     /* before the second one, doubled then; default 100 */
     uint32_t backoff_max_ms; /* default 30000 */
     enum hf_give_up give_up;
@@ -132,6 +135,16 @@ struct hf_subscribe_options {
     bool no_threads;
 
     bool no_payload; /* leave payloads of the blob store where they are */
+
+    /*
+     * A function that has not returned after stuck_ms is told (HF_SUBSCRIPTION_STUCK, and the log
+     * of the env), counted, and dealt with as `stuck` says. HF_STUCK_GIVE_UP parks the event and
+     * gives the lease back; of several events in one call nobody knows which it is, so whoever
+     * takes over hands them over one by one. What the function says later changes nothing. Not
+     * without threads, where nobody could look.
+     */
+    uint32_t stuck_ms; /* default ten times timeout_ms, or 300000 */
+    enum hf_stuck stuck;
 };
 
 /*
@@ -204,6 +217,8 @@ struct hf_subscription_metrics {
     uint64_t fence;       /* 0: the lease is not ours */
     int64_t lag_ms;       /* how long ago the last event that was handled had been appended, when it
                              was; 0: has caught up. By our clock and that of who appended */
+    uint64_t stuck;       /* calls of a function that have not returned for stuck_ms, now */
+    uint64_t stuck_total; /* and ever */
 };
 
 /* Since 0.1. */

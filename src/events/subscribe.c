@@ -32,6 +32,8 @@ enum {
     MAX_ATTEMPTS = 10,
     BACKOFF_MS = 100,
     BACKOFF_MAX_MS = 30000,
+    STUCK_MS = 300000,
+    STUCK_TIMES = 10,
     LEASE_MS = 20000,
     LEASE_LEAST_MS = 20,
     LAST_WORDS_MS = 2000, /* for the checkpoint and the lease, when a deadline has passed */
@@ -491,14 +493,14 @@ static int64_t run(void *user)
 static int64_t beat(void *user)
 {
     struct hf_subscription *sub = user;
-    int64_t every_us = (int64_t)sub->o.lease_ms * 250;
-    int64_t left_us = lease_left_us(sub);
+    int64_t every_us = (int64_t)sub->o.lease_ms * 250, wait_us = every_us / 2;
+    int64_t stuck_us = hf__stuck_look(sub->beats, sub), left_us = lease_left_us(sub);
 
     hf_scope_reset(sub->beats);
     if (left_us && left_us < (int64_t)sub->o.lease_ms * 900 - every_us + 1000 &&
         renew(sub->beats, sub) != HF_OK)
-        return every_us / 4;
-    return every_us / 2;
+        wait_us = every_us / 4;
+    return stuck_us < wait_us ? stuck_us : wait_us;
 }
 
 enum hf_status hf_subscription_start(struct hf_scope *s, struct hf_subscription *sub)
@@ -631,7 +633,8 @@ static enum hf_status check_options(struct hf_scope *s, struct hf_str name,
     if (of_stream && (o->domain.ptr || o->type.ptr || o->archived || o->start == HF_START_TIME))
         return hf_scope_fail(s, HF_INVALID,
                              "a subscription of one stream has no filters and starts at no time");
-    if (o->start < 0 || o->start > HF_START_TIME || o->give_up < 0 || o->give_up > HF_GIVE_UP_PARK)
+    if (o->start < 0 || o->start > HF_START_TIME || o->give_up < 0 ||
+        o->give_up > HF_GIVE_UP_PARK || o->stuck > HF_STUCK_GIVE_UP)
         return hf_scope_fail(s, HF_INVALID, "an option of \"%.*s\" has no such value",
                              HF_FMT(name));
     if (o->start == HF_START_AFTER &&
@@ -668,6 +671,13 @@ static void set_defaults(struct hf_subscribe_options *o)
         o->lease_ms = LEASE_MS;
     if (!o->start)
         o->start = HF_START_FIRST;
+    if (!o->stuck_ms && o->timeout_ms)
+        o->stuck_ms =
+            o->timeout_ms < UINT32_MAX / STUCK_TIMES ? o->timeout_ms * STUCK_TIMES : UINT32_MAX;
+    if (!o->stuck_ms)
+        o->stuck_ms = STUCK_MS;
+    if (!o->stuck)
+        o->stuck = HF_STUCK_LEAVE;
 }
 
 static struct hf_str keep(struct hf_scope *s, struct hf_str text)

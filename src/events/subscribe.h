@@ -138,6 +138,16 @@ enum hf_status hf__sub_look(struct hf_scope *s, struct hf_events *store, struct 
 
 /* ---- subscribe.c ---------------------------------------------------------------------------- */
 
+/* A call of the function that is under way: subscribe_stuck.c. */
+struct sub_call {
+    const struct hf_stored_event *events;
+    size_t len; /* 0: none is */
+    bool replay;
+    int64_t since_us;
+    bool stuck, dealt_with;
+    bool looked_at; /* by the thread that renews: it has to stay */
+};
+
 struct hf_subscription {
     struct hf_env env;
     struct hf_events *store;
@@ -182,6 +192,7 @@ struct hf_subscription {
     bool started, stopping, busy, gave_up, woken;
     char failure[SUBSCRIPTION_ERROR_MAX + 1]; /* why it gave up */
     struct hf_subscription_metrics metrics;
+    struct sub_call call;
 };
 
 void hf__sub_tell(struct hf_subscription *sub, enum hf_subscription_event what,
@@ -229,6 +240,16 @@ void hf__suspects_passed(struct hf_subscription *sub, size_t count);
 /* What a move of the checkpoint forgets; and that it did. */
 enum sub_forget hf__suspects_forget(const struct hf_subscription *sub);
 void hf__suspects_forgot(struct hf_subscription *sub, enum sub_forget forget);
+
+/* ---- subscribe_stuck.c: functions that do not return ----------------------------------------- */
+
+/* The function is called with these; it has returned. */
+void hf__stuck_call(struct hf_subscription *sub, const struct hf_stored_event *events, size_t len,
+                    bool replay);
+void hf__stuck_returned(struct hf_subscription *sub);
+
+/* Look whether it does not, and deal with that. Returns in how many microseconds to look again. */
+int64_t hf__stuck_look(struct hf_scope *s, struct hf_subscription *sub);
 
 /* ---- subscribe_work.c again ------------------------------------------------------------------ */
 

@@ -232,22 +232,29 @@ static void work_begin(struct hf_subscription *sub)
 }
 
 static enum hf_status call(struct hf_subscription *sub, const struct hf_stored_event *events,
-                           size_t count)
+                           size_t count, bool replay)
 {
+    enum hf_status status;
+
     work_begin(sub);
-    return sub->o.each ? sub->o.each(sub->work, events, sub->o.user)
-                       : sub->o.batch(sub->work, events, count, sub->o.user);
+    hf__stuck_call(sub, events, count, replay);
+    status = sub->o.each ? sub->o.each(sub->work, events, sub->o.user)
+                         : sub->o.batch(sub->work, events, count, sub->o.user);
+    hf__stuck_returned(sub);
+    return status;
 }
 
 /* Let the function add to the transaction what the events lead to. */
 static enum hf_status project(struct hf_subscription *sub, const struct hf_stored_event *events,
-                              size_t count, struct hf_tx *tx)
+                              size_t count, struct hf_tx *tx, bool replay)
 {
     struct hf_tx *former = hf_scope_set_tx(sub->work, tx);
     enum hf_status status = HF_OK;
 
+    hf__stuck_call(sub, events, count, replay);
     for (size_t i = 0; i < count && status == HF_OK; i++)
         status = sub->o.project(sub->work, tx, &events[i], sub->o.user);
+    hf__stuck_returned(sub);
     hf_scope_set_tx(sub->work, former);
     return status;
 }
@@ -278,7 +285,7 @@ static enum hf_status commit(struct hf_scope *s, struct hf_subscription *sub,
     work_begin(sub);
     *own = true;
     TRY(hf_tx_new(sub->work, sub->store->db, &tx));
-    TRY(project(sub, events, count, tx));
+    TRY(project(sub, events, count, tx, false));
     action = hf_tx_len(tx);
     TRY(hf__sub_move_tx(sub->work, sub->store, sub->pk, &move, tx));
     status = hf_tx_commit(sub->work, tx, NULL);
@@ -455,7 +462,8 @@ static enum hf_status handle_some(struct hf_scope *s, struct hf_subscription *su
         events = &whole;
     }
     if (status == HF_OK)
-        status = sub->o.project ? commit(s, sub, events, count, &own) : call(sub, events, count);
+        status =
+            sub->o.project ? commit(s, sub, events, count, &own) : call(sub, events, count, false);
     if (status == HF_OK)
         pass(sub, count, true);
     else if (own)
@@ -525,12 +533,12 @@ static enum hf_status replay_call(struct hf_subscription *sub, const struct hf_s
                                   struct hf_tx **tx)
 {
     if (!sub->o.project) {
-        TRY(call(sub, event, 1));
+        TRY(call(sub, event, 1, true));
         return hf_tx_new(sub->work, sub->store->db, tx);
     }
     work_begin(sub);
     TRY(hf_tx_new(sub->work, sub->store->db, tx));
-    return project(sub, event, 1, *tx);
+    return project(sub, event, 1, *tx, true);
 }
 
 /* Was it canceled only as others wrote the same at the same time? */

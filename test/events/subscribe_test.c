@@ -20,7 +20,7 @@ struct seen {
     const char *needs; /* events of this type have 1000 bytes */
     const char *fails; /* events of this type fail, */
     int times;         /* so often */
-    int told[7];
+    int told[8];
     char told_text[200];
     struct kit *k;             /* when it stops, */
     struct hf_events *rebuild; /* tell it to begin anew */

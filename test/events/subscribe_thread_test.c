@@ -290,3 +290,123 @@ TEST(subscribe_thread, groups_share_events)
         close_world(&w);
     }
 }
+
+/* ---- functions that do not return ------------------------------------------------------------ */
+
+struct trap {
+    atomic_bool open, waits;
+    atomic_int told, handled, parked;
+};
+
+static enum hf_status fall(struct hf_scope *s, const struct hf_stored_event *event, void *user)
+{
+    struct trap *trap = user;
+
+    (void)s;
+    while (atomic_load(&trap->waits) && hf_str_equal(event->type, HF_STR("deep")) &&
+           !atomic_load(&trap->open))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    atomic_fetch_add(&trap->handled, 1);
+    return HF_OK;
+}
+
+static void trap_told(enum hf_subscription_event what, const struct hf_stored_event *event,
+                      const struct hf_error *error, void *user)
+{
+    struct trap *trap = user;
+
+    (void)error;
+    if (what == HF_SUBSCRIPTION_STUCK && hf_str_equal(event->type, HF_STR("deep")))
+        atomic_fetch_add(&trap->told, 1);
+    if (what == HF_SUBSCRIPTION_PARKED)
+        atomic_fetch_add(&trap->parked, 1);
+}
+
+static struct hf_subscription *trap_start(struct hf_scope *s, struct hf_events *store,
+                                          struct trap *trap, enum hf_stuck stuck)
+{
+    struct hf_subscription *sub;
+
+    CHECK_OK(hf_subscribe(s, store, HF_STR("trap"),
+                          HF_OPTIONS(hf_subscribe_options, .each = fall, .on_told = trap_told,
+                                     .lease_ms = 10000, .poll_ms = 10, .stuck_ms = 50,
+                                     .settle_ms = 1, .stuck = stuck, .user = trap),
+                          &sub));
+    CHECK_OK(hf_subscription_start(s, sub));
+    return sub;
+}
+
+static void trap_wait(atomic_int *count, int least)
+{
+    for (int i = 0; i < 20000 && atomic_load(count) < least; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    CHECK(atomic_load(count) >= least);
+}
+
+/* The second is hung over; another process goes on with it, or behind it. */
+static void one_is_deep(struct test *t, enum hf_stuck stuck)
+{
+    struct hf_new_event events[] = {{.type = HF_STR("flat")},
+                                    {.type = HF_STR("deep")},
+                                    {.type = HF_STR("flat")}};
+    struct hf_append append = {.stream = {HF_STR("s"), HF_STR("1")},
+                               .events = events,
+                               .events_len = 3};
+    struct trap trap = {.waits = true}, other = {.waits = false};
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_subscription_metrics metrics;
+    struct hf_subscription *sub, *second;
+    struct hf_subscription_info info;
+    struct hf_events *store;
+    struct hf_db *db;
+
+    (void)t;
+    CHECK_OK(hf_open(s, HF_STR("memory:"), HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true),
+                     &db));
+    CHECK_OK(hf_events_open(s, db, NULL, &store));
+    CHECK_OK(hf_events_append(s, store, &append, 1, NULL, NULL));
+    sub = trap_start(s, store, &trap, stuck);
+    trap_wait(&trap.told, 1);
+    hf_subscription_metrics(sub, &metrics);
+    CHECK_INT(1, metrics.stuck);
+    second = trap_start(s, store, &other, stuck);
+    if (stuck == HF_STUCK_LEAVE) {
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+        CHECK_INT(0, atomic_load(&other.handled));
+    } else {
+        trap_wait(&other.handled, stuck == HF_STUCK_RELEASE ? 2 : 1);
+    }
+    CHECK_INT(1, atomic_load(&trap.told));
+    CHECK_INT(stuck == HF_STUCK_GIVE_UP, atomic_load(&trap.parked));
+    atomic_store(&trap.open, true);
+    trap_wait(&trap.handled, stuck == HF_STUCK_LEAVE ? 3 : 2);
+    CHECK_OK(hf_subscription_stop(s, sub));
+    CHECK_OK(hf_subscription_stop(s, second));
+    CHECK_OK(hf_subscription_info(s, store, HF_STR("trap"), &info));
+    CHECK_INT(stuck == HF_STUCK_GIVE_UP, info.parked);
+    CHECK_INT(stuck == HF_STUCK_GIVE_UP ? 2 : 3,
+              info.handled); /* it came late, and changed nothing */
+    hf_subscription_metrics(sub, &metrics);
+    CHECK_INT(1, metrics.stuck_total);
+    CHECK_INT(0, metrics.stuck);
+    hf_subscription_close(second);
+    hf_subscription_close(sub);
+    hf_events_close(store);
+    hf_db_close(db);
+    hf_scope_free(s);
+}
+
+TEST(subscribe_thread, what_does_not_return_is_told)
+{
+    one_is_deep(t, HF_STUCK_LEAVE);
+}
+
+TEST(subscribe_thread, another_takes_over_what_does_not_return)
+{
+    one_is_deep(t, HF_STUCK_RELEASE);
+}
+
+TEST(subscribe_thread, what_does_not_return_is_parked)
+{
+    one_is_deep(t, HF_STUCK_GIVE_UP);
+}
