@@ -53,6 +53,7 @@ struct hf_engine_options {
     struct hf_str account;    /* in ARNs; default "123456789012" */
     enum hf_wording wording;  /* default HF_WORDING_CLASSIC */
     uint32_t max_tables;      /* CreateTable fails beyond that, HF_LIMIT; default 2500 */
+    bool read_only;           /* change nothing on disk; see hf_open() */
 };
 
 /*
@@ -61,10 +62,17 @@ struct hf_engine_options {
  * "https://HOST:PORT" and "dynamodb://REGION" are services, connected to as hf_connect() of
  * client.h does it; of the options only env and region count then. On failure *db is NULL.
  *
+ * With `read_only` nothing in the directory is made, changed or removed, and there are no threads:
+ * expiry, trimming and the building of indexes rest. Calls that write end in HF_DENIED. Any number of
+ * processes may have a directory open like this at the same time, but not beside one that writes. What
+ * the last process had not put into tables is kept in memory, whatever memtable_bytes says; a disk
+ * that is full is no obstacle.
+ *
  * HF_INVALID   the URL is of another kind, the directory holds something else, or an option cannot
  *              be: a region or account is up to 64 letters, digits, - and _
  * HF_IO        the directory cannot be made, read or written; the message says why
  * HF_LOCKED    the directory is open already
+ * HF_NOT_FOUND there is no such database, with `read_only`
  * HF_FORMAT    it was written by a newer version
  * HF_CORRUPT   it is damaged; the message names what
  * HF_NO_SPACE  the disk is too full to open it safely
@@ -126,6 +134,7 @@ struct hf_engine_stats {
     uint64_t memory_bytes; /* what the store holds in memory */
     bool stopped;          /* a sync failed: writes are refused until it is opened again */
     bool no_space;         /* writes are refused until there is room */
+    bool read_only;        /* it was opened to be read */
 };
 
 /* Figures of now; all zero when `db` is no embedded database. Any thread. Since 0.1. */

@@ -258,6 +258,7 @@ static int open_database(struct serving *v)
                    .sync_window_ms = (uint32_t)settings->sync_window_ms,
                    .memtable_bytes = (size_t)settings->memtable_bytes,
                    .cache_bytes = (size_t)settings->cache_bytes, .compress = settings->compress,
+                   .reserve_bytes = settings->reserve_bytes, .read_only = settings->read_only,
                    .stream_shards = (uint32_t)settings->stream_shards, .region = settings->region,
                    .account = settings->account, .max_tables = (uint32_t)settings->max_tables,
                    .wording = (enum hf_wording)(settings->wording + 1)),

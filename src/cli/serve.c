@@ -145,6 +145,19 @@ static const struct option_spec specs[] = {
      .name = "compress",
      .text = "Compress what is on disk (lz4).",
      FIELD(compress)},
+    {.kind = OPTION_SIZE,
+     .name = "reserve",
+     .value = "SIZE",
+     .min = KIB * KIB,
+     .max = 1024 * GIB,
+     .text = "Free space of the disk that is left alone: below it only deletes are taken. By "
+             "default, what tables and their merging may need.",
+     FIELD(reserve_bytes)},
+    {.kind = OPTION_FLAG,
+     .name = "read-only",
+     .text = "Change nothing on disk, and refuse what would. Several servers may read one "
+             "directory like this; a full disk is no obstacle.",
+     FIELD(read_only)},
 
     {.heading = "What clients see",
      .kind = OPTION_TEXT,
@@ -372,6 +385,8 @@ static bool plan_data(struct cli *cli, const struct options *options, struct ser
     if (hf__options_source(&hf__serve_options, options, "sync-window") == OPTION_GIVEN &&
         settings->sync + 1 != 2)
         return REFUSE(cli, "--sync-window needs --sync batch");
+    if (settings->in_memory && settings->read_only)
+        return REFUSE(cli, "--in-memory and --read-only exclude each other");
     if (settings->in_memory) {
         plan->url = HF_STR("memory:");
         return true;

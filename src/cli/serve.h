@@ -38,6 +38,8 @@ struct serve_settings {
     uint64_t memtable_bytes;
     uint64_t cache_bytes;
     bool compress;
+    uint64_t reserve_bytes; /* 0: by default */
+    bool read_only;
     /* what clients see */
     struct hf_str region;
     struct hf_str account;

@@ -66,6 +66,8 @@ enum hf_status hf__counts_load(struct hf_scope *s, struct engine *e)
     if (!clean.ptr)
         return HF_OK;
     TRY(load_all(s, e));
+    if (e->read_only)
+        return HF_OK;
     hf__setting_delete(s, &batch, clean_setting);
     if (batch.ops.failed)
         return hf__fail_nomem(s);

@@ -46,6 +46,22 @@ static operation *const operations[] = {
 #undef OP
 };
 
+/* Statements are writes to the table of operations, but may be SELECTs: the store refuses others.
+ */
+static bool is_write(enum hf_op op)
+{
+    return hf__op(op)->access != OP_READ && op != HF_OP_EXECUTE_STATEMENT &&
+           op != HF_OP_BATCH_EXECUTE_STATEMENT && op != HF_OP_EXECUTE_TRANSACTION;
+}
+
+enum hf_status hf__engine_writable(struct hf_scope *s, const struct engine *e, struct hf_str what)
+{
+    if (!e->read_only)
+        return HF_OK;
+    return hf__fail(s, HF_DENIED, "The database was opened read-only: %.*s is refused",
+                    HF_FMT(what));
+}
+
 static enum hf_status engine_call(struct hf_scope *s, struct hf_db *db, enum hf_op op,
                                   const void *request, void *response)
 {
@@ -56,6 +72,8 @@ static enum hf_status engine_call(struct hf_scope *s, struct hf_db *db, enum hf_
     hf__scope_set_settled(s, hf__store_is_settled(e->store)); /* before anything is read */
     hf__scope_feed(s);
     TRY(hf__engine_fit(s, e));
+    if (e->read_only && is_write(op))
+        return hf__engine_writable(s, e, hf__op(op)->name);
     status = operations[op](s, e, request, response);
     if (status == HF_OK && hf__scope_starved(s)) { /* the answer may lack something */
         status = hf__fail_nomem(s);
@@ -84,7 +102,8 @@ static enum hf_status open_store(struct hf_scope *s, const struct hf_env *env, s
                                           .cache_bytes = o->cache_bytes,
                                           .reserve_bytes = o->reserve_bytes,
                                           .no_verify = o->no_verify,
-                                          .compress = o->compress};
+                                          .compress = o->compress,
+                                          .read_only = o->read_only};
     struct hf_str path;
 
     if ((unsigned)o->sync > HF_SYNC_NONE)
@@ -92,6 +111,8 @@ static enum hf_status open_store(struct hf_scope *s, const struct hf_env *env, s
     if ((unsigned)o->wording > HF_WORDING_2026)
         return hf__fail(s, HF_INVALID, "wording is %d, which is no enum hf_wording",
                         (int)o->wording);
+    if (hf_str_equal(url, HF_STR("memory:")) && o->read_only)
+        return hf__fail(s, HF_INVALID, "memory: is new and empty: it cannot be read_only");
     if (hf_str_equal(url, HF_STR("memory:")))
         return hf__store_open_memory(s, env, store);
     if (!str_after(url, HF_STR("embedded:"), &path))
@@ -120,6 +141,8 @@ static enum hf_status load_secret(struct hf_scope *s, struct engine *e)
         return HF_OK;
     }
     hf__env_random(&e->env, e->secret, sizeof(e->secret));
+    if (e->read_only) /* there is no table yet, either */
+        return HF_OK;
     hf__setting_put(s, &batch, "secret", hf_bytes_of(e->secret, sizeof(e->secret)));
     if (batch.ops.failed)
         return hf__fail_nomem(s);
@@ -134,7 +157,7 @@ static enum hf_status load(struct hf_scope *s, struct engine *e)
     TRY(hf__backups_load(s, e));
     TRY(hf__sequencer_load(s, e));
     TRY(hf__counts_load(s, e));
-    return hf__backups_resume(s, e);
+    return e->read_only ? HF_OK : hf__backups_resume(s, e);
 }
 
 enum {
@@ -237,7 +260,7 @@ static void engine_close(struct hf_db *db)
     struct hf_scope *s = hf_scope_new(&e->env);
 
     hf__upkeep_stop(e);
-    if (s)
+    if (s && !e->read_only)
         hf__counts_save(s, e);
     hf_scope_free(s);
     engine_free(e);
@@ -268,6 +291,7 @@ static enum hf_status engine_blobs(struct hf_scope *s, struct hf_db *db, struct 
     struct blob_dir_options options = {.no_sync = e->no_sync};
     struct store_stats stats;
 
+    TRY(hf__engine_writable(s, e, HF_STR("a store of blobs in it, which may be written to,")));
     hf__store_stats(e->store, &stats);
     if (!stats.path.ptr)
         return memory_blobs(s, e, blobs);
@@ -334,12 +358,13 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
     e->snapshot_max = SNAPSHOT_MAX;
     e->no_sync = o.sync == HF_SYNC_NONE;
     make_opener(e);
+    e->read_only = o.read_only;
     init_locks(e);
     e->memory = hf_scope_new(&env);
     status = e->memory ? settings(s, e, &o) : hf__fail_nomem(s);
     if (status == HF_OK)
         status = load(s, e);
-    if (status == HF_OK && !o.no_upkeep_thread)
+    if (status == HF_OK && !o.no_upkeep_thread && !o.read_only)
         status = hf__upkeep_start(s, e);
     if (status != HF_OK) {
         engine_free(e);
@@ -384,5 +409,6 @@ void hf_engine_stats(struct hf_db *db, struct hf_engine_stats *stats)
         return;
     hf__store_stats(e->store, &store);
     *stats = (struct hf_engine_stats){store.syncs,        store.sync_waits, store.disk_bytes,
-                                      store.memory_bytes, store.stopped,    store.no_space};
+                                      store.memory_bytes, store.stopped,    store.no_space,
+                                      store.read_only};
 }

@@ -281,6 +281,7 @@ struct engine {
     uint64_t snapshot_max; /* bytes that a restore may replace and put, together */
     atomic_bool lost;      /* a restore left it open which tables these are; see snapshot.c */
     bool no_sync;
+    bool read_only; /* nothing is written: calls that would end in HF_DENIED */
     pthread_mutex_t blobs_lock;
     struct hf_blobs
         *blobs; /* of a database in memory, once somebody asked; guarded by blobs_lock */
@@ -291,6 +292,9 @@ struct engine *hf__engine_of(struct hf_db *db);
 
 /* HF_STOPPED when it is lost. */
 enum hf_status hf__engine_fit(struct hf_scope *s, struct engine *e);
+
+/* HF_DENIED when it was opened read-only, which `what` is not for. */
+enum hf_status hf__engine_writable(struct hf_scope *s, const struct engine *e, struct hf_str what);
 
 /*
  * Open the database that lies in `store`, which is closed with it, also when this fails. Whoever

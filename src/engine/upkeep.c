@@ -67,6 +67,7 @@ enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
     hf__scope_error_clear(s);
     if (!e)
         return hf__fail(s, HF_UNSUPPORTED, "Upkeep is only for embedded databases");
+    TRY(hf__engine_writable(s, e, HF_STR("upkeep")));
     TRY(hf__scope_alive(s));
     pthread_mutex_lock(&e->upkeep_turn);
     status = hf__engine_fit(s, e);

@@ -5,7 +5,7 @@
  *     OPTIONS /         a browser asks what a page may send (CORS)
  *     GET /             DynamoDB's own sign of health
  *     GET /livez        the process runs
- *     GET /readyz       it takes requests, and writes are possible
+ *     GET /readyz       it takes requests, and writes are possible, or were never to be
  *     GET /metrics      figures for Prometheus
  *     /_holdfast/       for users' tests, when it was asked for: admin.c
  *
@@ -68,6 +68,8 @@ static void ready(struct answer *answer)
         hf__answer(answer, 503, HF_STR("a sync failed: writes are refused until a restart\n"));
     else if (stats.no_space)
         hf__answer(answer, 503, HF_STR("the disk is full: writes are refused\n"));
+    else if (stats.read_only)
+        hf__answer(answer, 200, HF_STR("ready, read-only\n"));
     else
         hf__answer(answer, 200, HF_STR("ready\n"));
 }

@@ -523,6 +523,8 @@ enum hf_status hf__commit_open(struct hf_scope *s, struct commit *commit,
     atomic_store(&commit->durable,
                  options->syncs || marks->fresh || marks->clean ? last : marks->durable);
     commit->tabled = commit->home->marks.based; /* replaying may have written tables */
+    if (options->read_only)
+        return HF_OK;
     if (commit->mode != STORE_SYNC_FULL)
         commit->boot = hf__marks_boot();
     if (commit->home->format != HOME_FORMAT) {

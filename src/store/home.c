@@ -97,17 +97,19 @@ static enum hf_status sync_parent(struct hf_scope *s, const struct home *home)
 
 static enum hf_status find_directory(struct hf_scope *s, struct home *home)
 {
-    bool made = mkdir(home->path, MODE_DIRECTORY) == 0;
+    bool made = !home->read_only && mkdir(home->path, MODE_DIRECTORY) == 0;
 
-    if (!made && errno != EEXIST)
+    if (!made && !home->read_only && errno != EEXIST)
         return fail_errno(s, home, "create", "");
     home->dir = open(home->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (home->dir < 0 && errno == ENOENT)
+        return hf__fail(s, HF_NOT_FOUND, "There is no store in %s", home->path);
     if (home->dir < 0 && errno == ENOTDIR)
         return hf__fail(s, HF_INVALID, "%s is not a directory", home->path);
     if (home->dir < 0)
         return fail_errno(s, home, "open", "");
     /* RocksDB has a lock of its own, but only after we have looked around. */
-    if (flock(home->dir, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+    if (flock(home->dir, (home->read_only ? LOCK_SH : LOCK_EX) | LOCK_NB) && errno == EWOULDBLOCK)
         return hf__fail(s, HF_LOCKED,
                         "The store in %s is open already, in this or in another process",
                         home->path);
@@ -192,6 +194,12 @@ static enum hf_status look_inside(struct hf_scope *s, struct home *home)
     home->has_database = exists(home, "db/CURRENT");
     home->format = (int)format;
     home->sealed = format == HOME_FORMAT;
+    if (home->read_only && format <= 1)
+        return hf__fail(s, HF_INVALID,
+                        format ? "The store in %s has format 1, which cannot be read before it was "
+                                 "opened for writing once"
+                               : "%s is not a holdfast store, or is still being made",
+                        home->path);
     if (format)
         return HF_OK;
     if (!exists(home, FORMAT_FILE_NEW))
@@ -205,11 +213,12 @@ static enum hf_status look_inside(struct hf_scope *s, struct home *home)
 }
 
 enum hf_status hf__home_open(struct hf_scope *s, const struct hf_env *env, struct hf_str path,
-                             struct home *home)
+                             bool read_only, struct home *home)
 {
     enum hf_status status;
 
-    *home = (struct home){.env = *env, .dir = -1, .record = -1, .ballast = -1};
+    *home =
+        (struct home){.env = *env, .dir = -1, .record = -1, .ballast = -1, .read_only = read_only};
     if (path.len == 0 || memchr(path.ptr, '\0', path.len))
         return hf__fail(s, HF_INVALID, "The path of a store must be neither empty nor have a NUL");
     home->path = path_join(env, path, "", &home->path_size);

@@ -23,6 +23,7 @@ struct home {
     int record;
     int ballast;
     bool fresh;        /* the store is being made */
+    bool read_only;    /* nothing is made or written */
     int format;        /* of its record: 1 had no journal, in 2 its files and tables have no id */
     bool sealed;       /* HOLDFAST has the number of our format */
     bool has_database; /* which is made when it gets its first table */
@@ -35,15 +36,17 @@ struct home {
 };
 
 /*
- * Find the directory, or make its last component, lock it, and read its format.
+ * Find the directory, or make its last component, lock it, and read its format. `read_only`: it is
+ * not made, and others may have it open who only read, too.
  *
  * HF_LOCKED   somebody has it open
+ * HF_NOT_FOUND  there is none, and none is made
  * HF_INVALID  it holds something that is not a store
  * HF_FORMAT   it was made by a newer version
  * HF_CORRUPT  it is a store, and a file that must be there is not
  */
 enum hf_status hf__home_open(struct hf_scope *s, const struct hf_env *env, struct hf_str path,
-                             struct home *home);
+                             bool read_only, struct home *home);
 
 /* All else is there: from now on this is a store. */
 enum hf_status hf__home_seal(struct hf_scope *s, struct home *home);

@@ -247,15 +247,15 @@ static struct journal *journal_new(const struct journal_options *options)
 
 static enum hf_status open_directory(struct hf_scope *s, struct journal *journal)
 {
-    bool made = mkdir(journal->options.path, MODE_DIRECTORY) == 0;
+    bool made = !journal->options.read_only && mkdir(journal->options.path, MODE_DIRECTORY) == 0;
     struct stat info;
 
-    if (!made && errno != EEXIST)
+    if (!made && !journal->options.read_only && errno != EEXIST)
         return fail_errno(s, journal, "create");
     journal->dir = open(journal->options.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (journal->dir < 0)
         return fail_errno(s, journal, "open");
-    if (fstat(journal->dir, &info) == 0 && (info.st_mode & 077) &&
+    if (!journal->options.read_only && fstat(journal->dir, &info) == 0 && (info.st_mode & 077) &&
         fchmod(journal->dir, MODE_DIRECTORY))
         return fail_errno(s, journal, "make for its owner alone");
     return HF_OK;
@@ -333,6 +333,8 @@ static enum hf_status read_back(struct hf_scope *s, struct journal *journal,
     TRY(hf__journal_read(s, &reading, &found));
     journal->number = found.number;
     atomic_store(&journal->last, found.last);
+    if (journal->options.read_only)
+        return HF_OK;
     return drop_behind(s, journal, found.ended);
 }
 
@@ -347,10 +349,13 @@ static enum hf_status open_inside(struct hf_scope *s, struct journal *journal,
     journal->id = marks->id;
     if (marks->fresh || marks->clean) {
         atomic_store(&journal->last, marks->fresh ? marks->durable : marks->clean);
-        TRY(start_over(s, journal));
+        if (!journal->options.read_only)
+            TRY(start_over(s, journal));
     } else {
         TRY(read_back(s, journal, marks, replay, user));
     }
+    if (journal->options.read_only)
+        return HF_OK;
     first = atomic_load(&journal->last) + 1;
     for (int i = 0; i < FIRSTS; i++) /* older ones count as if they all ended here */
         journal->firsts[i] = first;

@@ -27,6 +27,7 @@ struct journal_options {
         *path; /* of the journal's directory, made when it is missing; outlives the journal */
     size_t segment_bytes; /* of a file, unless a single record is larger, or no other opens */
     bool syncs;           /* files are synced before others follow, and filled ahead */
+    bool read_only;       /* nothing is made, removed or written */
 };
 
 /* A change that the database may not have; in order, and again whenever the end was not clean. */

@@ -265,7 +265,7 @@ enum hf_status hf__marks_open(struct hf_scope *s, struct home *home)
 
     if (home->fresh)
         return make_record(s, home);
-    home->record = openat(home->dir, "durable", O_RDWR | O_CLOEXEC);
+    home->record = openat(home->dir, "durable", (home->read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC);
     if (home->record < 0 && errno == ENOENT)
         return damaged(s, home, "the file durable is missing");
     if (home->record < 0)

@@ -54,6 +54,7 @@ struct store_options {
     uint64_t reserve_bytes; /* free space that is never written into; default from memtables */
     bool no_verify;         /* do not verify block checksums on reads */
     bool compress;          /* lz4 for what is flushed */
+    bool read_only;         /* nothing on disk is changed; writes end in HF_DENIED */
 };
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -67,7 +68,8 @@ enum hf_status hf__store_open_memory(struct hf_scope *s, const struct hf_env *en
  * HF_LOCKED   another process, or this one, has it open
  * HF_FORMAT   it was written by a newer version; the message has both numbers
  * HF_CORRUPT  it is damaged: a log is missing or broken, a file is gone; the message names it
- * HF_NO_SPACE the disk has less room than the reserve
+ * HF_NO_SPACE the disk has less room than an open takes
+ * HF_NOT_FOUND  there is none, with read_only
  * HF_INVALID  the directory holds something else
  */
 enum hf_status hf__store_open_rocksdb(struct hf_scope *s, const struct hf_env *env,
@@ -144,6 +146,7 @@ void hf__batch_delete_range(struct store_batch *batch, struct hf_bytes lower,
  * Apply the batch. On success *ticket is what hf__store_sync() wants.
  *
  * HF_NO_SPACE  nothing was written; the disk is below the reserve
+ * HF_DENIED    nothing was written; the store was opened to be read
  * HF_STOPPED   nothing was written; an earlier write or fsync failed
  * HF_IO        nothing was written, and it may be tried again: see (5)
  * HF_NOMEM     nothing was written
@@ -174,6 +177,7 @@ struct store_stats {
     uint64_t memory_bytes; /* what the store itself holds: memtables, caches, or the whole map */
     bool stopped;          /* writes are refused for good */
     bool no_space;         /* writes are refused until there is room */
+    bool read_only;        /* writes are refused */
     struct hf_str path;    /* of the directory, as long as the store is open; absent for memory */
     uint64_t kept_free;    /* bytes of its disk; 0 for memory */
 };

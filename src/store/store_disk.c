@@ -423,6 +423,9 @@ static enum hf_status disk_write(struct hf_scope *s, struct hf__store *store,
     enum hf_status status;
     bool full = hf__front_active_bytes(&disk->front) > disk->map_bytes;
 
+    if (disk->options.read_only)
+        return hf__fail(s, HF_DENIED, "The store in %s was opened to be read, not written",
+                        disk->home.path);
     if (atomic_load(&disk->commit.stopped))
         return hf__commit_fail(s, &disk->commit, HF_STOPPED);
     if (full) {
@@ -630,7 +633,8 @@ static enum hf_status replay_changes(struct hf_scope *s, const struct replaying 
         return hf__fail_nomem(s);
     hf__front_apply(to->front, changes->entries, changes->len, number);
     changes->len = 0;
-    if (to->front != &disk->front || hf__front_active_bytes(to->front) <= disk->map_bytes)
+    if (to->front != &disk->front || disk->options.read_only ||
+        hf__front_active_bytes(to->front) <= disk->map_bytes)
         return HF_OK;
     if (!write_tables(disk, &upto))
         return fail_stalled(s, disk, disk->tables_end);
@@ -711,10 +715,11 @@ static void fall_back(void *user)
 static void disk_stats(struct hf__store *store, struct store_stats *stats)
 {
     struct disk *disk = disk_of(store);
-    uint64_t have, need;
+    uint64_t have, need = 0;
 
     /* Writes look at the disk, too, but who asks first whether they are possible may send none. */
-    has_room(disk, 0, &have, &need);
+    if (!disk->options.read_only)
+        has_room(disk, 0, &have, &need);
     pthread_mutex_lock(&disk->commit.lock);
     stats->syncs = disk->commit.syncs;
     stats->sync_waits = disk->commit.waits;
@@ -723,6 +728,7 @@ static void disk_stats(struct hf__store *store, struct store_stats *stats)
     stats->memory_bytes = hf__front_bytes(&disk->front) + hf__tables_memory(disk->tables);
     stats->stopped = atomic_load(&disk->commit.stopped);
     stats->no_space = atomic_load(&disk->no_space);
+    stats->read_only = disk->options.read_only;
     stats->path = hf_str_from(disk->home.path);
     stats->kept_free = need;
 }
@@ -820,6 +826,7 @@ static struct tables_options tables_options(struct disk *disk)
                                    .table_bytes = disk->map_bytes,
                                    .cache_bytes = disk->options.cache_bytes,
                                    .missing = !disk->home.has_database,
+                                   .read_only = disk->options.read_only,
                                    .no_verify = disk->options.no_verify,
                                    .compress = disk->options.compress};
 }
@@ -851,7 +858,8 @@ static enum hf_status open_log(struct hf_scope *s, struct disk *disk)
     const struct journal_options options = {.env = &disk->base.env,
                                             .path = disk->home.journal_path,
                                             .segment_bytes = segment_bytes(disk),
-                                            .syncs = is_synced(disk)};
+                                            .syncs = is_synced(disk),
+                                            .read_only = disk->options.read_only};
     const struct journal_marks marks = journal_marks(disk);
 
     return hf__commit_open(s, &disk->commit, &options, &marks, replay);
@@ -878,6 +886,15 @@ static enum hf_status check_parts(struct hf_scope *s, struct disk *disk)
         return HF_OK;
     marks = journal_marks(disk);
     return hf__journal_check(s, &disk->base.env, disk->home.journal_path, &marks);
+}
+
+/* As after a crash, but that everything stays as it is: what tables have not is in memory, all of
+ * it. So there are neither threads nor anything to be done at a close. */
+static enum hf_status open_to_read(struct hf_scope *s, struct disk *disk)
+{
+    TRY(check_parts(s, disk));
+    TRY(open_tables(s, disk));
+    return open_log(s, disk);
 }
 
 static enum hf_status open_inside(struct hf_scope *s, struct disk *disk)
@@ -930,13 +947,13 @@ enum hf_status hf__store_open_rocksdb(struct hf_scope *s, const struct hf_env *e
     disk->base = (struct hf__store){.kind = &disk_kind, .env = whole};
     disk->options = whole_options(options);
     disk->map_bytes = disk->options.memtable_bytes / MAPS;
-    status = hf__home_open(s, &disk->base.env, path, &disk->home);
+    status = hf__home_open(s, &disk->base.env, path, disk->options.read_only, &disk->home);
     if (status != HF_OK) {
         hf__env_free(&whole, disk, sizeof(*disk));
         return status;
     }
     set_locks(disk);
-    status = open_inside(s, disk);
+    status = disk->options.read_only ? open_to_read(s, disk) : open_inside(s, disk);
     if (status != HF_OK)
         disk_close(&disk->base);
     else

@@ -113,7 +113,6 @@ struct tables {
     uint64_t last;           /* the newest change that is known to be in tables */
     bool lacks;              /* it has to be opened again before something can be added */
     bool is_down;            /* it was closed for that, and could not be opened */
-    bool only_look;          /* nothing is changed */
     bool tidies;             /* every file in level 0 starts a compaction */
 
     pthread_mutex_t iters_lock; /* guards the next two */
@@ -194,7 +193,7 @@ static rocksdb_t *open_rocksdb(const struct tables *tables, char **error)
     rocksdb_t *db = NULL;
 
     pthread_once(&database_made, make_objects);
-    if (tables->only_look)
+    if (tables->options.read_only)
         db = rocksdb_open_for_read_only(tables->db_options, tables->options.db_path, 0, error);
     else if (!shut_away(tables->options.db_path))
         *error = strdup("its folder cannot be made for its owner alone");
@@ -760,6 +759,8 @@ static enum hf_status verify_files(struct hf_scope *s, struct tables *tables)
     enum hf_status status;
     char *error = NULL;
 
+    if (tables->options.read_only) /* there are no compactions, and RocksDB refuses that */
+        return verify_listed(s, tables);
     rocksdb_disable_file_deletions(tables->db, &error);
     if (error)
         return read_failed(s, tables, error);
@@ -915,8 +916,8 @@ static enum hf_status open_inside(struct hf_scope *s, struct tables *tables)
     return tables->newest ? HF_OK : hf__fail_nomem(s);
 }
 
-static enum hf_status tables_open(struct hf_scope *s, const struct tables_options *options,
-                                  bool only_look, struct tables **tables)
+enum hf_status hf__tables_open(struct hf_scope *s, const struct tables_options *options,
+                               struct tables **tables)
 {
     struct tables *made = hf__env_alloc(options->env, sizeof(*made));
     enum hf_status status;
@@ -924,7 +925,7 @@ static enum hf_status tables_open(struct hf_scope *s, const struct tables_option
     *tables = NULL;
     if (!made)
         return hf__fail_nomem(s);
-    *made = (struct tables){.env = *options->env, .options = *options, .only_look = only_look};
+    *made = (struct tables){.env = *options->env, .options = *options};
     pthread_mutex_init(&made->iters_lock, NULL);
     pthread_rwlock_init(&made->in_use, NULL);
     status = open_inside(s, made);
@@ -933,12 +934,6 @@ static enum hf_status tables_open(struct hf_scope *s, const struct tables_option
     else
         *tables = made;
     return status;
-}
-
-enum hf_status hf__tables_open(struct hf_scope *s, const struct tables_options *options,
-                               struct tables **tables)
-{
-    return tables_open(s, options, false, tables);
 }
 
 void hf__tables_close(struct tables *tables)
@@ -997,10 +992,12 @@ enum hf_status hf__tables_mark(struct hf_scope *s, struct tables *tables, struct
 enum hf_status hf__tables_look(struct hf_scope *s, const struct tables_options *options,
                                struct tables_mark *mark)
 {
+    struct tables_options look = *options;
     struct tables *tables;
     enum hf_status status;
 
-    TRY(tables_open(s, options, true, &tables));
+    look.read_only = true;
+    TRY(hf__tables_open(s, &look, &tables));
     status = hf__tables_mark(s, tables, mark);
     hf__tables_close(tables);
     return status;

@@ -23,6 +23,7 @@ struct tables_options {
     size_t table_bytes;       /* of a table, about */
     size_t cache_bytes;
     bool missing; /* there is no database yet: it is made with its first table */
+    bool read_only;
     bool no_verify;
     bool compress;
 };
