@@ -543,7 +543,7 @@ enum hf_status hf__engine_create_backup(struct hf_scope *s, struct engine *e,
 static enum hf_status delete_locked(struct hf_scope *s, struct engine *e, struct hf_str arn,
                                     struct hf_delete_backup_result *result)
 {
-    struct store_batch batch = {.ops = {.scope = s}};
+    struct store_batch batch = {.ops = {.scope = s}, .frees = true};
     struct backups *backups = &e->backups;
     struct backup *backup;
     uint8_t key[PREFIX_LEN];

@@ -82,7 +82,7 @@ static enum hf_status next_note(struct hf_scope *s, struct engine *e, bool *foun
 static enum hf_status erase_chunk(struct hf_scope *s, struct engine *e, struct erasing *erasing,
                                   uint64_t *erased)
 {
-    struct store_batch batch = {.ops = {.scope = s}};
+    struct store_batch batch = {.ops = {.scope = s}, .frees = true};
     struct hf__buf *from = &erasing->from;
     struct hf__buf upper = {.scope = s};
     struct hf__store_iter *iter;

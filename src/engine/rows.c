@@ -211,6 +211,15 @@ static void count_change(const struct change *change)
         count(table->indexes[i].counts, change->indexes[i].items, change->indexes[i].bytes);
 }
 
+/* Such a change makes room in the end, stream records and tokens notwithstanding. */
+static bool only_deletes(const struct change_set *set)
+{
+    for (size_t i = 0; i < set->len; i++)
+        if (set->changes[i]->after.item.ptr)
+            return false;
+    return true;
+}
+
 enum hf_status hf__change_apply(struct hf_scope *s, struct engine *e, struct change_set *set,
                                 uint64_t *ticket)
 {
@@ -222,6 +231,7 @@ enum hf_status hf__change_apply(struct hf_scope *s, struct engine *e, struct cha
     if (hf__scope_starved(s))
         return hf__fail_nomem(s);
     TRY(hf__sequence_begin(s, e, set));
+    set->batch.frees = only_deletes(set);
     hf__kill_point("before_apply");
     status = hf__store_write(s, e->store, &set->batch, ticket);
     hf__sequence_end(e, set, status == HF_OK);

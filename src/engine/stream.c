@@ -360,7 +360,7 @@ static enum hf_status find_horizon(struct hf_scope *s, struct engine *e,
 static enum hf_status trim_some(struct hf_scope *s, struct engine *e, struct stream *stream,
                                 uint16_t shard, int64_t before_us, uint64_t *count)
 {
-    struct store_batch batch = {.ops = {.scope = s}};
+    struct store_batch batch = {.ops = {.scope = s}, .frees = true};
     uint8_t lower[RECORD_KEY];
     uint8_t upper[RECORD_KEY];
     uint64_t horizon = 0;
@@ -405,7 +405,7 @@ static enum hf_status trim_shard(struct hf_scope *s, struct engine *e, struct st
 static enum hf_status drop_stream(struct hf_scope *s, struct engine *e, size_t at)
 {
     struct stream *stream = e->streams.list[at];
-    struct store_batch batch = {.ops = {.scope = s}};
+    struct store_batch batch = {.ops = {.scope = s}, .frees = true};
     uint8_t key[PREFIX_LEN];
     uint64_t ticket;
 

@@ -257,7 +257,7 @@ static enum hf_status describe_deleted(struct hf_scope *s, const struct table *t
 
 static enum hf_status delete_locked(struct hf_scope *s, struct engine *e, struct table *table)
 {
-    struct store_batch batch = {.ops = {.scope = s}};
+    struct store_batch batch = {.ops = {.scope = s}, .frees = true};
     enum hf_status status;
 
     hf__catalog_delete_record(s, &batch, table->name);

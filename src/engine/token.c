@@ -261,7 +261,7 @@ static enum hf_status drop_latched(struct hf_scope *s, struct engine *e, uint64_
 /* One round; *len tells how many tokens it took. */
 static enum hf_status drop_round(struct hf_scope *s, struct engine *e, uint64_t before, size_t *len)
 {
-    struct store_batch batch = {.ops = {.scope = s}};
+    struct store_batch batch = {.ops = {.scope = s}, .frees = true};
     struct hf_str *tokens = hf__scope_array(s, TOKENS_A_ROUND, sizeof(*tokens));
     struct latch_set latches;
     enum hf_status status;

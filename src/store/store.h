@@ -23,9 +23,10 @@
  *      the store refuses every write with HF_STOPPED; reads go on, soon of what is durable alone.
  *      The write that failed reports `may_have_happened`.
  *  (3) RocksDB never meets a full disk: below the reserve, writes end in HF_NO_SPACE before
- *      anything was written, and work again once there is room.
- *  (4) Any thread may call anything here at any time, except that an iterator or a batch belongs to
- *      one thread.
+ *      anything was written, and work again once there is room. Those that make room are taken
+ *      below it, too, out of a part that is kept for them.
+ *  (4) Any thread may call anything here at any time, except that an iterator or a batch belongs
+ *      to one thread.
  *  (5) A lack of descriptors or memory stops nothing for good: what was to be written is not, the
  *      write ends in HF_IO or HF_NOMEM with `may_retry`, and works again when they are back.
  */
@@ -127,6 +128,7 @@ void hf__store_iter_close(struct hf__store_iter *iter);
 struct store_batch {
     struct hf__buf ops; /* kind, u32le key length, u32le value length, key, value; ... */
     size_t count;
+    bool frees; /* it makes room in the end, and is taken on a disk that is full for others */
 };
 void hf__batch_put(struct store_batch *batch, struct hf_bytes key, struct hf_bytes value);
 /*

@@ -32,6 +32,14 @@
  * A batch that is larger than a table becomes a table of its own size. It is let through only if
  * there is room for it in the journal, in a table, and in a compaction.
  *
+ * Batches that make room in the end, as deletes do, are taken below the reserve: they are let
+ * through as long as there is room for the maps as large as they are, for a compaction, and for
+ * half of RESERVE_SLACK. That is at least the other half and the ballast less than others need.
+ * When it is quiet then, all tables are merged, so that what was deleted goes from the disk.
+ *
+ * An open takes next to nothing, OPEN_BYTES. If there is less than the reserve, no compaction
+ * starts, and what is replayed stays in memory; so a store that was killed opens, with no_space.
+ *
  * Below it the ballast is given back as well, and counted as owed: writes go on when there is room
  * for the reserve and the ballast. Another process can still fill the disk between a check and a
  * write; the reserve is there for that too.
@@ -66,6 +74,7 @@ enum {
     CACHE_BYTES = 32 * MIB,
     MAPS = 2, /* one takes changes while the other is written as a table */
     RESERVE_SLACK = 16 * MIB,
+    OPEN_BYTES = 4 * MIB,     /* manifests, and the first file of the journal */
     CHECK_BYTES = 256 * KIB,  /* written between two looks at the free space */
     JOURNAL_TIMES = 4,        /* as large as memtable_bytes so many times a journal may get, */
     JOURNAL_TIMES_SYNCED = 1, /* or so many times when it is synced, */
@@ -89,6 +98,7 @@ struct disk {
     pthread_mutex_t space_lock;     /* held over looks at the disk, which writers may wait for */
     atomic_uint_fast64_t unchecked; /* bytes written since the last look */
     atomic_bool no_space;
+    atomic_bool freed;            /* something was, since all tables were merged */
     atomic_uint_fast64_t largest; /* bytes of the largest batch, if it was above a table */
 
     pthread_mutex_t stall_lock;
@@ -105,23 +115,24 @@ static struct disk *disk_of(struct hf__store *store)
 
 /* ---- space ---------------------------------------------------------------------------------- */
 
-static uint64_t reserve_bytes(struct disk *disk)
+/* `frees`: for what makes room in the end. */
+static uint64_t reserve_bytes(struct disk *disk, bool frees)
 {
     uint64_t compaction = hf__tables_compaction(disk->map_bytes) + 2 * atomic_load(&disk->largest);
     uint64_t maps = 0;
     uint64_t tables;
 
     if (disk->options.reserve_bytes)
-        return disk->options.reserve_bytes;
+        return frees ? disk->options.reserve_bytes / 2 : disk->options.reserve_bytes;
     if (atomic_load(&disk->opened)) {
         tables = hf__tables_bytes(disk->tables);
         maps = hf__front_bytes(&disk->front);
     } else { /* an open: a journal is replayed into tables, and compactions start at once */
         tables = hf__home_used_bytes(&disk->home);
     }
-    if (maps < disk->options.memtable_bytes)
+    if (!frees && maps < disk->options.memtable_bytes)
         maps = disk->options.memtable_bytes;
-    return maps + RESERVE_SLACK + (tables < compaction ? tables : compaction);
+    return maps + RESERVE_SLACK / (frees ? 2 : 1) + (tables < compaction ? tables : compaction);
 }
 
 /* What a batch of that size takes, now and when it is flushed and compacted. */
@@ -138,7 +149,7 @@ static bool has_room(struct disk *disk, uint64_t bytes, uint64_t *have, uint64_t
     pthread_mutex_lock(&disk->space_lock);
     atomic_store_explicit(&disk->unchecked, 0, memory_order_relaxed);
     *have = hf__home_free_bytes(&disk->home);
-    *need = reserve_bytes(disk) + bytes + (disk->home.ballast_full ? 0 : HOME_BALLAST_BYTES);
+    *need = reserve_bytes(disk, false) + bytes + (disk->home.ballast_full ? 0 : HOME_BALLAST_BYTES);
     room = *have >= *need;
     if (!room && disk->home.ballast_full)
         hf__home_drop_ballast(&disk->home);
@@ -155,7 +166,13 @@ static bool has_room(struct disk *disk, uint64_t bytes, uint64_t *have, uint64_t
     return room;
 }
 
-static enum hf_status check_room(struct hf_scope *s, struct disk *disk, uint64_t bytes)
+/* Is there room for `bytes` of what makes room? */
+static bool has_room_to_free(struct disk *disk, uint64_t bytes)
+{
+    return hf__home_free_bytes(&disk->home) >= reserve_bytes(disk, true) + batch_room(disk, bytes);
+}
+
+static enum hf_status check_room(struct hf_scope *s, struct disk *disk, uint64_t bytes, bool frees)
 {
     uint64_t before = atomic_fetch_add_explicit(&disk->unchecked, bytes, memory_order_relaxed);
     uint64_t have, need;
@@ -165,6 +182,10 @@ static enum hf_status check_room(struct hf_scope *s, struct disk *disk, uint64_t
     if (has_room(disk, batch_room(disk, bytes), &have, &need)) {
         if (bytes > disk->map_bytes && bytes > atomic_load(&disk->largest))
             atomic_store(&disk->largest, bytes);
+        return HF_OK;
+    }
+    if (frees && has_room_to_free(disk, bytes)) {
+        atomic_store(&disk->freed, true);
         return HF_OK;
     }
     return hf__fail(s, HF_NO_SPACE,
@@ -407,7 +428,7 @@ static enum hf_status write_changes(struct hf_scope *s, struct disk *disk,
         return HF_OK;
     }
     TRY(hf__changes_end(changes));
-    TRY(check_room(s, disk, changes->record.len));
+    TRY(check_room(s, disk, changes->record.len, batch->frees));
     hf__kill_point("before_write");
     TRY(log_and_apply(s, disk, changes, ticket));
     hf__kill_point("after_write");
@@ -527,9 +548,12 @@ static enum tables_end write_frozen(struct disk *disk, uint64_t *upto)
 /* What an attempt before this one had frozen comes first. */
 static enum tables_end write_all(struct disk *disk, uint64_t *upto)
 {
-    enum tables_end end = write_frozen(disk, upto);
+    enum tables_end end;
     bool frozen;
 
+    if (has_room_to_free(disk, 0))
+        (void)hf__tables_awake(disk->tables); /* or with the next one */
+    end = write_frozen(disk, upto);
     if (end != TABLES_WRITTEN)
         return end;
     if (disk->commit.journal)
@@ -554,13 +578,31 @@ static bool write_tables(void *user, uint64_t *upto)
     return end == TABLES_WRITTEN;
 }
 
+/* The disk is full, and what was deleted is still there: have it gone, when tables know of it. */
+static void make_room(struct disk *disk)
+{
+    if (!has_room_to_free(disk, 0) || !atomic_load(&disk->freed))
+        return;
+    if (hf__front_bytes(&disk->front) > 0) {
+        hf__commit_want_tables(&disk->commit);
+        return;
+    }
+    atomic_store(&disk->freed, false);
+    hf__tables_compact(disk->tables);
+}
+
 /* A compaction needs room. */
 static bool tidy(void *user)
 {
     struct disk *disk = user;
     uint64_t have, need;
 
-    return has_room(disk, 0, &have, &need) && hf__tables_tidy(disk->tables);
+    if (has_room_to_free(disk, 0) && !hf__tables_awake(disk->tables))
+        return false;
+    if (has_room(disk, 0, &have, &need))
+        return hf__tables_tidy(disk->tables);
+    make_room(disk);
+    return false;
 }
 
 static bool is_synced(const struct disk *disk)
@@ -636,7 +678,7 @@ static enum hf_status replay_changes(struct hf_scope *s, const struct replaying 
     if (to->front != &disk->front || disk->options.read_only ||
         hf__front_active_bytes(to->front) <= disk->map_bytes)
         return HF_OK;
-    if (!write_tables(disk, &upto))
+    if (!write_tables(disk, &upto) && disk->tables_end != TABLES_NO_ROOM)
         return fail_stalled(s, disk, disk->tables_end);
     hf__marks_based(&disk->home, upto);
     return HF_OK;
@@ -772,6 +814,8 @@ static bool finish(struct disk *disk)
     uint64_t upto;
     bool clean;
 
+    if (disk->tables)
+        hf__tables_hurry(disk->tables);
     hf__commit_rest(&disk->commit);
     if (!atomic_load(&disk->opened) || atomic_load(&disk->commit.stopped))
         return false;
@@ -827,6 +871,7 @@ static struct tables_options tables_options(struct disk *disk)
                                    .cache_bytes = disk->options.cache_bytes,
                                    .missing = !disk->home.has_database,
                                    .read_only = disk->options.read_only,
+                                   .resting = atomic_load(&disk->no_space),
                                    .no_verify = disk->options.no_verify,
                                    .compress = disk->options.compress};
 }
@@ -904,10 +949,18 @@ static enum hf_status open_inside(struct hf_scope *s, struct disk *disk)
     TRY(check_parts(s, disk));
     /* The ballast of the last run, if it is there, is not owed again. */
     hf__home_fill_ballast(&disk->home);
-    if (!has_room(disk, 0, &have, &need))
-        return hf__fail(s, HF_NO_SPACE,
-                        "The disk of the store in %s has %llu bytes free; opening needs %llu",
-                        disk->home.path, (unsigned long long)have, (unsigned long long)need);
+    if (!has_room(disk, 0, &have, &need)) {
+        have = hf__home_free_bytes(&disk->home); /* with the ballast */
+        need = disk->options.reserve_bytes && disk->options.reserve_bytes < OPEN_BYTES
+                   ? disk->options.reserve_bytes
+                   : OPEN_BYTES;
+        if (have < need)
+            return hf__fail(s, HF_NO_SPACE,
+                            "The disk of the store in %s has %llu bytes free; opening needs %llu: "
+                            "free some, set a smaller reserve (reserve_bytes, --reserve), or open "
+                            "it to be read (read_only, --read-only)",
+                            disk->home.path, (unsigned long long)have, (unsigned long long)need);
+    }
     TRY(open_tables(s, disk));
     TRY(open_log(s, disk));
     TRY(hf__home_seal(s, &disk->home));

@@ -663,6 +663,42 @@ bool hf__tables_tidy(struct tables *tables)
     return done;
 }
 
+bool hf__tables_awake(struct tables *tables)
+{
+    const char *name = "disable_auto_compactions";
+    const char *text = "false";
+    char *error = NULL;
+
+    if (!tables->options.resting)
+        return true;
+    rocksdb_options_set_disable_auto_compactions(tables->db_options, 0);
+    pthread_rwlock_rdlock(&rocksdb_in_use);
+    if (!atomic_load(&has_ended) && tables->db)
+        rocksdb_set_options(tables->db, 1, &name, &text, &error);
+    pthread_rwlock_unlock(&rocksdb_in_use);
+    tables->options.resting = error != NULL;
+    rocksdb_free(error);
+    return !tables->options.resting;
+}
+
+void hf__tables_compact(struct tables *tables)
+{
+    pthread_rwlock_rdlock(&rocksdb_in_use);
+    if (!atomic_load(&has_ended) && tables->db && !tables->lacks)
+        rocksdb_compact_range(tables->db, NULL, 0, NULL, 0);
+    pthread_rwlock_unlock(&rocksdb_in_use);
+}
+
+void hf__tables_hurry(struct tables *tables)
+{
+    pthread_rwlock_rdlock(&rocksdb_in_use);
+    pthread_rwlock_rdlock(&tables->in_use);
+    if (!atomic_load(&has_ended) && tables->db && !tables->options.read_only)
+        rocksdb_disable_manual_compaction(tables->db);
+    pthread_rwlock_unlock(&tables->in_use);
+    pthread_rwlock_unlock(&rocksdb_in_use);
+}
+
 /* NULL: it is in a table. */
 static char *add(struct tables *tables, const struct map_node *root, const struct tables_mark *mark)
 {
@@ -856,6 +892,7 @@ static void set_options(struct tables *tables)
     rocksdb_options_set_write_buffer_size(o, MEMTABLE_BYTES);
     rocksdb_options_set_max_open_files(o, open_files());
     rocksdb_options_set_max_background_jobs(o, BACKGROUND_JOBS);
+    rocksdb_options_set_disable_auto_compactions(o, tables->options.resting);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
     rocksdb_options_set_level0_file_num_compaction_trigger(o, LEVEL0_COMPACT);
     rocksdb_options_set_level0_slowdown_writes_trigger(o, LEVEL0_SLOW);

@@ -24,6 +24,7 @@ struct tables_options {
     size_t cache_bytes;
     bool missing; /* there is no database yet: it is made with its first table */
     bool read_only;
+    bool resting; /* there is no room to merge tables before hf__tables_awake() */
     bool no_verify;
     bool compress;
 };
@@ -72,6 +73,9 @@ enum { TABLES_ERROR_MAX = 300 };
 enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root,
                               const struct tables_mark *mark, char error[TABLES_ERROR_MAX]);
 
+/* There is room to merge tables now. False: this could not be noted. */
+bool hf__tables_awake(struct tables *tables);
+
 /* Has such a lack made RocksDB unfit for more? Then nothing may be added before it is opened again.
  */
 bool hf__tables_lacks(const struct tables *tables);
@@ -79,6 +83,13 @@ bool hf__tables_lacks(const struct tables *tables);
 /* Open it again. Nobody takes a state meanwhile, and the caller has none. False: not now; the
  * newest state may be one that cannot be read. */
 bool hf__tables_reopen(struct tables *tables);
+
+/* Merge all tables, so that what was deleted goes from the disk. Blocks, until it is done or
+ * hf__tables_hurry() is called. */
+void hf__tables_compact(struct tables *tables);
+
+/* End such a merging, now and later. Any thread. */
+void hf__tables_hurry(struct tables *tables);
 
 /* Nobody writes for now: have what was added lately merged with the rest, in the background, so
  * that reads have fewer places to look at. Beside hf__tables_add() only by who calls that. False:

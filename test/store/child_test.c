@@ -234,10 +234,15 @@ static int child_fill(struct hf_scope *s, const char *path, unsigned count)
         /* Full at close and at open; what the close itself frees is taken away. */
         hf__store_close(store);
         fill(filler2, 96, 4);
-        if (hf__store_open_rocksdb(s, NULL, inside, &options, &store) != HF_NO_SPACE) {
-            fprintf(stderr, "child: round %u: opened on a full disk\n", round);
+        if (hf__store_open_rocksdb(s, NULL, inside, &options, &store) != HF_OK ||
+            !acked_is_there(s, store, &acked) ||
+            write_items(s, store, 0, acked.by_thread[0] + 1, acked.by_thread[0] + 1, true) !=
+                HF_NO_SPACE) {
+            fprintf(stderr, "child: round %u: opened on a full disk: %s\n", round,
+                    hf_scope_error_text(s));
             return CHILD_WRONG;
         }
+        hf__store_close(store);
         unlink(filler);
         unlink(filler2);
         hf_scope_reset(s);
@@ -338,6 +343,79 @@ static int child_large(struct hf_scope *s, const char *path, unsigned mib)
     return CHILD_WRONG;
 }
 
+/* "fill_and_die": until the disk is full, and an end without a close. */
+static int child_fill_and_die(struct hf_scope *s, struct hf_str inside)
+{
+    struct store_options options = {.memtable_bytes = 2 << 20};
+    enum hf_status status;
+    struct hf__store *store;
+
+    if (hf__store_open_rocksdb(s, NULL, inside, &options, &store) != HF_OK)
+        return CHILD_ERROR;
+    do {
+        uint32_t last = last_of(s, store, 0);
+
+        status = write_items(s, store, 0, last + 1, last + 50, false);
+        hf_scope_reset(s);
+    } while (status == HF_OK);
+    kill(getpid(), SIGKILL);
+    return CHILD_ERROR;
+}
+
+static enum hf_status delete_soon(struct hf_scope *s, struct hf__store *store, uint32_t n)
+{
+    struct store_batch batch = {.ops = {.scope = s}, .frees = true};
+    enum hf_status status;
+    uint64_t ticket;
+
+    hf__batch_delete(&batch, item_key(s, 0, n));
+    status = hf__store_write(s, store, &batch, &ticket);
+    for (int i = 0; status == HF_NO_SPACE && i < 2000; i++) {
+        usleep(10000); /* until what was deleted before is gone */
+        status = hf__store_write(s, store, &batch, &ticket);
+    }
+    return status;
+}
+
+/* "free": a store that has filled its disk and was killed opens, takes deletes, and then writes
+ * again, although nobody else has made room. */
+static int child_free(struct hf_scope *s, const char *path)
+{
+    struct store_options options = {.memtable_bytes = 2 << 20, .quiet_ms = 50};
+    struct hf_str inside = hf_scope_format(s, "%s/store", path);
+    struct acked none = {{0}};
+    struct hf__store *store;
+    struct store_stats stats;
+    uint32_t last;
+    int out;
+
+    if (!mount_disk(path))
+        return CHILD_SKIPPED;
+    if (!WIFSIGNALED(
+            child_wait(child_start("fill_and_die", inside.ptr, 0, 0, NULL, &out), out, &none)) ||
+        hf__store_open_rocksdb(s, NULL, inside, &options, &store) != HF_OK) {
+        fprintf(stderr, "child: after the kill: %s\n", hf_scope_error_text(s));
+        return CHILD_WRONG;
+    }
+    last = last_of(s, store, 0);
+    for (uint32_t n = 1; n <= last; n++) {
+        struct hf__mark mark = hf__scope_mark(s);
+
+        if (delete_soon(s, store, n) != HF_OK) {
+            hf__store_stats(store, &stats);
+            fprintf(stderr, "child: delete %u of %u: %s\n", n, last, hf_scope_error_text(s));
+            return CHILD_WRONG;
+        }
+        hf__scope_rewind(s, mark);
+    }
+    if (write_soon(s, store, last + 1, last + 20000) != HF_OK || hf__store_verify(s, store)) {
+        fprintf(stderr, "child: then %s\n", hf_scope_error_text(s));
+        return CHILD_WRONG;
+    }
+    hf__store_close(store);
+    return CHILD_OK;
+}
+
 static int child_main(const char *mode, const char *path, unsigned threads, unsigned count)
 {
     struct store_options options = {.memtable_bytes = CHILD_MEMTABLE};
@@ -347,6 +425,12 @@ static int child_main(const char *mode, const char *path, unsigned threads, unsi
 
     if (strcmp(mode, "fill") == 0) {
         result = child_fill(s, path, count);
+        hf_scope_free(s);
+        return result;
+    }
+    if (strcmp(mode, "fill_and_die") == 0 || strcmp(mode, "free") == 0) {
+        result = strcmp(mode, "free") == 0 ? child_free(s, path)
+                                           : child_fill_and_die(s, hf_str_from(path));
         hf_scope_free(s);
         return result;
     }
@@ -588,6 +672,12 @@ static void on_a_small_disk(struct test *t, const char *mode, unsigned count)
 TEST(store_space, a_full_disk_is_an_error_and_then_is_not)
 {
     on_a_small_disk(t, "fill", 2);
+}
+
+/* (3) of store.h, P7 and P9: a full disk is no trap. */
+TEST(store_space, deletes_make_room_on_a_disk_that_the_store_has_filled)
+{
+    on_a_small_disk(t, "free", 0);
 }
 
 /* (3) of store.h, by a batch that alone is more than the reserve was reckoned for. */

@@ -377,9 +377,10 @@ TEST(store_disk, a_reserve_larger_than_the_disk)
     const char *path = test_directory(t);
     struct hf__store *store;
 
-    CHECK_STATUS(HF_NO_SPACE,
-                 hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+    CHECK_STATUS(HF_NO_SPACE, write_items(s, store, 0, 1, 1, true));
     CHECK(hf_scope_error(s)->may_retry);
+    hf__store_close(store);
     options.reserve_bytes = 1;
     CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
     CHECK_OK(write_items(s, store, 0, 1, 5, true));
