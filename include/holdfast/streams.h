@@ -61,6 +61,10 @@ typedef enum hf_status hf_change_fn(struct hf_scope *s, const struct hf_change *
  */
 typedef void hf_gap_fn(struct hf_str shard, struct hf_str sequence, void *user);
 
+/* A handler has not returned after stuck_ms: which shard it has changes of, and for how long.
+ * Called on the thread that renews leases, once for each call. */
+typedef void hf_consumer_stuck_fn(struct hf_str shard, uint64_t for_ms, void *user);
+
 enum hf_stream_start {
     HF_STREAM_HORIZON = 1, /* the oldest that is kept; the default */
     HF_STREAM_LATEST,      /* what comes from now on */
@@ -84,7 +88,9 @@ struct hf_consumer_options {
     uint32_t lease_ms;          /* default 20000 */
     uint32_t checkpoint_ms;     /* a position is written at most so often; default 1000, and at the
                                    end */
-    uint32_t max_attempts;   /* of a batch, then the run ends with its failure; default: for ever */
+    uint32_t max_attempts;   /* of a batch in one run, then the run ends with its failure; default:
+                                no limit. A handler that ends the process ends the run, too: what
+                                the next one does with the batch is up to it */
     uint32_t backoff_ms;     /* before it comes again; doubled up to 30000; default 1000 */
     struct hf_str partition; /* only changes of items whose hash key is this text; default all */
     bool until_end;          /* end when all that is there was handed over; what others have leased
@@ -101,6 +107,16 @@ struct hf_consumer_options {
     bool no_threads;
 
     bool adopt; /* the table may have items of other programs: default HF_INVALID, see tables.md */
+
+    /*
+     * With a name and threads: a handler that has not returned after stuck_ms is told to on_stuck
+     * and to the log of the env, and counted. HF_STUCK_RELEASE gives its shard back, so that
+     * another process reads it, from the position that was written last; what the handler says
+     * later moves nothing. HF_STUCK_GIVE_UP is HF_INVALID: changes are put aside nowhere.
+     */
+    uint32_t stuck_ms; /* default 300000 */
+    enum hf_stuck stuck;
+    hf_consumer_stuck_fn *on_stuck;
 };
 
 /* HF_INVALID: the table has no stream, or an option cannot be. HF_NOT_FOUND: no table. Since 0.1.
@@ -133,9 +149,10 @@ struct hf_consumer_metrics {
     uint64_t batches;
     uint64_t failures; /* batches that failed */
     uint64_t gaps;
-    uint64_t calls;  /* GetRecords */
-    uint32_t shards; /* being read now */
-    int64_t lag_ms;  /* how old the newest change was when it was handed over */
+    uint64_t calls;       /* GetRecords */
+    uint32_t shards;      /* being read now */
+    int64_t lag_ms;       /* how old the newest change was when it was handed over */
+    uint64_t stuck_total; /* calls of a handler that had not returned after stuck_ms */
 };
 HF_API void hf_consumer_metrics(struct hf_consumer *consumer, struct hf_consumer_metrics *metrics);
 

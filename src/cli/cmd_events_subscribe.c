@@ -23,7 +23,8 @@ struct settings {
     struct events_settings store;
     struct events_program_settings program;
     struct hf_str name, stream, domain, type, after, since;
-    uint64_t count, poll_ms, lease_ms, attempts, backoff_ms, stop_ms;
+    uint64_t count, poll_ms, lease_ms, attempts, backoff_ms, stop_ms, stuck_ms;
+    unsigned stuck; /* enum hf_stuck, less one */
     bool latest, archived, until_end, park;
 };
 
@@ -95,6 +96,21 @@ static const struct option_spec specs[] = {
      .fallback = "100ms",
      .text = "Wait before the second attempt; it is doubled then.",
      FIELD(backoff_ms)},
+    {.kind = OPTION_DURATION,
+     .name = "stuck",
+     .value = "TIME",
+     .min = 1,
+     .max = OPTION_DAY_MS,
+     .fallback = "5m",
+     .text = "With a name: say so when the program has not ended after this.",
+     FIELD(stuck_ms)},
+    {.kind = OPTION_CHOICE,
+     .name = "if-stuck",
+     .value = "WHAT",
+     .choices = "leave release give-up",
+     .fallback = "leave",
+     .text = "And leave it as it is, let another of this name take over, or put the event aside.",
+     FIELD(stuck)},
     {.kind = OPTION_FLAG,
      .name = "park",
      .text = "Put an event aside that is given up, and go on; by default it is the end, with exit "
@@ -305,6 +321,10 @@ static void on_told(enum hf_subscription_event what, const struct hf_stored_even
                 what == HF_SUBSCRIPTION_PARKED ? "was put aside" : "will be tried again",
                 HF_FMT(error->message));
         break;
+    case HF_SUBSCRIPTION_STUCK:
+        fprintf(run->cli->err, "holdfast " COMMAND ": event %.*s (%.*s): %.*s\n", HF_FMT(event->id),
+                HF_FMT(event->type), HF_FMT(error->message));
+        break;
     case HF_SUBSCRIPTION_LOST:
         fprintf(run->cli->err, "holdfast " COMMAND ": another has taken '%.*s' over\n",
                 HF_FMT(run->settings.name));
@@ -373,17 +393,17 @@ static int follow_named(struct run *run, struct hf_events *store)
     struct hf_subscription *subscription;
     int ends;
 
-    if (hf_subscribe(run->cli->scope, store, o->name,
-                     HF_OPTIONS(hf_subscribe_options, .each = handle, .stream = run->stream,
-                                .domain = o->domain, .type = o->type, .archived = o->archived,
-                                .start = hf__cli_events_start(o->after, o->since, o->latest),
-                                .after = o->after, .from_us = run->since_us,
-                                .poll_ms = (uint32_t)o->poll_ms,
-                                .max_attempts = (uint32_t)o->attempts,
-                                .backoff_ms = (uint32_t)o->backoff_ms,
-                                .give_up = o->park ? HF_GIVE_UP_PARK : HF_GIVE_UP_STOP,
-                                .lease_ms = (uint32_t)o->lease_ms, .on_told = on_told, .user = run),
-                     &subscription) != HF_OK)
+    if (hf_subscribe(
+            run->cli->scope, store, o->name,
+            HF_OPTIONS(hf_subscribe_options, .each = handle, .stream = run->stream,
+                       .domain = o->domain, .type = o->type, .archived = o->archived,
+                       .start = hf__cli_events_start(o->after, o->since, o->latest),
+                       .after = o->after, .from_us = run->since_us, .poll_ms = (uint32_t)o->poll_ms,
+                       .max_attempts = (uint32_t)o->attempts, .backoff_ms = (uint32_t)o->backoff_ms,
+                       .give_up = o->park ? HF_GIVE_UP_PARK : HF_GIVE_UP_STOP,
+                       .lease_ms = (uint32_t)o->lease_ms, .on_told = on_told, .user = run,
+                       .stuck_ms = (uint32_t)o->stuck_ms, .stuck = (enum hf_stuck)(o->stuck + 1)),
+            &subscription) != HF_OK)
         return hf__database_fail(run->cli, COMMAND);
     ends = run_named(run, store, subscription);
     hf_subscription_close(subscription);

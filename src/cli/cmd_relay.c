@@ -23,8 +23,9 @@ struct settings {
     unsigned preset; /* enum hf_relay_preset, less one */
     uint64_t workers, batch, attempts, rate;
     uint64_t poll_ms, wake_ms, backoff_ms, backoff_max_ms, delivery_ms, lease_ms, linger_ms,
-        stop_ms;
+        stop_ms, stuck_ms;
     uint64_t history_ms;
+    unsigned stuck; /* enum hf_stuck, less one */
     struct hf_str only_type;
     bool failed_blocks;
     bool competing;
@@ -122,6 +123,21 @@ struct run {
          .max = OPTION_DAY_MS,                                                                     \
          .text = "How long a delivery may take; 30s by default.",                                  \
          FIELD(delivery_ms)},                                                                      \
+        {.kind = OPTION_DURATION,                                                                  \
+         .name = "stuck",                                                                          \
+         .value = "TIME",                                                                          \
+         .max = OPTION_DAY_MS,                                                                     \
+         .text = "Say so when a delivery has not returned after this; ten times "                  \
+                 "--delivery-timeout by default.",                                                 \
+         FIELD(stuck_ms)},                                                                         \
+        {.kind = OPTION_CHOICE,                                                                    \
+         .name = "if-stuck",                                                                       \
+         .value = "WHAT",                                                                          \
+         .choices = "leave release give-up",                                                       \
+         .fallback = "leave",                                                                      \
+         .text = "And leave it as it is, hand the work over to other relays until it returns, or " \
+                 "put its events aside.",                                                          \
+         FIELD(stuck)},                                                                            \
         {.kind = OPTION_DURATION,                                                                  \
          .name = "lease",                                                                          \
          .value = "TIME",                                                                          \
@@ -224,6 +240,15 @@ static void on_trouble(const struct hf_error *error, void *user)
     struct run *run = user;
 
     fprintf(run->cli->err, "holdfast %s: %.*s\n", run->command, HF_FMT(error->message));
+}
+
+static void on_stuck(const struct hf_outbox_event *event, uint64_t for_ms, void *user)
+{
+    struct run *run = user;
+
+    fprintf(run->cli->err, "holdfast %s: event %.*s (%.*s) is under way for %llu ms\n",
+            run->command, HF_FMT(event->event.id), HF_FMT(event->event.type),
+            (unsigned long long)for_ms);
 }
 
 static void show_progress(struct run *run)
@@ -334,7 +359,9 @@ static int open_and_run(struct run *run, struct hf_outbox *outbox, struct hf_sin
                        .failed_blocks = o->failed_blocks, .competing = o->competing,
                        .dry_run = o->dry_run, .only_type = o->only_type,
                        .wake_by_stream = !drain && !o->no_stream, .wake_ms = (uint32_t)o->wake_ms,
-                       .on_ended = on_ended, .on_trouble = on_trouble, .user = run),
+                       .on_ended = on_ended, .on_trouble = on_trouble, .user = run,
+                       .stuck_ms = (uint32_t)o->stuck_ms, .stuck = (enum hf_stuck)(o->stuck + 1),
+                       .on_stuck = on_stuck),
             &run->relay) != HF_OK)
         return hf__database_fail(run->cli, run->command);
     ends = drain ? run_drain(run) : run_until_signal(run);

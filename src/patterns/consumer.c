@@ -44,6 +44,9 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_consumer
     if (o->threads > CONSUMER_THREADS_MAX)
         return hf_scope_fail(s, HF_INVALID, "%u threads are more than %d", o->threads,
                              CONSUMER_THREADS_MAX);
+    if (o->stuck != HF_STUCK_LEAVE && o->stuck != HF_STUCK_RELEASE)
+        return hf_scope_fail(s, HF_INVALID,
+                             "a consumer leaves what is stuck as it is, or releases its shard");
     return HF_OK;
 }
 
@@ -57,6 +60,8 @@ static void set_defaults(struct hf_consumer_options *o)
     o->lease_ms = o->lease_ms ? o->lease_ms : CONSUMER_LEASE_DEFAULT_MS;
     o->checkpoint_ms = o->checkpoint_ms ? o->checkpoint_ms : CONSUMER_CHECKPOINT_DEFAULT_MS;
     o->backoff_ms = o->backoff_ms ? o->backoff_ms : CONSUMER_BACKOFF_DEFAULT_MS;
+    o->stuck_ms = o->stuck_ms ? o->stuck_ms : CONSUMER_STUCK_DEFAULT_MS;
+    o->stuck = o->stuck ? o->stuck : HF_STUCK_LEAVE;
     o->table = o->table.len ? o->table : HF_STR("checkpoints");
 }
 

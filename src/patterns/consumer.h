@@ -18,6 +18,7 @@ enum {
     CONSUMER_LEASE_MIN_MS = 20,
     CONSUMER_CHECKPOINT_DEFAULT_MS = 1000,
     CONSUMER_BACKOFF_DEFAULT_MS = 1000,
+    CONSUMER_STUCK_DEFAULT_MS = 300000,
     CONSUMER_BACKOFF_MAX_MS = 30000,
     CONSUMER_THREADS_MAX = 256,
     CONSUMER_LOOK_MS = 10000, /* how often new shards are looked for, without news */
@@ -102,6 +103,8 @@ struct shard {
     uint32_t trouble;     /* of the database, since something went well */
     uint32_t empty;       /* pages in a row without records */
     bool at_end;          /* with until_end: all that was there was handed over */
+    int64_t call_us;      /* since when the handler has changes of it; 0: it has not */
+    bool stuck;           /* for too long, which was told */
 };
 
 /* ---- the consumer --------------------------------------------------------------------------- */

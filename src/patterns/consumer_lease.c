@@ -659,7 +659,7 @@ enum hf_status hf__lease_ask(struct hf_scope *s, struct hf_consumer *c, struct s
 static struct shard *find_due(struct hf_consumer *c, int64_t now_us, int64_t *next_us)
 {
     for (struct shard *shard = c->shards; shard; shard = shard->next) {
-        if (!shard->owned || shard->done)
+        if (!shard->owned || shard->done || (shard->stuck && c->o.stuck == HF_STUCK_RELEASE))
             continue;
         if (shard->beat_us <= now_us)
             return shard;
@@ -667,6 +667,43 @@ static struct shard *find_due(struct hf_consumer *c, int64_t now_us, int64_t *ne
             *next_us = shard->beat_us - now_us;
     }
     return NULL;
+}
+
+/* A shard whose handler does not return; the mutex is held. */
+static struct shard *find_stuck(struct hf_consumer *c, int64_t now_us, int64_t *next_us)
+{
+    int64_t limit_us = (int64_t)c->o.stuck_ms * 1000;
+
+    *next_us = limit_us < *next_us ? limit_us : *next_us;
+    for (struct shard *shard = c->shards; shard; shard = shard->next) {
+        if (!shard->call_us || shard->stuck)
+            continue;
+        if (now_us - shard->call_us >= limit_us)
+            return shard;
+        if (shard->call_us + limit_us - now_us < *next_us)
+            *next_us = shard->call_us + limit_us - now_us;
+    }
+    return NULL;
+}
+
+/* Say so, and let others have it if that is asked for: (3) refuses what the handler says later. */
+static void deal_with(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
+                      uint64_t for_ms)
+{
+    struct hf_str id = text_str(&shard->id), line;
+
+    hf_scope_reset(s);
+    hf_scope_timeout_ms(s, c->o.lease_ms / 4);
+    if (c->o.on_stuck)
+        c->o.on_stuck(id, for_ms, c->o.user);
+    line = hf_scope_format(s,
+                           "the handler of the stream of %.*s has not returned for %llu ms: "
+                           "shard %.*s",
+                           HF_FMT(c->table), (unsigned long long)for_ms, HF_FMT(id));
+    if (c->env.log && line.len)
+        c->env.log(c->env.user, HF_LOG_WARNING, line);
+    if (c->o.stuck == HF_STUCK_RELEASE)
+        (void)!hf__lease_release(s, c, shard); /* if it cannot be done now, the lease ends */
 }
 
 int64_t hf__consumer_beats(void *user)
@@ -677,6 +714,16 @@ int64_t hf__consumer_beats(void *user)
     struct shard *shard;
 
     pthread_mutex_lock(&c->mutex);
+    while ((shard = find_stuck(c, env_elapsed_us(&c->env), &next_us)) != NULL) {
+        uint64_t for_ms = (uint64_t)(env_elapsed_us(&c->env) - shard->call_us) / 1000;
+
+        shard->stuck = shard->beating = true;
+        c->metrics.stuck_total++;
+        pthread_mutex_unlock(&c->mutex);
+        deal_with(s, c, shard, for_ms);
+        pthread_mutex_lock(&c->mutex);
+        shard->beating = false;
+    }
     while ((shard = find_due(c, env_elapsed_us(&c->env), &next_us)) != NULL) {
         shard->beating = true;
         pthread_mutex_unlock(&c->mutex);

@@ -278,6 +278,15 @@ static void count_batch(struct hf_consumer *c, const struct page *page)
     pthread_mutex_unlock(&c->mutex);
 }
 
+/* The handler has changes of it since then; 0: it has returned. */
+static void called(struct hf_consumer *c, struct shard *shard, int64_t now_us)
+{
+    pthread_mutex_lock(&c->mutex);
+    shard->call_us = now_us;
+    shard->stuck = false;
+    pthread_mutex_unlock(&c->mutex);
+}
+
 /* *again: it was not taken, and comes again later. */
 static enum hf_status hand_over(struct worker *worker, struct shard *shard, const struct page *page,
                                 bool *again)
@@ -293,7 +302,9 @@ static enum hf_status hand_over(struct worker *worker, struct shard *shard, cons
 
         hf_scope_timeout_ms(worker->work, left_us > 1000 ? (uint32_t)(left_us / 1000) : 1);
     }
+    called(c, shard, env_elapsed_us(&c->env));
     status = c->handle(worker->work, page->changes, page->changes_len, c->user);
+    called(c, shard, 0);
     TRY(hold(worker->io, c, shard)); /* if it was lost meanwhile, another has the position */
     if (status != HF_OK) {
         *again = true;

@@ -496,3 +496,103 @@ TEST(consumer_kill, consumers_of_a_server_are_killed_again_and_again)
     rig_close(&rig);
     hf_scope_free(s);
 }
+
+/* ---- handlers that do not return ------------------------------------------------------------- */
+
+struct trap {
+    struct hf_db *db;
+    atomic_bool open, waits;
+    atomic_int entered, handled, told;
+    enum hf_stuck stuck;
+};
+
+static enum hf_status fall(struct hf_scope *s, const struct hf_change *changes, size_t len,
+                           void *user)
+{
+    struct trap *trap = user;
+
+    (void)s, (void)changes;
+    atomic_fetch_add(&trap->entered, 1);
+    while (atomic_load(&trap->waits) && !atomic_load(&trap->open))
+        sleep_ms(1);
+    atomic_fetch_add(&trap->handled, (int)len);
+    return HF_OK;
+}
+
+static void trap_told(struct hf_str shard, uint64_t for_ms, void *user)
+{
+    struct trap *trap = user;
+
+    CHECK(shard.len && for_ms >= 60);
+    atomic_fetch_add(&trap->told, 1);
+}
+
+static void *trap_run(void *user)
+{
+    struct trap *trap = user;
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_consumer *consumer;
+
+    CHECK_OK(hf_consumer_open(s, trap->db, HF_STR("things"),
+                              HF_OPTIONS(hf_consumer_options, .name = HF_STR("trap"),
+                                         .lease_ms = 10000, .poll_ms = 10, .stuck_ms = 60,
+                                         .stuck = trap->stuck, .on_stuck = trap_told, .user = trap),
+                              &consumer));
+    hf_scope_timeout_ms(s, 1500);
+    CHECK_STATUS(HF_TIMEOUT, hf_consumer_run(s, consumer, fall, trap));
+    hf_consumer_close(consumer);
+    hf_scope_free(s);
+    return NULL;
+}
+
+/* The lease is ten seconds long: who gets the change got it because it was given back. */
+static void one_is_deep(struct test *t, enum hf_stuck stuck)
+{
+    struct trap trap = {.waits = true, .stuck = stuck}, other = {.stuck = stuck};
+    pthread_t threads[2];
+    struct stage stage;
+    int64_t end = now_ms() + 1000;
+
+    (void)t;
+    stage_open(&stage);
+    trap.db = other.db = stage.db;
+    put(stage.s, stage.db, 0, 1);
+    CHECK_INT(0, pthread_create(&threads[0], NULL, trap_run, &trap));
+    while (!atomic_load(&trap.told) && now_ms() < end)
+        sleep_ms(1);
+    CHECK_INT(1, atomic_load(&trap.told));
+    CHECK_INT(0, pthread_create(&threads[1], NULL, trap_run, &other));
+    while (stuck == HF_STUCK_RELEASE && !atomic_load(&other.handled) && now_ms() < end)
+        sleep_ms(1);
+    CHECK_INT(stuck == HF_STUCK_RELEASE, atomic_load(&other.handled));
+    atomic_store(&trap.open, true);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_INT(1, atomic_load(&trap.entered)); /* it did not get it again */
+    CHECK_INT(1, atomic_load(&trap.told));
+    stage_close(&stage);
+}
+
+TEST(consumer_thread, a_handler_that_does_not_return_is_told)
+{
+    one_is_deep(t, HF_STUCK_LEAVE);
+}
+
+TEST(consumer_thread, its_shard_is_given_back)
+{
+    one_is_deep(t, HF_STUCK_RELEASE);
+}
+
+TEST(consumer_thread, what_is_stuck_cannot_be_put_aside)
+{
+    struct hf_consumer *consumer;
+    struct stage stage;
+
+    (void)t;
+    stage_open(&stage);
+    CHECK_STATUS(HF_INVALID,
+                 hf_consumer_open(stage.s, stage.db, HF_STR("things"),
+                                  HF_OPTIONS(hf_consumer_options, .stuck = HF_STUCK_GIVE_UP),
+                                  &consumer));
+    stage_close(&stage);
+}
