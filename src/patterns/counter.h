@@ -87,6 +87,7 @@ struct counter_at {
     struct hf_counter_key name; /* for people */
     struct hf_item key;
     struct hf_str text; /* no other item of the table has it */
+    struct hf_str table;
 };
 
 /* HF_INVALID when the key cannot be one of this table's. Shard 0 is the counter's own item. */

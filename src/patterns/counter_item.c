@@ -44,7 +44,7 @@ enum hf_status hf__counter_at(struct hf_scope *s, const struct hf_counters *c,
     struct hf_str space = key.space.ptr ? key.space : c->space, text;
     char number[12];
 
-    *at = (struct counter_at){.name = key};
+    *at = (struct counter_at){.name = key, .table = c->table};
     if (key.id.len == 0)
         return hf_scope_fail(s, HF_INVALID, "a counter has a name");
     if (c->partitioned != (key.partition.len > 0))
@@ -130,8 +130,8 @@ enum hf_status hf__counter_see(struct hf_scope *s, const struct counter_at *at, 
             read_number(item, rev, 1, &seen->last) && read_number(item, out, INT64_MIN, &seen->out);
     }
     if (!right)
-        return hf_scope_fail(s, HF_CORRUPT, "the item of %.*s is not a counter's",
-                             HF_FMT(hf__counter_name(s, at)));
+        return hf_scope_fail(s, HF_CORRUPT, "the item of %.*s in table %.*s is not a counter's",
+                             HF_FMT(hf__counter_name(s, at)), HF_FMT(at->table));
     return HF_OK;
 }
 

@@ -163,7 +163,7 @@ static enum hf_status counter_of(struct hf_scope *s, const struct asked *asked, 
     value->key = (struct hf_counter_key){.id = parts[1], .space = parts[0]};
     if (c->partitioned)
         value->key.partition = hash;
-    at = (struct counter_at){.name = value->key};
+    at = (struct counter_at){.name = value->key, .table = c->table};
     TRY(hf__counter_see(s, &at, item, (struct counter_mark){0}, &seen));
     value->value = seen.value;
     value->found = seen.found;

@@ -241,7 +241,7 @@ static enum hf_status send(struct hf_scope *s, struct hf_limit_table *limits,
                                update.key, &item);
     if (status != HF_OK && status != HF_CONDITION)
         return status;
-    TRY(hf__limit_view(s, ask->name, item, view));
+    TRY(hf__limit_view(s, limits->table, ask->name, item, view));
     remember(limits, ask, view);
     if (status == HF_CONDITION && view->last.len == ask->id.len &&
         memcmp(view->last.ptr, ask->id.ptr, PATTERN_ID_LEN) == 0)
@@ -285,7 +285,7 @@ static enum hf_status take(struct hf_scope *s, struct hf_limit_table *limits, st
             struct hf_item item;
 
             TRY(hf__pattern_read(s, limits->db, limits->table, hf__limit_key(s, ask->name), &item));
-            TRY(hf__limit_view(s, ask->name, item, &view));
+            TRY(hf__limit_view(s, limits->table, ask->name, item, &view));
             known = true;
             continue;
         }
@@ -362,7 +362,7 @@ static enum hf_status look(struct hf_scope *s, struct hf_limit_table *limits,
     struct hf_item item;
 
     TRY(hf__pattern_read(s, limits->db, limits->table, hf__limit_key(s, ask->name), &item));
-    TRY(hf__limit_view(s, ask->name, item, view));
+    TRY(hf__limit_view(s, limits->table, ask->name, item, view));
     remember(limits, ask, view);
     return HF_OK;
 }
@@ -449,7 +449,7 @@ enum hf_status hf_limit_refund(struct hf_scope *s, struct hf_limit_table *limits
                                update.key, &item);
     if (status != HF_CONDITION)
         return status;
-    TRY(hf__limit_view(s, name, item, &view));
+    TRY(hf__limit_view(s, limits->table, name, item, &view));
     if (view.there && hf_str_equal(view.window, verdict->window)) {
         if (hf_item_get(view.refunds, verdict->id).ptr) /* before, or by an answer that was lost */
             return hf_scope_fail(s, HF_OK, "%s", "");

@@ -46,8 +46,8 @@ struct limit_view {
 };
 
 /* HF_CORRUPT when it cannot be one of ours. */
-enum hf_status hf__limit_view(struct hf_scope *s, struct hf_str name, struct hf_item item,
-                              struct limit_view *view);
+enum hf_status hf__limit_view(struct hf_scope *s, struct hf_str table, struct hf_str name,
+                              struct hf_item item, struct limit_view *view);
 
 /* What is asked for, with defaults. */
 struct limit_ask {

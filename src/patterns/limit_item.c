@@ -49,8 +49,8 @@ static bool read_i64(struct hf_item item, const char *name, bool *there, int64_t
     return !value.ptr || (hf_value_i64(value, out) && *out >= 0);
 }
 
-enum hf_status hf__limit_view(struct hf_scope *s, struct hf_str name, struct hf_item item,
-                              struct limit_view *view)
+enum hf_status hf__limit_view(struct hf_scope *s, struct hf_str table, struct hf_str name,
+                              struct hf_item item, struct limit_view *view)
 {
     *view = (struct limit_view){.there = item.ptr != NULL};
     if (!item.ptr)
@@ -70,7 +70,8 @@ enum hf_status hf__limit_view(struct hf_scope *s, struct hf_str name, struct hf_
         !read_i64(item, "sum", NULL, &view->sum) ||
         !read_i64(item, "tat_us", &view->has_tat, &view->tat_us) ||
         (view->has_slices && view->width_ms == 0))
-        return hf_scope_fail(s, HF_CORRUPT, "the item %.*s is no limit", HF_FMT(name));
+        return hf_scope_fail(s, HF_CORRUPT, "the item %.*s of table %.*s is no limit", HF_FMT(name),
+                             HF_FMT(table));
     return HF_OK;
 }
 

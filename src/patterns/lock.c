@@ -216,7 +216,7 @@ static bool was_ours(struct hf_scope *s, const struct hf_lock *lock, struct hf_i
     bool doubtful = hf_scope_error(s)->may_have_happened;
     struct lock_view view;
 
-    if (hf__lock_view(s, item, &view) != HF_OK)
+    if (hf__lock_view(s, lock->table->table, item, &view) != HF_OK)
         return false;
     /* Nobody was granted it after us, and to be broken costs a fence, too. Otherwise: when it was
      * released it was ours by the clock, and somebody removed it after that. */

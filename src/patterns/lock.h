@@ -25,13 +25,15 @@ enum {
 
 /* A lock as it was read. */
 struct lock_view {
+    struct hf_str table;
     struct hf_lock_info info;
     const uint64_t *beats;        /* of info.holders */
     const struct hf_str *openers; /* likewise; absent: none */
 };
 
 /* An absent item is a lock that nobody ever held. HF_CORRUPT when it cannot be one. */
-enum hf_status hf__lock_view(struct hf_scope *s, struct hf_item item, struct lock_view *view);
+enum hf_status hf__lock_view(struct hf_scope *s, struct hf_str table, struct hf_item item,
+                             struct lock_view *view);
 
 /* Is the holder with this id among them? Its index, or SIZE_MAX. */
 size_t hf__lock_view_find(const struct lock_view *view, struct hf_str id);

@@ -20,7 +20,7 @@ enum hf_status hf_lock_inspect(struct hf_scope *s, struct hf_lock_table *locks, 
         TRY(hf__pattern_read(s, locks->db, locks->table, hf__lock_key(s, name), &item));
     if (!item.ptr)
         return hf_scope_fail(s, HF_NOT_FOUND, "nobody ever held lock %.*s", HF_FMT(name));
-    TRY(hf__lock_view(s, item, &view));
+    TRY(hf__lock_view(s, locks->table, item, &view));
     *info = view.info;
     return HF_OK;
 }
@@ -103,7 +103,7 @@ enum hf_status hf_lock_list(struct hf_scope *s, struct hf_lock_table *locks,
                 list->next = all.infos[all.len - 1].name;
                 break;
             }
-            TRY(hf__lock_view(s, page.items[i], &view));
+            TRY(hf__lock_view(s, locks->table, page.items[i], &view));
             TRY(gather(s, &all, &view.info));
         }
         start = page.last;
@@ -147,7 +147,7 @@ enum hf_status hf_lock_break(struct hf_scope *s, struct hf_lock_table *locks, st
 
         if (locks->db)
             TRY(hf__pattern_read(s, locks->db, locks->table, hf__lock_key(s, name), &item));
-        TRY(hf__lock_view(s, item, &view));
+        TRY(hf__lock_view(s, locks->table, item, &view));
         take.evict_len = victims(&view, id, evict);
         if (first && (!item.ptr || (id.ptr && !take.evict_len)))
             return hf_scope_fail(s, HF_NOT_FOUND, "nobody %s lock %.*s%s",

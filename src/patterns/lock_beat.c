@@ -134,7 +134,7 @@ static bool holds(struct hf_scope *s, const struct hf_lock *lock, struct hf_item
     struct lock_view view;
     size_t at;
 
-    if (hf__lock_view(s, item, &view) != HF_OK)
+    if (hf__lock_view(s, lock->table->table, item, &view) != HF_OK)
         return false;
     at = hf__lock_view_find(&view, lock_id(lock));
     return at != SIZE_MAX && view.info.holders[at].fence == lock->fence && view.beats[at] == beat;

@@ -51,9 +51,10 @@ static const struct hf_str modes[] = {
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static enum hf_status not_a_lock(struct hf_scope *s, struct hf_str name, const char *why)
+static enum hf_status not_a_lock(struct hf_scope *s, const struct lock_view *view, const char *why)
 {
-    return hf_scope_fail(s, HF_CORRUPT, "the item \"%.*s\" is not a lock: %s", HF_FMT(name), why);
+    return hf_scope_fail(s, HF_CORRUPT, "the item \"%.*s\" of table %.*s is not a lock: %s",
+                         HF_FMT(view->info.name), HF_FMT(view->table), why);
 }
 
 static bool read_u64(struct hf_item item, struct hf_str name, uint64_t *out)
@@ -95,7 +96,7 @@ static enum hf_status read_holders(struct hf_scope *s, struct hf_item item, size
     size_t len = 0;
 
     if (held > hf_item_count(item))
-        return not_a_lock(s, view->info.name, "more hold it than are named");
+        return not_a_lock(s, view, "more hold it than are named");
     holders = hf_scope_alloc(s, (held + 1) * sizeof(*holders));
     beats = hf_scope_alloc(s, (held + 1) * sizeof(*beats));
     openers = hf_scope_alloc(s, (held + 1) * sizeof(*openers));
@@ -107,16 +108,16 @@ static enum hf_status read_holders(struct hf_scope *s, struct hf_item item, size
         if (id.len < 2 || id.ptr[0] != 'h' || id.ptr[1] != ':')
             continue;
         if (len == held)
-            return not_a_lock(s, view->info.name, "more are named than hold it");
+            return not_a_lock(s, view, "more are named than hold it");
         id = hf_str_of(id.ptr + 2, id.len - 2);
         if (!read_holder(id, hf_value_item(walk.value), &holders[len], &beats[len],
                          &openers[len]) ||
             !read_u64(item, hf__pattern_join(s, HF_STR("f:"), id), &holders[len].fence))
-            return not_a_lock(s, view->info.name, "a holder lacks something");
+            return not_a_lock(s, view, "a holder lacks something");
         len++;
     }
     if (len < held)
-        return not_a_lock(s, view->info.name, "more hold it than are named");
+        return not_a_lock(s, view, "more hold it than are named");
     view->info.holders = holders;
     view->info.holders_len = len;
     view->beats = beats;
@@ -124,24 +125,25 @@ static enum hf_status read_holders(struct hf_scope *s, struct hf_item item, size
     return HF_OK;
 }
 
-enum hf_status hf__lock_view(struct hf_scope *s, struct hf_item item, struct lock_view *view)
+enum hf_status hf__lock_view(struct hf_scope *s, struct hf_str table, struct hf_item item,
+                             struct lock_view *view)
 {
     struct hf_str mode = hf_value_str(hf_item_get(item, HF_STR("mode")));
     uint64_t held;
 
-    *view = (struct lock_view){0};
+    *view = (struct lock_view){.table = table};
     if (!item.ptr)
         return HF_OK;
     view->info.name = hf_value_str(hf_item_get(item, HF_STR("name")));
     view->info.data = hf_value_item(hf_item_get(item, HF_STR("data")));
     if (!read_u64(item, HF_STR("held"), &held) ||
         !read_u64(item, HF_STR("fence"), &view->info.fence))
-        return not_a_lock(s, view->info.name, "it has no fence");
+        return not_a_lock(s, view, "it has no fence");
     for (size_t i = HF_LOCK_EXCLUSIVE; i <= HF_LOCK_PERMIT && held; i++)
         if (hf_str_equal(mode, modes[i]))
             view->info.mode = (enum hf_lock_mode)i;
     if (held && !view->info.mode)
-        return not_a_lock(s, view->info.name, "it is held in no mode");
+        return not_a_lock(s, view, "it is held in no mode");
     return read_holders(s, item, held, view);
 }
 

@@ -291,7 +291,7 @@ enum hf_status hf__once_refused(struct hf_scope *s, struct hf_once *once, struct
     struct once_view view;
     enum hf_status status;
 
-    TRY(hf__once_view(s, item, env_wall_ms(&once->table->env), &view));
+    TRY(hf__once_view(s, once->table->table, item, env_wall_ms(&once->table->env), &view));
     if (view.there && view.record.state != HF_ONCE_RUNNING &&
         hf_str_equal(view.record.attempt, once_id(once)))
         return hf__once_over(s, once, false);

@@ -35,8 +35,8 @@ struct once_view {
 };
 
 /* HF_CORRUPT when it cannot be one. A result whose time is over at now_ms is none. */
-enum hf_status hf__once_view(struct hf_scope *s, struct hf_item item, int64_t now_ms,
-                             struct once_view *view);
+enum hf_status hf__once_view(struct hf_scope *s, struct hf_str table, struct hf_item item,
+                             int64_t now_ms, struct once_view *view);
 
 /* Everything that requests about one user and key have in common. */
 struct once_name {

@@ -18,7 +18,7 @@ enum hf_status hf_once_get(struct hf_scope *s, struct hf_once_table *onces, stru
     *record = (struct hf_once_record){0};
     TRY(hf__once_name_check(s, &name));
     TRY(hf__pattern_read(s, onces->db, onces->table, hf__once_key(s, &name), &item));
-    TRY(hf__once_view(s, item, env_wall_ms(&onces->env), &view));
+    TRY(hf__once_view(s, onces->table, item, env_wall_ms(&onces->env), &view));
     *record = view.record;
     if (record->state == HF_ONCE_NONE)
         *record =
@@ -57,7 +57,7 @@ enum hf_status hf_once_mark_done(struct hf_scope *s, struct hf_once_table *onces
     if (status != HF_OK && status != HF_CONDITION)
         return status;
     atomic_fetch_add_explicit(hf__once_ended(onces, key), 1, memory_order_relaxed);
-    TRY(hf__once_view(s, item, mark.now_ms, &view));
+    TRY(hf__once_view(s, onces->table, item, mark.now_ms, &view));
     view.record.did = hf_str_equal(view.record.attempt, mark.id);
     if (!view.record.did) {
         bool doubtful = hf_scope_error(s)->may_have_happened;
@@ -95,8 +95,9 @@ enum hf_status hf_once_clear(struct hf_scope *s, struct hf_once_table *onces, st
         id = hf_value_str(hf_item_get(item, HF_STR("attempt")));
         if (!id.ptr)
             return hf_scope_fail(s, HF_CORRUPT,
-                                 "the item %.*s/%.*s is no record of what is done once",
-                                 HF_FMT(user), HF_FMT(key));
+                                 "the item %.*s/%.*s of table %.*s is no record of what is done "
+                                 "once",
+                                 HF_FMT(user), HF_FMT(key), HF_FMT(onces->table));
         del = hf__once_remove_request(s, &name, id, false);
         TRY(hf_scope_built(s));
         status = hf__pattern_write(s, onces->db, &(struct hf_transact_write){.del = &del}, del.key,
@@ -179,7 +180,7 @@ enum hf_status hf_once_list(struct hf_scope *s, struct hf_once_table *onces, str
         for (size_t i = 0; i < page.items_len; i++) {
             struct once_view view;
 
-            TRY(hf__once_view(s, page.items[i], env_wall_ms(&onces->env), &view));
+            TRY(hf__once_view(s, onces->table, page.items[i], env_wall_ms(&onces->env), &view));
             if (view.record.state == HF_ONCE_NONE)
                 continue;
             if (o.limit && all.len == o.limit) {

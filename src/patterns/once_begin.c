@@ -68,7 +68,7 @@ static enum hf_status look(struct hf_scope *s, struct want *want, struct hf_item
 {
     struct once_view *view = &want->view;
 
-    TRY(hf__once_view(s, item, env_wall_ms(&want->table->env), view));
+    TRY(hf__once_view(s, want->table->table, item, env_wall_ms(&want->table->env), view));
     want->known = true;
     if (view->record.state == HF_ONCE_RUNNING &&
         hf_str_equal(view->record.attempt, once_id(want->once))) {

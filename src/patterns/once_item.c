@@ -134,8 +134,8 @@ static bool read_all(struct hf_item item, struct once_view *view)
     return true;
 }
 
-enum hf_status hf__once_view(struct hf_scope *s, struct hf_item item, int64_t now_ms,
-                             struct once_view *view)
+enum hf_status hf__once_view(struct hf_scope *s, struct hf_str table, struct hf_item item,
+                             int64_t now_ms, struct once_view *view)
 {
     struct hf_once_record *r = &view->record;
 
@@ -151,8 +151,9 @@ enum hf_status hf__once_view(struct hf_scope *s, struct hf_item item, int64_t no
     view->hash = hf_value_str(hf_item_get(item, HF_STR("hash")));
     view->opener = hf_value_str(hf_item_get(item, HF_STR("opener")));
     if (!read_all(item, view))
-        return hf_scope_fail(s, HF_CORRUPT, "the item %.*s/%.*s is no record of what is done once",
-                             HF_FMT(r->user), HF_FMT(r->key));
+        return hf_scope_fail(s, HF_CORRUPT,
+                             "the item %.*s/%.*s of table %.*s is no record of what is done once",
+                             HF_FMT(r->user), HF_FMT(r->key), HF_FMT(table));
     if (r->state != HF_ONCE_RUNNING && r->until_us && r->until_us / 1000 <= now_ms) {
         struct hf_once_record forgotten = {.user = r->user, .key = r->key, .attempt = r->attempt};
 

@@ -181,7 +181,7 @@ enum hf_status hf_once_transact(struct hf_scope *s, struct hf_once_table *onces,
     if (status != HF_CONDITION)
         return status;
     doubtful = hf_scope_error(s)->may_have_happened;
-    TRY(hf__once_view(s, item, env_wall_ms(&onces->env), &view));
+    TRY(hf__once_view(s, onces->table, item, env_wall_ms(&onces->env), &view));
     view.record.did = hf_str_equal(view.record.attempt, mark.id);
     if (!view.record.did)
         TRY(hf__once_hash_check(s, &view, hash));

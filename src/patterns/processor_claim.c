@@ -12,6 +12,7 @@
  *      courtesy: who has waited for the longest back-off by his own clock goes ahead.
  *  (4) In the order of an account a record may begin when the one before it is done with. What was
  *      processed in order has only processed ones before it, so one look back is enough.
+ *  (5) What is in the index and is no record is put aside.
  */
 #include "patterns/processor.h"
 
@@ -26,6 +27,7 @@ enum stand {
     STAND_TOO_OFTEN_OVER,
     STAND_HELD,
     STAND_WAITING,
+    STAND_BROKEN, /* what is there is no record: the error is in worker->io */
     STAND_STALE
 };
 
@@ -89,8 +91,10 @@ static enum stand judge(struct beginning *b)
 {
     struct hf_processor *p = b->worker->processor;
 
-    if (!b->item.ptr || hf__records_view(b->worker->io, p->records, b->item, b->info) != HF_OK ||
-        b->info->state != HF_RECORD_UNPROCESSED || !hf_item_get(b->item, p->records->shard).ptr)
+    if (hf__records_view(b->worker->io, p->records, b->item, b->info) != HF_OK)
+        return STAND_BROKEN;
+    if (!b->item.ptr || b->info->state != HF_RECORD_UNPROCESSED ||
+        !hf_item_get(b->item, p->records->shard).ptr)
         return STAND_STALE;
     if (b->info->token.len)
         return judge_held(b);
@@ -225,6 +229,36 @@ static enum hf_status send_exhaust(struct beginning *b, bool over)
     return status;
 }
 
+/*
+ * (5) What other programs have made of the attributes that are ours cannot be read, and is put
+ * aside with that for a cause: it would be met again and again otherwise, or stop all others. They
+ * are as new afterwards; the rest of the item is as it was.
+ */
+static enum hf_status send_reject(struct beginning *b)
+{
+    struct hf_processor *p = b->worker->processor;
+    struct hf_scope *s = b->worker->io;
+    struct pattern_id id = hf__pattern_id_make(&p->env);
+    struct hf_str why = hf_scope_copy(s, hf_scope_error(s)->message);
+    struct hf_update_item update = hf__records_request(
+        s, p->records, RECORD_REJECT, b->key,
+        HF_ITEM(s, HF_S(":failed", hf__records_place(s, p->records, HF_RECORD_FAILED, b->key)),
+                HF_S(":shard", hf__records_place(s, p->records, HF_RECORD_UNPROCESSED, b->key)),
+                HF_M(":failure", hf__records_failure(s, p->records, id_str(&id), HF_CORRUPT, why)),
+                HF_S(":now", hf__records_time(s, p->records)), HF_N(":zero", 0),
+                HF_N(":first", env_wall_ms(&p->env))));
+    enum hf_status status;
+
+    TRY(hf_scope_built(s));
+    update.returns = HF_RETURN_ALL_NEW;
+    status = hf__pattern_write(s, p->records->db, &(struct hf_transact_write){.update = &update},
+                               update.key, &b->item);
+    if (status == HF_CONDITION && hf_str_equal(hf__records_failed_by(b->item), id_str(&id)))
+        status = HF_OK;
+    TRY(status);
+    return hf__records_view(s, p->records, b->item, b->info);
+}
+
 /* ---- the order of an account ---------------------------------------------------------------- */
 
 /* (4) *turn: it is done with what comes before it; *blocked: that is put aside, which blocks. */
@@ -282,6 +316,25 @@ static enum begun leave(struct beginning *b, enum stand stand)
     return NOT_BEGUN;
 }
 
+/* (5) Was it ours to claim, and is none? Nothing can be added to a Fence that is a text, say. */
+static bool is_broken(struct beginning *b, enum stand stand, enum hf_status status)
+{
+    struct hf_processor *p = b->worker->processor;
+    struct hf_scope *s = b->worker->io;
+    struct hf_str why = hf_scope_copy(s, hf_scope_error(s)->message);
+
+    if (stand == STAND_BROKEN || (status != HF_CORRUPT && status != HF_INVALID))
+        return false;
+    if (status == HF_CORRUPT)
+        return true;
+    if (hf__pattern_read(s, p->records->db, p->records->table,
+                         hf__records_key(s, p->records, b->key), &b->item) == HF_OK &&
+        hf__records_view(s, p->records, b->item, b->info) == HF_CORRUPT)
+        return true;
+    (void)hf_scope_fail(s, status, "%.*s", HF_FMT(why));
+    return false;
+}
+
 static enum begun begin_by(struct beginning *b, enum stand stand)
 {
     struct hf_processor *p = b->worker->processor;
@@ -291,11 +344,22 @@ static enum begun begin_by(struct beginning *b, enum stand stand)
         bool over = stand == STAND_OVER || stand == STAND_TOO_OFTEN_OVER;
         enum hf_status status;
 
-        if (!aside && !over && stand != STAND_FREE)
+        if (stand == STAND_BROKEN) {
+            if (hf_scope_error(b->worker->io)->status != HF_CORRUPT)
+                return BEGIN_FAILED;
+            status = send_reject(b);
+            aside = true;
+        } else if (!aside && !over && stand != STAND_FREE) {
             return leave(b, stand);
-        status = aside ? send_exhaust(b, over) : send_claim(b, over);
+        } else {
+            status = aside ? send_exhaust(b, over) : send_claim(b, over);
+        }
         if (status == HF_OK)
             return aside ? PUT_ASIDE : BEGUN;
+        if (is_broken(b, stand, status)) {
+            stand = STAND_BROKEN;
+            continue;
+        }
         if (status != HF_CONDITION)
             return BEGIN_FAILED;
         count(p, &p->metrics.refused);

@@ -23,6 +23,7 @@ enum record_request {
     RECORD_RELEASE,      /* the attempt does not count */
     RECORD_EXHAUST,      /* put aside what was begun too often */
     RECORD_EXHAUST_OVER, /* the same, from one who was seen to be silent */
+    RECORD_REJECT,       /* put aside what is no record */
     RECORD_MARK,
     RECORD_RESET,
     RECORD_AGAIN, /* reset it if it had failed */

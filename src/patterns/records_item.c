@@ -66,6 +66,10 @@ static const struct {
     [RECORD_EXHAUST] = {SET_EXHAUSTED,
                         "#shard = :shard AND #attempts >= :max AND attribute_not_exists(#claim)"},
     [RECORD_EXHAUST_OVER] = {SET_EXHAUSTED, "#shard = :shard AND #attempts >= :max AND " SEEN},
+    [RECORD_REJECT] = {"SET #processed = :zero, #shard = :failed, #failure = :failure, "
+                       "#updated = :now, #fence = :first REMOVE #claim, #after, #attempts, "
+                       "#failures",
+                       "#shard = :shard"},
     [RECORD_MARK] = {SET_DONE " REMOVE #shard, #claim, #after, #failure",
                      "attribute_exists(#account) AND (attribute_not_exists(#processed) OR "
                      "#processed <> :one)"},

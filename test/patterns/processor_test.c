@@ -248,6 +248,52 @@ KIT_TEST(processor, failures_are_isolated_retried_and_collected)
     finish(&script, processor);
 }
 
+/* What others have made of the attributes that are ours is put aside with that for a cause; the
+ * rest goes on, and the item is otherwise as it was. */
+KIT_TEST(processor, what_is_no_record_is_put_aside)
+{
+    static const char *const broken[] = {"Processed", "Fence", "Attempts", "Failures"};
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script);
+    struct hf_processor_report report;
+    uint64_t done;
+
+    for (int i = 0; i < 6; i++)
+        put(&script, "a", i);
+    for (int i = 0; i < 4; i++) {
+        struct hf_update_item update = {
+            .table = k->table,
+            .key = HF_ITEM(k->scope, HF_S("AccountId", HF_STR("a")),
+                           HF_S("RunTime", hf_scope_format(k->scope, "%04d", i))),
+            .update = HF_STR("SET #name = :text"),
+            .names = HF_ITEM(k->scope, HF_S("#name", hf_str_from(broken[i]))),
+            .values = HF_ITEM(k->scope, HF_S(":text", HF_STR("soon")))};
+
+        CHECK_OK(hf_update_item(k->scope, k->db, &update, NULL));
+    }
+    CHECK_OK(hf_processor_run(k->scope, processor, work, &script, &report));
+    CHECK_INT(2, report.metrics.completed);
+    CHECK_INT(4, count(&script, HF_RECORD_FAILED));
+    for (int i = 0; i < 4; i++) {
+        struct hf_record_info info = get(&script, "a", i);
+        int64_t amount;
+
+        CHECK_INT(HF_RECORD_FAILED, info.state);
+        CHECK_INT(HF_CORRUPT, info.error);
+        CHECK(strstr(hf_scope_format(k->scope, "%.*s", HF_FMT(info.error_text)).ptr,
+                     hf_scope_format(k->scope,
+                                     "the item \"a\", \"%04d\" of table %.*s is not a "
+                                     "record",
+                                     i, HF_FMT(k->table))
+                         .ptr));
+        CHECK(hf_value_i64(hf_item_get(info.item, HF_STR("Amount")), &amount) && amount == i);
+    }
+    CHECK_OK(hf_records_retry_failed(k->scope, script.records, 0, &done));
+    report = run(&script, processor);
+    CHECK_INT(4, report.metrics.completed);
+    finish(&script, processor);
+}
+
 KIT_TEST(processor, failed_ones_can_be_tried_again)
 {
     struct script script = script_of(k);
