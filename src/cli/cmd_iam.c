@@ -167,7 +167,8 @@ int hf__iam_outbox_run(struct cli *cli, size_t args_len, const char *const *args
                                          "GetItem",       "Query",
                                          "PutItem",       "UpdateItem",
                                          "DeleteItem",    "BatchWriteItem"};
-    static const char *const create[] = {"CreateTable", "UpdateTimeToLive"};
+    static const char *const create[] = {"CreateTable", "UpdateTimeToLive",
+                                         "Scan"}; /* is it another's table? */
     struct settings settings = {.create = false};
     bool produces;
     int ends;

@@ -402,7 +402,11 @@ KIT_TEST(counter, what_cannot_be)
     put.item = HF_ITEM(s, HF_S("key", HF_STR("%count.global.bad")), HF_NUM("count", HF_STR("1.5")));
     CHECK_OK(hf_put_item(s, k->db, &put, NULL));
     CHECK_STATUS(HF_CORRUPT, hf_counter_get(s, c, named("bad"), &(int64_t){0}));
-    CHECK_ERROR(HF_CORRUPT, "the item of counter bad is not a counter's", s);
+    CHECK_ERROR(HF_CORRUPT,
+                hf_scope_format(s, "the item of counter bad in table %.*s is not a counter's",
+                                HF_FMT(k->table))
+                    .ptr,
+                s);
     hf_counters_close(c);
 }
 

@@ -593,7 +593,11 @@ KIT_TEST(limit, an_item_that_is_no_limit)
 
     CHECK_OK(hf_put_item(k->scope, k->db, &put, NULL));
     CHECK_STATUS(HF_CORRUPT, hf_limit_take(k->scope, ann, NAME, &two, NULL, &v));
-    CHECK_ERROR(HF_CORRUPT, "the item login/ann is no limit", k->scope);
+    CHECK_ERROR(HF_CORRUPT,
+                hf_scope_format(k->scope, "the item login/ann of table %.*s is no limit",
+                                HF_FMT(k->table))
+                    .ptr,
+                k->scope);
     CHECK_STATUS(HF_CORRUPT, hf_limit_peek(k->scope, ann, NAME, &two, NULL, &v));
     hf_limit_table_close(ann);
 }

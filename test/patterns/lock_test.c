@@ -284,11 +284,20 @@ KIT_TEST(lock, an_item_that_is_no_lock)
                        HF_S("mode", HF_STR("shared")));
     CHECK_OK(hf_put_item(s, k->db, &put, NULL));
     CHECK_STATUS(HF_CORRUPT, hf_lock_try(s, ann, HF_STR("x"), NULL, &lock));
-    CHECK_ERROR(HF_CORRUPT, "the item \"x\" is not a lock: more hold it than are named", s);
+    CHECK_ERROR(HF_CORRUPT,
+                hf_scope_format(
+                    s, "the item \"x\" of table %.*s is not a lock: more hold it than are named",
+                    HF_FMT(k->table))
+                    .ptr,
+                s);
     put.item = HF_ITEM(s, HF_S("name", HF_STR("x")), HF_N("held", 1), HF_S("fence", HF_STR("a")));
     CHECK_OK(hf_put_item(s, k->db, &put, NULL));
     CHECK_STATUS(HF_CORRUPT, hf_lock_try(s, ann, HF_STR("x"), NULL, &lock));
-    CHECK_ERROR(HF_CORRUPT, "the item \"x\" is not a lock: it has no fence", s);
+    CHECK_ERROR(HF_CORRUPT,
+                hf_scope_format(s, "the item \"x\" of table %.*s is not a lock: it has no fence",
+                                HF_FMT(k->table))
+                    .ptr,
+                s);
     hf_lock_table_close(ann);
 }
 

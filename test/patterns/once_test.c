@@ -1065,7 +1065,13 @@ KIT_TEST(once, an_item_that_is_no_record)
     CHECK_STATUS(HF_CORRUPT, hf_once_try(k->scope, ann, USER, KEY, NULL, &once, &record));
     CHECK(!once);
     CHECK_STATUS(HF_CORRUPT, hf_once_get(k->scope, ann, USER, KEY, &record));
-    CHECK_ERROR(HF_CORRUPT, "the item ann/welcome is no record of what is done once", k->scope);
+    CHECK_ERROR(HF_CORRUPT,
+                hf_scope_format(k->scope,
+                                "the item ann/welcome of table %.*s is no record of what is done "
+                                "once",
+                                HF_FMT(k->table))
+                    .ptr,
+                k->scope);
     CHECK_STATUS(HF_CORRUPT, hf_once_clear(k->scope, ann, USER, KEY, NULL));
     hf_once_table_close(ann);
 }
