@@ -144,7 +144,7 @@ void hf__admin_error(struct answer *answer, int status, struct hf_str message)
 
 void hf__admin_failure(struct answer *answer, enum hf_status status)
 {
-    const struct hf_error *error = hf_scope_error(answer->conn->loop->scope);
+    const struct hf_error *error = hf_scope_error(answer->context->scope);
     bool callers = status == HF_INVALID || status == HF_SERIALIZATION || status == HF_NOT_FOUND ||
                    status == HF_LIMIT;
     struct hf_str message = error->message;
@@ -159,7 +159,7 @@ static bool read_body(struct answer *answer, struct hf_bytes body, const struct 
                       void *to)
 {
     struct hf_str json = body.len ? hf_str_of((const char *)body.ptr, body.len) : HF_STR("{}");
-    enum hf_status status = hf__wire_read(answer->conn->loop->scope, fields, json, to);
+    enum hf_status status = hf__wire_read(answer->context->scope, fields, json, to);
 
     if (status != HF_OK)
         hf__admin_failure(answer, status);
@@ -181,7 +181,7 @@ static struct clock_answer clock_now(struct server *server)
 
 static void get_clock(struct answer *answer, const struct admin_request *request)
 {
-    struct clock_answer now = clock_now(answer->conn->loop->server);
+    struct clock_answer now = clock_now(answer->context->server);
 
     (void)request;
     hf__admin_answer(answer, &clock_answer, &now);
@@ -207,7 +207,7 @@ static bool move_clock(const struct clock_request *asked, int64_t wall_us, int64
 
 static void put_clock(struct answer *answer, const struct admin_request *request)
 {
-    struct server *server = answer->conn->loop->server;
+    struct server *server = answer->context->server;
     struct clock_request asked = {0};
     int64_t before, after;
 
@@ -232,9 +232,9 @@ static void put_clock(struct answer *answer, const struct admin_request *request
 
 static void post_upkeep(struct answer *answer, const struct admin_request *request)
 {
-    struct loop *loop = answer->conn->loop;
+    struct context *context = answer->context;
     struct hf_upkeep_report report;
-    enum hf_status status = hf_engine_upkeep(loop->scope, loop->server->engine, &report);
+    enum hf_status status = hf_engine_upkeep(context->scope, context->server->engine, &report);
     struct upkeep_answer told;
 
     (void)request;
@@ -254,16 +254,16 @@ static void post_upkeep(struct answer *answer, const struct admin_request *reque
 
 /* ---- faults --------------------------------------------------------------------------------- */
 
-static enum hf_status read_faults(struct loop *loop, struct faults_body *body)
+static enum hf_status read_faults(struct context *context, struct faults_body *body)
 {
     const struct hf_fault *set;
     struct wire_fault *told;
     size_t len;
 
-    TRY(hf_faulty_get(loop->scope, loop->server->db, &set, &len));
-    told = hf__scope_array(loop->scope, len ? len : 1, sizeof(*told));
+    TRY(hf_faulty_get(context->scope, context->server->db, &set, &len));
+    told = hf__scope_array(context->scope, len ? len : 1, sizeof(*told));
     if (!told)
-        return hf__fail_nomem(loop->scope);
+        return hf__fail_nomem(context->scope);
     for (size_t i = 0; i < len; i++)
         told[i] = (struct wire_fault){.kind = (int)set[i].kind,
                                       .operation = set[i].operation,
@@ -286,7 +286,7 @@ static enum hf_status read_faults(struct loop *loop, struct faults_body *body)
 static void get_faults(struct answer *answer, const struct admin_request *request)
 {
     struct faults_body told;
-    enum hf_status status = read_faults(answer->conn->loop, &told);
+    enum hf_status status = read_faults(answer->context, &told);
 
     (void)request;
     if (status == HF_OK)
@@ -305,9 +305,9 @@ static uint32_t as_u32(int64_t number)
     return number == HF_ZERO ? 0 : (uint32_t)number;
 }
 
-static enum hf_status set_faults(struct loop *loop, const struct faults_body *asked)
+static enum hf_status set_faults(struct context *context, const struct faults_body *asked)
 {
-    struct hf_scope *s = loop->scope;
+    struct hf_scope *s = context->scope;
     struct hf_fault *list = hf__scope_array(s, asked->faults_len + 1, sizeof(*list));
 
     if (!list)
@@ -327,7 +327,7 @@ static enum hf_status set_faults(struct loop *loop, const struct faults_body *as
                                     .count = as_u32(f->count),
                                     .latency_ms = as_u32(f->latency_ms)};
     }
-    return hf_faulty_set(s, loop->server->db, list, asked->faults_len);
+    return hf_faulty_set(s, context->server->db, list, asked->faults_len);
 }
 
 static void put_faults(struct answer *answer, const struct admin_request *request)
@@ -341,7 +341,7 @@ static void put_faults(struct answer *answer, const struct admin_request *reques
         hf__admin_error(answer, 400, HF_STR("give the list \"faults\"; empty for none"));
         return;
     }
-    status = set_faults(answer->conn->loop, &asked);
+    status = set_faults(answer->context, &asked);
     if (status == HF_OK)
         get_faults(answer, request);
     else
@@ -351,7 +351,7 @@ static void put_faults(struct answer *answer, const struct admin_request *reques
 static void delete_faults(struct answer *answer, const struct admin_request *request)
 {
     static const struct faults_body none;
-    enum hf_status status = set_faults(answer->conn->loop, &none);
+    enum hf_status status = set_faults(answer->context, &none);
 
     if (status == HF_OK)
         get_faults(answer, request);
@@ -404,12 +404,12 @@ static bool matches(const char *pattern, struct hf_str path, struct hf_str *name
 
 static void get_overview(struct answer *answer, const struct admin_request *request)
 {
-    struct loop *loop = answer->conn->loop;
-    struct clock_answer now = clock_now(loop->server);
+    struct context *context = answer->context;
+    struct clock_answer now = clock_now(context->server);
     struct hf_str names[ARRAY_LEN(paths)];
     struct overview told = {.version = hf_str_from(hf_version()), .clock = &now, .paths = names};
     struct faults_body set;
-    enum hf_status status = read_faults(loop, &set);
+    enum hf_status status = read_faults(context, &set);
 
     (void)request;
     if (status != HF_OK) {
@@ -420,7 +420,7 @@ static void get_overview(struct answer *answer, const struct admin_request *requ
     told.faults_len = set.faults_len;
     told.paths_len = ARRAY_LEN(paths);
     for (size_t i = 0; i < ARRAY_LEN(paths); i++)
-        names[i] = hf_scope_format(loop->scope, "%s %s", paths[i].method, paths[i].path);
+        names[i] = hf_scope_format(context->scope, "%s %s", paths[i].method, paths[i].path);
     hf__admin_answer(answer, &overview, &told);
 }
 
@@ -435,12 +435,12 @@ bool hf__admin_path(const struct server *server, struct hf_str path)
 /* Signed like everything else, where keys are. */
 static bool admitted(struct answer *answer, struct hf_bytes body)
 {
-    struct loop *loop = answer->conn->loop;
+    struct context *context = answer->context;
     struct auth_refusal refusal;
 
-    if (loop->server->options.keys_len == 0 ||
-        hf__auth_check(loop->scope, loop->auth, answer->head, body,
-                       hf__env_wall_us(&loop->server->env) / 1000000, &refusal))
+    if (context->server->options.keys_len == 0 ||
+        hf__auth_check(context->scope, context->auth, answer->head, body,
+                       hf__env_wall_us(&context->server->env) / 1000000, &refusal))
         return true;
     hf__admin_error(answer, refusal.status, refusal.message);
     return false;

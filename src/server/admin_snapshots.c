@@ -7,7 +7,7 @@
  *     POST   /_holdfast/snapshots/NAME/restore   put everything back
  *     DELETE /_holdfast/snapshots/NAME           forget it
  *
- * They are kept in the server's memory, and go with it. The work is done by the loop that the
+ * They are kept in the server's memory, and go with it. The work is done by a worker (work.h), and
  * request came to, and the other connections of that loop wait meanwhile; during a restore so do
  * all requests, as every one of them needs the tables. A restore of a few thousand items takes
  * milliseconds.
@@ -253,40 +253,40 @@ static void answer_missing(struct answer *answer)
 
 void hf__admin_snapshots_list(struct answer *answer, const struct admin_request *request)
 {
-    struct loop *loop = answer->conn->loop;
-    struct snapshots *snapshots = loop->server->snapshots;
+    struct context *context = answer->context;
+    struct snapshots *snapshots = context->server->snapshots;
     struct wire_snapshot *told =
-        hf__scope_array(loop->scope, SNAPSHOTS_MAX, sizeof(struct wire_snapshot));
+        hf__scope_array(context->scope, SNAPSHOTS_MAX, sizeof(struct wire_snapshot));
     struct list_answer list = {.snapshots = told};
 
     (void)request;
     if (!told) {
-        hf__admin_failure(answer, hf__fail_nomem(loop->scope));
+        hf__admin_failure(answer, hf__fail_nomem(context->scope));
         return;
     }
     pthread_mutex_lock(&snapshots->lock);
     list.snapshots_len = snapshots->len;
     for (size_t i = 0; i < snapshots->len; i++)
-        told[i] = describe(loop->scope, snapshots->list[i]);
+        told[i] = describe(context->scope, snapshots->list[i]);
     pthread_mutex_unlock(&snapshots->lock);
     hf__admin_answer(answer, &list_answer, &list);
 }
 
-static enum hf_status take(struct loop *loop, struct hf_str name, struct wire_snapshot *told)
+static enum hf_status take(struct context *context, struct hf_str name, struct wire_snapshot *told)
 {
-    struct snapshots *snapshots = loop->server->snapshots;
+    struct snapshots *snapshots = context->server->snapshots;
     struct named *named = hf__env_alloc(&snapshots->env, sizeof(*named));
     struct named *old = NULL;
     enum hf_status status;
 
     if (!named)
-        return hf__fail_nomem(loop->scope);
+        return hf__fail_nomem(context->scope);
     *named = (struct named){.name_len = name.len, .users = 1};
     memcpy(named->name, name.ptr, name.len);
-    status = hf_engine_snapshot_take(loop->scope, loop->server->engine, &named->snapshot);
+    status = hf_engine_snapshot_take(context->scope, context->server->engine, &named->snapshot);
     if (status == HF_OK) {
-        *told = describe(loop->scope, named); /* once it is in the list, it may go at any time */
-        status = put_in(loop->scope, snapshots, named, &old);
+        *told = describe(context->scope, named); /* once it is in the list, it may go at any time */
+        status = put_in(context->scope, snapshots, named, &old);
     }
     if (status != HF_OK)
         named_free(snapshots, named);
@@ -301,7 +301,7 @@ void hf__admin_snapshots_take(struct answer *answer, const struct admin_request 
 
     if (!good_name(answer, request->name))
         return;
-    status = take(answer->conn->loop, request->name, &told);
+    status = take(answer->context, request->name, &told);
     if (status == HF_OK)
         hf__admin_answer(answer, &snapshot, &told);
     else
@@ -310,8 +310,8 @@ void hf__admin_snapshots_take(struct answer *answer, const struct admin_request 
 
 void hf__admin_snapshots_restore(struct answer *answer, const struct admin_request *request)
 {
-    struct loop *loop = answer->conn->loop;
-    struct snapshots *snapshots = loop->server->snapshots;
+    struct context *context = answer->context;
+    struct snapshots *snapshots = context->server->snapshots;
     struct wire_snapshot told;
     struct named *named;
     enum hf_status status;
@@ -323,8 +323,8 @@ void hf__admin_snapshots_restore(struct answer *answer, const struct admin_reque
         answer_missing(answer);
         return;
     }
-    status = hf_engine_snapshot_restore(loop->scope, loop->server->engine, named->snapshot);
-    told = describe(loop->scope, named);
+    status = hf_engine_snapshot_restore(context->scope, context->server->engine, named->snapshot);
+    told = describe(context->scope, named);
     let_go(snapshots, named);
     if (status == HF_OK)
         hf__admin_answer(answer, &snapshot, &told);
@@ -334,7 +334,7 @@ void hf__admin_snapshots_restore(struct answer *answer, const struct admin_reque
 
 void hf__admin_snapshots_delete(struct answer *answer, const struct admin_request *request)
 {
-    struct snapshots *snapshots = answer->conn->loop->server->snapshots;
+    struct snapshots *snapshots = answer->context->server->snapshots;
     struct named *named;
 
     if (!good_name(answer, request->name))

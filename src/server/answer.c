@@ -40,24 +40,24 @@ static char *put_number(char *at, uint64_t number)
     return at;
 }
 
-static uint64_t next_random(struct loop *loop)
+static uint64_t next_random(struct context *context)
 {
-    uint64_t a = loop->random[0], b = loop->random[1]; /* xorshift128+ */
+    uint64_t a = context->random[0], b = context->random[1]; /* xorshift128+ */
 
-    loop->random[0] = b;
+    context->random[0] = b;
     a ^= a << 23;
-    loop->random[1] = a ^ b ^ (a >> 18) ^ (b >> 5);
-    return loop->random[1] + b;
+    context->random[1] = a ^ b ^ (a >> 18) ^ (b >> 5);
+    return context->random[1] + b;
 }
 
 /* Ids tell requests apart in logs; nobody has to be unable to guess them. Eight letters at a time:
  * of each byte five bits, as a digit or, from ten on, as one of A to V. */
-static void make_request_id(struct loop *loop, char id[REQUEST_ID])
+static void make_request_id(struct context *context, char id[REQUEST_ID])
 {
     const uint64_t ones = UINT64_MAX / 255;
 
     for (size_t at = 0; at < REQUEST_ID; at += 8) {
-        uint64_t bits = next_random(loop) & ones * 31;
+        uint64_t bits = next_random(context) & ones * 31;
         uint64_t letters = (bits + ones * (128 - 10)) >> 7 & ones;
         uint64_t text = bits + ones * '0' + letters * ('A' - '0' - 10);
 
@@ -65,19 +65,19 @@ static void make_request_id(struct loop *loop, char id[REQUEST_ID])
     }
 }
 
-static void refresh_date(struct loop *loop)
+static void refresh_date(struct context *context)
 {
-    int64_t now = hf__env_wall_us(&loop->server->env) / 1000000;
+    int64_t now = hf__env_wall_us(&context->server->env) / 1000000;
     static const char days[] = "SunMonTueWedThuFriSat";
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
     time_t seconds = (time_t)now;
     struct tm tm;
 
-    if (now == loop->date_s)
+    if (now == context->date_s)
         return;
-    loop->date_s = now;
+    context->date_s = now;
     gmtime_r(&seconds, &tm);
-    snprintf(loop->date, sizeof(loop->date), "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT",
+    snprintf(context->date, sizeof(context->date), "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT",
              days + 3 * (tm.tm_wday % 7), tm.tm_mday % 100, months + 3 * (tm.tm_mon % 12),
              (tm.tm_year + 1900) % 10000, tm.tm_hour % 100, tm.tm_min % 100, tm.tm_sec % 100);
 }
@@ -97,7 +97,6 @@ enum { HEAD_FIXED = 512 }; /* more than everything in put_head() but type and fi
 
 static char *put_head(char *at, const struct answer *answer, const struct head_parts *parts)
 {
-    struct loop *loop = answer->conn->loop;
     const char *reason = hf__http_reason(parts->status);
 
     at = PUT(at, "HTTP/1.1 ");
@@ -105,7 +104,7 @@ static char *put_head(char *at, const struct answer *answer, const struct head_p
     at = PUT(at, " ");
     at = put_text(at, reason, strlen(reason));
     at = PUT(at, "\r\nServer: holdfast\r\nDate: ");
-    at = put_text(at, loop->date, strlen(loop->date));
+    at = put_text(at, answer->context->date, strlen(answer->context->date));
     if (answer->type.len) {
         at = PUT(at, "\r\nContent-Type: ");
         at = put_text(at, answer->type.ptr, answer->type.len);
@@ -169,7 +168,7 @@ static enum http_coding pack(struct answer *answer)
         return HTTP_IDENTITY;
     coding = hf__http_accepted(hf__http_field(answer->head, "accept-encoding"));
     if (coding == HTTP_IDENTITY ||
-        hf__http_pack(answer->conn->loop->scope, coding, body, &packed) != HF_OK ||
+        hf__http_pack(answer->context->scope, coding, body, &packed) != HF_OK ||
         packed.len >= body.len)
         return HTTP_IDENTITY;
     memcpy(out->ptr + answer->begin, packed.ptr, packed.len);
@@ -250,12 +249,12 @@ static bool finish(struct answer *answer, int status)
     parts.coding = pack(answer);
     parts.body = hf_bytes_of(conn->out.ptr + answer->begin, conn->out.len - answer->begin);
     parts.close = conn->close_after;
-    make_request_id(conn->loop, parts.id);
-    if (conn->loop->server->options.access_log)
+    make_request_id(answer->context, parts.id);
+    if (answer->context->server->options.access_log)
         log_access(answer, &parts);
-    refresh_date(conn->loop);
+    refresh_date(answer->context);
     if (cap > sizeof(fixed))
-        head = hf_scope_alloc(conn->loop->scope, cap);
+        head = hf_scope_alloc(answer->context->scope, cap);
     if (!head)
         return false;
     end = put_head(head, answer, &parts);

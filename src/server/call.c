@@ -71,7 +71,9 @@ static bool refuse_no_json(struct answer *answer, struct hf_bytes body)
 
 void hf__call_lost(struct conn *conn, const struct hf_error *error)
 {
-    struct answer answer = {.conn = conn, .type = hf__type_json_1_0};
+    struct answer answer = {.conn = conn,
+                            .context = &conn->loop->context,
+                            .type = hf__type_json_1_0};
     uint32_t answers = conn->answers;
 
     conn->out.len = 0;
@@ -105,7 +107,7 @@ static void refuse_op(struct answer *answer, struct hf_str name, struct hf_bytes
         return;
     if (name.len && hf__utf8_valid(name)) /* a field may have any bytes, JSON may not */
         message =
-            hf_scope_format(answer->conn->loop->scope,
+            hf_scope_format(answer->context->scope,
                             "The operation %.*s is not one that this server has", HF_FMT(name));
     answer_refusal(answer, 400, TYPE_SERVICE "UnknownOperationException", message);
 }
@@ -134,15 +136,15 @@ static bool unpack(struct answer *answer, struct hf_bytes *body)
 
     if (!coding.ptr)
         return true;
-    switch (hf__http_unpack(answer->conn->loop->scope, coding, *body, HTTP_BODY_MAX, body)) {
+    switch (hf__http_unpack(answer->context->scope, coding, *body, HTTP_BODY_MAX, body)) {
     case HF_OK:
         return true;
     case HF_LIMIT:
-        hf__call_refuse(answer, 413, hf_scope_error(answer->conn->loop->scope)->message);
+        hf__call_refuse(answer, 413, hf_scope_error(answer->context->scope)->message);
         return false;
     default:
         answer_refusal(answer, 500, "com.amazonaws.dynamodb.v20120810#InternalServerError",
-                       hf_scope_error(answer->conn->loop->scope)->message);
+                       hf_scope_error(answer->context->scope)->message);
         return false;
     }
 }
@@ -160,8 +162,7 @@ static bool is_packed(const struct http_head *head)
 static enum hf_status perform(struct answer *answer, const struct op *op, struct hf_bytes body,
                               void **response)
 {
-    struct loop *loop = answer->conn->loop;
-    struct hf_scope *s = loop->scope;
+    struct hf_scope *s = answer->context->scope;
     void *request = hf__scope_array(s, 1, op->request->size);
 
     *response = hf__scope_array(s, 1, op->response->size);
@@ -169,14 +170,14 @@ static enum hf_status perform(struct answer *answer, const struct op *op, struct
         return hf__fail_nomem(s);
     TRY(hf__wire_read(s, op->request, hf_str_of((const char *)body.ptr, body.len), request));
     hf__scope_set_debt(s, &answer->conn->debt);
-    return hf_db_call(s, loop->server->db, op->op, request, *response);
+    return hf_db_call(s, answer->context->server->db, op->op, request, *response);
 }
 
 /* A client that asks where to go on (endpoint discovery) is to stay here: the engine does not know
  * by what name it is reached, and names the service that has its data elsewhere. */
 static void name_endpoint(struct answer *answer, struct hf_describe_endpoints_result *result)
 {
-    struct hf_endpoint *endpoint = hf__scope_array(answer->conn->loop->scope, 1, sizeof(*endpoint));
+    struct hf_endpoint *endpoint = hf__scope_array(answer->context->scope, 1, sizeof(*endpoint));
 
     if (!endpoint || !answer->head->host.len || result->endpoints_len != 1)
         return;
@@ -193,7 +194,7 @@ static bool answers_empty(enum hf_op op)
 
 void hf__call(struct answer *answer, struct hf_bytes body)
 {
-    struct loop *loop = answer->conn->loop;
+    struct context *context = answer->context;
     struct auth_refusal refusal;
     enum hf_status status;
     const struct op *op;
@@ -208,10 +209,10 @@ void hf__call(struct answer *answer, struct hf_bytes body)
         return;
     }
     begun = uv_hrtime();
-    passes = hf__auth_check(loop->scope, loop->auth, answer->head, body,
-                            hf__env_wall_us(&loop->server->env) / 1000000, &refusal);
-    if (!passes && loop->server->options.keys_len > 0 && is_packed(answer->head)) {
-        hf__metrics_refused(loop->metrics);
+    passes = hf__auth_check(context->scope, context->auth, answer->head, body,
+                            hf__env_wall_us(&context->server->env) / 1000000, &refusal);
+    if (!passes && context->server->options.keys_len > 0 && is_packed(answer->head)) {
+        hf__metrics_refused(context->metrics);
         answer_refusal(answer, refusal.status, refusal.type, refusal.message);
         return;
     }
@@ -224,14 +225,14 @@ void hf__call(struct answer *answer, struct hf_bytes body)
     }
     answer->operation = op->name;
     if (!passes) {
-        hf__metrics_refused(loop->metrics);
+        hf__metrics_refused(context->metrics);
         if (!refuse_no_json(answer, body))
             answer_refusal(answer, refusal.status, refusal.type, refusal.message);
         return;
     }
     status = perform(answer, op, body, &response);
     if (status != HF_OK) {
-        answer_error(answer, hf_scope_error(loop->scope));
+        answer_error(answer, hf_scope_error(context->scope));
     } else {
         struct hf__buf *out = hf__answer_begin(answer);
 
@@ -241,6 +242,6 @@ void hf__call(struct answer *answer, struct hf_bytes body)
             hf__wire_write(out, op->response, response);
         hf__answer_end(answer, 200);
     }
-    hf__metrics_call(loop->metrics, op->op, status == HF_OK ? 200 : http_status(status),
+    hf__metrics_call(context->metrics, op->op, status == HF_OK ? 200 : http_status(status),
                      uv_hrtime() - begun);
 }

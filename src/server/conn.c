@@ -208,7 +208,7 @@ static void send_out(struct conn *conn)
     }
     buf = uv_buf_init((char *)conn->out.ptr + conn->out_begin,
                       (unsigned)(conn->out.len - conn->out_begin));
-    hf__metrics_bytes(conn->loop->metrics, 0, buf.len);
+    hf__metrics_bytes(conn->loop->context.metrics, 0, buf.len);
     taken = uv_try_write(stream, &buf, 1);
     if (taken < 0 && taken != UV_EAGAIN) {
         hf__conn_close(conn);
@@ -247,12 +247,12 @@ static void settle(struct loop *loop, struct conn *owing, uint64_t paid, uint64_
 {
     if (ticket <= paid)
         return;
-    hf_scope_reset(loop->scope);
-    if (hf__db_settle(loop->scope, loop->server->db, ticket) == HF_OK)
+    hf_scope_reset(loop->context.scope);
+    if (hf__db_settle(loop->context.scope, loop->server->db, ticket) == HF_OK)
         return;
     for (struct conn *conn = owing; conn; conn = conn->next_owing) {
         if (conn->debt.ticket > paid)
-            hf__call_lost(conn, hf_scope_error(loop->scope));
+            hf__call_lost(conn, hf_scope_error(loop->context.scope));
     }
 }
 
@@ -323,7 +323,7 @@ static void release(struct loop *loop, struct conn *paid)
         let_go(conn);
     }
     if (answers > 0)
-        hf__metrics_commit(loop->metrics, answers, now - oldest);
+        hf__metrics_commit(loop->context.metrics, answers, now - oldest);
     hf__spin_answered(&loop->spin, atomic_load_explicit(&loop->conns_len, memory_order_relaxed));
 }
 
@@ -487,7 +487,7 @@ static size_t take_requests(struct conn *conn, uint8_t *bytes, size_t len)
         case HTTP_DONE:
             if (loop->draining)
                 conn->close_after = true;
-            hf__route(conn, reader);
+            hf__route(&loop->context, conn, reader);
             at += reader->used;
             enter(conn, CONN_IDLE);
             break;
@@ -611,7 +611,7 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     }
     if (nread == 0)
         return;
-    hf__metrics_bytes(conn->loop->metrics, (size_t)nread, 0);
+    hf__metrics_bytes(conn->loop->context.metrics, (size_t)nread, 0);
     if (conn->tls) {
         if (!hf__tls_feed(conn, (uint8_t *)buf->base, (size_t)nread))
             hf__conn_close(conn);
@@ -686,7 +686,7 @@ static void turn_away(struct loop *loop, int fd)
         (void)!send(fd, answer, sizeof(answer) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     shutdown(fd, SHUT_WR);
     close(fd);
-    hf__metrics_turned_away(loop->metrics);
+    hf__metrics_turned_away(loop->context.metrics);
 }
 
 static void abandon(struct conn *conn, int fd)
@@ -726,7 +726,7 @@ void hf__conn_open(struct loop *loop, int fd)
     loop->conns = conn;
     atomic_fetch_add(&loop->conns_len, 1);
     atomic_fetch_add(&server->conns_len, 1);
-    hf__metrics_accepted(loop->metrics);
+    hf__metrics_accepted(loop->context.metrics);
     conn->greeting = server->tls != NULL;
     enter(conn, CONN_IDLE);
     if (!uv_is_active((uv_handle_t *)&loop->sweep))
@@ -744,7 +744,7 @@ void hf__conn_open(struct loop *loop, int fd)
 static void time_out(struct conn *conn)
 {
     if (!conn->loop->draining || conn->state != CONN_IDLE)
-        hf__metrics_timed_out(conn->loop->metrics);
+        hf__metrics_timed_out(conn->loop->context.metrics);
     if (conn->state != CONN_HEAD && conn->state != CONN_BODY) {
         hf__conn_close(conn);
         return;

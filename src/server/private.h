@@ -52,6 +52,20 @@ enum {
     REQUEST_ID = 52             /* characters of x-amzn-RequestId */
 };
 
+/* ---- contexts ------------------------------------------------------------------------------- */
+
+/* What a thread handles requests with; loops have one each, and so have workers (work.h). */
+struct context {
+    struct server *server;
+    struct hf_scope *scope; /* of the request being handled */
+    struct auth *auth;
+    struct metrics *metrics;
+    uint64_t random[2]; /* for request ids */
+    int64_t date_s;
+    char date[48]; /* of the Date field, for that second */
+    bool worker;   /* a request may take its time here */
+};
+
 /* ---- connections ---------------------------------------------------------------------------- */
 
 enum conn_state {
@@ -124,9 +138,7 @@ struct loop {
     uv_async_t wake;    /* there are connections to take over, or the server stops */
     uv_async_t settled; /* the settler is done with something */
     pthread_t thread;
-    struct hf_scope *scope; /* of the request being handled */
-    struct auth *auth;
-    struct metrics *metrics;
+    struct context context;
     struct conn *conns;
     struct conn *ready;
     struct conn **ready_end;
@@ -137,9 +149,6 @@ struct loop {
     uint8_t *input;
     struct hf__buf pool[OUTPUT_POOL];
     size_t pool_len;
-    uint64_t random[2]; /* for request ids */
-    int64_t date_s;
-    char date[48]; /* of the Date field, for that second */
     bool draining;
     uint64_t drain_ms; /* when what is left is cut off */
     atomic_uint conns_len;
@@ -202,6 +211,7 @@ extern const struct hf_str hf__type_text;
 /* How a request wants its answer, and what was found out about it. */
 struct answer {
     struct conn *conn;
+    struct context *context;
     const struct http_head *head; /* NULL: the request could not be read */
     struct hf_str type;           /* Content-Type; absent: none */
     struct hf_str fields;         /* more header fields, each with its CR LF; mostly absent */
@@ -221,7 +231,7 @@ void hf__answer(struct answer *answer, int status, struct hf_str body);
 /* ---- requests ------------------------------------------------------------------------------- */
 
 /* Handle one complete request; or one that could not be read. */
-void hf__route(struct conn *conn, const struct http_reader *reader);
+void hf__route(struct context *context, struct conn *conn, const struct http_reader *reader);
 void hf__route_bad(struct conn *conn, const struct http_reader *reader);
 
 /* An operation: the body of POST /. */

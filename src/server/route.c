@@ -57,7 +57,7 @@ static void healthy(struct answer *answer)
  */
 static void ready(struct answer *answer)
 {
-    struct server *server = answer->conn->loop->server;
+    struct server *server = answer->context->server;
     struct hf_engine_stats stats;
 
     hf_engine_stats(server->engine, &stats);
@@ -90,7 +90,7 @@ static void get(struct answer *answer)
         ready(answer);
     } else if (hf_str_equal(path, HF_STR("/metrics"))) {
         answer->type = HF_STR("text/plain; version=0.0.4; charset=utf-8");
-        hf__metrics_write(hf__answer_begin(answer), answer->conn->loop->server);
+        hf__metrics_write(hf__answer_begin(answer), answer->context->server);
         hf__answer_end(answer, 200);
     } else {
         answer->no_crc = false;
@@ -101,7 +101,7 @@ static void get(struct answer *answer)
 /* A browser asks before it sends; it is told that what it asks for is fine. */
 static void preflight(struct answer *answer, struct hf_str origin)
 {
-    struct hf_scope *s = answer->conn->loop->scope;
+    struct hf_scope *s = answer->context->scope;
     struct hf_str headers = hf__http_field(answer->head, "access-control-request-headers");
     struct hf_str method = hf__http_field(answer->head, "access-control-request-method");
 
@@ -132,7 +132,7 @@ static bool deny(struct answer *answer, struct hf_str message)
  * is looked at. False: it was said. */
 static bool admit(struct answer *answer, struct hf_str origin)
 {
-    struct server *server = answer->conn->loop->server;
+    struct server *server = answer->context->server;
     struct hf_str host = answer->head->host;
 
     if (!hf__access_host(server, host))
@@ -142,25 +142,25 @@ static bool admit(struct answer *answer, struct hf_str origin)
         return deny(answer, HF_STR("Pages of that origin may not use this server; start it with "
                                    "--cors to allow them"));
     if (origin.ptr)
-        answer->fields = hf__access_fields(answer->conn->loop->scope, server, origin);
+        answer->fields = hf__access_fields(answer->context->scope, server, origin);
     return true;
 }
 
-void hf__route(struct conn *conn, const struct http_reader *reader)
+void hf__route(struct context *context, struct conn *conn, const struct http_reader *reader)
 {
     const struct http_head *head = &reader->head;
-    struct answer answer = {.conn = conn, .head = head};
+    struct answer answer = {.conn = conn, .context = context, .head = head};
     struct hf_str origin;
 
-    hf_scope_reset(conn->loop->scope);
-    if (conn->loop->server->options.access_log)
+    hf_scope_reset(context->scope);
+    if (context->server->options.access_log)
         answer.begun_ns = uv_hrtime();
     origin = hf__http_field(head, "origin");
     if (!admit(&answer, origin))
         return;
     if (is_method(head, "POST") && hf_str_equal(head->path, HF_STR("/")))
         hf__call(&answer, reader->body);
-    else if (hf__admin_path(conn->loop->server, head->path))
+    else if (hf__admin_path(context->server, head->path))
         hf__admin(&answer, reader->body);
     else if (is_method(head, "GET") || is_method(head, "HEAD"))
         get(&answer);
@@ -172,15 +172,16 @@ void hf__route(struct conn *conn, const struct http_reader *reader)
 
 void hf__route_bad(struct conn *conn, const struct http_reader *reader)
 {
-    struct answer answer = {.conn = conn};
+    struct context *context = &conn->loop->context;
+    struct answer answer = {.conn = conn, .context = context};
     struct hf_str text = hf_str_from(reader->error.text);
     int status = reader->error.status;
 
-    hf_scope_reset(conn->loop->scope);
+    hf_scope_reset(context->scope);
     conn->close_after = true;
     if (status == 413 || status == 503) /* whoever sends that much is a client of DynamoDB's */
         hf__call_refuse(&answer, status, text);
     else
         answer_line(&answer, status, text);
-    hf__metrics_bad(conn->loop->metrics);
+    hf__metrics_bad(context->metrics);
 }

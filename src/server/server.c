@@ -420,7 +420,7 @@ static void hurry(struct server *server)
 
 static void take_signal(struct server *server, uint32_t number)
 {
-    struct hf_scope *s = server->loops[0].scope;
+    struct hf_scope *s = server->loops[0].context.scope;
 
     if (number != SIGHUP) {
         if (atomic_load(&server->stopping)) /* once more: no patience left */
@@ -477,10 +477,11 @@ static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_
     loop->server = server;
     loop->number = number;
     loop->ready_end = &loop->ready;
-    loop->metrics = hf__metrics_loop(server->metrics, number);
+    loop->context.server = server;
+    loop->context.metrics = hf__metrics_loop(server->metrics, number);
     pthread_mutex_init(&loop->lock, NULL);
-    hf__env_random(&server->env, loop->random, sizeof(loop->random));
-    loop->random[0] |= 1; /* all zero would stay so */
+    hf__env_random(&server->env, loop->context.random, sizeof(loop->context.random));
+    loop->context.random[0] |= 1; /* all zero would stay so */
     if (uv_loop_init(&loop->uv) != 0)
         return hf__fail(s, HF_IO, "cannot make an event loop: out of descriptors?");
     server->loops_len++; /* from here on hf__server_close() takes care of it */
@@ -499,16 +500,17 @@ static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_
     loop->wake.data = loop;
     loop->settled.data = loop;
     uv_check_start(&loop->check, on_check);
-    loop->scope = hf_scope_new(&server->env);
+    loop->context.scope = hf_scope_new(&server->env);
     loop->input = hf__env_alloc(&server->env, INPUT_SIZE);
-    if (!loop->scope || !loop->input)
+    if (!loop->context.scope || !loop->input)
         return hf__fail_nomem(s);
     TRY(hf__auth_new(s, &server->env, server->options.keys, server->options.keys_len,
-                     server->options.clock_window_s, &loop->auth));
+                     server->options.clock_window_s, &loop->context.auth));
     if (server->options.certificate.ptr)
-        hf__auth_allow_unsigned_body(loop->auth);
-    return server->options.region.len ? hf__auth_set_region(s, loop->auth, server->options.region)
-                                      : HF_OK;
+        hf__auth_allow_unsigned_body(loop->context.auth);
+    return server->options.region.len
+               ? hf__auth_set_region(s, loop->context.auth, server->options.region)
+               : HF_OK;
 }
 
 static void close_handle(uv_handle_t *handle, void *user)
@@ -535,8 +537,8 @@ static void close_loop(struct loop *loop)
         hf__buf_free(&loop->pool[i]);
     hf__env_free(env, loop->incoming, loop->incoming_cap * sizeof(*loop->incoming));
     hf__env_free(env, loop->input, INPUT_SIZE);
-    hf__auth_free(loop->auth);
-    hf_scope_free(loop->scope);
+    hf__auth_free(loop->context.auth);
+    hf_scope_free(loop->context.scope);
     pthread_mutex_destroy(&loop->lock);
 }
 
