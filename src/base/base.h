@@ -129,6 +129,24 @@ bool hf__scope_owe(struct hf_scope *s, uint64_t ticket);
 bool hf__scope_owe_delay(struct hf_scope *s, uint32_t ms);
 
 /*
+ * Patience: who calls a read may have no time for a long one. A read that goes over many items says
+ * what it has read, item by item; once that is too much, hf__scope_patient() fails, and the read
+ * ends without a result. The caller then has it done again where there is time. Only what changes
+ * nothing may ask. NULL, the default: all the time in the world.
+ */
+struct hf__patience {
+    uint64_t until_ns; /* on CLOCK_MONOTONIC */
+    size_t bytes;      /* that may still be read */
+    size_t unseen;     /* bytes since the clock was looked at */
+    bool lost;         /* a read was ended */
+};
+void hf__scope_set_patience(struct hf_scope *s, struct hf__patience *patience);
+enum hf_status hf__scope_patient(struct hf_scope *s, size_t bytes);
+
+/* Bytes of memory that the scope has. */
+size_t hf__scope_bytes(const struct hf_scope *s);
+
+/*
  * Texts that an enum field of a request cannot hold: the decoder keeps the text here and stores
  * the negative number that it gets; validation prints the text again. Cleared with the scope.
  */

@@ -12,6 +12,7 @@
 #include "base/base.h"
 
 #include <stdatomic.h>
+#include <time.h>
 
 enum {
     CHUNK_FIRST = 8 * 1024,
@@ -21,7 +22,9 @@ enum {
     SLEEP_SLICE_US = 20 * 1000,
     KEPT_TEXTS_MAX = 32,
     UUID_LEN = 36,
-    FORMAT_NEAR = 512 /* texts below this are formatted once */
+    PATIENCE_ITEM = 256,        /* bytes of work that an item is at least, */
+    PATIENCE_BYTES = 16 * 1024, /* and of work between two looks at the clock */
+    FORMAT_NEAR = 512           /* texts below this are formatted once */
 };
 
 struct chunk {
@@ -46,6 +49,7 @@ struct hf_scope {
     enum hf__wording wording;
     struct hf_tx *tx;      /* the caller's; NULL: none */
     struct hf__debt *debt; /* what the answer has to wait for; NULL: calls wait themselves */
+    struct hf__patience *patience; /* NULL: reads may take any time */
     struct hf_error error;
     int kept_len;
     struct hf_str kept[KEPT_TEXTS_MAX];
@@ -119,6 +123,7 @@ void hf_scope_reset(struct hf_scope *s)
     s->starved = false;
     s->kept_len = 0;
     s->debt = NULL;
+    s->patience = NULL;
     s->tx = NULL;
     memset(&s->error, 0, sizeof(s->error));
 }
@@ -401,6 +406,7 @@ void hf__scope_follow(struct hf_scope *inner, const struct hf_scope *outer)
     inner->outer = outer;
     inner->deadline_us = outer->deadline_us;
     inner->debt = outer->debt;
+    inner->patience = outer->patience;
     inner->counter = outer->counter;
     inner->wording = outer->wording;
 }
@@ -490,6 +496,47 @@ bool hf__scope_settled(const struct hf_scope *s)
 void hf__scope_set_settled(struct hf_scope *s, bool settled)
 {
     s->settled = settled;
+}
+
+void hf__scope_set_patience(struct hf_scope *s, struct hf__patience *patience)
+{
+    s->patience = patience;
+}
+
+/* To ask for the time costs as much as to look at a small item, so it is not asked for each. */
+static bool is_late(struct hf__patience *p, size_t bytes)
+{
+    struct timespec now;
+
+    p->unseen += bytes + PATIENCE_ITEM;
+    if (p->unseen < PATIENCE_BYTES)
+        return false;
+    p->unseen = 0;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec > p->until_ns;
+}
+
+enum hf_status hf__scope_patient(struct hf_scope *s, size_t bytes)
+{
+    struct hf__patience *p = s->patience;
+
+    if (!p)
+        return HF_OK;
+    if (bytes <= p->bytes && !is_late(p, bytes)) {
+        p->bytes -= bytes;
+        return HF_OK;
+    }
+    p->lost = true;
+    return hf__fail(s, HF_TIMEOUT, "The read takes longer than its caller waits");
+}
+
+size_t hf__scope_bytes(const struct hf_scope *s)
+{
+    size_t bytes = 0;
+
+    for (const struct chunk *chunk = s->newest; chunk; chunk = chunk->older)
+        bytes += sizeof(*chunk) + chunk->cap;
+    return bytes;
 }
 
 enum hf__wording hf__scope_wording(const struct hf_scope *s)

@@ -27,6 +27,7 @@
 #include <holdfast/faults.h>
 
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -34,7 +35,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STATUS_MAX = 256 };
+enum {
+    STATUS_MAX = 256,
+    HEAP_LARGE = 1024 * 1024, /* memory of this size is the system's again as soon as it is free, */
+    HEAP_KEEP = 8 * 1024 * 1024 /* and free memory at the end of the heap above this */
+};
 
 struct serving {
     struct cli *cli;
@@ -218,6 +223,14 @@ static void raise_files(struct serving *v)
                       strerror(errno));
 }
 
+/* What is large goes back to the system when it is freed, whatever was allocated before: without
+ * that, the C library keeps more and more of it. */
+static void bound_heap(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, HEAP_LARGE);
+    (void)mallopt(M_TRIM_THRESHOLD, HEAP_KEEP);
+}
+
 static void begin_log(struct serving *v)
 {
     static const enum hf_log_level levels[] = {HF_LOG_ERROR, HF_LOG_WARNING, HF_LOG_INFO,
@@ -300,6 +313,8 @@ static int open_server(struct serving *v)
                                  .sync_beside =
                                      settings->sync + 1 == HF_SYNC_FULL && !settings->in_memory,
                                  .connections_max = (uint32_t)settings->connections,
+                                 .workers = (uint32_t)settings->workers,
+                                 .memory_max = settings->memory_bytes,
                                  .input_max = settings->input_bytes,
                                  .head_ms = (uint32_t)settings->head_ms,
                                  .body_ms = (uint32_t)settings->body_ms,
@@ -356,6 +371,7 @@ int hf__serve_run(struct cli *cli, size_t args_len, const char *const *args)
         return ends;
     signal(SIGPIPE, SIG_IGN);
     begin_log(&v);
+    bound_heap();
     raise_files(&v);
     block_signals();
     ends = open_database(&v);

@@ -49,7 +49,9 @@ struct serve_settings {
     uint64_t max_tables;
     uint64_t loops; /* 0: one per core */
     uint64_t connections;
-    uint64_t input_bytes;
+    uint64_t workers;      /* 0: as many as loops */
+    uint64_t memory_bytes; /* 0: by the memory that there is */
+    uint64_t input_bytes;  /* 0: half of that */
     uint64_t head_ms;
     uint64_t body_ms;
     uint64_t idle_ms;

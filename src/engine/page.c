@@ -240,6 +240,7 @@ static enum hf_status look_at(struct hf_scope *s, struct reading *r, struct hf_b
     TRY(hf__row_decode(s, stored, &row));
     r->answer->scanned++;
     r->bytes += row.size;
+    TRY(hf__scope_patient(s, row.size));
     whole = row;
     if (r->fetch) {
         TRY(hf__read_key(s, r->e, r->table, NULL, hf__schema_key_item(s, &r->table->key, row.item),

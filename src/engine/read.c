@@ -166,6 +166,7 @@ static enum hf_status get_from_table(struct hf_scope *s, struct engine *e, struc
         if (!row.item.ptr)
             continue;
         b->bytes += row.size;
+        TRY(hf__scope_patient(s, row.size));
         TRY(hf__read_project(s, read, &row.item));
         items[len++] = row.item;
     }

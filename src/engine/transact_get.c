@@ -59,6 +59,7 @@ static enum hf_status read_all(struct hf_scope *s, struct engine *e, struct tran
         hf__usage_of(t->usages, &t->usages_len, t->tables[i], t->gets[i].read.table)->table_units +=
             TRANSACTION_FACTOR * hf__read_units(row.size, true);
         items[i].item = row.item;
+        TRY(hf__scope_patient(s, row.size));
         TRY(hf__read_project(s, &t->gets[i].read, &items[i].item));
     }
     return HF_OK;

@@ -5,7 +5,7 @@
  * is known, the head is put in front of it. Only behind other answers of the same turn, which a
  * client gets that does not wait for one before it sends the next, has the body to move.
  *
- * x-amz-crc32 is of the body as it is sent, so after packing.
+ * x-amz-crc32 is of the body as it is sent, so after packing. What is sent in parts is not packed.
  */
 #include "server/private.h"
 
@@ -86,7 +86,8 @@ static void refresh_date(struct context *context)
 
 struct head_parts {
     int status;
-    struct hf_bytes body;
+    uint64_t len; /* of the body, */
+    uint32_t crc; /* and its checksum */
     enum http_coding coding;
     bool close;
     char id[REQUEST_ID];
@@ -110,7 +111,7 @@ static char *put_head(char *at, const struct answer *answer, const struct head_p
         at = put_text(at, answer->type.ptr, answer->type.len);
     }
     at = PUT(at, "\r\nContent-Length: ");
-    at = put_number(at, parts->body.len);
+    at = put_number(at, parts->len);
     if (parts->coding != HTTP_IDENTITY) {
         at = PUT(at, "\r\nContent-Encoding: ");
         at = parts->coding == HTTP_GZIP ? PUT(at, "gzip") : PUT(at, "deflate");
@@ -119,7 +120,7 @@ static char *put_head(char *at, const struct answer *answer, const struct head_p
     at = put_text(at, parts->id, REQUEST_ID);
     if (!answer->no_crc) {
         at = PUT(at, "\r\nx-amz-crc32: ");
-        at = put_number(at, libdeflate_crc32(0, parts->body.ptr, parts->body.len));
+        at = put_number(at, parts->crc);
     }
     if (parts->close)
         at = PUT(at, "\r\nConnection: close");
@@ -137,7 +138,7 @@ static void take_buffer(struct conn *conn)
 {
     struct loop *loop = conn->loop;
 
-    if (conn->out.ptr || loop->pool_len == 0)
+    if (conn->out.ptr || conn->working || loop->pool_len == 0)
         return;
     conn->out = loop->pool[--loop->pool_len];
     conn->out.failed = false;
@@ -196,7 +197,7 @@ static char *make_room(struct answer *answer, size_t len)
 
 /* ---- the access log ------------------------------------------------------------------------- */
 
-static const char *peer(struct conn *conn)
+const char *hf__answer_peer(struct conn *conn)
 {
     struct sockaddr_storage address;
     int len = sizeof(address);
@@ -231,33 +232,29 @@ static void log_access(const struct answer *answer, const struct head_parts *par
     if (path.len > LOGGED_MAX)
         path.len = LOGGED_MAX;
     hf__env_log(&answer->conn->loop->server->env, HF_LOG_INFO,
-                "%s: %.*s %.*s%s%.*s: %d, %zu bytes, %.3f ms, %.*s", peer(answer->conn),
+                "%s: %.*s %.*s%s%.*s: %d, %llu bytes, %.3f ms, %.*s", hf__answer_peer(answer->conn),
                 HF_FMT(method), HF_FMT(path), answer->operation.len ? " " : "",
-                HF_FMT(answer->operation), parts->status, parts->body.len, (double)ns / 1e6,
-                REQUEST_ID, parts->id);
+                HF_FMT(answer->operation), parts->status, (unsigned long long)parts->len,
+                (double)ns / 1e6, REQUEST_ID, parts->id);
 }
 
-static bool finish(struct answer *answer, int status)
+/* Put the head in front of the body. */
+static bool put_in_front(struct answer *answer, struct head_parts *parts)
 {
     struct conn *conn = answer->conn;
-    struct head_parts parts = {.status = status};
     char fixed[HEAD_FIXED + HEAD_ROOM], *head = fixed, *end, *to;
     size_t cap = HEAD_FIXED + answer->type.len + answer->fields.len;
 
-    if (conn->out.failed)
-        return false;
-    parts.coding = pack(answer);
-    parts.body = hf_bytes_of(conn->out.ptr + answer->begin, conn->out.len - answer->begin);
-    parts.close = conn->close_after;
-    make_request_id(answer->context, parts.id);
+    parts->close = conn->close_after;
+    make_request_id(answer->context, parts->id);
     if (answer->context->server->options.access_log)
-        log_access(answer, &parts);
+        log_access(answer, parts);
     refresh_date(answer->context);
     if (cap > sizeof(fixed))
         head = hf_scope_alloc(answer->context->scope, cap);
     if (!head)
         return false;
-    end = put_head(head, answer, &parts);
+    end = put_head(head, answer, parts);
     if (answer->head && hf_str_equal(answer->head->method, HF_STR("HEAD")))
         conn->out.len = answer->begin;
     to = make_room(answer, (size_t)(end - head));
@@ -266,6 +263,33 @@ static bool finish(struct answer *answer, int status)
     memcpy(to, head, (size_t)(end - head));
     conn->answers++;
     return true;
+}
+
+static bool finish(struct answer *answer, int status)
+{
+    struct hf__buf *out = &answer->conn->out;
+    struct head_parts parts = {.status = status};
+
+    if (out->failed)
+        return false;
+    parts.coding = pack(answer);
+    parts.len = out->len - answer->begin;
+    if (!answer->no_crc)
+        parts.crc = libdeflate_crc32(0, out->ptr + answer->begin, out->len - answer->begin);
+    return put_in_front(answer, &parts);
+}
+
+/* On a worker the connection is not in any list: its loop will do that. */
+static void is_ready(struct answer *answer)
+{
+    struct conn *conn = answer->conn;
+    struct loop *loop = conn->loop;
+
+    if (answer->context->worker)
+        return;
+    loop->pending += conn->out.len - conn->pending;
+    conn->pending = conn->out.len;
+    hf__conn_ready(conn);
 }
 
 void hf__answer_end(struct answer *answer, int status)
@@ -279,7 +303,28 @@ void hf__answer_end(struct answer *answer, int status)
         conn->out.len = answer->begin;
         conn->close_after = true;
     }
-    hf__conn_ready(conn);
+    is_ready(answer);
+}
+
+void hf__answer_parts(struct answer *answer, int status, struct parts *parts)
+{
+    struct conn *conn = answer->conn;
+    struct head_parts head = {.status = status, .len = parts->len, .crc = parts->crc};
+
+    assert(answer->context->worker);
+    if (!answer->head->keep_alive)
+        conn->close_after = true;
+    (void)hf__answer_begin(answer);
+    conn->parts = parts;
+    if (conn->out.failed || !put_in_front(answer, &head)) {
+        conn->out.failed = false;
+        conn->out.len = 0;
+        conn->out_begin = 0;
+        conn->close_after = true;
+        hf__parts_free(&conn->loop->server->env, parts);
+        conn->parts = NULL;
+        answer->context->scope = NULL; /* it was the parts' */
+    }
 }
 
 void hf__answer(struct answer *answer, int status, struct hf_str body)

@@ -76,6 +76,8 @@ void hf__call_lost(struct conn *conn, const struct hf_error *error)
                             .type = hf__type_json_1_0};
     uint32_t answers = conn->answers;
 
+    hf__parts_free(&conn->loop->server->env, conn->parts);
+    conn->parts = NULL;
     conn->out.len = 0;
     conn->out_begin = 0; /* there may be no answer to lose: none had memory */
     conn->answers = 0;
@@ -129,13 +131,22 @@ static struct hf_str answer_type(const struct http_head *head)
     return (struct hf_str){0};
 }
 
-/* Undo Content-Encoding. False when that failed, which was said. */
+/* A loop has no time for what comes: true, and nothing is done. */
+static bool leave_to_worker(struct answer *answer)
+{
+    answer->conn->too_long = !answer->context->worker;
+    return answer->conn->too_long;
+}
+
+/* Undo Content-Encoding. False when that failed, which was said, or is left to a worker. */
 static bool unpack(struct answer *answer, struct hf_bytes *body)
 {
     struct hf_str coding = hf__http_field(answer->head, "content-encoding");
 
     if (!coding.ptr)
         return true;
+    if (leave_to_worker(answer))
+        return false;
     switch (hf__http_unpack(answer->context->scope, coding, *body, HTTP_BODY_MAX, body)) {
     case HF_OK:
         return true;
@@ -159,8 +170,27 @@ static bool is_packed(const struct http_head *head)
 
 /* ---- the call ------------------------------------------------------------------------------- */
 
+/* Statements may be anything, and all of a batch's run; tables are made and dropped in time that
+ * depends on what is in them. */
+static bool may_take_long(enum hf_op op)
+{
+    switch (op) {
+    case HF_OP_BATCH_EXECUTE_STATEMENT:
+    case HF_OP_EXECUTE_TRANSACTION:
+    case HF_OP_CREATE_TABLE:
+    case HF_OP_DELETE_TABLE:
+    case HF_OP_UPDATE_TABLE:
+    case HF_OP_CREATE_BACKUP:
+    case HF_OP_DELETE_BACKUP:
+    case HF_OP_RESTORE_TABLE_FROM_BACKUP:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static enum hf_status perform(struct answer *answer, const struct op *op, struct hf_bytes body,
-                              void **response)
+                              struct hf__patience *patience, void **response)
 {
     struct hf_scope *s = answer->context->scope;
     void *request = hf__scope_array(s, 1, op->request->size);
@@ -170,6 +200,7 @@ static enum hf_status perform(struct answer *answer, const struct op *op, struct
         return hf__fail_nomem(s);
     TRY(hf__wire_read(s, op->request, hf_str_of((const char *)body.ptr, body.len), request));
     hf__scope_set_debt(s, &answer->conn->debt);
+    hf__scope_set_patience(s, patience);
     return hf_db_call(s, answer->context->server->db, op->op, request, *response);
 }
 
@@ -192,8 +223,54 @@ static bool answers_empty(enum hf_op op)
     return op == HF_OP_TAG_RESOURCE || op == HF_OP_UNTAG_RESOURCE;
 }
 
+/* Large results are not made into JSON as a whole. False when that is not needed, or not possible.
+ */
+static bool answer_in_parts(struct answer *answer, const struct op *op, const void *response)
+{
+    struct context *context = answer->context;
+    struct parts *parts;
+
+    if (!context->worker || hf__scope_bytes(context->scope) <= READ_MAX)
+        return false;
+    parts = hf__parts_new(&context->server->env, context->scope, op->response, response);
+    if (parts)
+        hf__answer_parts(answer, 200, parts);
+    return parts != NULL;
+}
+
+static void answer_result(struct answer *answer, const struct op *op, void *response)
+{
+    struct hf__buf *out;
+
+    if (op->op == HF_OP_DESCRIBE_ENDPOINTS)
+        name_endpoint(answer, response);
+    if (answer_in_parts(answer, op, response))
+        return;
+    out = hf__answer_begin(answer);
+    if (!answers_empty(op->op))
+        hf__wire_write(out, op->response, response);
+    hf__answer_end(answer, 200);
+}
+
+/* How long a read may take here. All reads of an iteration share its time, or the last connection
+ * would wait for as many long ones as there are connections. */
+static struct hf__patience *patience_of(struct context *context, struct conn *conn, uint64_t now,
+                                        struct hf__patience *patience)
+{
+    struct loop *loop = conn->loop;
+
+    if (context->worker || context->server->options.admin) /* a fault would strike twice */
+        return NULL;
+    if (loop->begun_ns == 0)
+        loop->begun_ns = now;
+    *patience = (struct hf__patience){.until_ns = loop->begun_ns + TURN_MS * UINT64_C(1000000),
+                                      .bytes = READ_MAX};
+    return patience;
+}
+
 void hf__call(struct answer *answer, struct hf_bytes body)
 {
+    struct hf__patience patience = {0};
     struct context *context = answer->context;
     struct auth_refusal refusal;
     enum hf_status status;
@@ -230,18 +307,16 @@ void hf__call(struct answer *answer, struct hf_bytes body)
             answer_refusal(answer, refusal.status, refusal.type, refusal.message);
         return;
     }
-    status = perform(answer, op, body, &response);
-    if (status != HF_OK) {
+    if (may_take_long(op->op) && leave_to_worker(answer))
+        return;
+    status =
+        perform(answer, op, body, patience_of(context, answer->conn, begun, &patience), &response);
+    if (patience.lost && leave_to_worker(answer))
+        return;
+    if (status != HF_OK)
         answer_error(answer, hf_scope_error(context->scope));
-    } else {
-        struct hf__buf *out = hf__answer_begin(answer);
-
-        if (op->op == HF_OP_DESCRIBE_ENDPOINTS)
-            name_endpoint(answer, response);
-        if (!answers_empty(op->op))
-            hf__wire_write(out, op->response, response);
-        hf__answer_end(answer, 200);
-    }
+    else
+        answer_result(answer, op, response);
     hf__metrics_call(context->metrics, op->op, status == HF_OK ? 200 : http_status(status),
                      uv_hrtime() - begun);
 }

@@ -45,10 +45,25 @@ static void forget_partial(struct conn *conn)
     conn->continued = false;
 }
 
+/* What it held of the budget's output is free, or what is left of it when an answer's rest is. */
+static void hold(struct conn *conn, uint64_t bytes)
+{
+    struct server *server = conn->loop->server;
+
+    if (conn->held == bytes)
+        return;
+    hf__budget_count(&server->budget.output, &conn->held, bytes);
+    hf__work_room(&server->work);
+}
+
 static void give_back(struct conn *conn)
 {
     struct loop *loop = conn->loop;
 
+    if (!conn->parts)
+        hold(conn, 0);
+    loop->pending -= conn->pending;
+    conn->pending = 0;
     if (conn->out.ptr && conn->out.cap <= OUTPUT_KEEP && loop->pool_len < OUTPUT_POOL) {
         conn->out.len = 0;
         loop->pool[loop->pool_len++] = conn->out;
@@ -84,11 +99,7 @@ static void owe_no_more(struct conn *conn)
 /* Keep count of what all unfinished requests hold. */
 static uint64_t count_input(struct conn *conn)
 {
-    _Atomic uint64_t *all = &conn->loop->server->unfinished;
-    uint64_t change = (uint64_t)conn->in.len - conn->counted; /* below zero wraps, as it should */
-
-    conn->counted = conn->in.len;
-    return change ? atomic_fetch_add(all, change) + change : atomic_load(all);
+    return hf__budget_count(&conn->loop->server->budget.input, &conn->counted, conn->in.len);
 }
 
 static void drop_input(struct conn *conn)
@@ -100,13 +111,19 @@ static void drop_input(struct conn *conn)
 
 /* ---- closing -------------------------------------------------------------------------------- */
 
-static void on_closed(uv_handle_t *handle)
+static void drop_parts(struct conn *conn)
 {
-    struct conn *conn = handle->data;
+    hf__parts_free(&conn->loop->server->env, conn->parts);
+    conn->parts = NULL;
+}
+
+static void free_conn(struct conn *conn)
+{
     struct loop *loop = conn->loop;
 
     drop_input(conn);
     hf__tls_free(conn->tls);
+    drop_parts(conn);
     give_back(conn);
     if (conn->next)
         conn->next->previous = conn->previous;
@@ -120,11 +137,21 @@ static void on_closed(uv_handle_t *handle)
         uv_stop(&loop->uv);
 }
 
+static void on_closed(uv_handle_t *handle)
+{
+    struct conn *conn = handle->data;
+
+    conn->closed = true;
+    if (!conn->working) /* else it is freed when the worker is done with it */
+        free_conn(conn);
+}
+
 void hf__conn_close(struct conn *conn)
 {
     if (conn->state == CONN_CLOSED)
         return;
     conn->state = CONN_CLOSED;
+    atomic_store(&conn->gone, true);
     ask_no_more(conn);
     if (conn->owing)
         owe_no_more(conn);
@@ -158,16 +185,27 @@ static bool is_over(const struct conn *conn)
 {
     bool waits = conn->in.len > 0 && (!conn->partial || conn->kept);
 
+    if (conn->parts)
+        return false;
     return conn->close_after || (conn->ended && !waits) ||
            (conn->loop->draining && conn->in.len == 0);
 }
 
-/* Everything in `out` is gone. */
+static void ask_again(struct conn *conn);
+
+/* Everything in `out` is gone. Of an answer in parts, the next one is made in another iteration, as
+ * others wait, too. */
 static void sent(struct conn *conn)
 {
     bool deaf = conn->state == CONN_SENDING || conn->kept;
 
     give_back(conn);
+    if (conn->parts) {
+        if (conn->state != CONN_SENDING)
+            enter(conn, CONN_SENDING);
+        ask_again(conn);
+        return;
+    }
     if (is_over(conn)) {
         linger(conn);
         return;
@@ -186,6 +224,46 @@ static void on_written(uv_write_t *write, int status)
         hf__conn_close(conn);
     else
         sent(conn);
+}
+
+/* The connection of this loop that has waited longest for its reader, for so long at least. */
+static struct conn *find_stalled(struct loop *loop, uint64_t ms)
+{
+    struct conn *worst = NULL;
+    uint64_t before = uv_now(&loop->uv) - ms;
+
+    for (struct conn *conn = loop->conns; conn; conn = conn->next) {
+        if (conn->state == CONN_SENDING && !conn->again && conn->moved_ms <= before &&
+            (!worst || conn->moved_ms < worst->moved_ms))
+            worst = conn;
+    }
+    return worst;
+}
+
+static void evict(struct conn *conn)
+{
+    hf__metrics_evicted(conn->loop->context.metrics);
+    drop_parts(conn);
+    hold(conn, 0); /* at once: the rest goes when libuv is done with it */
+    hf__conn_close(conn);
+}
+
+/* The reader is slow. What waits for it counts, and when that is too much, whoever has waited
+ * longest goes: (2) of budget.h. The time for all parts of an answer begins with its first. */
+static void wait_for_reader(struct conn *conn)
+{
+    struct loop *loop = conn->loop;
+    struct budget *budget = &loop->server->budget;
+
+    if (conn->state != CONN_SENDING)
+        enter(conn, CONN_SENDING);
+    conn->moved_ms = uv_now(&loop->uv);
+    conn->queued = SIZE_MAX;
+    loop->pending -= conn->pending;
+    conn->pending = 0;
+    hold(conn, conn->out.cap + (conn->parts ? hf__parts_bytes(conn->parts) : 0));
+    while (atomic_load(&budget->output) > budget->output_max && conn->state != CONN_CLOSED)
+        evict(find_stalled(loop, 0));
 }
 
 /* Send what is in `out`; when the socket does not take it all, the rest follows, and the connection
@@ -223,7 +301,9 @@ static void send_out(struct conn *conn)
     buf.len -= (size_t)taken;
     uv_read_stop(stream);
     ask_no_more(conn);
-    enter(conn, CONN_SENDING);
+    wait_for_reader(conn);
+    if (conn->state == CONN_CLOSED)
+        return;
     conn->write.data = conn;
     if (uv_write(&conn->write, stream, &buf, 1, on_written) != 0)
         hf__conn_close(conn);
@@ -259,7 +339,7 @@ static void settle(struct loop *loop, struct conn *owing, uint64_t paid, uint64_
 static void on_release(uv_timer_t *timer);
 
 /* Keep the answer back for as long as a fault wants it; until then nothing more is read. */
-static void hold(struct conn *conn)
+static void delay(struct conn *conn)
 {
     struct loop *loop = conn->loop;
     uint64_t now = uv_now(&loop->uv), due = now + conn->debt.delay_ms;
@@ -300,7 +380,7 @@ static void on_release(uv_timer_t *timer)
 static void let_go(struct conn *conn)
 {
     if (conn->debt.delay_ms)
-        hold(conn);
+        delay(conn);
     else
         send_out(conn);
 }
@@ -378,6 +458,7 @@ void hf__conn_turn(struct loop *loop)
     struct conn *ready = loop->ready, *owing = NULL, **owing_end = &owing;
     uint64_t ticket = 0, now = 0;
 
+    loop->begun_ns = 0;
     if (!ready)
         return;
     hf__spin_asked(&loop->spin);
@@ -458,7 +539,49 @@ static void head_is_there(struct conn *conn, const struct http_reader *reader)
 /* A request that has begun is read to its end: only those behind it wait. */
 static bool has_room(const struct conn *conn)
 {
-    return conn->partial || conn->out.len - conn->out_begin < OUTPUT_PAUSE;
+    return conn->partial ||
+           (conn->out.len - conn->out_begin < OUTPUT_PAUSE && conn->loop->pending < LOOP_PAUSE);
+}
+
+static void refuse_input(struct conn *conn)
+{
+    conn->loop->reader.error = (struct http_error){
+        503, "Unfinished requests take all the memory that this server has for them"};
+    hf__route_bad(conn, &conn->loop->reader);
+}
+
+/* A whole request that may take long: a worker's. What was answered before it leaves first. False
+ * when that has to happen yet. */
+static bool leave_to_worker(struct conn *conn, const struct http_reader *reader, uint8_t *bytes)
+{
+    struct budget *budget = &conn->loop->server->budget;
+
+    if (atomic_load(&budget->input) > budget->input_max && reader->used > INPUT_LEAST) {
+        refuse_input(conn);
+        return true;
+    }
+    conn->kept = true; /* what follows is for after it */
+    uv_read_stop((uv_stream_t *)&conn->tcp);
+    if (conn->ready || conn->out.len > 0) {
+        if (!keep_reader(conn, reader))
+            conn->close_after = true;
+        return false;
+    }
+    if (conn->loop->server->options.access_log)
+        (void)hf__answer_peer(conn);
+    if (!hf__work_give(conn, reader, bytes))
+        conn->close_after = true; /* no memory */
+    return true;
+}
+
+/* Handle a whole request; false when it is left to a worker, but not yet. */
+static bool handle(struct conn *conn, const struct http_reader *reader, uint8_t *bytes)
+{
+    if (reader->body.len <= WORK_BODY && !conn->too_long)
+        hf__route(&conn->loop->context, conn, reader);
+    if (reader->body.len <= WORK_BODY && !conn->too_long)
+        return true;
+    return leave_to_worker(conn, reader, bytes);
 }
 
 /* Handle as many whole requests as there are; returns what is left. */
@@ -487,9 +610,14 @@ static size_t take_requests(struct conn *conn, uint8_t *bytes, size_t len)
         case HTTP_DONE:
             if (loop->draining)
                 conn->close_after = true;
-            hf__route(&loop->context, conn, reader);
+            if (!handle(conn, reader, bytes + at))
+                return len - at;
             at += reader->used;
             enter(conn, CONN_IDLE);
+            if (conn->working) { /* `close_after` is the worker's */
+                forget_partial(conn);
+                return len - at;
+            }
             break;
         case HTTP_BAD:
             hf__route_bad(conn, reader);
@@ -515,24 +643,22 @@ static void ask_again(struct conn *conn)
         uv_idle_start(&conn->loop->idle, on_idle);
 }
 
-/* Everybody's unfinished requests together may not take all memory. Who asks for more than one read
- * brings is sent away when they do; small requests go on. */
+/* Everybody's unfinished requests together may not take all memory. Who asks for more than a little
+ * is sent away when they do; small requests go on: (1) of budget.h. */
 static void bound_input(struct conn *conn)
 {
-    if (count_input(conn) <= conn->loop->server->options.input_max || conn->in.len <= INPUT_SIZE ||
-        conn->close_after)
+    if (count_input(conn) <= conn->loop->server->budget.input_max || conn->in.len <= INPUT_LEAST ||
+        conn->working || conn->close_after)
         return;
-    conn->loop->reader.error = (struct http_error){
-        503, "Unfinished requests take all the memory that this server has for them"};
     drop_input(conn);
-    hf__route_bad(conn, &conn->loop->reader);
+    refuse_input(conn);
 }
 
-/* What comes while an answer waits for the disk is kept for after that: it could be answered only
- * behind it, and to wait for more and more syncs would take for ever. Few clients send so early. */
+/* What comes while an answer waits for the disk or a worker is kept for after that: it could be
+ * answered only behind it. Few clients send so early. */
 static bool keep_for_later(struct conn *conn)
 {
-    if (!conn->owing)
+    if (!conn->owing && !conn->working)
         return false;
     conn->kept = true;
     uv_read_stop((uv_stream_t *)&conn->tcp);
@@ -548,11 +674,14 @@ void hf__conn_consume(struct conn *conn, uint8_t *bytes, size_t len)
         return;
     later = keep_for_later(conn);
     left = later ? len : take_requests(conn, bytes, len);
+    later = later || conn->kept;
     if (!keep(conn, bytes + (len - left), left)) {
         hf__conn_close(conn); /* no memory for the rest of a request */
         return;
     }
     bound_input(conn);
+    if (conn->working)
+        return;
     if (conn->close_after && !conn->ready)
         hf__conn_ready(conn);
     if (left > 0 && !conn->partial && !conn->close_after && !later)
@@ -648,6 +777,25 @@ static void listen_again(struct conn *conn)
     conn->kept = false;
 }
 
+static void send_part(struct conn *conn)
+{
+    if (!hf__parts_next(conn->parts, &conn->out))
+        drop_parts(conn);
+    if (conn->out.failed)
+        hf__conn_close(conn); /* no memory for it, and its length was announced */
+    else
+        send_out(conn);
+}
+
+void hf__conn_worked(struct conn *conn)
+{
+    conn->working = false;
+    if (conn->closed)
+        free_conn(conn);
+    else if (conn->state != CONN_CLOSED)
+        hf__conn_ready(conn);
+}
+
 static void on_idle(uv_idle_t *idle)
 {
     struct loop *loop = idle->data;
@@ -656,6 +804,10 @@ static void on_idle(uv_idle_t *idle)
         if (!conn->again)
             continue;
         ask_no_more(conn);
+        if (conn->parts) {
+            send_part(conn);
+            continue;
+        }
         hf__conn_consume(conn, conn->in.ptr, conn->in.len);
         if (conn->again || conn->kept || conn->state == CONN_CLOSED)
             continue;
@@ -711,6 +863,7 @@ void hf__conn_open(struct loop *loop, int fd)
         return;
     }
     memset(conn, 0, sizeof(*conn));
+    atomic_init(&conn->gone, false);
     conn->loop = loop;
     conn->in.env = &server->env;
     conn->out.env = &server->env;
@@ -755,19 +908,37 @@ static void time_out(struct conn *conn)
     enter(conn, CONN_LINGER);
 }
 
+/* Has the reader taken enough to be no slow one? */
+static void look_at_reader(struct conn *conn, uint64_t now)
+{
+    size_t queued = uv_stream_get_write_queue_size((uv_stream_t *)&conn->tcp);
+
+    if (conn->queued > queued && conn->queued - queued >= STALL_BYTES) {
+        conn->queued = queued;
+        conn->moved_ms = now;
+    }
+}
+
 /* Close those whose time is over; and, when the server stops, at last all. */
 static void on_sweep(uv_timer_t *timer)
 {
     struct loop *loop = timer->data;
     uint64_t now = uv_now(&loop->uv);
 
+    struct conn *stalled;
+
     for (struct conn *conn = loop->conns; conn; conn = conn->next) {
         if (loop->draining && now >= loop->drain_ms)
             hf__conn_close(conn);
         else if (conn->state != CONN_CLOSED && conn->state != CONN_HELD && !conn->owing &&
-                 now >= conn->deadline_ms)
+                 !conn->working && now >= conn->deadline_ms)
             time_out(conn);
+        else if (conn->state == CONN_SENDING)
+            look_at_reader(conn, now);
     }
+    while (hf__budget_pressed(&loop->server->budget) &&
+           (stalled = find_stalled(loop, STALL_MS)) != NULL)
+        evict(stalled);
 }
 
 void hf__conn_drain(struct loop *loop)

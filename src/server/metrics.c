@@ -24,6 +24,8 @@ struct metrics {
     _Alignas(CACHE_LINE) counter accepted;
     counter turned_away;
     counter timed_out;
+    counter busy;
+    counter evicted;
     counter refused;
     counter bad;
     counter bytes_in;
@@ -39,9 +41,9 @@ struct metrics {
     } ops[HF_OP_COUNT];
 };
 
-struct metrics *hf__metrics_new(struct hf_scope *s, size_t loops)
+struct metrics *hf__metrics_new(struct hf_scope *s, size_t len)
 {
-    uint8_t *memory = hf__scope_array(s, loops * sizeof(struct metrics) + CACHE_LINE, 1);
+    uint8_t *memory = hf__scope_array(s, len * sizeof(struct metrics) + CACHE_LINE, 1);
 
     if (!memory)
         return NULL;
@@ -49,12 +51,12 @@ struct metrics *hf__metrics_new(struct hf_scope *s, size_t loops)
     return (struct metrics *)(void *)memory;
 }
 
-struct metrics *hf__metrics_loop(struct metrics *metrics, size_t loop)
+struct metrics *hf__metrics_thread(struct metrics *metrics, size_t number)
 {
-    return metrics + loop;
+    return metrics + number;
 }
 
-/* Only its own loop adds to a counter, so this need not be one indivisible step. */
+/* Only its own thread adds to a counter, so this need not be one indivisible step. */
 static void add(counter *to, uint64_t amount)
 {
     uint64_t value = atomic_load_explicit(to, memory_order_relaxed);
@@ -109,6 +111,16 @@ void hf__metrics_turned_away(struct metrics *metrics)
     add(&metrics->turned_away, 1);
 }
 
+void hf__metrics_busy(struct metrics *metrics)
+{
+    add(&metrics->busy, 1);
+}
+
+void hf__metrics_evicted(struct metrics *metrics)
+{
+    add(&metrics->evicted, 1);
+}
+
 void hf__metrics_timed_out(struct metrics *metrics)
 {
     add(&metrics->timed_out, 1);
@@ -122,12 +134,12 @@ void hf__metrics_bytes(struct metrics *metrics, size_t in, size_t out)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* The sum over all loops of the counter that lies `offset` bytes into their metrics. */
+/* The sum over all loops and workers of the counter that lies `offset` bytes into their metrics. */
 static uint64_t total(const struct server *server, size_t offset)
 {
     uint64_t sum = 0;
 
-    for (size_t i = 0; i < server->loops_len; i++)
+    for (size_t i = 0; i < server->loops_len + server->options.workers; i++)
         sum += get((const counter *)(const void *)((const char *)(server->metrics + i) + offset));
     return sum;
 }
@@ -144,6 +156,10 @@ static void write_counters(struct hf__buf *buf, const struct server *server)
          "Connections refused because there were too many."},
         {offsetof(struct metrics, timed_out), "holdfast_connections_timed_out_total",
          "Connections closed because a time limit passed."},
+        {offsetof(struct metrics, busy), "holdfast_requests_refused_total",
+         "Requests refused because there was no memory for their answers in time."},
+        {offsetof(struct metrics, evicted), "holdfast_connections_evicted_total",
+         "Connections closed because others needed the memory of an answer that was not read."},
         {offsetof(struct metrics, refused), "holdfast_signatures_refused_total",
          "Requests refused for their signature."},
         {offsetof(struct metrics, bad), "holdfast_requests_malformed_total",
@@ -259,6 +275,19 @@ void hf__metrics_write(struct hf__buf *buf, struct server *server)
 
     gauge(buf, "holdfast_connections", "Open connections.", atomic_load(&server->conns_len));
     gauge(buf, "holdfast_loops", "Threads that serve requests.", server->loops_len);
+    gauge(buf, "holdfast_connections_limit", "Connections that may be open.",
+          server->options.connections_max);
+    gauge(buf, "holdfast_workers", "Threads that serve long requests.", server->options.workers);
+    gauge(buf, "holdfast_work_waiting", "Long requests that wait for a worker or for memory.",
+          atomic_load(&server->work.waiting));
+    gauge(buf, "holdfast_work_running", "Long requests that are carried out.",
+          atomic_load(&server->work.running));
+    gauge(buf, "holdfast_input_bytes", "Memory of requests that wait or are not complete.",
+          atomic_load(&server->budget.input));
+    gauge(buf, "holdfast_input_limit_bytes", "What it may be.", server->budget.input_max);
+    gauge(buf, "holdfast_output_bytes", "Memory of answers that are made or not read.",
+          atomic_load(&server->budget.output));
+    gauge(buf, "holdfast_output_limit_bytes", "What it may be.", server->budget.output_max);
     gauge(buf, "process_resident_memory_bytes", "Memory in use.", resident_bytes());
     write_counters(buf, server);
     hf__prometheus_head(buf, "holdfast_commit_seconds", "histogram",

@@ -1,8 +1,8 @@
 /*
  * server/metrics.h: figures of the server, for Prometheus.
  *
- * Every loop counts for itself, in memory that only it writes; whoever asks adds them up. So
- * counting costs no more than an addition, and a sum may be a request or two behind.
+ * Every loop and worker counts for itself, in memory that only it writes; whoever asks adds them
+ * up. So counting costs no more than an addition, and a sum may be a request or two behind.
  */
 #ifndef HF_SERVER_METRICS_H
 #define HF_SERVER_METRICS_H
@@ -12,10 +12,10 @@
 #include "base/buf.h"
 
 struct server;
-struct metrics; /* of one loop */
+struct metrics; /* of one loop or worker */
 
-struct metrics *hf__metrics_new(struct hf_scope *s, size_t loops);
-struct metrics *hf__metrics_loop(struct metrics *metrics, size_t loop);
+struct metrics *hf__metrics_new(struct hf_scope *s, size_t len);
+struct metrics *hf__metrics_thread(struct metrics *metrics, size_t number);
 
 void hf__metrics_call(struct metrics *metrics, enum hf_op op, int status, uint64_t ns);
 void hf__metrics_refused(struct metrics *metrics); /* for its signature */
@@ -23,6 +23,8 @@ void hf__metrics_bad(struct metrics *metrics);     /* no request could be made o
 void hf__metrics_commit(struct metrics *metrics, uint32_t answers, uint64_t ns);
 void hf__metrics_accepted(struct metrics *metrics);
 void hf__metrics_turned_away(struct metrics *metrics); /* there were too many connections */
+void hf__metrics_busy(struct metrics *metrics);        /* there was no memory for an answer */
+void hf__metrics_evicted(struct metrics *metrics); /* others needed the memory of a slow reader */
 void hf__metrics_timed_out(struct metrics *metrics);
 void hf__metrics_bytes(struct metrics *metrics, size_t in, size_t out);
 

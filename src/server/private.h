@@ -18,7 +18,8 @@
  *  (2) Answers on a connection leave in the order of its requests.
  *  (3) While an answer cannot be sent because its reader is slow, or because it waits for the disk,
  *      no more of that connection's requests are handled: what it can make us keep is bounded.
- *  (4) A connection is closed only by hf__conn_close(), and freed only when libuv is done with it.
+ *  (4) No request holds a loop for long: what may take long is a worker's (work.h).
+ *  (5) A connection is closed only by hf__conn_close(), and freed only when libuv is done with it.
  */
 #ifndef HF_SERVER_PRIVATE_H
 #define HF_SERVER_PRIVATE_H
@@ -32,9 +33,12 @@
 #include "db/db.h"
 #include "http/http.h"
 #include "server/auth.h"
+#include "server/budget.h"
+#include "server/parts.h"
 #include "server/server.h"
 #include "server/settler.h"
 #include "server/spin.h"
+#include "server/work.h"
 
 enum {
     INPUT_SIZE = 64 * 1024,     /* what one read(2) takes at most */
@@ -43,13 +47,19 @@ enum {
     OUTPUT_KEEP = 256 * 1024,   /* and a buffer for answers above this */
     OUTPUT_POOL = 64,           /* buffers that a loop keeps for the next answers */
     OUTPUT_PAUSE = 1024 * 1024, /* with so much to send, pipelined requests wait */
-    HEAD_ROOM = 768,            /* bytes left in front of a body for its head */
-    SWEEP_MS = 250,             /* how often time limits are looked at */
-    DRAIN_IDLE_MS = 100,        /* for requests that are on their way when the server stops */
-    LINGER_MS = 1000,           /* how long what still comes is read before closing */
-    ACCEPTS_MAX = 64,           /* connections taken in one go */
-    PACK_MIN = 4 * 1024,        /* bodies above this are packed for who accepts that */
-    REQUEST_ID = 52             /* characters of x-amzn-RequestId */
+    LOOP_PAUSE = 16 * 1024 * 1024, /* with so much to send or to sync, requests of all wait */
+    STALL_MS = 500,          /* while others wait for memory, a reader is slow who for so long */
+    STALL_BYTES = 16 * 1024, /* does not take so much in SWEEP_MS */
+    UNSENT_MAX = 256 * 1024, /* bytes of a connection that the system holds and has not sent */
+    TURN_MS = 10, /* in so much of a loop's iteration reads of many items may begin and end, */
+    READ_MAX = 1536 * 1024, /* and of such a size */
+    HEAD_ROOM = 768,        /* bytes left in front of a body for its head */
+    SWEEP_MS = 250,         /* how often time limits are looked at */
+    DRAIN_IDLE_MS = 100,    /* for requests that are on their way when the server stops */
+    LINGER_MS = 1000,       /* how long what still comes is read before closing */
+    ACCEPTS_MAX = 64,       /* connections taken in one go */
+    PACK_MIN = 4 * 1024,    /* bodies above this are packed for who accepts that */
+    REQUEST_ID = 52         /* characters of x-amzn-RequestId */
 };
 
 /* ---- contexts ------------------------------------------------------------------------------- */
@@ -93,9 +103,14 @@ struct conn {
     uint64_t begun_ms;           /* when the first byte of the request came */
     struct http_reader *partial; /* of a request that is not complete */
     struct hf__buf in;           /* its bytes, and those behind it */
-    size_t counted;              /* bytes of it that are in server.unfinished */
+    uint64_t counted;            /* bytes of it that are in the budget's input */
     struct hf__buf out;          /* answers; empty between turns unless CONN_SENDING */
     size_t out_begin;            /* where they begin in `out` */
+    struct parts *parts;         /* the rest of an answer, not made yet; NULL: none */
+    uint64_t held;               /* bytes that are in the budget's output */
+    size_t pending;              /* bytes that are in the loop's */
+    uint64_t moved_ms;           /* when the reader last took something of what it was sent, */
+    size_t queued;               /* of which so much was left then */
     struct hf__debt debt;        /* what has to happen before `out` leaves */
     uint32_t answers;            /* in `out` */
     uint64_t owing_ns;           /* since when they wait for the disk */
@@ -103,6 +118,10 @@ struct conn {
     bool ready;                  /* is in the first list, */
     bool owing;                  /* waits for the disk; nothing more is handled until it does not */
     bool kept;                   /* bytes came meanwhile, and are not looked at yet */
+    bool working;                /* a worker has its request, see work.h */
+    bool too_long;               /* its request is for a worker */
+    bool closed;                 /* libuv is done with it, but a worker is not */
+    atomic_bool gone;            /* nobody waits for the answer; for workers */
     bool again;                  /* has requests left that waited for room */
     bool continued;              /* "100 Continue" was sent for the partial request */
     bool close_after;            /* nothing more is handled; close when `out` is sent */
@@ -117,6 +136,8 @@ void hf__conn_consume(struct conn *conn, uint8_t *bytes, size_t len);
 void hf__conn_ready(struct conn *conn);
 /* The check phase: settle and send. */
 void hf__conn_turn(struct loop *loop);
+/* A worker is done with its request. */
+void hf__conn_worked(struct conn *conn);
 /* The settler is done with something: send what waited for that. */
 void hf__conn_settled(struct loop *loop);
 /* The server stops: close the connections that wait for nothing. */
@@ -137,6 +158,7 @@ struct loop {
     uv_timer_t release; /* runs while there are answers that are kept back */
     uv_async_t wake;    /* there are connections to take over, or the server stops */
     uv_async_t settled; /* the settler is done with something */
+    uv_async_t worked;  /* a worker is done with something */
     pthread_t thread;
     struct context context;
     struct conn *conns;
@@ -145,6 +167,8 @@ struct loop {
     struct conn *owing; /* those who wait for the settler */
     atomic_bool owes;   /* there are some, or were until now */
     size_t again;       /* connections with requests that waited */
+    size_t pending;     /* bytes of answers that wait for the end of the iteration or the disk */
+    uint64_t begun_ns;  /* when this iteration had its first read of many items; 0: not yet */
     struct http_reader reader;
     uint8_t *input;
     struct hf__buf pool[OUTPUT_POOL];
@@ -152,7 +176,8 @@ struct loop {
     bool draining;
     uint64_t drain_ms; /* when what is left is cut off */
     atomic_uint conns_len;
-    pthread_mutex_t lock; /* guards the list of sockets to take over */
+    pthread_mutex_t lock; /* guards the sockets to take over, and the list of workers' jobs */
+    struct job *done;     /* what workers are done with */
     int *incoming;
     size_t incoming_len;
     size_t incoming_cap;
@@ -184,17 +209,19 @@ struct server {
     atomic_bool stopping;
     atomic_bool hurry; /* stop without waiting for anybody */
     atomic_uint conns_len;
-    _Atomic uint64_t unfinished; /* bytes of requests that are not complete, of all connections */
+    struct budget budget;
+    struct work work;
     struct tls_context *tls;
     struct settler settler;      /* while it runs, with the option only */
-    struct metrics *metrics;     /* one per loop */
+    struct metrics *metrics;     /* one per loop and worker */
     struct snapshots *snapshots; /* NULL: /_holdfast/ is not offered */
 };
 
 /* An answer is on its way, or requests wait to be handled. */
 static inline bool conn_is_busy(const struct conn *conn)
 {
-    return conn->ready || conn->owing || conn->again || conn->state == CONN_SENDING;
+    return conn->ready || conn->owing || conn->again || conn->working ||
+           conn->state == CONN_SENDING;
 }
 
 static inline struct conn *conn_of(uv_stream_t *stream)
@@ -225,6 +252,11 @@ struct answer {
 struct hf__buf *hf__answer_begin(struct answer *answer);
 /* The body is written: put the head in front of it. */
 void hf__answer_end(struct answer *answer, int status);
+/* The body will be made in parts: put the head there. The parts are the connection's from now on.
+ */
+void hf__answer_parts(struct answer *answer, int status, struct parts *parts);
+/* Who the client is, for the log: worked out on the loop, and kept. */
+const char *hf__answer_peer(struct conn *conn);
 /* Both, for a body that is there. */
 void hf__answer(struct answer *answer, int status, struct hf_str body);
 

@@ -160,6 +160,8 @@ void hf__route(struct context *context, struct conn *conn, const struct http_rea
         return;
     if (is_method(head, "POST") && hf_str_equal(head->path, HF_STR("/")))
         hf__call(&answer, reader->body);
+    else if (hf__admin_path(context->server, head->path) && !context->worker)
+        conn->too_long = true;
     else if (hf__admin_path(context->server, head->path))
         hf__admin(&answer, reader->body);
     else if (is_method(head, "GET") || is_method(head, "HEAD"))

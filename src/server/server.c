@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -31,7 +32,6 @@
 enum {
     LOOPS_MAX = 256,
     BACKLOG = 1024,
-    INPUT_DEFAULT = 256 * 1024 * 1024,
     RETRY_MS = 200 /* after running out of descriptors */
 };
 
@@ -84,7 +84,8 @@ static enum hf_status take_options(struct hf_scope *s, struct server *server,
         o->cors = hf_scope_copy(server->memory, o->cors);
     o->loops = or_default(o->loops, cores());
     o->connections_max = or_default(o->connections_max, 10000);
-    o->input_max = o->input_max ? o->input_max : INPUT_DEFAULT;
+    o->workers = or_default(o->workers, o->loops < 2 ? 2 : o->loops);
+    hf__budget_init(&server->budget, o->memory_max, o->input_max);
     o->head_ms = or_default(o->head_ms, 10000);
     o->body_ms = or_default(o->body_ms, 60000);
     o->idle_ms = or_default(o->idle_ms, 300000);
@@ -93,6 +94,9 @@ static enum hf_status take_options(struct hf_scope *s, struct server *server,
     if (o->loops > LOOPS_MAX)
         return hf__fail(s, HF_INVALID, "%u loops are more than the %d that a server may have",
                         o->loops, LOOPS_MAX);
+    if (o->workers > LOOPS_MAX)
+        return hf__fail(s, HF_INVALID, "%u workers are more than the %d that a server may have",
+                        o->workers, LOOPS_MAX);
     if (o->admin && (!o->engine || !o->clock))
         return hf__fail(s, HF_INVALID, "the admin path needs a database and a clock to work on");
     if (!o->certificate.ptr != !o->private_key.ptr)
@@ -130,6 +134,9 @@ static enum hf_status add_listener(struct hf_scope *s, struct server *server, in
     memset(&address, 0, sizeof(address));
     if (getsockname(fd, (struct sockaddr *)&address, &len) != 0)
         return hf__fail(s, HF_IO, "descriptor %d is no socket: %s", fd, strerror(errno));
+    /* Connections inherit it. What nobody reads stays with us, where it is counted. */
+    if (address.ss_family != AF_UNIX)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &(int){UNSENT_MAX}, sizeof(int));
     if (!is_loopback(&address))
         server->loopback = false;
     if (server->listeners_len == 0)
@@ -400,6 +407,11 @@ static void on_settled(uv_async_t *settled)
     hf__conn_settled(settled->data);
 }
 
+static void on_worked(uv_async_t *worked)
+{
+    hf__work_done(worked->data);
+}
+
 /* On the settler's thread. */
 static void tell_loops(void *user)
 {
@@ -478,7 +490,7 @@ static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_
     loop->number = number;
     loop->ready_end = &loop->ready;
     loop->context.server = server;
-    loop->context.metrics = hf__metrics_loop(server->metrics, number);
+    loop->context.metrics = hf__metrics_thread(server->metrics, number);
     pthread_mutex_init(&loop->lock, NULL);
     hf__env_random(&server->env, loop->context.random, sizeof(loop->context.random));
     loop->context.random[0] |= 1; /* all zero would stay so */
@@ -491,7 +503,8 @@ static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_
     uv_timer_init(&loop->uv, &loop->sweep);
     uv_timer_init(&loop->uv, &loop->release);
     if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0 ||
-        uv_async_init(&loop->uv, &loop->settled, on_settled) != 0)
+        uv_async_init(&loop->uv, &loop->settled, on_settled) != 0 ||
+        uv_async_init(&loop->uv, &loop->worked, on_worked) != 0)
         return hf__fail(s, HF_IO, "cannot make an event loop: out of descriptors?");
     loop->check.data = loop;
     loop->idle.data = loop;
@@ -499,6 +512,7 @@ static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_
     loop->release.data = loop;
     loop->wake.data = loop;
     loop->settled.data = loop;
+    loop->worked.data = loop;
     uv_check_start(&loop->check, on_check);
     loop->context.scope = hf_scope_new(&server->env);
     loop->input = hf__env_alloc(&server->env, INPUT_SIZE);
@@ -583,7 +597,8 @@ static enum hf_status open_parts(struct hf_scope *s, struct server *server,
         if (!server->snapshots)
             return hf__fail_nomem(s);
     }
-    server->metrics = hf__metrics_new(server->memory, server->options.loops);
+    server->metrics =
+        hf__metrics_new(server->memory, server->options.loops + server->options.workers);
     server->loops = hf__scope_array(server->memory, server->options.loops, sizeof(struct loop));
     if (!server->metrics || !server->loops)
         return hf__fail_nomem(s);
@@ -646,6 +661,7 @@ static enum hf_status start_threads(struct hf_scope *s, struct server *server, s
 {
     if (server->options.sync_beside)
         TRY(hf__settler_start(s, &server->settler, &server->env, server->db, tell_loops, server));
+    TRY(hf__work_start(s, server));
     for (; *started < server->loops_len; (*started)++) {
         struct loop *loop = &server->loops[*started];
 
@@ -672,6 +688,8 @@ enum hf_status hf__server_run(struct hf_scope *s, struct server *server)
         pthread_join(server->loops[i].thread, NULL);
     if (server->settler.runs)
         hf__settler_stop(&server->settler);
+    if (server->work.workers_len)
+        hf__work_stop(&server->work);
     restore_sigpipe(&before);
     return status;
 }

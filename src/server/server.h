@@ -30,13 +30,16 @@ struct server_options {
     size_t sockets_len;
     uint32_t loops;           /* default: one per core that we may use */
     uint32_t connections_max; /* default 10,000 */
-    uint64_t input_max;       /* bytes of unfinished requests together; default 256 MiB */
-    uint32_t head_ms;         /* time for a request's head; default 10,000 */
-    uint32_t body_ms;         /* time for the whole request; default 60,000 */
-    uint32_t idle_ms;         /* between two requests; default 300,000 */
-    uint32_t drain_ms;        /* for requests under way when stopping; default 5,000 */
-    bool sync_beside;         /* the database syncs, which takes long: wait beside the loops */
-    struct hf_str region;     /* that signatures may name; absent: any */
+    uint64_t memory_max; /* bytes of requests and answers together; default 256 MiB, or a quarter
+                            of the memory that there is when that is less */
+    uint64_t input_max;  /* of those, for unfinished requests; default half */
+    uint32_t workers;    /* threads for requests that may take long; default as loops, at least 2 */
+    uint32_t head_ms;    /* time for a request's head; default 10,000 */
+    uint32_t body_ms;    /* time for the whole request; default 60,000 */
+    uint32_t idle_ms;    /* between two requests; default 300,000 */
+    uint32_t drain_ms;   /* for requests under way when stopping; default 5,000 */
+    bool sync_beside;    /* the database syncs, which takes long: wait beside the loops */
+    struct hf_str region;                /* that signatures may name; absent: any */
     const struct sign_credentials *keys; /* who may call; none: anybody, on loopback only */
     size_t keys_len;
     bool open_to_all;           /* without keys, listen beyond loopback all the same */

@@ -279,6 +279,10 @@ bool hf__tls_feed(struct conn *conn, uint8_t *bytes, size_t len)
         return true;
     default: /* an alert that says why may be on its way */
         ERR_clear_error();
+        if (conn->working) { /* which has the connection: it ends after that answer */
+            conn->ended = true;
+            return true;
+        }
         conn->close_after = true;
         return conn->ready || conn->owing;
     }

@@ -3,10 +3,14 @@
  *
  * Members come in the order of the table. An absent one is left out, unless the table says that a
  * response always has it; then it is empty or zero.
+ *
+ * With a frame, large items are left out, and noted: whoever sends the JSON writes them when the
+ * time has come, one by one, so that it never is in memory as a whole.
  */
 #include "wire/private.h"
 
-static void write_struct(struct hf__buf *buf, const struct fields *fields, const uint8_t *in);
+static void write_struct(struct hf__buf *buf, const struct fields *fields, const uint8_t *in,
+                         struct wire_frame *frame);
 
 enum { MICROS = 1000000, MICRO_DIGITS = 6 };
 
@@ -118,8 +122,20 @@ static void write_names(struct hf__buf *buf, struct hf_item names)
     hf__buf_put_byte(buf, '}');
 }
 
+/* `frame` is NULL when everything is wanted. */
+static void write_item(struct hf__buf *buf, struct hf_item item, struct wire_frame *frame)
+{
+    if (frame && item.len >= WIRE_HOLE_MIN && !hf__item_poisoned(item)) {
+        struct wire_hole hole = {buf->len, item};
+
+        hf__buf_put(&frame->holes, &hole, sizeof(hole));
+    } else {
+        hf__wire_write_item(buf, item);
+    }
+}
+
 static void write_list(struct hf__buf *buf, const struct field *field, const void *list,
-                       size_t count)
+                       size_t count, struct wire_frame *frame)
 {
     hf__buf_put_byte(buf, '[');
     for (size_t i = 0; i < count; i++) {
@@ -133,23 +149,24 @@ static void write_list(struct hf__buf *buf, const struct field *field, const voi
             hf__write_double(buf, ((const double *)list)[i]);
             break;
         case FIELD_ITEMS:
-            hf__wire_write_item(buf, ((const struct hf_item *)list)[i]);
+            write_item(buf, ((const struct hf_item *)list)[i], frame);
             break;
         case FIELD_VALUES:
             hf__wire_write_value(buf, ((const struct hf_value *)list)[i]);
             break;
         default:
-            write_struct(buf, field->sub, (const uint8_t *)list + i * field->sub->size);
+            write_struct(buf, field->sub, (const uint8_t *)list + i * field->sub->size, frame);
             break;
         }
     }
     hf__buf_put_byte(buf, ']');
 }
 
-static void write_field(struct hf__buf *buf, const struct field *field, const uint8_t *in);
+static void write_field(struct hf__buf *buf, const struct field *field, const uint8_t *in,
+                        struct wire_frame *frame);
 
 static void write_map(struct hf__buf *buf, const struct field *field, const uint8_t *entries,
-                      size_t count)
+                      size_t count, struct wire_frame *frame)
 {
     const struct fields *sub = field->sub;
 
@@ -164,9 +181,9 @@ static void write_map(struct hf__buf *buf, const struct field *field, const uint
         hf__wire_write_str(buf, key);
         hf__buf_put_byte(buf, ':');
         if (sub->len == 1 && !sub->list[0].name)
-            write_field(buf, &sub->list[0], entry);
+            write_field(buf, &sub->list[0], entry, frame);
         else
-            write_struct(buf, sub, entry);
+            write_struct(buf, sub, entry, frame);
     }
     hf__buf_put_byte(buf, '}');
 }
@@ -179,7 +196,8 @@ static void write_enum(struct hf__buf *buf, const struct field *field, int numbe
         hf__wire_write_str(buf, hf_str_from(field->members->names[number - 1]));
 }
 
-static void write_field(struct hf__buf *buf, const struct field *field, const uint8_t *in)
+static void write_field(struct hf__buf *buf, const struct field *field, const uint8_t *in,
+                        struct wire_frame *frame)
 {
     const void *at = in + field->at;
     int64_t number;
@@ -205,7 +223,7 @@ static void write_field(struct hf__buf *buf, const struct field *field, const ui
         write_time(buf, int_at(in, field));
         break;
     case FIELD_ITEM:
-        hf__wire_write_item(buf, *(const struct hf_item *)at);
+        write_item(buf, *(const struct hf_item *)at, frame);
         break;
     case FIELD_NAMES:
         write_names(buf, *(const struct hf_item *)at);
@@ -214,23 +232,24 @@ static void write_field(struct hf__buf *buf, const struct field *field, const ui
         hf__wire_write_value(buf, *(const struct hf_value *)at);
         break;
     case FIELD_STRUCT:
-        write_struct(buf, field->sub, pointer_at(in, field));
+        write_struct(buf, field->sub, pointer_at(in, field), frame);
         break;
     case FIELD_STRS:
     case FIELD_DOUBLES:
     case FIELD_ITEMS:
     case FIELD_VALUES:
     case FIELD_STRUCTS:
-        write_list(buf, field, pointer_at(in, field), count_at(in, field));
+        write_list(buf, field, pointer_at(in, field), count_at(in, field), frame);
         break;
     case FIELD_MAP:
-        write_map(buf, field, pointer_at(in, field), count_at(in, field));
+        write_map(buf, field, pointer_at(in, field), count_at(in, field), frame);
         break;
     }
 }
 
 /* `in` may be NULL: a struct of which nothing is there. */
-static void write_struct(struct hf__buf *buf, const struct fields *fields, const uint8_t *in)
+static void write_struct(struct hf__buf *buf, const struct fields *fields, const uint8_t *in,
+                         struct wire_frame *frame)
 {
     char before = '{';
 
@@ -243,7 +262,7 @@ static void write_struct(struct hf__buf *buf, const struct fields *fields, const
         hf__buf_put_byte(buf, '"');
         hf__buf_put_str(buf, hf_str_from(field->name));
         hf__buf_put_str(buf, HF_STR("\":"));
-        write_field(buf, field, in);
+        write_field(buf, field, in, frame);
         before = ',';
     }
     if (before == '{')
@@ -253,5 +272,18 @@ static void write_struct(struct hf__buf *buf, const struct fields *fields, const
 
 void hf__wire_write(struct hf__buf *buf, const struct fields *fields, const void *in)
 {
-    write_struct(buf, fields, in);
+    write_struct(buf, fields, in, NULL);
+}
+
+void hf__wire_write_frame(struct hf_scope *s, const struct fields *fields, const void *in,
+                          struct wire_frame *frame)
+{
+    *frame = (struct wire_frame){.text = {.scope = s}, .holes = {.scope = s}};
+    write_struct(&frame->text, fields, in, frame);
+}
+
+size_t hf__wire_holes(const struct wire_frame *frame, const struct wire_hole **holes)
+{
+    *holes = (const struct wire_hole *)(const void *)frame->holes.ptr;
+    return frame->holes.len / sizeof(struct wire_hole);
 }

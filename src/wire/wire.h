@@ -21,7 +21,8 @@
 #include "ops/fields.h"
 
 enum {
-    JSON_DEPTH_MAX = 200 /* of what is skipped or checked; deeper is refused as malformed */
+    JSON_DEPTH_MAX = 200,    /* of what is skipped or checked; deeper is refused as malformed */
+    WIRE_HOLE_MIN = 4 * 1024 /* bytes of an item, as it is held, that is left out of a frame */
 };
 
 /* Read `json` into the struct at `out`, which has fields->size zeroed bytes. Borrows from `json`
@@ -55,6 +56,23 @@ struct hf_item hf__wire_poison(const struct fields *fields, const void *in);
 
 /* Append the struct at `in` as a JSON object. Fails when something in it is poisoned. */
 void hf__wire_write(struct hf__buf *buf, const struct fields *fields, const void *in);
+
+/*
+ * The same without its large items, for who has no memory to have all of it at once: the JSON is
+ * `text`, and before the byte `at` of that belongs the hole's item, hole after hole. Both live in
+ * the scope; what is missing of memory shows in them as `failed`.
+ */
+struct wire_hole {
+    size_t at;
+    struct hf_item item;
+};
+struct wire_frame {
+    struct hf__buf text;
+    struct hf__buf holes; /* struct wire_hole */
+};
+void hf__wire_write_frame(struct hf_scope *s, const struct fields *fields, const void *in,
+                          struct wire_frame *frame);
+size_t hf__wire_holes(const struct wire_frame *frame, const struct wire_hole **holes);
 
 /* Append one item, one value, or one string, as JSON. */
 void hf__wire_write_item(struct hf__buf *buf, struct hf_item item);

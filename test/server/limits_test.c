@@ -115,7 +115,7 @@ TEST(limits, unfinished_requests_together_are_bounded)
         line_text(&holders[i], POST_FOR("ListTables") "Content-Length: 2097152\r\n\r\n");
         send_blanks(&holders[i], HALF - 8 * 1024, false);
     }
-    while (atomic_load(&site.server->unfinished) < 2 * (HALF - 8 * 1024))
+    while (atomic_load(&site.server->budget.input) < 2 * (HALF - 8 * 1024))
         sleep_ms(1);
     line_open(&site, &more);
     line_text(&more, POST_FOR("ListTables") "Content-Length: 262144\r\n\r\n");
@@ -132,7 +132,7 @@ TEST(limits, unfinished_requests_together_are_bounded)
     line_close(&small);
     for (size_t i = 0; i < 2; i++)
         line_close(&holders[i]);
-    while (atomic_load(&site.server->unfinished) > 0)
+    while (atomic_load(&site.server->budget.input) > 0)
         sleep_ms(1);
     line_open(&site, &more);
     line_text(&more, POST_FOR("ListTables") "Content-Length: 262144\r\n\r\n");

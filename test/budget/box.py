@@ -1,0 +1,222 @@
+"""A `holdfast serve` in a box: with little memory, few descriptors, few threads; and its clients.
+
+Memory is limited by a control group where one can be made (as root, version 1 or 2). Where not, the
+server runs without a limit, and what it had at most is measured: Box.peak() is the same figure in
+both cases, bytes that no file is behind. `Box.how` says which it was.
+"""
+import http.client
+import json
+import os
+import re
+import resource
+import signal
+import socket
+import subprocess
+import time
+
+MIB = 1024 * 1024
+WAIT_S = 60
+SIGNED = {
+    "Content-Type": "application/x-amz-json-1.0",
+    "X-Amz-Date": "20260101T000000Z",
+    "Authorization": "AWS4-HMAC-SHA256 Credential=key/20260101/here/dynamodb/aws4_request, "
+                     "SignedHeaders=host, Signature=0",
+}
+
+
+class Group:
+    """A memory control group; `path` is None when none can be made."""
+
+    def __init__(self, limit):
+        self.path, self.how = None, "no control group: measured by VmHWM"
+        for root, file, swap in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes", None),
+                                 ("/sys/fs/cgroup", "memory.max", "memory.swap.max")):
+            path = os.path.join(root, f"holdfast-test-{os.getpid()}-{id(self)}")
+            try:
+                if not os.path.exists(os.path.join(root, file if not swap else "cgroup.controllers")):
+                    continue
+                os.mkdir(path)
+                with open(os.path.join(path, file), "w") as out:
+                    out.write(str(limit))
+            except OSError:
+                if os.path.isdir(path):
+                    os.rmdir(path)
+                continue
+            self.path, self.how = path, f"a control group of {limit // MIB} MiB"
+            try:
+                if swap:
+                    with open(os.path.join(path, swap), "w") as out:
+                        out.write("0")
+            except OSError:
+                pass
+            return
+
+    def enter(self):
+        if self.path:
+            with open(os.path.join(self.path, "cgroup.procs"), "w") as out:
+                out.write(str(os.getpid()))
+
+    def remove(self):
+        for _ in range(100):
+            if not self.path:
+                return
+            try:
+                os.rmdir(self.path)
+                self.path = None
+            except OSError:
+                time.sleep(0.05)
+
+
+class Box:
+    """A server that is ready. `memory` in bytes; `limits` are of setrlimit()."""
+
+    def __init__(self, command, *args, memory=None, limits=()):
+        self.group = Group(memory) if memory else None
+        self.how = self.group.how if self.group else "no limit of memory"
+
+        def enter():
+            if self.group:
+                self.group.enter()
+            for kind, soft, hard in limits:
+                resource.setrlimit(kind, (soft, hard))
+
+        env = {k: v for k, v in os.environ.items()
+               if not k.startswith(("HOLDFAST_", "LISTEN_", "NOTIFY_", "WATCHDOG_"))}
+        self.process = subprocess.Popen([command, "serve", "--port", "0", *args], env=env,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        preexec_fn=enter)
+        self.start = []
+        for line in self.process.stdout:
+            self.start.append(line)
+            if line.startswith("  try"):
+                break
+        if not self.start:
+            self.log = self.process.communicate()[1]
+            self.close()
+            raise AssertionError(self.log)
+        self.port = int(re.search(r":(\d+)$", self.start[0].strip()).group(1))
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def peak(self):
+        """The most memory of its own that it ever had."""
+        with open(f"/proc/{self.process.pid}/status") as file:
+            text = file.read()
+        return int(re.search(r"VmHWM:\s+(\d+) kB", text).group(1)) * 1024
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def threads(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/task"))
+
+    def stop(self):
+        """Its exit status; what it logged is in `log`."""
+        if self.alive():
+            self.process.send_signal(signal.SIGTERM)
+        _, self.log = self.process.communicate(timeout=WAIT_S)
+        return self.process.returncode
+
+    def close(self):
+        if self.alive():
+            self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        self.process.stderr.close()
+        if self.group:
+            self.group.remove()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    # ---- clients ----------------------------------------------------------------------------
+
+    def connect(self, receive=None, timeout=WAIT_S):
+        s = socket.socket()
+        if receive:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
+        s.settimeout(timeout)
+        s.connect(("127.0.0.1", self.port))
+        return s
+
+    def call(self, operation, body, client=None, **headers):
+        """Status and answer."""
+        own = client or self.client()
+        own.request("POST", "/", body if isinstance(body, bytes) else json.dumps(body).encode(),
+                    {**SIGNED, "X-Amz-Target": f"DynamoDB_20120810.{operation}", **headers})
+        answer = own.getresponse()
+        text = answer.read()
+        if not client:
+            own.close()
+        return answer.status, text
+
+    def client(self, timeout=WAIT_S):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+
+    def get(self, path, timeout=WAIT_S):
+        own = self.client(timeout)
+        own.request("GET", path)
+        answer = own.getresponse()
+        text = answer.read().decode()
+        own.close()
+        return answer.status, text
+
+    def metric(self, name):
+        found = re.search(rf"^{name} (\d+)$", self.get("/metrics")[1], re.M)
+        return int(found.group(1)) if found else None
+
+    def make_table(self, name="tab"):
+        status, text = self.call("CreateTable", {
+            "TableName": name, "BillingMode": "PAY_PER_REQUEST",
+            "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+            "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}]})
+        assert status == 200, text
+
+
+def request_bytes(operation, body, *fields):
+    """A whole request, to be sent as it is."""
+    text = body if isinstance(body, bytes) else json.dumps(body).encode()
+    lines = ["POST / HTTP/1.1", "Host: localhost", f"Content-Length: {len(text)}",
+             f"X-Amz-Target: DynamoDB_20120810.{operation}",
+             *(f"{k}: {v}" for k, v in SIGNED.items()), *fields]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + text
+
+
+class Pulse:
+    """What others see meanwhile: /livez and GetItem, again and again, on connections of their own."""
+
+    def __init__(self, box, key=None):
+        import threading
+        self.box, self.key, self.ends, self.times, self.failures = box, key, False, [], []
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        live, item = self.box.client(15), self.box.client(15)
+        while not self.ends:
+            begun = time.monotonic()
+            try:
+                live.request("GET", "/livez")
+                answer = live.getresponse()
+                answer.read()
+                middle = time.monotonic()
+                status, _ = self.box.call("GetItem", {"TableName": "tab", "Key": {
+                    "pk": {"S": self.key or "small"}}}, item)
+                if answer.status != 200 or status != 200:
+                    self.failures.append((answer.status, status))
+            except (OSError, http.client.HTTPException) as error:
+                self.failures.append(repr(error))
+                return
+            self.times += [middle - begun, time.monotonic() - middle]
+            time.sleep(0.001)
+
+    def stop(self):
+        """Milliseconds: of the slowest, and of the slowest but one in a hundred."""
+        self.ends = True
+        self.thread.join()
+        times = sorted(self.times)
+        return times[-1] * 1e3, times[len(times) * 99 // 100] * 1e3
