@@ -127,9 +127,9 @@ static void free_conn(struct conn *conn)
     give_back(conn);
     if (conn->next)
         conn->next->previous = conn->previous;
+    else
+        loop->oldest = conn->previous;
     *(conn->previous ? &conn->previous->next : &loop->conns) = conn->next;
-    atomic_fetch_sub(&loop->conns_len, 1);
-    atomic_fetch_sub(&loop->server->conns_len, 1);
     hf__env_free(&loop->server->env, conn, sizeof(*conn));
     if (!loop->conns)
         uv_timer_stop(&loop->sweep);
@@ -152,6 +152,8 @@ void hf__conn_close(struct conn *conn)
         return;
     conn->state = CONN_CLOSED;
     atomic_store(&conn->gone, true);
+    atomic_fetch_sub(&conn->loop->conns_len, 1);
+    atomic_fetch_sub(&conn->loop->server->conns_len, 1);
     ask_no_more(conn);
     if (conn->owing)
         owe_no_more(conn);
@@ -610,6 +612,7 @@ static size_t take_requests(struct conn *conn, uint8_t *bytes, size_t len)
         case HTTP_DONE:
             if (loop->draining)
                 conn->close_after = true;
+            conn->asked = true;
             if (!handle(conn, reader, bytes + at))
                 return len - at;
             at += reader->used;
@@ -841,6 +844,38 @@ static void turn_away(struct loop *loop, int fd)
     hf__metrics_turned_away(loop->context.metrics);
 }
 
+static bool has_been_idle(const struct conn *conn, uint64_t now)
+{
+    return conn->state == CONN_IDLE &&
+           now + conn->loop->server->options.idle_ms >= conn->deadline_ms + IDLE_SAFE_MS;
+}
+
+/*
+ * The limit is reached: close a connection that nobody misses for a new one. Of the oldest, one on
+ * which no request ever came to its end; else the one that has waited longest for its next request,
+ * which clients know how to live with. False when there is none.
+ */
+static bool make_place(struct loop *loop)
+{
+    uint64_t now = uv_now(&loop->uv);
+    struct conn *idle = NULL, *silent = NULL, *conn = loop->oldest;
+
+    for (int i = 0; conn && !silent && i < OLDEST_LOOK; conn = conn->previous, i++) {
+        if (conn->state == CONN_CLOSED || now - conn->opened_ms < NEWCOMER_MS || conn_is_busy(conn))
+            continue;
+        if (!conn->asked)
+            silent = conn;
+        else if (has_been_idle(conn, now) && (!idle || conn->deadline_ms < idle->deadline_ms))
+            idle = conn;
+    }
+    silent = silent ? silent : idle;
+    if (!silent)
+        return false;
+    hf__metrics_displaced(loop->context.metrics);
+    hf__conn_close(silent);
+    return true;
+}
+
 static void abandon(struct conn *conn, int fd)
 {
     if (fd >= 0)
@@ -853,7 +888,8 @@ void hf__conn_open(struct loop *loop, int fd)
     struct server *server = loop->server;
     struct conn *conn;
 
-    if (atomic_load(&server->conns_len) >= server->options.connections_max || loop->draining) {
+    if (loop->draining ||
+        (atomic_load(&server->conns_len) >= server->options.connections_max && !make_place(loop))) {
         turn_away(loop, fd);
         return;
     }
@@ -876,7 +912,10 @@ void hf__conn_open(struct loop *loop, int fd)
     conn->next = loop->conns;
     if (conn->next)
         conn->next->previous = conn;
+    else
+        loop->oldest = conn;
     loop->conns = conn;
+    conn->opened_ms = uv_now(&loop->uv);
     atomic_fetch_add(&loop->conns_len, 1);
     atomic_fetch_add(&server->conns_len, 1);
     hf__metrics_accepted(loop->context.metrics);

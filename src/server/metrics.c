@@ -26,6 +26,7 @@ struct metrics {
     counter timed_out;
     counter busy;
     counter evicted;
+    counter displaced;
     counter refused;
     counter bad;
     counter bytes_in;
@@ -121,6 +122,11 @@ void hf__metrics_evicted(struct metrics *metrics)
     add(&metrics->evicted, 1);
 }
 
+void hf__metrics_displaced(struct metrics *metrics)
+{
+    add(&metrics->displaced, 1);
+}
+
 void hf__metrics_timed_out(struct metrics *metrics)
 {
     add(&metrics->timed_out, 1);
@@ -160,6 +166,8 @@ static void write_counters(struct hf__buf *buf, const struct server *server)
          "Requests refused because there was no memory for their answers in time."},
         {offsetof(struct metrics, evicted), "holdfast_connections_evicted_total",
          "Connections closed because others needed the memory of an answer that was not read."},
+        {offsetof(struct metrics, displaced), "holdfast_connections_displaced_total",
+         "Idle connections closed for new ones, because there were too many."},
         {offsetof(struct metrics, refused), "holdfast_signatures_refused_total",
          "Requests refused for their signature."},
         {offsetof(struct metrics, bad), "holdfast_requests_malformed_total",

@@ -24,7 +24,8 @@ void hf__metrics_commit(struct metrics *metrics, uint32_t answers, uint64_t ns);
 void hf__metrics_accepted(struct metrics *metrics);
 void hf__metrics_turned_away(struct metrics *metrics); /* there were too many connections */
 void hf__metrics_busy(struct metrics *metrics);        /* there was no memory for an answer */
-void hf__metrics_evicted(struct metrics *metrics); /* others needed the memory of a slow reader */
+void hf__metrics_evicted(struct metrics *metrics);   /* others needed the memory of a slow reader */
+void hf__metrics_displaced(struct metrics *metrics); /* an idle connection, for a new one */
 void hf__metrics_timed_out(struct metrics *metrics);
 void hf__metrics_bytes(struct metrics *metrics, size_t in, size_t out);
 

@@ -56,6 +56,9 @@ enum {
     HEAD_ROOM = 768,        /* bytes left in front of a body for its head */
     SWEEP_MS = 250,         /* how often time limits are looked at */
     DRAIN_IDLE_MS = 100,    /* for requests that are on their way when the server stops */
+    NEWCOMER_MS = 1000,     /* how long a connection is safe from being closed for a newer one */
+    IDLE_SAFE_MS = 10000,   /* and how long one is whose last request was answered */
+    OLDEST_LOOK = 64,       /* connections that are looked at to find one to close */
     LINGER_MS = 1000,       /* how long what still comes is read before closing */
     ACCEPTS_MAX = 64,       /* connections taken in one go */
     PACK_MIN = 4 * 1024,    /* bodies above this are packed for who accepts that */
@@ -114,18 +117,20 @@ struct conn {
     struct hf__debt debt;        /* what has to happen before `out` leaves */
     uint32_t answers;            /* in `out` */
     uint64_t owing_ns;           /* since when they wait for the disk */
-    bool greeting;               /* its TLS handshake is not over */
-    bool ready;                  /* is in the first list, */
-    bool owing;                  /* waits for the disk; nothing more is handled until it does not */
-    bool kept;                   /* bytes came meanwhile, and are not looked at yet */
-    bool working;                /* a worker has its request, see work.h */
-    bool too_long;               /* its request is for a worker */
-    bool closed;                 /* libuv is done with it, but a worker is not */
-    atomic_bool gone;            /* nobody waits for the answer; for workers */
-    bool again;                  /* has requests left that waited for room */
-    bool continued;              /* "100 Continue" was sent for the partial request */
-    bool close_after;            /* nothing more is handled; close when `out` is sent */
-    bool ended;                  /* the other side sends no more */
+    uint64_t opened_ms;
+    bool asked;       /* a whole request has come on it */
+    bool greeting;    /* its TLS handshake is not over */
+    bool ready;       /* is in the first list, */
+    bool owing;       /* waits for the disk; nothing more is handled until it does not */
+    bool kept;        /* bytes came meanwhile, and are not looked at yet */
+    bool working;     /* a worker has its request, see work.h */
+    bool too_long;    /* its request is for a worker */
+    bool closed;      /* libuv is done with it, but a worker is not */
+    atomic_bool gone; /* nobody waits for the answer; for workers */
+    bool again;       /* has requests left that waited for room */
+    bool continued;   /* "100 Continue" was sent for the partial request */
+    bool close_after; /* nothing more is handled; close when `out` is sent */
+    bool ended;       /* the other side sends no more */
 };
 
 void hf__conn_open(struct loop *loop, int fd);
@@ -161,7 +166,8 @@ struct loop {
     uv_async_t worked;  /* a worker is done with something */
     pthread_t thread;
     struct context context;
-    struct conn *conns;
+    struct conn *conns; /* the newest first */
+    struct conn *oldest;
     struct conn *ready;
     struct conn **ready_end;
     struct conn *owing; /* those who wait for the settler */

@@ -25,6 +25,7 @@
 
 #include "base/turns.h"
 #include "server/admin.h"
+#include "server/descriptors.h"
 #include "server/metrics.h"
 #include "server/private.h"
 #include "server/tls.h"
@@ -584,6 +585,27 @@ static enum hf_status start_first_loop(struct hf_scope *s, struct server *server
     return server->options.signals ? open_signals(s, server) : HF_OK;
 }
 
+/* All that is ours is open: what is left is for connections and the database. */
+static enum hf_status bound_connections(struct hf_scope *s, struct server *server)
+{
+    uint64_t limit = hf__descriptors_limit();
+    uint32_t most = hf__descriptors_for_connections(limit, hf__descriptors_open());
+
+    if (most == 0)
+        return hf__fail(s, HF_IO,
+                        "the limit of open files, %llu, leaves none for connections: raise it "
+                        "(ulimit -n, LimitNOFILE=)",
+                        (unsigned long long)limit);
+    if (most >= server->options.connections_max)
+        return HF_OK;
+    hf__env_log(&server->env, HF_LOG_WARNING,
+                "there may be %u connections instead of %u, as the limit of open files is %llu; "
+                "raise it (ulimit -n, LimitNOFILE=) to have more",
+                most, server->options.connections_max, (unsigned long long)limit);
+    server->options.connections_max = most;
+    return HF_OK;
+}
+
 static enum hf_status open_parts(struct hf_scope *s, struct server *server,
                                  const struct server_options *options)
 {
@@ -604,7 +626,8 @@ static enum hf_status open_parts(struct hf_scope *s, struct server *server,
         return hf__fail_nomem(s);
     for (size_t i = 0; i < server->options.loops; i++)
         TRY(init_loop(s, server, i));
-    return start_first_loop(s, server);
+    TRY(start_first_loop(s, server));
+    return bound_connections(s, server);
 }
 
 enum hf_status hf__server_open(struct hf_scope *s, struct hf_db *db,
