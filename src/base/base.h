@@ -131,17 +131,24 @@ bool hf__scope_owe_delay(struct hf_scope *s, uint32_t ms);
 /*
  * Patience: who calls a read may have no time for a long one. A read that goes over many items says
  * what it has read, item by item; once that is too much, hf__scope_patient() fails, and the read
- * ends without a result. The caller then has it done again where there is time. Only what changes
- * nothing may ask. NULL, the default: all the time in the world.
+ * ends without a result. The caller then has it done again where there is time. Only what has
+ * changed nothing may ask. NULL, the default: all the time in the world.
  */
 struct hf__patience {
     uint64_t until_ns; /* on CLOCK_MONOTONIC */
     size_t bytes;      /* that may still be read */
     size_t unseen;     /* bytes since the clock was looked at */
-    bool lost;         /* a read was ended */
+    size_t work;       /* since the last item */
+    bool lost;         /* the call was ended */
 };
 void hf__scope_set_patience(struct hf_scope *s, struct hf__patience *patience);
 enum hf_status hf__scope_patient(struct hf_scope *s, size_t bytes);
+/* The same for work on one item, or on all of a transaction, that may take as long as to look at so
+ * many bytes. */
+enum hf_status hf__scope_patient_work(struct hf_scope *s, size_t bytes);
+/* For who waits for something else: is there an end to it, and it has come. */
+bool hf__scope_has_patience(const struct hf_scope *s);
+enum hf_status hf__scope_lose_patience(struct hf_scope *s);
 
 /* Bytes of memory that the scope has. */
 size_t hf__scope_bytes(const struct hf_scope *s);

@@ -22,9 +22,10 @@ enum {
     SLEEP_SLICE_US = 20 * 1000,
     KEPT_TEXTS_MAX = 32,
     UUID_LEN = 36,
-    PATIENCE_ITEM = 256,        /* bytes of work that an item is at least, */
-    PATIENCE_BYTES = 16 * 1024, /* and of work between two looks at the clock */
-    FORMAT_NEAR = 512           /* texts below this are formatted once */
+    PATIENCE_ITEM = 256,             /* bytes of work that an item is at least, */
+    PATIENCE_BYTES = 16 * 1024,      /* and of work between two looks at the clock */
+    PATIENCE_WORK = 8 * 1024 * 1024, /* what is too much between two items that are read */
+    FORMAT_NEAR = 512                /* texts below this are formatted once */
 };
 
 struct chunk {
@@ -516,18 +517,40 @@ static bool is_late(struct hf__patience *p, size_t bytes)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec > p->until_ns;
 }
 
+bool hf__scope_has_patience(const struct hf_scope *s)
+{
+    return s->patience != NULL;
+}
+
+enum hf_status hf__scope_lose_patience(struct hf_scope *s)
+{
+    s->patience->lost = true;
+    return hf__fail(s, HF_TIMEOUT, "The call takes longer than its caller waits");
+}
+
 enum hf_status hf__scope_patient(struct hf_scope *s, size_t bytes)
 {
     struct hf__patience *p = s->patience;
 
     if (!p)
         return HF_OK;
-    if (bytes <= p->bytes && !is_late(p, bytes)) {
-        p->bytes -= bytes;
+    if (bytes > p->bytes || is_late(p, bytes))
+        return hf__scope_lose_patience(s);
+    p->bytes -= bytes;
+    p->work = 0;
+    return HF_OK;
+}
+
+enum hf_status hf__scope_patient_work(struct hf_scope *s, size_t bytes)
+{
+    struct hf__patience *p = s->patience;
+
+    if (!p)
         return HF_OK;
-    }
-    p->lost = true;
-    return hf__fail(s, HF_TIMEOUT, "The read takes longer than its caller waits");
+    if (bytes > PATIENCE_WORK - p->work)
+        return hf__scope_lose_patience(s);
+    p->work += bytes;
+    return HF_OK;
 }
 
 size_t hf__scope_bytes(const struct hf_scope *s)

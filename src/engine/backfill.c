@@ -247,7 +247,7 @@ static enum hf_status fill(struct hf_scope *s, struct engine *e, struct filling 
     hf_scope_free(chunk);
     if (status != HF_OK || !f->done)
         return status;
-    pthread_rwlock_wrlock(&e->schema);
+    hf__schema_lock(e);
     status = finish(s, e, f);
     pthread_rwlock_unlock(&e->schema);
     return status;

@@ -176,7 +176,7 @@ static enum hf_status finish(struct hf_scope *s, struct engine *e, struct backup
     TRY(hf__store_write(s, e->store, &batch, &ticket));
     hf__kill_point("after_backup_end");
     TRY(hf__engine_settle(s, e, ticket));
-    pthread_rwlock_wrlock(&e->schema);
+    hf__schema_lock(e);
     backup->record.creating = HF_UNSET;
     backup->record.items = record.items;
     backup->record.bytes = record.bytes;
@@ -230,7 +230,7 @@ enum hf_status hf__backups_copy(struct hf_scope *s, struct engine *e, uint64_t *
         if (!backup->snapshot) {
             enum hf_status status;
 
-            pthread_rwlock_wrlock(&e->schema);
+            hf__schema_lock(e);
             status = resume(s, e, backup);
             pthread_rwlock_unlock(&e->schema);
             TRY(status);

@@ -529,7 +529,7 @@ enum hf_status hf__engine_create_backup(struct hf_scope *s, struct engine *e,
 
     TRY(hf__prepare_plain(s, HF_OP_CREATE_BACKUP, request));
     TRY(hf__counts_refresh(s, e, request->table));
-    pthread_rwlock_wrlock(&e->schema);
+    hf__schema_lock(e);
     status = create_locked(s, e, request, result);
     pthread_rwlock_unlock(&e->schema);
     if (status != HF_OK)
@@ -575,7 +575,7 @@ enum hf_status hf__engine_delete_backup(struct hf_scope *s, struct engine *e,
     enum hf_status status;
 
     TRY(hf__prepare_plain(s, HF_OP_DELETE_BACKUP, request));
-    pthread_rwlock_wrlock(&e->schema);
+    hf__schema_lock(e);
     status = delete_locked(s, e, request->arn, result);
     pthread_rwlock_unlock(&e->schema);
     return status == HF_OK ? hf__engine_settle(s, e, hf__store_written(e->store)) : status;

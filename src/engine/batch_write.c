@@ -123,7 +123,7 @@ static enum hf_status write_locked(struct hf_scope *s, struct engine *e, struct 
         return hf__fail_nomem(s);
     TRY(hf__latch_set(s, count, &latches));
     TRY(check_all(s, e, b, &latches));
-    hf__latch_all(e, &latches);
+    TRY(hf__latch_all_patient(s, e, &latches));
     status = write_latched(s, e, b, ticket);
     if (status == HF_OK && *ticket == 0)
         *ticket = hf__store_written(e->store);

@@ -202,6 +202,20 @@ static enum hf_status settings(struct hf_scope *s, struct engine *e,
     return e->cache ? HF_OK : hf__fail_nomem(s);
 }
 
+enum { SCHEMA_NAPS = 1000, SCHEMA_NAP_NS = 1000000 }; /* a second, a millisecond at a time */
+
+/* Whoever waits for the lock keeps all that come later from reading, until the longest read of now
+ * has ended. Mostly there is a moment without readers before that. */
+void hf__schema_lock(struct engine *e)
+{
+    for (int i = 0; i < SCHEMA_NAPS; i++) {
+        if (pthread_rwlock_trywrlock(&e->schema) == 0)
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = SCHEMA_NAP_NS}, NULL);
+    }
+    pthread_rwlock_wrlock(&e->schema);
+}
+
 static void init_locks(struct engine *e)
 {
     pthread_rwlockattr_t fair;

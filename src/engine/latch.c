@@ -12,6 +12,8 @@
  */
 #include "engine/private.h"
 
+#include <time.h>
+
 #include "base/brief.h"
 
 #define LATCH_BUSY (UINT64_C(1) << 63) /* in a ticket: somebody holds the latch */
@@ -22,6 +24,27 @@ void hf__latch(struct engine *e, size_t number)
 
     brief_lock(&latch->lock);
     atomic_fetch_or(&latch->ticket, LATCH_BUSY);
+}
+
+enum { LATCH_NAPS = 40, LATCH_NAP_NS = 100000 }; /* some milliseconds */
+
+/* A long condition or update may be evaluated under the latch, by who has the time; who has not
+ * does not wait for its end. */
+enum hf_status hf__latch_patient(struct hf_scope *s, struct engine *e, size_t number)
+{
+    struct latch *latch = &e->latches[number];
+
+    for (int nap = 0; !brief_trylock(&latch->lock); nap++) {
+        if (!hf__scope_has_patience(s)) {
+            pthread_mutex_lock(&latch->lock);
+            break;
+        }
+        if (nap == LATCH_NAPS)
+            return hf__scope_lose_patience(s);
+        nanosleep(&(struct timespec){.tv_nsec = LATCH_NAP_NS}, NULL);
+    }
+    atomic_fetch_or(&latch->ticket, LATCH_BUSY);
+    return HF_OK;
 }
 
 void hf__unlatch(struct engine *e, size_t number, uint64_t ticket)
@@ -72,6 +95,20 @@ void hf__latch_all(struct engine *e, struct latch_set *set)
 {
     for (size_t i = 0; i < set->len; i++)
         hf__latch(e, set->numbers[i]);
+}
+
+enum hf_status hf__latch_all_patient(struct hf_scope *s, struct engine *e, struct latch_set *set)
+{
+    for (size_t i = 0; i < set->len; i++) {
+        enum hf_status status = hf__latch_patient(s, e, set->numbers[i]);
+
+        if (status == HF_OK)
+            continue;
+        set->len = i;
+        hf__unlatch_all(e, set, 0);
+        return status;
+    }
+    return HF_OK;
 }
 
 void hf__unlatch_all(struct engine *e, struct latch_set *set, uint64_t ticket)

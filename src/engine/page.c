@@ -249,6 +249,8 @@ static enum hf_status look_at(struct hf_scope *s, struct reading *r, struct hf_b
         if (!whole.item.ptr)
             whole = row; /* deleted in between: the entry is all that is left of it */
     }
+    if (r->page->filter)
+        TRY(hf__scope_patient_work(s, hf__expr_work(r->page->filter, whole.item)));
     if (!r->page->filter ||
         hf__expr_match(r->page->filter, r->page->statement ? row.item : whole.item))
         TRY(keep(s, r, shows_whole(r) ? whole.item : row.item));

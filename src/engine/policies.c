@@ -179,7 +179,7 @@ enum hf_status hf__engine_put_resource_policy(struct hf_scope *s, struct engine 
 
     TRY(hf__prepare_plain(s, HF_OP_PUT_RESOURCE_POLICY, request));
     TRY(hf__policy_check(s, request->policy));
-    pthread_rwlock_wrlock(&e->schema);
+    hf__schema_lock(e);
     status = put_locked(s, e, request, result, &changed);
     pthread_rwlock_unlock(&e->schema);
     return status == HF_OK ? settle(s, e, changed) : status;
@@ -234,7 +234,7 @@ enum hf_status hf__engine_delete_resource_policy(struct hf_scope *s, struct engi
     bool changed = false;
 
     TRY(hf__prepare_plain(s, HF_OP_DELETE_RESOURCE_POLICY, request));
-    pthread_rwlock_wrlock(&e->schema);
+    hf__schema_lock(e);
     status = delete_locked(s, e, request, result, &changed);
     pthread_rwlock_unlock(&e->schema);
     return status == HF_OK ? settle(s, e, changed) : status;

@@ -265,11 +265,11 @@ struct engine {
     uint8_t secret[16];             /* of this database: signs stream iterators */
     char opener[ENGINE_OPENER_LEN]; /* of this opening: hf_db_opener() */
     struct hf_scope *memory;        /* region, account */
-    pthread_rwlock_t schema;
-    struct catalog catalog; /* guarded by schema */
-    struct streams streams; /* guarded by schema */
-    struct backups backups; /* guarded by schema */
-    uint32_t next_id;       /* of tables, indexes, streams, backups; guarded by schema (write) */
+    pthread_rwlock_t schema;        /* to write: hf__schema_lock() */
+    struct catalog catalog;         /* guarded by schema */
+    struct streams streams;         /* guarded by schema */
+    struct backups backups;         /* guarded by schema */
+    uint32_t next_id; /* of tables, indexes, streams, backups; guarded by schema (write) */
     struct sequencer sequencer;
     struct latch latches[LATCH_COUNT];
     struct hf__expr_cache *cache;
@@ -563,6 +563,9 @@ enum hf_status hf__engine_settle(struct hf_scope *s, struct engine *e, uint64_t 
 enum hf_status hf__engine_settle_seen(struct hf_scope *s, struct engine *e, uint64_t ticket);
 
 /* Wait until what a consistent read under that latch may have seen is durable. */
+/* Lock the schema to change it, without keeping readers out for long. */
+void hf__schema_lock(struct engine *e);
+
 enum hf_status hf__engine_settle_read(struct hf_scope *s, struct engine *e, size_t latch);
 
 /* ---- latch.c -------------------------------------------------------------------------------- */
@@ -576,6 +579,9 @@ struct latch_set {
 enum hf_status hf__latch_set(struct hf_scope *s, size_t cap, struct latch_set *set);
 void hf__latch_want(struct latch_set *set, size_t number);
 void hf__latch_all(struct engine *e, struct latch_set *set);
+/* The same for who may have no time to wait: see hf__scope_set_patience(). */
+enum hf_status hf__latch_all_patient(struct hf_scope *s, struct engine *e, struct latch_set *set);
+enum hf_status hf__latch_patient(struct hf_scope *s, struct engine *e, size_t number);
 void hf__unlatch_all(struct engine *e, struct latch_set *set, uint64_t ticket);
 void hf__latch(struct engine *e, size_t number);
 

@@ -57,7 +57,7 @@ hf__engine_restore_table_from_backup(struct hf_scope *s, struct engine *e,
     enum hf_status status;
 
     TRY(hf__prepare_plain(s, HF_OP_RESTORE_TABLE_FROM_BACKUP, request));
-    pthread_rwlock_wrlock(&e->schema);
+    hf__schema_lock(e);
     status = restore_locked(s, e, request, result);
     pthread_rwlock_unlock(&e->schema);
     if (status != HF_OK)
@@ -232,7 +232,7 @@ static enum hf_status fill(struct hf_scope *s, struct engine *e, struct filling 
     hf_scope_free(own);
     if (status != HF_OK || !f->done)
         return status;
-    pthread_rwlock_wrlock(&e->schema);
+    hf__schema_lock(e);
     status = finish(s, e, f);
     pthread_rwlock_unlock(&e->schema);
     return status;

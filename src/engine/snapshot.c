@@ -549,7 +549,7 @@ enum hf_status hf_engine_snapshot_restore(struct hf_scope *s, struct hf_db *db,
     if (status == HF_OK) {
         pthread_mutex_lock(&e->upkeep_turn);
         pthread_mutex_lock(&e->counting);
-        pthread_rwlock_wrlock(&e->schema);
+        hf__schema_lock(e);
         status = restore_locked(s, &r, &ticket);
         pthread_rwlock_unlock(&e->schema);
         pthread_mutex_unlock(&e->counting);

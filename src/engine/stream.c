@@ -375,7 +375,7 @@ static enum hf_status trim_some(struct hf_scope *s, struct engine *e, struct str
     hf__record_key(upper, hf__stream_id(stream), shard, horizon);
     hf__batch_delete_range(&batch, hf_bytes_of(lower, sizeof(lower)),
                            hf_bytes_of(upper, sizeof(upper)));
-    pthread_rwlock_wrlock(&e->schema);
+    hf__schema_lock(e);
     trimmed = stream->shards[shard].trimmed;
     stream->shards[shard].trimmed = (int64_t)horizon;
     hf__stream_put_record(s, &batch, &stream->record);
@@ -439,7 +439,7 @@ static enum hf_status drop_old(struct hf_scope *s, struct engine *e, int64_t bef
     pthread_rwlock_unlock(&e->schema);
     if (!any)
         return HF_OK;
-    pthread_rwlock_wrlock(&e->schema);
+    hf__schema_lock(e);
     for (size_t i = 0; i < e->streams.len && status == HF_OK;) {
         if (is_old(e->streams.list[i], before_us))
             status = drop_stream(s, e, i);

@@ -227,7 +227,7 @@ enum hf_status hf__engine_create_table(struct hf_scope *s, struct engine *e,
     TRY(hf__prepare_create_table(s, request));
     if (request->resource_policy.ptr)
         TRY(hf__policy_check(s, request->resource_policy));
-    pthread_rwlock_wrlock(&e->schema);
+    hf__schema_lock(e);
     status = create_locked(s, e, request, result);
     pthread_rwlock_unlock(&e->schema);
     return status == HF_OK ? hf__engine_settle(s, e, hf__store_written(e->store)) : status;
@@ -284,7 +284,7 @@ enum hf_status hf__engine_delete_table(struct hf_scope *s, struct engine *e,
     enum hf_status status;
 
     TRY(hf__prepare_plain(s, HF_OP_DELETE_TABLE, request));
-    pthread_rwlock_wrlock(&e->schema);
+    hf__schema_lock(e);
     status = hf__catalog_any_table(s, e, request->table, &table);
     if (status == HF_OK && table->record.restore_from)
         status = hf__fail(s, HF_IN_USE,

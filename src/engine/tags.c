@@ -76,7 +76,7 @@ enum hf_status hf__engine_tag_resource(struct hf_scope *s, struct engine *e,
 
     (void)result;
     TRY(hf__prepare_tag_resource(s, request));
-    pthread_rwlock_wrlock(&e->schema);
+    hf__schema_lock(e);
     status = tag_locked(s, e, request);
     pthread_rwlock_unlock(&e->schema);
     return status == HF_OK ? hf__engine_settle(s, e, hf__store_written(e->store)) : status;
@@ -115,7 +115,7 @@ enum hf_status hf__engine_untag_resource(struct hf_scope *s, struct engine *e,
 
     (void)result;
     TRY(hf__prepare_untag_resource(s, request));
-    pthread_rwlock_wrlock(&e->schema);
+    hf__schema_lock(e);
     status = untag_locked(s, e, request);
     pthread_rwlock_unlock(&e->schema);
     return status == HF_OK ? hf__engine_settle(s, e, hf__store_written(e->store)) : status;

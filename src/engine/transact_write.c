@@ -83,19 +83,28 @@ static enum hf_status check_schemas(struct hf_scope *s, struct transaction *t)
 
 /* ---- with latches --------------------------------------------------------------------------- */
 
+enum { COPIES = 4 }; /* how often an item is read or copied from here to its new state, about */
+
 static enum hf_status read_all(struct hf_scope *s, struct engine *e, struct transaction *t)
 {
-    for (size_t i = 0; i < t->len; i++)
+    for (size_t i = 0; i < t->len; i++) {
         TRY(hf__change_read(s, e, &t->changes[i]));
+        TRY(hf__scope_patient_work(s, COPIES * t->changes[i].before.size));
+    }
     return HF_OK;
 }
 
 static enum hf_status judge_all(struct hf_scope *s, struct transaction *t)
 {
-    for (size_t i = 0; i < t->len; i++)
-        if (hf__write_evaluate(s, t->actions[i].kind, &t->actions[i].write, &t->changes[i]) !=
-            HF_OK)
+    for (size_t i = 0; i < t->len; i++) {
+        enum hf_status status =
+            hf__write_evaluate(s, t->actions[i].kind, &t->actions[i].write, &t->changes[i]);
+
+        if (status == HF_TIMEOUT)
+            return status;
+        if (status != HF_OK)
             TRY(note_reason(s, t, i));
+    }
     return t->canceled ? hf__cancel(s, t->reasons, t->len) : HF_OK;
 }
 
@@ -238,7 +247,7 @@ static enum hf_status transact_locked(struct hf_scope *s, struct engine *e, stru
     }
     if (t->request->token.ptr)
         hf__latch_want(&latches, hf__token_latch(t->request->token));
-    hf__latch_all(e, &latches);
+    TRY(hf__latch_all_patient(s, e, &latches));
     status = apply_latched(s, e, t, result, ticket);
     if (status == HF_OK && *ticket == 0)
         *ticket = hf__store_written(e->store);

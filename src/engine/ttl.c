@@ -280,7 +280,7 @@ enum hf_status hf__engine_update_time_to_live(struct hf_scope *s, struct engine 
     if (!spec)
         return hf__fail_nomem(s);
     TRY(hf__prepare_plain(s, HF_OP_UPDATE_TIME_TO_LIVE, request));
-    pthread_rwlock_wrlock(&e->schema);
+    hf__schema_lock(e);
     status = update_locked(s, e, request);
     pthread_rwlock_unlock(&e->schema);
     if (status != HF_OK)

@@ -400,7 +400,7 @@ enum hf_status hf__engine_update_table(struct hf_scope *s, struct engine *e,
 
     TRY(hf__prepare_update_table(s, request));
     TRY(hf__counts_refresh(s, e, request->table)); /* for the answer */
-    pthread_rwlock_wrlock(&e->schema);
+    hf__schema_lock(e);
     status = update_locked(s, e, &u, &next, result);
     finish(e, &u, next, status == HF_OK);
     pthread_rwlock_unlock(&e->schema);

@@ -77,6 +77,11 @@ static enum hf_status evaluate_update(struct hf_scope *s, const struct prepared_
 enum hf_status hf__write_evaluate(struct hf_scope *s, enum write_kind kind,
                                   const struct prepared_write *write, struct change *change)
 {
+    /* Nothing is written before all changes of a call were evaluated. */
+    if (write->condition)
+        TRY(hf__scope_patient_work(s, hf__expr_work(write->condition, change->before.item)));
+    if (write->update)
+        TRY(hf__scope_patient_work(s, hf__expr_work(write->update, change->before.item)));
     if (write->condition && !hf__expr_match(write->condition, change->before.item))
         return fail_condition(s, write, change->before.item);
     switch (kind) {
@@ -169,7 +174,9 @@ enum hf_status hf__write_one(struct hf_scope *s, struct engine *e, enum write_ki
     if (status != HF_OK)
         goto done;
     latch = hf__stored_latch(change.key);
-    hf__latch(e, latch);
+    status = hf__latch_patient(s, e, latch);
+    if (status != HF_OK)
+        goto done;
     status = write_latched(s, e, kind, write, &change, out, &ticket);
     if (status == HF_OK && ticket == 0) /* nothing changed: what is there must be durable */
         ticket = hf__latch_own_ticket(e, latch);

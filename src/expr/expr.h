@@ -135,6 +135,9 @@ void hf__expr_paths(const struct expr_bound *bound, const struct expr_path **pat
 /* Of those, what an update writes to, or a projection shows; in reading order. */
 void hf__expr_targets(const struct expr_bound *bound, const struct expr_path **paths, size_t *len);
 
+/* How much work the expression may be with that item: bytes that it may look at, more or less. */
+size_t hf__expr_work(const struct expr_bound *bound, struct hf_item item);
+
 /* Does the item (absent: no such item) satisfy the condition or filter? */
 bool hf__expr_match(const struct expr_bound *bound, struct hf_item item);
 

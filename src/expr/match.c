@@ -7,6 +7,12 @@
  */
 #include "expr/private.h"
 
+/* What the expression is about. */
+struct subject {
+    struct hf_item item;
+    struct expr_finder *finder; /* NULL: the expression is small */
+};
+
 /* Room for the number that size() gives. */
 struct size_room {
     uint8_t bytes[2 + NUMBER_BYTES_MAX];
@@ -53,19 +59,19 @@ static struct hf_value size_value(struct hf_value value, struct size_room *room)
 }
 
 static struct hf_value operand_value(const struct expr_bound *bound, const struct node *node,
-                                     struct hf_item item, struct size_room *room)
+                                     const struct subject *on, struct size_room *room)
 {
     const struct node *of;
 
     switch ((enum node_kind)node->kind) {
     case NODE_PATH:
-        return hf__expr_resolve(item, &bound->paths[node->ref]);
+        return hf__expr_resolve(on->finder, on->item, &bound->paths[node->ref]);
     case NODE_VALUE:
         return bound->values[node->ref];
     case NODE_CALL:
         of = hf__expr_node(bound->expr, node->first);
         assert(node->op == FUNCTION_SIZE && of->kind != NODE_CALL); /* (3) of private.h */
-        return size_value(operand_value(bound, of, item, room), room);
+        return size_value(operand_value(bound, of, on, room), room);
     default:
         return (struct hf_value){NULL, 0};
     }
@@ -74,13 +80,13 @@ static struct hf_value operand_value(const struct expr_bound *bound, const struc
 /* Is it size() of something that is there but has no size? Then no comparison holds, not even <>.
  */
 static bool has_no_size(const struct expr_bound *bound, const struct node *node,
-                        struct hf_item item)
+                        const struct subject *on)
 {
     struct size_room room;
 
-    if (node->kind != NODE_CALL || operand_value(bound, node, item, &room).ptr)
+    if (node->kind != NODE_CALL || operand_value(bound, node, on, &room).ptr)
         return false;
-    return operand_value(bound, hf__expr_node(bound->expr, node->first), item, &room).ptr != NULL;
+    return operand_value(bound, hf__expr_node(bound->expr, node->first), on, &room).ptr != NULL;
 }
 
 /* Are both there, of one type, and of one that has an order? */
@@ -115,26 +121,26 @@ static bool compare_values(enum compare op, struct hf_value a, struct hf_value b
 }
 
 static bool match_compare(const struct expr_bound *bound, const struct node *leaf,
-                          struct hf_item item)
+                          const struct subject *on)
 {
     const struct expr *expr = bound->expr;
     const struct node *node = hf__expr_node(expr, leaf->first);
     struct size_room first_room;
     struct size_room room;
-    struct hf_value first = operand_value(bound, node, item, &first_room);
+    struct hf_value first = operand_value(bound, node, on, &first_room);
     enum compare op = (enum compare)leaf->op;
 
-    if (op == OP_NE && (has_no_size(bound, node, item) ||
-                        has_no_size(bound, hf__expr_node(expr, node->next), item)))
+    if (op == OP_NE &&
+        (has_no_size(bound, node, on) || has_no_size(bound, hf__expr_node(expr, node->next), on)))
         return false;
     node = hf__expr_node(expr, node->next);
     if (op == OP_BETWEEN)
-        return compare_values(OP_GE, first, operand_value(bound, node, item, &room)) &&
+        return compare_values(OP_GE, first, operand_value(bound, node, on, &room)) &&
                compare_values(OP_LE, first,
-                              operand_value(bound, hf__expr_node(expr, leaf->last), item, &room));
+                              operand_value(bound, hf__expr_node(expr, leaf->last), on, &room));
     if (op != OP_IN)
-        return compare_values(op, first, operand_value(bound, node, item, &room));
-    while (!compare_values(OP_EQ, first, operand_value(bound, node, item, &room))) {
+        return compare_values(op, first, operand_value(bound, node, on, &room));
+    while (!compare_values(OP_EQ, first, operand_value(bound, node, on, &room))) {
         if (node->next == NO_NODE)
             return false;
         node = hf__expr_node(expr, node->next);
@@ -147,7 +153,8 @@ static bool bytes_within(struct hf_bytes in, struct hf_bytes of)
     return in.len == 0 || (of.len >= in.len && memmem(of.ptr, of.len, in.ptr, in.len));
 }
 
-bool hf__expr_contains(struct hf_value container, struct hf_value element)
+bool hf__expr_contains(struct expr_finder *finder, struct hf_value container,
+                       struct hf_value element)
 {
     static const uint8_t of_set[] = {
         [HF_TYPE_SS] = HF_TYPE_S, [HF_TYPE_NS] = HF_TYPE_N, [HF_TYPE_BS] = HF_TYPE_B};
@@ -165,7 +172,7 @@ bool hf__expr_contains(struct hf_value container, struct hf_value element)
     case HF_TYPE_NS:
     case HF_TYPE_BS:
         return hf_value_type(element) == of_set[type] &&
-               hf__set_has(container, hf__value_scalar(element));
+               hf__expr_find_element(finder, container, hf__value_scalar(element));
     case HF_TYPE_L:
         walk = hf__value_walk(container);
         while (hf__value_next(&walk))
@@ -191,28 +198,29 @@ static bool begins_with(struct hf_value value, struct hf_value prefix)
            (begin.len == 0 || memcmp(whole.ptr, begin.ptr, begin.len) == 0);
 }
 
-static bool match_call(const struct expr_bound *bound, const struct node *leaf, struct hf_item item)
+static bool match_call(const struct expr_bound *bound, const struct node *leaf,
+                       const struct subject *on)
 {
     struct size_room first_room;
     struct size_room last_room;
     struct hf_value first =
-        operand_value(bound, hf__expr_node(bound->expr, leaf->first), item, &first_room);
+        operand_value(bound, hf__expr_node(bound->expr, leaf->first), on, &first_room);
     struct hf_value last;
 
     if (leaf->op == FUNCTION_ATTRIBUTE_EXISTS)
         return first.ptr != NULL;
     if (leaf->op == FUNCTION_ATTRIBUTE_NOT_EXISTS)
         return first.ptr == NULL;
-    last = operand_value(bound, hf__expr_node(bound->expr, leaf->last), item, &last_room);
+    last = operand_value(bound, hf__expr_node(bound->expr, leaf->last), on, &last_room);
     switch ((enum function)leaf->op) {
     case FUNCTION_ATTRIBUTE_TYPE:
         return first.ptr && hf_value_type(first) == hf__type_of_name(hf_value_str(last));
     case FUNCTION_BEGINS_WITH:
         return begins_with(first, last);
     case FUNCTION_CONTAINS:
-        return hf__expr_contains(first, last);
+        return hf__expr_contains(on->finder, first, last);
     case FUNCTION_NOT_CONTAINS:
-        return first.ptr && !hf__expr_contains(first, last);
+        return first.ptr && !hf__expr_contains(on->finder, first, last);
     default:
         return false;
     }
@@ -221,13 +229,18 @@ static bool match_call(const struct expr_bound *bound, const struct node *leaf, 
 bool hf__expr_match(const struct expr_bound *bound, struct hf_item item)
 {
     const struct expr *expr = bound->expr;
+    struct expr_finder finder;
+    struct subject on = {item, expr->nodes_len >= FINDER_NODES ? &finder : NULL};
     size_t at = expr->leaves_len > 0 ? 0 : LEAF_ACCEPT;
+
+    if (on.finder)
+        hf__expr_finder_begin(&finder);
 
     while (at < LEAF_REJECT) {
         const struct leaf *leaf = &expr->leaves[at];
         const struct node *node = hf__expr_node(expr, leaf->node);
-        bool holds = node->kind == NODE_COMPARE ? match_compare(bound, node, item)
-                                                : match_call(bound, node, item);
+        bool holds = node->kind == NODE_COMPARE ? match_compare(bound, node, &on)
+                                                : match_call(bound, node, &on);
 
         assert((holds ? leaf->yes : leaf->no) > at);
         at = holds ? leaf->yes : leaf->no;

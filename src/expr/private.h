@@ -235,11 +235,42 @@ static inline int hf__share_against(const struct share *share, size_t at,
     return bytes_compare(step->name.ptr, step->name.len, walk->name.ptr, walk->name.len);
 }
 
+/* ---- find.c --------------------------------------------------------------------------------- */
+
+enum {
+    FINDER_NODES = 16,     /* expressions with so many nodes or actions have a finder, */
+    FINDER_MEMBERS = 64,   /* for containers with so many members; */
+    FINDER_CONTAINERS = 4, /* it knows so many of them at a time, */
+    FINDER_NOTES = 512     /* and of each at most so many places */
+};
+
+struct finder_note {
+    const uint8_t *ptr; /* the container; NULL: none */
+    uint32_t count;     /* its members */
+    uint32_t stride;    /* every so manyth is noted: */
+    uint32_t at[FINDER_NOTES];
+};
+
+struct expr_finder {
+    struct finder_note notes[FINDER_CONTAINERS];
+    unsigned next; /* to be replaced */
+};
+
+void hf__expr_finder_begin(struct expr_finder *finder);
+/* The finder may be NULL. Absent when there is none; any value may be given. */
+struct hf_value hf__expr_find_name(struct expr_finder *finder, struct hf_value map,
+                                   struct hf_str name);
+struct hf_value hf__expr_find_index(struct expr_finder *finder, struct hf_value list,
+                                    uint32_t index);
+bool hf__expr_find_element(struct expr_finder *finder, struct hf_value set, struct hf_bytes bytes);
+
 /* What lies at the path; none when it leads nowhere. */
-struct hf_value hf__expr_resolve(struct hf_item item, const struct expr_path *path);
+struct hf_value hf__expr_resolve(struct expr_finder *finder, struct hf_item item,
+                                 const struct expr_path *path);
 
 /* Is one value contained in the other as contains() judges it? */
-bool hf__expr_contains(struct hf_value container, struct hf_value element);
+bool hf__expr_contains(struct expr_finder *finder, struct hf_value container,
+                       struct hf_value element);
 
 /* Fail when the path, by its number, has an alias that the request does not define. */
 enum hf_status hf__expr_check_names(struct hf_scope *s, const struct expr_bound *bound,

@@ -82,11 +82,15 @@ static enum hf_status project_columns(struct hf_scope *s, const struct expr_boun
 {
     struct hf__buf buf = {.scope = s};
     size_t open = hf__build_open(&buf, HF_TYPE_M);
+    struct expr_finder finder;
 
+    hf__expr_finder_begin(&finder);
     for (size_t i = 0; i < bound->columns_len; i++) {
         const struct expr_column *column = &bound->columns[i];
         struct share share = {bound, column->from, column->to, column->head.len};
-        struct hf_value value = hf__expr_resolve(item, &column->head);
+        struct hf_value value =
+            hf__expr_resolve(bound->columns_len >= FINDER_NODES ? &finder : NULL, item,
+                             &column->head);
         size_t before = buf.len;
 
         if (!value.ptr)

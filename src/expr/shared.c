@@ -165,26 +165,26 @@ struct hf_str hf__expr_path_text(struct hf_scope *s, const struct expr_path *pat
     return buf.failed ? hf_str_of(NULL, 0) : hf_str_of((const char *)buf.ptr, buf.len);
 }
 
-struct hf_value hf__expr_resolve(struct hf_item item, const struct expr_path *path)
+struct hf_value hf__expr_resolve(struct expr_finder *finder, struct hf_item item,
+                                 const struct expr_path *path)
 {
     struct hf_value value = hf_item_value(item);
 
     for (size_t i = 0; i < path->len && value.ptr; i++) {
         const struct expr_step *step = &path->steps[i];
 
-        if (step->name.ptr) {
-            value = hf_value_get(value, step->name);
-        } else if (hf_value_type(value) != HF_TYPE_L || step->index >= hf_value_count(value)) {
-            return (struct hf_value){NULL, 0};
-        } else {
-            struct value_walk walk = hf__value_walk(value);
-
-            for (uint32_t at = 0; at <= step->index; at++)
-                hf__value_next(&walk);
-            value = walk.value;
-        }
+        if (step->name.ptr)
+            value = finder ? hf__expr_find_name(finder, value, step->name)
+                           : hf_value_get(value, step->name);
+        else
+            value = hf__expr_find_index(finder, value, step->index);
     }
     return value;
+}
+
+size_t hf__expr_work(const struct expr_bound *bound, struct hf_item item)
+{
+    return (bound->expr->nodes_len + bound->expr->actions_len) * item.len;
 }
 
 /* ---- paths that exclude each other ---------------------------------------------------------- */

@@ -8,6 +8,7 @@
 /* ---- after "Invalid ConditionExpression: " -------------------------------------------------- */
 
 #define TEXT_EMPTY "The expression can not be empty;"
+#define TEXT_UPDATED_SIZE "Item size to update has exceeded the maximum allowed size"
 #define TEXT_SIZE "Expression size has exceeded the maximum allowed size; expression size: %zu"
 #define TEXT_SYNTAX "Syntax error; token: \"%.*s\", near: \"%.*s\""
 #define TEXT_PARENTHESES "The expression has redundant parentheses;"

@@ -16,6 +16,8 @@
  */
 #include "expr/private.h"
 
+enum { UPDATED_MAX = 16 * ITEM_SIZE_MAX }; /* bytes that an update may come to, put together */
+
 enum outcome { NOTHING, PUT, DROP };
 
 struct change {
@@ -27,7 +29,8 @@ struct updating {
     struct hf_scope *s;
     const struct expr_bound *bound;
     struct hf_item old;
-    struct change *changes; /* per action */
+    struct change *changes;     /* per action */
+    struct expr_finder *finder; /* NULL: the update is small */
 };
 
 /* ---- values --------------------------------------------------------------------------------- */
@@ -148,14 +151,14 @@ static enum hf_status evaluate(struct updating *u, const struct action *action, 
     while (node->kind == NODE_CALL && node->op == FUNCTION_IF_NOT_EXISTS) {
         const struct node *path = hf__expr_node(u->bound->expr, node->first);
 
-        *out = hf__expr_resolve(u->old, &u->bound->paths[path->ref]);
+        *out = hf__expr_resolve(u->finder, u->old, &u->bound->paths[path->ref]);
         if (out->ptr)
             return HF_OK;
         node = hf__expr_node(u->bound->expr, node->last);
     }
     switch ((enum node_kind)node->kind) {
     case NODE_PATH:
-        *out = hf__expr_resolve(u->old, &u->bound->paths[node->ref]);
+        *out = hf__expr_resolve(u->finder, u->old, &u->bound->paths[node->ref]);
         if (!out->ptr)
             return hf__fail(u->s, HF_INVALID, TEXT_MISSING);
         return HF_OK;
@@ -175,8 +178,8 @@ static bool has_parent(const struct updating *u, const struct expr_path *path)
     struct expr_path parent = {path->steps, path->len - 1};
     bool named = path->steps[path->len - 1].name.ptr != NULL;
 
-    return path->len == 1 ||
-           hf_value_type(hf__expr_resolve(u->old, &parent)) == (named ? HF_TYPE_M : HF_TYPE_L);
+    return path->len == 1 || hf_value_type(hf__expr_resolve(u->finder, u->old, &parent)) ==
+                                 (named ? HF_TYPE_M : HF_TYPE_L);
 }
 
 static enum hf_status work_add(struct updating *u, const struct action *action,
@@ -219,7 +222,7 @@ static enum hf_status work_out(struct updating *u, const struct action *action,
                                struct change *change)
 {
     const struct expr_path *path = &u->bound->listed[action->target];
-    struct hf_value there = hf__expr_resolve(u->old, path);
+    struct hf_value there = hf__expr_resolve(u->finder, u->old, path);
 
     *change = (struct change){.outcome = NOTHING};
     if (!u->old.ptr && (action->section == SECTION_REMOVE || action->section == SECTION_DELETE))
@@ -340,6 +343,7 @@ enum hf_status hf__expr_update(struct hf_scope *s, const struct expr_bound *boun
                                struct hf_item key, struct hf_item old, struct hf_item *out)
 {
     const struct expr *expr = bound->expr;
+    struct expr_finder finder;
     struct updating u = {.s = s, .bound = bound, .old = old};
     struct hf_item base = old.ptr ? old : key;
     struct hf__buf buf = {.scope = s};
@@ -351,11 +355,17 @@ enum hf_status hf__expr_update(struct hf_scope *s, const struct expr_bound *boun
     u.changes = hf_scope_alloc(s, expr->actions_len * sizeof(*u.changes));
     if (!u.changes)
         return hf__fail_nomem(s);
+    if (expr->nodes_len + expr->actions_len >= FINDER_NODES) {
+        hf__expr_finder_begin(&finder);
+        u.finder = &finder;
+    }
     for (size_t i = 0; i < expr->actions_len; i++) {
         const struct expr_path *path = &bound->listed[i];
 
         TRY(work_out(&u, &expr->actions[i], &u.changes[i]));
         room += u.changes[i].value.len + path->steps[path->len - 1].name.len + 2;
+        if (room > UPDATED_MAX) /* far more than an item may have; more would take memory only */
+            return hf__fail(s, HF_INVALID, TEXT_UPDATED_SIZE);
     }
     hf__buf_reserve(&buf, room);
     rebuild(&u, &buf, hf_item_value(base), (struct share){bound, 0, expr->actions_len, 0});

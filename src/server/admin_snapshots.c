@@ -7,12 +7,11 @@
  *     POST   /_holdfast/snapshots/NAME/restore   put everything back
  *     DELETE /_holdfast/snapshots/NAME           forget it
  *
- * They are kept in the server's memory, and go with it. The work is done by a worker (work.h), and
- * request came to, and the other connections of that loop wait meanwhile; during a restore so do
- * all requests, as every one of them needs the tables. A restore of a few thousand items takes
- * milliseconds.
+ * They are kept in the server's memory, and go with it. The work is done by a worker (work.h);
+ * during a restore all requests wait, as every one of them needs the tables. A restore of a few
+ * thousand items takes milliseconds.
  *
- * Loops share the list. One of them may restore a snapshot while another one replaces or deletes
+ * Workers share the list. One of them may restore a snapshot while another one replaces or deletes
  * it: so a snapshot is freed by the last one that has it, and the lock is held only to look and to
  * change the list.
  */

@@ -165,7 +165,7 @@ static enum http_coding pack(struct answer *answer)
     struct hf_bytes body = hf_bytes_of(out->ptr + answer->begin, out->len - answer->begin), packed;
     enum http_coding coding;
 
-    if (!answer->head || body.len <= PACK_MIN)
+    if (!answer->head || body.len <= PACK_MIN || (body.len > PACK_LOOP && !answer->context->worker))
         return HTTP_IDENTITY;
     coding = hf__http_accepted(hf__http_field(answer->head, "accept-encoding"));
     if (coding == HTTP_IDENTITY ||
@@ -325,6 +325,20 @@ void hf__answer_parts(struct answer *answer, int status, struct parts *parts)
         conn->parts = NULL;
         answer->context->scope = NULL; /* it was the parts' */
     }
+}
+
+bool hf__answer_too_long(struct answer *answer)
+{
+    struct conn *conn = answer->conn;
+
+    if (answer->context->worker || conn->out.failed || conn->out.len - answer->begin <= PACK_LOOP ||
+        hf__http_accepted(hf__http_field(answer->head, "accept-encoding")) == HTTP_IDENTITY)
+        return false;
+    conn->out.len = answer->begin;
+    if (conn->out.len == conn->out_begin) /* it was the first */
+        conn->out.len = conn->out_begin = 0;
+    conn->too_long = true;
+    return true;
 }
 
 void hf__answer(struct answer *answer, int status, struct hf_str body)

@@ -230,12 +230,18 @@ static bool answer_in_parts(struct answer *answer, const struct op *op, const vo
     struct context *context = answer->context;
     struct parts *parts;
 
-    if (!context->worker || hf__scope_bytes(context->scope) <= READ_MAX)
+    if (!context->worker || hf__scope_bytes(context->scope) < PARTS_FROM)
         return false;
     parts = hf__parts_new(&context->server->env, context->scope, op->response, response);
     if (parts)
         hf__answer_parts(answer, 200, parts);
     return parts != NULL;
+}
+
+static bool only_reads(enum hf_op op)
+{
+    return op == HF_OP_GET_ITEM || op == HF_OP_QUERY || op == HF_OP_SCAN ||
+           op == HF_OP_BATCH_GET_ITEM || op == HF_OP_TRANSACT_GET_ITEMS || op == HF_OP_GET_RECORDS;
 }
 
 static void answer_result(struct answer *answer, const struct op *op, void *response)
@@ -249,7 +255,8 @@ static void answer_result(struct answer *answer, const struct op *op, void *resp
     out = hf__answer_begin(answer);
     if (!answers_empty(op->op))
         hf__wire_write(out, op->response, response);
-    hf__answer_end(answer, 200);
+    if (!only_reads(op->op) || !hf__answer_too_long(answer))
+        hf__answer_end(answer, 200);
 }
 
 /* How long a read may take here. All reads of an iteration share its time, or the last connection
@@ -276,7 +283,7 @@ void hf__call(struct answer *answer, struct hf_bytes body)
     enum hf_status status;
     const struct op *op;
     struct hf_str name;
-    uint64_t begun;
+    uint64_t begun, took;
     void *response;
     bool passes;
 
@@ -317,6 +324,10 @@ void hf__call(struct answer *answer, struct hf_bytes body)
         answer_error(answer, hf_scope_error(context->scope));
     else
         answer_result(answer, op, response);
-    hf__metrics_call(context->metrics, op->op, status == HF_OK ? 200 : http_status(status),
-                     uv_hrtime() - begun);
+    if (answer->conn->too_long && !context->worker)
+        return;
+    took = uv_hrtime() - begun;
+    if (took > LONG_MS * UINT64_C(1000000) && !context->worker)
+        hf__metrics_long(context->metrics);
+    hf__metrics_call(context->metrics, op->op, status == HF_OK ? 200 : http_status(status), took);
 }

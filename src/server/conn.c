@@ -96,6 +96,21 @@ static void owe_no_more(struct conn *conn)
     }
 }
 
+/* Its next part is made now, or never. */
+static void leave_parts(struct conn *conn)
+{
+    struct loop *loop = conn->loop;
+
+    for (struct conn **at = &loop->parts; *at; at = &(*at)->next_part) {
+        if (*at != conn)
+            continue;
+        *at = conn->next_part;
+        if (loop->parts_end == &conn->next_part)
+            loop->parts_end = at;
+        return;
+    }
+}
+
 /* Keep count of what all unfinished requests hold. */
 static uint64_t count_input(struct conn *conn)
 {
@@ -157,6 +172,8 @@ void hf__conn_close(struct conn *conn)
     ask_no_more(conn);
     if (conn->owing)
         owe_no_more(conn);
+    if (conn->parts)
+        leave_parts(conn);
     uv_close((uv_handle_t *)&conn->tcp, on_closed);
 }
 
@@ -206,6 +223,9 @@ static void sent(struct conn *conn)
         if (conn->state != CONN_SENDING)
             enter(conn, CONN_SENDING);
         ask_again(conn);
+        conn->next_part = NULL;
+        *conn->loop->parts_end = conn;
+        conn->loop->parts_end = &conn->next_part;
         return;
     }
     if (is_over(conn)) {
@@ -245,6 +265,7 @@ static struct conn *find_stalled(struct loop *loop, uint64_t ms)
 static void evict(struct conn *conn)
 {
     hf__metrics_evicted(conn->loop->context.metrics);
+    leave_parts(conn);
     drop_parts(conn);
     hold(conn, 0); /* at once: the rest goes when libuv is done with it */
     hf__conn_close(conn);
@@ -799,18 +820,32 @@ void hf__conn_worked(struct conn *conn)
         hf__conn_ready(conn);
 }
 
+/* Make the next part for all that wait for one, the first of them first, while there is time. */
+static void send_parts(struct loop *loop)
+{
+    uint64_t until = loop->parts ? uv_hrtime() + TURN_MS * UINT64_C(1000000) : 0;
+    struct conn *last = NULL, *conn;
+
+    for (conn = loop->parts; conn; conn = conn->next_part)
+        last = conn;
+    while (last && loop->parts && uv_hrtime() < until) {
+        conn = loop->parts;
+        leave_parts(conn);
+        ask_no_more(conn);
+        last = conn == last ? NULL : last;
+        send_part(conn);
+    }
+}
+
 static void on_idle(uv_idle_t *idle)
 {
     struct loop *loop = idle->data;
 
+    send_parts(loop);
     for (struct conn *conn = loop->conns; conn; conn = conn->next) {
-        if (!conn->again)
+        if (!conn->again || conn->parts)
             continue;
         ask_no_more(conn);
-        if (conn->parts) {
-            send_part(conn);
-            continue;
-        }
         hf__conn_consume(conn, conn->in.ptr, conn->in.len);
         if (conn->again || conn->kept || conn->state == CONN_CLOSED)
             continue;

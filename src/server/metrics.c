@@ -29,6 +29,7 @@ struct metrics {
     counter displaced;
     counter refused;
     counter bad;
+    counter lengthy;
     counter bytes_in;
     counter bytes_out;
     counter commits;
@@ -93,6 +94,11 @@ void hf__metrics_refused(struct metrics *metrics)
 void hf__metrics_bad(struct metrics *metrics)
 {
     add(&metrics->bad, 1);
+}
+
+void hf__metrics_long(struct metrics *metrics)
+{
+    add(&metrics->lengthy, 1);
 }
 
 void hf__metrics_commit(struct metrics *metrics, uint32_t answers, uint64_t ns)
@@ -172,6 +178,8 @@ static void write_counters(struct hf__buf *buf, const struct server *server)
          "Requests refused for their signature."},
         {offsetof(struct metrics, bad), "holdfast_requests_malformed_total",
          "Requests that were no HTTP."},
+        {offsetof(struct metrics, lengthy), "holdfast_requests_long_total",
+         "Requests that kept a loop, and all its connections, for more than 50 ms."},
         {offsetof(struct metrics, bytes_in), "holdfast_bytes_received_total", "Bytes read."},
         {offsetof(struct metrics, bytes_out), "holdfast_bytes_sent_total", "Bytes sent."},
         {offsetof(struct metrics, commits), "holdfast_commits_total",

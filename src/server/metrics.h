@@ -20,6 +20,7 @@ struct metrics *hf__metrics_thread(struct metrics *metrics, size_t number);
 void hf__metrics_call(struct metrics *metrics, enum hf_op op, int status, uint64_t ns);
 void hf__metrics_refused(struct metrics *metrics); /* for its signature */
 void hf__metrics_bad(struct metrics *metrics);     /* no request could be made of it */
+void hf__metrics_long(struct metrics *metrics);    /* it held a loop for too long */
 void hf__metrics_commit(struct metrics *metrics, uint32_t answers, uint64_t ns);
 void hf__metrics_accepted(struct metrics *metrics);
 void hf__metrics_turned_away(struct metrics *metrics); /* there were too many connections */

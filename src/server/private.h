@@ -48,11 +48,12 @@ enum {
     OUTPUT_POOL = 64,           /* buffers that a loop keeps for the next answers */
     OUTPUT_PAUSE = 1024 * 1024, /* with so much to send, pipelined requests wait */
     LOOP_PAUSE = 16 * 1024 * 1024, /* with so much to send or to sync, requests of all wait */
-    STALL_MS = 500,          /* while others wait for memory, a reader is slow who for so long */
-    STALL_BYTES = 16 * 1024, /* does not take so much in SWEEP_MS */
-    UNSENT_MAX = 256 * 1024, /* bytes of a connection that the system holds and has not sent */
+    STALL_MS = 500,           /* while others wait for memory, a reader is slow who for so long */
+    STALL_BYTES = 16 * 1024,  /* does not take so much in SWEEP_MS */
+    UNSENT_MAX = 256 * 1024,  /* bytes of a connection that the system holds and has not sent */
+    PARTS_FROM = 1024 * 1024, /* results of this size are sent in parts */
     TURN_MS = 10, /* in so much of a loop's iteration reads of many items may begin and end, */
-    READ_MAX = 1536 * 1024, /* and of such a size */
+    READ_MAX = 256 * 1024,  /* of so many bytes at most */
     HEAD_ROOM = 768,        /* bytes left in front of a body for its head */
     SWEEP_MS = 250,         /* how often time limits are looked at */
     DRAIN_IDLE_MS = 100,    /* for requests that are on their way when the server stops */
@@ -61,6 +62,8 @@ enum {
     OLDEST_LOOK = 64,       /* connections that are looked at to find one to close */
     LINGER_MS = 1000,       /* how long what still comes is read before closing */
     ACCEPTS_MAX = 64,       /* connections taken in one go */
+    LONG_MS = 50,           /* no request may keep a loop for so long */
+    PACK_LOOP = 128 * 1024, /* larger ones take too long to pack for a loop */
     PACK_MIN = 4 * 1024,    /* bodies above this are packed for who accepts that */
     REQUEST_ID = 52         /* characters of x-amzn-RequestId */
 };
@@ -96,7 +99,8 @@ struct conn {
     struct conn *next;
     struct conn *previous;
     struct conn *next_ready; /* the list of those with something to send in this turn, */
-    struct conn *next_owing; /* and of those whose answers wait for the settler */
+    struct conn *next_owing; /* of those whose answers wait for the settler, */
+    struct conn *next_part;  /* and of those whose answers have a next part to be made */
     uv_tcp_t tcp;
     uv_write_t write;
     struct tls *tls; /* NULL: plain */
@@ -171,10 +175,12 @@ struct loop {
     struct conn *ready;
     struct conn **ready_end;
     struct conn *owing; /* those who wait for the settler */
-    atomic_bool owes;   /* there are some, or were until now */
-    size_t again;       /* connections with requests that waited */
-    size_t pending;     /* bytes of answers that wait for the end of the iteration or the disk */
-    uint64_t begun_ns;  /* when this iteration had its first read of many items; 0: not yet */
+    struct conn *parts; /* those who wait for the next part of their answer to be made */
+    struct conn **parts_end;
+    atomic_bool owes;  /* there are some, or were until now */
+    size_t again;      /* connections with requests that waited */
+    size_t pending;    /* bytes of answers that wait for the end of the iteration or the disk */
+    uint64_t begun_ns; /* when this iteration had its first read of many items; 0: not yet */
     struct http_reader reader;
     uint8_t *input;
     struct hf__buf pool[OUTPUT_POOL];
@@ -258,6 +264,9 @@ struct answer {
 struct hf__buf *hf__answer_begin(struct answer *answer);
 /* The body is written: put the head in front of it. */
 void hf__answer_end(struct answer *answer, int status);
+/* The body is written, and to pack it would take long: it is dropped, and left to a worker. Only
+ * for what can be done again. */
+bool hf__answer_too_long(struct answer *answer);
 /* The body will be made in parts: put the head there. The parts are the connection's from now on.
  */
 void hf__answer_parts(struct answer *answer, int status, struct parts *parts);

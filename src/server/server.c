@@ -490,6 +490,7 @@ static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_
     loop->server = server;
     loop->number = number;
     loop->ready_end = &loop->ready;
+    loop->parts_end = &loop->parts;
     loop->context.server = server;
     loop->context.metrics = hf__metrics_thread(server->metrics, number);
     pthread_mutex_init(&loop->lock, NULL);

@@ -288,10 +288,11 @@ static void *run_worker(void *user)
 {
     struct worker *worker = user;
     struct work *work = worker->work;
+    const id_t self = (id_t)syscall(SYS_gettid);
     struct job *job;
 
     (void)take_turns(SHORT_TURN_NS);
-    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), WORKER_NICE);
+    (void)setpriority(PRIO_PROCESS, self, getpriority(PRIO_PROCESS, self) + WORKER_NICE);
     pthread_mutex_lock(&work->lock);
     for (;;) {
         job = next_job(work);

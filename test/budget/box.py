@@ -12,6 +12,8 @@ import resource
 import signal
 import socket
 import subprocess
+import sys
+import threading
 import time
 
 MIB = 1024 * 1024
@@ -22,6 +24,14 @@ SIGNED = {
     "Authorization": "AWS4-HMAC-SHA256 Credential=key/20260101/here/dynamodb/aws4_request, "
                      "SignedHeaders=host, Signature=0",
 }
+
+
+def go_first():
+    """Where that is allowed: other work on this machine is not what is measured."""
+    try:
+        os.nice(-10)
+    except OSError:
+        pass
 
 
 class Group:
@@ -75,6 +85,7 @@ class Box:
         self.how = self.group.how if self.group else "no limit of memory"
 
         def enter():
+            go_first()
             if self.group:
                 self.group.enter()
             for kind, soft, hard in limits:
@@ -187,36 +198,46 @@ def request_bytes(operation, body, *fields):
 
 
 class Pulse:
-    """What others see meanwhile: /livez and GetItem, again and again, on connections of their own."""
+    """What others see meanwhile: /livez and GetItem, again and again, by a process of its own."""
 
-    def __init__(self, box, key=None):
-        import threading
-        self.box, self.key, self.ends, self.times, self.failures = box, key, False, [], []
-        self.thread = threading.Thread(target=self.run)
-        self.thread.start()
-
-    def run(self):
-        live, item = self.box.client(15), self.box.client(15)
-        while not self.ends:
-            begun = time.monotonic()
-            try:
-                live.request("GET", "/livez")
-                answer = live.getresponse()
-                answer.read()
-                middle = time.monotonic()
-                status, _ = self.box.call("GetItem", {"TableName": "tab", "Key": {
-                    "pk": {"S": self.key or "small"}}}, item)
-                if answer.status != 200 or status != 200:
-                    self.failures.append((answer.status, status))
-            except (OSError, http.client.HTTPException) as error:
-                self.failures.append(repr(error))
-                return
-            self.times += [middle - begun, time.monotonic() - middle]
-            time.sleep(0.001)
+    def __init__(self, box):
+        self.process = subprocess.Popen([sys.executable, __file__, str(box.port)], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        preexec_fn=go_first)
+        assert self.process.stdout.readline() == "begun\n"
 
     def stop(self):
         """Milliseconds: of the slowest, and of the slowest but one in a hundred."""
-        self.ends = True
-        self.thread.join()
-        times = sorted(self.times)
-        return times[-1] * 1e3, times[len(times) * 99 // 100] * 1e3
+        out, _ = self.process.communicate("end\n", timeout=WAIT_S)
+        self.failures, times = json.loads(out)
+        return times[-1], times[len(times) * 99 // 100]
+
+
+def pulse(port):
+    box = Box.__new__(Box)
+    box.port = port
+    ends, times, failures = threading.Event(), [], []
+    live, item = box.client(15), box.client(15)
+    threading.Thread(target=lambda: (sys.stdin.readline(), ends.set())).start()
+    while not ends.is_set():
+        begun = time.monotonic()
+        try:
+            live.request("GET", "/livez")
+            answer = live.getresponse()
+            answer.read()
+            middle = time.monotonic()
+            status, _ = box.call("GetItem", {"TableName": "tab", "Key": {"pk": {"S": "small"}}}, item)
+            if answer.status != 200 or status != 200:
+                failures.append((answer.status, status))
+        except (OSError, http.client.HTTPException) as error:
+            failures.append(repr(error))
+            break
+        if not times:
+            print("begun", flush=True)
+        times += [(middle - begun) * 1e3, (time.monotonic() - middle) * 1e3]
+        time.sleep(0.001)
+    print(json.dumps([failures, sorted(times)]))
+
+
+if __name__ == "__main__":
+    pulse(int(sys.argv[1]))

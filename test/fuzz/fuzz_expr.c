@@ -118,8 +118,8 @@ static void use_projection(struct hf_scope *s, const struct expr_bound *bound, s
         for (size_t step = 0; step < paths[i].len; step++)
             indexed |= !paths[i].steps[step].name.ptr; /* lists close up */
         if (!indexed)
-            MUST(hf_value_equal(hf__expr_resolve(item, &paths[i]),
-                                hf__expr_resolve(out, &paths[i])));
+            MUST(hf_value_equal(hf__expr_resolve(NULL, item, &paths[i]),
+                                hf__expr_resolve(NULL, out, &paths[i])));
     }
 }
 
