@@ -150,11 +150,11 @@ static enum hf_status look(struct hf_scope *s, struct hf_item item, unsigned whi
     case 'r':
         return look_records(s, item);
     case 'l':
-        return hf__lock_view(s, item, &lock);
+        return hf__lock_view(s, HF_STR("t"), item, &lock);
     case 'n':
-        return hf__once_view(s, item, INT64_C(1767225600000), &once);
+        return hf__once_view(s, HF_STR("t"), item, INT64_C(1767225600000), &once);
     case 'm':
-        return hf__limit_view(s, HF_STR("name"), item, &limit);
+        return hf__limit_view(s, HF_STR("t"), HF_STR("name"), item, &limit);
     case 'c':
         return hf__lease_view(s, item, &lease);
     default:
