@@ -133,10 +133,11 @@ static bool note_tables(struct commit *commit, const struct manifest_mark *manif
                         bool sync)
 {
     struct home_marks marks;
-    bool done;
+    bool done, grew;
 
     pthread_mutex_lock(&commit->record_lock);
     marks = commit->home->marks;
+    grew = commit->tabled > marks.based;
     if (commit->tabled > marks.durable)
         marks.durable = commit->tabled;
     if (commit->tabled > marks.based)
@@ -144,6 +145,8 @@ static bool note_tables(struct commit *commit, const struct manifest_mark *manif
     marks.clean = clean;
     if (manifest)
         marks.manifest = *manifest;
+    else if (grew) /* marks.c (4) */
+        marks.manifest = hf__manifest_any(marks.manifest.number);
     marks.boot = commit->boot;
     done = note(commit, marks) && (!sync || hf__marks_sync(commit->home));
     pthread_mutex_unlock(&commit->record_lock);

@@ -29,4 +29,7 @@ enum hf_status hf__manifest_check(struct hf_scope *s, struct home *home, bool *n
 /* What is there, made durable. Beside RocksDB, one thread at a time. False: that failed. */
 bool hf__manifest_note(struct home *home, struct manifest_mark *mark);
 
+/* Nothing is known of that manifest: it is never the noted one, so that the tables are asked. */
+struct manifest_mark hf__manifest_any(uint64_t number);
+
 #endif
