@@ -63,10 +63,10 @@ struct hf_engine_options {
  * client.h does it; of the options only env and region count then. On failure *db is NULL.
  *
  * With `read_only` nothing in the directory is made, changed or removed, and there are no threads:
- * expiry, trimming and the building of indexes rest. Calls that write end in HF_DENIED. Any number of
- * processes may have a directory open like this at the same time, but not beside one that writes. What
- * the last process had not put into tables is kept in memory, whatever memtable_bytes says; a disk
- * that is full is no obstacle.
+ * expiry, trimming and the building of indexes rest. Calls that write end in HF_DENIED. Any number
+ * of processes may have a directory open like this at the same time, but not beside one that
+ * writes. What the last process had not put into tables is kept in memory, whatever memtable_bytes
+ * says; a disk that is full is no obstacle.
  *
  * HF_INVALID   the URL is of another kind, the directory holds something else, or an option cannot
  *              be: a region or account is up to 64 letters, digits, - and _

@@ -10,6 +10,7 @@
     extern const struct options_table hf__##name##_options;                                        \
     int hf__##name##_run(struct cli *cli, size_t args_len, const char *const *args);
 
+COMMAND_DECLARE(check)
 COMMAND_DECLARE(lock_run)
 COMMAND_DECLARE(lock_ls)
 COMMAND_DECLARE(lock_show)

@@ -1554,6 +1554,78 @@ def commands():
     return re.findall(r"(?m)^  ([a-z]+ [a-z]+)  ", out)
 
 
+class Check(WithDatabase):
+    """A directory that is looked at while nobody has it open, whole and damaged."""
+    def setUp(self):
+        super().setUp()
+        self.store = self.path("store")
+        self.url = "embedded:" + self.store
+        self.ok("table", "create", "-f", "-", "--db", self.url, "-q", input=json.dumps(ORDERS))
+        for i in range(20):
+            self.ok("kv", "set", "key-%d" % i, "value " * 100, "--db", self.url, "-q")
+
+    def table_file(self):
+        db = os.path.join(self.store, "db")
+        return max((os.path.join(db, name) for name in os.listdir(db) if name.endswith(".sst")),
+                   key=os.path.getsize)
+
+    def damaged(self, error):
+        code, out, err = self.run_("check", self.store)
+        self.assertEqual((code, out), (CORRUPT, ""), err)
+        self.assertTrue(err.startswith("holdfast check: "), err)
+        self.assertIn(error, err)
+        code, out, _ = self.run_("check", self.store, "--json")
+        self.assertEqual(code, CORRUPT)
+        self.assertFalse(json.loads(out)["sound"])
+
+    def test_a_sound_one(self):
+        self.assertIn("sound: 2 tables, 20 items", self.ok("check", self.store))
+        found = self.json("check", self.store)
+        self.assertEqual((found["sound"], found["items"], found["problems"]), (True, 20, 0))
+
+    def test_a_table_that_is_cut_or_flipped(self):
+        path = self.table_file()
+        with open(path, "rb") as file:
+            whole = file.read()
+        for bytes_ in (whole[:-20], whole[:30] + bytes([whole[30] ^ 1]) + whole[31:]):
+            with open(path, "wb") as file:
+                file.write(bytes_)
+            self.damaged(".sst")
+        with open(path, "wb") as file:
+            file.write(whole)
+        self.ok("check", self.store)
+
+    def test_a_journal_that_is_flipped(self):
+        server = subprocess.Popen([COMMAND, "serve", "--port", "0", "--db-path", self.store],
+                                  text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                  env=clean_env())
+        self.addCleanup(server.wait, WAIT_S)
+        self.addCleanup(server.kill)
+        url = re.search(r"http://\S+", server.stdout.readline()).group(0)
+        code, _, err = self.run_("check", self.store)
+        self.assertEqual(code, UNAVAILABLE, err)
+        for i in range(5):
+            self.ok("kv", "set", "late-%d" % i, "x" * 100, "--db", url, "-q")
+        server.kill()
+        server.communicate(timeout=WAIT_S)
+        self.assertIn("25 items", self.ok("check", self.store))
+        journal = os.path.join(self.store, "journal")
+        path = os.path.join(journal, sorted(os.listdir(journal))[0])
+        with open(path, "r+b") as file:
+            file.seek(4096 + 40)
+            byte = file.read(1)
+            file.seek(4096 + 40)
+            file.write(bytes([byte[0] ^ 1]))
+        self.damaged("journal")
+
+    def test_what_is_no_database(self):
+        code, _, err = self.run_("check", self.path("none"))
+        self.assertEqual(code, NOT_FOUND, err)
+        self.assertFalse(os.path.exists(self.path("none")))
+        self.assertEqual(self.run_("check", SERVER.url)[0], USAGE)
+        self.assertEqual(self.run_("check")[0], USAGE)
+
+
 class Texts(WithDatabase):
     def test_every_command_has_help_with_an_example(self):
         self.assertGreater(len(commands()), 20)
@@ -1590,7 +1662,7 @@ class Texts(WithDatabase):
             self.assertIn("unknown command '%s nonsense'" % noun, err)
 
     def test_manual_pages_have_every_option_and_no_other(self):
-        for noun in sorted({words.split()[0] for words in commands()} | {"relay"}):
+        for noun in sorted({words.split()[0] for words in commands()} | {"relay", "check"}):
             with self.subTest(noun):
                 path = os.path.join(SOURCE, "docs/man/holdfast-%s.1" % noun)
                 with open(path, encoding="ascii") as file:
@@ -1598,7 +1670,7 @@ class Texts(WithDatabase):
                 items = "\n".join(re.findall(r"(?m)^\.It .*$", page))
                 listed = set(re.findall(r"Fl -([a-z][a-z-]+)", items))
                 known = set()
-                for words in commands() + ["relay"]:
+                for words in commands() + ["relay", "check"]:
                     if words.split()[0] == noun:
                         self.assertIn(".Nm holdfast " + words, page)
                         text = self.ok(*words.split(), "--help")
