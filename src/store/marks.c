@@ -14,8 +14,8 @@
  *                            change: until the next one, what the journal was handed is there; or 0
  *                    manifest  number, length and checksum of the manifest, as far as it is durable
  *     the tables     a mark: last change, id, and `durable` and `segment` of when they were written
- *     the journal    in the head of a file the id and its first change, in a record the number of
- * its change and what was durable
+ *     the journal    in the head of a file the id, its first change and what was durable then; in a
+ *                    record the number of its change and what was durable then
  *
  * The record alternates between two slots with a checksum each, so that one of them is whole at any
  * moment. It is written with pwrite() and not through a mapping, because a disk error behind a
@@ -26,33 +26,42 @@
  *                         number, length and checksum of the manifest, and XXH3 of those 88 bytes;
  *                         the higher turn is the newer one
  *
- * The states are those of the record. R: the record, J: the journal, T: the tables, H: HOLDFAST.
- * What a crash leaves after each step is what an open finds, and all of it opens:
+ * The states of a store are those of its record. R is the record, J the journal, T the tables, H
+ * the file HOLDFAST. The moves, each with its writes in order:
  *
- *     none     H.new, R, J, H; R is synced before H has its name. Before that: nothing is stored,
- * and the next open makes all of it anew. closed   clean != 0: T has it all. An open changes, in
- * this order: T    RocksDB begins another manifest: its number is higher than the noted one J files
- * but the newest go, that one gets the next number, and a new head R    synced: open open     clean
- * == 0 a change     J, and after a sync R.durable a new file   J: its name is durable, then its
- * head, then R.segment a table      T, then R.based and the manifest. Before R: T says more than R.
- *                a compaction T: the manifest is longer than the noted one
- *                files go     R.based synced, then J
- *                a close      T, and when RocksDB is closed R synced: closed
- *                an open      after a crash: T (a higher manifest), J (a name behind all others,
- * then files behind a gap go, then a head), R synced: open a failure    R.boot = 0: what the system
- * was handed may be gone older    of format 1 or 2: T with all that J has, and a mark; R synced:
- * open; H. Until R is of this format, J is read as one of the older format, and then as one of this
- * format.
+ *     from     move              writes
+ *     none     make              H.new, R, J; R is synced; H gets its name: open
+ *     closed   open              T: RocksDB begins another manifest, whose number is higher
+ *                                J: all files but the newest go; that one gets the next number and a
+ *                                   new head
+ *                                R: clean = 0, synced: open
+ *     open     a change          J; after a sync R.durable
+ *              a new file        J: its name, durably; then its head; then R.segment
+ *              a table           T; then R.based and R.manifest. Before R, T says more than R
+ *              a compaction      T: the manifest is longer than the noted one
+ *              files go          R.based, synced; then J
+ *              a failed write    R.boot = 0: what the system was handed may be gone
+ *              a close           T has everything; when RocksDB is closed R.clean, synced: closed
+ *     crashed  open              T: another manifest
+ *                                J: a name behind all others; files behind a gap go; a head
+ *                                R, synced: open
+ *     older    open              of format 1 or 2. T gets all that J has, and a mark; R, synced; H.
+ *                                Until R has this format J is read in its older form
  *
- * What an open refuses, with HF_CORRUPT:
+ * A crash between any two writes leaves a store that the next open takes. test/store/marks_test.c
+ * goes through all sequences of these moves, crashes and older parts.
  *
- *     a manifest that is not, or does not begin with, the noted one, or has a lower number;
- * db/CURRENT that is gone although tables were noted and if the manifest is not exactly the noted
- * one, after a look that changes nothing: tables of another id; tables that end before R.based;
- * tables that end behind R.clean a file of the journal with another id; no file as new as `segment`
- * of R or of T a change that neither J nor T has, and that is durable by R, by T or by a record
- * behind it R.clean, and a later change in J R.boot is now, and J has something behind a gap, or
- * not the head of R.segment
+ * What an open refuses, with HF_CORRUPT, before anything is changed:
+ *
+ *     - a manifest with a lower number than the noted one, or with the same number that does not
+ *       begin with the noted bytes; db/CURRENT that is gone although tables were noted
+ *     - if the manifest is not exactly the noted one, after opening the tables read-only: tables of
+ *       another id, tables that end before R.based, tables that end behind R.clean
+ *     - a file of the journal with another id; no file as new as `segment` of R or T says
+ *     - a change that neither J nor T has, and that was durable by R, by T or by a later record
+ *     - R.clean, and a later change in J
+ *     - R.boot of this start of the machine, and J has a gap with something behind it, or lacks the
+ *       head of R.segment
  *
  * What cannot be noticed: that the whole directory, or all parts that have changed since, are an
  * older copy; that the torn end of a journal that was not synced is in truth a damaged one.
