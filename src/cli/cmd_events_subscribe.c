@@ -102,14 +102,16 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = OPTION_DAY_MS,
      .fallback = "5m",
-     .text = "With a name: say so when the program has not ended after this.",
+     .text = "With a name: report that the program has not ended after this.",
      FIELD(stuck_ms)},
     {.kind = OPTION_CHOICE,
      .name = "if-stuck",
      .value = "WHAT",
      .choices = "leave release give-up",
      .fallback = "leave",
-     .text = "And leave it as it is, let another of this name take over, or put the event aside.",
+     .text =
+         "What to do then: leave it as it is, let another of this name take over, or put the event "
+         "aside.",
      FIELD(stuck)},
     {.kind = OPTION_FLAG,
      .name = "park",

@@ -127,7 +127,7 @@ struct run {
          .name = "stuck",                                                                          \
          .value = "TIME",                                                                          \
          .max = OPTION_DAY_MS,                                                                     \
-         .text = "Say so when a delivery has not returned after this; ten times "                  \
+         .text = "Report a delivery that has not returned after this; ten times "                  \
                  "--delivery-timeout by default.",                                                 \
          FIELD(stuck_ms)},                                                                         \
         {.kind = OPTION_CHOICE,                                                                    \
@@ -135,8 +135,9 @@ struct run {
          .value = "WHAT",                                                                          \
          .choices = "leave release give-up",                                                       \
          .fallback = "leave",                                                                      \
-         .text = "And leave it as it is, hand the work over to other relays until it returns, or " \
-                 "put its events aside.",                                                          \
+         .text =                                                                                   \
+             "What to do then: leave it, hand the work over to other relays until it returns, or " \
+             "put its events aside.",                                                              \
          FIELD(stuck)},                                                                            \
         {.kind = OPTION_DURATION,                                                                  \
          .name = "lease",                                                                          \
