@@ -163,7 +163,7 @@ enum hf_flag { HF_UNSET = 0, HF_YES = 1, HF_NO = 2 };
 #define HF_ZERO INT64_MIN
 
 /*
- * What becomes of work that has not come to an end after stuck_ms, besides that it is told and
+ * What becomes of work that has not come to an end after stuck_ms, besides being reported and
  * counted. Whatever its function does later changes nothing then.
  */
 enum hf_stuck {

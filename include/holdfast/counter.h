@@ -78,7 +78,7 @@ struct hf_counters_options {
     struct hf_str hash_attribute;
     struct hf_str sort_attribute;
 
-    bool adopt; /* the table may have items of other programs: default HF_INVALID, see tables.md */
+    bool adopt; /* take a table with items and no mark; default: HF_INVALID, see docs/tables.md */
 };
 
 /*

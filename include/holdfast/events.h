@@ -74,7 +74,7 @@ struct hf_events_options {
     uint32_t heads; /* streams whose end is remembered between appends, to save a read;
                        default 4096 */
 
-    bool adopt; /* the table may have items of other programs: default HF_INVALID, see tables.md */
+    bool adopt; /* take a table with items and no mark; default: HF_INVALID, see docs/tables.md */
 };
 
 /*

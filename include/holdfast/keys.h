@@ -37,7 +37,7 @@ struct hf_keys_options {
     struct hf_str space; /* of keys that name none; default "", without partitions "global" */
     bool no_create;      /* the table has to be there */
 
-    bool adopt; /* the table may have items of other programs: default HF_INVALID, see tables.md */
+    bool adopt; /* take a table with items and no mark; default: HF_INVALID, see docs/tables.md */
 };
 
 /* Fails as hf_kv_open() and hf_counters_open() do; then there is nothing to be closed. Since 0.1.

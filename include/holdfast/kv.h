@@ -130,7 +130,7 @@ struct hf_kv_options {
     struct hf_blobs *blobs;
     uint32_t blob_over; /* default HF_KV_BLOB_OVER, at most 400 KB */
 
-    bool adopt; /* the table may have items of other programs: default HF_INVALID, see tables.md */
+    bool adopt; /* take a table with items and no mark; default: HF_INVALID, see docs/tables.md */
 };
 
 /*

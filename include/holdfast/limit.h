@@ -61,7 +61,7 @@ struct hf_limit_table_options {
     struct hf_str table; /* default "limits"; made when it is missing, with a time to live */
     bool no_create;      /* the table has to be there */
 
-    bool adopt; /* the table may have items of other programs: default HF_INVALID, see tables.md */
+    bool adopt; /* take a table with items and no mark; default: HF_INVALID, see docs/tables.md */
 };
 
 /*

@@ -72,7 +72,7 @@ struct hf_lock_table_options {
      */
     uint32_t forget_s;
 
-    bool adopt; /* the table may have items of other programs: default HF_INVALID, see tables.md */
+    bool adopt; /* take a table with items and no mark; default: HF_INVALID, see docs/tables.md */
 };
 
 /*

@@ -71,7 +71,7 @@ struct hf_once_table_options {
      */
     uint32_t clock_skew_ms;
 
-    bool adopt; /* the table may have items of other programs: default HF_INVALID, see tables.md */
+    bool adopt; /* take a table with items and no mark; default: HF_INVALID, see docs/tables.md */
 };
 
 /*

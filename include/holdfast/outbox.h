@@ -86,7 +86,7 @@ struct hf_outbox_options {
     struct hf_blobs *blobs;
     uint32_t blob_over; /* default HF_OUTBOX_BLOB_OVER, at most HF_EVENT_SIZE_MAX */
 
-    bool adopt; /* the table may have items of other programs: default HF_INVALID, see tables.md */
+    bool adopt; /* take a table with items and no mark; default: HF_INVALID, see docs/tables.md */
 };
 
 /*

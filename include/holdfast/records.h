@@ -70,7 +70,7 @@ struct hf_records_options {
     bool index_processed; /* keep processed records in the index, too: see hf_records_processed() */
     bool no_create;       /* the table has to be there */
 
-    bool adopt; /* the table may have items of other programs: default HF_INVALID, see tables.md */
+    bool adopt; /* take a table with items and no mark; default: HF_INVALID, see docs/tables.md */
 };
 
 /*

@@ -109,8 +109,8 @@ struct hf_relay_options {
     uint32_t max_crashes;
 
     /*
-     * A delivery that has not returned after stuck_ms is told to on_stuck and to the log of the
-     * env, counted (hf_relay_metrics), and dealt with as `stuck` says. HF_STUCK_RELEASE: the relay
+     * A delivery that has not returned after stuck_ms is reported to on_stuck and to the env's
+     * log, counted (hf_relay_metrics), and dealt with as `stuck` says. HF_STUCK_RELEASE: the relay
      * hands all its buckets over, and comes back when the delivery has returned. HF_STUCK_GIVE_UP:
      * the events of the call are put aside; when no worker is left, as HF_STUCK_RELEASE. What the
      * delivery says later is not noted. Not without threads, where nobody could look.
