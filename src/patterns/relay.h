@@ -429,6 +429,9 @@ size_t hf__event_size(const struct hf_outbox_event *event);
 void hf__relay_tell(struct hf_relay *relay, const struct hf_outbox_event *event,
                     enum hf_relay_outcome outcome, const struct hf_error *error);
 
+/* Has it to do with a bucket that is ours, by a lease that has not ended? The mutex is held. */
+bool hf__held_is_ours(const struct hf_relay *relay, const struct held *held, int64_t now_us);
+
 /* ---- relay_suspect.c: what may have ended a process ------------------------------------------ */
 
 /* How many deliveries of a bucket are careful, after its owner ended who had begun with `window`.

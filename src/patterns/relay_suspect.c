@@ -16,9 +16,11 @@
  *      taken. Whoever takes it over from one who ended with a window doubles it, so that one that
  *      ends processes is counted in the end, however far behind it is.
  *  (4) A count says who made it. Whoever finds one of its own lives, so it was no crash: the
- * attempt was not made after all, as the sink could not be reached, or the answer was lost. (5) The
- * window is forgotten, by one write for each bucket, when nothing is left in it of what was there
- * when it was taken. Where nobody dies there is none, and nothing is written.
+ *      attempt was not made after all, as the sink could not be reached, or the answer was lost.
+ *  (5) The window is forgotten, by one write for each bucket, when nothing is left in it of what
+ *      was there when it was taken. Where nobody dies there is none, and nothing is written.
+ *  (6) To count takes time, in which the lease may end. What is no longer ours then is not sent: the
+ *      one who has the bucket now delivers it, and would be overtaken by what we have counted.
  *
  * A process may end for other reasons, again and again: the host, another part of the program. Then
  * what is under way long enough is counted each time, too. That cannot be told apart.
@@ -125,43 +127,99 @@ static bool begin(struct relay_worker *worker, struct held *held,
     return status == HF_OK;
 }
 
-/* Is one of its key among those that are set apart? */
-static bool is_behind(const struct sending *apart, const struct held *held)
+/* A batch that is counted. Counting takes its time, and buckets may be lost meanwhile, with which
+ * the keys of their events go: so the keys are those of the beginning, and are only compared. */
+struct counting {
+    struct relay_worker *worker;
+    struct sending all;
+    const struct relay_key **keys;
+    bool *left_out;
+};
+
+/* (6) */
+static bool is_ours(struct hf_relay *relay, const struct held *held)
 {
-    for (size_t i = 0; i < apart->len; i++)
-        if (held->key && apart->helds[i]->key == held->key)
+    bool ours;
+
+    pthread_mutex_lock(&relay->mutex);
+    ours = hf__held_is_ours(relay, held, relay_now_us(relay));
+    pthread_mutex_unlock(&relay->mutex);
+    return ours;
+}
+
+/* Is one of its key left out that is before it? */
+static bool is_behind(const struct counting *c, size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (c->left_out[i] && c->keys[i] == c->keys[at])
             return true;
     return false;
+}
+
+static enum hf_status counting_begin(struct counting *c)
+{
+    struct hf_relay *relay = c->worker->relay;
+    size_t len = c->all.len;
+
+    c->keys = hf_scope_alloc(c->worker->work, len * sizeof(*c->keys));
+    c->left_out = hf_scope_alloc(c->worker->work, len * sizeof(*c->left_out));
+    TRY(hf_scope_built(c->worker->work));
+    pthread_mutex_lock(&relay->mutex);
+    for (size_t i = 0; i < len; i++) {
+        c->keys[i] = c->all.helds[i]->key;
+        c->left_out[i] = false;
+    }
+    pthread_mutex_unlock(&relay->mutex);
+    return HF_OK;
+}
+
+static void leave_out(struct counting *c, size_t at, const struct hf_delivery *why,
+                      struct sending *apart)
+{
+    struct hf_delivery *delivery;
+
+    c->left_out[at] = true;
+    hf__sending_add(apart, c->all.helds[at], &c->all.events[at]);
+    delivery = &apart->deliveries[apart->len - 1];
+    delivery->status = why->status;
+    delivery->for_good = why->for_good;
+    delivery->error = why->error;
+    if (!why->event)
+        delivery->event = NULL;
 }
 
 enum hf_status hf__suspect_count(struct relay_worker *worker, struct sending *to,
                                  struct sending *apart)
 {
-    struct sending all = *to;
+    static const struct hf_delivery not_tried = {.status = HF_INTERNAL};
+    struct hf_relay *relay = worker->relay;
+    struct counting c = {.worker = worker, .all = *to};
     bool none = true;
 
     *apart = (struct sending){.len = 0};
-    for (size_t i = 0; i < all.len; i++)
-        none = none && !all.helds[i]->careful;
+    for (size_t i = 0; i < c.all.len; i++)
+        none = none && !c.all.helds[i]->careful;
     if (none)
         return HF_OK;
-    TRY(hf__sending_room(worker->work, all.len, to));
-    TRY(hf__sending_room(worker->work, all.len, apart));
-    for (size_t i = 0; i < all.len; i++) {
-        struct hf_delivery why = {.event = &all.events[i]};
-        bool behind = is_behind(apart, all.helds[i]);
+    TRY(hf__sending_room(worker->work, c.all.len, to));
+    TRY(hf__sending_room(worker->work, c.all.len, apart));
+    TRY(counting_begin(&c));
+    for (size_t i = 0; i < c.all.len; i++) {
+        struct held *held = c.all.helds[i];
+        struct hf_delivery why = {.event = &c.all.events[i]};
 
-        if (!behind &&
-            (!all.helds[i]->careful || begin(worker, all.helds[i], &all.events[i], &why))) {
-            hf__sending_add(to, all.helds[i], &all.events[i]);
+        if (is_behind(&c, i) || !is_ours(relay, held))
+            leave_out(&c, i, &not_tried, apart);
+        else if (held->careful && !begin(worker, held, &c.all.events[i], &why))
+            leave_out(&c, i, &why, apart);
+    }
+    for (size_t i = 0; i < c.all.len; i++) {
+        if (c.left_out[i])
             continue;
-        }
-        hf__sending_add(apart, all.helds[i], &all.events[i]);
-        apart->deliveries[apart->len - 1].status = behind ? HF_INTERNAL : why.status;
-        apart->deliveries[apart->len - 1].for_good = why.for_good;
-        apart->deliveries[apart->len - 1].error = why.error;
-        if (behind || !why.event)
-            apart->deliveries[apart->len - 1].event = NULL;
+        if (is_behind(&c, i) || !is_ours(relay, c.all.helds[i]))
+            leave_out(&c, i, &not_tried, apart);
+        else
+            hf__sending_add(to, c.all.helds[i], &c.all.events[i]);
     }
     return HF_OK;
 }

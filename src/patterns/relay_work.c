@@ -293,7 +293,7 @@ static void run_ended(struct hf_relay *relay, struct held *held)
 }
 
 /* (2) */
-static bool is_ours(const struct hf_relay *relay, const struct held *held, int64_t now_us)
+bool hf__held_is_ours(const struct hf_relay *relay, const struct held *held, int64_t now_us)
 {
     return held->bucket && (relay->o.dry_run || now_us < relay->until_us);
 }
@@ -432,7 +432,7 @@ static void note_failure(struct relay_worker *worker, struct held *held,
 
     hf__relay_begin(relay, worker->io, relay->o.lease_ms / 2);
     pthread_mutex_lock(&relay->mutex);
-    ours = is_ours(relay, held, relay_now_us(relay)) && !relay->o.dry_run;
+    ours = hf__held_is_ours(relay, held, relay_now_us(relay)) && !relay->o.dry_run;
     relay->metrics.writes += ours;
     pthread_mutex_unlock(&relay->mutex);
     if (!ours) {
@@ -574,7 +574,7 @@ size_t hf__note_take(struct hf_relay *relay, int64_t now_us, struct held **batch
 
         relay->delivered = held->next;
         relay->delivered_len--;
-        if (is_ours(relay, held, now_us)) {
+        if (hf__held_is_ours(relay, held, now_us)) {
             *last = held;
             last = &held->next;
             len++;
