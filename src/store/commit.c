@@ -48,7 +48,8 @@ void hf__commit_init(struct commit *commit)
 
 /* ---- stopping ------------------------------------------------------------------------------- */
 
-/* What the system was handed may be gone in part: it said that it could not write it. */
+/* What the system was handed may be gone in part: it said that it could not write it. The record of
+ * an older format stays as it is until tables have everything. */
 static void note_failed(struct commit *commit)
 {
     struct home_marks marks;
@@ -57,7 +58,7 @@ static void note_failed(struct commit *commit)
     commit->boot = 0;
     marks = commit->home->marks;
     marks.boot = 0;
-    if (commit->journal)
+    if (commit->journal && commit->home->format == HOME_FORMAT)
         hf__marks_note(commit->home, marks);
     pthread_mutex_unlock(&commit->record_lock);
 }
@@ -537,6 +538,7 @@ enum hf_status hf__commit_open(struct hf_scope *s, struct commit *commit,
     hf__kill_point("before_first_note");
     if (!note_manifest(commit, 0, true))
         return hf__fail(s, HF_IO, "Cannot write %s/durable", commit->home->path);
+    commit->home->format = HOME_FORMAT;
     hf__kill_point("after_first_note");
     return start(s, commit);
 }

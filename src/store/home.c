@@ -249,7 +249,6 @@ enum hf_status hf__home_seal(struct hf_scope *s, struct home *home)
     hf__kill_point("after_seal");
     home->fresh = false;
     home->sealed = true;
-    home->format = HOME_FORMAT;
     return HF_OK;
 }
 

@@ -6,8 +6,10 @@
 #include "child.h"
 #include "golden.h"
 #include "power.h"
+#include "system.h"
 #include "tree.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -164,6 +166,39 @@ TEST(store_golden, a_damaged_manifest_of_an_older_format)
         tree_free(&tree);
     }
     power_skip_syncs(false);
+    hf_scope_free(s);
+}
+
+/* An upgrade whose writes fail is made by the next open, too: also if it was the table of what the
+ * older journal has. */
+TEST(store_golden, an_upgrade_fails)
+{
+    static const char *const targets[] = {".sst", "/MANIFEST", "/journal/", "/durable",
+                                          "/HOLDFAST"};
+    static const int errors[] = {EIO, ENOSPC, EMFILE};
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    unsigned failed = 0;
+
+    for (size_t i = 0; i < 4 * ARRAY_LEN(targets) * ARRAY_LEN(errors); i++) {
+        const char *target = targets[i / 4 % ARRAY_LEN(targets)];
+        struct hf__store *store;
+        struct tree tree;
+
+        golden_read(s, (int)(i % 4), &tree);
+        tree_write(s, &tree, path);
+        atomic_store(&write_target, target);
+        atomic_store(&write_errno, errors[i / 4 / ARRAY_LEN(targets)]);
+        if (open_at(t, s, path, &store) == HF_OK)
+            hf__store_close(store);
+        else
+            failed++;
+        atomic_store(&write_errno, 0);
+        atomic_store(&write_target, NULL);
+        check_content(t, s, path, target);
+        tree_free(&tree);
+    }
+    CHECK(failed >= 2 * ARRAY_LEN(targets) * ARRAY_LEN(errors));
     hf_scope_free(s);
 }
 
