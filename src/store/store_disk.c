@@ -820,7 +820,8 @@ static bool finish(struct disk *disk)
     if (!atomic_load(&disk->opened) || atomic_load(&disk->commit.stopped))
         return false;
     hf__kill_point("before_close_flush");
-    clean = write_tables(disk, &upto);
+    /* Tables that could not be opened again may lack something: the next open has to ask them. */
+    clean = write_tables(disk, &upto) && !hf__tables_lacks(disk->tables);
     if (!clean)
         hf__commit_finish(&disk->commit);
     hf__kill_point("after_close_flush");

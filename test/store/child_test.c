@@ -387,12 +387,13 @@ static int child_free(struct hf_scope *s, const char *path)
     struct hf__store *store;
     struct store_stats stats;
     uint32_t last;
+    pid_t pid;
     int out;
 
     if (!mount_disk(path))
         return CHILD_SKIPPED;
-    if (!WIFSIGNALED(
-            child_wait(child_start("fill_and_die", inside.ptr, 0, 0, NULL, &out), out, &none)) ||
+    pid = child_start("fill_and_die", inside.ptr, 0, 0, NULL, &out);
+    if (!WIFSIGNALED(child_wait(pid, out, &none)) ||
         hf__store_open_rocksdb(s, NULL, inside, &options, &store) != HF_OK) {
         fprintf(stderr, "child: after the kill: %s\n", hf_scope_error_text(s));
         return CHILD_WRONG;

@@ -28,7 +28,7 @@
 /* ---- the system's calls, as this test wants them -------------------------------------------- */
 
 static atomic_int sync_delay_ms;
-static atomic_int sync_errno;
+atomic_int sync_errno;
 static atomic_int sync_calls;
 static atomic_int sync_errno_once; /* of files of the journal, as the system does it: */
 static atomic_int filled_fd = -1;  /* once per opened file, of which this is the first */

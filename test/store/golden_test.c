@@ -222,7 +222,9 @@ TEST(store_golden, an_upgrade_is_killed)
         golden_read(s, (int)(i % 4), &tree);
         tree_write(s, &tree, path);
         for (int again = 0; again < 2; again++) {
-            status = child_wait(child_start("open", path, 0, 0, point, &out), out, &acked);
+            pid_t pid = child_start("open", path, 0, 0, point, &out);
+
+            status = child_wait(pid, out, &acked);
             if (again == 0 && (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL))
                 fail_msg("%s was not passed", point);
         }

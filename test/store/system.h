@@ -9,6 +9,7 @@
 
 extern atomic_int write_errno;           /* what writes fail with; 0: they do not */
 extern const char *_Atomic write_target; /* those to files with this in their names, NULL: all */
+extern atomic_int sync_errno;            /* what fdatasync() fails with */
 extern atomic_int read_errno;            /* the same of pread() */
 extern const char *_Atomic read_target;
 extern atomic_uint_fast64_t system_bytes_free; /* that disks claim to have; 0: what they have */
