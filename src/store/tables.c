@@ -691,12 +691,12 @@ void hf__tables_compact(struct tables *tables)
 
 void hf__tables_hurry(struct tables *tables)
 {
+    pthread_rwlock_rdlock(&tables->in_use); /* this one first, as a reopen does */
     pthread_rwlock_rdlock(&rocksdb_in_use);
-    pthread_rwlock_rdlock(&tables->in_use);
     if (!atomic_load(&has_ended) && tables->db && !tables->options.read_only)
         rocksdb_disable_manual_compaction(tables->db);
-    pthread_rwlock_unlock(&tables->in_use);
     pthread_rwlock_unlock(&rocksdb_in_use);
+    pthread_rwlock_unlock(&tables->in_use);
 }
 
 /* NULL: it is in a table. */
