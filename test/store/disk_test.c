@@ -151,6 +151,36 @@ __attribute__((visibility("default"))) int fstatvfs(int fd, struct statvfs *info
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
+/* A copy of a store that was killed, on a file system that is only read: that need not be able to
+ * sync. A failed sync is one all the same. */
+TEST(store_disk, read_from_where_nothing_can_be_synced)
+{
+    static const int errors[] = {EINVAL, EROFS, EIO};
+    const struct store_options to_read = {.read_only = true};
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t), *image;
+    struct acked acked = {.by_thread = {50}};
+    struct hf__store *store;
+
+    CHECK_OK(open_at(t, s, path, &store));
+    CHECK_OK(write_items(s, store, 0, 1, 50, true));
+    image = crash_image(t, s, path);
+    hf__store_close(store);
+    for (size_t i = 0; i < ARRAY_LEN(errors); i++) {
+        enum hf_status status;
+
+        atomic_store(&sync_errno, errors[i]);
+        status = hf__store_open_rocksdb(s, test_env(t), hf_str_from(image), &to_read, &store);
+        atomic_store(&sync_errno, 0);
+        CHECK_INT(errors[i] == EIO ? HF_IO : HF_OK, status);
+        if (status != HF_OK)
+            continue;
+        CHECK(acked_is_there(s, store, &acked));
+        hf__store_close(store);
+    }
+    hf_scope_free(s);
+}
+
 TEST(store_disk, a_reopened_store_has_everything)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
