@@ -63,6 +63,10 @@
  *     - R.boot of this start of the machine, and J has a gap with something behind it, or lacks the
  *       head of R.segment
  *
+ * R.boot holds as long as the file system keeps what it was handed. One that forgets it although the
+ * machine was not started again, as a disk that is pulled or an old image of a virtual machine's
+ * memory above a newer disk, may leave a journal without syncs that is refused.
+ *
  * What cannot be noticed: that the whole directory, or all parts that have changed since, are an
  * older copy; that the torn end of a journal that was not synced is in truth a damaged one.
  *
