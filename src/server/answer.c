@@ -158,6 +158,13 @@ struct hf__buf *hf__answer_begin(struct answer *answer)
     return &conn->out;
 }
 
+/* Who may take long to pack? Workers; and with faults everybody, as a fault would strike twice if
+ * the request was left to a worker. */
+static bool has_time(const struct context *context)
+{
+    return context->worker || context->server->options.admin;
+}
+
 /* Replace the body by a packed one, when the client takes that and it is worth it. */
 static enum http_coding pack(struct answer *answer)
 {
@@ -165,7 +172,8 @@ static enum http_coding pack(struct answer *answer)
     struct hf_bytes body = hf_bytes_of(out->ptr + answer->begin, out->len - answer->begin), packed;
     enum http_coding coding;
 
-    if (!answer->head || body.len <= PACK_MIN || (body.len > PACK_LOOP && !answer->context->worker))
+    if (!answer->head || body.len <= PACK_MIN ||
+        (body.len > PACK_LOOP && !has_time(answer->context)))
         return HTTP_IDENTITY;
     coding = hf__http_accepted(hf__http_field(answer->head, "accept-encoding"));
     if (coding == HTTP_IDENTITY ||
@@ -331,7 +339,8 @@ bool hf__answer_too_long(struct answer *answer)
 {
     struct conn *conn = answer->conn;
 
-    if (answer->context->worker || conn->out.failed || conn->out.len - answer->begin <= PACK_LOOP ||
+    if (has_time(answer->context) || conn->out.failed ||
+        conn->out.len - answer->begin <= PACK_LOOP ||
         hf__http_accepted(hf__http_field(answer->head, "accept-encoding")) == HTTP_IDENTITY)
         return false;
     conn->out.len = answer->begin;

@@ -585,9 +585,8 @@ static bool leave_to_worker(struct conn *conn, const struct http_reader *reader,
     }
     conn->kept = true; /* what follows is for after it */
     uv_read_stop((uv_stream_t *)&conn->tcp);
-    if (conn->ready || conn->out.len > 0) {
-        if (!keep_reader(conn, reader))
-            conn->close_after = true;
+    if (conn->ready || conn->out.len > 0) { /* a server that stops closes only after this one */
+        conn->close_after = !keep_reader(conn, reader);
         return false;
     }
     if (conn->loop->server->options.access_log)

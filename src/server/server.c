@@ -544,6 +544,7 @@ static void close_loop(struct loop *loop)
 {
     const struct hf_env *env = &loop->server->env;
 
+    hf__work_done(loop); /* which a loop that somebody runs by hand may have left there */
     uv_walk(&loop->uv, close_handle, NULL);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     uv_loop_close(&loop->uv);

@@ -101,15 +101,25 @@ static bool take_bytes(struct job *job, struct conn *conn, uint8_t *bytes)
     return !job->bytes.failed;
 }
 
+/* What all may hold together when this one starts. */
+static uint64_t most_of(const struct budget *budget, const struct job *job)
+{
+    if (job->needs <= WORK_SMALL && job->needs <= budget->output_max)
+        return budget->output_max;
+    return budget->output_max - budget->output_max / 4;
+}
+
 /* (2): a request that needs more than most of what there can be starts with that. */
+static uint64_t share_of(const struct budget *budget, const struct job *job)
+{
+    uint64_t most = most_of(budget, job);
+
+    return job->needs < most - most / 4 ? job->needs : most - most / 4;
+}
+
 static bool fits(struct budget *budget, const struct job *job)
 {
-    uint64_t most = budget->output_max - budget->output_max / 4, needs = job->needs;
-
-    if (needs <= WORK_SMALL && needs <= budget->output_max)
-        most = budget->output_max;
-    needs = needs < most - most / 4 ? needs : most - most / 4;
-    return atomic_load(&budget->output) + needs <= most;
+    return atomic_load(&budget->output) + share_of(budget, job) <= most_of(budget, job);
 }
 
 /* Called with the lock held: the job that is next, out of the list; NULL: none may start. */
@@ -132,7 +142,7 @@ static struct job *next_job(struct work *work)
         work->running++;
         atomic_store(&budget->pressed, false); /* until somebody finds that it is */
         if (fits(budget, job) && !atomic_load(&job->conn->gone))
-            hf__budget_count(&budget->output, &job->conn->held, job->needs);
+            hf__budget_count(&budget->output, &job->conn->held, share_of(budget, job));
         return job;
     }
     atomic_store(&budget->pressed, work->first != NULL);
@@ -214,9 +224,10 @@ static void enqueue(struct work *work, struct job *job)
 static void run_here(struct job *job)
 {
     struct worker worker = {.context = job->conn->loop->context};
+    struct budget *budget = &worker.context.server->budget;
 
     worker.context.worker = true;
-    hf__budget_count(&worker.context.server->budget.output, &job->conn->held, job->needs);
+    hf__budget_count(&budget->output, &job->conn->held, share_of(budget, job));
     run_job(&worker, job);
     hand_back(job);
 }
@@ -385,4 +396,5 @@ void hf__work_stop(struct work *work)
     pthread_cond_destroy(&work->changed);
     pthread_mutex_destroy(&work->lock);
     work->workers_len = 0;
+    work->started = 0; /* who still has a request runs it where it is */
 }

@@ -1,7 +1,10 @@
 /*
  * server/work_test.c: requests that workers handle, answers in parts, and the budget of both.
  */
-#include "help.h"
+#include "gate.h"
+
+#include <holdfast/faults.h>
+#include <sys/socket.h>
 
 #include "server/descriptors.h"
 #include "server/metrics.h"
@@ -179,6 +182,140 @@ TEST(work, stopping_waits_for_workers)
     CHECK_INT(200, c.status);
     line_close(&c);
     site_close(&site);
+}
+
+/* What needs more than there can be takes no more than its part: others have the rest. */
+TEST(work, large_needs_leave_room_for_answers)
+{
+    enum { MEMORY = 32 * 1024 * 1024 };
+    struct gated gated;
+    struct site site;
+    struct line c;
+
+    gate_site(t, &gated, &site,
+              &(struct server_options){.loops = 1, .workers = 1, .memory_max = MEMORY});
+    atomic_store(&gated.held, true);
+    line_open(&site, &c);
+    line_call(
+        &c, "ExecuteTransaction",
+        "{'TransactStatements':[{'Statement':'SELECT * FROM tab WHERE pk=\\u0027old\\u0027'}]}");
+    while (atomic_load(&site.server->work.running) == 0)
+        sleep_ms(1);
+    CHECK(atomic_load(&site.server->budget.output) > 0);
+    CHECK(atomic_load(&site.server->budget.output) <= site.server->budget.output_max / 4 * 3);
+    atomic_store(&gated.held, false);
+    CHECK_ANSWER(&c, 200, "{\"Responses\":[{\"Item\":{\"pk\":{\"S\":\"old\"}}}]}");
+    line_close(&c);
+    check_settled(&site);
+    gate_close(&gated, &site);
+}
+
+/* A fault strikes a request once, also when its answer takes long to pack. */
+TEST(work, a_fault_strikes_once)
+{
+    struct hf_fault fault = {.kind = HF_FAULT_UNPROCESSED, .count = 1};
+    struct hf_str body;
+    struct hf_bytes plain;
+    struct site site;
+    struct line c;
+
+    site_open_admin(t, &site);
+    put_large(&site);
+    CHECK_OK(hf_faulty_set(site.s, site.db, &fault, 1));
+    body = quoted_json(site.s, batch(site.s).ptr);
+    line_open(&site, &c);
+    line_text(&c,
+              hf_scope_format(site.s, "%sAccept-Encoding: gzip\r\nContent-Length: %zu\r\n\r\n%s",
+                              POST_FOR("BatchGetItem"), body.len, body.ptr)
+                  .ptr);
+    line_read(&c);
+    CHECK_INT(200, c.status);
+    CHECK_STR("gzip", line_field(&c, "Content-Encoding"));
+    CHECK_OK(hf__http_unpack(site.s, HF_STR("gzip"), hf_bytes_of(c.body.ptr, c.body.len),
+                             64 * 1024 * 1024, &plain));
+    CHECK_INT(ITEMS / 2 * ITEM_BYTES,
+              count_of(hf_str_of((const char *)plain.ptr, plain.len), "\\u0001"));
+    line_close(&c);
+    site_close(&site);
+}
+
+/* ---- a loop that the test runs by hand ------------------------------------------------------- */
+
+struct by_hand {
+    struct hf_scope *s;
+    struct hf_db *db;
+    struct server *server;
+    struct loop *loop;
+    int fd; /* the client's */
+};
+
+static void hand_open(struct test *t, struct by_hand *h)
+{
+    int fds[2];
+
+    h->s = hf_scope_new(test_env(t));
+    CHECK_OK(hf_open(h->s, HF_STR("memory:"),
+                     &(struct hf_engine_options){.size = sizeof(struct hf_engine_options),
+                                                 .no_upkeep_thread = true},
+                     &h->db));
+    CHECK_OK(hf__server_open(h->s, h->db, &(struct server_options){.env = test_env(t), .loops = 1},
+                             &h->server));
+    h->loop = &h->server->loops[0];
+    CHECK_INT(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds));
+    hf__conn_open(h->loop, fds[1]);
+    h->fd = fds[0];
+}
+
+static void hand_close(struct by_hand *h)
+{
+    hf__server_close(h->server);
+    close(h->fd);
+    hf_db_close(h->db);
+    hf_scope_free(h->s);
+}
+
+/* A server that is closed before its loop has taken back what a worker has done. */
+TEST(work, closed_before_it_is_taken_back)
+{
+    struct hf_str text;
+    struct by_hand h;
+
+    hand_open(t, &h);
+    text = call_text(h.s, "BatchExecuteStatement", "{'Statements':[]}");
+    CHECK_INT(text.len, send(h.fd, text.ptr, text.len, MSG_NOSIGNAL));
+    for (int i = 0; i < 100 && !h.loop->done; i++)
+        uv_run(&h.loop->uv, UV_RUN_NOWAIT);
+    CHECK(h.loop->done != NULL);
+    hand_close(&h);
+}
+
+/* Head and body come in two records of TLS, and in one read: "100 Continue" has to leave before a
+ * worker has the request. A server that stops answers it all the same. */
+TEST(work, behind_other_bytes_when_the_server_stops)
+{
+    const char body[] = "{\"Statements\":[]}";
+    char head[] = POST_FOR("BatchExecuteStatement") "Expect: 100-continue\r\n"
+                                                    "Content-Length: 17\r\n\r\n";
+    char got[4096] = "";
+    struct by_hand h;
+    struct conn *conn;
+
+    hand_open(t, &h);
+    conn = h.loop->conns;
+    h.loop->draining = true;
+    h.loop->drain_ms = uv_now(&h.loop->uv) + 10000;
+    hf__conn_consume(conn, (uint8_t *)head, sizeof(head) - 1);
+    hf__buf_put(&conn->in, body, sizeof(body) - 1);
+    hf__conn_consume(conn, conn->in.ptr, conn->in.len);
+    for (size_t i = 0, len = 0; i < 100; i++) {
+        ssize_t more = recv(h.fd, got + len, sizeof(got) - 1 - len, 0);
+
+        len += more > 0 ? (size_t)more : 0;
+        uv_run(&h.loop->uv, UV_RUN_NOWAIT);
+    }
+    CHECK(contains(hf_str_from(got), "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 400 "));
+    CHECK(contains(hf_str_from(got), "Connection: close\r\n"));
+    hand_close(&h);
 }
 
 TEST(descriptors, connections_get_what_the_database_does_not_need)
