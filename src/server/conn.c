@@ -22,7 +22,7 @@
 
 /* ---- states --------------------------------------------------------------------------------- */
 
-static void enter(struct conn *conn, enum conn_state state)
+void hf__conn_enter(struct conn *conn, enum conn_state state)
 {
     const struct server_options *o = &conn->loop->server->options;
     uint64_t now = uv_now(&conn->loop->uv);
@@ -177,8 +177,6 @@ void hf__conn_close(struct conn *conn)
     uv_close((uv_handle_t *)&conn->tcp, on_closed);
 }
 
-static void read_on(struct conn *conn);
-
 /* We said all. Tell the other side, and drop what it still sends. While an answer was on its way
  * nothing was read; closing with bytes unread would throw away what the other side has not got. */
 static void linger(struct conn *conn)
@@ -190,8 +188,8 @@ static void linger(struct conn *conn)
         return;
     }
     drop_input(conn);
-    enter(conn, CONN_LINGER);
-    read_on(conn);
+    hf__conn_enter(conn, CONN_LINGER);
+    hf__conn_read(conn);
 }
 
 /* ---- sending -------------------------------------------------------------------------------- */
@@ -221,7 +219,7 @@ static void sent(struct conn *conn)
     give_back(conn);
     if (conn->parts) {
         if (conn->state != CONN_SENDING)
-            enter(conn, CONN_SENDING);
+            hf__conn_enter(conn, CONN_SENDING);
         ask_again(conn);
         conn->next_part = NULL;
         *conn->loop->parts_end = conn;
@@ -271,6 +269,15 @@ static void evict(struct conn *conn)
     hf__conn_close(conn);
 }
 
+bool hf__conn_evict(struct loop *loop, uint64_t ms)
+{
+    struct conn *stalled = find_stalled(loop, ms);
+
+    if (stalled)
+        evict(stalled);
+    return stalled != NULL;
+}
+
 /* The reader is slow. What waits for it counts, and when that is too much, whoever has waited
  * longest goes: (2) of budget.h. The time for all parts of an answer begins with its first. */
 static void wait_for_reader(struct conn *conn)
@@ -279,14 +286,14 @@ static void wait_for_reader(struct conn *conn)
     struct budget *budget = &loop->server->budget;
 
     if (conn->state != CONN_SENDING)
-        enter(conn, CONN_SENDING);
+        hf__conn_enter(conn, CONN_SENDING);
     conn->moved_ms = uv_now(&loop->uv);
     conn->queued = SIZE_MAX;
     loop->pending -= conn->pending;
     conn->pending = 0;
     hold(conn, conn->out.cap + (conn->parts ? hf__parts_bytes(conn->parts) : 0));
     while (atomic_load(&budget->output) > budget->output_max && conn->state != CONN_CLOSED)
-        evict(find_stalled(loop, 0));
+        (void)hf__conn_evict(loop, 0); /* itself at last */
 }
 
 /* Send what is in `out`; when the socket does not take it all, the rest follows, and the connection
@@ -388,7 +395,8 @@ static void on_release(uv_timer_t *timer)
         if (conn->state != CONN_HELD)
             continue;
         if (conn->deadline_ms <= now) {
-            enter(conn, CONN_SENDING); /* as after an answer that did not fit: then it listens */
+            hf__conn_enter(conn,
+                           CONN_SENDING); /* as after an answer that did not fit: then it listens */
             hf__conn_ready(conn);
         } else if (conn->deadline_ms < next) {
             next = conn->deadline_ms;
@@ -551,7 +559,7 @@ static bool keep_reader(struct conn *conn, const struct http_reader *reader)
 static void head_is_there(struct conn *conn, const struct http_reader *reader)
 {
     if (conn->state != CONN_BODY)
-        enter(conn, CONN_BODY);
+        hf__conn_enter(conn, CONN_BODY);
     if (!reader->head.expect_continue || conn->continued)
         return;
     conn->continued = true;
@@ -618,7 +626,7 @@ static size_t take_requests(struct conn *conn, uint8_t *bytes, size_t len)
         if (!conn->partial)
             hf__http_begin(reader, NULL);
         if (conn->state == CONN_IDLE)
-            enter(conn, CONN_HEAD);
+            hf__conn_enter(conn, CONN_HEAD);
         switch (hf__http_read(reader, bytes + at, len - at)) {
         case HTTP_HEAD:
             head_is_there(conn, reader);
@@ -636,7 +644,7 @@ static size_t take_requests(struct conn *conn, uint8_t *bytes, size_t len)
             if (!handle(conn, reader, bytes + at))
                 return len - at;
             at += reader->used;
-            enter(conn, CONN_IDLE);
+            hf__conn_enter(conn, CONN_IDLE);
             if (conn->working) { /* `close_after` is the worker's */
                 forget_partial(conn);
                 return len - at;
@@ -750,7 +758,7 @@ static void greeted(struct conn *conn)
         return;
     conn->greeting = false;
     if (conn->state == CONN_IDLE)
-        enter(conn, CONN_IDLE);
+        hf__conn_enter(conn, CONN_IDLE);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
@@ -778,7 +786,7 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     }
 }
 
-static void read_on(struct conn *conn)
+void hf__conn_read(struct conn *conn)
 {
     int error = conn->ended ? 0 : uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
 
@@ -790,13 +798,13 @@ static void read_on(struct conn *conn)
  * listen counts for nobody. */
 static void listen_again(struct conn *conn)
 {
-    enter(conn, conn->in.len == 0 ? CONN_IDLE : CONN_HEAD);
+    hf__conn_enter(conn, conn->in.len == 0 ? CONN_IDLE : CONN_HEAD);
     if (conn->partial && conn->partial->head.path.len > 0) /* its head is there */
-        enter(conn, CONN_BODY);
+        hf__conn_enter(conn, CONN_BODY);
     if (conn->in.len > 0 && (!conn->partial || conn->kept))
         ask_again(conn);
     else
-        read_on(conn);
+        hf__conn_read(conn);
     conn->kept = false;
 }
 
@@ -851,186 +859,7 @@ static void on_idle(uv_idle_t *idle)
         if (conn->ended && !conn_is_busy(conn))
             hf__conn_close(conn); /* half a request stays half */
         else
-            read_on(conn);
+            hf__conn_read(conn);
     }
     hf__conn_turn(loop);
-}
-
-/* ---- opening, time limits, stopping --------------------------------------------------------- */
-
-static void on_sweep(uv_timer_t *timer);
-
-/* Over the limit: say so, in the one write that a new socket always takes. It is JSON, as an answer
- * to the call that the client is about to make. */
-static void turn_away(struct loop *loop, int fd)
-{
-    static const char answer[] =
-        "HTTP/1.1 503 Service Unavailable\r\nServer: holdfast\r\n"
-        "Content-Type: application/x-amz-json-1.0\r\nContent-Length: 98\r\n"
-        "Connection: close\r\n\r\n"
-        "{\"__type\":\"com.amazon.coral.service#ServiceUnavailableException\","
-        "\"message\":\"Too many connections\"}";
-
-    if (!loop->server->tls)
-        (void)!send(fd, answer, sizeof(answer) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-    shutdown(fd, SHUT_WR);
-    close(fd);
-    hf__metrics_turned_away(loop->context.metrics);
-}
-
-static bool has_been_idle(const struct conn *conn, uint64_t now)
-{
-    return conn->state == CONN_IDLE &&
-           now + conn->loop->server->options.idle_ms >= conn->deadline_ms + IDLE_SAFE_MS;
-}
-
-/*
- * The limit is reached: close a connection that nobody misses for a new one. Of the oldest, one on
- * which no request ever came to its end; else the one that has waited longest for its next request,
- * which clients know how to live with. False when there is none.
- */
-static bool make_place(struct loop *loop)
-{
-    uint64_t now = uv_now(&loop->uv);
-    struct conn *idle = NULL, *silent = NULL, *conn = loop->oldest;
-
-    for (int i = 0; conn && !silent && i < OLDEST_LOOK; conn = conn->previous, i++) {
-        if (conn->state == CONN_CLOSED || now - conn->opened_ms < NEWCOMER_MS || conn_is_busy(conn))
-            continue;
-        if (!conn->asked)
-            silent = conn;
-        else if (has_been_idle(conn, now) && (!idle || conn->deadline_ms < idle->deadline_ms))
-            idle = conn;
-    }
-    silent = silent ? silent : idle;
-    if (!silent)
-        return false;
-    hf__metrics_displaced(loop->context.metrics);
-    hf__conn_close(silent);
-    return true;
-}
-
-static void abandon(struct conn *conn, int fd)
-{
-    if (fd >= 0)
-        close(fd);
-    hf__conn_close(conn);
-}
-
-void hf__conn_open(struct loop *loop, int fd)
-{
-    struct server *server = loop->server;
-    struct conn *conn;
-
-    if (loop->draining ||
-        (atomic_load(&server->conns_len) >= server->options.connections_max && !make_place(loop))) {
-        turn_away(loop, fd);
-        return;
-    }
-    conn = hf__env_alloc(&server->env, sizeof(*conn));
-    if (!conn) {
-        close(fd);
-        return;
-    }
-    memset(conn, 0, sizeof(*conn));
-    atomic_init(&conn->gone, false);
-    conn->loop = loop;
-    conn->in.env = &server->env;
-    conn->out.env = &server->env;
-    if (uv_tcp_init(&loop->uv, &conn->tcp) != 0) {
-        close(fd);
-        hf__env_free(&server->env, conn, sizeof(*conn));
-        return;
-    }
-    conn->tcp.data = conn;
-    conn->next = loop->conns;
-    if (conn->next)
-        conn->next->previous = conn;
-    else
-        loop->oldest = conn;
-    loop->conns = conn;
-    conn->opened_ms = uv_now(&loop->uv);
-    atomic_fetch_add(&loop->conns_len, 1);
-    atomic_fetch_add(&server->conns_len, 1);
-    hf__metrics_accepted(loop->context.metrics);
-    conn->greeting = server->tls != NULL;
-    enter(conn, CONN_IDLE);
-    if (!uv_is_active((uv_handle_t *)&loop->sweep))
-        uv_timer_start(&loop->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
-    if (uv_tcp_open(&conn->tcp, fd) != 0) {
-        abandon(conn, fd);
-        return;
-    }
-    uv_tcp_nodelay(&conn->tcp, 1);
-    if ((server->tls && !hf__tls_new(conn)) ||
-        uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read) != 0)
-        abandon(conn, -1);
-}
-
-static void time_out(struct conn *conn)
-{
-    if (!conn->loop->draining || conn->state != CONN_IDLE)
-        hf__metrics_timed_out(conn->loop->context.metrics);
-    if (conn->state != CONN_HEAD && conn->state != CONN_BODY) {
-        hf__conn_close(conn);
-        return;
-    }
-    conn->loop->reader.error =
-        (struct http_error){408, "The request took longer than this server waits for one"};
-    hf__route_bad(conn, &conn->loop->reader);
-    enter(conn, CONN_LINGER);
-}
-
-/* Has the reader taken enough to be no slow one? */
-static void look_at_reader(struct conn *conn, uint64_t now)
-{
-    size_t queued = uv_stream_get_write_queue_size((uv_stream_t *)&conn->tcp);
-
-    if (conn->queued > queued && conn->queued - queued >= STALL_BYTES) {
-        conn->queued = queued;
-        conn->moved_ms = now;
-    }
-}
-
-/* Close those whose time is over; and, when the server stops, at last all. */
-static void on_sweep(uv_timer_t *timer)
-{
-    struct loop *loop = timer->data;
-    uint64_t now = uv_now(&loop->uv);
-
-    struct conn *stalled;
-
-    for (struct conn *conn = loop->conns; conn; conn = conn->next) {
-        if (loop->draining && now >= loop->drain_ms)
-            hf__conn_close(conn);
-        else if (conn->state != CONN_CLOSED && conn->state != CONN_HELD && !conn->owing &&
-                 !conn->working && now >= conn->deadline_ms)
-            time_out(conn);
-        else if (conn->state == CONN_SENDING)
-            look_at_reader(conn, now);
-    }
-    while (hf__budget_pressed(&loop->server->budget) &&
-           (stalled = find_stalled(loop, STALL_MS)) != NULL)
-        evict(stalled);
-}
-
-void hf__conn_drain(struct loop *loop)
-{
-    uint64_t until = uv_now(&loop->uv) + DRAIN_IDLE_MS;
-
-    if (!loop->conns)
-        return;
-    if (until > loop->drain_ms)
-        until = loop->drain_ms;
-    for (struct conn *conn = loop->conns; conn; conn = conn->next) {
-        if (conn->state == CONN_IDLE && !conn_is_busy(conn) && conn->deadline_ms > until)
-            conn->deadline_ms = until;
-    }
-    uv_timer_start(&loop->sweep, on_sweep, until - uv_now(&loop->uv), SWEEP_MS);
-}
-
-void hf__conn_cut(struct loop *loop)
-{
-    for (struct conn *conn = loop->conns; conn; conn = conn->next)
-        hf__conn_close(conn);
 }

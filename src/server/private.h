@@ -139,6 +139,13 @@ struct conn {
 
 void hf__conn_open(struct loop *loop, int fd);
 void hf__conn_close(struct conn *conn);
+/* The state, and its deadline. */
+void hf__conn_enter(struct conn *conn, enum conn_state state);
+/* Read what comes, unless the other side has ended. */
+void hf__conn_read(struct conn *conn);
+/* Close the connection of the loop that has waited longest for its reader, for so long at least.
+ * False: there is none. */
+bool hf__conn_evict(struct loop *loop, uint64_t ms);
 /* Bytes of requests, decrypted. They may be changed in place. */
 void hf__conn_consume(struct conn *conn, uint8_t *bytes, size_t len);
 /* Put into the list of those that have something to send. */
