@@ -310,3 +310,34 @@ KIT_TEST(outbox_foreign, it_is_put_aside_once)
     close_stage(&other);
     close_stage(&one);
 }
+
+/* An item that is as large as one may be cannot be put aside, as what is wrong with it has no room.
+ * It stays, and those behind it arrive. */
+KIT_TEST(outbox_foreign, what_has_no_room_for_its_cause_is_not_in_the_way)
+{
+    enum { ITEMS = 8, ITEM_MAX = 400 * 1024 };
+    struct hf_event good = {.type = HF_STR("t"), .payload = hf_bytes_of("good", 4)};
+    char *text = hf_scope_alloc(k->scope, ITEM_MAX);
+    struct hf_outbox_stats stats;
+    struct stage stage;
+
+    memset(text, 'x', ITEM_MAX);
+    open_stage(k, &stage, (struct hf_relay_options){0});
+    for (int i = 0; i < ITEMS; i++) {
+        struct hf_item item =
+            HF_ITEM(k->scope, HF_S("pk", hf_scope_format(k->scope, "p.%03d", i % BUCKETS)),
+                    HF_S("sk", hf_scope_format(k->scope, "0000%04d", i)),
+                    HF_S("x", hf_str_of(text, ITEM_MAX - 2 - 5 - 2 - 8 - 1)));
+
+        CHECK_OK(hf_put_item(k->scope, k->db,
+                             &(struct hf_put_item){.table = k->table, .item = item}, NULL));
+    }
+    for (int i = 0; i < 4; i++)
+        CHECK_OK(hf_outbox_emit(k->scope, stage.outbox, &good, 1, NULL));
+    run_for(&stage, 70000);
+    CHECK_INT(4, stage.arrived.count);
+    CHECK_OK(hf_outbox_stats(k->scope, stage.outbox, 0, &stats));
+    CHECK_INT(ITEMS, stats.unreadable);
+    CHECK_INT(0, stats.pending + stats.failed);
+    close_stage(&stage);
+}

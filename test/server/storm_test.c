@@ -442,7 +442,7 @@ static void run_storm(struct test *t, bool calm, bool stops)
     check_numbers(storm);
     for (size_t i = 0; i < CLIENTS; i++)
         hf__buf_free(&storm->clients[i].out);
-    if (getenv("STORM_SAY"))
+    if (getenv("HF_TEST_SAY"))
         fprintf(stderr, "%llu answers, %llu refused, %llu ended\n",
                 (unsigned long long)storm->answers, (unsigned long long)storm->refused,
                 (unsigned long long)storm->ended);

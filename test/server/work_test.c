@@ -52,7 +52,7 @@ static size_t count_of(struct hf_str text, const char *part)
 /* Nothing is held by anybody, once all was read. */
 static void check_settled(struct site *site)
 {
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < DEADLINE_MS; i++) {
         if (atomic_load(&site->server->budget.output) == 0 &&
             atomic_load(&site->server->budget.input) == 0)
             return;
