@@ -143,7 +143,7 @@ TEST(work, clients_that_go)
 /* Readers that do not read are closed for others, and never is more held than may be. */
 TEST(work, silent_readers_make_room)
 {
-    enum { READERS = 12, MEMORY = 8 * 1024 * 1024 };
+    enum { READERS = 6, MEMORY = 8 * 1024 * 1024 };
     struct line readers[READERS], c;
     struct site site;
 
