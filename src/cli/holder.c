@@ -5,8 +5,9 @@
  *
  *     1: FLOCK  ADVISORY  WRITE 20073 fe:00:10961338 0 EOF
  *
- * kind, strength, mode, process, device and inode of the file. Where there is no such list, or the
- * holder is in another container and has no number here, nothing is said.
+ * kind, strength, mode, process, device and inode of the file. Of several that read, one is named.
+ * Where there is no such list, or the holder is in another container and has no number here,
+ * nothing is said.
  */
 #include "cli/serve.h"
 
@@ -49,7 +50,7 @@ struct hf_str hf__serve_holder(struct hf_scope *s, const char *path)
         unsigned major_number, minor_number;
         unsigned long long inode;
 
-        if (sscanf(line, "%*s FLOCK %*s WRITE %ld %x:%x:%llu", &pid, &major_number, &minor_number,
+        if (sscanf(line, "%*s FLOCK %*s %*s %ld %x:%x:%llu", &pid, &major_number, &minor_number,
                    &inode) == 4 &&
             pid > 0 && inode == info.st_ino && major_number == major(info.st_dev) &&
             minor_number == minor(info.st_dev))

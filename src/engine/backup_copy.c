@@ -6,7 +6,8 @@
  * does not survive the process. So when the database is opened and finds a backup that is still
  * CREATING, that backup is begun anew, with a new snapshot, a new copy id, and the time of now:
  * what it has is again the state of one moment, and it says which. The same happens to one that a
- * restore of the whole database (snapshot.c) brought back: it has no snapshot of the store.
+ * restore of the whole database (snapshot.c) brought back, and to one that the open had no room to
+ * begin: they have no snapshot of the store, and upkeep begins them.
  *
  * Its table may be gone by then. The items of a deleted table are erased by upkeep, too, but not
  * before every backup that is of them is made (hf__backups_need()); nobody changes them any more.
@@ -58,11 +59,22 @@ static enum hf_status resume(struct hf_scope *s, struct engine *e, struct backup
     return HF_OK;
 }
 
+/* A full disk must not keep a database from being opened: upkeep resumes them when there is room. */
 enum hf_status hf__backups_resume(struct hf_scope *s, struct engine *e)
 {
-    for (size_t i = 0; i < e->backups.len; i++)
+    for (size_t i = 0; i < e->backups.len; i++) {
+        enum hf_status status = HF_OK;
+
         if (e->backups.list[i]->record.creating == HF_YES)
-            TRY(resume(s, e, e->backups.list[i]));
+            status = resume(s, e, e->backups.list[i]);
+        if (status == HF_NO_SPACE) {
+            hf__env_log(&e->env, HF_LOG_WARNING, "backups that are not finished have to wait: %s",
+                        hf_scope_error_text(s));
+            hf__scope_error_clear(s);
+            return HF_OK;
+        }
+        TRY(status);
+    }
     return HF_OK;
 }
 

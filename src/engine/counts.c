@@ -68,7 +68,7 @@ enum hf_status hf__counts_load(struct hf_scope *s, struct engine *e)
     TRY(load_all(s, e));
     if (e->read_only)
         return HF_OK;
-    batch.frees = true; /* hardly, but a full disk must not keep a database from being opened */
+    batch.opens = true; /* a full disk must not keep a database from being opened */
     hf__setting_delete(s, &batch, clean_setting);
     if (batch.ops.failed)
         return hf__fail_nomem(s);

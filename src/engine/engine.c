@@ -72,8 +72,10 @@ static enum hf_status engine_call(struct hf_scope *s, struct hf_db *db, enum hf_
     hf__scope_set_settled(s, hf__store_is_settled(e->store)); /* before anything is read */
     hf__scope_feed(s);
     TRY(hf__engine_fit(s, e));
-    if (e->read_only && is_write(op))
+    if (e->read_only && is_write(op)) {
+        TRY(hf__prepare_plain(s, op, request)); /* as clients find out what there is */
         return hf__engine_writable(s, e, hf__op(op)->name);
+    }
     status = operations[op](s, e, request, response);
     if (status == HF_OK && hf__scope_starved(s)) { /* the answer may lack something */
         status = hf__fail_nomem(s);

@@ -88,7 +88,7 @@ static enum hf_status agree(struct hf_scope *s, struct hf_events *store, uint32_
         status =
             hf__pattern_write(s, store->db, &(struct hf_transact_write){.put = &put}, key, &found);
         if (status != HF_OK && status != HF_CONDITION)
-            return status;
+            return hf__kind_put(s, store->table, KIND_EVENTS, status);
         if (status == HF_OK)
             found = put.item;
     }

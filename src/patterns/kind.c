@@ -216,6 +216,19 @@ enum hf_status hf__kind_check(struct hf_scope *s, struct hf_str table, enum patt
     return HF_OK;
 }
 
+enum hf_status hf__kind_put(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
+                            enum hf_status status)
+{
+    struct hf_str why;
+
+    if (status != HF_DENIED)
+        return status;
+    why = hf_scope_copy(s, hf_str_from(hf_scope_error_text(s)));
+    return hf_scope_fail(s, HF_DENIED,
+                         "table %.*s does not have the mark of %s yet, and it cannot be put: %.*s",
+                         HF_FMT(table), kinds[kind].what, HF_FMT(why));
+}
+
 /* ---- the common mark ------------------------------------------------------------------------ */
 
 /* (3) HF_CONDITION: *mark is what is there. */
@@ -268,7 +281,8 @@ enum hf_status hf__kind_open(struct hf_scope *s, struct hf_db *db,
             return hf__kind_check(s, spec->table, kind, hf_str_of(NULL, 0), format);
         status = put_mark(s, db, spec->table, key, kind, &mark);
         if (status != HF_CONDITION)
-            return status == HF_OK ? hf_scope_fail(s, HF_OK, "%s", "") : status;
+            return status == HF_OK ? hf_scope_fail(s, HF_OK, "%s", "")
+                                   : hf__kind_put(s, spec->table, kind, status);
     }
     return hf_scope_fail(s, HF_IN_USE, "the mark of table %.*s changes again and again",
                          HF_FMT(spec->table));

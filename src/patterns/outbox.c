@@ -111,7 +111,7 @@ static enum hf_status agree_on_buckets(struct hf_scope *s, struct hf_outbox *out
         status =
             hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.put = &put}, key, &found);
         if (status != HF_OK && status != HF_CONDITION)
-            return status;
+            return hf__kind_put(s, outbox->table, KIND_OUTBOX, status);
         if (status == HF_OK)
             found = put.item;
     }

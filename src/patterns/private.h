@@ -213,6 +213,11 @@ enum hf_status hf__kind_read(struct hf_scope *s, struct hf_db *db,
 enum hf_status hf__kind_check(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
                               struct hf_str found, struct hf_value format);
 
+/* What became of putting a mark: who may not, or finds a database that is read-only, is told that
+ * it was about this. */
+enum hf_status hf__kind_put(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
+                            enum hf_status status);
+
 /* The attributes of such a mark, which hf__kind_check() reads. */
 #define KIND_ATTR "kind"
 #define FORMAT_ATTR "format"

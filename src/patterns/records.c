@@ -44,7 +44,7 @@ static enum hf_status agree_on_shards(struct hf_scope *s, struct hf_records *rec
         status = hf__pattern_write(s, records->db, &(struct hf_transact_write){.put = &put}, where,
                                    &found);
         if (status != HF_OK && status != HF_CONDITION)
-            return status;
+            return hf__kind_put(s, records->table, KIND_RECORDS, status);
         if (status == HF_OK)
             found = put.item;
     }

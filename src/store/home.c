@@ -95,6 +95,16 @@ static enum hf_status sync_parent(struct hf_scope *s, const struct home *home)
     return failed ? fail_errno(s, home, "sync", "..") : HF_OK;
 }
 
+/* Where we could read, others do. */
+static enum hf_status fail_locked(struct hf_scope *s, const struct home *home)
+{
+    bool read = !home->read_only && flock(home->dir, LOCK_SH | LOCK_NB) == 0;
+
+    return hf__fail(s, HF_LOCKED,
+                    "The store in %s is open already%s, in this or in another process", home->path,
+                    read ? " to be read, and nobody may write meanwhile" : "");
+}
+
 static enum hf_status find_directory(struct hf_scope *s, struct home *home)
 {
     bool made = !home->read_only && mkdir(home->path, MODE_DIRECTORY) == 0;
@@ -110,9 +120,7 @@ static enum hf_status find_directory(struct hf_scope *s, struct home *home)
         return fail_errno(s, home, "open", "");
     /* RocksDB has a lock of its own, but only after we have looked around. */
     if (flock(home->dir, (home->read_only ? LOCK_SH : LOCK_EX) | LOCK_NB) && errno == EWOULDBLOCK)
-        return hf__fail(s, HF_LOCKED,
-                        "The store in %s is open already, in this or in another process",
-                        home->path);
+        return fail_locked(s, home);
     return made ? sync_parent(s, home) : HF_OK;
 }
 

@@ -129,6 +129,7 @@ struct store_batch {
     struct hf__buf ops; /* kind, u32le key length, u32le value length, key, value; ... */
     size_t count;
     bool frees; /* it makes room in the end, and is taken on a disk that is full for others */
+    bool opens; /* a few bytes that an open cannot do without: the room that it found is enough */
 };
 void hf__batch_put(struct store_batch *batch, struct hf_bytes key, struct hf_bytes value);
 /*

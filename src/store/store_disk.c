@@ -428,7 +428,8 @@ static enum hf_status write_changes(struct hf_scope *s, struct disk *disk,
         return HF_OK;
     }
     TRY(hf__changes_end(changes));
-    TRY(check_room(s, disk, changes->record.len, batch->frees));
+    if (!batch->opens)
+        TRY(check_room(s, disk, changes->record.len, batch->frees));
     hf__kill_point("before_write");
     TRY(log_and_apply(s, disk, changes, ticket));
     hf__kill_point("after_write");
@@ -445,8 +446,7 @@ static enum hf_status disk_write(struct hf_scope *s, struct hf__store *store,
     bool full = hf__front_active_bytes(&disk->front) > disk->map_bytes;
 
     if (disk->options.read_only)
-        return hf__fail(s, HF_DENIED, "The store in %s was opened to be read, not written",
-                        disk->home.path);
+        return hf__fail(s, HF_DENIED, "The database was opened read-only: this write is refused");
     if (atomic_load(&disk->commit.stopped))
         return hf__commit_fail(s, &disk->commit, HF_STOPPED);
     if (full) {

@@ -88,6 +88,11 @@ static void check_refusals(struct world *w)
         CHECK_STATUS(HF_DENIED, hf_scope_error(w->scope)->status);
         CHECK(strstr(hf_scope_error_text(w->scope), "read-only"));
     }
+    /* A request that says nothing is how clients ask whether there is such an operation. */
+    CHECK(is_error(world_call(w, "UpdateTimeToLive", "{}")));
+    CHECK_STATUS(HF_INVALID, hf_scope_error(w->scope)->status);
+    CHECK(is_error(world_call(w, "TransactWriteItems", "{}")));
+    CHECK_STATUS(HF_INVALID, hf_scope_error(w->scope)->status);
     CHECK_STATUS(HF_DENIED, hf_execute_statement(w->scope, w->db, &insert, &result));
     CHECK_STATUS(HF_DENIED, hf_engine_upkeep(w->scope, w->db, NULL));
 }
