@@ -126,6 +126,7 @@ struct run {
         {.kind = OPTION_DURATION,                                                                  \
          .name = "stuck",                                                                          \
          .value = "TIME",                                                                          \
+         .min = 1,                                                                                 \
          .max = OPTION_DAY_MS,                                                                     \
          .text = "Report a delivery that has not returned after this; ten times "                  \
                  "--delivery-timeout by default.",                                                 \

@@ -98,6 +98,22 @@ class WithDatabase(unittest.TestCase):
         self.addCleanup(self.end, process)
         return process
 
+    def hanging(self):
+        """A program that hangs the first time, for as long as its starter lives, and then not; and
+        where it notes each start."""
+        starts, program = self.path("starts"), self.path("handler")
+        with open(program, "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\ncat >/dev/null\necho start >>%s\n"
+                       "[ $(wc -l <%s) -gt 1 ] || exec sleep %d\n" % (starts, starts, WAIT_S))
+        os.chmod(program, 0o755)
+        return program, starts
+
+    def until(self, holds, what):
+        time_over = time.monotonic() + WAIT_S
+        while not holds():
+            self.assertLess(time.monotonic(), time_over, what)
+            time.sleep(0.05)
+
     def end(self, process):
         """With the program that it may have started, which outlives a SIGKILL."""
         try:
@@ -813,6 +829,48 @@ class Outbox(WithDatabase):
         out, _ = relay.communicate(timeout=WAIT_S)
         self.assertEqual(json.loads(out)["stream_reads"], 0)
 
+    def stuck_relay(self, *more):
+        """A relay whose delivery hangs, as it says on standard error; and the event."""
+        program, _ = self.hanging()
+        event = self.emit("slow", "{}")
+        relay = self.start("relay", "--to", "exec:" + program, "--poll", "50ms", "--stuck", "300ms",
+                           *more)
+        begun = time.monotonic()
+        line = relay.stderr.readline()
+        self.assertRegex(line, "^holdfast relay: event %s \\(slow\\) is under way for [0-9]+ ms$" % event)
+        for_ms = int(line.split()[-2])
+        self.assertGreaterEqual(for_ms, 300)
+        self.assertLessEqual(for_ms, (time.monotonic() - begun) * 1000 + 1000)
+        return relay, program, event
+
+    def test_a_delivery_that_does_not_return_is_told_and_left(self):
+        self.stuck_relay()
+        other = self.start("relay", "--to", "stdout:", "--poll", "50ms", "--json")
+        time.sleep(1)
+        other.terminate()
+        out, _ = other.communicate(timeout=WAIT_S)
+        self.assertEqual(json.loads(out)["delivered"], 0)
+        stats = self.json("outbox", "stats")
+        self.assertEqual((stats["pending"], stats["failed"]), (1, 0))
+
+    def test_a_delivery_that_does_not_return_is_handed_over(self):
+        _, program, event = self.stuck_relay("--if-stuck", "release")
+        other = self.start("relay", "--to", "stdout:", "--poll", "50ms")
+        self.assertEqual(json.loads(other.stdout.readline())["id"], event)
+        self.until(lambda: self.json("outbox", "stats")["pending"] == 0, program)
+        self.assertEqual(self.json("outbox", "failed")["events"], [])
+
+    def test_a_delivery_that_does_not_return_is_given_up(self):
+        relay, _, event = self.stuck_relay("--if-stuck", "give-up")
+        self.until(lambda: self.json("outbox", "failed")["events"], "failed")
+        failed = self.json("outbox", "failed")["events"]
+        self.assertEqual([(e["id"], e["state"]) for e in failed], [(event, "failed")])
+        self.assertIsNone(relay.poll())
+        code, _, err = self.run_("relay", "--to", "stdout:", "--stuck", "0")
+        self.assertEqual((code, "--stuck: '0' is not from" in err), (USAGE, True), err)
+        code, _, err = self.run_("relay", "--to", "stdout:", "--if-stuck", "kill")
+        self.assertEqual((code, "is none of: leave release give-up" in err), (USAGE, True), err)
+
     def test_outbox_that_cannot_be(self):
         self.fails(NOT_FOUND, "outbox", "outbox", "ls")
         self.fails(USAGE, "missing", "outbox", "drain")
@@ -1247,6 +1305,43 @@ class Events(WithDatabase):
         self.fails(USAGE, "missing", "events", "replay", "job")
         self.fails(USAGE, "exclude", "events", "discard", "job", "x", "--all")
         self.assertEqual(self.json("events", "discard", "job", "--all"), {"discarded": 0})
+
+    def stuck_subscriber(self, *more):
+        """One whose program hangs with the first event, as it says on standard error."""
+        program, starts = self.hanging()
+        ids = self.three()
+        process = self.start("events", "subscribe", "--name", "job", "--poll", "20ms", "--stuck",
+                             "300ms", *more, "--", program)
+        line = process.stderr.readline()
+        self.assertRegex(line, "^holdfast events subscribe: .* ms")
+        self.assertIn("placed", line)
+        return process, program, starts, ids
+
+    def test_a_program_that_hangs_is_told_and_left(self):
+        self.stuck_subscriber()
+        other = self.start("events", "subscribe", "--name", "job", "--poll", "20ms")
+        time.sleep(1)
+        other.terminate()
+        self.assertEqual(other.communicate(timeout=WAIT_S)[0], "")
+        self.assertEqual(self.json("events", "subscription", "job")["handled"], 0)
+
+    def test_a_program_that_hangs_is_replaced(self):
+        _, program, starts, _ = self.stuck_subscriber("--if-stuck", "release")
+        self.ok("events", "subscribe", "--name", "job", "--until-end", "--", program)
+        info = self.json("events", "subscription", "job")
+        self.assertEqual((info["handled"], info["parked"]), (3, 0))
+        with open(starts, encoding="ascii") as file:
+            self.assertEqual(len(file.readlines()), 4)
+
+    def test_an_event_whose_program_hangs_is_put_aside(self):
+        _, program, starts, _ = self.stuck_subscriber("--if-stuck", "give-up")
+        self.ok("events", "subscribe", "--name", "job", "--until-end", "--", program)
+        info = self.json("events", "subscription", "job")
+        self.assertEqual((info["handled"], info["parked"]), (2, 1))
+        parked = self.json("events", "parked", "job")["events"]
+        self.assertEqual([(p["stream"], p["type"]) for p in parked], [("order/7", "placed")])
+        with open(starts, encoding="ascii") as file:
+            self.assertEqual(len(file.readlines()), 3)
 
     def test_a_named_one_that_follows(self):
         ids = self.three()
