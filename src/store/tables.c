@@ -53,6 +53,8 @@
 #include "base/kill.h"
 #include "base/turns.h"
 
+#define NO_THREADS "no more threads can be started; raise the limit of processes (ulimit -u)"
+
 enum {
     KIB = 1024,
     MIB = 1024 * KIB,
@@ -70,6 +72,8 @@ enum {
     REOPEN_FILES = 24,   /* descriptors that must be there before it is opened again */
     REOPEN_MS = 200,     /* how long readers may take to leave it */
     BACKGROUND_JOBS = 2,
+    OWN_THREADS = BACKGROUND_JOBS + 2, /* that RocksDB keeps, with its timer, and one to spare */
+    OPENING_THREADS = 16,              /* that look at tables while it is opened, at most */
     LOG_FILES = 2,
     LOG_LEVEL = 4, /* fatal */
     ITERS_KEPT = 32,
@@ -186,12 +190,30 @@ static bool shut_away(const char *path)
     return (info.st_mode & 077) == 0 || chmod(path, MODE_DIRECTORY) == 0;
 }
 
+/* RocksDB ends the process when it cannot start a thread. Where there are few, it opens its tables
+ * one after the other; false: there are too few. */
+static bool has_threads(const struct tables *tables)
+{
+    unsigned threads = hf__threads_possible(OWN_THREADS + OPENING_THREADS);
+
+    if (threads < OWN_THREADS)
+        return false;
+    rocksdb_options_set_max_file_opening_threads(
+        tables->db_options, threads == OWN_THREADS ? 1 : (int)(threads - OWN_THREADS));
+    return true;
+}
+
 /* With the lock, and before the end: that may have begun since, and waits. */
 static rocksdb_t *open_rocksdb(const struct tables *tables, char **error)
 {
-    uint64_t turns = take_turns(SHORT_TURN_NS); /* for RocksDB's threads */
     rocksdb_t *db = NULL;
+    uint64_t turns;
 
+    if (!has_threads(tables)) {
+        *error = strdup(NO_THREADS);
+        return NULL;
+    }
+    turns = take_turns(SHORT_TURN_NS); /* for RocksDB's threads */
     pthread_once(&database_made, make_objects);
     if (tables->options.read_only)
         db = rocksdb_open_for_read_only(tables->db_options, tables->options.db_path, 0, error);
@@ -932,7 +954,7 @@ static enum hf_status open_database(struct hf_scope *s, struct tables *tables)
                         tables->options.path);
     if (!error)
         return HF_OK;
-    status = status_of(error);
+    status = strcmp(error, NO_THREADS) == 0 ? HF_NOMEM : status_of(error);
     if (status == HF_LOCKED)
         hf__fail(s, status, "The store in %s is open already, in this or in another process",
                  tables->options.path);
@@ -946,6 +968,9 @@ static enum hf_status open_database(struct hf_scope *s, struct tables *tables)
 static enum hf_status open_inside(struct hf_scope *s, struct tables *tables)
 {
     set_options(tables);
+    if (tables->options.missing && !has_threads(tables)) /* it is made later, by who writes */
+        return hf__fail(s, HF_NOMEM, "The store in %s cannot be opened: " NO_THREADS,
+                        tables->options.path);
     pthread_once(&options_made, note_end_at_exit);
     if (!tables->options.missing)
         TRY(open_database(s, tables));

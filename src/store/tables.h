@@ -115,6 +115,13 @@ enum hf_status hf__tables_iter_next(struct hf_scope *s, struct tables_iter *iter
                                     struct hf_bytes *key, struct hf_bytes *value);
 void hf__tables_iter_close(struct tables_iter *iter); /* NULL is accepted */
 
+/* ---- threads.c ------------------------------------------------------------------------------ */
+
+enum { THREADS_TRIED_MAX = 32 };
+
+/* How many threads can be started at once, of so many and THREADS_TRIED_MAX at most. */
+unsigned hf__threads_possible(unsigned wanted);
+
 /* ---- care ----------------------------------------------------------------------------------- */
 
 uint64_t hf__tables_bytes(struct tables *tables);  /* on disk */

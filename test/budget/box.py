@@ -2,7 +2,8 @@
 
 Memory is limited by a control group where one can be made (as root, version 1 or 2). Where not, the
 server runs without a limit, and what it had at most is measured: Box.peak() is the same figure in
-both cases, bytes that no file is behind. `Box.how` says which it was.
+both cases, bytes that no file is behind. `Box.how` says which it was. HF_BUDGET_GROUP asks for one
+kind: 1, 2, or none.
 """
 import http.client
 import json
@@ -37,10 +38,14 @@ def go_first():
 class Group:
     """A memory control group; `path` is None when none can be made."""
 
-    def __init__(self, limit):
+    def __init__(self, limit, top="/sys/fs/cgroup"):
         self.path, self.how = None, "no control group: measured by VmHWM"
-        for root, file, swap in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes", None),
-                                 ("/sys/fs/cgroup", "memory.max", "memory.swap.max")):
+        wanted = os.environ.get("HF_BUDGET_GROUP", "")
+        for kind, root, file, swap in (
+                ("1", os.path.join(top, "memory"), "memory.limit_in_bytes", None),
+                ("2", top, "memory.max", "memory.swap.max")):
+            if wanted not in ("", kind):
+                continue
             path = os.path.join(root, f"holdfast-test-{os.getpid()}-{id(self)}")
             try:
                 if not os.path.exists(os.path.join(root, file if not swap else "cgroup.controllers")):
@@ -78,9 +83,9 @@ class Group:
 
 
 class Box:
-    """A server that is ready. `memory` in bytes; `limits` are of setrlimit()."""
+    """A server that is ready. `memory` in bytes; `limits` are of setrlimit(); `user` of pwd."""
 
-    def __init__(self, command, *args, memory=None, limits=()):
+    def __init__(self, command, *args, memory=None, limits=(), user=None):
         self.group = Group(memory) if memory else None
         self.how = self.group.how if self.group else "no limit of memory"
 
@@ -88,6 +93,10 @@ class Box:
             go_first()
             if self.group:
                 self.group.enter()
+            if user:  # before the limits: execve() fails for who has more than RLIMIT_NPROC
+                os.setgroups([])
+                os.setgid(user.pw_gid)
+                os.setuid(user.pw_uid)
             for kind, soft, hard in limits:
                 resource.setrlimit(kind, (soft, hard))
 
