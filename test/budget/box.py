@@ -125,6 +125,10 @@ class Box:
             text = file.read()
         return int(re.search(r"VmHWM:\s+(\d+) kB", text).group(1)) * 1024
 
+    def resident(self):
+        with open(f"/proc/{self.process.pid}/status") as file:
+            return int(re.search(r"VmRSS:\s+(\d+) kB", file.read()).group(1)) * 1024
+
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 

@@ -13,6 +13,8 @@ import pwd
 import resource
 import shutil
 import socket
+import ssl
+import subprocess
 import sys
 import tempfile
 import threading
@@ -256,6 +258,42 @@ class Descriptors(Attack):
         for each in opened:
             each.close()
         self.ends_well(box)
+
+
+class Connections(Attack):
+    """What an idle connection takes, as S9 of docs/guarantees.md says it."""
+    MANY = 800
+
+    def growth(self, *args, context=None):
+        """Bytes for each connection that has had one answer."""
+        box = self.box("--loops", "1", *args)
+        opened = []
+        for i in range(self.MANY + 1):
+            each = box.connect()
+            opened.append(context.wrap_socket(each) if context else each)
+            opened[-1].sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            self.assertIn(b"200 OK", opened[-1].recv(4096))
+            if i == 0:
+                before = box.resident()
+        each = (box.resident() - before) // self.MANY
+        say(f"{each} bytes for each connection")
+        for one in opened:
+            one.close()
+        self.ends_well(box)
+        return each
+
+    @unittest.skipIf(SLOW_BUILD, "a sanitizer takes more")
+    def test_idle(self):
+        self.assertLess(self.growth(), 8 * 1024)
+
+    @unittest.skipIf(SLOW_BUILD or not shutil.which("openssl"), "no openssl to make a certificate")
+    def test_idle_with_tls(self):
+        key, cert = os.path.join(self.dir, "key"), os.path.join(self.dir, "cert")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", cert, "-subj",
+                        "/CN=localhost", "-days", "2"], check=True, capture_output=True)
+        self.assertLess(self.growth("--tls-cert", cert, "--tls-key", key,
+                                    context=ssl._create_unverified_context()), 64 * 1024)
 
 
 class Threads(Attack):
