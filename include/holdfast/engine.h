@@ -18,6 +18,7 @@
 #define HOLDFAST_ENGINE_H
 
 #include <holdfast/base.h>
+#include <holdfast/check.h>
 #include <holdfast/db.h>
 #include <holdfast/env.h>
 #include <holdfast/scope.h>
@@ -103,29 +104,26 @@ struct hf_upkeep_report {
 HF_API HF_NODISCARD enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
                                                     struct hf_upkeep_report *report);
 
-/* What a check looked at, and the first thing that was wrong. */
-struct hf_check_report {
-    uint64_t tables;
-    uint64_t items;
-    uint64_t index_entries;
-    uint64_t stream_records;
-    uint64_t expiry_entries;
-    uint64_t tokens;
-    uint64_t problems;
-    struct hf_str first_problem; /* absent when there is none */
-    uint64_t backups;
-    uint64_t backup_items;
-};
-
 /*
  * Verify everything: each stored record is well-formed, every index entry has its item and every
  * item its entries, sequence numbers grow, expiry entries and tokens match, backups have all their
- * items. Reads the whole
- * database as it was at one moment; runs beside other work. `report` may be NULL. HF_CORRUPT when
- * anything is wrong, HF_UNSUPPORTED when `db` is no embedded database. Blocks. Since 0.1.
+ * items. Reads the whole database as it was at one moment; runs beside other work, but for the
+ * cache of blocks, which is emptied at its start: blocks are read from their files. `report` may be
+ * NULL; what it has when the check fails is what was looked at until then.
+ *
+ * HF_CORRUPT      something is wrong; the message names the first
+ * HF_UNSUPPORTED  `db` is no embedded database
+ * HF_CANCELED, HF_TIMEOUT  by the scope, which is looked at all the time
+ *
+ * Blocks. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_engine_check(struct hf_scope *s, struct hf_db *db,
                                                    struct hf_check_report *report);
+
+/* The same, with options; NULL: all defaults. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_engine_check_with(struct hf_scope *s, struct hf_db *db,
+                                                        const struct hf_check_options *options,
+                                                        struct hf_check_report *report);
 
 struct hf_engine_stats {
     uint64_t syncs;        /* times the log was synced */

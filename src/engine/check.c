@@ -7,6 +7,10 @@
  * entries that it should have, of an entry for the item that it belongs to. So a missing entry, a
  * stray one and a stale one are all found. Items of backups are looked at by themselves and added
  * up.
+ *
+ * Before that the store reads every block of every table for its checksum: so everything is read
+ * twice. How much that is can be estimated only, by the sizes of the files at first and by what the
+ * first reading came to afterwards.
  */
 #include "engine/private.h"
 
@@ -21,6 +25,11 @@ struct checking {
     uint64_t numbers_end;    /* no stream record has this number or a higher one */
     struct backup *backup;   /* whose copy is being looked at; NULL: none yet */
     struct table *copied;    /* what its items' keys are, and nothing else */
+    const struct hf_check_options *options;
+    struct hf_check_progress progress;
+    uint64_t in_memory; /* about how many bytes are not in tables yet */
+    uint64_t told_keys; /* what the progress was when it was told last */
+    uint64_t told_bytes;
 };
 
 static void problem(struct checking *c, struct hf_bytes key, const char *what)
@@ -63,6 +72,60 @@ static struct table *table_by_ttl_id(struct engine *e, uint32_t id)
             return e->catalog.tables[i];
     return NULL;
 }
+
+/* ---- progress ------------------------------------------------------------------------------- */
+
+static enum hf_status tell(struct checking *c)
+{
+    enum hf_status status;
+
+    if (c->progress.about_bytes < c->progress.bytes)
+        c->progress.about_bytes = c->progress.bytes;
+    c->told_keys = c->progress.keys;
+    c->told_bytes = c->progress.bytes;
+    if (!c->options->on_progress)
+        return HF_OK;
+    status = c->options->on_progress(&c->progress, c->options->user);
+    if (status != HF_OK)
+        hf__fail(c->caller, status, "The check was ended by its on_progress");
+    return status;
+}
+
+/* The store has verified so much more. */
+static enum hf_status on_verified(struct hf_scope *s, uint64_t bytes, void *user)
+{
+    struct checking *c = user;
+
+    (void)s;
+    c->progress.bytes += bytes;
+    return tell(c);
+}
+
+static enum hf_status count_compared(struct checking *c, struct hf_bytes key, struct hf_bytes value)
+{
+    c->progress.keys++;
+    c->progress.bytes += key.len + value.len;
+    if (c->progress.keys - c->told_keys < STORE_WATCH_KEYS &&
+        c->progress.bytes - c->told_bytes < STORE_WATCH_BYTES)
+        return HF_OK;
+    return tell(c);
+}
+
+static enum hf_status verify_store(struct checking *c, struct hf__store *store)
+{
+    const struct store_watch watch = {.on_bytes = on_verified, .user = c};
+    struct store_stats stats;
+
+    hf__store_stats(store, &stats);
+    c->in_memory = stats.data_bytes - stats.table_bytes;
+    c->progress.about_bytes = stats.table_bytes + stats.data_bytes;
+    TRY(tell(c));
+    TRY(hf__store_verify(c->caller, store, &watch));
+    c->progress.about_bytes = 2 * c->progress.bytes + c->in_memory;
+    return HF_OK;
+}
+
+/* ---- what it looks up ----------------------------------------------------------------------- */
 
 /* What belongs to nothing is no problem if it is noted to be erased. */
 static enum hf_status belongs_nowhere(struct checking *c, struct hf_bytes key, const char *what)
@@ -384,6 +447,8 @@ static enum hf_status check_all(struct checking *c)
             status = check_one(c, key, value);
             if (status != HF_OK)
                 hf__fail(c->caller, status, "%s", hf_scope_error_text(c->s));
+            else
+                status = count_compared(c, key, value);
             hf_scope_reset(c->s);
         }
     } while (status == HF_OK && found);
@@ -430,19 +495,34 @@ static enum hf_status check_snapshot(struct engine *e, struct checking *c)
     status = view_open(c->caller, e, c->snapshot, &c->e);
     if (status == HF_OK)
         status = check_all(c);
-    if (status == HF_OK)
+    if (status == HF_OK) {
         check_backups(c);
+        c->progress.about_bytes = c->progress.bytes;
+        status = tell(c);
+    }
     hf__table_free(e, c->copied, true);
     view_close(e, c->e);
     hf_scope_free(c->s);
     return status;
 }
 
-enum hf_status hf_engine_check(struct hf_scope *s, struct hf_db *db, struct hf_check_report *report)
+static struct hf_check_options fill_options(const struct hf_check_options *options)
+{
+    struct hf_check_options o = {.size = sizeof(o)};
+
+    if (options)
+        memcpy(&o, options, options->size && options->size < sizeof(o) ? options->size : sizeof(o));
+    return o;
+}
+
+enum hf_status hf_engine_check_with(struct hf_scope *s, struct hf_db *db,
+                                    const struct hf_check_options *options,
+                                    struct hf_check_report *report)
 {
     struct engine *e = hf__engine_of(db);
+    struct hf_check_options o = fill_options(options);
     struct hf_check_report ignored;
-    struct checking c = {.report = report ? report : &ignored, .caller = s};
+    struct checking c = {.report = report ? report : &ignored, .caller = s, .options = &o};
     enum hf_status status;
 
     report = c.report;
@@ -451,7 +531,7 @@ enum hf_status hf_engine_check(struct hf_scope *s, struct hf_db *db, struct hf_c
     if (!e)
         return hf__fail(s, HF_UNSUPPORTED, "A check is only for embedded databases");
     TRY(hf__scope_alive(s)); /* before the files are read, which takes long */
-    TRY(hf__store_verify(s, e->store));
+    TRY(verify_store(&c, e->store));
     TRY(hf__store_snapshot_open(s, e->store, &c.snapshot));
     status = check_snapshot(e, &c);
     hf__store_snapshot_close(e->store, c.snapshot);
@@ -459,4 +539,9 @@ enum hf_status hf_engine_check(struct hf_scope *s, struct hf_db *db, struct hf_c
         return hf__fail(s, HF_CORRUPT, "%llu problems, the first: %.*s",
                         (unsigned long long)report->problems, HF_FMT(report->first_problem));
     return status;
+}
+
+enum hf_status hf_engine_check(struct hf_scope *s, struct hf_db *db, struct hf_check_report *report)
+{
+    return hf_engine_check_with(s, db, NULL, report);
 }

@@ -30,7 +30,8 @@ struct store_kind {
     uint64_t (*written)(struct hf__store *store);
     uint64_t (*durable)(struct hf__store *store);
     void (*stats)(struct hf__store *store, struct store_stats *stats);
-    enum hf_status (*verify)(struct hf_scope *s, struct hf__store *store);
+    enum hf_status (*verify)(struct hf_scope *s, struct hf__store *store,
+                             const struct store_watch *watch);
 };
 
 /* The first member of every store. */

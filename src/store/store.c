@@ -173,7 +173,8 @@ void hf__store_stats(struct hf__store *store, struct store_stats *stats)
     store->kind->stats(store, stats);
 }
 
-enum hf_status hf__store_verify(struct hf_scope *s, struct hf__store *store)
+enum hf_status hf__store_verify(struct hf_scope *s, struct hf__store *store,
+                                const struct store_watch *watch)
 {
-    return store->kind->verify(s, store);
+    return store->kind->verify(s, store, watch);
 }

@@ -183,11 +183,29 @@ struct store_stats {
     bool read_only;        /* writes are refused */
     struct hf_str path;    /* of the directory, as long as the store is open; absent for memory */
     uint64_t kept_free;    /* bytes of its disk; 0 for memory */
+    uint64_t table_bytes;  /* about how many of keys and values hf__store_verify() reads, */
+    uint64_t data_bytes;   /* and how many there are with those that are in memory alone */
 };
 void hf__store_stats(struct hf__store *store, struct store_stats *stats);
 
-/* Read and verify every block and file. HF_CORRUPT names what is damaged. */
-enum hf_status hf__store_verify(struct hf_scope *s, struct hf__store *store);
+/* Who wants to know how long work goes: called now and then, with the bytes of keys and values that
+ * were read since it was called last. Anything but HF_OK ends the work, and is returned. */
+struct store_watch {
+    enum hf_status (*on_bytes)(struct hf_scope *s, uint64_t bytes, void *user);
+    void *user;
+};
+
+enum { STORE_WATCH_KEYS = 256, STORE_WATCH_BYTES = 1024 * 1024 }; /* between two of its calls */
+
+/*
+ * Read and verify every block and file; `watch` may be NULL. What is in the cache is dropped first,
+ * so that blocks are read from the files again.
+ *
+ * HF_CORRUPT  the message names what is damaged
+ * HF_CANCELED, HF_TIMEOUT  by the scope
+ */
+enum hf_status hf__store_verify(struct hf_scope *s, struct hf__store *store,
+                                const struct store_watch *watch);
 
 /* ---- faults, for tests ---------------------------------------------------------------------- */
 

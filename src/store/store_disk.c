@@ -773,16 +773,19 @@ static void disk_stats(struct hf__store *store, struct store_stats *stats)
     stats->read_only = disk->options.read_only;
     stats->path = hf_str_from(disk->home.path);
     stats->kept_free = need;
+    stats->table_bytes = hf__tables_bytes(disk->tables);
+    stats->data_bytes = stats->table_bytes + hf__front_bytes(&disk->front);
 }
 
-static enum hf_status disk_verify(struct hf_scope *s, struct hf__store *store)
+static enum hf_status disk_verify(struct hf_scope *s, struct hf__store *store,
+                                  const struct store_watch *watch)
 {
     struct disk *disk = disk_of(store);
 
     if (!hf__front_check(&disk->front))
         return hf__fail(s, HF_CORRUPT, "What the store in %s has in memory is damaged",
                         disk->home.path);
-    return hf__tables_verify(s, disk->tables);
+    return hf__tables_verify(s, disk->tables, watch);
 }
 
 /* ---- opening and closing -------------------------------------------------------------------- */

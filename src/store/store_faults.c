@@ -186,9 +186,10 @@ static void faulty_stats(struct hf__store *store, struct store_stats *stats)
     stats->stopped |= atomic_load(&faulty_of(store)->stopped);
 }
 
-static enum hf_status faulty_verify(struct hf_scope *s, struct hf__store *store)
+static enum hf_status faulty_verify(struct hf_scope *s, struct hf__store *store,
+                                    const struct store_watch *watch)
 {
-    return hf__store_verify(s, faulty_of(store)->inner);
+    return hf__store_verify(s, faulty_of(store)->inner, watch);
 }
 
 static const struct store_kind faulty_kind = {

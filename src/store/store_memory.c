@@ -286,14 +286,17 @@ static uint64_t memory_written(struct hf__store *store)
 
 static void memory_stats(struct hf__store *store, struct store_stats *stats)
 {
-    stats->memory_bytes = sizeof(struct memory_store) + atomic_load(&memory_of(store)->map.bytes);
+    stats->data_bytes = atomic_load(&memory_of(store)->map.bytes);
+    stats->memory_bytes = sizeof(struct memory_store) + stats->data_bytes;
 }
 
-static enum hf_status memory_verify(struct hf_scope *s, struct hf__store *store)
+static enum hf_status memory_verify(struct hf_scope *s, struct hf__store *store,
+                                    const struct store_watch *watch)
 {
     struct memory_store *memory = memory_of(store);
     bool good;
 
+    (void)watch; /* there is nothing to read */
     brief_rdlock(&memory->lock);
     good = hf__map_check(&memory->map);
     pthread_rwlock_unlock(&memory->lock);

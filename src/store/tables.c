@@ -830,33 +830,68 @@ static enum hf_status verify_files(struct hf_scope *s, struct tables *tables)
     return status;
 }
 
-static enum hf_status verify(struct hf_scope *s, struct tables *tables)
+/* Go to the end; blocks are verified on the way. */
+static enum hf_status walk(struct hf_scope *s, rocksdb_iterator_t *it,
+                           const struct store_watch *watch)
+{
+    enum hf_status status = HF_OK;
+    size_t key_len, value_len;
+    uint64_t bytes = 0;
+    unsigned keys = 0;
+
+    for (rocksdb_iter_seek_to_first(it); status == HF_OK && rocksdb_iter_valid(it);
+         rocksdb_iter_next(it)) {
+        rocksdb_iter_key(it, &key_len);
+        rocksdb_iter_value(it, &value_len);
+        bytes += key_len + value_len;
+        if (++keys < STORE_WATCH_KEYS && bytes < STORE_WATCH_BYTES)
+            continue;
+        status = hf__scope_alive(s);
+        if (status == HF_OK && watch)
+            status = watch->on_bytes(s, bytes, watch->user);
+        keys = 0;
+        bytes = 0;
+    }
+    return status == HF_OK && watch ? watch->on_bytes(s, bytes, watch->user) : status;
+}
+
+/* Blocks in the cache say nothing about the files. It fills again as others read. */
+static void drop_cached(struct tables *tables)
+{
+    rocksdb_cache_set_capacity(tables->cache, 0);
+    rocksdb_cache_set_capacity(tables->cache, tables->options.cache_bytes);
+}
+
+static enum hf_status verify(struct hf_scope *s, struct tables *tables,
+                             const struct store_watch *watch)
 {
     rocksdb_readoptions_t *options;
+    enum hf_status status;
     rocksdb_iterator_t *it;
     char *error = NULL;
 
     if (!tables->db)
         return read_nothing(s, tables->newest);
     TRY(verify_files(s, tables));
+    drop_cached(tables);
     options = new_read_options(tables);
     rocksdb_readoptions_set_verify_checksums(options, 1);
     rocksdb_readoptions_set_fill_cache(options, 0);
     it = rocksdb_create_iterator(tables->db, options);
-    for (rocksdb_iter_seek_to_first(it); rocksdb_iter_valid(it); rocksdb_iter_next(it))
-        continue;
+    status = walk(s, it, watch);
     rocksdb_iter_get_error(it, &error);
     rocksdb_iter_destroy(it);
     rocksdb_readoptions_destroy(options);
-    return error ? read_failed(s, tables, error) : HF_OK;
+    return error ? read_failed(s, tables, error) : status;
 }
 
-enum hf_status hf__tables_verify(struct hf_scope *s, struct tables *tables)
+enum hf_status hf__tables_verify(struct hf_scope *s, struct tables *tables,
+                                 const struct store_watch *watch)
 {
     enum hf_status status;
 
     pthread_rwlock_rdlock(&tables->in_use);
-    status = verify(s, tables);
+    status = verify(s, tables, watch);
     pthread_rwlock_unlock(&tables->in_use);
     return status;
 }

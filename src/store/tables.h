@@ -127,7 +127,8 @@ unsigned hf__threads_possible(unsigned wanted);
 uint64_t hf__tables_bytes(struct tables *tables);  /* on disk */
 uint64_t hf__tables_memory(struct tables *tables); /* of caches and indexes */
 
-/* Read and verify every block and file. */
-enum hf_status hf__tables_verify(struct hf_scope *s, struct tables *tables);
+/* Read and verify every block and file, as in store.h. */
+enum hf_status hf__tables_verify(struct hf_scope *s, struct tables *tables,
+                                 const struct store_watch *watch);
 
 #endif

@@ -127,9 +127,10 @@ static void rewind_stats(struct hf__store *store, struct store_stats *stats)
     hf__store_stats(rewind_of(store)->inner, stats);
 }
 
-static enum hf_status rewind_verify(struct hf_scope *s, struct hf__store *store)
+static enum hf_status rewind_verify(struct hf_scope *s, struct hf__store *store,
+                                    const struct store_watch *watch)
 {
-    return hf__store_verify(s, rewind_of(store)->inner);
+    return hf__store_verify(s, rewind_of(store)->inner, watch);
 }
 
 static const struct store_kind rewind_kind = {

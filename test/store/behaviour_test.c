@@ -229,7 +229,7 @@ TEST(store, a_walk_sees_one_state)
         CHECK_OK(hf__store_iter_next(f.s, iter, &found, &key, &value));
         CHECK(!found);
         hf__store_iter_close(iter);
-        CHECK_OK(hf__store_verify(f.s, f.store));
+        CHECK_OK(hf__store_verify(f.s, f.store, NULL));
         fixture_close(&f);
     }
 }
@@ -367,7 +367,7 @@ TEST(store, walks_are_whole_while_others_write)
             pthread_join(readers[i], NULL);
         CHECK_INT(0, atomic_load(&crowd.failures));
         CHECK(atomic_load(&crowd.walks) > 0);
-        CHECK_OK(hf__store_verify(f.s, f.store));
+        CHECK_OK(hf__store_verify(f.s, f.store, NULL));
         fixture_close(&f);
     }
 }
@@ -404,7 +404,7 @@ TEST(store_memory, any_failed_allocation_leaves_the_map_as_it_was)
             t->fail_at = (int64_t)t->allocs + nth;
             status = hf__store_write(f.s, f.store, &batch, &ticket);
             t->fail_at = 0;
-            CHECK_OK(hf__store_verify(f.s, f.store));
+            CHECK_OK(hf__store_verify(f.s, f.store, NULL));
             if (status == HF_OK)
                 break;
             CHECK_STATUS(HF_NOMEM, status);
@@ -448,7 +448,7 @@ TEST(store_memory, grows_and_shrinks)
                     hf__batch_delete(&batch, hf_bytes_of(key, 24));
                 CHECK_OK(hf__store_write(f.s, f.store, &batch, &ticket));
                 if (i % 16384 == 5)
-                    CHECK_OK(hf__store_verify(f.s, f.store));
+                    CHECK_OK(hf__store_verify(f.s, f.store, NULL));
                 hf_scope_reset(f.s);
             }
             hf__store_stats(f.store, &stats);

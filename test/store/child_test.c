@@ -152,7 +152,7 @@ static int child_check(struct hf_scope *s, struct hf__store *store, unsigned thr
     struct acked acked = {.by_thread = {count}};
 
     (void)threads;
-    if (hf__store_verify(s, store) != HF_OK)
+    if (hf__store_verify(s, store, NULL) != HF_OK)
         return CHILD_ERROR;
     if (acked_is_there(s, store, &acked))
         return CHILD_OK;
@@ -276,7 +276,7 @@ static int child_fill(struct hf_scope *s, const char *path, unsigned count)
             return CHILD_WRONG;
         }
         acked.by_thread[0] += 10;
-        if (!acked_is_there(s, store, &acked) || hf__store_verify(s, store))
+        if (!acked_is_there(s, store, &acked) || hf__store_verify(s, store, NULL))
             return CHILD_WRONG;
         hf__store_close(store);
     }
@@ -323,7 +323,7 @@ static int child_large(struct hf_scope *s, const char *path, unsigned mib)
         return CHILD_ERROR;
     first = write_large(s, store, mib, &random);
     second = write_large(s, store, mib, &random); /* which has the first one flushed */
-    if (write_soon(s, store, 1, 10) != HF_OK || hf__store_verify(s, store) != HF_OK) {
+    if (write_soon(s, store, 1, 10) != HF_OK || hf__store_verify(s, store, NULL) != HF_OK) {
         fprintf(stderr, "child: %u MiB: then %s\n", mib, hf_scope_error_text(s));
         return CHILD_WRONG;
     }
@@ -409,7 +409,7 @@ static int child_free(struct hf_scope *s, const char *path)
         }
         hf__scope_rewind(s, mark);
     }
-    if (write_soon(s, store, last + 1, last + 20000) != HF_OK || hf__store_verify(s, store)) {
+    if (write_soon(s, store, last + 1, last + 20000) != HF_OK || hf__store_verify(s, store, NULL)) {
         fprintf(stderr, "child: then %s\n", hf_scope_error_text(s));
         return CHILD_WRONG;
     }
@@ -600,7 +600,7 @@ static void check_acked(struct test *t, const char *path, const struct acked *ac
 
     CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), NULL, &store));
     CHECK(acked_is_there(s, store, acked));
-    CHECK_OK(hf__store_verify(s, store));
+    CHECK_OK(hf__store_verify(s, store, NULL));
     hf__store_close(store);
     hf_scope_free(s);
 }

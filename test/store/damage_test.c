@@ -381,7 +381,7 @@ static void damage_start(struct hf_scope *s, const char *dir, const char *name, 
         survey->refused += status == HF_CORRUPT;
         survey->harmless += status == HF_OK;
         if (status == HF_CORRUPT)
-            CHECK_STATUS(HF_CORRUPT, hf__store_verify(s, store));
+            CHECK_STATUS(HF_CORRUPT, hf__store_verify(s, store, NULL));
         hf__store_close(store);
     }
 }

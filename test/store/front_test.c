@@ -212,7 +212,7 @@ TEST(store_front, layers_read_as_one)
     }
     CHECK(b.freezes > 20 && b.tabled > 100 && b.walked > 10000);
     CHECK(hf__front_check(&b.front));
-    CHECK_OK(hf__tables_verify(b.s, b.tables));
+    CHECK_OK(hf__tables_verify(b.s, b.tables, NULL));
     bench_close(&b);
 }
 
@@ -385,7 +385,7 @@ TEST(store_front, a_queue_makes_no_tables)
         hf__store_close(store);
         CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
     }
-    CHECK_OK(hf__store_verify(s, store));
+    CHECK_OK(hf__store_verify(s, store, NULL));
     hf__store_close(store);
     hf_scope_free(s);
 }

@@ -60,7 +60,7 @@ static void check_content(struct test *t, struct hf_scope *s, const char *path, 
     CHECK(store_digest(s, store, &digest));
     if (digest != want)
         fail_msg("%s holds something else", what);
-    CHECK_OK(hf__store_verify(s, store));
+    CHECK_OK(hf__store_verify(s, store, NULL));
     hf__store_close(store);
     check_format(s, path);
 }

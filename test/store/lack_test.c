@@ -165,7 +165,7 @@ CHILD(store_lack)
         return result;
     if (hf__store_open_rocksdb(s, NULL, hf_str_from(args[0]), &options, &store) != HF_OK)
         return complain("open again", s);
-    if (!acked_is_there(s, store, &acked) || hf__store_verify(s, store) != HF_OK)
+    if (!acked_is_there(s, store, &acked) || hf__store_verify(s, store, NULL) != HF_OK)
         result = complain("what is there", s);
     hf__store_close(store);
     hf_scope_free(s);

@@ -128,7 +128,7 @@ CHILD(store_media)
     }
     good = read_each(s, store, &failures) && failures > 0 && walk_fails(s, store, false, true) &&
            walk_fails(s, store, false, false) && walk_fails(s, store, true, true) &&
-           is_named(s, hf__store_verify(s, store)) && writes_end_well(s, store);
+           is_named(s, hf__store_verify(s, store, NULL)) && writes_end_well(s, store);
     hf__store_close(store);
     hf_scope_free(s);
     return good ? CHILD_OK : CHILD_WRONG;

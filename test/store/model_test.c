@@ -199,7 +199,7 @@ static void run_model(struct test *t, enum kind kind, int rounds)
             check_walk(t, &f, snapshot, &then);
         }
         if (round % 10 == 0)
-            CHECK_OK(hf__store_verify(f.s, f.store));
+            CHECK_OK(hf__store_verify(f.s, f.store, NULL));
         hf_scope_reset(f.s);
     }
     hf__store_snapshot_close(f.store, snapshot);

@@ -83,7 +83,7 @@ TEST(store_tidy, tables_are_merged_when_nobody_writes)
         store = open_quiet(t, s, path, SOON_MS);
     }
     CHECK(acked_is_there(s, store, &acked));
-    CHECK_OK(hf__store_verify(s, store));
+    CHECK_OK(hf__store_verify(s, store, NULL));
     hf__store_close(store);
     hf_scope_free(s);
 }

@@ -48,7 +48,7 @@ TEST(store_verify, compactions_beside_it_are_no_damage)
                                     &churn.store));
     CHECK(pthread_create(&thread, NULL, churn_thread, &churn) == 0);
     for (int i = 0; !atomic_load(&churn.stop); i++) {
-        enum hf_status status = hf__store_verify(s, churn.store);
+        enum hf_status status = hf__store_verify(s, churn.store, NULL);
 
         if (status != HF_OK) {
             atomic_store(&churn.stop, true);
