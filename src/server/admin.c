@@ -1,6 +1,6 @@
 /*
- * server/admin.c: what tests of users want of a server and nobody else should: /_holdfast/, which
- * is there only when it was asked for.
+ * server/admin.c: /_holdfast/: what tests of users want of a server and nobody else should, which
+ * is there only when it was asked for, and the check, which is always there.
  *
  *     GET    /_holdfast/          what can be asked here, the clock and the faults
  *     GET    /_holdfast/clock     the clock of the database
@@ -10,6 +10,7 @@
  *     PUT    /_holdfast/faults    {"faults": [{"kind": "throttle", "operation": "PutItem", ...}]}
  *     DELETE /_holdfast/faults    none
  *     ...    /_holdfast/snapshots take everything, put it back: admin_snapshots.c
+ *     ...    /_holdfast/check     verify everything: checker.h
  *
  * Requests and answers are JSON, read and written by the same walker as DynamoDB's. With keys these
  * requests have to be signed as all others.
@@ -379,6 +380,8 @@ static const struct admin_path {
     {"PUT", PREFIX "/snapshots/NAME", hf__admin_snapshots_take},
     {"POST", PREFIX "/snapshots/NAME/restore", hf__admin_snapshots_restore},
     {"DELETE", PREFIX "/snapshots/NAME", hf__admin_snapshots_delete},
+    {"GET", CHECKS_PATH, hf__admin_check_get},
+    {"POST", CHECKS_PATH, hf__admin_check_post},
 };
 
 /* Is it that path? NAME in the pattern stands for whatever is there between two slashes. */
@@ -428,6 +431,8 @@ bool hf__admin_path(const struct server *server, struct hf_str path)
 {
     size_t len = sizeof(PREFIX) - 1;
 
+    if (hf_str_equal(path, HF_STR(CHECKS_PATH)))
+        return true;
     return server->options.admin && path.len >= len && memcmp(path.ptr, PREFIX, len) == 0 &&
            (path.len == len || path.ptr[len] == '/');
 }
@@ -467,7 +472,9 @@ void hf__admin(struct answer *answer, struct hf_bytes body)
     }
     if (known)
         hf__admin_error(answer, 405,
-                        HF_STR("this path has other methods; GET /_holdfast/ lists them"));
+                        hf_str_equal(head->path, HF_STR(CHECKS_PATH))
+                            ? HF_STR("this path has the methods GET and POST")
+                            : HF_STR("this path has other methods; GET /_holdfast/ lists them"));
     else
         hf__admin_error(answer, 404, HF_STR("no such path; GET /_holdfast/ lists them"));
 }

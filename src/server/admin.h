@@ -1,6 +1,6 @@
 /*
  * server/admin.h: /_holdfast/, for users' tests: the clock, upkeep now, faults on purpose,
- * snapshots.
+ * snapshots; and the check of everything, which every server offers (checker.h).
  */
 #ifndef HF_SERVER_ADMIN_H
 #define HF_SERVER_ADMIN_H

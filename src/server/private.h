@@ -34,6 +34,7 @@
 #include "http/http.h"
 #include "server/auth.h"
 #include "server/budget.h"
+#include "server/checker.h"
 #include "server/parts.h"
 #include "server/server.h"
 #include "server/settler.h"
@@ -233,7 +234,8 @@ struct server {
     struct tls_context *tls;
     struct settler settler;      /* while it runs, with the option only */
     struct metrics *metrics;     /* one per loop and worker */
-    struct snapshots *snapshots; /* NULL: /_holdfast/ is not offered */
+    struct snapshots *snapshots; /* NULL: of /_holdfast/ there is no more than the check */
+    struct checker checker;
 };
 
 /* An answer is on its way, or requests wait to be handled. */

@@ -7,6 +7,7 @@
  *     GET /livez        the process runs
  *     GET /readyz       it takes requests, and writes are possible, or were never to be
  *     GET /metrics      figures for Prometheus
+ *     /_holdfast/check  verify everything: checker.c
  *     /_holdfast/       for users' tests, when it was asked for: admin.c
  *
  * Everything else is what DynamoDB says to a path it does not know.

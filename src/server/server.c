@@ -615,6 +615,7 @@ static enum hf_status open_parts(struct hf_scope *s, struct server *server,
     if (options->certificate.ptr)
         TRY(hf__tls_open(s, &server->env, options->certificate, options->private_key,
                          &server->tls));
+    TRY(hf__checker_open(s, &server->checker, &server->env, server->engine));
     TRY(open_listeners(s, server));
     if (options->admin) {
         server->snapshots = hf__snapshots_new(&server->env);
@@ -715,6 +716,7 @@ enum hf_status hf__server_run(struct hf_scope *s, struct server *server)
         hf__settler_stop(&server->settler);
     if (server->work.workers_len)
         hf__work_stop(&server->work);
+    hf__checker_stop(&server->checker);
     restore_sigpipe(&before);
     return status;
 }
@@ -747,6 +749,7 @@ void hf__server_close(struct server *server)
         close(server->signals_fd);
     hf__tls_close(server->tls);
     hf__snapshots_free(server->snapshots);
+    hf__checker_close(&server->checker);
     hf_scope_free(server->memory);
     hf__env_free(&env, server, sizeof(*server));
 }
