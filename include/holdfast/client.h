@@ -16,6 +16,7 @@
 #define HOLDFAST_CLIENT_H
 
 #include <holdfast/base.h>
+#include <holdfast/check.h>
 #include <holdfast/db.h>
 #include <holdfast/env.h>
 #include <holdfast/retry.h>
@@ -83,6 +84,24 @@ struct hf_client_options {
 HF_API HF_NODISCARD enum hf_status hf_connect(struct hf_scope *s, struct hf_str url,
                                               const struct hf_client_options *options,
                                               struct hf_db **db);
+
+/*
+ * Have the `holdfast serve` at `url` verify its whole database, as hf_engine_check() does, and wait
+ * for the outcome. When a check runs there already, that one is waited for. Who stops waiting, by
+ * the scope or by on_progress, leaves it running. `check` may be NULL, and `report` too.
+ *
+ * HF_CORRUPT      something is wrong; the message names the first
+ * HF_UNSUPPORTED  it is not a holdfast server, or an older one
+ * HF_DENIED       the server has keys, and ours is none of them
+ * HF_IO           it cannot be reached, it was restarted meanwhile, or the check failed
+ * HF_INVALID      as hf_connect() says
+ *
+ * Blocks. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_server_check(struct hf_scope *s, struct hf_str url,
+                                                   const struct hf_client_options *options,
+                                                   const struct hf_check_options *check,
+                                                   struct hf_check_report *report);
 
 #ifdef __cplusplus
 }

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PAYLOAD_SHOWN = 100, PROGRESS_US = 200 * 1000 };
+enum { PAYLOAD_SHOWN = 100 };
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
@@ -234,38 +234,28 @@ int hf__cli_events_one(struct cli *cli, const struct database_settings *settings
 void hf__cli_events_progress_begin(struct events_progress *progress, struct cli *cli,
                                    const struct database_settings *settings, const char *what)
 {
-    const struct hf_env *env = hf_scope_env(cli->scope);
-
-    *progress = (struct events_progress){.cli = cli,
-                                         .what = what,
-                                         .shown = isatty(STDERR_FILENO) == 1 && !settings->quiet,
-                                         .begin_us = env->elapsed_us(env->user)};
+    progress->what = what;
+    hf__progress_begin(&progress->progress, cli, settings->quiet, false);
 }
 
 enum hf_status hf__cli_events_progress(uint64_t done, uint64_t total, void *user)
 {
     struct events_progress *progress = user;
-    const struct hf_env *env = hf_scope_env(progress->cli->scope);
-    int64_t now_us = env->elapsed_us(env->user);
-    int64_t took_us = now_us - progress->begin_us;
+    char of[32] = "";
 
-    if (!progress->shown || (progress->any && now_us - progress->last_us < PROGRESS_US))
+    if (!hf__progress_due(&progress->progress, false))
         return HF_OK;
-    progress->any = true;
-    progress->last_us = now_us;
-    fprintf(progress->cli->err, "\r%llu", (unsigned long long)done);
     if (total)
-        fprintf(progress->cli->err, " of %llu", (unsigned long long)total);
-    fprintf(progress->cli->err, " events %s, %.0f a second%*s", progress->what,
-            took_us > 0 ? (double)done * 1e6 / (double)took_us : 0.0, 8, "");
-    fflush(progress->cli->err);
+        snprintf(of, sizeof(of), " of %llu", (unsigned long long)total);
+    hf__progress_print(&progress->progress, "%llu%s events %s, %.0f a second",
+                       (unsigned long long)done, of, progress->what,
+                       hf__progress_rate(&progress->progress, done));
     return HF_OK;
 }
 
 void hf__cli_events_progress_end(struct events_progress *progress)
 {
-    if (progress->any)
-        fputc('\n', progress->cli->err);
+    hf__progress_end(&progress->progress);
 }
 
 enum hf_start hf__cli_events_start(struct hf_str after, struct hf_str since, bool latest)

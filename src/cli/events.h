@@ -17,6 +17,7 @@
 #define HF_CLI_EVENTS_H
 
 #include "cli/database.h"
+#include "cli/progress.h"
 #include "cli/rows.h"
 
 #include <holdfast/events.h>
@@ -142,12 +143,8 @@ bool hf__cli_events_group(struct cli *cli, const char *command, struct hf_events
 
 /* How far it is, on standard error when that is a terminal, a few times a second. */
 struct events_progress {
-    struct cli *cli;
+    struct progress progress;
     const char *what; /* "exported" */
-    bool shown;
-    bool any; /* a line was written that has no end yet */
-    int64_t last_us;
-    int64_t begin_us;
 };
 
 void hf__cli_events_progress_begin(struct events_progress *progress, struct cli *cli,

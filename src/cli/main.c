@@ -18,7 +18,7 @@ enum { WIDTH_MIN = 60, WIDTH_USUAL = 80, WIDTH_MAX = 100 };
 
 static const struct cli_command commands[] = {
     COMMAND("serve", serve, "serve a database over DynamoDB's protocol"),
-    COMMAND("check", check, "verify everything in a directory"),
+    COMMAND("check", check, "verify everything in a database"),
     COMMAND("table create", table_create, "make a table from a file"),
     COMMAND("table ls", table_ls, "list tables"),
     COMMAND("table show", table_show, "show a table"),

@@ -44,6 +44,16 @@ enum hf_status hf__client_parts_make(struct hf_scope *s, const struct hf_client_
                                      struct hf_str service, const char *say,
                                      struct client_parts *parts);
 
+/*
+ * The same for the URL of a DynamoDB, whose parameters go to the options; `options` has all its
+ * members. On failure there is nothing to free.
+ */
+enum hf_status hf__client_parts_of(struct hf_scope *s, struct hf_str url,
+                                   struct hf_client_options *options, struct client_parts *parts);
+
+/* What was given, and zero for members that the caller's version does not have. */
+struct hf_client_options hf__client_options(const struct hf_client_options *options);
+
 /* Free what is there of the parts. */
 void hf__client_parts_free(struct client_parts *parts);
 

@@ -174,7 +174,7 @@ static enum hf_status read_url(struct hf_scope *s, struct hf_str url,
 
 enum { CONNECT_MS = 1000, ATTEMPT_MS = 10000, CONNECTIONS = 64 };
 
-static struct hf_client_options fill_options(const struct hf_client_options *options)
+struct hf_client_options hf__client_options(const struct hf_client_options *options)
 {
     struct hf_client_options o = {.size = sizeof(o)};
 
@@ -309,21 +309,32 @@ static enum hf_status wrap(struct hf_scope *s, const struct hf_client_options *o
     return status;
 }
 
+enum hf_status hf__client_parts_of(struct hf_scope *s, struct hf_str url,
+                                   struct hf_client_options *o, struct client_parts *parts)
+{
+    enum hf_status status;
+
+    *parts = (struct client_parts){.env = hf__env_fill(o->env)};
+    TRY(read_url(s, url, o, &parts->fixed));
+    status = hf__client_parts_make(s, o, HF_STR("dynamodb"), "dynamodb://REGION", parts);
+    if (status != HF_OK)
+        hf__client_parts_free(parts);
+    return status;
+}
+
 enum hf_status hf_connect(struct hf_scope *s, struct hf_str url,
                           const struct hf_client_options *options, struct hf_db **db)
 {
-    struct hf_client_options o = fill_options(options);
-    struct client_parts parts = {.env = hf__env_fill(o.env)};
+    struct hf_client_options o = hf__client_options(options);
+    struct client_parts parts;
     struct hf_db *client;
     enum hf_status status;
 
     *db = NULL;
     hf__scope_error_clear(s);
     TRY(hf__scope_alive(s));
-    TRY(read_url(s, url, &o, &parts.fixed));
-    status = hf__client_parts_make(s, &o, HF_STR("dynamodb"), "dynamodb://REGION", &parts);
-    if (status == HF_OK)
-        status = hf__client_open(s, &parts, &client);
+    TRY(hf__client_parts_of(s, url, &o, &parts));
+    status = hf__client_open(s, &parts, &client);
     if (status != HF_OK) {
         hf__client_parts_free(&parts);
         return status;

@@ -7,6 +7,7 @@ import hashlib
 import http.server
 import json
 import os
+import pty
 import re
 import shutil
 import signal
@@ -17,6 +18,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.error
 import urllib.request
 
 COMMAND, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
@@ -1649,8 +1651,10 @@ def commands():
     return re.findall(r"(?m)^  ([a-z]+ [a-z]+)  ", out)
 
 
-class Check(WithDatabase):
-    """A directory that is looked at while nobody has it open, whole and damaged."""
+class WithDirectory(WithDatabase):
+    """A directory with two tables."""
+    LINE = r"about \d+ %: [\d.]+ of about [\d.]+ MB read, \d+ keys compared, [\d.]+ MB/s"
+
     def setUp(self):
         super().setUp()
         self.store = self.path("store")
@@ -1658,12 +1662,16 @@ class Check(WithDatabase):
         self.ok("table", "create", "-f", "-", "--db", self.url, "-q", input=json.dumps(ORDERS))
         for i in range(20):
             self.ok("kv", "set", "key-%d" % i, "value " * 100, "--db", self.url, "-q")
+        self.items = 21  # and the one that kv keeps for itself
 
     def table_file(self):
         db = os.path.join(self.store, "db")
         return max((os.path.join(db, name) for name in os.listdir(db) if name.endswith(".sst")),
                    key=os.path.getsize)
 
+
+class Check(WithDirectory):
+    """A directory that is looked at while nobody has it open, whole and damaged."""
     def damaged(self, error):
         code, out, err = self.run_("check", self.store)
         self.assertEqual((code, out), (CORRUPT, ""), err)
@@ -1674,9 +1682,10 @@ class Check(WithDatabase):
         self.assertFalse(json.loads(out)["sound"])
 
     def test_a_sound_one(self):
-        self.assertIn("sound: 2 tables, 20 items", self.ok("check", self.store))
+        self.assertIn("sound: 2 tables, %d items" % self.items, self.ok("check", self.store))
         found = self.json("check", self.store)
-        self.assertEqual((found["sound"], found["items"], found["problems"]), (True, 20, 0))
+        self.assertEqual((found["sound"], found["items"], found["problems"]),
+                         (True, self.items, 0))
 
     def test_a_table_that_is_cut_or_flipped(self):
         path = self.table_file()
@@ -1703,7 +1712,7 @@ class Check(WithDatabase):
             self.ok("kv", "set", "late-%d" % i, "x" * 100, "--db", url, "-q")
         server.kill()
         server.communicate(timeout=WAIT_S)
-        self.assertIn("25 items", self.ok("check", self.store))
+        self.assertIn("%d items" % (self.items + 5), self.ok("check", self.store))
         journal = os.path.join(self.store, "journal")
         path = os.path.join(journal, sorted(os.listdir(journal))[0])
         with open(path, "r+b") as file:
@@ -1717,8 +1726,189 @@ class Check(WithDatabase):
         code, _, err = self.run_("check", self.path("none"))
         self.assertEqual(code, NOT_FOUND, err)
         self.assertFalse(os.path.exists(self.path("none")))
-        self.assertEqual(self.run_("check", SERVER.url)[0], USAGE)
+        self.assertEqual(self.run_("check", "dynamodb://eu-central-1")[0], USAGE)
+        self.assertEqual(self.run_("check", self.store, "--profile", "x")[0], USAGE)
         self.assertEqual(self.run_("check")[0], USAGE)
+
+    def digest(self):
+        sums = {}
+        for folder, _, names in os.walk(self.store):
+            for name in names:
+                path = os.path.join(folder, name)
+                with open(path, "rb") as file:
+                    sums[path] = (hashlib.sha256(file.read()).hexdigest(),
+                                  os.stat(path).st_mtime_ns)
+        return sums
+
+    def test_a_manifest_that_lost_its_end(self):
+        db = os.path.join(self.store, "db")
+        manifest = max(os.path.join(db, name) for name in os.listdir(db)
+                       if name.startswith("MANIFEST-"))
+        os.truncate(manifest, os.path.getsize(manifest) - 18)
+        before = self.digest()
+        self.damaged("MANIFEST")
+        self.assertEqual(self.digest(), before)
+
+    def test_quiet_prints_nothing(self):
+        self.assertEqual(self.ok("check", self.store, "--quiet"), "")
+
+    def test_progress_in_a_pipe_is_asked_for(self):
+        code, out, err = self.run_("check", self.store, "--progress")
+        self.assertEqual(code, 0, err)
+        self.assertIn("sound: ", out)
+        lines = err.splitlines()
+        self.assertGreaterEqual(len(lines), 2)
+        for line in lines:
+            self.assertRegex(line, "^" + self.LINE + "$")
+        self.assertTrue(lines[-1].startswith("about 100 %"), lines)
+        code, out, err = self.run_("check", self.store, "--json", "--progress")
+        self.assertTrue(json.loads(out)["sound"])
+        self.assertRegex(err, self.LINE)
+
+    def on_terminal(self, *args):
+        """What is written to a standard error that is a terminal, and to an output that is none."""
+        ours, theirs = pty.openpty()
+        try:
+            done = subprocess.run([COMMAND, "check", *args], stdout=subprocess.PIPE, stderr=theirs,
+                                  env=self.env, timeout=WAIT_S)
+            os.close(theirs)
+            theirs = -1
+            shown = b""
+            try:
+                while part := os.read(ours, 65536):
+                    shown += part
+            except OSError:  # the end of what a terminal has, on Linux
+                pass
+        finally:
+            os.close(ours)
+            if theirs >= 0:
+                os.close(theirs)
+        self.assertEqual(done.returncode, 0)
+        return shown.decode(), done.stdout.decode()
+
+    def test_progress_on_a_terminal(self):
+        shown, out = self.on_terminal(self.store)
+        self.assertIn("sound: ", out)
+        self.assertTrue(shown.startswith("\rabout "), shown)
+        self.assertEqual(shown.count("\n"), 1, shown)
+        self.assertRegex(shown.split("\r")[-2], self.LINE)
+        self.assertEqual(self.on_terminal(self.store, "--quiet"), ("", ""))
+        shown, out = self.on_terminal(self.store, "--json")
+        self.assertEqual(shown, "")
+        self.assertTrue(json.loads(out)["sound"])
+        self.assertIn("\rabout ", self.on_terminal(self.store, "--json", "--progress")[0])
+
+
+class CheckOnline(WithDirectory):
+    """The same directory, while a server works on it."""
+    def serve(self, *args):
+        server = subprocess.Popen([COMMAND, "serve", "--port", "0", "--db-path", self.store, *args],
+                                  text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                  env=clean_env())
+        self.addCleanup(server.communicate, timeout=WAIT_S)
+        self.addCleanup(server.kill)
+        return re.search(r"http://\S+", server.stdout.readline()).group(0)
+
+    def test_a_sound_server(self):
+        url = self.serve()
+        self.assertIn("sound: 2 tables, %d items" % self.items, self.ok("check", url))
+        found = self.json("check", url)
+        self.assertEqual((found["sound"], found["items"], found["problems"]),
+                         (True, self.items, 0))
+        self.assertEqual(sorted(found), sorted(self.check_json()))
+        code, _, err = self.run_("check", url, "--progress")
+        self.assertEqual(code, 0)
+        self.assertRegex(err, self.LINE)
+
+    def check_json(self):
+        return ["sound", "tables", "items", "index_entries", "stream_records", "expiry_entries",
+                "tokens", "backups", "backup_items", "problems"]
+
+    def test_a_table_that_is_damaged_under_a_server(self):
+        url = self.serve()
+        self.ok("check", url)
+        path = self.table_file()
+        with open(path, "r+b") as file:
+            file.seek(30)
+            byte = file.read(1)
+            file.seek(30)
+            file.write(bytes([byte[0] ^ 1]))
+        code, out, err = self.run_("check", url)
+        self.assertEqual((code, out), (CORRUPT, ""), err)
+        self.assertIn(".sst", err)
+        code, out, _ = self.run_("check", url, "--json")
+        self.assertEqual((code, json.loads(out)["sound"]), (CORRUPT, False))
+
+    def test_several_at_the_same_time(self):
+        url = self.serve()
+        many = [self.start("check", url) for _ in range(6)]
+        for one in many:
+            out, err = one.communicate(timeout=WAIT_S)
+            self.assertEqual((one.returncode, err), (0, ""))
+            self.assertIn("sound: ", out)
+
+    def test_keys(self):
+        keys = self.path("keys")
+        with open(os.open(keys, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
+            file.write("[a]\naws_access_key_id = KEY\naws_secret_access_key = hush\n")
+        url = self.serve("--credentials", keys)
+        code, out, err = self.run_("check", url)
+        self.assertEqual((code, out), (DENIED, ""), err)
+        for method in ("GET", "POST"):
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(urllib.request.Request(url + "/_holdfast/check",
+                                                              method=method), timeout=WAIT_S)
+            self.assertEqual(refused.exception.code, 400)
+            refused.exception.close()
+        env = dict(self.env, AWS_ACCESS_KEY_ID="KEY", AWS_SECRET_ACCESS_KEY="hush")
+        self.assertIn("sound: ", self.ok("check", url, env=env))
+
+    def test_what_is_no_server_of_ours(self):
+        handler = type("Handler", (Answers,), {"status": 404, "kind": "UnknownOperationException"})
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            code, _, err = self.run_("check", "http://127.0.0.1:%d" % server.server_port)
+        finally:
+            server.shutdown()
+            thread.join()
+            server.server_close()
+        self.assertEqual(code, FAILED, err)
+        self.assertIn("is not a holdfast server, or an older one", err)
+        code, _, err = self.run_("check", "http://127.0.0.1:1")
+        self.assertEqual(code, UNAVAILABLE, err)
+
+    def test_a_signal_leaves_the_check_of_the_server_alone(self):
+        class Runs(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                body = b'{"state":"running","check":1,"bytes":1,"about_bytes":9}'
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+                asked.set()
+
+            do_POST = do_GET
+
+            def log_message(self, *_):
+                pass
+
+        asked = threading.Event()
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Runs)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            process = self.start("check", "http://127.0.0.1:%d" % server.server_port)
+            self.assertTrue(asked.wait(WAIT_S))
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=WAIT_S)
+        finally:
+            server.shutdown()
+            thread.join()
+            server.server_close()
+        self.assertEqual(process.returncode, 128 + signal.SIGINT)
+        self.assertIn("the check of the server goes on", err)
 
 
 class Texts(WithDatabase):
