@@ -1652,17 +1652,28 @@ def commands():
 
 
 class WithDirectory(WithDatabase):
-    """A directory with two tables."""
+    """A directory with two tables: made once, copied for each test."""
+    made = None
     LINE = r"about \d+ %: [\d.]+ of about [\d.]+ MB read, \d+ keys compared, [\d.]+ MB/s"
 
     def setUp(self):
         super().setUp()
+        self.env["HOLDFAST_PREFIX"] = "dir-"
         self.store = self.path("store")
         self.url = "embedded:" + self.store
+        if not WithDirectory.made:
+            WithDirectory.made = tempfile.mkdtemp(prefix="holdfast-commands-")
+            unittest.addModuleCleanup(shutil.rmtree, WithDirectory.made, ignore_errors=True)
+            self.fill()
+            shutil.copytree(self.store, os.path.join(WithDirectory.made, "store"))
+        else:
+            shutil.copytree(os.path.join(WithDirectory.made, "store"), self.store)
+        self.items = 21  # and the one that kv keeps for itself
+
+    def fill(self):
         self.ok("table", "create", "-f", "-", "--db", self.url, "-q", input=json.dumps(ORDERS))
         for i in range(20):
             self.ok("kv", "set", "key-%d" % i, "value " * 100, "--db", self.url, "-q")
-        self.items = 21  # and the one that kv keeps for itself
 
     def table_file(self):
         db = os.path.join(self.store, "db")
