@@ -5,6 +5,10 @@ Servers are started with little of each and attacked; others must not notice. HF
 how long each attack takes (default: a part of a second each, which is what every test run has time
 for), and HF_BUDGET_CONNECTIONS how many connections the largest test opens (default 2,000; the
 limit of open files of this process may make it fewer, which is printed).
+
+With HF_BUDGET_STRICT=1, on a machine that does nothing else, others wait no longer than this:
+20 ms for 99 of 100, 50 ms for all. An ordinary test run shares its machine with other tests, and its
+limits only tell a request that waits behind a bomb, which took seconds, from one that does not.
 """
 import gzip
 import json
@@ -27,6 +31,8 @@ COMMAND = os.path.abspath(sys.argv[1])
 SECONDS = float(os.environ.get("HF_BUDGET_SECONDS", "0.4"))
 CONNECTIONS = int(os.environ.get("HF_BUDGET_CONNECTIONS", "2000"))
 SLOW_BUILD = os.environ.get("HF_BUDGET_SLOW") == "1"  # a sanitizer's: no promise about time
+STRICT = os.environ.get("HF_BUDGET_STRICT") == "1"
+MOST_MS, SLOWEST_MS = (20, 50) if STRICT else (250, 1000)
 ITEM = 400 * 1024
 
 
@@ -94,7 +100,7 @@ class Memory(Attack):
         say(f"others meanwhile: 99 % below {most:.1f} ms, all below {slowest:.1f} ms")
         self.assertEqual(pulse.failures, [])
         if not SLOW_BUILD:
-            self.assertLess(most, 20)
+            self.assertLess(most, MOST_MS)
         self.assertGreater(box.metric("holdfast_connections_evicted_total"), 0)
         self.check_peak(box)
         for each in silent:
@@ -119,7 +125,7 @@ class Memory(Attack):
         _, most = pulse.stop()
         self.assertEqual(pulse.failures, [])
         if not SLOW_BUILD:
-            self.assertLess(most, 20)
+            self.assertLess(most, MOST_MS)
         self.check_peak(box)
         for each in silent:
             each.close()
@@ -541,12 +547,13 @@ class Time(Attack):
         for bomb in self.bombs():
             for _ in range(5):  # this machine may be busy with something else for a moment
                 slowest, most = self.run_bomb(box, *bomb)
-                if most < 20 and slowest < 100:
+                if most < MOST_MS and slowest < SLOWEST_MS:
                     break
             else:
                 slow.append((bomb[0], round(slowest, 1), round(most, 1)))
         if not SLOW_BUILD:
             self.assertEqual(slow, [])
+        if STRICT:
             self.assertEqual(box.metric("holdfast_requests_long_total"), 0)
         self.ends_well(box)
 

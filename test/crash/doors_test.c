@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -280,6 +281,7 @@ int child_full(const char *path)
     char url[PATH_ROOM], filler[PATH_ROOM];
     struct hf_check_report report;
     unsigned count = 0, number = 0;
+    struct statvfs disk;
     struct hf_db *db;
     int result;
 
@@ -305,11 +307,18 @@ int child_full(const char *path)
     if (result != CHILD_GOOD)
         return result;
     hf_db_close(db);
-    /* Full at opening; freed, it is all there. */
+    /* Others have taken all but a MiB: it can be read. Freed, it is all there. */
     snprintf(filler, sizeof(filler), "%s/filler2", path);
-    fill(filler, 14 << 20);
+    if (statvfs(path, &disk))
+        return CHILD_SKIPPED;
+    fill(filler, (off_t)(disk.f_bavail * disk.f_frsize) - (1 << 20));
     if (hf_open(s, hf_str_from(url), options, &db) != HF_NO_SPACE)
         return complain(s, "an open on a full disk");
+    if (hf_open(s, hf_str_from(url), HF_OPTIONS(hf_engine_options, .read_only = true), &db) !=
+            HF_OK ||
+        !is_there(s, db, 1) || !is_there(s, db, count))
+        return complain(s, "an open to be read on a full disk");
+    hf_db_close(db);
     unlink(filler);
     snprintf(filler, sizeof(filler), "%s/filler", path);
     unlink(filler);

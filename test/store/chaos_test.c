@@ -173,7 +173,7 @@ static void look(struct test *t, const char *path, bool read_only, struct acked 
     if (!acked_is_there(s, store, acked))
         fail_msg("%s: ends at %u, and %u were acked; %s", path, last_item(s, store),
                  acked->by_thread[0], hf_scope_error_text(s));
-    CHECK_OK(hf__store_verify(s, store));
+    CHECK_OK(hf__store_verify(s, store, NULL));
     acked->by_thread[0] = last_item(s, store);
     hf__store_close(store);
     hf_scope_free(s);
