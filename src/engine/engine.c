@@ -204,14 +204,23 @@ static enum hf_status settings(struct hf_scope *s, struct engine *e,
     return e->cache ? HF_OK : hf__fail_nomem(s);
 }
 
-enum { SCHEMA_NAPS = 1000, SCHEMA_NAP_NS = 1000000 }; /* a second, a millisecond at a time */
+enum { SCHEMA_TRIES = 60, SCHEMA_WAIT_NS = 5000000, SCHEMA_NAP_NS = 10000000 };
 
-/* Whoever waits for the lock keeps all that come later from reading, until the longest read of now
- * has ended. Mostly there is a moment without readers before that. */
+/*
+ * Whoever waits for the lock keeps all who come later from reading, until the longest read of now
+ * has ended. So it is waited for only as long as short reads take, and then left for a while to
+ * those who want to read; after about a second of that, for as long as it takes.
+ */
 void hf__schema_lock(struct engine *e)
 {
-    for (int i = 0; i < SCHEMA_NAPS; i++) {
-        if (pthread_rwlock_trywrlock(&e->schema) == 0)
+    for (int i = 0; i < SCHEMA_TRIES; i++) {
+        struct timespec until;
+
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += SCHEMA_WAIT_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        if (pthread_rwlock_timedwrlock(&e->schema, &until) == 0)
             return;
         nanosleep(&(struct timespec){.tv_nsec = SCHEMA_NAP_NS}, NULL);
     }
