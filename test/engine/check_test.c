@@ -140,7 +140,7 @@ static void flip_in_tables(const char *dir)
     while ((entry = readdir(listing))) {
         const char *ending = strrchr(entry->d_name, '.');
         char path[1024];
-        char byte;
+        char byte = 0;
         int fd;
 
         if (!ending || strcmp(ending, ".sst") != 0)
