@@ -266,7 +266,8 @@ bool hf__tls_feed(struct conn *conn, uint8_t *bytes, size_t len)
         if (!consume(conn, tls->plain, (size_t)got))
             return false;
     }
-    if (BIO_pending(tls->to_socket) > 0 && conn->state != CONN_CLOSED)
+    /* While a worker has the connection they leave with its answer. */
+    if (BIO_pending(tls->to_socket) > 0 && conn->state != CONN_CLOSED && !conn->working)
         hf__conn_ready(conn);
     switch (SSL_get_error(tls->ssl, got)) {
     case SSL_ERROR_WANT_READ:
