@@ -287,12 +287,12 @@ static enum hf_status read_failed(struct hf_scope *s, const struct tables *table
 }
 
 /* There is nothing to read: because there is no database yet, or because of a lack. */
-static enum hf_status read_nothing(struct hf_scope *s, const struct tables_state *state)
+static enum hf_status read_nothing(struct hf_scope *s, const struct tables *tables, bool is_down)
 {
-    if (!state->is_down)
+    if (!is_down)
         return HF_OK;
     hf__fail(s, HF_IO, "The tables of the store in %s cannot be opened now; see the log",
-             state->tables->options.path);
+             tables->options.path);
     hf__scope_error_edit(s)->may_retry = true;
     return HF_IO;
 }
@@ -372,7 +372,7 @@ enum hf_status hf__tables_get(struct hf_scope *s, struct tables_state *state, st
     size_t len;
 
     if (!state->snapshot)
-        return read_nothing(s, state);
+        return read_nothing(s, state->tables, state->is_down);
     count_nothing();
     pinned = rocksdb_get_pinned(state->tables->db, state->options, (const char *)key.ptr, key.len,
                                 &error);
@@ -468,7 +468,7 @@ enum hf_status hf__tables_iter_open(struct hf_scope *s, struct tables_state *sta
 
     *iter = NULL;
     if (!state->snapshot)
-        return read_nothing(s, state);
+        return read_nothing(s, state->tables, state->is_down);
     mine = iter_take(tables);
     if (!mine)
         return hf__fail_nomem(s);
@@ -871,7 +871,7 @@ static enum hf_status verify(struct hf_scope *s, struct tables *tables,
     char *error = NULL;
 
     if (!tables->db)
-        return read_nothing(s, tables->newest);
+        return read_nothing(s, tables, tables->is_down);
     TRY(verify_files(s, tables));
     drop_cached(tables);
     options = new_read_options(tables);
