@@ -103,9 +103,11 @@ __attribute__((visibility("default"))) ssize_t write(int fd, const void *bytes, 
         errno = error;
         return -1;
     }
+    power_write_begins();
     done = syscall(SYS_write, fd, bytes, len);
     if (done > 0)
         power_wrote(fd, bytes, (size_t)done, -1);
+    power_write_ends();
     return done;
 }
 
@@ -119,9 +121,11 @@ __attribute__((visibility("default"))) ssize_t pwrite(int fd, const void *bytes,
         errno = error;
         return -1;
     }
+    power_write_begins();
     done = syscall(SYS_pwrite64, fd, bytes, len, at);
     if (done > 0)
         power_wrote(fd, bytes, (size_t)done, at);
+    power_write_ends();
     return done;
 }
 

@@ -10,6 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Around a write and power_wrote(): a sync that begins meanwhile waits, so that what a write has done
+ * is recorded before a sync that covers it. */
+void power_write_begins(void);
+void power_write_ends(void);
+
 /* Bytes that were written to a file; at -1 they end where the file's position is now. */
 void power_wrote(int fd, const void *bytes, size_t len, int64_t at);
 

@@ -167,13 +167,27 @@ void power_wrote(int fd, const void *bytes, size_t len, int64_t at)
     pthread_mutex_unlock(&rec.lock);
 }
 
+static pthread_rwlock_t writes = PTHREAD_RWLOCK_INITIALIZER;
+
+void power_write_begins(void)
+{
+    pthread_rwlock_rdlock(&writes);
+}
+
+void power_write_ends(void)
+{
+    pthread_rwlock_unlock(&writes);
+}
+
 size_t power_sync_begins(void)
 {
     size_t began;
 
+    pthread_rwlock_wrlock(&writes);
     pthread_mutex_lock(&rec.lock);
     began = rec.len;
     pthread_mutex_unlock(&rec.lock);
+    pthread_rwlock_unlock(&writes);
     return began;
 }
 
