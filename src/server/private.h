@@ -83,6 +83,9 @@ struct context {
     bool worker;   /* a request may take its time here */
 };
 
+/* Who may call, as the server's options say: context->auth. */
+enum hf_status hf__context_authenticates(struct hf_scope *s, struct context *context);
+
 /* ---- connections ---------------------------------------------------------------------------- */
 
 enum conn_state {

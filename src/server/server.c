@@ -483,6 +483,17 @@ static enum hf_status open_signals(struct hf_scope *s, struct server *server)
     return HF_OK;
 }
 
+enum hf_status hf__context_authenticates(struct hf_scope *s, struct context *context)
+{
+    struct server *server = context->server;
+    const struct server_options *o = &server->options;
+
+    TRY(hf__auth_new(s, &server->env, o->keys, o->keys_len, o->clock_window_s, &context->auth));
+    if (o->certificate.ptr)
+        hf__auth_allow_unsigned_body(context->auth);
+    return o->region.len ? hf__auth_set_region(s, context->auth, o->region) : HF_OK;
+}
+
 static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_t number)
 {
     struct loop *loop = &server->loops[number];
@@ -520,13 +531,7 @@ static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_
     loop->input = hf__env_alloc(&server->env, INPUT_SIZE);
     if (!loop->context.scope || !loop->input)
         return hf__fail_nomem(s);
-    TRY(hf__auth_new(s, &server->env, server->options.keys, server->options.keys_len,
-                     server->options.clock_window_s, &loop->context.auth));
-    if (server->options.certificate.ptr)
-        hf__auth_allow_unsigned_body(loop->context.auth);
-    return server->options.region.len
-               ? hf__auth_set_region(s, loop->context.auth, server->options.region)
-               : HF_OK;
+    return hf__context_authenticates(s, &loop->context);
 }
 
 static void close_handle(uv_handle_t *handle, void *user)

@@ -130,10 +130,13 @@ static struct job *next_job(struct work *work)
 
     for (struct job **at = &work->first; *at; at = &(*at)->next) {
         struct job *job = *at;
+        bool has_room, gone;
 
         if (at != &work->first && job->needs > WORK_SMALL) /* not before who came first */
             continue;
-        if (!atomic_load(&job->conn->gone) && now < job->until_ns && !fits(budget, job))
+        has_room = fits(budget, job); /* once: loops change what is free at any time */
+        gone = atomic_load(&job->conn->gone);
+        if (!gone && now < job->until_ns && !has_room)
             continue;
         *at = job->next;
         if (work->end == &job->next)
@@ -141,7 +144,7 @@ static struct job *next_job(struct work *work)
         work->waiting--;
         work->running++;
         atomic_store(&budget->pressed, false); /* until somebody finds that it is */
-        if (fits(budget, job) && !atomic_load(&job->conn->gone))
+        if (has_room && !gone)
             hf__budget_count(&budget->output, &job->conn->held, share_of(budget, job));
         return job;
     }
@@ -328,7 +331,6 @@ static void *run_worker(void *user)
 static enum hf_status init_worker(struct hf_scope *s, struct server *server, size_t number)
 {
     struct worker *worker = &server->work.workers[number];
-    const struct server_options *o = &server->options;
 
     worker->work = &server->work;
     worker->context = (struct context){
@@ -338,11 +340,7 @@ static enum hf_status init_worker(struct hf_scope *s, struct server *server, siz
     };
     hf__env_random(&server->env, worker->context.random, sizeof(worker->context.random));
     worker->context.random[0] |= 1; /* all zero would stay so */
-    TRY(hf__auth_new(s, &server->env, o->keys, o->keys_len, o->clock_window_s,
-                     &worker->context.auth));
-    if (o->certificate.ptr)
-        hf__auth_allow_unsigned_body(worker->context.auth);
-    return o->region.len ? hf__auth_set_region(s, worker->context.auth, o->region) : HF_OK;
+    return hf__context_authenticates(s, &worker->context);
 }
 
 static enum hf_status start_workers(struct hf_scope *s, struct server *server)
