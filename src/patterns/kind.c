@@ -166,7 +166,8 @@ static enum hf_status another(struct hf_scope *s, struct hf_str table, enum patt
                          HF_FMT(table), kinds[kind].what, HF_FMT(what_is(s, other)));
 }
 
-/* (1) Twice: others may make the table what it is to be between our looks at it. */
+/* (1) Twice: others may make the table what it is to be between our looks at it. So may those who
+ * open the same as we do: `other` can be our own kind, put since we read the mark. */
 enum hf_status hf__kind_read(struct hf_scope *s, struct hf_db *db,
                              const struct hf_create_table *spec, enum pattern_kind kind,
                              struct hf_item key, bool adopt, struct hf_item *mark)
@@ -180,6 +181,8 @@ enum hf_status hf__kind_read(struct hf_scope *s, struct hf_db *db,
         if (mark->ptr || adopt)
             return HF_OK;
         TRY(find_other(s, db, spec, &other));
+        if (hf_str_equal(other, hf__kind_name(kind)) && !look)
+            continue;
         if (other.len)
             return kinds[kind].alone ? another(s, spec->table, kind, other) : HF_OK;
         TRY(first_item(s, db, spec->table, &item, &unseen));

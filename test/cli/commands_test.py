@@ -1490,8 +1490,10 @@ class Events(WithDatabase):
 
     def test_many_processes_append(self):
         processes = [self.start("events", "append", "s/1", "x", "--json") for _ in range(8)]
-        versions = sorted(json.loads(p.communicate(timeout=WAIT_S)[0])["version"] for p in processes)
-        self.assertEqual(versions, list(range(1, 9)))
+        answers = [p.communicate(timeout=WAIT_S) for p in processes]
+        self.assertEqual([err for _, err in answers], [""] * len(processes))
+        self.assertEqual(sorted(json.loads(out)["version"] for out, _ in answers),
+                         list(range(1, 9)))
 
     def test_policies(self):
         policy = json.loads(self.ok("iam", "events", "--role", "reader", "--table", "prod-events"))

@@ -425,6 +425,48 @@ KIT_TEST(kind, no_user_has_the_key_of_a_mark)
     hf_lock_table_close(locks);
 }
 
+/* ---- several at once ------------------------------------------------------------------------ */
+
+static struct opened_between {
+    struct hf_str table;
+    const struct kind_case *same;
+    int at, reads; /* the read after which the table is opened by somebody else, and reads so far */
+} meanwhile;
+
+static enum hf_status open_meanwhile(struct hf_scope *s, struct between *b, enum hf_op op,
+                                     const void *request, void *response)
+{
+    enum hf_status status = between_pass(s, b, op, request, response);
+
+    if ((op == HF_OP_GET_ITEM || op == HF_OP_SCAN) && meanwhile.reads++ == meanwhile.at)
+        CHECK_OK(
+            meanwhile.same->open(b->own, b->inner, meanwhile.table, (struct how){false, false}));
+    return status;
+}
+
+/* (3): whoever opens the same pattern between our looks at an empty table does not make it
+ * another's; after each look. */
+KIT_TEST(kind, the_same_is_opened_by_another_meanwhile)
+{
+    struct hf_scope *own = hf_scope_new(test_env(k->t));
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        for (int at = 0; at < 4; at++) {
+            struct between b = between_of(k->db);
+
+            b.on_call = open_meanwhile;
+            b.own = own;
+            meanwhile = (struct opened_between){k->table, &cases[i], at, 0};
+            if (!make_bare(k, &cases[i]))
+                continue;
+            CHECK_OK(cases[i].open(k->scope, &b.db, k->table, (struct how){false, false}));
+            CHECK(meanwhile.reads > 0);
+            CHECK_INT(1, count_items(k));
+            drop_table(k);
+        }
+    hf_scope_free(own);
+}
+
 /* ---- what it costs -------------------------------------------------------------------------- */
 
 static enum hf_status deny_scans(struct hf_scope *s, struct between *b, enum hf_op op,
