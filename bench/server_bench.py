@@ -53,7 +53,8 @@ class Bench:
         self.results = goals.Results(options.judge)
         self.failures = []
         self.servers = {}
-        self.places = find_places(ROOT, BUILD, options.holdfast, options.peers)
+        self.places = find_places(ROOT, BUILD, options.holdfast,
+                                  options.before, options.peers)
         self.dir = tempfile.mkdtemp(prefix="bench-server-", dir=options.dir)
 
     # ---- what is wanted ----
@@ -285,7 +286,7 @@ def processor():
 
 
 def parse(arguments):
-    everything = list(COMMITS) + list(COMMANDS)
+    everything = list(COMMITS) + [name for name in COMMANDS if not name.startswith("before-")]
     p = argparse.ArgumentParser(prog="bench/server", description=__doc__.splitlines()[0])
     p.add_argument("--only", default="", metavar="REGEX",
                    help="cells as put/32, and the parts start, fill and million")
@@ -302,6 +303,9 @@ def parse(arguments):
     p.add_argument("--json", metavar="FILE")
     p.add_argument("--dir", default=os.path.join(ROOT, "build"), help="on a real disk (build)")
     p.add_argument("--holdfast", metavar="PROGRAM", help=f"ours ({BUILD}/holdfast)")
+    p.add_argument("--before", metavar="PROGRAM",
+                   help="another version of ours, to be compared with: each cell of --servers "
+                        "that begins with holdfast- is measured with it too")
     p.add_argument("--peers", default=os.path.join(ROOT, "build/bench-peers"), metavar="DIR")
     p.add_argument("--keep", action="store_true", help="keep the directory of the run")
     options = p.parse_args(arguments)
@@ -311,7 +315,10 @@ def parse(arguments):
         if not any(known.startswith(name) for known in everything):
             p.error(f"there is no server {name}")
     options.servers = [known for known in everything if any(map(known.startswith, chosen))]
-    options.whole = not options.only and len(options.servers) == len(everything)
+    if options.before:
+        options.servers += [name.replace("holdfast-", "before-") for name in options.servers
+                            if name.startswith("holdfast-")]
+    options.whole = not options.before and not options.only and len(options.servers) == len(everything)
     if file_system(options.dir) in IN_MEMORY:
         p.error(f"{options.dir} is in memory; --dir must be on a real disk")
     if options.items % 50 or options.million % 50:
@@ -374,6 +381,8 @@ def main():
     finally:
         bench.close()
     goals.print_facts(bench.results, options.servers)
+    if options.before:
+        goals.print_before(bench.results)
     judged = goals.judge(bench.results)
     goals.print_goals(bench.results, judged, options.whole)
     if options.json:

@@ -121,6 +121,31 @@ def print_facts(results, servers):
         print(f"  million/{name:<32}{results.fact('million', name):>12.1f}")
 
 
+def spread(cell, field):
+    """How far its runs are apart, in percent of the median."""
+    values = [run[field] for run in cell.runs]
+    return (max(values) - min(values)) / cell.median(field) * 100 if cell.median(field) else 0
+
+
+def print_before(results):
+    """A line per cell: this version to the one before. Above 1 is faster, or less processor time.
+    'spread' is how far the runs of one version are apart, the wider of both: a smaller difference
+    is noise."""
+    print(f"\n{'to the version before':<34}{'ops x':>8}{'spread':>9}{'CPU x':>8}{'spread':>9}"
+          f"{'p50 x':>8}{'p99 x':>8}")
+    for (workload, connections, server) in sorted(results.runs):
+        before = results.good(workload, connections, server.replace("holdfast-", "before-"))
+        now = results.good(workload, connections, server)
+        if not server.startswith("holdfast-") or not now or not before:
+            continue
+        name = f"{workload}/{connections} {server[9:]}"
+        ops, cpu = (max(spread(cell, field) for cell in (now, before))
+                    for field in ("ops_per_s", "cpu_us"))
+        print(f"  {name:<32}{now.ops / before.ops:>8.2f}{ops:>8.0f}%"
+              f"{before.cpu / now.cpu if now.cpu else 0:>8.2f}{cpu:>8.0f}%"
+              f"{before.p50 / now.p50:>8.2f}{before.p99 / now.p99:>8.2f}")
+
+
 # ---- goals ---------------------------------------------------------------------------------------
 
 class Goal:

