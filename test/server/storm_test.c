@@ -55,6 +55,8 @@ struct storm {
     struct client clients[CLIENTS];
     bool calm; /* nobody is slow: no connection may end that was not to */
     bool stopped;
+    uint64_t taken;     /* memory for answers that the test itself holds until `give_back` */
+    uint64_t give_back; /* answers */
     uint32_t markers;
     uint64_t answers, refused, ended;
 };
@@ -340,6 +342,8 @@ static void blow(struct storm *storm, uint64_t stop_at)
             storm->stopped = true;
             hf__server_stop(storm->site->server);
         }
+        if (storm->answers > storm->give_back)
+            hf__budget_count(&storm->site->server->budget.output, &storm->taken, 0);
         for (size_t i = 0; i < CLIENTS; i++) {
             struct client *c = &storm->clients[i];
 
@@ -419,9 +423,12 @@ static void put_items(struct storm *storm)
             NULL));
 }
 
-static void run_storm(struct test *t, bool calm, bool stops)
+enum { CALM = 1, STOPS = 2, PRESSED = 4 };
+
+static void run_storm(struct test *t, int weather)
 {
     struct storm *storm = calloc(1, sizeof(*storm));
+    const bool calm = weather & CALM, pressed = weather & PRESSED;
     struct site site;
 
     *storm = (struct storm){.t = t, .site = &site, .calm = calm};
@@ -431,13 +438,21 @@ static void run_storm(struct test *t, bool calm, bool stops)
                                        .memory_max = (calm ? 512 : 32) * UINT64_C(1048576),
                                        .sync_beside = below(storm, 3) > 0,
                                        .access_log = below(storm, 2) > 0,
+                                       .body_ms = pressed ? 50 : 0,
                                        .drain_ms = DEADLINE_MS});
     put_items(storm);
+    if (pressed) {
+        storm->give_back = 200;
+        hf__budget_count(&site.server->budget.output, &storm->taken,
+                         site.server->budget.output_max);
+    }
     atomic_store(&storm->gated.sync_us, 300);
     for (size_t i = 0; i < CLIENTS; i++)
         storm->clients[i] = (struct client){.words = WORDS, .out = {.env = &site.env}};
-    blow(storm, stops ? 50 + below(storm, 300) : 0);
+    blow(storm, weather & STOPS ? 50 + below(storm, 300) : 0);
     CHECK(storm->answers > 50);
+    if (pressed)
+        CHECK(storm->refused > 0 && storm->answers > 2 * storm->give_back);
     check_calm(storm);
     check_numbers(storm);
     for (size_t i = 0; i < CLIENTS; i++)
@@ -453,17 +468,25 @@ static void run_storm(struct test *t, bool calm, bool stops)
 TEST(storm, of_readers_that_keep_up)
 {
     for (uint32_t i = 0; i < test_times(1); i++)
-        run_storm(t, true, false);
+        run_storm(t, CALM);
 }
 
 TEST(storm, of_all_kinds)
 {
     for (uint32_t i = 0; i < test_times(1); i++)
-        run_storm(t, false, false);
+        run_storm(t, 0);
 }
 
 TEST(storm, while_the_server_stops)
 {
     for (uint32_t i = 0; i < test_times(4); i++)
-        run_storm(t, i % 2, true);
+        run_storm(t, STOPS | (i % 2 ? CALM : 0));
+}
+
+/* Somebody holds all the memory for answers: what needs some is refused with 503 and not carried
+ * out, the rest goes on; and once it is given back all is carried out again. */
+TEST(storm, without_memory_for_answers)
+{
+    for (uint32_t i = 0; i < test_times(1); i++)
+        run_storm(t, PRESSED);
 }

@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "http/sign.h"
 #include "server/tls.h"
 
 struct files {
@@ -696,4 +697,164 @@ TEST(tls, a_flood_while_an_answer_waits_for_the_disk)
 {
     check_flood(t, true);
     check_flood(t, false);
+}
+
+/* ---- requests that go to workers ------------------------------------------------------------ */
+
+/* What `from` has to say goes to the server, in one piece. */
+static void send_all(struct secure *c, BIO *from)
+{
+    char bytes[16384];
+    int len = BIO_read(from, bytes, sizeof(bytes));
+
+    CHECK(len > 0 && len < (int)sizeof(bytes));
+    CHECK_INT(len, send(c->fd, bytes, (size_t)len, MSG_NOSIGNAL));
+}
+
+/* Connect with TLS 1.3, whose client has the last word in a handshake, and send `text` with it. */
+static void open_with(const struct site *site, struct secure *c, struct hf_str text)
+{
+    BIO *in = BIO_new(BIO_s_mem()), *out = BIO_new(BIO_s_mem());
+    struct timeval wait = {.tv_sec = DEADLINE_MS / 1000};
+    char bytes[16384];
+    struct line line;
+
+    *c = (struct secure){.context = SSL_CTX_new(TLS_client_method())};
+    CHECK(c->context && in && out);
+    CHECK_INT(1, SSL_CTX_set_min_proto_version(c->context, TLS1_3_VERSION));
+    c->ssl = SSL_new(c->context);
+    BIO_set_mem_eof_return(in, -1);
+    SSL_set_bio(c->ssl, in, out);
+    line_open(site, &line);
+    c->fd = dup(line.fd);
+    line_close(&line);
+    CHECK_INT(0, fcntl(c->fd, F_SETFL, 0));
+    setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+    CHECK_INT(-1, SSL_connect(c->ssl));
+    send_all(c, out);
+    do {
+        ssize_t got = recv(c->fd, bytes, sizeof(bytes), 0);
+
+        CHECK(got > 0);
+        CHECK_INT(got, BIO_write(in, bytes, (int)got));
+    } while (SSL_connect(c->ssl) != 1);
+    secure_send(c, text);
+    send_all(c, out);
+    SSL_set_fd(c->ssl, c->fd);
+}
+
+#define READ_OLD "{'Statements':[{'Statement':'SELECT * FROM tab WHERE pk=\\u0027old\\u0027'}]}"
+#define ANSWER_OLD "{\"Responses\":[{\"TableName\":\"tab\",\"Item\":{\"pk\":{\"S\":\"old\"}}}]}"
+
+/* What the server has to say at the end of a handshake leaves with the answer: (1) of work.h. */
+TEST(tls, a_request_for_a_worker_with_the_end_of_the_handshake)
+{
+    struct secure c, other;
+    struct gated gated;
+    struct files files;
+    struct hf_str body;
+    struct site site;
+
+    name_files(t, &files);
+    make_certificate(&files, "first");
+    gate_site(t, &gated, &site,
+              &(struct server_options){.loops = 1,
+                                       .workers = 1,
+                                       .certificate = hf_str_from(files.certificate),
+                                       .private_key = hf_str_from(files.key)});
+    CHECK(secure_open(&site, &other, TLS1_3_VERSION, TLS1_3_VERSION));
+    for (int i = 0; i < 3; i++) {
+        size_t used = 0, others = 0;
+        char byte;
+
+        atomic_store(&gated.held, true);
+        open_with(&site, &c, call_text(site.s, "BatchExecuteStatement", READ_OLD));
+        while (atomic_load(&site.server->work.running) == 0)
+            sleep_ms(1);
+        secure_send(&other, HF_STR("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        CHECK_INT(200, secure_read(&other, &body, &others)); /* the loop has had a turn since */
+        other.len = 0;
+        CHECK_INT(-1, recv(c.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT));
+        CHECK(atomic_load(&site.server->budget.output) > 0);
+        atomic_store(&gated.held, false);
+        for (int j = 0; j < 2; j++) {
+            CHECK_INT(200, secure_read(&c, &body, &used));
+            CHECK_STR(ANSWER_OLD, body);
+            if (j == 0)
+                secure_send(&c, call_text(site.s, "BatchExecuteStatement", READ_OLD));
+        }
+        secure_close(&c);
+    }
+    secure_close(&other);
+    gate_close(&gated, &site);
+}
+
+/* ListTables, in a body of `len` bytes that its signature does not cover. */
+static struct hf_str unsigned_text(struct hf_scope *s, struct signer *signer,
+                                   const struct sign_credentials *who, size_t len)
+{
+    struct http_head head = {.method = HF_STR("POST"), .target = HF_STR("/"), .path = HF_STR("/")};
+    const struct sign_how how = {.credentials = who,
+                                 .region = HF_STR("us-east-1"),
+                                 .service = HF_STR("dynamodb"),
+                                 .now_s = hf__env_wall_us(hf_scope_env(s)) / 1000000,
+                                 .body = hf_bytes_of("[]", 2), /* another than is sent */
+                                 .unsigned_body = true};
+    char *body = hf_scope_alloc(s, len);
+    struct hf__buf fields = {.scope = s};
+
+    head.fields[head.fields_len++] = (struct http_field){HF_STR("Host"), HF_STR("localhost")};
+    head.fields[head.fields_len++] =
+        (struct http_field){HF_STR("X-Amz-Target"), HF_STR("DynamoDB_20120810.ListTables")};
+    head.fields[head.fields_len++] =
+        (struct http_field){HF_STR("Content-Type"), HF_STR("application/x-amz-json-1.0")};
+    CHECK_OK(hf__sign_request(s, signer, &head, &how));
+    for (size_t i = 0; i < head.fields_len; i++)
+        hf__buf_format(&fields, "%.*s: %.*s\r\n", HF_FMT(head.fields[i].name),
+                       HF_FMT(head.fields[i].value));
+    CHECK(body && fields.ptr);
+    memset(body, ' ', len);
+    memcpy(body, "{}", 2);
+    return post_text(s, (const char *)fields.ptr, hf_str_of(body, len));
+}
+
+/* With TLS a body need not be signed, without it must be; on loops and on workers alike. */
+TEST(tls, unsigned_bodies_for_loops_and_workers)
+{
+    static const struct sign_credentials ann = {{"ANN", 3}, {"secret of ann", 13}, {0}};
+    static const size_t lengths[] = {2, WORK_BODY, WORK_BODY + 1}; /* the last for a worker */
+    struct server_options options = {.loops = 1, .workers = 1, .keys = &ann, .keys_len = 1};
+    struct signer *signer;
+    struct files files;
+    struct secure c;
+    struct site site;
+    struct line plain;
+    size_t used = 0;
+
+    open_tls(t, &site, &files, options);
+    CHECK_OK(hf__signer_new(site.s, test_env(t), &signer));
+    CHECK(secure_open(&site, &c, TLS1_3_VERSION, TLS1_3_VERSION));
+    for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
+        struct hf_str body;
+
+        secure_send(&c, unsigned_text(site.s, signer, &ann, lengths[i]));
+        CHECK_INT(200, secure_read(&c, &body, &used));
+        CHECK_STR("{\"TableNames\":[\"tab\"]}", body);
+    }
+    secure_close(&c);
+    site_close(&site);
+
+    site_open(t, &site, &options);
+    line_open(&site, &plain);
+    for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
+        struct hf_str text = unsigned_text(site.s, signer, &ann, lengths[i]);
+
+        CHECK(line_send(&plain, text.ptr, text.len));
+        line_read(&plain);
+        CHECK_INT(400, plain.status);
+        CHECK(contains(plain.body, "UNSIGNED-PAYLOAD, but without TLS the body must be signed"));
+    }
+    line_close(&plain);
+    site_close(&site);
+    hf__signer_free(signer);
 }
