@@ -4,6 +4,10 @@
  */
 #include "help.h"
 
+#include <sched.h>
+
+#include "engine/private.h"
+
 /* ---- tags ----------------------------------------------------------------------------------- */
 
 #define TAB_ARN "arn:aws:dynamodb:us-east-1:123456789012:table/tab"
@@ -215,5 +219,140 @@ TEST(tables, there_are_2500_of_them_by_default)
         hf_scope_reset(w.scope);
     }
     CHECK_FAILS(&w, "LimitExceededException", TOO_MANY(2500), "CreateTable", PK_TABLE("more", ""));
+    world_close(&w);
+}
+
+/* ---- the lock of the schema ----------------------------------------------------------------- */
+
+enum {
+    PATIENCE_MS = 20000,
+    READ_MS = 50 /* much longer than a change waits for readers at once */
+};
+
+static int64_t steady_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+struct changer {
+    struct engine *e;
+    atomic_bool has;
+    atomic_bool lets_go;
+};
+
+static void *change_schema(void *arg)
+{
+    struct changer *changer = arg;
+
+    hf__schema_lock(changer->e);
+    atomic_store(&changer->has, true);
+    while (!atomic_load(&changer->lets_go))
+        sched_yield();
+    pthread_rwlock_unlock(&changer->e->schema);
+    return NULL;
+}
+
+/* During a read that takes long, a change waits. Is a second read, which found the change at the
+ * lock, let in before the first has ended? */
+static bool is_let_in(struct engine *e)
+{
+    struct changer changer = {.e = e};
+    int64_t until = steady_ms() + PATIENCE_MS / 5;
+    bool found = false, in = false;
+    pthread_t thread;
+
+    CHECK_INT(0, pthread_rwlock_rdlock(&e->schema));
+    CHECK_INT(0, pthread_create(&thread, NULL, change_schema, &changer));
+    while (!in && steady_ms() < until) {
+        bool refused = pthread_rwlock_tryrdlock(&e->schema) != 0;
+
+        if (!refused)
+            pthread_rwlock_unlock(&e->schema);
+        in = found && !refused;
+        found = found || refused;
+        sched_yield();
+    }
+    CHECK(!atomic_load(&changer.has));
+    CHECK_INT(0, pthread_rwlock_unlock(&e->schema));
+    while (!atomic_load(&changer.has))
+        sched_yield();
+    CHECK(pthread_rwlock_tryrdlock(&e->schema) != 0);
+    atomic_store(&changer.lets_go, true);
+    pthread_join(thread, NULL);
+    return in;
+}
+
+/* A change of tables does not make short reads wait for the longest one. */
+TEST(tables, a_change_that_waits_lets_reads_in)
+{
+    struct world w = world_open(t, "memory:");
+    bool in = false;
+
+    for (int i = 0; i < 5 && !in;
+         i++) /* after a second it waits for good: a slow machine misses that */
+        in = is_let_in(hf__engine_of(w.db));
+    CHECK(in);
+    world_close(&w);
+}
+
+struct overlap {
+    struct engine *e;
+    atomic_uint entries[2];
+    atomic_bool stop;
+};
+
+/* Each read ends when the other one has begun, or after READ_MS when that cannot. */
+static void read_on(struct overlap *overlap, int mine)
+{
+    while (!atomic_load(&overlap->stop)) {
+        unsigned others;
+        int64_t until;
+
+        pthread_rwlock_rdlock(&overlap->e->schema);
+        atomic_fetch_add(&overlap->entries[mine], 1);
+        others = atomic_load(&overlap->entries[1 - mine]);
+        until = steady_ms() + READ_MS;
+        while (atomic_load(&overlap->entries[1 - mine]) == others && steady_ms() < until)
+            sched_yield();
+        pthread_rwlock_unlock(&overlap->e->schema);
+    }
+}
+
+static void *read_first(void *arg)
+{
+    read_on(arg, 0);
+    return NULL;
+}
+
+static void *read_second(void *arg)
+{
+    read_on(arg, 1);
+    return NULL;
+}
+
+/* Reads of which there is always one do not keep a change out. */
+TEST(tables, a_change_gets_its_turn_behind_reads_that_overlap)
+{
+    struct world w = world_open(t, "memory:");
+    struct overlap overlap = {.e = hf__engine_of(w.db)};
+    struct changer changer = {.e = overlap.e, .lets_go = true};
+    int64_t until = steady_ms() + PATIENCE_MS;
+    pthread_t first, second, thread;
+
+    CHECK_INT(0, pthread_create(&first, NULL, read_first, &overlap));
+    CHECK_INT(0, pthread_create(&second, NULL, read_second, &overlap));
+    while (!atomic_load(&overlap.entries[0]) || !atomic_load(&overlap.entries[1]))
+        sched_yield();
+    CHECK_INT(0, pthread_create(&thread, NULL, change_schema, &changer));
+    while (!atomic_load(&changer.has) && steady_ms() < until)
+        sched_yield();
+    CHECK(atomic_load(&changer.has));
+    atomic_store(&overlap.stop, true);
+    pthread_join(thread, NULL);
+    pthread_join(first, NULL);
+    pthread_join(second, NULL);
     world_close(&w);
 }
