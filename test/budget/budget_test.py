@@ -25,7 +25,7 @@ import threading
 import time
 import unittest
 
-from box import MIB, Box, Group, Pulse, request_bytes
+from box import MIB, WAIT_S, Box, Group, Pulse, request_bytes
 
 COMMAND = os.path.abspath(sys.argv[1])
 SECONDS = float(os.environ.get("HF_BUDGET_SECONDS", "0.4"))
@@ -75,7 +75,8 @@ class Memory(Attack):
 
     def settled(self, box):
         """What was held is given back once nobody holds it."""
-        for _ in range(200):
+        until = time.monotonic() + WAIT_S
+        while time.monotonic() < until:
             if box.metric("holdfast_output_bytes") == box.metric("holdfast_input_bytes") == 0:
                 return
             time.sleep(0.05)

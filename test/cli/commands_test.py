@@ -2019,12 +2019,15 @@ class Texts(WithDatabase):
             self.assertEqual(set(done.stdout.split()), expected)
 
 
-def Commands():
-    """All but Texts, by which help and manual are read hundreds of times."""
+APART = (LockRun, Outbox, Events, Check, CheckOnline, Texts)  # tests of their own: CMakeLists.txt
+
+
+def Others():
+    """All classes but those that run apart."""
     loader = unittest.defaultTestLoader
     return unittest.TestSuite(
         loader.loadTestsFromTestCase(case) for case in globals().values()
-        if isinstance(case, type) and issubclass(case, WithDatabase) and case is not Texts)
+        if isinstance(case, type) and issubclass(case, WithDatabase) and case not in APART)
 
 
 if __name__ == "__main__":
