@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { INPUT_LOOK_MS = 100 };
+enum { INPUT_LOOK_MS = 100, FILE_MODE = 0600, FILE_MODES = 0777 };
 
 struct settings {
     struct database_settings database;
@@ -101,7 +101,9 @@ static const struct option_spec export_specs[] = {
      .name = "file",
      .value = "FILE",
      .fallback = "-",
-     .text = "Where to; - is standard output. A file is replaced once it is whole.",
+     .text =
+         "Where to; - is standard output. A file is replaced once it is whole, and keeps its mode; "
+         "a new one is for its owner alone.",
      FIELD(file)},
     {.kind = OPTION_NUMBER,
      .name = "batch",
@@ -147,15 +149,36 @@ static enum hf_status write_piece(struct hf_scope *s, const void *bytes, size_t 
     return hf_scope_fail(s, HF_IO, "%s: %s", t->path, strerror(errno));
 }
 
-/* A device or a pipe is written as it is. */
-static bool is_special(const char *path)
+/*
+ * A file beside its place, which it takes when it is whole; *aside is absent when there is none: a
+ * device or a pipe is written as it is. A new file is for its owner alone; one that replaces another
+ * has the mode of that.
+ */
+static int open_aside(struct transfer *t, struct hf_str *aside)
 {
-    struct stat info;
+    struct stat before;
+    bool was_there = stat(t->path, &before) == 0;
+    int fd;
 
-    return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
+    if (was_there && !S_ISREG(before.st_mode))
+        return open(t->path, O_WRONLY | O_CLOEXEC);
+    *aside = hf_scope_format(t->cli->scope, "%s.%ld.part", t->path, (long)getpid());
+    if (!aside->ptr) {
+        errno = ENOMEM;
+        return -1;
+    }
+    fd = open(aside->ptr, O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL, FILE_MODE);
+    if (fd >= 0 && was_there && fchmod(fd, before.st_mode & FILE_MODES) != 0) {
+        int error = errno;
+
+        close(fd);
+        unlink(aside->ptr);
+        errno = error;
+        return -1;
+    }
+    return fd;
 }
 
-/* A file beside its place, which it takes when it is whole; *aside is absent when there is none. */
 static bool open_output(struct transfer *t, struct hf_str *aside)
 {
     int fd;
@@ -166,10 +189,7 @@ static bool open_output(struct transfer *t, struct hf_str *aside)
     if (hf_str_equal(t->settings.file, HF_STR("-")))
         return true;
     t->path = t->settings.file.ptr;
-    if (!is_special(t->path))
-        *aside = hf_scope_format(t->cli->scope, "%s.%ld.part", t->path, (long)getpid());
-    fd = open(aside->ptr ? aside->ptr : t->path,
-              O_WRONLY | O_CLOEXEC | (aside->ptr ? O_CREAT | O_EXCL : 0), 0666);
+    fd = open_aside(t, aside);
     t->file = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (t->file)
         return true;

@@ -1104,7 +1104,12 @@ class Events(WithDatabase):
         lines = self.ok("events", "export")
         self.assertEqual(len(lines.splitlines()), 4)
         path = self.path("out.jsonl")
-        self.assertEqual(self.json("events", "export", "-f", path), {"exported": 4})
+        before = os.umask(0)
+        self.addCleanup(os.umask, before)
+        for mode in 0o600, 0o644:  # a new file is for its owner alone, others keep their mode
+            self.assertEqual(self.json("events", "export", "-f", path), {"exported": 4})
+            self.assertEqual(os.stat(path).st_mode & 0o7777, mode)
+            os.chmod(path, 0o644)
         with open(path, encoding="utf-8") as file:
             self.assertEqual(file.read(), lines)
         self.assertEqual(os.listdir(self.dir), ["out.jsonl"])
