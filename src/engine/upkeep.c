@@ -79,6 +79,39 @@ enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
+enum { SAY_AGAIN_US = 60 * 1000 * 1000, SAID_MAX = 512 };
+
+/* What the log was last told. A disk that is full fails every round, for hours. */
+struct said {
+    char text[SAID_MAX]; /* its beginning */
+    int64_t us;
+};
+
+/* Numbers, such as that of free bytes, are others every time. */
+static bool differs(const char *a, const char *b)
+{
+    for (;; a++, b++) {
+        a += strspn(a, "0123456789");
+        b += strspn(b, "0123456789");
+        if (*a != *b || !*a)
+            return *a != *b;
+    }
+}
+
+/* At once what is new, and once a minute what stays. */
+static void say(struct engine *e, struct said *said, const char *text)
+{
+    int64_t now = hf__env_elapsed_us(&e->env);
+    char begin[SAID_MAX];
+
+    snprintf(begin, sizeof(begin), "%s", text);
+    if (!differs(begin, said->text) && now - said->us < SAY_AGAIN_US)
+        return;
+    memcpy(said->text, begin, sizeof(begin));
+    said->us = now;
+    hf__env_log(&e->env, HF_LOG_ERROR, "upkeep: %s", text);
+}
+
 static void wait_for_work(struct upkeep *u)
 {
     struct timespec until = steady_in_ms(UPKEEP_PAUSE_MS);
@@ -95,6 +128,7 @@ static void *upkeep_thread(void *arg)
 {
     struct engine *e = arg;
     struct hf_scope *s = hf_scope_new(&e->env);
+    struct said said = {0};
 
     while (s && !atomic_load(&e->upkeep.stop)) {
         struct hf_upkeep_report report;
@@ -102,7 +136,7 @@ static void *upkeep_thread(void *arg)
         wait_for_work(&e->upkeep);
         if (!atomic_load(&e->upkeep.stop) && hf_engine_upkeep(s, &e->db, &report) != HF_OK &&
             !atomic_load(&e->upkeep.stop))
-            hf__env_log(&e->env, HF_LOG_ERROR, "upkeep: %s", hf_scope_error_text(s));
+            say(e, &said, hf_scope_error_text(s));
         hf_scope_reset(s);
     }
     if (!s)

@@ -325,3 +325,69 @@ TEST(ttl, items_expire_beside_a_damaged_one)
     upkeep(&w);
     world_close(&w);
 }
+
+/* ---- what upkeep's own thread says ---------------------------------------------------------- */
+
+static atomic_uint logged;
+
+static void count_log(void *user, enum hf_log_level level, struct hf_str line)
+{
+    (void)user;
+    if (level == HF_LOG_ERROR && line.len > 8 && memcmp(line.ptr, "upkeep: ", 8) == 0)
+        atomic_fetch_add(&logged, 1);
+}
+
+/* Some rounds: when one begins, the one before it has ended. */
+static void run_rounds(struct engine *e)
+{
+    for (int i = 0; i < 5; i++) {
+        bool begun = false;
+
+        hf__upkeep_poke(e);
+        while (!begun) {
+            usleep(1000);
+            pthread_mutex_lock(&e->upkeep.lock);
+            begun = !e->upkeep.poked;
+            pthread_mutex_unlock(&e->upkeep.lock);
+        }
+    }
+}
+
+/* What fails in every round, as on a full disk, is logged at once and then once a minute. */
+TEST(ttl, a_failure_that_stays_is_logged_once_a_minute)
+{
+    struct world w = world_open(t, "memory:");
+    struct store_batch damage = {.ops = {.scope = w.scope}};
+    struct store_batch repair = {.ops = {.scope = w.scope}};
+    struct hf__buf key = {.scope = w.scope};
+    struct hf_env env = *test_env(t);
+    struct engine *e;
+    uint64_t ticket;
+
+    atomic_store(&logged, 0);
+    env.log = count_log;
+    w.options.env = &env;
+    w.options.no_upkeep_thread = false;
+    world_reopen(&w);
+    key = (struct hf__buf){.scope = w.scope};
+    e = hf__engine_of(w.db);
+    world_ok(&w, "CreateTable", PK_TABLE("other", ""));
+    hf__key_prefix(&key, SPACE_ITEM, hf__catalog_find(e, HF_STR("other"))->id);
+    hf__buf_put_byte(&key, 1);
+    hf__batch_put(&damage, hf_bytes_of(key.ptr, key.len), hf_bytes_of("?", 1));
+    hf__batch_delete(&repair, hf_bytes_of(key.ptr, key.len));
+    CHECK_OK(hf__store_write(w.scope, e->store, &damage, &ticket));
+    world_ok(&w, "UpdateTable",
+             "{'TableName':'other','AttributeDefinitions':[{'AttributeName':'x','AttributeType':"
+             "'S'}],'GlobalSecondaryIndexUpdates':[{'Create':{'IndexName':'idx','KeySchema':["
+             "{'AttributeName':'x','KeyType':'HASH'}],'Projection':{'ProjectionType':'ALL'}}}]}");
+    run_rounds(e);
+    run_rounds(e);
+    CHECK_INT(1, atomic_load(&logged));
+    test_advance_ms(t, 61 * 1000);
+    run_rounds(e);
+    CHECK_INT(2, atomic_load(&logged));
+    CHECK_OK(hf__store_write(w.scope, e->store, &repair, &ticket));
+    run_rounds(e);
+    world_close(&w);
+}
