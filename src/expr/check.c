@@ -311,25 +311,33 @@ static enum hf_status check_operands(struct hf_scope *s, const struct expr_bound
     return HF_OK;
 }
 
+/* Calls and sums among the operands first, then the node. Recursion: (3) of private.h. */
+static enum hf_status check_right_side(struct hf_scope *s, const struct expr_bound *bound,
+                                       const struct node *node)
+{
+    const struct expr *expr = bound->expr;
+
+    if (node->kind != NODE_CALL && node->kind != NODE_SUM)
+        return HF_OK;
+    for (uint16_t i = node->first; i != NO_NODE; i = expr->nodes[i].next)
+        TRY(check_right_side(s, bound, &expr->nodes[i]));
+    if (node->kind == NODE_CALL)
+        TRY(check_count(s, bound, node));
+    if (node->kind == NODE_SUM || node->op == FUNCTION_LIST_APPEND)
+        return check_operands(s, bound, node);
+    if (hf__expr_node(expr, node->first)->kind != NODE_PATH)
+        return fail_path(s, bound, node);
+    return check_distinct(s, bound, node);
+}
+
 enum hf_status hf__expr_check_update(struct hf_scope *s, const struct expr_bound *bound)
 {
     const struct expr *expr = bound->expr;
 
     for (size_t i = 0; i < expr->actions_len; i++)
         TRY(check_action(s, bound, &expr->actions[i]));
-    for (size_t i = 0; i < expr->nodes_len; i++) {
-        const struct node *node = &expr->nodes[i];
-
-        if (node->kind == NODE_CALL) {
-            TRY(check_count(s, bound, node));
-            if (node->op == FUNCTION_IF_NOT_EXISTS &&
-                hf__expr_node(expr, node->first)->kind != NODE_PATH)
-                return fail_path(s, bound, node);
-            if (node->op == FUNCTION_IF_NOT_EXISTS)
-                TRY(check_distinct(s, bound, node));
-        }
-        if (node->kind == NODE_SUM || (node->kind == NODE_CALL && node->op == FUNCTION_LIST_APPEND))
-            TRY(check_operands(s, bound, node));
-    }
+    for (size_t i = 0; i < expr->actions_len; i++)
+        if (expr->actions[i].section == SECTION_SET)
+            TRY(check_right_side(s, bound, hf__expr_node(expr, expr->actions[i].value)));
     return HF_OK;
 }

@@ -2,26 +2,23 @@
  * expr/lex.c: from text to tokens.
  *
  * A text of n bytes has at most n tokens and the end; every byte is looked at once. A character
- * that begins no token becomes a token of its own, so that the parser reports it where it stands.
+ * that begins no token becomes a token of its own, so that the parser reports it where it stands;
+ * the underscore is one in front of a bare name. Keywords are tokens of their own in every kind of
+ * expression, so no bare name can be one.
  */
 #include "expr/private.h"
 
 enum class {
     CLASS_OTHER,
     CLASS_SPACE,
-    CLASS_LETTER, /* and underscore */
+    CLASS_UNDERSCORE, /* goes on in a word, and begins those of aliases and values only */
+    CLASS_LETTER,
     CLASS_DIGIT
 };
 
-/*
- * Whether a bare name may begin with an underscore. Records of the service disagree; with 0 the
- * underscore is a bad token of its own, as in `Syntax error; token: "_", near: "SET _a"`.
- */
-enum { UNDERSCORE_BEGINS_NAMES = 1 };
-
 static enum class class_of(unsigned char c) {
     if ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') return CLASS_LETTER;
-    if (c == '_') return CLASS_LETTER;
+    if (c == '_') return CLASS_UNDERSCORE;
     if (c >= '0' && c <= '9') return CLASS_DIGIT;
     if (c == ' ' || (c >= '\t' && c <= '\r')) return CLASS_SPACE;
     return CLASS_OTHER;
@@ -31,7 +28,7 @@ static size_t word_length(struct hf_str text, size_t at)
 {
     size_t end = at;
 
-    while (end < text.len && class_of((unsigned char)text.ptr[end]) >= CLASS_LETTER)
+    while (end < text.len && class_of((unsigned char)text.ptr[end]) >= CLASS_UNDERSCORE)
         end++;
     return end - at;
 }
@@ -57,6 +54,34 @@ static size_t character_length(struct hf_str text, size_t at)
         while (end < text.len && end - at < 4 && ((unsigned char)text.ptr[end] & 0xC0) == 0x80)
             end++;
     return end - at;
+}
+
+static bool word_is(const char *word, size_t len, const char *upper)
+{
+    for (size_t i = 0; i < len; i++)
+        if ((word[i] & ~0x20) != upper[i])
+            return false;
+    return true;
+}
+
+static enum keyword keyword_of(const char *word, size_t len)
+{
+    static const struct {
+        const char *word;
+        uint8_t len;
+        uint8_t keyword;
+    } words[] = {
+        {"AND", 3, KEYWORD_AND},         {"OR", 2, KEYWORD_OR},   {"NOT", 3, KEYWORD_NOT},
+        {"BETWEEN", 7, KEYWORD_BETWEEN}, {"IN", 2, KEYWORD_IN},   {"SET", 3, KEYWORD_SET},
+        {"REMOVE", 6, KEYWORD_REMOVE},   {"ADD", 3, KEYWORD_ADD}, {"DELETE", 6, KEYWORD_DELETE},
+    };
+
+    if (len < 2 || len > 7)
+        return KEYWORD_NONE;
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (len == words[i].len && word_is(word, len, words[i].word))
+            return (enum keyword)words[i].keyword;
+    return KEYWORD_NONE;
 }
 
 static enum token_kind sign_at(struct hf_str text, size_t at, size_t *len)
@@ -103,6 +128,7 @@ struct token_counts hf__expr_lex(struct hf_str text, struct token *tokens)
     assert(text.len <= EXPR_TEXT_MAX);
     while (at < text.len) {
         unsigned char c = (unsigned char)text.ptr[at];
+        enum keyword keyword = KEYWORD_NONE;
         enum token_kind kind;
         size_t len;
 
@@ -111,20 +137,17 @@ struct token_counts hf__expr_lex(struct hf_str text, struct token *tokens)
             at++;
             continue;
         case CLASS_LETTER:
-            if (c == '_' && !UNDERSCORE_BEGINS_NAMES) {
-                kind = TOKEN_BAD;
-                len = 1;
-                break;
-            }
-            kind = TOKEN_NAME;
             len = word_length(text, at);
-            counts.names++;
+            keyword = keyword_of(text.ptr + at, len);
+            kind = keyword ? TOKEN_KEYWORD : TOKEN_NAME;
+            counts.names += kind == TOKEN_NAME;
             break;
         case CLASS_DIGIT:
             kind = TOKEN_NUMBER;
             len = number_length(text, at);
             counts.steps++;
             break;
+        case CLASS_UNDERSCORE:
         case CLASS_OTHER:
         default:
             if ((c == '#' || c == ':') && word_length(text, at + 1) > 0) {
@@ -138,10 +161,13 @@ struct token_counts hf__expr_lex(struct hf_str text, struct token *tokens)
             }
             break;
         }
-        tokens[counts.all++] = (struct token){(uint16_t)at, (uint16_t)len, (uint8_t)kind};
+        tokens[counts.all++] = (struct token){.at = (uint16_t)at,
+                                              .len = (uint16_t)len,
+                                              .kind = (uint8_t)kind,
+                                              .keyword = (uint8_t)keyword};
         at += len;
     }
-    tokens[counts.all] = (struct token){(uint16_t)text.len, 0, TOKEN_END};
+    tokens[counts.all] = (struct token){.at = (uint16_t)text.len, .kind = TOKEN_END};
     counts.steps += counts.names;
     return counts;
 }

@@ -12,7 +12,10 @@
  *
  * A function call counts as either, operand or condition; using it in the wrong role is not a
  * syntax error but has a text of its own, as have unknown functions, reserved words and redundant
- * parentheses. Those are noted (enum finding) and reported when the whole text could be read.
+ * parentheses. Those are noted (enum finding) and reported when the whole text could be read. Of
+ * calls within calls the inner one is judged first.
+ *
+ * A path may stand in parentheses and go on behind them, as in `(a.b).c`; in conditions only.
  */
 #include "expr/parse.h"
 
@@ -23,19 +26,6 @@ struct current {
     uint16_t node;
     enum role role;
     bool wrapped; /* in parentheses of its own */
-};
-
-enum keyword {
-    KEYWORD_NONE,
-    KEYWORD_AND,
-    KEYWORD_OR,
-    KEYWORD_NOT,
-    KEYWORD_BETWEEN,
-    KEYWORD_IN,
-    KEYWORD_SET,
-    KEYWORD_REMOVE,
-    KEYWORD_ADD,
-    KEYWORD_DELETE
 };
 
 static void note(struct parser *p, enum finding finding, size_t at)
@@ -57,36 +47,9 @@ static enum token_kind kind_at(const struct parser *p, size_t token)
     return (enum token_kind)p->tokens[token].kind;
 }
 
-static bool word_is(struct hf_str word, const char *upper)
-{
-    for (size_t i = 0; i < word.len; i++)
-        if ((word.ptr[i] & ~0x20) != upper[i])
-            return false;
-    return true;
-}
-
 static enum keyword keyword_at(const struct parser *p, size_t token)
 {
-    static const struct {
-        const char *word;
-        uint8_t len;
-        uint8_t keyword;
-    } words[] = {
-        {"AND", 3, KEYWORD_AND},         {"OR", 2, KEYWORD_OR},   {"NOT", 3, KEYWORD_NOT},
-        {"BETWEEN", 7, KEYWORD_BETWEEN}, {"IN", 2, KEYWORD_IN},   {"SET", 3, KEYWORD_SET},
-        {"REMOVE", 6, KEYWORD_REMOVE},   {"ADD", 3, KEYWORD_ADD}, {"DELETE", 6, KEYWORD_DELETE},
-    };
-    struct hf_str text;
-
-    if (kind_at(p, token) != TOKEN_NAME)
-        return KEYWORD_NONE;
-    text = hf__token_text(p, token);
-    if (text.len < 2 || text.len > 7)
-        return KEYWORD_NONE;
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (text.len == words[i].len && word_is(text, words[i].word))
-            return (enum keyword)words[i].keyword;
-    return KEYWORD_NONE;
+    return (enum keyword)p->tokens[token].keyword;
 }
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
@@ -156,16 +119,14 @@ static bool at_name(const struct parser *p)
     return kind_at(p, p->at) == TOKEN_NAME || kind_at(p, p->at) == TOKEN_ALIAS;
 }
 
-static bool parse_path(struct parser *p, uint16_t *path)
+static bool at_step(const struct parser *p)
 {
-    struct expr *expr = p->expr;
-    size_t first = expr->steps_len;
-    size_t len;
+    return kind_at(p, p->at) == TOKEN_DOT || kind_at(p, p->at) == TOKEN_INDEX_OPEN;
+}
 
-    if (!at_name(p))
-        return syntax_error(p);
-    step_name(p);
-    p->at++;
+/* What follows the first name of a path, or its parentheses. */
+static bool parse_steps(struct parser *p)
+{
     for (;;) {
         if (kind_at(p, p->at) == TOKEN_DOT) {
             p->at++;
@@ -181,15 +142,43 @@ static bool parse_path(struct parser *p, uint16_t *path)
             if (kind_at(p, p->at) != TOKEN_INDEX_CLOSE)
                 return syntax_error(p);
         } else {
-            break;
+            return true;
         }
         p->at++;
     }
-    len = expr->steps_len - first;
-    if (len > EXPR_PATH_MAX)
-        note(p, FOUND_DEPTH, len);
-    expr->paths[expr->paths_len] = (struct expr_path){expr->steps + first, len};
-    *path = (uint16_t)expr->paths_len++;
+}
+
+/* All steps from path->steps on are the path's. */
+static void path_end(struct parser *p, struct expr_path *path)
+{
+    path->len = (size_t)(p->expr->steps + p->expr->steps_len - path->steps);
+    if (path->len > EXPR_PATH_MAX)
+        note(p, FOUND_DEPTH, path->len);
+}
+
+static bool parse_path(struct parser *p, uint16_t *number)
+{
+    struct expr *expr = p->expr;
+    struct expr_path *path = &expr->paths[expr->paths_len];
+
+    if (!at_name(p))
+        return syntax_error(p);
+    path->steps = expr->steps + expr->steps_len;
+    step_name(p);
+    p->at++;
+    if (!parse_steps(p))
+        return false;
+    path_end(p, path);
+    *number = (uint16_t)expr->paths_len++;
+    return true;
+}
+
+/* Behind a path in parentheses: it goes on. Nothing was read since but parentheses. */
+static bool extend_path(struct parser *p)
+{
+    if (!parse_steps(p))
+        return false;
+    path_end(p, &p->expr->paths[p->expr->paths_len - 1]);
     return true;
 }
 
@@ -204,14 +193,14 @@ static uint16_t parse_value(struct parser *p)
 
 /* ---- functions ------------------------------------------------------------------------------ */
 
-static void check_function(struct parser *p, enum function function, size_t name)
+static void check_function(struct parser *p, const struct node *call)
 {
     bool update = p->expr->kind == EXPR_UPDATE;
 
-    if (function == FUNCTION_NONE)
-        note(p, FOUND_FUNCTION, name);
-    else if (update != (function == FUNCTION_IF_NOT_EXISTS || function == FUNCTION_LIST_APPEND))
-        note(p, FOUND_NOT_ALLOWED, name);
+    if (call->op == FUNCTION_NONE)
+        note(p, FOUND_FUNCTION, call->ref);
+    else if (update != (call->op == FUNCTION_IF_NOT_EXISTS || call->op == FUNCTION_LIST_APPEND))
+        note(p, FOUND_NOT_ALLOWED, call->ref);
 }
 
 /* A call stands where an operand belongs: only size() may, and in an update all but list_append().
@@ -268,17 +257,14 @@ static bool read_operand(struct parser *p, struct current *c)
     bool conditions = p->expr->kind != EXPR_UPDATE;
 
     for (;;) {
-        enum keyword keyword = conditions ? keyword_at(p, p->at) : KEYWORD_NONE;
         enum token_kind kind = kind_at(p, p->at);
         bool operand_only = top(p)->operand_only;
         uint16_t path;
 
-        if (keyword == KEYWORD_NOT && !operand_only) {
+        if (conditions && !operand_only && keyword_at(p, p->at) == KEYWORD_NOT) {
             p->operators++;
             push(p, SLOT_NOT, node_new(p, NODE_LOGIC, OP_NOT), false);
             p->at++;
-        } else if (keyword > KEYWORD_NONE && keyword <= KEYWORD_IN) {
-            return syntax_error(p);
         } else if (kind == TOKEN_OPEN) {
             push(p, SLOT_PAREN, NO_NODE, operand_only);
             p->at++;
@@ -289,7 +275,6 @@ static bool read_operand(struct parser *p, struct current *c)
             enum function function = hf__expr_function(hf__token_text(p, p->at));
             uint16_t node = node_new(p, NODE_CALL, function);
 
-            check_function(p, function, p->at);
             p->expr->nodes[node].ref = (uint16_t)p->at; /* for findings; calls have no ref */
             push(p, SLOT_CALL, node, true);
             p->at += 2;
@@ -365,6 +350,8 @@ static enum step_result continue_list(struct parser *p, struct current *c)
     p->at++;
     if (kind == TOKEN_COMMA)
         return STEP_OPERAND;
+    if (slot == SLOT_CALL)
+        check_function(p, &p->expr->nodes[node]);
     *c = (struct current){node, slot == SLOT_CALL ? ROLE_CALL : ROLE_CONDITION, false};
     p->depth--;
     return STEP_MORE;
@@ -384,7 +371,11 @@ static enum step_result close_paren(struct parser *p, struct current *c)
     c->wrapped = true;
     p->depth--;
     p->at++;
-    return STEP_MORE;
+    if (p->expr->kind == EXPR_UPDATE || c->role != ROLE_OPERAND ||
+        p->expr->nodes[c->node].kind != NODE_PATH || !at_step(p))
+        return STEP_MORE;
+    c->wrapped = false;
+    return extend_path(p) ? STEP_MORE : STEP_ERROR;
 }
 
 static enum step_result open_compare(struct parser *p, struct current *c, enum compare op,
@@ -509,14 +500,16 @@ bool hf__expr_parse_condition(struct parser *p)
 static bool parse_action(struct parser *p, enum section section)
 {
     struct expr *expr = p->expr;
-    struct action *action = &expr->actions[expr->actions_len];
+    struct action *action;
+    uint16_t path;
 
-    *action = (struct action){.section = (uint8_t)section,
-                              .target = (uint16_t)expr->actions_len,
-                              .value = NO_NODE};
-    if (!parse_path(p, &action->path))
+    if (!parse_path(p, &path))
         return false;
-    expr->actions_len++;
+    action = &expr->actions[expr->actions_len]; /* there is one for every name */
+    *action = (struct action){.section = (uint8_t)section,
+                              .path = path,
+                              .target = (uint16_t)expr->actions_len++,
+                              .value = NO_NODE};
     switch (section) {
     case SECTION_SET:
         if (kind_at(p, p->at) != TOKEN_EQ)

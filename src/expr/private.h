@@ -22,7 +22,7 @@
  *      that is no call; in updates calls nest only through the last operand of if_not_exists() and
  *      through one list_append(). LOGIC nests at most EXPR_OPERATORS_MAX deep, and so do the calls
  *      and sums of statements.
- *  (4) No path has more than EXPR_PATH_MAX steps, no bare name is a reserved word.
+ *  (4) No path has more than EXPR_PATH_MAX steps, no bare name is a keyword or reserved word.
  *  (5) Aliases (#n) and values (:v) are listed once each, in the order of their bytes, which is
  *      the order in which a request's names and values lie in their items.
  */
@@ -36,10 +36,11 @@
 
 enum token_kind {
     TOKEN_END,
-    TOKEN_NAME,   /* a, attribute_exists, and keywords */
-    TOKEN_ALIAS,  /* #a */
-    TOKEN_VALUE,  /* :a */
-    TOKEN_NUMBER, /* of a list index */
+    TOKEN_NAME,    /* a, attribute_exists */
+    TOKEN_KEYWORD, /* in any case */
+    TOKEN_ALIAS,   /* #a */
+    TOKEN_VALUE,   /* :a */
+    TOKEN_NUMBER,  /* of a list index */
     TOKEN_OPEN,
     TOKEN_CLOSE,
     TOKEN_INDEX_OPEN,
@@ -57,10 +58,25 @@ enum token_kind {
     TOKEN_BAD /* a character that begins no token */
 };
 
+/* Those of updates behind the others, in the order of enum section. */
+enum keyword {
+    KEYWORD_NONE,
+    KEYWORD_AND,
+    KEYWORD_OR,
+    KEYWORD_NOT,
+    KEYWORD_BETWEEN,
+    KEYWORD_IN,
+    KEYWORD_SET,
+    KEYWORD_REMOVE,
+    KEYWORD_ADD,
+    KEYWORD_DELETE
+};
+
 struct token {
     uint16_t at;
     uint16_t len;
     uint8_t kind;
+    uint8_t keyword;
 };
 
 /* What was found, so that the program can be allocated in one piece. */

@@ -110,7 +110,7 @@ TEST(expr_compile, keywords_in_any_case_functions_in_one)
         {C, "BEGINS_WITH(a, :v)", IC "Invalid function name; function: BEGINS_WITH"},
         {C, "dog(a)", IC "Invalid function name; function: dog"},
         {C, "a=:v   AND\t(b\n<>\r:v)", NULL},
-        {C, "_a = :v AND a_1 = :v", NULL},
+        {C, "a_ = :v AND a_1 = :v", NULL},
     };
     struct hf_scope *s = hf_scope_new(test_env(t));
 
@@ -125,7 +125,6 @@ TEST(expr_compile, reserved_words)
         {C, "Size = :v", IC "Attribute name is a reserved keyword; reserved keyword: Size"},
         {C, "a.NAME = :v", IC "Attribute name is a reserved keyword; reserved keyword: NAME"},
         {P, "a, b.c[0].zone", IP "Attribute name is a reserved keyword; reserved keyword: zone"},
-        {U, "SET set = :v", IU "Attribute name is a reserved keyword; reserved keyword: set"},
         {C, "size(a) = :n", NULL},
         {C, "statuses = :v", NULL},
         {C, "status_ = :v", NULL},
@@ -155,6 +154,31 @@ TEST(expr_compile, reserved_words)
     hf_scope_free(s);
 }
 
+/* Keywords and the underscore are tokens in every kind of expression. */
+TEST(expr_compile, what_no_bare_name_can_be)
+{
+    static const struct refusal list[] = {
+        {U, "SET _type = :v", IU "Syntax error; token: \"_\", near: \"SET _type\""},
+        {C, "_f(b)", IC "Syntax error; token: \"_\", near: \"_f\""},
+        {P, "a._b", IP "Syntax error; token: \"_\", near: \"._b\""},
+        {C, "#_x = :_x",
+         IC "An expression attribute name used in the document path is not "
+            "defined; attribute name: #_x"},
+        {U, "set remove = :v", IU "Syntax error; token: \"remove\", near: \"set remove =\""},
+        {U, "SET set = :v", IU "Syntax error; token: \"set\", near: \"SET set =\""},
+        {P, "Remove", IP "Syntax error; token: \"Remove\", near: \"Remove\""},
+        {C, "attribute_exists(DELETE)", IC "Syntax error; token: \"DELETE\", near: \"(DELETE)\""},
+        {C, "in(a)", IC "Syntax error; token: \"in\", near: \"in(\""},
+        {C, "a.between = :v", IC "Syntax error; token: \"between\", near: \".between =\""},
+        {U, "SET a = b + not", IU "Syntax error; token: \"not\", near: \"+ not\""},
+        {P, "ins, setting, removed, nor, ands", NULL},
+    };
+    struct hf_scope *s = hf_scope_new(test_env(t));
+
+    CHECK_REFUSALS(s, list, NO_ITEM, some_values(s));
+    hf_scope_free(s);
+}
+
 TEST(expr_compile, redundant_parentheses)
 {
     static const struct refusal list[] = {
@@ -168,6 +192,13 @@ TEST(expr_compile, redundant_parentheses)
         {C, "b = :v OR ((a = :v))", IC "The expression has redundant parentheses;"},
         {C, "((a)) = :v", IC "The expression has redundant parentheses;"},
         {C, "(((a = :v) AND b = :v))", IC "The expression has redundant parentheses;"},
+        {C, "((b.c)).d = :v", IC "The expression has redundant parentheses;"},
+        {C, "(b.c).d = :v", NULL},
+        {C, "((b).c)[0] = (a)[1].x", NULL},
+        {C, "(b.c)d = :v", IC "Syntax error; token: \"d\", near: \")d =\""},
+        {C, "(b.c). = :v", IC "Syntax error; token: \"=\", near: \". = :v\""},
+        {C, "(size(a)).d = :v", IC "Syntax error; token: \".\", near: \").d\""},
+        {P, "(a).b", IP "Syntax error; token: \"(\", near: \"(a\""},
         {U, "SET a = (b + :n)", NULL},
         {U, "SET a = (b) - (:n)", NULL},
         {U, "SET a = ((b + :n))", IU "The expression has redundant parentheses;"},
@@ -235,6 +266,8 @@ TEST(expr_compile, what_is_reported_first)
         {U, "SET a = dog(b) SET status = :v",
          IU "Attribute name is a reserved keyword; reserved keyword: status"},
         {U, "SET a = dog(b) SET c = :v", IU "Invalid function name; function: dog"},
+        {C, "cat(dog(a))", IC "Invalid function name; function: dog"},
+        {U, "SET a = cat(dog(a), dog(status_))", IU "Invalid function name; function: dog"},
         {C, "dog(a) AND", IC "Syntax error; token: \"<EOF>\", near: \"AND\""},
     };
     struct hf_scope *s = hf_scope_new(test_env(t));
