@@ -180,22 +180,41 @@ static struct hf_str free_label(struct hf_scope *s, struct engine *e, struct hf_
     return label;
 }
 
+static int order_tails(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a;
+    uint32_t y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The last parts of the shards' ids: no two are equal, and ids are in order as shards are. */
+static void make_tails(uint32_t tails[SHARDS_MAX], uint32_t len, int64_t id)
+{
+    for (uint32_t i = 0; i < len; i++)
+        tails[i] = (uint32_t)XXH64(&id, sizeof(id), i);
+    qsort(tails, len, sizeof(*tails), order_tails);
+    for (uint32_t i = 1; i < len; i++)
+        if (tails[i] <= tails[i - 1])
+            tails[i] = tails[i - 1] + 1;
+}
+
 static enum hf_status make_shards(struct hf_scope *s, struct engine *e,
                                   struct stream_record *record)
 {
     struct shard_record *shards = hf__scope_array(s, e->stream_shards, sizeof(*shards));
+    uint32_t tails[SHARDS_MAX];
     uint64_t first;
 
     if (!shards)
         return hf__fail_nomem(s);
+    make_tails(tails, e->stream_shards, record->id);
     pthread_mutex_lock(&e->sequencer.lock);
     first = e->sequencer.next;
     pthread_mutex_unlock(&e->sequencer.lock);
     for (uint32_t i = 0; i < e->stream_shards; i++) {
-        uint32_t tail = (uint32_t)XXH64(&record->id, sizeof(record->id), i);
-
         shards[i].id = hf_scope_format(s, "shardId-%020lld-%08x",
-                                       (long long)(record->created_us / 1000), tail);
+                                       (long long)(record->created_us / 1000), tails[i]);
         shards[i].first = (int64_t)first;
         if (!shards[i].id.ptr)
             return hf__fail_nomem(s);

@@ -46,6 +46,36 @@ static bool sequence_number(struct hf_str text, uint64_t *number)
 
 /* ---- finding -------------------------------------------------------------------------------- */
 
+/* arn:<partition>:dynamodb:<region>:<account>:table/<name>/stream/<label> */
+static bool is_stream_arn(struct hf_str arn)
+{
+    static const char table[] = "table/";
+    static const char stream[] = "/stream/";
+    const char *end = arn.ptr + arn.len;
+    const char *part[6] = {arn.ptr};
+    const char *mark;
+
+    for (size_t i = 1; i < ARRAY_LEN(part); i++) {
+        const char *colon = memchr(part[i - 1], ':', (size_t)(end - part[i - 1]));
+
+        if (!colon)
+            return false;
+        part[i] = colon + 1;
+    }
+    if (!str_is(hf_str_of(part[0], (size_t)(part[1] - part[0])), "arn:") ||
+        !str_is(hf_str_of(part[2], (size_t)(part[3] - part[2])), "dynamodb:") ||
+        (size_t)(end - part[5]) < sizeof(table) || memcmp(part[5], table, sizeof(table) - 1) != 0)
+        return false;
+    part[5] += sizeof(table) - 1;
+    mark = memmem(part[5], (size_t)(end - part[5]), stream, sizeof(stream) - 1);
+    return mark && mark > part[5] && mark + sizeof(stream) - 1 < end;
+}
+
+static enum hf_status fail_arn(struct hf_scope *s, struct hf_str arn)
+{
+    return hf__fail(s, HF_INVALID, "Invalid StreamArn: %.*s", HF_FMT(arn));
+}
+
 static enum hf_status find_stream(struct hf_scope *s, struct engine *e, struct hf_str arn,
                                   struct stream **stream)
 {
@@ -56,6 +86,8 @@ static enum hf_status find_stream(struct hf_scope *s, struct engine *e, struct h
             return HF_OK;
         }
     }
+    if (!is_stream_arn(arn))
+        return fail_arn(s, arn);
     return hf__fail(s, HF_NOT_FOUND, "Requested resource not found: Stream: %.*s not found",
                     HF_FMT(arn));
 }
@@ -131,6 +163,8 @@ enum hf_status hf__engine_list_streams(struct hf_scope *s, struct engine *e,
     enum hf_status status;
 
     TRY(hf__prepare_plain(s, HF_OP_LIST_STREAMS, request));
+    if (request->start_arn.ptr && !is_stream_arn(request->start_arn))
+        return fail_arn(s, request->start_arn);
     pthread_rwlock_rdlock(&e->schema);
     status = list_locked(s, e, request, result);
     pthread_rwlock_unlock(&e->schema);
@@ -156,23 +190,39 @@ static enum hf_status describe_shard(struct hf_scope *s, const struct shard_reco
     return range->first.ptr && out->id.ptr ? HF_OK : hf__fail_nomem(s);
 }
 
+static int order_ids(struct hf_str a, struct hf_str b)
+{
+    return bytes_compare(a.ptr, a.len, b.ptr, b.len);
+}
+
+/* Readers rely on the order of ids. New streams have their shards in it; older ones need not. */
+static void sort_shards(const struct stream *stream, const struct shard_record *sorted[SHARDS_MAX])
+{
+    for (size_t i = 0; i < stream->record.shards_len; i++) {
+        size_t at = i;
+
+        for (; at > 0 && order_ids(sorted[at - 1]->id, stream->shards[i].id) > 0; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = &stream->shards[i];
+    }
+}
+
 static enum hf_status describe_shards(struct hf_scope *s, const struct stream *stream,
                                       const struct hf_describe_stream *request,
                                       struct hf_stream_description *d)
 {
     size_t limit = request->limit ? (size_t)request->limit : PAGE_SHARDS;
     struct hf_shard *shards = hf__scope_array(s, stream->record.shards_len, sizeof(*shards));
-    bool started = !request->start_shard.ptr;
+    const struct shard_record *sorted[SHARDS_MAX];
 
     if (!shards)
         return hf__fail_nomem(s);
+    sort_shards(stream, sorted);
     for (size_t i = 0; i < stream->record.shards_len; i++) {
-        const struct shard_record *record = &stream->shards[i];
+        const struct shard_record *record = sorted[i];
 
-        if (!started) {
-            started = hf_str_equal(record->id, request->start_shard);
+        if (request->start_shard.ptr && order_ids(record->id, request->start_shard) <= 0)
             continue;
-        }
         if (request->filter && !hf_str_equal(record->parent, request->filter->shard))
             continue;
         if (d->shards_len == limit) {
@@ -224,6 +274,10 @@ enum hf_status hf__engine_describe_stream(struct hf_scope *s, struct engine *e,
     if (!d)
         return hf__fail_nomem(s);
     TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_STREAM, request));
+    if (request->filter && (!request->filter->type || !request->filter->shard.ptr))
+        return hf__fail(s, HF_INVALID,
+                        "One or more parameter values were invalid: ShardFilter must have both "
+                        "Type and ShardId");
     pthread_rwlock_rdlock(&e->schema);
     status = describe_locked(s, e, request, d);
     pthread_rwlock_unlock(&e->schema);
@@ -312,6 +366,10 @@ static enum hf_status locate(struct hf_scope *s, struct engine *e,
     bool by_number = request->type == HF_ITERATOR_AT_SEQUENCE_NUMBER ||
                      request->type == HF_ITERATOR_AFTER_SEQUENCE_NUMBER;
 
+    if (!by_number && request->sequence.ptr)
+        return hf__fail(s, HF_INVALID,
+                        "One or more parameter values were invalid: SequenceNumber cannot be used "
+                        "with ShardIteratorType TRIM_HORIZON and LATEST");
     if (by_number && !request->sequence.ptr)
         return hf__fail(s, HF_INVALID,
                         "One or more parameter values were invalid: SequenceNumber is required for "
