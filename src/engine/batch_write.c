@@ -18,6 +18,15 @@ static struct hf_item target(const struct hf_write_request *write)
     return write->put ? write->put->item : write->del->key;
 }
 
+static enum hf_status check_one(struct hf_scope *s, const struct table *table,
+                                const struct hf_write_request *write)
+{
+    if (!write->put)
+        return hf__schema_check_key(s, table, write->del->key);
+    TRY(hf__schema_check_batch_put(s, table, write->put->item));
+    return hf__schema_check_indexes(s, table, write->put->item, NULL, (struct hf_item){NULL, 0});
+}
+
 /* Find tables, check every entry, and refuse two writes to one item, also of a table that is named
  * twice (as it is, and by its ARN); nothing is latched yet. */
 static enum hf_status check_all(struct hf_scope *s, struct engine *e, struct batch_write *b,
@@ -31,10 +40,9 @@ static enum hf_status check_all(struct hf_scope *s, struct engine *e, struct bat
         b->tables[i] = table;
         for (size_t j = 0; j < writes->writes_len; j++) {
             const struct hf_write_request *write = &writes->writes[j];
-            const struct prepared_write prepared = {.item = target(write), .key = target(write)};
             struct hf_item key;
 
-            TRY(hf__write_check_schema(s, table, write->put ? WRITE_PUT : WRITE_DELETE, &prepared));
+            TRY(check_one(s, table, write));
             key = hf__schema_key_item(s, &table->key, target(write));
             TRY(hf_item_check(s, key));
             for (size_t k = 0; k < b->len; k++)

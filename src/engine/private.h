@@ -438,16 +438,22 @@ int64_t hf__policy_revision(struct engine *e, int64_t last); /* the next one */
 enum hf_status hf__schema_check_put(struct hf_scope *s, const struct table *table,
                                     struct hf_item item);
 
+/* The same as BatchWriteItem reports it. */
+enum hf_status hf__schema_check_batch_put(struct hf_scope *s, const struct table *table,
+                                          struct hf_item item);
+
 /* `key` has exactly the key attributes of the table, of the right types and sizes. */
 enum hf_status hf__schema_check_key(struct hf_scope *s, const struct table *table,
                                     struct hf_item key);
 
 /*
- * The index keys of an item that is about to be stored have the right types and sizes. Of an
- * update, `before` is the item as it was: what the update left alone is not judged again.
+ * The index keys of an item that is about to be stored have the right types and sizes. A put has
+ * neither `update` nor `before`; of an update, `before` is the item as it was, if there was one:
+ * what the update left alone is not judged again.
  */
 enum hf_status hf__schema_check_indexes(struct hf_scope *s, const struct table *table,
-                                        struct hf_item item, bool updating, struct hf_item before);
+                                        struct hf_item item, const struct prepared_write *update,
+                                        struct hf_item before);
 
 /* No path of the expression reaches into a key attribute. */
 enum hf_status hf__schema_check_paths(struct hf_scope *s, const struct table *table,
@@ -695,8 +701,13 @@ enum hf_status hf__query_page(struct hf_scope *s, struct engine *e,
                               const struct prepared_page *page, struct page_answer *answer);
 enum hf_status hf__scan_page(struct hf_scope *s, struct engine *e, const struct prepared_page *page,
                              struct page_answer *answer);
+/* The index, and what Select says to the request alone. */
 enum hf_status hf__page_check(struct hf_scope *s, struct table *table,
                               const struct prepared_page *page, struct index **index);
+/* Projection, filter and Select against the schema; comes behind the keys and the start key. */
+enum hf_status hf__page_check_expressions(struct hf_scope *s, const struct table *table,
+                                          const struct index *index,
+                                          const struct prepared_page *page);
 /* Read one page of the keys in [lower, upper). */
 enum hf_status hf__page_read(struct hf_scope *s, struct engine *e, struct table *table,
                              struct index *index, const struct prepared_page *page,

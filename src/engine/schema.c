@@ -3,12 +3,13 @@
  * follow from them.
  *
  * The order of checks and the texts are DynamoDB's; a PutItem and a GetItem report the same
- * mistake in different words.
+ * mistake in different words, and a put of a batch in those of a GetItem.
  */
 #include "engine/private.h"
 
 #define INVALID_VALUES "One or more parameter values were invalid: "
 #define NOT_VALID "One or more parameter values are not valid. "
+#define NO_MATCH "The provided key element does not match the schema"
 
 static bool is_empty(struct hf_value value)
 {
@@ -89,6 +90,22 @@ enum hf_status hf__schema_check_put(struct hf_scope *s, const struct table *tabl
     return each_attr(s, &table->key, item, check_put_attr);
 }
 
+static enum hf_status check_batch_attr(struct hf_scope *s, const struct key_attr *attr, bool hash,
+                                       struct hf_item item)
+{
+    (void)hash;
+    if (hf_value_type(hf_item_get(item, attr->name)) != attr->type)
+        return hf__fail(s, HF_INVALID, NO_MATCH);
+    return HF_OK;
+}
+
+enum hf_status hf__schema_check_batch_put(struct hf_scope *s, const struct table *table,
+                                          struct hf_item item)
+{
+    TRY(each_attr(s, &table->key, item, check_batch_attr));
+    return hf__schema_check_put(s, table, item); /* what is left are sizes */
+}
+
 const struct key_attr *hf__schema_attr(const struct key_schema *key, size_t at)
 {
     return at < key->hash_len ? &key->hash[at] : &key->range[at - key->hash_len];
@@ -108,7 +125,7 @@ enum hf_status hf__schema_check_key(struct hf_scope *s, const struct table *tabl
         fit = hf_value_type(values[i]) == attr->type;
     }
     if (!fit)
-        return hf__fail(s, HF_INVALID, "The provided key element does not match the schema");
+        return hf__fail(s, HF_INVALID, NO_MATCH);
     for (size_t i = 0; i < len; i++)
         TRY(hf__schema_check_value(s, hf__schema_attr(&table->key, i), i < table->key.hash_len,
                                    values[i]));
@@ -117,23 +134,40 @@ enum hf_status hf__schema_check_key(struct hf_scope *s, const struct table *tabl
 
 /* ---- index keys ----------------------------------------------------------------------------- */
 
-static enum hf_status check_index_attr(struct hf_scope *s, const struct index *index,
-                                       const struct key_attr *attr, bool hash,
-                                       struct hf_value value, bool updating)
-{
-    enum hf_type type = hf_value_type(value);
+/* Where the items of a check against indexes come from. */
+struct origin {
+    const struct prepared_write *update; /* NULL: a put */
+    struct hf_item before;
+};
 
-    if (type != attr->type && updating)
+/* What an update read from the item has no type that the request could be blamed for. */
+static enum hf_status fail_index_type(struct hf_scope *s, const struct index *index,
+                                      const struct key_attr *attr, enum hf_type type,
+                                      const struct origin *origin)
+{
+    const struct prepared_write *write = origin->update;
+
+    if (write && write->update &&
+        !hf__expr_update_typed(write->update, write->key, origin->before, attr->name))
         return hf__fail(s, HF_INVALID,
                         "The update expression attempted to update the secondary index key to "
                         "unsupported type");
+    return hf__fail(s, HF_INVALID,
+                    INVALID_VALUES "Type mismatch for Index Key %.*s Expected: %s Actual: %s "
+                                   "IndexName: %.*s",
+                    HF_FMT(attr->name), hf__type_name(attr->type), hf__type_name(type),
+                    HF_FMT(index->name));
+}
+
+static enum hf_status check_index_attr(struct hf_scope *s, const struct index *index,
+                                       const struct key_attr *attr, bool hash,
+                                       struct hf_value value, const struct origin *origin)
+{
+    enum hf_type type = hf_value_type(value);
+
     if (type != attr->type)
-        return hf__fail(s, HF_INVALID,
-                        INVALID_VALUES "Type mismatch for Index Key %.*s Expected: %s Actual: %s "
-                                       "IndexName: %.*s",
-                        HF_FMT(attr->name), hf__type_name(attr->type), hf__type_name(type),
-                        HF_FMT(index->name));
-    if (is_empty(value) && updating)
+        return fail_index_type(s, index, attr, type, origin);
+    if (is_empty(value) && origin->update)
         return hf__fail(s, HF_INVALID,
                         NOT_VALID "The update expression attempted to update a secondary index "
                                   "key to a value that is not supported. The AttributeValue for a "
@@ -150,13 +184,13 @@ static enum hf_status check_index_attr(struct hf_scope *s, const struct index *i
 
 /* Several attributes share the limit of one. An update answers for what it changes only. */
 static enum hf_status check_sum(struct hf_scope *s, const struct index *index, bool hash,
-                                struct hf_item item, bool updating, struct hf_item before)
+                                struct hf_item item, const struct origin *origin)
 {
     const struct key_attr *attrs = hash ? index->key.hash : index->key.range;
     size_t len = hash ? index->key.hash_len : index->key.range_len;
     size_t max = hash ? KEY_HASH_MAX : KEY_RANGE_MAX;
     size_t sum = 0;
-    bool changed = !updating;
+    bool changed = !origin->before.ptr;
     struct hf__buf names = {.scope = s};
 
     if (len < 2)
@@ -166,7 +200,7 @@ static enum hf_status check_sum(struct hf_scope *s, const struct index *index, b
 
         if (hf_value_type(value) == attrs[i].type)
             sum += hf__value_scalar(value).len;
-        changed = changed || !hf_value_equal(value, hf_item_get(before, attrs[i].name));
+        changed = changed || !hf_value_equal(value, hf_item_get(origin->before, attrs[i].name));
         hf__put_name(&names, attrs[i].name);
     }
     if (!changed || sum <= max)
@@ -188,8 +222,11 @@ void hf__put_name(struct hf__buf *names, struct hf_str name)
 }
 
 enum hf_status hf__schema_check_indexes(struct hf_scope *s, const struct table *table,
-                                        struct hf_item item, bool updating, struct hf_item before)
+                                        struct hf_item item, const struct prepared_write *update,
+                                        struct hf_item before)
 {
+    const struct origin origin = {update, before};
+
     for (size_t i = 0; i < table->indexes_len; i++) {
         const struct index *index = &table->indexes[i];
         const struct key_schema *key = &index->key;
@@ -201,12 +238,12 @@ enum hf_status hf__schema_check_indexes(struct hf_scope *s, const struct table *
 
             if (!value.ptr)
                 continue;
-            if (updating && hf_value_equal(value, hf_item_get(before, attr->name)))
+            if (before.ptr && hf_value_equal(value, hf_item_get(before, attr->name)))
                 continue;
-            TRY(check_index_attr(s, index, attr, hash, value, updating));
+            TRY(check_index_attr(s, index, attr, hash, value, &origin));
         }
-        TRY(check_sum(s, index, true, item, updating, before));
-        TRY(check_sum(s, index, false, item, updating, before));
+        TRY(check_sum(s, index, true, item, &origin));
+        TRY(check_sum(s, index, false, item, &origin));
     }
     return HF_OK;
 }

@@ -37,12 +37,12 @@ enum hf_status hf__write_check_schema(struct hf_scope *s, const struct table *ta
     if (kind == WRITE_PUT) {
         TRY(hf__schema_check_put(s, table, write->item));
         TRY(hf__schema_check_paths(s, table, write->condition));
-        return hf__schema_check_indexes(s, table, write->item, false, (struct hf_item){NULL, 0});
+        return hf__schema_check_indexes(s, table, write->item, NULL, (struct hf_item){NULL, 0});
     }
     TRY(hf__schema_check_key(s, table, write->key));
+    TRY(check_update_spares_key(s, write));
     TRY(hf__schema_check_paths(s, table, write->update));
-    TRY(hf__schema_check_paths(s, table, write->condition));
-    return check_update_spares_key(s, write);
+    return hf__schema_check_paths(s, table, write->condition);
 }
 
 static enum hf_status fail_condition(struct hf_scope *s, const struct prepared_write *write,
@@ -71,7 +71,7 @@ static enum hf_status evaluate_update(struct hf_scope *s, const struct prepared_
         return hf__fail(s, HF_INVALID, "Item size to update has exceeded the maximum allowed size");
     if (!after.ptr)
         return HF_OK;
-    return hf__schema_check_indexes(s, change->table, after, true, before);
+    return hf__schema_check_indexes(s, change->table, after, write, before);
 }
 
 enum hf_status hf__write_evaluate(struct hf_scope *s, enum write_kind kind,

@@ -154,6 +154,13 @@ enum hf_status hf__expr_update(struct hf_scope *s, const struct expr_bound *boun
                                struct hf_item key, struct hf_item old, struct hf_item *out);
 
 /*
+ * Is the type of what the update gives to the attribute known without the item, as that of a value
+ * of the request, of a sum or of list_append() is? Statements are not asked so: false. For errors.
+ */
+bool hf__expr_update_typed(const struct expr_bound *bound, struct hf_item key, struct hf_item old,
+                           struct hf_str name);
+
+/*
  * What UPDATED_OLD and UPDATED_NEW return: the parts of `item` at the paths that the update
  * touched, nested pieces pruned to the touched leaf; absent when that is nothing.
  */
@@ -163,7 +170,7 @@ enum hf_status hf__expr_touched(struct hf_scope *s, const struct expr_bound *bou
 /* The terms of a key condition, in reading order, all joined by AND. */
 struct expr_key_term {
     struct hf_str name;
-    enum expr_compare compare; /* EQ, LT, LE, GT, GE, BETWEEN or BEGINS_WITH */
+    enum expr_compare compare; /* EQ, LT, LE, GT, GE, BETWEEN, BEGINS_WITH; any, of a legacy one */
     struct hf_value low;       /* the operand */
     struct hf_value high;      /* the upper bound of BETWEEN */
 };

@@ -1,8 +1,9 @@
 /*
  * expr/update.c: the item after an update.
  *
- * Two steps. First every action is worked out against the old item, in reading order, which gives
- * it an outcome: put a value, drop what is there, or nothing. Then the new item is written in one
+ * Two steps. First every action is worked out against the old item, or the key alone when there is
+ * none: then right sides can read the key attributes. That goes in reading order and gives an action
+ * its outcome: put a value, drop what is there, or nothing. Then the new item is written in one
  * walk over the old one and the targets in their order (struct share); what no target goes through
  * is copied in runs.
  *
@@ -28,7 +29,8 @@ struct change {
 struct updating {
     struct hf_scope *s;
     const struct expr_bound *bound;
-    struct hf_item old;
+    struct hf_item old;         /* or the key, when there was no item */
+    bool created;               /* there was none */
     struct change *changes;     /* per action */
     struct expr_finder *finder; /* NULL: the update is small */
 };
@@ -225,7 +227,7 @@ static enum hf_status work_out(struct updating *u, const struct action *action,
     struct hf_value there = hf__expr_resolve(u->finder, u->old, path);
 
     *change = (struct change){.outcome = NOTHING};
-    if (!u->old.ptr && (action->section == SECTION_REMOVE || action->section == SECTION_DELETE))
+    if (u->created && (action->section == SECTION_REMOVE || action->section == SECTION_DELETE))
         return HF_OK;
     if (action->section == SECTION_SET) {
         TRY(evaluate(u, action, action->value, &change->value));
@@ -344,13 +346,12 @@ enum hf_status hf__expr_update(struct hf_scope *s, const struct expr_bound *boun
 {
     const struct expr *expr = bound->expr;
     struct expr_finder finder;
-    struct updating u = {.s = s, .bound = bound, .old = old};
-    struct hf_item base = old.ptr ? old : key;
+    struct updating u = {.s = s, .bound = bound, .old = old.ptr ? old : key, .created = !old.ptr};
     struct hf__buf buf = {.scope = s};
-    size_t room = base.len + VALUE_HEAD;
+    size_t room = u.old.len + VALUE_HEAD;
 
     *out = (struct hf_item){NULL, 0};
-    if (!old.ptr && only_removes(expr))
+    if (u.created && only_removes(expr))
         return HF_OK;
     u.changes = hf_scope_alloc(s, expr->actions_len * sizeof(*u.changes));
     if (!u.changes)
@@ -368,9 +369,33 @@ enum hf_status hf__expr_update(struct hf_scope *s, const struct expr_bound *boun
             return hf__fail(s, HF_INVALID, TEXT_UPDATED_SIZE);
     }
     hf__buf_reserve(&buf, room);
-    rebuild(&u, &buf, hf_item_value(base), (struct share){bound, 0, expr->actions_len, 0});
+    rebuild(&u, &buf, hf_item_value(u.old), (struct share){bound, 0, expr->actions_len, 0});
     if (buf.failed)
         return hf__fail_nomem(s);
     *out = hf__build_item_from(&buf, 0);
     return HF_OK;
+}
+
+bool hf__expr_update_typed(const struct expr_bound *bound, struct hf_item key, struct hf_item old,
+                           struct hf_str name)
+{
+    const struct expr *expr = bound->expr;
+    struct hf_item base = old.ptr ? old : key;
+    const struct node *node = NULL;
+
+    for (size_t i = 0; i < expr->actions_len && !node; i++) {
+        const struct action *action = &expr->actions[i];
+        const struct expr_path *path = &bound->listed[action->target];
+
+        if (path->len == 1 && hf_str_equal(path->steps[0].name, name) && action->value != NO_NODE)
+            node = hf__expr_node(expr, action->value);
+    }
+    while (node && node->kind == NODE_CALL && node->op == FUNCTION_IF_NOT_EXISTS) {
+        const struct node *path = hf__expr_node(expr, node->first);
+
+        if (hf__expr_resolve(NULL, base, &bound->paths[path->ref]).ptr)
+            return false;
+        node = hf__expr_node(expr, node->last);
+    }
+    return node && node->kind != NODE_PATH && expr->kind != EXPR_STATEMENT;
 }

@@ -219,9 +219,7 @@ TEST(batch, the_entry_at_fault_is_named)
     writes[33].put = HF_ITEM(s, HF_N("v", 1));
     CHECK_STATUS(HF_INVALID, hf_write_many(s, m.engine, writes, 60, NULL, &result));
     CHECK_ERROR(HF_INVALID,
-                "entry 33 (table tab): One or more parameter values were invalid: Missing the key "
-                "pk in the item",
-                s);
+                "entry 33 (table tab): The provided key element does not match the schema", s);
     CHECK_INT(27, result.left_len);
     for (size_t i = 0; i < 60; i++) {
         CHECK_INT(i < 33 ? (int64_t)i : -1, value_at(&m, names[0], i));

@@ -228,7 +228,7 @@ static struct val *work_out(struct arena *arena, const struct operand *operand,
     case O_VALUE:
         return operand->value;
     case O_IF_NOT_EXISTS:
-        a = old ? path_get(old, &operand->path) : NULL;
+        a = path_get(old, &operand->path);
         return a ? a : work_out(arena, operand->a, old, bad);
     case O_LIST_APPEND:
         a = work_out(arena, operand->a, old, bad);
@@ -244,7 +244,7 @@ static struct val *work_out(struct arena *arena, const struct operand *operand,
             list_add(arena, out, b->at[i]);
         return out;
     default:
-        a = old ? path_get(old, &operand->path) : NULL;
+        a = path_get(old, &operand->path);
         if (!a)
             *bad |= BAD_MISSING;
         return a;
@@ -341,7 +341,8 @@ static int last_index(const struct action *action)
 struct val *update_apply(struct arena *arena, const struct update *update, const struct val *key,
                          const struct val *old, int *bad)
 {
-    struct val *item = val_copy(arena, old ? old : key);
+    const struct val *base = old ? old : key; /* what right sides see */
+    struct val *item = val_copy(arena, base);
     struct val *results[ACTIONS_MAX] = {NULL};
     bool doing[ACTIONS_MAX] = {false};
     bool creates = old || update->len == 0;
@@ -350,23 +351,23 @@ struct val *update_apply(struct arena *arena, const struct update *update, const
         const struct action *action = &update->actions[i];
         struct path up = action->target;
         struct val *parent;
-        struct val *there = old ? path_get(old, &action->target) : NULL;
+        struct val *there = path_get(base, &action->target);
 
         creates |= action->section == SET || action->section == ADD;
         if (!old && (action->section == REMOVE || action->section == DELETE))
             continue;
         up.len--;
-        parent = up.len == 0 ? item : old ? path_get(old, &up) : NULL;
+        parent = up.len == 0 ? item : path_get(base, &up);
         if (!parent ||
             (up.len > 0 && parent->type != (action->target.steps[up.len].name ? V_M : V_L))) {
             *bad |= BAD_PATH;
             if (action->section == SET)
-                right_side(arena, action, old, bad);
+                right_side(arena, action, base, bad);
             continue;
         }
         doing[i] = action->section != DELETE || there;
         if (action->section == SET)
-            results[i] = right_side(arena, action, old, bad);
+            results[i] = right_side(arena, action, base, bad);
         else if (action->section != REMOVE)
             results[i] = combine(arena, action, there, bad);
         if (results[i])
@@ -380,6 +381,23 @@ struct val *update_apply(struct arena *arena, const struct update *update, const
                 put_at(arena, item, &update->actions[i].target, results[i]);
     bury(item);
     return item;
+}
+
+bool update_reads(const struct update *update, const struct val *base, const char *name)
+{
+    for (int i = 0; i < update->len; i++) {
+        const struct action *action = &update->actions[i];
+        const struct operand *a = action->a;
+
+        if (action->target.len != 1 || strcmp(action->target.steps[0].name, name) != 0)
+            continue;
+        if (action->section != SET || action->sum)
+            return false;
+        while (a->kind == O_IF_NOT_EXISTS && !path_get(base, &a->path))
+            a = a->a;
+        return a->kind == O_PATH || a->kind == O_IF_NOT_EXISTS;
+    }
+    return false;
 }
 
 /* ---- as text --------------------------------------------------------------------------------- */

@@ -153,6 +153,9 @@ extern const char text_missing[], text_type[], text_path[], text_index_type[];
 struct val *update_apply(struct arena *arena, const struct update *update, const struct val *key,
                          const struct val *old, int *bad);
 
+/* Is what the update puts there a value of the item itself, neither the request's nor computed? */
+bool update_reads(const struct update *update, const struct val *base, const char *name);
+
 /* Expressions as text, with the names and values that they need. */
 struct render {
     struct arena *arena;

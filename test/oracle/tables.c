@@ -122,7 +122,8 @@ static void judge_index_keys(struct oracle *o, const struct owrite *write, const
                 continue;
             if (val->type == parts[j]->type)
                 put_empty(&text, write->kind, val->type, index->name, parts[j]->name);
-            else if (write->kind == W_UPDATE)
+            else if (write->update &&
+                     update_reads(write->update, before ? before : write->item, parts[j]->name))
                 text_add(&text, "%s", text_index_type);
             else
                 text_add(&text, WRONG_TYPE, parts[j]->name, type_tag(parts[j]->type),
