@@ -17,6 +17,26 @@
 
 /* ---- checks against the schema -------------------------------------------------------------- */
 
+/* A query's filter does not touch the key of what is queried. */
+static enum hf_status check_filter_keys(struct hf_scope *s, const struct prepared_page *page,
+                                        const struct key_schema *key)
+{
+    const struct expr_path *paths;
+    size_t len;
+
+    if (!page->key || !page->filter || page->statement)
+        return HF_OK;
+    hf__expr_paths(page->filter, &paths, &len);
+    for (size_t i = 0; i < len; i++)
+        if (hf__schema_is_key(key, paths[i].steps[0].name))
+            return hf__fail(s, HF_INVALID,
+                            "%s can only contain non-primary key attributes: Primary key "
+                            "attribute: %.*s",
+                            page->legacy_filter ? "QueryFilter" : "Filter Expression",
+                            HF_FMT(paths[i].steps[0].name));
+    return HF_OK;
+}
+
 /* A query's filter sees what the global index has; a scan's merely finds the rest missing. */
 static enum hf_status check_filter_projected(struct hf_scope *s, const struct prepared_page *page,
                                              const struct table *table, const struct index *index)
@@ -36,21 +56,19 @@ static enum hf_status check_filter_projected(struct hf_scope *s, const struct pr
     return HF_OK;
 }
 
-static enum hf_status check_select(struct hf_scope *s, const struct prepared_page *page,
-                                   const struct table *table, const struct index *index)
+/* A global index has what it projects and nothing else. */
+static enum hf_status check_projected(struct hf_scope *s, const struct prepared_page *page,
+                                      const struct table *table, const struct index *index)
 {
     const struct expr_path *paths;
-    size_t len;
+    size_t len = 0;
 
-    if (!index || index->local)
-        return HF_OK;
     if (page->select == HF_SELECT_ALL_ATTRIBUTES && index->projection != HF_PROJECT_ALL)
         return hf__fail(s, HF_INVALID,
                         "One or more parameter values were invalid: Select type ALL_ATTRIBUTES is "
                         "not supported for global secondary index %.*s because its projection type "
                         "is not ALL",
                         HF_FMT(index->name));
-    len = 0;
     if (page->projection)
         hf__expr_paths(page->projection, &paths, &len);
     for (size_t i = 0; i < len; i++)
@@ -60,6 +78,17 @@ static enum hf_status check_select(struct hf_scope *s, const struct prepared_pag
                             "%.*s does not project [%.*s]",
                             HF_FMT(index->name), HF_FMT(paths[i].steps[0].name));
     return check_filter_projected(s, page, table, index);
+}
+
+enum hf_status hf__page_check_expressions(struct hf_scope *s, const struct table *table,
+                                          const struct index *index,
+                                          const struct prepared_page *page)
+{
+    TRY(hf__schema_check_paths(s, table, page->projection));
+    TRY(check_filter_keys(s, page, index ? &index->key : &table->key));
+    if (index && !index->local)
+        TRY(check_projected(s, page, table, index));
+    return hf__schema_check_paths(s, table, page->filter);
 }
 
 enum hf_status hf__page_check(struct hf_scope *s, struct table *table,
@@ -79,10 +108,7 @@ enum hf_status hf__page_check(struct hf_scope *s, struct table *table,
             return hf__fail(s, HF_INVALID,
                             "Consistent reads are not supported on global secondary indexes");
     }
-    TRY(hf__prepare_select(s, page));
-    TRY(hf__schema_check_paths(s, table, page->projection));
-    TRY(hf__schema_check_paths(s, table, page->filter));
-    return check_select(s, page, table, *index);
+    return hf__prepare_select(s, page);
 }
 
 /* ---- start keys ----------------------------------------------------------------------------- */

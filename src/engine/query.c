@@ -12,14 +12,40 @@ struct bounds {
     const struct expr_key_term *range; /* on the last one named; NULL: the whole partition */
 };
 
-static enum hf_status check_operand(struct hf_scope *s, const struct key_attr *attr, bool hash,
-                                    struct hf_value value)
+/* Legacy conditions may have operators that no key understands. */
+static bool suits_key(enum expr_compare compare)
 {
-    if (hf_value_type(value) != attr->type)
+    switch (compare) {
+    case COMPARE_EQ:
+    case COMPARE_LE:
+    case COMPARE_LT:
+    case COMPARE_GE:
+    case COMPARE_GT:
+    case COMPARE_BETWEEN:
+    case COMPARE_BEGINS_WITH:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* One condition against its key attribute: operator, types, equality of a hash, sizes. */
+static enum hf_status check_term(struct hf_scope *s, const struct key_attr *attr, bool hash,
+                                 const struct expr_key_term *term)
+{
+    bool two = term->compare == COMPARE_BETWEEN;
+
+    if (!suits_key(term->compare))
+        return hf__fail(s, HF_INVALID,
+                        "Attempted conditional constraint is not an indexable operation");
+    if (hf_value_type(term->low) != attr->type || (two && hf_value_type(term->high) != attr->type))
         return hf__fail(s, HF_INVALID,
                         "One or more parameter values were invalid: Condition parameter type does "
                         "not match schema type");
-    return hf__schema_check_value(s, attr, hash, value);
+    if (hash && term->compare != COMPARE_EQ)
+        return hf__fail(s, HF_INVALID, "Query key condition not supported");
+    TRY(hf__schema_check_value(s, attr, hash, term->low));
+    return two ? hf__schema_check_value(s, attr, hash, term->high) : HF_OK;
 }
 
 static const struct expr_key_term *term_of(const struct expr_key_term *terms, size_t len,
@@ -74,7 +100,7 @@ static enum hf_status sort_many(struct hf_scope *s, const struct key_schema *key
     if (found < len)
         return hf__fail(s, HF_INVALID, "Query condition missed key schema element");
     for (size_t i = 0; i < key->hash_len; i++) {
-        TRY(check_operand(s, &key->hash[i], true, hash[i]->low));
+        TRY(check_term(s, &key->hash[i], true, hash[i]));
         bounds->hash[bounds->hash_len++] = hash[i]->low;
     }
     if (!named)
@@ -86,9 +112,7 @@ static enum hf_status sort_many(struct hf_scope *s, const struct key_schema *key
                         "query because a condition is present on key attribute %.*s",
                         HF_FMT(names), HF_FMT(key->range[named - 1].name));
     for (size_t i = 0; i < named; i++) {
-        TRY(check_operand(s, &key->range[i], false, range[i]->low));
-        if (range[i]->compare == COMPARE_BETWEEN)
-            TRY(check_operand(s, &key->range[i], false, range[i]->high));
+        TRY(check_term(s, &key->range[i], false, range[i]));
         if (i < named - 1)
             bounds->equal[bounds->equal_len++] = range[i]->low;
     }
@@ -120,16 +144,9 @@ static enum hf_status sort_terms(struct hf_scope *s, const struct key_schema *ke
     if (len == 2 && !bounds->range)
         return hf__fail(s, HF_INVALID, "Query condition missed key schema element: %.*s",
                         HF_FMT(key->range[0].name));
-    if (hash->compare != COMPARE_EQ)
-        return hf__fail(s, HF_INVALID, "Query key condition not supported");
-    TRY(check_operand(s, &key->hash[0], true, hash->low));
+    TRY(check_term(s, &key->hash[0], true, hash));
     bounds->hash[bounds->hash_len++] = hash->low;
-    if (!bounds->range)
-        return HF_OK;
-    TRY(check_operand(s, &key->range[0], false, bounds->range->low));
-    if (bounds->range->compare == COMPARE_BETWEEN)
-        TRY(check_operand(s, &key->range[0], false, bounds->range->high));
-    return HF_OK;
+    return bounds->range ? check_term(s, &key->range[0], false, bounds->range) : HF_OK;
 }
 
 /* ---- ranges --------------------------------------------------------------------------------- */
@@ -212,16 +229,52 @@ static enum hf_status make_range(struct hf_scope *s, uint8_t space, uint32_t id,
     return range->lower.failed || range->upper.failed ? hf__fail_nomem(s) : HF_OK;
 }
 
-static int compare_bufs(const struct hf__buf *a, const struct hf__buf *b)
+/* Does a value satisfy the condition on its attribute? */
+static bool fits_term(const struct expr_key_term *term, struct hf_value value)
 {
-    return bytes_compare(a->ptr, a->len, b->ptr, b->len);
+    struct hf_bytes prefix = hf__value_scalar(term->low);
+    struct hf_bytes bytes = hf__value_scalar(value);
+
+    switch (term->compare) {
+    case COMPARE_LT:
+        return hf__value_compare(value, term->low) < 0;
+    case COMPARE_LE:
+        return hf__value_compare(value, term->low) <= 0;
+    case COMPARE_GT:
+        return hf__value_compare(value, term->low) > 0;
+    case COMPARE_GE:
+        return hf__value_compare(value, term->low) >= 0;
+    case COMPARE_BETWEEN:
+        return hf__value_compare(value, term->low) >= 0 &&
+               hf__value_compare(value, term->high) <= 0;
+    case COMPARE_BEGINS_WITH:
+        return bytes.len >= prefix.len && memcmp(bytes.ptr, prefix.ptr, prefix.len) == 0;
+    default:
+        return hf__value_compare(value, term->low) == 0;
+    }
 }
 
-/* Go on behind the start key: it must lie in the partition, and in the range. */
+/* Does the start key lie in the range, in whatever partition? */
+static bool fits_range(const struct key_schema *key, const struct bounds *bounds,
+                       struct hf_item start)
+{
+    size_t last = bounds->equal_len;
+
+    if (!bounds->range)
+        return true;
+    for (size_t i = 0; i < last; i++)
+        if (hf__value_compare(hf_item_get(start, key->range[i].name), bounds->equal[i]) != 0)
+            return false;
+    return fits_term(bounds->range, hf_item_get(start, key->range[last].name));
+}
+
+/* Go on behind the start key: it must lie in the range, and in the partition. */
 static enum hf_status apply_start(struct hf_scope *s, const struct table *table,
                                   const struct index *index, const struct prepared_page *page,
-                                  const struct hf__buf *partition, struct key_range *range)
+                                  const struct bounds *bounds, const struct hf__buf *partition,
+                                  struct key_range *range)
 {
+    const struct key_schema *key = index ? &index->key : &table->key;
     struct hf__buf start = {.scope = s};
 
     if (!page->start.ptr)
@@ -230,13 +283,13 @@ static enum hf_status apply_start(struct hf_scope *s, const struct table *table,
         return hf__fail(s, HF_INVALID,
                         "The query can return at most one row and cannot be restarted");
     TRY(hf__page_start_key(s, table, index, page->start, &start));
+    if (!fits_range(key, bounds, page->start))
+        return hf__fail(s, HF_INVALID,
+                        "The provided starting key does not match the range key predicate");
     if (start.len < partition->len || memcmp(start.ptr, partition->ptr, partition->len) != 0)
         return hf__fail(s, HF_INVALID,
                         "The provided starting key is outside query boundaries based on provided "
                         "conditions");
-    if (compare_bufs(&start, &range->lower) < 0 || compare_bufs(&start, &range->upper) >= 0)
-        return hf__fail(s, HF_INVALID,
-                        "The provided starting key does not match the range key predicate");
     if (page->reverse) {
         range->upper = start;
     } else {
@@ -247,25 +300,6 @@ static enum hf_status apply_start(struct hf_scope *s, const struct table *table,
 }
 
 /* ---- the operation -------------------------------------------------------------------------- */
-
-static enum hf_status check_filter(struct hf_scope *s, const struct prepared_page *page,
-                                   const struct key_schema *key)
-{
-    const struct expr_path *paths;
-    size_t len;
-
-    if (!page->filter || page->statement)
-        return HF_OK;
-    hf__expr_paths(page->filter, &paths, &len);
-    for (size_t i = 0; i < len; i++)
-        if (hf__schema_is_key(key, paths[i].steps[0].name))
-            return hf__fail(s, HF_INVALID,
-                            "%s can only contain non-primary key attributes: Primary key "
-                            "attribute: %.*s",
-                            page->legacy_filter ? "QueryFilter" : "Filter Expression",
-                            HF_FMT(paths[i].steps[0].name));
-    return HF_OK;
-}
 
 static enum hf_status query_locked(struct hf_scope *s, struct engine *e,
                                    const struct prepared_page *page, size_t *latch,
@@ -282,10 +316,10 @@ static enum hf_status query_locked(struct hf_scope *s, struct engine *e,
     TRY(hf__page_check(s, table, page, &index));
     key = index ? &index->key : &table->key;
     TRY(sort_terms(s, key, page, &bounds));
-    TRY(check_filter(s, page, key));
     TRY(make_range(s, index ? SPACE_INDEX : SPACE_ITEM, index ? index->id : table->id, &bounds,
                    &partition, &range));
-    TRY(apply_start(s, table, index, page, &partition, &range));
+    TRY(apply_start(s, table, index, page, &bounds, &partition, &range));
+    TRY(hf__page_check_expressions(s, table, index, page));
     *latch = hf__hash_latch(table, bounds.hash[0]);
     TRY(hf__page_read(s, e, table, index, page, hf_bytes_of(range.lower.ptr, range.lower.len),
                       hf_bytes_of(range.upper.ptr, range.upper.len), answer));

@@ -96,19 +96,6 @@ struct batch_get {
     bool consistent;                   /* any of the tables is read consistently */
 };
 
-/* DynamoDB compares keys as they were written; ours are canonical by now, which finds more. */
-static enum hf_status check_keys(struct hf_scope *s, const struct table *table,
-                                 const struct hf_table_gets *gets)
-{
-    for (size_t i = 0; i < gets->keys_len; i++) {
-        TRY(hf__schema_check_key(s, table, gets->keys[i]));
-        for (size_t j = 0; j < i; j++)
-            if (hf_item_equal(gets->keys[i], gets->keys[j]))
-                return hf__fail(s, HF_INVALID, "Provided list of item keys contains duplicates");
-    }
-    return HF_OK;
-}
-
 static struct hf_str copy_if_any(struct hf_scope *s, struct hf_str text)
 {
     return text.ptr ? hf_scope_copy(s, text) : text;
@@ -192,7 +179,8 @@ static enum hf_status batch_get_locked(struct hf_scope *s, struct engine *e, str
     b->result->unprocessed = b->unprocessed;
     for (size_t i = 0; i < tables; i++) {
         TRY(hf__catalog_item_table(s, e, b->reads[i].table, &b->tables[i]));
-        TRY(check_keys(s, b->tables[i], &b->request->tables[i]));
+        for (size_t j = 0; j < b->request->tables[i].keys_len; j++)
+            TRY(hf__schema_check_key(s, b->tables[i], b->request->tables[i].keys[j]));
         TRY(hf__schema_check_paths(s, b->tables[i], b->reads[i].projection));
         b->consistent = b->consistent || b->reads[i].consistent;
     }

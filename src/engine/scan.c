@@ -68,6 +68,7 @@ static enum hf_status scan_locked(struct hf_scope *s, struct engine *e,
     if (lower.failed || upper.failed)
         return hf__fail_nomem(s);
     TRY(apply_start(s, table, index, page, &lower, &upper));
+    TRY(hf__page_check_expressions(s, table, index, page));
     return hf__page_read(s, e, table, index, page, hf_bytes_of(lower.ptr, lower.len),
                          hf_bytes_of(upper.ptr, upper.len), answer);
 }

@@ -74,12 +74,12 @@ static void legacy_attach(struct legacy *l, uint16_t parent, uint16_t child)
     node->last = child;
 }
 
-/* Numbers of nodes are 16 bits; requests stay far below, and more is refused as too many. */
-enum { LEGACY_MAX = 16000 };
+/* Numbers of nodes are 16 bits: so many fit, and more is refused as too many. */
+enum { LEGACY_NODES_MAX = 65000 };
 
 static enum hf_status check_size(struct hf_scope *s, size_t entries, size_t values)
 {
-    if (entries + values > LEGACY_MAX)
+    if (entries > LEGACY_NODES_MAX || 2 * entries + values > LEGACY_NODES_MAX)
         return hf__fail(s, HF_INVALID, TEXT_LEGACY_COUNT);
     return HF_OK;
 }
@@ -173,19 +173,14 @@ enum hf_status hf__expr_legacy_key(struct hf_scope *s,
         return hf__fail_nomem(s);
     for (size_t i = 0; i < len; i++) {
         const struct expr_legacy_condition *condition = &conditions[i];
-        enum expr_compare compare = condition->compare;
+        struct expr_key_term *term = &l.bound->terms[l.bound->terms_len++];
 
-        if (compare == COMPARE_NONE || compare == COMPARE_NE ||
-            (compare > COMPARE_BETWEEN && compare != COMPARE_BEGINS_WITH))
-            return hf__fail(s, HF_INVALID, TEXT_KEY_LEGACY);
-        assert(condition->values_len == (compare == COMPARE_BETWEEN ? 2 : 1));
         legacy_path(&l, condition->name);
-        l.bound->terms[l.bound->terms_len++] = (struct expr_key_term){
-            .name = condition->name,
-            .compare = compare,
-            .low = condition->values[0],
-            .high = compare == COMPARE_BETWEEN ? condition->values[1] : (struct hf_value){NULL, 0},
-        };
+        *term = (struct expr_key_term){.name = condition->name, .compare = condition->compare};
+        if (condition->values_len > 0)
+            term->low = condition->values[0];
+        if (condition->values_len > 1)
+            term->high = condition->values[1];
     }
     *bound = l.bound;
     return HF_OK;

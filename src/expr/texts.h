@@ -79,7 +79,6 @@
 #define TEXT_KEY_NESTED_PATH "KeyConditionExpressions cannot have conditions on nested attributes"
 #define TEXT_KEY_NESTED_CALL "KeyConditionExpressions cannot contain nested operations"
 #define TEXT_KEY_TWICE "KeyConditionExpressions must only contain one condition per key"
-#define TEXT_KEY_LEGACY "Attempted conditional constraint is not an indexable operation"
 
 #define TEXT_MISSING                                                                               \
     "The provided expression refers to an attribute that does not exist in the item"

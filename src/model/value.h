@@ -49,6 +49,7 @@ struct poison {
     struct hf_str message;
     struct hf_str key;   /* the top-level attribute it was found in; absent when unknown */
     struct hf_str newer; /* the message of DynamoDB's 2026 layer; absent when it is the same */
+    struct hf_item rest; /* the item with something valid in place of the error; absent: unknown */
 };
 
 static inline bool hf__item_poisoned(struct hf_item item)

@@ -97,16 +97,15 @@ enum hf_status hf__expressions_mixed(struct hf_scope *s, const struct expression
 
 /* ---- binding -------------------------------------------------------------------------------- */
 
-/* A value that could not be built hides the map's keys, so names are judged without it first. */
+/* The keys of both maps are judged first; where a value could not be built, those of the rest. */
 static enum hf_status check_params(struct hf_scope *s, const struct expressions *e,
                                    struct expr_params *params)
 {
-    const struct hf_item none = {NULL, 0};
     struct hf_item_walk walk = {0};
 
     TRY(hf_item_check(s, e->names));
     if (hf__item_poisoned(e->values)) {
-        TRY(hf__expr_params(s, e->names, none, params));
+        TRY(hf__expr_params(s, e->names, hf__item_poison(e->values)->rest, params));
         return hf__fail_expression_value(s, e->op, hf__item_poison(e->values));
     }
     TRY(hf__expr_params(s, e->names, e->values, params));

@@ -297,10 +297,16 @@ static const struct field index_delete_list[] = {
 static TABLE(index_delete, "DeleteGlobalSecondaryIndexAction");
 #undef T
 
+/* What CreateTable calls a GlobalSecondaryIndex. */
+static const struct fields index_create = {"CreateGlobalSecondaryIndexAction",
+                                           hf__part_global_index_list,
+                                           ARRAY_LEN(hf__part_global_index_list),
+                                           sizeof(struct hf_index)};
+
 #define T hf_index_change
 static const struct field index_change_list[] = {
     STRUCT("Update", update, index_update, .rules = 0),
-    STRUCT("Create", create, hf__part_global_index, .rules = 0),
+    STRUCT("Create", create, index_create, .rules = 0),
     STRUCT("Delete", del, index_delete, .rules = 0),
 };
 static TABLE(index_change, "GlobalSecondaryIndexUpdate");

@@ -4,7 +4,8 @@
  *
  * Each entry's shape is judged with DynamoDB's own sentences, one entry after the other: which
  * members may stand together, how many arguments an operator takes, of which types. What passes
- * becomes a bound program like that of an expression.
+ * becomes a bound program like that of an expression. Whether an operator of KeyConditions suits a
+ * key is found out when the table is known.
  */
 #include "ops/private.h"
 
@@ -66,6 +67,14 @@ static enum hf_status check_arguments(struct hf_scope *s, const struct compariso
         return hf__fail(s, HF_INVALID,
                         "The BETWEEN condition was provided a range where the lower bound is "
                         "greater than the upper bound");
+    return HF_OK;
+}
+
+/* No attribute has an empty name. */
+static enum hf_status check_name(struct hf_scope *s, struct hf_str name)
+{
+    if (name.len == 0)
+        return hf__fail(s, HF_INVALID, BAD_VALUES "Empty attribute name");
     return HF_OK;
 }
 
@@ -142,6 +151,7 @@ static enum hf_status expected_entry(struct hf_scope *s, enum hf_op op,
                                      struct expr_legacy_condition *out)
 {
     out->name = expected->name;
+    TRY(check_name(s, expected->name));
     TRY(hf__check_value(s, op, expected->value));
     TRY(check_values(s, op, expected->values, expected->values_len));
     if (expected->values && expected->value.ptr)
@@ -181,6 +191,7 @@ static enum hf_status translate(struct hf_scope *s, enum hf_op op,
     for (size_t i = 0; i < len; i++) {
         const struct comparison *comparison = comparison_of(conditions[i].comparison);
 
+        TRY(check_name(s, conditions[i].name));
         TRY(check_values(s, op, conditions[i].values, conditions[i].values_len));
         TRY(check_arguments(s, comparison, conditions[i].values, conditions[i].values_len));
         (*out)[i] = (struct expr_legacy_condition){
@@ -205,23 +216,6 @@ enum hf_status hf__legacy_filter(struct hf_scope *s, enum hf_op op,
     return len ? hf__expr_legacy_condition(s, translated, len, joined == HF_OR, bound) : HF_OK;
 }
 
-/* Operators that no sort key understands. */
-static bool suits_key(enum hf_comparison comparison)
-{
-    switch (comparison) {
-    case HF_EQ:
-    case HF_LE:
-    case HF_LT:
-    case HF_GE:
-    case HF_GT:
-    case HF_BETWEEN:
-    case HF_BEGINS_WITH:
-        return true;
-    default:
-        return false;
-    }
-}
-
 enum hf_status hf__legacy_key(struct hf_scope *s, const struct hf_condition *conditions, size_t len,
                               struct expr_bound **bound)
 {
@@ -231,11 +225,6 @@ enum hf_status hf__legacy_key(struct hf_scope *s, const struct hf_condition *con
     TRY(translate(s, HF_OP_QUERY, conditions, len, &translated));
     if (len < 1 || len > 2)
         return hf__fail(s, HF_INVALID, "Conditions can be of length 1 or 2 only");
-    for (size_t i = 0; i < len; i++)
-        if (!suits_key(conditions[i].comparison))
-            return hf__fail(s, HF_INVALID,
-                            "Attempted conditional constraint is not an indexable "
-                            "operation");
     return hf__expr_legacy_key(s, translated, len, bound);
 }
 
@@ -252,8 +241,7 @@ static enum hf_status update_entry(struct hf_scope *s, const struct hf_attribute
     enum hf_update_action action = update->action ? update->action : HF_ACTION_PUT;
     enum hf_type type = hf_value_type(update->value);
 
-    if (update->name.len == 0)
-        return hf__fail(s, HF_INVALID, BAD_VALUES "Empty attribute name");
+    TRY(check_name(s, update->name));
     TRY(hf__check_value(s, HF_OP_UPDATE_ITEM, update->value));
     if (!update->value.ptr && action != HF_ACTION_DELETE)
         return hf__fail(s, HF_INVALID,
@@ -295,6 +283,8 @@ enum hf_status hf__legacy_projection(struct hf_scope *s, const struct hf_str *na
     const struct hf_str *repeat;
 
     *bound = NULL;
+    for (size_t i = 0; i < len; i++)
+        TRY(check_name(s, names[i]));
     TRY(hf__find_repeat(s, names, sizeof(*names), len, &repeat));
     if (repeat)
         return hf__fail(s, HF_INVALID, BAD_VALUES "Duplicate value in attribute name: %.*s",

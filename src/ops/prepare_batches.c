@@ -3,7 +3,7 @@
  *
  * RequestItems is a map of lists, which the tables of fields.c walk but cannot limit: the limits
  * of the map's keys and values are checked here and reported together with the other constraints.
- * Whether a key comes twice needs the schema, and is the engine's.
+ * Whether a key is written twice needs the schema, and is the engine's.
  */
 #include "ops/private.h"
 
@@ -126,6 +126,18 @@ static enum hf_status get_constraints(struct hf_scope *s, const struct hf_batch_
     return check_empty(s, op, request->tables, request->tables_len);
 }
 
+/* DynamoDB compares keys as they were written; ours are canonical by now, which finds more. */
+static enum hf_status check_keys(struct hf_scope *s, const struct hf_table_gets *reads)
+{
+    for (size_t i = 0; i < reads->keys_len; i++) {
+        TRY(hf__check_item(s, HF_OP_BATCH_GET_ITEM, reads->keys[i]));
+        for (size_t j = 0; j < i; j++)
+            if (hf_item_equal(reads->keys[i], reads->keys[j]))
+                return hf__fail(s, HF_INVALID, "Provided list of item keys contains duplicates");
+    }
+    return HF_OK;
+}
+
 static enum hf_status prepare_reads(struct hf_scope *s, struct hf__expr_cache *cache,
                                     const struct hf_table_gets *reads, struct prepared_read *out)
 {
@@ -147,9 +159,7 @@ static enum hf_status prepare_reads(struct hf_scope *s, struct hf__expr_cache *c
     TRY(hf__legacy_projection(s, reads->attributes_to_get, reads->attributes_to_get_len,
                               &out->projection));
     TRY(hf__expressions_bind(s, &expressions));
-    for (size_t i = 0; i < reads->keys_len; i++)
-        TRY(hf__check_item(s, HF_OP_BATCH_GET_ITEM, reads->keys[i]));
-    return HF_OK;
+    return check_keys(s, reads);
 }
 
 /* Expressions for one table and none for another count as mixed, too. */

@@ -15,13 +15,20 @@ static enum hf_status check_returns_old(struct hf_scope *s, enum hf_return_value
     return HF_OK;
 }
 
-/* From mixed parameters to unused values. */
-static enum hf_status put_steps(struct hf_scope *s, const struct hf_put_item *request,
-                                const struct expressions *expressions, struct prepared_write *out)
+/* From mixed parameters to what is returned. */
+static enum hf_status put_begin(struct hf_scope *s, const struct hf_put_item *request,
+                                const struct expressions *expressions)
 {
     TRY(hf__expressions_mixed(s, expressions));
     TRY(hf__check_item(s, HF_OP_PUT_ITEM, request->item));
-    TRY(check_returns_old(s, request->returns));
+    return check_returns_old(s, request->returns);
+}
+
+/* From Expected to unused values. */
+static enum hf_status put_conditions(struct hf_scope *s, const struct hf_put_item *request,
+                                     const struct expressions *expressions,
+                                     struct prepared_write *out)
+{
     TRY(hf__legacy_expected(s, HF_OP_PUT_ITEM, request->expected, request->expected_len,
                             request->conditional_operator, &out->condition));
     return hf__expressions_bind(s, expressions);
@@ -51,8 +58,11 @@ enum hf_status hf__prepare_put_item(struct hf_scope *s, struct hf__expr_cache *c
         .return_metrics = request->return_metrics,
     };
     TRY(hf__constraints(s, HF_OP_PUT_ITEM, request));
-    TRY(hf__reword(s, HF_OP_PUT_ITEM, put_steps(s, request, &expressions, out)));
-    return hf__check_item_size(s, request->item, &out->size);
+    TRY(hf__reword(s, HF_OP_PUT_ITEM, put_begin(s, request, &expressions)));
+    if (request->expected) /* comes behind the size, an expression before it */
+        TRY(hf__check_item_size(s, request->item, &out->size));
+    TRY(hf__reword(s, HF_OP_PUT_ITEM, put_conditions(s, request, &expressions, out)));
+    return request->expected ? HF_OK : hf__check_item_size(s, request->item, &out->size);
 }
 
 static enum hf_status delete_steps(struct hf_scope *s, const struct hf_delete_item *request,

@@ -664,11 +664,22 @@ static void begin(struct json *json)
     json->attr = hf_str_of(NULL, 0);
 }
 
+/* The poison, with what was built in spite of it. */
+static struct hf_item poisoned(struct json *json, struct hf_item rest)
+{
+    struct poison poison = *hf__item_poison(json->poison);
+
+    poison.rest = rest;
+    return hf__item_poison_of(json->scope, &poison);
+}
+
 static bool finish(struct json *json, struct hf_item *out)
 {
     if (json->flat.failed)
         return hf__json_nomem(json);
-    *out = json->poison.ptr ? json->poison : hf__build_item_from(&json->flat, 0);
+    *out = hf__build_item_from(&json->flat, 0);
+    if (json->poison.ptr)
+        *out = poisoned(json, *out);
     if (hf__item_poisoned(*out) && hf__item_poison(*out)->status == HF_NOMEM)
         return hf__json_nomem(json);
     if (hf__item_poisoned(*out) && json->is_answer) {

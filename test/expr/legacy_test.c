@@ -122,13 +122,34 @@ TEST(expr_legacy, key_conditions)
     CHECK_INT(COMPARE_BETWEEN, terms[0].compare);
     CHECK(hf_value_equal(two[0], terms[0].low) && hf_value_equal(two[1], terms[0].high));
     CHECK(!terms[1].high.ptr);
-    list[1].compare = COMPARE_CONTAINS;
-    CHECK_STATUS(HF_INVALID, hf__expr_legacy_key(s, list, 2, &bound));
-    list[1].compare = COMPARE_BEGINS_WITH;
+    list[1].compare = COMPARE_NOT_NULL; /* whether it suits a key is for the table to say */
+    list[1].values_len = 0;
     CHECK_OK(hf__expr_legacy_key(s, list, 2, &bound));
-    list[1].compare = COMPARE_NE;
-    CHECK_STATUS(HF_INVALID, hf__expr_legacy_key(s, list, 2, &bound));
-    CHECK_ERROR(HF_INVALID, "Attempted conditional constraint is not an indexable operation", s);
+    hf__expr_key_terms(bound, &terms, &len);
+    CHECK_INT(COMPARE_NOT_NULL, terms[1].compare);
+    CHECK(!terms[1].low.ptr && !terms[1].high.ptr);
+    hf_scope_free(s);
+}
+
+/* Numbers of nodes have 16 bits: one for each value, two for each entry. */
+TEST(expr_legacy, as_many_values_as_fit)
+{
+    enum { MOST = 65000 - 2 };
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf_value *values = hf_scope_alloc(s, (MOST + 1) * sizeof(*values));
+    struct expr_legacy_condition condition = {.name = HF_STR("n"),
+                                              .compare = COMPARE_IN,
+                                              .values = values,
+                                              .values_len = MOST};
+    struct expr_bound *bound;
+
+    for (int i = 0; i <= MOST; i++)
+        values[i] = hf_value_make(s, (struct hf_attr)HF_N("", i - MOST + 11));
+    CHECK_OK(hf__expr_legacy_condition(s, &condition, 1, false, &bound));
+    CHECK(hf__expr_match(bound, sample(s))); /* the last one is 10 */
+    condition.values_len = MOST + 1;
+    CHECK_STATUS(HF_INVALID, hf__expr_legacy_condition(s, &condition, 1, false, &bound));
+    CHECK_ERROR(HF_INVALID, "One or more parameter values were invalid: Too many attributes", s);
     hf_scope_free(s);
 }
 
@@ -180,7 +201,7 @@ TEST(expr_legacy, updates)
 TEST(expr_legacy, names_and_numbers_of_entries_have_limits)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
-    enum { MANY = 20000 };
+    enum { MANY = 65000 / 2 + 1 };
     char *name = hf_scope_alloc(s, ATTR_NAME_MAX + 1);
     struct hf_str *names = hf__scope_array(s, MANY, sizeof(*names));
     struct expr_legacy_update one = {.action = ACTION_DELETE};
@@ -194,6 +215,6 @@ TEST(expr_legacy, names_and_numbers_of_entries_have_limits)
     for (size_t i = 0; i < MANY; i++)
         names[i] = hf_scope_format(s, "n%zu", i);
     CHECK_STATUS(HF_INVALID, hf__expr_legacy_projection(s, names, MANY, &bound));
-    CHECK_OK(hf__expr_legacy_projection(s, names, 1000, &bound));
+    CHECK_OK(hf__expr_legacy_projection(s, names, MANY - 1, &bound));
     hf_scope_free(s);
 }
