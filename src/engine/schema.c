@@ -90,46 +90,36 @@ enum hf_status hf__schema_check_put(struct hf_scope *s, const struct table *tabl
     return each_attr(s, &table->key, item, check_put_attr);
 }
 
-static enum hf_status check_batch_attr(struct hf_scope *s, const struct key_attr *attr, bool hash,
-                                       struct hf_item item)
-{
-    (void)hash;
-    if (hf_value_type(hf_item_get(item, attr->name)) != attr->type)
-        return hf__fail(s, HF_INVALID, NO_MATCH);
-    return HF_OK;
-}
-
-enum hf_status hf__schema_check_batch_put(struct hf_scope *s, const struct table *table,
-                                          struct hf_item item)
-{
-    TRY(each_attr(s, &table->key, item, check_batch_attr));
-    return hf__schema_check_put(s, table, item); /* what is left are sizes */
-}
-
 const struct key_attr *hf__schema_attr(const struct key_schema *key, size_t at)
 {
     return at < key->hash_len ? &key->hash[at] : &key->range[at - key->hash_len];
 }
 
-enum hf_status hf__schema_check_key(struct hf_scope *s, const struct table *table,
-                                    struct hf_item key)
+enum hf_status hf__schema_check_batch_put(struct hf_scope *s, const struct table *table,
+                                          struct hf_item item)
 {
     struct hf_value values[2 * KEY_ATTRS_MAX];
     size_t len = table->key.hash_len + table->key.range_len;
-    bool fit = hf_item_count(key) == len;
 
-    for (size_t i = 0; i < len && fit; i++) {
+    for (size_t i = 0; i < len; i++) {
         const struct key_attr *attr = hf__schema_attr(&table->key, i);
 
-        values[i] = hf_item_get(key, attr->name);
-        fit = hf_value_type(values[i]) == attr->type;
+        values[i] = hf_item_get(item, attr->name);
+        if (hf_value_type(values[i]) != attr->type)
+            return hf__fail(s, HF_INVALID, NO_MATCH);
     }
-    if (!fit)
-        return hf__fail(s, HF_INVALID, NO_MATCH);
     for (size_t i = 0; i < len; i++)
         TRY(hf__schema_check_value(s, hf__schema_attr(&table->key, i), i < table->key.hash_len,
                                    values[i]));
     return HF_OK;
+}
+
+enum hf_status hf__schema_check_key(struct hf_scope *s, const struct table *table,
+                                    struct hf_item key)
+{
+    if (hf_item_count(key) != table->key.hash_len + table->key.range_len)
+        return hf__fail(s, HF_INVALID, NO_MATCH);
+    return hf__schema_check_batch_put(s, table, key); /* the same words, and nothing else in it */
 }
 
 /* ---- index keys ----------------------------------------------------------------------------- */
