@@ -311,7 +311,8 @@ static enum hf_status check_operands(struct hf_scope *s, const struct expr_bound
     return HF_OK;
 }
 
-/* Calls and sums among the operands first, then the node. Recursion: (3) of private.h. */
+/* Calls and sums among the operands first, then the node. Recursion: a text of EXPR_TEXT_MAX bytes
+ * has room for some 240 calls within calls, a statement for EXPR_OPERATORS_MAX. */
 static enum hf_status check_right_side(struct hf_scope *s, const struct expr_bound *bound,
                                        const struct node *node)
 {

@@ -165,6 +165,41 @@ TEST(items, spoiled_expression_values_are_wrapped)
     hf_scope_free(s);
 }
 
+#define BAD "One or more parameter values were invalid: "
+
+/* In both wordings; the newer one has no prefix for a size. */
+TEST(items, the_size_of_a_put_comes_before_expected)
+{
+    enum { BIG = 409600 };
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf_put_item put = put_of(s);
+    struct hf_item small = put.item;
+    struct hf_expected expected = {.name = HF_STR("a"), .exists = HF_YES};
+    char *big = hf_scope_alloc(s, BIG);
+    struct prepared_write out;
+
+    memset(big, 'x', BIG);
+    put.expected = &expected;
+    put.expected_len = 1;
+    put.item = HF_ITEM(s, HF_S("pk", hf_str_of(big, BIG)));
+    REFUSED("Item size has exceeded the maximum allowed size",
+            hf__prepare_put_item(s, NULL, &put, &out));
+    hf__scope_set_wording(s, HF__WORDING_2026);
+    REFUSED("Item size has exceeded the maximum allowed size",
+            hf__prepare_put_item(s, NULL, &put, &out));
+    put.item = small;
+    REFUSED(ONE BAD "Value must be provided when Exists is true for Attribute: a",
+            hf__prepare_put_item(s, NULL, &put, &out));
+    expected.name = HF_STR("");
+    REFUSED(ONE BAD "Empty attribute name", hf__prepare_put_item(s, NULL, &put, &out));
+    hf__scope_set_wording(s, HF__WORDING_CLASSIC);
+    REFUSED(BAD "Empty attribute name", hf__prepare_put_item(s, NULL, &put, &out));
+    expected = (struct hf_expected){.name = HF_STR("a"), .exists = HF_NO};
+    CHECK_OK(hf__prepare_put_item(s, NULL, &put, &out));
+    CHECK(out.size == hf_item_size(small) && out.condition);
+    hf_scope_free(s);
+}
+
 #define TOO_DEEP                                                                                   \
     "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels "    \
     "beyond supported limit"
