@@ -85,10 +85,10 @@ static enum hf_status agree(struct hf_scope *s, struct hf_events *store, uint32_
 
     TRY(hf__kind_read(s, store->db, &spec, KIND_EVENTS, key, adopt, &found));
     if (!found.ptr) {
-        status =
-            hf__pattern_write(s, store->db, &(struct hf_transact_write){.put = &put}, key, &found);
+        status = hf__kind_put(s, store->db, &spec, KIND_EVENTS,
+                              &(struct hf_transact_write){.put = &put}, key, &found);
         if (status != HF_OK && status != HF_CONDITION)
-            return hf__kind_put(s, store->table, KIND_EVENTS, status);
+            return status;
         if (status == HF_OK)
             found = put.item;
     }

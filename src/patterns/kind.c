@@ -20,6 +20,12 @@
  *  (4) To find out whether a table is empty, its first item is asked for (Scan). Who may not do
  *      that goes by what DescribeTable says, which every pattern asks for in any case; on AWS that
  *      is up to six hours old.
+ *  (5) An event store shares its table with no pattern of ours. Its mark is put in a transaction
+ *      that checks that no other is there, and where the keys are those of an event store the
+ *      others are put in one that checks that there is none: of two who open an empty table at
+ *      once, the second is refused. A database without transactions has no event stores, so there
+ *      a mark is put by itself. To add to a mark that is there needs no check: there is no event
+ *      store beside it.
  */
 #include "patterns/private.h"
 
@@ -28,7 +34,13 @@
 #define MARK HF_STR("holdfast:table")
 #define KINDS HF_STR("holdfast")
 
-enum { ROUNDS = 4, NAMES_SHOWN = 6, NAME_SHOWN = 40 };
+#define CONFIG_HASH HF_STR("c") /* of the outbox and the event store */
+#define CONFIG_RANGE HF_STR("config")
+#define RECORDS_HASH HF_STR("holdfast:records")
+#define RECORDS_RANGE HF_STR("shards")
+#define RECORDS_ATTR HF_STR("Shards")
+
+enum { ROUNDS = 4, NAMES_SHOWN = 6, NAME_SHOWN = 40, CHECKS = 2, PUT_ROUNDS = 6, DELAY_MS = 20 };
 
 static const struct kind {
     const char *name; /* in marks */
@@ -83,10 +95,23 @@ static struct hf_item mark_key(struct hf_scope *s, const struct hf_create_table 
     return hf_item_make(s, key, spec->key_schema_len);
 }
 
-static bool has_keys(const struct hf_create_table *spec, const char *hash, const char *range)
+/* Could it be an event store? */
+static bool has_event_keys(const struct hf_create_table *spec)
 {
-    return spec->key_schema_len == 2 && hf_str_equal(spec->key_schema[0].name, hf_str_from(hash)) &&
-           hf_str_equal(spec->key_schema[1].name, hf_str_from(range));
+    return spec->key_schema_len == 2 && hf_str_equal(spec->key_schema[0].name, HF_STR("pk")) &&
+           hf_str_equal(spec->key_schema[1].name, HF_STR("sk"));
+}
+
+static struct hf_item event_key(struct hf_scope *s, struct hf_str hash, struct hf_str range)
+{
+    return HF_ITEM(s, HF_S("pk", hash), HF_S("sk", range));
+}
+
+/* (5) May a table not be both? */
+static bool excludes(enum pattern_kind kind, struct hf_str other)
+{
+    return other.len &&
+           (kinds[kind].alone || hf_str_equal(other, hf_str_from(kinds[KIND_EVENTS].name)));
 }
 
 /* Which other pattern of ours is in the table; absent: none. */
@@ -94,7 +119,6 @@ static enum hf_status find_other(struct hf_scope *s, struct hf_db *db,
                                  const struct hf_create_table *spec, struct hf_str *other)
 {
     struct hf_item common = mark_key(s, spec), mark;
-    struct hf_item config = HF_ITEM(s, HF_S("pk", HF_STR("c")), HF_S("sk", HF_STR("config")));
     struct hf_item_walk walk = {0};
 
     *other = (struct hf_str){0};
@@ -104,10 +128,15 @@ static enum hf_status find_other(struct hf_scope *s, struct hf_db *db,
         *other = walk.name;
         return HF_OK;
     }
-    if (!has_keys(spec, "pk", "sk"))
+    if (!has_event_keys(spec))
         return HF_OK;
-    TRY(hf__pattern_read(s, db, spec->table, config, &mark));
+    TRY(hf__pattern_read(s, db, spec->table, event_key(s, CONFIG_HASH, CONFIG_RANGE), &mark));
     *other = hf_value_str(hf_item_get(mark, HF_STR(KIND_ATTR)));
+    if (other->len)
+        return HF_OK;
+    TRY(hf__pattern_read(s, db, spec->table, event_key(s, RECORDS_HASH, RECORDS_RANGE), &mark));
+    if (hf_item_get(mark, RECORDS_ATTR).ptr)
+        *other = hf__kind_name(KIND_RECORDS);
     return HF_OK;
 }
 
@@ -184,7 +213,7 @@ enum hf_status hf__kind_read(struct hf_scope *s, struct hf_db *db,
         if (hf_str_equal(other, hf__kind_name(kind)) && !look)
             continue;
         if (other.len)
-            return kinds[kind].alone ? another(s, spec->table, kind, other) : HF_OK;
+            return excludes(kind, other) ? another(s, spec->table, kind, other) : HF_OK;
         TRY(first_item(s, db, spec->table, &item, &unseen));
         if (!item.ptr && !unseen)
             return HF_OK;
@@ -219,29 +248,114 @@ enum hf_status hf__kind_check(struct hf_scope *s, struct hf_str table, enum patt
     return HF_OK;
 }
 
-enum hf_status hf__kind_put(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
-                            enum hf_status status)
+/* ---- putting one ---------------------------------------------------------------------------- */
+
+/* (5) What has to hold while the mark is put: how many checks. */
+static size_t checks_of(struct hf_scope *s, const struct hf_create_table *spec,
+                        enum pattern_kind kind, struct hf_condition_check *checks)
 {
+    if (!has_event_keys(spec) || kind == KIND_OUTBOX) /* whose mark is where an event store's is */
+        return 0;
+    if (kinds[kind].alone) {
+        checks[0] = (struct hf_condition_check){.table = spec->table,
+                                                .key = mark_key(s, spec),
+                                                .condition = HF_STR("attribute_not_exists(#kinds)"),
+                                                .names = HF_ITEM(s, HF_S("#kinds", KINDS))};
+        checks[1] =
+            (struct hf_condition_check){.table = spec->table,
+                                        .key = event_key(s, RECORDS_HASH, RECORDS_RANGE),
+                                        .condition = HF_STR("attribute_not_exists(#shards)"),
+                                        .names = HF_ITEM(s, HF_S("#shards", RECORDS_ATTR))};
+        return 2;
+    }
+    checks[0] =
+        (struct hf_condition_check){.table = spec->table,
+                                    .key = event_key(s, CONFIG_HASH, CONFIG_RANGE),
+                                    .condition =
+                                        HF_STR("attribute_not_exists(#kind) OR #kind <> :events"),
+                                    .names = HF_ITEM(s, HF_S("#kind", HF_STR(KIND_ATTR))),
+                                    .values =
+                                        HF_ITEM(s, HF_S(":events", hf__kind_name(KIND_EVENTS)))};
+    return 1;
+}
+
+static enum hf_status send_checked(struct hf_scope *s, struct hf_db *db,
+                                   const struct hf_transact_write *write,
+                                   const struct hf_condition_check *checks, size_t len)
+{
+    struct hf_tx *tx;
+
+    TRY(hf_tx_new(s, db, &tx));
+    TRY(hf_tx_add(s, tx, write));
+    for (size_t i = 0; i < len; i++)
+        TRY(hf_tx_add(s, tx, &(struct hf_transact_write){.check = &checks[i]}));
+    return hf_tx_commit(s, tx, NULL);
+}
+
+/* (5) A transaction that was canceled says why in its reasons, or just that others were there at
+ * the same time: what is in the table now says more. */
+static enum hf_status put_checked(struct hf_scope *s, struct hf_db *db,
+                                  const struct hf_create_table *spec, enum pattern_kind kind,
+                                  const struct hf_transact_write *write,
+                                  const struct hf_condition_check *checks, size_t len,
+                                  struct hf_item key, struct hf_item *mark)
+{
+    uint32_t delay_ms = DELAY_MS;
+
+    for (int round = 0; round < PUT_ROUNDS; round++, delay_ms *= 2) {
+        enum hf_status status = send_checked(s, db, write, checks, len);
+        struct hf_str other;
+
+        if (status != HF_TX_CANCELED && status != HF_TX_CONFLICT)
+            return status;
+        TRY(hf__pattern_read(s, db, spec->table, key, mark));
+        if (mark->ptr)
+            return hf_scope_fail(s, HF_CONDITION, "The conditional request failed");
+        TRY(find_other(s, db, spec, &other));
+        if (excludes(kind, other))
+            return another(s, spec->table, kind, other);
+        TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(hf_scope_env(s), delay_ms)));
+    }
+    return hf_scope_fail(s, HF_IN_USE,
+                         "others write the mark of table %.*s again and again: try again",
+                         HF_FMT(spec->table));
+}
+
+enum hf_status hf__kind_put(struct hf_scope *s, struct hf_db *db,
+                            const struct hf_create_table *spec, enum pattern_kind kind,
+                            const struct hf_transact_write *write, struct hf_item key,
+                            struct hf_item *mark)
+{
+    struct hf_condition_check checks[CHECKS];
+    size_t len = mark->ptr ? 0 : checks_of(s, spec, kind, checks);
+    bool transactions = false;
+    enum hf_status status;
     struct hf_str why;
 
+    TRY(hf_scope_built(s));
+    if (len)
+        TRY(hf_db_supports(s, db, HF_FEATURE_TRANSACTIONS, &transactions));
+    status = transactions ? put_checked(s, db, spec, kind, write, checks, len, key, mark)
+                          : hf__pattern_write(s, db, write, key, mark);
     if (status != HF_DENIED)
         return status;
     why = hf_scope_copy(s, hf_str_from(hf_scope_error_text(s)));
     return hf_scope_fail(s, HF_DENIED,
                          "table %.*s does not have the mark of %s yet, and it cannot be put: %.*s",
-                         HF_FMT(table), kinds[kind].what, HF_FMT(why));
+                         HF_FMT(spec->table), kinds[kind].what, HF_FMT(why));
 }
 
 /* ---- the common mark ------------------------------------------------------------------------ */
 
 /* (3) HF_CONDITION: *mark is what is there. */
-static enum hf_status put_mark(struct hf_scope *s, struct hf_db *db, struct hf_str table,
-                               struct hf_item key, enum pattern_kind kind, struct hf_item *mark)
+static enum hf_status put_mark(struct hf_scope *s, struct hf_db *db,
+                               const struct hf_create_table *spec, struct hf_item key,
+                               enum pattern_kind kind, struct hf_item *mark)
 {
     struct hf_str name = hf__kind_name(kind);
     const struct hf_attr format = {.name = name, .type = HF_TYPE_N, .number = kinds[kind].format};
     struct hf_update_item update = {
-        .table = table,
+        .table = spec->table,
         .key = key,
         .update = HF_STR("SET #holdfast = :kinds"),
         .condition = HF_STR("attribute_not_exists(#holdfast)"),
@@ -257,7 +371,8 @@ static enum hf_status put_mark(struct hf_scope *s, struct hf_db *db, struct hf_s
         update.values = HF_ITEM(s, HF_N(":format", kinds[kind].format));
     }
     TRY(hf_scope_built(s));
-    return hf__pattern_write(s, db, &(struct hf_transact_write){.update = &update}, key, mark);
+    return hf__kind_put(s, db, spec, kind, &(struct hf_transact_write){.update = &update}, key,
+                        mark);
 }
 
 enum hf_status hf__kind_open(struct hf_scope *s, struct hf_db *db,
@@ -282,10 +397,9 @@ enum hf_status hf__kind_open(struct hf_scope *s, struct hf_db *db,
             return hf__kind_check(s, spec->table, kind, hf__kind_name(kind), format);
         if (mark.ptr && !of.ptr)
             return hf__kind_check(s, spec->table, kind, hf_str_of(NULL, 0), format);
-        status = put_mark(s, db, spec->table, key, kind, &mark);
+        status = put_mark(s, db, spec, key, kind, &mark);
         if (status != HF_CONDITION)
-            return status == HF_OK ? hf_scope_fail(s, HF_OK, "%s", "")
-                                   : hf__kind_put(s, spec->table, kind, status);
+            return status == HF_OK ? hf_scope_fail(s, HF_OK, "%s", "") : status;
     }
     return hf_scope_fail(s, HF_IN_USE, "the mark of table %.*s changes again and again",
                          HF_FMT(spec->table));

@@ -108,10 +108,10 @@ static enum hf_status agree_on_buckets(struct hf_scope *s, struct hf_outbox *out
 
     TRY(hf__kind_read(s, outbox->db, &spec, KIND_OUTBOX, key, adopt, &found));
     if (!found.ptr) {
-        status =
-            hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.put = &put}, key, &found);
+        status = hf__kind_put(s, outbox->db, &spec, KIND_OUTBOX,
+                              &(struct hf_transact_write){.put = &put}, key, &found);
         if (status != HF_OK && status != HF_CONDITION)
-            return hf__kind_put(s, outbox->table, KIND_OUTBOX, status);
+            return status;
         if (status == HF_OK)
             found = put.item;
     }

@@ -213,10 +213,14 @@ enum hf_status hf__kind_read(struct hf_scope *s, struct hf_db *db,
 enum hf_status hf__kind_check(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
                               struct hf_str found, struct hf_value format);
 
-/* What became of putting a mark: who may not, or finds a database that is read-only, is told that
- * it was about this. */
-enum hf_status hf__kind_put(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
-                            enum hf_status status);
+/* Put a mark by this write of the item at `key`, which has the condition that it is not there yet;
+ * *mark is what is there so far. As hf__pattern_write(). HF_INVALID: there is the mark of a pattern
+ * that this one cannot share a table with; HF_DENIED, also on a database that is read-only: the
+ * error says that it was about the mark. */
+enum hf_status hf__kind_put(struct hf_scope *s, struct hf_db *db,
+                            const struct hf_create_table *spec, enum pattern_kind kind,
+                            const struct hf_transact_write *write, struct hf_item key,
+                            struct hf_item *mark);
 
 /* The attributes of such a mark, which hf__kind_check() reads. */
 #define KIND_ATTR "kind"
@@ -337,5 +341,8 @@ void hf__timer_wake_in(struct timer *timer, int64_t us);
 
 /* Let a call that is running end; then there is no other. Not for the timer's own thread. */
 void hf__timer_stop(struct timer *timer);
+
+/* Is this its thread, inside of the function? Then it cannot be stopped here. NULL: no. */
+bool hf__timer_is_inside(struct timer *timer);
 
 #endif

@@ -41,10 +41,10 @@ static enum hf_status agree_on_shards(struct hf_scope *s, struct hf_records *rec
 
     TRY(hf__kind_read(s, records->db, spec, KIND_RECORDS, where, adopt, &found));
     if (!found.ptr) {
-        status = hf__pattern_write(s, records->db, &(struct hf_transact_write){.put = &put}, where,
-                                   &found);
+        status = hf__kind_put(s, records->db, spec, KIND_RECORDS,
+                              &(struct hf_transact_write){.put = &put}, where, &found);
         if (status != HF_OK && status != HF_CONDITION)
-            return hf__kind_put(s, records->table, KIND_RECORDS, status);
+            return status;
         if (status == HF_OK)
             found = put.item;
     }

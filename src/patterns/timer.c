@@ -44,6 +44,7 @@ struct timer_thread {
     pthread_cond_t ended; /* a call */
     struct timer *timers;
     struct timer *running;
+    pthread_t runner; /* of the one that is running */
     bool stopping;
 };
 
@@ -113,6 +114,7 @@ static void call(struct timer_thread *thread, struct timer *timer)
 
     timer->woken = false;
     thread->running = timer;
+    thread->runner = pthread_self();
     pthread_mutex_unlock(&thread->mutex);
     wait = timer->run(timer->user);
     pthread_mutex_lock(&thread->mutex);
@@ -259,6 +261,24 @@ void hf__timer_wake_in(struct timer *timer, int64_t us)
     pthread_mutex_unlock(&timer->thread->mutex);
 }
 
+/* The mutex is held. */
+static bool is_inside(const struct timer_thread *thread, const struct timer *timer)
+{
+    return thread->running == timer && pthread_equal(thread->runner, pthread_self());
+}
+
+bool hf__timer_is_inside(struct timer *timer)
+{
+    bool inside;
+
+    if (!timer)
+        return false;
+    pthread_mutex_lock(&timer->thread->mutex);
+    inside = is_inside(timer->thread, timer);
+    pthread_mutex_unlock(&timer->thread->mutex);
+    return inside;
+}
+
 void hf__timer_stop(struct timer *timer)
 {
     struct timer_thread *thread;
@@ -270,6 +290,7 @@ void hf__timer_stop(struct timer *timer)
     env = timer->env;
     thread = timer->thread;
     pthread_mutex_lock(&thread->mutex);
+    assert(!is_inside(thread, timer) && "a function stops or closes what has called it");
     while (thread->running == timer)
         pthread_cond_wait(&thread->ended, &thread->mutex);
     for (at = &thread->timers; *at != timer; at = &(*at)->next)
