@@ -136,10 +136,14 @@ enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outb
                                 const struct outbox_place *place, struct hf_str blob,
                                 const struct hf_attr *more, size_t more_len, struct hf_item *item);
 
-/* The same event in that partition, with these attributes instead of all that says how it fared. */
+/* The same event in that partition, with these attributes instead of all that says how it fared: as
+ * many as there is room for, so the ones that matter most come first. */
 struct hf_item hf__outbox_moved(struct hf_scope *s, struct hf_item item, const char *partition,
                                 const struct outbox_place *place, const struct hf_attr *more,
                                 size_t more_len);
+
+/* Can all that happens to an event that waits be noted in its item? */
+bool hf__outbox_has_room(struct hf_scope *s, struct hf_item item);
 
 /* A failure as it is kept: its text cut, and what failures of its kind have in common. */
 struct outbox_failure {

@@ -26,12 +26,17 @@ static struct hf_item pk_name(struct hf_scope *s)
 static struct hf_delete_item failed_del(struct hf_scope *s, const struct hf_outbox *outbox,
                                         const struct hf_outbox_event *event)
 {
-    return (struct hf_delete_item){.table = outbox->table,
-                                   .key = hf__outbox_key(s, "f", event->bucket, event->ref),
-                                   .condition = HF_STR("attribute_exists(#pk) AND #ended = :ended"),
-                                   .names = HF_ITEM(s, HF_S("#pk", HF_STR("pk")),
-                                                    HF_S("#ended", HF_STR("ended"))),
-                                   .values = HF_ITEM(s, HF_N(":ended", event->ended_us))};
+    struct hf_delete_item del = {.table = outbox->table,
+                                 .key = hf__outbox_key(s, "f", event->bucket, event->ref),
+                                 .condition = HF_STR("attribute_exists(#pk) AND #ended = :ended"),
+                                 .names = HF_ITEM(s, HF_S("#pk", HF_STR("pk")),
+                                                  HF_S("#ended", HF_STR("ended")))};
+
+    if (event->ended_us)
+        del.values = HF_ITEM(s, HF_N(":ended", event->ended_us));
+    else /* it had no room for that */
+        del.condition = HF_STR("attribute_exists(#pk) AND attribute_not_exists(#ended)");
+    return del;
 }
 
 /* The put that lets it wait again, by `id`. */

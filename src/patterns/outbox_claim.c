@@ -281,6 +281,30 @@ static enum hf_status exhaust(struct hf_scope *s, struct hf_outbox *outbox,
                                 id_str(&id));
 }
 
+/* There is no room in it for a claim: docs/emitting.md. As exhaust(). */
+static enum hf_status refuse(struct hf_scope *s, struct hf_outbox *outbox,
+                             const struct hf_outbox_event *event)
+{
+    struct pattern_id id = hf__pattern_id_make(&outbox->env);
+    struct hf_error error = {
+        .status = HF_LIMIT,
+        .message = hf_scope_format(s, "it has %zu bytes, and only %d leave room for a claim",
+                                   hf_item_size(event->item), HF_EVENT_SIZE_MAX)};
+    struct outbox_failure failure = hf__outbox_failure(s, &error);
+    struct holders h = {.s = s};
+    struct hf_delete_item del = {.table = outbox->table,
+                                 .key = hf__outbox_key(s, "p", event->bucket, event->ref)};
+
+    del.condition = seen_condition(&h, event, wall_us(outbox));
+    del.names = hf_item_make(s, h.names, h.names_len);
+    del.values = hf_item_make(s, h.values, h.values_len);
+    TRY(hf_scope_built(s));
+    return hf__outbox_put_aside(s, outbox, &del,
+                                hf__outbox_failed_item(s, outbox, event, event->attempts, &failure,
+                                                       id_str(&id), wall_us(outbox)),
+                                id_str(&id));
+}
+
 static struct hf_update_item take_back_request(struct hf_scope *s, const struct hf_outbox *outbox,
                                                const struct hf_outbox_event *seen,
                                                struct hf_str token)
@@ -366,6 +390,8 @@ static enum hf_status claim_it(struct hf_scope *s, struct hf_outbox *outbox,
     if (token_of(seen->item).len && !is_ahead(seen) &&
         seen->attempts + UINT64_C(1) >= o->max_attempts)
         return exhaust(s, outbox, seen);
+    if (!hf__outbox_has_room(s, seen->item))
+        return refuse(s, outbox, seen);
     update = claim_request(s, outbox, seen, o, ahead, id_str(&id));
     TRY(hf_scope_built(s));
     status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},

@@ -13,7 +13,9 @@
  *  (3) What is left out by the caller is left out in the item, and comes back as it would have been
  *      filled in: a text is absent, not empty.
  *  (4) There is room in the item for all that may be added to it later, so that what was emitted
- *      can be claimed, can fail and be kept.
+ *      can be claimed, can fail and be kept. Other programs may put items that leave less
+ *      (hf__outbox_has_room()): nothing can be noted in those while they wait, so they are given up
+ *      at their first failure, and when they move they take along what there is room for.
  *
  * Only an event that was scheduled by its caller has the attribute `due`. One that has none is due
  * at once, whatever its seq says, within OUTBOX_SKEW_MS: so a clock that is a little ahead delays
@@ -39,7 +41,8 @@ enum {
     RANDOM_DIGITS = 6,
     PARTITION_LEN = 5, /* "p.007" */
     ATTRS_MAX = 32,    /* more than an event has */
-    ITEM_MAX = 400 * 1024
+    ITEM_MAX = 400 * 1024,
+    SMALL = HF_EVENT_SIZE_MAX / 8 /* bytes in memory of what is within its limit for sure */
 };
 
 _Static_assert(TIME_DIGITS + BUCKET_DIGITS + COUNT_DIGITS + RANDOM_DIGITS == OUTBOX_SEQ_LEN, "seq");
@@ -314,17 +317,22 @@ enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outb
     return HF_OK;
 }
 
+static bool is_key(struct hf_str name)
+{
+    return hf_str_equal(name, HF_STR("pk")) || hf_str_equal(name, HF_STR("sk"));
+}
+
 static bool is_state(struct hf_str name)
 {
     for (size_t i = 0; i < ARRAY_LEN(states); i++)
         if (hf_str_equal(name, hf_str_from(states[i])))
             return true;
-    return hf_str_equal(name, HF_STR("pk")) || hf_str_equal(name, HF_STR("sk"));
+    return is_key(name);
 }
 
-struct hf_item hf__outbox_moved(struct hf_scope *s, struct hf_item item, const char *partition,
-                                const struct outbox_place *place, const struct hf_attr *more,
-                                size_t more_len)
+static struct hf_item moved(struct hf_scope *s, struct hf_item item, const char *partition,
+                            const struct outbox_place *place, const struct hf_attr *more,
+                            size_t more_len)
 {
     struct hf_attr *attrs =
         hf_scope_alloc(s, (hf_item_count(item) + more_len + 2) * sizeof(*attrs));
@@ -341,6 +349,57 @@ struct hf_item hf__outbox_moved(struct hf_scope *s, struct hf_item item, const c
     for (size_t i = 0; i < more_len; i++)
         attrs[len++] = more[i];
     return hf_item_make(s, attrs, len);
+}
+
+/* (4) The last one is cut if it is a text, or left out, and then the one before it. */
+static struct hf_item moved_into(struct hf_scope *s, struct hf_item bare,
+                                 const struct hf_attr *more, size_t more_len)
+{
+    size_t room = ITEM_MAX - hf_item_size(bare);
+    struct hf_attr *kept = hf_scope_alloc(s, more_len * sizeof(*kept));
+    size_t len = 0;
+
+    for (size_t i = 0; kept && i < more_len; i++) {
+        struct hf_item alone = hf_item_make(s, &more[i], 1);
+        size_t size = hf_item_size(alone), over = size > room ? size - room : 0;
+
+        kept[len] = more[i];
+        if (over && i + 1 == more_len && more[i].type == HF_TYPE_S && more[i].text.len > over)
+            kept[len].text = hf__pattern_text(s, more[i].text, more[i].text.len - over);
+        else if (over)
+            continue;
+        room -= hf_item_size(hf_item_make(s, &kept[len++], 1));
+    }
+    return len ? hf_item_with(s, bare, kept, len) : bare;
+}
+
+struct hf_item hf__outbox_moved(struct hf_scope *s, struct hf_item item, const char *partition,
+                                const struct outbox_place *place, const struct hf_attr *more,
+                                size_t more_len)
+{
+    struct hf_item bare, whole = moved(s, item, partition, place, more, more_len);
+
+    if (whole.len < SMALL || hf_item_size(whole) <= ITEM_MAX)
+        return whole;
+    bare = moved(s, item, partition, place, NULL, 0);
+    return hf_item_size(bare) > ITEM_MAX ? bare : moved_into(s, bare, more, more_len);
+}
+
+bool hf__outbox_has_room(struct hf_scope *s, struct hf_item item)
+{
+    struct hf_item_walk walk = {0};
+    size_t size;
+
+    if (item.len < SMALL || (size = hf_item_size(item)) <= HF_EVENT_SIZE_MAX)
+        return true;
+    while (hf_item_next(item, &walk)) {
+        struct hf_attr attr = {.name = walk.name, .value = walk.value};
+
+        if ((is_state(walk.name) && !is_key(walk.name)) ||
+            hf_str_equal(walk.name, HF_STR("fence"))) /* which is no state, as it stays */
+            size -= hf_item_size(hf_item_make(s, &attr, 1));
+    }
+    return size <= HF_EVENT_SIZE_MAX;
 }
 
 /* ---- failures ------------------------------------------------------------------------------- */

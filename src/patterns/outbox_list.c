@@ -430,7 +430,7 @@ static size_t keep(char *to, size_t max, struct hf_str text)
 
 static void count_failed(struct tally *t, const struct hf_outbox_event *event)
 {
-    int64_t since_ms = (t->now_us - event->ended_us) / 1000;
+    int64_t since_ms = event->ended_us ? (t->now_us - event->ended_us) / 1000 : 0;
     struct hf_str cause = event->cause.len ? event->cause : HF_STR("unknown");
     size_t i = 0;
 

@@ -14,6 +14,12 @@
  *      who has another number in mind is often there, and a few others in turn, all within 21
  *      minutes; and sort keys that come behind those of all events, which nobody would read. A seq
  *      begins with a zero until the year 3084.
+ *  (4) It leaves if it is the item that was read: each of its attributes is as it was, up to a
+ *      hundred, and it has none of docs/emitting.md more. One that was mended meanwhile stays. The
+ *      copy that was put aside is not made then, either; without transactions that is so from
+ *      the moment on in which the item was marked.
+ *  (5) What has no room for its new place stays where it is; what has none for its cause goes
+ *      without it: outbox_item.c.
  */
 #include "patterns/outbox.h"
 
@@ -24,8 +30,26 @@ enum {
     NEAR = 16,   /* buckets right behind the last, which every look looks at, */
     BEYOND = 48, /* and so many of those behind them, of which there are up to a thousand */
     FEW = 10,
-    TIME_US = 1000
+    TIME_US = 1000,
+    COMPARED_MAX = 100 /* attributes: an expression has at most 300 operators and 4 KB */
 };
+
+/* The attributes of docs/emitting.md, and `put`, which is another one each time that an event is let
+ * go on by hand. `pk` makes it an item that is there. */
+static const char *const told[] = {"pk",          "type",         "key",         "payload",
+                                   "headers",     "content_type", "time",        "due",
+                                   "sequence",    "id",           "source",      "schema",
+                                   "correlation", "causation",    "aggregate",   "tenant",
+                                   "destination", "trace_parent", "trace_state", "aggregate_type",
+                                   "put"};
+
+static bool is_told(struct hf_str name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(told); i++)
+        if (hf_str_equal(name, hf_str_from(told[i])))
+            return true;
+    return false;
+}
 
 /* Where it goes (1). False: its own place is none. */
 static bool place_for(struct hf_scope *s, const struct hf_outbox *outbox, struct hf_item item,
@@ -45,32 +69,80 @@ static bool place_for(struct hf_scope *s, const struct hf_outbox *outbox, struct
     return false;
 }
 
+/* A condition that is being built: placeholders by number. */
+struct same {
+    struct hf_scope *s;
+    struct hf_attr names[COMPARED_MAX], values[COMPARED_MAX];
+    size_t len, values_len;
+    struct hf_str condition;
+};
+
+/* That the attribute is as in the item that was read; value absent: that it is not there. */
+static void same_attr(struct same *same, struct hf_str name, struct hf_value value)
+{
+    struct hf_scope *s = same->s;
+    struct hf_str number = hf_scope_format(s, "%zu", same->len);
+    const char *joint = same->len ? " AND " : "";
+
+    if (same->len == COMPARED_MAX)
+        return;
+    same->names[same->len++] = (struct hf_attr){.name = hf__pattern_join(s, HF_STR("#a"), number),
+                                                .type = HF_TYPE_S,
+                                                .text = name};
+    if (!value.ptr) {
+        same->condition = hf_scope_format(s, "%.*s%sattribute_not_exists(#a%.*s)",
+                                          HF_FMT(same->condition), joint, HF_FMT(number));
+        return;
+    }
+    same->values[same->values_len++] =
+        (struct hf_attr){.name = hf__pattern_join(s, HF_STR(":a"), number), .value = value};
+    same->condition = hf_scope_format(s, "%.*s%s#a%.*s = :a%.*s", HF_FMT(same->condition), joint,
+                                      HF_FMT(number), HF_FMT(number));
+}
+
+/* (4) Delete the item if it is the one that was read. */
+static struct hf_delete_item same_del(struct hf_scope *s, const struct hf_outbox *outbox,
+                                      struct hf_item item)
+{
+    struct same same = {.s = s, .condition = HF_STR("")};
+    struct hf_item_walk walk = {0};
+
+    for (size_t i = 0; i < ARRAY_LEN(told); i++)
+        same_attr(&same, hf_str_from(told[i]), hf_item_get(item, hf_str_from(told[i])));
+    while (hf_item_next(item, &walk))
+        if (!is_told(walk.name))
+            same_attr(&same, walk.name, walk.value);
+    return (struct hf_delete_item){.table = outbox->table,
+                                   .key = HF_ITEM(s, HF_V("pk", hf_item_get(item, HF_STR("pk"))),
+                                                  HF_V("sk", hf_item_get(item, HF_STR("sk")))),
+                                   .condition = same.condition,
+                                   .names = hf_item_make(s, same.names, same.len),
+                                   .values = hf_item_make(s, same.values, same.values_len)};
+}
+
 static enum hf_status put_aside(struct hf_scope *s, struct hf_outbox *outbox, struct hf_item item,
                                 const struct hf_error *error)
 {
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
     struct outbox_failure failure = hf__outbox_failure(s, error);
-    struct hf_value pk = hf_item_get(item, HF_STR("pk")), sk = hf_item_get(item, HF_STR("sk"));
-    int64_t now_us = outbox->env.wall_us(outbox->env.user);
+    struct hf_str pk = hf_value_str(hf_item_get(item, HF_STR("pk")));
+    struct hf_str sk = hf_value_str(hf_item_get(item, HF_STR("sk")));
     struct outbox_place place;
     bool stays = place_for(s, outbox, item, &place);
-    const struct hf_attr attrs[] = {HF_N("ended", now_us),
+    const struct hf_attr attrs[] = {HF_S("from",
+                                         hf_scope_format(s, "%.*s %.*s", HF_FMT(pk), HF_FMT(sk))),
+                                    HF_N("ended", outbox->env.wall_us(outbox->env.user)),
                                     HF_S("error", failure.name),
-                                    HF_S("error_text", failure.text),
-                                    HF_S("cause", failure.cause),
                                     HF_S("try", id_str(&id)),
-                                    HF_S("from",
-                                         hf_scope_format(s, "%.*s %.*s", HF_FMT(hf_value_str(pk)),
-                                                         HF_FMT(hf_value_str(sk))))};
-    struct hf_delete_item del = {.table = outbox->table,
-                                 .key = HF_ITEM(s, HF_V("pk", pk), HF_V("sk", sk)),
-                                 .condition = HF_STR("attribute_exists(#pk)"),
-                                 .names = HF_ITEM(s, HF_S("#pk", HF_STR("pk")))};
+                                    HF_S("cause", failure.cause),
+                                    HF_S("error_text", failure.text)};
+    struct hf_delete_item del = same_del(s, outbox, item);
+    size_t first = stays ? 1 : 0;
 
     TRY(hf_scope_built(s));
     return hf__outbox_put_aside(s, outbox, &del,
-                                hf__outbox_moved(s, item, "f", &place, attrs,
-                                                 ARRAY_LEN(attrs) - (stays ? 1 : 0)),
+                                hf__outbox_moved(s, item, "f", &place, attrs + first,
+                                                 ARRAY_LEN(attrs) - first),
                                 id_str(&id));
 }
 

@@ -147,8 +147,8 @@ struct hf_item hf__outbox_history_item(struct hf_scope *s, const struct hf_outbo
 {
     struct outbox_place place;
     int64_t now_us = outbox->env.wall_us(outbox->env.user);
-    struct hf_attr attrs[5] = {HF_N("ended", now_us),
-                               HF_N("ttl", now_us / 1000000 + outbox->history_s)};
+    struct hf_attr attrs[5] = {HF_N("ttl", now_us / 1000000 + outbox->history_s),
+                               HF_N("ended", now_us)};
     size_t len = 2;
 
     if (!hf__outbox_place_read(outbox, event->ref, &place))
@@ -170,12 +170,17 @@ enum hf_status hf__outbox_done(struct hf_scope *s, struct hf_outbox *outbox,
     if (!writes)
         return hf_scope_built(s);
     if (outbox->history_s) { /* (2) */
-        for (size_t i = 0; i < len; i++)
-            writes[i] = (struct hf_write){.table = outbox->table,
-                                          .put = hf__outbox_history_item(s, outbox, events[i],
-                                                                         hf_str_of(NULL, 0))};
+        size_t kept = 0;
+
+        for (size_t i = 0; i < len; i++) {
+            struct hf_item item = hf__outbox_history_item(s, outbox, events[i], hf_str_of(NULL, 0));
+
+            if (hf_item_get(item, HF_STR("ttl")).ptr) /* else it would stay without an end */
+                writes[kept++] = (struct hf_write){.table = outbox->table, .put = item};
+        }
         TRY(hf_scope_built(s));
-        TRY(hf__outbox_write_many(s, outbox, writes, len));
+        if (kept)
+            TRY(hf__outbox_write_many(s, outbox, writes, kept));
     }
     for (size_t i = 0; i < len; i++)
         writes[i] =
@@ -292,19 +297,35 @@ struct hf_item hf__outbox_failed_item(struct hf_scope *s, const struct hf_outbox
                                       int64_t now_us)
 {
     struct outbox_place place;
-    const struct hf_attr attrs[] = {HF_N("attempts", attempts),
-                                    HF_N("tried", now_us),
+    const struct hf_attr attrs[] = {HF_N("crashes", event->crashes),
                                     HF_N("ended", now_us),
                                     HF_S("error", failure->name),
-                                    HF_S("error_text", failure->text),
-                                    HF_S("cause", failure->cause),
+                                    HF_N("attempts", attempts),
                                     HF_S("try", try_id),
-                                    HF_N("crashes", event->crashes)};
+                                    HF_N("tried", now_us),
+                                    HF_S("cause", failure->cause),
+                                    HF_S("error_text", failure->text)};
+    size_t first = event->crashes ? 0 : 1;
 
     if (!hf__outbox_place_read(outbox, event->ref, &place))
         return (struct hf_item){0};
-    return hf__outbox_moved(s, event->item, "f", &place, attrs,
-                            ARRAY_LEN(attrs) - (event->crashes ? 0 : 1));
+    return hf__outbox_moved(s, event->item, "f", &place, attrs + first, ARRAY_LEN(attrs) - first);
+}
+
+/* Without transactions, where it has no room for a mark: there, then not here any more. When it was
+ * delivered or taken meanwhile it is in both. */
+static enum hf_status put_aside_full(struct hf_scope *s, struct hf_outbox *outbox,
+                                     const struct hf_delete_item *del,
+                                     const struct hf_put_item *put)
+{
+    struct hf_item found;
+    enum hf_status status;
+
+    TRY(hf__outbox_write_many(s, outbox,
+                              &(struct hf_write){.table = outbox->table, .put = put->item}, 1));
+    status =
+        hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.del = del}, del->key, &found);
+    return status == HF_CONDITION && !found.ptr ? hf_scope_fail(s, HF_OK, "%s", "") : status;
 }
 
 /* Without transactions: mark it as ours, on the condition; then there, then not here any more. */
@@ -354,7 +375,8 @@ enum hf_status hf__outbox_put_aside(struct hf_scope *s, struct hf_outbox *outbox
 
     TRY(hf_scope_built(s));
     if (!outbox->transactions)
-        return put_aside_by_steps(s, outbox, del, &put, try_id);
+        return hf__outbox_has_room(s, failed) ? put_aside_by_steps(s, outbox, del, &put, try_id)
+                                              : put_aside_full(s, outbox, del, &put);
     status = hf__outbox_transact(s, outbox, actions, ARRAY_LEN(actions));
     if (status != HF_TX_CANCELED)
         return status;

@@ -21,6 +21,7 @@
  *      was there when it was taken. Where nobody dies there is none, and nothing is written.
  *  (6) To count takes time, in which the lease may end. What is no longer ours then is not sent: the
  *      one who has the bucket now delivers it, and would be overtaken by what we have counted.
+ *  (7) What has no room for a count (docs/emitting.md) is given up instead of being tried.
  *
  * A process may end for other reasons, again and again: the host, another part of the program. Then
  * what is under way long enough is counted each time, too. That cannot be told apart.
@@ -103,10 +104,14 @@ static bool begin(struct relay_worker *worker, struct held *held,
     struct hf_relay *relay = worker->relay;
     enum hf_status status;
 
-    if (event->crashes >= relay->o.max_crashes) { /* (1) */
+    if (event->crashes >= relay->o.max_crashes ||
+        !hf__outbox_has_room(worker->work, event->item)) { /* (1) (7) */
         delivery->status = HF_TIMEOUT;
         delivery->for_good = true;
-        delivery->error = hf__outbox_crash_error(worker->work, event->crashes).message;
+        delivery->error = event->crashes >= relay->o.max_crashes
+                              ? hf__outbox_crash_error(worker->work, event->crashes).message
+                              : HF_STR("its process may have ended while it was handled, and it "
+                                       "is too large for that to be counted in it");
         return false;
     }
     if (held->begun) /* by an attempt of ours that was not made, and could not be taken back */

@@ -13,6 +13,7 @@ struct arrived {
     char payload[256];
     char headers[256];
     int count;
+    bool fails;
 };
 
 static enum hf_status arrived_send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
@@ -29,7 +30,8 @@ static enum hf_status arrived_send(struct hf_scope *s, void *self, struct hf_del
                  (const char *)event->payload.ptr);
         snprintf(arrived->headers, sizeof(arrived->headers), "%.*s", HF_FMT(headers));
         arrived->count++;
-        deliveries[i].status = HF_OK;
+        deliveries[i].status = arrived->fails ? HF_IO : HF_OK;
+        deliveries[i].error = arrived->fails ? HF_STR("the sink is on fire") : HF_STR("");
     }
     return HF_OK;
 }
@@ -42,7 +44,8 @@ struct stage {
     struct hf_relay *relay;
 };
 
-static void open_stage(struct kit *k, struct stage *stage, struct hf_relay_options o)
+static void open_stage_kept(struct kit *k, struct stage *stage, struct hf_relay_options o,
+                            uint32_t history_s)
 {
     const struct hf_sink_ops ops = {.size = sizeof(ops), .name = "arrived", .send = arrived_send};
 
@@ -50,10 +53,16 @@ static void open_stage(struct kit *k, struct stage *stage, struct hf_relay_optio
     o.size = sizeof(o);
     o.no_threads = true;
     CHECK_OK(hf_outbox_open(k->scope, k->db,
-                            HF_OPTIONS(hf_outbox_options, .table = k->table, .buckets = BUCKETS),
+                            HF_OPTIONS(hf_outbox_options, .table = k->table, .buckets = BUCKETS,
+                                       .history_s = history_s),
                             &stage->outbox));
     CHECK_OK(hf_sink_new(k->scope, &ops, &stage->arrived, &stage->sink));
     CHECK_OK(hf_relay_open(k->scope, stage->outbox, stage->sink, &o, &stage->relay));
+}
+
+static void open_stage(struct kit *k, struct stage *stage, struct hf_relay_options o)
+{
+    open_stage_kept(k, stage, o, 0);
 }
 
 static void close_stage(struct stage *stage)
@@ -339,5 +348,181 @@ KIT_TEST(outbox_foreign, what_has_no_room_for_its_cause_is_not_in_the_way)
     CHECK_OK(hf_outbox_stats(k->scope, stage.outbox, 0, &stats));
     CHECK_INT(ITEMS, stats.unreadable);
     CHECK_INT(0, stats.pending + stats.failed);
+    close_stage(&stage);
+}
+
+/* ---- large ones ----------------------------------------------------------------------------- */
+
+enum { FULL = 400 * 1024, LEAVES_ROOM = HF_EVENT_SIZE_MAX, ATTEMPTS = 3 };
+
+/* An event, or without a type what cannot be read, of so many bytes as DynamoDB counts. */
+static void put_sized(struct stage *stage, size_t size, bool has_type)
+{
+    struct hf_scope *s = stage->k->scope;
+    char *text = hf_scope_alloc(s, size);
+    struct hf_put_item put = {.table = stage->k->table};
+    struct outbox_place place;
+    size_t rest = size - (2 + 5) - (2 + OUTBOX_SEQ_LEN) - (4 + 1) - 7;
+
+    memset(text, 'x', size);
+    hf__outbox_place_make(stage->outbox, 0, 0, &place);
+    put.item = has_type
+                   ? HF_ITEM(s, HF_S("pk", HF_STR("p.000")), HF_S("sk", hf_str_from(place.seq)),
+                             HF_S("payload", hf_str_of(text, rest)), HF_S("type", HF_STR("t")))
+                   : HF_ITEM(s, HF_S("pk", HF_STR("p.000")), HF_S("sk", hf_str_from(place.seq)),
+                             HF_S("payload", hf_str_of(text, rest - 1)), HF_N("type", 1));
+    CHECK_INT(size, hf_item_size(put.item));
+    CHECK_OK(hf_put_item(s, stage->k->db, &put, NULL));
+}
+
+static struct hf_outbox_event only_failed(struct stage *stage)
+{
+    struct hf_scope *s = stage->k->scope;
+    struct hf_outbox_stats stats;
+    struct hf_event_list list;
+
+    CHECK_OK(hf_outbox_failed(s, stage->outbox, NULL, &list));
+    CHECK_INT(1, list.events_len);
+    CHECK_OK(hf_outbox_stats(s, stage->outbox, 0, &stats));
+    CHECK_INT(0, stats.pending + stats.unreadable);
+    CHECK_INT(1, stats.failed);
+    return list.events[0];
+}
+
+static const size_t sizes[] = {LEAVES_ROOM, LEAVES_ROOM + 1, FULL - 2000, FULL - 300,
+                               FULL - 80,   FULL - 40,       FULL - 20,   FULL - 14,
+                               FULL - 13,   FULL - 1,        FULL};
+
+/* However little room an item leaves, it is given up, listed, and can be retried and discarded. */
+KIT_TEST(outbox_foreign, a_large_event_that_fails_is_given_up)
+{
+    struct hf_outbox_event failed;
+    struct stage stage;
+    uint64_t done;
+
+    open_stage(k, &stage, (struct hf_relay_options){.max_attempts = ATTEMPTS, .backoff_ms = 10});
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        bool room = sizes[i] <= LEAVES_ROOM;
+
+        stage.arrived = (struct arrived){.fails = true};
+        put_sized(&stage, sizes[i], true);
+        run_for(&stage, 5000);
+        CHECK_INT(room ? ATTEMPTS : 1, stage.arrived.count);
+        failed = only_failed(&stage);
+        CHECK_INT(sizes[i] <= FULL - 300 || room ? HF_IO : failed.error, failed.error);
+        if (sizes[i] <= FULL - 2000)
+            CHECK_STR("the sink is on fire", failed.error_text);
+        stage.arrived.fails = false;
+        CHECK_OK(hf_outbox_retry_all(k->scope, stage.outbox, NULL, &done));
+        CHECK_INT(1, done);
+        stage.arrived.fails = true;
+        run_for(&stage, 5000);
+        (void)only_failed(&stage);
+        CHECK_OK(hf_outbox_discard_all(k->scope, stage.outbox, NULL, &done));
+        CHECK_INT(1, done);
+        hf_scope_reset(k->scope);
+    }
+    close_stage(&stage);
+}
+
+/* Nobody can claim what leaves no room for a claim. */
+KIT_TEST(outbox_foreign, a_large_event_is_not_claimed)
+{
+    struct hf_outbox_event failed;
+    struct stage stage;
+    uint64_t done;
+
+    open_stage(k, &stage, (struct hf_relay_options){.competing = true});
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        stage.arrived = (struct arrived){.count = 0};
+        put_sized(&stage, sizes[i], true);
+        run_for(&stage, 3000);
+        CHECK_INT(sizes[i] <= LEAVES_ROOM, stage.arrived.count);
+        if (stage.arrived.count)
+            continue;
+        failed = only_failed(&stage);
+        if (sizes[i] <= FULL - 2000)
+            CHECK(strstr(hf_scope_format(k->scope, "%.*s", HF_FMT(failed.error_text)).ptr,
+                         "leave room for a claim"));
+        CHECK_OK(hf_outbox_discard_all(k->scope, stage.outbox, NULL, &done));
+        hf_scope_reset(k->scope);
+    }
+    close_stage(&stage);
+}
+
+/* What was delivered is not delivered again because the history has no room for it. */
+KIT_TEST(outbox_foreign, a_large_event_goes_to_the_history)
+{
+    struct hf_event_list list;
+    struct stage stage;
+
+    open_stage_kept(k, &stage, (struct hf_relay_options){0}, 3600);
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        put_sized(&stage, sizes[i], true);
+    run_for(&stage, 70000);
+    CHECK_INT((int)ARRAY_LEN(sizes), stage.arrived.count);
+    CHECK_OK(hf_outbox_history(k->scope, stage.outbox, NULL, &list));
+    CHECK_INT(ARRAY_LEN(sizes) - 2, list.events_len); /* two have no room for their end */
+    close_stage(&stage);
+}
+
+/* What cannot be read goes without its cause when there is no room for that. */
+KIT_TEST(outbox_foreign, a_large_item_that_cannot_be_read_is_put_aside)
+{
+    struct stage stage;
+    uint64_t done;
+
+    open_stage(k, &stage, (struct hf_relay_options){0});
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        put_sized(&stage, sizes[i], false);
+        run_for(&stage, 3000);
+        (void)only_failed(&stage);
+        CHECK_OK(hf_outbox_discard_all(k->scope, stage.outbox, NULL, &done));
+        CHECK_INT(1, done);
+        hf_scope_reset(k->scope);
+    }
+    CHECK_INT(0, stage.arrived.count);
+    close_stage(&stage);
+}
+
+/* ---- mended meanwhile ----------------------------------------------------------------------- */
+
+/* Whoever read the item before it was mended does not take it away. */
+KIT_TEST(outbox_foreign, what_was_mended_meanwhile_stays)
+{
+    static const char *const mended[] = {
+        "\"type\":{\"S\":\"t\"},\"ours\":{\"S\":\"kept\"}", /* the attribute that was missing */
+        "\"ours\":{\"S\":\"changed\"}",                     /* one that nobody reads */
+        "\"colour\":{\"S\":\"red\"}",
+    };
+    struct hf_query query = {.table = k->table,
+                             .key_condition = HF_STR("#pk = :pk"),
+                             .names = HF_ITEM(k->scope, HF_S("#pk", HF_STR("pk"))),
+                             .values = HF_ITEM(k->scope, HF_S(":pk", HF_STR("p.000"))),
+                             .consistent = HF_YES};
+    struct hf_outbox_event event;
+    struct hf_query_result page;
+    struct hf_event_list list;
+    struct stage stage;
+
+    open_stage(k, &stage, (struct hf_relay_options){0});
+    for (size_t i = 0; i < ARRAY_LEN(mended); i++) {
+        put_mistake(k, 0);
+        CHECK_OK(hf_query(k->scope, k->db, &query, &page));
+        CHECK_INT(1, page.items_len);
+        put_json(k, hf_scope_format(k->scope, "{\"pk\":{\"S\":\"p.000\"},\"sk\":{\"S\":\"%s\"},%s}",
+                                    GOOD, mended[i])
+                        .ptr);
+        CHECK_STATUS(HF_CORRUPT, hf__outbox_view(k->scope, stage.outbox, page.items[0], &event));
+        hf__outbox_reject(k->scope, stage.outbox, page.items[0]);
+        CHECK_INT(0, hf__outbox_unreadable(stage.outbox));
+        CHECK_OK(hf_outbox_failed(k->scope, stage.outbox, NULL, &list));
+        CHECK_INT(0, list.events_len);
+    }
+    put_mistake(k, 0); /* and what is as it was goes */
+    CHECK_OK(hf_query(k->scope, k->db, &query, &page));
+    CHECK_STATUS(HF_CORRUPT, hf__outbox_view(k->scope, stage.outbox, page.items[0], &event));
+    hf__outbox_reject(k->scope, stage.outbox, page.items[0]);
+    CHECK_INT(1, hf__outbox_unreadable(stage.outbox));
     close_stage(&stage);
 }
