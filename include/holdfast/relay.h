@@ -40,6 +40,8 @@ extern "C" {
 
 struct hf_relay;
 
+enum { HF_RELAY_CANCEL_MS = 1000 }; /* within which a sink that was canceled has to return */
+
 /* Sets of options. */
 enum hf_relay_preset {
     HF_RELAY_BALANCED = 1, /* the defaults below */
@@ -134,8 +136,9 @@ HF_API HF_NODISCARD enum hf_status hf_relay_open(struct hf_scope *s, struct hf_o
                                                  const struct hf_relay_options *options,
                                                  struct hf_relay **relay);
 
-/* Stops it first, as hf_relay_stop() without waiting for what is under way to succeed. NULL is
- * accepted. Since 0.1. */
+/* Stops it first, as hf_relay_stop() without waiting for what is under way to succeed: it is
+ * canceled, and a sink that ignores that is waited for without a limit, as it uses the relay. A
+ * process that has to end meanwhile calls exit() without closing. NULL is accepted. Since 0.1. */
 HF_API void hf_relay_close(struct hf_relay *relay);
 
 /* Begin, with threads of its own. HF_LOCKED: it runs already. HF_LIMIT: no threads. Since 0.1. */
@@ -144,7 +147,12 @@ HF_API HF_NODISCARD enum hf_status hf_relay_start(struct hf_scope *s, struct hf_
 /*
  * Begin no more deliveries, let those under way finish until the deadline of the scope, note what
  * became of them, hand the buckets over. HF_TIMEOUT: some had to be canceled; they are delivered
- * again by others. Since 0.1.
+ * again by others. It returns within five seconds of the deadline, also when a sink ignores that it
+ * was canceled: HF_RELAY_CANCEL_MS later the relay leaves its buckets to others, so that nothing is
+ * noted of what the sink does from then on, and the error says so. The thread of that sink is still
+ * there: hf_relay_stop() waits for it again, hf_relay_close() until it returns, and
+ * hf_relay_start() is HF_LOCKED until then. Without a deadline it waits for every sink. HF_INVALID:
+ * it was called by the sink, on_stuck or another function that the relay calls. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_relay_stop(struct hf_scope *s, struct hf_relay *relay);
 

@@ -172,6 +172,8 @@ struct relay_worker {
     struct hf_relay *relay;
     pthread_t thread;
     bool started;
+    bool runs, over;            /* guarded by the mutex: the thread has begun, and has ended */
+    pthread_t self;             /* guarded by the mutex: the thread, if it runs */
     struct hf_scope *io;        /* the database */
     struct hf_scope *work;      /* the sink */
     bool sending;               /* guarded by the mutex, so that `work` can be canceled */
@@ -249,7 +251,9 @@ struct hf_relay {
     int64_t note_us; /* not before */
     uint32_t note_failures;
     uint32_t sends;
-    bool alone; /* one is under way, or not noted yet, beside which nothing may be */
+    const void *alone; /* who is under way, or not noted yet, beside which nothing may be: a held,
+                          or a worker that competes; NULL: nobody. That one only ends it, or
+                          relay_stuck.c, after which it may be another's */
     uint64_t page;
     double tokens; /* of the rate */
     int64_t tokens_us;
@@ -394,9 +398,11 @@ void hf__payload_fetch(struct relay_worker *worker, struct hf_outbox_event *even
 /* When those whose store does not answer are to be tried again. Takes the mutex. */
 int64_t hf__payload_again_us(struct hf_relay *relay);
 
-/* Take those away that have no payload, and of their keys those behind them. The deliveries of
- * `apart` have the errors, or no event when their store did not answer. */
-enum hf_status hf__payload_set_apart(struct hf_scope *s, struct sending *to, struct sending *apart);
+/* Fetch, and take those away that have no payload then, or are not ours any more, and of their keys
+ * those behind them. The deliveries of `apart` have the errors, or no event when it is not theirs.
+ * In `work`. */
+enum hf_status hf__payload_prepare(struct relay_worker *worker, struct sending *to,
+                                   struct sending *apart);
 
 /* ---- relay_work.c --------------------------------------------------------------------------- */
 
@@ -454,7 +460,7 @@ bool hf__suspect_read(const struct hf_relay *relay, struct hf_outbox_event *even
 void hf__suspect_take(struct hf_relay *relay, struct held *held);
 
 /* Count those that are careful before they begin. Those that cannot be, or are to be given up, are
- * set apart, as hf__payload_set_apart() does it. */
+ * set apart, as hf__payload_prepare() does it. */
 enum hf_status hf__suspect_count(struct relay_worker *worker, struct sending *to,
                                  struct sending *apart);
 

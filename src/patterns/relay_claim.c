@@ -326,8 +326,9 @@ static size_t chunk(const struct hf_relay *relay, const struct hf_claim_list *li
 }
 
 /* Wait until it may begin: alone, or not beside one that is. False: the relay stops. (4) */
-static bool enter(struct hf_relay *relay, bool alone)
+static bool enter(struct relay_worker *worker, bool alone)
 {
+    struct hf_relay *relay = worker->relay;
     bool may;
 
     pthread_mutex_lock(&relay->mutex);
@@ -335,16 +336,19 @@ static bool enter(struct hf_relay *relay, bool alone)
         pthread_cond_wait(&relay->idle_cond, &relay->mutex);
     may = !relay->alone && !(alone && relay->sends > relay->metrics.stuck);
     relay->sends += may;
-    relay->alone = relay->alone || (alone && may);
+    relay->alone = alone && may ? worker : relay->alone;
     pthread_mutex_unlock(&relay->mutex);
     return may;
 }
 
-static void leave(struct hf_relay *relay, bool alone)
+/* If it was stuck, another may be alone by now. */
+static void leave(struct relay_worker *worker)
 {
+    struct hf_relay *relay = worker->relay;
+
     pthread_mutex_lock(&relay->mutex);
     relay->sends--;
-    relay->alone = relay->alone && !alone;
+    relay->alone = relay->alone == worker ? NULL : relay->alone;
     pthread_cond_broadcast(&relay->idle_cond);
     pthread_mutex_unlock(&relay->mutex);
 }
@@ -355,13 +359,13 @@ static bool send_counted(struct relay_worker *worker, const struct hf_claimed_ev
 {
     bool reached;
 
-    if (!enter(worker->relay, false)) {
+    if (!enter(worker, false)) {
         for (size_t i = 0; i < len; i++)
             release(worker, &events[i], 0, begun);
         return true;
     }
     reached = send_some(worker, events, len, was_probe, begun);
-    leave(worker->relay, false);
+    leave(worker);
     return reached;
 }
 
@@ -388,7 +392,7 @@ static bool send_suspect(struct relay_worker *worker, struct hf_claimed_event ev
         give_up(worker, &event);
         return true;
     }
-    if (!enter(relay, alone)) {
+    if (!enter(worker, alone)) {
         release(worker, &event, 0, begun);
         return true;
     }
@@ -405,7 +409,7 @@ static bool send_suspect(struct relay_worker *worker, struct hf_claimed_event ev
         hf__relay_trouble(relay, worker->io);
         release(worker, &event, 0, begun);
     }
-    leave(relay, alone);
+    leave(worker);
     return reached;
 }
 

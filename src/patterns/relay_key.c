@@ -473,10 +473,9 @@ void hf__held_orphan(struct hf_relay *relay, struct held *held)
     struct relay_key *key = held->key;
 
     assert(held->state == HELD_RUNS);
-    if (held->alone) {
-        relay->alone = false;
-        held->alone = false;
-    }
+    if (relay->alone == held)
+        relay->alone = NULL;
+    held->alone = false;
     orphan(relay, held);
     key->running--;
     hf__key_settle(relay, key);

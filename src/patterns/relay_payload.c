@@ -8,6 +8,8 @@
  *  (3) While it does not answer one batch at a time asks for what it has, after waits that double;
  *      the events of all others wait without asking.
  *  (4) Fetching has the time of a delivery, and sending has it again. A stop can cancel both.
+ *  (5) What is no longer ours when its payload is there is not sent, and neither is what is behind
+ *      one that is set apart: the one who has the bucket now would be overtaken.
  */
 #include "patterns/relay.h"
 
@@ -125,42 +127,89 @@ void hf__sending_add(struct sending *to, struct held *held, const struct hf_outb
     to->helds[to->len++] = held;
 }
 
-/* Is one of its key among those that are set apart? */
-static bool is_behind(const struct sending *apart, const struct held *held)
+/* Fetching takes its time, and buckets may be lost meanwhile, with which the keys of their events
+ * go: so the keys are those of the beginning, and are only compared. */
+struct fetching {
+    struct sending all;
+    const struct relay_key **keys;
+    bool *apart, *ours;
+};
+
+static enum hf_status fetching_begin(struct relay_worker *worker, struct fetching *f)
 {
-    for (size_t i = 0; i < apart->len; i++)
-        if (held->key && apart->helds[i]->key == held->key)
+    struct hf_relay *relay = worker->relay;
+    size_t len = f->all.len;
+
+    f->keys = hf_scope_alloc(worker->work, len * sizeof(*f->keys));
+    f->apart = hf_scope_alloc(worker->work, len * sizeof(*f->apart));
+    f->ours = hf_scope_alloc(worker->work, len * sizeof(*f->ours));
+    TRY(hf_scope_built(worker->work));
+    pthread_mutex_lock(&relay->mutex);
+    for (size_t i = 0; i < len; i++)
+        f->keys[i] = f->all.helds[i]->key;
+    pthread_mutex_unlock(&relay->mutex);
+    return HF_OK;
+}
+
+/* (5) Which are still ours. */
+static void fetching_end(struct relay_worker *worker, struct fetching *f)
+{
+    struct hf_relay *relay = worker->relay;
+    int64_t now_us = relay_now_us(relay);
+
+    pthread_mutex_lock(&relay->mutex);
+    for (size_t i = 0; i < f->all.len; i++)
+        f->ours[i] = hf__held_is_ours(relay, f->all.helds[i], now_us);
+    pthread_mutex_unlock(&relay->mutex);
+}
+
+/* Is one of its key set apart that is before it? One whose bucket was lost before has no key. */
+static bool is_behind(const struct fetching *f, size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (f->apart[i] && f->keys[i] && f->keys[i] == f->keys[at])
             return true;
     return false;
 }
 
-enum hf_status hf__payload_set_apart(struct hf_scope *s, struct sending *to, struct sending *apart)
+static void set_apart(struct hf_scope *s, const struct fetching *f, size_t at,
+                      struct sending *apart)
 {
-    struct sending all = *to;
+    enum hf_status error = f->all.events[at].blob_error;
+    struct hf_delivery *delivery;
+
+    f->apart[at] = true;
+    hf__sending_add(apart, f->all.helds[at], &f->all.events[at]);
+    delivery = &apart->deliveries[apart->len - 1];
+    delivery->status = error != HF_OK ? error : HF_INTERNAL;
+    if (error == HF_OK || is_blob_away(error))
+        delivery->event = NULL; /* (2) (5) */
+    else
+        delivery->error = hf__outbox_blob_text(s, &f->all.events[at]);
+}
+
+enum hf_status hf__payload_prepare(struct relay_worker *worker, struct sending *to,
+                                   struct sending *apart)
+{
+    struct fetching f = {.all = *to};
     bool none = true;
 
     *apart = (struct sending){.len = 0};
-    for (size_t i = 0; i < all.len; i++)
-        none = none && all.events[i].blob_error == HF_OK;
+    for (size_t i = 0; i < f.all.len; i++)
+        none = none && !f.all.events[i].blob.len;
     if (none)
         return HF_OK;
-    TRY(hf__sending_room(s, all.len, to));
-    TRY(hf__sending_room(s, all.len, apart));
-    for (size_t i = 0; i < all.len; i++) {
-        enum hf_status error = all.events[i].blob_error;
-        struct hf_delivery *delivery;
-
-        if (error == HF_OK && !is_behind(apart, all.helds[i])) {
-            hf__sending_add(to, all.helds[i], &all.events[i]);
-            continue;
-        }
-        hf__sending_add(apart, all.helds[i], &all.events[i]);
-        delivery = &apart->deliveries[apart->len - 1];
-        delivery->status = error != HF_OK ? error : HF_INTERNAL;
-        if (is_blob_away(error))
-            delivery->event = NULL; /* (2) */
-        else if (error != HF_OK)
-            delivery->error = hf__outbox_blob_text(s, &all.events[i]);
+    TRY(fetching_begin(worker, &f));
+    hf__payload_fetch(worker, f.all.events, f.all.len);
+    fetching_end(worker, &f);
+    TRY(hf__sending_room(worker->work, f.all.len, to));
+    TRY(hf__sending_room(worker->work, f.all.len, apart));
+    for (size_t i = 0; i < f.all.len; i++) {
+        f.apart[i] = false;
+        if (f.all.events[i].blob_error != HF_OK || !f.ours[i] || is_behind(&f, i))
+            set_apart(worker->work, &f, i, apart);
+        else
+            hf__sending_add(to, f.all.helds[i], &f.all.events[i]);
     }
-    return hf_scope_built(s);
+    return hf_scope_built(worker->work);
 }

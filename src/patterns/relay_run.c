@@ -8,6 +8,10 @@
  *  (3) The end: no more is begun; what is under way ends or is canceled; what was delivered is
  *      noted; then the threads end, the keeper last but one, as the lease has to last until here;
  *      then the buckets are released.
+ *  (4) A sink that does not return although it was canceled is left behind: its thread goes on, and
+ *      all else ends. Its buckets are others', so what it says later changes nothing
+ *      (relay_stuck.c); a competing one's claims end with their lease. The next stop waits for it
+ *      again, and closing does so without a limit, as it uses what is freed then.
  */
 #include "patterns/relay.h"
 
@@ -48,6 +52,8 @@ static void *work(void *user)
     struct hf_relay *relay = worker->relay;
 
     pthread_mutex_lock(&relay->mutex);
+    worker->self = pthread_self();
+    worker->runs = true;
     while (!relay->ended) {
         int64_t now_us = relay_now_us(relay), next_us;
         struct task task = hf__relay_next(relay, now_us, &next_us);
@@ -63,6 +69,8 @@ static void *work(void *user)
         hf__relay_do(worker, &task);
         pthread_mutex_lock(&relay->mutex);
     }
+    worker->runs = false;
+    worker->over = true;
     pthread_mutex_unlock(&relay->mutex);
     return NULL;
 }
@@ -101,18 +109,25 @@ static int64_t watch(void *user)
     return left_us > 0 ? left_us : 0;
 }
 
-/* (3) The threads end. */
-static void join_all(struct hf_relay *relay)
+/* (3) The threads end. `left`: but for those that a sink keeps. (4) */
+static void join_all(struct hf_relay *relay, bool left)
 {
     pthread_mutex_lock(&relay->mutex);
     relay->ended = true;
     pthread_cond_broadcast(&relay->work_cond);
     pthread_mutex_unlock(&relay->mutex);
-    for (size_t i = 0; i < relay->workers_len; i++)
-        if (relay->workers[i].started)
-            pthread_join(relay->workers[i].thread, NULL);
-    for (size_t i = 0; i < relay->workers_len; i++)
-        relay->workers[i].started = false;
+    for (size_t i = 0; i < relay->workers_len; i++) {
+        struct relay_worker *worker = &relay->workers[i];
+        bool over;
+
+        pthread_mutex_lock(&relay->mutex);
+        over = worker->over;
+        pthread_mutex_unlock(&relay->mutex);
+        if (!worker->started || (left && !over))
+            continue;
+        pthread_join(worker->thread, NULL);
+        worker->started = false;
+    }
     hf__timer_stop(relay->watcher);
     relay->watcher = NULL;
     hf__timer_stop(relay->keeper);
@@ -126,6 +141,7 @@ static enum hf_status start_threads(struct hf_scope *s, struct hf_relay *relay)
     struct timer *keeper;
 
     for (size_t i = 0; i < relay->workers_len; i++) {
+        relay->workers[i].runs = relay->workers[i].over = false;
         if (pthread_create(&relay->workers[i].thread, NULL, work, &relay->workers[i]) != 0)
             return hf_scope_fail(s, HF_LIMIT, "the system has no thread for a relay");
         relay->workers[i].started = true;
@@ -155,7 +171,7 @@ enum hf_status hf_relay_start(struct hf_scope *s, struct hf_relay *relay)
     pthread_mutex_unlock(&relay->mutex);
     status = start_threads(s, relay);
     if (status != HF_OK) {
-        join_all(relay);
+        join_all(relay, false);
         relay->started = false;
     }
     return status;
@@ -177,21 +193,33 @@ static void cancel_all(struct hf_relay *relay)
             hf_scope_cancel(relay->workers[i].work);
 }
 
-/* Until all that is under way has ended; with NULL, cancel it at once. False: it was canceled. */
-static bool let_end(struct hf_scope *s, struct hf_relay *relay)
+/* How what was under way came to an end. */
+enum ending {
+    ENDING_BY_ITSELF,
+    ENDING_CANCELED,
+    ENDING_LEFT /* it did not (4) */
+};
+
+/* Until all that is under way has ended; with NULL, cancel it at once, and wait without a limit. */
+static enum ending let_end(struct hf_scope *s, struct hf_relay *relay)
 {
-    bool in_time = true;
+    enum ending ending = ENDING_BY_ITSELF;
+    int64_t left_us = 0;
 
     pthread_mutex_lock(&relay->mutex);
     while (!is_quiet(relay)) {
-        if (in_time && (!s || hf_scope_sleep_ms(s, 0) != HF_OK)) {
+        if (ending == ENDING_BY_ITSELF && (!s || hf_scope_sleep_ms(s, 0) != HF_OK)) {
             cancel_all(relay);
-            in_time = false;
+            ending = ENDING_CANCELED;
+            left_us = relay_now_us(relay) + INT64_C(1000) * HF_RELAY_CANCEL_MS;
+        } else if (ending == ENDING_CANCELED && s && relay_now_us(relay) >= left_us) {
+            ending = ENDING_LEFT;
+            break;
         }
         wait_on(&relay->idle_cond, &relay->mutex, SLICE_MS * 1000);
     }
     pthread_mutex_unlock(&relay->mutex);
-    return in_time;
+    return ending;
 }
 
 /* What was delivered is noted, as long as that can be done. */
@@ -206,21 +234,22 @@ static void let_note(struct hf_relay *relay, uint32_t ms)
     pthread_mutex_unlock(&relay->mutex);
 }
 
-static bool stop_threads(struct hf_scope *s, struct hf_relay *relay)
+static enum ending stop_threads(struct hf_scope *s, struct hf_relay *relay)
 {
-    bool in_time;
+    enum ending ending;
 
     pthread_mutex_lock(&relay->mutex);
     relay->stopping = true;
     pthread_cond_broadcast(&relay->work_cond);
     pthread_cond_broadcast(&relay->idle_cond);
     pthread_mutex_unlock(&relay->mutex);
-    in_time = let_end(s, relay);
-    let_note(relay, s && in_time && hf_scope_left_ms(s, UINT32_MAX) > NOTE_TAIL_MS
-                        ? hf_scope_left_ms(s, relay->o.lease_ms)
-                        : NOTE_TAIL_MS);
-    join_all(relay);
-    return in_time;
+    ending = let_end(s, relay);
+    let_note(relay,
+             s && ending == ENDING_BY_ITSELF && hf_scope_left_ms(s, UINT32_MAX) > NOTE_TAIL_MS
+                 ? hf_scope_left_ms(s, relay->o.lease_ms)
+                 : NOTE_TAIL_MS);
+    join_all(relay, ending == ENDING_LEFT);
+    return ending;
 }
 
 /* Without threads nothing is under way; what was delivered may not be noted yet. */
@@ -240,36 +269,69 @@ static void note_rest(struct hf_relay *relay)
     }
 }
 
-static bool end(struct hf_scope *s, struct hf_relay *relay, enum hf_status *left)
+static enum ending end(struct hf_scope *s, struct hf_relay *relay, enum hf_status *left)
 {
-    bool in_time = true;
+    enum ending ending = ENDING_BY_ITSELF;
 
     *left = HF_OK;
     if (relay->started)
-        in_time = stop_threads(s, relay);
+        ending = stop_threads(s, relay);
     else if (relay->workers && relay->workers_len && relay->workers[0].work)
         note_rest(relay);
     if (relay->keep && !relay->o.dry_run && !relay->o.competing)
         *left = hf__member_leave(relay, LEAVE_MS);
+    if (ending == ENDING_LEFT)
+        return ending;
     relay->started = false;
     pthread_mutex_lock(&relay->mutex);
     relay->stopping = false;
     pthread_mutex_unlock(&relay->mutex);
-    return in_time;
+    return ending;
+}
+
+/* Is this a thread of the relay, in its sink or in a function that is told something? Then it would
+ * wait for itself. */
+static bool is_inside(struct hf_relay *relay)
+{
+    struct timer *keeper;
+    bool inside = false;
+
+    pthread_mutex_lock(&relay->mutex);
+    for (size_t i = 0; i < relay->workers_len; i++)
+        inside = inside ||
+                 (relay->workers[i].runs && pthread_equal(relay->workers[i].self, pthread_self()));
+    keeper = relay->keeper;
+    pthread_mutex_unlock(&relay->mutex);
+    return inside || hf__timer_is_inside(keeper);
 }
 
 void hf__relay_end(struct hf_relay *relay)
 {
     enum hf_status left;
 
+    assert(!is_inside(relay) && "a relay is closed by its sink, or by a function it calls");
     (void)end(NULL, relay, &left);
 }
 
 enum hf_status hf_relay_stop(struct hf_scope *s, struct hf_relay *relay)
 {
     enum hf_status left;
+    enum ending ending;
 
-    if (!end(s, relay, &left))
+    if (is_inside(relay))
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "hf_relay_stop() was called by the relay's sink, or by a function that "
+            "the relay calls: it would wait for itself. Let another thread call "
+            "it");
+    ending = end(s, relay, &left);
+    if (ending == ENDING_LEFT)
+        return hf_scope_fail(s, HF_TIMEOUT,
+                             "the sink \"%s\" has not returned %d ms after it was canceled: its "
+                             "events are left to others; stop the relay again, or close it, which "
+                             "waits for the sink",
+                             relay->ops->name ? relay->ops->name : "", HF_RELAY_CANCEL_MS);
+    if (ending == ENDING_CANCELED)
         return hf_scope_fail(s, HF_TIMEOUT, "deliveries had to be canceled");
     if (left != HF_OK)
         return hf_scope_fail(s, left, "the buckets could not be handed over: %s",

@@ -252,8 +252,9 @@ int64_t hf__stuck_keep(struct hf_relay *relay)
         worker->call.looked_at = false;
         worker->call.dealt_with = status == HF_OK;
         if (relay->alone && relay->sends <= relay->metrics.stuck)
-            relay->alone = false; /* relay_suspect.c: it has ended nothing so far, others go on */
+            relay->alone = NULL; /* relay_suspect.c: it has ended nothing so far, others go on */
         pthread_cond_broadcast(&relay->idle_cond);
+        hf__relay_signal(relay); /* what waited for this worker goes on without it */
         pthread_mutex_unlock(&relay->mutex);
         if (status != HF_OK)
             return (int64_t)relay->o.lease_ms * 100; /* again after a tenth of it */

@@ -148,8 +148,10 @@ size_t hf__send_take(struct hf_relay *relay, size_t max, int64_t now_us, struct 
                  (!bytes_max || bytes + key->first->size <= bytes_max));
         hf__key_settle(relay, key);
     }
-    if (alone)
-        (*batch)->alone = relay->alone = true;
+    if (alone) {
+        relay->alone = *batch;
+        (*batch)->alone = true;
+    }
     hf__rate_spend(relay, len);
     relay->sends++;
     relay->metrics.running += len;
@@ -269,15 +271,14 @@ static enum hf_status prepare(struct relay_worker *worker, struct held *batch, s
         (void)hf__suspect_read(relay, &event);
         hf__sending_add(to, held, &event);
     }
-    hf__payload_fetch(worker, to->events, to->len);
-    return hf__payload_set_apart(s, to, apart);
+    return hf__payload_prepare(worker, to, apart);
 }
 
 /* (7) What was alone is done with: others may begin. The mutex is held. */
 static void alone_ended(struct hf_relay *relay, struct held *held)
 {
-    if (held->alone)
-        relay->alone = false;
+    if (relay->alone == held)
+        relay->alone = NULL;
     held->alone = false;
 }
 
@@ -331,7 +332,7 @@ static void delivered(struct hf_relay *relay, struct held *held)
         hf__held_end(relay, held);
     } else {
         held->alone = alone; /* until that is noted */
-        relay->alone = relay->alone || alone;
+        relay->alone = alone && !relay->alone ? held : relay->alone;
         held->state = HELD_DELIVERED;
         held->read_us = relay_now_us(relay); /* since when it is to be noted */
         held->bucket->noting++;

@@ -19,7 +19,7 @@
 #include "kit.h"
 
 #include "blob/private.h"
-#include "patterns/outbox.h"
+#include "patterns/relay.h"
 
 enum { LARGE = 500 * 1024, HEARD_MAX = 100 };
 
@@ -86,6 +86,7 @@ struct moody {
     struct hf_blobs *inner;
     enum hf_status mood; /* what it says instead of an answer */
     int64_t slow_ms;
+    struct hf_relay *loses; /* the keeper of this one looks meanwhile, too */
     int asked;
 };
 
@@ -96,6 +97,8 @@ static enum hf_status moody_get(struct hf_scope *s, struct hf_blobs *blobs, stru
 
     moody->asked++;
     test_advance_ms(moody->t, moody->slow_ms);
+    if (moody->loses)
+        (void)hf__member_keep(moody->loses);
     TRY(hf_scope_sleep_ms(s, 0));
     if (moody->mood != HF_OK)
         return hf_scope_fail(s, moody->mood, "the store is in no mood");
@@ -449,6 +452,49 @@ KIT_TEST(outbox_blob, a_store_that_is_away_spends_no_attempts)
 KIT_TEST(outbox_blob, a_store_that_is_away_spends_none_of_competing_relays)
 {
     a_store_is_away(k, true, HF_THROTTLED);
+}
+
+/* The lease ends while a payload is fetched, and the keys of the events are forgotten: what is behind
+ * it does not overtake it. */
+KIT_TEST(outbox_blob, what_is_lost_meanwhile_is_not_overtaken)
+{
+    struct hf_sink_ops ops = {
+        .size = sizeof(ops), .name = "eye", .batch_max = 10, .keeps_order = true, .send = eye_send};
+    struct moody moody;
+    struct stage st;
+
+    stage_open(k, &st, 0, 0);
+    emit(&st, "a", 1, LARGE);
+    emit(&st, "a", 2, 100);
+    emit(&st, "a", 3, 100);
+    set_moody(&st, &moody);
+    CHECK_OK(hf_sink_new(k->scope, &ops, &st.eye, &st.eye.sink));
+    CHECK_OK(hf_relay_open(k->scope, st.outbox, st.eye.sink,
+                           HF_OPTIONS(hf_relay_options, .no_threads = true, .lease_ms = 5000,
+                                      .timeout_ms = 60000),
+                           &st.relay));
+    for (int in_mood = 0; in_mood < 2; in_mood++) { /* the payload is not there, or comes late */
+        moody.mood = in_mood ? HF_OK : HF_IO;
+        moody.slow_ms = 6000;
+        moody.loses = st.relay;
+        moody.asked = 0;
+        for (int i = 0; i < 10000 && !moody.asked; i++)
+            run_for(&st, 10);
+        CHECK(moody.asked > 0);
+        CHECK_INT(0, st.eye.len);
+        moody.loses = NULL;
+        moody.slow_ms = 0;
+        moody.mood = HF_IO;
+        run_for(&st, 1000);
+        CHECK_INT(0, st.eye.len);
+    }
+    moody.mood = HF_OK;
+    run_for(&st, 60000);
+    CHECK_INT(3, st.eye.len);
+    for (int i = 0; i < 3; i++)
+        CHECK_INT(i + 1, st.eye.seen[i]);
+    unset_moody(&st, &moody);
+    stage_close(&st);
 }
 
 /* Fetching has a time of its own: the sink has all of its. */

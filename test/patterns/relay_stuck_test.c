@@ -290,6 +290,237 @@ TEST(relay_stuck, options_that_cannot_be)
     stage_close(&st);
 }
 
+/* Stopping ends in time although the sink does not, and another relay goes on at once. */
+static void is_left_behind(struct test *t, bool competing)
+{
+    struct stage st;
+
+    (void)t;
+    stage_open(&st, (struct hf_relay_options){.competing = competing, .workers = 2});
+    WAIT_FOR(atomic_load(&st.trap.entered) == 1);
+    for (int i = 0; i < 2; i++) {
+        hf_scope_timeout_ms(st.s, 10);
+        CHECK_STATUS(HF_TIMEOUT, hf_relay_stop(st.s, st.relay));
+        CHECK(strstr(hf_scope_error_text(st.s), "has not returned"));
+    }
+    hf_scope_timeout_ms(st.s, 0);
+    CHECK_STATUS(HF_LOCKED, hf_relay_start(st.s, st.relay));
+    if (!competing) { /* of those that compete the claim ends with its lease */
+        st.other = relay_to(&st, &st.free, (struct hf_relay_options){.competing = false});
+        WAIT_FOR(metrics_of(st.other).delivered + metrics_of(st.relay).delivered == 3);
+        CHECK_INT(1, atomic_load(&st.free.handled[1]));
+    }
+    CHECK_INT(0, atomic_load(&st.trap.handled[1]));
+    atomic_store(&st.trap.open, true);
+    CHECK_OK(hf_relay_stop(st.s, st.relay));
+    CHECK_INT(1, atomic_load(&st.trap.handled[1]));
+    CHECK_INT(!competing, metrics_of(st.relay).unsure);
+    CHECK_OK(hf_relay_start(st.s, st.relay)); /* and it can begin again */
+    WAIT_FOR(history_len(&st) == 3);
+    stage_close(&st);
+}
+
+TEST(relay_stuck, a_stop_leaves_behind_what_does_not_return)
+{
+    is_left_behind(t, false);
+}
+
+TEST(relay_stuck, so_does_a_stop_of_competing_ones)
+{
+    is_left_behind(t, true);
+}
+
+/* What is told may ask, pause and resume, and is refused what would wait for itself. */
+static void call_back(const struct hf_outbox_event *event, uint64_t for_ms, void *user)
+{
+    struct stage *st = user;
+    struct hf_scope *own = hf_scope_new(NULL);
+
+    (void)event;
+    (void)for_ms;
+    CHECK_INT(1, metrics_of(st->relay).stuck);
+    hf_relay_pause(st->relay);
+    hf_relay_resume(st->relay);
+    hf_scope_timeout_ms(own, 10);
+    CHECK_STATUS(HF_INVALID, hf_relay_stop(own, st->relay));
+    CHECK(strstr(hf_scope_error_text(own), "would wait for itself"));
+    CHECK_STATUS(HF_LOCKED, hf_relay_start(own, st->relay));
+    hf_scope_free(own);
+    atomic_fetch_add(&st->trap.told, 1);
+}
+
+static enum hf_status stop_from_within(struct hf_scope *s, void *self,
+                                       struct hf_delivery *deliveries, size_t len)
+{
+    struct stage *st = self;
+    enum hf_status status = trap_send(s, &st->trap, deliveries, len);
+
+    CHECK_STATUS(HF_INVALID, hf_relay_stop(s, st->relay));
+    return status;
+}
+
+static void calls_back(struct test *t, bool competing)
+{
+    const struct hf_sink_ops ops = {.size = sizeof(ops),
+                                    .name = "within",
+                                    .batch_max = 1,
+                                    .send = stop_from_within};
+    struct hf_relay_options options = {.size = sizeof(options),
+                                       .workers = 2,
+                                       .poll_ms = 20,
+                                       .stuck_ms = STUCK_MS,
+                                       .on_stuck = call_back,
+                                       .competing = competing};
+    struct stage st = {.s = hf_scope_new(NULL)};
+
+    (void)t;
+    options.user = &st;
+    CHECK_OK(hf_open(st.s, HF_STR("memory:"),
+                     HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true), &st.db));
+    CHECK_OK(hf_outbox_open(st.s, st.db, NULL, &st.outbox));
+    CHECK_OK(hf_sink_new(st.s, &ops, &st, &st.trap.sink));
+    CHECK_OK(hf_relay_open(st.s, st.outbox, st.trap.sink, &options, &st.relay));
+    CHECK_OK(hf_relay_start(st.s, st.relay));
+    emit(st.s, st.outbox, "a", 1);
+    emit(st.s, st.outbox, "b", 2);
+    WAIT_FOR(atomic_load(&st.trap.told) == 1);
+    atomic_store(&st.trap.open, true);
+    WAIT_FOR(metrics_of(st.relay).delivered == 2);
+    CHECK_OK(hf_relay_stop(st.s, st.relay));
+    hf_relay_close(st.relay);
+    hf_sink_close(st.trap.sink);
+    hf_outbox_close(st.outbox);
+    hf_db_close(st.db);
+    hf_scope_free(st.s);
+}
+
+TEST(relay_stuck, who_is_told_may_call_the_relay)
+{
+    calls_back(t, false);
+}
+
+TEST(relay_stuck, who_is_told_may_call_a_competing_one)
+{
+    calls_back(t, true);
+}
+
+/* ---- alone ---------------------------------------------------------------------------------- */
+
+/* A sink in which the suspects wait for their gates. */
+struct gates {
+    struct hf_sink *sink;
+    atomic_int entered, handled; /* of those */
+    atomic_bool open[2];         /* for the one that comes first, and for the second */
+    atomic_bool told_second;
+    atomic_int third; /* 1: it came when it might; 2: it came beside the second */
+};
+
+static enum hf_status gates_send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
+                                 size_t len)
+{
+    struct gates *gates = self;
+
+    (void)s;
+    CHECK_INT(1, len);
+    deliveries[0].status = HF_OK;
+    if (event_number(&deliveries[0].event->event) == 3) {
+        bool early = atomic_load(&gates->entered) == 2 && atomic_load(&gates->handled) < 2 &&
+                     !atomic_load(&gates->told_second);
+
+        atomic_store(&gates->third, early ? 2 : 1);
+    } else {
+        int which = atomic_fetch_add(&gates->entered, 1);
+
+        CHECK(which < 2);
+        while (!atomic_load(&gates->open[which]))
+            nap_ms(1);
+        atomic_fetch_add(&gates->handled, 1);
+    }
+    return HF_OK;
+}
+
+static void gates_told(const struct hf_outbox_event *event, uint64_t for_ms, void *user)
+{
+    struct gates *gates = user;
+
+    (void)event;
+    (void)for_ms;
+    if (atomic_load(&gates->entered) == 2)
+        atomic_store(&gates->told_second, true);
+}
+
+/* All that waits has ended one process less than it may. */
+static void make_suspects(struct stage *st)
+{
+    struct hf_scan scan = {.table = HF_STR("outbox"), .consistent = HF_YES};
+    struct hf_scan_result all;
+
+    CHECK_OK(hf_scan(st->s, st->db, &scan, &all));
+    for (size_t i = 0; i < all.items_len; i++) {
+        struct hf_value pk = hf_item_get(all.items[i], HF_STR("pk"));
+        const struct hf_attr counts[] = {HF_N("attempts", 1), HF_N("crashes", 1)};
+        struct hf_put_item put = {.table = HF_STR("outbox"),
+                                  .item = hf_item_with(st->s, all.items[i], counts, 2)};
+
+        if (hf_value_str(pk).ptr[0] == 'p')
+            CHECK_OK(hf_put_item(st->s, st->db, &put, NULL));
+    }
+}
+
+/* One that is alone hangs, so another one is; when the first returns, the second is still alone. */
+static void stay_alone(struct test *t, bool competing)
+{
+    const struct hf_sink_ops ops = {.size = sizeof(ops),
+                                    .name = "gates",
+                                    .batch_max = 1,
+                                    .send = gates_send};
+    struct hf_relay_options options = {.size = sizeof(options),
+                                       .workers = 4,
+                                       .batch = 4,
+                                       .poll_ms = 20,
+                                       .max_crashes = 2,
+                                       .stuck_ms = 400,
+                                       .on_stuck = gates_told,
+                                       .competing = competing};
+    struct gates gates = {.sink = NULL};
+    struct stage st = {.s = hf_scope_new(NULL)};
+
+    (void)t;
+    options.user = &gates;
+    CHECK_OK(hf_open(st.s, HF_STR("memory:"),
+                     HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true), &st.db));
+    CHECK_OK(
+        hf_outbox_open(st.s, st.db, HF_OPTIONS(hf_outbox_options, .buckets = BUCKETS), &st.outbox));
+    CHECK_OK(hf_sink_new(st.s, &ops, &gates, &gates.sink));
+    emit(st.s, st.outbox, "a", 1);
+    emit(st.s, st.outbox, "b", 2);
+    make_suspects(&st);
+    CHECK_OK(hf_relay_open(st.s, st.outbox, gates.sink, &options, &st.relay));
+    CHECK_OK(hf_relay_start(st.s, st.relay));
+    WAIT_FOR(atomic_load(&gates.entered) == 2);
+    emit(st.s, st.outbox, "c", 3);
+    atomic_store(&gates.open[0], true);
+    WAIT_FOR(atomic_load(&gates.third) != 0);
+    CHECK_INT(1, atomic_load(&gates.third));
+    atomic_store(&gates.open[1], true);
+    WAIT_FOR(metrics_of(st.relay).delivered == 3);
+    hf_relay_close(st.relay);
+    hf_sink_close(gates.sink);
+    hf_outbox_close(st.outbox);
+    hf_db_close(st.db);
+    hf_scope_free(st.s);
+}
+
+TEST(relay_stuck, a_late_return_leaves_another_alone)
+{
+    stay_alone(t, false);
+}
+
+TEST(relay_stuck, a_late_return_leaves_another_alone_of_competing_ones)
+{
+    stay_alone(t, true);
+}
+
 /* ---- the bus -------------------------------------------------------------------------------- */
 
 static enum hf_status handle(struct hf_scope *s, const struct hf_event *event, void *user)
