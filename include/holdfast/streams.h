@@ -109,10 +109,11 @@ struct hf_consumer_options {
     bool adopt; /* take a table with items and no mark; default: HF_INVALID, see docs/tables.md */
 
     /*
-     * With a name and threads: a handler that has not returned after stuck_ms is reported to
-     * on_stuck and to the env's log, and counted. HF_STUCK_RELEASE gives its shard back, so that
-     * another process reads it, from the position that was written last; what the handler returns
-     * later moves nothing. HF_STUCK_GIVE_UP is HF_INVALID: consumers have no dead letters.
+     * With threads: a handler that has not returned after stuck_ms is reported to on_stuck and to
+     * the env's log, and counted. HF_STUCK_RELEASE gives its shard back, so that another process
+     * reads it, from the position that was written last; what the handler returns later moves
+     * nothing. Without a name it is HF_INVALID, as there is nothing to give back. HF_STUCK_GIVE_UP
+     * is HF_INVALID: consumers have no dead letters.
      */
     uint32_t stuck_ms; /* default 300000 */
     enum hf_stuck stuck;

@@ -41,7 +41,8 @@ extern "C" {
 
 enum {
     HF_SUBSCRIPTION_NAME_MAX = 255, /* bytes */
-    HF_SUBSCRIPTION_BATCH_MAX = 10000
+    HF_SUBSCRIPTION_BATCH_MAX = 10000,
+    HF_SUBSCRIPTION_CANCEL_MS = 1000 /* within which a function that was canceled has to return */
 };
 
 /* ---- subscriptions -------------------------------------------------------------------------- */
@@ -171,7 +172,12 @@ HF_API HF_NODISCARD enum hf_status hf_subscription_start(struct hf_scope *s,
 /*
  * Begin no more events, let what is under way finish until the deadline of the scope, write the
  * checkpoint, hand the lease over. HF_TIMEOUT: a function had to be canceled; its events come
- * again. Since 0.1.
+ * again. It returns within four seconds of the deadline, also when a function ignores that it was
+ * canceled: HF_SUBSCRIPTION_CANCEL_MS later the lease is given back, so that what the function says
+ * from then on changes nothing, and the error says so. Its thread is still there:
+ * hf_subscription_stop() waits for it again, hf_subscription_close() until it returns, and
+ * hf_subscription_start() is HF_LOCKED until then. Without a deadline it waits for every function.
+ * HF_INVALID: it was called by a function of the subscription. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_subscription_stop(struct hf_scope *s,
                                                         struct hf_subscription *subscription);
@@ -318,6 +324,10 @@ HF_API HF_NODISCARD enum hf_status hf_project_inline(struct hf_scope *s, struct 
 
 struct hf_group;
 
+/* A handler has not returned after stuck_ms: the stream, version and type of the event that it has,
+ * and for how long. On a thread of the library. Since 0.1. */
+typedef void hf_group_stuck_fn(const struct hf_stored_event *event, uint64_t for_ms, void *user);
+
 struct hf_group_options {
     size_t size; /* set by HF_OPTIONS() */
     /*
@@ -350,6 +360,16 @@ struct hf_group_options {
     hf_event_fn *handle; /* default none: hf_group_fetch() */
     void *user;          /* handed to it */
     bool no_create;      /* the table of its outbox has to be there */
+
+    /*
+     * With threads: a handler that has not returned after stuck_ms is reported to on_stuck and to
+     * the env's log, counted (hf_group_metrics), and dealt with as `stuck` says. HF_STUCK_RELEASE:
+     * others handle the event, and this process none until the handler has returned.
+     * HF_STUCK_GIVE_UP: the event is parked. What the handler says later changes nothing.
+     */
+    uint32_t stuck_ms; /* default ten times timeout_ms */
+    enum hf_stuck stuck;
+    hf_group_stuck_fn *on_stuck;
 };
 
 /* Its events come from `store`, which has to outlive it. Fails as hf_outbox_open() and
@@ -419,9 +439,11 @@ HF_API HF_NODISCARD enum hf_status hf_group_discard(struct hf_scope *s, struct h
 
 struct hf_group_metrics {
     struct hf_subscription_metrics feeder;
-    uint64_t pending;  /* that wait or are being handled, up to 10000 */
-    uint64_t parked;   /* up to 10000 */
-    int64_t oldest_ms; /* how long the oldest waits */
+    uint64_t pending;     /* that wait or are being handled, up to 10000 */
+    uint64_t parked;      /* up to 10000 */
+    int64_t oldest_ms;    /* how long the oldest waits */
+    uint64_t stuck;       /* handlers of this process that have not returned for stuck_ms, now */
+    uint64_t stuck_total; /* and ever */
 };
 
 /* Counts by reading. Since 0.1. */

@@ -19,6 +19,9 @@
  *      handled, and the lease is free, as far as the database could be reached.
  *  (4) To begin anew is noted first, which refuses all moves; then the reset function is called;
  *      then one write takes the checkpoint back and changes the token.
+ *  (5) A function that does not return although it was canceled is left behind by a stop that has
+ *      a deadline: its thread goes on, the lease is given back. The next stop waits for it again,
+ *      and closing does so without a limit, as it uses what is freed then.
  */
 #include "events/subscribe.h"
 
@@ -37,6 +40,7 @@ enum {
     LEASE_MS = 20000,
     LEASE_LEAST_MS = 20,
     LAST_WORDS_MS = 2000, /* for the checkpoint and the lease, when a deadline has passed */
+    CANCEL_SLICE_US = 20000,
     OWNER_MAX = 256
 };
 
@@ -528,11 +532,42 @@ enum hf_status hf_subscription_start(struct hf_scope *s, struct hf_subscription 
     return status;
 }
 
-/* Let the turn that is under way end, until the deadline; then it is canceled. */
-static enum hf_status threads_stop(struct hf_scope *s, struct hf_subscription *sub)
+/* (5) The lease is others', and what the function says later changes nothing. */
+static void leave_behind(struct hf_subscription *sub)
+{
+    struct pattern_id token;
+    bool held;
+
+    hf__timer_stop(sub->beater);
+    sub->beater = NULL;
+    pthread_mutex_lock(&sub->mutex);
+    held = sub->held && sub->lease_us;
+    sub->lease_us = 0;
+    token = sub->token;
+    pthread_mutex_unlock(&sub->mutex);
+    hf_scope_reset(sub->beats);
+    hf_scope_timeout_ms(sub->beats, LAST_WORDS_MS);
+    if (held) /* if that cannot be done, it ends */
+        (void)!hf__sub_release(sub->beats, sub->store, sub->pk, id_str(&token), (struct hf_str){0});
+}
+
+/* Has what was canceled not come to an end? The mutex is held. */
+static bool is_deaf(struct hf_subscription *sub)
+{
+    int64_t end_us = env_elapsed_us(&sub->env) + INT64_C(1000) * HF_SUBSCRIPTION_CANCEL_MS;
+
+    while (sub->busy && env_elapsed_us(&sub->env) < end_us)
+        hf__pattern_wait_us(&sub->idle, &sub->mutex, CANCEL_SLICE_US);
+    return sub->busy;
+}
+
+/* Let the turn that is under way end, until the deadline; then it is canceled. *left: it goes on
+ * nevertheless. Without a scope it is waited for. */
+static enum hf_status threads_stop(struct hf_scope *s, struct hf_subscription *sub, bool *left)
 {
     enum hf_status status = HF_OK;
 
+    *left = false;
     if (!sub->worker)
         return HF_OK;
     if (sub->listening)
@@ -548,8 +583,13 @@ static enum hf_status threads_stop(struct hf_scope *s, struct hf_subscription *s
     if (sub->busy) {
         hf_scope_cancel(sub->scope);
         hf_scope_cancel(sub->work);
+        *left = s && is_deaf(sub);
     }
     pthread_mutex_unlock(&sub->mutex);
+    if (*left) {
+        leave_behind(sub);
+        return status;
+    }
     hf__timer_stop(sub->worker);
     hf__timer_stop(sub->beater);
     sub->worker = sub->beater = NULL;
@@ -584,9 +624,23 @@ static enum hf_status last_words(struct hf_subscription *sub)
 
 enum hf_status hf_subscription_stop(struct hf_scope *s, struct hf_subscription *sub)
 {
-    enum hf_status status = threads_stop(s, sub);
-    enum hf_status last = last_words(sub);
+    enum hf_status status, last;
+    bool left;
 
+    if (hf__timer_is_inside(sub->worker) || hf__timer_is_inside(sub->beater))
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "hf_subscription_stop() was called by a function of \"%.*s\": it would "
+            "wait for itself. Let another thread call it",
+            HF_FMT(sub->name));
+    status = threads_stop(s, sub, &left);
+    if (left)
+        return hf_scope_fail(s, HF_TIMEOUT,
+                             "a function of \"%.*s\" has not returned %d ms after it was canceled: "
+                             "its events are left to others; stop the subscription again, or close "
+                             "it, which waits for the function",
+                             HF_FMT(sub->name), HF_SUBSCRIPTION_CANCEL_MS);
+    last = last_words(sub);
     if (status != HF_OK)
         return hf_scope_fail(s, status, "a function of \"%.*s\" had to be canceled",
                              HF_FMT(sub->name));
@@ -614,9 +668,11 @@ static void sub_free(struct hf_subscription *sub)
 
 void hf_subscription_close(struct hf_subscription *sub)
 {
+    bool left;
+
     if (!sub)
         return;
-    (void)threads_stop(NULL, sub);
+    (void)threads_stop(NULL, sub, &left);
     (void)last_words(sub);
     sub_free(sub);
 }

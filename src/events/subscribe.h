@@ -127,6 +127,12 @@ enum hf_status hf__parked_del(struct hf_scope *s, struct hf_events *store, struc
                               struct hf_str position, bool replay, struct hf_tx *tx);
 void hf__parked_view(struct hf_item item, struct hf_parked *parked);
 
+/* Put an event aside and move the checkpoint behind it, in one transaction, and tell so. *move is
+ * what was done, for the thread that works. Fails as hf__sub_move_failed() says. */
+enum hf_status hf__sub_park(struct hf_scope *s, struct hf_subscription *sub, struct hf_str token,
+                            const struct hf_stored_event *event, const struct hf_error *error,
+                            uint32_t attempts, struct sub_move *move);
+
 /* Remove all of them, as long as the lease is that of `token` and it is to begin anew (HF_LOST);
  * absent: whoever has it. */
 enum hf_status hf__parked_clear(struct hf_scope *s, struct hf_events *store, struct hf_str pk,

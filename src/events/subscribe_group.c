@@ -146,6 +146,15 @@ static enum hf_status send(struct hf_scope *s, void *user, struct hf_delivery *d
     return HF_OK;
 }
 
+static void stuck(const struct hf_outbox_event *event, uint64_t for_ms, void *user)
+{
+    struct hf_group *group = user;
+    struct hf_stored_event stored = referred(&event->event);
+
+    if (group->o.on_stuck)
+        group->o.on_stuck(&stored, for_ms, group->o.user);
+}
+
 /* ---- opening -------------------------------------------------------------------------------- */
 
 void hf_group_close(struct hf_group *group)
@@ -223,7 +232,11 @@ static enum hf_status open_relay(struct hf_scope *s, struct hf_group *group)
                                      .lease_ms = o->lease_ms,
                                      .owner = o->owner,
                                      .competing = !o->ordered,
-                                     .no_threads = o->no_threads};
+                                     .no_threads = o->no_threads,
+                                     .stuck_ms = o->stuck_ms,
+                                     .stuck = o->stuck,
+                                     .on_stuck = stuck,
+                                     .user = group};
 
     if (!o->handle)
         return HF_OK;
@@ -497,6 +510,7 @@ enum hf_status hf_group_discard(struct hf_scope *s, struct hf_group *group,
 enum hf_status hf_group_metrics(struct hf_scope *s, struct hf_group *group,
                                 struct hf_group_metrics *metrics)
 {
+    struct hf_relay_metrics relay;
     struct hf_outbox_stats stats;
 
     *metrics = (struct hf_group_metrics){.pending = 0};
@@ -506,5 +520,10 @@ enum hf_status hf_group_metrics(struct hf_scope *s, struct hf_group *group,
     metrics->pending = stats.pending;
     metrics->parked = stats.failed;
     metrics->oldest_ms = stats.oldest_due_ms;
+    if (group->relay) {
+        hf_relay_metrics(group->relay, &relay);
+        metrics->stuck = relay.stuck;
+        metrics->stuck_total = relay.stuck_total;
+    }
     return HF_OK;
 }

@@ -49,6 +49,29 @@ enum hf_status hf__parked_put(struct hf_scope *s, struct hf_events *store, struc
     return add_put(s, store, item, tx);
 }
 
+enum hf_status hf__sub_park(struct hf_scope *s, struct hf_subscription *sub, struct hf_str token,
+                            const struct hf_stored_event *event, const struct hf_error *error,
+                            uint32_t attempts, struct sub_move *move)
+{
+    struct hf_tx *tx;
+
+    *move = (struct sub_move){.token = token,
+                              .from = sub->written,
+                              .to = hf__sub_checkpoint_at(sub, event),
+                              .handled = sub->handled_count,
+                              .forget = hf__suspects_forget(sub)};
+    TRY(hf_tx_new(s, sub->store->db, &tx));
+    TRY(hf__parked_put(s, sub->store, sub->pk, event, error, attempts, tx));
+    TRY(hf__sub_move_tx(s, sub->store, sub->pk, move, tx));
+    if (hf_tx_commit(s, tx, NULL) != HF_OK)
+        TRY(hf__sub_move_failed(s, 1, move));
+    pthread_mutex_lock(&sub->mutex);
+    sub->metrics.parked++;
+    pthread_mutex_unlock(&sub->mutex);
+    hf__sub_tell(sub, HF_SUBSCRIPTION_PARKED, event, error);
+    return HF_OK;
+}
+
 /* On the condition that it is there. */
 enum hf_status hf__parked_del(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
                               struct hf_str position, bool replay, struct hf_tx *tx)

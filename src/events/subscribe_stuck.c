@@ -65,35 +65,11 @@ static void tell(struct hf_scope *s, struct hf_subscription *sub,
                      hf_str_of(line, (size_t)len < sizeof(line) ? (size_t)len : sizeof(line) - 1));
 }
 
-/* The thread that works waits for the function, so what is its own does not change. */
-static enum hf_status park(struct hf_scope *s, struct hf_subscription *sub, struct hf_str token,
-                           const struct hf_stored_event *event, const struct hf_error *error)
-{
-    struct sub_move move = {.token = token,
-                            .from = sub->written,
-                            .to = hf__sub_checkpoint_at(sub, event),
-                            .handled = sub->handled_count,
-                            .forget = hf__suspects_forget(sub)};
-    struct hf_tx *tx;
-    enum hf_status status;
-
-    TRY(hf_tx_new(s, sub->store->db, &tx));
-    TRY(hf__parked_put(s, sub->store, sub->pk, event, error, sub->attempts + 1, tx));
-    TRY(hf__sub_move_tx(s, sub->store, sub->pk, &move, tx));
-    status = hf_tx_commit(s, tx, NULL);
-    if (status != HF_OK)
-        TRY(hf__sub_move_failed(s, 1, &move));
-    pthread_mutex_lock(&sub->mutex);
-    sub->metrics.parked++;
-    pthread_mutex_unlock(&sub->mutex);
-    hf__sub_tell(sub, HF_SUBSCRIPTION_PARKED, event, error);
-    return HF_OK;
-}
-
 /* HF_OK: it needs not be looked at again. */
 static enum hf_status deal_with(struct hf_scope *s, struct hf_subscription *sub,
                                 const struct sub_call *call, struct hf_str token, uint64_t for_ms)
 {
+    struct sub_move move;
     struct hf_error error;
     bool one = call->len == 1 && !call->replay;
 
@@ -105,8 +81,9 @@ static enum hf_status deal_with(struct hf_scope *s, struct hf_subscription *sub,
                               .message =
                                   hf_scope_format(s, "its function had not returned after %llu ms",
                                                   (unsigned long long)for_ms)};
+    /* The thread that works waits for the function, so what is its own does not change. */
     if (sub->o.stuck == HF_STUCK_GIVE_UP && one)
-        TRY(park(s, sub, token, call->events, &error));
+        TRY(hf__sub_park(s, sub, token, call->events, &error, sub->attempts + 1, &move));
     if (sub->o.stuck == HF_STUCK_RELEASE || one || call->replay)
         TRY(hf__sub_release(s, sub->store, sub->pk, token, (struct hf_str){0}));
     pthread_mutex_lock(&sub->mutex);

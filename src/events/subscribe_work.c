@@ -317,31 +317,6 @@ static uint32_t backoff_ms(const struct hf_subscription *sub)
     return hf__pattern_jitter_ms(&sub->env, (uint32_t)ms);
 }
 
-static enum hf_status park(struct hf_scope *s, struct hf_subscription *sub,
-                           const struct hf_stored_event *event, const struct hf_error *error)
-{
-    struct sub_move move = {.token = id_str(&sub->token),
-                            .from = sub->written,
-                            .to = hf__sub_checkpoint_at(sub, event),
-                            .handled = sub->handled_count,
-                            .forget = hf__suspects_forget(sub)};
-    struct hf_tx *tx;
-    enum hf_status status;
-
-    TRY(hf_tx_new(s, sub->store->db, &tx));
-    TRY(hf__parked_put(s, sub->store, sub->pk, event, error, sub->attempts, tx));
-    TRY(hf__sub_move_tx(s, sub->store, sub->pk, &move, tx));
-    status = hf_tx_commit(s, tx, NULL);
-    if (status != HF_OK)
-        TRY(hf__sub_move_failed(s, 1, &move));
-    hf__suspects_forgot(sub, move.forget);
-    sub->written = move.to;
-    pthread_mutex_lock(&sub->mutex);
-    sub->metrics.parked++;
-    pthread_mutex_unlock(&sub->mutex);
-    return HF_OK;
-}
-
 static void stop_in_front(struct hf_subscription *sub, const struct hf_stored_event *event,
                           const struct hf_error *error)
 {
@@ -359,12 +334,15 @@ static void stop_in_front(struct hf_subscription *sub, const struct hf_stored_ev
 static enum hf_status tried_out(struct hf_scope *s, struct hf_subscription *sub,
                                 const struct hf_stored_event *event, const struct hf_error *error)
 {
+    struct sub_move move;
+
     if (sub->o.give_up != HF_GIVE_UP_PARK) {
         stop_in_front(sub, event, error);
         return HF_OK;
     }
-    TRY(park(s, sub, event, error));
-    hf__sub_tell(sub, HF_SUBSCRIPTION_PARKED, event, error);
+    TRY(hf__sub_park(s, sub, id_str(&sub->token), event, error, sub->attempts, &move));
+    hf__suspects_forgot(sub, move.forget);
+    sub->written = move.to;
     pass(sub, 1, false);
     return HF_OK;
 }

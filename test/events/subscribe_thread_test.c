@@ -396,6 +396,189 @@ static void one_is_deep(struct test *t, enum hf_stuck stuck)
     hf_scope_free(s);
 }
 
+/* Stopping ends in time although the function does not, and another process goes on. */
+TEST(subscribe_thread, a_stop_leaves_behind_what_does_not_return)
+{
+    struct hf_new_event deep = {.type = HF_STR("deep")};
+    struct hf_append append = {.stream = {HF_STR("s"), HF_STR("1")},
+                               .events = &deep,
+                               .events_len = 1};
+    struct trap trap = {.waits = true}, other = {.waits = false};
+    struct world w = open_world();
+    struct hf_subscription *sub, *second;
+    struct hf_subscription_info info;
+
+    (void)t;
+    CHECK_OK(hf_events_append(w.s, w.store, &append, 1, NULL, NULL));
+    sub = trap_start(w.s, w.store, &trap, HF_STUCK_LEAVE);
+    trap_wait(&trap.told, 1);
+    for (int i = 0; i < 2; i++) {
+        hf_scope_timeout_ms(w.s, 10);
+        CHECK_STATUS(HF_TIMEOUT, hf_subscription_stop(w.s, sub));
+        CHECK(strstr(hf_scope_error_text(w.s), "has not returned"));
+    }
+    hf_scope_timeout_ms(w.s, 0);
+    CHECK_STATUS(HF_LOCKED, hf_subscription_start(w.s, sub));
+    second = trap_start(w.s, w.store, &other, HF_STUCK_LEAVE); /* the lease has ten seconds */
+    trap_wait(&other.handled, 1);
+    CHECK_INT(0, atomic_load(&trap.handled));
+    atomic_store(&trap.open, true);
+    CHECK_OK(hf_subscription_stop(w.s, sub));
+    CHECK_INT(1, atomic_load(&trap.handled));
+    CHECK_OK(hf_subscription_stop(w.s, second));
+    CHECK_OK(hf_subscription_info(w.s, w.store, HF_STR("trap"), &info));
+    CHECK_INT(1, info.handled); /* not by the one that was left behind */
+    CHECK_OK(hf_subscription_start(w.s, sub));
+    hf_subscription_close(second);
+    hf_subscription_close(sub);
+    close_world(&w);
+}
+
+struct caller {
+    struct trap trap;
+    _Atomic(struct hf_subscription *) sub;
+    atomic_int refused;
+};
+
+static void stop_when_told(enum hf_subscription_event what, const struct hf_stored_event *event,
+                           const struct hf_error *error, void *user)
+{
+    struct caller *caller = user;
+    struct hf_scope *own = hf_scope_new(NULL);
+    struct hf_subscription_metrics metrics;
+
+    (void)event, (void)error;
+    if (what == HF_SUBSCRIPTION_STUCK) {
+        hf_subscription_metrics(atomic_load(&caller->sub), &metrics);
+        CHECK_INT(1, metrics.stuck);
+        CHECK_STATUS(HF_INVALID, hf_subscription_stop(own, atomic_load(&caller->sub)));
+        CHECK_STATUS(HF_LOCKED, hf_subscription_start(own, atomic_load(&caller->sub)));
+        atomic_fetch_add(&caller->refused, 1);
+    }
+    hf_scope_free(own);
+}
+
+static enum hf_status fall_and_stop(struct hf_scope *s, const struct hf_stored_event *event,
+                                    void *user)
+{
+    struct caller *caller = user;
+
+    CHECK_STATUS(HF_INVALID, hf_subscription_stop(s, atomic_load(&caller->sub)));
+    return fall(s, event, &caller->trap);
+}
+
+/* What is told, and the function itself, are refused what would wait for itself. */
+TEST(subscribe_thread, who_is_told_may_call_the_subscription)
+{
+    struct hf_new_event deep = {.type = HF_STR("deep")};
+    struct hf_append append = {.stream = {HF_STR("s"), HF_STR("1")},
+                               .events = &deep,
+                               .events_len = 1};
+    struct caller caller = {.trap = {.waits = true}};
+    struct world w = open_world();
+    struct hf_subscription *sub;
+
+    (void)t;
+    CHECK_OK(hf_subscribe(w.s, w.store, HF_STR("trap"),
+                          HF_OPTIONS(hf_subscribe_options, .each = fall_and_stop,
+                                     .on_told = stop_when_told, .poll_ms = 10, .stuck_ms = 50,
+                                     .settle_ms = 1, .user = &caller),
+                          &sub));
+    atomic_store(&caller.sub, sub);
+    CHECK_OK(hf_events_append(w.s, w.store, &append, 1, NULL, NULL));
+    CHECK_OK(hf_subscription_start(w.s, sub));
+    trap_wait(&caller.refused, 1);
+    atomic_store(&caller.trap.open, true);
+    trap_wait(&caller.trap.handled, 1);
+    CHECK_OK(hf_subscription_stop(w.s, sub));
+    hf_subscription_close(sub);
+    close_world(&w);
+}
+
+/* ---- handlers of groups --------------------------------------------------------------------- */
+
+static void group_told(const struct hf_stored_event *event, uint64_t for_ms, void *user)
+{
+    struct trap *trap = user;
+
+    CHECK(hf_str_equal(event->stream.id, HF_STR("1")) && event->version == 1 && for_ms >= 50);
+    CHECK(hf_str_equal(event->type, HF_STR("deep")));
+    atomic_fetch_add(&trap->told, 1);
+}
+
+static struct hf_group *group_start(struct world *w, struct trap *trap, enum hf_stuck stuck,
+                                    bool ordered)
+{
+    struct hf_group *group;
+
+    CHECK_OK(hf_group_open(w->s, w->store, HF_STR("g"),
+                           HF_OPTIONS(hf_group_options, .ordered = ordered, .handle = fall,
+                                      .user = trap, .workers = 2, .poll_ms = 10, .stuck_ms = 50,
+                                      .stuck = stuck, .on_stuck = group_told),
+                           &group));
+    CHECK_OK(hf_group_start(w->s, group));
+    return group;
+}
+
+/* A handler of a group that does not return is told, counted, and dealt with. */
+static void one_of_a_group(struct test *t, enum hf_stuck stuck, bool ordered)
+{
+    struct hf_new_event deep = {.type = HF_STR("deep")};
+    struct hf_append append = {.stream = {HF_STR("s"), HF_STR("1")},
+                               .events = &deep,
+                               .events_len = 1};
+    struct trap trap = {.waits = true}, other = {.waits = false};
+    struct hf_group *group, *second = NULL;
+    struct hf_group_metrics metrics;
+    struct world w = open_world();
+
+    (void)t;
+    CHECK_OK(hf_events_append(w.s, w.store, &append, 1, NULL, NULL));
+    group = group_start(&w, &trap, stuck, ordered);
+    trap_wait(&trap.told, 1);
+    CHECK_OK(hf_group_metrics(w.s, group, &metrics));
+    CHECK_INT(1, metrics.stuck);
+    CHECK_INT(1, metrics.stuck_total);
+    if (stuck == HF_STUCK_RELEASE) {
+        second = group_start(&w, &other, stuck, ordered);
+        trap_wait(&other.handled, 1);
+    }
+    for (int i = 0; i < PATIENCE_MS && stuck == HF_STUCK_GIVE_UP && !metrics.parked; i++) {
+        CHECK_OK(hf_scope_sleep_ms(w.s, 1));
+        CHECK_OK(hf_group_metrics(w.s, group, &metrics));
+    }
+    CHECK_INT(stuck == HF_STUCK_GIVE_UP, metrics.parked);
+    atomic_store(&trap.open, true);
+    trap_wait(&trap.handled, 1);
+    CHECK_OK(hf_group_stop(w.s, group));
+    CHECK_OK(hf_group_metrics(w.s, group, &metrics));
+    CHECK_INT(stuck == HF_STUCK_GIVE_UP, metrics.parked);
+    CHECK_INT(0, metrics.stuck);
+    CHECK_INT(1, atomic_load(&trap.told));
+    CHECK_INT(1, atomic_load(&trap.handled));
+    hf_group_close(second);
+    hf_group_close(group);
+    close_world(&w);
+}
+
+TEST(subscribe_thread, a_group_tells_what_does_not_return)
+{
+    one_of_a_group(t, HF_STUCK_LEAVE, false);
+    one_of_a_group(t, HF_STUCK_LEAVE, true);
+}
+
+TEST(subscribe_thread, a_group_gives_it_to_others)
+{
+    one_of_a_group(t, HF_STUCK_RELEASE, false);
+    one_of_a_group(t, HF_STUCK_RELEASE, true);
+}
+
+TEST(subscribe_thread, a_group_parks_it)
+{
+    one_of_a_group(t, HF_STUCK_GIVE_UP, false);
+    one_of_a_group(t, HF_STUCK_GIVE_UP, true);
+}
+
 TEST(subscribe_thread, what_does_not_return_is_told)
 {
     one_is_deep(t, HF_STUCK_LEAVE);
