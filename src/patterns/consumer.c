@@ -47,6 +47,10 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_consumer
     if (o->stuck != HF_STUCK_LEAVE && o->stuck != HF_STUCK_RELEASE)
         return hf_scope_fail(s, HF_INVALID,
                              "a consumer leaves what is stuck as it is, or releases its shard");
+    if (o->stuck == HF_STUCK_RELEASE && !o->name.len)
+        return hf_scope_fail(s, HF_INVALID,
+                             "a consumer without a name has no lease on a shard that could be "
+                             "released: give it a name, or leave what is stuck as it is");
     return HF_OK;
 }
 
@@ -438,8 +442,7 @@ static enum hf_status start(struct hf_scope *s, struct hf_consumer *c)
 {
     if (c->o.no_threads)
         return HF_OK;
-    if (has_name(c))
-        TRY(hf__timer_start(s, hf__consumer_beats, c, &c->beater));
+    TRY(hf__timer_start(s, hf__consumer_beats, c, &c->beater));
     for (size_t i = 0; i < c->workers_len; i++) {
         struct worker *worker = &c->workers[i];
 

@@ -658,7 +658,7 @@ enum hf_status hf__lease_ask(struct hf_scope *s, struct hf_consumer *c, struct s
 /* One that is due; the mutex is held. */
 static struct shard *find_due(struct hf_consumer *c, int64_t now_us, int64_t *next_us)
 {
-    for (struct shard *shard = c->shards; shard; shard = shard->next) {
+    for (struct shard *shard = c->shards; shard && has_name(c); shard = shard->next) {
         if (!shard->owned || shard->done || (shard->stuck && c->o.stuck == HF_STUCK_RELEASE))
             continue;
         if (shard->beat_us <= now_us)
@@ -710,7 +710,7 @@ int64_t hf__consumer_beats(void *user)
 {
     struct hf_consumer *c = user;
     struct hf_scope *s = c->beat_scope;
-    int64_t next_us = (int64_t)c->o.lease_ms * 1000 / 16;
+    int64_t next_us = has_name(c) ? (int64_t)c->o.lease_ms * 1000 / 16 : INT64_MAX;
     struct shard *shard;
 
     pthread_mutex_lock(&c->mutex);

@@ -194,6 +194,25 @@ static enum hf_status send_claim(struct beginning *b, bool over)
     return status;
 }
 
+/* Put one aside by an update that has `id` in its failure: a lost answer is recognised by that.
+ * HF_CONDITION as above. */
+static enum hf_status send_aside(struct beginning *b, struct hf_update_item update,
+                                 const struct pattern_id *id)
+{
+    struct hf_records *records = b->worker->processor->records;
+    struct hf_scope *s = b->worker->io;
+    enum hf_status status;
+
+    TRY(hf_scope_built(s));
+    update.returns = HF_RETURN_ALL_NEW;
+    status = hf__pattern_write(s, records->db, &(struct hf_transact_write){.update = &update},
+                               update.key, &b->item);
+    if (status == HF_CONDITION && hf_str_equal(hf__records_failed_by(b->item), id_str(id)))
+        status = HF_OK;
+    TRY(status);
+    return hf__records_view(s, records, b->item, b->info);
+}
+
 /* Put aside what was begun too often. HF_CONDITION as above. */
 static enum hf_status send_exhaust(struct beginning *b, bool over)
 {
@@ -210,7 +229,6 @@ static enum hf_status send_exhaust(struct beginning *b, bool over)
         HF_S(":now", hf__records_time(s, p->records)), HF_N(":max", p->o.max_attempts)};
     struct hf_update_item update;
     size_t len = 5;
-    enum hf_status status;
 
     if (over) {
         values[len++] = (struct hf_attr)HF_S(":seen", hf_str_from(b->seen.id.text));
@@ -218,15 +236,7 @@ static enum hf_status send_exhaust(struct beginning *b, bool over)
     }
     update = hf__records_request(s, p->records, over ? RECORD_EXHAUST_OVER : RECORD_EXHAUST, b->key,
                                  hf_item_make(s, values, len));
-    TRY(hf_scope_built(s));
-    update.returns = HF_RETURN_ALL_NEW;
-    status = hf__pattern_write(s, p->records->db, &(struct hf_transact_write){.update = &update},
-                               update.key, &b->item);
-    if (status == HF_CONDITION && hf_str_equal(hf__records_failed_by(b->item), id_str(&id)))
-        status = HF_OK;
-    if (status == HF_OK)
-        return hf__records_view(s, p->records, b->item, b->info);
-    return status;
+    return send_aside(b, update, &id);
 }
 
 /*
@@ -247,16 +257,8 @@ static enum hf_status send_reject(struct beginning *b)
                 HF_M(":failure", hf__records_failure(s, p->records, id_str(&id), HF_CORRUPT, why)),
                 HF_S(":now", hf__records_time(s, p->records)), HF_N(":zero", 0),
                 HF_N(":first", env_wall_ms(&p->env))));
-    enum hf_status status;
 
-    TRY(hf_scope_built(s));
-    update.returns = HF_RETURN_ALL_NEW;
-    status = hf__pattern_write(s, p->records->db, &(struct hf_transact_write){.update = &update},
-                               update.key, &b->item);
-    if (status == HF_CONDITION && hf_str_equal(hf__records_failed_by(b->item), id_str(&id)))
-        status = HF_OK;
-    TRY(status);
-    return hf__records_view(s, p->records, b->item, b->info);
+    return send_aside(b, update, &id);
 }
 
 /* ---- the order of an account ---------------------------------------------------------------- */

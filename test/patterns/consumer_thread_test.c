@@ -499,6 +499,8 @@ TEST(consumer_kill, consumers_of_a_server_are_killed_again_and_again)
 
 /* ---- handlers that do not return ------------------------------------------------------------- */
 
+enum { PATIENCE_MS = 20000 };
+
 struct trap {
     struct hf_db *db;
     atomic_bool open, waits;
@@ -517,6 +519,15 @@ static enum hf_status fall(struct hf_scope *s, const struct hf_change *changes, 
         sleep_ms(1);
     atomic_fetch_add(&trap->handled, (int)len);
     return HF_OK;
+}
+
+/* The run ends when it returns. */
+static enum hf_status fall_and_stop(struct hf_scope *s, const struct hf_change *changes, size_t len,
+                                    void *user)
+{
+    enum hf_status status = fall(s, changes, len, user);
+
+    return status != HF_OK ? status : HF_IO;
 }
 
 static void trap_told(struct hf_str shard, uint64_t for_ms, void *user)
@@ -581,6 +592,54 @@ TEST(consumer_thread, a_handler_that_does_not_return_is_told)
 TEST(consumer_thread, its_shard_is_given_back)
 {
     one_is_deep(t, HF_STUCK_RELEASE);
+}
+
+static void *nameless_run(void *user)
+{
+    struct trap *trap = user;
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_consumer_metrics metrics;
+    struct hf_consumer *consumer;
+
+    CHECK_OK(hf_consumer_open(s, trap->db, HF_STR("things"),
+                              HF_OPTIONS(hf_consumer_options, .poll_ms = 10, .max_attempts = 1,
+                                         .stuck_ms = 60, .on_stuck = trap_told, .user = trap),
+                              &consumer));
+    hf_scope_timeout_ms(s, PATIENCE_MS);
+    CHECK_STATUS(HF_IO, hf_consumer_run(s, consumer, fall_and_stop, trap));
+    hf_consumer_metrics(consumer, &metrics);
+    CHECK_INT(1, metrics.stuck_total);
+    hf_consumer_close(consumer);
+    hf_scope_free(s);
+    return NULL;
+}
+
+/* A consumer without a name has nothing to give back, but it tells. */
+TEST(consumer_thread, a_handler_of_a_nameless_one_is_told)
+{
+    struct trap trap = {.waits = true};
+    struct hf_consumer *consumer;
+    struct stage stage;
+    pthread_t thread;
+    int64_t end = now_ms() + PATIENCE_MS;
+
+    (void)t;
+    stage_open(&stage);
+    trap.db = stage.db;
+    put(stage.s, stage.db, 0, 1);
+    CHECK_INT(0, pthread_create(&thread, NULL, nameless_run, &trap));
+    while (!atomic_load(&trap.told) && now_ms() < end)
+        sleep_ms(1);
+    CHECK_INT(1, atomic_load(&trap.told));
+    atomic_store(&trap.open, true);
+    pthread_join(thread, NULL);
+    CHECK_INT(1, atomic_load(&trap.told));
+    CHECK_STATUS(HF_INVALID,
+                 hf_consumer_open(stage.s, stage.db, HF_STR("things"),
+                                  HF_OPTIONS(hf_consumer_options, .stuck = HF_STUCK_RELEASE),
+                                  &consumer));
+    CHECK(strstr(hf_scope_error_text(stage.s), "without a name"));
+    stage_close(&stage);
 }
 
 TEST(consumer_thread, what_is_stuck_cannot_be_put_aside)
