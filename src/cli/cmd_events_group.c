@@ -19,7 +19,8 @@ struct settings {
     struct events_settings store;
     struct events_program_settings program;
     struct hf_str stream, domain, type, after, since;
-    uint64_t workers, poll_ms, lease_ms, attempts, backoff_ms, stop_ms;
+    uint64_t workers, poll_ms, lease_ms, attempts, backoff_ms, stop_ms, stuck_ms;
+    unsigned stuck; /* enum hf_stuck, less one */
     bool latest, ordered, until_end;
 };
 
@@ -73,6 +74,22 @@ static const struct option_spec consume_specs[] = {
      .fallback = "1s",
      .text = "Wait before the second attempt; it is doubled then.",
      FIELD(backoff_ms)},
+    {.kind = OPTION_DURATION,
+     .name = "stuck",
+     .value = "TIME",
+     .min = 1,
+     .max = OPTION_DAY_MS,
+     .fallback = "5m",
+     .text = "Report that the program has not ended after this.",
+     FIELD(stuck_ms)},
+    {.kind = OPTION_CHOICE,
+     .name = "if-stuck",
+     .value = "WHAT",
+     .choices = "leave release give-up",
+     .fallback = "leave",
+     .text = "What to do then: leave it as it is, let other consumers of the group take over, or "
+             "put the event aside.",
+     FIELD(stuck)},
     {.kind = OPTION_DURATION,
      .name = "poll",
      .value = "TIME",
@@ -143,6 +160,16 @@ static void tell_failure(struct hf_scope *s, struct run *run, const struct hf_st
         return;
     fprintf(run->cli->err, "holdfast " CONSUME ": event %.*s (%.*s): %s\n", HF_FMT(event->id),
             HF_FMT(event->type), hf_scope_error_text(s));
+}
+
+static void on_stuck(const struct hf_stored_event *event, uint64_t for_ms, void *user)
+{
+    struct run *run = user;
+
+    fprintf(run->cli->err,
+            "holdfast " CONSUME ": version %llu of %.*s/%.*s (%.*s) is under way for %llu ms\n",
+            (unsigned long long)event->version, HF_FMT(event->stream.domain),
+            HF_FMT(event->stream.id), HF_FMT(event->type), (unsigned long long)for_ms);
 }
 
 static enum hf_status handle(struct hf_scope *s, const struct hf_stored_event *event, void *user)
@@ -218,7 +245,9 @@ static int consume(struct run *run, struct hf_events *store)
                        .max_attempts = (uint32_t)o->attempts, .backoff_ms = (uint32_t)o->backoff_ms,
                        .lease_ms = (uint32_t)o->lease_ms,
                        .timeout_ms = OPTION_DAY_MS, /* --run-timeout is the program's own */
-                       .poll_ms = (uint32_t)o->poll_ms, .handle = handle, .user = run),
+                       .poll_ms = (uint32_t)o->poll_ms, .handle = handle, .user = run,
+                       .stuck_ms = (uint32_t)o->stuck_ms, .stuck = (enum hf_stuck)(o->stuck + 1),
+                       .on_stuck = on_stuck),
             &group) != HF_OK)
         return hf__database_fail(run->cli, CONSUME);
     if (hf_group_start(s, group) != HF_OK) {

@@ -318,10 +318,12 @@ enum hf_status hf_group_stop(struct hf_scope *s, struct hf_group *group)
 {
     enum hf_status fed = HF_OK, handled = HF_OK;
 
-    if (group->feeder)
-        fed = hf_subscription_stop(s, group->feeder);
     if (group->relay)
         handled = hf_relay_stop(s, group->relay);
+    if (handled == HF_INVALID) /* by a handler: nothing is stopped */
+        return handled;
+    if (group->feeder)
+        fed = hf_subscription_stop(s, group->feeder);
     group->started = false;
     return handled != HF_OK ? handled : fed;
 }

@@ -1433,6 +1433,18 @@ class Events(WithDatabase):
         self.fails(NOT_FOUND, "workers", "events", "group", "workers")
         self.assertEqual(len(self.lines("consume", "workers", *fast)), 4)
 
+    def test_an_event_whose_consumer_hangs_is_put_aside(self):
+        program, _ = self.hanging()
+        self.three()
+        process = self.start("events", "consume", "workers", "--poll", "20ms", "-w", "2",
+                             "--stuck", "300ms", "--if-stuck", "give-up", "--", program)
+        line = process.stderr.readline()
+        self.assertRegex(line, r"^holdfast events consume: version \d+ of \S+/\S+ \(\w+\) .* ms$")
+        self.until(lambda: self.json("events", "group", "workers")["parked"] == 1, "put aside")
+        parked = self.json("events", "parked", "--group", "workers")["events"]
+        self.assertIn("had not returned", parked[0]["error"])
+        self.until(lambda: self.json("events", "group", "workers")["pending"] == 0, "the others")
+
     def test_an_ordered_group(self):
         for n in range(12):
             self.append("order/%d" % (n % 2), "t%d" % n)

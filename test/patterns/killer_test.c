@@ -120,7 +120,7 @@ static void some_are_deadly(struct test *t, const char *mode, int deadly)
     hf_db_close(db);
     while (deaths < DEATHS_MAX && killer_run("HF_KILLER_BUS", mode, url))
         deaths++;
-    CHECK(deaths >= attempts + deadly - 1); /* one death may count for several */
+    CHECK(deaths >= attempts + deadly - 1);   /* one death may count for several */
     CHECK(deaths <= (attempts + 1) * deadly); /* the first of each may not be counted */
 
     db = killer_db(s, url.ptr);

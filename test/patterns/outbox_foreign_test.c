@@ -450,6 +450,26 @@ KIT_TEST(outbox_foreign, a_large_event_is_not_claimed)
     close_stage(&stage);
 }
 
+/* Whoever takes over from one that ended without a word counts what it begins: what has no room for
+ * that is not begun. */
+KIT_TEST(outbox_foreign, a_large_event_is_not_tried_after_a_crash)
+{
+    struct stage silent, stage;
+    struct hf_outbox_event failed;
+
+    open_stage(k, &silent, (struct hf_relay_options){0});
+    run_for(&silent, 1000); /* it has the buckets, and is silent then */
+    put_sized(&silent, FULL - 2000, true);
+    open_stage(k, &stage, (struct hf_relay_options){0});
+    run_for(&stage, 90000);
+    CHECK_INT(0, silent.arrived.count + stage.arrived.count);
+    failed = only_failed(&stage);
+    CHECK(strstr(hf_scope_format(k->scope, "%.*s", HF_FMT(failed.error_text)).ptr,
+                 "too large for that to be counted"));
+    close_stage(&stage);
+    close_stage(&silent);
+}
+
 /* What was delivered is not delivered again because the history has no room for it. */
 KIT_TEST(outbox_foreign, a_large_event_goes_to_the_history)
 {
