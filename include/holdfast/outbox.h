@@ -211,16 +211,20 @@ struct hf_outbox_event {
 };
 
 struct hf_event_list_options {
-    size_t size;         /* set by HF_OPTIONS() */
-    uint32_t limit;      /* at most so many; default 100 */
-    struct hf_str after; /* `next` of an earlier call */
-    bool not_due_too;    /* pending: with those that are due later, or wait to be tried again */
-    bool oldest_first;   /* failed and history: default newest first */
-    struct hf_str type;  /* only of this type; default all */
-    struct hf_str cause; /* failed: only with this cause; default all */
-    int64_t from_us;     /* history: published since */
-    int64_t to_us;       /* history: published before */
-    bool no_payload;     /* leave payloads of the blob store where they are */
+    size_t size;          /* set by HF_OPTIONS() */
+    uint32_t limit;       /* at most so many; default 100 */
+    struct hf_str after;  /* `next` of an earlier call */
+    bool not_due_too;     /* pending: with those that are due later, or wait to be tried again */
+    bool oldest_first;    /* failed and history: default newest first */
+    struct hf_str type;   /* only of this type, or, with "*" at the end, of those that begin so;
+                            default all */
+    struct hf_str cause;  /* failed: only with this cause; default all */
+    int64_t from_us;      /* history: published since */
+    int64_t to_us;        /* history: published before */
+    bool no_payload;      /* leave payloads of the blob store where they are */
+    bool retrying_too;    /* pending: with those that wait to be tried again */
+    struct hf_str key;    /* only of this key: one bucket is read; default all */
+    struct hf_str tenant; /* only of this tenant: all are read; default all */
 };
 
 struct hf_event_list {
@@ -274,6 +278,15 @@ struct hf_outbox_stats {
 /* Counts by reading. `limit`: read at most so many items; 0: all. Since 0.1. */
 HF_API HF_NODISCARD enum hf_status hf_outbox_stats(struct hf_scope *s, struct hf_outbox *outbox,
                                                    uint64_t limit, struct hf_outbox_stats *stats);
+
+/*
+ * The same of a part: of options only type, key and tenant, and limit, which is how many items are
+ * read at most (0: all). With a key one bucket is read. What is unreadable is not counted, as
+ * nobody knows whose it is. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_outbox_stats_of(struct hf_scope *s, struct hf_outbox *outbox,
+                                                      const struct hf_event_list_options *options,
+                                                      struct hf_outbox_stats *stats);
 
 /* ---- failed ones, and the history ----------------------------------------------------------- */
 
@@ -346,6 +359,9 @@ struct hf_claim_options {
     uint32_t max_attempts;   /* hf_outbox_fail(): how often an event is tried in all; default 5 */
     uint32_t backoff_ms;     /* before the second attempt; doubled for each further; default 1000 */
     uint32_t backoff_max_ms; /* default 30000 */
+    struct hf_str type;      /* claim only these, as in hf_event_list_options; default all */
+    struct hf_str key;
+    struct hf_str tenant;
 };
 
 struct hf_claimed_event {
@@ -400,8 +416,8 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_published_tx(struct hf_scope *s,
                                                           struct hf_transact_write *action);
 
 /*
- * It could not be delivered, for this reason: it is tried again later, or put aside when it was
- * tried options->max_attempts times, or for_good. HF_LOST as above. Since 0.1.
+ * It could not be delivered, for this reason (NULL: none is known): it is tried again later, or put
+ * aside when it was tried options->max_attempts times, or for_good. HF_LOST as above. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
                                                   const struct hf_claimed_event *event,

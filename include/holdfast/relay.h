@@ -120,6 +120,20 @@ struct hf_relay_options {
     uint32_t stuck_ms; /* default ten times timeout_ms */
     enum hf_stuck stuck;
     hf_relay_stuck_fn *on_stuck;
+
+    /*
+     * Deliver those of this key or tenant only, as only_type; others wait. Ordered relays that work
+     * on one outbox at the same time have to deliver the same: one with another choice than those
+     * who are at work reports HF_LOCKED and waits until they have ended. Competing relays may each
+     * have their own. The order is that of what is delivered.
+     */
+    struct hf_str only_key;
+    struct hf_str only_tenant;
+
+    /* hf_relay_drain(): give up when nothing was delivered, has failed or was put aside for so
+     * long; deliveries under way have their timeout_ms besides. Default: not before the deadline of
+     * the scope. */
+    uint32_t stall_ms;
 };
 
 /*
@@ -156,8 +170,12 @@ HF_API HF_NODISCARD enum hf_status hf_relay_start(struct hf_scope *s, struct hf_
  */
 HF_API HF_NODISCARD enum hf_status hf_relay_stop(struct hf_scope *s, struct hf_relay *relay);
 
-/* Deliver until nothing is due any more that is not waiting to be tried again, or the deadline.
- * For a relay that was not started. Since 0.1. */
+/*
+ * Deliver until nothing is due any more that is not waiting to be tried again, for a relay that was
+ * not started. *delivered (may be NULL) is how many, also when it fails. HF_TIMEOUT: the deadline
+ * of the scope, or stall_ms, came first; deliveries under way were canceled, and the message says
+ * what it waited for. HF_CANCELED. Since 0.1.
+ */
 HF_API HF_NODISCARD enum hf_status hf_relay_drain(struct hf_scope *s, struct hf_relay *relay,
                                                   uint64_t *delivered);
 
@@ -176,7 +194,7 @@ struct hf_relay_metrics {
     uint64_t given_up;   /* events that were put aside */
     uint64_t unsure;     /* delivered, not noted */
     uint64_t batches;    /* calls of the sink */
-    uint64_t outages;    /* how often the breaker opened */
+    uint64_t outages;    /* of the sink, each until something could be sent again */
     uint64_t reads;      /* queries for events */
     uint64_t writes;     /* requests that noted outcomes */
     uint64_t refused;    /* conditional writes that others were faster with */

@@ -818,6 +818,11 @@ enum hf_status hf_outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
                               const struct hf_claimed_event *event, const struct hf_error *error,
                               bool for_good, const struct hf_claim_options *options)
 {
+    const struct hf_error unknown = {.status = HF_INTERNAL,
+                                     .message = HF_STR("the worker gave no reason")};
+
+    if (!error || error->status == HF_OK) /* what was stored as HF_OK would be no failure */
+        error = &unknown;
     return hf__outbox_fail(s, outbox, event, error, for_good, options, OUTBOX_TRIED);
 }
 

@@ -113,7 +113,8 @@ static bool is_wanted(const struct plan *p, const struct hf_outbox_event *event)
     if (hf_str_equal(event->ref, p->o.after))
         return false; /* BETWEEN has it, too */
     return p->state != HF_EVENT_PENDING || p->o.not_due_too ||
-           (!hf__outbox_is_early(event, p->now_us) && event->next_us <= p->now_us);
+           (!hf__outbox_is_early(event, p->now_us) &&
+            (p->o.retrying_too || event->next_us <= p->now_us));
 }
 
 void hf__outbox_log_skipped(struct hf_scope *s, const struct hf_outbox *outbox)

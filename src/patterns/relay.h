@@ -24,6 +24,7 @@ enum {
     RELAY_SWEEP_PAGES = 4,   /* pages without news of one look from the start */
     RELAY_CAREFUL_MIN = 64,  /* deliveries of a bucket that are careful after a crash, and */
     RELAY_CAREFUL_MAX = 1 << 20, /* at most, when it goes on: relay_suspect.c */
+    RELAY_TEXT_MAX = 256,        /* of a text that is kept, with its NUL */
     RELAY_SEQ_SIZE = OUTBOX_SEQ_LEN + 1
 };
 
@@ -239,6 +240,7 @@ struct hf_relay {
     int64_t until_us; /* the end of our lease; 0: we have none */
     bool leaving;     /* a bucket waits to be released until its work has ended */
     bool settled;     /* all buckets that are to be ours were ours when it was looked last */
+    uint64_t moved;   /* pages of a backlog that were read: it is not at an end */
     struct relay_bucket *buckets;
     struct held *held[RELAY_SLOTS];
     struct relay_key *keys[RELAY_SLOTS];
@@ -257,11 +259,15 @@ struct hf_relay {
     uint64_t page;
     double tokens; /* of the rate */
     int64_t tokens_us;
-    bool open; /* the breaker */
+    bool outage; /* the sink could not be reached, and nothing could be sent since */
+    bool open;   /* the breaker: nothing is tried before probe_us */
     bool probing;
     int64_t probe_us;
     uint32_t probe_wait_ms;
-    uint32_t blob_failures; /* the store of payloads does not answer: relay_payload.c */
+    uint64_t told_hash; /* what was reported of an outage last, and when */
+    int64_t told_us;
+    char sink_text[RELAY_TEXT_MAX]; /* why it could not be reached, last */
+    uint32_t blob_failures;         /* the store of payloads does not answer: relay_payload.c */
     bool blob_asking;
     int64_t blob_us;
     bool away; /* a delivery does not return, and the relay has left: relay_stuck.c */
@@ -421,10 +427,11 @@ void hf__rate_spend(struct hf_relay *relay, size_t spent);
 size_t hf__note_take(struct hf_relay *relay, int64_t now_us, struct held **batch);
 void hf__note_run(struct relay_worker *worker, struct held *batch, size_t len);
 
-/* The sink failed as a whole, or was reached. The mutex is held. */
+/* The sink failed as a whole (*tell: that is to be reported), or something was sent. The mutex is
+ * held. */
 void hf__breaker_failed(struct hf_relay *relay, bool was_probe, const struct hf_error *error,
-                        bool *opened);
-void hf__breaker_closed(struct hf_relay *relay);
+                        bool *tell);
+void hf__breaker_passed(struct hf_relay *relay, bool was_probe);
 void hf__probe_run(struct relay_worker *worker);
 
 /* One call of the sink, with the deadline of a delivery; can be canceled. */

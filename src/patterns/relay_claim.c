@@ -29,6 +29,8 @@ bool hf__claim_may(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
 {
     if (relay->paused || relay->away || relay->open || relay->claiming >= relay->sends_max)
         return false;
+    if (relay->outage && relay->claiming > relay->metrics.stuck)
+        return false; /* one finds out whether it is over: relay_work.c */
     if (relay->claim_empty && relay->claiming > relay->metrics.stuck) /* (2) */
         return false;
     if (relay->claim_us > now_us && (!relay->claim_woken || relay->claim_failures)) {
@@ -263,7 +265,7 @@ static bool send_some(struct relay_worker *worker, const struct hf_claimed_event
     struct hf_relay *relay = worker->relay;
     struct hf_delivery *deliveries;
     enum hf_status status;
-    bool opened = false, asked = false;
+    bool tell = false, asked = false;
 
     hf_scope_reset(worker->work);
     hf_scope_timeout_ms(worker->work, relay->o.timeout_ms);
@@ -280,12 +282,12 @@ static bool send_some(struct relay_worker *worker, const struct hf_claimed_event
     pthread_mutex_lock(&relay->mutex);
     if (was_probe)
         relay->probing = false;
-    if (status == HF_OK && was_probe && asked)
-        hf__breaker_closed(relay);
+    if (status == HF_OK && asked)
+        hf__breaker_passed(relay, was_probe);
     else if (status != HF_OK && !relay->canceled)
-        hf__breaker_failed(relay, was_probe, hf_scope_error(worker->work), &opened);
+        hf__breaker_failed(relay, was_probe, hf_scope_error(worker->work), &tell);
     pthread_mutex_unlock(&relay->mutex);
-    if (opened)
+    if (tell)
         hf__relay_trouble(relay, worker->work);
     note_all(worker, events, deliveries, len, status == HF_OK, begun);
     pthread_mutex_lock(&relay->mutex);
@@ -497,7 +499,9 @@ void hf__claim_run(struct relay_worker *worker, bool was_probe)
     size_t limit;
 
     pthread_mutex_lock(&relay->mutex);
-    limit = was_probe ? 1 : hf__rate_allows(relay, claim_size(relay), now_us, &unused);
+    limit = was_probe || relay->outage
+                ? 1
+                : hf__rate_allows(relay, claim_size(relay), now_us, &unused);
     pthread_mutex_unlock(&relay->mutex);
     options = options_of(relay, limit ? limit : 1);
     hf__relay_begin(relay, worker->io, relay->o.lease_ms);

@@ -339,9 +339,10 @@ static void rest(struct relay_bucket *bucket, size_t taken, bool more, int64_t n
 }
 
 /* A page in which all was known shows nothing new the next time either, unless it is larger. */
-static void forward(const struct hf_relay *relay, struct relay_bucket *bucket,
+static void forward(struct hf_relay *relay, struct relay_bucket *bucket,
                     const struct page *page, bool due_more, int64_t now_us)
 {
+    relay->moved += due_more && hf__seq_compare(page->last, bucket->cursor) > 0;
     move_on(bucket->cursor, page);
     if (hf__seq_compare(page->last, bucket->seen) > 0)
         memcpy(bucket->seen, page->last, sizeof(bucket->seen));

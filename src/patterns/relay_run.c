@@ -12,6 +12,7 @@
  *      all else ends. Its buckets are others', so what it says later changes nothing
  *      (relay_stuck.c); a competing one's claims end with their lease. The next stop waits for it
  *      again, and closing does so without a limit, as it uses what is freed then.
+ *  (5) A drain ends: when all is done, at its deadline, or when nothing has moved for stall_ms.
  */
 #include "patterns/relay.h"
 
@@ -200,15 +201,16 @@ enum ending {
     ENDING_LEFT /* it did not (4) */
 };
 
-/* Until all that is under way has ended; with NULL, cancel it at once, and wait without a limit. */
-static enum ending let_end(struct hf_scope *s, struct hf_relay *relay)
+/* Until all that is under way has ended. It is canceled when the scope ends, or `at_once`; without
+ * a scope that is so too, and it is waited for without a limit. */
+static enum ending let_end(struct hf_scope *s, struct hf_relay *relay, bool at_once)
 {
     enum ending ending = ENDING_BY_ITSELF;
     int64_t left_us = 0;
 
     pthread_mutex_lock(&relay->mutex);
     while (!is_quiet(relay)) {
-        if (ending == ENDING_BY_ITSELF && (!s || hf_scope_sleep_ms(s, 0) != HF_OK)) {
+        if (ending == ENDING_BY_ITSELF && (at_once || !s || hf_scope_sleep_ms(s, 0) != HF_OK)) {
             cancel_all(relay);
             ending = ENDING_CANCELED;
             left_us = relay_now_us(relay) + INT64_C(1000) * HF_RELAY_CANCEL_MS;
@@ -234,7 +236,7 @@ static void let_note(struct hf_relay *relay, uint32_t ms)
     pthread_mutex_unlock(&relay->mutex);
 }
 
-static enum ending stop_threads(struct hf_scope *s, struct hf_relay *relay)
+static enum ending stop_threads(struct hf_scope *s, struct hf_relay *relay, bool at_once)
 {
     enum ending ending;
 
@@ -243,7 +245,7 @@ static enum ending stop_threads(struct hf_scope *s, struct hf_relay *relay)
     pthread_cond_broadcast(&relay->work_cond);
     pthread_cond_broadcast(&relay->idle_cond);
     pthread_mutex_unlock(&relay->mutex);
-    ending = let_end(s, relay);
+    ending = let_end(s, relay, at_once);
     let_note(relay,
              s && ending == ENDING_BY_ITSELF && hf_scope_left_ms(s, UINT32_MAX) > NOTE_TAIL_MS
                  ? hf_scope_left_ms(s, relay->o.lease_ms)
@@ -269,13 +271,14 @@ static void note_rest(struct hf_relay *relay)
     }
 }
 
-static enum ending end(struct hf_scope *s, struct hf_relay *relay, enum hf_status *left)
+static enum ending end(struct hf_scope *s, struct hf_relay *relay, bool at_once,
+                       enum hf_status *left)
 {
     enum ending ending = ENDING_BY_ITSELF;
 
     *left = HF_OK;
     if (relay->started)
-        ending = stop_threads(s, relay);
+        ending = stop_threads(s, relay, at_once);
     else if (relay->workers && relay->workers_len && relay->workers[0].work)
         note_rest(relay);
     if (relay->keep && !relay->o.dry_run && !relay->o.competing)
@@ -310,7 +313,7 @@ void hf__relay_end(struct hf_relay *relay)
     enum hf_status left;
 
     assert(!is_inside(relay) && "a relay is closed by its sink, or by a function it calls");
-    (void)end(NULL, relay, &left);
+    (void)end(NULL, relay, true, &left);
 }
 
 enum hf_status hf_relay_stop(struct hf_scope *s, struct hf_relay *relay)
@@ -324,7 +327,7 @@ enum hf_status hf_relay_stop(struct hf_scope *s, struct hf_relay *relay)
             "hf_relay_stop() was called by the relay's sink, or by a function that "
             "the relay calls: it would wait for itself. Let another thread call "
             "it");
-    ending = end(s, relay, &left);
+    ending = end(s, relay, false, &left);
     if (ending == ENDING_LEFT)
         return hf_scope_fail(s, HF_TIMEOUT,
                              "the sink \"%s\" has not returned %d ms after it was canceled: its "
@@ -417,35 +420,104 @@ static bool is_drained(struct hf_relay *relay)
     return drained;
 }
 
+/* How far a drain has come, and since when it is there. */
+struct progress {
+    uint64_t moves;
+    int64_t since_us;
+};
+
+/* (5) Did nothing move for stall_ms? */
+static bool is_stalled(struct hf_relay *relay, struct progress *progress)
+{
+    int64_t now_us = relay_now_us(relay), most_ms = relay->o.stall_ms;
+    uint64_t moves;
+
+    if (!relay->o.stall_ms)
+        return false;
+    pthread_mutex_lock(&relay->mutex);
+    moves =
+        relay->metrics.delivered + relay->metrics.retried + relay->metrics.given_up + relay->moved;
+    if (relay->sends) /* a delivery may take its time, and so may its payload */
+        most_ms += (int64_t)relay->o.timeout_ms * (relay->outbox->blobs ? 2 : 1);
+    pthread_mutex_unlock(&relay->mutex);
+    if (moves != progress->moves)
+        *progress = (struct progress){.moves = moves, .since_us = now_us};
+    return now_us - progress->since_us >= most_ms * 1000;
+}
+
+/* Go on draining? HF_TIMEOUT: there is no more time. */
+static enum hf_status drain_may(struct hf_scope *s, struct hf_relay *relay,
+                                struct progress *progress)
+{
+    TRY(hf_scope_sleep_ms(s, 0));
+    return is_stalled(relay, progress) ? hf_scope_fail(s, HF_TIMEOUT, "%s", "") : HF_OK;
+}
+
+/* What a drain that has no more time waits for; in the scope. */
+static struct hf_str waits_for(struct hf_scope *s, struct hf_relay *relay)
+{
+    struct hf_str text;
+
+    pthread_mutex_lock(&relay->mutex);
+    if (relay->outage)
+        text = hf_scope_format(s, "the sink cannot be reached: %s", relay->sink_text);
+    else if (relay->paused)
+        text = HF_STR("the relay is paused");
+    else if (relay->metrics.stuck)
+        text = HF_STR("a delivery does not return");
+    else if (relay->blob_failures)
+        text = HF_STR("the blob store cannot be reached");
+    else if (!relay->o.competing && !relay->o.dry_run && !relay->settled)
+        text = HF_STR("other relays have its buckets, or the database does not answer");
+    else
+        text = HF_STR("there was no more time");
+    pthread_mutex_unlock(&relay->mutex);
+    return text;
+}
+
+static enum hf_status not_drained(struct hf_scope *s, enum hf_status status, struct hf_str why)
+{
+    if (status == HF_TIMEOUT)
+        return hf_scope_fail(s, status, "the outbox is not drained: %.*s", HF_FMT(why));
+    if (status == HF_CANCELED)
+        return hf_scope_fail(s, status, "the outbox is not drained: it was canceled");
+    return status;
+}
+
 static enum hf_status drain_turns(struct hf_scope *s, struct hf_relay *relay)
 {
-    while (!is_drained(relay)) {
-        uint32_t wait_ms;
+    struct progress progress = {.since_us = relay_now_us(relay)};
+    enum hf_status status = HF_OK;
 
-        TRY(hf_relay_turn(s, relay, &wait_ms));
-        if (wait_ms && !is_drained(relay))
-            TRY(hf_scope_sleep_ms(s, wait_ms < SLICE_MS ? wait_ms : SLICE_MS));
+    while (status == HF_OK && !is_drained(relay)) {
+        uint32_t wait_ms = 0;
+
+        status = drain_may(s, relay, &progress);
+        if (status == HF_OK)
+            status = hf_relay_turn(s, relay, &wait_ms);
+        if (status == HF_OK && wait_ms && !is_drained(relay))
+            status = hf_scope_sleep_ms(s, wait_ms < SLICE_MS ? wait_ms : SLICE_MS);
     }
-    return HF_OK;
+    return status == HF_OK ? HF_OK : not_drained(s, status, waits_for(s, relay));
 }
 
 static enum hf_status drain_threads(struct hf_scope *s, struct hf_relay *relay)
 {
-    enum hf_status status, stopped;
+    struct progress progress = {.since_us = relay_now_us(relay)};
+    enum hf_status status, left;
+    struct hf_str why;
 
     TRY(hf_relay_start(s, relay));
-    for (;;) {
-        status = hf_scope_sleep_ms(s, 0);
-        if (status != HF_OK || is_drained(relay))
-            break;
+    while ((status = drain_may(s, relay, &progress)) == HF_OK && !is_drained(relay)) {
         pthread_mutex_lock(&relay->mutex);
         wait_on(&relay->idle_cond, &relay->mutex, SLICE_MS * 1000);
         pthread_mutex_unlock(&relay->mutex);
     }
-    stopped = hf_relay_stop(s, relay);
-    if (status != HF_OK)
-        return hf_scope_fail(s, status, "the outbox was not drained in time");
-    return stopped;
+    if (status == HF_OK)
+        return hf_relay_stop(s, relay);
+    why = waits_for(s, relay); /* before all that is forgotten */
+    (void)end(s, relay, true, &left);
+    return not_drained(s, status, why);
 }
 
 enum hf_status hf_relay_drain(struct hf_scope *s, struct hf_relay *relay, uint64_t *delivered)

@@ -19,8 +19,14 @@
  *      have one is set apart, and the others are sent.
  *  (7) What may have ended a process is counted before it begins, and in the end is tried alone:
  *      relay_suspect.c.
+ *  (8) An outage lasts from the first failure of the sink as a whole until something was sent. In
+ *      it one event at a time is tried, after waits that double: a sink whose probe succeeds and
+ *      whose sends fail is asked as rarely as one that is away. It is reported once; another one
+ *      with the same text soon after is not.
  */
 #include "patterns/relay.h"
+
+#include <stdio.h>
 
 enum { FIRST_NOTE_MS = 50, RATE_BURST_MS = 100, PROBE_TIMEOUT_MS = 10000, ASKED_MAX_MS = 600000 };
 
@@ -85,6 +91,8 @@ bool hf__send_may(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
     if (!relay->ready.first || relay->paused || relay->away || relay->stopping || relay->open ||
         relay->sends >= relay->sends_max || !alone_may(relay))
         return false;
+    if (relay->outage && relay->sends > relay->metrics.stuck)
+        return false; /* (8) */
     if (!relay->o.dry_run && now_us >= relay->until_us)
         return false; /* (2) */
     return hf__rate_allows(relay, 1, now_us, next_us) && !lingers(relay, now_us, next_us);
@@ -125,7 +133,7 @@ size_t hf__send_take(struct hf_relay *relay, size_t max, int64_t now_us, struct 
     if (!relay->ready.first || !alone_may(relay))
         max = 0;
     alone = max && hf__suspect_is_alone(relay, relay->ready.first->first);
-    max = alone ? 1 : max;
+    max = max && (alone || relay->outage) ? 1 : max;
     while (len < max && relay->ready.first) {
         struct relay_key *key = relay->ready.first;
 
@@ -160,33 +168,50 @@ size_t hf__send_take(struct hf_relay *relay, size_t max, int64_t now_us, struct 
 
 /* ---- the breaker ---------------------------------------------------------------------------- */
 
+/* Is it to be reported? Not the same again within the longest wait. */
+static bool is_news(struct hf_relay *relay, struct hf_str text, int64_t now_us)
+{
+    uint64_t hash = fnv(FNV_BEGIN, text.ptr, text.len);
+    bool news = !relay->told_us || hash != relay->told_hash ||
+                now_us - relay->told_us > (int64_t)relay->o.backoff_max_ms * 1000;
+
+    relay->told_hash = hash;
+    relay->told_us = now_us;
+    return news;
+}
+
 void hf__breaker_failed(struct hf_relay *relay, bool was_probe, const struct hf_error *error,
-                        bool *opened)
+                        bool *tell)
 {
     uint32_t wait_ms, asked_ms = error->retry_after_ms;
+    int64_t now_us = relay_now_us(relay);
 
-    *opened = false;
+    *tell = false;
     if (relay->open && !was_probe)
         return;
-    if (!relay->open) {
-        relay->open = true;
+    if (!relay->outage) {
+        relay->outage = true;
         relay->metrics.outages++;
         relay->probe_wait_ms = relay->o.breaker_ms;
-        *opened = true;
+        *tell = is_news(relay, error->message, now_us);
     } else if (relay->probe_wait_ms < relay->o.backoff_max_ms) {
-        relay->probe_wait_ms *= 2;
+        relay->probe_wait_ms *= 2; /* (8) */
     }
+    relay->open = true;
     if (relay->probe_wait_ms > relay->o.backoff_max_ms)
         relay->probe_wait_ms = relay->o.backoff_max_ms;
     wait_ms = hf__relay_backoff_ms(relay, relay->probe_wait_ms, 1);
     asked_ms = asked_ms > ASKED_MAX_MS ? ASKED_MAX_MS : asked_ms;
     wait_ms = asked_ms > wait_ms ? asked_ms : wait_ms; /* it said how long */
-    relay->probe_us = relay_now_us(relay) + (int64_t)wait_ms * 1000;
+    relay->probe_us = now_us + (int64_t)wait_ms * 1000;
+    snprintf(relay->sink_text, sizeof(relay->sink_text), "%.*s", HF_FMT(error->message));
 }
 
-void hf__breaker_closed(struct hf_relay *relay)
+void hf__breaker_passed(struct hf_relay *relay, bool was_probe)
 {
-    relay->open = false;
+    if (!relay->outage || (relay->open && !was_probe))
+        return;
+    relay->outage = relay->open = false;
     hf__relay_signal(relay);
 }
 
@@ -195,7 +220,7 @@ void hf__probe_run(struct relay_worker *worker)
 {
     struct hf_relay *relay = worker->relay;
     enum hf_status status;
-    bool opened;
+    bool tell;
 
     hf_scope_reset(worker->work);
     hf_scope_timeout_ms(worker->work, relay->o.timeout_ms < PROBE_TIMEOUT_MS ? relay->o.timeout_ms
@@ -208,9 +233,9 @@ void hf__probe_run(struct relay_worker *worker)
     worker->sending = false;
     relay->probing = false;
     if (status == HF_OK)
-        hf__breaker_closed(relay);
+        relay->open = false; /* one event may find out whether the outage is over (8) */
     else
-        hf__breaker_failed(relay, true, hf_scope_error(worker->work), &opened);
+        hf__breaker_failed(relay, true, hf_scope_error(worker->work), &tell);
     hf__relay_signal(relay);
     pthread_cond_broadcast(&relay->idle_cond);
     pthread_mutex_unlock(&relay->mutex);
@@ -495,18 +520,18 @@ static void settle(struct relay_worker *worker, struct sending *sent, bool whole
 static bool judge(struct relay_worker *worker, enum hf_status status, bool was_probe)
 {
     struct hf_relay *relay = worker->relay;
-    bool opened = false, canceled;
+    bool tell = false, canceled;
 
     pthread_mutex_lock(&relay->mutex);
     canceled = relay->canceled;
     if (was_probe)
         relay->probing = false;
-    if (status == HF_OK && relay->open && was_probe)
-        hf__breaker_closed(relay);
-    else if (status != HF_OK && !canceled)
-        hf__breaker_failed(relay, was_probe, hf_scope_error(worker->work), &opened);
+    if (status == HF_OK)
+        hf__breaker_passed(relay, was_probe);
+    else if (!canceled)
+        hf__breaker_failed(relay, was_probe, hf_scope_error(worker->work), &tell);
     pthread_mutex_unlock(&relay->mutex);
-    if (opened)
+    if (tell)
         hf__relay_trouble(relay, worker->work);
     return status == HF_OK;
 }

@@ -582,6 +582,32 @@ KIT_TEST(outbox_claim, published_in_a_transaction)
 }
 
 /* Attempts grow by one, the delay doubles, and after the last one it is put aside. */
+/* A worker that does not know why it failed says so: no error, or one that is none. */
+KIT_TEST(outbox_claim, a_failure_needs_no_reason)
+{
+    const struct hf_error nothing = {.status = HF_OK};
+    struct hf_outbox *outbox = open_outbox(k, 1, 0);
+    struct hf_claim_options options = options_of("ann", 1);
+    struct hf_claimed_event held;
+    struct hf_event_list failed;
+    struct hf_outbox_event event;
+
+    emit_many(k, outbox, 1);
+    held = claim_single(k, outbox, "ann");
+    CHECK_OK(hf_outbox_fail(k->scope, outbox, &held, NULL, false, &options));
+    event = get(k, outbox, held.event.ref);
+    CHECK_INT(1, event.attempts);
+    CHECK_INT(HF_INTERNAL, event.error);
+    CHECK_STR("the worker gave no reason", event.error_text);
+    test_advance_ms(k->t, 2000);
+    held = claim_single(k, outbox, "ann");
+    CHECK_OK(hf_outbox_fail(k->scope, outbox, &held, &nothing, true, NULL));
+    CHECK_OK(hf_outbox_failed(k->scope, outbox, NULL, &failed));
+    CHECK_INT(1, failed.events_len);
+    CHECK_INT(HF_INTERNAL, failed.events[0].error);
+    hf_outbox_close(outbox);
+}
+
 KIT_TEST(outbox_claim, failures_end_in_being_put_aside)
 {
     struct hf_outbox *outbox = open_outbox(k, 1, 0);

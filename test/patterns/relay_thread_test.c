@@ -574,6 +574,35 @@ TEST(relay_thread, drains_and_returns)
     stage_close(&stage);
 }
 
+/* The sink is away: a drain ends by stall_ms without a deadline, and lets others go on at once. */
+TEST(relay_thread, a_drain_ends_without_the_sink)
+{
+    struct hf_relay_options options = {.size = sizeof(options), .stall_ms = 300};
+    struct hf_relay *relay;
+    struct stage stage;
+    uint64_t delivered;
+
+    stage_open(&stage, 10, false);
+    emit(stage.s, stage.outbox, "", 1);
+    stage.ear->down = true;
+    CHECK_OK(hf_relay_open(stage.s, stage.outbox, stage.ear->sink, &options, &relay));
+    CHECK_STATUS(HF_TIMEOUT, hf_relay_drain(stage.s, relay, &delivered));
+    CHECK_INT(0, delivered);
+    CHECK_INT(0, metrics_of(relay).buckets);
+    hf_scope_timeout_ms(stage.s, 100);
+    CHECK_STATUS(HF_TIMEOUT, hf_relay_drain(stage.s, relay, &delivered));
+    hf_relay_close(relay);
+
+    stage.ear->down = false;
+    options.stall_ms = 0;
+    hf_scope_timeout_ms(stage.s, LONG_MS);
+    CHECK_OK(hf_relay_open(stage.s, stage.outbox, stage.ear->sink, &options, &relay));
+    CHECK_OK(hf_relay_drain(stage.s, relay, &delivered));
+    CHECK_INT(1, delivered);
+    hf_relay_close(relay);
+    stage_close(&stage);
+}
+
 /* How often an operation was called since it was to be counted. */
 static void count_operation(struct stage *stage, const char *operation)
 {
