@@ -235,8 +235,8 @@ struct hf_flows_options {
                                              max_crashes (default HF_FLOW_CRASHES: one that ends
                                              its process is put aside then) and so on, without
                                              max_attempts, on_ended, on_trouble,
-                                             dry_run, only_type and no_threads, which are the
-                                             flows' own */
+                                             dry_run, only_type, only_key, only_tenant and
+                                             no_threads, which are the flows' own */
 };
 
 /*

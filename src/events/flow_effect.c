@@ -199,10 +199,10 @@ enum hf_status hf__flow_effects_open(struct hf_scope *s, struct hf_flows *flows,
         return HF_OK;
     OPTIONS_COPY(&o, relay);
     if (o.max_attempts || o.on_ended || o.on_trouble || o.dry_run || o.only_type.len ||
-        o.no_threads)
+        o.only_key.len || o.only_tenant.len || o.no_threads)
         return hf_scope_fail(s, HF_INVALID,
-                             "max_attempts, on_ended, on_trouble, dry_run, only_type and "
-                             "no_threads of the relay are the flows' own");
+                             "max_attempts, on_ended, on_trouble, dry_run, only_type, only_key, "
+                             "only_tenant and no_threads of the relay are the flows' own");
     o.size = sizeof(o);
     o.max_attempts = ATTEMPTS;
     o.max_crashes = o.max_crashes ? o.max_crashes : HF_FLOW_CRASHES;

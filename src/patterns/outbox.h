@@ -154,6 +154,30 @@ struct outbox_failure {
 };
 struct outbox_failure hf__outbox_failure(struct hf_scope *s, const struct hf_error *error);
 
+/* ---- outbox_only.c: a part of the events ----------------------------------------------------- */
+
+struct holders;
+
+/* What is absent is not asked for. A type may end with "*". */
+struct outbox_only {
+    struct hf_str type, key, tenant;
+};
+
+/* HF_INVALID: no event has such a text. */
+enum hf_status hf__outbox_only_check(struct hf_scope *s, const struct outbox_only *only);
+
+bool hf__outbox_only_has(const struct outbox_only *only, const struct hf_event *event);
+
+/* The same as a filter of a request; absent: all. hf__outbox_and() joins two of those. */
+struct hf_str hf__outbox_only_filter(struct holders *h, const struct outbox_only *only);
+struct hf_str hf__outbox_and(struct hf_scope *s, struct hf_str one, struct hf_str other);
+
+/* The bucket that they are in; UINT32_MAX: any. */
+uint32_t hf__outbox_only_bucket(const struct hf_outbox *outbox, const struct outbox_only *only);
+
+/* For people, and to compare; absent: all. */
+struct hf_str hf__outbox_only_text(struct hf_scope *s, const struct outbox_only *only);
+
 /* ---- outbox.c -------------------------------------------------------------------------------- */
 
 /* False: there are too many already. Not to be called inside of a wake function. */

@@ -410,6 +410,7 @@ static enum hf_status claim_it(struct hf_scope *s, struct hf_outbox *outbox,
 struct claiming {
     struct hf_outbox *outbox;
     struct hf_claim_options o;
+    struct outbox_only only;
     bool ahead; /* (7) */
     struct hf_claimed_event *events;
     size_t len, cap;
@@ -441,6 +442,7 @@ static struct hf_query free_query(struct hf_scope *s, const struct claiming *c, 
     struct holders h = {.s = s};
     struct hf_str opener = hf_db_opener(c->outbox->db);
     const char *orphans = "";
+    struct hf_str filter;
     char to[OUTBOX_SEQ_LEN + 1];
     size_t wanted = c->o.limit - c->len;
 
@@ -455,20 +457,20 @@ static struct hf_query free_query(struct hf_scope *s, const struct claiming *c, 
         NAMES(&h, "#opener");
         VALUE(&h, HF_S(":opener", opener));
     }
-    return (
-        struct hf_query){.table = c->outbox->table,
-                         .key_condition = HF_STR("#pk = :pk AND #sk < :to"),
-                         .filter =
-                             hf_scope_format(s,
-                                             "(attribute_not_exists(#next) OR #next <= :now) AND "
-                                             "(attribute_not_exists(#lease) OR #lease < :over%s)",
-                                             orphans),
-                         .names = hf_item_make(s, h.names, h.names_len),
-                         .values = hf_item_make(s, h.values, h.values_len),
-                         .limit = wanted < SMALL_PAGE    ? SMALL_PAGE
-                                  : wanted < OUTBOX_PAGE ? (int64_t)wanted
-                                                         : OUTBOX_PAGE,
-                         .consistent = HF_YES};
+    filter = hf_scope_format(s,
+                             "(attribute_not_exists(#next) OR #next <= :now) AND "
+                             "(attribute_not_exists(#lease) OR #lease < :over%s)",
+                             orphans);
+    filter = hf__outbox_and(s, filter, hf__outbox_only_filter(&h, &c->only));
+    return (struct hf_query){.table = c->outbox->table,
+                             .key_condition = HF_STR("#pk = :pk AND #sk < :to"),
+                             .filter = filter,
+                             .names = hf_item_make(s, h.names, h.names_len),
+                             .values = hf_item_make(s, h.values, h.values_len),
+                             .limit = wanted < SMALL_PAGE    ? SMALL_PAGE
+                                      : wanted < OUTBOX_PAGE ? (int64_t)wanted
+                                                             : OUTBOX_PAGE,
+                             .consistent = HF_YES};
 }
 
 /* Claim of a page what there is. *away: others are at work here. */
@@ -530,7 +532,10 @@ static enum hf_status claim_bucket(struct hf_scope *s, struct claiming *c, uint3
 static enum hf_status claim_all(struct hf_scope *s, struct claiming *c)
 {
     uint32_t buckets = c->outbox->buckets, first;
+    uint32_t only = hf__outbox_only_bucket(c->outbox, &c->only);
 
+    if (only != UINT32_MAX)
+        return claim_bucket(s, c, only, true);
     c->outbox->env.random(c->outbox->env.user, &first, sizeof(first));
     first %= buckets;
     for (uint32_t i = 0; i < 2 * buckets && c->len < c->o.limit; i++) {
@@ -552,6 +557,8 @@ static enum hf_status claim(struct hf_scope *s, struct hf_outbox *outbox,
     *c = (struct claiming){.outbox = outbox, .ahead = ahead};
     *list = (struct hf_claim_list){0};
     TRY(options_read(s, options, &c->o));
+    c->only = (struct outbox_only){.type = c->o.type, .key = c->o.key, .tenant = c->o.tenant};
+    TRY(hf__outbox_only_check(s, &c->only));
     TRY(hf__outbox_take_mode(s, outbox, true));
     hf__outbox_find_strays(s, outbox);
     status = claim_all(s, c);

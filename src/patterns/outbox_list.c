@@ -28,6 +28,8 @@ enum {
 struct plan {
     struct hf_outbox *outbox;
     struct hf_event_list_options o;
+    struct outbox_only only;
+    uint32_t bucket; /* that all of it is in; UINT32_MAX: any */
     const char *partition;
     enum hf_event_state state;
     int64_t now_us;
@@ -46,14 +48,13 @@ struct shelf {
 
 static struct hf_str filter_of(struct holders *h, const struct plan *p)
 {
-    struct hf_str filter = {NULL, 0};
+    struct hf_str filter = hf__outbox_only_filter(h, &p->only);
     struct {
         bool wanted;
         const char *name;
         struct hf_str text;
         struct hf_attr value;
     } all[] = {
-        {p->o.type.len, "#type", HF_STR("#type = :type"), HF_S(":type", p->o.type)},
         {p->state == HF_EVENT_FAILED && p->o.cause.len, "#cause", HF_STR("#cause = :cause"),
          HF_S(":cause", p->o.cause)},
         {p->state == HF_EVENT_PUBLISHED, "#ttl", HF_STR("#ttl > :now"),
@@ -69,9 +70,7 @@ static struct hf_str filter_of(struct holders *h, const struct plan *p)
             continue;
         NAMES(h, all[i].name); /* one that comes twice is the same */
         holders_value(h, all[i].value);
-        filter = filter.len
-                     ? hf_scope_format(h->s, "%.*s AND %.*s", HF_FMT(filter), HF_FMT(all[i].text))
-                     : all[i].text;
+        filter = hf__outbox_and(h->s, filter, all[i].text);
     }
     return filter;
 }
@@ -184,6 +183,11 @@ static enum hf_status take(struct hf_scope *s, const struct plan *p, struct shel
     return shelf_next(s, p, shelf);
 }
 
+static bool is_asked(const struct plan *p, uint32_t bucket)
+{
+    return p->bucket == UINT32_MAX || p->bucket == bucket;
+}
+
 /* (1) Bucket by bucket. */
 static enum hf_status list_by_bucket(struct hf_scope *s, const struct plan *p,
                                      const struct outbox_place *from, struct gathered *all,
@@ -193,6 +197,8 @@ static enum hf_status list_by_bucket(struct hf_scope *s, const struct plan *p,
         struct hf_str after = bucket == from->bucket ? p->o.after : hf_str_of(NULL, 0);
         struct shelf shelf;
 
+        if (!is_asked(p, bucket))
+            continue;
         TRY(shelf_open(s, p, bucket, after, &shelf));
         while (shelf.head.ref.len && !*full)
             TRY(take(s, p, &shelf, all, full));
@@ -214,8 +220,10 @@ static enum hf_status list_by_seq(struct hf_scope *s, const struct plan *p, stru
     struct shelf *shelves = hf_scope_alloc(s, p->outbox->buckets * sizeof(*shelves));
 
     TRY(hf_scope_built(s));
+    memset(shelves, 0, p->outbox->buckets * sizeof(*shelves));
     for (uint32_t i = 0; i < p->outbox->buckets; i++)
-        TRY(shelf_open(s, p, i, p->o.after, &shelves[i]));
+        if (is_asked(p, i))
+            TRY(shelf_open(s, p, i, p->o.after, &shelves[i]));
     while (!*full) {
         struct shelf *first = NULL;
 
@@ -245,6 +253,9 @@ static enum hf_status list(struct hf_scope *s, struct hf_outbox *outbox, enum hf
     *all = (struct gathered){0};
     *list = (struct hf_event_list){0};
     OPTIONS_COPY(&p.o, options);
+    p.only = (struct outbox_only){.type = p.o.type, .key = p.o.key, .tenant = p.o.tenant};
+    TRY(hf__outbox_only_check(s, &p.only));
+    p.bucket = hf__outbox_only_bucket(outbox, &p.only);
     p.o.limit = p.o.limit ? p.o.limit : LIMIT;
     p.backward = state != HF_EVENT_PENDING && !p.o.oldest_first;
     p.page = state == HF_EVENT_PENDING ? (int64_t)p.o.limit + 1
@@ -397,6 +408,8 @@ struct kind {
 struct tally {
     struct hf_outbox *outbox;
     struct hf_outbox_stats *stats;
+    struct outbox_only only;
+    bool part; /* not of all */
     struct kind *kinds;
     size_t kinds_len;
     int64_t now_us;
@@ -480,6 +493,7 @@ static struct hf_query count_query(struct hf_scope *s, const struct tally *t, co
         query.projection = HF_STR("#pk, #sk, #type, #time, #due, #attempts, #next, #ended, #cause, "
                                   "#error_text");
     }
+    query.filter = hf__outbox_and(s, query.filter, hf__outbox_only_filter(&h, &t->only));
     if (t->limit && !query.limit)
         query.limit = OUTBOX_PAGE;
     if (after.len)
@@ -495,7 +509,7 @@ static void count_page(struct hf_scope *s, struct tally *t, const struct hf_quer
         struct hf_outbox_event event;
 
         if (hf__outbox_view(s, t->outbox, page->items[i], &event) != HF_OK)
-            t->stats->unreadable++;
+            t->stats->unreadable += !t->part;
         else if (event.state == HF_EVENT_PENDING)
             count_pending(t, &event);
         else
@@ -557,11 +571,34 @@ static enum hf_status tell_causes(struct hf_scope *s, struct tally *t)
     return HF_OK;
 }
 
-enum hf_status hf_outbox_stats(struct hf_scope *s, struct hf_outbox *outbox, uint64_t limit,
-                               struct hf_outbox_stats *stats)
+/* Each partition of each bucket that may have some. */
+static enum hf_status count_all(struct hf_scope *s, struct tally *t)
+{
+    uint32_t bucket = hf__outbox_only_bucket(t->outbox, &t->only);
+    uint32_t from = bucket == UINT32_MAX ? 0 : bucket;
+    uint32_t to = bucket == UINT32_MAX ? t->outbox->buckets : bucket + 1;
+
+    for (uint32_t i = from; i < to; i++) {
+        uint64_t before = t->stats->pending;
+
+        TRY(count_bucket(s, t, "p", i));
+        if (t->stats->pending - before > t->stats->fullest)
+            t->stats->fullest = t->stats->pending - before;
+    }
+    for (uint32_t i = from; i < to; i++)
+        TRY(count_bucket(s, t, "f", i));
+    for (uint32_t i = from; i < to; i++)
+        TRY(count_bucket(s, t, "h", i));
+    return tell_causes(s, t);
+}
+
+static enum hf_status count(struct hf_scope *s, struct hf_outbox *outbox, uint64_t limit,
+                            const struct outbox_only *only, struct hf_outbox_stats *stats)
 {
     struct tally t = {.outbox = outbox,
                       .stats = stats,
+                      .only = *only,
+                      .part = only->type.len || only->key.len || only->tenant.len,
                       .kinds = hf_scope_alloc(s, CAUSES_MAX * sizeof(*t.kinds)),
                       .now_us = outbox->env.wall_us(outbox->env.user),
                       .limit = limit,
@@ -569,18 +606,25 @@ enum hf_status hf_outbox_stats(struct hf_scope *s, struct hf_outbox *outbox, uin
 
     *stats = (struct hf_outbox_stats){.whole = true};
     TRY(hf_scope_built(s));
+    TRY(hf__outbox_only_check(s, only));
     memset(t.kinds, 0, CAUSES_MAX * sizeof(*t.kinds));
-    for (uint32_t i = 0; i < outbox->buckets; i++) {
-        uint64_t before = stats->pending;
-
-        TRY(count_bucket(s, &t, "p", i));
-        if (stats->pending - before > stats->fullest)
-            stats->fullest = stats->pending - before;
-    }
-    for (uint32_t i = 0; i < outbox->buckets; i++)
-        TRY(count_bucket(s, &t, "f", i));
-    for (uint32_t i = 0; i < outbox->buckets; i++)
-        TRY(count_bucket(s, &t, "h", i));
-    TRY(tell_causes(s, &t));
+    TRY(count_all(s, &t));
     return hf_scope_fail(s, HF_OK, "%s", "");
+}
+
+enum hf_status hf_outbox_stats(struct hf_scope *s, struct hf_outbox *outbox, uint64_t limit,
+                               struct hf_outbox_stats *stats)
+{
+    return count(s, outbox, limit, &(struct outbox_only){.type = {NULL, 0}}, stats);
+}
+
+enum hf_status hf_outbox_stats_of(struct hf_scope *s, struct hf_outbox *outbox,
+                                  const struct hf_event_list_options *options,
+                                  struct hf_outbox_stats *stats)
+{
+    struct hf_event_list_options o;
+
+    OPTIONS_COPY(&o, options);
+    return count(s, outbox, o.limit,
+                 &(struct outbox_only){.type = o.type, .key = o.key, .tenant = o.tenant}, stats);
 }

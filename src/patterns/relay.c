@@ -122,12 +122,12 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_relay_op
     if (o->workers > RELAY_WORKERS_MAX)
         return hf_scope_fail(s, HF_INVALID, "%u workers are more than %d", o->workers,
                              RELAY_WORKERS_MAX);
-    if (o->competing && (o->dry_run || o->failed_blocks || o->only_type.len))
+    if (o->competing && (o->dry_run || o->failed_blocks))
         return hf_scope_fail(s, HF_INVALID, "%s means nothing for competing relays",
-                             o->dry_run         ? "dry_run"
-                             : o->failed_blocks ? "failed_blocks"
-                                                : "only_type");
-    return HF_OK;
+                             o->dry_run ? "dry_run" : "failed_blocks");
+    return hf__outbox_only_check(s, &(struct outbox_only){.type = o->only_type,
+                                                          .key = o->only_key,
+                                                          .tenant = o->only_tenant});
 }
 
 void hf__relay_wake(struct hf_relay *relay, uint32_t bucket)
@@ -204,8 +204,11 @@ static enum hf_status fill(struct hf_scope *s, struct hf_relay *relay)
         make_buckets(relay) != HF_OK || make_workers(relay) != HF_OK)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a relay");
     relay->o.owner = hf__pattern_owner(relay->names, relay->o.owner);
-    if (relay->o.only_type.len)
-        relay->o.only_type = hf_scope_copy(relay->names, relay->o.only_type);
+    relay->only = (struct outbox_only){.type = hf_scope_copy(relay->names, relay->o.only_type),
+                                       .key = hf_scope_copy(relay->names, relay->o.only_key),
+                                       .tenant = hf_scope_copy(relay->names, relay->o.only_tenant)};
+    relay->only_text = hf__outbox_only_text(relay->names, &relay->only);
+    relay->only_bucket = hf__outbox_only_bucket(relay->outbox, &relay->only);
     if (hf_scope_built(relay->names) != HF_OK)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a relay");
     if (!relay->o.dry_run)

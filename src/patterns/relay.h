@@ -134,6 +134,9 @@ struct key_queue {
 
 struct relay_member {
     struct pattern_id id;
+    bool differs;               /* it delivers another part of the events than we do: */
+    char only[RELAY_TEXT_MAX];  /* this one; "": all */
+    char owner[RELAY_TEXT_MAX]; /* for people */
     uint64_t beat;
     uint32_t lease_ms;
     bool stopped;
@@ -204,9 +207,12 @@ struct hf_relay {
     const struct hf_sink_ops *ops;
     struct hf_relay_options o;
     struct hf_scope *names; /* holds the texts of the options */
-    struct pattern_id self; /* who began what: relay_suspect.c */
-    size_t batch_max;       /* events of one call of the sink */
-    uint32_t sends_max;     /* calls of it at once */
+    struct outbox_only only;
+    struct hf_str only_text; /* absent: all */
+    uint32_t only_bucket;    /* that all of these are in; UINT32_MAX: any */
+    struct pattern_id self;  /* who began what: relay_suspect.c */
+    size_t batch_max;        /* events of one call of the sink */
+    uint32_t sends_max;      /* calls of it at once */
     struct relay_worker *workers;
     size_t workers_len;
     struct timer *keeper;
@@ -221,6 +227,7 @@ struct hf_relay {
     struct relay_row *rows;
     uint32_t *plan; /* who is to have each bucket: a place in members */
     int64_t renew_us, look_us, act_us;
+    bool yields; /* one that delivers another part was first */
     uint32_t keep_failures;
 
     /* Of the watcher alone: relay_watch.c. */
@@ -382,7 +389,11 @@ void hf__read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t
 /* Nothing is due in it, as far as we know. The mutex is held. */
 bool hf__read_is_dry(const struct hf_relay *relay, struct relay_bucket *bucket);
 
-bool hf__relay_wants_type(const struct hf_relay *relay, struct hf_str type);
+/* May there be something in it that is for us? */
+static inline bool is_read_by(const struct hf_relay *relay, const struct relay_bucket *bucket)
+{
+    return relay->only_bucket == UINT32_MAX || relay->only_bucket == bucket->number;
+}
 
 /* ---- relay_payload.c ------------------------------------------------------------------------- */
 

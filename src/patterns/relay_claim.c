@@ -54,7 +54,10 @@ static struct hf_claim_options options_of(const struct hf_relay *relay, size_t l
                                      .owner = relay->o.owner,
                                      .max_attempts = relay->o.max_attempts,
                                      .backoff_ms = relay->o.backoff_ms,
-                                     .backoff_max_ms = relay->o.backoff_max_ms};
+                                     .backoff_max_ms = relay->o.backoff_max_ms,
+                                     .type = relay->only.type,
+                                     .key = relay->only.key,
+                                     .tenant = relay->only.tenant};
 }
 
 /* ---- the lag -------------------------------------------------------------------------------- */
@@ -499,9 +502,8 @@ void hf__claim_run(struct relay_worker *worker, bool was_probe)
     size_t limit;
 
     pthread_mutex_lock(&relay->mutex);
-    limit = was_probe || relay->outage
-                ? 1
-                : hf__rate_allows(relay, claim_size(relay), now_us, &unused);
+    limit =
+        was_probe || relay->outage ? 1 : hf__rate_allows(relay, claim_size(relay), now_us, &unused);
     pthread_mutex_unlock(&relay->mutex);
     options = options_of(relay, limit ? limit : 1);
     hf__relay_begin(relay, worker->io, relay->o.lease_ms);

@@ -5,7 +5,8 @@
  *
  *     sk       what
  *     m.RELAY  a relay: its beat, which it counts up with every heartbeat; its lease_ms; its owner,
- *              for people; `stopped` when it has ended; `opener` (opener.c)
+ *              for people; `stopped` when it has ended; `opener` (opener.c); `only` if it does not
+ *              deliver all events: (6)
  *     b.n      a bucket: `relay`, who has it (absent: nobody), and its fence; `window` since it was
  *              taken from one who ended without a word, until that is over: relay_suspect.c
  *
@@ -28,11 +29,18 @@
  *      together know of each other before they take anything, and no write is refused while all
  *      are well.
  *  (5) The least relay that is alive removes what is left of others; nobody else does.
+ *  (6) Those who deliver different parts of the events (`only`) cannot share buckets, as one would
+ *      own what the other is to deliver. So the plan is made among those of one part, and whoever
+ *      finds that one of another part has buckets, or comes before it where neither or both have,
+ *      takes none and gives back what it has (yields), until that one has ended. By (4) two who
+ *      come together agree on who is first; whatever they see, a bucket has one owner by (2).
  */
 #include <holdfast/pages.h>
 
 #include "patterns/holders.h"
 #include "patterns/relay.h"
+
+#include <stdio.h>
 
 enum {
     DRIFT_SHARE = 100,
@@ -152,10 +160,11 @@ static enum hf_status send_beat(struct hf_relay *relay, bool first)
     NAMES(&h, "#beat");
     VALUE(&h, HF_N(":beat", beat));
     if (first) {
-        update.update = opener.len ? HF_STR("SET #beat = :beat, #lease_ms = :lease, "
-                                            "#owner = :owner, #opener = :opener")
-                                   : HF_STR("SET #beat = :beat, #lease_ms = :lease, "
-                                            "#owner = :owner");
+        update.update = hf_scope_format(s,
+                                        "SET #beat = :beat, #lease_ms = :lease, #owner = :owner"
+                                        "%s%s",
+                                        opener.len ? ", #opener = :opener" : "",
+                                        relay->only_text.len ? ", #only = :only" : "");
         update.condition = HF_STR("attribute_not_exists(#pk)");
         NAMES(&h, "#lease_ms", "#owner", "#pk");
         VALUE(&h, HF_N(":lease", relay->o.lease_ms));
@@ -163,6 +172,10 @@ static enum hf_status send_beat(struct hf_relay *relay, bool first)
         if (opener.len) {
             NAMES(&h, "#opener");
             VALUE(&h, HF_S(":opener", opener));
+        }
+        if (relay->only_text.len) {
+            NAMES(&h, "#only");
+            VALUE(&h, HF_S(":only", relay->only_text));
         }
     } else {
         NAMES(&h, "#stopped");
@@ -341,6 +354,9 @@ static enum hf_status see_member(struct hf_relay *relay, struct hf_str sk, struc
     member->lease_ms = (uint32_t)number_of(item, "lease_ms");
     member->stopped = hf_value_true(hf_item_get(item, HF_STR("stopped")));
     member->orphaned = hf__pattern_orphan(relay->outbox->db, text_of(item, "opener"));
+    member->differs = !hf_str_equal(text_of(item, "only"), relay->only_text);
+    snprintf(member->only, sizeof(member->only), "%.*s", HF_FMT(text_of(item, "only")));
+    snprintf(member->owner, sizeof(member->owner), "%.*s", HF_FMT(text_of(item, "owner")));
     member->there = true;
     return HF_OK;
 }
@@ -424,7 +440,7 @@ static bool make_plan(struct hf_relay *relay, int64_t now_us)
     if (hf_scope_built(relay->keep) != HF_OK)
         return false;
     for (size_t i = 0; i < relay->members_len; i++) {
-        if (!is_alive(relay, &relay->members[i], now_us))
+        if (relay->members[i].differs || !is_alive(relay, &relay->members[i], now_us))
             continue;
         here = here || is_me(relay, &relay->members[i].id);
         places[len] = (uint32_t)i;
@@ -436,6 +452,51 @@ static bool make_plan(struct hf_relay *relay, int64_t now_us)
     for (uint32_t i = 0; i < relay->outbox->buckets; i++)
         relay->plan[i] = places[relay->plan[i]];
     return true;
+}
+
+static bool has_buckets(const struct hf_relay *relay, const struct pattern_id *id)
+{
+    for (uint32_t i = 0; i < relay->outbox->buckets; i++)
+        if (compare_ids(&relay->rows[i].owner, id) == 0)
+            return true;
+    return false;
+}
+
+/* (6) One for whom we have to make room; NULL: there is none. */
+static const struct relay_member *first_of_others(const struct hf_relay *relay, int64_t now_us)
+{
+    bool ours = has_buckets(relay, &relay->id), theirs;
+
+    for (size_t i = 0; i < relay->members_len; i++) {
+        const struct relay_member *member = &relay->members[i];
+
+        if (!member->differs || !is_alive(relay, member, now_us))
+            continue;
+        theirs = has_buckets(relay, &member->id);
+        if (theirs == ours ? compare_ids(&member->id, &relay->id) < 0 : theirs)
+            return member;
+    }
+    return NULL;
+}
+
+/* (6) The buckets are all that one's. */
+static void yield_to(struct hf_relay *relay, const struct relay_member *first)
+{
+    bool news = !relay->yields;
+
+    for (uint32_t i = 0; i < relay->outbox->buckets; i++)
+        relay->plan[i] = (uint32_t)(first - relay->members);
+    pthread_mutex_lock(&relay->mutex);
+    relay->yields = true;
+    pthread_mutex_unlock(&relay->mutex);
+    if (!news)
+        return;
+    (void)hf_scope_fail(relay->keep, HF_LOCKED,
+                        "relay %s delivers %s%s of this outbox, and this one %s%.*s: it waits "
+                        "until that one has ended",
+                        first->owner, first->only[0] ? "only " : "all", first->only,
+                        relay->only_text.len ? "only " : "all", HF_FMT(relay->only_text));
+    hf__relay_trouble(relay, relay->keep);
 }
 
 static bool is_mine(const struct hf_relay *relay, uint32_t bucket)
@@ -691,6 +752,7 @@ static enum hf_status renew(struct hf_relay *relay)
 static enum hf_status look_and_act(struct hf_relay *relay)
 {
     int64_t asked_us, now_us, soon_us = INT64_MAX;
+    const struct relay_member *first;
     uint32_t missing = 0;
     bool more = false;
 
@@ -701,7 +763,11 @@ static enum hf_status look_and_act(struct hf_relay *relay)
     forget_members(relay);
     if (!make_plan(relay, now_us))
         return hf_scope_fail(relay->keep, HF_LOST, "this relay is not among the others");
+    first = first_of_others(relay, now_us);
+    if (first)
+        yield_to(relay, first);
     pthread_mutex_lock(&relay->mutex);
+    relay->yields = first != NULL;
     for (uint32_t i = 0; i < relay->outbox->buckets; i++)
         compare_with_plan(relay, i);
     pthread_mutex_unlock(&relay->mutex);
@@ -710,12 +776,12 @@ static enum hf_status look_and_act(struct hf_relay *relay)
     TRY(take_all(relay, asked_us + settle_us(relay) / 2, &missing, &more, &soon_us));
     remove_old(relay, now_us);
     pthread_mutex_lock(&relay->mutex);
-    relay->settled = !missing && !more;
+    relay->settled = !missing && !more && !first;
     pthread_cond_broadcast(&relay->idle_cond);
     pthread_mutex_unlock(&relay->mutex);
     now_us = relay_now_us(relay);
     relay->look_us = now_us + (int64_t)relay->o.heartbeat_ms * 1000;
-    if (missing && relay->look_us > now_us + IMPATIENT_MS * 1000)
+    if ((missing || first) && relay->look_us > now_us + IMPATIENT_MS * 1000)
         relay->look_us = now_us + IMPATIENT_MS * 1000;
     if (soon_us < relay->look_us)
         relay->look_us = soon_us > now_us ? soon_us : now_us;

@@ -68,17 +68,6 @@ struct page {
     bool no_memory;
 };
 
-bool hf__relay_wants_type(const struct hf_relay *relay, struct hf_str type)
-{
-    struct hf_str only = relay->o.only_type;
-
-    if (!only.len)
-        return true;
-    if (only.ptr[only.len - 1] == '*')
-        return type.len >= only.len - 1 && memcmp(type.ptr, only.ptr, only.len - 1) == 0;
-    return hf_str_equal(type, only);
-}
-
 void hf__read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t now_us)
 {
     memset(bucket->cursor, 0, sizeof(bucket->cursor));
@@ -156,7 +145,8 @@ static bool wants(const struct hf_relay *relay, struct relay_bucket *bucket, int
 {
     int64_t sweep_us = sweep_at(relay, bucket);
 
-    if (bucket->state != BUCKET_OURS || bucket->reading || !has_room(relay, bucket))
+    if (bucket->state != BUCKET_OURS || bucket->reading || !is_read_by(relay, bucket) ||
+        !has_room(relay, bucket))
         return false;
     if (bucket->not_before_us > now_us) {
         *next_us = bucket->not_before_us < *next_us ? bucket->not_before_us : *next_us;
@@ -193,6 +183,8 @@ bool hf__read_is_dry(const struct hf_relay *relay, struct relay_bucket *bucket)
 {
     int64_t now_us = relay_now_us(relay), next_us = INT64_MAX;
 
+    if (!is_read_by(relay, bucket))
+        return true;
     return bucket->whole && !bucket->more && !bucket->woken && !bucket->reading && !bucket->held &&
            !fetch_of(bucket, now_us, &next_us);
 }
@@ -339,8 +331,8 @@ static void rest(struct relay_bucket *bucket, size_t taken, bool more, int64_t n
 }
 
 /* A page in which all was known shows nothing new the next time either, unless it is larger. */
-static void forward(struct hf_relay *relay, struct relay_bucket *bucket,
-                    const struct page *page, bool due_more, int64_t now_us)
+static void forward(struct hf_relay *relay, struct relay_bucket *bucket, const struct page *page,
+                    bool due_more, int64_t now_us)
 {
     relay->moved += due_more && hf__seq_compare(page->last, bucket->cursor) > 0;
     move_on(bucket->cursor, page);
@@ -409,7 +401,7 @@ static void take_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
         held = hf__held_find(relay, seq);
         if (held && held->state == HELD_GONE)
             pass_over(relay, bucket, page, event, seq);
-        else if (!held && hf__relay_wants_type(relay, event->event.type))
+        else if (!held && hf__outbox_only_has(&relay->only, &event->event))
             look_at(relay, bucket, page, event, seq, now_us);
         page->early = page->early || hf__outbox_is_early(event, page->wall_us);
         if (!page->no_memory && !page->early)

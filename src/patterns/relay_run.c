@@ -461,6 +461,8 @@ static struct hf_str waits_for(struct hf_scope *s, struct hf_relay *relay)
     pthread_mutex_lock(&relay->mutex);
     if (relay->outage)
         text = hf_scope_format(s, "the sink cannot be reached: %s", relay->sink_text);
+    else if (relay->yields)
+        text = HF_STR("another relay delivers another part of it");
     else if (relay->paused)
         text = HF_STR("the relay is paused");
     else if (relay->metrics.stuck)

@@ -63,7 +63,7 @@ bool hf__suspect_is_over(struct hf_relay *relay, struct relay_bucket *bucket)
 {
     int64_t now_us = relay_now_us(relay);
 
-    if (bucket->state != BUCKET_OURS || holds_suspects(relay, bucket))
+    if (bucket->state != BUCKET_OURS || holds_suspects(relay, bucket) || !is_read_by(relay, bucket))
         return false;
     for (const struct relay_key *key = bucket->skipping; key; key = key->skip_next)
         if (hf__seq_compare(key->after, bucket->until) < 0 &&
