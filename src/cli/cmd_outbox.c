@@ -51,8 +51,19 @@ struct settings {
     }
 #define TYPE_SPEC                                                                                  \
     {                                                                                              \
-        .kind = OPTION_TEXT, .name = "type", .value = "TEXT", .text = "Only of this type.",        \
-        FIELD(type)                                                                                \
+        .kind = OPTION_TEXT, .name = "type", .value = "TEXT",                                      \
+        .text = "Only of this type; may end with *.", FIELD(type)                                  \
+    }
+#define ONLY_SPECS                                                                                 \
+    TYPE_SPEC,                                                                                     \
+        {.kind = OPTION_TEXT,                                                                      \
+         .name = "key",                                                                            \
+         .value = "TEXT",                                                                          \
+         .text = "Only of this key.",                                                              \
+         FIELD(key)},                                                                              \
+    {                                                                                              \
+        .kind = OPTION_TEXT, .name = "tenant", .value = "TEXT", .text = "Only of this tenant.",    \
+        FIELD(tenant)                                                                              \
     }
 #define CAUSE_SPEC                                                                                 \
     {                                                                                              \
@@ -341,7 +352,7 @@ static const struct option_spec ls_specs[] = {
      .name = "oldest-first",
      .text = "Failed and history: newest first by default.",
      FIELD(oldest_first)},
-    TYPE_SPEC,
+    ONLY_SPECS,
     LIMIT_SPEC,
     TABLE_SPEC,
     DATABASE_JSON(struct settings),
@@ -371,7 +382,7 @@ static const struct option_spec failed_specs[] = {
      .name = "oldest-first",
      .text = "Newest first by default.",
      FIELD(oldest_first)},
-    TYPE_SPEC,
+    ONLY_SPECS,
     LIMIT_SPEC,
     TABLE_SPEC,
     DATABASE_JSON(struct settings),
@@ -450,6 +461,8 @@ static int list(struct cli *cli, const char *command, const struct settings *set
                                       .not_due_too = settings->later,
                                       .oldest_first = settings->oldest_first,
                                       .type = settings->type,
+                                      .key = settings->key,
+                                      .tenant = settings->tenant,
                                       .cause = settings->cause,
                                       .no_payload =
                                           !settings->database.json && !settings->database.jsonl};
@@ -510,9 +523,9 @@ static const struct option_spec chosen_specs[] = {
     {.heading = "Which events",
      .kind = OPTION_FLAG,
      .name = "all",
-     .text = "All that have failed, or all of a type or cause.",
+     .text = "All that have failed, or all of a type, key, tenant or cause.",
      FIELD(all)},
-    TYPE_SPEC,
+    ONLY_SPECS,
     CAUSE_SPEC,
     LIMIT_SPEC,
     TABLE_SPEC,
@@ -574,6 +587,11 @@ static int for_chosen(struct cli *cli, const struct options_table *table, size_t
         return hf__cli_fail(cli, table->name, CLI_USAGE, "%s",
                             settings.all ? "ids and --all exclude each other"
                                          : "an id, or --all, is missing");
+    if (!settings.all && (settings.type.ptr || settings.key.ptr || settings.tenant.ptr ||
+                          settings.cause.ptr || settings.limit))
+        return hf__cli_fail(cli, table->name, CLI_USAGE,
+                            "--type, --key, --tenant, --cause and --limit go with --all, not with "
+                            "ids");
     ids = hf_scope_alloc(cli->scope, (options.operands_len + 1) * sizeof(*ids));
     if (!ids)
         return hf__cli_fail(cli, table->name, CLI_FAILED, "out of memory");
@@ -583,7 +601,8 @@ static int for_chosen(struct cli *cli, const struct options_table *table, size_t
         return ends;
     status = settings.all ? all(cli->scope, place.outbox,
                                 HF_OPTIONS(hf_event_list_options, .limit = (uint32_t)settings.limit,
-                                           .type = settings.type, .cause = settings.cause),
+                                           .type = settings.type, .key = settings.key,
+                                           .tenant = settings.tenant, .cause = settings.cause),
                                 &done)
                           : chosen(cli->scope, place.outbox, ids, options.operands_len, &done);
     ends = status == HF_OK ? CLI_OK : hf__database_fail(cli, table->name);
@@ -615,6 +634,7 @@ static const struct option_spec stats_specs[] = {
      .max = UINT32_MAX,
      .text = "Read at most so many events; all by default.",
      FIELD(scan)},
+    ONLY_SPECS,
     TABLE_SPEC,
     DATABASE_JSON(struct settings),
     DATABASE_QUIET(struct settings),
@@ -623,6 +643,7 @@ static const struct option_spec stats_specs[] = {
 
 static const struct option_example stats_examples[] = {
     {"holdfast outbox stats --json", "For a monitor: oldest_due_ms is how far relays are behind."},
+    {"holdfast outbox stats --tenant acme", "Of one tenant."},
 };
 
 const struct options_table hf__outbox_stats_options = {
@@ -668,7 +689,11 @@ int hf__outbox_stats_run(struct cli *cli, size_t args_len, const char *const *ar
                          &ends) ||
         !open_outbox(cli, "outbox stats", &settings, &place, &ends))
         return ends;
-    if (hf_outbox_stats(cli->scope, place.outbox, settings.scan, &stats) != HF_OK) {
+    if (hf_outbox_stats_of(cli->scope, place.outbox,
+                           HF_OPTIONS(hf_event_list_options, .limit = (uint32_t)settings.scan,
+                                      .type = settings.type, .key = settings.key,
+                                      .tenant = settings.tenant),
+                           &stats) != HF_OK) {
         ends = hf__database_fail(cli, "outbox stats");
     } else {
         struct rows_field fields[] = {
@@ -747,7 +772,7 @@ int hf__outbox_cleanup_run(struct cli *cli, size_t args_len, const char *const *
 }
 
 static const struct option_spec replay_specs[] = {
-    TYPE_SPEC,
+    ONLY_SPECS,
     LIMIT_SPEC,
     {.kind = OPTION_DURATION,
      .name = "newer",
@@ -792,6 +817,8 @@ int hf__outbox_replay_run(struct cli *cli, size_t args_len, const char *const *a
     ends = CLI_OK;
     o.limit = (uint32_t)settings.limit;
     o.type = settings.type;
+    o.key = settings.key;
+    o.tenant = settings.tenant;
     if (settings.older_ms)
         o.from_us = env->wall_us(env->user) - (int64_t)settings.older_ms * 1000;
     if (hf_outbox_replay(cli->scope, place.outbox, &o, &done) != HF_OK)

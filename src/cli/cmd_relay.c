@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-enum { TICK_MS = 1000 };
+enum { TICK_MS = 1000, LOOK_MAX_MS = 5000 };
 
 struct settings {
     struct database_settings database;
@@ -25,8 +25,9 @@ struct settings {
     uint64_t poll_ms, wake_ms, backoff_ms, backoff_max_ms, delivery_ms, lease_ms, linger_ms,
         stop_ms, stuck_ms;
     uint64_t history_ms;
+    uint64_t for_ms;
     unsigned stuck; /* enum hf_stuck, less one */
-    struct hf_str only_type;
+    struct hf_str only_type, only_key, only_tenant;
     bool failed_blocks;
     bool competing;
     bool dry_run;
@@ -36,13 +37,17 @@ struct settings {
 struct run {
     struct cli *cli;
     const char *command;
+    bool drain;
     struct settings settings;
     struct guard guard;
+    struct hf_outbox *outbox;
     struct hf_relay *relay;
+    int64_t began_us; /* on the elapsed clock */
+    const char *left; /* drain: is something left? as JSON */
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
-#define RELAY_SPECS                                                                                \
+#define DELIVER_SPECS                                                                              \
     {.heading = "Where to",                                                                        \
      .kind = OPTION_TEXT,                                                                          \
      .letter = 't',                                                                                \
@@ -57,6 +62,17 @@ struct run {
          .value = "TEXT",                                                                          \
          .text = "Deliver these only; may end with *. Others wait.",                               \
          FIELD(only_type)},                                                                        \
+        {.kind = OPTION_TEXT,                                                                      \
+         .name = "key",                                                                            \
+         .value = "TEXT",                                                                          \
+         .text = "Deliver those of this key only. Others wait.",                                   \
+         FIELD(only_key)},                                                                         \
+        {.kind = OPTION_TEXT,                                                                      \
+         .name = "tenant",                                                                         \
+         .value = "TEXT",                                                                          \
+         .text = "Deliver those of this tenant only. Others wait. Relays that share an outbox "    \
+                 "have to agree on these three, unless they compete.",                             \
+         FIELD(only_tenant)},                                                                      \
         {.kind = OPTION_FLAG,                                                                      \
          .letter = 'n',                                                                            \
          .name = "dry-run",                                                                        \
@@ -88,17 +104,6 @@ struct run {
          .max = OPTION_DAY_MS,                                                                     \
          .text = "How often an idle bucket is looked at; 1s, 100ms or 5s.",                        \
          FIELD(poll_ms)},                                                                          \
-        {.kind = OPTION_DURATION,                                                                  \
-         .name = "wake",                                                                           \
-         .value = "TIME",                                                                          \
-         .max = OPTION_DAY_MS,                                                                     \
-         .text = "How often the table's stream, if there is one, is asked for news; 200ms by "     \
-                 "default. For all relays together, DynamoDB allows five times a second.",         \
-         FIELD(wake_ms)},                                                                          \
-        {.kind = OPTION_FLAG,                                                                      \
-         .name = "no-stream",                                                                      \
-         .text = "Do not ask it: news are found by --poll alone.",                                 \
-         FIELD(no_stream)},                                                                        \
         {.kind = OPTION_NUMBER,                                                                    \
          .name = "attempts",                                                                       \
          .value = "NUMBER",                                                                        \
@@ -166,25 +171,53 @@ struct run {
          .name = "competing",                                                                      \
          .text = "Claim each event, in no order, instead of owning buckets.",                      \
          FIELD(competing)},                                                                        \
-        {.kind = OPTION_DURATION,                                                                  \
-         .name = "history",                                                                        \
-         .value = "TIME",                                                                          \
-         .max = UINT32_MAX,                                                                        \
-         .text = "Keep delivered events for so long; not at all by default.",                      \
-         FIELD(history_ms)},                                                                       \
-        {.kind = OPTION_DURATION,                                                                  \
-         .name = "stop-timeout",                                                                   \
-         .value = "TIME",                                                                          \
-         .min = 1,                                                                                 \
-         .max = OPTION_DAY_MS,                                                                     \
-         .fallback = "30s",                                                                        \
-         .text = "What is under way at the end may take so long.",                                 \
-         FIELD(stop_ms)},                                                                          \
-        OUTBOX_TABLE(struct settings), OUTBOX_BLOBS(struct settings),                              \
-        DATABASE_JSON(struct settings), DATABASE_QUIET(struct settings),                           \
-        DATABASE_SPECS(struct settings)
+    {                                                                                              \
+        .kind = OPTION_DURATION, .name = "history", .value = "TIME", .max = UINT32_MAX,            \
+        .text = "Keep delivered events for so long; not at all by default.", FIELD(history_ms)     \
+    }
+#define TABLE_SPECS                                                                                \
+    OUTBOX_TABLE(struct settings), OUTBOX_BLOBS(struct settings), DATABASE_JSON(struct settings),  \
+        DATABASE_QUIET(struct settings)
 
-static const struct option_spec specs[] = {RELAY_SPECS};
+static const struct option_spec relay_specs[] = {
+    DELIVER_SPECS,
+    {.kind = OPTION_DURATION,
+     .name = "wake",
+     .value = "TIME",
+     .max = OPTION_DAY_MS,
+     .text = "How often the table's stream, if there is one, is asked for news; 200ms by "
+             "default. For all relays together, DynamoDB allows five times a second.",
+     FIELD(wake_ms)},
+    {.kind = OPTION_FLAG,
+     .name = "no-stream",
+     .text = "Do not ask it: news are found by --poll alone.",
+     FIELD(no_stream)},
+    {.kind = OPTION_DURATION,
+     .name = "stop-timeout",
+     .value = "TIME",
+     .min = 1,
+     .max = OPTION_DAY_MS,
+     .fallback = "30s",
+     .text = "What is under way at the end may take so long.",
+     FIELD(stop_ms)},
+    TABLE_SPECS,
+    DATABASE_SPECS(struct settings),
+};
+
+static const struct option_spec drain_specs[] = {
+    DELIVER_SPECS,
+    {.kind = OPTION_DURATION,
+     .name = "for",
+     .value = "TIME",
+     .min = 1,
+     .max = OPTION_DAY_MS,
+     .text = "End after so long, whatever is left; then the exit code is 7.",
+     FIELD(for_ms)},
+    TABLE_SPECS,
+    DATABASE_SPECS_WITH(struct settings,
+                        "Give up when the database, the sink or another relay lets nothing be "
+                        "delivered for so long; then the exit code is 7."),
+};
 
 static const struct option_example relay_examples[] = {
     {"holdfast relay --to stdout:", "See what is emitted, as JSON lines."},
@@ -199,8 +232,8 @@ const struct options_table hf__relay_options = {
              "a signal comes. Any number of relays share the work.\n\n"
              "What fails is tried again and put aside in the end: see 'outbox failed'. A sink that "
              "cannot be reached is waited for.",
-    .specs = specs,
-    .len = COMMAND_LEN(specs),
+    .specs = relay_specs,
+    .len = COMMAND_LEN(relay_specs),
     .examples = relay_examples,
     .examples_len = COMMAND_LEN(relay_examples),
     .notes = "SIGTERM and SIGINT let what is under way finish, and end with exit code 0.",
@@ -208,17 +241,22 @@ const struct options_table hf__relay_options = {
 
 static const struct option_example drain_examples[] = {
     {"holdfast outbox drain --to file:events.jsonl", "All that is due now."},
+    {"holdfast outbox drain --to redis://127.0.0.1:6379/orders --for 50s",
+     "What can be done in 50 seconds, from cron."},
 };
 
 const struct options_table hf__outbox_drain_options = {
     .name = "outbox drain",
     .about = "Deliver the events of an outbox until nothing is due any more that does not wait to "
              "be tried again.",
-    .specs = specs,
-    .len = COMMAND_LEN(specs),
+    .specs = drain_specs,
+    .len = COMMAND_LEN(drain_specs),
     .examples = drain_examples,
     .examples_len = COMMAND_LEN(drain_examples),
-    .notes = "The exit code is 1 when an event was put aside.",
+    .notes =
+        "The exit code is 0 when nothing is left that is due; 1 when an event was put aside; 4 "
+        "when events are left that wait to be tried again, or that other relays have; 7 when "
+        "there was no more time. With --json, left says whether something is left.",
 };
 
 /* ---- what happens --------------------------------------------------------------------------- */
@@ -283,8 +321,12 @@ static int print_metrics(struct run *run, int ends)
                                       hf__rows_number(cli, "writes", m.writes),
                                       hf__rows_number(cli, "refused", m.refused),
                                       hf__rows_number(cli, "taken_over", m.taken_over),
-                                      hf__rows_number(cli, "stream_reads", m.stream_reads)};
-        int told = hf__rows_one(cli, &run->settings.database, fields, COMMAND_LEN(fields));
+                                      hf__rows_number(cli, "stream_reads", m.stream_reads),
+                                      {.name = "left",
+                                       .text = hf_str_from(run->left),
+                                       .kind = ROWS_RAW}};
+        size_t len = COMMAND_LEN(fields) - (run->drain ? 0 : 1);
+        int told = hf__rows_one(cli, &run->settings.database, fields, len);
 
         return ends == CLI_OK ? told : ends;
     }
@@ -326,31 +368,81 @@ static int run_until_signal(struct run *run)
     return stop(run, CLI_OK);
 }
 
+static int64_t elapsed_us(const struct cli *cli)
+{
+    const struct hf_env *env = hf_scope_env(cli->scope);
+
+    return env->elapsed_us(env->user);
+}
+
+/* What is left of --for, in milliseconds, and at least one; 0: it was not given. */
+static uint32_t time_left(const struct run *run)
+{
+    int64_t left_ms = (int64_t)run->settings.for_ms - (elapsed_us(run->cli) - run->began_us) / 1000;
+
+    return !run->settings.for_ms ? 0 : left_ms > 1 ? (uint32_t)left_ms : 1;
+}
+
+/* Is something left that is due, in the table as it is now? Not known: the database does not say.
+ */
+static void look_what_is_left(struct run *run)
+{
+    const struct settings *o = &run->settings;
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_str after = {0};
+    struct hf_event_list list;
+    enum hf_status status;
+
+    if (!s)
+        return;
+    hf_scope_timeout_ms(s, (uint32_t)(o->database.timeout_ms < LOOK_MAX_MS ? o->database.timeout_ms
+                                                                           : LOOK_MAX_MS));
+    do {
+        status = hf_outbox_pending(s, run->outbox,
+                                   HF_OPTIONS(hf_event_list_options, .limit = 1, .after = after,
+                                              .retrying_too = true, .no_payload = true,
+                                              .type = o->only_type, .key = o->only_key,
+                                              .tenant = o->only_tenant),
+                                   &list);
+        after = list.next;
+    } while (status == HF_OK && !list.events_len && after.len);
+    if (status == HF_OK)
+        run->left = list.events_len ? "true" : "false";
+    hf_scope_free(s);
+}
+
 static int run_drain(struct run *run)
 {
     struct hf_scope *s = run->cli->scope;
     struct hf_relay_metrics m;
     enum hf_status status;
-    int ends = CLI_OK;
     uint64_t count;
 
-    hf_scope_timeout_ms(s, 0);
+    hf_scope_timeout_ms(s, time_left(run));
     status = hf_relay_drain(s, run->relay, &count);
     if (status == HF_CANCELED && hf__guard_signal(&run->guard))
-        ends = CLI_SIGNAL + hf__guard_signal(&run->guard);
-    else if (status != HF_OK)
-        ends = hf__database_fail(run->cli, run->command);
+        return CLI_SIGNAL + hf__guard_signal(&run->guard);
+    if (!run->settings.dry_run)
+        look_what_is_left(run);
+    if (status != HF_OK)
+        return hf__database_fail(run->cli, run->command);
     hf_relay_metrics(run->relay, &m);
-    return ends == CLI_OK && m.given_up ? (int)CLI_FAILED : ends;
+    if (m.given_up)
+        return CLI_FAILED;
+    if (strcmp(run->left, "true") == 0)
+        return hf__cli_fail(run->cli, run->command, CLI_CONDITION,
+                            "events are left that wait to be tried again, or that other relays "
+                            "have");
+    return CLI_OK;
 }
 
-static int open_and_run(struct run *run, struct hf_outbox *outbox, struct hf_sink *sink, bool drain)
+static int open_and_run(struct run *run, struct hf_sink *sink)
 {
     const struct settings *o = &run->settings;
     int ends;
 
     if (hf_relay_open(
-            run->cli->scope, outbox, sink,
+            run->cli->scope, run->outbox, sink,
             HF_OPTIONS(hf_relay_options, .preset = (enum hf_relay_preset)(o->preset + 1),
                        .workers = (uint32_t)o->workers, .batch = (uint32_t)o->batch,
                        .poll_ms = (uint32_t)o->poll_ms, .max_attempts = (uint32_t)o->attempts,
@@ -360,21 +452,23 @@ static int open_and_run(struct run *run, struct hf_outbox *outbox, struct hf_sin
                        .linger_ms = (uint32_t)o->linger_ms, .rate = (uint32_t)o->rate,
                        .failed_blocks = o->failed_blocks, .competing = o->competing,
                        .dry_run = o->dry_run, .only_type = o->only_type,
-                       .wake_by_stream = !drain && !o->no_stream, .wake_ms = (uint32_t)o->wake_ms,
-                       .on_ended = on_ended, .on_trouble = on_trouble, .user = run,
-                       .stuck_ms = (uint32_t)o->stuck_ms, .stuck = (enum hf_stuck)(o->stuck + 1),
-                       .on_stuck = on_stuck),
+                       .wake_by_stream = !run->drain && !o->no_stream,
+                       .wake_ms = (uint32_t)o->wake_ms, .on_ended = on_ended,
+                       .on_trouble = on_trouble, .user = run, .stuck_ms = (uint32_t)o->stuck_ms,
+                       .stuck = (enum hf_stuck)(o->stuck + 1), .on_stuck = on_stuck,
+                       .only_key = o->only_key, .only_tenant = o->only_tenant,
+                       .stall_ms = (uint32_t)o->database.timeout_ms),
             &run->relay) != HF_OK)
         return hf__database_fail(run->cli, run->command);
-    ends = drain ? run_drain(run) : run_until_signal(run);
+    ends = run->drain ? run_drain(run) : run_until_signal(run);
     ends = print_metrics(run, ends);
     hf_relay_close(run->relay);
     return ends;
 }
 
-static int with_outbox(struct run *run, bool drain)
+static int with_outbox(struct run *run)
 {
-    const struct settings *settings = &run->settings;
+    struct settings *settings = &run->settings;
     struct outbox_place place;
     struct hf_sink *sink;
     int ends;
@@ -386,7 +480,8 @@ static int with_outbox(struct run *run, bool drain)
                         HF_OPTIONS(hf_outbox_options, .table = settings->table, .no_create = true,
                                    .history_s = (uint32_t)((settings->history_ms + 999) / 1000)),
                         &place, &ends)) {
-        ends = open_and_run(run, place.outbox, sink, drain);
+        run->outbox = place.outbox;
+        ends = open_and_run(run, sink);
         hf__outbox_close(&place);
     }
     hf_sink_close(sink);
@@ -396,7 +491,11 @@ static int with_outbox(struct run *run, bool drain)
 static int run_command(struct cli *cli, const struct options_table *table, size_t args_len,
                        const char *const *args, bool drain)
 {
-    struct run run = {.cli = cli, .command = table->name};
+    struct run run = {.cli = cli,
+                      .command = table->name,
+                      .drain = drain,
+                      .began_us = elapsed_us(cli),
+                      .left = "null"};
     struct options options;
     int ends;
 
@@ -404,8 +503,10 @@ static int run_command(struct cli *cli, const struct options_table *table, size_
         return ends;
     if (!run.settings.to.ptr)
         return hf__cli_fail(cli, table->name, CLI_USAGE, "--to is missing");
+    if (run.settings.for_ms && run.settings.for_ms < run.settings.database.timeout_ms)
+        run.settings.database.timeout_ms = run.settings.for_ms;
     if (hf__guard_begin(&run.guard, cli->scope))
-        ends = with_outbox(&run, drain);
+        ends = with_outbox(&run);
     else
         ends = hf__cli_fail(cli, table->name, CLI_FAILED, "there is no thread to be had");
     hf__guard_end(&run.guard);

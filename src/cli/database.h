@@ -40,7 +40,7 @@ struct database_settings {
 };
 
 /* Its options, for a struct whose member `database` is the settings. */
-#define DATABASE_SPECS(type)                                                                       \
+#define DATABASE_SPECS_WITH(type, timeout_text)                                                    \
     {.heading = "Database",                                                                        \
      .kind = OPTION_TEXT,                                                                          \
      .name = "db",                                                                                 \
@@ -70,9 +70,10 @@ struct database_settings {
     {                                                                                              \
         .kind = OPTION_DURATION, .name = "timeout", .value = "TIME", .min = 1,                     \
         .max = DATABASE_TIMEOUT_MAX_MS, .fallback = "30s",                                         \
-        .text = "How long the database may take; then the exit code is 7.",                        \
-        .offset = offsetof(type, database.timeout_ms)                                              \
+        .text = timeout_text, .offset = offsetof(type, database.timeout_ms)                        \
     }
+#define DATABASE_SPECS(type)                                                                       \
+    DATABASE_SPECS_WITH(type, "How long the database may take; then the exit code is 7.")
 
 /* How the outcome is told. */
 #define DATABASE_JSON(type)                                                                        \

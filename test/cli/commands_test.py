@@ -788,6 +788,50 @@ class Outbox(WithDatabase):
         self.ok("outbox", "drain", "--to", "file:" + path, "--history", "1h")
         self.assertEqual(self.json("outbox", "cleanup", "--older", "0"), {"deleted": 1})
 
+    def test_a_drain_ends_and_says_what_is_left(self):
+        nobody = "webhook:http://127.0.0.1:9/"  # where nobody listens
+        self.emit("x", "{}")
+        for limit in ("--timeout", "1s"), ("--for", "1s"):
+            began = time.monotonic()
+            code, out, err = self.run_("outbox", "drain", "--to", nobody, "--json", *limit)
+            self.assertLess(time.monotonic() - began, WAIT_S / 2)
+            self.assertEqual((code, json.loads(out)["left"]), (TIMEOUT, True), err)
+            self.assertIn("the sink cannot be reached", err)
+        # --for is for the whole, also while all goes well
+        for i in range(20):
+            self.emit("x", str(i))
+        code, out, err = self.run_("outbox", "drain", "--to", "exec:/bin/sleep 1", "--for", "1s",
+                                   "--json", "-j", "1")
+        self.assertEqual((code, json.loads(out)["left"]), (TIMEOUT, True), err)
+        # what waits to be tried again is left, too
+        code, out, err = self.run_("outbox", "drain", "--to", "exec:/bin/false", "--json")
+        self.assertEqual((code, json.loads(out)["left"]), (CONDITION, True), err)
+        self.assertIn("events are left", err)
+        for option in "--wake", "--no-stream", "--stop-timeout":
+            self.fails(USAGE, option, "outbox", "drain", "--to", "stdout:", option, "1s")
+
+    def test_of_one_key_or_tenant(self):
+        for key in "7", "8":
+            for tenant in "acme", "initech":
+                self.emit("order.placed", "{}", "--key", key, "--tenant", tenant)
+        self.assertEqual(len(self.json("outbox", "ls", "--key", "7")["events"]), 2)
+        self.assertEqual(len(self.json("outbox", "ls", "--key", "7", "--tenant", "acme")["events"]), 1)
+        self.assertEqual(len(self.json("outbox", "ls", "--type", "order.*")["events"]), 4)
+        self.assertEqual(self.json("outbox", "stats", "--tenant", "acme")["pending"], 2)
+        out = self.json("outbox", "drain", "--to", "file:" + self.path("out"), "--tenant", "acme",
+                        "--key", "8", "--history", "1h")
+        self.assertEqual((out["delivered"], out["left"]), (1, False))
+        code, out, _ = self.run_("outbox", "drain", "--to", "exec:/bin/false", "--tenant", "initech",
+                                 "--attempts", "1", "--json")
+        self.assertEqual((code, json.loads(out)["given_up"], json.loads(out)["left"]), (FAILED, 2, False))
+        self.assertEqual(len(self.json("outbox", "failed", "--key", "8")["events"]), 1)
+        self.assertEqual(self.json("outbox", "discard", "--all", "--key", "8"), {"discarded": 1})
+        self.assertEqual(self.json("outbox", "retry", "--all", "--tenant", "acme"), {"waiting": 0})
+        self.assertEqual(self.json("outbox", "retry", "--all", "--tenant", "initech"), {"waiting": 1})
+        self.fails(USAGE, "go with --all", "outbox", "retry", "some-id", "--tenant", "acme")
+        self.assertEqual(self.json("outbox", "replay", "--tenant", "initech"), {"waiting": 0})
+        self.assertEqual(self.json("outbox", "replay", "--tenant", "acme"), {"waiting": 1})
+
     def test_large_payloads(self):
         large, out, blobs = self.path("large"), self.path("out"), "dir:" + self.path("blobs")
         with open(large, "w", encoding="ascii") as file:
