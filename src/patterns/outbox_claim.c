@@ -23,6 +23,8 @@
  *  (7) Relays claim ahead of what they do, and count themselves what they begin (`ahead`). What one
  *      of them leaves when it ends was begun or not: it is a suspect, and no attempt was made as
  *      far as is known. Suspects are counted when they begin: relay_suspect.c.
+ *  (8) After a claim that saw no event at all the next one first asks all buckets at once where
+ *      there is something by now (hf__outbox_look()), and reads no others.
  */
 #include "patterns/outbox.h"
 
@@ -38,7 +40,8 @@ enum {
     REFUSALS = 2, /* in a row, after which a bucket is left to others for now */
     ROUNDS = 3,
     SMALL_PAGE = 10,
-    TAKE_BACK_MS = 1000
+    TAKE_BACK_MS = 1000,
+    LOOK_AGAIN_MS = 60000 /* after a look that failed */
 };
 
 /* ---- options -------------------------------------------------------------------------------- */
@@ -415,8 +418,20 @@ struct claiming {
     struct hf_claimed_event *events;
     size_t len, cap;
     uint64_t refused, unsure;
+    uint64_t seen;                                    /* events that were read */
     uint64_t left[(HF_OUTBOX_BUCKETS_MAX + 63) / 64]; /* buckets that were left to others (5) */
+    uint64_t bare[(HF_OUTBOX_BUCKETS_MAX + 63) / 64]; /* buckets without events (8) */
 };
+
+static bool bit_of(const uint64_t *bits, uint32_t number)
+{
+    return bits[number / 64] >> number % 64 & 1;
+}
+
+static void bit_set(uint64_t *bits, uint32_t number)
+{
+    bits[number / 64] |= UINT64_C(1) << number % 64;
+}
 
 static enum hf_status room(struct hf_scope *s, struct claiming *c)
 {
@@ -519,13 +534,54 @@ static enum hf_status claim_bucket(struct hf_scope *s, struct claiming *c, uint3
         struct hf_query_result page;
 
         TRY(hf_query(s, c->outbox->db, &query, &page));
+        c->seen += (uint64_t)page.scanned_count;
         TRY(claim_page(s, c, &page, patient, &away));
         query.start = page.last;
         query.limit = OUTBOX_PAGE;
     } while (query.start.ptr && c->len < c->o.limit && !away);
     if (away)
-        c->left[bucket / 64] |= UINT64_C(1) << bucket % 64;
+        bit_set(c->left, bucket);
     return HF_OK;
+}
+
+/* (8) Those that it could not be told of are read. */
+static void look_first(struct hf_scope *s, struct claiming *c)
+{
+    struct hf_outbox *outbox = c->outbox;
+    int64_t now_ms = wall_us(outbox) / 1000;
+
+    for (uint32_t from = 0; from < outbox->buckets; from += OUTBOX_LOOK_MAX) {
+        uint32_t numbers[OUTBOX_LOOK_MAX];
+        bool shown[OUTBOX_LOOK_MAX], whole = false;
+        size_t len = 0;
+
+        while (len < OUTBOX_LOOK_MAX && from + len < outbox->buckets) {
+            numbers[len] = from + (uint32_t)len;
+            len++;
+        }
+        if (hf__outbox_look(s, outbox, numbers, len, now_ms, OUTBOX_SKEW_MS, shown, &whole) !=
+                HF_OK ||
+            !whole) {
+            pthread_mutex_lock(&outbox->mutex);
+            outbox->look_again_us = env_elapsed_us(&outbox->env) + LOOK_AGAIN_MS * INT64_C(1000);
+            pthread_mutex_unlock(&outbox->mutex);
+            return;
+        }
+        for (size_t i = 0; i < len; i++)
+            if (!shown[i])
+                bit_set(c->bare, numbers[i]);
+    }
+}
+
+/* (8) Was there nothing the last time? */
+static bool looks_first(struct hf_outbox *outbox)
+{
+    bool looks;
+
+    pthread_mutex_lock(&outbox->mutex);
+    looks = outbox->claims_bare && outbox->look_again_us <= env_elapsed_us(&outbox->env);
+    pthread_mutex_unlock(&outbox->mutex);
+    return looks;
 }
 
 /* (5) */
@@ -536,15 +592,20 @@ static enum hf_status claim_all(struct hf_scope *s, struct claiming *c)
 
     if (only != UINT32_MAX)
         return claim_bucket(s, c, only, true);
+    if (looks_first(c->outbox))
+        look_first(s, c);
     c->outbox->env.random(c->outbox->env.user, &first, sizeof(first));
     first %= buckets;
     for (uint32_t i = 0; i < 2 * buckets && c->len < c->o.limit; i++) {
         uint32_t bucket = (first + i) % buckets;
         bool again = i >= buckets;
 
-        if (!again || (c->left[bucket / 64] >> bucket % 64 & 1))
+        if (again ? bit_of(c->left, bucket) : !bit_of(c->bare, bucket))
             TRY(claim_bucket(s, c, bucket, again));
     }
+    pthread_mutex_lock(&c->outbox->mutex);
+    c->outbox->claims_bare = !c->seen;
+    pthread_mutex_unlock(&c->outbox->mutex);
     return HF_OK;
 }
 

@@ -82,6 +82,51 @@ enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uin
     return hf_scope_fail(s, HF_OK, "%s", "");
 }
 
+/* SELECT "pk" FROM "TABLE" WHERE "pk" IN [?,?] AND "sk" < ? */
+static struct hf_str look_statement(struct hf_scope *s, const struct hf_outbox *outbox, size_t len)
+{
+    char marks[2 * OUTBOX_LOOK_MAX];
+
+    assert(len && len <= OUTBOX_LOOK_MAX);
+    for (size_t i = 0; i < 2 * len; i++)
+        marks[i] = i % 2 ? ',' : '?';
+    return hf_scope_format(s, "SELECT \"pk\" FROM \"%.*s\" WHERE \"pk\" IN [%.*s] AND \"sk\" < ?",
+                           HF_FMT(outbox->table), (int)(2 * len - 1), marks);
+}
+
+enum hf_status hf__outbox_look(struct hf_scope *s, struct hf_outbox *outbox,
+                               const uint32_t *buckets, size_t len, int64_t now_ms,
+                               uint32_t skew_ms, bool *shown, bool *whole)
+{
+    struct hf_value parameters[OUTBOX_LOOK_MAX + 1];
+    char to[OUTBOX_SEQ_LEN + 1];
+    struct hf_execute_statement request = {.statement = look_statement(s, outbox, len),
+                                           .parameters = parameters,
+                                           .parameters_len = len + 1,
+                                           .consistent = HF_YES,
+                                           .limit = OUTBOX_PAGE};
+    struct hf_execute_statement_result result;
+
+    *whole = false;
+    memset(shown, 0, len * sizeof(*shown));
+    hf__outbox_seq_floor(now_ms + skew_ms + 1, to);
+    for (size_t i = 0; i < len; i++)
+        parameters[i] =
+            hf_value_make(s, (struct hf_attr)HF_S("", hf__outbox_pk(s, "p", buckets[i])));
+    parameters[len] = hf_value_make(s, (struct hf_attr)HF_S("", hf_str_from(to)));
+    TRY(hf_scope_built(s));
+    TRY(hf_execute_statement(s, outbox->db, &request, &result));
+    *whole = !result.next_token.len;
+    for (size_t i = 0; i < len; i++) {
+        struct hf_str pk = hf_value_str(parameters[i]);
+
+        shown[i] = !*whole;
+        for (size_t k = 0; k < result.items_len && !shown[i]; k++)
+            shown[i] = hf_str_equal(hf_value_str(hf_item_get(result.items[k], HF_STR("pk"))), pk);
+    }
+    return HF_OK;
+}
+
 enum hf_status hf__outbox_next_due(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
                                    int64_t now_ms, int64_t *due_ms)
 {

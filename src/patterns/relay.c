@@ -387,6 +387,12 @@ static struct task read_next(struct relay_bucket *bucket)
     return (struct task){.kind = TASK_READ, .bucket = bucket};
 }
 
+static struct task look_next(struct hf_relay *relay)
+{
+    relay->looking = true;
+    return (struct task){.kind = TASK_LOOK};
+}
+
 /* Read or send: first what can be sent, unless a batch can be filled up, or a bucket has waited for
  * long. */
 static struct task bucket_next(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
@@ -396,7 +402,7 @@ static struct task bucket_next(struct hf_relay *relay, int64_t now_us, int64_t *
 
     if (bucket && (!may || now_us - bucket->wants_us >= OLD_WISH_US ||
                    (bucket->more && relay->ready.len < relay->batch_max)))
-        return read_next(bucket);
+        return hf__look_may(relay, bucket, now_us) ? look_next(relay) : read_next(bucket);
     return may ? send_next(relay, now_us) : (struct task){.kind = TASK_NONE};
 }
 
@@ -427,6 +433,9 @@ void hf__relay_do(struct relay_worker *worker, const struct task *task)
     switch (task->kind) {
     case TASK_READ:
         hf__read_run(worker, task->bucket);
+        break;
+    case TASK_LOOK:
+        hf__look_run(worker);
         break;
     case TASK_SEND:
         hf__send_run(worker, task->batch, task->len, task->probe);

@@ -20,6 +20,7 @@ enum {
     RELAY_NOTE_BEHIND = 400, /* waiting to be noted, from which on nothing else is done */
     RELAY_OVERLAP_MS = 500,  /* how much later than its place an event may appear */
     RELAY_SKEW_MS = 1000,    /* by how much clocks of those who emit are ahead, mostly */
+    RELAY_FAR_MS = 5000,     /* how often is looked for those whose clocks are further ahead */
     RELAY_KNOWN = 64,        /* competing: events that wait to be tried again and are remembered */
     RELAY_SWEEP_PAGES = 4,   /* pages without news of one look from the start */
     RELAY_CAREFUL_MIN = 64,  /* deliveries of a bucket that are careful after a crash, and */
@@ -116,6 +117,7 @@ struct relay_bucket {
     size_t running;
     size_t noting;              /* delivered, not noted */
     bool whole;                 /* it was read to its end since it is ours */
+    bool bare;                  /* the last sweep showed nothing: relay_look.c */
     uint32_t window;            /* so many are careful, as its row says; 0: none */
     uint32_t careful;           /* of these so many are left */
     char until[RELAY_SEQ_SIZE]; /* those before it may be to blame */
@@ -277,6 +279,8 @@ struct hf_relay {
     uint32_t blob_failures;         /* the store of payloads does not answer: relay_payload.c */
     bool blob_asking;
     int64_t blob_us;
+    bool looking; /* a look is under way: relay_look.c */
+    int64_t look_again_us;
     bool away; /* a delivery does not return, and the relay has left: relay_stuck.c */
     bool claim_woken, claim_empty; /* competing */
     int64_t claim_us;
@@ -288,7 +292,7 @@ struct hf_relay {
 
 /* ---- relay.c -------------------------------------------------------------------------------- */
 
-enum task_kind { TASK_NONE, TASK_READ, TASK_SEND, TASK_NOTE, TASK_PROBE, TASK_CLAIM };
+enum task_kind { TASK_NONE, TASK_READ, TASK_LOOK, TASK_SEND, TASK_NOTE, TASK_PROBE, TASK_CLAIM };
 
 struct task {
     enum task_kind kind;
@@ -386,6 +390,9 @@ void hf__read_run(struct relay_worker *worker, struct relay_bucket *bucket);
 /* The bucket is ours, and nothing is known of it. The mutex is held. */
 void hf__read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t now_us);
 
+/* By how much reads are ahead of the clock. */
+uint32_t hf__read_ahead_ms(const struct hf_relay *relay);
+
 /* Nothing is due in it, as far as we know. The mutex is held. */
 bool hf__read_is_dry(const struct hf_relay *relay, struct relay_bucket *bucket);
 
@@ -394,6 +401,16 @@ static inline bool is_read_by(const struct hf_relay *relay, const struct relay_b
 {
     return relay->only_bucket == UINT32_MAX || relay->only_bucket == bucket->number;
 }
+
+/* ---- relay_look.c ---------------------------------------------------------------------------- */
+
+/* Is nothing expected in it, so that a look will do? The mutex is held. */
+bool hf__look_is_for(const struct hf_relay *relay, const struct relay_bucket *bucket,
+                     int64_t now_us);
+
+/* Is a look to be taken, instead of reading that one? The mutex is held. */
+bool hf__look_may(const struct hf_relay *relay, const struct relay_bucket *bucket, int64_t now_us);
+void hf__look_run(struct relay_worker *worker);
 
 /* ---- relay_payload.c ------------------------------------------------------------------------- */
 

@@ -5,13 +5,14 @@
  * is more, when somebody emitted something into the bucket, or when it is time to look. What is
  * before the cursor is gone as a rule, and looking through the remains of a hundred thousand events
  * is not for free; so that is done every poll_ms only (a sweep), and less often while a backlog is
- * worked off, for what was committed late or was let go on by hand. What was passed over by
- * intention (relay_key.c) is read again from where it is (a fetch).
+ * worked off, for what was committed late or was let go on by hand. Buckets that were empty then
+ * are asked together: relay_look.c. What was passed over by intention (relay_key.c) is read again
+ * from where it is (a fetch).
  *
  * A read shows what is due within the next poll_ms: what is due later than now waits as a skipped
  * key, so scheduled events are in time without a query of their own. What others emit whose clocks
  * are ahead by more than RELAY_SKEW_MS is among what is scheduled for the next minute; so it is
- * looked for every FAR_MS only, unless there was some.
+ * looked for every RELAY_FAR_MS only, unless there was some.
  *
  *  (1) One read of a bucket runs at a time.
  *  (2) The cursor, and where keys and sweeps are to be read on, stay RELAY_OVERLAP_MS behind the
@@ -43,7 +44,6 @@ enum {
     FIRST_PAUSE_MS = 100,
     STALLED_MS = 2,
     EXTRA_MAX = 4000,
-    FAR_MS = 5000,
     SWEEP_LATE = 10, /* while there is more to read, it is done so many polls later */
     REST_US = 40,    /* for each event that was new of late */
     REST_MAX_US = 25000
@@ -78,6 +78,7 @@ void hf__read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t
     bucket->woken = false;
     bucket->forward = false;
     bucket->whole = false;
+    bucket->bare = false;
     bucket->sweeping = false;
     bucket->sweep_us = now_us + (int64_t)relay->o.poll_ms * 1000;
     bucket->not_before_us = 0;
@@ -167,7 +168,8 @@ struct relay_bucket *hf__read_choose(struct hf_relay *relay, int64_t now_us, int
     for (uint32_t i = 0; i < relay->outbox->buckets; i++) {
         struct relay_bucket *bucket = &relay->buckets[i];
 
-        if (!wants(relay, bucket, now_us, next_us)) {
+        if ((relay->looking && hf__look_is_for(relay, bucket, now_us)) ||
+            !wants(relay, bucket, now_us, next_us)) {
             bucket->wants_us = 0;
             continue;
         }
@@ -177,6 +179,11 @@ struct relay_bucket *hf__read_choose(struct hf_relay *relay, int64_t now_us, int
             oldest = bucket;
     }
     return oldest;
+}
+
+uint32_t hf__read_ahead_ms(const struct hf_relay *relay)
+{
+    return relay->o.poll_ms < LOOK_AHEAD_MAX_MS ? relay->o.poll_ms : LOOK_AHEAD_MAX_MS;
 }
 
 bool hf__read_is_dry(const struct hf_relay *relay, struct relay_bucket *bucket)
@@ -361,7 +368,7 @@ static void look_far(struct relay_bucket *bucket, const struct page *page, int64
     if (last && !last->event.due_us &&
         hf__outbox_due_ms(last) > page->wall_us / 1000 + RELAY_SKEW_MS)
         return;
-    bucket->far_us = now_us + FAR_MS * 1000;
+    bucket->far_us = now_us + RELAY_FAR_MS * 1000;
 }
 
 /* Where we are now. The mutex is held. */
@@ -383,6 +390,8 @@ static void advance(struct hf_relay *relay, struct relay_bucket *bucket, struct 
             bucket->more = bucket->more || due_more;
         }
     }
+    if (page->kind != FETCH && !page->after[0])
+        bucket->bare = !page->len && !page->more;
     if (page->far && !page->more)
         look_far(bucket, page, now_us);
     hf__bucket_advance(relay, bucket);
@@ -517,11 +526,10 @@ static enum hf_status read_page(struct relay_worker *worker, struct relay_bucket
                                 struct page *page)
 {
     struct hf_relay *relay = worker->relay;
-    uint32_t ahead_ms = relay->o.poll_ms < LOOK_AHEAD_MAX_MS ? relay->o.poll_ms : LOOK_AHEAD_MAX_MS;
 
     return hf__outbox_read(worker->io, relay->outbox, bucket->number,
                            page->after[0] ? hf_str_from(page->after) : hf_str_of(NULL, 0),
-                           page->wall_us / 1000 + ahead_ms,
+                           page->wall_us / 1000 + hf__read_ahead_ms(relay),
                            page->far ? OUTBOX_SKEW_MS : RELAY_SKEW_MS, page->limit,
                            !relay->o.dry_run, &page->events, &page->len, &page->more);
 }
