@@ -163,22 +163,30 @@ int hf__iam_outbox_run(struct cli *cli, size_t args_len, const char *const *args
 {
     static const char *const producer[] = {"DescribeTable", "DescribeTimeToLive", "GetItem",
                                            "PutItem", "BatchWriteItem"};
-    static const char *const worker[] = {"DescribeTable", "DescribeTimeToLive",
-                                         "GetItem",       "Query",
-                                         "PutItem",       "UpdateItem",
-                                         "DeleteItem",    "BatchWriteItem"};
+    static const char *const operator[] = {"DescribeTable", "DescribeTimeToLive",
+                                           "GetItem",       "Query",
+                                           "PutItem",       "UpdateItem",
+                                           "DeleteItem",    "BatchWriteItem"};
+    static const char *const relay[] = {"DescribeTable", "DescribeTimeToLive",
+                                        "GetItem",       "Query",
+                                        "PutItem",       "UpdateItem",
+                                        "DeleteItem",    "BatchWriteItem",
+                                        "PartiQLSelect"}; /* what an idle one asks with */
     static const char *const create[] = {"CreateTable", "UpdateTimeToLive",
                                          "Scan"}; /* is it another's table? */
+    static const struct {
+        const char *const *actions;
+        size_t len;
+    } roles[] = {[ROLE_PRODUCER] = {producer, COMMAND_LEN(producer)},
+                 [ROLE_RELAY] = {relay, COMMAND_LEN(relay)},
+                 [ROLE_OPERATOR] = {operator, COMMAND_LEN(operator)}};
     struct settings settings = {.create = false};
-    bool produces;
     int ends;
 
     if (!read_settings(cli, &hf__iam_outbox_options, args_len, args, &settings, &ends))
         return ends;
-    produces = settings.role == ROLE_PRODUCER;
-    print_policy(cli->out, &settings, "Outbox", produces ? producer : worker,
-                 produces ? COMMAND_LEN(producer) : COMMAND_LEN(worker), create,
-                 COMMAND_LEN(create));
+    print_policy(cli->out, &settings, "Outbox", roles[settings.role].actions,
+                 roles[settings.role].len, create, COMMAND_LEN(create));
     return hf__cli_flushed(cli, CLI_OK);
 }
 
