@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum {
-    DESCRIPTORS_TABLES = 512, /* files of tables that RocksDB keeps open: store/tables.c */
+    DESCRIPTORS_TABLES = 512, /* files of tables that RocksDB keeps open: store/tables_open.c */
     DESCRIPTORS_OTHER = 128, /* the journal's next files, what a compaction writes, backups, logs */
     DESCRIPTORS_RESERVE = DESCRIPTORS_TABLES + DESCRIPTORS_OTHER,
     DESCRIPTORS_LEAST = 32 /* that have to be left, for the database and connections */

@@ -1,13 +1,14 @@
 /*
- * store/store_disk.c: a store on disk. Here is what happens to a write, and when the disk is too
- * full for one; the parts have files of their own:
+ * store/store_disk.c: a store on disk. Here is what happens to a write; the parts have files of
+ * their own:
  *
- *     home.c       the directory
- *     journal.c    every batch that is not in tables yet, on disk
- *     commit.c     when a batch is safe, and when files of the journal go
- *     record.c     a batch as a record of the journal, and as entries of a map
- *     front.c      the same batches in memory, and how they and the tables are read as one
- *     tables.c     everything older, in RocksDB
+ *     store_space.c  when the disk is too full for a write
+ *     home.c         the directory
+ *     journal.c      every batch that is not in tables yet, on disk
+ *     commit.c       when a batch is safe, and when files of the journal go
+ *     record.c       a batch as a record of the journal, and as entries of a map
+ *     front.c        the same batches in memory, and how they and the tables are read as one
+ *     tables.c       everything older, in RocksDB
  *
  * A batch goes to the journal, and then to the front's active map. Tickets are the journal's
  * numbers of changes. When that map is large, or the journal is, the keeper's thread freezes it and
@@ -18,32 +19,6 @@
  * are, is then written once as a table. Its size is the time that an open after a crash takes. One
  * that is synced is smaller, as its files are written twice, first with zeros; see journal.c.
  *
- * Space. RocksDB on a full disk is at best stopped, and this build may abort the process, so it
- * must never find out. Before a write we ask the file system for its free space, every CHECK_BYTES
- * of writes and once per sync, and refuse below a reserve. The reserve is what may be written after
- * the last write that we let through:
- *
- *     the maps, which become tables                           memtable_bytes, or as large as they
- *                                                             are
- *     a compaction, which writes its output before            the tables there are, or what
- *     it drops its input                                      hf__tables_compaction() says
- *     logs and manifests, and writes between two checks       RESERVE_SLACK
- *
- * A batch that is larger than a table becomes a table of its own size. It is let through only if
- * there is room for it in the journal, in a table, and in a compaction.
- *
- * Batches that make room in the end, as deletes do, are taken below the reserve: they are let
- * through as long as there is room for the maps as large as they are, for a compaction, and for
- * half of RESERVE_SLACK. That is at least the other half and the ballast less than others need.
- * When it is quiet then, all tables are merged, so that what was deleted goes from the disk.
- *
- * An open takes next to nothing, OPEN_BYTES. If there is less than the reserve, no compaction
- * starts, and what is replayed stays in memory; so a store that was killed opens, with no_space.
- *
- * Below it the ballast is given back as well, and counted as owed: writes go on when there is room
- * for the reserve and the ballast. Another process can still fill the disk between a check and a
- * write; the reserve is there for that too.
- *
  * Ranges are deleted key by key, see tables.c.
  *
  * What always holds:
@@ -52,14 +27,8 @@
  *  (2) What tables do not have is in the journal, and is replayed at the next open. What they have
  *      is not.
  */
-#include "store/commit.h"
-#include "store/front.h"
-#include "store/home.h"
-#include "store/private.h"
+#include "store/disk.h"
 #include "store/record.h"
-#include "store/tables.h"
-
-#include <stdatomic.h>
 
 #include "base/kill.h"
 #include "base/steady.h"
@@ -72,125 +41,14 @@ enum {
     MEMTABLE_BYTES = 64 * MIB,
     MEMTABLE_BYTES_MIN = 256 * KIB,
     CACHE_BYTES = 32 * MIB,
-    MAPS = 2, /* one takes changes while the other is written as a table */
-    RESERVE_SLACK = 16 * MIB,
-    OPEN_BYTES = 4 * MIB,     /* manifests, and the first file of the journal */
-    CHECK_BYTES = 256 * KIB,  /* written between two looks at the free space */
-    JOURNAL_TIMES = 4,        /* as large as memtable_bytes so many times a journal may get, */
-    JOURNAL_TIMES_SYNCED = 1, /* or so many times when it is synced, */
-    JOURNAL_OF_FREE = 8,      /* but only to this part of the free space */
-    STALL_MS = 10             /* how long a writer sleeps before it looks again */
-};
-
-/* How an attempt to write tables ended. After TABLES_FAILED there is no other one. */
-enum tables_end { TABLES_WRITTEN, TABLES_NO_ROOM, TABLES_NO_MEMORY, TABLES_LACK, TABLES_FAILED };
-
-struct disk {
-    struct hf__store base;
-    struct store_options options;
-    size_t map_bytes; /* that a map may grow to */
-    struct home home; /* its ballast is guarded by space_lock */
-    struct tables *tables;
-    struct front front;
-    struct commit commit;
-    atomic_bool opened; /* all checks passed: a close may write */
-
-    pthread_mutex_t space_lock;     /* held over looks at the disk, which writers may wait for */
-    atomic_uint_fast64_t unchecked; /* bytes written since the last look */
-    atomic_bool no_space;
-    atomic_bool freed;            /* something was, since all tables were merged */
-    atomic_uint_fast64_t largest; /* bytes of the largest batch, if it was above a table */
-
-    pthread_mutex_t stall_lock;
-    pthread_cond_t settled; /* an attempt to write tables ended: the next two changed */
-    uint64_t attempts;
-    enum tables_end tables_end;
-    char lack[TABLES_ERROR_MAX]; /* what TABLES_LACK was for */
+    MAPS = 2,             /* one takes changes while the other is written as a table */
+    OPEN_BYTES = 4 * MIB, /* manifests, and the first file of the journal */
+    STALL_MS = 10         /* how long a writer sleeps before it looks again */
 };
 
 static struct disk *disk_of(struct hf__store *store)
 {
     return (struct disk *)store;
-}
-
-/* ---- space ---------------------------------------------------------------------------------- */
-
-/* `frees`: for what makes room in the end. */
-static uint64_t reserve_bytes(struct disk *disk, bool frees)
-{
-    uint64_t compaction = hf__tables_compaction(disk->map_bytes) + 2 * atomic_load(&disk->largest);
-    uint64_t maps = 0;
-    uint64_t tables;
-
-    if (disk->options.reserve_bytes)
-        return frees ? disk->options.reserve_bytes / 2 : disk->options.reserve_bytes;
-    if (atomic_load(&disk->opened)) {
-        tables = hf__tables_bytes(disk->tables);
-        maps = hf__front_bytes(&disk->front);
-    } else { /* an open: a journal is replayed into tables, and compactions start at once */
-        tables = hf__home_used_bytes(&disk->home);
-    }
-    if (!frees && maps < disk->options.memtable_bytes)
-        maps = disk->options.memtable_bytes;
-    return maps + RESERVE_SLACK / (frees ? 2 : 1) + (tables < compaction ? tables : compaction);
-}
-
-/* What a batch of that size takes, now and when it is flushed and compacted. */
-static uint64_t batch_room(const struct disk *disk, uint64_t bytes)
-{
-    return bytes <= disk->map_bytes ? bytes : 3 * bytes;
-}
-
-/* Look at the disk: is there room for `bytes` more? Moves the ballast and sets no_space. */
-static bool has_room(struct disk *disk, uint64_t bytes, uint64_t *have, uint64_t *need)
-{
-    bool room;
-
-    pthread_mutex_lock(&disk->space_lock);
-    atomic_store_explicit(&disk->unchecked, 0, memory_order_relaxed);
-    *have = hf__home_free_bytes(&disk->home);
-    *need = reserve_bytes(disk, false) + bytes + (disk->home.ballast_full ? 0 : HOME_BALLAST_BYTES);
-    room = *have >= *need;
-    if (!room && disk->home.ballast_full)
-        hf__home_drop_ballast(&disk->home);
-    if (room && !disk->home.ballast_full)
-        hf__home_fill_ballast(&disk->home);
-    if (!room && !atomic_load(&disk->no_space))
-        hf__commit_want_tables(&disk->commit); /* then files of the journal can go */
-    if (room == atomic_load(&disk->no_space))
-        hf__env_log(&disk->base.env, HF_LOG_WARNING, "store %s: %s (%llu bytes are free)",
-                    disk->home.path, room ? "there is room again" : "too little space",
-                    (unsigned long long)*have);
-    atomic_store(&disk->no_space, !room);
-    pthread_mutex_unlock(&disk->space_lock);
-    return room;
-}
-
-/* Is there room for `bytes` of what makes room? */
-static bool has_room_to_free(struct disk *disk, uint64_t bytes)
-{
-    return hf__home_free_bytes(&disk->home) >= reserve_bytes(disk, true) + batch_room(disk, bytes);
-}
-
-static enum hf_status check_room(struct hf_scope *s, struct disk *disk, uint64_t bytes, bool frees)
-{
-    uint64_t before = atomic_fetch_add_explicit(&disk->unchecked, bytes, memory_order_relaxed);
-    uint64_t have, need;
-
-    if (before + bytes < CHECK_BYTES && !atomic_load(&disk->no_space))
-        return HF_OK;
-    if (has_room(disk, batch_room(disk, bytes), &have, &need)) {
-        if (bytes > disk->map_bytes && bytes > atomic_load(&disk->largest))
-            atomic_store(&disk->largest, bytes);
-        return HF_OK;
-    }
-    if (frees && has_room_to_free(disk, bytes)) {
-        atomic_store(&disk->freed, true);
-        return HF_OK;
-    }
-    return hf__fail(s, HF_NO_SPACE,
-                    "The disk of the store in %s has %llu bytes free; writing needs %llu",
-                    disk->home.path, (unsigned long long)have, (unsigned long long)need);
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -429,7 +287,7 @@ static enum hf_status write_changes(struct hf_scope *s, struct disk *disk,
     }
     TRY(hf__changes_end(changes));
     if (!batch->opens)
-        TRY(check_room(s, disk, changes->record.len, batch->frees));
+        TRY(hf__disk_check_room(s, disk, changes->record.len, batch->frees));
     hf__kill_point("before_write");
     TRY(log_and_apply(s, disk, changes, ticket));
     hf__kill_point("after_write");
@@ -471,24 +329,7 @@ static enum hf_status disk_sync(struct hf_scope *s, struct hf__store *store, uin
     return hf__commit_wait(s, &disk_of(store)->commit, ticket);
 }
 
-static void look_at_space(void *user)
-{
-    uint64_t have, need;
-
-    has_room(user, 0, &have, &need);
-}
-
 /* ---- tables --------------------------------------------------------------------------------- */
-
-/* Is there room for a table of what is frozen? A map takes more than its table will. */
-static bool has_room_for_table(struct disk *disk)
-{
-    uint64_t slack = RESERVE_SLACK / 2;
-
-    if (disk->options.reserve_bytes && disk->options.reserve_bytes < slack)
-        slack = disk->options.reserve_bytes;
-    return hf__home_free_bytes(&disk->home) >= hf__front_frozen_bytes(&disk->front) + slack;
-}
 
 /* What tables say that have every change up to `last`. While the journal is read nobody else is
  * there. */
@@ -524,7 +365,7 @@ static enum tables_end write_frozen(struct disk *disk, uint64_t *upto)
 
     if (!hf__front_frozen(&disk->front, &root, &last))
         return TABLES_WRITTEN;
-    if (!has_room_for_table(disk))
+    if (!hf__disk_has_room_for_table(disk))
         return TABLES_NO_ROOM;
     if (hf__tables_lacks(disk->tables) && !hf__front_reopen(&disk->front, disk->tables))
         return TABLES_LACK;
@@ -551,7 +392,7 @@ static enum tables_end write_all(struct disk *disk, uint64_t *upto)
     enum tables_end end;
     bool frozen;
 
-    if (has_room_to_free(disk, 0))
+    if (hf__disk_can_free(disk, 0))
         (void)hf__tables_awake(disk->tables); /* or with the next one */
     end = write_frozen(disk, upto);
     if (end != TABLES_WRITTEN)
@@ -581,7 +422,7 @@ static bool write_tables(void *user, uint64_t *upto)
 /* The disk is full, and what was deleted is still there: have it gone, when tables know of it. */
 static void make_room(struct disk *disk)
 {
-    if (!has_room_to_free(disk, 0) || !atomic_load(&disk->freed))
+    if (!hf__disk_can_free(disk, 0) || !atomic_load(&disk->freed))
         return;
     if (hf__front_bytes(&disk->front) > 0) {
         hf__commit_want_tables(&disk->commit);
@@ -597,22 +438,12 @@ static bool tidy(void *user)
     struct disk *disk = user;
     uint64_t have, need;
 
-    if (has_room_to_free(disk, 0) && !hf__tables_awake(disk->tables))
+    if (hf__disk_can_free(disk, 0) && !hf__tables_awake(disk->tables))
         return false;
-    if (has_room(disk, 0, &have, &need))
+    if (hf__disk_has_room(disk, 0, &have, &need))
         return hf__tables_tidy(disk->tables);
     make_room(disk);
     return false;
-}
-
-static bool is_synced(const struct disk *disk)
-{
-    return disk->options.sync == STORE_SYNC_FULL || disk->options.sync == STORE_SYNC_BATCH;
-}
-
-static size_t segment_bytes(const struct disk *disk)
-{
-    return disk->map_bytes / 5 * 2;
 }
 
 /* A store of an older format: its tables get a mark, and have what is in its journal. */
@@ -632,18 +463,6 @@ static enum hf_status settle(struct hf_scope *s, void *user, uint64_t last)
                         disk->home.path, HOME_FORMAT, error);
     hf__front_settle(&disk->front, hf__tables_newest(disk->tables));
     return HF_OK;
-}
-
-static uint64_t files_kept(void *user)
-{
-    struct disk *disk = user;
-    uint64_t times = is_synced(disk) ? JOURNAL_TIMES_SYNCED : JOURNAL_TIMES;
-    uint64_t bytes = times * disk->options.memtable_bytes;
-    uint64_t free = hf__home_free_bytes(&disk->home) / JOURNAL_OF_FREE;
-
-    if (atomic_load(&disk->no_space))
-        return 0;
-    return (bytes < free ? bytes : free) / segment_bytes(disk);
 }
 
 /* ---- replaying ------------------------------------------------------------------------------ */
@@ -761,7 +580,7 @@ static void disk_stats(struct hf__store *store, struct store_stats *stats)
 
     /* Writes look at the disk, too, but who asks first whether they are possible may send none. */
     if (!disk->options.read_only)
-        has_room(disk, 0, &have, &need);
+        hf__disk_has_room(disk, 0, &have, &need);
     pthread_mutex_lock(&disk->commit.lock);
     stats->syncs = disk->commit.syncs;
     stats->sync_waits = disk->commit.waits;
@@ -801,8 +620,8 @@ static void set_locks(struct disk *disk)
     disk->commit.window_ms = disk->options.window_ms;
     disk->commit.quiet_ms = disk->options.quiet_ms;
     disk->commit.user = disk;
-    disk->commit.before_sync = look_at_space;
-    disk->commit.files_kept = files_kept;
+    disk->commit.before_sync = hf__disk_look;
+    disk->commit.files_kept = hf__disk_files_kept;
     disk->commit.write_tables = write_tables;
     disk->commit.settle = settle;
     disk->commit.tidy = tidy;
@@ -906,8 +725,8 @@ static enum hf_status open_log(struct hf_scope *s, struct disk *disk)
 {
     const struct journal_options options = {.env = &disk->base.env,
                                             .path = disk->home.journal_path,
-                                            .segment_bytes = segment_bytes(disk),
-                                            .syncs = is_synced(disk),
+                                            .segment_bytes = disk_segment_bytes(disk),
+                                            .syncs = disk_is_synced(disk),
                                             .read_only = disk->options.read_only};
     const struct journal_marks marks = journal_marks(disk);
 
@@ -953,7 +772,7 @@ static enum hf_status open_inside(struct hf_scope *s, struct disk *disk)
     TRY(check_parts(s, disk));
     /* The ballast of the last run, if it is there, is not owed again. */
     hf__home_fill_ballast(&disk->home);
-    if (!has_room(disk, 0, &have, &need)) {
+    if (!hf__disk_has_room(disk, 0, &have, &need)) {
         have = hf__home_free_bytes(&disk->home); /* with the ballast */
         need = disk->options.reserve_bytes && disk->options.reserve_bytes < OPEN_BYTES
                    ? disk->options.reserve_bytes

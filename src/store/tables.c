@@ -25,9 +25,7 @@
  * us would be a signal there, which ends the process. So it is an error that names the file.
  * docs/decisions/0013 has what that costs.
  *
- * A lack of descriptors or memory that RocksDB meets in a flush or a compaction is final for it: it
- * writes nothing more until it is opened again. Nothing was lost, as what is not in tables is in
- * the journal, so it is closed and opened again, when descriptors are there and nobody reads.
+ * How it is opened, closed and opened again is in tables_open.c.
  *
  * What always holds:
  *
@@ -38,90 +36,21 @@
  *      became a table all the same, it would not have the number.
  *  (2) Nobody sees the empty key.
  */
-#include "store/tables.h"
+#include "store/tables_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <rocksdb/c.h>
-
 #include "base/kill.h"
-#include "base/turns.h"
-
-#define NO_THREADS "no more threads can be started; raise the limit of processes (ulimit -u)"
 
 enum {
     KIB = 1024,
-    MIB = 1024 * KIB,
-    BLOCK_BYTES = 4 * KIB, /* measured: a get verifies its block, 2 us less than with 16 KiB */
-    BLOOM_BITS = 10,
     BATCH_BYTES = 256 * KIB, /* handed over at once */
-    LEVEL0_COMPACT = 4,      /* files in level 0 that start a compaction, */
-    LEVEL0_SLOW = 16,        /* that slow down who adds tables, */
-    LEVEL0_STOP = 24,        /* and that stop him */
-    LEVEL1_TABLES = 4,       /* size of level 1, in tables */
-    COMPACTION_TABLES = LEVEL0_STOP + LEVEL1_TABLES,
-    OPEN_FILES = 512,    /* tables that are kept open, */
-    OPEN_FILES_OF = 4,   /* but not more than this part of the descriptors, */
-    OPEN_FILES_MIN = 20, /* and not fewer than RocksDB takes */
-    REOPEN_FILES = 24,   /* descriptors that must be there before it is opened again */
-    REOPEN_MS = 200,     /* how long readers may take to leave it */
-    BACKGROUND_JOBS = 2,
-    OWN_THREADS = BACKGROUND_JOBS + 2, /* that RocksDB keeps, with its timer, and one to spare */
-    OPENING_THREADS = 16,              /* that look at tables while it is opened, at most */
-    LOG_FILES = 2,
-    LOG_LEVEL = 4, /* fatal */
     ITERS_KEPT = 32,
-    MODE_DIRECTORY = 0700,
     NUMBER_BYTES = 8, /* of a change, under the empty key in format 2 */
     MARK_BYTES = 32   /* under the empty key: four numbers */
-};
-
-static const size_t MEMTABLE_BYTES = SIZE_MAX / 4; /* see (1) */
-
-struct tables_state {
-    struct tables *tables;
-    atomic_uint refs;
-    const rocksdb_snapshot_t *snapshot; /* or NULL: there is no database, and nothing in it, */
-    bool is_down;                       /* or it could not be opened again */
-    rocksdb_readoptions_t *options;
-};
-
-struct tables_iter {
-    struct tables *tables;
-    struct tables_iter *next;       /* in the list of spare ones */
-    rocksdb_readoptions_t *options; /* points into bounds */
-    rocksdb_iterator_t *it;
-    struct hf__buf bounds; /* lower, upper */
-    size_t lower_len;
-    bool reverse;
-    bool started;
-    bool ended;
-};
-
-struct tables {
-    struct hf_env env;
-    struct tables_options options;
-    rocksdb_t *_Atomic db; /* or NULL: there is none yet */
-    rocksdb_options_t *db_options;
-    rocksdb_writeoptions_t *write_options;
-    rocksdb_cache_t *cache;
-    struct tables_state *newest;
-    atomic_uint states;      /* that somebody may use */
-    pthread_rwlock_t in_use; /* held by who uses the database without a state; a reopen waits */
-    uint64_t last;           /* the newest change that is known to be in tables */
-    bool lacks;              /* it has to be opened again before something can be added */
-    bool is_down;            /* it was closed for that, and could not be opened */
-    bool tidies;             /* every file in level 0 starts a compaction */
-
-    pthread_mutex_t iters_lock; /* guards the next two */
-    struct tables_iter *iters;  /* spare ones */
-    int iters_len;
 };
 
 /*
@@ -134,121 +63,9 @@ static void count_nothing(void)
     rocksdb_set_perf_level(rocksdb_disable);
 }
 
-/* ---- the end of a program ------------------------------------------------------------------- */
-
-/*
- * RocksDB has objects that are made with its first options, others with its first database, and
- * that end when the program calls exit(). What a program registered for its exit before that, it is
- * called for after that. If it closes a store then, RocksDB must not be called any more: it would
- * abort. Nothing is lost without it, as the journal has what tables have not.
- *
- * The same goes for a thread that is in there when another one calls exit(), so the end waits for
- * it. It can wait only if it was registered behind those objects; for those of the first database
- * that is before it is opened, as they are made by an attempt that cannot succeed, too.
- */
-static pthread_once_t options_made = PTHREAD_ONCE_INIT;
-static pthread_once_t database_made = PTHREAD_ONCE_INIT;
-/* Readers go first, so that who has it may take it again, as a failed make_database() does. */
-static pthread_rwlock_t rocksdb_in_use = PTHREAD_RWLOCK_INITIALIZER;
-static atomic_bool has_ended;        /* nothing in there is changed any more */
-static rocksdb_t *_Atomic left_open; /* so that nobody takes these for leaks */
-static const rocksdb_snapshot_t *_Atomic left_snapshot;
-
-static void note_end(void)
-{
-    atomic_store(&has_ended, true); /* first: who comes from now on does not begin */
-    pthread_rwlock_wrlock(&rocksdb_in_use);
-    pthread_rwlock_unlock(&rocksdb_in_use);
-}
-
-static void note_end_at_exit(void)
-{
-    (void)atexit(note_end); /* the last one to register is the first to be called */
-}
-
-static void make_objects(void)
-{
-    rocksdb_options_t *options = rocksdb_options_create();
-    char *error = NULL;
-
-    rocksdb_options_set_info_log_level(options, LOG_LEVEL);
-    (void)rocksdb_open(options, "/dev/null/none", &error);
-    rocksdb_free(error);
-    rocksdb_options_destroy(options);
-    note_end_at_exit();
-}
-
-/* RocksDB makes its files, and its folder, for everybody to read. So the folder is ours to make. */
-static bool shut_away(const char *path)
-{
-    struct stat info;
-
-    if (mkdir(path, MODE_DIRECTORY) == 0)
-        return true;
-    if (errno != EEXIST || stat(path, &info))
-        return false;
-    return (info.st_mode & 077) == 0 || chmod(path, MODE_DIRECTORY) == 0;
-}
-
-/* RocksDB ends the process when it cannot start a thread. Where there are few, it opens its tables
- * one after the other; false: there are too few. */
-static bool has_threads(const struct tables *tables)
-{
-    unsigned threads = hf__threads_possible(OWN_THREADS + OPENING_THREADS);
-
-    if (threads < OWN_THREADS)
-        return false;
-    rocksdb_options_set_max_file_opening_threads(
-        tables->db_options, threads == OWN_THREADS ? 1 : (int)(threads - OWN_THREADS));
-    return true;
-}
-
-/* With the lock, and before the end: that may have begun since, and waits. */
-static rocksdb_t *open_rocksdb(const struct tables *tables, char **error)
-{
-    rocksdb_t *db = NULL;
-    uint64_t turns;
-
-    if (!has_threads(tables)) {
-        *error = strdup(NO_THREADS);
-        return NULL;
-    }
-    turns = take_turns(SHORT_TURN_NS); /* for RocksDB's threads */
-    pthread_once(&database_made, make_objects);
-    if (tables->options.read_only)
-        db = rocksdb_open_for_read_only(tables->db_options, tables->options.db_path, 0, error);
-    else if (!shut_away(tables->options.db_path))
-        *error = strdup("its folder cannot be made for its owner alone");
-    else
-        db = rocksdb_open(tables->db_options, tables->options.db_path, error);
-    if (turns)
-        (void)take_turns(turns);
-    return db;
-}
-
-static void close_rocksdb(rocksdb_t *db)
-{
-    pthread_rwlock_rdlock(&rocksdb_in_use);
-    if (atomic_load(&has_ended))
-        atomic_store(&left_open, db);
-    else if (db)
-        rocksdb_close(db);
-    pthread_rwlock_unlock(&rocksdb_in_use);
-}
-
-static void release_snapshot(rocksdb_t *db, const rocksdb_snapshot_t *snapshot)
-{
-    pthread_rwlock_rdlock(&rocksdb_in_use);
-    if (atomic_load(&has_ended)) /* releasing one may start a compaction */
-        atomic_store(&left_snapshot, snapshot);
-    else
-        rocksdb_release_snapshot(db, snapshot);
-    pthread_rwlock_unlock(&rocksdb_in_use);
-}
-
 /* ---- errors --------------------------------------------------------------------------------- */
 
-static enum hf_status status_of(const char *error)
+enum hf_status hf__tables_status_of(const char *error)
 {
     if (strstr(error, "/LOCK") && strstr(error, "lock"))
         return HF_LOCKED;
@@ -277,7 +94,7 @@ static bool is_lack(const char *error)
 /* Turn an error of a read into the scope's, and free it. */
 static enum hf_status read_failed(struct hf_scope *s, const struct tables *tables, char *error)
 {
-    enum hf_status status = status_of(error);
+    enum hf_status status = hf__tables_status_of(error);
 
     hf__fail(s, status, "Reading the store in %s failed: %s", tables->options.path, error);
     if (is_lack(error))
@@ -308,7 +125,7 @@ static rocksdb_readoptions_t *new_read_options(const struct tables *tables)
     return options;
 }
 
-static void state_fill(struct tables_state *state, struct tables *tables)
+void hf__tables_state_fill(struct tables_state *state, struct tables *tables)
 {
     *state = (struct tables_state){.tables = tables, .is_down = tables->is_down};
     atomic_init(&state->refs, 1);
@@ -320,20 +137,20 @@ static void state_fill(struct tables_state *state, struct tables *tables)
     atomic_fetch_add(&tables->states, 1);
 }
 
-static struct tables_state *state_new(struct tables *tables)
+struct tables_state *hf__tables_state_new(struct tables *tables)
 {
     struct tables_state *state = hf__env_alloc(&tables->env, sizeof(*state));
 
     if (state)
-        state_fill(state, tables);
+        hf__tables_state_fill(state, tables);
     return state;
 }
 
-static void state_empty(struct tables_state *state)
+void hf__tables_state_empty(struct tables_state *state)
 {
     if (state->snapshot) {
         rocksdb_readoptions_destroy(state->options);
-        release_snapshot(state->tables->db, state->snapshot);
+        hf__rocksdb_release(state->tables->db, state->snapshot);
     }
     atomic_fetch_sub(&state->tables->states, 1);
 }
@@ -351,7 +168,7 @@ void hf__tables_release(struct tables_state *state)
     if (!state || atomic_fetch_sub_explicit(&state->refs, 1, memory_order_acq_rel) != 1)
         return;
     env = state->tables->env;
-    state_empty(state);
+    hf__tables_state_empty(state);
     hf__env_free(&env, state, sizeof(*state));
 }
 
@@ -391,7 +208,7 @@ enum hf_status hf__tables_get(struct hf_scope *s, struct tables_state *state, st
     return HF_OK;
 }
 
-static void iter_free(struct tables *tables, struct tables_iter *iter)
+void hf__tables_iter_free(struct tables *tables, struct tables_iter *iter)
 {
     rocksdb_readoptions_destroy(iter->options);
     hf__buf_free(&iter->bounds);
@@ -434,7 +251,7 @@ static void iter_give(struct tables *tables, struct tables_iter *iter)
     }
     pthread_mutex_unlock(&tables->iters_lock);
     if (!keep)
-        iter_free(tables, iter);
+        hf__tables_iter_free(tables, iter);
 }
 
 /* RocksDB keeps pointers to the bounds, so they are copied to where they stay. The lowest key that
@@ -630,14 +447,14 @@ static char *make_database(struct tables *tables)
 
     if (tables->db)
         return NULL;
-    made = open_rocksdb(tables, &error);
+    made = hf__rocksdb_open(tables, &error);
     if (error)
         return error;
     if (!sync_directory(tables->options.path)) {
         char room[128];
 
         error = strdup(strerror_r(errno, room, sizeof(room)));
-        close_rocksdb(made);
+        hf__rocksdb_close(made);
         return error;
     }
     tables->db = made;
@@ -678,10 +495,10 @@ bool hf__tables_tidy(struct tables *tables)
 {
     bool done = true;
 
-    pthread_rwlock_rdlock(&rocksdb_in_use);
-    if (!atomic_load(&has_ended) && tables->db && has_untidy(tables))
+    pthread_rwlock_rdlock(&hf__rocksdb_in_use);
+    if (!atomic_load(&hf__rocksdb_ended) && tables->db && has_untidy(tables))
         done = set_tidies(tables, true);
-    pthread_rwlock_unlock(&rocksdb_in_use);
+    pthread_rwlock_unlock(&hf__rocksdb_in_use);
     return done;
 }
 
@@ -694,10 +511,10 @@ bool hf__tables_awake(struct tables *tables)
     if (!tables->options.resting)
         return true;
     rocksdb_options_set_disable_auto_compactions(tables->db_options, 0);
-    pthread_rwlock_rdlock(&rocksdb_in_use);
-    if (!atomic_load(&has_ended) && tables->db)
+    pthread_rwlock_rdlock(&hf__rocksdb_in_use);
+    if (!atomic_load(&hf__rocksdb_ended) && tables->db)
         rocksdb_set_options(tables->db, 1, &name, &text, &error);
-    pthread_rwlock_unlock(&rocksdb_in_use);
+    pthread_rwlock_unlock(&hf__rocksdb_in_use);
     tables->options.resting = error != NULL;
     rocksdb_free(error);
     return !tables->options.resting;
@@ -705,19 +522,19 @@ bool hf__tables_awake(struct tables *tables)
 
 void hf__tables_compact(struct tables *tables)
 {
-    pthread_rwlock_rdlock(&rocksdb_in_use);
-    if (!atomic_load(&has_ended) && tables->db && !tables->lacks)
+    pthread_rwlock_rdlock(&hf__rocksdb_in_use);
+    if (!atomic_load(&hf__rocksdb_ended) && tables->db && !tables->lacks)
         rocksdb_compact_range(tables->db, NULL, 0, NULL, 0);
-    pthread_rwlock_unlock(&rocksdb_in_use);
+    pthread_rwlock_unlock(&hf__rocksdb_in_use);
 }
 
 void hf__tables_hurry(struct tables *tables)
 {
     pthread_rwlock_rdlock(&tables->in_use); /* this one first, as a reopen does */
-    pthread_rwlock_rdlock(&rocksdb_in_use);
-    if (!atomic_load(&has_ended) && tables->db && !tables->options.read_only)
+    pthread_rwlock_rdlock(&hf__rocksdb_in_use);
+    if (!atomic_load(&hf__rocksdb_ended) && tables->db && !tables->options.read_only)
         rocksdb_disable_manual_compaction(tables->db);
-    pthread_rwlock_unlock(&rocksdb_in_use);
+    pthread_rwlock_unlock(&hf__rocksdb_in_use);
     pthread_rwlock_unlock(&tables->in_use);
 }
 
@@ -746,11 +563,11 @@ enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root
 
     count_nothing();
     assert(!tables->lacks);
-    pthread_rwlock_rdlock(&rocksdb_in_use);
-    ended = atomic_load(&has_ended);
+    pthread_rwlock_rdlock(&hf__rocksdb_in_use);
+    ended = atomic_load(&hf__rocksdb_ended);
     if (!ended)
         failed = add(tables, root, mark);
-    pthread_rwlock_unlock(&rocksdb_in_use);
+    pthread_rwlock_unlock(&hf__rocksdb_in_use);
     if (ended)
         return HF_CANCELED;
     if (failed) {
@@ -762,7 +579,7 @@ enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root
         return lack ? HF_LIMIT : HF_IO;
     }
     tables->last = mark->last;
-    state = state_new(tables);
+    state = hf__tables_state_new(tables);
     if (!state) /* it is in there: adding the same once more does no harm */
         return HF_NOMEM;
     hf__tables_release(tables->newest);
@@ -896,168 +713,6 @@ enum hf_status hf__tables_verify(struct hf_scope *s, struct tables *tables,
     return status;
 }
 
-/* ---- opening and closing -------------------------------------------------------------------- */
-
-static int open_files(void)
-{
-    struct rlimit limit;
-    rlim_t files = OPEN_FILES;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / OPEN_FILES_OF < files)
-        files = limit.rlim_cur / OPEN_FILES_OF;
-    return files < OPEN_FILES_MIN ? OPEN_FILES_MIN : (int)files;
-}
-
-static void set_block_options(struct tables *tables)
-{
-    rocksdb_block_based_table_options_t *blocks = rocksdb_block_based_options_create();
-
-    tables->cache = rocksdb_cache_create_lru(tables->options.cache_bytes);
-    rocksdb_block_based_options_set_block_size(blocks, BLOCK_BYTES);
-    rocksdb_block_based_options_set_block_cache(blocks, tables->cache);
-    rocksdb_block_based_options_set_filter_policy(blocks, rocksdb_filterpolicy_create_bloom_full(
-                                                              BLOOM_BITS));
-    rocksdb_block_based_options_set_whole_key_filtering(blocks, 1);
-    rocksdb_options_set_block_based_table_factory(tables->db_options, blocks);
-    rocksdb_block_based_options_destroy(blocks);
-}
-
-/* RocksDB's C functions do not know this one by itself: a part of a table must not be written when
- * it is closed. */
-static void leave_shutdown_to_us(struct tables *tables)
-{
-    rocksdb_options_t *more = rocksdb_options_create();
-    char *error = NULL;
-
-    rocksdb_get_options_from_string(tables->db_options, "avoid_flush_during_shutdown=true", more,
-                                    &error);
-    assert(!error);
-    rocksdb_free(error);
-    rocksdb_options_destroy(tables->db_options);
-    tables->db_options = more;
-}
-
-static void set_options(struct tables *tables)
-{
-    size_t table_bytes = tables->options.table_bytes;
-    rocksdb_options_t *o = tables->db_options = rocksdb_options_create();
-
-    rocksdb_options_set_create_if_missing(o, tables->options.missing);
-    rocksdb_options_set_paranoid_checks(o, 1);
-    /* Of stores of format 1. 0: a torn end of the log is forgiven, damage before it is not. */
-    rocksdb_options_set_wal_recovery_mode(o, 0);
-    rocksdb_options_set_write_buffer_size(o, MEMTABLE_BYTES);
-    rocksdb_options_set_max_open_files(o, open_files());
-    rocksdb_options_set_max_background_jobs(o, BACKGROUND_JOBS);
-    rocksdb_options_set_disable_auto_compactions(o, tables->options.resting);
-    rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
-    rocksdb_options_set_level0_file_num_compaction_trigger(o, LEVEL0_COMPACT);
-    rocksdb_options_set_level0_slowdown_writes_trigger(o, LEVEL0_SLOW);
-    rocksdb_options_set_level0_stop_writes_trigger(o, LEVEL0_STOP);
-    rocksdb_options_set_max_bytes_for_level_base(o, LEVEL1_TABLES * table_bytes);
-    rocksdb_options_set_target_file_size_base(o, table_bytes);
-    rocksdb_options_set_max_compaction_bytes(o, COMPACTION_TABLES * table_bytes);
-    rocksdb_options_set_compression(o, tables->options.compress ? rocksdb_lz4_compression
-                                                                : rocksdb_no_compression);
-    rocksdb_options_set_keep_log_file_num(o, LOG_FILES);
-    /*
-     * RocksDB's file of messages is a hazard: in this build the second failed write to it aborts
-     * the process, and errors elsewhere make it write. So it gets next to none.
-     */
-    rocksdb_options_set_info_log_level(o, LOG_LEVEL);
-    rocksdb_options_set_stats_dump_period_sec(o, 0);
-    rocksdb_options_set_stats_persist_period_sec(o, 0);
-    set_block_options(tables);
-    leave_shutdown_to_us(tables);
-    tables->write_options = rocksdb_writeoptions_create();
-    rocksdb_writeoptions_disable_WAL(tables->write_options, 1);
-}
-
-static enum hf_status open_database(struct hf_scope *s, struct tables *tables)
-{
-    char *error = NULL;
-    enum hf_status status;
-    bool ended;
-
-    pthread_rwlock_rdlock(&rocksdb_in_use);
-    ended = atomic_load(&has_ended);
-    if (!ended)
-        tables->db = open_rocksdb(tables, &error);
-    pthread_rwlock_unlock(&rocksdb_in_use);
-    if (ended)
-        return hf__fail(s, HF_CANCELED, "The store in %s cannot be opened while the program ends",
-                        tables->options.path);
-    if (!error)
-        return HF_OK;
-    status = strcmp(error, NO_THREADS) == 0 ? HF_NOMEM : status_of(error);
-    if (status == HF_LOCKED)
-        hf__fail(s, status, "The store in %s is open already, in this or in another process",
-                 tables->options.path);
-    else
-        hf__fail(s, status, "The store in %s cannot be opened: %s", tables->options.path, error);
-    rocksdb_free(error);
-    tables->db = NULL;
-    return status;
-}
-
-static enum hf_status open_inside(struct hf_scope *s, struct tables *tables)
-{
-    set_options(tables);
-    if (tables->options.missing && !has_threads(tables)) /* it is made later, by who writes */
-        return hf__fail(s, HF_NOMEM, "The store in %s cannot be opened: " NO_THREADS,
-                        tables->options.path);
-    pthread_once(&options_made, note_end_at_exit);
-    if (!tables->options.missing)
-        TRY(open_database(s, tables));
-    tables->newest = state_new(tables);
-    return tables->newest ? HF_OK : hf__fail_nomem(s);
-}
-
-enum hf_status hf__tables_open(struct hf_scope *s, const struct tables_options *options,
-                               struct tables **tables)
-{
-    struct tables *made = hf__env_alloc(options->env, sizeof(*made));
-    enum hf_status status;
-
-    *tables = NULL;
-    if (!made)
-        return hf__fail_nomem(s);
-    *made = (struct tables){.env = *options->env, .options = *options};
-    pthread_mutex_init(&made->iters_lock, NULL);
-    pthread_rwlock_init(&made->in_use, NULL);
-    status = open_inside(s, made);
-    if (status != HF_OK)
-        hf__tables_close(made);
-    else
-        *tables = made;
-    return status;
-}
-
-void hf__tables_close(struct tables *tables)
-{
-    struct hf_env env;
-
-    if (!tables)
-        return;
-    env = tables->env;
-    hf__tables_release(tables->newest);
-    close_rocksdb(tables->db);
-    while (tables->iters) {
-        struct tables_iter *iter = tables->iters;
-
-        tables->iters = iter->next;
-        iter_free(tables, iter);
-    }
-    if (tables->db_options) {
-        rocksdb_options_destroy(tables->db_options);
-        rocksdb_cache_destroy(tables->cache);
-        rocksdb_writeoptions_destroy(tables->write_options);
-    }
-    pthread_mutex_destroy(&tables->iters_lock);
-    pthread_rwlock_destroy(&tables->in_use);
-    hf__env_free(&env, tables, sizeof(*tables));
-}
-
 /* ---- the mark ------------------------------------------------------------------------------- */
 
 enum hf_status hf__tables_mark(struct hf_scope *s, struct tables *tables, struct tables_mark *mark)
@@ -1098,96 +753,4 @@ enum hf_status hf__tables_look(struct hf_scope *s, const struct tables_options *
     status = hf__tables_mark(s, tables, mark);
     hf__tables_close(tables);
     return status;
-}
-
-/* ---- opening again -------------------------------------------------------------------------- */
-
-bool hf__tables_lacks(const struct tables *tables)
-{
-    return tables->lacks;
-}
-
-/* Are there descriptors enough for an open? Others may take them meanwhile, of course. */
-static bool has_descriptors(void)
-{
-    int fds[REOPEN_FILES];
-    int len = 0;
-
-    while (len < REOPEN_FILES && (fds[len] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
-        len++;
-    for (int i = 0; i < len; i++)
-        close(fds[i]);
-    return len == REOPEN_FILES;
-}
-
-/* Nobody comes, and who is there has some time to go. */
-static bool wait_alone(struct tables *tables)
-{
-    for (int ms = 0; ms < REOPEN_MS; ms++) {
-        if (atomic_load(&tables->states) == 1 && atomic_load(&tables->newest->refs) == 1)
-            return true;
-        usleep(1000);
-    }
-    return false;
-}
-
-/* Open the database, if it has what it had. */
-static enum hf_status open_whole(struct hf_scope *s, struct tables *tables)
-{
-    uint64_t known = tables->last;
-    struct tables_mark mark;
-
-    TRY(open_database(s, tables));
-    tables->is_down = false;
-    state_fill(tables->newest, tables);
-    TRY(hf__tables_mark(s, tables, &mark));
-    if (mark.last >= known)
-        return HF_OK;
-    tables->last = known;
-    return hf__fail(s, HF_CORRUPT, "they end at change %llu, and had %llu",
-                    (unsigned long long)mark.last, (unsigned long long)known);
-}
-
-/* Close the database, if it is open, and open it. False: it is closed, and the log says why. */
-static bool turn_over(struct tables *tables)
-{
-    struct hf_scope *s = hf_scope_new(&tables->env);
-    enum hf_status status = s ? HF_OK : HF_NOMEM;
-
-    if (s) {
-        state_empty(tables->newest);
-        close_rocksdb(tables->db);
-        tables->db = NULL;
-        tables->is_down = true;
-        tables->tidies = false;
-        rocksdb_options_set_create_if_missing(tables->db_options, 0);
-        status = open_whole(s, tables);
-    }
-    if (status != HF_OK)
-        hf__env_log(&tables->env, HF_LOG_ERROR, "store %s: the tables cannot be opened again: %s",
-                    tables->options.path, s ? hf_scope_error_text(s) : hf_status_text(status));
-    if (s && status != HF_OK) {
-        if (tables->db)
-            state_empty(tables->newest);
-        close_rocksdb(tables->db);
-        tables->db = NULL;
-        tables->is_down = true;
-        state_fill(tables->newest, tables);
-    }
-    hf_scope_free(s);
-    return status == HF_OK;
-}
-
-bool hf__tables_reopen(struct tables *tables)
-{
-    if (!has_descriptors() || pthread_rwlock_trywrlock(&tables->in_use))
-        return false;
-    if (wait_alone(tables) && turn_over(tables)) {
-        tables->lacks = false;
-        hf__env_log(&tables->env, HF_LOG_WARNING,
-                    "store %s: the tables were opened again, after a lack of descriptors or memory",
-                    tables->options.path);
-    }
-    pthread_rwlock_unlock(&tables->in_use);
-    return !tables->lacks;
 }

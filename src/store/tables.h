@@ -1,6 +1,6 @@
 /*
- * store/tables.h: sorted tables on disk, in RocksDB. No other file knows it; its error strings
- * become statuses here.
+ * store/tables.h: sorted tables on disk, in RocksDB. Only tables.c and tables_open.c know it; its
+ * error strings become statuses there.
  *
  * Tables are never changed: a whole one, made from a map, is added, and from then on the tables as
  * a whole have every change up to its last. What they hold at one moment is a state, which stays

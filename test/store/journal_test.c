@@ -19,7 +19,7 @@
 enum {
     KIB = 1024,
     MEMTABLE = 256 * KIB,
-    SEGMENT = MEMTABLE / 2 / 5 * 2,    /* of the journal, as store_disk.c has it */
+    SEGMENT = MEMTABLE / 2 / 5 * 2,    /* of the journal, as disk.h has it */
     FILES = 4 * MEMTABLE / SEGMENT,    /* that are kept when nothing is synced, */
     SYNCED = MEMTABLE / SEGMENT,       /* and when everything is */
     OF_FREE = 8,                       /* and the part of the free space that they may be */

@@ -1,0 +1,146 @@
+/*
+ * store/store_space.c: when the disk of a store is too full for a write.
+ *
+ * RocksDB on a full disk is at best stopped, and this build may abort the process, so it must never
+ * find out. Before a write we ask the file system for its free space, every CHECK_BYTES of writes
+ * and once per sync, and refuse below a reserve. The reserve is what may be written after the last
+ * write that we let through:
+ *
+ *     the maps, which become tables                           memtable_bytes, or as large as they
+ *                                                             are
+ *     a compaction, which writes its output before            the tables there are, or what
+ *     it drops its input                                      hf__tables_compaction() says
+ *     logs and manifests, and writes between two checks       RESERVE_SLACK
+ *
+ * A batch that is larger than a table becomes a table of its own size. It is let through only if
+ * there is room for it in the journal, in a table, and in a compaction.
+ *
+ * Batches that make room in the end, as deletes do, are taken below the reserve: they are let
+ * through as long as there is room for the maps as large as they are, for a compaction, and for
+ * half of RESERVE_SLACK. That is at least the other half and the ballast less than others need.
+ * When it is quiet then, all tables are merged, so that what was deleted goes from the disk.
+ *
+ * An open takes next to nothing, OPEN_BYTES of store_disk.c. If there is less than the reserve, no
+ * compaction starts, and what is replayed stays in memory; so a store that was killed opens, with
+ * no_space.
+ *
+ * Below it the ballast is given back as well, and counted as owed: writes go on when there is room
+ * for the reserve and the ballast. Another process can still fill the disk between a check and a
+ * write; the reserve is there for that too.
+ */
+#include "store/disk.h"
+
+enum {
+    KIB = 1024,
+    MIB = 1024 * KIB,
+    RESERVE_SLACK = 16 * MIB,
+    CHECK_BYTES = 256 * KIB,  /* written between two looks at the free space */
+    JOURNAL_TIMES = 4,        /* as large as memtable_bytes so many times a journal may get, */
+    JOURNAL_TIMES_SYNCED = 1, /* or so many times when it is synced, */
+    JOURNAL_OF_FREE = 8       /* but only to this part of the free space */
+};
+
+/* `frees`: for what makes room in the end. */
+static uint64_t reserve_bytes(struct disk *disk, bool frees)
+{
+    uint64_t compaction = hf__tables_compaction(disk->map_bytes) + 2 * atomic_load(&disk->largest);
+    uint64_t maps = 0;
+    uint64_t tables;
+
+    if (disk->options.reserve_bytes)
+        return frees ? disk->options.reserve_bytes / 2 : disk->options.reserve_bytes;
+    if (atomic_load(&disk->opened)) {
+        tables = hf__tables_bytes(disk->tables);
+        maps = hf__front_bytes(&disk->front);
+    } else { /* an open: a journal is replayed into tables, and compactions start at once */
+        tables = hf__home_used_bytes(&disk->home);
+    }
+    if (!frees && maps < disk->options.memtable_bytes)
+        maps = disk->options.memtable_bytes;
+    return maps + RESERVE_SLACK / (frees ? 2 : 1) + (tables < compaction ? tables : compaction);
+}
+
+/* What a batch of that size takes, now and when it is flushed and compacted. */
+static uint64_t batch_room(const struct disk *disk, uint64_t bytes)
+{
+    return bytes <= disk->map_bytes ? bytes : 3 * bytes;
+}
+
+bool hf__disk_has_room(struct disk *disk, uint64_t bytes, uint64_t *have, uint64_t *need)
+{
+    bool room;
+
+    pthread_mutex_lock(&disk->space_lock);
+    atomic_store_explicit(&disk->unchecked, 0, memory_order_relaxed);
+    *have = hf__home_free_bytes(&disk->home);
+    *need = reserve_bytes(disk, false) + bytes + (disk->home.ballast_full ? 0 : HOME_BALLAST_BYTES);
+    room = *have >= *need;
+    if (!room && disk->home.ballast_full)
+        hf__home_drop_ballast(&disk->home);
+    if (room && !disk->home.ballast_full)
+        hf__home_fill_ballast(&disk->home);
+    if (!room && !atomic_load(&disk->no_space))
+        hf__commit_want_tables(&disk->commit); /* then files of the journal can go */
+    if (room == atomic_load(&disk->no_space))
+        hf__env_log(&disk->base.env, HF_LOG_WARNING, "store %s: %s (%llu bytes are free)",
+                    disk->home.path, room ? "there is room again" : "too little space",
+                    (unsigned long long)*have);
+    atomic_store(&disk->no_space, !room);
+    pthread_mutex_unlock(&disk->space_lock);
+    return room;
+}
+
+bool hf__disk_can_free(struct disk *disk, uint64_t bytes)
+{
+    return hf__home_free_bytes(&disk->home) >= reserve_bytes(disk, true) + batch_room(disk, bytes);
+}
+
+enum hf_status hf__disk_check_room(struct hf_scope *s, struct disk *disk, uint64_t bytes,
+                                   bool frees)
+{
+    uint64_t before = atomic_fetch_add_explicit(&disk->unchecked, bytes, memory_order_relaxed);
+    uint64_t have, need;
+
+    if (before + bytes < CHECK_BYTES && !atomic_load(&disk->no_space))
+        return HF_OK;
+    if (hf__disk_has_room(disk, batch_room(disk, bytes), &have, &need)) {
+        if (bytes > disk->map_bytes && bytes > atomic_load(&disk->largest))
+            atomic_store(&disk->largest, bytes);
+        return HF_OK;
+    }
+    if (frees && hf__disk_can_free(disk, bytes)) {
+        atomic_store(&disk->freed, true);
+        return HF_OK;
+    }
+    return hf__fail(s, HF_NO_SPACE,
+                    "The disk of the store in %s has %llu bytes free; writing needs %llu",
+                    disk->home.path, (unsigned long long)have, (unsigned long long)need);
+}
+
+bool hf__disk_has_room_for_table(struct disk *disk)
+{
+    uint64_t slack = RESERVE_SLACK / 2;
+
+    if (disk->options.reserve_bytes && disk->options.reserve_bytes < slack)
+        slack = disk->options.reserve_bytes;
+    return hf__home_free_bytes(&disk->home) >= hf__front_frozen_bytes(&disk->front) + slack;
+}
+
+uint64_t hf__disk_files_kept(void *user)
+{
+    struct disk *disk = user;
+    uint64_t times = disk_is_synced(disk) ? JOURNAL_TIMES_SYNCED : JOURNAL_TIMES;
+    uint64_t bytes = times * disk->options.memtable_bytes;
+    uint64_t free = hf__home_free_bytes(&disk->home) / JOURNAL_OF_FREE;
+
+    if (atomic_load(&disk->no_space))
+        return 0;
+    return (bytes < free ? bytes : free) / disk_segment_bytes(disk);
+}
+
+void hf__disk_look(void *user)
+{
+    uint64_t have, need;
+
+    hf__disk_has_room(user, 0, &have, &need);
+}

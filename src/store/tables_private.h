@@ -1,0 +1,87 @@
+/*
+ * store/tables_private.h: what the files that know RocksDB share: tables.c and tables_open.c.
+ */
+#ifndef HF_STORE_TABLES_PRIVATE_H
+#define HF_STORE_TABLES_PRIVATE_H
+
+#include "store/tables.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <rocksdb/c.h>
+
+enum {
+    LEVEL0_COMPACT = 4, /* files in level 0 that start a compaction, */
+    LEVEL0_SLOW = 16,   /* that slow down who adds tables, */
+    LEVEL0_STOP = 24,   /* and that stop him */
+    LEVEL1_TABLES = 4,  /* size of level 1, in tables */
+    COMPACTION_TABLES = LEVEL0_STOP + LEVEL1_TABLES
+};
+
+struct tables_state {
+    struct tables *tables;
+    atomic_uint refs;
+    const rocksdb_snapshot_t *snapshot; /* or NULL: there is no database, and nothing in it, */
+    bool is_down;                       /* or it could not be opened again */
+    rocksdb_readoptions_t *options;
+};
+
+struct tables_iter {
+    struct tables *tables;
+    struct tables_iter *next;       /* in the list of spare ones */
+    rocksdb_readoptions_t *options; /* points into bounds */
+    rocksdb_iterator_t *it;
+    struct hf__buf bounds; /* lower, upper */
+    size_t lower_len;
+    bool reverse;
+    bool started;
+    bool ended;
+};
+
+struct tables {
+    struct hf_env env;
+    struct tables_options options;
+    rocksdb_t *_Atomic db; /* or NULL: there is none yet */
+    rocksdb_options_t *db_options;
+    rocksdb_writeoptions_t *write_options;
+    rocksdb_cache_t *cache;
+    struct tables_state *newest;
+    atomic_uint states;      /* that somebody may use */
+    pthread_rwlock_t in_use; /* held by who uses the database without a state; a reopen waits */
+    uint64_t last;           /* the newest change that is known to be in tables */
+    bool lacks;              /* it has to be opened again before something can be added */
+    bool is_down;            /* it was closed for that, and could not be opened */
+    bool tidies;             /* every file in level 0 starts a compaction */
+
+    pthread_mutex_t iters_lock; /* guards the next two */
+    struct tables_iter *iters;  /* spare ones */
+    int iters_len;
+};
+
+/* ---- tables.c ------------------------------------------------------------------------------- */
+
+/* A state of the database as it is now, in that place; and give back what it has of RocksDB's. */
+void hf__tables_state_fill(struct tables_state *state, struct tables *tables);
+void hf__tables_state_empty(struct tables_state *state);
+
+/* NULL: there is no memory. */
+struct tables_state *hf__tables_state_new(struct tables *tables);
+
+void hf__tables_iter_free(struct tables *tables, struct tables_iter *iter);
+
+/* Of an error in RocksDB's words. */
+enum hf_status hf__tables_status_of(const char *error);
+
+/* ---- tables_open.c -------------------------------------------------------------------------- */
+
+/* Held by who is in RocksDB, to read, unless the program has begun to end. */
+extern pthread_rwlock_t hf__rocksdb_in_use;
+extern atomic_bool hf__rocksdb_ended; /* nothing in there is changed any more */
+
+/* With the lock, and before the end: that may have begun since, and waits. */
+rocksdb_t *hf__rocksdb_open(const struct tables *tables, char **error);
+void hf__rocksdb_close(rocksdb_t *db);
+void hf__rocksdb_release(rocksdb_t *db, const rocksdb_snapshot_t *snapshot);
+
+#endif
