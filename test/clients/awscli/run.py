@@ -6,7 +6,8 @@
 
 AWSCLI names the aws command when it is not the one in /usr/bin or PATH. It takes most of a second
 to start, so cases prepare what they need by plain requests, run it once or twice, and four at a
-time. With ENDPOINT, cases that need the admin path or a server of their own are left out.
+time; and where aws is a program in Python, it is loaded once (warm.py). With ENDPOINT, cases that need
+the admin path or a server of their own are left out.
 
 A case is a function whose name begins with test_; its argument has the calls. A failed case prints
 a line, and the last line is "N passed, N failed".
@@ -18,6 +19,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -68,6 +70,57 @@ class Server:
         return f"the server complained: {worse[0].strip()}" if worse else None
 
 
+# ---- the aws command ------------------------------------------------------------------------
+
+class Warm:
+    """The aws command, loaded once; None of `path` when it cannot be."""
+
+    def __init__(self):
+        self.dir = tempfile.TemporaryDirectory(prefix="holdfast-awscli-")
+        self.path = self.process = None
+        with open(AWSCLI, "rb") as file:
+            line = file.readline(200)
+        found = re.fullmatch(rb"#!\s*(/\S*python3?[0-9.]*)\s*", line)
+        if not found:
+            return
+        path = os.path.join(self.dir.name, "socket")
+        self.process = subprocess.Popen(
+            [found.group(1), os.path.join(os.path.dirname(os.path.abspath(__file__)), "warm.py"),
+             path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        if self.process.stdout.readline() == b"ready\n":
+            self.path = path
+
+    def run(self, args, env):
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, \
+                socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+            connection.settimeout(WAIT_S)
+            connection.connect(self.path)
+            socket.send_fds(connection, [json.dumps({"args": args, "env": env}).encode()],
+                            [out.fileno(), err.fileno()])
+            status = connection.recv(16)
+            out.seek(0)
+            err.seek(0)
+            return int(status or -1), out.read().decode(), err.read().decode()
+
+    def stop(self):
+        if self.process:
+            self.process.terminate()
+            self.process.communicate(timeout=WAIT_S)
+        self.dir.cleanup()
+
+
+WARM = None
+
+
+def run_aws(args, env):
+    """Status, output, errors."""
+    if WARM and WARM.path:
+        return WARM.run(args, env)
+    done = subprocess.run([AWSCLI, *args], capture_output=True, text=True, timeout=WAIT_S, env=env,
+                          stdin=subprocess.DEVNULL)
+    return done.returncode, done.stdout, done.stderr
+
+
 # ---- calls ----------------------------------------------------------------------------------
 
 class World:
@@ -85,13 +138,10 @@ class World:
                  "AWS_MAX_ATTEMPTS": "1", "AWS_RETRY_MODE": "standard",
                  "AWS_EC2_METADATA_DISABLED": "true", "AWS_DEFAULT_REGION": "us-east-1",
                  "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, **(env or {})}
-        done = subprocess.run([AWSCLI, service, *args, "--endpoint-url", self.url],
-                              capture_output=True, text=True, timeout=WAIT_S, env=clean,
-                              stdin=subprocess.DEVNULL)
-        answer = done.stdout
+        status, answer, errors = run_aws([service, *args, "--endpoint-url", self.url], clean)
         if parse and answer.lstrip().startswith(("{", "[")):
             answer = json.loads(answer)
-        return done.returncode, answer, done.stderr.strip()
+        return status, answer, errors.strip()
 
     def aws(self, *args, **more):
         status, answer, errors = self.run(*args, **more)
@@ -526,6 +576,7 @@ def run_case(case, world):
 
 
 def main():
+    global WARM
     verbose = "-v" in sys.argv[1:]
     names = [word for word in sys.argv[1:] if word != "-v"]
     if not AWSCLI or not os.path.exists(AWSCLI):
@@ -539,6 +590,7 @@ def main():
     # With one shard a stream is read by two calls; each takes most of a second.
     server = None if ENDPOINT else Server("--admin", "--stream-shards", "1")
     passed = failed = 0
+    WARM = Warm()
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         world = World(ENDPOINT or server.url)
         for name, outcome, took in pool.map(lambda case: run_case(case, world), cases):
@@ -549,6 +601,7 @@ def main():
                 print(f"FAILED  {name}: {outcome}")
             if verbose:
                 print(f"{took:6.2f} s  {name}: {outcome}", flush=True)
+    WARM.stop()
     wrong = server.stop() if server else None
     if wrong:
         failed += 1
