@@ -601,16 +601,19 @@ static uint32_t retry_after_ms(const struct http_answer *http)
 
 /* The error of the scope. */
 static enum hf_status refused(struct hf_scope *s, const struct s3 *s3, const struct s3_call *call,
-                              const struct http_answer *http, const struct refusal *refusal)
+                              const struct http_answer *http, const struct sign_credentials *used,
+                              const struct refusal *refusal)
 {
     struct judgement j = judge(http->status, refusal->code);
     struct hf_str region = hf__answer_field(http, "x-amz-bucket-region");
     struct hf_error *error;
 
     if (region.len && !hf_str_equal(region, s3->endpoint.signing_region) &&
-        (http->status == 301 || http->status == 400))
+        (http->status == 301 || http->status == 400)) {
+        region = tame(s, region, CODE_MAX, used);
         return hf__fail(s, HF_INVALID, "the bucket %.*s is in the region %.*s, not in %.*s",
                         HF_FMT(s3->bucket), HF_FMT(region), HF_FMT(s3->endpoint.signing_region));
+    }
     hf__fail(s, j.status, "S3 refused %s of %.*s/%.*s: HTTP status %d%s%.*s%s%.*s", call->method,
              HF_FMT(s3->bucket), HF_FMT(call->key), http->status, refusal->code.len ? ", " : "",
              HF_FMT(refusal->code), refusal->message.len ? ": " : "", HF_FMT(refusal->message));
@@ -744,7 +747,7 @@ static enum hf_status try_once(struct hf_scope *s, struct s3 *s3, const struct s
     }
     answer->code = refusal.code;
     *again = may_change(s3, http, refusal.code, &credentials);
-    return refused(s, s3, call, http, &refusal);
+    return refused(s, s3, call, http, &credentials, &refusal);
 }
 
 static enum hf_status attempt(struct hf_scope *s, struct s3 *s3, const struct s3_call *call,

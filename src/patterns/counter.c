@@ -322,6 +322,20 @@ static enum hf_status under_none(struct hf_scope *s, struct hf_counters *c,
     return status == HF_OK ? HF_OK : hf__counter_limit(s, at, a->change.by, a->seen.value);
 }
 
+/* A database refuses to add to what is no number. Whose mistake is that? HF_CORRUPT when it is the
+ * item's, which somebody else has written. */
+static enum hf_status explain(struct hf_scope *s, struct hf_counters *c,
+                              const struct counter_at *at, struct counter_mark mark)
+{
+    struct hf_str message = hf_scope_copy(s, hf_scope_error(s)->message);
+    struct counter_seen seen;
+    struct hf_item item;
+
+    TRY(hf__pattern_read(s, c->db, c->table, at->key, &item));
+    TRY(hf__counter_see(s, at, item, mark, &seen));
+    return hf_scope_fail(s, HF_INVALID, "%.*s", HF_FMT(message));
+}
+
 enum hf_status hf__counter_change(struct hf_scope *s, struct hf_counters *c,
                                   const struct counter_at *at, struct counter_change change,
                                   int64_t *out, bool *again)
@@ -337,6 +351,8 @@ enum hf_status hf__counter_change(struct hf_scope *s, struct hf_counters *c,
         status = under_none(s, c, at, &a);
     else
         status = under_own_mark(s, c, at, &a);
+    if (status == HF_INVALID && !a.doubtful)
+        status = explain(s, c, at, a.change.mark);
     if (status != HF_OK) {
         *out = status == HF_LIMIT ? a.seen.value : 0;
         return a.doubtful ? hf_scope_doubt(s) : status; /* (2) */

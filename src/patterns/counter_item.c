@@ -116,7 +116,7 @@ enum hf_status hf__counter_see(struct hf_scope *s, const struct counter_at *at, 
         return HF_OK;
     right = read_number(item, HF_STR("count"), INT64_MIN, &seen->value) &&
             read_number(item, HF_STR("rev"), 0, &seen->rev) &&
-            read_number(item, HF_STR("gone"), 0, &seen->gone) &&
+            read_number(item, HF_STR("gone"), 1, &seen->gone) &&
             read_number(item, HF_STR("shards"), 1, &shards) && shards <= HF_COUNTER_SHARDS_MAX;
     seen->found = hf_item_get(item, HF_STR("count")).ptr != NULL;
     seen->born = hf_value_str(hf_item_get(item, HF_STR("born")));

@@ -35,9 +35,8 @@ enum {
     SKEW_S = 4 * 60, /* a clock this much off is corrected; services allow 5 min */
     TIMEOUT_MS = 10000,
     ANSWER_MAX = 1024 * 1024,
-    CODE_MAX = 128,
-    MESSAGE_MAX = 1024, /* of a service's sentence that goes into ours */
-    RETRY_AFTER_MAX_S = 3600
+    RETRY_AFTER_MAX_S = 3600,
+    SECRET_MIN = 16 /* a shorter one is made up */
 };
 
 struct worker {
@@ -374,8 +373,7 @@ bool hf__aws_is_services(struct hf_str code, enum hf_status *status)
     return false;
 }
 
-/* A service's words, fit for a line of ours. */
-static struct hf_str tame(struct hf_scope *s, struct hf_str text, size_t max)
+struct hf_str hf__aws_tame(struct hf_scope *s, struct hf_str text, size_t max)
 {
     size_t len = text.len < max ? text.len : max;
     char *copy = hf_scope_alloc(s, len + 1);
@@ -386,6 +384,19 @@ static struct hf_str tame(struct hf_scope *s, struct hf_str text, size_t max)
         copy[i] = text.ptr[i] >= ' ' && text.ptr[i] < 127 ? text.ptr[i] : '?';
     copy[len] = '\0';
     return hf_str_of(copy, len);
+}
+
+/* (3): the session token was sent, so that it may come back. */
+static struct hf_str tame(struct hf_scope *s, struct hf_str text, size_t max,
+                          const struct sign_credentials *used)
+{
+    const struct hf_str secrets[] = {used->secret_key, used->session_token};
+
+    for (size_t i = 0; i < ARRAY_LEN(secrets); i++)
+        if (secrets[i].len >= SECRET_MIN && text.len &&
+            memmem(text.ptr, text.len, secrets[i].ptr, secrets[i].len))
+            return HF_STR("");
+    return hf__aws_tame(s, text, max);
 }
 
 struct error_body {
@@ -404,7 +415,7 @@ static TABLE(body, "Error");
 #undef T
 
 static enum hf_status read_refusal(struct hf_scope *s, const struct http_answer *http,
-                                   struct refusal *refusal)
+                                   const struct sign_credentials *used, struct refusal *refusal)
 {
     struct hf_str text = hf_str_of((const char *)http->body.ptr, http->body.len);
     struct error_body error = {.type = {NULL, 0}};
@@ -420,9 +431,9 @@ static enum hf_status read_refusal(struct hf_scope *s, const struct http_answer 
         error = (struct error_body){.type = {NULL, 0}};
     hf__scope_error_clear(s);
     *refusal =
-        (struct refusal){.code = tame(s, plain_code(error.type), CODE_MAX),
+        (struct refusal){.code = tame(s, plain_code(error.type), AWS_CODE_MAX, used),
                          .message = tame(s, error.message.len ? error.message : error.Message,
-                                         MESSAGE_MAX)};
+                                         AWS_MESSAGE_MAX, used)};
     return HF_OK;
 }
 
@@ -481,7 +492,7 @@ static int64_t date_of(struct hf_str text)
     copy[text.len] = '\0';
     memset(&tm, 0, sizeof(tm));
     end = strptime(copy, "%a, %d %b %Y %H:%M:%S GMT", &tm);
-    return end && !*end ? (int64_t)timegm(&tm) : 0;
+    return end == copy + text.len ? (int64_t)timegm(&tm) : 0;
 }
 
 /* Learn the service's clock. True when it differs from what was used. */
@@ -601,7 +612,7 @@ static enum hf_status try_once(struct hf_scope *s, struct aws *aws,
                                       .blame = AWS_NOBODY};
         return HF_OK;
     }
-    TRY(read_refusal(s, &http, &refusal));
+    TRY(read_refusal(s, &http, &credentials, &refusal));
     *again = may_try_again(aws, &http, refusal.code, &credentials);
     blame(s, aws, &http, &refusal, answer);
     return HF_OK;

@@ -52,6 +52,8 @@ static const char unspoken[] = "";
 void hf__aws_told(struct hf_scope *s, const char *service, struct hf_delivery *delivery,
                   const struct aws_outcome *outcome)
 {
+    struct hf_str code = hf__aws_tame(s, outcome->code, AWS_CODE_MAX);
+    struct hf_str message = hf__aws_tame(s, outcome->message, AWS_MESSAGE_MAX);
     enum hf_status status = HF_IO;
     bool for_good = false;
 
@@ -68,8 +70,7 @@ void hf__aws_told(struct hf_scope *s, const char *service, struct hf_delivery *d
         status = for_good ? HF_INVALID : HF_IO;
     }
     hf__delivery_fail(s, delivery, status, for_good, "%s refused it: %.*s%s%.*s", service,
-                      HF_FMT(outcome->code), outcome->message.len ? ": " : "",
-                      HF_FMT(outcome->message));
+                      HF_FMT(code), message.len ? ": " : "", HF_FMT(message));
 }
 
 /* All of them were throttled, or denied: that is not theirs, but the service's. */

@@ -282,12 +282,12 @@ static uint32_t retry_after_ms(const struct webhook *hook, const struct http_ans
     memcpy(copy, text.ptr, text.len);
     copy[text.len] = '\0';
     memset(&tm, 0, sizeof(tm));
-    if (copy[strspn(copy, "0123456789")] == '\0') {
+    if (strspn(copy, "0123456789") == text.len) {
         for (size_t i = 0; i < text.len && seconds <= RETRY_AFTER_MAX_S; i++)
             seconds = seconds * 10 + (copy[i] - '0');
     } else {
         end = strptime(copy, "%a, %d %b %Y %H:%M:%S GMT", &tm);
-        if (!end || *end)
+        if (end != copy + text.len)
             return 0;
         seconds = (int64_t)timegm(&tm) - hf__env_wall_us(&hook->env) / 1000000;
     }

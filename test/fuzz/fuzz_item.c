@@ -6,6 +6,7 @@
  *  - It is understood, or refused as HF_CORRUPT with a sentence.
  *  - What is understood can be looked at: texts are there, and of UTF-8.
  *  - An event of an outbox is a JSON object for sinks, whatever is in it.
+ *  - An item in the place of a counter can be read, added to and set, or is refused: nobody waits.
  */
 #include <holdfast/engine.h>
 #include <holdfast/kv.h>
@@ -21,6 +22,7 @@
 #include "events/subscribe.h"
 #include "files.h"
 #include "patterns/consumer.h"
+#include "patterns/counter.h"
 #include "patterns/kv.h"
 #include "patterns/limit.h"
 #include "patterns/lock.h"
@@ -34,6 +36,7 @@ bool hf__json_valid(
     struct hf_str text); /* of wire/wire.h, which has names that patterns have, too */
 
 static struct hf_db *db;
+static struct hf_counters *counters;
 static struct hf_kv *kv;
 static struct hf_outbox *outbox;
 static struct hf_records *records;
@@ -41,6 +44,8 @@ static struct hf_records *records;
 static void open_all(struct hf_scope *s)
 {
     MUST(hf_open(s, HF_STR("memory:"), NULL, &db) == HF_OK);
+    MUST(hf_counters_open(s, db, HF_OPTIONS(hf_counters_options, .table = HF_STR("counters")),
+                          &counters) == HF_OK);
     MUST(hf_kv_open(s, db, NULL, &kv) == HF_OK);
     MUST(hf_outbox_open(s, db, NULL, &outbox) == HF_OK);
     MUST(hf_records_open(s, db, NULL, &records) == HF_OK);
@@ -64,6 +69,40 @@ static enum hf_status look_kv(struct hf_scope *s, struct hf_item item)
     must_be_text(view.blob);
     TRY(hf__kv_key_of(s, kv, item, &key));
     return HF_OK;
+}
+
+static void must_be_expected(enum hf_status status)
+{
+    MUST(status == HF_OK || status == HF_CORRUPT || status == HF_LIMIT);
+}
+
+static enum hf_status look_counter(struct hf_scope *s, struct hf_item item)
+{
+    const struct hf_counter_key key = {.id = HF_STR("c")};
+    struct hf_counter_list list;
+    struct counter_at at;
+    enum hf_status status;
+    struct hf_attr name;
+    int64_t value;
+    bool again;
+
+    TRY(hf__counter_at(s, counters, key, 0, &at));
+    name = (struct hf_attr)HF_V("key", hf_item_get(at.key, HF_STR("key")));
+    item = hf_item_with(s, item, &name, 1);
+    if (hf_put_item(s, db, &(struct hf_put_item){.table = counters->table, .item = item}, NULL) !=
+        HF_OK)
+        return HF_OK; /* it can be in no table */
+    status = hf_counter_get(s, counters, key, &value);
+    must_be_expected(hf_counter_add(s, counters, key, 1, NULL, &value));
+    must_be_expected(hf_counter_add_once(s, counters, key, HF_STR("r"), 1, NULL, &value, &again));
+    must_be_expected(hf_counter_list(s, counters, NULL, &list));
+    must_be_expected(hf_counter_set(s, counters, key, 7, &value));
+    must_be_expected(hf_counter_delete(s, counters, key));
+    MUST(hf_delete_item(s, db, &(struct hf_delete_item){.table = counters->table, .key = at.key},
+                        NULL) == HF_OK);
+    if (status == HF_CORRUPT)
+        hf_scope_fail(s, status, "a counter that is none");
+    return status;
 }
 
 static enum hf_status look_outbox(struct hf_scope *s, struct hf_item item)
@@ -145,6 +184,8 @@ static enum hf_status look(struct hf_scope *s, struct hf_item item, unsigned whi
     switch (which) {
     case 'k':
         return look_kv(s, item);
+    case 'u':
+        return look_counter(s, item);
     case 'o':
         return look_outbox(s, item);
     case 'r':
@@ -162,11 +203,19 @@ static enum hf_status look(struct hf_scope *s, struct hf_item item, unsigned whi
     }
 }
 
+/* Who sleeps waits for others, and here is nobody. */
+static void sleep_not(void *user, int64_t us)
+{
+    (void)user;
+    (void)us;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input input = {data, size};
     unsigned which = input_byte(&input);
-    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_env env = {.sleep = sleep_not};
+    struct hf_scope *s = hf_scope_new(&env);
     struct hf_item item;
     enum hf_status status;
 

@@ -407,6 +407,16 @@ KIT_TEST(counter, what_cannot_be)
                                 HF_FMT(k->table))
                     .ptr,
                 s);
+    put.item = HF_ITEM(s, HF_S("key", HF_STR("%count.global.bad")), HF_N("count", 1),
+                       HF_S("rev", HF_STR("x"))); /* a database refuses to add to that */
+    CHECK_OK(hf_put_item(s, k->db, &put, NULL));
+    CHECK_STATUS(HF_CORRUPT, hf_counter_add(s, c, named("bad"), 1, NULL, NULL));
+    CHECK_STATUS(HF_CORRUPT, hf_counter_set(s, c, named("bad"), 1, NULL));
+    put.item =
+        HF_ITEM(s, HF_S("key", HF_STR("%count.global.bad")), HF_N("count", 1),
+                HF_N("gone", 0)); /* no revision, and not absent: it would be tried for ever */
+    CHECK_OK(hf_put_item(s, k->db, &put, NULL));
+    CHECK_STATUS(HF_CORRUPT, hf_counter_add(s, c, named("bad"), 1, NULL, NULL));
     hf_counters_close(c);
 }
 

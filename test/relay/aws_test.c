@@ -109,8 +109,10 @@ static void check_outcome(struct shop *shop, const struct outcome *expected)
     CHECK_INT(expected->first_for_good, d->deliveries[0].for_good);
     for (size_t i = 1; i < d->len; i++)
         CHECK_INT(expected->others, d->deliveries[i].status);
-    for (size_t i = 0; i < d->len; i++)
+    for (size_t i = 0; i < d->len; i++) {
         CHECK((d->deliveries[i].status == HF_OK) == !d->deliveries[i].error.len);
+        CHECK(!memchr(d->deliveries[i].error.ptr, '\n', d->deliveries[i].error.len));
+    }
     CHECK(!strstr(hf_scope_error_text(d->s), "HUSH"));
 }
 

@@ -469,7 +469,8 @@ static void answer_sqs(struct call *call, const struct told *told, char *text, s
     if (told->failed_to)
         put(text, size, ",\"Failed\":[");
     for (size_t i = 0; i < told->failed_to; i++)
-        put(text, size, "%s{\"Id\":\"%s\",\"SenderFault\":%s,\"Code\":\"%s\",\"Message\":\"no\"}",
+        put(text, size,
+            "%s{\"Id\":\"%s\",\"SenderFault\":%s,\"Code\":\"%s\",\"Message\":\"n\\no\"}",
             i ? "," : "", call->entries[i].id, told->sender_fault ? "true" : "false", told->code);
     put(text, size, told->failed_to ? "]}" : "}");
 }
@@ -482,7 +483,7 @@ static void answer_sns(struct call *call, const struct told *told, char *text, s
     put(text, size, told->failed_to ? "<Failed>" : "<Failed/>");
     for (size_t i = 0; i < told->failed_to; i++)
         put(text, size,
-            "<member><Code>%s</Code><Message>no</Message><Id>%s</Id><SenderFault>%s</SenderFault>"
+            "<member><Code>%s</Code><Message>n\no</Message><Id>%s</Id><SenderFault>%s</SenderFault>"
             "</member>",
             told->code, call->entries[i].id, told->sender_fault ? "true" : "false");
     put(text, size, told->failed_to ? "</Failed>" : "");
@@ -508,7 +509,7 @@ static void answer_eventbridge(struct call *call, const struct told *told, char 
             put(text, size, "\"EventId\":\"%s\"%s", told->nameless ? "" : "e",
                 is_failed ? "," : "");
         if (is_failed)
-            put(text, size, "\"ErrorCode\":\"%s\",\"ErrorMessage\":\"no\"", told->code);
+            put(text, size, "\"ErrorCode\":\"%s\",\"ErrorMessage\":\"n\\no\"", told->code);
         put(text, size, "}");
         failed += is_failed || !is_done;
     }
