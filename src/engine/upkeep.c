@@ -87,15 +87,23 @@ struct said {
     int64_t us;
 };
 
+static const char *behind_digits(const char *at)
+{
+    while (*at >= '0' && *at <= '9')
+        at++;
+    return at;
+}
+
 /* Numbers, such as that of free bytes, are others every time. */
 static bool differs(const char *a, const char *b)
 {
-    for (;; a++, b++) {
-        a += strspn(a, "0123456789");
-        b += strspn(b, "0123456789");
-        if (*a != *b || !*a)
-            return *a != *b;
+    a = behind_digits(a);
+    b = behind_digits(b);
+    while (*a && *a == *b) {
+        a = behind_digits(a + 1);
+        b = behind_digits(b + 1);
     }
+    return *a != *b;
 }
 
 /* At once what is new, and once a minute what stays. */
