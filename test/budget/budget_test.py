@@ -253,6 +253,7 @@ class Descriptors(Attack):
         self.put(box, {"pk": {"S": "small"}})
         request = request_bytes("GetItem", {"TableName": "tab", "Key": {"pk": {"S": "small"}}})
         limit = box.metric("holdfast_connections_limit")
+        before = box.peak()
         opened = [box.connect() for _ in range(min(many, limit - 50))]
         pulse = Pulse(box)
         for each in opened:
@@ -262,6 +263,9 @@ class Descriptors(Attack):
         _, most = pulse.stop()
         say(f"others meanwhile: 99 % below {most:.1f} ms; peak {box.peak() // MIB} MiB")
         self.assertEqual(pulse.failures, [])
+        if not SLOW_BUILD:  # S9
+            self.assertLess(box.peak() - before, len(opened) * 8 * 1024 +
+                            box.metric("holdfast_loops") * 20 * MIB)
         for each in opened:
             each.close()
         self.ends_well(box)
