@@ -506,6 +506,7 @@ struct trap {
     atomic_bool open, waits;
     atomic_int entered, handled, told;
     enum hf_stuck stuck;
+    _Atomic(struct hf_scope *) scope; /* of its run */
 };
 
 static enum hf_status fall(struct hf_scope *s, const struct hf_change *changes, size_t len,
@@ -549,8 +550,8 @@ static void *trap_run(void *user)
                                          .lease_ms = 10000, .poll_ms = 10, .stuck_ms = 60,
                                          .stuck = trap->stuck, .on_stuck = trap_told, .user = trap),
                               &consumer));
-    hf_scope_timeout_ms(s, 1500);
-    CHECK_STATUS(HF_TIMEOUT, hf_consumer_run(s, consumer, fall, trap));
+    atomic_store(&trap->scope, s);
+    CHECK_STATUS(HF_CANCELED, hf_consumer_run(s, consumer, fall, trap));
     hf_consumer_close(consumer);
     hf_scope_free(s);
     return NULL;
@@ -562,7 +563,7 @@ static void one_is_deep(struct test *t, enum hf_stuck stuck)
     struct trap trap = {.waits = true, .stuck = stuck}, other = {.stuck = stuck};
     pthread_t threads[2];
     struct stage stage;
-    int64_t end = now_ms() + 1000;
+    int64_t end = now_ms() + PATIENCE_MS;
 
     (void)t;
     stage_open(&stage);
@@ -573,10 +574,18 @@ static void one_is_deep(struct test *t, enum hf_stuck stuck)
         sleep_ms(1);
     CHECK_INT(1, atomic_load(&trap.told));
     CHECK_INT(0, pthread_create(&threads[1], NULL, trap_run, &other));
-    while (stuck == HF_STUCK_RELEASE && !atomic_load(&other.handled) && now_ms() < end)
+    while (
+        (stuck == HF_STUCK_RELEASE ? !atomic_load(&other.handled) : !atomic_load(&other.scope)) &&
+        now_ms() < end)
         sleep_ms(1);
+    if (stuck != HF_STUCK_RELEASE)
+        sleep_ms(100); /* it looks, and finds nothing to take */
     CHECK_INT(stuck == HF_STUCK_RELEASE, atomic_load(&other.handled));
     atomic_store(&trap.open, true);
+    while (!atomic_load(&trap.handled) && now_ms() < end)
+        sleep_ms(1);
+    hf_scope_cancel(atomic_load(&trap.scope));
+    hf_scope_cancel(atomic_load(&other.scope));
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     CHECK_INT(1, atomic_load(&trap.entered)); /* it did not get it again */
