@@ -33,7 +33,8 @@ enum {
                                back, before that delays an event or changes the order */
     OUTBOX_CAUSE_MAX = 200, /* bytes */
     OUTBOX_PAGE = 100,      /* items that lists ask for at once */
-    OUTBOX_LOOK_MAX = 50    /* buckets of one hf__outbox_look(): a statement may name no more */
+    OUTBOX_LOOK_MAX = 50,   /* buckets of one hf__outbox_look(): a statement may name no more */
+    OUTBOX_LOOK_AGAIN_MS = 60000 /* after one that failed, or did not say all */
 };
 
 /* Called after something was emitted into that bucket (UINT32_MAX: it is not known which). */
@@ -73,8 +74,8 @@ struct hf_outbox {
     uint64_t unreadable;   /* items that were put aside as they are no events */
     int64_t strays_us;     /* when to look for others where nobody reads, */
     uint32_t strays_at;    /* and from which bucket that does not exist on */
-    bool claims_bare;      /* the last claim saw no event in any bucket, */
-    int64_t look_again_us; /* and not before this buckets are asked all at once */
+    bool claims_bare;      /* the last claim saw no event in any bucket */
+    int64_t look_again_us; /* not before this buckets are asked all at once */
 };
 
 /* ---- outbox_item.c: how events are stored; nothing is sent here ------------------------------ */
@@ -309,11 +310,17 @@ enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uin
 /*
  * Which of these buckets have something that hf__outbox_read() would look at, from the start: one
  * request for all, by a consistent read. Not *whole: it did not say, and all are shown. What it
- * fails with where there are no statements, or they are not allowed, is no trouble: read each.
+ * fails with where there are no statements, or they are not allowed, is no trouble: read each. Then
+ * it fails at once for OUTBOX_LOOK_AGAIN_MS.
  */
 enum hf_status hf__outbox_look(struct hf_scope *s, struct hf_outbox *outbox,
                                const uint32_t *buckets, size_t len, int64_t now_ms,
                                uint32_t skew_ms, bool *shown, bool *whole);
+
+/* The same for whatever has that sort key or a greater one. */
+enum hf_status hf__outbox_look_behind(struct hf_scope *s, struct hf_outbox *outbox,
+                                      const uint32_t *buckets, size_t len, struct hf_str from,
+                                      bool *shown);
 
 /* When the next event of the bucket is due that is not due now; INT64_MAX: none is stored. */
 enum hf_status hf__outbox_next_due(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,

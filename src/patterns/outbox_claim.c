@@ -40,8 +40,7 @@ enum {
     REFUSALS = 2, /* in a row, after which a bucket is left to others for now */
     ROUNDS = 3,
     SMALL_PAGE = 10,
-    TAKE_BACK_MS = 1000,
-    LOOK_AGAIN_MS = 60000 /* after a look that failed */
+    TAKE_BACK_MS = 1000
 };
 
 /* ---- options -------------------------------------------------------------------------------- */
@@ -561,12 +560,8 @@ static void look_first(struct hf_scope *s, struct claiming *c)
         }
         if (hf__outbox_look(s, outbox, numbers, len, now_ms, OUTBOX_SKEW_MS, shown, &whole) !=
                 HF_OK ||
-            !whole) {
-            pthread_mutex_lock(&outbox->mutex);
-            outbox->look_again_us = env_elapsed_us(&outbox->env) + LOOK_AGAIN_MS * INT64_C(1000);
-            pthread_mutex_unlock(&outbox->mutex);
+            !whole)
             return;
-        }
         for (size_t i = 0; i < len; i++)
             if (!shown[i])
                 bit_set(c->bare, numbers[i]);
@@ -579,7 +574,7 @@ static bool looks_first(struct hf_outbox *outbox)
     bool looks;
 
     pthread_mutex_lock(&outbox->mutex);
-    looks = outbox->claims_bare && outbox->look_again_us <= env_elapsed_us(&outbox->env);
+    looks = outbox->claims_bare;
     pthread_mutex_unlock(&outbox->mutex);
     return looks;
 }

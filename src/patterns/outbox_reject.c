@@ -206,14 +206,36 @@ static enum hf_status look_into(struct hf_scope *s, struct hf_outbox *outbox, ui
     return HF_OK;
 }
 
+/* At most OUTBOX_LOOK_MAX of them: one request says which have such items; or it cannot be asked so,
+ * and each is looked into. */
+static enum hf_status look_into_some(struct hf_scope *s, struct hf_outbox *outbox,
+                                     const uint32_t *buckets, size_t len, struct hf_str from)
+{
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    bool shown[OUTBOX_LOOK_MAX], asked;
+
+    asked = len > 1 && hf__outbox_look_behind(s, outbox, buckets, len, from, shown) == HF_OK;
+    for (size_t i = 0; i < len; i++) {
+        hf_scope_rewind(s, mark);
+        if (!asked || shown[i])
+            TRY(look_into(s, outbox, buckets[i], from));
+    }
+    hf_scope_rewind(s, mark);
+    return HF_OK;
+}
+
 static enum hf_status look_through(struct hf_scope *s, struct hf_outbox *outbox, uint32_t first,
                                    uint32_t len, struct hf_str from)
 {
-    struct hf_scope_mark mark = hf_scope_mark(s);
+    uint32_t end = first + len < HF_OUTBOX_BUCKETS_MAX ? first + len : HF_OUTBOX_BUCKETS_MAX;
 
-    for (uint32_t i = first; i < first + len && i < HF_OUTBOX_BUCKETS_MAX; i++) {
-        TRY(look_into(s, outbox, i, from));
-        hf_scope_rewind(s, mark);
+    while (first < end) {
+        uint32_t buckets[OUTBOX_LOOK_MAX];
+        size_t some = 0;
+
+        while (some < OUTBOX_LOOK_MAX && first < end)
+            buckets[some++] = first++;
+        TRY(look_into_some(s, outbox, buckets, some, from));
     }
     return HF_OK;
 }

@@ -83,40 +83,62 @@ enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uin
 }
 
 /* SELECT "pk" FROM "TABLE" WHERE "pk" IN [?,?] AND "sk" < ? */
-static struct hf_str look_statement(struct hf_scope *s, const struct hf_outbox *outbox, size_t len)
+static struct hf_str look_statement(struct hf_scope *s, const struct hf_outbox *outbox, size_t len,
+                                    const char *compare)
 {
     char marks[2 * OUTBOX_LOOK_MAX];
 
     assert(len && len <= OUTBOX_LOOK_MAX);
     for (size_t i = 0; i < 2 * len; i++)
         marks[i] = i % 2 ? ',' : '?';
-    return hf_scope_format(s, "SELECT \"pk\" FROM \"%.*s\" WHERE \"pk\" IN [%.*s] AND \"sk\" < ?",
-                           HF_FMT(outbox->table), (int)(2 * len - 1), marks);
+    return hf_scope_format(s, "SELECT \"pk\" FROM \"%.*s\" WHERE \"pk\" IN [%.*s] AND \"sk\" %s ?",
+                           HF_FMT(outbox->table), (int)(2 * len - 1), marks, compare);
 }
 
-enum hf_status hf__outbox_look(struct hf_scope *s, struct hf_outbox *outbox,
-                               const uint32_t *buckets, size_t len, int64_t now_ms,
-                               uint32_t skew_ms, bool *shown, bool *whole)
+static bool look_may(struct hf_outbox *outbox)
+{
+    bool may;
+
+    pthread_mutex_lock(&outbox->mutex);
+    may = env_elapsed_us(&outbox->env) >= outbox->look_again_us;
+    pthread_mutex_unlock(&outbox->mutex);
+    return may;
+}
+
+static void look_later(struct hf_outbox *outbox)
+{
+    pthread_mutex_lock(&outbox->mutex);
+    outbox->look_again_us = env_elapsed_us(&outbox->env) + OUTBOX_LOOK_AGAIN_MS * INT64_C(1000);
+    pthread_mutex_unlock(&outbox->mutex);
+}
+
+/* Which of these have a sk that is so, compared with the bound? */
+static enum hf_status look(struct hf_scope *s, struct hf_outbox *outbox, const uint32_t *buckets,
+                           size_t len, const char *compare, struct hf_str bound, bool *shown,
+                           bool *whole)
 {
     struct hf_value parameters[OUTBOX_LOOK_MAX + 1];
-    char to[OUTBOX_SEQ_LEN + 1];
-    struct hf_execute_statement request = {.statement = look_statement(s, outbox, len),
+    struct hf_execute_statement request = {.statement = look_statement(s, outbox, len, compare),
                                            .parameters = parameters,
                                            .parameters_len = len + 1,
                                            .consistent = HF_YES,
                                            .limit = OUTBOX_PAGE};
     struct hf_execute_statement_result result;
+    enum hf_status status;
 
     *whole = false;
-    memset(shown, 0, len * sizeof(*shown));
-    hf__outbox_seq_floor(now_ms + skew_ms + 1, to);
+    if (!look_may(outbox))
+        return hf_scope_fail(s, HF_UNSUPPORTED, "statements did not work a short time ago");
     for (size_t i = 0; i < len; i++)
         parameters[i] =
             hf_value_make(s, (struct hf_attr)HF_S("", hf__outbox_pk(s, "p", buckets[i])));
-    parameters[len] = hf_value_make(s, (struct hf_attr)HF_S("", hf_str_from(to)));
+    parameters[len] = hf_value_make(s, (struct hf_attr)HF_S("", bound));
     TRY(hf_scope_built(s));
-    TRY(hf_execute_statement(s, outbox->db, &request, &result));
-    *whole = !result.next_token.len;
+    status = hf_execute_statement(s, outbox->db, &request, &result);
+    *whole = status == HF_OK && !result.next_token.len;
+    if (!*whole)
+        look_later(outbox);
+    TRY(status);
     for (size_t i = 0; i < len; i++) {
         struct hf_str pk = hf_value_str(parameters[i]);
 
@@ -125,6 +147,25 @@ enum hf_status hf__outbox_look(struct hf_scope *s, struct hf_outbox *outbox,
             shown[i] = hf_str_equal(hf_value_str(hf_item_get(result.items[k], HF_STR("pk"))), pk);
     }
     return HF_OK;
+}
+
+enum hf_status hf__outbox_look(struct hf_scope *s, struct hf_outbox *outbox,
+                               const uint32_t *buckets, size_t len, int64_t now_ms,
+                               uint32_t skew_ms, bool *shown, bool *whole)
+{
+    char to[OUTBOX_SEQ_LEN + 1];
+
+    hf__outbox_seq_floor(now_ms + skew_ms + 1, to);
+    return look(s, outbox, buckets, len, "<", hf_str_from(to), shown, whole);
+}
+
+enum hf_status hf__outbox_look_behind(struct hf_scope *s, struct hf_outbox *outbox,
+                                      const uint32_t *buckets, size_t len, struct hf_str from,
+                                      bool *shown)
+{
+    bool whole;
+
+    return look(s, outbox, buckets, len, ">=", from, shown, &whole);
 }
 
 enum hf_status hf__outbox_next_due(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,

@@ -12,11 +12,11 @@
  *  (3) A bucket where something stays that is not for us, or not due yet, is swept by itself until a
  *      sweep shows it to be empty.
  *  (4) Where statements are unknown or not allowed, or the answer is not whole, each bucket is swept
- *      by itself, and a look is tried again after LOOK_AGAIN_MS.
+ *      by itself, and a look is tried again after OUTBOX_LOOK_AGAIN_MS.
  */
 #include "patterns/relay.h"
 
-enum { LOOK_MIN = 2, LOOK_AGAIN_MS = 60000 };
+enum { LOOK_MIN = 2 };
 
 bool hf__look_is_for(const struct hf_relay *relay, const struct relay_bucket *bucket,
                      int64_t now_us)
@@ -105,7 +105,7 @@ void hf__look_run(struct relay_worker *worker)
     if (status == HF_OK)
         look_take(relay, &look, asked_us);
     if (status != HF_OK || !whole) /* (4) */
-        relay->look_again_us = relay_now_us(relay) + LOOK_AGAIN_MS * INT64_C(1000);
+        relay->look_again_us = relay_now_us(relay) + OUTBOX_LOOK_AGAIN_MS * INT64_C(1000);
     relay->looking = false;
     relay->metrics.reads++;
     pthread_cond_broadcast(&relay->idle_cond);
