@@ -69,8 +69,8 @@ struct database_settings {
          .offset = offsetof(type, database.region)},                                               \
     {                                                                                              \
         .kind = OPTION_DURATION, .name = "timeout", .value = "TIME", .min = 1,                     \
-        .max = DATABASE_TIMEOUT_MAX_MS, .fallback = "30s",                                         \
-        .text = timeout_text, .offset = offsetof(type, database.timeout_ms)                        \
+        .max = DATABASE_TIMEOUT_MAX_MS, .fallback = "30s", .text = timeout_text,                   \
+        .offset = offsetof(type, database.timeout_ms)                                              \
     }
 #define DATABASE_SPECS(type)                                                                       \
     DATABASE_SPECS_WITH(type, "How long the database may take; then the exit code is 7.")

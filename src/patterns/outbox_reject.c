@@ -206,8 +206,8 @@ static enum hf_status look_into(struct hf_scope *s, struct hf_outbox *outbox, ui
     return HF_OK;
 }
 
-/* At most OUTBOX_LOOK_MAX of them: one request says which have such items; or it cannot be asked so,
- * and each is looked into. */
+/* At most OUTBOX_LOOK_MAX of them: one request says which have such items; or it cannot be asked
+ * so, and each is looked into. */
 static enum hf_status look_into_some(struct hf_scope *s, struct hf_outbox *outbox,
                                      const uint32_t *buckets, size_t len, struct hf_str from)
 {

@@ -7,12 +7,12 @@
  *
  *  (1) A look reads what a sweep would: from the start of the bucket up to what is due soon, and
  *      consistently. So a bucket that it shows to be empty counts as swept.
- *  (2) It only says where to read, so it does no harm whatever is done with these buckets meanwhile.
- *      One look runs at a time, and a bucket that is woken is not waited for.
- *  (3) A bucket where something stays that is not for us, or not due yet, is swept by itself until a
- *      sweep shows it to be empty.
- *  (4) Where statements are unknown or not allowed, or the answer is not whole, each bucket is swept
- *      by itself, and a look is tried again after OUTBOX_LOOK_AGAIN_MS.
+ *  (2) It only says where to read, so it does no harm whatever is done with these buckets
+ *      meanwhile. One look runs at a time, and a bucket that is woken is not waited for.
+ *  (3) A bucket where something stays that is not for us, or not due yet, is swept by itself until
+ *      a sweep shows it to be empty.
+ *  (4) Where statements are unknown or not allowed, or the answer is not whole, each bucket is
+ *      swept by itself, and a look is tried again after OUTBOX_LOOK_AGAIN_MS.
  */
 #include "patterns/relay.h"
 

@@ -94,8 +94,8 @@ static void check_latency(struct kit *k, struct stage *stage, int number, int64_
 
 /* ---- idle ----------------------------------------------------------------------------------- */
 
-/* All that it asks, heartbeats and the search for strays included, is less than an eighth of a query
- * for each bucket and poll; what is emitted elsewhere is found at the next poll. */
+/* All that it asks, heartbeats and the search for strays included, is less than an eighth of a
+ * query for each bucket and poll; what is emitted elsewhere is found at the next poll. */
 KIT_TEST(relay_look, an_idle_relay_asks_less_than_once_per_bucket_and_poll)
 {
     const bool has = kit_has(k, HF_FEATURE_PARTIQL);
