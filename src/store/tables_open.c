@@ -115,6 +115,9 @@ rocksdb_t *hf__rocksdb_open(const struct tables *tables, char **error)
         *error = strdup(NO_THREADS);
         return NULL;
     }
+    *error = hf__rocksdb_flaw(tables->options.db_path);
+    if (*error)
+        return NULL;
     turns = take_turns(SHORT_TURN_NS); /* for RocksDB's threads */
     pthread_once(&database_made, make_objects);
     if (tables->options.read_only)

@@ -1,5 +1,6 @@
 /*
- * store/tables_private.h: what the files that know RocksDB share: tables.c and tables_open.c.
+ * store/tables_private.h: what the files that know RocksDB share: tables.c, tables_open.c and
+ * tables_look.c.
  */
 #ifndef HF_STORE_TABLES_PRIVATE_H
 #define HF_STORE_TABLES_PRIVATE_H
@@ -72,6 +73,12 @@ void hf__tables_iter_free(struct tables *tables, struct tables_iter *iter);
 
 /* Of an error in RocksDB's words. */
 enum hf_status hf__tables_status_of(const char *error);
+
+/* ---- tables_look.c -------------------------------------------------------------------------- */
+
+/* What in the tables of that folder would end the process, as an error in RocksDB's words, to be
+ * freed; NULL: nothing. */
+char *hf__rocksdb_flaw(const char *path);
 
 /* ---- tables_open.c -------------------------------------------------------------------------- */
 
