@@ -55,6 +55,7 @@ struct hf_engine_options {
     enum hf_wording wording;  /* default HF_WORDING_CLASSIC */
     uint32_t max_tables;      /* CreateTable fails beyond that, HF_LIMIT; default 2500 */
     bool read_only;           /* change nothing on disk; see hf_open() */
+    bool no_create;           /* the directory has to be there, with a database in it */
 };
 
 /*
@@ -73,7 +74,7 @@ struct hf_engine_options {
  *              be: a region or account is up to 64 letters, digits, - and _
  * HF_IO        the directory cannot be made, read or written; the message says why
  * HF_LOCKED    the directory is open already
- * HF_NOT_FOUND there is no such database, with `read_only`
+ * HF_NOT_FOUND there is no such database, with `read_only` or `no_create`
  * HF_FORMAT    it was written by a newer version
  * HF_CORRUPT   it is damaged; the message names what
  * HF_NO_SPACE  the disk is too full to open it safely

@@ -6,28 +6,86 @@
  */
 #include "cli/cli.h"
 
+#include "cli/json.h"
 #include "cli/nearest.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { NAME_COLUMN = 16 };
 
 /* ---- shared by commands --------------------------------------------------------------------- */
 
-int hf__cli_fail(struct cli *cli, const char *command, int ends, const char *format, ...)
+/* What an exit code is called in JSON. */
+static const char *code_of(int ends)
 {
-    va_list args;
+    switch ((enum cli_exit)ends) {
+    case CLI_USAGE:
+        return "invalid";
+    case CLI_NOT_FOUND:
+        return "not_found";
+    case CLI_CONDITION:
+        return "condition";
+    case CLI_DENIED:
+        return "denied";
+    case CLI_UNAVAILABLE:
+        return "unavailable";
+    case CLI_TIMEOUT:
+        return "timeout";
+    case CLI_CORRUPT:
+        return "corrupt";
+    case CLI_TOO_LONG:
+        return "too_long";
+    case CLI_NO_EXEC:
+        return "no_exec";
+    case CLI_NO_PROGRAM:
+        return "no_program";
+    case CLI_OK:
+    case CLI_FAILED:
+        break;
+    }
+    return ends > CLI_SIGNAL ? "signal" : "failed";
+}
 
+int hf__cli_fail_with(struct cli *cli, const char *command, int ends, const char *code,
+                      bool may_have_happened, const char *message)
+{
     /* First what was written to stdout, so that the two do not change places in a file. */
     fflush(cli->out);
-    fprintf(cli->err, "holdfast%s%s: ", *command ? " " : "", command);
-    va_start(args, format);
-    vfprintf(cli->err, format, args);
-    va_end(args);
-    fputc('\n', cli->err);
+    if (cli->json) {
+        fprintf(cli->err, "{\"error\":{\"code\":\"%s\",\"message\":", code);
+        hf__json_write_text(cli->err, hf_str_from(message));
+        fprintf(cli->err,
+                ",\"may_have_happened\":%s,\"command\":", may_have_happened ? "true" : "false");
+        hf__json_write_text(cli->err, hf_str_from(command));
+        fputs("}}\n", cli->err);
+    } else {
+        fprintf(cli->err, "holdfast%s%s: %s%s\n", *command ? " " : "", command, message,
+                may_have_happened ? " (it may have happened all the same)" : "");
+    }
     fflush(cli->err);
     return ends;
+}
+
+int hf__cli_fail(struct cli *cli, const char *command, int ends, const char *format, ...)
+{
+    char *message = NULL;
+    va_list args;
+
+    va_start(args, format);
+    if (vasprintf(&message, format, args) < 0)
+        message = NULL;
+    va_end(args);
+    hf__cli_fail_with(cli, command, ends, code_of(ends), false,
+                      message ? message : "out of memory");
+    free(message);
+    return ends;
+}
+
+bool hf__cli_for_people(const struct cli *cli)
+{
+    return cli->terminal && !cli->json;
 }
 
 int hf__cli_flushed(struct cli *cli, int ends)
@@ -37,9 +95,28 @@ int hf__cli_flushed(struct cli *cli, int ends)
     return ends;
 }
 
+/* What concerns all commands, before anything can be wrong: errors are told accordingly. */
+static void note_options(struct cli *cli, const struct options_table *table, size_t args_len,
+                         const char *const *args)
+{
+    for (size_t i = 0; i < args_len && strcmp(args[i], "--") != 0; i++) {
+        const char *value;
+        bool negated;
+        const struct option_spec *spec = hf__options_find(table, args[i], &value, &negated);
+
+        if (!spec || !spec->name)
+            continue;
+        if (strcmp(spec->name, "json") == 0 || strcmp(spec->name, "jsonl") == 0)
+            cli->json = !negated;
+        if (strcmp(spec->name, "table") == 0)
+            cli->table_named = true;
+    }
+}
+
 bool hf__cli_options(struct cli *cli, const struct options_table *table, size_t args_len,
                      const char *const *args, void *fields, struct options *options, int *ends)
 {
+    note_options(cli, table, args_len, args);
     switch (hf__options_parse(cli->scope, table, args_len, args, cli->env, fields, options)) {
     case OPTIONS_OK:
         return true;
@@ -158,23 +235,47 @@ static int unknown(struct cli *cli, size_t args_len, const char *const *args)
 
 /* ---- help, version, complete ---------------------------------------------------------------- */
 
-/* The commands whose names begin with `prefix`, and what they do. */
-static void print_commands(struct cli *cli, const char *prefix)
+static size_t name_column(const struct cli *cli)
 {
     size_t column = NAME_COLUMN;
 
     for (size_t i = 0; i < cli->commands_len; i++)
         if (cli->commands[i].summary && strlen(cli->commands[i].name) + 4 > column)
             column = strlen(cli->commands[i].name) + 4;
-    fprintf(cli->out, "\nCommands:\n");
-    for (size_t i = 0; i < cli->commands_len; i++) {
-        const struct cli_command *command = &cli->commands[i];
+    return column;
+}
 
-        if (!command->summary || strncmp(command->name, prefix, strlen(prefix)) != 0)
-            continue;
-        fprintf(cli->out, "  %-*s", (int)column - 2, command->name);
-        hf__options_wrap(cli->out, command->summary, column, column, cli->width);
+static void print_command(struct cli *cli, const char *name, const char *summary)
+{
+    size_t column = name_column(cli);
+
+    fprintf(cli->out, "  %-*s", (int)column - 2, name);
+    hf__options_wrap(cli->out, summary, column, column, cli->width);
+}
+
+/* Is the first word of `name` one of `nouns`? */
+static bool is_among(const char *name, const char *nouns)
+{
+    size_t len = strcspn(name, " ");
+
+    while (*nouns) {
+        size_t noun = strcspn(nouns, " ");
+
+        if (noun == len && memcmp(nouns, name, len) == 0)
+            return true;
+        nouns += noun + (nouns[noun] == ' ');
     }
+    return false;
+}
+
+/* The group that a command belongs to; the last one has what no other names. */
+static size_t group_of(const struct cli *cli, const char *name)
+{
+    size_t i = 0;
+
+    while (i + 1 < cli->groups_len && !is_among(name, cli->groups[i].nouns))
+        i++;
+    return i;
 }
 
 /* "holdfast lock --help": its commands, and the first example of each. */
@@ -184,8 +285,10 @@ static int print_group(struct cli *cli, const char *noun)
 
     if (!start)
         return hf__cli_fail(cli, "", CLI_FAILED, "out of memory");
-    fprintf(cli->out, "Usage: holdfast %s COMMAND [options]\n", noun);
-    print_commands(cli, start);
+    fprintf(cli->out, "Usage: holdfast %s COMMAND [options]\n\nCommands:\n", noun);
+    for (size_t i = 0; i < cli->commands_len; i++)
+        if (cli->commands[i].summary && strncmp(cli->commands[i].name, start, strlen(start)) == 0)
+            print_command(cli, cli->commands[i].name, cli->commands[i].summary);
     fprintf(cli->out, "\nExamples:\n");
     for (size_t i = 0; i < cli->commands_len; i++) {
         const struct cli_command *command = &cli->commands[i];
@@ -200,29 +303,49 @@ static int print_group(struct cli *cli, const char *noun)
     return hf__cli_flushed(cli, CLI_OK);
 }
 
+static void print_groups(struct cli *cli)
+{
+    for (size_t group = 0; group < cli->groups_len; group++) {
+        fprintf(cli->out, "\n%s:\n", cli->groups[group].heading);
+        for (size_t i = 0; i < cli->commands_len; i++)
+            if (cli->commands[i].summary && group_of(cli, cli->commands[i].name) == group)
+                print_command(cli, cli->commands[i].name, cli->commands[i].summary);
+    }
+    print_command(cli, "help", "show this, or the options of a command");
+    print_command(cli, "version", "show the version, and what the build has");
+}
+
 static int print_help(struct cli *cli)
 {
     fprintf(cli->out, "Usage: holdfast COMMAND [options]\n"
                       "       holdfast --help | --version\n\n");
-    hf__options_wrap(cli->out, "A DynamoDB-compatible database.", 0, 0, cli->width);
-    print_commands(cli, "");
+    hf__options_wrap(
+        cli->out,
+        "holdfast is a DynamoDB-compatible database, and a set of durable building "
+        "blocks on any such database: locks, counters, rate limits, work that is done "
+        "once, an outbox, an event store.\n\n"
+        "The database is http://127.0.0.1:8000, which 'holdfast serve' starts, or what "
+        "--db or HOLDFAST_DB name: the URL of another one, dynamodb://REGION, or a "
+        "directory, embedded:DIR.",
+        0, 0, cli->width);
+    print_groups(cli);
     fprintf(cli->out,
             "\n'holdfast COMMAND --help' tells more about one of them.\n\n"
             "Exit codes:\n"
             "  0  done\n"
             "  1  failed\n"
-            "  2  the arguments cannot be\n"
+            "  2  invalid arguments\n"
             "  3  not found\n"
-            "  4  a condition did not hold, a lock was not to be had, a limit is reached\n"
+            "  4  a condition did not hold, a lock is held by another, a limit is reached\n"
             "  5  access denied\n"
-            "  6  the database cannot be reached or wants less at a time\n"
+            "  6  the database cannot be reached, is open elsewhere, or throttles\n"
             "  7  not in time\n"
             "  8  stored data is damaged\n"
             "  124  the program that was run took too long\n"
-            "  126  it cannot be run\n"
-            "  127  it is not there\n"
-            "128 and a signal's number: the signal ended it. 'serve' has meanings of "
-            "its own for 3 and 4.\n");
+            "  126  the program cannot be run\n"
+            "  127  there is no such program\n"
+            "128 and a signal's number: the signal ended it. 'serve' has its own meanings\n"
+            "of 3 and 4.\n");
     return hf__cli_flushed(cli, CLI_OK);
 }
 

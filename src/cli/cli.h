@@ -38,11 +38,22 @@ struct cli {
     struct hf_scope *scope;
     FILE *out;
     FILE *err;
-    size_t width;  /* of help */
-    bool terminal; /* `out` is one: lists are for people */
+    size_t width;     /* of help */
+    bool terminal;    /* `out` is one: lists are for people */
+    size_t columns;   /* of that terminal; 0: not known */
+    bool json;        /* --json or --jsonl was given: errors are JSON, too */
+    bool table_named; /* --table was given */
     options_env_fn *env;
     const struct cli_command *commands;
     size_t commands_len;
+    const struct cli_group *groups;
+    size_t groups_len;
+};
+
+/* Commands whose first words are one of `nouns`, under a heading of the help. */
+struct cli_group {
+    const char *heading;
+    const char *nouns; /* with a blank between them */
 };
 
 struct cli_command {
@@ -70,9 +81,23 @@ bool hf__cli_operands(struct cli *cli, const struct options_table *table, size_t
                       const char *const *args, size_t min, size_t max, void *fields,
                       struct options *options, int *ends);
 
-/* "holdfast serve: ..." on cli->err; returns `ends`. */
+/*
+ * "holdfast serve: ..." on cli->err; with --json an object in one line:
+ *
+ *     {"error":{"code":"not_found","message":"there is no 'x'","may_have_happened":false,
+ *      "command":"kv get"}}
+ *
+ * Returns `ends`.
+ */
 int hf__cli_fail(struct cli *cli, const char *command, int ends, const char *format, ...)
     HF_PRINTF(4, 5);
+
+/* The same for an error that has a code of its own and may have had an effect. */
+int hf__cli_fail_with(struct cli *cli, const char *command, int ends, const char *code,
+                      bool may_have_happened, const char *message);
+
+/* Is the output read by a person? Then times are local, and in words. */
+bool hf__cli_for_people(const struct cli *cli);
 
 /* Have the texts for people been written? CLI_FAILED when not: a full disk, a closed pipe. */
 int hf__cli_flushed(struct cli *cli, int ends);

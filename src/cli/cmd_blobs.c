@@ -115,6 +115,7 @@ int hf__blobs_put_run(struct cli *cli, size_t args_len, const char *const *args)
                            HF_BLOB_MAX, &error);
     if (!bytes.ptr)
         return hf__cli_fail(cli, "blobs put", CLI_USAGE, "%.*s", HF_FMT(error));
+    settings.database.create = true;
     if (!open_place(cli, "blobs put", &settings, &place, &ends))
         return ends;
     if (hf_blob_put(cli->scope, place.blobs, hf_bytes_of(bytes.ptr, bytes.len), &digest) != HF_OK) {
@@ -216,16 +217,14 @@ static enum hf_status add_blob(struct hf_scope *s, const struct hf_blob_info *bl
 {
     struct listing *l = user;
     struct hf_scope_mark mark = hf_scope_mark(l->cli->scope);
-    struct rows_field fields[] = {hf__rows_text("digest",
-                                                hf_scope_copy(l->cli->scope, blob->digest)),
+    struct rows_field fields[] = {hf__rows_text("digest", blob->digest),
                                   hf__rows_number(l->cli, "size", blob->size),
                                   hf__rows_time(l->cli, "put", blob->put_us)};
 
     if ((l->settings->limit && l->rows->count == l->settings->limit) || ferror(l->cli->out))
         return HF_CANCELED;
     hf__rows_add(l->rows, fields, COMMAND_LEN(fields));
-    if (!hf__rows_holds(l->rows))
-        hf_scope_rewind(l->cli->scope, mark);
+    hf_scope_rewind(l->cli->scope, mark);
     hf_scope_timeout_ms(s, (uint32_t)l->settings->database.timeout_ms);
     return HF_OK;
 }

@@ -211,7 +211,7 @@ static int tell(struct run *run, enum hf_status status)
     else if (status == HF_OK && !run->settings.quiet)
         print_text(cli, &run->report);
     if (status == HF_LOCKED) /* a directory that is, not a lock */
-        return hf__cli_fail(cli, "check", CLI_UNAVAILABLE, "%s", hf_scope_error_text(cli->scope));
+        return hf__database_taken(cli, "check", run->operand);
     if (status != HF_OK)
         return hf__database_fail(cli, "check");
     return hf__cli_flushed(cli, CLI_OK);

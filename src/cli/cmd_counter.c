@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct settings {
     struct database_settings database;
@@ -55,10 +56,15 @@ struct settings {
         FIELD(table)                                                                               \
     }
 
+/* False: *ends says how to end; DATABASE_ABSENT when there is no table, and so no counter. */
 static bool open_counters(struct cli *cli, const char *command, const struct settings *settings,
                           bool create, struct hf_db **db, struct hf_counters **counters, int *ends)
 {
-    if (!hf__database_open(cli, command, &settings->database, db, ends))
+    struct database_settings database = settings->database;
+
+    database.create = create;
+    database.absent_ok = !create;
+    if (!hf__database_open(cli, command, &database, db, ends))
         return false;
     if (hf_counters_open(cli->scope, *db,
                          HF_OPTIONS(hf_counters_options, .table = settings->table,
@@ -68,8 +74,10 @@ static bool open_counters(struct cli *cli, const char *command, const struct set
                                     .shards = (uint32_t)settings->shards),
                          counters) == HF_OK)
         return true;
-    *ends = hf__database_fail(cli, command);
+    *counters = NULL;
+    *ends = hf__database_unopened(cli, command, &database);
     hf_db_close(*db);
+    *db = NULL;
     return false;
 }
 
@@ -245,7 +253,8 @@ static int get_many(struct cli *cli, const struct settings *settings, struct hf_
         return hf__cli_fail(cli, "counter get", CLI_FAILED, "out of memory");
     for (size_t i = 0; i < len; i++)
         keys[i] = key_of(settings, options->operands[i]);
-    if (hf_counter_get_many(cli->scope, counters, keys, len, values) != HF_OK)
+    memset(values, 0, len * sizeof(*values));
+    if (counters && hf_counter_get_many(cli->scope, counters, keys, len, values) != HF_OK)
         return hf__database_fail(cli, "counter get");
     hf__rows_begin(rows, cli, &settings->database, "counters");
     for (size_t i = 0; i < len; i++) {
@@ -265,17 +274,18 @@ int hf__counter_get_run(struct cli *cli, size_t args_len, const char *const *arg
     struct hf_counters *counters;
     struct options options;
     struct hf_db *db;
-    int64_t value;
+    int64_t value = 0;
     int ends;
 
     if (!hf__cli_operands(cli, &hf__counter_get_options, args_len, args, 1, SIZE_MAX, &settings,
                           &options, &ends) ||
-        !open_counters(cli, "counter get", &settings, false, &db, &counters, &ends))
+        (!open_counters(cli, "counter get", &settings, false, &db, &counters, &ends) &&
+         ends != DATABASE_ABSENT))
         return ends;
     if (options.operands_len > 1 || settings.database.jsonl)
         ends = get_many(cli, &settings, counters, &options);
-    else if (hf_counter_get(cli->scope, counters, key_of(&settings, options.operands[0]), &value) !=
-             HF_OK)
+    else if (counters && hf_counter_get(cli->scope, counters,
+                                        key_of(&settings, options.operands[0]), &value) != HF_OK)
         ends = hf__database_fail(cli, "counter get");
     else
         ends = print_value(cli, &settings, options.operands[0], value, NULL);
@@ -371,10 +381,12 @@ int hf__counter_delete_run(struct cli *cli, size_t args_len, const char *const *
 
     if (!hf__cli_operands(cli, &hf__counter_delete_options, args_len, args, 1, 1, &settings,
                           &options, &ends) ||
-        !open_counters(cli, "counter delete", &settings, false, &db, &counters, &ends))
+        (!open_counters(cli, "counter delete", &settings, false, &db, &counters, &ends) &&
+         ends != DATABASE_ABSENT))
         return ends;
     ends = CLI_OK;
-    if (hf_counter_delete(cli->scope, counters, key_of(&settings, options.operands[0])) != HF_OK) {
+    if (counters &&
+        hf_counter_delete(cli->scope, counters, key_of(&settings, options.operands[0])) != HF_OK) {
         ends = hf__database_fail(cli, "counter delete");
     } else if (settings.database.json) {
         struct rows_field field = hf__rows_text("id", hf_str_from(options.operands[0]));
@@ -473,9 +485,10 @@ int hf__counter_ls_run(struct cli *cli, size_t args_len, const char *const *args
     int ends;
 
     if (!hf__cli_operands(cli, &hf__counter_ls_options, args_len, args, 0, 1, &settings, &options,
-                          &ends) ||
-        !open_counters(cli, "counter ls", &settings, false, &db, &counters, &ends))
+                          &ends))
         return ends;
+    if (!open_counters(cli, "counter ls", &settings, false, &db, &counters, &ends))
+        return hf__rows_none(cli, &settings.database, "counters", ends);
     ends = list_them(cli, &settings, counters, options.operands_len ? options.operands[0] : NULL);
     hf_counters_close(counters);
     hf_db_close(db);

@@ -68,8 +68,7 @@ static void print_page(const struct listing *l, const struct hf_stored_event *ev
 {
     for (size_t i = 0; i < len && !is_full(l); i++) {
         hf__cli_events_add(l->rows, &events[i]);
-        if (!l->rows->held_len)
-            hf_scope_rewind(l->cli->scope, l->mark);
+        hf_scope_rewind(l->cli->scope, l->mark);
     }
 }
 
@@ -118,9 +117,10 @@ static int run_list(struct cli *cli, const struct options_table *table, size_t a
         return hf__cli_fail(cli, table->name, CLI_FAILED, "out of memory");
     if (!read_operands(&l, table->name, operand, &options))
         return CLI_USAGE;
+    settings.database.absent_ok = true;
     if (!hf__cli_events_open(cli, table->name, &settings.database, &settings.store, NULL, &place,
                              &ends))
-        return ends;
+        return hf__rows_none(cli, &settings.database, "events", ends);
     l.store = place.store;
     l.pages = hf_scope_new(NULL);
     l.mark = hf_scope_mark(cli->scope);

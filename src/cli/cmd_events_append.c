@@ -51,7 +51,7 @@ static const struct option_spec specs[] = {
      .name = "content-type",
      .value = "TYPE",
      .fallback = "application/json",
-     .text = "Of the payload.",
+     .text = "Of the payload. One that is not JSON is refused unless this says what it is.",
      FIELD(content_type)},
     {.kind = OPTION_NUMBER,
      .name = "schema",
@@ -271,7 +271,8 @@ static bool add_one(struct cli *cli, const struct settings *settings, const stru
         }
     }
     event.payload = hf_bytes_of(payload.ptr, payload.len);
-    if (!hf__cli_events_when(cli, COMMAND, "--time", settings->time, &event.time_us) ||
+    if (!hf__input_fits(cli, COMMAND, settings->content_type, payload) ||
+        !hf__cli_events_when(cli, COMMAND, "--time", settings->time, &event.time_us) ||
         !read_meta(cli, settings, &event.meta))
         return false;
     return hf__cli_events_stream(cli, COMMAND, options->operands[0], &stream) &&

@@ -268,6 +268,7 @@ static void add_parked(struct rows *rows, const struct hf_parked *parked)
         hf__rows_bool("replay", parked->replay),
         hf__rows_text("error", parked->error_text)};
 
+    fields[7].cut = true;
     hf__rows_add(rows, fields, COMMAND_LEN(fields));
 }
 
@@ -309,9 +310,11 @@ int hf__events_parked_run(struct cli *cli, size_t args_len, const char *const *a
     struct about a;
     int ends;
 
-    if (!begin(&a, cli, &hf__events_parked_options, args_len, args, 1, &ends) ||
-        !open_store(&a, &ends))
+    if (!begin(&a, cli, &hf__events_parked_options, args_len, args, 1, &ends))
         return ends;
+    a.settings.database.absent_ok = !a.settings.group;
+    if (!open_store(&a, &ends))
+        return hf__rows_none(cli, &a.settings.database, "events", ends);
     ends = list_parked(&a);
     close_store(&a);
     return ends;

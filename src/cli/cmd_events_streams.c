@@ -71,7 +71,7 @@ static struct hf_str hex_of(struct cli *cli, struct hf_bytes bytes)
     return bytes.len ? hf_scope_copy(cli->scope, hf_str_of(text, len)) : (struct hf_str){0};
 }
 
-enum { INFO_FIELDS = 11 };
+enum { INFO_LIMITS = 4, INFO_LIMITS_END = 8, INFO_FIELDS = 11 };
 
 static void info_fields(struct cli *cli, struct hf_stream_key stream,
                         const struct hf_stream_info *info, struct rows_field fields[INFO_FIELDS])
@@ -94,6 +94,8 @@ static void info_fields(struct cli *cli, struct hf_stream_key stream,
 
     _Static_assert(COMMAND_LEN(all) == INFO_FIELDS, "each field has its place");
     memcpy(fields, all, sizeof(all));
+    for (size_t i = INFO_LIMITS; i < INFO_LIMITS_END; i++)
+        fields[i].sparse = true;
 }
 
 /* What the stream is like now: the answer of most commands here. */
@@ -185,8 +187,7 @@ static enum hf_status add_stream(struct hf_scope *s, struct hf_stream_key stream
         return HF_CANCELED;
     info_fields(l->cli, stream, info, fields);
     hf__rows_add(l->rows, fields, INFO_FIELDS);
-    if (!hf__rows_holds(l->rows))
-        hf_scope_rewind(l->cli->scope, mark);
+    hf_scope_rewind(l->cli->scope, mark);
     hf_scope_timeout_ms(s, (uint32_t)l->settings->database.timeout_ms);
     return HF_OK;
 }
@@ -208,9 +209,10 @@ int hf__events_ls_run(struct cli *cli, size_t args_len, const char *const *args)
     l.rows = hf_scope_alloc(cli->scope, sizeof(*l.rows));
     if (!l.rows)
         return hf__cli_fail(cli, "events ls", CLI_FAILED, "out of memory");
+    settings.database.absent_ok = true;
     if (!hf__cli_events_open(cli, "events ls", &settings.database, &settings.store, NULL, &place,
                              &ends))
-        return ends;
+        return hf__rows_none(cli, &settings.database, "streams", ends);
     hf__rows_begin(l.rows, cli, &settings.database, "streams");
     status = hf_events_streams(cli->scope, place.store, domain, add_stream, &l);
     ends = status == HF_OK || status == HF_CANCELED ? (int)CLI_OK

@@ -1,8 +1,8 @@
 /*
  * cli/cmd_kv.c: keys and values from a shell: `holdfast kv get|set|delete|ls|clear|sweep`.
  *
- * Reads are consistent, so that a script sees what it wrote. Only `set` makes a table; the others
- * say that there is none (exit code 3).
+ * Reads are consistent, so that a script sees what it wrote. Only `set` makes a table; to the others
+ * one that is not there is one without keys.
  */
 #include "cli/commands.h"
 #include "cli/events.h"
@@ -118,23 +118,29 @@ static void close_kv(struct place *place)
     *place = (struct place){.db = NULL};
 }
 
+/* False: *ends says how to end; DATABASE_ABSENT when there is no table. */
 static bool open_kv(struct cli *cli, const char *command, const struct settings *settings,
                     bool create, struct place *place, int *ends)
 {
+    struct database_settings database = settings->database;
+
     *place = (struct place){.db = NULL};
-    if (!hf__database_open(cli, command, &settings->database, &place->db, ends))
+    database.create = create;
+    database.absent_ok = !create;
+    if (!hf__database_open(cli, command, &database, &place->db, ends))
         return false;
-    if ((!settings->blobs.ptr ||
-         hf__cli_events_open_blobs(cli, &settings->database, settings->blobs, &place->blobs) ==
-             HF_OK) &&
-        hf_kv_open(cli->scope, place->db,
-                   HF_OPTIONS(hf_kv_options,
-                              .partitioned = settings->partitioned || settings->partition.ptr,
-                              .table = settings->table, .consistent = !settings->eventual,
-                              .no_create = !create, .blobs = place->blobs),
-                   &place->kv) == HF_OK)
+    if (settings->blobs.ptr &&
+        hf__cli_events_open_blobs(cli, &database, settings->blobs, &place->blobs) != HF_OK)
+        *ends = hf__database_fail(cli, command);
+    else if (hf_kv_open(cli->scope, place->db,
+                        HF_OPTIONS(hf_kv_options,
+                                   .partitioned = settings->partitioned || settings->partition.ptr,
+                                   .table = settings->table, .consistent = !settings->eventual,
+                                   .no_create = !create, .blobs = place->blobs),
+                        &place->kv) == HF_OK)
         return true;
-    *ends = hf__database_fail(cli, command);
+    else
+        *ends = hf__database_unopened(cli, command, &database);
     close_kv(place);
     return false;
 }
@@ -167,6 +173,7 @@ static void make_fields(struct cli *cli, const struct hf_kv_entry *entry,
                                         .text = hf__json_of_value(s, entry->value)};
     fields[4] = hf__rows_text("version", entry->version.ptr ? hf_scope_copy(s, entry->version)
                                                             : entry->version);
+    fields[3].cut = true;
     fields[5] = hf__rows_time(cli, "expires", entry->expires_s * 1000000);
 }
 
@@ -202,6 +209,11 @@ const struct options_table hf__kv_get_options = {
     .examples = get_examples,
     .examples_len = COMMAND_LEN(get_examples),
 };
+
+static int no_value(struct cli *cli, const char *id)
+{
+    return hf__cli_fail(cli, "kv get", CLI_NOT_FOUND, "there is no '%s'", id);
+}
 
 static int print_value(struct cli *cli, const struct settings *settings,
                        const struct hf_kv_entry *entry)
@@ -244,14 +256,15 @@ int hf__kv_get_run(struct cli *cli, size_t args_len, const char *const *args)
     int ends;
 
     if (!hf__cli_operands(cli, &hf__kv_get_options, args_len, args, 1, 1, &settings, &options,
-                          &ends) ||
-        !open_kv(cli, "kv get", &settings, false, &place, &ends))
+                          &ends))
         return ends;
+    if (!open_kv(cli, "kv get", &settings, false, &place, &ends))
+        return ends == DATABASE_ABSENT ? no_value(cli, options.operands[0]) : ends;
     if (hf_kv_get(cli->scope, place.kv, key_of(&settings, options.operands[0]), NULL, &entry) !=
         HF_OK)
         ends = hf__database_fail(cli, "kv get");
     else if (!entry.value.ptr)
-        ends = hf__cli_fail(cli, "kv get", CLI_NOT_FOUND, "there is no '%s'", options.operands[0]);
+        ends = no_value(cli, options.operands[0]);
     else
         ends = print_value(cli, &settings, &entry);
     close_kv(&place);
@@ -445,6 +458,17 @@ const struct options_table hf__kv_delete_options = {
     .examples_len = COMMAND_LEN(delete_examples),
 };
 
+static int print_deleted(struct cli *cli, const struct settings *settings, const char *id,
+                         bool deleted)
+{
+    struct rows_field fields[] = {hf__rows_text("id", hf_str_from(id)),
+                                  hf__rows_bool("deleted", deleted)};
+
+    return settings->database.json
+               ? hf__rows_one(cli, &settings->database, fields, COMMAND_LEN(fields))
+               : (int)CLI_OK;
+}
+
 int hf__kv_delete_run(struct cli *cli, size_t args_len, const char *const *args)
 {
     struct settings settings = {.yes = false};
@@ -454,21 +478,22 @@ int hf__kv_delete_run(struct cli *cli, size_t args_len, const char *const *args)
     int ends;
 
     if (!hf__cli_operands(cli, &hf__kv_delete_options, args_len, args, 1, 1, &settings, &options,
-                          &ends) ||
-        !open_kv(cli, "kv delete", &settings, false, &place, &ends))
+                          &ends))
         return ends;
+    if (!open_kv(cli, "kv delete", &settings, false, &place, &ends)) {
+        if (ends != DATABASE_ABSENT)
+            return ends;
+        if (settings.if_version.ptr)
+            return hf__cli_fail(cli, "kv delete", CLI_CONDITION, "there is no '%s'",
+                                options.operands[0]);
+        return print_deleted(cli, &settings, options.operands[0], false);
+    }
     if (hf_kv_delete(cli->scope, place.kv, key_of(&settings, options.operands[0]),
                      HF_OPTIONS(hf_kv_delete_options, .if_version = settings.if_version),
-                     &old) != HF_OK) {
+                     &old) != HF_OK)
         ends = hf__database_fail(cli, "kv delete");
-    } else {
-        struct rows_field fields[] = {hf__rows_text("id", hf_str_from(options.operands[0])),
-                                      hf__rows_bool("deleted", old.value.ptr != NULL)};
-
-        ends = settings.database.json
-                   ? hf__rows_one(cli, &settings.database, fields, COMMAND_LEN(fields))
-                   : (int)CLI_OK;
-    }
+    else
+        ends = print_deleted(cli, &settings, options.operands[0], old.value.ptr != NULL);
     close_kv(&place);
     return ends;
 }
@@ -553,8 +578,7 @@ static enum hf_status print_list(struct cli *cli, const struct settings *setting
             hf__rows_add(rows, &fields[2], 1);
         else
             hf__rows_add(rows, fields, ENTRY_FIELDS);
-        if (!hf__rows_holds(rows))
-            hf_scope_rewind(s, mark);
+        hf_scope_rewind(s, mark);
         /* Nobody reads on: a closed pipe. */
         if (ferror(cli->out))
             return HF_OK;
@@ -579,7 +603,7 @@ int hf__kv_ls_run(struct cli *cli, size_t args_len, const char *const *args)
     if (!rows)
         return hf__cli_fail(cli, "kv ls", CLI_FAILED, "out of memory");
     if (!open_kv(cli, "kv ls", &settings, false, &place, &ends))
-        return ends;
+        return hf__rows_none(cli, &settings.database, "entries", ends);
     range = range_of(&settings, &options);
     if (hf_kv_list_open(cli->scope, place.kv, &range,
                         HF_OPTIONS(hf_kv_list_options, .limit = (uint32_t)settings.limit,
@@ -644,10 +668,10 @@ int hf__kv_clear_run(struct cli *cli, size_t args_len, const char *const *args)
         return ends;
     if (!settings.yes)
         return hf__cli_fail(cli, "kv clear", CLI_USAGE, "add --yes if that is meant");
-    if (!open_kv(cli, "kv clear", &settings, false, &place, &ends))
-        return ends;
     range = range_of(&settings, &options);
-    if (hf_kv_clear(cli->scope, place.kv, &range, NULL, &cleared) != HF_OK) {
+    if (!open_kv(cli, "kv clear", &settings, false, &place, &ends) && ends != DATABASE_ABSENT)
+        return ends;
+    if (place.kv && hf_kv_clear(cli->scope, place.kv, &range, NULL, &cleared) != HF_OK) {
         ends = hf__database_fail(cli, "kv clear");
     } else {
         struct rows_field field = hf__rows_number(cli, "cleared", cleared);
@@ -707,7 +731,7 @@ int hf__kv_sweep_run(struct cli *cli, size_t args_len, const char *const *args)
     if (!settings.blobs.ptr)
         return hf__cli_fail(cli, "kv sweep", CLI_USAGE, "--blobs is missing");
     if (!open_kv(cli, "kv sweep", &settings, false, &place, &ends))
-        return ends;
+        return ends == DATABASE_ABSENT ? hf__database_fail(cli, "kv sweep") : ends;
     hf_scope_timeout_ms(cli->scope, 0); /* it can be interrupted, and called again */
     if (hf_kv_sweep_blobs(cli->scope, place.kv, (uint32_t)(settings.older_ms / 1000), &removed) !=
         HF_OK) {

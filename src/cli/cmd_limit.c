@@ -36,8 +36,7 @@ struct settings {
      .value = "NUMBER",                                                                            \
      .min = 1,                                                                                     \
      .max = HF_LIMIT_MOST,                                                                         \
-     .fallback = "1",                                                                              \
-     .text = "How many are allowed in a window.",                                                  \
+     .text = "How many are allowed in a window; has to be given.",                                 \
      FIELD(limit)},                                                                                \
         {.kind = OPTION_DURATION,                                                                  \
          .letter = 'w',                                                                            \
@@ -80,18 +79,25 @@ struct settings {
         .fallback = "1", .text = "How many this one counts for.", FIELD(cost)                      \
     }
 
+/* False: *ends says how to end; DATABASE_ABSENT when there is no table: nothing was counted yet. */
 static bool open_limits(struct cli *cli, const char *command, const struct settings *settings,
                         bool create, struct hf_db **db, struct hf_limit_table **limits, int *ends)
 {
-    if (!hf__database_open(cli, command, &settings->database, db, ends))
+    struct database_settings database = settings->database;
+
+    database.create = create;
+    database.absent_ok = !create;
+    *limits = NULL;
+    if (!hf__database_open(cli, command, &database, db, ends))
         return false;
     if (hf_limit_table_open(cli->scope, *db,
                             HF_OPTIONS(hf_limit_table_options, .table = settings->table,
                                        .no_create = !create),
                             limits) == HF_OK)
         return true;
-    *ends = hf__database_fail(cli, command);
+    *ends = hf__database_unopened(cli, command, &database);
     hf_db_close(*db);
+    *db = NULL;
     return false;
 }
 
@@ -117,8 +123,19 @@ static int print_verdict(struct cli *cli, const struct settings *settings, const
     }
     if (verdict->allowed || settings->database.quiet)
         return ends;
-    return hf__cli_fail(cli, command, ends, "'%s' has reached its limit%s; again in %lu ms", name,
-                        verdict->locked ? " and is locked" : "", (unsigned long)verdict->retry_ms);
+    return hf__cli_fail(cli, command, ends, "'%s' has reached its limit%s; again in %.*s", name,
+                        verdict->locked ? " and is locked" : "",
+                        HF_FMT(hf__rows_duration(cli->scope, verdict->retry_ms)));
+}
+
+static bool has_limit(struct cli *cli, const char *command, const struct settings *settings,
+                      int *ends)
+{
+    if (settings->limit)
+        return true;
+    *ends = hf__cli_fail(cli, command, CLI_USAGE,
+                         "--limit is missing: how many are allowed in a window (--window)");
+    return false;
 }
 
 static struct hf_limit_rule rule_of(const struct settings *settings)
@@ -189,7 +206,8 @@ int hf__limit_check_run(struct cli *cli, size_t args_len, const char *const *arg
     int ends;
 
     if (!hf__cli_operands(cli, &hf__limit_check_options, args_len, args, 1, 1, &settings, &options,
-                          &ends))
+                          &ends) ||
+        !has_limit(cli, "limit check", &settings, &ends))
         return ends;
     if (!open_limits(cli, "limit check", &settings, true, &db, &limits, &ends)) {
         /* The error was shown; what it was told to do then is to go on. */
@@ -229,6 +247,17 @@ const struct options_table hf__limit_peek_options = {
     .examples_len = COMMAND_LEN(peek_examples),
 };
 
+/* Nothing was counted yet: the same verdict as of a table without names, which is in memory. */
+static bool open_unused(struct cli *cli, const struct settings *settings, struct hf_db **db,
+                        struct hf_limit_table **limits, int *ends)
+{
+    struct settings unused = *settings;
+
+    unused.database = (struct database_settings){.url = HF_STR("memory:"),
+                                                 .timeout_ms = settings->database.timeout_ms};
+    return open_limits(cli, "limit peek", &unused, true, db, limits, ends);
+}
+
 int hf__limit_peek_run(struct cli *cli, size_t args_len, const char *const *args)
 {
     struct settings settings = {.kind = 0};
@@ -239,7 +268,10 @@ int hf__limit_peek_run(struct cli *cli, size_t args_len, const char *const *args
 
     if (!hf__cli_operands(cli, &hf__limit_peek_options, args_len, args, 1, 1, &settings, &options,
                           &ends) ||
-        !open_limits(cli, "limit peek", &settings, false, &db, &limits, &ends))
+        !has_limit(cli, "limit peek", &settings, &ends))
+        return ends;
+    if (!open_limits(cli, "limit peek", &settings, false, &db, &limits, &ends) &&
+        (ends != DATABASE_ABSENT || !open_unused(cli, &settings, &db, &limits, &ends)))
         return ends;
     ends = ask(cli, &settings, "limit peek", limits, options.operands[0], false);
     hf_limit_table_close(limits);
@@ -280,10 +312,12 @@ int hf__limit_reset_run(struct cli *cli, size_t args_len, const char *const *arg
 
     if (!hf__cli_operands(cli, &hf__limit_reset_options, args_len, args, 1, 1, &settings, &options,
                           &ends) ||
-        !open_limits(cli, "limit reset", &settings, false, &db, &limits, &ends))
+        (!open_limits(cli, "limit reset", &settings, false, &db, &limits, &ends) &&
+         ends != DATABASE_ABSENT))
         return ends;
     ends = CLI_OK;
-    if (hf_limit_clear(cli->scope, limits, hf_str_from(options.operands[0]), NULL) != HF_OK) {
+    if (limits &&
+        hf_limit_clear(cli->scope, limits, hf_str_from(options.operands[0]), NULL) != HF_OK) {
         ends = hf__database_fail(cli, "limit reset");
     } else if (settings.database.json) {
         struct rows_field field = hf__rows_text("name", hf_str_from(options.operands[0]));

@@ -1,7 +1,7 @@
 /*
  * cli/cmd_lock.c: looking at locks, and taking one away: `holdfast lock ls|show|break`.
  *
- * Looking makes no table: where there is none, that is what is said (exit code 3).
+ * Looking makes no table: where there is none, nobody has held a lock yet.
  */
 #include "cli/commands.h"
 #include "cli/json.h"
@@ -90,7 +90,7 @@ static void make_fields(struct cli *cli, const struct hf_lock_info *info,
     fields[5] = hf__rows_time(cli, "renewed", first ? first->renewed_us : 0);
     fields[6] =
         (struct rows_field){.name = "holders", .kind = ROWS_JSON, .text = holders_json(cli, info)};
-    fields[7] = (struct rows_field){.name = "data", .kind = ROWS_RAW};
+    fields[7] = (struct rows_field){.name = "data", .kind = ROWS_RAW, .cut = true};
     if (info->data.ptr)
         fields[7].text = hf__json_of_value(cli->scope, hf_item_value(info->data));
 }
@@ -107,9 +107,17 @@ static bool open_locks(struct cli *cli, const char *command, const struct settin
                                       .no_create = true, .no_threads = true),
                            locks) == HF_OK)
         return true;
-    *ends = hf__database_fail(cli, command);
+    *ends = hf__database_unopened(cli, command, &settings->database);
     hf_db_close(*db);
     return false;
+}
+
+/* Nobody has held any lock yet, so not this one. */
+static int none_held(struct cli *cli, const char *command, const char *name, int ends)
+{
+    return ends != DATABASE_ABSENT
+               ? ends
+               : hf__cli_fail(cli, command, CLI_NOT_FOUND, "nobody has held lock '%s' yet", name);
 }
 
 /* ---- ls ------------------------------------------------------------------------------------- */
@@ -167,8 +175,9 @@ int hf__lock_ls_run(struct cli *cli, size_t args_len, const char *const *args)
     rows = hf_scope_alloc(cli->scope, sizeof(*rows));
     if (!rows)
         return hf__cli_fail(cli, "lock ls", CLI_FAILED, "out of memory");
+    settings.database.absent_ok = true;
     if (!open_locks(cli, "lock ls", &settings, &db, &locks, &ends))
-        return ends;
+        return hf__rows_none(cli, &settings.database, "locks", ends);
     if (hf_lock_list(cli->scope, locks,
                      HF_OPTIONS(hf_lock_list_options, .free_too = settings.all,
                                 .limit = (uint32_t)settings.limit,
@@ -226,9 +235,11 @@ int hf__lock_show_run(struct cli *cli, size_t args_len, const char *const *args)
     int ends;
 
     if (!hf__cli_operands(cli, &hf__lock_show_options, args_len, args, 1, 1, &settings, &options,
-                          &ends) ||
-        !open_locks(cli, "lock show", &settings, &db, &locks, &ends))
+                          &ends))
         return ends;
+    settings.database.absent_ok = true;
+    if (!open_locks(cli, "lock show", &settings, &db, &locks, &ends))
+        return none_held(cli, "lock show", options.operands[0], ends);
     if (hf_lock_inspect(cli->scope, locks, hf_str_from(options.operands[0]), &info) != HF_OK) {
         ends = hf__database_fail(cli, "lock show");
     } else {
@@ -279,9 +290,11 @@ int hf__lock_break_run(struct cli *cli, size_t args_len, const char *const *args
     int ends;
 
     if (!hf__cli_operands(cli, &hf__lock_break_options, args_len, args, 1, 1, &settings, &options,
-                          &ends) ||
-        !open_locks(cli, "lock break", &settings, &db, &locks, &ends))
+                          &ends))
         return ends;
+    settings.database.absent_ok = true;
+    if (!open_locks(cli, "lock break", &settings, &db, &locks, &ends))
+        return none_held(cli, "lock break", options.operands[0], ends);
     if (hf_lock_break(cli->scope, locks, hf_str_from(options.operands[0]), settings.id, &broken) !=
         HF_OK) {
         ends = hf__database_fail(cli, "lock break");

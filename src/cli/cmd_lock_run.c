@@ -1,7 +1,8 @@
 /*
  * cli/cmd_lock_run.c: `holdfast lock run NAME -- CMD...`: a program that runs while we hold a lock.
  *
- *     acquire     waiting as long as --wait says                           ends with --busy-code
+ *     open        a directory that another process has open is waited for, too
+ *     acquire     waiting as long as --wait says, in all                   ends with --busy-code
  *     run         the program, which has the fence in HOLDFAST_LOCK_TOKEN; the library renews
  *     release     whatever came out
  *     end         as the program did
@@ -46,7 +47,8 @@ static const struct option_spec specs[] = {
      .name = "wait",
      .value = "TIME",
      .max = OPTION_WEEK_MS,
-     .text = "How long to wait while others hold it; 0: not at all. Without this, for ever.",
+     .text = "How long to wait while others hold it, or have its directory open; 0: not at all. "
+             "Without this, until it is free.",
      FIELD(wait_ms)},
     {.kind = OPTION_DURATION,
      .name = "lease",
@@ -151,7 +153,7 @@ const struct options_table hf__lock_run_options = {
 struct run {
     struct cli *cli;
     struct settings settings;
-    bool waits; /* --wait was given */
+    struct database_wait wait;
     struct guard guard;
     struct hf_lock_table *locks;
     struct hf_lock *lock;
@@ -191,6 +193,7 @@ static bool read_data(struct run *run, struct hf_item *data, int *ends)
 static int acquire(struct run *run, struct hf_str name)
 {
     const struct settings *settings = &run->settings;
+    const struct database_wait *wait = &run->wait;
     struct hf_scope *s = run->cli->scope;
     struct hf_lock_options options = {
         .size = sizeof(options),
@@ -208,17 +211,17 @@ static int acquire(struct run *run, struct hf_str name)
 
     if (!read_data(run, &options.data, &ends))
         return ends;
-    if (run->waits && settings->wait_ms == 0) {
+    if (wait->bounded && wait->wait_ms <= wait->waited_ms) {
         status = hf_lock_try(s, run->locks, name, &options, &run->lock);
     } else {
-        hf_scope_timeout_ms(s, (uint32_t)settings->wait_ms); /* 0: no deadline */
+        hf_scope_timeout_ms(s, wait->bounded ? (uint32_t)(wait->wait_ms - wait->waited_ms) : 0);
         status = hf_lock_acquire(s, run->locks, name, &options, &run->lock);
     }
     if (status == HF_OK)
         return CLI_OK;
     if (status == HF_CANCELED && hf__guard_signal(&run->guard))
         return CLI_SIGNAL + hf__guard_signal(&run->guard);
-    if (status == HF_LOCKED || (status == HF_TIMEOUT && run->waits && settings->wait_ms)) {
+    if (status == HF_LOCKED || (status == HF_TIMEOUT && wait->bounded && wait->wait_ms)) {
         if (!settings->database.quiet)
             hf__database_fail(run->cli, "lock run");
         return (int)settings->busy_code;
@@ -299,15 +302,22 @@ int hf__lock_run_run(struct cli *cli, size_t args_len, const char *const *args)
     if (!hf__cli_operands(cli, &hf__lock_run_options, args_len, args, 2, SIZE_MAX, &run.settings,
                           &options, &ends))
         return ends;
-    run.waits = hf__options_source(&hf__lock_run_options, &options, "wait") != OPTION_DEFAULT;
+    run.settings.database.create = true;
+    run.wait = (struct database_wait){.bounded = hf__options_source(&hf__lock_run_options, &options,
+                                                                    "wait") != OPTION_DEFAULT,
+                                      .wait_ms = run.settings.wait_ms,
+                                      .busy_code = (int)run.settings.busy_code};
     if (run.settings.shared && run.settings.permits)
         return hf__cli_fail(cli, "lock run", CLI_USAGE,
                             "--shared and --permits exclude each other");
     if (!hf__guard_begin(&run.guard, cli->scope)) {
         ends = hf__cli_fail(cli, "lock run", CLI_FAILED, "there is no thread to be had");
-    } else if (hf__database_open(cli, "lock run", &run.settings.database, &db, &ends)) {
+    } else if (hf__database_open_waiting(cli, "lock run", &run.settings.database, &run.wait, &db,
+                                         &ends)) {
         ends = run_locked(&run, db, &options);
         hf_db_close(db);
+    } else if (hf__guard_signal(&run.guard)) {
+        ends = CLI_SIGNAL + hf__guard_signal(&run.guard);
     }
     hf__guard_end(&run.guard);
     return ends;

@@ -45,19 +45,29 @@ struct settings {
         .text = "The table of records.", FIELD(table)                                              \
     }
 
+/*
+ * With `wait` the table is made when it is missing, and a directory is waited for. False: *ends says
+ * how to end; DATABASE_ABSENT when there is no table, and so no record.
+ */
 static bool open_onces(struct cli *cli, const char *command, const struct settings *settings,
-                       bool create, struct hf_db **db, struct hf_once_table **onces, int *ends)
+                       struct database_wait *wait, struct hf_db **db, struct hf_once_table **onces,
+                       int *ends)
 {
-    if (!hf__database_open(cli, command, &settings->database, db, ends))
+    struct database_settings database = settings->database;
+
+    database.create = wait != NULL;
+    database.absent_ok = !wait;
+    if (!(wait ? hf__database_open_waiting(cli, command, &database, wait, db, ends)
+               : hf__database_open(cli, command, &database, db, ends)))
         return false;
     if (hf_once_table_open(cli->scope, *db,
                            HF_OPTIONS(hf_once_table_options, .table = settings->table,
-                                      .owner = settings->owner, .no_create = !create,
-                                      .no_threads = !create,
+                                      .owner = settings->owner, .no_create = !wait,
+                                      .no_threads = !wait,
                                       .clock_skew_ms = (uint32_t)settings->skew_ms),
                            onces) == HF_OK)
         return true;
-    *ends = hf__database_fail(cli, command);
+    *ends = hf__database_unopened(cli, command, &database);
     hf_db_close(*db);
     return false;
 }
@@ -71,7 +81,8 @@ static const struct option_spec run_specs[] = {
      .name = "wait",
      .value = "TIME",
      .max = OPTION_WEEK_MS,
-     .text = "How long to wait while another attempt runs; 0: not at all. Without this, for ever.",
+     .text = "How long to wait while another attempt runs, or has the directory open; 0: not at "
+             "all. Without this, until it has ended.",
      FIELD(wait_ms)},
     {.kind = OPTION_DURATION,
      .name = "lease",
@@ -155,7 +166,7 @@ const struct options_table hf__once_run_options = {
 struct run {
     struct cli *cli;
     struct settings settings;
-    bool waits; /* --wait was given */
+    struct database_wait wait;
     struct guard guard;
     const struct options *options;
 };
@@ -175,6 +186,7 @@ static int begin(struct run *run, struct hf_once_table *onces, struct hf_once **
                  struct hf_once_record *record)
 {
     const struct settings *settings = &run->settings;
+    const struct database_wait *wait = &run->wait;
     struct hf_scope *s = run->cli->scope;
     struct hf_str key = hf_str_from(run->options->operands[0]);
     struct hf_once_options options = {.size = sizeof(options),
@@ -184,17 +196,17 @@ static int begin(struct run *run, struct hf_once_table *onces, struct hf_once **
                                                              settings->payload.len)};
     enum hf_status status;
 
-    if (run->waits && settings->wait_ms == 0) {
+    if (wait->bounded && wait->wait_ms <= wait->waited_ms) {
         status = hf_once_try(s, onces, settings->user, key, &options, once, record);
     } else {
-        hf_scope_timeout_ms(s, (uint32_t)settings->wait_ms); /* 0: no deadline */
+        hf_scope_timeout_ms(s, wait->bounded ? (uint32_t)(wait->wait_ms - wait->waited_ms) : 0);
         status = hf_once_begin(s, onces, settings->user, key, &options, once, record);
     }
     if (status == HF_OK)
         return CLI_OK;
     if (status == HF_CANCELED && hf__guard_signal(&run->guard))
         return CLI_SIGNAL + hf__guard_signal(&run->guard);
-    if (status == HF_LOCKED || (status == HF_TIMEOUT && run->waits && settings->wait_ms)) {
+    if (status == HF_LOCKED || (status == HF_TIMEOUT && wait->bounded && wait->wait_ms)) {
         if (!settings->database.quiet)
             hf__database_fail(run->cli, "once run");
         return (int)settings->busy_code;
@@ -264,10 +276,13 @@ int hf__once_run_run(struct cli *cli, size_t args_len, const char *const *args)
                           &options, &ends))
         return ends;
     run.options = &options;
-    run.waits = hf__options_source(&hf__once_run_options, &options, "wait") != OPTION_DEFAULT;
+    run.wait = (struct database_wait){.bounded = hf__options_source(&hf__once_run_options, &options,
+                                                                    "wait") != OPTION_DEFAULT,
+                                      .wait_ms = run.settings.wait_ms,
+                                      .busy_code = (int)run.settings.busy_code};
     if (!hf__guard_begin(&run.guard, cli->scope)) {
         ends = hf__cli_fail(cli, "once run", CLI_FAILED, "there is no thread to be had");
-    } else if (open_onces(cli, "once run", &run.settings, true, &db, &onces, &ends)) {
+    } else if (open_onces(cli, "once run", &run.settings, &run.wait, &db, &onces, &ends)) {
         ends = begin(&run, onces, &once, &record);
         if (once)
             ends = finish(&run, once, run_program(&run, once));
@@ -275,6 +290,8 @@ int hf__once_run_run(struct cli *cli, size_t args_len, const char *const *args)
             ends = recorded_code(&record);
         hf_once_table_close(onces);
         hf_db_close(db);
+    } else if (hf__guard_signal(&run.guard)) {
+        ends = CLI_SIGNAL + hf__guard_signal(&run.guard);
     }
     hf__guard_end(&run.guard);
     return ends;
@@ -323,6 +340,14 @@ static void make_fields(struct cli *cli, const struct hf_once_record *record,
     fields[7] = hf__rows_time(cli, "done", record->at_us);
 }
 
+/* There is no record of it, or, with DATABASE_ABSENT, none of anything. */
+static int not_begun(struct cli *cli, const char *command, const char *key, int ends)
+{
+    return ends != DATABASE_ABSENT
+               ? ends
+               : hf__cli_fail(cli, command, CLI_NOT_FOUND, "nobody has begun '%s'", key);
+}
+
 int hf__once_show_run(struct cli *cli, size_t args_len, const char *const *args)
 {
     struct settings settings = {.limit = 0};
@@ -334,15 +359,15 @@ int hf__once_show_run(struct cli *cli, size_t args_len, const char *const *args)
     int ends;
 
     if (!hf__cli_operands(cli, &hf__once_show_options, args_len, args, 1, 1, &settings, &options,
-                          &ends) ||
-        !open_onces(cli, "once show", &settings, false, &db, &onces, &ends))
+                          &ends))
         return ends;
+    if (!open_onces(cli, "once show", &settings, NULL, &db, &onces, &ends))
+        return not_begun(cli, "once show", options.operands[0], ends);
     if (hf_once_get(cli->scope, onces, settings.user, hf_str_from(options.operands[0]), &record) !=
         HF_OK) {
         ends = hf__database_fail(cli, "once show");
     } else if (record.state == HF_ONCE_NONE) {
-        ends = hf__cli_fail(cli, "once show", CLI_NOT_FOUND, "nobody has begun '%s'",
-                            options.operands[0]);
+        ends = not_begun(cli, "once show", options.operands[0], DATABASE_ABSENT);
     } else {
         make_fields(cli, &record, fields);
         ends = hf__rows_one(cli, &settings.database, fields, RECORD_FIELDS);
@@ -397,8 +422,8 @@ int hf__once_ls_run(struct cli *cli, size_t args_len, const char *const *args)
     rows = hf_scope_alloc(cli->scope, sizeof(*rows));
     if (!rows)
         return hf__cli_fail(cli, "once ls", CLI_FAILED, "out of memory");
-    if (!open_onces(cli, "once ls", &settings, false, &db, &onces, &ends))
-        return ends;
+    if (!open_onces(cli, "once ls", &settings, NULL, &db, &onces, &ends))
+        return hf__rows_none(cli, &settings.database, "records", ends);
     if (hf_once_list(cli->scope, onces, settings.user,
                      HF_OPTIONS(hf_once_list_options, .limit = (uint32_t)settings.limit,
                                 .prefix =
@@ -465,15 +490,15 @@ int hf__once_clear_run(struct cli *cli, size_t args_len, const char *const *args
     int ends;
 
     if (!hf__cli_operands(cli, &hf__once_clear_options, args_len, args, 1, 1, &settings, &options,
-                          &ends) ||
-        !open_onces(cli, "once clear", &settings, false, &db, &onces, &ends))
+                          &ends))
         return ends;
+    if (!open_onces(cli, "once clear", &settings, NULL, &db, &onces, &ends))
+        return not_begun(cli, "once clear", options.operands[0], ends);
     if (hf_once_clear(cli->scope, onces, settings.user, hf_str_from(options.operands[0]),
                       &cleared) != HF_OK)
         ends = hf__database_fail(cli, "once clear");
     else if (!cleared)
-        ends = hf__cli_fail(cli, "once clear", CLI_NOT_FOUND, "nobody has begun '%s'",
-                            options.operands[0]);
+        ends = not_begun(cli, "once clear", options.operands[0], DATABASE_ABSENT);
     else
         ends = print_cleared(cli, &settings, options.operands[0]);
     hf_once_table_close(onces);

@@ -76,16 +76,20 @@ bool hf__outbox_open(struct cli *cli, const char *command, const struct database
                      struct outbox_place *place, int *ends)
 {
     struct hf_outbox_options with = *options;
+    struct database_settings database = *settings;
 
     *place = (struct outbox_place){0};
-    if (!hf__database_open(cli, command, settings, &place->db, ends))
+    database.create = !options->no_create;
+    if (!hf__database_open(cli, command, &database, &place->db, ends))
         return false;
-    if (!blobs.ptr || hf__cli_events_open_blobs(cli, settings, blobs, &place->blobs) == HF_OK) {
+    if (blobs.ptr && hf__cli_events_open_blobs(cli, settings, blobs, &place->blobs) != HF_OK) {
+        *ends = hf__database_fail(cli, command);
+    } else {
         with.blobs = place->blobs;
         if (hf_outbox_open(cli->scope, place->db, &with, &place->outbox) == HF_OK)
             return true;
+        *ends = hf__database_unopened(cli, command, &database);
     }
-    *ends = hf__database_fail(cli, command);
     hf__outbox_close(place);
     return false;
 }
@@ -144,7 +148,7 @@ static const struct option_spec emit_specs[] = {
      .name = "content-type",
      .value = "TYPE",
      .fallback = "application/json",
-     .text = "Of the payload.",
+     .text = "Of the payload. One that is not JSON is refused unless this says what it is.",
      FIELD(content_type)},
     {.kind = OPTION_TEXT,
      .name = "schema",
@@ -327,7 +331,8 @@ int hf__outbox_emit_run(struct cli *cli, size_t args_len, const char *const *arg
 
         event.due_us = env->wall_us(env->user) + (int64_t)settings.delay_ms * 1000;
     }
-    if (!read_headers(cli, &settings, &event.headers))
+    if (!read_headers(cli, &settings, &event.headers) ||
+        !hf__input_fits(cli, "outbox emit", settings.content_type, payload))
         return CLI_USAGE;
     return emit(cli, &settings, &event);
 }
@@ -495,9 +500,11 @@ static int open_and_list(struct cli *cli, const struct options_table *table, siz
     struct options options;
     int ends;
 
-    if (!hf__cli_options(cli, table, args_len, args, settings, &options, &ends) ||
-        !open_outbox(cli, table->name, settings, &place, &ends))
+    if (!hf__cli_options(cli, table, args_len, args, settings, &options, &ends))
         return ends;
+    settings->database.absent_ok = true;
+    if (!open_outbox(cli, table->name, settings, &place, &ends))
+        return hf__rows_none(cli, &settings->database, "events", ends);
     ends = list(cli, table->name, settings, place.outbox);
     hf__outbox_close(&place);
     return ends;
@@ -680,35 +687,39 @@ static struct hf_str causes_json(struct cli *cli, const struct hf_outbox_stats *
 int hf__outbox_stats_run(struct cli *cli, size_t args_len, const char *const *args)
 {
     struct settings settings = {.all = false};
-    struct hf_outbox_stats stats;
+    struct hf_outbox_stats stats = {.whole = true};
     struct outbox_place place;
     struct options options;
     int ends;
 
     if (!hf__cli_options(cli, &hf__outbox_stats_options, args_len, args, &settings, &options,
-                         &ends) ||
-        !open_outbox(cli, "outbox stats", &settings, &place, &ends))
+                         &ends))
         return ends;
-    if (hf_outbox_stats_of(cli->scope, place.outbox,
+    settings.database.absent_ok = true;
+    if (!open_outbox(cli, "outbox stats", &settings, &place, &ends) && ends != DATABASE_ABSENT)
+        return ends;
+    if (place.outbox &&
+        hf_outbox_stats_of(cli->scope, place.outbox,
                            HF_OPTIONS(hf_event_list_options, .limit = (uint32_t)settings.scan,
                                       .type = settings.type, .key = settings.key,
                                       .tenant = settings.tenant),
                            &stats) != HF_OK) {
         ends = hf__database_fail(cli, "outbox stats");
     } else {
-        struct rows_field fields[] = {
-            hf__rows_number(cli, "pending", stats.pending),
-            hf__rows_number(cli, "due", stats.due),
-            hf__rows_number(cli, "scheduled", stats.scheduled),
-            hf__rows_number(cli, "retrying", stats.retrying),
-            hf__rows_number(cli, "failed", stats.failed),
-            hf__rows_number(cli, "published", stats.published),
-            hf__rows_signed(cli, "oldest_due_ms", stats.oldest_due_ms),
-            hf__rows_signed(cli, "oldest_failed_ms", stats.oldest_failed_ms),
-            hf__rows_number(cli, "fullest_bucket", stats.fullest),
-            hf__rows_number(cli, "unreadable", stats.unreadable),
-            hf__rows_bool("whole", stats.whole),
-            {.name = "causes", .kind = ROWS_RAW, .text = causes_json(cli, &stats)}};
+        struct rows_field fields[] = {hf__rows_number(cli, "pending", stats.pending),
+                                      hf__rows_number(cli, "due", stats.due),
+                                      hf__rows_number(cli, "scheduled", stats.scheduled),
+                                      hf__rows_number(cli, "retrying", stats.retrying),
+                                      hf__rows_number(cli, "failed", stats.failed),
+                                      hf__rows_number(cli, "published", stats.published),
+                                      hf__rows_ms(cli, "oldest_due_ms", stats.oldest_due_ms),
+                                      hf__rows_ms(cli, "oldest_failed_ms", stats.oldest_failed_ms),
+                                      hf__rows_number(cli, "fullest_bucket", stats.fullest),
+                                      hf__rows_number(cli, "unreadable", stats.unreadable),
+                                      hf__rows_bool("whole", stats.whole),
+                                      {.name = "causes",
+                                       .kind = ROWS_RAW,
+                                       .text = causes_json(cli, &stats)}};
 
         ends = hf__rows_one(cli, &settings.database, fields, COMMAND_LEN(fields));
     }

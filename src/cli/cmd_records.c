@@ -63,7 +63,10 @@ struct settings {
 static bool open_records(struct cli *cli, const char *command, const struct settings *settings,
                          bool create, struct hf_db **db, struct hf_records **records, int *ends)
 {
-    if (!hf__database_open(cli, command, &settings->database, db, ends))
+    struct database_settings database = settings->database;
+
+    database.create = create;
+    if (!hf__database_open(cli, command, &database, db, ends))
         return false;
     if (hf_records_open(cli->scope, *db,
                         HF_OPTIONS(hf_records_options, .table = settings->table,
@@ -72,7 +75,7 @@ static bool open_records(struct cli *cli, const char *command, const struct sett
                                    .no_create = !create),
                         records) == HF_OK)
         return true;
-    *ends = hf__database_fail(cli, command);
+    *ends = hf__database_unopened(cli, command, &database);
     hf_db_close(*db);
     return false;
 }
@@ -309,6 +312,7 @@ static void add_record(struct rows *rows, struct cli *cli, const struct hf_recor
          .kind = ROWS_JSON,
          .text = hf__json_of_value(cli->scope, hf_item_value(record->item))}};
 
+    fields[4].cut = true;
     hf__rows_add(rows, fields, COMMAND_LEN(fields));
 }
 
@@ -347,10 +351,11 @@ int hf__records_ls_run(struct cli *cli, size_t args_len, const char *const *args
     struct hf_db *db;
     int ends;
 
-    if (!hf__cli_options(cli, &hf__records_ls_options, args_len, args, &settings, &options,
-                         &ends) ||
-        !open_records(cli, "records ls", &settings, false, &db, &records, &ends))
+    if (!hf__cli_options(cli, &hf__records_ls_options, args_len, args, &settings, &options, &ends))
         return ends;
+    settings.database.absent_ok = true;
+    if (!open_records(cli, "records ls", &settings, false, &db, &records, &ends))
+        return hf__rows_none(cli, &settings.database, "records", ends);
     ends = list(cli, &settings, records);
     hf_records_close(records);
     hf_db_close(db);

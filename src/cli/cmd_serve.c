@@ -20,6 +20,7 @@
  */
 #include "server/server.h"
 
+#include "cli/holder.h"
 #include "cli/log.h"
 #include "cli/serve.h"
 
@@ -263,7 +264,7 @@ static int open_database(struct serving *v)
 {
     const struct serve_settings *settings = &v->plan.settings;
     struct hf_scope *s = v->cli->scope;
-    struct hf_str holder = {0};
+    struct holder holder = {.pid = 0};
     struct hf_env env = {.size = sizeof(env), .user = v, .log = log_line, .wall_us = movable_clock};
     enum hf_status status = hf_open(
         s, v->plan.url,
@@ -283,9 +284,9 @@ static int open_database(struct serving *v)
     if (status == HF_OK)
         return CLI_OK;
     if (status == HF_LOCKED)
-        holder = hf__serve_holder(s, v->plan.path.ptr);
+        holder = hf__holder_find(s, v->plan.path.ptr);
     return hf__cli_fail(v->cli, "serve", SERVE_DATABASE, "%s%s%s", hf_scope_error_text(s),
-                        holder.ptr ? ": " : "", holder.ptr ? holder.ptr : "");
+                        holder.pid ? ": " : "", holder.pid ? holder.text.ptr : "");
 }
 
 static int open_server(struct serving *v)

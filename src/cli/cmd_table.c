@@ -126,6 +126,7 @@ int hf__table_create_run(struct cli *cli, size_t args_len, const char *const *ar
     if (!hf__table_spec_read(cli->scope, text, &spec, &error))
         return hf__cli_fail(cli, "table create", CLI_USAGE, "%s: %.*s", settings.file.ptr,
                             HF_FMT(error));
+    settings.database.create = true;
     if (!hf__database_open(cli, "table create", &settings.database, &db, &ends))
         return ends;
     ends = create(cli, &settings, db, &spec);
@@ -254,14 +255,13 @@ static int list(struct cli *cli, const struct settings *settings, struct hf_db *
         return hf__database_fail(cli, "table ls");
     hf__rows_begin(rows, cli, &settings->database, "tables");
     while ((status = hf_pages_next_table(s, pages, &name)) == HF_OK && name.ptr) {
-        struct rows_field field = hf__rows_text("name", hf_scope_copy(s, name));
+        struct rows_field field = hf__rows_text("name", name);
 
         hf__rows_add(rows, &field, 1);
     }
     hf_pages_free(pages);
-    if (status != HF_OK)
-        return hf__database_fail(cli, "table ls");
-    return hf__rows_end(rows, (struct hf_str){0}, CLI_OK);
+    return hf__rows_end(rows, (struct hf_str){0},
+                        status == HF_OK ? (int)CLI_OK : hf__database_fail(cli, "table ls"));
 }
 
 int hf__table_ls_run(struct cli *cli, size_t args_len, const char *const *args)

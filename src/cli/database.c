@@ -8,11 +8,15 @@
  */
 #include "cli/database.h"
 
+#include "cli/holder.h"
+
 #include <holdfast/engine.h>
 #include <holdfast/prefix.h>
 
 #include <ctype.h>
 #include <string.h>
+
+enum { CODE_MAX = 64, LOOK_MIN_MS = 5, LOOK_MAX_MS = 100, MOMENT_MS = 1000 };
 
 /* ---- exit codes ----------------------------------------------------------------------------- */
 
@@ -80,27 +84,44 @@ int hf__database_exit(const struct hf_error *error)
     return ends == CLI_FAILED && error->may_retry ? (int)CLI_UNAVAILABLE : ends;
 }
 
-int hf__database_fail_of(struct cli *cli, const char *command, const struct hf_scope *s,
-                         const char *what)
+/* "HF_NOT_FOUND" as "not_found". */
+static void write_code(char room[CODE_MAX], enum hf_status status)
+{
+    const char *name = hf_status_name(status) + strlen("HF_");
+    size_t len = 0;
+
+    for (; name[len] && len + 1 < CODE_MAX; len++)
+        room[len] = (char)tolower((unsigned char)name[len]);
+    room[len] = '\0';
+}
+
+/* The error of `s` with something in front and behind, as one line. */
+static int fail_line(struct cli *cli, const char *command, const struct hf_scope *s,
+                     const char *what, struct hf_str more)
 {
     const struct hf_error *error = hf_scope_error(s);
-    struct hf_str line =
-        hf_scope_format(cli->scope, "%s%s%.*s%s", what ? what : "", what ? ": " : "",
-                        error->message.len ? (int)error->message.len
-                                           : (int)strlen(hf_status_text(error->status)),
-                        error->message.len ? error->message.ptr : hf_status_text(error->status),
-                        error->may_have_happened ? " (it may have happened all the same)" : "");
+    int ends = hf__database_exit(error);
+    struct hf_str text =
+        error->message.len ? error->message : hf_str_from(hf_status_text(error->status));
+    struct hf_str line = hf_scope_format(cli->scope, "%s%s%.*s%.*s", what ? what : "",
+                                         what ? ": " : "", HF_FMT(text), HF_FMT(more));
+    char code[CODE_MAX];
     char *at;
 
-    if (!line.ptr)
-        return hf__cli_fail(cli, command, CLI_FAILED, "out of memory");
     /* The copy is ours; what a service answers may have any bytes in it. */
-    at = hf_scope_alloc(cli->scope, line.len + 1);
+    at = line.ptr ? hf_scope_alloc(cli->scope, line.len + 1) : NULL;
     if (!at)
         return hf__cli_fail(cli, command, CLI_FAILED, "out of memory");
     for (size_t i = 0; i <= line.len; i++)
         at[i] = i < line.len && iscntrl((unsigned char)line.ptr[i]) ? ' ' : line.ptr[i];
-    return hf__cli_fail(cli, command, hf__database_exit(error), "%s", at);
+    write_code(code, error->status);
+    return hf__cli_fail_with(cli, command, ends, code, error->may_have_happened, at);
+}
+
+int hf__database_fail_of(struct cli *cli, const char *command, const struct hf_scope *s,
+                         const char *what)
+{
+    return fail_line(cli, command, s, what, HF_STR(""));
 }
 
 int hf__database_fail(struct cli *cli, const char *command)
@@ -171,37 +192,183 @@ static bool answers(struct hf_scope *s, struct hf_db *db)
     return (status != HF_IO && status != HF_TIMEOUT) || !hf_scope_error(s)->may_retry;
 }
 
-bool hf__database_open(struct cli *cli, const char *command,
-                       const struct database_settings *settings, struct hf_db **db, int *ends)
+/* What to do about a service that nobody answers at. */
+static struct hf_str connection_advice(struct hf_scope *s)
+{
+    const struct hf_error *error = hf_scope_error(s);
+
+    if (error->status != HF_IO || error->may_have_happened)
+        return HF_STR("");
+    return HF_STR("; start a server with 'holdfast serve', or name a database with --db");
+}
+
+static bool read_path(struct hf_scope *s, struct hf_str url, struct hf_str *path)
+{
+    static const char kind[] = "embedded:";
+    size_t len = sizeof(kind) - 1;
+
+    *path = (struct hf_str){0};
+    if (url.len > len && memcmp(url.ptr, kind, len) == 0)
+        *path = hf_scope_copy(s, hf_str_of(url.ptr + len, url.len - len));
+    return path->ptr != NULL;
+}
+
+int hf__database_taken(struct cli *cli, const char *command, const char *path)
 {
     struct hf_scope *s = cli->scope;
-    struct hf_str url = hf__database_url(s, settings);
-    struct hf_db *whole;
+    struct holder holder = hf__holder_find(s, path);
+    struct hf_str advice = hf__holder_advice(s, &holder, path);
 
-    *db = NULL;
-    if (settings->profile.ptr && !is_network(settings->url)) {
-        *ends =
-            hf__cli_fail(cli, command, CLI_USAGE, "--profile is for services, and '%.*s' is none",
-                         HF_FMT(settings->url));
-        return false;
-    }
-    hf_scope_timeout_ms(s, (uint32_t)settings->timeout_ms);
-    if (hf_open(s, url, HF_OPTIONS(hf_engine_options, .region = settings->region), db) != HF_OK) {
-        /* Somebody has the directory open: no condition of ours, and it may pass. */
-        bool taken = hf_scope_error(s)->status == HF_LOCKED;
+    fail_line(cli, command, s, NULL,
+              hf_scope_format(s, "%s%.*s; %.*s", holder.pid ? ": " : "", HF_FMT(holder.text),
+                              HF_FMT(advice)));
+    return CLI_UNAVAILABLE;
+}
 
-        *ends = hf__database_fail(cli, command);
-        if (taken)
-            *ends = CLI_UNAVAILABLE;
-        return false;
-    }
-    whole = *db;
-    if (is_network(url)
-            ? answers(s, *db)
-            : !settings->prefix.ptr || hf_prefix_open(s, whole, settings->prefix, db) == HF_OK)
+static bool is_usable(struct cli *cli, const char *command,
+                      const struct database_settings *settings, int *ends)
+{
+    if (!settings->profile.ptr || is_network(settings->url))
         return true;
-    *ends = hf__database_fail(cli, command);
+    *ends = hf__cli_fail(cli, command, CLI_USAGE, "--profile is for services, and '%.*s' is none",
+                         HF_FMT(settings->url));
+    return false;
+}
+
+static enum hf_status open_url(struct hf_scope *s, const struct database_settings *settings,
+                               struct hf_str url, struct hf_db **db)
+{
+    hf_scope_timeout_ms(s, (uint32_t)settings->timeout_ms);
+    return hf_open(s, url,
+                   HF_OPTIONS(hf_engine_options, .region = settings->region,
+                              .no_create = !settings->create),
+                   db);
+}
+
+/* What follows when it is open: a prefix, or the first call. */
+static bool opened(struct cli *cli, const char *command, const struct database_settings *settings,
+                   struct hf_db **db, int *ends)
+{
+    struct hf_scope *s = cli->scope;
+    bool network = is_network(settings->url);
+    struct hf_db *whole = *db;
+
+    if (network ? answers(s, *db)
+                : !settings->prefix.ptr || hf_prefix_open(s, whole, settings->prefix, db) == HF_OK)
+        return true;
+    *ends = fail_line(cli, command, s, NULL, network ? connection_advice(s) : HF_STR(""));
     hf_db_close(whole);
     *db = NULL;
     return false;
+}
+
+bool hf__database_open(struct cli *cli, const char *command,
+                       const struct database_settings *settings, struct hf_db **db, int *ends)
+{
+    struct hf_str url = hf__database_url(cli->scope, settings), path;
+    enum hf_status status;
+
+    *db = NULL;
+    if (!is_usable(cli, command, settings, ends))
+        return false;
+    status = open_url(cli->scope, settings, url, db);
+    if (status == HF_OK)
+        return opened(cli, command, settings, db, ends);
+    *ends = status == HF_LOCKED && read_path(cli->scope, url, &path)
+                ? hf__database_taken(cli, command, path.ptr)
+                : hf__database_fail(cli, command);
+    return false;
+}
+
+int hf__database_unopened(struct cli *cli, const char *command,
+                          const struct database_settings *settings)
+{
+    if (settings->absent_ok && !cli->table_named &&
+        hf_scope_error(cli->scope)->status == HF_NOT_FOUND)
+        return DATABASE_ABSENT;
+    return hf__database_fail(cli, command);
+}
+
+/* ---- waiting -------------------------------------------------------------------------------- */
+
+static uint64_t now_ms(const struct cli *cli)
+{
+    const struct hf_env *env = hf_scope_env(cli->scope);
+
+    return (uint64_t)(env->elapsed_us(env->user) / 1000);
+}
+
+/* Say for whom we wait. */
+static void tell_holder(struct cli *cli, const char *command, const struct holder *holder,
+                        const char *path)
+{
+    struct hf_str advice = hf__holder_advice(cli->scope, holder, path);
+
+    hf__cli_fail(cli, command, CLI_OK, "waiting for %s: %.*s has it open%s%.*s", path,
+                 HF_FMT(holder->pid ? holder->text : HF_STR("another process")),
+                 holder->server ? "; " : "", HF_FMT(holder->server ? advice : HF_STR("")));
+}
+
+/* It was in vain. */
+static int give_up(struct cli *cli, const char *command, const struct database_settings *settings,
+                   const struct database_wait *wait, const struct holder *holder, const char *path)
+{
+    int ends = holder->server || holder->started_us ? (int)CLI_UNAVAILABLE : wait->busy_code;
+
+    if (holder->started_us)
+        return hf__cli_fail(cli, command, CLI_UNAVAILABLE,
+                            "%.*s has the database open and runs this command: neither could go "
+                            "on; let both use a server: 'holdfast serve'",
+                            HF_FMT(holder->text));
+    if (ends == CLI_UNAVAILABLE || !settings->quiet)
+        hf__database_taken(cli, command, path);
+    return ends;
+}
+
+bool hf__database_open_waiting(struct cli *cli, const char *command,
+                               const struct database_settings *settings, struct database_wait *wait,
+                               struct hf_db **db, int *ends)
+{
+    struct hf_scope *s = cli->scope;
+    uint64_t begin_ms = now_ms(cli);
+    uint32_t look_ms = LOOK_MIN_MS;
+    struct hf_str path;
+    bool told = settings->quiet;
+
+    wait->waited_ms = 0;
+    if (!read_path(s, settings->url, &path))
+        return hf__database_open(cli, command, settings, db, ends);
+    *db = NULL;
+    *ends = CLI_FAILED;
+    if (!is_usable(cli, command, settings, ends))
+        return false;
+    for (;;) {
+        struct hf_scope_mark mark = hf_scope_mark(s);
+        enum hf_status status = open_url(s, settings, settings->url, db);
+        struct holder holder;
+
+        wait->waited_ms = now_ms(cli) - begin_ms;
+        if (status == HF_OK)
+            return opened(cli, command, settings, db, ends);
+        if (status != HF_LOCKED) {
+            *ends = hf__database_fail(cli, command);
+            return false;
+        }
+        holder = hf__holder_find(s, path.ptr);
+        if ((wait->bounded && wait->waited_ms >= wait->wait_ms) || holder.started_us) {
+            *ends = give_up(cli, command, settings, wait, &holder, path.ptr);
+            return false;
+        }
+        if (!told && wait->waited_ms >= MOMENT_MS) {
+            tell_holder(cli, command, &holder, path.ptr);
+            told = true;
+        }
+        if (wait->bounded && look_ms > wait->wait_ms - wait->waited_ms)
+            look_ms = (uint32_t)(wait->wait_ms - wait->waited_ms);
+        hf_scope_timeout_ms(s, 0);
+        if (hf_scope_sleep_ms(s, look_ms) != HF_OK)
+            return false;
+        look_ms = look_ms * 2 < LOOK_MAX_MS ? look_ms * 2 : LOOK_MAX_MS;
+        hf_scope_rewind(s, mark);
+    }
 }

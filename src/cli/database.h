@@ -26,6 +26,13 @@
 
 #define DATABASE_DEFAULT "http://127.0.0.1:8000"
 
+/*
+ * *ends of an open, where `absent_ok` is set: the table is not there, as nothing was stored yet.
+ * Nothing was shown. A table that was named (--table) has to be there all the same: it may be a
+ * slip.
+ */
+enum { DATABASE_ABSENT = -1 };
+
 enum { DATABASE_TIMEOUT_MAX_MS = 24 * 60 * 60 * 1000 };
 
 struct database_settings {
@@ -37,6 +44,8 @@ struct database_settings {
     bool json;
     bool jsonl; /* of commands that list */
     bool quiet;
+    bool create;    /* of commands that write: a directory that is missing is made */
+    bool absent_ok; /* the command copes with a table that is not there: DATABASE_ABSENT */
 };
 
 /* Its options, for a struct whose member `database` is the settings. */
@@ -93,17 +102,46 @@ struct database_settings {
     }
 
 /*
- * Open the database, and give cli->scope the deadline. False: the error was shown, *ends says how
- * to end.
+ * Open the database, and give cli->scope the deadline. A directory is made with settings->create
+ * only. False: the error was shown, *ends says how to end; a directory that another process has
+ * open is CLI_UNAVAILABLE, and that process is named.
  */
 bool hf__database_open(struct cli *cli, const char *command,
                        const struct database_settings *settings, struct hf_db **db, int *ends);
+
+/* How long to wait for a directory that another process has open. */
+struct database_wait {
+    bool bounded;       /* at most `wait_ms`; 0: not at all */
+    uint64_t wait_ms;   /* with `bounded` */
+    int busy_code;      /* how to end when it was in vain */
+    uint64_t waited_ms; /* out */
+};
+
+/*
+ * The same, waiting while another process has the directory open. After a moment standard error
+ * says which. A signal that cancels cli->scope ends it: then *ends is CLI_FAILED, and nothing was
+ * shown. A server that has it at the end of the wait is CLI_UNAVAILABLE: it is there to stay.
+ */
+bool hf__database_open_waiting(struct cli *cli, const char *command,
+                               const struct database_settings *settings, struct database_wait *wait,
+                               struct hf_db **db, int *ends);
+
+/*
+ * How to end when a pattern could not be opened on the database: the error of cli->scope is shown,
+ * unless its table is not there and settings->absent_ok: DATABASE_ABSENT.
+ */
+int hf__database_unopened(struct cli *cli, const char *command,
+                          const struct database_settings *settings);
 
 /* The URL that is opened, with what profile and region add to it; absent: no memory. */
 struct hf_str hf__database_url(struct hf_scope *s, const struct database_settings *settings);
 
 /* How the program ends after this: the one place that knows. */
 int hf__database_exit(const struct hf_error *error);
+
+/* Show that another process has the directory open, which one, and what to do; HF_LOCKED is the
+ * error of cli->scope. Returns CLI_UNAVAILABLE: it is no condition of ours, and may pass. */
+int hf__database_taken(struct cli *cli, const char *command, const char *path);
 
 /* Show the error of cli->scope in one line; returns how to end. */
 int hf__database_fail(struct cli *cli, const char *command);

@@ -38,19 +38,24 @@ bool hf__cli_events_open(struct cli *cli, const char *command,
 {
     struct hf_events_options options = {.size = sizeof(options), .no_create = true};
 
+    struct database_settings with = *database;
+
     *place = (struct events_place){0};
-    if (!hf__database_open(cli, command, database, &place->db, ends))
+    with.create = make != NULL;
+    if (!hf__database_open(cli, command, &with, &place->db, ends))
         return false;
     if (make)
         options = *make;
     options.table = settings->table;
-    if (!settings->blobs.ptr ||
-        hf__cli_events_open_blobs(cli, database, settings->blobs, &place->blobs) == HF_OK) {
+    if (settings->blobs.ptr &&
+        hf__cli_events_open_blobs(cli, database, settings->blobs, &place->blobs) != HF_OK) {
+        *ends = hf__database_fail(cli, command);
+    } else {
         options.blobs = place->blobs;
         if (hf_events_open(cli->scope, place->db, &options, &place->store) == HF_OK)
             return true;
+        *ends = hf__database_unopened(cli, command, database);
     }
-    *ends = hf__database_fail(cli, command);
     hf__cli_events_close(place);
     return false;
 }
@@ -200,10 +205,7 @@ void hf__cli_events_add(struct rows *rows, const struct hf_stored_event *event)
         payload_field(cli, event),
         whole_field(cli, rows->settings, event)};
 
-    /* Rows that wait until the width of their columns is known may outlive the event. */
-    for (size_t i = 0; hf__rows_holds(rows) && i < sizeof(fields) / sizeof(fields[0]); i++)
-        if (fields[i].text.ptr)
-            fields[i].text = hf_scope_copy(cli->scope, fields[i].text);
+    fields[5].cut = true;
     hf__rows_add(rows, fields, sizeof(fields) / sizeof(fields[0]));
 }
 

@@ -127,8 +127,7 @@ enum hf_start hf__cli_events_start(struct hf_str after, struct hf_str since, boo
 enum hf_status hf__cli_events_print(struct hf_scope *s, struct cli *cli,
                                     const struct hf_stored_event *event, atomic_bool *broken);
 
-/* One event as a row: with --json as a line of an export has it, else in short. What the row needs
- * for longer than the call is copied into cli->scope. */
+/* One event as a row: with --json as a line of an export has it, else in short. */
 void hf__cli_events_add(struct rows *rows, const struct hf_stored_event *event);
 
 /* One event alone. Returns how to end. */

@@ -3,9 +3,13 @@
  */
 #include "cli/input.h"
 
+#include "cli/json.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 enum { STEP = 64 * 1024 };
@@ -53,4 +57,38 @@ struct hf_str hf__input_read(struct hf_scope *s, const char *path, size_t max, s
         close(fd);
     free(text);
     return copy;
+}
+
+/* ---- payloads ------------------------------------------------------------------------------- */
+
+static bool ends_with(struct hf_str text, struct hf_str end)
+{
+    return text.len >= end.len && strncasecmp(text.ptr + text.len - end.len, end.ptr, end.len) == 0;
+}
+
+/* "application/json; charset=utf-8" is, and "application/vnd.shop+json". */
+static bool is_json(struct hf_str content_type)
+{
+    size_t len = 0;
+
+    while (len < content_type.len && !strchr("; \t", content_type.ptr[len]))
+        len++;
+    content_type.len = len;
+    return ends_with(content_type, HF_STR("/json")) || ends_with(content_type, HF_STR("+json"));
+}
+
+bool hf__input_fits(struct cli *cli, const char *command, struct hf_str content_type,
+                    struct hf_str payload)
+{
+    size_t line;
+
+    if (!payload.len || (content_type.ptr && !is_json(content_type)))
+        return true;
+    line = hf__json_check(payload);
+    if (line)
+        hf__cli_fail(cli, command, CLI_USAGE,
+                     "the payload is not JSON (line %zu); for anything else say what it is, with "
+                     "--content-type text/plain, for instance",
+                     line);
+    return line == 0;
 }

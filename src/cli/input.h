@@ -4,7 +4,7 @@
 #ifndef HF_CLI_INPUT_H
 #define HF_CLI_INPUT_H
 
-#include <holdfast/scope.h>
+#include "cli/cli.h"
 
 /*
  * A whole file, in the scope and with a NUL behind it; "-" is standard input. Absent, and *error,
@@ -12,5 +12,13 @@
  */
 struct hf_str hf__input_read(struct hf_scope *s, const char *path, size_t max,
                              struct hf_str *error);
+
+/*
+ * Is a payload what its content type says? One of JSON (application/json, .../...+json) has to be
+ * JSON, or nothing at all; others are not looked at. False: the error was shown, and says what to
+ * do.
+ */
+bool hf__input_fits(struct cli *cli, const char *command, struct hf_str content_type,
+                    struct hf_str payload);
 
 #endif

@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many bytes the UTF-8 character at `at` has; 0: it is none. */
-static size_t character_len(const unsigned char *at, size_t left)
+size_t hf__json_character_len(const unsigned char *at, size_t left)
 {
     size_t len = at[0] < 0x80 ? 1 : at[0] < 0xC2 ? 0 : at[0] < 0xE0 ? 2 : at[0] < 0xF0 ? 3 : 4;
 
@@ -32,7 +31,7 @@ void hf__json_write_text(FILE *out, struct hf_str text)
     fputc('"', out);
     for (size_t i = 0; i < text.len;) {
         const unsigned char *at = (const unsigned char *)text.ptr + i;
-        size_t len = character_len(at, text.len - i);
+        size_t len = hf__json_character_len(at, text.len - i);
 
         if (*at == '"' || *at == '\\')
             fprintf(out, "\\%c", *at);

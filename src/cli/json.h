@@ -11,6 +11,9 @@
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
+/* How many bytes the UTF-8 character at `at` has; 0: it is none. */
+size_t hf__json_character_len(const unsigned char *at, size_t left);
+
 /* A string with its quotes. Bytes that are no UTF-8 become U+FFFD. */
 void hf__json_write_text(FILE *out, struct hf_str text);
 
@@ -53,7 +56,7 @@ enum json_kind {
     JSON_OBJECT
 };
 
-enum { JSON_DEPTH_MAX = 64 };
+enum { JSON_DEPTH_MAX = 64, JSON_CHECK_DEPTH_MAX = 1024 };
 
 struct json {
     enum json_kind kind;
@@ -66,6 +69,10 @@ struct json {
 
 /* One value and nothing behind it; NULL and *error, which says where, when it is no JSON. */
 const struct json *hf__json_read(struct hf_scope *s, struct hf_str text, struct hf_str *error);
+
+/* Is it one value of JSON in UTF-8, with JSON_CHECK_DEPTH_MAX levels at most? 0: it is; otherwise
+ * the line where it is not. Nothing is built. */
+size_t hf__json_check(struct hf_str text);
 
 /* The member of that name; NULL: there is none, or it is no object. */
 const struct json *hf__json_member(const struct json *object, const char *name);

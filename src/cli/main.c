@@ -96,21 +96,37 @@ static const struct cli_command commands[] = {
     COMMAND("streams tail", streams_tail, "print the changes of a table"),
 };
 
+/* The headings of the help. */
+static const struct cli_group groups[] = {
+    {"Data", "table streams blobs"},
+    {"Patterns", "lock kv counter once limit records outbox relay events"},
+    {"Server", "serve check"},
+    {"Tools", ""},
+};
+
 static const char *variable(const char *name)
 {
     return getenv(name);
 }
 
-/* As wide as the terminal, within reason: long lines are hard to read. */
-static size_t help_width(void)
+/* How wide the terminal is; 0: there is none, or it does not know. */
+static size_t screen_columns(void)
 {
     struct winsize size;
 
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+/* As wide as the terminal, within reason: long lines are hard to read. */
+static size_t help_width(void)
+{
+    size_t columns = screen_columns();
+
+    if (columns == 0)
         return WIDTH_USUAL;
-    if (size.ws_col < WIDTH_MIN)
+    if (columns < WIDTH_MIN)
         return WIDTH_MIN;
-    return size.ws_col > WIDTH_MAX ? WIDTH_MAX : size.ws_col;
+    return columns > WIDTH_MAX ? WIDTH_MAX : columns;
 }
 
 int main(int argc, char **argv)
@@ -120,9 +136,12 @@ int main(int argc, char **argv)
                       .err = stderr,
                       .width = help_width(),
                       .terminal = isatty(STDOUT_FILENO) == 1,
+                      .columns = screen_columns(),
                       .env = variable,
                       .commands = commands,
-                      .commands_len = sizeof(commands) / sizeof(commands[0])};
+                      .commands_len = sizeof(commands) / sizeof(commands[0]),
+                      .groups = groups,
+                      .groups_len = sizeof(groups) / sizeof(groups[0])};
     int ends;
 
     if (!cli.scope)

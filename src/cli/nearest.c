@@ -41,9 +41,8 @@ size_t hf__nearest_distance(const char *a, const char *b)
     return rows[a_len % 3][b_len];
 }
 
-void hf__nearest_offer(struct nearest *nearest, const char *candidate)
+static void consider(struct nearest *nearest, const char *candidate, size_t distance)
 {
-    size_t distance = hf__nearest_distance(nearest->word, candidate);
     size_t len = strlen(nearest->word);
 
     if (distance == SIZE_MAX || distance > (len < 3 ? 1 : len / 3))
@@ -52,4 +51,21 @@ void hf__nearest_offer(struct nearest *nearest, const char *candidate)
         return;
     nearest->best = candidate;
     nearest->distance = distance;
+}
+
+void hf__nearest_offer(struct nearest *nearest, const char *candidate)
+{
+    consider(nearest, candidate, hf__nearest_distance(nearest->word, candidate));
+}
+
+void hf__nearest_offer_start(struct nearest *nearest, const char *candidate)
+{
+    char start[NEAREST_LEN_MAX + 1];
+    size_t len = strlen(nearest->word);
+
+    if (len < NEAREST_START_MIN || len > NEAREST_LEN_MAX || strlen(candidate) <= len)
+        return;
+    memcpy(start, candidate, len);
+    start[len] = '\0';
+    consider(nearest, candidate, hf__nearest_distance(nearest->word, start));
 }

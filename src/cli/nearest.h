@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { NEAREST_LEN_MAX = 64 }; /* longer words are not compared */
+enum { NEAREST_LEN_MAX = 64 };  /* longer words are not compared */
+enum { NEAREST_START_MIN = 5 }; /* of a word that stands for a longer one */
 
 /* The best candidate so far; start with {.word = what was typed}. */
 struct nearest {
@@ -18,6 +19,9 @@ struct nearest {
 
 /* Consider `candidate`, which has to outlive `nearest`. */
 void hf__nearest_offer(struct nearest *nearest, const char *candidate);
+
+/* Consider the beginning of `candidate`, for a long word that was meant to be cut short. */
+void hf__nearest_offer_start(struct nearest *nearest, const char *candidate);
 
 /* How many letters to insert, drop, replace or swap with a neighbour; SIZE_MAX: too long a word. */
 size_t hf__nearest_distance(const char *a, const char *b);

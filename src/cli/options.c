@@ -289,6 +289,26 @@ static const struct option_spec *by_letter(const struct options_table *table, ch
     return NULL;
 }
 
+static void offer_names(struct parser *p, struct nearest *nearest,
+                        void (*offer)(struct nearest *nearest, const char *candidate))
+{
+    for (size_t i = 0; i < p->table->len; i++) {
+        const struct option_spec *spec = &p->table->specs[i];
+        struct hf_str name = {0};
+
+        if (spec->local) {
+            name = hf_scope_format(p->s, "-%s", spec->local);
+            if (name.ptr)
+                offer(nearest, name.ptr);
+        }
+        if (spec->name) {
+            name = hf_scope_format(p->s, "--%s", spec->name);
+            if (name.ptr)
+                offer(nearest, name.ptr);
+        }
+    }
+}
+
 static enum options_result unknown(struct parser *p, const char *arg)
 {
     struct hf_str typed = hf_scope_copy(p->s, hf_str_of(arg, strcspn(arg, "=")));
@@ -297,21 +317,9 @@ static enum options_result unknown(struct parser *p, const char *arg)
     if (!typed.ptr)
         return bad(p, typed);
     hf__nearest_offer(&nearest, "--help");
-    for (size_t i = 0; i < p->table->len; i++) {
-        const struct option_spec *spec = &p->table->specs[i];
-        struct hf_str name = {0};
-
-        if (spec->local) {
-            name = hf_scope_format(p->s, "-%s", spec->local);
-            if (name.ptr)
-                hf__nearest_offer(&nearest, name.ptr);
-        }
-        if (spec->name) {
-            name = hf_scope_format(p->s, "--%s", spec->name);
-            if (name.ptr)
-                hf__nearest_offer(&nearest, name.ptr);
-        }
-    }
+    offer_names(p, &nearest, hf__nearest_offer);
+    if (!nearest.best) /* --nmae, of --namespace */
+        offer_names(p, &nearest, hf__nearest_offer_start);
     if (nearest.best)
         return BAD(p, "unknown option '%s'; did you mean %s?", typed.ptr, nearest.best);
     return BAD(p, "unknown option '%s'", typed.ptr);

@@ -1,11 +1,13 @@
 /*
- * cli/rows.c: things and lists of things, for people or for programs. See rows.h.
+ * cli/rows.c: things and lists of things, for people or for programs. See rows.h; rows_screen.c has
+ * the table on a terminal.
  *
  * What always holds:
  *
- *  (1) What is stored cannot write to the terminal: control characters are shown, not sent.
- *  (2) A row is a line, whatever is in it.
- *  (3) With --quiet nothing is printed.
+ *  (1) A row is a line, whatever is in it; on a terminal that is too narrow, a block of lines.
+ *  (2) With --quiet nothing is printed.
+ *  (3) People get local times and times such as 15m; programs get UTC and milliseconds, and always
+ *      the same columns.
  */
 #include "cli/rows.h"
 
@@ -15,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { GAP = 2, NAME_WIDTH = 12, TIME_MAX = 40 };
+enum { NAME_WIDTH = 12, TIME_MAX = 40, OFFSET_MAX = 16 };
 
 /* ---- fields --------------------------------------------------------------------------------- */
 
@@ -46,61 +48,75 @@ struct rows_field hf__rows_bool(const char *name, bool truth)
                                .text = truth ? HF_STR("true") : HF_STR("false")};
 }
 
+/* "+01:00" */
+static void write_offset(char room[OFFSET_MAX], long east_s)
+{
+    long minutes = (east_s < 0 ? -east_s : east_s) / 60;
+
+    if (minutes == 0)
+        snprintf(room, OFFSET_MAX, "Z");
+    else
+        snprintf(room, OFFSET_MAX, "%c%02ld:%02ld", east_s < 0 ? '-' : '+', minutes / 60 % 100,
+                 minutes % 60);
+}
+
 struct rows_field hf__rows_time(struct cli *cli, const char *name, int64_t us)
 {
     time_t seconds = (time_t)(us / 1000000);
-    char text[TIME_MAX];
+    char text[TIME_MAX], offset[OFFSET_MAX] = "Z";
+    bool local = hf__cli_for_people(cli);
     struct tm parts;
 
-    if (us <= 0 || !gmtime_r(&seconds, &parts) ||
+    if (local)
+        tzset();
+    if (us <= 0 || !(local ? localtime_r(&seconds, &parts) : gmtime_r(&seconds, &parts)) ||
         strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &parts) == 0)
         return hf__rows_text(name, (struct hf_str){0});
-    return hf__rows_text(name,
-                         hf_scope_format(cli->scope, "%s.%03dZ", text, (int)(us / 1000 % 1000)));
+    if (local)
+        write_offset(offset, parts.tm_gmtoff);
+    return hf__rows_text(name, hf_scope_format(cli->scope, "%s.%03d%s", text,
+                                               (int)(us / 1000 % 1000), offset));
+}
+
+struct hf_str hf__rows_duration(struct hf_scope *s, uint64_t ms)
+{
+    static const struct {
+        uint64_t seconds;
+        const char *name;
+    } units[] = {{24 * 60 * 60, "d"}, {60 * 60, "h"}, {60, "m"}, {1, "s"}};
+    uint64_t seconds = ms / 1000 + (ms % 1000 != 0);
+    size_t i = 0;
+
+    if (ms < 1000)
+        return hf_scope_format(s, "%llums", (unsigned long long)ms);
+    while (seconds < units[i].seconds)
+        i++;
+    if (i == 3 || seconds % units[i].seconds / units[i + 1].seconds == 0)
+        return hf_scope_format(s, "%llu%s", (unsigned long long)(seconds / units[i].seconds),
+                               units[i].name);
+    return hf_scope_format(s, "%llu%s %llu%s", (unsigned long long)(seconds / units[i].seconds),
+                           units[i].name,
+                           (unsigned long long)(seconds % units[i].seconds / units[i + 1].seconds),
+                           units[i + 1].name);
+}
+
+struct rows_field hf__rows_ms(struct cli *cli, const char *name, int64_t ms)
+{
+    size_t len = strlen(name) - strlen("_ms");
+    struct hf_str shown;
+
+    assert(strlen(name) > 3 && strcmp(name + len, "_ms") == 0);
+    if (!hf__cli_for_people(cli) || ms < 0)
+        return hf__rows_signed(cli, name, ms);
+    shown = hf_scope_copy(cli->scope, hf_str_of(name, len));
+    return (struct rows_field){.name = shown.ptr ? shown.ptr : name,
+                               .kind = ROWS_RAW,
+                               .text = hf__rows_duration(cli->scope, (uint64_t)ms)};
 }
 
 /* ---- printing ------------------------------------------------------------------------------- */
 
-void hf__rows_print(FILE *out, struct hf_str text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char byte = (unsigned char)text.ptr[i];
-
-        if (byte == '\n')
-            fputs("\\n", out);
-        else if (byte == '\t')
-            fputs("\\t", out);
-        else if (byte == '\\')
-            fputs("\\\\", out);
-        else if (byte < 0x20 || byte == 0x7F)
-            fprintf(out, "\\x%02x", byte);
-        else if (byte == 0xC2 && i + 1 < text.len && (unsigned char)text.ptr[i + 1] < 0xA0)
-            fprintf(out, "\\xc2\\x%02x", (unsigned char)text.ptr[++i]); /* U+0080 to U+009F */
-        else
-            fputc(byte, out);
-    }
-}
-
-/* How many columns it takes: characters of UTF-8, and what escapes add. */
-static size_t shown_width(struct hf_str text)
-{
-    size_t width = 0;
-
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char byte = (unsigned char)text.ptr[i];
-
-        if (byte == '\n' || byte == '\t' || byte == '\\')
-            width += 2;
-        else if (byte < 0x20 || byte == 0x7F)
-            width += 4;
-        else if ((byte & 0xC0) != 0x80)
-            width++;
-    }
-    return width;
-}
-
-/* Only for programs: no column, and no line. */
-static bool is_hidden(const struct rows_field *field)
+bool hf__rows_is_hidden(const struct rows_field *field)
 {
     return field->kind == ROWS_JSON || field->kind == ROWS_WHOLE;
 }
@@ -127,9 +143,16 @@ static void print_object(FILE *out, const struct rows_field *fields, size_t len)
     fputc('}', out);
 }
 
+static bool is_shown(const struct rows_field *field)
+{
+    return !hf__rows_is_hidden(field) && field->text.ptr;
+}
+
 int hf__rows_one(struct cli *cli, const struct database_settings *settings,
                  const struct rows_field *fields, size_t len)
 {
+    size_t width = NAME_WIDTH;
+
     if (settings->quiet)
         return CLI_OK;
     if (settings->json || settings->jsonl) {
@@ -137,10 +160,13 @@ int hf__rows_one(struct cli *cli, const struct database_settings *settings,
         fputc('\n', cli->out);
         return hf__cli_flushed(cli, CLI_OK);
     }
+    for (size_t i = 0; i < len; i++)
+        if (is_shown(&fields[i]) && strlen(fields[i].name) > width)
+            width = strlen(fields[i].name);
     for (size_t i = 0; i < len; i++) {
-        if (is_hidden(&fields[i]) || !fields[i].text.ptr)
+        if (!is_shown(&fields[i]))
             continue;
-        fprintf(cli->out, "%-*s ", NAME_WIDTH, fields[i].name);
+        fprintf(cli->out, "%-*s ", (int)width, fields[i].name);
         hf__rows_print(cli->out, fields[i].text);
         fputc('\n', cli->out);
     }
@@ -160,67 +186,12 @@ void hf__rows_begin(struct rows *rows, struct cli *cli, const struct database_se
         fprintf(cli->out, "{\"%s\":[", list);
 }
 
-bool hf__rows_holds(const struct rows *rows)
-{
-    return rows->cli->terminal && !rows->settings->json && !rows->settings->jsonl;
-}
-
-static void print_padded(FILE *out, struct hf_str text, size_t width, bool last)
-{
-    size_t shown = shown_width(text);
-
-    hf__rows_print(out, text);
-    if (!last)
-        fprintf(out, "%*s", (int)(GAP + (width > shown ? width - shown : 0)), "");
-}
-
-static void print_held(struct rows *rows)
-{
-    FILE *out = rows->cli->out;
-
-    if (!rows->headed && rows->held_len) {
-        for (size_t i = 0; i < rows->columns; i++)
-            print_padded(out, hf_str_from(rows->names[i]), rows->widths[i], i + 1 == rows->columns);
-        fputc('\n', out);
-        rows->headed = true;
-    }
-    for (size_t row = 0; row < rows->held_len; row++) {
-        for (size_t i = 0; i < rows->columns; i++)
-            print_padded(out, rows->held[row][i], rows->widths[i], i + 1 == rows->columns);
-        fputc('\n', out);
-    }
-    rows->held_len = 0;
-}
-
-static void hold(struct rows *rows, const struct rows_field *fields, size_t len)
-{
-    size_t column = 0;
-
-    for (size_t i = 0; i < len; i++) {
-        struct hf_str text = fields[i].text.ptr ? fields[i].text : HF_STR("-");
-
-        if (is_hidden(&fields[i]))
-            continue;
-        rows->held[rows->held_len][column] = text;
-        if (rows->widths[column] < strlen(fields[i].name))
-            rows->widths[column] = strlen(fields[i].name);
-        if (rows->widths[column] < shown_width(text))
-            rows->widths[column] = shown_width(text);
-        rows->names[column] = fields[i].name;
-        column++;
-    }
-    rows->columns = column;
-    rows->held_len++;
-    if (rows->held_len == ROWS_HELD_MAX)
-        print_held(rows);
-}
-
 static void print_line(FILE *out, const struct rows_field *fields, size_t len)
 {
     bool more = false;
 
     for (size_t i = 0; i < len; i++) {
-        if (is_hidden(&fields[i]))
+        if (hf__rows_is_hidden(&fields[i]))
             continue;
         if (more)
             fputc('\t', out);
@@ -244,9 +215,7 @@ void hf__rows_add(struct rows *rows, const struct rows_field *fields, size_t len
     rows->count++;
     if (rows->settings->json || rows->settings->jsonl)
         print_object(out, fields, len);
-    else if (rows->cli->terminal)
-        hold(rows, fields, len);
-    else
+    else if (!rows->cli->terminal || !hf__rows_screen_add(rows, fields, len))
         print_line(out, fields, len);
     if (rows->settings->jsonl && !rows->settings->json)
         fputc('\n', out);
@@ -256,7 +225,9 @@ int hf__rows_end(struct rows *rows, struct hf_str next, int ends)
 {
     FILE *out = rows->cli->out;
 
-    print_held(rows);
+    hf__rows_screen_print(rows);
+    hf_scope_free(rows->scope);
+    rows->scope = NULL;
     if (rows->settings->json && !rows->settings->quiet) {
         fputc(']', out);
         if (next.ptr) {
@@ -266,4 +237,14 @@ int hf__rows_end(struct rows *rows, struct hf_str next, int ends)
         fputs("}\n", out);
     }
     return hf__cli_flushed(rows->cli, ends);
+}
+
+int hf__rows_none(struct cli *cli, const struct database_settings *settings, const char *list,
+                  int ends)
+{
+    if (ends != DATABASE_ABSENT)
+        return ends;
+    if (settings->json && !settings->quiet)
+        fprintf(cli->out, "{\"%s\":[]}\n", list);
+    return hf__cli_flushed(cli, CLI_OK);
 }

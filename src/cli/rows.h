@@ -28,6 +28,8 @@ struct rows_field {
     const char *name;
     struct hf_str text;
     enum rows_kind kind;
+    bool sparse; /* on a terminal: no column where it is absent, 0 or false in all rows */
+    bool cut;    /* on a terminal that is too narrow for all columns: may be shortened */
 };
 
 struct rows {
@@ -35,28 +37,32 @@ struct rows {
     const struct database_settings *settings;
     const char *list;
     size_t count;
-    /* on a terminal: rows that wait until it is known how wide their columns are; none: no text of
-       a row is needed any more */
+    /* on a terminal, rows_screen.c: rows that wait until it is known how wide their columns are */
+    struct hf_scope *scope; /* of their texts; NULL: there was none yet */
     struct hf_str held[ROWS_HELD_MAX][ROWS_FIELDS_MAX];
     size_t held_len;
-    size_t widths[ROWS_FIELDS_MAX];
-    const char *names[ROWS_FIELDS_MAX];
-    size_t columns;
+    struct rows_field columns[ROWS_FIELDS_MAX]; /* of the last row */
+    size_t columns_len;
+    size_t widths[ROWS_FIELDS_MAX]; /* of the heading that was printed last */
     bool headed;
 };
 
-/* `list` is the name of the list in JSON. */
+/* `list` is the name of the list in JSON. hf__rows_end() has to follow. */
 void hf__rows_begin(struct rows *rows, struct cli *cli, const struct database_settings *settings,
                     const char *list);
 
-/* One row. Its texts have to live until the end of the rows when they are for a terminal. */
+/* One row. Nothing of it is needed after the call but the names of its fields. */
 void hf__rows_add(struct rows *rows, const struct rows_field *fields, size_t len);
-
-/* Are texts needed for longer than the call of hf__rows_add()? */
-bool hf__rows_holds(const struct rows *rows);
 
 /* All is written; returns how to end. With --json, `next` (may be absent) is where to go on. */
 int hf__rows_end(struct rows *rows, struct hf_str next, int ends);
+
+/*
+ * How a command ends that could not open what it lists: with an empty list when *ends is
+ * DATABASE_ABSENT, for nothing was stored yet; otherwise as `ends` says.
+ */
+int hf__rows_none(struct cli *cli, const struct database_settings *settings, const char *list,
+                  int ends);
 
 /* One thing: an object, or a line per field. Returns how to end. */
 int hf__rows_one(struct cli *cli, const struct database_settings *settings,
@@ -67,9 +73,35 @@ struct rows_field hf__rows_text(const char *name, struct hf_str text);
 struct rows_field hf__rows_number(struct cli *cli, const char *name, uint64_t number);
 struct rows_field hf__rows_signed(struct cli *cli, const char *name, int64_t number);
 struct rows_field hf__rows_bool(const char *name, bool truth);
-struct rows_field hf__rows_time(struct cli *cli, const char *name, int64_t us); /* 0: absent */
+/* In pipes and JSON by UTC; for people local, with the offset. 0: absent. */
+struct rows_field hf__rows_time(struct cli *cli, const char *name, int64_t us);
+/* Milliseconds, of one thing. `name` ends with _ms; people get a time such as 14m 59s and a name
+   without that end. */
+struct rows_field hf__rows_ms(struct cli *cli, const char *name, int64_t ms);
+
+/* 300ms, 8s, 14m 59s, 2h 5m, 3d 4h: seconds are rounded up. */
+struct hf_str hf__rows_duration(struct hf_scope *s, uint64_t ms);
+
+/* Only for programs: no column, and no line. */
+bool hf__rows_is_hidden(const struct rows_field *field);
+
+/* ---- text, rows_text.c ---------------------------------------------------------------------- */
 
 /* Text for a terminal or a line: control characters as \n, \t, \\ and \x1b. */
 void hf__rows_print(FILE *out, struct hf_str text);
+
+/* How many columns that takes. */
+size_t hf__rows_width(struct hf_str text);
+
+/* The same in `width` columns at most, with ... for what is left out. Returns how many it took. */
+size_t hf__rows_print_cut(FILE *out, struct hf_str text, size_t width);
+
+/* ---- tables, rows_screen.c ------------------------------------------------------------------ */
+
+/* Keep a row. False: there is no memory for it. */
+bool hf__rows_screen_add(struct rows *rows, const struct rows_field *fields, size_t len);
+
+/* Print those that were kept. */
+void hf__rows_screen_print(struct rows *rows);
 
 #endif

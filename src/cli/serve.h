@@ -92,9 +92,6 @@ bool hf__serve_plan(struct cli *cli, size_t args_len, const char *const *args,
 /* "http://127.0.0.1:8000": where a client on this machine finds it. */
 struct hf_str hf__serve_url(struct hf_scope *s, const struct serve_plan *plan, uint16_t port);
 
-/* "process 4711 (holdfast)", or absent: who has locked the directory? */
-struct hf_str hf__serve_holder(struct hf_scope *s, const char *path);
-
 /* The command itself. */
 int hf__serve_run(struct cli *cli, size_t args_len, const char *const *args);
 

@@ -1,6 +1,6 @@
 /*
- * cli/when.c: times of day as they are typed and as others print them: RFC 3339 without zones but
- * Z.
+ * cli/when.c: times of day as they are typed and as lists print them: RFC 3339. What names no zone is
+ * UTC.
  */
 #include "cli/when.h"
 
@@ -21,6 +21,19 @@ static const char *take_fraction(const char *at, int64_t *us)
     return at;
 }
 
+/* "+05:30", in seconds to the east; false when it is none. */
+static bool take_offset(const char **at, int64_t *east_s)
+{
+    int hours, minutes, len = 0;
+
+    if (sscanf(*at + 1, "%2d:%2d%n", &hours, &minutes, &len) != 2 || len != 5 || hours < 0 ||
+        hours > 23 || minutes < 0 || minutes > 59)
+        return false;
+    *east_s = (hours * 60 + minutes) * 60 * (**at == '-' ? -1 : 1);
+    *at += 1 + len;
+    return true;
+}
+
 bool hf__when_time(const char *text, int64_t *us)
 {
     static const char *const forms[] = {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"};
@@ -28,7 +41,7 @@ bool hf__when_time(const char *text, int64_t *us)
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
         struct tm parts = {.tm_isdst = 0}, meant;
         const char *end = strptime(text, forms[i], &parts);
-        int64_t fraction_us = 0;
+        int64_t fraction_us = 0, east_s = 0;
         time_t seconds;
 
         if (!end)
@@ -37,8 +50,11 @@ bool hf__when_time(const char *text, int64_t *us)
             end = take_fraction(end + 1, &fraction_us);
         if (*end == 'Z')
             end++;
+        else if (i < 2 && (*end == '+' || *end == '-') && !take_offset(&end, &east_s))
+            return false;
         meant = parts;
         seconds = timegm(&parts); /* makes the 31st of February one of March */
+        seconds -= (time_t)east_s;
         if (*end || seconds <= 0 || parts.tm_mday != meant.tm_mday)
             return false;
         *us = (int64_t)seconds * 1000000 + fraction_us;

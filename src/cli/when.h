@@ -7,8 +7,8 @@
 #include <holdfast/scope.h>
 
 /*
- * 2026-11-15T09:30:00.25Z, without the fraction, the seconds, the time of day or the Z; always UTC.
- * False when it is no such time, or lies before 1970.
+ * 2026-11-15T09:30:00.25Z, or with an offset, +01:00, in place of the Z; the fraction, the seconds,
+ * the time of day and the Z may be left out. False when it is no such time, or lies before 1970.
  */
 bool hf__when_time(const char *text, int64_t *us);
 

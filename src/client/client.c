@@ -370,6 +370,22 @@ static void hush(struct hf_scope *s, const struct sign_credentials *used)
     error->message = line.ptr ? line : HF_STR("The service gave a reason that has secrets in it");
 }
 
+/* A database on this machine that wants real keys: say that it got none. */
+static void explain(struct hf_scope *s, const struct sign_credentials *used)
+{
+    struct hf_error *error = hf__scope_error_edit(s);
+    struct hf_str message;
+
+    if (error->status != HF_DENIED || !hf__credentials_made_up(used))
+        return;
+    message = hf_scope_format(s,
+                              "%.*s; no credentials were found, and made-up ones were sent: set "
+                              "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile",
+                              HF_FMT(error->message));
+    if (message.ptr)
+        error->message = message;
+}
+
 static enum hf_status refused(struct hf_scope *s, struct client *c, const struct op *op,
                               const struct endpoint *endpoint, const struct sign_credentials *used,
                               const struct http_answer *answer, struct hf_str json)
@@ -378,6 +394,7 @@ static enum hf_status refused(struct hf_scope *s, struct client *c, const struct
     struct hf_error *error;
 
     hush(s, used);
+    explain(s, used);
 
     if (status == HF_UNKNOWN_OPERATION) {
         atomic_fetch_or_explicit(&c->missing, bit_of(op), memory_order_relaxed);

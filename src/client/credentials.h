@@ -57,6 +57,9 @@ enum hf_status hf__credentials_get(struct hf_scope *s, struct credentials *crede
  * source can give others. True when the next hf__credentials_get() may give others. */
 bool hf__credentials_refused(struct credentials *credentials, struct hf_str access_key);
 
+/* Are these the ones that a database on this machine gets when no source has any? */
+bool hf__credentials_made_up(const struct sign_credentials *used);
+
 /*
  * The region by the machine's metadata service, for who finds it nowhere else; absent, and HF_OK,
  * when there is no such service or it is switched off. Lives in the scope.

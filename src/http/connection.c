@@ -329,6 +329,7 @@ static enum hf_status fail_connect(struct hf_scope *s, const struct transport *t
     const char *text = error[0] ? error : hf__curl.easy_strerror(code);
     enum hf_status status = HF_IO;
     bool may_retry = true;
+    const char *advice = "";
 
     if (c->starved) {
         text = "this process has no file descriptor left for it";
@@ -345,6 +346,7 @@ static enum hf_status fail_connect(struct hf_scope *s, const struct transport *t
         break;
     case CURLE_PEER_FAILED_VERIFICATION:
         may_retry = false;
+        advice = "; certificates to trust are in a file: ca_file, or ?ca_file=FILE in a URL";
         break;
     case CURLE_OPERATION_TIMEDOUT:
         (void)hf__fail(s, HF_IO, "no connection to %s within %u ms", c->origin, t->connect_ms);
@@ -353,7 +355,7 @@ static enum hf_status fail_connect(struct hf_scope *s, const struct transport *t
     default:
         break;
     }
-    (void)hf__fail(s, status, "no connection to %s: %s", c->origin, text);
+    (void)hf__fail(s, status, "no connection to %s: %s%s", c->origin, text, advice);
     hf__scope_error_edit(s)->may_retry = may_retry;
     return status;
 }

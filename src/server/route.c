@@ -42,6 +42,14 @@ static void not_found(struct answer *answer)
     hf__answer(answer, 404, HF_STR("<UnknownOperationException/>\n"));
 }
 
+/* A path of admin.c on a server that has it not; see hf__admin_path(). */
+static bool wants_admin(struct hf_str path)
+{
+    struct hf_str rest;
+
+    return str_after(path, HF_STR("/_holdfast"), &rest) && (!rest.len || rest.ptr[0] == '/');
+}
+
 static void healthy(struct answer *answer)
 {
     struct hf__buf *out;
@@ -165,6 +173,9 @@ void hf__route(struct context *context, struct conn *conn, const struct http_rea
         conn->too_long = true;
     else if (hf__admin_path(context->server, head->path))
         hf__admin(&answer, reader->body);
+    else if (wants_admin(head->path))
+        answer_line(&answer, 404,
+                    HF_STR("/_holdfast/ is for tests, and off: start the server with --admin"));
     else if (is_method(head, "GET") || is_method(head, "HEAD"))
         get(&answer);
     else if (is_method(head, "OPTIONS"))

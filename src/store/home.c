@@ -105,15 +105,21 @@ static enum hf_status fail_locked(struct hf_scope *s, const struct home *home)
                     read ? " to be read, and nobody may write meanwhile" : "");
 }
 
+static enum hf_status fail_absent(struct hf_scope *s, const struct home *home)
+{
+    return hf__fail(s, HF_NOT_FOUND, "There is no store in %s", home->path);
+}
+
 static enum hf_status find_directory(struct hf_scope *s, struct home *home)
 {
-    bool made = !home->read_only && mkdir(home->path, MODE_DIRECTORY) == 0;
+    bool may_make = !home->read_only && !home->no_create;
+    bool made = may_make && mkdir(home->path, MODE_DIRECTORY) == 0;
 
-    if (!made && !home->read_only && errno != EEXIST)
+    if (may_make && !made && errno != EEXIST)
         return fail_errno(s, home, "create", "");
     home->dir = open(home->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (home->dir < 0 && errno == ENOENT)
-        return hf__fail(s, HF_NOT_FOUND, "There is no store in %s", home->path);
+        return fail_absent(s, home);
     if (home->dir < 0 && errno == ENOTDIR)
         return hf__fail(s, HF_INVALID, "%s is not a directory", home->path);
     if (home->dir < 0)
@@ -215,18 +221,24 @@ static enum hf_status look_inside(struct hf_scope *s, struct home *home)
     if (home->has_database) /* one that is being made has none yet */
         return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: %s is missing" HOME_DAMAGED,
                         home->path, FORMAT_FILE);
+    if (home->no_create)
+        return fail_absent(s, home);
     home->fresh = true;
     home->format = HOME_FORMAT;
     return write_format(s, home, FORMAT_FILE_NEW);
 }
 
 enum hf_status hf__home_open(struct hf_scope *s, const struct hf_env *env, struct hf_str path,
-                             bool read_only, struct home *home)
+                             bool read_only, bool no_create, struct home *home)
 {
     enum hf_status status;
 
-    *home =
-        (struct home){.env = *env, .dir = -1, .record = -1, .ballast = -1, .read_only = read_only};
+    *home = (struct home){.env = *env,
+                          .dir = -1,
+                          .record = -1,
+                          .ballast = -1,
+                          .read_only = read_only,
+                          .no_create = no_create};
     if (path.len == 0 || memchr(path.ptr, '\0', path.len))
         return hf__fail(s, HF_INVALID, "The path of a store must be neither empty nor have a NUL");
     home->path = path_join(env, path, "", &home->path_size);

@@ -24,6 +24,7 @@ struct home {
     int ballast;
     bool fresh;        /* the store is being made */
     bool read_only;    /* nothing is made or written */
+    bool no_create;    /* a store that is not there is not made */
     int format;        /* of its record: 1 had no journal, in 2 its files and tables have no id */
     bool sealed;       /* HOLDFAST has the number of our format */
     bool has_database; /* which is made when it gets its first table */
@@ -46,7 +47,7 @@ struct home {
  * HF_CORRUPT  it is a store, and a file that must be there is not
  */
 enum hf_status hf__home_open(struct hf_scope *s, const struct hf_env *env, struct hf_str path,
-                             bool read_only, struct home *home);
+                             bool read_only, bool no_create, struct home *home);
 
 /* All else is there: from now on this is a store. */
 enum hf_status hf__home_seal(struct hf_scope *s, struct home *home);

@@ -56,6 +56,7 @@ struct store_options {
     bool no_verify;         /* do not verify block checksums on reads */
     bool compress;          /* lz4 for what is flushed */
     bool read_only;         /* nothing on disk is changed; writes end in HF_DENIED */
+    bool no_create;         /* a store that is not there is not made */
 };
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -70,7 +71,7 @@ enum hf_status hf__store_open_memory(struct hf_scope *s, const struct hf_env *en
  * HF_FORMAT   it was written by a newer version; the message has both numbers
  * HF_CORRUPT  it is damaged: a log is missing or broken, a file is gone; the message names it
  * HF_NO_SPACE the disk has less room than an open takes
- * HF_NOT_FOUND  there is none, with read_only
+ * HF_NOT_FOUND  there is none, with read_only or no_create
  * HF_INVALID  the directory holds something else
  */
 enum hf_status hf__store_open_rocksdb(struct hf_scope *s, const struct hf_env *env,

@@ -823,7 +823,8 @@ enum hf_status hf__store_open_rocksdb(struct hf_scope *s, const struct hf_env *e
     disk->base = (struct hf__store){.kind = &disk_kind, .env = whole};
     disk->options = whole_options(options);
     disk->map_bytes = disk->options.memtable_bytes / MAPS;
-    status = hf__home_open(s, &disk->base.env, path, disk->options.read_only, &disk->home);
+    status = hf__home_open(s, &disk->base.env, path, disk->options.read_only,
+                           disk->options.no_create, &disk->home);
     if (status != HF_OK) {
         hf__env_free(&whole, disk, sizeof(*disk));
         return status;

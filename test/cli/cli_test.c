@@ -1,5 +1,6 @@
 /* cli/cli_test.c: finding commands, and what `serve` makes of its options. */
 #include "cli/cli.h"
+#include "cli/holder.h"
 #include "cli/serve.h"
 #include "test.h"
 
@@ -49,6 +50,8 @@ static const char *no_env(const char *name)
     return NULL;
 }
 
+static const struct cli_group groups[] = {{"Data", "table"}, {"Rest", ""}};
+
 static const char *some_env(const char *name)
 {
     if (strcmp(name, "HOLDFAST_DB_PATH") == 0)
@@ -62,7 +65,9 @@ static void desk_open(struct desk *d, struct test *t)
                                .width = 80,
                                .env = no_env,
                                .commands = commands,
-                               .commands_len = sizeof(commands) / sizeof(commands[0])}};
+                               .commands_len = sizeof(commands) / sizeof(commands[0]),
+                               .groups = groups,
+                               .groups_len = sizeof(groups) / sizeof(groups[0])}};
     d->cli.out = open_memstream(&d->out, &d->out_len);
     d->cli.err = open_memstream(&d->err, &d->err_len);
 }
@@ -133,7 +138,11 @@ TEST(cli, help_and_version)
     CHECK(strstr(d.out, "\nsinks of brokers: ") != NULL);
     CHECK(strstr(d.out, "\nbuilt with RocksDB: ") != NULL);
     RUN(0, "--help");
-    CHECK(strstr(d.out, "  serve         serves\n") != NULL);
+    CHECK(strstr(d.out, "\nData:\n  table list    lists\n  table show    shows\n"
+                        "\nRest:\n  serve         serves\n"
+                        "  help          show this, or the options of a command\n"
+                        "  version       show the version, and what the build has\n") != NULL);
+    CHECK(strstr(d.out, "DynamoDB-compatible database, and a set of") != NULL);
     CHECK(strstr(d.out, "hidden") == NULL);
     RUN(0, "help", "table", "list");
     CHECK(strncmp(d.out, "Usage: holdfast table list\n", 27) == 0);
@@ -332,13 +341,20 @@ TEST(serve, who_holds_a_lock)
     struct hf_scope *s = hf_scope_new(test_env(t));
     const char *directory = test_directory(t);
     int fd = open(directory, O_RDONLY | O_DIRECTORY);
+    struct holder holder;
     char expected[64];
 
-    CHECK(!hf__serve_holder(s, directory).ptr);
+    CHECK_INT(0, hf__holder_find(s, directory).pid);
     CHECK(flock(fd, LOCK_EX) == 0);
     snprintf(expected, sizeof(expected), "process %ld (test_cli)", (long)getpid());
-    CHECK_STR(expected, hf__serve_holder(s, directory));
+    holder = hf__holder_find(s, directory);
+    CHECK_INT(getpid(), holder.pid);
+    CHECK_STR(expected, holder.text);
+    CHECK(!holder.server && !holder.started_us && !holder.url.ptr);
+    CHECK_STR("wait until it ends, or let several use it through a server: 'holdfast serve "
+              "--db-path shop.db', and its URL as --db",
+              hf__holder_advice(s, &holder, "shop.db"));
     close(fd);
-    CHECK(!hf__serve_holder(s, "/nowhere/x").ptr);
+    CHECK_INT(0, hf__holder_find(s, "/nowhere/x").pid);
     hf_scope_free(s);
 }

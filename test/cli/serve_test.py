@@ -363,7 +363,7 @@ class Refused(InDirectory):
             code, out, err = run("serve", "--port", "0", cwd=self.dir)
             self.assertEqual((code, out), (3, ""))
             self.assertIn("holdfast.db", err)
-            self.assertIn("process %d (holdfast)" % server.process.pid, err)
+            self.assertIn("process %d (holdfast serve)" % server.process.pid, err)
 
     def test_directory_of_somebody_else(self):
         with open(self.path("letter"), "w", encoding="ascii") as file:
@@ -489,8 +489,8 @@ class ReadOnly(InDirectory):
             code, out, err = run("serve", *args)
             self.assertEqual((code, out), (3, ""))
             self.assertIn("is open already to be read, and nobody may write meanwhile", err)
-            self.assertRegex(err, r"process (%d|%d) \(holdfast\)" % (first.process.pid,
-                                                                   second.process.pid))
+            self.assertRegex(err, r"process (%d|%d) \(holdfast serve\)" % (first.process.pid,
+                                                                         second.process.pid))
             self.assertEqual((first.stop(), second.stop()), (0, 0))
         self.assertEqual(digest(self.path("db")), before)
         with Server(*args) as writer:
@@ -498,7 +498,7 @@ class ReadOnly(InDirectory):
             code, out, err = run("serve", *args, "--read-only")
             self.assertEqual((code, out), (3, ""))
             self.assertIn("is open already, in this or in another process", err)
-            self.assertIn("process %d (holdfast)" % writer.process.pid, err)
+            self.assertIn("process %d (holdfast serve)" % writer.process.pid, err)
             answer, _ = writer.call("PutItem", self.WRITES[0][1])
             self.assertEqual(answer.status, 200)
 

@@ -65,7 +65,7 @@ static enum hf_status open_home(struct hf_scope *s, const struct hf_env *env, st
 {
     enum hf_status status;
 
-    TRY(hf__home_open(s, env, path, false, home));
+    TRY(hf__home_open(s, env, path, false, false, home));
     status = hf__marks_open(s, home);
     if (status != HF_OK)
         hf__home_close(home);

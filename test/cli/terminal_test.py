@@ -1,0 +1,545 @@
+#!/usr/bin/env python3
+"""The command as people meet it: terminal_test.py COMMAND SOURCE [unittest arguments]. Lists in a
+pseudo-terminal with real data, directories that others have open, databases that are new or not there,
+errors as JSON. A server in memory is started once; each test has a prefix of its own.
+"""
+import fcntl
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+COMMAND, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+WAIT_S = 60
+OK, FAILED, USAGE, NOT_FOUND, CONDITION, DENIED, UNAVAILABLE, TIMEOUT, CORRUPT = range(9)
+NOBODY = "http://127.0.0.1:1"
+
+SERVER = None
+
+
+def clean_env(**more):
+    env = {k: v for k, v in os.environ.items()
+           if not k.startswith(("HOLDFAST_", "AWS_", "LISTEN_", "NOTIFY_"))
+           and not k.lower().endswith("_proxy")}
+    env.update(more)
+    return env
+
+
+def serve(*args):
+    server = subprocess.Popen([COMMAND, "serve", "--port", "0", *args], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=clean_env())
+    server.url = re.search(r"https?://\S+", server.stdout.readline()).group(0)
+    return server
+
+
+def setUpModule():
+    global SERVER
+    SERVER = serve("--in-memory")
+
+
+def tearDownModule():
+    SERVER.terminate()
+    SERVER.communicate(timeout=WAIT_S)
+
+
+class Commands(unittest.TestCase):
+    count = 0
+
+    def setUp(self):
+        Commands.count += 1
+        self.dir = tempfile.mkdtemp(prefix="holdfast-terminal-")
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+        self.env = clean_env(HOLDFAST_DB=SERVER.url, HOLDFAST_PREFIX="t%d-" % Commands.count,
+                             HOME=self.dir, TZ="XYZ-05:30")
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def run_(self, *args, env=None, **more):
+        done = subprocess.run([COMMAND, *args], capture_output=True, text=True, timeout=WAIT_S,
+                              env=env or self.env, **more)
+        return done.returncode, done.stdout, done.stderr
+
+    def ok(self, *args, **more):
+        code, out, err = self.run_(*args, **more)
+        self.assertEqual((code, err), (0, ""), args)
+        return out
+
+    def fails(self, code, error, *args, **more):
+        got, out, err = self.run_(*args, **more)
+        self.assertEqual((got, out), (code, ""), (args, err))
+        self.assertIn(error, err)
+        return err
+
+    def start(self, *args, **more):
+        process = subprocess.Popen([COMMAND, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True, env=self.env, start_new_session=True, **more)
+        self.addCleanup(self.end, process)
+        return process
+
+    def end(self, process):
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        if not process.stdout.closed:
+            process.communicate(timeout=WAIT_S)
+
+    def on_terminal(self, *args, columns=0, code=0):
+        """What a command writes to an output that is a terminal, as lines."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        process = subprocess.Popen([COMMAND, *args], stdout=theirs, stderr=subprocess.PIPE,
+                                   stdin=subprocess.DEVNULL, env=self.env)
+        os.close(theirs)
+        shown = b""
+        try:
+            while part := os.read(ours, 65536):
+                shown += part
+        except OSError:  # the end of what a terminal has, on Linux
+            pass
+        os.close(ours)
+        err = process.communicate(timeout=WAIT_S)[1].decode()
+        self.assertEqual((process.returncode, err), (code, ""), args)
+        text = shown.decode().replace("\r\n", "\n")
+        self.assertNotIn("\\x00", text, args)
+        self.assertNotIn("\0", text, args)
+        return text.splitlines()
+
+
+class Lists(Commands):
+    """Every command that lists, on a terminal."""
+
+    def fill(self):
+        """Something of each kind; lists of what has several entries of different widths."""
+        self.ok("table", "create", "-f", "-", "-q", input=json.dumps(
+            {"TableName": "orders", "AttributeDefinitions": [
+                {"AttributeName": "id", "AttributeType": "S"}],
+             "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}))
+        for name in ("a", "a-longer-name", "mid"):
+            self.ok("kv", "set", name, "value of " + name)
+            self.ok("counter", "add", name, "7", "-n", "c")
+            self.ok("once", "run", name, "--", "true")
+            self.ok("lock", "run", name, "--", "true")
+            self.ok("outbox", "emit", "type." + name, '{"n":1}', "--key", name, "-q")
+            self.ok("events", "append", "order/" + name, "Placed", '{"name":"%s"}' % name, "-q")
+            self.ok("blobs", "put", "--blobs", "dir:" + self.path("blobs"), "-q", input=name)
+        self.ok("records", "put", '{"AccountId":"A1","RunTime":"2026-01"}',
+                '{"AccountId":"A22222","RunTime":"2026-02-03"}')
+        self.event = self.ok("events", "read", "order/a").split("\t")[4]
+        self.ok("events", "append", "order/b", "Paid", '{"of":"a"}', "--cause", self.event, "-q")
+
+    LISTS = [
+        (("table", "ls"), "tables", ["name"]),
+        (("kv", "ls"), "entries", ["namespace", "id", "value", "version", "expires"]),
+        (("counter", "ls", "-n", "c"), "counters", ["id", "value"]),
+        (("counter", "get", "-n", "c", "a", "mid", "none"), "counters", ["id", "value"]),
+        (("once", "ls"), "records",
+         ["user", "key", "state", "code", "tries", "owner", "began", "done"]),
+        (("lock", "ls", "--all"), "locks",
+         ["name", "mode", "fence", "owner", "since", "renewed", "data"]),
+        (("records", "ls"), "records", ["account", "run_time", "state", "attempts", "error"]),
+        (("outbox", "ls"), "events", ["id", "type", "key", "state", "time", "attempts", "error"]),
+        (("events", "ls"), "streams", ["stream", "version", "first", "position"]),
+        (("events", "read", "order/a"), "events",
+         ["stream", "version", "type", "time", "id", "payload"]),
+        (("events", "all"), "events", ["stream", "version", "type", "time", "id", "payload"]),
+        (("events", "caused", "{event}"), "events",
+         ["stream", "version", "type", "time", "id", "payload"]),
+        (("events", "correlated", "{event}"), "events",
+         ["stream", "version", "type", "time", "id", "payload"]),
+        (("blobs", "ls", "--blobs", "dir:{blobs}"), "blobs", ["digest", "size", "put"]),
+    ]
+
+    def check_table(self, lines, names, rows):
+        """A heading, and rows whose fields begin where its names do."""
+        self.assertEqual(lines[0].split(), names)
+        starts = [lines[0].index(name + " ") if i + 1 < len(names) else lines[0].rindex(name)
+                  for i, name in enumerate(names)]
+        self.assertEqual(len(lines) - 1, len(rows), lines)
+        shown = []
+        for line in lines[1:]:
+            cells = [line[start:end].strip()
+                     for start, end in zip(starts, starts[1:] + [len(line)])]
+            for start in starts[1:]:
+                self.assertEqual(line[start - 2:start], "  ", (lines[0], line))
+                self.assertNotEqual(line[start:start + 1], " ", (lines[0], line))
+            shown.append(cells)
+        for cells, row in zip(sorted(shown), sorted(rows)):
+            for name, cell, field in zip(names, cells, row):
+                if not re.match(r"\d{4}-\d\d-\d\dT", field):
+                    self.assertEqual(cell, field, name)
+
+    def test_every_list_is_a_table(self):
+        self.fill()
+        known = set()
+        for words, list_, names in self.LISTS:
+            words = [word.format(event=self.event, blobs=self.path("blobs")) for word in words]
+            known.add(" ".join(words[:2]))
+            with self.subTest(words):
+                rows = [line.split("\t") for line in self.ok(*words).splitlines()]
+                self.assertTrue(rows)
+                self.assertEqual(len(set(map(tuple, rows))), len(rows))
+                if names[0] == "stream" and names[-1] == "position":
+                    rows = [row[:4] for row in rows]
+                self.check_table(self.on_terminal(*words), names, rows)
+                self.assertEqual(len(json.loads(self.ok(*words, "--json"))[list_]), len(rows))
+        out = self.ok("--help")
+        every = {words for words in re.findall(r"(?m)^  ([a-z]+ [a-z]+)  ", out)
+                 if "--jsonl" in self.ok(*words.split(), "--help")}
+        self.assertEqual(every - known, {"events parked", "outbox failed"})
+        tree = self.on_terminal("events", "tree", self.event)
+        self.assertEqual([line.split()[0] for line in tree], ["order/a", "order/b"], tree)
+
+    def test_what_failed_is_listed(self):
+        self.ok("outbox", "emit", "t", "{}", "-q")
+        self.ok("outbox", "emit", "longer.type", "{}", "-q")
+        self.run_("outbox", "drain", "--to", "exec:/bin/false", "--attempts", "1")
+        lines = self.on_terminal("outbox", "failed")
+        rows = [line.split("\t") for line in self.ok("outbox", "failed").splitlines()]
+        self.assertEqual(len(rows), 2)
+        self.check_table(lines, ["id", "type", "key", "state", "time", "attempts", "error"], rows)
+        for name in ("a", "longer"):
+            self.ok("events", "append", "order/" + name, "Placed", "-q")
+        self.run_("events", "subscribe", "--name", "mailer", "--attempts", "1", "--park", "--until-end",
+                  "-x", "exit 9")
+        lines = self.on_terminal("events", "parked", "mailer")
+        rows = [line.split("\t") for line in self.ok("events", "parked", "mailer").splitlines()]
+        self.assertEqual(len(rows), 2)
+        self.check_table(lines, ["position", "stream", "version", "type", "attempts", "parked",
+                                 "replay", "error"], rows)
+
+    def test_columns_that_say_nothing_are_left_out(self):
+        for name in ("a", "b"):
+            self.ok("events", "append", "order/" + name, "Placed", "-q")
+        self.assertEqual(self.on_terminal("events", "ls")[0].split(),
+                         ["stream", "version", "first", "position"])
+        self.assertEqual({len(line.split("\t")) for line in self.ok("events", "ls").splitlines()},
+                         {8})
+        self.ok("events", "limit", "order/a", "--max-count", "5", "-q")
+        self.assertEqual(self.on_terminal("events", "ls")[0].split(),
+                         ["stream", "version", "first", "position", "max_count"])
+
+    def test_narrow_terminals(self):
+        for name in ("a", "b"):
+            self.ok("kv", "set", name, "words " * 40)
+        whole = self.on_terminal("kv", "ls")
+        self.assertGreater(len(whole[1]), 200)
+        for columns in (100, 80):
+            lines = self.on_terminal("kv", "ls", columns=columns)
+            self.assertEqual(len(lines), 3)
+            self.assertLessEqual(max(map(len, lines)), columns)
+            self.assertEqual({line.split()[1] for line in lines}, {"id", "a", "b"})
+            self.assertIn("...", lines[1])
+        blocks = self.on_terminal("kv", "ls", columns=40)
+        self.assertEqual(len(blocks), 11)
+        self.assertEqual([line.split()[0] if line else "" for line in blocks[:6]],
+                         ["namespace", "id", "value", "version", "expires", ""])
+        self.assertEqual({blocks[1], blocks[7]}, {"id         a", "id         b"})
+        self.assertIn("words " * 39, blocks[2])
+        pipe = self.ok("kv", "ls").splitlines()
+        self.assertEqual(len(pipe[0].split("\t")), 5)
+
+    def test_many_rows_and_wide_characters(self):
+        lines = "".join(json.dumps({"id": "e%03d" % i, "type": "T" if i < 210 else "Longer", "payload": i})
+                        + "\n" for i in range(420))
+        for part in range(0, 420, 60):
+            self.ok("events", "append", "s/1", "-q", "--lines", "-",
+                    input="".join(lines.splitlines(True)[part:part + 60]))
+        shown = self.on_terminal("events", "read", "s/1")
+        headings = [line for line in shown if line.startswith("stream")]
+        self.assertEqual(len(headings), 2, headings)  # again when a column has to be wider
+        self.assertEqual(len(shown), 420 + 2 + 1)
+        self.assertEqual(len(set(shown) - {""} - set(headings)), 420)
+        for key, value in (("k1", "日本"), ("k2", "e\u0301x"), ("k3", "plain"), ("k4", "\x1b[31m\x85")):
+            self.ok("kv", "set", key, value)
+        cells = {line.split()[1]: line for line in self.on_terminal("kv", "ls")[1:]}
+        start = cells["k3"].index("plain")
+        width = len("\\x1b[31m\\xc2\\x85")
+        for key, shown_as, columns in (("k1", "日本", 4), ("k2", "e\u0301x", 2), ("k3", "plain", 5),
+                                       ("k4", "\\x1b[31m\\xc2\\x85", width)):
+            rest = cells[key][start:]
+            self.assertTrue(rest.startswith(shown_as), rest)
+            rest = rest[len(shown_as):]
+            self.assertEqual(len(rest) - len(rest.lstrip()), width - columns + 2, rest)
+
+    def test_times(self):
+        """Local with the offset on a terminal, UTC elsewhere; what is shown can be typed."""
+        self.ok("events", "append", "s/1", "T", "-q", "--time", "2026-01-31T20:00:00Z")
+        self.assertIn("\t2026-01-31T20:00:00.000Z\t", self.ok("events", "read", "s/1"))
+        line = self.on_terminal("events", "read", "s/1")[1]
+        self.assertIn(" 2026-02-01T01:30:00.000+05:30 ", line)
+        for since, count in (("2026-02-01T01:30:00.000+05:30", 1), ("2026-02-01T01:30:01+05:30", 0),
+                             ("2026-01-31T12:00:00-08:00", 1), ("2026-01-31T12:00:01-08:00", 0)):
+            self.assertEqual(len(self.ok("events", "read", "s/1", "--since", since).splitlines()),
+                             count, since)
+        for since in ("2026-02-01T01:30:00+24:00", "2026-02-01T01:30:00+5", "2026-02-01T01:30:00+05:60"):
+            self.fails(USAGE, "is neither a time", "events", "read", "s/1", "--since", since)
+        self.assertIn("2026-01-31T20:00:00", self.on_terminal("events", "read", "s/1", "--json")[0])
+        self.env["TZ"] = "UTC"
+        self.assertIn(" 2026-01-31T20:00:00.000Z ", self.on_terminal("events", "read", "s/1")[1])
+
+    def test_one_thing_is_aligned(self):
+        self.ok("outbox", "emit", "t", "{}", "-q")
+        for lines in (self.ok("outbox", "stats").splitlines(), self.on_terminal("outbox", "stats")):
+            starts = {re.match(r"\S+ +", line).end() for line in lines}
+            self.assertEqual(len(starts), 1, lines)
+        names = {line.split()[0]: line.split()[1] for line in self.on_terminal("outbox", "stats")}
+        self.assertRegex(names["oldest_due"], r"^\d+(ms|s)$")
+        self.assertIn("oldest_due_ms", json.loads(self.ok("outbox", "stats", "--json")))
+
+    def test_limits_say_when(self):
+        rule = ("--limit", "1", "--window", "15m")
+        self.ok("limit", "check", "a", *rule)
+        err = self.fails(CONDITION, "", "limit", "check", "a", *rule)
+        self.assertRegex(err, r"again in (15m|14m [1-5]?[0-9]s)$")
+
+
+class NewDatabases(Commands):
+    """What nobody has stored yet, and what is not there."""
+    EMPTY = [("table", "ls"), ("kv", "ls"), ("kv", "ls", "-p", "x"), ("counter", "ls"), ("once", "ls"),
+             ("lock", "ls"), ("records", "ls"), ("outbox", "ls"), ("outbox", "failed"), ("events", "ls"),
+             ("events", "all"), ("events", "read", "a/1"), ("events", "parked", "nobody")]
+
+    def test_lists_are_empty(self):
+        for words in self.EMPTY:
+            with self.subTest(words):
+                self.assertEqual(self.ok(*words), "")
+                answer = json.loads(self.ok(*words, "--json"))
+                self.assertEqual(list(answer.values()), [[]])
+        self.assertEqual(self.on_terminal("kv", "ls"), [])
+        self.assertEqual(self.ok("table", "ls"), "")  # and nothing was made
+
+    def test_other_reads(self):
+        self.fails(NOT_FOUND, "there is no 'x'", "kv", "get", "x")
+        self.fails(NOT_FOUND, "nobody has begun 'x'", "once", "show", "x")
+        self.fails(NOT_FOUND, "nobody has held lock 'x' yet", "lock", "show", "x")
+        self.assertEqual(self.ok("counter", "get", "x"), "0\n")
+        self.assertEqual(self.ok("counter", "get", "x", "y"), "x\t0\ny\t0\n")
+        self.assertEqual(json.loads(self.ok("kv", "delete", "x", "--json")),
+                         {"id": "x", "deleted": False})
+        self.assertEqual(json.loads(self.ok("kv", "clear", "--yes", "--json")), {"cleared": 0})
+        self.assertEqual(json.loads(self.ok("outbox", "stats", "--json"))["pending"], 0)
+        rule = ("--limit", "5", "--json")
+        before = json.loads(self.ok("limit", "peek", "x", *rule))
+        self.ok("limit", "reset", "x")
+        self.assertEqual(self.ok("table", "ls"), "")
+        self.ok("limit", "check", "other", *rule)
+        self.assertEqual(before, json.loads(self.ok("limit", "peek", "x", *rule)))
+
+    def test_a_table_that_is_named_has_to_be_there(self):
+        for words in (("kv", "ls"), ("kv", "get", "x"), ("lock", "ls"), ("events", "ls"),
+                      ("outbox", "ls"), ("counter", "get", "x")):
+            self.fails(NOT_FOUND, "typo", *words, "--table", "typo")
+
+    def test_a_directory_that_is_not_there(self):
+        db = "embedded:" + self.path("typo.db")
+        for words in self.EMPTY + [("kv", "get", "x"), ("lock", "break", "x"), ("kv", "delete", "x"),
+                                   ("limit", "peek", "x", "--limit", "1"), ("blobs", "ls"),
+                                   ("records", "process", "--exec", "true"), ("streams", "tail", "x"),
+                                   ("relay", "--to", "stdout:"), ("table", "delete", "x", "--yes")]:
+            with self.subTest(words):
+                self.fails(NOT_FOUND, "There is no store in " + self.path("typo.db"), *words,
+                           "--db", db)
+        self.assertEqual(os.listdir(self.dir), [])
+        os.mkdir(self.path("typo.db"))
+        self.fails(NOT_FOUND, "There is no store in ", "kv", "ls", "--db", db)
+        self.assertEqual(os.listdir(self.path("typo.db")), [])
+        self.ok("kv", "set", "a", "b", "--db", db)
+        self.assertEqual(self.ok("kv", "get", "a", "--db", db), "b\n")
+
+    def test_nobody_answers(self):
+        for words in (("kv", "get", "x"), ("lock", "run", "x", "--", "true"), ("events", "ls")):
+            err = self.fails(UNAVAILABLE, NOBODY, *words, env=dict(self.env, HOLDFAST_DB=NOBODY))
+            self.assertIn("start a server with 'holdfast serve', or name a database with --db", err)
+
+
+class Directories(Commands):
+    """A directory that another process has open."""
+
+    def setUp(self):
+        super().setUp()
+        del self.env["HOLDFAST_PREFIX"]
+        self.store = self.path("shop.db")
+        self.env["HOLDFAST_DB"] = "embedded:" + self.store
+
+    def hold(self):
+        """It is open until the pipe is closed."""
+        process = self.start("lock", "run", "job", "--", "sh", "-c", "echo on; read line; echo off",
+                             stdin=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), "on\n")
+        return process
+
+    def test_programs_wait_for_it(self):
+        for words in (("lock", "run", "job"), ("lock", "run", "other"), ("once", "run", "job")):
+            with self.subTest(words):
+                first = self.hold()
+                second = self.start(*words, "--", "echo", "ran")
+                said = second.stderr.readline()
+                self.assertIn("holdfast %s run: waiting for %s: process %d (holdfast lock run) has it "
+                              "open" % (words[0], self.store, first.pid), said)
+                self.assertIsNone(second.poll())
+                first.communicate("\n", timeout=WAIT_S)
+                out, err = second.communicate(timeout=WAIT_S)
+                self.assertEqual((second.returncode, out, err), (0, "ran\n", ""))
+
+    def test_the_wait_is_bounded(self):
+        first = self.hold()
+        who = "process %d (holdfast lock run)" % first.pid
+        for words in (("lock", "run", "job"), ("once", "run", "job")):
+            self.fails(CONDITION, who, *words[:2], "--wait", "0", words[2], "--", "true")
+            self.fails(9, who, *words[:2], "--wait", "50ms", "-E", "9", words[2], "--", "true")
+            self.assertEqual(self.run_(*words[:2], "--wait", "50ms", "--quiet", words[2], "--", "true"),
+                             (CONDITION, "", ""))
+        self.assertIsNone(first.poll())
+
+    def test_a_signal_ends_the_wait(self):
+        self.hold()
+        for words in (("lock", "run", "job"), ("once", "run", "job")):
+            second = self.start(*words, "--", "echo", "ran")
+            second.stderr.readline()
+            second.send_signal(signal.SIGINT)
+            out, _ = second.communicate(timeout=WAIT_S)
+            self.assertEqual((second.returncode, out), (128 + signal.SIGINT, ""))
+
+    def test_others_name_the_process(self):
+        first = self.hold()
+        for words in (("kv", "get", "x"), ("kv", "set", "x", "y"), ("table", "ls"), ("events", "ls"),
+                      ("limit", "check", "x", "-l", "1"), ("relay", "--to", "stdout:")):
+            err = self.fails(UNAVAILABLE, "process %d (holdfast lock run)" % first.pid, *words)
+            self.assertIn("'holdfast serve --db-path %s'" % self.store, err)
+        self.fails(UNAVAILABLE, "process %d " % first.pid, "check", self.store)
+
+    def test_a_server_is_named_with_its_url(self):
+        server = serve("--db-path", self.store)
+        self.addCleanup(server.communicate, timeout=WAIT_S)
+        self.addCleanup(server.kill)
+        expected = "process %d (holdfast serve); use its URL: --db %s" % (server.pid, server.url)
+        self.fails(UNAVAILABLE, expected, "kv", "get", "x")
+        self.fails(UNAVAILABLE, expected, "check", self.store)
+        self.fails(UNAVAILABLE, expected, "lock", "run", "-w", "0", "-q", "job", "--", "true")
+        waiting = self.start("lock", "run", "job", "--", "true")
+        self.assertIn("use its URL: --db " + server.url, waiting.stderr.readline())
+        self.ok("kv", "set", "x", "y", "--db", server.url)
+
+    def test_who_runs_us_is_not_waited_for(self):
+        code, out, err = self.run_("lock", "run", "a", "--", COMMAND, "lock", "run", "b", "--", "true")
+        self.assertEqual((code, out), (UNAVAILABLE, ""))
+        self.assertIn("runs this command", err)
+
+
+class Errors(Commands):
+    def error(self, code, *args):
+        got, out, err = self.run_(*args)
+        self.assertEqual((got, out), (code, ""), (args, err))
+        self.assertEqual(err.count("\n"), 1, err)
+        return json.loads(err)["error"]
+
+    def test_errors_in_json(self):
+        self.assertEqual(self.error(NOT_FOUND, "kv", "get", "x", "--json"),
+                         {"code": "not_found", "message": "there is no 'x'",
+                          "may_have_happened": False, "command": "kv get"})
+        self.ok("kv", "set", "x", "y")
+        self.assertEqual(self.error(CONDITION, "kv", "set", "x", "z", "--if-absent", "--json")["code"],
+                         "condition")
+        for words, code, name in [
+                (("kv", "ls", "--jsonl", "--db", NOBODY), UNAVAILABLE, "io"),
+                (("kv", "ls", "--json", "--nmae"), USAGE, "invalid"),
+                (("kv", "ls", "--timeout", "x", "--json"), USAGE, "invalid"),
+                (("kv", "ls", "--json", "--db", "embedded:" + self.path("no")), NOT_FOUND, "not_found"),
+                (("table", "show", "none", "--json"), NOT_FOUND, "not_found"),
+                (("check", self.path("no"), "--json"), NOT_FOUND, "not_found")]:
+            error = self.error(code, *words)
+            self.assertEqual((error["code"], error["may_have_happened"]), (name, False), words)
+            self.assertEqual(sorted(error), ["code", "command", "may_have_happened", "message"])
+        self.fails(NOT_FOUND, "holdfast kv get: there is no '--json'", "kv", "get", "--", "--json")
+        self.assertTrue(self.run_("kv", "get", "no")[2].startswith("holdfast kv get: "))
+
+    def test_slips(self):
+        for words, meant in ((("events", "subscribe", "--nmae", "x"), "--name"),
+                             (("kv", "ls", "--nmae", "x"), "--namespace"),
+                             (("kv", "ls", "--name", "x"), "--namespace"),
+                             (("kv", "set", "--tll", "1h"), "--ttl")):
+            self.fails(USAGE, "did you mean %s?" % meant, *words)
+        self.assertNotIn("did you mean", self.fails(USAGE, "--zzz", "kv", "ls", "--zzz"))
+
+    def test_a_limit_has_to_be_given(self):
+        for verb in ("check", "peek"):
+            self.fails(USAGE, "--limit is missing", "limit", verb, "x")
+
+    def test_payloads_are_json_or_say_what_they_are(self):
+        deep = "[" * 1024 + "]" * 1024
+        for words in (("outbox", "emit", "t"), ("events", "append", "s/1", "t")):
+            for bad in ("{bad", "plain", '{"a":1}}', "[1,]", '{"a" 1}', "01", '"\\x"', "[" + deep + "]"):
+                self.fails(USAGE, "the payload is not JSON", *words, bad)
+            self.fails(USAGE, "(line 2)", *words, "-f", "-", input='{"a":\nb}')
+            for good in ('{"a":[1,-2.5e3,"\\u00fc",true,null,{}]}', " 7 ", '"x"', "[]", deep, ""):
+                self.ok(*words, good, "-q")
+            self.ok(*words, "{bad", "--content-type", "text/plain", "-q")
+            self.fails(USAGE, "not JSON", *words, "{bad", "--content-type",
+                       "application/vnd.shop+json; charset=utf-8")
+            self.ok(*words, "-q")
+
+    def test_help_is_grouped(self):
+        out = self.ok("--help")
+        self.assertIn("holdfast is a DynamoDB-compatible database, and a set of durable", out)
+        headings = re.findall(r"(?m)^([A-Z][a-z ]+):$", out)
+        self.assertEqual(headings, ["Data", "Patterns", "Server", "Tools", "Exit codes"])
+        self.assertRegex(out, r"(?s)\nServer:\n  serve .*\nTools:\n.*  help .*  version ")
+        self.assertLessEqual(max(map(len, out.splitlines())), 80)
+
+    def test_the_admin_interface_says_how_to_get_it(self):
+        for path in ("/_holdfast/", "/_holdfast/clock"):
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(SERVER.url + path, timeout=WAIT_S)
+            self.assertEqual(refused.exception.code, 404)
+            self.assertIn("start the server with --admin", refused.exception.read().decode())
+            refused.exception.close()
+
+
+class Access(Commands):
+    """What to do about credentials and certificates."""
+
+    def test_no_credentials(self):
+        keys = self.path("keys")
+        with open(os.open(keys, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
+            file.write("[a]\naws_access_key_id = KEY\naws_secret_access_key = hush\n")
+        server = serve("--in-memory", "--credentials", keys)
+        self.addCleanup(server.communicate, timeout=WAIT_S)
+        self.addCleanup(server.kill)
+        err = self.fails(DENIED, "no credentials were found", "kv", "ls", "--db", server.url)
+        self.assertIn("AWS_ACCESS_KEY_ID", err)
+        env = dict(self.env, AWS_ACCESS_KEY_ID="other", AWS_SECRET_ACCESS_KEY="wrong")
+        err = self.fails(DENIED, "", "kv", "ls", "--db", server.url, env=env)
+        self.assertNotIn("no credentials were found", err)
+        env = dict(self.env, AWS_ACCESS_KEY_ID="KEY", AWS_SECRET_ACCESS_KEY="hush")
+        self.assertEqual(self.ok("kv", "ls", "--db", server.url, env=env), "")
+
+    def test_a_certificate_that_is_not_trusted(self):
+        cert, key = self.path("cert.pem"), self.path("key.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+                        "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key,
+                        "-out", cert], check=True, capture_output=True, timeout=WAIT_S)
+        server = serve("--in-memory", "--tls-cert", cert, "--tls-key", key)
+        self.addCleanup(server.communicate, timeout=WAIT_S)
+        self.addCleanup(server.kill)
+        err = self.fails(FAILED, "ertificate", "kv", "ls", "--db", server.url)
+        self.assertIn("ca_file", err)
+        self.assertIn("?ca_file=FILE", err)
+        self.assertEqual(self.ok("kv", "ls", "--db", server.url + "?ca_file=" + cert), "")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]] + sys.argv[3:])
