@@ -16,10 +16,11 @@
  *     static enum hf_status withdraw(struct hf_scope *s, const void *state,
  *                                    struct hf_decision *decision, void *user)
  *     {
+ *         struct hf_new_event event = {.type = HF_STR("withdrawn")};
+ *
  *         if (((const struct account *)state)->cents < 500)
  *             return hf_scope_fail(s, HF_CONDITION, "there is not enough");
- *         return hf_decision_emit(s, decision, &(struct hf_new_event){.type =
- * HF_STR("withdrawn")});
+ *         return hf_decision_emit(s, decision, &event);
  *     }
  *     ...
  *     hf_aggregate_handle(s, store, &accounts, HF_STR("7"),

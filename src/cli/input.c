@@ -5,11 +5,11 @@
 
 #include "cli/json.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 enum { STEP = 64 * 1024 };
@@ -61,20 +61,21 @@ struct hf_str hf__input_read(struct hf_scope *s, const char *path, size_t max, s
 
 /* ---- payloads ------------------------------------------------------------------------------- */
 
-static bool ends_with(struct hf_str text, struct hf_str end)
-{
-    return text.len >= end.len && strncasecmp(text.ptr + text.len - end.len, end.ptr, end.len) == 0;
-}
-
 /* "application/json; charset=utf-8" is, and "application/vnd.shop+json". */
 static bool is_json(struct hf_str content_type)
 {
-    size_t len = 0;
+    static const char json[] = "json";
+    size_t len = 0, start;
 
-    while (len < content_type.len && !strchr("; \t", content_type.ptr[len]))
+    while (len < content_type.len && !memchr("; \t", content_type.ptr[len], 3))
         len++;
-    content_type.len = len;
-    return ends_with(content_type, HF_STR("/json")) || ends_with(content_type, HF_STR("+json"));
+    if (len <= sizeof(json) - 1)
+        return false;
+    start = len - (sizeof(json) - 1);
+    for (size_t i = 0; i < sizeof(json) - 1; i++)
+        if (tolower((unsigned char)content_type.ptr[start + i]) != json[i])
+            return false;
+    return content_type.ptr[start - 1] == '/' || content_type.ptr[start - 1] == '+';
 }
 
 bool hf__input_fits(struct cli *cli, const char *command, struct hf_str content_type,

@@ -56,3 +56,24 @@ TEST(database, an_error_is_one_line)
     free(text);
     hf_scope_free(cli.scope);
 }
+
+TEST(database, an_error_in_json)
+{
+    struct cli cli = {.scope = hf_scope_new(test_env(t)), .out = stdout, .json = true};
+    char *text = NULL;
+    size_t len = 0;
+
+    cli.err = open_memstream(&text, &len);
+    (void)hf_scope_fail(cli.scope, HF_TX_CONFLICT, "\"no\"\n");
+    (void)hf_scope_doubt(cli.scope);
+    CHECK_INT(CLI_UNAVAILABLE, hf__database_fail(&cli, "kv get"));
+    CHECK_INT(CLI_NOT_FOUND, hf__cli_fail(&cli, "", CLI_NOT_FOUND, "%s", "none\x01"));
+    fclose(cli.err);
+    CHECK_STR("{\"error\":{\"code\":\"tx_conflict\",\"message\":\"\\\"no\\\" \","
+              "\"may_have_happened\":true,\"command\":\"kv get\"}}\n"
+              "{\"error\":{\"code\":\"not_found\",\"message\":\"none\\u0001\","
+              "\"may_have_happened\":false,\"command\":\"\"}}\n",
+              hf_str_of(text, len));
+    free(text);
+    hf_scope_free(cli.scope);
+}

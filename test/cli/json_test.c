@@ -180,6 +180,131 @@ TEST(rows, more_rows_than_are_held_back)
     page_close(&p);
 }
 
+static void print_sparse(struct page *p, const char *value, uint64_t count)
+{
+    struct database_settings settings = {.json = false};
+    static struct rows rows;
+
+    rewind(p->cli.out);
+    hf__rows_begin(&rows, &p->cli, &settings, "x");
+    for (unsigned i = 0; i < 2; i++) {
+        char id[] = {'i', 'd', (char)('0' + i)};
+        struct rows_field fields[] = {hf__rows_text("id", hf_str_of(id, sizeof(id))),
+                                      hf__rows_number(&p->cli, "count", i ? count : 0),
+                                      hf__rows_text("value", hf_str_from(value))};
+
+        fields[1].sparse = true;
+        fields[2].cut = true;
+        hf__rows_add(&rows, fields, 3);
+        memset(id, '?', sizeof(id)); /* rows keep copies */
+    }
+    CHECK_INT(CLI_OK, hf__rows_end(&rows, (struct hf_str){0}, CLI_OK));
+}
+
+/* A column that says nothing is left out; what is too wide is cut, or becomes a block. */
+TEST(rows, columns_fit_the_terminal)
+{
+    struct page p;
+
+    page_open(&p, t);
+    p.cli.terminal = true;
+    print_sparse(&p, "short", 0);
+    CHECK_STR("id   value\nid0  short\nid1  short\n", hf_str_of(p.out, p.len));
+    print_sparse(&p, "short", 7);
+    CHECK_STR("id   count  value\nid0  0      short\nid1  7      short\n", hf_str_of(p.out, p.len));
+    p.cli.columns = 24;
+    print_sparse(&p, "0123456789abcdefghijk", 7); /* one column more than there is */
+    CHECK_STR("id   count  value\nid0  0      012345678...\nid1  7      012345678...\n",
+              hf_str_of(p.out, p.len));
+    print_sparse(&p, "0123456789ab", 7);
+    CHECK_STR("id   count  value\nid0  0      0123456789ab\nid1  7      0123456789ab\n",
+              hf_str_of(p.out, p.len));
+    p.cli.columns = 23;
+    print_sparse(&p, "0123456789abcdefghijk", 7);
+    CHECK_STR("id     id0\ncount  0\nvalue  0123456789abcdefghijk\n"
+              "\nid     id1\ncount  7\nvalue  0123456789abcdefghijk\n",
+              hf_str_of(p.out, p.len));
+    page_close(&p);
+}
+
+TEST(rows, width_is_what_is_printed)
+{
+    static const struct {
+        const char *text;
+        size_t width;
+    } cases[] = {{"", 0},
+                 {"abc", 3},
+                 {"\n\t\\", 6},
+                 {"\x1b[1m", 7},
+                 {"\xc2\x85", 8},
+                 {"\xc3\xbc", 1},
+                 {"\xe6\x97\xa5", 2},
+                 {"e\xcc\x81", 1},
+                 {"\xf0\x9f\x98\x80", 2},
+                 {"\xff\xc3", 2},
+                 {"\xe2\x82", 2}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        CHECK_INT(cases[i].width, hf__rows_width(hf_str_from(cases[i].text)));
+}
+
+TEST(rows, durations)
+{
+    static const struct {
+        uint64_t ms;
+        const char *text;
+    } cases[] = {{0, "0ms"},
+                 {999, "999ms"},
+                 {1000, "1s"},
+                 {1001, "2s"},
+                 {59999, "1m"},
+                 {899970, "15m"},
+                 {899000, "14m 59s"},
+                 {3600000, "1h"},
+                 {7500000, "2h 5m"},
+                 {86400000, "1d"},
+                 {273600000, "3d 4h"},
+                 {3601000, "1h"},
+                 {UINT64_MAX, "213503982334d 14h"}};
+    struct hf_scope *s = hf_scope_new(test_env(t));
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        CHECK_STR(cases[i].text, hf__rows_duration(s, cases[i].ms));
+    hf_scope_free(s);
+}
+
+TEST(json, a_check_without_a_tree)
+{
+    static const char *const good[] = {"null",
+                                       " 7 ",
+                                       "-0.5e+3",
+                                       "\"\\u00fc\\n\"",
+                                       "[]",
+                                       "{}",
+                                       "[1,{\"a\":[true,false]},\"x\"]",
+                                       "{\"a\":1,\"a\":2}",
+                                       "\"\xc3\xbc\""};
+    static const char *const bad[] = {"",         "{",         "[1,]", "[1 2]",   "{\"a\"}",
+                                      "{\"a\":}", "{a:1}",     "01",   "1.",      "1e",
+                                      "-",        "nul",       "\"",   "\"\\x\"", "\"\\u12g4\"",
+                                      "\"a\nb\"", "1 2",       "]",    "[}",      "{\"a\":1]",
+                                      "\"\xff\"", "[\"\xc3\"]"};
+    char deep[2 * JSON_CHECK_DEPTH_MAX + 2];
+
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        CHECK_INT(0, hf__json_check(hf_str_from(good[i])));
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        if (hf__json_check(hf_str_from(bad[i])) == 0)
+            fail_msg("%s is JSON", bad[i]);
+    CHECK_INT(3, hf__json_check(HF_STR("{\n\"a\":\nx}")));
+    memset(deep, '[', JSON_CHECK_DEPTH_MAX);
+    memset(deep + JSON_CHECK_DEPTH_MAX, ']', JSON_CHECK_DEPTH_MAX);
+    CHECK_INT(0, hf__json_check(hf_str_of(deep, 2 * JSON_CHECK_DEPTH_MAX)));
+    memset(deep, '[', JSON_CHECK_DEPTH_MAX + 1);
+    memset(deep + JSON_CHECK_DEPTH_MAX + 1, ']', JSON_CHECK_DEPTH_MAX + 1);
+    CHECK_INT(1, hf__json_check(hf_str_of(deep, 2 * JSON_CHECK_DEPTH_MAX + 2)));
+}
+
 TEST(rows, times)
 {
     struct page p;

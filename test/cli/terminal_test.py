@@ -159,6 +159,8 @@ class Lists(Commands):
          ["stream", "version", "type", "time", "id", "payload"]),
         (("events", "correlated", "{event}"), "events",
          ["stream", "version", "type", "time", "id", "payload"]),
+        (("events", "revert", "--preview", "{event}"), "events",
+         ["stream", "version", "type", "time", "id", "payload"]),
         (("blobs", "ls", "--blobs", "dir:{blobs}"), "blobs", ["digest", "size", "put"]),
     ]
 
@@ -200,7 +202,8 @@ class Lists(Commands):
                  if "--jsonl" in self.ok(*words.split(), "--help")}
         self.assertEqual(every - known, {"events parked", "outbox failed"})
         tree = self.on_terminal("events", "tree", self.event)
-        self.assertEqual([line.split()[0] for line in tree], ["order/a", "order/b"], tree)
+        self.assertEqual([line.split()[:2] for line in tree],
+                         [["Placed", "order/a"], ["Paid", "order/b"]])
 
     def test_what_failed_is_listed(self):
         self.ok("outbox", "emit", "t", "{}", "-q")

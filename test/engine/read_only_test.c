@@ -179,3 +179,30 @@ TEST(read_only, what_is_not_there_is_not_made)
     CHECK_STATUS(HF_INVALID, hf_open(s, HF_STR("memory:"), options, &db));
     hf_scope_free(s);
 }
+
+/* The same for who wants to write, but not to begin a database by a slip. */
+TEST(no_create, what_is_not_there_is_not_made)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct hf_str inside = hf_scope_format(s, "embedded:%s/db", path);
+    struct hf_engine_options *options = HF_OPTIONS(hf_engine_options, .no_create = true);
+    struct hf_db *db;
+    struct stat info;
+
+    CHECK_STATUS(HF_NOT_FOUND, hf_open(s, inside, options, &db));
+    CHECK(!db && stat(hf_scope_format(s, "%s/db", path).ptr, &info) != 0);
+    CHECK_STATUS(HF_NOT_FOUND,
+                 hf_open(s, hf_scope_format(s, "embedded:%s/no/db", path), options, &db));
+    /* a directory that is empty is no database, and stays empty */
+    CHECK(mkdir(hf_scope_format(s, "%s/db", path).ptr, 0700) == 0);
+    CHECK_STATUS(HF_NOT_FOUND, hf_open(s, inside, options, &db));
+    CHECK(rmdir(hf_scope_format(s, "%s/db", path).ptr) == 0);
+    CHECK_STATUS(HF_OK, hf_open(s, inside, NULL, &db));
+    hf_db_close(db);
+    CHECK_STATUS(HF_OK, hf_open(s, inside, options, &db));
+    hf_db_close(db);
+    CHECK_STATUS(HF_OK, hf_open(s, HF_STR("memory:"), options, &db));
+    hf_db_close(db);
+    hf_scope_free(s);
+}
