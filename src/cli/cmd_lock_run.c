@@ -105,7 +105,7 @@ static const struct option_spec specs[] = {
      .value = "NUMBER",
      .max = 255,
      .fallback = "4",
-     .text = "Exit code when the lock was not to be had.",
+     .text = "Exit code when the lock is held by others, or its directory open.",
      FIELD(busy_code)},
     {.kind = OPTION_FLAG,
      .name = "keep-running",
@@ -116,7 +116,7 @@ static const struct option_spec specs[] = {
     {.kind = OPTION_FLAG,
      .letter = 'q',
      .name = "quiet",
-     .text = "Say nothing when the lock is not to be had.",
+     .text = "Say nothing when the lock is held by others.",
      FIELD(database.quiet)},
     DATABASE_SPECS(struct settings),
 };
@@ -311,7 +311,7 @@ int hf__lock_run_run(struct cli *cli, size_t args_len, const char *const *args)
         return hf__cli_fail(cli, "lock run", CLI_USAGE,
                             "--shared and --permits exclude each other");
     if (!hf__guard_begin(&run.guard, cli->scope)) {
-        ends = hf__cli_fail(cli, "lock run", CLI_FAILED, "there is no thread to be had");
+        ends = hf__cli_fail(cli, "lock run", CLI_FAILED, "no thread can be started");
     } else if (hf__database_open_waiting(cli, "lock run", &run.settings.database, &run.wait, &db,
                                          &ends)) {
         ends = run_locked(&run, db, &options);

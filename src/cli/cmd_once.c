@@ -281,7 +281,7 @@ int hf__once_run_run(struct cli *cli, size_t args_len, const char *const *args)
                                       .wait_ms = run.settings.wait_ms,
                                       .busy_code = (int)run.settings.busy_code};
     if (!hf__guard_begin(&run.guard, cli->scope)) {
-        ends = hf__cli_fail(cli, "once run", CLI_FAILED, "there is no thread to be had");
+        ends = hf__cli_fail(cli, "once run", CLI_FAILED, "no thread can be started");
     } else if (open_onces(cli, "once run", &run.settings, &run.wait, &db, &onces, &ends)) {
         ends = begin(&run, onces, &once, &record);
         if (once)
