@@ -1134,7 +1134,7 @@ class Events(WithDatabase):
         self.fails(USAGE, "--yes", "events", "delete", "meter/1")
         self.fails(CONDITION, "5", "events", "delete", "meter/1", "--yes", "--expect", "4")
         self.assertTrue(self.json("events", "delete", "meter/1", "--yes")["deleted"])
-        self.fails(CONDITION, "meter/1", "events", "read", "meter/1", "--jsonl")
+        self.fails(CONDITION, "meter/1", "events", "read", "meter/1")
         self.fails(CONDITION, "meter/1", "events", "append", "meter/1", "x")
         self.assertEqual([s["stream"] for s in self.json("events", "ls", "order")["streams"]],
                          ["order/7"])
@@ -1673,7 +1673,7 @@ class Streams(WithDatabase):
         self.assertEqual(len(self.tail("--from", "2020-01-01")), 1)
         self.assertEqual(self.tail("--from", "2999-01-01T00:00:00Z"), [])
         self.assertEqual(len(self.tail("--count", "1", "--from", "horizon")), 1)
-        for bad in ("yesterday", "2020-13-01", "2020-01-01T00:00:00+02:00"):
+        for bad in ("yesterday", "2020-13-01", "2020-01-01T00:00:00+2"):
             self.fails(USAGE, "--from: '%s'" % bad, "streams", "tail", "orders", "--from", bad)
         self.assertEqual(self.ok("table", "ls"), "orders\n")  # looking makes nothing
 
