@@ -150,7 +150,8 @@ size_t hf__aws_place(struct hf_str id, size_t len);
 
 enum message_form {
     MESSAGE_EVENT = 1, /* the body is the JSON object of hf_event_json() */
-    MESSAGE_PAYLOAD    /* the body is the payload, attributes are attributes */
+    MESSAGE_PAYLOAD,   /* the body is the payload, attributes are attributes */
+    MESSAGE_BUS        /* the body is the JSON object of hf__bus_message_json() */
 };
 
 enum { MESSAGE_ATTRIBUTES_MAX = 10, MESSAGE_ID_MAX = 128 };
@@ -162,7 +163,7 @@ struct message_options {
 };
 
 #define MESSAGE_OPTIONS(type)                                                                      \
-    {"form", SINK_WORD, offsetof(type, message.form), 0, 0, "event|payload"},                      \
+    {"form", SINK_WORD, offsetof(type, message.form), 0, 0, "event|payload|outbox-event-bus"},     \
         {"group", SINK_TEXT, offsetof(type, message.group), 0, 0, NULL},                           \
         {"dedup", SINK_TEXT, offsetof(type, message.dedup), 0, 0, NULL},                           \
     {                                                                                              \

@@ -6,6 +6,9 @@
  *     form=payload    the body is the payload, and the first ten attributes of the event are
  *                     attributes: content-type, ce-specversion, ce-id, ce-source, ce-type, ce-time,
  *                     and as many of the others as there is room for
+ *     form=outbox-event-bus
+ *                     the body is the JSON object of bus_message.c; the attribute EventType; in
+ *                     queues and topics that keep order the group is the type
  *
  * Both services take the characters that XML 1.0 has, and nothing else. In JSON the few others that
  * a text may have are escaped; a payload that has them, or is no UTF-8, is sent as base64, and the
@@ -29,13 +32,16 @@ enum hf_status hf__message_prepare(struct hf_scope *s, struct hf_scope *memory, 
     if (!how->options.form)
         how->options.form = MESSAGE_EVENT;
     if (!how->options.type_attribute.len)
-        how->options.type_attribute = HF_STR("ce-type");
+        how->options.type_attribute =
+            how->options.form == MESSAGE_BUS ? HF_STR("EventType") : HF_STR("ce-type");
     if (options->dedup.len && !fifo)
         return hf__fail(s, HF_INVALID,
                         "the option dedup is for names that end with .fifo, which this one does "
                         "not");
-    if (options->group.len)
-        TRY(hf__template_read(s, memory, "the option group", options->group, &how->group));
+    if (!options->group.len && fifo && how->options.form == MESSAGE_BUS)
+        how->options.group = HF_STR("{type}");
+    if (how->options.group.len)
+        TRY(hf__template_read(s, memory, "the option group", how->options.group, &how->group));
     if (options->dedup.len)
         TRY(hf__template_read(s, memory, "the option dedup", options->dedup, &how->dedup));
     return HF_OK;
@@ -189,6 +195,10 @@ enum hf_status hf__message_make(struct hf_scope *s, const struct message_how *ho
     if (how->options.form == MESSAGE_PAYLOAD) {
         TRY(payload_body(s, how, event, message)); /* its attribute comes before all others */
         TRY(add_payload_form(s, how, event, message));
+    } else if (how->options.form == MESSAGE_BUS) {
+        TRY(hf__bus_message_json(s, event, &message->body));
+        TRY(escape_odd(s, &message->body));
+        TRY(add(s, message, how->options.type_attribute, event->type));
     } else {
         TRY(hf_event_json(s, event, &message->body));
         TRY(escape_odd(s, &message->body));

@@ -337,7 +337,7 @@ static bool ends_with(struct hf_str text, struct hf_str end)
 }
 
 /* application/json, anything/json, anything/anything+json; parameters do not count. */
-static bool is_json_type(struct hf_str type)
+bool hf__is_json_type(struct hf_str type)
 {
     const char *semicolon = type.len ? memchr(type.ptr, ';', type.len) : NULL;
 
@@ -393,7 +393,7 @@ enum hf_status hf_event_json(struct hf_scope *s, const struct hf_event *event, s
             hf__buf_put_str(&buf, list[i].value);
     }
     if (payload.len > 0) { /* (2) */
-        if (is_json_type(hf__event_content_type(event)) && hf__json_valid(payload)) {
+        if (hf__is_json_type(hf__event_content_type(event)) && hf__json_valid(payload)) {
             hf__buf_put_str(&buf, HF_STR(",\"data\":"));
             hf__put_compact_json(&buf, event->payload);
         } else {

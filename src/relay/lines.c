@@ -48,7 +48,8 @@ static enum hf_status put_line(struct hf_scope *s, enum line_form form,
     if (form == LINE_PAYLOAD) {
         TRY(put_payload(s, buf, event));
     } else {
-        TRY(hf_event_json(s, event, &json));
+        TRY(form == LINE_BUS ? hf__bus_message_json(s, event, &json)
+                             : hf_event_json(s, event, &json));
         hf__buf_put_str(buf, json);
     }
     hf__buf_put_byte(buf, '\n');

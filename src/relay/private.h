@@ -161,13 +161,44 @@ struct hf_str hf__event_content_type(const struct hf_event *event);
 enum { EVENT_TIME = 28 };
 bool hf__event_time(int64_t time_us, char text[EVENT_TIME]);
 
+/* Is it application/json, anything/json or anything/anything+json? */
+bool hf__is_json_type(struct hf_str type);
+
+/* ---- bus_message.c: what the publishers of outbox-event-bus write ----------------------------- */
+
+/*
+ * The whole event as one JSON object. HF_INVALID: it has no id or type, a text is not UTF-8, its
+ * payload is no JSON, or its time is beyond year 9999. HF_NOMEM.
+ */
+enum hf_status hf__bus_message_json(struct hf_scope *s, const struct hf_event *event,
+                                    struct hf_str *json);
+
+/* Its parts: id and type are as they have to be; the payload (empty: none), the time, the headers (empty: none).
+ */
+enum hf_status hf__bus_message_check(struct hf_scope *s, const struct hf_event *event);
+enum hf_status hf__bus_message_payload(struct hf_scope *s, const struct hf_event *event,
+                                       struct hf_str *json);
+enum hf_status hf__bus_message_time(struct hf_scope *s, const struct hf_event *event,
+                                    struct hf_str *text);
+enum hf_status hf__bus_message_metadata(struct hf_scope *s, const struct hf_event *event,
+                                        struct hf_str *json);
+
+/* Forms of brokers that have their own place for attributes. */
+enum broker_form {
+    FORM_USUAL,   /* what a sink does that was not told otherwise: */
+    FORM_PAYLOAD, /* the payload, with the attributes of CloudEvents beside it */
+    FORM_BUS_MESSAGE
+};
+#define BROKER_FORMS "payload|outbox-event-bus"
+
 /* ---- lines.c: a line for each event, for stdout and files ------------------------------------ */
 
 enum { LINES_BATCH = 100 };
 
 enum line_form {
     LINE_EVENT = 1, /* the JSON object of hf_event_json() */
-    LINE_PAYLOAD    /* the payload by itself */
+    LINE_PAYLOAD,   /* the payload by itself */
+    LINE_BUS        /* the JSON object of hf__bus_message_json() */
 };
 
 struct lines {

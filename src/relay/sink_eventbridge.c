@@ -5,7 +5,8 @@
  *     eventbridge:arn:aws:events:eu-central-1:123456789012:event-bus/orders
  *
  * Source and detail type are those of the event unless there are templates for them; the detail is
- * the JSON object of CloudEvents, or the payload when that is an object and detail=payload.
+ * the JSON object of CloudEvents, or the payload when that is an object and detail=payload, or with
+ * detail=outbox-event-bus the JSON object of bus_message.c.
  *
  * EventBridge counts 14 bytes for a time, and the bytes of source, detail type and detail.
  *
@@ -30,7 +31,7 @@ enum {
     DETAIL_TYPE_MAX = 128
 };
 
-enum { DETAIL_EVENT = 1, DETAIL_PAYLOAD };
+enum { DETAIL_EVENT = 1, DETAIL_PAYLOAD, DETAIL_BUS };
 
 struct eventbridge_options {
     struct aws_options aws;
@@ -47,7 +48,8 @@ struct eventbridge {
 
 static const struct sink_option options[] = {
     AWS_OPTIONS(struct eventbridge_options),
-    {"detail", SINK_WORD, offsetof(struct eventbridge_options, detail), 0, 0, "event|payload"},
+    {"detail", SINK_WORD, offsetof(struct eventbridge_options, detail), 0, 0,
+     "event|payload|outbox-event-bus"},
     {"source", SINK_TEXT, offsetof(struct eventbridge_options, source), 0, 0, NULL},
     {"detail_type", SINK_TEXT, offsetof(struct eventbridge_options, detail_type), 0, 0, NULL},
 };
@@ -76,6 +78,8 @@ static enum hf_status make_detail(struct hf_scope *s, const struct eventbridge *
 
     if (bridge->options.detail == DETAIL_EVENT)
         return hf_event_json(s, event, detail);
+    if (bridge->options.detail == DETAIL_BUS)
+        return hf__bus_message_json(s, event, detail);
     *detail = hf_str_of((const char *)event->payload.ptr, event->payload.len);
     while (at < detail->len && is_blank(detail->ptr[at]))
         at++;

@@ -50,7 +50,7 @@ struct file {
 };
 
 static const struct sink_option options[] = {
-    {"form", SINK_WORD, offsetof(struct options, form), 0, 0, "event|payload"},
+    {"form", SINK_WORD, offsetof(struct options, form), 0, 0, "event|payload|outbox-event-bus"},
     {"sync", SINK_YES_NO, offsetof(struct options, sync), 0, 0, NULL},
     {"batch", SINK_NUMBER, offsetof(struct options, batch), 1, 10000, NULL},
 };

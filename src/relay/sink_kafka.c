@@ -77,7 +77,7 @@ struct kafka {
     struct template topic;
     struct hf_str key_text;
     struct template key; /* when key_text is there; else the event's own */
-    int partitioner, compression;
+    int partitioner, compression, form;
     enum hf_flag tombstone;
     uint64_t timeout_ms;
     rd_kafka_conf_t *conf; /* copied for every lane */
@@ -308,17 +308,21 @@ static void leave_lane(struct kafka_batch *batch, bool keep)
 static enum hf_status make_headers(struct hf_scope *s, const struct kafka *kafka,
                                    const struct hf_event *event, rd_kafka_headers_t **headers)
 {
-    const struct event_attribute *list;
-    size_t len;
+    const struct event_attribute bus = {HF_STR("eventType"), event->type, ATTRIBUTE_TEXT};
+    const struct event_attribute *list = &bus;
+    bool is_bus = kafka->form == FORM_BUS_MESSAGE;
+    size_t len = 1;
 
-    TRY(hf__event_attributes(s, event, &list, &len));
+    if (!is_bus)
+        TRY(hf__event_attributes(s, event, &list, &len));
     *headers = kafka->lib.rd_kafka_headers_new(len);
     if (!*headers)
         return hf__fail_nomem(s);
     for (size_t i = 0; i < len; i++) {
         bool is_type = hf_str_equal(list[i].name, HF_STR("datacontenttype"));
-        struct hf_str name =
-            is_type ? HF_STR("content-type") : hf_scope_format(s, "ce_%.*s", HF_FMT(list[i].name));
+        struct hf_str name = is_bus    ? list[i].name
+                             : is_type ? HF_STR("content-type")
+                                       : hf_scope_format(s, "ce_%.*s", HF_FMT(list[i].name));
 
         if (!name.ptr ||
             kafka->lib.rd_kafka_header_add(*headers, name.ptr, (ssize_t)name.len, list[i].value.ptr,
@@ -353,8 +357,21 @@ static enum hf_status address(struct hf_scope *s, const struct kafka *kafka,
     TRY(hf__template_fill(s, &kafka->topic, event, topic));
     if (!is_topic(*topic))
         return hf__fail(s, HF_INVALID, "\"%.*s\" cannot be a topic of Kafka", HF_FMT(*topic));
-    *key = event->key.len ? event->key : event->aggregate;
+    if (kafka->form == FORM_BUS_MESSAGE)
+        *key = event->id;
+    else
+        *key = event->key.len ? event->key : event->aggregate;
     return kafka->key_text.ptr ? hf__template_fill(s, &kafka->key, event, key) : HF_OK;
+}
+
+static enum hf_status make_value(struct hf_scope *s, const struct kafka *kafka,
+                                 const struct hf_event *event, struct hf_str *value)
+{
+    if (kafka->form == FORM_BUS_MESSAGE)
+        return hf__bus_message_json(s, event, value);
+    *value =
+        hf_str_of(event->payload.len ? (const char *)event->payload.ptr : "", event->payload.len);
+    return HF_OK;
 }
 
 static enum hf_status produce(struct kafka_batch *batch, size_t at)
@@ -364,10 +381,12 @@ static enum hf_status produce(struct kafka_batch *batch, size_t at)
     const struct hf_event *event = &batch->deliveries[at].event->event;
     bool gone = kafka->tombstone == HF_YES && event->payload.len == 0;
     rd_kafka_headers_t *headers = NULL;
-    struct hf_str topic = {0}, key = {0};
+    struct hf_str topic = {0}, key = {0}, value = {0};
     enum hf_status status = address(batch->wait.s, kafka, event, &topic, &key);
     rd_kafka_resp_err_t error;
 
+    if (status == HF_OK)
+        status = make_value(batch->wait.s, kafka, event, &value);
     if (status == HF_OK)
         status = make_headers(batch->wait.s, kafka, event, &headers);
     if (status == HF_NOMEM)
@@ -377,15 +396,13 @@ static enum hf_status produce(struct kafka_batch *batch, size_t at)
         batch->ended[at] = true;
         return HF_OK;
     }
-    error = lib->rd_kafka_producev(
-        batch->lane->producer, RD_KAFKA_V_TOPIC(topic.ptr),
-        RD_KAFKA_V_KEY(key.len ? key.ptr : NULL, key.len),
-        RD_KAFKA_V_VALUE(
-            gone ? NULL
-                 : (void *)(uintptr_t)(event->payload.len ? (const void *)event->payload.ptr : ""),
-            event->payload.len),
-        RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-        RD_KAFKA_V_OPAQUE((void *)(uintptr_t)(at + 1)), RD_KAFKA_V_END);
+    error = lib->rd_kafka_producev(batch->lane->producer, RD_KAFKA_V_TOPIC(topic.ptr),
+                                   RD_KAFKA_V_KEY(key.len ? key.ptr : NULL, key.len),
+                                   RD_KAFKA_V_VALUE(gone ? NULL : (void *)(uintptr_t)value.ptr,
+                                                    gone ? 0 : value.len),
+                                   RD_KAFKA_V_HEADERS(headers),
+                                   RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+                                   RD_KAFKA_V_OPAQUE((void *)(uintptr_t)(at + 1)), RD_KAFKA_V_END);
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
         batch->sent[at] = true;
         batch->open++;
@@ -678,6 +695,10 @@ static enum hf_status read_options(struct hf_scope *s, const struct sink_url *ur
          .kind = SINK_WORD,
          .at = offsetof(struct kafka, compression),
          .words = COMPRESSIONS},
+        {.name = "form",
+         .kind = SINK_WORD,
+         .at = offsetof(struct kafka, form),
+         .words = BROKER_FORMS},
         {.name = "tombstone", .kind = SINK_YES_NO, .at = offsetof(struct kafka, tombstone)},
         {.name = "timeout_ms",
          .kind = SINK_NUMBER,
@@ -704,6 +725,9 @@ static enum hf_status read_options(struct hf_scope *s, const struct sink_url *ur
 static enum hf_status set_up(struct hf_scope *s, const struct sink_url *url, struct kafka *kafka)
 {
     TRY(read_options(s, url, kafka));
+    if (kafka->form == FORM_BUS_MESSAGE && kafka->tombstone == HF_YES)
+        return hf__fail(s, HF_INVALID,
+                        "the option tombstone is for form=payload: other messages have a value");
     TRY(read_path(s, url, kafka));
     TRY(hf__broker_load(s, HF_KAFKA_LIBRARY, symbols, ARRAY_LEN(symbols), &kafka->lib));
     return make_conf(s, url, kafka);

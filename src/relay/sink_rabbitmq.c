@@ -94,6 +94,7 @@ struct rabbit {
     struct hf_str vhost, exchange;
     struct hf_str routing_text;
     struct template routing_key;
+    int form; /* enum broker_form */
     uint64_t heartbeat_s;
     uint64_t timeout_ms;
     _Atomic uint64_t message_max; /* (3): as far as we know */
@@ -531,7 +532,7 @@ static enum hf_status pump(struct rabbit_batch *batch, int wait_ms)
 /* ---- publishing ----------------------------------------------------------------------------- */
 
 struct rabbit_message {
-    struct hf_str key;
+    struct hf_str key, body;
     amqp_basic_properties_t properties;
 };
 
@@ -558,14 +559,20 @@ static amqp_field_value_t field_of(const struct event_attribute *attribute)
                                 .value.bytes = bytes_of(attribute->value)};
 }
 
-/* Attributes as headers: cloudEvents_x, but for the content type. */
-static enum hf_status make_headers(struct hf_scope *s, const struct hf_event *event,
-                                   size_t frame_max, amqp_table_t *table)
+/* Attributes as headers: cloudEvents_x, but for the content type; eventType and eventId in the form
+ * outbox-event-bus. */
+static enum hf_status make_headers(struct hf_scope *s, const struct rabbit *rabbit,
+                                   const struct hf_event *event, size_t frame_max,
+                                   amqp_table_t *table)
 {
-    const struct event_attribute *list;
-    size_t len, bytes = AMQP_HEADER_ROOM;
+    const struct event_attribute bus[] = {{HF_STR("eventType"), event->type, ATTRIBUTE_TEXT},
+                                          {HF_STR("eventId"), event->id, ATTRIBUTE_TEXT}};
+    const struct event_attribute *list = bus;
+    bool is_bus = rabbit->form == FORM_BUS_MESSAGE;
+    size_t len = ARRAY_LEN(bus), bytes = AMQP_HEADER_ROOM;
 
-    TRY(hf__event_attributes(s, event, &list, &len));
+    if (!is_bus)
+        TRY(hf__event_attributes(s, event, &list, &len));
     table->num_entries = 0;
     table->entries = hf__scope_array(s, len, sizeof(*table->entries));
     if (!table->entries)
@@ -576,7 +583,7 @@ static enum hf_status make_headers(struct hf_scope *s, const struct hf_event *ev
 
         if (hf_str_equal(list[i].name, HF_STR("datacontenttype")))
             continue;
-        name = hf_scope_format(s, "cloudEvents_%.*s", HF_FMT(list[i].name));
+        name = is_bus ? list[i].name : hf_scope_format(s, "cloudEvents_%.*s", HF_FMT(list[i].name));
         if (!name.ptr)
             return hf__fail_nomem(s);
         if (name.len > AMQP_SHORT_MAX)
@@ -592,30 +599,9 @@ static enum hf_status make_headers(struct hf_scope *s, const struct hf_event *ev
     return HF_OK;
 }
 
-static enum hf_status make_message(struct hf_scope *s, const struct rabbit *rabbit,
-                                   const struct hf_event *event, size_t frame_max,
-                                   struct rabbit_message *message)
+/* Properties of CloudEvents' form. What does not fit is in the headers all the same. */
+static void add_properties(const struct hf_event *event, amqp_basic_properties_t *p)
 {
-    uint64_t max = atomic_load_explicit(&rabbit->message_max, memory_order_relaxed);
-    amqp_basic_properties_t *p = &message->properties;
-    struct hf_str content_type = hf__event_content_type(event);
-
-    *message = (struct rabbit_message){0};
-    if (event->payload.len > max)
-        return hf__fail(s, HF_LIMIT, "its payload has %zu bytes; this RabbitMQ takes %llu",
-                        event->payload.len, (unsigned long long)max);
-    TRY(hf__template_fill(s, &rabbit->routing_key, event, &message->key));
-    if (message->key.len > AMQP_SHORT_MAX)
-        return hf__fail(s, HF_LIMIT, "its routing key has %zu bytes; AMQP takes %d",
-                        message->key.len, AMQP_SHORT_MAX);
-    p->_flags = AMQP_BASIC_DELIVERY_MODE_FLAG | AMQP_BASIC_HEADERS_FLAG;
-    p->delivery_mode = AMQP_DELIVERY_PERSISTENT;
-    TRY(make_headers(s, event, frame_max, &p->headers));
-    if (is_short(content_type)) {
-        p->_flags |= AMQP_BASIC_CONTENT_TYPE_FLAG;
-        p->content_type = bytes_of(content_type);
-    }
-    /* What does not fit is in the headers all the same. */
     if (is_short(event->id)) {
         p->_flags |= AMQP_BASIC_MESSAGE_ID_FLAG;
         p->message_id = bytes_of(event->id);
@@ -632,6 +618,38 @@ static enum hf_status make_message(struct hf_scope *s, const struct rabbit *rabb
         p->_flags |= AMQP_BASIC_TIMESTAMP_FLAG;
         p->timestamp = (uint64_t)event->time_us / 1000000;
     }
+}
+
+static enum hf_status make_message(struct hf_scope *s, const struct rabbit *rabbit,
+                                   const struct hf_event *event, size_t frame_max,
+                                   struct rabbit_message *message)
+{
+    uint64_t max = atomic_load_explicit(&rabbit->message_max, memory_order_relaxed);
+    amqp_basic_properties_t *p = &message->properties;
+    bool is_bus = rabbit->form == FORM_BUS_MESSAGE;
+    struct hf_str content_type =
+        is_bus ? HF_STR("application/json") : hf__event_content_type(event);
+
+    *message = (struct rabbit_message){
+        .body = hf_str_of((const char *)event->payload.ptr, event->payload.len)};
+    if (is_bus)
+        TRY(hf__bus_message_json(s, event, &message->body));
+    if (message->body.len > max)
+        return hf__fail(s, HF_LIMIT, "its payload has %zu bytes; this RabbitMQ takes %llu",
+                        message->body.len, (unsigned long long)max);
+    TRY(hf__template_fill(s, &rabbit->routing_key, event, &message->key));
+    if (message->key.len > AMQP_SHORT_MAX)
+        return hf__fail(s, HF_LIMIT, "its routing key has %zu bytes; AMQP takes %d",
+                        message->key.len, AMQP_SHORT_MAX);
+    p->_flags = AMQP_BASIC_DELIVERY_MODE_FLAG | AMQP_BASIC_HEADERS_FLAG;
+    p->delivery_mode = AMQP_DELIVERY_PERSISTENT;
+    TRY(make_headers(s, rabbit, event, frame_max, &p->headers));
+    if (is_short(content_type)) {
+        p->_flags |= AMQP_BASIC_CONTENT_TYPE_FLAG;
+        p->content_type = bytes_of(content_type);
+    }
+    if (!is_bus)
+        add_properties(event, p);
     return HF_OK;
 }
 
@@ -671,19 +689,17 @@ static enum hf_status publish(struct rabbit_batch *batch, size_t which)
         return HF_OK;
     }
     TRY(wait_for_room(batch));
-    code =
-        lib->amqp_basic_publish(batch->lane->connection, CHANNEL, bytes_of(batch->rabbit->exchange),
-                                bytes_of(message.key), 1, 0, &message.properties,
-                                bytes_of(hf_str_of((const char *)event->payload.ptr,
-                                                   event->payload.len)));
+    code = lib->amqp_basic_publish(batch->lane->connection, CHANNEL,
+                                   bytes_of(batch->rabbit->exchange), bytes_of(message.key), 1, 0,
+                                   &message.properties, bytes_of(message.body));
     if (code != AMQP_STATUS_OK)
         return lost(batch->wait.s, batch->rabbit, "publishing", code);
     batch->sent[batch->sent_len] = which;
-    batch->sizes[batch->sent_len] = event->payload.len;
+    batch->sizes[batch->sent_len] = message.body.len;
     batch->confirmed[batch->sent_len++] = false;
     batch->lane->published++;
     batch->open++;
-    batch->open_bytes += event->payload.len;
+    batch->open_bytes += message.body.len;
     return HF_OK;
 }
 
@@ -804,6 +820,10 @@ static enum hf_status set_up(struct hf_scope *s, const struct sink_url *url, str
 {
     static const struct sink_option options[] = {
         {.name = "routing_key", .kind = SINK_TEXT, .at = offsetof(struct rabbit, routing_text)},
+        {.name = "form",
+         .kind = SINK_WORD,
+         .at = offsetof(struct rabbit, form),
+         .words = BROKER_FORMS},
         {.name = "heartbeat_s",
          .kind = SINK_NUMBER,
          .at = offsetof(struct rabbit, heartbeat_s),

@@ -66,6 +66,7 @@ struct redis {
     struct template stream;
     uint64_t maxlen; /* 0: no end */
     uint64_t replicas;
+    int form; /* enum broker_form */
     uint64_t timeout_ms;
     enum hf_flag exact;
     struct broker_lanes lanes;
@@ -388,9 +389,36 @@ static void add_word(struct redis_words *words, struct hf_str text)
         words->longest = text.len;
 }
 
+/* The fields of the form outbox-event-bus, all of which are there. */
+static enum hf_status make_bus_fields(struct hf_scope *s, const struct hf_event *event,
+                                      const struct event_attribute **list, size_t *len)
+{
+    enum { FIELDS = 5 };
+    struct event_attribute *fields = hf__scope_array(s, FIELDS, sizeof(*fields));
+    struct hf_str payload, time, metadata;
+
+    if (!fields)
+        return hf__fail_nomem(s);
+    TRY(hf__bus_message_check(s, event));
+    TRY(hf__bus_message_payload(s, event, &payload));
+    TRY(hf__bus_message_time(s, event, &time));
+    TRY(hf__bus_message_metadata(s, event, &metadata));
+    if (!metadata.len)
+        metadata = HF_STR("{}");
+    fields[0] = (struct event_attribute){HF_STR("eventId"), event->id, ATTRIBUTE_TEXT};
+    fields[1] = (struct event_attribute){HF_STR("eventType"), event->type, ATTRIBUTE_TEXT};
+    fields[2] = (struct event_attribute){HF_STR("payload"), payload, ATTRIBUTE_TEXT};
+    fields[3] = (struct event_attribute){HF_STR("occurredAt"), time, ATTRIBUTE_TEXT};
+    fields[4] = (struct event_attribute){HF_STR("metadata"), metadata, ATTRIBUTE_TEXT};
+    *list = fields;
+    *len = FIELDS;
+    return HF_OK;
+}
+
 static enum hf_status make_words(struct hf_scope *s, const struct redis *redis,
                                  const struct hf_event *event, struct redis_words *words)
 {
+    bool is_bus = redis->form == FORM_BUS_MESSAGE;
     const struct event_attribute *list;
     struct hf_str stream;
     size_t len, room;
@@ -398,7 +426,8 @@ static enum hf_status make_words(struct hf_scope *s, const struct redis *redis,
     TRY(hf__template_fill(s, &redis->stream, event, &stream));
     if (stream.len == 0)
         return hf__fail(s, HF_INVALID, "the name of its stream is empty");
-    TRY(hf__event_attributes(s, event, &list, &len));
+    TRY(is_bus ? make_bus_fields(s, event, &list, &len)
+               : hf__event_attributes(s, event, &list, &len));
     room = 2 * len + 8;
     *words = (struct redis_words){
         .argv = hf__scope_array(s, room, sizeof(*words->argv)),
@@ -422,6 +451,8 @@ static enum hf_status make_words(struct hf_scope *s, const struct redis *redis,
         add_word(words, list[i].name);
         add_word(words, list[i].value);
     }
+    if (is_bus)
+        return HF_OK;
     add_word(words, HF_STR("data"));
     add_word(words, hf_str_of((const char *)event->payload.ptr, event->payload.len));
     return HF_OK;
@@ -604,6 +635,10 @@ static enum hf_status set_up(struct hf_scope *s, const struct sink_url *url, str
          .at = offsetof(struct redis, maxlen),
          .min = 1,
          .max = INT64_MAX},
+        {.name = "form",
+         .kind = SINK_WORD,
+         .at = offsetof(struct redis, form),
+         .words = BROKER_FORMS},
         {.name = "maxlen_exact", .kind = SINK_YES_NO, .at = offsetof(struct redis, exact)},
         {.name = "replicas",
          .kind = SINK_NUMBER,

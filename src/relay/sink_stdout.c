@@ -16,7 +16,7 @@ struct out {
 };
 
 static const struct sink_option options[] = {
-    {"form", SINK_WORD, offsetof(struct out, form), 0, 0, "event|payload"},
+    {"form", SINK_WORD, offsetof(struct out, form), 0, 0, "event|payload|outbox-event-bus"},
 };
 
 static enum hf_status out_send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,

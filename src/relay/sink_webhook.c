@@ -4,7 +4,8 @@
  *     webhook:https://example.com/hooks/{type}?secret_env=HOOK_SECRET
  *
  * form=payload, the default, is the binary mode of CloudEvents: the payload is the body, and
- * attributes are fields that begin with "ce-". form=event sends the JSON object of hf_event_json().
+ * attributes are fields that begin with "ce-". form=event sends the JSON object of hf_event_json(),
+ * form=outbox-event-bus that of bus_message.c.
  *
  * With a secret, requests are signed as Standard Webhooks has it:
  *
@@ -71,7 +72,7 @@ struct options {
     uint64_t timeout_ms, connect_ms;
 };
 
-enum { FORM_PAYLOAD = 1, FORM_EVENT };
+enum { HOOK_PAYLOAD = 1, HOOK_EVENT, HOOK_BUS };
 
 struct webhook {
     struct hf_env env;
@@ -92,7 +93,7 @@ struct webhook {
 #define AT(member) offsetof(struct options, member)
 
 static const struct sink_option options[] = {
-    {"form", SINK_WORD, AT(form), 0, 0, "payload|event"},
+    {"form", SINK_WORD, AT(form), 0, 0, "payload|event|outbox-event-bus"},
     {"secret", SINK_TEXT, AT(secret), 0, 0, NULL},
     {"secret_env", SINK_TEXT, AT(secret_env), 0, 0, NULL},
     {"secret_file", SINK_TEXT, AT(secret_file), 0, 0, NULL},
@@ -234,7 +235,13 @@ static enum hf_status make_body(struct hf_scope *s, const struct webhook *hook,
     struct hf_str type = hf__event_content_type(event);
     struct hf_str json;
 
-    if (hook->options.form == FORM_EVENT) {
+    if (hook->options.form == HOOK_BUS) {
+        TRY(hf__bus_message_json(s, event, &json));
+        *body = hf_bytes_of(json.ptr, json.len);
+        add(head, "Content-Type", HF_STR("application/json"));
+        return HF_OK;
+    }
+    if (hook->options.form == HOOK_EVENT) {
         TRY(hf_event_json(s, event, &json));
         *body = hf_bytes_of(json.ptr, json.len);
         add(head, "Content-Type", HF_STR("application/cloudevents+json; charset=utf-8"));
@@ -625,7 +632,7 @@ enum hf_status hf__sink_webhook_open(struct hf_scope *s, const struct sink_url *
     if (!hook)
         return hf__fail_nomem(s);
     *hook = (struct webhook){.env = *hf_scope_env(s),
-                             .options = {.form = FORM_PAYLOAD, .timeout_ms = TIMEOUT_MS}};
+                             .options = {.form = HOOK_PAYLOAD, .timeout_ms = TIMEOUT_MS}};
     status = open_parts(s, url, hook);
     if (status == HF_OK)
         status = hf_sink_new(s, &ops, hook, sink);

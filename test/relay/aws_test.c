@@ -521,6 +521,43 @@ TEST(aws, group_and_dedup_can_be_templates)
     shop_close(shop);
 }
 
+/* The messages of another library: its body, its one attribute, its groups. */
+TEST(aws, messages_of_outbox_event_bus)
+{
+    static const char body[] = "{\"id\":\"a\",\"type\":\"order.placed\",\"payload\":{\"n\":1},"
+                               "\"occurredAt\":\"2026-02-01T00:00:00.123Z\"}";
+
+    for (int service = FAKE_SQS; service <= FAKE_EVENTBRIDGE; service++) {
+        for (int fifo = 0; fifo <= (service != FAKE_EVENTBRIDGE); fifo++) {
+            struct shop *shop =
+                shop_open(t, (enum fake_service)service, fifo,
+                          service == FAKE_EVENTBRIDGE ? "detail=outbox-event-bus&source=shop"
+                                                      : "form=outbox-event-bus");
+            struct fake_entry *entry = shop->fake.entries;
+
+            desk_add(&shop->d, "a", "k", " {\"n\": 1}")->time_us = INT64_C(1769904000123000);
+            desk_add(&shop->d, "b", "l", "no JSON");
+            CHECK_OK(desk_send(&shop->d));
+            CHECK_INT(HF_OK, shop->d.deliveries[0].status);
+            CHECK_INT(HF_INVALID, shop->d.deliveries[1].status);
+            CHECK(shop->d.deliveries[1].for_good);
+            CHECK_STR(body, str_of(entry->body));
+            if (service == FAKE_EVENTBRIDGE) {
+                CHECK_HAS("\"Source\":\"shop\",\"DetailType\":\"order.placed\"",
+                          str_of(shop->fake.last_body));
+                CHECK_HAS("\"Time\":1769904000.123000", str_of(shop->fake.last_body));
+            } else {
+                CHECK_HAS("EventType", str_of(shop->fake.last_body));
+                CHECK(!str_has(str_of(shop->fake.last_body), "ce-"));
+                CHECK(!str_has(str_of(shop->fake.last_body), "content-type"));
+                CHECK_STR(fifo ? "order.placed" : "", str_of(entry->group));
+                CHECK_STR(fifo ? "a" : "", str_of(entry->dedup));
+            }
+            shop_close(shop);
+        }
+    }
+}
+
 TEST(aws, characters_that_messages_cannot_have_are_escaped)
 {
     for (int service = FAKE_SQS; service <= FAKE_SNS; service++) {

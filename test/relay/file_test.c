@@ -127,6 +127,18 @@ TEST(file, payloads_are_lines_when_they_can_be)
     cabinet_close(c);
 }
 
+TEST(file, lines_may_be_those_of_outbox_event_bus)
+{
+    struct cabinet *c = cabinet_open(t, "form=outbox-event-bus");
+
+    desk_add(&c->d, "a", "k", "[ 1,\n2 ]")->time_us = 0;
+    CHECK_OK(desk_send(&c->d));
+    CHECK_STR("{\"id\":\"a\",\"type\":\"order.placed\",\"payload\":[1,2],"
+              "\"occurredAt\":\"1970-01-01T00:00:00.000Z\"}\n",
+              contents(c, c->path));
+    cabinet_close(c);
+}
+
 TEST(file, an_event_that_is_none_does_not_stop_the_others)
 {
     struct cabinet *c = cabinet_open(t, "");

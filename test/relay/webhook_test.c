@@ -208,6 +208,17 @@ TEST(webhook, sends_events_whole_when_asked_to)
     office_close(o);
 }
 
+TEST(webhook, sends_messages_of_outbox_event_bus)
+{
+    struct post_office *o = office_open(t, "/?form=outbox-event-bus");
+
+    CHECK_OK(office_send(o));
+    CHECK_STR("application/json", str_of(field(&o->r, "Content-Type")));
+    CHECK_STR("", str_of(field(&o->r, "ce-id")));
+    CHECK_HAS("\"payload\":{\"test\":2432232314},\"occurredAt\":\"", str_of(o->r.body));
+    office_close(o);
+}
+
 TEST(webhook, events_are_in_the_path_encoded_and_never_in_the_host)
 {
     struct post_office *o = office_open(t, "/a/{type}/%20?query=k%3D{key}");

@@ -156,6 +156,52 @@ TEST(kafka, events_are_messages)
     close_kafka(&kafka);
 }
 
+static void see_bus_message(void *user, const rd_kafka_message_t *message)
+{
+    rd_kafka_headers_t *headers;
+    int *seen = user;
+
+    (*seen)++;
+    CHECK_STR("0-0", hf_str_of(message->key, message->key_len));
+    CHECK_STR("{\"id\":\"0-0\",\"type\":\"order.placed\",\"payload\":{\"n\":1},"
+              "\"occurredAt\":\"2026-01-01T00:00:00.000Z\","
+              "\"metadata\":{\"region\":\"eu west\",\"correlationId\":\"c-1\"}}",
+              hf_str_of(message->payload, message->len));
+    CHECK_STR("order.placed", header(message, "eventType"));
+    CHECK_INT(0, rd_kafka_message_headers(message, &headers));
+    CHECK_INT(1, rd_kafka_header_cnt(headers));
+}
+
+/* Key, value and the one header that the publisher of outbox-event-bus writes. */
+TEST(kafka, messages_of_outbox_event_bus)
+{
+    struct hf_scope *s = real_scope(20000);
+    struct hf_outbox_event event;
+    struct hf_delivery delivery;
+    enum hf_status status;
+    struct kafka kafka;
+    struct hf_sink *sink;
+    int seen = 0;
+
+    open_kafka(&kafka);
+    sink = open_sink(s, &kafka, "events?form=outbox-event-bus");
+    make_event(s, 0, 0, &event);
+    event.event.payload = hf_bytes_of("{", 1);
+    delivery = send_one(s, sink, &event, &status);
+    CHECK_INT(HF_OK, status);
+    CHECK_INT(HF_INVALID, delivery.status); /* no JSON */
+    CHECK(delivery.for_good);
+    event.event.content_type = HF_STR("application/json");
+    event.event.payload = hf_bytes_of("{\"n\": 1}", 8);
+    delivery = send_one(s, sink, &event, &status);
+    CHECK_INT(HF_OK, delivery.status);
+    read_all(&kafka, see_bus_message, &seen);
+    CHECK_INT(1, seen);
+    hf_sink_close(sink);
+    hf_scope_free(s);
+    close_kafka(&kafka);
+}
+
 struct nothing {
     int nulls, empties;
 };

@@ -401,6 +401,53 @@ static void test_killed(struct test *t, struct rabbit *rabbit)
     hf_scope_free(s);
 }
 
+/* Body, content type and headers that the publisher of outbox-event-bus writes. */
+static void test_bus_message(struct rabbit *rabbit)
+{
+    struct hf_scope *s = real_scope(20000);
+    struct hf_outbox_event event;
+    struct hf_delivery delivery;
+    amqp_rpc_reply_t reply;
+    amqp_message_t message;
+    enum hf_status status;
+    struct hf_sink *sink;
+
+    CHECK_OK(hf_sink_open(s,
+                          hf_scope_format(s,
+                                          "rabbitmq://guest:guest@127.0.0.1:%d/%%2F/events?"
+                                          "form=outbox-event-bus",
+                                          rabbit->broker.port),
+                          &sink));
+    make_event(s, 0, 0, &event);
+    event.event.payload = hf_bytes_of("{", 1);
+    delivery = send_one(s, sink, &event, &status);
+    CHECK_INT(HF_OK, status);
+    CHECK_INT(HF_INVALID, delivery.status); /* no JSON */
+    CHECK(delivery.for_good);
+    event.event.content_type = HF_STR("application/json; charset=utf-8");
+    event.event.payload = hf_bytes_of("{\"n\": 1}", 8);
+    delivery = send_one(s, sink, &event, &status);
+    CHECK_INT(HF_OK, delivery.status);
+    amqp_maybe_release_buffers(rabbit->connection);
+    reply = amqp_basic_get(rabbit->connection, 1, amqp_cstring_bytes("all"), 1);
+    CHECK_INT(AMQP_RESPONSE_NORMAL, reply.reply_type);
+    CHECK(reply.reply.id != AMQP_BASIC_GET_EMPTY_METHOD);
+    CHECK_INT(AMQP_RESPONSE_NORMAL,
+              amqp_read_message(rabbit->connection, 1, &message, 0).reply_type);
+    CHECK_STR("{\"id\":\"0-0\",\"type\":\"order.placed\",\"payload\":{\"n\":1},"
+              "\"occurredAt\":\"2026-01-01T00:00:00.000Z\","
+              "\"metadata\":{\"region\":\"eu west\",\"correlationId\":\"c-1\"}}",
+              text_of(message.body));
+    CHECK_STR("application/json", text_of(message.properties.content_type));
+    CHECK_INT(2, message.properties.headers.num_entries);
+    CHECK_STR("order.placed", header_text(&message, "eventType"));
+    CHECK_STR("0-0", header_text(&message, "eventId"));
+    amqp_destroy_message(&message);
+    CHECK_INT(0, take_all(rabbit, "all", NULL));
+    hf_sink_close(sink);
+    hf_scope_free(s);
+}
+
 TEST(rabbitmq, confirms_returns_and_refusals)
 {
     struct rabbit rabbit;
@@ -409,6 +456,7 @@ TEST(rabbitmq, confirms_returns_and_refusals)
     connect_to(&rabbit);
     declare(&rabbit);
     test_messages(t, &rabbit);
+    test_bus_message(&rabbit);
     test_refused(&rabbit);
     test_whole(&rabbit);
     check_tls(t, "rabbitmq://guest:guest@", rabbit.tls_port, "%2F/events?", rabbit.broker.dir);

@@ -143,6 +143,55 @@ TEST(redis, events_are_entries_of_a_stream)
     close_redis(&redis);
 }
 
+/* The fields that the publisher of outbox-event-bus writes, in its order. */
+TEST(redis, entries_of_outbox_event_bus)
+{
+    static const char *const expected[] = {
+        "eventId",    "0-0",
+        "eventType",  "order.placed",
+        "payload",    "{\"n\":1}",
+        "occurredAt", "2026-01-01T00:00:00.000Z",
+        "metadata",   "{\"region\":\"eu west\",\"correlationId\":\"c-1\"}"};
+    struct hf_scope *s = real_scope(20000);
+    struct hf_outbox_event event;
+    struct hf_delivery delivery;
+    enum hf_status status;
+    struct redis redis;
+    struct hf_sink *sink;
+    redisReply *reply, *fields;
+
+    open_redis(t, &redis, "--maxmemory", "0");
+    sink = open_sink(s, hf_scope_format(s, "%s?form=outbox-event-bus", redis.url).ptr);
+    make_event(s, 0, 0, &event);
+    event.event.payload = hf_bytes_of("{", 1);
+    delivery = send_one(s, sink, &event, &status);
+    CHECK_INT(HF_OK, status);
+    CHECK_INT(HF_INVALID, delivery.status); /* no JSON */
+    CHECK(delivery.for_good);
+    event.event.content_type = HF_STR("application/json");
+    event.event.payload = hf_bytes_of("{\"n\": 1}", 8);
+    delivery = send_one(s, sink, &event, &status);
+    CHECK_INT(HF_OK, delivery.status);
+    event.event.payload = (struct hf_bytes){0};
+    event.event.headers = (struct hf_item){0};
+    event.event.correlation = (struct hf_str){0};
+    delivery = send_one(s, sink, &event, &status);
+    CHECK_INT(HF_OK, delivery.status);
+
+    reply = command(&redis, "XRANGE events - +");
+    CHECK_INT(2, reply->elements);
+    fields = reply->element[0]->element[1];
+    CHECK_INT(sizeof(expected) / sizeof(expected[0]), fields->elements);
+    for (size_t i = 0; i < fields->elements; i++)
+        CHECK_STR(expected[i], hf_str_from(fields->element[i]->str));
+    CHECK_STR("", field(reply->element[1], "payload"));
+    CHECK_STR("{}", field(reply->element[1], "metadata"));
+    freeReplyObject(reply);
+    hf_sink_close(sink);
+    hf_scope_free(s);
+    close_redis(&redis);
+}
+
 /* (2): one event that cannot be stored does not touch the others; a fixed stream is different. */
 TEST(redis, errors_belong_to_one_event_or_to_all)
 {
