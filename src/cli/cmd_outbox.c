@@ -9,6 +9,7 @@
 #include "cli/input.h"
 #include "cli/json.h"
 #include "cli/rows.h"
+#include "cli/when.h"
 
 #include <holdfast/sink.h>
 
@@ -25,7 +26,7 @@ struct settings {
     struct hf_str cause;
     /* emit */
     struct hf_str id, key, file, content_type, schema, source, correlation, causation;
-    struct hf_str aggregate, aggregate_type, tenant, destination, trace_parent;
+    struct hf_str aggregate, aggregate_type, tenant, destination, trace_parent, time;
     uint64_t sequence;
     uint64_t delay_ms;
     struct option_list headers;
@@ -138,6 +139,12 @@ static const struct option_spec emit_specs[] = {
      .value = "NAME=VALUE",
      .text = "A header; may be given several times.",
      FIELD(headers)},
+    {.kind = OPTION_TEXT,
+     .name = "time",
+     .value = "TIME",
+     .text = "When it happened, such as 2026-11-15T09:30:00Z, or how long ago, such as 15m; now by "
+             "default.",
+     FIELD(time)},
     {.kind = OPTION_DURATION,
      .name = "delay",
      .value = "TIME",
@@ -326,6 +333,11 @@ int hf__outbox_emit_run(struct cli *cli, size_t args_len, const char *const *arg
         .destination = settings.destination,
         .trace_parent = settings.trace_parent,
     };
+    if (settings.time.ptr && !hf__when(cli->scope, settings.time.ptr, &event.time_us))
+        return hf__cli_fail(cli, "outbox emit", CLI_USAGE,
+                            "--time %.*s: expected a time such as 2026-11-15T09:30:00Z, or how "
+                            "long ago, such as 15m",
+                            HF_FMT(settings.time));
     if (settings.delay_ms) {
         const struct hf_env *env = hf_scope_env(cli->scope);
 

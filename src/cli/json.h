@@ -62,6 +62,7 @@ struct json {
     enum json_kind kind;
     struct hf_str name; /* as a member of an object */
     struct hf_str text; /* of a number as it was written, of a string without its escapes */
+    struct hf_str raw;  /* all of it as it was written, in the text that was read */
     struct json *first; /* of an array or object */
     struct json *next;  /* beside it */
     size_t len;         /* of an array or object */

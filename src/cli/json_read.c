@@ -268,16 +268,9 @@ static bool take_elements(struct reader *r, struct json *whole, char end, unsign
     return fail(r, end == '}' ? "expected ',' or '}'" : "expected ',' or ']'") != NULL;
 }
 
-static struct json *take_value(struct reader *r, unsigned depth)
+/* What a value is, behind the blanks before it. */
+static struct json *take_kind(struct reader *r, struct json *json, unsigned depth)
 {
-    struct json *json = hf_scope_alloc(r->s, sizeof(*json));
-
-    if (!json)
-        return fail(r, "out of memory");
-    if (depth > JSON_DEPTH_MAX)
-        return fail(r, "too deep");
-    *json = (struct json){.kind = JSON_NULL};
-    skip_space(r);
     if (take(r, '{')) {
         json->kind = JSON_OBJECT;
         return take_elements(r, json, '}', depth) ? json : NULL;
@@ -300,6 +293,24 @@ static struct json *take_value(struct reader *r, unsigned depth)
         return json;
     json->kind = JSON_NUMBER;
     return take_number(r, &json->text) ? json : fail(r, "expected a value");
+}
+
+static struct json *take_value(struct reader *r, unsigned depth)
+{
+    struct json *json = hf_scope_alloc(r->s, sizeof(*json));
+    const char *start;
+
+    if (!json)
+        return fail(r, "out of memory");
+    if (depth > JSON_DEPTH_MAX)
+        return fail(r, "too deep");
+    *json = (struct json){.kind = JSON_NULL};
+    skip_space(r);
+    start = r->at;
+    if (!take_kind(r, json, depth))
+        return NULL;
+    json->raw = hf_str_of(start, (size_t)(r->at - start));
+    return json;
 }
 
 const struct json *hf__json_read(struct hf_scope *s, struct hf_str text, struct hf_str *error)

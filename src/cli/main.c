@@ -50,6 +50,7 @@ static const struct cli_command commands[] = {
     COMMAND("records retry", records_retry, "let failed records be tried again"),
     COMMAND("records process", records_process, "run a program for each record that waits"),
     COMMAND("outbox emit", outbox_emit, "store an event to be delivered"),
+    COMMAND("outbox import", outbox_import, "store the events of a file"),
     COMMAND("outbox ls", outbox_ls, "list events"),
     COMMAND("outbox failed", outbox_failed, "list events that were put aside"),
     COMMAND("outbox retry", outbox_retry, "let failed events be delivered again"),

@@ -915,6 +915,218 @@ class Outbox(WithDatabase):
         code, _, err = self.run_("relay", "--to", "stdout:", "--if-stuck", "kill")
         self.assertEqual((code, "is none of: leave release give-up" in err), (USAGE, True), err)
 
+    def drained(self):
+        out = self.ok("outbox", "drain", "--to", "stdout:")
+        return [json.loads(line) for line in out.splitlines()]
+
+    def test_an_event_of_the_past(self):
+        self.emit("x", "--time", "2026-01-31T23:59:59.25Z")
+        self.assertEqual(self.drained()[0]["time"], "2026-01-31T23:59:59.250000Z")
+        self.fails(USAGE, "--time soon", "outbox", "emit", "x", "--time", "soon")
+
+    def import_(self, *lines, options=()):
+        return self.json("outbox", "import", *options, input="".join(
+            (line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
+
+    def test_import(self):
+        first = {"id": "a", "type": "order.placed", "key": "7", "sequence": 3,
+                 "time": "2026-01-31T23:59:59.25Z", "headers": {"who": "ann", "n": 7, "X": [1]},
+                 "schema": "2", "source": "shop", "correlation": "c", "causation": "b",
+                 "aggregate": "o-7", "aggregate_type": "order", "tenant": "t", "destination": "d",
+                 "trace_parent": "p", "trace_state": "s", "id2": None}
+        del first["id2"]
+        line = json.dumps(first)[:-1] + ', "payload": {"b":1.50,\t"a":"\\u00e9"}}'
+        lines = [line, "", {"type": "x", "payload": None}, {"type": "y", "key": None},
+                 {"type": "z", "id": "z", "payload_base64": "AP8=", "content_type": "image/x"},
+                 {"type": "later", "id": "l", "due": "2999-01-01T00:00:00Z"}]
+        self.assertEqual(self.import_(*lines), {"imported": 5, "duplicates": 0, "skipped": 0})
+        stored = next(e for e in call("Scan", TableName=self.env["HOLDFAST_PREFIX"] + "outbox")["Items"]
+                      if e.get("id") == {"S": "a"} and "payload" in e)
+        self.assertEqual(base64.b64decode(stored["payload"]["B"]), b'{"b":1.50,\t"a":"\\u00e9"}')
+        out = {event["type"]: event for event in self.drained()}
+        self.assertEqual(set(out), {"order.placed", "x", "y", "z"})
+        self.assertEqual(out["order.placed"], {
+            "specversion": "1.0", "id": "a", "source": "shop", "type": "order.placed",
+            "time": "2026-01-31T23:59:59.250000Z", "datacontenttype": "application/json",
+            "schemaversion": "2", "subject": "o-7", "aggregatetype": "order", "partitionkey": "7",
+            "sequence": "3", "correlationid": "c", "causationid": "b", "tenant": "t",
+            "destination": "d", "traceparent": "p", "tracestate": "s", "who": "ann", "n": 7,
+            "headersjson": '{"X":[1]}', "data": {"b": 1.5, "a": "\u00e9"}})
+        self.assertEqual((out["x"]["data"], "data" in out["y"], out["z"]["data_base64"]),
+                         (None, False, "AP8="))
+        # again: those with ids are there, and are not delivered again; of the others we cannot know
+        self.assertEqual(self.import_(*lines), {"imported": 2, "duplicates": 3, "skipped": 0})
+        self.assertEqual({event["type"] for event in self.drained()}, {"x", "y"})
+        self.assertEqual(self.import_({"type": "x", "id": "twin"}, {"type": "x", "id": "twin"}),
+                         {"imported": 1, "duplicates": 1, "skipped": 0})
+        self.assertEqual(self.import_(), {"imported": 0, "duplicates": 0, "skipped": 0})
+
+    def test_import_in_batches_keeps_the_order(self):
+        lines = [{"type": "x", "id": "e%d" % i, "key": "k", "payload": i} for i in range(120)]
+        path = self.path("lines")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("\n".join(map(json.dumps, lines)))
+        self.assertEqual(self.json("outbox", "import", path)["imported"], 120)
+        self.assertEqual([event["data"] for event in self.drained()], list(range(120)))
+        # what sinks write can be imported as well, headers and all
+        self.emit("y", '{"n": 1}', "--id", "y", "-k", "7", "-H", "a=b", "-H", "B=c", "--sequence", "4")
+        first = self.ok("outbox", "drain", "--to", "stdout:")
+        self.ok("outbox", "import", "--table", "other", "--from", "cloudevents", input=first)
+        self.assertEqual(json.loads(self.ok("outbox", "drain", "--table", "other", "--to", "stdout:")),
+                         json.loads(first))
+
+    def test_import_says_what_is_stored(self):
+        def fails(error, *lines):
+            return self.fails(USAGE, error, "outbox", "import", "--batch", "4",
+                              input="\n".join(lines))
+        good = ['{"type":"x","id":"%d"}' % i for i in range(10)]
+        self.assertIn("line 1: expected a name in quotes; nothing is stored", fails("line 1", "{x"))
+        said = fails("line 7: ", *good[:6], '{"type":"x","tpye":"y"}', good[6])
+        self.assertIn('"tpye" is no member of an event', said)
+        self.assertIn("lines 1 to 6 are done: 6 imported, 0 duplicates, nothing behind them is stored",
+                      said)
+        self.assertEqual(sorted(e["id"] for e in self.drained()), list("012345"))
+        # one that the outbox refuses, in the middle of a batch
+        said = fails("line 8: ", *good[:6], "", '{"type":"x","key":"%s"}' % ("k" * 1025), good[7])
+        self.assertIn("key has 1025 bytes", said)
+        self.assertIn("lines 1 to 6 are done: 0 imported, 6 duplicates", said)
+        self.assertEqual(self.drained(), [])
+        for line, error in (
+                ("[]", "it is no object"), ("{} {}", "something follows"), ("{}", "has no type"),
+                ('{"type":7}', '"type" has to be a text'),
+                ('{"type":"x","time":"soon"}', '"time" has to be a time such as'),
+                ('{"type":"x","time":"2026-01-01T00:00:00+1:00"}', '"time" has to be'),
+                ('{"type":"x","sequence":-1}', '"sequence" has to be'),
+                ('{"type":"x","sequence":18446744073709551616}', '"sequence" has to be'),
+                ('{"type":"x","payload_base64":"!"}', '"payload_base64" has to be base64'),
+                ('{"type":"x","payload":1,"payload_base64":""}', "second payload"),
+                ('{"type":"x","headers":[]}', '"headers" has to be an object'),
+                ('{"type":"x","headers":{"n":1e999}}', '"headers" has a value')):
+            self.assertIn("nothing is stored", fails(error, line))
+        self.fails(USAGE, "nowhere", "outbox", "import", "nowhere")
+        self.fails(USAGE, "specversion", "outbox", "import", "--from", "cloudevents", input=good[0])
+        self.fails(USAGE, "--failed", "outbox", "import", "--failed", input="")
+        self.assertEqual(self.drained(), [])
+
+    def test_import_at_its_limits(self):
+        limit = 32 << 20
+        for size, code in ((limit, 4), (limit + 1, USAGE)):  # too large for an event, or for a line
+            line = '{"type":"x","payload":"' + "p" * (size - 25) + '"}'
+            self.assertEqual(len(line), size)
+            got, _, err = self.run_("outbox", "import", input=line)
+            self.assertEqual(got, code, err[:200])
+            self.assertIn("line 1: ", err)
+        large = json.dumps({"type": "x", "id": "l", "payload": "p" * 500000})
+        self.assertEqual(self.json("outbox", "import", "--blobs", "dir:" + self.path("blobs"),
+                                   input=large)["imported"], 1)
+
+    def test_import_is_interrupted(self):
+        process = subprocess.Popen([COMMAND, "outbox", "import"], text=True,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env=self.env, start_new_session=True)
+        self.addCleanup(self.end, process)
+        process.stdin.write('{"type":"x","id":"1"}\n{"type":"x","id":"2"}\n')
+        process.stdin.flush()
+        self.until(lambda: self.tables() and len(self.json("outbox", "ls")["events"]) == 2, "events")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=WAIT_S), 128 + signal.SIGINT)
+        err = process.communicate()[1]
+        self.assertIn("lines 1 to 2 are done: 2 imported", err)
+
+    def tables(self):
+        return "outbox" in self.ok("table", "ls")
+
+    def test_import_says_what_may_be_stored(self):
+        """The second batch is stored, and no answer to it ever arrives."""
+        class Proxy(http.server.BaseHTTPRequestHandler):
+            protocol_version, transactions = "HTTP/1.1", 0
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                fields = {k: v for k, v in self.headers.items() if k.lower() != "host"}
+                try:
+                    with urllib.request.urlopen(urllib.request.Request(SERVER.url, body, fields),
+                                                timeout=WAIT_S) as answer:
+                        status, said = answer.status, answer.read()
+                except urllib.error.HTTPError as error:
+                    status, said = error.code, error.read()
+                Proxy.transactions += ("TransactWriteItems" in self.headers["X-Amz-Target"]
+                                       and b'"type"' in body)
+                if Proxy.transactions > 1:
+                    self.close_connection = True
+                    return
+                self.send_response(status)
+                self.send_header("Content-Type", "application/x-amz-json-1.0")
+                self.send_header("Content-Length", str(len(said)))
+                self.end_headers()
+                self.wfile.write(said)
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        lines = "".join('{"type":"x","id":"%d"}\n' % i for i in range(6))
+        code, _, err = self.run_("outbox", "import", "--batch", "2", "--timeout", "2s", "--db",
+                                 "http://127.0.0.1:%d" % server.server_port, input=lines)
+        self.assertIn(code, (UNAVAILABLE, TIMEOUT), err)
+        self.assertIn("lines 1 to 2 are done: 2 imported, 0 duplicates, lines 3 to 4 may be stored, "
+                      "nothing behind them is", err)
+        self.assertEqual(self.json("outbox", "import", input=lines),
+                         {"imported": 2, "duplicates": 4, "skipped": 0})
+
+    def test_import_of_rows_of_other_libraries(self):
+        rows = [{"id": {"S": "a1"}, "type": {"S": "order.placed"}, "status": {"S": "created"},
+                 "payload": {"M": {"total": {"N": "9.50"}, "tags": {"L": [{"NULL": True}]}}},
+                 "occurredAt": {"S": "2026-01-31T23:59:59.250Z"}, "retryCount": {"N": "1"},
+                 "gsiSortKey": {"N": "1769903999250"}, "lastError": {"S": "no"}},
+                {"id": "a2", "type": "x", "status": "active", "payload": "text", "gsiSortKey": 1,
+                 "occurredAt": "2026-01-31T23:59:59.250Z", "metadata": {"who": "ann"}},
+                {"Item": {"id": {"S": "a3"}, "type": {"S": "x"}, "status": {"S": "completed"}}},
+                {"id": "a4", "type": "x", "status": "failed"},
+                {"id": "a5", "type": "later", "status": "created", "gsiSortKey": 32472144000000}]
+        bus = ("--from", "outbox-event-bus")
+        self.assertEqual(self.import_(*rows, options=bus),
+                         {"imported": 3, "duplicates": 0, "skipped": 2})
+        self.assertEqual(self.import_(*rows, options=(*bus, "--failed")),
+                         {"imported": 1, "duplicates": 3, "skipped": 1})
+        out = {event["id"]: event for event in self.drained()}
+        self.assertEqual(set(out), {"a1", "a2", "a4"})
+        self.assertEqual((out["a1"]["data"], out["a1"]["time"]),
+                         ({"total": 9.5, "tags": [None]}, "2026-01-31T23:59:59.250000Z"))
+        self.assertEqual((out["a2"]["data"], out["a2"]["who"]), ("text", "ann"))
+        self.fails(USAGE, '"type" is missing', "outbox", "import", *bus, input='{"id":"a"}')
+        self.fails(USAGE, '"id" is missing', "outbox", "import", *bus, input='{"type":"a"}')
+        self.fails(USAGE, "line 1: ", "outbox", "import", *bus, input='{"id":{"Q":"a"}}')
+        self.fails(USAGE, '"occurredAt" has to be', "outbox", "import", *bus,
+                   input='{"id":"a","type":"b","occurredAt":"x"}')
+
+        rows = [{"pk": {"S": "orders"}, "sk": {"S": "b1"}, "messageType": {"S": "OrderPlaced"},
+                 "payload": {"S": base64.b64encode(b'{"n": 1}').decode()},
+                 "headers": {"S": '{"who":"ann"}'}, "isPublished": {"BOOL": False},
+                 "createdAt": {"S": "2026-02-01T01:59:59.1234567+02:00"}, "retryCount": {"N": "0"},
+                 "aggregateId": {"S": "7"}, "aggregateType": {"S": "order"},
+                 "correlationId": {"S": "c"}, "causationId": {"S": "d"},
+                 "tenantId": {"S": "__untenanted__"}, "destination": {"S": "q"}},
+                {"pk": "orders", "sk": "b2", "messageType": "x", "payload": "AP8=", "tenantId": "t"},
+                {"pk": "orders", "sk": "b3", "messageType": "x", "isPublished": True}]
+        excalibur = ("--from", "excalibur")
+        self.assertEqual(self.import_(*rows, options=excalibur),
+                         {"imported": 2, "duplicates": 0, "skipped": 1})
+        out = self.drained()
+        self.assertEqual(out[0], {
+            "specversion": "1.0", "id": "b1", "source": "holdfast", "type": "OrderPlaced",
+            "time": "2026-01-31T23:59:59.123456Z", "datacontenttype": "application/json",
+            "subject": "7", "aggregatetype": "order", "partitionkey": "orders",
+            "correlationid": "c", "causationid": "d", "destination": "q", "who": "ann",
+            "data": {"n": 1}})
+        self.assertEqual((out[1]["data_base64"], out[1]["datacontenttype"], out[1]["tenant"]),
+                         ("AP8=", "application/octet-stream", "t"))
+        self.fails(USAGE, '"payload" has to be base64', "outbox", "import", *excalibur,
+                   input='{"sk":"a","messageType":"b","payload":"!"}')
+
     def test_outbox_that_cannot_be(self):
         self.fails(USAGE, "missing", "outbox", "drain")
         self.fails(USAGE, "begins with", "outbox", "drain", "--to", "nonsense:x")
@@ -1220,6 +1432,11 @@ class Events(WithDatabase):
                       self.on_terminal("events", "export", "-f", "/dev/null", "--batch", "1"))
         self.assertIn(b"6 of 6 events looked at", self.on_terminal("events", "verify"))
         self.assertNotIn(b"looked at", self.on_terminal("events", "verify", "--quiet"))
+        path = self.path("lines")
+        with open(path, "w", encoding="ascii") as file:
+            file.write('{"type":"x"}\n' * 3)
+        self.assertIn(b"3 lines done", self.on_terminal("outbox", "import", path))
+        self.assertNotIn(b"done", self.on_terminal("outbox", "import", path, "--quiet"))
         self.assertEqual(self.run_("events", "verify")[2], "")
 
     def test_verify(self):
