@@ -3,70 +3,112 @@
  * more.
  *
  * A transaction needs the permission for each of its actions, and none for itself; a batch needs
- * its own. Neither table has an index, so nothing is allowed on one. test/cli/iam_test.c compares
- * what is printed with what those who have these roles really call.
+ * its own. Neither table has an index, so nothing is allowed on one. test/cli/iam_test.c
+ * lets those who have these roles work behind a gate that denies what is not printed.
+ *
+ * cmd_iam_patterns.c has the other patterns.
  */
 #include "cli/commands.h"
-#include "cli/database.h"
-
-enum { ACTIONS_MAX = 16 };
+#include "cli/iam.h"
 
 enum role { ROLE_PRODUCER, ROLE_RELAY, ROLE_OPERATOR };
 enum events_role { ROLE_WRITER, ROLE_READER, ROLE_ADMIN };
 
-struct settings {
-    struct hf_str table, partition, region, account;
-    unsigned role; /* enum role, enum events_role */
-    bool create;
-    bool stream;
-};
+/* ---- policies ------------------------------------------------------------------------------- */
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
-#define CREATE_SPEC                                                                                \
-    {                                                                                              \
-        .kind = OPTION_FLAG, .name = "create",                                                     \
-        .text = "May make the table when it is missing, too.", FIELD(create)                       \
+static bool is_plain(struct hf_str text)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.*";
+
+    for (size_t i = 0; i < text.len; i++)
+        if (!memchr(plain, text.ptr[i], sizeof(plain) - 1))
+            return false;
+    return text.len > 0;
+}
+
+bool hf__iam_settings(struct cli *cli, const struct options_table *table, size_t args_len,
+                      const char *const *args, struct iam_settings *settings, int *ends)
+{
+    struct options options;
+
+    settings->positions = HF_STR("checkpoints");
+    if (!hf__cli_options(cli, table, args_len, args, settings, &options, ends))
+        return false;
+    if (!settings->table.ptr && settings->tables[settings->partitioned])
+        settings->table = hf_str_from(settings->tables[settings->partitioned]);
+    if (!settings->table.ptr) {
+        *ends = hf__cli_fail(cli, table->name, CLI_USAGE, "--table is missing");
+        return false;
     }
-#define PLACE_SPECS                                                                                \
-    {.kind = OPTION_TEXT,                                                                          \
-     .name = "region",                                                                             \
-     .value = "NAME",                                                                              \
-     .fallback = "*",                                                                              \
-     .text = "The region it is in.",                                                               \
-     FIELD(region)},                                                                               \
-        {.kind = OPTION_TEXT,                                                                      \
-         .name = "account",                                                                        \
-         .value = "NUMBER",                                                                        \
-         .fallback = "*",                                                                          \
-         .text = "The account it is in.",                                                          \
-         FIELD(account)},                                                                          \
-    {                                                                                              \
-        .kind = OPTION_TEXT, .name = "partition", .value = "NAME", .fallback = "aws",              \
-        .text = "aws, aws-cn or aws-us-gov.", FIELD(partition)                                     \
+    if (is_plain(settings->table) && is_plain(settings->positions) && is_plain(settings->region) &&
+        is_plain(settings->account) && is_plain(settings->partition))
+        return true;
+    *ends = hf__cli_fail(cli, table->name, CLI_USAGE,
+                         "a table, region, account or partition has letters that an ARN cannot "
+                         "have");
+    return false;
+}
+
+/* Each of them once. */
+static size_t add(const char **actions, size_t len, const char *const *more)
+{
+    for (; more && *more; more++) {
+        size_t at = 0;
+
+        while (at < len && strcmp(actions[at], *more) != 0)
+            at++;
+        actions[at] = *more;
+        len = at == len ? len + 1 : len;
     }
+    return len;
+}
+
+static void print_statement(FILE *out, const struct iam_settings *settings,
+                            const struct iam_statement *statement, bool first)
+{
+    const char *actions[2 * IAM_ACTIONS_MAX];
+    size_t len = add(actions, add(actions, 0, statement->actions), statement->more);
+
+    fprintf(out, "%s    {\n      \"Sid\": \"%s\",\n      \"Effect\": \"Allow\",\n",
+            first ? "" : ",\n", statement->sid);
+    fprintf(out, "      \"Action\": [\n");
+    for (size_t i = 0; i < len; i++)
+        fprintf(out, "        \"dynamodb:%s\"%s\n", actions[i], i + 1 < len ? "," : "");
+    fprintf(out,
+            "      ],\n      \"Resource\": \"arn:%.*s:dynamodb:%.*s:%.*s:table/%.*s%s\"\n    }",
+            HF_FMT(settings->partition), HF_FMT(settings->region), HF_FMT(settings->account),
+            HF_FMT(statement->table), statement->tail);
+}
+
+int hf__iam_print(struct cli *cli, const struct iam_settings *settings,
+                  const struct iam_statement *statements, size_t len)
+{
+    bool first = true;
+
+    fprintf(cli->out, "{\n  \"Version\": \"2012-10-17\",\n  \"Statement\": [\n");
+    for (size_t i = 0; i < len; i++) {
+        if (!statements[i].actions || !statements[i].actions[0])
+            continue;
+        print_statement(cli->out, settings, &statements[i], first);
+        first = false;
+    }
+    fprintf(cli->out, "\n  ]\n}\n");
+    return hf__cli_flushed(cli, CLI_OK);
+}
+
+/* ---- outbox --------------------------------------------------------------------------------- */
 
 static const struct option_spec specs[] = {
-    {.heading = "Who",
-     .kind = OPTION_CHOICE,
-     .letter = 'r',
-     .name = "role",
-     .choices = "producer relay operator",
-     .fallback = "producer",
-     .text = "Who emits events; who delivers them; who looks at them, retries and discards them.",
-     FIELD(role)},
-    CREATE_SPEC,
+    IAM_ROLE("producer relay operator", "producer",
+             "Who emits events; who delivers them; who looks at them, retries and discards them."),
+    IAM_CREATE,
     {.kind = OPTION_FLAG,
      .name = "stream",
      .text = "May read the table's stream, too.",
-     FIELD(stream)},
-    {.heading = "On what",
-     .kind = OPTION_TEXT,
-     .name = "table",
-     .value = "NAME",
-     .fallback = "outbox",
-     .text = "The table of the outbox.",
-     FIELD(table)},
-    PLACE_SPECS,
+     IAM_FIELD(stream)},
+    IAM_TABLE("outbox", "The table of the outbox."),
+    IAM_PLACE,
 };
 
 static const struct option_example examples[] = {
@@ -85,132 +127,51 @@ const struct options_table hf__iam_outbox_options = {
     .examples_len = COMMAND_LEN(examples),
 };
 
-static bool is_plain(struct hf_str text)
-{
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.*";
-
-    for (size_t i = 0; i < text.len; i++)
-        if (!memchr(plain, text.ptr[i], sizeof(plain) - 1))
-            return false;
-    return text.len > 0;
-}
-
-static void print_statement(FILE *out, const char *sid, const char *const *actions, size_t len,
-                            const struct settings *settings, const char *tail, bool last)
-{
-    fprintf(out, "    {\n      \"Sid\": \"%s\",\n      \"Effect\": \"Allow\",\n", sid);
-    fprintf(out, "      \"Action\": [\n");
-    for (size_t i = 0; i < len; i++)
-        fprintf(out, "        \"dynamodb:%s\"%s\n", actions[i], i + 1 < len ? "," : "");
-    fprintf(out,
-            "      ],\n      \"Resource\": \"arn:%.*s:dynamodb:%.*s:%.*s:table/%.*s%s\"\n    }%s\n",
-            HF_FMT(settings->partition), HF_FMT(settings->region), HF_FMT(settings->account),
-            HF_FMT(settings->table), tail, last ? "" : ",");
-}
-
-/* Each of them once. */
-static size_t add(const char **actions, size_t len, const char *const *more, size_t more_len)
-{
-    for (size_t i = 0; i < more_len; i++) {
-        size_t at = 0;
-
-        while (at < len && strcmp(actions[at], more[i]) != 0)
-            at++;
-        actions[at] = more[i];
-        len = at == len ? len + 1 : len;
-    }
-    return len;
-}
-
-/* The statement of the table, with what making it needs, and that of its stream. */
-static void print_policy(FILE *out, const struct settings *settings, const char *sid,
-                         const char *const *needed, size_t needed_len, const char *const *create,
-                         size_t create_len)
-{
-    static const char *const streams[] = {"DescribeStream", "GetShardIterator", "GetRecords"};
-    const char *actions[ACTIONS_MAX];
-    size_t len = add(actions, 0, needed, needed_len);
-
-    if (settings->create)
-        len = add(actions, len, create, create_len);
-    fprintf(out, "{\n  \"Version\": \"2012-10-17\",\n  \"Statement\": [\n");
-    print_statement(out, sid, actions, len, settings, "", !settings->stream);
-    if (settings->stream)
-        print_statement(out, "OutboxStream", streams, COMMAND_LEN(streams), settings, "/stream/*",
-                        true);
-    fprintf(out, "  ]\n}\n");
-}
-
-/* Read the arguments. False: *ends says how to end. */
-static bool read_settings(struct cli *cli, const struct options_table *table, size_t args_len,
-                          const char *const *args, struct settings *settings, int *ends)
-{
-    struct options options;
-
-    if (!hf__cli_options(cli, table, args_len, args, settings, &options, ends))
-        return false;
-    if (is_plain(settings->table) && is_plain(settings->region) && is_plain(settings->account) &&
-        is_plain(settings->partition))
-        return true;
-    *ends = hf__cli_fail(cli, table->name, CLI_USAGE,
-                         "a table, region, account or partition has letters that an ARN cannot "
-                         "have");
-    return false;
-}
-
 int hf__iam_outbox_run(struct cli *cli, size_t args_len, const char *const *args)
 {
     static const char *const producer[] = {"DescribeTable", "DescribeTimeToLive", "GetItem",
-                                           "PutItem", "BatchWriteItem"};
-    static const char *const operator[] = {"DescribeTable", "DescribeTimeToLive",
-                                           "GetItem",       "Query",
-                                           "PutItem",       "UpdateItem",
-                                           "DeleteItem",    "BatchWriteItem"};
-    static const char *const relay[] = {"DescribeTable", "DescribeTimeToLive",
-                                        "GetItem",       "Query",
-                                        "PutItem",       "UpdateItem",
-                                        "DeleteItem",    "BatchWriteItem",
-                                        "PartiQLSelect"}; /* what an idle one asks with */
+                                           "PutItem",       "BatchWriteItem",     NULL};
+    static const char *const operator[] = {
+        "DescribeTable", "DescribeTimeToLive", "GetItem",        "Query", "PutItem",
+        "UpdateItem",    "DeleteItem",         "BatchWriteItem", NULL};
+    static const char *const relay[] = {"DescribeTable",
+                                        "DescribeTimeToLive",
+                                        "GetItem",
+                                        "Query",
+                                        "PutItem",
+                                        "UpdateItem",
+                                        "DeleteItem",
+                                        "BatchWriteItem",
+                                        "PartiQLSelect", /* when idle */
+                                        NULL};
+    static const char *const *const roles[] = {
+        [ROLE_PRODUCER] = producer, [ROLE_RELAY] = relay, [ROLE_OPERATOR] = operator};
     static const char *const create[] = {"CreateTable", "UpdateTimeToLive",
-                                         "Scan"}; /* is it another's table? */
-    static const struct {
-        const char *const *actions;
-        size_t len;
-    } roles[] = {[ROLE_PRODUCER] = {producer, COMMAND_LEN(producer)},
-                 [ROLE_RELAY] = {relay, COMMAND_LEN(relay)},
-                 [ROLE_OPERATOR] = {operator, COMMAND_LEN(operator)}};
-    struct settings settings = {.create = false};
+                                         "Scan", /* is it another's table? */
+                                         NULL};
+    static const char *const streams[] = {"DescribeStream", "GetShardIterator", "GetRecords", NULL};
+    struct iam_settings settings = {.create = false};
     int ends;
 
-    if (!read_settings(cli, &hf__iam_outbox_options, args_len, args, &settings, &ends))
+    if (!hf__iam_settings(cli, &hf__iam_outbox_options, args_len, args, &settings, &ends))
         return ends;
-    print_policy(cli->out, &settings, "Outbox", roles[settings.role].actions,
-                 roles[settings.role].len, create, COMMAND_LEN(create));
-    return hf__cli_flushed(cli, CLI_OK);
+    struct iam_statement statements[] = {
+        {"Outbox", settings.table, "", roles[settings.role], settings.create ? create : NULL},
+        {"OutboxStream", settings.table, "/stream/*", settings.stream ? streams : NULL, NULL},
+    };
+
+    return hf__iam_print(cli, &settings, statements, COMMAND_LEN(statements));
 }
 
 /* ---- events --------------------------------------------------------------------------------- */
 
 static const struct option_spec events_specs[] = {
-    {.heading = "Who",
-     .kind = OPTION_CHOICE,
-     .letter = 'r',
-     .name = "role",
-     .choices = "writer reader admin",
-     .fallback = "writer",
-     .text = "Who appends, and reads streams; who reads all, follows, and keeps checkpoints; who "
-             "looks after streams, sweeps, imports and verifies.",
-     FIELD(role)},
-    CREATE_SPEC,
-    {.heading = "On what",
-     .kind = OPTION_TEXT,
-     .name = "table",
-     .value = "NAME",
-     .fallback = "events",
-     .text = "The table of the events.",
-     FIELD(table)},
-    PLACE_SPECS,
+    IAM_ROLE("writer reader admin", "writer",
+             "Who appends, and reads streams; who reads all, follows, and keeps checkpoints; who "
+             "looks after streams, sweeps, imports and verifies."),
+    IAM_CREATE,
+    IAM_TABLE("events", "The table of the events."),
+    IAM_PLACE,
 };
 
 static const struct option_example events_examples[] = {
@@ -231,7 +192,7 @@ const struct options_table hf__iam_events_options = {
 
 int hf__iam_events_run(struct cli *cli, size_t args_len, const char *const *args)
 {
-    static const char *const roles[][ACTIONS_MAX] = {
+    static const char *const roles[][IAM_ACTIONS_MAX] = {
         [ROLE_WRITER] = {"DescribeTable", "GetItem", "BatchGetItem", "Query", "PutItem",
                          "UpdateItem", "DeleteItem", "ConditionCheckItem", "BatchWriteItem"},
         [ROLE_READER] = {"DescribeTable", "GetItem", "BatchGetItem", "Query", "PutItem",
@@ -239,16 +200,15 @@ int hf__iam_events_run(struct cli *cli, size_t args_len, const char *const *args
         [ROLE_ADMIN] = {"DescribeTable", "GetItem", "BatchGetItem", "Query", "Scan", "PutItem",
                         "UpdateItem", "DeleteItem", "ConditionCheckItem"},
     };
-    static const char *const create[] = {"CreateTable", "Scan"}; /* is it another's table? */
-    struct settings settings = {.create = false};
-    size_t len = 0;
+    static const char *const create[] = {"CreateTable", "Scan", /* is it another's table? */
+                                         NULL};
+    struct iam_settings settings = {.create = false};
     int ends;
 
-    if (!read_settings(cli, &hf__iam_events_options, args_len, args, &settings, &ends))
+    if (!hf__iam_settings(cli, &hf__iam_events_options, args_len, args, &settings, &ends))
         return ends;
-    while (roles[settings.role][len])
-        len++;
-    print_policy(cli->out, &settings, "Events", roles[settings.role], len, create,
-                 COMMAND_LEN(create));
-    return hf__cli_flushed(cli, CLI_OK);
+    return hf__iam_print(cli, &settings,
+                         &(struct iam_statement){"Events", settings.table, "", roles[settings.role],
+                                                 settings.create ? create : NULL},
+                         1);
 }

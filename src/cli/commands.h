@@ -86,6 +86,13 @@ COMMAND_DECLARE(blobs_get)
 COMMAND_DECLARE(blobs_ls)
 COMMAND_DECLARE(iam_outbox)
 COMMAND_DECLARE(iam_events)
+COMMAND_DECLARE(iam_lock)
+COMMAND_DECLARE(iam_kv)
+COMMAND_DECLARE(iam_counter)
+COMMAND_DECLARE(iam_once)
+COMMAND_DECLARE(iam_limit)
+COMMAND_DECLARE(iam_records)
+COMMAND_DECLARE(iam_streams)
 COMMAND_DECLARE(streams_tail)
 
 #undef COMMAND_DECLARE

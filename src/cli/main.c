@@ -94,6 +94,13 @@ static const struct cli_command commands[] = {
     COMMAND("blobs ls", blobs_ls, "list blobs"),
     COMMAND("iam outbox", iam_outbox, "print the IAM policy that an outbox needs"),
     COMMAND("iam events", iam_events, "print the IAM policy that an event store needs"),
+    COMMAND("iam lock", iam_lock, "print the IAM policy that locks need"),
+    COMMAND("iam kv", iam_kv, "print the IAM policy that keys and values need"),
+    COMMAND("iam counter", iam_counter, "print the IAM policy that counters need"),
+    COMMAND("iam once", iam_once, "print the IAM policy that doing things once needs"),
+    COMMAND("iam limit", iam_limit, "print the IAM policy that limits need"),
+    COMMAND("iam records", iam_records, "print the IAM policy that records need"),
+    COMMAND("iam streams", iam_streams, "print the IAM policy that consumers of changes need"),
     COMMAND("streams tail", streams_tail, "print the changes of a table"),
 };
 

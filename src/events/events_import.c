@@ -22,7 +22,6 @@
 #include "events/events.h"
 
 enum {
-    BATCH = 100,
     ACTIONS_EACH = 4,   /* an event, its id, its cause, its correlation */
     ACTIONS_STREAM = 2, /* its head, its commit */
     BATCH_BYTES = 300 * 1000,
@@ -462,9 +461,7 @@ enum hf_status hf_events_import(struct hf_scope *s, struct hf_events *store,
     OPTIONS_COPY(&im.o, options);
     if (count)
         *count = 0;
-    im.cap = im.o.batch ? im.o.batch : BATCH;
-    if (im.cap > BATCH_MAX)
-        im.cap = BATCH_MAX; /* a transaction takes no more */
+    im.cap = im.o.batch && im.o.batch < BATCH_MAX ? im.o.batch : BATCH_MAX;
     im.given = hf_scope_alloc(s, im.cap * sizeof(*im.given));
     im.events = hf_scope_alloc(s, im.cap * sizeof(*im.events));
     im.numbers = hf_scope_alloc(s, im.cap * sizeof(*im.numbers));

@@ -1147,6 +1147,12 @@ class Outbox(WithDatabase):
         producer = self.json_of("iam", "outbox")["Statement"][0]["Action"]
         self.assertNotIn("dynamodb:DeleteItem", producer)
         self.fails(USAGE, "ARN", "iam", "outbox", "--table", 'a"b')
+        index = self.json_of("iam", "records", "--role", "processor", "--table", "r")["Statement"][1]
+        self.assertEqual((index["Action"], index["Resource"]),
+                         (["dynamodb:Query"], "arn:aws:dynamodb:*:*:table/r/index/*"))
+        keys = self.json_of("iam", "kv", "--partitioned")["Statement"][0]["Resource"]
+        self.assertEqual(keys, "arn:aws:dynamodb:*:*:table/partitioned_keys")
+        self.fails(USAGE, "--table is missing", "iam", "streams")
 
     def json_of(self, *args):
         return json.loads(self.ok(*args))
@@ -1425,6 +1431,35 @@ class Events(WithDatabase):
         os.close(main)
         self.assertEqual(done.returncode, 0, said)
         return said
+
+    @unittest.skipUnless(shutil.which("jq"), "no jq")
+    def test_the_recipe_of_the_manual_loses_nothing(self):
+        """docs/moving.md: events of another store, as its export has them."""
+        with open(os.path.join(SOURCE, "docs/moving.md"), encoding="utf-8") as file:
+            program = re.search(r"(?s)    jq -c '(def value.*?)' \\", file.read()).group(1)
+        events = [{"id": "1", "domain": "order", "identifier": "7", "type": "placed", "sequence": 1,
+                   "created": "2026-01-31T23:59:59.250Z", "payload": None,
+                   "meta": {"schemaVersion": 2, "by": "ann", "n": 1.5, "ok": True, "no": None,
+                            "list": ["a", {"b": 0}]}},
+                  {"id": "2", "domain": "order", "identifier": "7", "type": "paid", "sequence": 2,
+                   "created": "2026-01-31T23:59:59.251Z", "payload": {"total": 0, "text": ""},
+                   "causationId": "1", "correlationId": "1", "meta": {"schemaVersion": 1}},
+                  {"id": "3", "domain": "order", "identifier": "7", "type": "noted", "sequence": 3,
+                   "created": "2026-01-31T23:59:59.252Z"}]
+        lines = subprocess.run(["jq", "-c", program], input="\n".join(map(json.dumps, events)),
+                               capture_output=True, text=True, check=True, timeout=WAIT_S).stdout
+        self.assertEqual(self.json("events", "import", input=lines), {"imported": 3})
+        first, second, third = [json.loads(line) for line in
+                                self.ok("events", "export").splitlines()]
+        self.assertEqual((first["payload"], first["schema"], first["time"][:23]),
+                         (None, 2, "2026-01-31T23:59:59.250"))
+        self.assertEqual(first["meta"], {
+            "by": {"S": "ann"}, "n": {"N": "1.5"}, "ok": {"BOOL": True}, "no": {"NULL": True},
+            "list": {"L": [{"S": "a"}, {"M": {"b": {"N": "0"}}}]}})
+        self.assertEqual((second["payload"], second["causation"], second["correlation"]),
+                         ({"total": 0, "text": ""}, "1", "1"))
+        self.assertNotIn("meta", second)
+        self.assertNotIn("payload", third)
 
     def test_progress_on_a_terminal(self):
         self.three()
@@ -2215,8 +2250,9 @@ class Texts(WithDatabase):
 
     def test_all_but_programs_can_answer_in_json(self):
         for words in commands():
-            if words not in ("lock run", "once run", "iam outbox", "iam events", "streams tail",
-                             "events subscribe", "events consume", "blobs get"):
+            if words.split()[0] != "iam" and words not in (
+                    "lock run", "once run", "streams tail", "events subscribe", "events consume",
+                    "blobs get"):
                 self.assertIn("--json ", self.ok(*words.split(), "--help"), words)
         self.ok("once", "run", "k", "--", "true")
         self.assertEqual(self.json("once", "clear", "k"),

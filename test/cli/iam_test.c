@@ -1,67 +1,14 @@
 /*
  * cli/iam_test.c: the policies that `holdfast iam outbox|events` print allow what is called, and
- * nothing that is not.
+ * nothing that is not. iam_patterns_test.c has the others.
  */
-#include "cli/cli.h"
-#include "cli/commands.h"
-#include "db/db.h"
-#include "test.h"
+#include "iam_gate.h"
 
 #include <holdfast/engine.h>
 #include <holdfast/events.h>
 #include <holdfast/outbox.h>
 #include <holdfast/relay.h>
 #include <holdfast/subscribe.h>
-
-#include <pthread.h>
-#include <stdlib.h>
-
-enum { NAMES_MAX = 32 };
-
-/* Which permissions were needed: names of operations, with transactions as their actions. */
-struct needs {
-    struct hf_db base;
-    struct hf_db *inner;
-    pthread_mutex_t mutex; /* guards what follows: relays have threads */
-    const char *names[NAMES_MAX];
-    size_t len;
-};
-
-static void need(struct needs *n, const char *name)
-{
-    size_t i = 0;
-
-    pthread_mutex_lock(&n->mutex);
-    while (i < n->len && strcmp(n->names[i], name) != 0)
-        i++;
-    CHECK(i < NAMES_MAX);
-    n->names[i] = name;
-    n->len = i == n->len ? i + 1 : n->len;
-    pthread_mutex_unlock(&n->mutex);
-}
-
-static enum hf_status watched_call(struct hf_scope *s, struct hf_db *db, enum hf_op op,
-                                   const void *request, void *response)
-{
-    struct needs *n = (struct needs *)db;
-
-    if (op == HF_OP_TRANSACT_WRITE_ITEMS) {
-        const struct hf_transact_write_items *tx = request;
-
-        for (size_t i = 0; i < tx->actions_len; i++)
-            need(n, tx->actions[i].put     ? "PutItem"
-                    : tx->actions[i].del   ? "DeleteItem"
-                    : tx->actions[i].check ? "ConditionCheckItem"
-                                           : "UpdateItem");
-    } else if (op == HF_OP_EXECUTE_STATEMENT) {
-        need(n, "PartiQLSelect"); /* relays have no other statements */
-    } else {
-        need(n, hf_op_name(op).ptr); /* with a NUL */
-    }
-    return hf_db_call(s, n->inner, op, request, response);
-}
-
-static const struct db_calls watched = {.call = watched_call};
 
 /* ---- who does what -------------------------------------------------------------------------- */
 
@@ -104,21 +51,10 @@ static enum hf_status take_some(struct hf_scope *s, void *sink, struct hf_delive
     return HF_OK;
 }
 
-static bool is_needed(struct needs *n, const char *name)
-{
-    bool needed = false;
-
-    pthread_mutex_lock(&n->mutex);
-    for (size_t i = 0; i < n->len; i++)
-        needed = needed || strcmp(n->names[i], name) == 0;
-    pthread_mutex_unlock(&n->mutex);
-    return needed;
-}
-
 /* All that is there, and then a while in which nothing comes. */
-static void deliver(struct hf_scope *s, struct needs *n)
+static void deliver(struct hf_scope *s, struct gate *gate)
 {
-    struct hf_outbox *outbox = open_box(s, &n->base, false);
+    struct hf_outbox *outbox = open_box(s, &gate->base, false);
     struct hf_sink *sink;
     struct hf_relay *relay;
     uint64_t delivered;
@@ -130,7 +66,7 @@ static void deliver(struct hf_scope *s, struct needs *n)
     CHECK_INT(3, delivered);
     CHECK_OK(hf_relay_start(s, relay));
     hf_scope_timeout_ms(s, 60000);
-    while (!is_needed(n, "PartiQLSelect"))
+    while (!gate_used(gate, "PartiQLSelect"))
         CHECK_OK(hf_scope_sleep_ms(s, 5));
     CHECK_OK(hf_relay_stop(s, relay));
     hf_scope_timeout_ms(s, 0);
@@ -162,60 +98,29 @@ static void operate(struct hf_scope *s, struct hf_db *db)
     hf_outbox_close(outbox);
 }
 
-/* ---- what is printed ------------------------------------------------------------------------ */
-
-static void check_policy(struct hf_scope *s, const struct needs *needs,
-                         int (*command)(struct cli *cli, size_t len, const char *const *args),
-                         const char *role, bool create)
-{
-    const char *args[] = {"--role", role, "--create"};
-    char *out = NULL;
-    size_t len = 0;
-    struct cli cli = {.scope = s, .out = open_memstream(&out, &len), .err = stderr, .width = 80};
-    size_t printed = 0, missing = 0;
-
-    CHECK_INT(CLI_OK, command(&cli, create ? 3 : 2, args));
-    CHECK_INT(0, fclose(cli.out));
-    for (size_t i = 0; i < needs->len; i++) {
-        char action[64];
-
-        snprintf(action, sizeof(action), "\"dynamodb:%s\"", needs->names[i]);
-        if (!strstr(out, action))
-            fprintf(stderr, "%s needs %s\n", role, needs->names[i]);
-        missing += !strstr(out, action);
-    }
-    CHECK_INT(0, missing);
-    for (const char *at = out; (at = strstr(at, "\"dynamodb:")) != NULL; at++)
-        printed++;
-    if (needs->len != printed)
-        for (size_t i = 0; i < needs->len; i++)
-            fprintf(stderr, "%s calls %s\n", role, needs->names[i]);
-    CHECK_INT(needs->len, printed);
-    free(out);
-}
-
 TEST(iam, policies_allow_what_is_called_and_no_more)
 {
     struct hf_scope *s = hf_scope_new(NULL);
-    struct needs first = {.base = {.calls = &watched}, .mutex = PTHREAD_MUTEX_INITIALIZER},
-                 producer = first, relay = first, admin = first;
+    struct gate first, producer, relay, operator;
     struct hf_db *db;
 
     CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
-    first.inner = db;
+    gate_open(&first, s, db, hf__iam_outbox_run, "--role", "producer", "--create");
     produce(s, &first.base, true);
-    check_policy(s, &first, hf__iam_outbox_run, "producer", true);
+    gate_check(&first);
     hf_db_close(db);
 
     CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
-    producer.inner = relay.inner = admin.inner = db;
+    gate_open(&producer, s, db, hf__iam_outbox_run, "--role", "producer");
+    gate_open(&relay, s, db, hf__iam_outbox_run, "--role", "relay");
+    gate_open(&operator, s, db, hf__iam_outbox_run, "--role", "operator");
     hf_outbox_close(open_box(s, db, true));
     produce(s, &producer.base, false);
     deliver(s, &relay);
-    operate(s, &admin.base);
-    check_policy(s, &producer, hf__iam_outbox_run, "producer", false);
-    check_policy(s, &relay, hf__iam_outbox_run, "relay", false);
-    check_policy(s, &admin, hf__iam_outbox_run, "operator", false);
+    operate(s, &operator.base);
+    gate_check(&producer);
+    gate_check(&relay);
+    gate_check(&operator);
     hf_db_close(db);
     hf_scope_free(s);
 }
@@ -371,25 +276,26 @@ static void look_after_events(struct hf_scope *s, struct hf_db *db)
 TEST(iam, policies_of_an_event_store)
 {
     struct hf_scope *s = hf_scope_new(NULL);
-    struct needs first = {.base = {.calls = &watched}, .mutex = PTHREAD_MUTEX_INITIALIZER},
-                 writer = first, reader = first, admin = first;
+    struct gate first, writer, reader, admin;
     struct hf_db *db;
 
     CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
-    first.inner = db;
+    gate_open(&first, s, db, hf__iam_events_run, "--role", "writer", "--create");
     write_events(s, &first.base, true);
-    check_policy(s, &first, hf__iam_events_run, "writer", true);
+    gate_check(&first);
     hf_db_close(db);
 
     CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
-    writer.inner = reader.inner = admin.inner = db;
+    gate_open(&writer, s, db, hf__iam_events_run, "--role", "writer");
+    gate_open(&reader, s, db, hf__iam_events_run, "--role", "reader");
+    gate_open(&admin, s, db, hf__iam_events_run, "--role", "admin");
     hf_events_close(open_events(s, db, true));
     write_events(s, &writer.base, false);
     follow_events(s, &reader.base);
     look_after_events(s, &admin.base);
-    check_policy(s, &writer, hf__iam_events_run, "writer", false);
-    check_policy(s, &reader, hf__iam_events_run, "reader", false);
-    check_policy(s, &admin, hf__iam_events_run, "admin", false);
+    gate_check(&writer);
+    gate_check(&reader);
+    gate_check(&admin);
     hf_db_close(db);
     hf_scope_free(s);
 }
