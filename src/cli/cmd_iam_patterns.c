@@ -256,6 +256,9 @@ int hf__iam_streams_run(struct cli *cli, size_t args_len, const char *const *arg
     static const char *const changes[] = {"DescribeStream", "GetShardIterator", "GetRecords", NULL};
     static const char *const positions[] = {
         "DescribeTable", "DescribeTimeToLive", "GetItem", "Query", "PutItem", "UpdateItem", NULL};
+    /* Its keys are those of an event store: it is checked not to be one. */
+    static const char *const create_checked[] = {"CreateTable", "UpdateTimeToLive",   "Scan",
+                                                 "UpdateItem",  "ConditionCheckItem", NULL};
     struct iam_settings settings = {.create = false};
     int ends;
 
@@ -265,7 +268,7 @@ int hf__iam_streams_run(struct cli *cli, size_t args_len, const char *const *arg
         {"Table", settings.table, "", source, NULL},
         {"Changes", settings.table, "/stream/*", changes, NULL},
         {"Positions", settings.positions, "", settings.role == ROLE_CONSUMER ? positions : NULL,
-         settings.create ? create_ttl : NULL},
+         settings.create ? create_checked : NULL},
     };
 
     return hf__iam_print(cli, &settings, statements, COMMAND_LEN(statements));
