@@ -464,8 +464,10 @@ static int64_t begin_turn(struct hf_subscription *sub)
     else if (sub->woken || left_us < 0)
         left_us = 0;
     sub->busy = !left_us;
-    if (sub->busy)
+    if (sub->busy) {
         sub->woken = false;
+        sub->runner = pthread_self();
+    }
     pthread_mutex_unlock(&sub->mutex);
     return left_us;
 }
@@ -494,16 +496,27 @@ static int64_t run(void *user)
     return status == HF_LOST ? INT64_MAX : (int64_t)wait_ms * 1000;
 }
 
+static void set_beating(struct hf_subscription *sub, bool beating)
+{
+    pthread_mutex_lock(&sub->mutex);
+    sub->beating = beating;
+    sub->renewing = pthread_self();
+    pthread_mutex_unlock(&sub->mutex);
+}
+
 static int64_t beat(void *user)
 {
     struct hf_subscription *sub = user;
-    int64_t every_us = (int64_t)sub->o.lease_ms * 250, wait_us = every_us / 2;
-    int64_t stuck_us = hf__stuck_look(sub->beats, sub), left_us = lease_left_us(sub);
+    int64_t every_us = (int64_t)sub->o.lease_ms * 250, wait_us = every_us / 2, stuck_us, left_us;
 
+    set_beating(sub, true);
+    stuck_us = hf__stuck_look(sub->beats, sub);
+    left_us = lease_left_us(sub);
     hf_scope_reset(sub->beats);
     if (left_us && left_us < (int64_t)sub->o.lease_ms * 900 - every_us + 1000 &&
         renew(sub->beats, sub) != HF_OK)
         wait_us = every_us / 4;
+    set_beating(sub, false);
     return stuck_us < wait_us ? stuck_us : wait_us;
 }
 
@@ -622,12 +635,24 @@ static enum hf_status last_words(struct hf_subscription *sub)
     return status;
 }
 
+/* Is this one of its threads, in a function of the caller's? Then it would wait for itself. */
+static bool is_inside(struct hf_subscription *sub)
+{
+    bool inside;
+
+    pthread_mutex_lock(&sub->mutex);
+    inside = (sub->busy && pthread_equal(sub->runner, pthread_self())) ||
+             (sub->beating && pthread_equal(sub->renewing, pthread_self()));
+    pthread_mutex_unlock(&sub->mutex);
+    return inside;
+}
+
 enum hf_status hf_subscription_stop(struct hf_scope *s, struct hf_subscription *sub)
 {
     enum hf_status status, last;
     bool left;
 
-    if (hf__timer_is_inside(sub->worker) || hf__timer_is_inside(sub->beater))
+    if (is_inside(sub))
         return hf_scope_fail(
             s, HF_INVALID,
             "hf_subscription_stop() was called by a function of \"%.*s\": it would "

@@ -196,6 +196,8 @@ struct hf_subscription {
     bool held, rebuild;
     int64_t lease_us; /* elapsed: our lease ends */
     bool started, stopping, busy, gave_up, woken;
+    bool beating;                             /* the thread that renews is at it */
+    pthread_t runner, renewing;               /* who is busy, and who is beating */
     char failure[SUBSCRIPTION_ERROR_MAX + 1]; /* why it gave up */
     struct hf_subscription_metrics metrics;
     struct sub_call call;

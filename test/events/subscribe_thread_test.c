@@ -452,7 +452,6 @@ static void stop_when_told(enum hf_subscription_event what, const struct hf_stor
         hf_subscription_metrics(atomic_load(&caller->sub), &metrics);
         CHECK_INT(1, metrics.stuck);
         CHECK_STATUS(HF_INVALID, hf_subscription_stop(own, atomic_load(&caller->sub)));
-        CHECK_STATUS(HF_LOCKED, hf_subscription_start(own, atomic_load(&caller->sub)));
         atomic_fetch_add(&caller->refused, 1);
     }
     hf_scope_free(own);
