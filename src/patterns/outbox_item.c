@@ -351,7 +351,8 @@ static struct hf_item moved(struct hf_scope *s, struct hf_item item, const char 
     return hf_item_make(s, attrs, len);
 }
 
-/* (4) The last one is cut if it is a text, or left out, and then the one before it. */
+/* (4) Each of them that there is room for, from the first on; of the last, a text, as much as fits.
+ */
 static struct hf_item moved_into(struct hf_scope *s, struct hf_item bare,
                                  const struct hf_attr *more, size_t more_len)
 {

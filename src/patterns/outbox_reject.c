@@ -15,9 +15,8 @@
  *      minutes; and sort keys that come behind those of all events, which nobody would read. A seq
  *      begins with a zero until the year 3084.
  *  (4) It leaves if it is the item that was read: each of its attributes is as it was, up to a
- *      hundred, and it has none of docs/emitting.md more. One that was mended meanwhile stays. The
- *      copy that was put aside is not made then, either; without transactions that is so from
- *      the moment on in which the item was marked.
+ *      hundred, and it has none of docs/emitting.md more. One that was mended meanwhile stays, and
+ *      nothing is put aside. Without transactions it is marked first, on this condition.
  *  (5) What has no room for its new place stays where it is; what has none for its cause goes
  *      without it: outbox_item.c.
  */

@@ -141,8 +141,11 @@ static enum hf_status start_threads(struct hf_scope *s, struct hf_relay *relay)
 {
     struct timer *keeper;
 
-    for (size_t i = 0; i < relay->workers_len; i++) {
+    pthread_mutex_lock(&relay->mutex);
+    for (size_t i = 0; i < relay->workers_len; i++)
         relay->workers[i].runs = relay->workers[i].over = false;
+    pthread_mutex_unlock(&relay->mutex);
+    for (size_t i = 0; i < relay->workers_len; i++) {
         if (pthread_create(&relay->workers[i].thread, NULL, work, &relay->workers[i]) != 0)
             return hf_scope_fail(s, HF_LIMIT, "the system has no thread for a relay");
         relay->workers[i].started = true;
