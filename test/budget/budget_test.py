@@ -28,7 +28,7 @@ import unittest
 from box import MIB, WAIT_S, Box, Group, Pulse, request_bytes
 
 COMMAND = os.path.abspath(sys.argv[1])
-SECONDS = float(os.environ.get("HF_BUDGET_SECONDS", "0.4"))
+SECONDS = float(os.environ.get("HF_BUDGET_SECONDS", "0.2"))
 CONNECTIONS = int(os.environ.get("HF_BUDGET_CONNECTIONS", "2000"))
 SLOW_BUILD = os.environ.get("HF_BUDGET_SLOW") == "1"  # a sanitizer's: no promise about time
 STRICT = os.environ.get("HF_BUDGET_STRICT") == "1"
