@@ -6,6 +6,7 @@
  *  - It is understood, or refused as HF_CORRUPT with a sentence.
  *  - What is understood can be looked at: texts are there, and of UTF-8.
  *  - An event of an outbox is a JSON object for sinks, whatever is in it.
+ *  - A table whose mark it is can be opened, or is refused with a sentence that fits a line.
  *  - An item in the place of a counter can be read, added to and set, or is refused: nobody waits.
  */
 #include <holdfast/engine.h>
@@ -105,6 +106,34 @@ static enum hf_status look_counter(struct hf_scope *s, struct hf_item item)
     return status;
 }
 
+/* With the item as the mark of a table, which is as it was afterwards. */
+static enum hf_status look_mark(struct hf_scope *s, struct hf_item item)
+{
+    const struct hf_counters_options options = {.size = sizeof(options), .table = counters->table};
+    const struct hf_attr name = HF_S("key", HF_STR("holdfast:table"));
+    struct hf_delete_item remove = {.table = counters->table, .key = hf_item_make(s, &name, 1)};
+    struct hf_put_item put = {.table = counters->table, .item = hf_item_with(s, item, &name, 1)};
+    struct hf_counters *opened;
+    enum hf_status status;
+
+    if (hf_put_item(s, db, &put, NULL) != HF_OK)
+        return HF_OK;
+    status = hf_counters_open(s, db, &options, &opened);
+    MUST(status == HF_OK || status == HF_INVALID || status == HF_CORRUPT || status == HF_FORMAT);
+    if (status != HF_OK) {
+        const char *text = hf_scope_error_text(s);
+
+        MUST(*text);
+        for (; *text; text++)
+            MUST((unsigned char)*text >= ' ');
+    }
+    hf_counters_close(opened);
+    MUST(hf_delete_item(s, db, &remove, NULL) == HF_OK);
+    MUST(hf_counters_open(s, db, &options, &opened) == HF_OK);
+    hf_counters_close(opened);
+    return HF_OK;
+}
+
 static enum hf_status look_outbox(struct hf_scope *s, struct hf_item item)
 {
     struct hf_outbox_event event;
@@ -186,6 +215,8 @@ static enum hf_status look(struct hf_scope *s, struct hf_item item, unsigned whi
         return look_kv(s, item);
     case 'u':
         return look_counter(s, item);
+    case 'h':
+        return look_mark(s, item);
     case 'o':
         return look_outbox(s, item);
     case 'r':
