@@ -8,6 +8,12 @@
 
 #include <holdfast/blob.h>
 
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define DIRECTORY "dir:"
+
 struct settings {
     struct database_settings database;
     struct hf_str blobs;
@@ -46,6 +52,27 @@ static void close_place(struct place *place)
     hf_db_close(place->db);
 }
 
+static bool is_directory(struct hf_str url)
+{
+    return url.len > strlen(DIRECTORY) && memcmp(url.ptr, DIRECTORY, strlen(DIRECTORY)) == 0;
+}
+
+/* Looking makes nothing: a directory that is named has to be there. */
+static bool is_there(struct cli *cli, const char *command, const struct settings *settings,
+                     int *ends)
+{
+    struct stat info;
+    const char *path;
+
+    if (settings->database.create || !is_directory(settings->blobs))
+        return true;
+    path = settings->blobs.ptr + strlen(DIRECTORY);
+    if (stat(path, &info) == 0 || errno != ENOENT)
+        return true;
+    *ends = hf__cli_fail(cli, command, CLI_NOT_FOUND, "there is no directory %s", path);
+    return false;
+}
+
 /* False: the error was shown, *ends says how to end. */
 static bool open_place(struct cli *cli, const char *command, const struct settings *settings,
                        struct place *place, int *ends)
@@ -54,6 +81,8 @@ static bool open_place(struct cli *cli, const char *command, const struct settin
 
     *place = (struct place){0};
     if (settings->blobs.ptr) {
+        if (!is_there(cli, command, settings, ends))
+            return false;
         hf_scope_timeout_ms(cli->scope, (uint32_t)settings->database.timeout_ms);
         status =
             hf__cli_events_open_blobs(cli, &settings->database, settings->blobs, &place->whole);

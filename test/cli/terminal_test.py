@@ -355,6 +355,9 @@ class NewDatabases(Commands):
             with self.subTest(words):
                 self.fails(NOT_FOUND, "There is no store in " + self.path("typo.db"), *words,
                            "--db", db)
+        for words in (("blobs", "ls"), ("blobs", "get", "0" * 64)):
+            self.fails(NOT_FOUND, "there is no directory " + self.path("blobs"), *words, "--blobs",
+                       "dir:" + self.path("blobs"))
         self.assertEqual(os.listdir(self.dir), [])
         os.mkdir(self.path("typo.db"))
         self.fails(NOT_FOUND, "There is no store in ", "kv", "ls", "--db", db)
