@@ -5,6 +5,10 @@
  *
  *  (1) A status has one exit code, whichever command meets it: exit_of().
  *  (2) An error is one line on standard error, whatever is in the message.
+ *  (3) A directory is made by commands that store something new, and by no others.
+ *
+ * A directory that another process has open is waited for by looking again and again, with pauses of
+ * up to LOOK_MAX_MS: there is nothing to be woken by, as that process may be killed.
  */
 #include "cli/database.h"
 

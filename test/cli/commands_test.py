@@ -1842,6 +1842,7 @@ class Blobs(WithDatabase):
 
     def test_blobs_that_cannot_be(self):
         blobs = "dir:" + self.path("blobs")
+        os.mkdir(self.path("blobs"))
         self.fails(NOT_FOUND, "0" * 64, "blobs", "get", "0" * 64, "--blobs", blobs)
         self.fails(USAGE, "", "blobs", "get", "../../etc/passwd", "--blobs", blobs)
         self.fails(USAGE, "--blobs is missing", "blobs", "ls")

@@ -133,7 +133,7 @@ TEST(headers, other_methods_and_paths_are_not_known)
     static const char *const lines[] = {
         "PUT /",          "DELETE /",   "PATCH /",      "TRACE /",        "get /",
         "PROPFIND /",     "POST /x",    "POST //",      "GET /x",         "GET //",
-        "GET /livez/",    "GET /Livez", "GET /%6Civez", "GET /metrics/x", "GET /_holdfast/",
+        "GET /livez/",    "GET /Livez", "GET /%6Civez", "GET /metrics/x", "GET /_holdfastx",
         "OPTIONS /",      "OPTIONS *",  "POST /livez",  "PUT /metrics",   "GET /..",
         "DELETE /readyz",
     };
@@ -151,6 +151,27 @@ TEST(headers, other_methods_and_paths_are_not_known)
         CHECK_STR("<UnknownOperationException/>\n", c.body);
         CHECK_STR("3552371480", line_field(&c, "x-amz-crc32"));
         CHECK(!line_field(&c, "Content-Type").ptr);
+    }
+    line_close(&c);
+    site_close(&site);
+}
+
+/* Who looks for the interface of tests is told how it is switched on. */
+TEST(headers, what_is_off_says_how_it_is_switched_on)
+{
+    static const char *const lines[] = {"GET /_holdfast", "GET /_holdfast/",
+                                        "PUT /_holdfast/clock"};
+    struct site site;
+    struct line c;
+
+    site_open(t, &site, &(struct server_options){0});
+    line_open(&site, &c);
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        line_text(&c,
+                  hf_scope_format(site.s, "%s HTTP/1.1\r\nHost: localhost\r\n\r\n", lines[i]).ptr);
+        line_read(&c);
+        CHECK_INT(404, c.status);
+        CHECK_STR("/_holdfast/ is for tests, and off: start the server with --admin\n", c.body);
     }
     line_close(&c);
     site_close(&site);
