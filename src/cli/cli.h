@@ -19,11 +19,11 @@
  */
 enum cli_exit {
     CLI_OK = 0,
-    CLI_FAILED = 1,    /* for a reason that no other number has */
-    CLI_USAGE = 2,     /* the arguments, a variable or a file they name cannot be */
-    CLI_NOT_FOUND = 3, /* no such table, lock, key */
-    CLI_CONDITION = 4, /* a condition did not hold, another holds a lock, a limit is reached */
-    CLI_DENIED = 5,    /* no credentials, or not the right ones */
+    CLI_FAILED = 1,      /* for a reason that no other number has */
+    CLI_USAGE = 2,       /* the arguments, a variable or a file they name cannot be */
+    CLI_NOT_FOUND = 3,   /* no such table, lock, key */
+    CLI_CONDITION = 4,   /* a condition did not hold, another holds a lock, a limit is reached */
+    CLI_DENIED = 5,      /* no credentials, or not the right ones */
     CLI_UNAVAILABLE = 6, /* the database cannot be reached, is locked, or wants less at a time */
     CLI_TIMEOUT = 7,     /* not in the time of --timeout */
     CLI_CORRUPT = 8,     /* stored data is damaged, or newer than the program */
