@@ -49,6 +49,12 @@ struct hf_bytes {
 /* A string from a literal, without counting at run time. */
 #define HF_STR(literal) (hf_str_of("" literal, sizeof(literal) - 1))
 
+/* The same where C wants a constant: `static const struct hf_str name = HF_STR_INIT("ann");`. */
+#define HF_STR_INIT(literal)                                                                       \
+    {                                                                                              \
+        "" literal, sizeof(literal) - 1                                                            \
+    }
+
 /* For printf's "%.*s". */
 #define HF_FMT(str) (int)(str).len, (str).ptr
 

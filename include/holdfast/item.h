@@ -68,6 +68,12 @@ HF_API struct hf_str hf_value_number(struct hf_scope *s, struct hf_value value);
 /* True and *out when the value is an N that is a whole number of 64 bits. Since 0.1. */
 HF_API bool hf_value_i64(struct hf_value value, int64_t *out);
 
+/*
+ * True and *out, the double nearest to it, when the value is an N. What HF_F() has stored comes
+ * back as the same double. Since 0.1.
+ */
+HF_API bool hf_value_f64(struct hf_value value, double *out);
+
 /* True when the value is a BOOL that is true. Since 0.1. */
 HF_API bool hf_value_true(struct hf_value value);
 
@@ -120,12 +126,21 @@ struct hf_attr {
     struct hf_value value;     /* a ready value, when type is HF_TYPE_NONE */
     const struct hf_str *list; /* SS, NS, BS */
     size_t list_len;
+    double real; /* N, when is_real */
+    bool is_real;
 };
 
 /*
- * Strings, whole numbers, numbers as text, bytes, truth, null, and any ready value. The strings of
- * HF_SS(), HF_NS() and HF_BS() are an array of struct hf_str: texts, numbers as text, bytes; what
- * comes twice counts once.
+ * Strings, whole numbers, doubles, numbers as text, bytes, truth, null, and any ready value. The
+ * strings of HF_SS(), HF_NS() and HF_BS() are an array of struct hf_str: texts, numbers as text,
+ * bytes; what comes twice counts once.
+ *
+ * HF_N() takes integers of at most 64 bits with a sign; with a double it does not compile. HF_F()
+ * stores a double as the shortest decimal that reads back as the same one, so 9.99 is 9.99; NaN,
+ * the infinities and what DynamoDB's numbers cannot hold are errors. HF_NUM() is for all 38 digits.
+ *
+ * The names are literals. For a name that is known at run time there are hf_attr_of() and its
+ * siblings below, in C and in C++: HF_ITEM(s, HF_S("id", id), hf_attr_of_str(name, text)).
  */
 #ifndef __cplusplus
 #define HF_S(attr_name, str)                                                                       \
@@ -134,7 +149,11 @@ struct hf_attr {
     }
 #define HF_N(attr_name, whole)                                                                     \
     {                                                                                              \
-        .name = HF_STR(attr_name), .type = HF_TYPE_N, .number = (int64_t)(whole)                   \
+        .name = HF_STR(attr_name), .type = HF_TYPE_N, .number = (int64_t)((whole) | 0)             \
+    }
+#define HF_F(attr_name, fraction)                                                                  \
+    {                                                                                              \
+        .name = HF_STR(attr_name), .type = HF_TYPE_N, .real = (fraction), .is_real = true          \
     }
 #define HF_NUM(attr_name, str)                                                                     \
     {                                                                                              \
@@ -178,7 +197,8 @@ struct hf_attr {
 #else
 #define HF_S(attr_name, str) hf_attr_of(HF_STR(attr_name), HF_TYPE_S, (str), 0)
 #define HF_N(attr_name, whole)                                                                     \
-    hf_attr_of(HF_STR(attr_name), HF_TYPE_N, hf_str_of(NULL, 0), (int64_t)(whole))
+    hf_attr_of(HF_STR(attr_name), HF_TYPE_N, hf_str_of(NULL, 0), (int64_t)((whole) | 0))
+#define HF_F(attr_name, fraction) hf_attr_of_f64(HF_STR(attr_name), (fraction))
 #define HF_NUM(attr_name, str) hf_attr_of(HF_STR(attr_name), HF_TYPE_N, (str), 0)
 #define HF_B(attr_name, bytes)                                                                     \
     hf_attr_of(HF_STR(attr_name), HF_TYPE_B, hf_str_of((const char *)(bytes).ptr, (bytes).len), 0)
@@ -190,12 +210,20 @@ struct hf_attr {
 #define HF_SS(attr_name, strs, count) hf_attr_of_set(HF_STR(attr_name), HF_TYPE_SS, (strs), (count))
 #define HF_NS(attr_name, strs, count) hf_attr_of_set(HF_STR(attr_name), HF_TYPE_NS, (strs), (count))
 #define HF_BS(attr_name, strs, count) hf_attr_of_set(HF_STR(attr_name), HF_TYPE_BS, (strs), (count))
+#endif
+#define HF_L(attr_name, ready) HF_V(attr_name, ready)
 
+/*
+ * An attribute by a name that is known at run time, as text, as a number, as whatever value is
+ * ready, or as a set: what the macros make of literals. hf_attr_of() is for S, N, B and BOOL: `text`
+ * for S, B and N, `number` for an N without a text and for a BOOL. Since 0.1.
+ */
 static inline struct hf_attr hf_attr_of(struct hf_str name, enum hf_type type, struct hf_str text,
                                         int64_t number)
 {
-    struct hf_attr attr = hf_attr();
+    struct hf_attr attr;
 
+    memset(&attr, 0, sizeof(attr));
     attr.name = name;
     attr.type = type;
     attr.text = text;
@@ -203,11 +231,29 @@ static inline struct hf_attr hf_attr_of(struct hf_str name, enum hf_type type, s
     return attr;
 }
 
+static inline struct hf_attr hf_attr_of_str(struct hf_str name, struct hf_str text)
+{
+    return hf_attr_of(name, HF_TYPE_S, text, 0);
+}
+
+static inline struct hf_attr hf_attr_of_i64(struct hf_str name, int64_t whole)
+{
+    return hf_attr_of(name, HF_TYPE_N, hf_str_of(NULL, 0), whole);
+}
+
+static inline struct hf_attr hf_attr_of_f64(struct hf_str name, double fraction)
+{
+    struct hf_attr attr = hf_attr_of(name, HF_TYPE_N, hf_str_of(NULL, 0), 0);
+
+    attr.real = fraction;
+    attr.is_real = true;
+    return attr;
+}
+
 static inline struct hf_attr hf_attr_of_value(struct hf_str name, struct hf_value value)
 {
-    struct hf_attr attr = hf_attr();
+    struct hf_attr attr = hf_attr_of(name, HF_TYPE_NONE, hf_str_of(NULL, 0), 0);
 
-    attr.name = name;
     attr.value = value;
     return attr;
 }
@@ -215,16 +261,12 @@ static inline struct hf_attr hf_attr_of_value(struct hf_str name, struct hf_valu
 static inline struct hf_attr hf_attr_of_set(struct hf_str name, enum hf_type type,
                                             const struct hf_str *list, size_t list_len)
 {
-    struct hf_attr attr = hf_attr();
+    struct hf_attr attr = hf_attr_of(name, type, hf_str_of(NULL, 0), 0);
 
-    attr.name = name;
-    attr.type = type;
     attr.list = list;
     attr.list_len = list_len;
     return attr;
 }
-#endif
-#define HF_L(attr_name, ready) HF_V(attr_name, ready)
 
 /*
  * HF_ITEM(s, HF_S(...), ...) is an item in the scope; a name that comes twice keeps its last value.

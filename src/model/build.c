@@ -37,6 +37,7 @@ enum hf_status hf_item_check(struct hf_scope *s, struct hf_item item)
 {
     const struct poison *poison;
 
+    hf__scope_error_clear(s);
     if (!hf__item_poisoned(item))
         return HF_OK;
     poison = hf__item_poison(item);
@@ -436,14 +437,14 @@ static void spoil(struct making *m, const struct hf_attr *attr, const char *why)
                                     attr->name);
 }
 
-static bool parse_number(struct making *m, const struct hf_attr *attr, struct hf_str text,
-                         struct number *number)
+/* True: it is one. */
+static bool judge_number(struct making *m, const struct hf_attr *attr, enum number_error error)
 {
-    switch (hf__number_parse(text, number)) {
+    switch (error) {
     case NUMBER_OK:
         return true;
     case NUMBER_SYNTAX:
-        spoil(m, attr, "not a number");
+        spoil(m, attr, attr->is_real ? "NaN and infinity are no numbers here" : "not a number");
         break;
     case NUMBER_PRECISION:
         spoil(m, attr, "a number of more than 38 digits");
@@ -454,6 +455,12 @@ static bool parse_number(struct making *m, const struct hf_attr *attr, struct hf
         break;
     }
     return false;
+}
+
+static bool parse_number(struct making *m, const struct hf_attr *attr, struct hf_str text,
+                         struct number *number)
+{
+    return judge_number(m, attr, hf__number_parse(text, number));
 }
 
 static void make_set(struct making *m, const struct hf_attr *attr)
@@ -491,7 +498,10 @@ static void make_value(struct making *m, const struct hf_attr *attr)
         hf__build_str(&m->buf, attr->type, attr->text);
         break;
     case HF_TYPE_N:
-        if (attr->text.ptr) {
+        if (attr->is_real) {
+            if (!judge_number(m, attr, hf__number_from_double(attr->real, &number)))
+                hf__number_from_i64(0, &number);
+        } else if (attr->text.ptr) {
             if (!parse_number(m, attr, attr->text, &number))
                 hf__number_from_i64(0, &number);
         } else {

@@ -69,6 +69,11 @@ bool hf__number_to_i64(const uint8_t *bytes, size_t len, int64_t *out);
 /* The largest whole number not above it, clamped to 64 bits: what TTL and indexes need. */
 int64_t hf__number_floor_i64(const uint8_t *bytes, size_t len);
 
+/* real.c: the shortest decimal that reads back as that double. NUMBER_SYNTAX: NaN or infinite;
+ * NUMBER_OVERFLOW, NUMBER_UNDERFLOW. And the nearest double. */
+enum number_error hf__number_from_double(double value, struct number *out);
+double hf__number_to_double(const uint8_t *bytes, size_t len);
+
 /* How long the number at `bytes` is, at most `max`; 0 when it is not well-formed. */
 size_t hf__number_length(const uint8_t *bytes, size_t max);
 

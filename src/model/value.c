@@ -112,6 +112,17 @@ bool hf_value_i64(struct hf_value value, int64_t *out)
     return hf__number_to_i64(bytes.ptr, bytes.len, out);
 }
 
+bool hf_value_f64(struct hf_value value, double *out)
+{
+    struct hf_bytes bytes;
+
+    if (hf_value_type(value) != HF_TYPE_N)
+        return false;
+    bytes = hf__value_scalar(value);
+    *out = hf__number_to_double(bytes.ptr, bytes.len);
+    return true;
+}
+
 bool hf_value_true(struct hf_value value)
 {
     return hf_value_type(value) == HF_TYPE_BOOL && value.ptr[1];

@@ -40,3 +40,45 @@ TEST(build, a_copy_of_a_spoiled_item_outlives_it)
     CHECK_SPOILED(other, "Attribute \"n\": not a number", copy);
     hf_scope_free(other);
 }
+
+/* What a double stands for is stored, and comes back; what no number can be is an error. */
+TEST(build, doubles)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf_item item =
+        HF_ITEM(s, HF_F("price", 9.99), HF_N("whole", 3), HF_S("text", HF_STR("9")));
+    double value = 0;
+
+    CHECK_STR("{\"price\":{\"N\":\"9.99\"},\"text\":{\"S\":\"9\"},\"whole\":{\"N\":\"3\"}}",
+              hf_item_to_json(s, item));
+    CHECK(hf_value_f64(hf_item_get(item, HF_STR("price")), &value) && value == 9.99);
+    CHECK(hf_value_f64(hf_item_get(item, HF_STR("whole")), &value) && value == 3);
+    CHECK(!hf_value_f64(hf_item_get(item, HF_STR("text")), &value));
+    CHECK(!hf_value_f64(hf_item_get(item, HF_STR("none")), &value));
+    CHECK_SPOILED(s, "Attribute \"a\": NaN and infinity are no numbers here",
+                  HF_ITEM(s, HF_F("a", 0.0 / (value - 3))));
+    CHECK_SPOILED(s, "Attribute \"a\": NaN and infinity are no numbers here",
+                  HF_ITEM(s, HF_F("a", -1 / (value - 3))));
+    CHECK_SPOILED(s, "Attribute \"a\": a number out of range", HF_ITEM(s, HF_F("a", 1e126)));
+    CHECK_SPOILED(s, "Attribute \"a\": a number out of range", HF_ITEM(s, HF_F("a", -1e-131)));
+    hf_scope_free(s);
+}
+
+/* Names that are known at run time, beside literals. */
+TEST(build, names_of_run_time)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const struct hf_str strings[] = {HF_STR("x")};
+    struct hf_item item =
+        HF_ITEM(s, HF_S("a", HF_STR("1")), hf_attr_of_str(HF_STR("b"), HF_STR("2")),
+                hf_attr_of_i64(HF_STR("c"), -3), hf_attr_of_f64(HF_STR("d"), 0.25),
+                hf_attr_of_value(HF_STR("e"), HF_LIST(s, HF_N("", 1))),
+                hf_attr_of_set(HF_STR("f"), HF_TYPE_SS, strings, 1),
+                hf_attr_of(HF_STR("g"), HF_TYPE_BOOL, hf_str_of(NULL, 0), 1));
+
+    CHECK_STR(
+        "{\"a\":{\"S\":\"1\"},\"b\":{\"S\":\"2\"},\"c\":{\"N\":\"-3\"},\"d\":{\"N\":\"0.25\"},"
+        "\"e\":{\"L\":[{\"N\":\"1\"}]},\"f\":{\"SS\":[\"x\"]},\"g\":{\"BOOL\":true}}",
+        hf_item_to_json(s, item));
+    hf_scope_free(s);
+}

@@ -4,6 +4,8 @@
  */
 #include "model/number.h"
 
+#include <math.h>
+
 #include "decimal_reference.h"
 #include "test.h"
 
@@ -549,6 +551,79 @@ TEST(number, whole_numbers_of_64_bits)
     check_i64("-1e19", false, 0, INT64_MIN);
     check_i64("9e125", false, 0, INT64_MAX);
     check_i64("-9e125", false, 0, INT64_MIN);
+}
+
+/* Doubles are the shortest decimal that reads back as the same one. */
+TEST(number, doubles_are_the_shortest_decimal)
+{
+    static const struct {
+        double value;
+        const char *text;
+    } all[] = {
+        {0, "0"},
+        {-0.0, "0"},
+        {1, "1"},
+        {-1, "-1"},
+        {9.99, "9.99"},
+        {-9.99, "-9.99"},
+        {0.1, "0.1"},
+        {0.1 + 0.2, "0.30000000000000004"},
+        {1.0 / 3, "0.3333333333333333"},
+        {2.0 / 3, "0.6666666666666666"},
+        {100, "100"},
+        {1e21, "1000000000000000000000"},
+        {123456789012345680.0, "123456789012345680"},
+        {9007199254740993.0, "9007199254740992"},
+        {0x1p-44, "0.00000000000005684341886080802"}, /* nearest of 16 digits is not the one */
+        {4.35, "4.35"},
+        {1e-7, "0.0000001"},
+    };
+
+    (void)t;
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        char text[NUMBER_TEXT_MAX];
+        struct number number;
+        size_t len;
+
+        CHECK_INT(NUMBER_OK, hf__number_from_double(all[i].value, &number));
+        len = hf__number_text(number.bytes, number.len, text);
+        CHECK_STR(all[i].text, hf_str_of(text, len));
+        CHECK(hf__number_to_double(number.bytes, number.len) == all[i].value);
+    }
+}
+
+/* The range is DynamoDB's, and what is no number is none. */
+TEST(number, doubles_out_of_range)
+{
+    struct number number;
+
+    (void)t;
+    CHECK_INT(NUMBER_OK, hf__number_from_double(9.9e125, &number));
+    CHECK_INT(NUMBER_OK, hf__number_from_double(-9.9e125, &number));
+    CHECK_INT(NUMBER_OVERFLOW, hf__number_from_double(1e126, &number));
+    CHECK_INT(NUMBER_OVERFLOW, hf__number_from_double(-1.7976931348623157e308, &number));
+    CHECK_INT(NUMBER_OK, hf__number_from_double(1e-130, &number));
+    CHECK_INT(NUMBER_UNDERFLOW, hf__number_from_double(9e-131, &number));
+    CHECK_INT(NUMBER_UNDERFLOW, hf__number_from_double(5e-324, &number));
+    CHECK_INT(NUMBER_SYNTAX, hf__number_from_double((double)NAN, &number));
+    CHECK_INT(NUMBER_SYNTAX, hf__number_from_double((double)INFINITY, &number));
+    CHECK_INT(NUMBER_SYNTAX, hf__number_from_double(-(double)INFINITY, &number));
+}
+
+/* Any double of the range comes back, in any locale. */
+TEST(number, doubles_come_back)
+{
+    for (int i = 0; i < 20000; i++) {
+        struct number number;
+        double value, back;
+        uint64_t bits = test_random(t);
+
+        memcpy(&value, &bits, sizeof(value));
+        if (hf__number_from_double(value, &number) != NUMBER_OK)
+            continue;
+        back = hf__number_to_double(number.bytes, number.len);
+        CHECK(back == value);
+    }
 }
 
 TEST(number, floor_goes_down)
