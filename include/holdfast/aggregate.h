@@ -9,7 +9,7 @@
  *         ((struct account *)state)->cents += amount_of(event);
  *         return HF_OK;
  *     }
- *     static const struct hf_aggregate accounts = {.domain = {"account", 7},
+ *     static const struct hf_aggregate accounts = {.domain = HF_STR_INIT("account"),
  *                                                  .state_size = sizeof(struct account),
  *                                                  .evolve = evolve};
  *
@@ -23,8 +23,9 @@
  *         return hf_decision_emit(s, decision, &event);
  *     }
  *     ...
- *     hf_aggregate_handle(s, store, &accounts, HF_STR("7"),
- *                         &(struct hf_command){.decide = withdraw}, NULL, &handled);
+ *     if (hf_aggregate_handle(s, store, &accounts, HF_STR("7"),
+ *                             &(struct hf_command){.decide = withdraw}, NULL, &handled) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *
  * What a command decides is appended on the condition that the stream is where it was read, so two
  * of them never decide on the same state: whoever is second reads and decides anew.

@@ -9,7 +9,7 @@
  *         {.table = HF_STR("users"), .del = HF_ITEM(s, HF_S("id", ben))}};
  *     struct hf_write_many_result result;
  *
- *     if (hf_write_many(s, db, writes, 2, NULL, &result))
+ *     if (hf_write_many(s, db, writes, 2, NULL, &result) != HF_OK)
  *         for (size_t i = 0; i < result.left_len; i++)
  *             note_undone(&writes[result.left[i]]);
  *

@@ -4,10 +4,12 @@
  *     struct hf_blobs *blobs;
  *     struct hf_str digest;
  *
- *     hf_blobs_open(s, HF_STR("dir:/var/lib/app/blobs"), NULL, &blobs);
- *     hf_blob_put(s, blobs, payload, &digest);
+ *     if (hf_blobs_open(s, HF_STR("dir:/var/lib/app/blobs"), NULL, &blobs) != HF_OK ||
+ *         hf_blob_put(s, blobs, payload, &digest) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *     ...                                          store the digest in an item
- *     hf_blob_get(s, blobs, digest, &payload);
+ *     if (hf_blob_get(s, blobs, digest, &payload) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *
  * A blob's name is the SHA-256 of its content in hexadecimal: the same content is stored once, and
  * what is read is verified. A blob is written before the item that names it, so an item never names

@@ -5,10 +5,13 @@
  *
  *     enum hf_status mail(struct hf_scope *s, const struct hf_event *event, void *user);
  *
- *     hf_bus_open(s, outbox, NULL, &bus);
- *     hf_bus_on(s, bus, HF_STR("order.placed"), mail, NULL);
- *     hf_bus_start(s, bus);
- *     hf_bus_emit(s, bus, &(struct hf_event){.type = HF_STR("order.placed"), .key = id}, 1);
+ *     struct hf_event event = {.type = HF_STR("order.placed"), .key = id};
+ *     struct hf_bus *bus;
+ *
+ *     if (hf_bus_open(s, outbox, NULL, &bus) != HF_OK ||
+ *         hf_bus_on(s, bus, HF_STR("order.placed"), mail, NULL) != HF_OK ||
+ *         hf_bus_start(s, bus) != HF_OK || hf_bus_emit(s, bus, &event, 1) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *
  * A type has one handler: registering a second is HF_DUPLICATE. Handlers may be for a family of
  * types, "order.*" or "*"; the most exact one that fits is called. Middleware is called around

@@ -4,7 +4,8 @@
  *
  *     struct hf_counters *counters;
  *     int64_t visits;
- *     hf_counters_open(s, db, NULL, &counters);
+ *     if (hf_counters_open(s, db, NULL, &counters) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *     ...
  *     if (hf_counter_incr(s, counters, hf_counter_named(HF_STR("visits")), 1, &visits) == HF_OK)
  *         printf("visitor %lld\n", (long long)visits);
@@ -33,6 +34,8 @@
 
 #ifdef __cplusplus
 extern "C" {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* a function may have the name of a struct, as in C */
 #endif
 
 struct hf_counters; /* counters in a table, and our marks in them */
@@ -291,8 +294,9 @@ HF_API HF_NODISCARD enum hf_status hf_scoped_counter_reset(struct hf_scope *s,
 /*
  * Numbers one after the other: each is given out once, whoever asks.
  *
- *     hf_sequence_open(s, counters, hf_counter_named(HF_STR("ticket")), NULL, &tickets);
- *     hf_sequence_next(s, tickets, &number);
+ *     if (hf_sequence_open(s, counters, hf_counter_named(HF_STR("ticket")), NULL, &tickets) ||
+ *         hf_sequence_next(s, tickets, &number) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *
  * hf_sequence_next() takes blocks of numbers and hands them out from memory: fast, and with gaps
  * where a process ended before its block did. Numbers of one process grow; those of several are
@@ -385,6 +389,7 @@ HF_API HF_NODISCARD enum hf_status hf_sequence_commit(struct hf_scope *s,
                                                       int64_t *first);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif
 

@@ -10,8 +10,9 @@
  *     struct hf_get_item_result got;
  *     if (hf_get_item(s, db, &(struct hf_get_item){.table = HF_STR("users"),
  *                                                  .key = HF_ITEM(s, HF_S("id", id))}, &got))
- *         return complain(hf_scope_error(s));
- *     if (got.item.ptr) ...
+ *         return complain(hf_scope_error_text(s));
+ *     if (got.item.ptr)
+ *         use(got.item);
  *
  * Results live in the scope. A result may be NULL when it does not matter; it is zeroed when the
  * call fails. A NULL database or request is HF_INVALID.
@@ -30,6 +31,8 @@
 
 #ifdef __cplusplus
 extern "C" {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* a function may have the name of a struct, as in C */
 #endif
 
 struct hf_db; /* any thread may use it */
@@ -647,6 +650,11 @@ struct hf_execute_transaction_result {
 
 /* ---- tables --------------------------------------------------------------------------------- */
 
+/*
+ * As with DynamoDB, `billing` left out means HF_BILLING_PROVISIONED, which wants a `throughput`.
+ * hf_table_ensure() (table.h) takes the same struct, makes HF_BILLING_PAY_PER_REQUEST the default,
+ * waits until the table can be used, and is content with one that is there.
+ */
 struct hf_create_table {
     struct hf_str table;
     const struct hf_attribute_definition *attributes;
@@ -1473,6 +1481,7 @@ HF_DB_CALL_DECLARE(list_imports)
 #undef HF_DB_CALL_DECLARE
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif
 

@@ -25,6 +25,8 @@
 
 #ifdef __cplusplus
 extern "C" {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* a function may have the name of a struct, as in C */
 #endif
 
 enum hf_sync {
@@ -146,9 +148,11 @@ HF_API void hf_engine_stats(struct hf_db *db, struct hf_engine_stats *stats);
  * same state again and again:
  *
  *     struct hf_engine_snapshot *fresh;
- *     CHECK(hf_engine_snapshot_take(s, db, &fresh) == HF_OK);
+ *     if (hf_engine_snapshot_take(s, db, &fresh) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *     ...                                                            a test that makes a mess
- *     CHECK(hf_engine_snapshot_restore(s, db, fresh) == HF_OK);
+ *     if (hf_engine_snapshot_restore(s, db, fresh) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *     hf_engine_snapshot_free(fresh);
  *
  * Tables with their settings and indexes, items, streams with their records, tokens of transactions
@@ -232,6 +236,7 @@ HF_API HF_NODISCARD enum hf_status hf_engine_snapshot_load(struct hf_scope *s, s
                                                            struct hf_engine_snapshot **snapshot);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif
 

@@ -7,10 +7,10 @@
  *     struct hf_append append = {.stream = {HF_STR("order"), HF_STR("7")},
  *                                .expect = HF_EXPECT_NONE, .events = &event, .events_len = 1};
  *
- *     hf_events_open(s, db, NULL, &store);
+ *     if (hf_events_open(s, db, NULL, &store) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *     if (hf_events_append(s, store, &append, 1, NULL, NULL) == HF_CONDITION)
- *         puts(hf_scope_error_text(s));       stream "order/7" is at version 3, but there was to be
- *                                             none
+ *         puts(hf_scope_error_text(s)); // the stream "order/7" is at version 3 already
  *
  * A stream has a domain ("order") and an id ("7", may be empty). Its events have versions from 1 on
  * without gaps. Every event also has a position: a text of HF_POSITION_LEN bytes, and the order of
@@ -39,6 +39,8 @@
 
 #ifdef __cplusplus
 extern "C" {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* a function may have the name of a struct, as in C */
 #endif
 
 struct hf_events;
@@ -481,6 +483,7 @@ HF_API HF_NODISCARD enum hf_status hf_event_from_json(struct hf_scope *s, struct
                                                       struct hf_stored_event *event);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif
 

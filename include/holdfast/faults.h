@@ -3,12 +3,13 @@
  * tests of programs that have to survive throttling, lost answers and conflicts.
  *
  *     struct hf_db *db;
- *     hf_faulty_open(s, inner, &db);
- *     hf_faulty_set(s, db, (struct hf_fault[]){
+ *     const struct hf_fault faults[] = {
  *         {.kind = HF_FAULT_LOST_ANSWER, .operation = HF_STR("PutItem"), .count = 1},
- *         {.kind = HF_FAULT_THROTTLE, .probability = 0.1}}, 2);
+ *         {.kind = HF_FAULT_THROTTLE, .probability = 0.1}};
+ *     if (hf_faulty_open(s, inner, &db) != HF_OK || hf_faulty_set(s, db, faults, 2) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *     ...
- *     hf_db_close(db);    closes the inner one too
+ *     hf_db_close(db); // closes the inner one too
  */
 #ifndef HOLDFAST_FAULTS_H
 #define HOLDFAST_FAULTS_H

@@ -3,18 +3,18 @@
  * them, and a runtime that takes events through these functions and into an event store.
  *
  *     static const struct hf_flow flows[] = {
- *         {.domain = {"order", 5}, .type = {"placed", 6}, .validate = has_lines,
+ *         {.domain = HF_STR_INIT("order"), .type = HF_STR_INIT("placed"), .validate = has_lines,
  *          .apply = add_to_list, .consequents = reserve_stock, .side_effect = send_mail,
  *          .effect_retries = 3, .compensate = cancel_order},
- *         {.domain = {"stock", 5}, .type = {"reserved", 8}, .aggregate = &stock,
+ *         {.domain = HF_STR_INIT("stock"), .type = HF_STR_INIT("reserved"), .aggregate = &stock,
  *          .validate = is_there, .compensate = give_back}};
+ *     ...
+ *     struct hf_flow_event placed = {.stream = {HF_STR("order"), HF_STR("7")},
+ *                                    .event = {.type = HF_STR("placed"), .payload = json}};
  *
- *     hf_flows_open(s, store, outbox, flows, 2, NULL, 0, NULL, &runtime);
- *     hf_flows_submit(s, runtime,
- *                     &(struct hf_flow_event){.stream = {HF_STR("order"), HF_STR("7")},
- *                                             .event = {.type = HF_STR("placed"),
- *                                                       .payload = json}},
- *                     NULL, &result);
+ *     if (hf_flows_open(s, store, outbox, flows, 2, NULL, 0, NULL, &runtime) != HF_OK ||
+ *         hf_flows_submit(s, runtime, &placed, NULL, &result) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *
  * The way of an event, which is the root of a tree:
  *

@@ -4,8 +4,9 @@
  *
  *     struct hf_keys keys;
  *     struct hf_kv_key key = hf_kv_in(HF_STR("user-7"), HF_STR("login"), HF_STR("count"));
- *     hf_keys_open(s, db, NULL, &keys);
- *     hf_keys_incr_counter(s, &keys, key, 1, &logins);
+ *     if (hf_keys_open(s, db, NULL, &keys) != HF_OK ||
+ *         hf_keys_incr_counter(s, &keys, key, 1, &logins) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *     ...
  *     hf_keys_close(&keys);
  *

@@ -5,14 +5,16 @@
  *
  *     struct hf_kv *kv;
  *     struct hf_kv_entry entry;
- *     hf_kv_open(s, db, HF_OPTIONS(hf_kv_options, .space = HF_STR("events")), &kv);
+ *     if (hf_kv_open(s, db, HF_OPTIONS(hf_kv_options, .space = HF_STR("events")), &kv) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *     ...
  *     struct hf_kv_key key = hf_kv_id(HF_STR("user-123"));
  *     struct hf_value login = hf_value_make(s, (struct hf_attr)HF_S("", HF_STR("login")));
- *     if (hf_kv_set(s, kv, key, login, NULL, NULL) ||
- *         hf_kv_get(s, kv, key, NULL, &entry))
- *         return complain(hf_scope_error(s));
- *     if (entry.value.ptr) ...
+ *     if (hf_kv_set(s, kv, key, login, NULL, NULL) != HF_OK ||
+ *         hf_kv_get(s, kv, key, NULL, &entry) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
+ *     if (entry.value.ptr)
+ *         use(entry.value);
  *
  * Every write gives its entry a version that no other write ever had, so what is conditional on a
  * version (hf_kv_set_options.if_version) is never taken in by an entry that was changed and changed
@@ -41,6 +43,8 @@
 
 #ifdef __cplusplus
 extern "C" {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* a function may have the name of a struct, as in C */
 #endif
 
 struct hf_kv; /* a table of keys and values; any thread may use it */
@@ -295,8 +299,10 @@ hf_kv_change(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key, hf_kv_c
  * A condition that does not hold is HF_TX_CANCELED, with the reason ConditionalCheckFailed.
  *
  *     struct hf_transact_write actions[2] = {{.put = &invoice}};
- *     if (hf_kv_set_tx(s, kv, key, paid, NULL, &actions[1], NULL) ||
- *         hf_transact_write_items(...))
+ *     struct hf_transact_write_items both = {.actions = actions, .actions_len = 2};
+ *     if (hf_kv_set_tx(s, kv, key, paid, NULL, &actions[1], NULL) != HF_OK ||
+ *         hf_transact_write_items(s, db, &both, NULL) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *
  * hf_kv_set_tx() and hf_kv_delete_tx() look at nothing: without a condition they are blind.
  * hf_kv_change_tx() looks, and its action is conditional on what it saw; so it is to be called anew
@@ -426,6 +432,7 @@ HF_API HF_NODISCARD enum hf_status hf_kv_clear(struct hf_scope *s, struct hf_kv 
                                                uint64_t *cleared);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif
 

@@ -5,12 +5,13 @@
  *     struct hf_limit_rule three = {.limit = 3, .window_ms = 3600000};
  *     struct hf_limit_table *limits;
  *     struct hf_limit_verdict verdict;
- *     hf_limit_table_open(s, db, NULL, &limits);
+ *     if (hf_limit_table_open(s, db, NULL, &limits) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *     ...
  *     switch (hf_limit_take(s, limits, HF_STR("reset/ann"), &three, NULL, &verdict)) {
  *     case HF_OK:
- *         if (reset_password("ann"))
- *             hf_limit_clear(s, limits, HF_STR("reset/ann"), &verdict);
+ *         if (reset_password("ann") && hf_limit_clear(s, limits, HF_STR("reset/ann"), &verdict))
+ *             return complain(hf_scope_error_text(s));
  *         break;
  *     case HF_LIMIT:
  *         printf("too many attempts, try again in %u ms\n", verdict.retry_ms);
@@ -131,7 +132,11 @@ struct hf_limit_options {
      * and whoever is limited waits.
      */
     bool fail_open;
-    uint32_t reach_ms; /* how long to try to reach it; default: the deadline of the scope */
+    /*
+     * hf_limit_take(): how long to try to reach it, again and again. Default: until the deadline of
+     * the scope; where there is none either, it fails when the database's own retries are over.
+     */
+    uint32_t reach_ms;
 };
 
 struct hf_limit_verdict {

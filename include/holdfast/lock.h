@@ -4,13 +4,15 @@
  *
  *     struct hf_lock_table *locks;
  *     struct hf_lock *lock;
- *     hf_lock_table_open(s, db, NULL, &locks);
+ *     if (hf_lock_table_open(s, db, NULL, &locks) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *     ...
  *     hf_scope_timeout_ms(s, 30000);
- *     if (hf_lock_acquire(s, locks, HF_STR("invoice/7"), NULL, &lock) == HF_OK) {
- *         send_invoice(7, hf_lock_fence(lock));
- *         hf_lock_release(s, lock);
- *     }
+ *     if (hf_lock_acquire(s, locks, HF_STR("invoice/7"), NULL, &lock) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
+ *     send_invoice(7, hf_lock_fence(lock));
+ *     if (hf_lock_release(s, lock) != HF_OK)
+ *         return complain(hf_scope_error_text(s)); // it was lost meanwhile, or may still be held
  *
  * A lock is held as long as its lease is renewed, which a thread of the table does. A holder that
  * is silent for a whole lease may be replaced, and if it was stopped in the meantime it may not
@@ -43,6 +45,8 @@
 
 #ifdef __cplusplus
 extern "C" {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* a function may have the name of a struct, as in C */
 #endif
 
 struct hf_lock_table; /* a table of locks, and the thread that renews ours */
@@ -243,7 +247,10 @@ HF_API HF_NODISCARD enum hf_status hf_lock_set_data(struct hf_scope *s, struct h
  * any more. It is HF_TX_CANCELED then, with the reason ConditionalCheckFailed for this action.
  *
  *     struct hf_transact_write actions[2] = {{.put = &invoice}};
- *     if (hf_lock_guard(s, lock, &actions[1]) || hf_transact_write_items(...))
+ *     struct hf_transact_write_items both = {.actions = actions, .actions_len = 2};
+ *     if (hf_lock_guard(s, lock, &actions[1]) != HF_OK ||
+ *         hf_transact_write_items(s, db, &both, NULL) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *
  * HF_NOMEM; HF_UNSUPPORTED for a lock of hf_lock_table_open_noop(). Since 0.1.
  */
@@ -369,6 +376,7 @@ HF_API const struct hf_lock *hf_election_lock(struct hf_election *election);
 HF_API void hf_election_close(struct hf_election *election);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif
 

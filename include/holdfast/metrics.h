@@ -4,10 +4,12 @@
  *
  *     struct hf_db *db;
  *     struct hf_str text;
- *     hf_metrics_open(s, inner, NULL, &db);
+ *     if (hf_metrics_open(s, inner, NULL, &db) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *     ...
- *     hf_metrics_text(s, db, &text);    for Prometheus
- *     hf_db_close(db);                  closes the inner one too
+ *     if (hf_metrics_text(s, db, &text) == HF_OK)
+ *         printf("%.*s", HF_FMT(text)); // for Prometheus
+ *     hf_db_close(db);                  // closes the inner one too
  *
  * Counting takes some 50 ns more than two looks at the clock and no lock. Around a database that
  * tries again (retry.h) calls are counted, inside of one attempts.

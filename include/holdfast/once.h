@@ -11,10 +11,11 @@
  *
  *     struct hf_once_table *onces;
  *     struct hf_once_record record;
- *     hf_once_table_open(s, db, NULL, &onces);
+ *     if (hf_once_table_open(s, db, NULL, &onces) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *     ...
  *     hf_scope_timeout_ms(s, 30000);
- *     if (hf_once_do(s, onces, HF_STR("ann"), HF_STR("welcome"), NULL, welcome, ann, &record))
+ *     if (hf_once_do(s, onces, HF_STR("ann"), HF_STR("welcome"), NULL, welcome, &ann, &record))
  *         return complain(hf_scope_error_text(s));
  *     use(record.result);
  *
@@ -43,6 +44,8 @@
 
 #ifdef __cplusplus
 extern "C" {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* a function may have the name of a struct, as in C */
 #endif
 
 struct hf_once_table; /* a table of records, and the thread that speaks for our attempts */
@@ -359,6 +362,7 @@ HF_API HF_NODISCARD enum hf_status hf_once_list(struct hf_scope *s, struct hf_on
                                                 struct hf_once_list *list);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif
 

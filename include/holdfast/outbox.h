@@ -6,10 +6,13 @@
  *     struct hf_transact_write actions[2] = {{.put = &order}};
  *     struct hf_event event = {.type = HF_STR("order.placed"), .key = order_id, .payload = json};
  *
- *     hf_outbox_open(s, db, NULL, &outbox);
- *     if (hf_outbox_emit_tx(s, outbox, &event, &actions[1], NULL) == HF_OK &&
- *         hf_transact_write_items(...) == HF_OK)
- *         hf_outbox_wake(outbox);
+ *     struct hf_transact_write_items both = {.actions = actions, .actions_len = 2};
+ *
+ *     if (hf_outbox_open(s, db, NULL, &outbox) != HF_OK ||
+ *         hf_outbox_emit_tx(s, outbox, &event, &actions[1], NULL) != HF_OK ||
+ *         hf_transact_write_items(s, db, &both, NULL) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
+ *     hf_outbox_wake(outbox);
  *
  * relay.h delivers them: to a function, to a bus (bus.h), or to a broker (sink.h). Other programs
  * may deliver them by themselves: see "competing" below.
@@ -41,6 +44,8 @@
 
 #ifdef __cplusplus
 extern "C" {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* a function may have the name of a struct, as in C */
 #endif
 
 struct hf_outbox;
@@ -433,6 +438,7 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_release(struct hf_scope *s, struct 
                                                      const struct hf_claimed_event *event);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif
 

@@ -6,8 +6,8 @@
  *     struct hf_pages *pages;
  *     struct hf_item item;
  *
- *     if (hf_pages_query(s, db, &request, NULL, &pages))
- *         return complain(hf_scope_error(s));
+ *     if (hf_pages_query(s, db, &request, NULL, &pages) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *     while ((status = hf_pages_next_item(s, pages, &item)) == HF_OK && item.ptr)
  *         use(item);
  *     hf_pages_free(pages);

@@ -3,10 +3,13 @@
  * begin with a prefix, and whose names are without it.
  *
  *     struct hf_db *db;
- *     hf_prefix_open(s, account, HF_STR("staging-"), &db);
- *     hf_get_item(s, db, &(struct hf_get_item){.table = HF_STR("users"), ...}, &got);
- *     ...                 reads the account's table staging-users
- *     hf_db_close(db);    closes the account's too
+ *     struct hf_get_item get = {.table = HF_STR("users"), .key = key};
+ *
+ *     if (hf_prefix_open(s, account, HF_STR("staging-"), &db) != HF_OK ||
+ *         hf_get_item(s, db, &get, &got) != HF_OK) // from the account's table staging-users
+ *         return complain(hf_scope_error_text(s));
+ *     ...
+ *     hf_db_close(db); // closes the account's too
  *
  * Names are changed wherever requests and responses have them: in ARNs, in lists of tables, streams
  * and backups, in statements of PartiQL. Messages of errors show them as the account has them.

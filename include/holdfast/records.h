@@ -4,22 +4,23 @@
  *     enum hf_status bill(struct hf_scope *s, const struct hf_record_info *record, void *user)
  *     {
  *         if (!send_bill(record->account, record->item))
- *             return hf_scope_fail(s, HF_IO, "the printer is busy");      tried again, later
- *         return HF_OK;                                                   processed
+ *             return hf_scope_fail(s, HF_IO, "the printer is busy"); // tried again, later
+ *         return HF_OK;                                              // processed
  *     }
  *     ...
  *     struct hf_records *records;
  *     struct hf_processor *processor;
  *     struct hf_processor_report report;
  *
- *     hf_records_open(s, db, NULL, &records);
- *     hf_records_put(s, records, HF_ITEM(s, HF_S("AccountId", HF_STR("ACC12345")),
- *                                        HF_S("RunTime", HF_STR("2026-02-17T12:00:00Z")),
- *                                        HF_S("DocumentId", HF_STR("DOC67890"))), NULL);
- *     hf_processor_open(s, records, NULL, &processor);
- *     if (hf_processor_run(s, processor, bill, NULL, &report) == HF_OK)
- *         for (size_t i = 0; i < report.errors_len; i++)
- *             complain(report.errors[i].account, report.errors[i].text);
+ *     if (hf_records_open(s, db, NULL, &records) != HF_OK ||
+ *         hf_records_put(s, records, HF_ITEM(s, HF_S("AccountId", HF_STR("ACC12345")),
+ *                                            HF_S("RunTime", HF_STR("2026-02-17T12:00:00Z")),
+ *                                            HF_S("DocumentId", HF_STR("DOC67890"))), NULL) ||
+ *         hf_processor_open(s, records, NULL, &processor) != HF_OK ||
+ *         hf_processor_run(s, processor, bill, NULL, &report) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
+ *     for (size_t i = 0; i < report.errors_len; i++)
+ *         printf("%.*s: %.*s\n", HF_FMT(report.errors[i].account), HF_FMT(report.errors[i].text));
  *
  * A record is an item with the keys AccountId and RunTime and whatever else its owner likes. It has
  * Processed = 0 until it was processed, and 1 from then on. Only records that wait are in the index
@@ -45,6 +46,8 @@
 
 #ifdef __cplusplus
 extern "C" {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* a function may have the name of a struct, as in C */
 #endif
 
 struct hf_records;   /* a table of records; any thread may use it */
@@ -423,6 +426,7 @@ HF_API HF_NODISCARD enum hf_status hf_record_extend(struct hf_scope *s,
 HF_API uint32_t hf_record_left_ms(const struct hf_record_info *record);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif
 

@@ -2,11 +2,13 @@
  * From an outbox to where events go: a function, a bus, or a sink.
  *
  *     struct hf_relay *relay;
- *     hf_relay_open(s, outbox, sink, HF_OPTIONS(hf_relay_options, .workers = 8), &relay);
- *     hf_relay_start(s, relay);
+ *     if (hf_relay_open(s, outbox, sink, HF_OPTIONS(hf_relay_options, .workers = 8), &relay) ||
+ *         hf_relay_start(s, relay) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *     ...
- *     hf_scope_timeout_ms(s, 30000);
- *     hf_relay_stop(s, relay);        what is under way may finish until then
+ *     hf_scope_timeout_ms(s, 30000); // what is in flight may finish until then
+ *     if (hf_relay_stop(s, relay) != HF_OK)
+ *         puts(hf_scope_error_text(s));
  *     hf_relay_close(relay);
  *
  * Any number of relays may work on one outbox. Each owns some of its buckets, by a lease that one
@@ -36,6 +38,8 @@
 
 #ifdef __cplusplus
 extern "C" {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* a function may have the name of a struct, as in C */
 #endif
 
 struct hf_relay;
@@ -219,6 +223,7 @@ struct hf_relay_metrics {
 HF_API void hf_relay_metrics(struct hf_relay *relay, struct hf_relay_metrics *metrics);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif
 

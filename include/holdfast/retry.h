@@ -3,9 +3,10 @@
  * by the rules of AWS's SDKs as of November 2026, but never so that an effect may double.
  *
  *     struct hf_db *db;
- *     hf_retry_open(s, inner, NULL, &db);
+ *     if (hf_retry_open(s, inner, NULL, &db) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *     ...
- *     hf_db_close(db);    closes the inner one too
+ *     hf_db_close(db); // closes the inner one too
  *
  * hf_connect() puts one around its client. A call is repeated when hf_error says that it may be
  * (may_retry) and that it was not done, or when doing it twice is the same as once: reads, batches,

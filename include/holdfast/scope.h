@@ -23,6 +23,8 @@
 
 #ifdef __cplusplus
 extern "C" {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* a function may have the name of a struct, as in C */
 #endif
 
 struct hf_scope; /* one thread at a time uses it; only hf_scope_cancel() is for other threads */
@@ -38,6 +40,8 @@ struct hf_error {
     enum hf_status status;
     struct hf_str message;                  /* of operations in DynamoDB's words, else in ours */
     struct hf_str operation;                /* such as "PutItem"; absent outside of an operation */
+    struct hf_str table;                    /* that the operation names, of several the one that it
+                                               failed at or the first; else absent */
     bool may_retry;                         /* the same call may succeed later */
     bool may_have_happened;                 /* the effect may be there although the call failed */
     uint32_t retry_after_ms;                /* when the service said how long to wait; else 0 */
@@ -151,13 +155,16 @@ HF_API struct hf_scope_mark hf_scope_mark(struct hf_scope *s);
 HF_API void hf_scope_rewind(struct hf_scope *s, struct hf_scope_mark mark);
 
 /*
- * The error of the last call; its status is HF_OK when there was none. Operations and the calls of
- * engine.h forget an earlier error when they begin. Its texts live as long as the scope's data.
- * Since 0.1.
+ * The error of the last call; its status is HF_OK when there was none. Every call that takes a
+ * scope and returns HF_OK leaves none, whatever was there before it. The texts of an error live as
+ * long as the scope's data. Since 0.1.
  */
 HF_API const struct hf_error *hf_scope_error(const struct hf_scope *s);
 
-/* That error's message with a NUL at its end, for printf; "" when there was none. Since 0.1. */
+/*
+ * That error's message with a NUL at its end, for printf; "" when there was none. Where DynamoDB's
+ * words do not say which table is missing, this does. Since 0.1.
+ */
 HF_API const char *hf_scope_error_text(const struct hf_scope *s);
 
 /*
@@ -175,6 +182,7 @@ HF_API enum hf_status hf_scope_fail(struct hf_scope *s, enum hf_status status, c
 HF_API enum hf_status hf_scope_doubt(struct hf_scope *s);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif
 

@@ -6,8 +6,8 @@
  *         hf_value_make(s, (struct hf_attr)HF_S("", HF_STR("c"))),
  *         hf_value_make(s, (struct hf_attr)HF_S("", HF_STR("sql")))};
  *     struct hf_set_change change;
- *     if (hf_set_add(s, kv, key, tags, 2, NULL, &change))
- *         return complain(hf_scope_error(s));
+ *     if (hf_set_add(s, kv, key, tags, 2, NULL, &change) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *     printf("%zu of them are new\n", change.added);
  *
  * A set is one value, up to 400 KB, and each change reads it and writes it conditional on its

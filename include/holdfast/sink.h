@@ -34,6 +34,8 @@
 
 #ifdef __cplusplus
 extern "C" {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* a function may have the name of a struct, as in C */
 #endif
 
 struct hf_sink;
@@ -108,6 +110,7 @@ HF_API HF_NODISCARD enum hf_status hf_event_json(struct hf_scope *s, const struc
                                                  struct hf_str *json);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif
 

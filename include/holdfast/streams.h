@@ -5,9 +5,13 @@
  *     enum hf_status seen(struct hf_scope *s, const struct hf_change *changes, size_t len,
  *                         void *user);
  *
- *     hf_consumer_open(s, db, HF_STR("orders"), HF_OPTIONS(hf_consumer_options,
- *                      .name = HF_STR("mailer")), &consumer);
- *     hf_consumer_run(s, consumer, seen, NULL);        until the scope is canceled
+ *     struct hf_consumer_options *options =
+ *         HF_OPTIONS(hf_consumer_options, .name = HF_STR("mailer"));
+ *     struct hf_consumer *consumer;
+ *
+ *     if (hf_consumer_open(s, db, HF_STR("orders"), options, &consumer) != HF_OK ||
+ *         hf_consumer_run(s, consumer, seen, NULL) != HF_CANCELED) // until the scope is canceled
+ *         return complain(hf_scope_error_text(s));
  *
  * A stream has shards, which end and are followed by others. Changes of a shard are handed over
  * before those of its children. Any number of consumers of one name share the shards: each shard is
@@ -30,6 +34,8 @@
 
 #ifdef __cplusplus
 extern "C" {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* a function may have the name of a struct, as in C */
 #endif
 
 struct hf_consumer;
@@ -165,6 +171,7 @@ HF_API HF_NODISCARD enum hf_status hf_changes_decode(struct hf_scope *s, struct 
                                                      const struct hf_change **changes, size_t *len);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif
 

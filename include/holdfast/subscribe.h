@@ -3,12 +3,16 @@
  *
  *     enum hf_status seen(struct hf_scope *s, const struct hf_stored_event *event, void *user);
  *
- *     hf_subscribe(s, store, HF_STR("mailer"), HF_OPTIONS(hf_subscribe_options, .each = seen),
- *                  &mailer);
- *     hf_subscription_start(s, mailer);
+ *     struct hf_subscribe_options *options = HF_OPTIONS(hf_subscribe_options, .each = seen);
+ *     struct hf_subscription *mailer;
+ *
+ *     if (hf_subscribe(s, store, HF_STR("mailer"), options, &mailer) != HF_OK ||
+ *         hf_subscription_start(s, mailer) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *     ...
- *     hf_scope_timeout_ms(s, 10000);
- *     hf_subscription_stop(s, mailer);       what is under way may finish until then
+ *     hf_scope_timeout_ms(s, 10000); // what is in flight may finish until then
+ *     if (hf_subscription_stop(s, mailer) != HF_OK)
+ *         puts(hf_scope_error_text(s));
  *     hf_subscription_close(mailer);
  *
  * A subscription hands events to a function, in the order of all or of one stream: first what is
@@ -37,6 +41,8 @@
 
 #ifdef __cplusplus
 extern "C" {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* a function may have the name of a struct, as in C */
 #endif
 
 enum {
@@ -309,8 +315,9 @@ hf_subscription_discard(struct hf_scope *s, struct hf_events *store, struct hf_s
  * positions are not known yet, and absent; so are versions (0) unless HF_EXPECT_VERSION or
  * HF_EXPECT_NONE tells them; ids, times and correlations are what the caller gave.
  *
- *     hf_project_inline(s, store, totals, NULL, &append, 1, &options);
- *     hf_events_append(s, store, &append, 1, &options, NULL);
+ *     if (hf_project_inline(s, store, totals, NULL, &append, 1, &options) != HF_OK ||
+ *         hf_events_append(s, store, &append, 1, &options, NULL) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *
  * What options->with has already stays. HF_LIMIT: they add too much; and what `project` fails with.
  * Since 0.1.
@@ -451,6 +458,7 @@ HF_API HF_NODISCARD enum hf_status hf_group_metrics(struct hf_scope *s, struct h
                                                     struct hf_group_metrics *metrics);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif
 

@@ -10,7 +10,7 @@
  *     if (hf_table_name(s, HF_STR("prod"), HF_STR("users"), &users.table) ||
  *         hf_table_ensure(s, db, &users,
  *                         HF_OPTIONS(hf_table_options, .ttl_attribute = HF_STR("expires"))))
- *         return complain(hf_scope_error(s));
+ *         return complain(hf_scope_error_text(s));
  *
  * All of these forget an earlier error of the scope when they begin, and leave nothing in its
  * memory but what they hand out.

@@ -7,9 +7,10 @@
  *     }
  *     ...
  *     struct hf_db *db;
- *     hf_trace_open(s, inner, HF_OPTIONS(hf_trace_options, .after = told), &db);
+ *     if (hf_trace_open(s, inner, HF_OPTIONS(hf_trace_options, .after = told), &db) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *     ...
- *     hf_db_close(db);    closes the inner one too
+ *     hf_db_close(db); // closes the inner one too
  *
  * What is told never has a key, an attribute or a message in it, as these may be secret. Around a
  * database that tries again (retry.h) a call is told once, with its retries in its duration; inside

@@ -2,14 +2,18 @@
  * A transaction that is put together step by step, by parts of a program that need not know each
  * other, and then happens as a whole or not at all.
  *
- *     enum hf_status order(struct hf_scope *s, struct hf_tx *tx, void *user)
+ *     enum hf_status place(struct hf_scope *s, struct hf_tx *tx, void *user)
  *     {
- *         struct hf_put_item put = {.table = HF_STR("orders"), .item = user};
- *         TRY(hf_tx_add(s, tx, &(struct hf_transact_write){.put = &put}));
- *         return hf_outbox_emit(s, outbox, &event, 1, NULL);     joins the transaction by itself
+ *         struct order *order = user;
+ *         enum hf_status status = hf_tx_add(s, tx, &(struct hf_transact_write){.put = &order->put});
+ *
+ *         if (status != HF_OK)
+ *             return status;
+ *         return hf_outbox_emit(s, order->outbox, &order->event, 1, NULL); // joins by itself
  *     }
  *     ...
- *     hf_tx_run(s, db, order, &item, NULL);
+ *     if (hf_tx_run(s, db, place, &order, NULL) != HF_OK)
+ *         return complain(hf_scope_error_text(s));
  *
  * While hf_tx_run() calls its function the transaction is that of the scope, and whatever can join
  * one does so. hf_tx_new() and hf_tx_commit() are the same by hand.
