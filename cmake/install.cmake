@@ -4,7 +4,24 @@ include(CMakePackageConfigHelpers)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/holdfast TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 install(TARGETS holdfast holdfast_static holdfast_engine holdfast_engine_static
     EXPORT holdfast-targets)
-install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md TYPE DOC)
+
+# README.md, and all that its links lead to. Links of documents into the sources, and to the manual
+# pages, which are elsewhere, become plain text.
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md
+              ${CMAKE_SOURCE_DIR}/SECURITY.md ${CMAKE_SOURCE_DIR}/CONTRIBUTING.md TYPE DOC)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs ${CMAKE_SOURCE_DIR}/changes TYPE DOC
+        FILES_MATCHING PATTERN "*.md" PATTERN man EXCLUDE)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples TYPE DOC FILES_MATCHING PATTERN "*.c")
+install(CODE "
+    set(doc_dir \"${CMAKE_INSTALL_DOCDIR}\")
+    cmake_path(ABSOLUTE_PATH doc_dir BASE_DIRECTORY \"\${CMAKE_INSTALL_PREFIX}\")
+    file(GLOB_RECURSE documents \"\$ENV{DESTDIR}\${doc_dir}/docs/*.md\")
+    foreach(document \${documents})
+        file(READ \${document} text)
+        string(REGEX REPLACE \"\\\\[([^]\\n]*)\\\\]\\\\(([.][.]/(src|test|include)|man)/[^)\\n]*\\\\)\" \"\\\\1\"
+            text \"\${text}\")
+        file(WRITE \${document} \"\${text}\")
+    endforeach()")
 
 set(HF_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/holdfast)
 install(EXPORT holdfast-targets NAMESPACE holdfast:: DESTINATION ${HF_PACKAGE_DIR})
@@ -20,7 +37,18 @@ install(FILES ${CMAKE_BINARY_DIR}/holdfast-config.cmake
 # Paths relative to the .pc file, so that an installed tree can be moved.
 file(RELATIVE_PATH HF_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 string(REGEX REPLACE "/$" "" HF_PC_TO_PREFIX ${HF_PC_TO_PREFIX})
-foreach(name holdfast holdfast-engine)
+# With --static a program is linked with our archives. The .pc files of the shared libraries come
+# behind them then, and as nothing is left to be found there, --as-needed drops those.
+# What RocksDB's archive needs is named for `cc -static`, as its own .pc file does not do that.
+set(HF_PC_ROCKSDB -lrocksdb)
+foreach(archive ${HF_ARCHIVES})
+    get_filename_component(name ${archive} NAME_WE)
+    string(REGEX REPLACE "^lib" "-l" name ${name})
+    if(NOT name STREQUAL "-lrocksdb")
+        string(APPEND HF_PC_ROCKSDB " ${name}")
+    endif()
+endforeach()
+foreach(name holdfast holdfast-shared holdfast-engine holdfast-engine-shared)
     configure_file(${CMAKE_SOURCE_DIR}/cmake/${name}.pc.in ${CMAKE_BINARY_DIR}/${name}.pc @ONLY)
     install(FILES ${CMAKE_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()

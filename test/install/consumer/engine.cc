@@ -37,9 +37,11 @@ int main()
 
     const struct hf_str strings[] = {HF_STR("b"), HF_STR("a")};
     const struct hf_str numbers[] = {HF_STR("2"), HF_STR("1.50")};
+    const struct hf_str name = hf_str_from("run");
     struct hf_put_item put = {};
     put.table = HF_STR("things");
     put.item = HF_ITEM(s, HF_S("id", HF_STR("one")), HF_N("n", -7), HF_NUM("x", HF_STR("1e3")),
+                       HF_F("f", 9.99), hf_attr_of_str(name, HF_STR("late")),
                        HF_B("b", hf_bytes_of("\0\1", 2)), HF_BOOL("t", true), HF_NULL("z"),
                        HF_M("m", HF_ITEM(s, HF_N("in", 1))),
                        HF_L("l", HF_LIST(s, HF_S("", HF_STR("e")), HF_N("", 4))),
@@ -53,11 +55,11 @@ int main()
     get.key = HF_ITEM(s, HF_S("id", HF_STR("one")));
     if (hf_get_item(s, db, &get, &got) != HF_OK)
         return complain(s);
-    const struct hf_str expected =
-        HF_STR("{\"b\":{\"B\":\"AAE=\"},\"bs\":{\"BS\":[\"YQ==\",\"Yg==\"]},\"id\":{\"S\":\"one\"},"
-               "\"l\":{\"L\":[{\"S\":\"e\"},{\"N\":\"4\"}]},\"m\":{\"M\":{\"in\":{\"N\":\"1\"}}},"
-               "\"n\":{\"N\":\"-7\"},\"ns\":{\"NS\":[\"1.5\",\"2\"]},\"ss\":{\"SS\":[\"a\",\"b\"]},"
-               "\"t\":{\"BOOL\":true},\"x\":{\"N\":\"1000\"},\"z\":{\"NULL\":true}}");
+    const struct hf_str expected = HF_STR(
+        "{\"b\":{\"B\":\"AAE=\"},\"bs\":{\"BS\":[\"YQ==\",\"Yg==\"]},\"f\":{\"N\":\"9.99\"},\"id\":{\"S\":\"one\"},"
+        "\"l\":{\"L\":[{\"S\":\"e\"},{\"N\":\"4\"}]},\"m\":{\"M\":{\"in\":{\"N\":\"1\"}}},"
+        "\"n\":{\"N\":\"-7\"},\"ns\":{\"NS\":[\"1.5\",\"2\"]},\"run\":{\"S\":\"late\"},\"ss\":{\"SS\":[\"a\",\"b\"]},"
+        "\"t\":{\"BOOL\":true},\"x\":{\"N\":\"1000\"},\"z\":{\"NULL\":true}}");
     if (!hf_str_equal(expected, hf_item_to_json(s, got.item))) {
         std::fprintf(stderr, "%s\n", hf_item_to_json(s, got.item).ptr);
         return 1;
