@@ -105,6 +105,8 @@ enum hf_status hf__fail_nomem(struct hf_scope *s);
 /* The error under construction, to add an item, reasons, or "may have happened". */
 struct hf_error *hf__scope_error_edit(struct hf_scope *s);
 void hf__scope_error_clear(struct hf_scope *s);
+/* What people are to read for the message that the error has now; absent: the message itself. */
+void hf__scope_error_say(struct hf_scope *s, struct hf_str text);
 
 /* What a database notes when a call begins: all that is read in it is durable already. */
 bool hf__scope_settled(const struct hf_scope *s);

@@ -52,6 +52,8 @@ struct hf_scope {
     struct hf__debt *debt; /* what the answer has to wait for; NULL: calls wait themselves */
     struct hf__patience *patience; /* NULL: reads may take any time */
     struct hf_error error;
+    struct hf_str said; /* what hf_scope_error_text() gives for the message `said_of` */
+    const char *said_of;
     int kept_len;
     struct hf_str kept[KEPT_TEXTS_MAX];
 };
@@ -126,7 +128,7 @@ void hf_scope_reset(struct hf_scope *s)
     s->debt = NULL;
     s->patience = NULL;
     s->tx = NULL;
-    memset(&s->error, 0, sizeof(s->error));
+    hf__scope_error_clear(s);
 }
 
 struct hf_tx *hf_scope_set_tx(struct hf_scope *s, struct hf_tx *tx)
@@ -591,6 +593,7 @@ static bool is_transient(enum hf_status status)
 
 enum hf_status hf__fail_text(struct hf_scope *s, enum hf_status status, struct hf_str message)
 {
+    s->said_of = NULL;
     s->error = (struct hf_error){
         .status = status,
         .message = message.ptr ? message : hf_str_from(hf_status_text(status)),
@@ -643,7 +646,15 @@ const struct hf_error *hf_scope_error(const struct hf_scope *s)
 
 const char *hf_scope_error_text(const struct hf_scope *s)
 {
-    return s->error.message.ptr ? s->error.message.ptr : "";
+    if (!s->error.message.ptr)
+        return "";
+    return s->said_of == s->error.message.ptr ? s->said.ptr : s->error.message.ptr;
+}
+
+void hf__scope_error_say(struct hf_scope *s, struct hf_str text)
+{
+    s->said = text;
+    s->said_of = text.ptr ? s->error.message.ptr : NULL;
 }
 
 struct hf_error *hf__scope_error_edit(struct hf_scope *s)
@@ -654,6 +665,7 @@ struct hf_error *hf__scope_error_edit(struct hf_scope *s)
 void hf__scope_error_clear(struct hf_scope *s)
 {
     memset(&s->error, 0, sizeof(s->error));
+    s->said_of = NULL;
 }
 
 int hf__scope_keep_text(struct hf_scope *s, struct hf_str text)

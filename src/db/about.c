@@ -70,12 +70,17 @@ static bool nth_table(enum hf_op op, const void *request, size_t n, struct hf_st
     }
 }
 
-struct hf_str hf__about_table(enum hf_op op, const void *request)
+struct hf_str hf__about_nth_table(enum hf_op op, const void *request, size_t n)
 {
     struct hf_str table;
 
-    nth_table(op, request, 0, &table);
+    nth_table(op, request, n, &table);
     return table;
+}
+
+struct hf_str hf__about_table(enum hf_op op, const void *request)
+{
+    return hf__about_nth_table(op, request, 0);
 }
 
 bool hf__about_names(enum hf_op op, const void *request, struct hf_str table)

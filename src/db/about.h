@@ -10,6 +10,9 @@
  * statement only. */
 struct hf_str hf__about_table(enum hf_op op, const void *request);
 
+/* The table of the nth table or action of the request; absent behind the last. */
+struct hf_str hf__about_nth_table(enum hf_op op, const void *request, size_t n);
+
 /* Does the request name that table, among others or alone? */
 bool hf__about_names(enum hf_op op, const void *request, struct hf_str table);
 

@@ -1,6 +1,6 @@
 /*
  * db/db.c: the narrow waist. Every operation on every kind of database passes through
- * hf_db_call(), so this is also where an error learns the name of its operation, and where
+ * hf_db_call(), so this is also where an error learns its operation and its table, and where
  * consumed capacity is added up for scopes that want to know.
  */
 #include "db/db.h"
@@ -53,6 +53,35 @@ static enum hf_status call_counted(struct hf_scope *s, struct hf_db *db, const s
     return status;
 }
 
+/* ---- errors --------------------------------------------------------------------------------- */
+
+/* Of the actions of a transaction, that of the first one that was refused. */
+static struct hf_str table_at_fault(const struct hf_error *error, enum hf_op op,
+                                    const void *request)
+{
+    if (op == HF_OP_TRANSACT_WRITE_ITEMS || op == HF_OP_TRANSACT_GET_ITEMS)
+        for (size_t i = 0; i < error->reasons_len; i++)
+            if (!hf_str_equal(error->reasons[i].code, HF_STR("None")))
+                return hf__about_nth_table(op, request, i);
+    return hf__about_table(op, request);
+}
+
+/* The error learns what it is about. Requests are borrowed, so the name is copied. */
+static void name_error(struct hf_scope *s, const struct op *entry, const void *request)
+{
+    struct hf_error *error = hf__scope_error_edit(s);
+    struct hf_str table = table_at_fault(error, entry->op, request);
+
+    error->operation = entry->name;
+    error->table = (struct hf_str){0};
+    if (!table.ptr)
+        return;
+    error->table = hf_scope_copy(s, table);
+    if (hf_str_equal(error->message, HF_STR("Requested resource not found")))
+        hf__scope_error_say(s, hf_scope_format(s, "Requested resource not found: table %.*s",
+                                               HF_FMT(table)));
+}
+
 /* ---- the one call --------------------------------------------------------------------------- */
 
 enum hf_status hf_db_call(struct hf_scope *s, struct hf_db *db, enum hf_op op, const void *request,
@@ -85,7 +114,7 @@ enum hf_status hf_db_call(struct hf_scope *s, struct hf_db *db, enum hf_op op, c
         status = hf__scope_counter(s) ? call_counted(s, db, entry, request, response)
                                       : db->calls->call(s, db, op, request, response);
     if (status != HF_OK)
-        hf__scope_error_edit(s)->operation = entry->name;
+        name_error(s, entry, request);
     return status;
 }
 

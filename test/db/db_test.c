@@ -58,6 +58,40 @@ TEST(db, the_operation_of_an_error_is_its_own)
     world_close(&w);
 }
 
+/* An error has the table that the caller named; its text for people says it where DynamoDB's words
+ * do not, and its message is DynamoDB's. */
+TEST(db, an_error_names_its_table)
+{
+    struct world w = world_open(t, "memory:");
+    struct hf_item key = HF_ITEM(w.scope, HF_S("pk", HF_STR("a")));
+    char name[] = "nowhere";
+    struct hf_get_item get = {.table = hf_str_from(name), .key = key};
+    struct hf_update_item update = {.table = HF_STR("gone"),
+                                    .key = key,
+                                    .update = HF_STR("SET a = :a"),
+                                    .values = HF_ITEM(w.scope, HF_N(":a", 1))};
+    const struct hf_transact_write actions[] = {{.update = &update}};
+    struct hf_transact_write_items all = {.actions = actions, .actions_len = 1};
+    struct hf_list_tables list = {.limit = 1000};
+    struct hf_get_item_result got;
+
+    CHECK_STATUS(HF_NOT_FOUND, hf_get_item(w.scope, w.db, &get, &got));
+    memset(name, 'x', sizeof(name) - 1); /* requests are borrowed */
+    CHECK_STR("nowhere", hf_scope_error(w.scope)->table);
+    CHECK_STR("GetItem", hf_scope_error(w.scope)->operation);
+    CHECK_STR("Requested resource not found", hf_scope_error(w.scope)->message);
+    CHECK_STR("Requested resource not found: table nowhere",
+              hf_str_from(hf_scope_error_text(w.scope)));
+    CHECK_STATUS(HF_NOT_FOUND, hf_transact_write_items(w.scope, w.db, &all, NULL));
+    CHECK_STR("gone", hf_scope_error(w.scope)->table);
+    CHECK_STATUS(HF_INVALID, hf_list_tables(w.scope, w.db, &list, NULL));
+    CHECK(!hf_scope_error(w.scope)->table.ptr);
+    CHECK_STR(hf_scope_error_text(w.scope), hf_scope_error(w.scope)->message);
+    (void)hf_scope_fail(w.scope, HF_INVALID, "something else");
+    CHECK_STR("something else", hf_str_from(hf_scope_error_text(w.scope)));
+    world_close(&w);
+}
+
 TEST(db, every_call_heeds_the_deadline_and_cancellation)
 {
     struct world w = world_open(t, "memory:");
