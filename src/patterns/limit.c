@@ -24,6 +24,8 @@ enum {
     ROUNDS = 30, /* two digits in an id */
     ROUNDS_WITHOUT_REST = 4,
     REST_MS = 10,
+    REACH_FIRST_MS = 20, /* between two attempts to reach the database, */
+    REACH_MOST_MS = 500, /* at most */
     WRITE_ID_SIZE = PATTERN_ID_LEN + 4
 };
 
@@ -227,6 +229,65 @@ static enum hf_status denied(struct hf_scope *s, const struct limit_ask *ask,
                          verdict->retry_ms);
 }
 
+/*
+ * The database was not reached: HF_OK when it is time to try again, before the deadline. Without
+ * one it is not tried again, as nothing would say when to give up.
+ */
+static enum hf_status try_again(struct hf_scope *s, const struct hf_limit_table *limits,
+                                enum hf_status status, uint32_t *delay_ms)
+{
+    uint32_t left_ms = hf_scope_left_ms(s, UINT32_MAX);
+    uint32_t ms = hf__pattern_jitter_ms(&limits->env, *delay_ms);
+
+    if (status == HF_CANCELED || status == HF_NOMEM || !hf_scope_error(s)->may_retry ||
+        left_ms == UINT32_MAX || left_ms <= 2)
+        return status;
+    TRY(hf_scope_sleep_ms(s, ms < left_ms - 1 ? ms : left_ms - 1));
+    *delay_ms = *delay_ms > REACH_MOST_MS / 2 ? REACH_MOST_MS : *delay_ms * 2;
+    return HF_OK;
+}
+
+/* A request that is sent until the database was reached, as it is: (2) says what became of it. */
+static enum hf_status reach(struct hf_scope *s, struct hf_limit_table *limits,
+                            const struct hf_update_item *update, struct hf_item *item)
+{
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    uint32_t delay_ms = REACH_FIRST_MS;
+    bool doubtful = false;
+
+    for (;;) {
+        enum hf_status status =
+            hf__pattern_write(s, limits->db, &(struct hf_transact_write){.update = update},
+                              update->key, item);
+
+        if (status == HF_OK || status == HF_CONDITION)
+            return status;
+        doubtful = doubtful || hf_scope_error(s)->may_have_happened;
+        status = try_again(s, limits, status, &delay_ms);
+        if (status != HF_OK)
+            return doubtful ? hf_scope_doubt(s) : status;
+        hf_scope_rewind(s, mark);
+    }
+}
+
+/* What is stored for the name; the same for a read. */
+static enum hf_status reach_item(struct hf_scope *s, struct hf_limit_table *limits,
+                                 const struct limit_ask *ask, struct hf_item *item)
+{
+    struct hf_item key = hf__limit_key(s, ask->name);
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    uint32_t delay_ms = REACH_FIRST_MS;
+
+    for (;;) {
+        enum hf_status status = hf__pattern_read(s, limits->db, limits->table, key, item);
+
+        if (status == HF_OK)
+            return HF_OK;
+        TRY(try_again(s, limits, status, &delay_ms));
+        hf_scope_rewind(s, mark);
+    }
+}
+
 /* Send one step, and look at what is there then. HF_OK: it was done. */
 static enum hf_status send(struct hf_scope *s, struct hf_limit_table *limits,
                            const struct limit_ask *ask, enum limit_step step,
@@ -237,8 +298,7 @@ static enum hf_status send(struct hf_scope *s, struct hf_limit_table *limits,
     enum hf_status status;
 
     TRY(hf_scope_built(s));
-    status = hf__pattern_write(s, limits->db, &(struct hf_transact_write){.update = &update},
-                               update.key, &item);
+    status = reach(s, limits, &update, &item);
     if (status != HF_OK && status != HF_CONDITION)
         return status;
     TRY(hf__limit_view(s, limits->table, ask->name, item, view));
@@ -284,7 +344,7 @@ static enum hf_status take(struct hf_scope *s, struct hf_limit_table *limits, st
         if (!known && step != LIMIT_WITHIN && step != LIMIT_NEW) {
             struct hf_item item;
 
-            TRY(hf__pattern_read(s, limits->db, limits->table, hf__limit_key(s, ask->name), &item));
+            TRY(reach_item(s, limits, ask, &item));
             TRY(hf__limit_view(s, limits->table, ask->name, item, &view));
             known = true;
             continue;

@@ -411,6 +411,37 @@ KIT_TEST(limit, open_or_closed_as_it_was_told)
     hf_limit_table_close(ann);
 }
 
+/* An outage that ends before reach_ms, or before the deadline, is waited for; nothing is counted
+ * twice. Without either it is not waited for. */
+KIT_TEST(limit, an_outage_is_waited_for)
+{
+    const struct hf_limit_rule two = {.limit = 2, .window_ms = 60000};
+    struct hf_limit_options *reach = HF_OPTIONS(hf_limit_options, .reach_ms = 3000);
+    static const enum hf_fault_kind faults[] = {HF_FAULT_LOST_ANSWER, HF_FAULT_LOST_REQUEST};
+    struct hf_limit_table *ann = table_of(k);
+    struct hf_limit_verdict v;
+
+    for (size_t i = 0; i < 2; i++) {
+        kit_fault(k, faults[i], "UpdateItem", 12);
+        CHECK_OK(hf_limit_take(k->scope, ann, NAME, &two, reach, &v));
+        CHECK(v.allowed && !v.unreached && v.used == 1);
+        kit_fault(k, faults[i], "UpdateItem", 12);
+        hf_scope_timeout_ms(k->scope, 5000);
+        CHECK_OK(hf_limit_take(k->scope, ann, NAME, &two, NULL, &v));
+        CHECK(v.allowed && v.used == 2);
+        kit_fault(k, HF_FAULT_LOST_REQUEST, "GetItem", 12);
+        CHECK_STATUS(HF_LIMIT, hf_limit_take(k->scope, ann, NAME, &two, reach, &v));
+        hf_scope_timeout_ms(k->scope, 0);
+        kit_no_faults(k);
+        CHECK_OK(hf_limit_clear(k->scope, ann, NAME, NULL));
+        kit_fault(k, HF_FAULT_LOST_REQUEST, "UpdateItem", 12);
+        CHECK_STATUS(HF_IO, hf_limit_take(k->scope, ann, NAME, &two, NULL, &v));
+        kit_no_faults(k);
+        CHECK_OK(hf_limit_clear(k->scope, ann, NAME, NULL));
+    }
+    hf_limit_table_close(ann);
+}
+
 /* It is tried for reach_ms, and the deadline of the scope is what it was. */
 KIT_TEST(limit, reaching_takes_its_time_and_no_more)
 {
@@ -426,6 +457,7 @@ KIT_TEST(limit, reaching_takes_its_time_and_no_more)
     CHECK_OK(hf_limit_take(k->scope, ann, NAME, &two, open, &v));
     CHECK(v.unreached);
     CHECK(k->t->elapsed_us - before <= 100000);
+    CHECK(k->t->elapsed_us - before >= 90000);
     CHECK_INT(5000 - (k->t->elapsed_us - before) / 1000, hf_scope_left_ms(k->scope, UINT32_MAX));
     hf_scope_timeout_ms(k->scope, 0);
     CHECK_OK(hf_limit_take(k->scope, ann, NAME, &two, open, &v));
