@@ -207,6 +207,7 @@ enum hf_status hf_blob_get_many(struct hf_scope *s, struct hf_blobs *blobs,
 {
     enum hf_status status = HF_OK;
 
+    hf__scope_error_clear(s);
     for (size_t i = 0; i < len; i++)
         bytes[i] = (struct hf_bytes){0};
     for (size_t i = 0; i < len; i++)

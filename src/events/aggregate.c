@@ -253,6 +253,7 @@ enum hf_status hf_aggregate_load(struct hf_scope *s, struct hf_events *store,
                                  const struct hf_aggregate *aggregate, struct hf_str id,
                                  uint64_t version, struct hf_aggregate_state *loaded)
 {
+    call_begins(s);
     *loaded = (struct hf_aggregate_state){0};
     TRY(hf__aggregate_check(s, aggregate));
     return hf__aggregate_load(s, store, aggregate, id, version, NULL, NULL, loaded);
@@ -342,6 +343,7 @@ enum hf_status hf_decision_emit(struct hf_scope *s, struct hf_decision *decision
 {
     void *events = decision->events;
 
+    call_begins(s);
     if (decision->len == HF_AGGREGATE_EVENTS_MAX)
         return hf_scope_fail(s, HF_LIMIT, "a command leads to at most %d events",
                              HF_AGGREGATE_EVENTS_MAX);
@@ -363,6 +365,7 @@ enum hf_status hf_decision_write(struct hf_scope *s, struct hf_decision *decisio
 {
     void *with = decision->with;
 
+    call_begins(s);
     if (!!action->check + !!action->put + !!action->del + !!action->update != 1)
         return hf_scope_fail(s, HF_INVALID,
                              "an action of a transaction is one check, put, delete or update");
@@ -600,6 +603,7 @@ enum hf_status hf_aggregate_handle(struct hf_scope *s, struct hf_events *store,
     struct hf_handled out = {0};
     enum hf_status status;
 
+    call_begins(s);
     if (handled)
         *handled = out;
     OPTIONS_COPY(&h.o, options);

@@ -25,6 +25,7 @@ enum hf_status hf_event_upcast(struct hf_scope *s, const struct hf_upcast *upcas
 {
     const struct hf_upcast *upcast = find(upcasts, len, event);
 
+    call_begins(s);
     for (int steps = 0; upcast && upcast->upcast && event->schema < upcast->schema; steps++) {
         uint32_t from = event->schema;
 

@@ -92,7 +92,7 @@ static enum hf_status agree(struct hf_scope *s, struct hf_events *store, uint32_
         if (status == HF_OK)
             found = put.item;
     }
-    return check_config(s, store, found, shards);
+    return call_ends(s, check_config(s, store, found, shards));
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -243,6 +243,7 @@ enum hf_status hf_events_listen(struct hf_scope *s, struct hf_events *store,
 {
     size_t free = 0;
 
+    call_begins(s);
     pthread_mutex_lock(&store->mutex);
     while (free < store->wakers_len && (store->wakers[free].wake || store->wakers[free].running))
         free++;

@@ -550,13 +550,14 @@ enum hf_status hf_events_reader_next(struct hf_scope *s, struct hf_events_reader
     struct hf_scope_mark mark = hf_scope_mark(s);
     bool more = true;
 
+    call_begins(s);
     *events = NULL;
     *len = 0;
     do {
         hf_scope_rewind(s, mark);
         TRY(hf__events_reader_step(s, r, events, len, &more));
     } while (!*len && more);
-    return HF_OK;
+    return call_ends(s, HF_OK);
 }
 
 void hf__events_reader_payloads(struct hf_events_reader *r, bool fetch)
@@ -628,6 +629,7 @@ enum hf_status hf_events_reader_open(struct hf_scope *s, struct hf_events *store
     struct hf_events_all_options o;
     struct hf_events_reader *r;
 
+    call_begins(s);
     *reader = NULL;
     OPTIONS_COPY(&o, options);
     TRY(check_options(s, &o));

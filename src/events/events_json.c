@@ -342,6 +342,7 @@ enum hf_status hf_event_to_json(struct hf_scope *s, const struct hf_stored_event
     size_t len = 0;
     char *to;
 
+    call_begins(s);
     *json = hf_str_of(NULL, 0);
     if (!event->stream.domain.len || !event->type.len)
         return hf_scope_fail(s, HF_INVALID, "an event without a %s",
@@ -576,6 +577,7 @@ enum hf_status hf_event_from_json(struct hf_scope *s, struct hf_str json,
                  {COMPENSATES, &event->compensates},
                  {BLOB, &event->blob}};
 
+    call_begins(s);
     *event = (struct hf_stored_event){.version = 0};
     TRY(hf__json_object(&r, members, ARRAY_LEN(members)));
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)

@@ -198,7 +198,7 @@ enum hf_status hf_events_truncate(struct hf_scope *s, struct hf_events *store,
                              "version %llu",
                              HF_FMT(hf__events_stream_text(s, stream)),
                              (unsigned long long)head.version, (unsigned long long)before);
-    return HF_OK; /* it was so already, or more of it was */
+    return call_ends(s, HF_OK); /* it was so already, or more of it was */
 }
 
 enum hf_status hf_events_limit_stream(struct hf_scope *s, struct hf_events *store,

@@ -215,6 +215,7 @@ enum hf_status hf_flows_open(struct hf_scope *s, struct hf_events *store, struct
     struct hf_flows *flows = env_alloc(env, sizeof(*flows));
     enum hf_status status = HF_NOMEM;
 
+    call_begins(s);
     *out = NULL;
     if (!flows)
         return hf_scope_fail(s, HF_NOMEM, "no memory for flows");
@@ -245,6 +246,7 @@ enum hf_status hf_flows_shutdown(struct hf_scope *s, struct hf_flows *flows, uin
     struct hf_scope *own = hf_scope_new(hf_scope_env(s));
     bool whole;
 
+    call_begins(s);
     hf__flow_stop(flows);
     if (!own)
         return hf_scope_fail(s, HF_NOMEM, "no memory to shut flows down");
@@ -282,6 +284,7 @@ enum hf_status hf_flows_turn(struct hf_scope *s, struct hf_flows *flows, uint32_
 {
     bool more = false;
 
+    call_begins(s);
     *wait_ms = UINT32_MAX;
     if (!flows->o.no_threads)
         return hf_scope_fail(s, HF_INVALID, "these flows have threads of their own");

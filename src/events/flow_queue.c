@@ -274,6 +274,7 @@ enum hf_status hf_flows_post(struct hf_scope *s, struct hf_flows *flows,
 {
     enum hf_status status;
 
+    call_begins(s);
     hf__flow_begin(flows);
     status = post(s, flows, event, done, user);
     hf__flow_end(flows);

@@ -22,6 +22,7 @@ enum hf_status hf_flow_emit(struct hf_scope *s, struct hf_flow_call *call,
 {
     void *emitted = call->emitted;
 
+    call_begins(s);
     if (call->phase != FLOW_CONSEQUENTS && call->phase != FLOW_EFFECT &&
         call->phase != FLOW_COMPENSATE)
         return hf_scope_fail(s, HF_INVALID,
@@ -69,6 +70,7 @@ enum hf_status hf__flow_with(struct hf_scope *s, struct flow_build *build,
 enum hf_status hf_flow_write(struct hf_scope *s, struct hf_flow_call *call,
                              const struct hf_transact_write *action)
 {
+    call_begins(s);
     if (call->phase != FLOW_APPLY)
         return hf_scope_fail(s, HF_INVALID, "only apply writes together with the events");
     if (!!action->check + !!action->put + !!action->del + !!action->update != 1)
@@ -145,6 +147,7 @@ enum hf_status hf_flow_load(struct hf_scope *s, struct hf_flow_call *call,
 {
     struct flow_used *used;
 
+    call_begins(s);
     *loaded = (struct hf_aggregate_state){0};
     if (call->phase == FLOW_CANCEL)
         return hf_scope_fail(s, HF_INVALID, "cancel_apply has no use for states");

@@ -411,6 +411,7 @@ enum hf_status hf_subscription_turn(struct hf_scope *s, struct hf_subscription *
     struct hf_scope_mark mark = hf_scope_mark(s);
     enum hf_status status;
 
+    call_begins(s);
     *wait_ms = 0;
     if (sub->worker)
         return hf_scope_fail(s, HF_LOCKED, "the subscription \"%.*s\" has a thread",
@@ -418,7 +419,7 @@ enum hf_status hf_subscription_turn(struct hf_scope *s, struct hf_subscription *
     status = turn(s, sub, wait_ms);
     if (status == HF_OK)
         hf_scope_rewind(s, mark);
-    return status;
+    return call_ends(s, status);
 }
 
 enum hf_status hf_subscription_drain(struct hf_scope *s, struct hf_subscription *sub,
@@ -524,6 +525,7 @@ enum hf_status hf_subscription_start(struct hf_scope *s, struct hf_subscription 
 {
     enum hf_status status;
 
+    call_begins(s);
     if (sub->o.no_threads)
         return hf_scope_fail(s, HF_INVALID, "the subscription \"%.*s\" is to have no threads",
                              HF_FMT(sub->name));
@@ -652,6 +654,7 @@ enum hf_status hf_subscription_stop(struct hf_scope *s, struct hf_subscription *
     enum hf_status status, last;
     bool left;
 
+    call_begins(s);
     if (is_inside(sub))
         return hf_scope_fail(
             s, HF_INVALID,
@@ -790,6 +793,7 @@ enum hf_status hf_subscribe(struct hf_scope *s, struct hf_events *store, struct 
     struct hf_str pk;
     enum hf_status status = HF_NOMEM;
 
+    call_begins(s);
     *out = NULL;
     OPTIONS_COPY(&o, options);
     TRY(hf__sub_pk(s, name, &pk));

@@ -333,6 +333,7 @@ enum hf_status hf_group_turn(struct hf_scope *s, struct hf_group *group, uint32_
     uint32_t other_ms;
     enum hf_status status;
 
+    call_begins(s);
     *wait_ms = group->o.poll_ms;
     if (group->feeder) {
         status = hf_subscription_turn(s, group->feeder, wait_ms);

@@ -48,6 +48,7 @@ enum hf_status hf_project_inline(struct hf_scope *s, struct hf_events *store,
     struct hf_tx *tx, *former;
     enum hf_status status = HF_OK;
 
+    call_begins(s);
     TRY(hf_tx_new(s, store->db, &tx));
     for (size_t i = 0; i < options->with_len; i++)
         TRY(hf_tx_add(s, tx, &options->with[i]));

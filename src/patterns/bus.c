@@ -252,18 +252,21 @@ static enum hf_status subscribe(struct hf_scope *s, struct hf_bus *bus, const st
 enum hf_status hf_bus_on(struct hf_scope *s, struct hf_bus *bus, struct hf_str type,
                          hf_bus_fn *handle, void *user)
 {
+    call_begins(s);
     return subscribe(s, bus, &type, 1, handle, user, false);
 }
 
 enum hf_status hf_bus_once(struct hf_scope *s, struct hf_bus *bus, struct hf_str type,
                            hf_bus_fn *handle, void *user)
 {
+    call_begins(s);
     return subscribe(s, bus, &type, 1, handle, user, true);
 }
 
 enum hf_status hf_bus_subscribe(struct hf_scope *s, struct hf_bus *bus, const struct hf_str *types,
                                 size_t len, hf_bus_fn *handle, void *user)
 {
+    call_begins(s);
     return subscribe(s, bus, types, len, handle, user, false);
 }
 
@@ -344,6 +347,7 @@ enum hf_status hf_bus_types(struct hf_scope *s, struct hf_bus *bus, const struct
 {
     struct hf_str *list;
 
+    call_begins(s);
     *types = NULL;
     *len = 0;
     pthread_mutex_lock(&bus->mutex);
@@ -364,6 +368,7 @@ enum hf_status hf_bus_use(struct hf_scope *s, struct hf_bus *bus, int phases,
 {
     struct bus_middleware *added;
 
+    call_begins(s);
     if (!middleware || !(phases & (HF_BUS_EMIT | HF_BUS_HANDLE)) ||
         (phases & ~(HF_BUS_EMIT | HF_BUS_HANDLE)))
         return hf_scope_fail(s, HF_INVALID,
@@ -527,11 +532,13 @@ void hf_bus_close(struct hf_bus *bus)
 
 enum hf_status hf_bus_start(struct hf_scope *s, struct hf_bus *bus)
 {
+    call_begins(s);
     return hf_relay_start(s, bus->relay);
 }
 
 enum hf_status hf_bus_stop(struct hf_scope *s, struct hf_bus *bus)
 {
+    call_begins(s);
     return hf_relay_stop(s, bus->relay);
 }
 

@@ -92,6 +92,7 @@ enum hf_status hf_bus_next(struct hf_scope *s, struct hf_bus_call *call)
 {
     struct bus_frame *frame = call->frame;
 
+    call_begins(s);
     TRY(decide(s, frame));
     frame->next = true;
     return go_on(s, call, frame->middleware, frame->number + 1);
@@ -101,6 +102,7 @@ enum hf_status hf_bus_drop(struct hf_scope *s, struct hf_bus_call *call)
 {
     struct bus_frame *frame = call->frame;
 
+    call_begins(s);
     TRY(decide(s, frame));
     frame->drop = true;
     call->dropped = true;
@@ -156,6 +158,7 @@ enum hf_status hf_bus_emit(struct hf_scope *s, struct hf_bus *bus, const struct 
     struct hf_event *stored;
     size_t stored_len = 0;
 
+    call_begins(s);
     if (len == 0)
         return HF_OK;
     if (len > SIZE_MAX / sizeof(*stored))

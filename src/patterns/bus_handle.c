@@ -99,6 +99,7 @@ enum hf_status hf_bus_wait_begin(struct hf_scope *s, struct hf_bus *bus, struct 
 {
     struct hf_bus_wait *wait;
 
+    call_begins(s);
     *out = NULL;
     TRY(hf__bus_check_type(s, type));
     wait = env_alloc(&bus->env, sizeof(*wait) + type.len);
@@ -156,9 +157,11 @@ static enum hf_status wait_until(struct hf_scope *s, struct hf_bus_wait *wait, u
 enum hf_status hf_bus_wait_end(struct hf_scope *s, struct hf_bus_wait *wait, uint32_t timeout_ms,
                                struct hf_event *event)
 {
-    enum hf_status status = wait_until(s, wait, timeout_ms ? timeout_ms : WAIT_MS);
     struct hf_bus_wait **at = &wait->bus->waits;
+    enum hf_status status;
 
+    call_begins(s);
+    status = wait_until(s, wait, timeout_ms ? timeout_ms : WAIT_MS);
     *event = (struct hf_event){0};
     pthread_mutex_lock(&wait->bus->mutex);
     while (*at != wait)
@@ -172,7 +175,7 @@ enum hf_status hf_bus_wait_end(struct hf_scope *s, struct hf_bus_wait *wait, uin
     if (status != HF_OK)
         *event = (struct hf_event){0};
     wait_free(wait);
-    return status;
+    return call_ends(s, status);
 }
 
 enum hf_status hf_bus_wait_for(struct hf_scope *s, struct hf_bus *bus, struct hf_str type,
@@ -180,6 +183,7 @@ enum hf_status hf_bus_wait_for(struct hf_scope *s, struct hf_bus *bus, struct hf
 {
     struct hf_bus_wait *wait;
 
+    call_begins(s);
     *event = (struct hf_event){0};
     TRY(hf_bus_wait_begin(s, bus, type, &wait));
     return hf_bus_wait_end(s, wait, timeout_ms, event);

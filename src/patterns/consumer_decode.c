@@ -235,6 +235,7 @@ enum hf_status hf_changes_decode(struct hf_scope *s, struct hf_str json,
     struct json_reader r = {.s = s, .text = json, .status = HF_INVALID};
     struct json_member records = {.name = "Records"};
 
+    call_begins(s);
     *changes = NULL;
     *len = 0;
     TRY(hf__json_object(&r, &records, 1));

@@ -489,6 +489,7 @@ enum hf_status hf_counter_add_tx(struct hf_scope *s, struct hf_counters *c,
     struct counter_change change;
     struct hf_item item;
 
+    call_begins(s);
     memset(action, 0, sizeof(*action));
     TRY(prepare(s, c, key, request, by, options, &at, &change));
     if (request.ptr) { /* nobody sees the answer, so it is before that old ids are dropped */

@@ -169,6 +169,7 @@ enum hf_status hf_counter_get_many(struct hf_scope *s, struct hf_counters *c,
     struct hf_get *gets;
     struct hf_get_many_result result;
 
+    call_begins(s);
     for (size_t i = 0; i < len; i++)
         values[i] = (struct hf_counter_value){.key = keys[i]};
     if (len == 0)

@@ -172,6 +172,7 @@ enum hf_status hf_election_open(struct hf_scope *s, struct hf_lock_table *locks,
     struct hf_election *e;
     struct timer *timer = NULL;
 
+    call_begins(s);
     *election = NULL;
     OPTIONS_COPY(&o, options);
     o.lease_ms = o.lease_ms ? o.lease_ms : LEASE_DEFAULT_MS;

@@ -393,8 +393,9 @@ enum hf_status hf__kind_open(struct hf_scope *s, struct hf_db *db,
         struct hf_value format = hf_item_get(of, hf__kind_name(kind));
         enum hf_status status;
 
-        if (format.ptr)
-            return hf__kind_check(s, spec->table, kind, hf__kind_name(kind), format);
+        if (format.ptr) /* perhaps another has put it just now */
+            return call_ends(
+                s, hf__kind_check(s, spec->table, kind, hf__kind_name(kind), format));
         if (mark.ptr && !of.ptr)
             return hf__kind_check(s, spec->table, kind, hf_str_of(NULL, 0), format);
         status = put_mark(s, db, spec, key, kind, &mark);

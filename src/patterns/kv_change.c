@@ -465,6 +465,7 @@ enum hf_status hf_kv_set_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_k
     struct outcome outcome = {.base = {.kind = KV_BASE_ANY}};
     struct job job;
 
+    call_begins(s);
     memset(action, 0, sizeof(*action));
     OPTIONS_COPY(&o, options);
     TRY(set_job(s, kv, key, value, &o, &job));
@@ -484,6 +485,7 @@ enum hf_status hf_kv_delete_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_k
     struct outcome outcome = {.base = {.kind = KV_BASE_ANY}, .plan = {.what = DELETE}};
     struct job job = {.kv = kv};
 
+    call_begins(s);
     memset(action, 0, sizeof(*action));
     OPTIONS_COPY(&o, options);
     TRY(hf__kv_place(s, kv, key, &job.place));
@@ -515,6 +517,7 @@ enum hf_status hf_kv_check_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_kv
                               .plan = {.what = KEEP}};
     struct job job = {.kv = kv};
 
+    call_begins(s);
     memset(action, 0, sizeof(*action));
     TRY(hf__kv_place(s, kv, key, &job.place));
     return act(s, &job, &outcome, action, NULL);

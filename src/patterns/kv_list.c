@@ -287,6 +287,7 @@ enum hf_status hf_kv_list_open(struct hf_scope *s, struct hf_kv *kv,
 {
     struct hf_kv_list_options o;
 
+    call_begins(s);
     OPTIONS_COPY(&o, options);
     return open_list(s, kv, range, &o, false, list);
 }
@@ -404,6 +405,7 @@ static enum hf_status next_item(struct hf_scope *s, struct hf_kv_list *list, str
 enum hf_status hf_kv_list_next(struct hf_scope *s, struct hf_kv_list *list,
                                struct hf_kv_entry *entry)
 {
+    call_begins(s);
     *entry = (struct hf_kv_entry){0};
     while (list->handed_out < list->limit) {
         struct hf_kv_key key;
@@ -435,6 +437,7 @@ enum hf_status hf_kv_list_cursor(struct hf_scope *s, struct hf_kv_list *list, st
 {
     struct hf_str parts[2] = {list->hash, list->sort};
 
+    call_begins(s);
     *cursor = hf_str_of(NULL, 0);
     if (list->ended && list->at == list->items_len)
         return HF_OK;

@@ -130,6 +130,7 @@ enum hf_status hf_lock_table_open(struct hf_scope *s, struct hf_db *db,
 
 enum hf_status hf_lock_table_open_noop(struct hf_scope *s, bool grant, struct hf_lock_table **locks)
 {
+    call_begins(s);
     *locks = table_new(s, NULL, &(struct hf_lock_table_options){0});
     if (!*locks)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of locks");
@@ -271,6 +272,7 @@ enum hf_status hf_lock_release_with(struct hf_scope *s, struct hf_lock *lock, st
 
 enum hf_status hf_lock_release(struct hf_scope *s, struct hf_lock *lock)
 {
+    call_begins(s);
     return hf_lock_release_with(s, lock, (struct hf_item){0});
 }
 

@@ -84,6 +84,7 @@ enum hf_status hf_lock_list(struct hf_scope *s, struct hf_lock_table *locks,
     struct hf_item start = {0};
     struct hf_scan_result page = {0};
 
+    call_begins(s);
     *list = (struct hf_lock_list){0};
     OPTIONS_COPY(&o, options);
     if (o.after.len)

@@ -15,6 +15,7 @@ enum hf_status hf_lock_guard(struct hf_scope *s, const struct hf_lock *lock,
     struct hf_condition_check *check = hf_scope_alloc(s, sizeof(*check));
     struct hf_str holder = hf_scope_format(s, "f:%.*s", HF_FMT(lock_id(lock)));
 
+    call_begins(s);
     memset(action, 0, sizeof(*action));
     if (!lock->table->db)
         return hf_scope_fail(s, HF_UNSUPPORTED, "lock %.*s is in no table to be checked",
@@ -57,6 +58,7 @@ enum hf_status hf_lock_guard_put(struct hf_scope *s, const struct hf_lock *lock,
 {
     struct hf_attr fence = HF_N("", lock->fence);
 
+    call_begins(s);
     if (!put->item.ptr)
         return hf_scope_fail(s, HF_INVALID, "there is no item to be guarded");
     fence.name = attribute_or_default(attribute);
@@ -93,6 +95,7 @@ enum hf_status hf_lock_guard_update(struct hf_scope *s, const struct hf_lock *lo
     struct hf_str text = update->update;
     size_t at = after_set(text);
 
+    call_begins(s);
     if (!text.len)
         return hf_scope_fail(s, HF_INVALID, "there is no update expression to be guarded");
     if (at)

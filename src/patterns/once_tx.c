@@ -109,6 +109,7 @@ enum hf_status hf_once_finish_tx(struct hf_scope *s, struct hf_once *once, struc
 {
     struct hf_update_item *update;
 
+    call_begins(s);
     memset(action, 0, sizeof(*action));
     TRY(completion(s, once, result, &update));
     action->update = update;

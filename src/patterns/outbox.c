@@ -115,7 +115,7 @@ static enum hf_status agree_on_buckets(struct hf_scope *s, struct hf_outbox *out
         if (status == HF_OK)
             found = put.item;
     }
-    return check_config(s, outbox, found, wanted);
+    return call_ends(s, check_config(s, outbox, found, wanted));
 }
 
 static enum hf_status fill(struct hf_scope *s, struct hf_outbox *outbox,

@@ -772,6 +772,7 @@ enum hf_status hf_outbox_published_tx(struct hf_scope *s, struct hf_outbox *outb
 {
     struct hf_delete_item *del = hf_scope_alloc(s, sizeof(*del));
 
+    call_begins(s);
     *action = (struct hf_transact_write){0};
     if (!del)
         return hf_scope_built(s);

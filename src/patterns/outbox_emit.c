@@ -408,6 +408,7 @@ enum hf_status hf_outbox_emit(struct hf_scope *s, struct hf_outbox *outbox,
     struct hf_scope_mark mark;
     struct hf_emit_options o;
 
+    call_begins(s);
     OPTIONS_COPY(&o, options);
     if (!len)
         return hf_scope_fail(s, HF_OK, "%s", "");
@@ -430,6 +431,7 @@ enum hf_status hf_outbox_emit_into(struct hf_scope *s, struct hf_outbox *outbox,
     struct emission *list;
     struct woken *woken;
 
+    call_begins(s);
     OPTIONS_COPY(&o, options);
     if (!len)
         return hf_scope_fail(s, HF_OK, "%s", "");
@@ -469,6 +471,7 @@ enum hf_status hf_outbox_emit_tx(struct hf_scope *s, struct hf_outbox *outbox,
     struct emission *e;
     size_t len = 0;
 
+    call_begins(s);
     *action = (struct hf_transact_write){0};
     if (id)
         *id = hf_str_of(NULL, 0);

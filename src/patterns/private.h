@@ -23,6 +23,22 @@
             return try_status_;                                                                    \
     } while (0)
 
+/*
+ * Who returns HF_OK leaves no error in the scope (scope.h). Operations see to that themselves. So a
+ * public function that may succeed without one forgets the former error when it begins; and one
+ * that takes a failure of its own for no failure does so when it ends.
+ */
+static inline void call_begins(struct hf_scope *s)
+{
+    if (s) /* who closes what was never opened may have none */
+        (void)hf_scope_fail(s, HF_OK, "%s", "");
+}
+
+static inline enum hf_status call_ends(struct hf_scope *s, enum hf_status status)
+{
+    return status == HF_OK ? hf_scope_fail(s, HF_OK, "%s", "") : status;
+}
+
 #define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Options as this version knows them: what the caller's struct did not have yet is zero. */

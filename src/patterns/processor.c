@@ -110,6 +110,7 @@ enum hf_status hf_processor_open(struct hf_scope *s, struct hf_records *records,
     struct hf_processor *p;
     enum hf_status status;
 
+    call_begins(s);
     *processor = NULL;
     OPTIONS_COPY(&o, options);
     if (!records)

@@ -558,6 +558,7 @@ enum hf_status hf_record_complete_tx(struct hf_scope *s, const struct hf_record_
 {
     struct hf_update_item *update = hf_scope_alloc(s, sizeof(*update));
 
+    call_begins(s);
     *action = (struct hf_transact_write){0};
     if (!record->claim)
         return not_worked_on(s, record);

@@ -353,6 +353,7 @@ enum hf_status hf_records_put_tx(struct hf_scope *s, struct hf_records *records,
     struct hf_put_item *put = hf_scope_alloc(s, sizeof(*put));
     struct put_plan plan;
 
+    call_begins(s);
     *action = (struct hf_transact_write){0};
     TRY(plan_put(s, records, record, &plan));
     if (!put)
@@ -367,6 +368,7 @@ enum hf_status hf_records_item(struct hf_scope *s, struct hf_records *records,
 {
     struct put_plan plan;
 
+    call_begins(s);
     *item = (struct hf_item){0};
     TRY(plan_put(s, records, record, &plan));
     *item = put_image(s, records, &plan, (struct hf_item){0});
@@ -499,6 +501,7 @@ enum hf_status hf_records_mark_tx(struct hf_scope *s, struct hf_records *records
     const struct record_key key = {account, run_time};
     struct hf_update_item *update = hf_scope_alloc(s, sizeof(*update));
 
+    call_begins(s);
     *action = (struct hf_transact_write){0};
     TRY(check_key(s, key));
     if (!update)

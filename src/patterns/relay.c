@@ -235,6 +235,7 @@ enum hf_status hf_relay_open(struct hf_scope *s, struct hf_outbox *outbox, struc
     struct hf_relay *relay;
     enum hf_status status;
 
+    call_begins(s);
     *out = NULL;
     OPTIONS_COPY(&o, options);
     if (!outbox || !sink)

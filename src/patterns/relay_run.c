@@ -162,6 +162,7 @@ enum hf_status hf_relay_start(struct hf_scope *s, struct hf_relay *relay)
 {
     enum hf_status status;
 
+    call_begins(s);
     if (relay->o.no_threads)
         return hf_scope_fail(s, HF_INVALID, "a relay without threads is not started");
     pthread_mutex_lock(&relay->mutex);
@@ -324,6 +325,7 @@ enum hf_status hf_relay_stop(struct hf_scope *s, struct hf_relay *relay)
     enum hf_status left;
     enum ending ending;
 
+    call_begins(s);
     if (is_inside(relay))
         return hf_scope_fail(
             s, HF_INVALID,
@@ -389,6 +391,7 @@ enum hf_status hf_relay_turn(struct hf_scope *s, struct hf_relay *relay, uint32_
     int64_t keep_at_us = 0, next_us = 0, watch_us;
     int tasks = 0;
 
+    call_begins(s);
     *wait_ms = 0;
     if (!relay->o.no_threads)
         return hf_scope_fail(s, HF_INVALID, "the relay has threads of its own");
@@ -531,6 +534,7 @@ enum hf_status hf_relay_drain(struct hf_scope *s, struct hf_relay *relay, uint64
     struct hf_relay_metrics metrics;
     enum hf_status status;
 
+    call_begins(s);
     if (delivered)
         *delivered = 0;
     pthread_mutex_lock(&relay->mutex);

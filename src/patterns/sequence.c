@@ -74,6 +74,7 @@ enum hf_status hf_sequence_open(struct hf_scope *s, struct hf_counters *c,
     struct hf_sequence_options o;
     struct hf_sequence *q;
 
+    call_begins(s);
     *sequence = NULL;
     OPTIONS_COPY(&o, options);
     TRY(check(s, c, key, &o));
@@ -116,6 +117,7 @@ enum hf_status hf_sequence_close(struct hf_scope *s, struct hf_sequence *q)
 {
     enum hf_status status = HF_OK;
 
+    call_begins(s);
     if (!q)
         return HF_OK;
     if (s && q->next <= q->end)
@@ -169,6 +171,7 @@ enum hf_status hf_sequence_next(struct hf_scope *s, struct hf_sequence *q, int64
     int64_t first = 1, end = 0;
     enum hf_status status;
 
+    call_begins(s);
     *number = 0;
     pthread_mutex_lock(&q->mutex);
     while (q->next > q->end && q->asking) { /* (3) */

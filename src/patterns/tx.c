@@ -40,6 +40,7 @@ struct hf_tx {
 
 enum hf_status hf_tx_new(struct hf_scope *s, struct hf_db *db, struct hf_tx **tx)
 {
+    call_begins(s);
     *tx = NULL;
     if (!db)
         return hf_scope_fail(s, HF_INVALID, "hf_tx_new() was called without a database");
@@ -97,6 +98,7 @@ enum hf_status hf_tx_add(struct hf_scope *s, struct hf_tx *tx,
 {
     struct hf_transact_write own = {0};
 
+    call_begins(s);
     if (tx->committed)
         return hf_scope_fail(s, HF_INVALID, "the transaction was committed already");
     if (!!action->check + !!action->put + !!action->del + !!action->update != 1)
@@ -137,6 +139,7 @@ static enum hf_status listen(struct hf_scope *s, struct hf_tx *tx, struct listen
 enum hf_status hf_tx_on_commit(struct hf_scope *s, struct hf_tx *tx, hf_tx_done_fn *done,
                                void *user)
 {
+    call_begins(s);
     return listen(s, tx, (struct listener){.done = done, .user = user});
 }
 
@@ -291,6 +294,7 @@ enum hf_status hf_tx_commit(struct hf_scope *s, struct hf_tx *tx,
     struct hf_tx_options o;
     enum hf_status status;
 
+    call_begins(s);
     OPTIONS_COPY(&o, options);
     if (tx->committed)
         return hf_scope_fail(s, HF_INVALID, "the transaction was committed already");
@@ -351,6 +355,7 @@ enum hf_status hf_tx_run(struct hf_scope *s, struct hf_db *db, hf_tx_fn *build, 
     uint32_t delay_ms = DELAY_MS;
     struct hf_tx_options o;
 
+    call_begins(s);
     OPTIONS_COPY(&o, options);
     o.size = sizeof(o);
     o.attempts = o.attempts ? o.attempts : ATTEMPTS;

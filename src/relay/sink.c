@@ -476,6 +476,8 @@ enum hf_status hf_sink_send(struct hf_scope *s, struct hf_sink *sink,
                          : send_rest(s, sink, deliveries, len);
     for (size_t i = 0; i < len; i++)
         settle(&deliveries[i]);
+    if (status == HF_OK) /* what failed is in the deliveries */
+        hf__scope_error_clear(s);
     return status;
 }
 

@@ -778,6 +778,7 @@ enum hf_status hf_item_from_json(struct hf_scope *s, struct hf_str text, struct 
     struct json json = {.scope = s, .flat = {.scope = s}, .scratch = {.scope = s}};
     struct hf_item read;
 
+    hf__scope_error_clear(s);
     *item = (struct hf_item){NULL, 0};
     if (!text.ptr)
         text = HF_STR("");
