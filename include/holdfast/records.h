@@ -178,6 +178,15 @@ HF_API HF_NODISCARD enum hf_status hf_records_mark_tx(struct hf_scope *s,
 HF_API HF_NODISCARD enum hf_status hf_records_reset(struct hf_scope *s, struct hf_records *records,
                                                     struct hf_str account, struct hf_str run_time);
 
+/*
+ * Find records that other programs put, which have Processed 0 and no place in the index, and make
+ * them wait like all others; with index_processed also those with Processed 1, which stay as they
+ * are. Reads the whole table. A processor does the same a page at a time: see
+ * hf_processor_options.adopt_ms. *count (may be NULL) is how many. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_records_adopt(struct hf_scope *s, struct hf_records *records,
+                                                    uint64_t *count);
+
 /* Let all failed records be tried again, or the first `limit` of them (0: all). *count (may be
  * NULL) is how many. Since 0.1. */
 HF_API HF_NODISCARD enum hf_status hf_records_retry_failed(struct hf_scope *s,
@@ -276,6 +285,7 @@ struct hf_processor_metrics {
     uint64_t taken_over; /* of the begun: from others that were silent for a lease */
     uint64_t refused;    /* claims that were not to be had: others were first */
     uint64_t trouble;    /* calls of the database that failed and were tried again */
+    uint64_t adopted;    /* records of other programs that were found */
 };
 
 struct hf_processor_progress {
@@ -289,7 +299,7 @@ struct hf_processor_progress {
 /* Called every progress_ms and at the end, by the thread that runs the processor. */
 typedef void hf_processor_progress_fn(const struct hf_processor_progress *progress, void *user);
 
-enum { HF_PROCESSOR_WORKERS_MAX = 256 };
+enum { HF_PROCESSOR_WORKERS_MAX = 256, HF_PROCESSOR_ADOPT_PAGE = 500 /* items */ };
 
 struct hf_processor_options {
     size_t size;               /* set by HF_OPTIONS() */
@@ -327,6 +337,13 @@ struct hf_processor_options {
     bool no_count;        /* with on_progress: do not count first; total and eta_ms are unknown */
     bool no_threads;      /* work on the thread that runs it, on one record at a time */
     uint32_t progress_ms; /* default 1000 */
+    /*
+     * Records that other programs put without their place in the index (hf_records_adopt()) are
+     * looked for: among the first HF_PROCESSOR_ADOPT_PAGE items of the table when a run begins, and
+     * among as many others every adopt_ms, until all was read, and from the beginning again.
+     * Default 10000; UINT32_MAX: never. A database that does not allow to Scan is not asked again.
+     */
+    uint32_t adopt_ms;
     hf_record_may_retry_fn *may_retry;
     hf_record_ended_fn *on_ended;
     hf_processor_progress_fn *on_progress;
@@ -346,7 +363,8 @@ struct hf_processor_report {
     struct hf_processor_metrics metrics;
     const struct hf_processor_error *errors; /* in the scope; the first max_errors */
     size_t errors_len;
-    uint64_t total; /* as counted when it began; with dry_run, all there is to say */
+    uint64_t total; /* records to do: as counted when it began, where they were counted, or those
+                       that came to an end, if these are more; with dry_run, all there is to say */
     int64_t elapsed_ms;
     struct hf_str checkpoint; /* for `resume`; absent when nothing is left */
 };

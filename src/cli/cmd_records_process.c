@@ -332,6 +332,7 @@ static void print_report(struct run *run, const struct hf_processor_report *repo
         hf__rows_number(cli, "lost", metrics->lost),
         hf__rows_number(cli, "released", metrics->released),
         hf__rows_number(cli, "unsure", metrics->unsure),
+        hf__rows_number(cli, "adopted", metrics->adopted),
         hf__rows_signed(cli, "elapsed_ms", report->elapsed_ms),
         hf__rows_text("checkpoint", report->checkpoint),
         {.name = "errors", .kind = ROWS_JSON, .text = errors_json(cli, report)}};

@@ -7,7 +7,9 @@
  * them claims a record, works on it, and writes down how it ended (processor_claim.c,
  * processor_work.c). No worker waits for another. Records that are not to be begun yet are
  * remembered and passed over (processor_wait.c), so one that fails again and again costs others
- * nothing. It is over when a whole pass shows nothing.
+ * nothing. It is over when a whole pass shows nothing. Before the first pass, and between others, a
+ * page of the table is searched for records that other programs put, which the index does not have
+ * (processor_adopt.c).
  *
  * What always holds:
  *
@@ -65,6 +67,7 @@ static void set_defaults(struct hf_processor_options *o)
     o->poll_ms = o->poll_ms ? o->poll_ms : RECORD_POLL_DEFAULT_MS;
     o->max_errors = o->max_errors ? o->max_errors : ERRORS_DEFAULT;
     o->progress_ms = o->progress_ms ? o->progress_ms : PROGRESS_DEFAULT_MS;
+    o->adopt_ms = o->adopt_ms ? o->adopt_ms : ADOPT_DEFAULT_MS;
 }
 
 static enum hf_status make_workers(struct hf_processor *p)
@@ -92,7 +95,9 @@ static enum hf_status fill(struct hf_scope *s, struct hf_processor *p)
     p->names = hf_scope_new(&p->env);
     p->beat_scope = hf_scope_new(&p->env);
     p->cursor = hf_scope_new(&p->env);
-    if (!p->names || !p->beat_scope || !p->cursor || make_workers(p) != HF_OK)
+    p->adopting.memory = hf_scope_new(&p->env);
+    if (!p->names || !p->beat_scope || !p->cursor || !p->adopting.memory ||
+        make_workers(p) != HF_OK)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a processor of records");
     p->o.owner = hf__pattern_owner(p->names, p->o.owner);
     if (hf_scope_built(p->names) != HF_OK)
@@ -157,6 +162,7 @@ void hf_processor_close(struct hf_processor *p)
     hf_scope_free(p->names);
     hf_scope_free(p->beat_scope);
     hf_scope_free(p->cursor);
+    hf_scope_free(p->adopting.memory);
     pthread_cond_destroy(&p->more);
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->mutex);
@@ -492,11 +498,13 @@ static enum hf_status pump(struct hf_scope *s, struct hf_processor *p)
 {
     uint32_t pause_ms = FIRST_PAUSE_MS;
 
+    hf__processor_adopt(s, p, true);
     for (;;) {
         struct pass done;
         bool idle, limited;
         enum next_step next;
 
+        hf__processor_adopt(s, p, false);
         TRY(pass(s, p));
         limited = is_limited(p);
         TRY(wait_idle(s, p, limited ? UINT32_MAX : TAIL_MS / SLICE_MS));

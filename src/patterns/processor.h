@@ -15,6 +15,7 @@ enum {
     RECORD_LEASE_DEFAULT_MS = 20000,
     RECORD_POLL_DEFAULT_MS = 1000,
     PROGRESS_DEFAULT_MS = 1000,
+    ADOPT_DEFAULT_MS = 10000,
     ERRORS_DEFAULT = 1000,
     WAITS_MAX = 10000,   /* records that are remembered as not to be begun yet */
     WAITS_BUCKETS = 256, /* a power of two */
@@ -130,6 +131,13 @@ struct pass {
     uint64_t moved;   /* begun, or put aside */
 };
 
+/* How far the search for records of other programs is. */
+struct adopting {
+    struct hf_scope *memory; /* of `next` */
+    struct hf_item next;     /* absent: from the beginning */
+    int64_t due_us;          /* INT64_MAX: never again */
+};
+
 struct hf_processor {
     struct hf_env env;
     struct hf_records *records;
@@ -177,6 +185,7 @@ struct hf_processor {
     uint32_t shard;          /* where the pass is */
     struct hf_scope *cursor; /* and behind which key, which lives here */
     struct record_key at;
+    struct adopting adopting; /* of the thread that runs it */
 };
 
 /* ---- processor_work.c: one attempt ---------------------------------------------------------- */
@@ -230,6 +239,11 @@ static inline bool trouble_may_pass(const struct hf_error *error)
 {
     return error->may_retry || error->may_have_happened;
 }
+
+/* ---- processor_adopt.c ---------------------------------------------------------------------- */
+
+/* Look for records of other programs, if it is time, or as a run begins. */
+void hf__processor_adopt(struct hf_scope *s, struct hf_processor *processor, bool first);
 
 /* ---- processor_progress.c ------------------------------------------------------------------- */
 

@@ -192,7 +192,7 @@ enum hf_status hf__processor_report(struct hf_scope *s, struct hf_processor *p, 
     pthread_mutex_lock(&p->mutex);
     measure(p, &progress);
     report->metrics = p->metrics;
-    report->total = p->total;
+    report->total = p->total > done_of(&p->metrics) ? p->total : done_of(&p->metrics);
     report->elapsed_ms = progress.elapsed_ms;
     if (left)
         report->checkpoint = hf__processor_checkpoint(s, p);

@@ -511,8 +511,8 @@ enum hf_status hf_records_mark_tx(struct hf_scope *s, struct hf_records *records
     return hf_scope_built(s);
 }
 
-static struct hf_item again_values(struct hf_scope *s, struct hf_records *records,
-                                   struct record_key key, struct hf_str id)
+struct hf_item hf__records_again_values(struct hf_scope *s, struct hf_records *records,
+                                        struct record_key key, struct hf_str id)
 {
     return HF_ITEM(s, HF_N(":zero", 0), HF_N(":one", 1), HF_S(":id", id),
                    HF_S(":now", hf__records_time(s, records)),
@@ -530,8 +530,8 @@ enum hf_status hf_records_reset(struct hf_scope *s, struct hf_records *records,
     TRY(change_begin(s, &change));
     if (!change.item.ptr)
         return none(s, records, change.key);
-    update =
-        change_request(s, &change, RECORD_RESET, again_values(s, records, change.key, id_str(&id)));
+    update = change_request(s, &change, RECORD_RESET,
+                            hf__records_again_values(s, records, change.key, id_str(&id)));
     return change_send(s, &change, &(struct hf_transact_write){.update = &update}, update.key);
 }
 
@@ -543,7 +543,8 @@ static enum hf_status again(struct hf_scope *s, struct hf_records *records, stru
         HF_S(":failed", hf__records_place(s, records, HF_RECORD_FAILED, key))};
     struct hf_update_item update =
         hf__records_request(s, records, RECORD_AGAIN, key,
-                            hf_item_with(s, again_values(s, records, key, id_str(&id)), failed, 1));
+                            hf_item_with(s, hf__records_again_values(s, records, key, id_str(&id)),
+                                         failed, 1));
     struct hf_item item;
     enum hf_status status;
 

@@ -26,7 +26,9 @@ enum record_request {
     RECORD_REJECT,       /* put aside what is no record */
     RECORD_MARK,
     RECORD_RESET,
-    RECORD_AGAIN, /* reset it if it had failed */
+    RECORD_AGAIN,      /* reset it if it had failed */
+    RECORD_ADOPT,      /* reset what another program put */
+    RECORD_ADOPT_DONE, /* the same for what is processed: it gets its place, and stays as it is */
     RECORD_REQUESTS
 };
 
@@ -106,6 +108,18 @@ struct hf_item hf__records_failure(struct hf_scope *s, const struct hf_records *
 struct hf_update_item hf__records_request(struct hf_scope *s, const struct hf_records *records,
                                           enum record_request kind, struct record_key key,
                                           struct hf_item values);
+
+/* What a request has that lets a record wait again; `id` is the new put id. */
+struct hf_item hf__records_again_values(struct hf_scope *s, struct hf_records *records,
+                                        struct record_key key, struct hf_str id);
+
+/* ---- records_adopt.c ------------------------------------------------------------------------ */
+
+/* Adopt what other programs put among the next `limit` items of the table, from `start` on (absent:
+ * its beginning). *last is where to go on; absent: it was the end. */
+enum hf_status hf__records_adopt_page(struct hf_scope *s, struct hf_records *records,
+                                      struct hf_item start, uint32_t limit, uint64_t *count,
+                                      struct hf_item *last);
 
 /* ---- records_list.c ------------------------------------------------------------------------- */
 

@@ -75,6 +75,10 @@ static const struct {
                      "#processed <> :one)"},
     [RECORD_RESET] = {SET_AGAIN, NOT_YET},
     [RECORD_AGAIN] = {SET_AGAIN, "#shard = :failed AND " NOT_YET},
+    [RECORD_ADOPT] = {SET_AGAIN,
+                      "#processed = :zero AND attribute_not_exists(#shard) AND " NOT_YET},
+    [RECORD_ADOPT_DONE] = {"SET #shard = :shard",
+                           "#processed = :one AND attribute_not_exists(#shard)"},
 };
 
 /* With index_processed: what is processed moves to another part of the index. */

@@ -1027,6 +1027,80 @@ static enum hf_status try_options(struct script *script, struct hf_processor_opt
 
 #define TRY_OPTIONS(...) try_options(&script, (struct hf_processor_options){__VA_ARGS__})
 
+static void put_by_another(struct script *script, const char *account, int number)
+{
+    struct hf_scope *s = script->k->scope;
+
+    CHECK_OK(hf_put_item(
+        s, script->k->db,
+        &(struct hf_put_item){.table = script->k->table,
+                              .item = HF_ITEM(s, HF_S("AccountId", hf_str_from(account)),
+                                              HF_S("RunTime", hf_scope_format(s, "%04d", number)),
+                                              HF_N("Processed", 0))},
+        NULL));
+}
+
+/* What other programs put is found: as a run begins, and every adopt_ms; or never. */
+KIT_TEST(processor, what_others_put_is_found)
+{
+    struct script script = script_of(k);
+    struct hf_processor *never = PROCESSOR(&script, .adopt_ms = UINT32_MAX);
+    struct hf_processor *usual = PROCESSOR(&script, .poll_ms = 1000);
+    struct hf_processor_report report;
+
+    put(&script, "ours", 1);
+    for (int i = 0; i < 3; i++)
+        put_by_another(&script, "other", i);
+    CHECK_OK(hf_processor_run(k->scope, never, work, &script, &report));
+    CHECK_INT(1, report.metrics.completed);
+    CHECK_INT(1, report.total);
+    CHECK_OK(hf_processor_run(k->scope, usual, work, &script, &report));
+    CHECK_INT(3, report.metrics.completed);
+    CHECK_INT(3, report.metrics.adopted);
+    CHECK_INT(3, report.total);
+    hf_processor_close(never);
+    hf_processor_close(usual);
+    hf_records_close(script.records);
+}
+
+/* Put one more by another program, once, when the queue has been empty for a while. */
+static void put_later(const struct hf_processor_progress *progress, void *user)
+{
+    struct script *script = user;
+
+    if (progress->elapsed_ms > 3000 && !script->told++)
+        put_by_another(script, "later", 1);
+    if (progress->metrics.completed == 2 || progress->elapsed_ms > 60000)
+        hf_scope_cancel(script->run);
+}
+
+/* A run that lasts finds what comes while it waits, at one page every adopt_ms. */
+KIT_TEST(processor, what_others_put_later_is_found)
+{
+    struct script script = script_of(k);
+    struct hf_processor_options o = {.size = sizeof(o),
+                                     .owner = HF_STR("ann"),
+                                     .no_threads = true,
+                                     .forever = true,
+                                     .no_count = true,
+                                     .adopt_ms = 5000,
+                                     .on_progress = put_later,
+                                     .user = &script};
+    struct hf_processor *processor;
+    struct hf_processor_report report;
+
+    script.run = k->scope;
+    put(&script, "ours", 1);
+    CHECK_OK(hf_processor_open(k->scope, script.records, &o, &processor));
+    CHECK_STATUS(HF_CANCELED, hf_processor_run(k->scope, processor, work, &script, &report));
+    hf_scope_reset(k->scope);
+    CHECK_INT(2, report.metrics.completed);
+    CHECK_INT(1, report.metrics.adopted);
+    CHECK(report.elapsed_ms < 20000);
+    hf_processor_close(processor);
+    hf_records_close(script.records);
+}
+
 KIT_TEST(processor, options_that_cannot_be)
 {
     struct script script = script_of(k);

@@ -613,6 +613,63 @@ KIT_TEST(records, shards_are_as_they_ever_were)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
+/* What other programs put has no place in the index, until it is adopted; nothing else changes. */
+KIT_TEST(records, what_others_put_is_adopted)
+{
+    struct hf_records *records = open_records(k);
+    struct hf_scope *s = k->scope;
+    struct hf_record_info info;
+    uint64_t count = 7;
+
+    put(k, records, "ours", "1");
+    put(k, records, "ours", "2");
+    CHECK_OK(mark(k, records, "ours", "2"));
+    for (int i = 0; i < 5; i++)
+        CHECK_OK(hf_put_item(
+            s, k->db,
+            &(struct hf_put_item){.table = k->table,
+                                  .item = HF_ITEM(s, HF_S("AccountId", HF_STR("other")),
+                                                  HF_S("RunTime", hf_scope_format(s, "%d", i)),
+                                                  HF_N("Processed", i / 3), HF_N("Amount", i))},
+            NULL));
+    CHECK_INT(1, unprocessed(k, records));
+    CHECK_OK(hf_records_adopt(s, records, &count));
+    CHECK_INT(3, count);
+    CHECK_INT(4, unprocessed(k, records));
+    CHECK_INT(3, processed(k, records));
+    info = get(k, records, "other", "2");
+    CHECK(info.state == HF_RECORD_UNPROCESSED && number_of(info.item, "Amount") == 2);
+    info = get(k, records, "other", "3");
+    CHECK(info.state == HF_RECORD_PROCESSED && hf_item_count(info.item) == 4);
+    CHECK_OK(hf_records_adopt(s, records, &count));
+    CHECK_INT(0, count);
+    hf_records_close(records);
+}
+
+/* An answer that gets lost adopts once, and what has changed meanwhile is left alone. */
+KIT_TEST(records, adopting_counts_what_it_did)
+{
+    struct hf_records *records = open_records(k);
+    struct hf_scope *s = k->scope;
+    uint64_t count;
+
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(hf_put_item(
+            s, k->db,
+            &(struct hf_put_item){.table = k->table,
+                                  .item = HF_ITEM(s, HF_S("AccountId", HF_STR("other")),
+                                                  HF_S("RunTime", hf_scope_format(s, "%d", i)),
+                                                  HF_N("Processed", 0))},
+            NULL));
+    kit_fault(k, HF_FAULT_LOST_ANSWER, "UpdateItem", 1);
+    CHECK_OK(hf_records_adopt(s, records, &count));
+    CHECK_INT(2, count);
+    kit_no_faults(k);
+    CHECK_INT(2, unprocessed(k, records));
+    CHECK_OK(hf_records_adopt(s, records, NULL));
+    hf_records_close(records);
+}
+
 TEST(records, any_allocation_may_fail)
 {
     struct hf_scope *outer = hf_scope_new(test_env(t));
