@@ -98,7 +98,7 @@ HF_API HF_NODISCARD enum hf_status hf_lock_table_open(struct hf_scope *s, struct
 HF_API HF_NODISCARD enum hf_status hf_lock_table_open_noop(struct hf_scope *s, bool grant,
                                                            struct hf_lock_table **locks);
 
-/* Every lock and election of it has been released and closed before. Since 0.1. */
+/* Every lock and election of it has been released, left or closed before. Since 0.1. */
 HF_API void hf_lock_table_close(struct hf_lock_table *locks);
 
 /*
@@ -215,6 +215,13 @@ HF_API enum hf_status hf_lock_release(struct hf_scope *s, struct hf_lock *lock);
 /* The same, leaving other data with the lock: absent leaves it as it is. Since 0.1. */
 HF_API enum hf_status hf_lock_release_with(struct hf_scope *s, struct hf_lock *lock,
                                            struct hf_item data);
+
+/*
+ * Forget a lock without giving it back: it stays held until its lease is over, and nobody renews
+ * it. For a lock that is held in the name of somebody who does not use this library. `lock` is gone
+ * then. NULL is accepted. Since 0.1.
+ */
+HF_API void hf_lock_leave(struct hf_lock *lock);
 
 /* Higher than that of every earlier holder of the name, in whatever mode. Since 0.1. */
 HF_API uint64_t hf_lock_fence(const struct hf_lock *lock);

@@ -1,6 +1,6 @@
 /*
  * cli/cmd_records.c: records that wait to be processed, from a shell: `holdfast records
- * put|ls|retry`. What works on them is cmd_records_process.c.
+ * put|ls|retry|adopt`. What works on them is cmd_records_process.c.
  */
 #include "cli/commands.h"
 #include "cli/input.h"
@@ -26,6 +26,7 @@ struct settings {
     unsigned state; /* enum list_state */
     struct hf_str of_account;
     uint64_t limit;
+    bool adopt; /* also a table of another program */
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
@@ -64,15 +65,19 @@ static bool open_records(struct cli *cli, const char *command, const struct sett
                          bool create, struct hf_db **db, struct hf_records **records, int *ends)
 {
     struct database_settings database = settings->database;
+    struct hf_describe_table there = {.table = settings->table};
+    struct hf_describe_table_result described;
 
     database.create = create;
     if (!hf__database_open(cli, command, &database, db, ends))
         return false;
-    if (hf_records_open(cli->scope, *db,
+    /* A table that is adopted gets its index and its mark, but it has to be there. */
+    if ((!settings->adopt || hf_describe_table(cli->scope, *db, &there, &described) == HF_OK) &&
+        hf_records_open(cli->scope, *db,
                         HF_OPTIONS(hf_records_options, .table = settings->table,
                                    .account = settings->account, .run_time = settings->run_time,
                                    .processed = settings->processed, .index = settings->index,
-                                   .no_create = !create),
+                                   .no_create = !create, .adopt = settings->adopt),
                         records) == HF_OK)
         return true;
     *ends = hf__database_unopened(cli, command, &database);
@@ -407,6 +412,58 @@ int hf__records_retry_run(struct cli *cli, size_t args_len, const char *const *a
         ends = hf__database_fail(cli, "records retry");
     } else {
         struct rows_field field = hf__rows_number(cli, "waiting", count);
+
+        ends = hf__rows_one(cli, &settings.database, &field, 1);
+    }
+    hf_records_close(records);
+    hf_db_close(db);
+    return ends;
+}
+
+/* ---- adopt ---------------------------------------------------------------------------------- */
+
+static const struct option_spec adopt_specs[] = {
+    TABLE_SPECS,
+    DATABASE_JSON(struct settings),
+    DATABASE_QUIET(struct settings),
+    DATABASE_SPECS(struct settings),
+};
+
+static const struct option_example adopt_examples[] = {
+    {"holdfast records adopt", "After another program has put many."},
+    {"holdfast records adopt --table Jobs --index Waiting",
+     "A table of another program, which has an index of its own called Processed."},
+};
+
+const struct options_table hf__records_adopt_options = {
+    .name = "records adopt",
+    .about = "Find records that other programs put with Processed 0, and let them wait like all "
+             "others. Reads the whole table. 'records process' finds such records, too, but only a "
+             "page of the table at a time. A table of another program becomes one of ours: it gets "
+             "the index and the mark.",
+    .specs = adopt_specs,
+    .len = COMMAND_LEN(adopt_specs),
+    .examples = adopt_examples,
+    .examples_len = COMMAND_LEN(adopt_examples),
+};
+
+int hf__records_adopt_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    struct settings settings = {.adopt = true};
+    struct hf_records *records;
+    struct options options;
+    uint64_t count = 0;
+    struct hf_db *db;
+    int ends;
+
+    if (!hf__cli_options(cli, &hf__records_adopt_options, args_len, args, &settings, &options,
+                         &ends) ||
+        !open_records(cli, "records adopt", &settings, true, &db, &records, &ends))
+        return ends;
+    if (hf_records_adopt(cli->scope, records, &count) != HF_OK) {
+        ends = hf__database_fail(cli, "records adopt");
+    } else {
+        struct rows_field field = hf__rows_number(cli, "adopted", count);
 
         ends = hf__rows_one(cli, &settings.database, &field, 1);
     }

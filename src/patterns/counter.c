@@ -47,8 +47,10 @@ static enum hf_status ensure(struct hf_scope *s, const struct hf_counters *c,
                                    .attributes_len = len,
                                    .key_schema = keys,
                                    .key_schema_len = len};
+    struct hf_table_options *ensure = HF_OPTIONS(hf_table_options, .no_create = o->no_create);
 
-    TRY(hf_table_ensure(s, c->db, &spec, HF_OPTIONS(hf_table_options, .no_create = o->no_create)));
+    TRY(hf__kind_keys(s, c->db, spec.table, KIND_COUNTERS,
+                      hf_table_ensure(s, c->db, &spec, ensure)));
     return hf__kind_open(s, c->db, &spec, KIND_COUNTERS, o->adopt);
 }
 

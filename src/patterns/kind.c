@@ -26,6 +26,7 @@
  *      once, the second is refused. A database without transactions has no event stores, so there
  *      a mark is put by itself. To add to a mark that is there needs no check: there is no event
  *      store beside it.
+ *  (6) Counters are not begun beside those of a library that keeps them under other keys.
  */
 #include "patterns/private.h"
 
@@ -40,7 +41,15 @@
 #define RECORDS_RANGE HF_STR("shards")
 #define RECORDS_ATTR HF_STR("Shards")
 
-enum { ROUNDS = 4, NAMES_SHOWN = 6, NAME_SHOWN = 40, CHECKS = 2, PUT_ROUNDS = 6, DELAY_MS = 20 };
+enum {
+    ROUNDS = 4,
+    NAMES_SHOWN = 6,
+    NAME_SHOWN = 40,
+    CHECKS = 2,
+    PUT_ROUNDS = 6,
+    DELAY_MS = 20,
+    COUNTS_PAGE = 1000
+};
 
 static const struct kind {
     const char *name; /* in marks */
@@ -175,17 +184,126 @@ static struct hf_str names_of(struct hf_scope *s, struct hf_item item)
     return len > NAMES_SHOWN ? hf_scope_format(s, "%.*s and others", HF_FMT(names)) : names;
 }
 
+/* ---- tables of @paradoxical-io/common-aws --------------------------------------------------- */
+
+static const char *importer(enum pattern_kind kind)
+{
+    return kind == KIND_LOCKS      ? "lock import"
+           : kind == KIND_VALUES   ? "kv import"
+           : kind == KIND_COUNTERS ? "counter import"
+                                   : NULL;
+}
+
+/* What its users are to do; an empty text: nothing is known of such a table. */
+static struct hf_str import_hint(struct hf_scope *s, struct hf_str table, enum pattern_kind kind)
+{
+    if (!importer(kind))
+        return HF_STR("");
+    return hf_scope_format(s,
+                           ". It looks like a table of @paradoxical-io/common-aws: 'holdfast %s "
+                           "--from %.*s --table ANOTHER' copies what it has",
+                           importer(kind), HF_FMT(table));
+}
+
+/* Is this what that library stores? cli/cmd_import.c has its layout. */
+static bool is_common_aws(enum pattern_kind kind, struct hf_item item)
+{
+    if (kind == KIND_LOCKS)
+        return hf_value_type(hf_item_get(item, HF_STR("expiresAt"))) == HF_TYPE_N;
+    return !hf_item_get(item, HF_STR("version")).ptr && !hf_item_get(item, HF_STR("rev")).ptr &&
+           (hf_value_type(hf_item_get(item, HF_STR("data"))) == HF_TYPE_S ||
+            hf_value_type(hf_item_get(item, HF_STR("count"))) == HF_TYPE_N);
+}
+
+/* Are keys of that library's table under these names, or, where it has the names of ours, its
+ * items? */
+static bool has_common_aws(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                           enum pattern_kind kind)
+{
+    struct hf_describe_table_result described;
+    const struct hf_key_element *keys;
+    struct hf_item item;
+    int64_t unseen;
+
+    if (hf_describe_table(s, db, &(struct hf_describe_table){.table = table}, &described) != HF_OK)
+        return false;
+    keys = described.table->key_schema;
+    if (described.table->key_schema_len == 2)
+        return hf_str_equal(keys[0].name, HF_STR("partitionKey")) &&
+               hf_str_equal(keys[1].name, HF_STR("sortKey"));
+    return hf_str_equal(keys[0].name, HF_STR("key")) &&
+           (kind == KIND_LOCKS || (first_item(s, db, table, &item, &unseen) == HF_OK && item.ptr &&
+                                   is_common_aws(kind, item)));
+}
+
+enum hf_status hf__kind_keys(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                             enum pattern_kind kind, enum hf_status status)
+{
+    struct hf_str why, hint = HF_STR("");
+
+    if (status != HF_INVALID)
+        return status;
+    why = hf_scope_copy(s, hf_str_from(hf_scope_error_text(s)));
+    if (has_common_aws(s, db, table, kind))
+        hint = import_hint(s, table, kind);
+    return hf_scope_fail(s, HF_INVALID, "%.*s%.*s", HF_FMT(why), HF_FMT(hint));
+}
+
+/*
+ * (5) Counters of that library are not ours, and ours would begin at 0 beside them. Who adopts a
+ * table has all of it searched, once; otherwise it is one page.
+ */
+static enum hf_status no_other_counts(struct hf_scope *s, struct hf_db *db,
+                                      const struct hf_create_table *spec, bool all)
+{
+    struct hf_scan scan = {.table = spec->table,
+                           .filter = HF_STR("attribute_type(#count, :number) AND "
+                                            "attribute_not_exists(#rev)"),
+                           .names = HF_ITEM(s, HF_S("#count", HF_STR("count")),
+                                            HF_S("#rev", HF_STR("rev"))),
+                           .values = HF_ITEM(s, HF_S(":number", HF_STR("N"))),
+                           .limit = all ? 0 : COUNTS_PAGE};
+
+    do {
+        struct hf_scan_result page;
+        enum hf_status status;
+
+        TRY(hf_scope_built(s));
+        status = hf_scan(s, db, &scan, &page);
+        if (status == HF_DENIED)
+            return HF_OK;
+        TRY(status);
+        for (size_t i = 0; i < page.items_len; i++) {
+            struct hf_str hint = import_hint(s, spec->table, KIND_COUNTERS);
+            struct hf_str key = hf_value_str(
+                hf_item_get(page.items[i], spec->key_schema[spec->key_schema_len - 1].name));
+
+            if (hf_item_count(page.items[i]) == spec->key_schema_len + 1 &&
+                (key.len < 7 || memcmp(key.ptr, "%count.", 7) != 0))
+                return hf_scope_fail(s, HF_INVALID,
+                                     "table %.*s has counters of another library, such as "
+                                     "\"%.*s\", and ours would begin at 0%.*s",
+                                     HF_FMT(spec->table),
+                                     HF_FMT(hf__pattern_text(s, key, NAME_SHOWN)), HF_FMT(hint));
+        }
+        scan.start = page.last;
+    } while (all && scan.start.ptr);
+    return HF_OK;
+}
+
 static enum hf_status foreign(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
                               struct hf_item item, int64_t unseen)
 {
+    struct hf_str hint =
+        item.ptr && is_common_aws(kind, item) ? import_hint(s, table, kind) : HF_STR("");
     struct hf_str seen = item.ptr ? hf_scope_format(s, "one has %.*s", HF_FMT(names_of(s, item)))
                                   : hf_scope_format(s, "%lld of them", (long long)unseen);
 
     return hf_scope_fail(s, HF_INVALID,
                          "table %.*s is not %s: it has items (%.*s) and no mark of holdfast, so it "
                          "seems to be another program's; nothing was written. Use another table, "
-                         "or open this one with `adopt`, which puts the mark into it",
-                         HF_FMT(table), kinds[kind].what, HF_FMT(seen));
+                         "or open this one with `adopt`, which puts the mark into it%.*s",
+                         HF_FMT(table), kinds[kind].what, HF_FMT(seen), HF_FMT(hint));
 }
 
 static enum hf_status another(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
@@ -394,10 +512,11 @@ enum hf_status hf__kind_open(struct hf_scope *s, struct hf_db *db,
         enum hf_status status;
 
         if (format.ptr) /* perhaps another has put it just now */
-            return call_ends(
-                s, hf__kind_check(s, spec->table, kind, hf__kind_name(kind), format));
+            return call_ends(s, hf__kind_check(s, spec->table, kind, hf__kind_name(kind), format));
         if (mark.ptr && !of.ptr)
             return hf__kind_check(s, spec->table, kind, hf_str_of(NULL, 0), format);
+        if (kind == KIND_COUNTERS && !round)
+            TRY(no_other_counts(s, db, spec, adopt));
         status = put_mark(s, db, spec, key, kind, &mark);
         if (status != HF_CONDITION)
             return status == HF_OK ? hf_scope_fail(s, HF_OK, "%s", "") : status;

@@ -30,9 +30,11 @@ static enum hf_status ensure(struct hf_scope *s, const struct hf_kv *kv,
                                    .attributes_len = kv->sort.ptr ? 2 : 1,
                                    .key_schema = keys,
                                    .key_schema_len = kv->sort.ptr ? 2 : 1};
+    enum hf_status status =
+        hf__pattern_table(s, kv->db, &spec, o->any_ttl ? hf_str_of(NULL, 0) : kv->expires,
+                          o->no_create);
 
-    TRY(hf__pattern_table(s, kv->db, &spec, o->any_ttl ? hf_str_of(NULL, 0) : kv->expires,
-                          o->no_create));
+    TRY(hf__kind_keys(s, kv->db, spec.table, KIND_VALUES, status));
     return hf__kind_open(s, kv->db, &spec, KIND_VALUES, o->adopt);
 }
 

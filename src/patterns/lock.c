@@ -44,7 +44,7 @@ static enum hf_status ensure(struct hf_scope *s, struct hf_db *db, struct hf_str
 
     if (o->forget_s)
         options.ttl_attribute = HF_STR("expires");
-    TRY(hf_table_ensure(s, db, &spec, &options));
+    TRY(hf__kind_keys(s, db, spec.table, KIND_LOCKS, hf_table_ensure(s, db, &spec, &options)));
     return hf__kind_open(s, db, &spec, KIND_LOCKS, o->adopt);
 }
 
@@ -274,6 +274,19 @@ enum hf_status hf_lock_release(struct hf_scope *s, struct hf_lock *lock)
 {
     call_begins(s);
     return hf_lock_release_with(s, lock, (struct hf_item){0});
+}
+
+void hf_lock_leave(struct hf_lock *lock)
+{
+    struct hf_lock_table *table;
+
+    if (!lock)
+        return;
+    table = lock->table;
+    pthread_mutex_lock(&table->mutex);
+    (void)drop(lock);
+    hf__lock_unref(lock);
+    pthread_mutex_unlock(&table->mutex);
 }
 
 uint64_t hf_lock_fence(const struct hf_lock *lock)

@@ -219,6 +219,11 @@ enum hf_status hf__kind_open(struct hf_scope *s, struct hf_db *db,
                              const struct hf_create_table *spec, enum pattern_kind kind,
                              bool adopt);
 
+/* What hf__pattern_table() came to. HF_INVALID: if the keys are those of a library that can be
+ * imported from, the message says how. */
+enum hf_status hf__kind_keys(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                             enum pattern_kind kind, enum hf_status status);
+
 /* For patterns whose mark is the item at `key`, with what else they keep there: read it. Absent: it
  * is to be put. HF_INVALID: the table is another's. */
 enum hf_status hf__kind_read(struct hf_scope *s, struct hf_db *db,

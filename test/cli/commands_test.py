@@ -140,6 +140,102 @@ ORDERS = {"TableName": "orders",
           "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}}
 
 
+class Import(WithDatabase):
+    """Tables as @paradoxical-io/common-aws makes and fills them."""
+
+    def make(self, name, *keys):
+        table = self.env["HOLDFAST_PREFIX"] + name
+        call("CreateTable", **{
+            "TableName": table, "BillingMode": "PAY_PER_REQUEST",
+            "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"} for key in keys],
+            "KeySchema": [{"AttributeName": key, "KeyType": kind}
+                          for key, kind in zip(keys, ("HASH", "RANGE"))]})
+        return table
+
+    def put(self, table, **item):
+        call("PutItem", **{"TableName": table, "Item": {
+            name: {"N" if isinstance(value, int) else "S": str(value)} for name, value in item.items()}})
+
+    def test_values_and_counters(self):
+        table = self.make("keys", "key")
+        self.put(table, key="global.motd", data='"Back at noon"')
+        self.put(table, key="users.ann.1", data='{"age": 41, "tags": ["a", 2.5, null, true]}')
+        self.put(table, key="alone", data="7")
+        self.put(table, key="global.odd", data="no JSON")
+        self.put(table, key="global.visits", count=42)
+        self.put(table, key="users.logins", count=-3)
+        for noun, args in ("kv", ("get", "motd")), ("kv", ("set", "a", "b")), ("counter", ("add", "visits")):
+            self.fails(USAGE, "holdfast %s import --from keys" % noun, noun, *args)
+        self.fails(USAGE, "into itself", "kv", "import", "--from", "keys")
+        self.fails(USAGE, "--from is missing", "kv", "import")
+        self.fails(NOT_FOUND, "nowhere", "kv", "import", "--from", "nowhere")
+        to = ["--table", "ours"]
+        self.assertEqual(self.json("kv", "import", "--from", "keys", *to),
+                         {"imported": 4, "kept": 0, "skipped": 0})
+        self.assertEqual(self.json("counter", "import", "--from", "keys", *to),
+                         {"imported": 2, "kept": 0, "skipped": 0})
+        self.assertEqual(self.ok("kv", "get", "motd", *to), "Back at noon\n")
+        self.assertEqual(json.loads(self.ok("kv", "get", "ann.1", "-n", "users", *to)),
+                         {"age": 41, "tags": ["a", 2.5, None, True]})
+        keys = self.json("kv", "ls", "--all-namespaces", *to)["entries"]
+        self.assertIn(("", "alone", 7), [(key["namespace"], key["id"], key["value"]) for key in keys])
+        self.assertEqual(self.ok("kv", "get", "odd", *to), "no JSON\n")
+        self.assertEqual(self.ok("counter", "get", "visits", *to), "42\n")
+        self.assertEqual(self.ok("counter", "get", "logins", "-n", "users", *to), "-3\n")
+        # What is there stays.
+        self.ok("kv", "set", "motd", "Open", *to)
+        self.ok("counter", "add", "visits", *to)
+        self.assertEqual(self.json("kv", "import", "--from", "keys", *to),
+                         {"imported": 0, "kept": 4, "skipped": 0})
+        self.assertEqual(self.json("counter", "import", "--from", "keys", *to),
+                         {"imported": 0, "kept": 2, "skipped": 0})
+        self.assertEqual(self.ok("kv", "get", "motd", *to), "Open\n")
+        self.assertEqual(self.ok("counter", "get", "visits", *to), "43\n")
+        self.assertEqual(self.json("kv", "import", "--from", "keys", "--table", "part", "-n", "users"),
+                         {"imported": 1, "kept": 0, "skipped": 0})
+        self.ok("kv", "import", "--from", "keys", "--table", "all", "--default-namespace", "bare")
+        self.assertEqual(self.ok("kv", "get", "alone", "-n", "bare", "--table", "all"), "7\n")
+
+    def test_partitions(self):
+        table = self.make("partitioned_keys", "partitionKey", "sortKey")
+        self.put(table, partitionKey="ann", sortKey="mail.first", data='"hi"', md5="x")
+        self.put(table, partitionKey="ann", sortKey="plain", data="[1]")
+        self.put(table, partitionKey="ann", sortKey="login.count", count=5)
+        self.fails(USAGE, "holdfast kv import --from partitioned_keys", "kv", "get", "-p", "ann", "x")
+        self.fails(USAGE, "holdfast counter import --from partitioned_keys", "counter", "add", "-p", "ann", "x")
+        to = ["--table", "ours"]
+        self.assertEqual(self.json("kv", "import", "--from", "partitioned_keys", *to),
+                         {"imported": 2, "kept": 0, "skipped": 0})
+        self.assertEqual(self.json("counter", "import", "--from", "partitioned_keys", *to),
+                         {"imported": 1, "kept": 0, "skipped": 0})
+        self.assertEqual(self.ok("kv", "get", "first", "-n", "mail", "-p", "ann", *to), "hi\n")
+        self.assertEqual(self.ok("kv", "get", "plain", "-p", "ann", *to), "[1]\n")
+        self.assertEqual(self.ok("counter", "get", "count", "-n", "login", "-p", "ann", *to), "5\n")
+
+    def test_locks(self):
+        table = self.make("locks", "key")
+        now = int(time.time())
+        self.put(table, key="held", expiresAt=now + 600)
+        self.put(table, key="gone", expiresAt=now - 1)
+        self.put(table, key="for long", expiresAt=now + 10 ** 9)
+        self.fails(USAGE, "holdfast lock import --from locks", "lock", "ls")
+        self.assertEqual(self.json("lock", "import", "--from", "locks", "--table", "ours"),
+                         {"imported": 2, "kept": 0, "skipped": 0})
+        self.assertEqual(self.json("lock", "import", "--from", "locks", "--table", "ours"),
+                         {"imported": 0, "kept": 2, "skipped": 0})
+        self.fails(CONDITION, "import of table locks", "lock", "run", "--table", "ours", "--wait", "0s", "held",
+                   "--", "true")
+        self.ok("lock", "run", "--table", "ours", "--wait", "0s", "gone", "--", "true")
+
+    def test_what_cannot_be_imported(self):
+        table = self.make("keys", "key")
+        call("PutItem", **{"TableName": table, "Item": {"key": {"S": "a.b"}, "count": {"N": "1.5"}}})
+        self.put(table, key="a.c", count=1)
+        code, out, err = self.run_("counter", "import", "--from", "keys", "--table", "ours", "--json")
+        self.assertEqual((code, json.loads(out)), (FAILED, {"imported": 1, "kept": 0, "skipped": 1}))
+        self.assertIn('"b" is skipped: its count is not a whole number', err)
+
+
 class Table(WithDatabase):
     def create(self, spec, *args, text=None):
         return self.run_("table", "create", "-f", "-", *args,
@@ -643,6 +739,49 @@ class Records(WithDatabase):
         self.assertEqual(json.loads(out)["completed"], 0)
         self.assertEqual(len(self.ok("records", "ls").splitlines()), 4)
         self.assertEqual(json.loads(self.ok("records", "process", "--json", "--exec", "true"))["completed"], 4)
+
+    def test_the_total_is_what_was_done(self):
+        self.ok("records", "put", '{"AccountId":"a","RunTime":"1"}', '{"AccountId":"a","RunTime":"2"}')
+        report = json.loads(self.ok("records", "process", "--json", "--exec", "true"))
+        self.assertEqual((report["total"], report["completed"], report["adopted"]), (2, 2, 0))
+
+    def test_records_that_other_programs_put(self):
+        table = self.env["HOLDFAST_PREFIX"] + "Records"
+        self.ok("records", "put", '{"AccountId":"a","RunTime":"1"}')
+        for number, processed in (2, "0"), (3, "0"), (4, "1"):
+            call("PutItem", **{"TableName": table, "Item": {
+                "AccountId": {"S": "other"}, "RunTime": {"S": str(number)}, "Processed": {"N": processed},
+                "DocumentId": {"S": "d"}}})
+        self.assertEqual(len(self.json("records", "ls")["records"]), 1)
+        self.assertEqual(self.json("records", "adopt"), {"adopted": 2})
+        self.assertEqual(len(self.json("records", "ls")["records"]), 3)
+        self.assertEqual(self.json("records", "adopt"), {"adopted": 0})
+        call("PutItem", **{"TableName": table, "Item": {
+            "AccountId": {"S": "other"}, "RunTime": {"S": "5"}, "Processed": {"N": "0"}}})
+        report = json.loads(self.ok("records", "process", "--json", "--exec", "true"))
+        self.assertEqual((report["total"], report["completed"], report["adopted"]), (4, 4, 1))
+
+    def test_a_table_of_records_of_another_program(self):
+        table = self.env["HOLDFAST_PREFIX"] + "Jobs"
+        call("CreateTable", **{
+            "TableName": table, "BillingMode": "PAY_PER_REQUEST",
+            "AttributeDefinitions": [{"AttributeName": "AccountId", "AttributeType": "S"},
+                                     {"AttributeName": "RunTime", "AttributeType": "S"},
+                                     {"AttributeName": "Processed", "AttributeType": "N"}],
+            "KeySchema": [{"AttributeName": "AccountId", "KeyType": "HASH"},
+                          {"AttributeName": "RunTime", "KeyType": "RANGE"}],
+            "GlobalSecondaryIndexes": [{
+                "IndexName": "Processed", "Projection": {"ProjectionType": "ALL"},
+                "KeySchema": [{"AttributeName": "Processed", "KeyType": "HASH"}]}]})
+        for number in range(3):
+            call("PutItem", **{"TableName": table, "Item": {
+                "AccountId": {"S": "a"}, "RunTime": {"S": str(number)}, "Processed": {"N": "0"}}})
+        where = ["--table", "Jobs", "--index", "Waiting"]
+        self.fails(NOT_FOUND, "nowhere", "records", "adopt", "--table", "nowhere")
+        self.fails(USAGE, "Processed", "records", "adopt", "--table", "Jobs")
+        self.assertEqual(self.json("records", "adopt", *where), {"adopted": 3})
+        report = json.loads(self.ok("records", "process", *where, "--json", "--exec", "true"))
+        self.assertEqual((report["completed"], report["total"]), (3, 3))
 
     def test_records_that_cannot_be(self):
         self.fails(USAGE, "no JSON object", "records", "put", "[]")
@@ -2310,7 +2449,7 @@ class Texts(WithDatabase):
         def complete(*words):
             return set(self.ok("complete", *words).split())
         self.assertEqual(complete("lo"), {"lock"})
-        self.assertEqual(complete("lock", ""), {"run", "ls", "show", "break"})
+        self.assertEqual(complete("lock", ""), {"run", "ls", "show", "break", "import"})
         self.assertEqual(complete("lock", "run", "--w"), {"--wait"})
         self.assertEqual(complete("kv", "set", "a", "--type", "j"), {"json"})
         self.assertEqual(complete("kv", "set", "a", "-f", ""), {":file"})

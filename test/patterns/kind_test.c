@@ -186,6 +186,42 @@ KIT_TEST(kind, an_outbox_of_another_library)
 
 /* ---- tables of ours ------------------------------------------------------------------------- */
 
+/* Counters of another library under other keys: ours never begin at 0 beside them. */
+KIT_TEST(kind, no_counter_begins_beside_those_of_another_library)
+{
+    const struct hf_attribute_definition attribute = {HF_STR("key"), HF_SCALAR_S};
+    const struct hf_key_element key = {HF_STR("key"), HF_KEY_HASH};
+    const struct hf_create_table spec = {.table = k->table,
+                                         .attributes = &attribute,
+                                         .attributes_len = 1,
+                                         .key_schema = &key,
+                                         .key_schema_len = 1};
+    struct hf_counters_options *o = HF_OPTIONS(hf_counters_options, .table = k->table);
+    struct hf_scope *s = k->scope;
+    struct hf_counters *counters;
+    struct hf_kv *kv;
+
+    CHECK_OK(hf_table_ensure(s, k->db, &spec, NULL));
+    CHECK_OK(hf_put_item(s, k->db,
+                         &(struct hf_put_item){.table = k->table,
+                                               .item = HF_ITEM(s, HF_S("key", HF_STR("global.n")),
+                                                               HF_N("count", 42))},
+                         NULL));
+    for (int adopt = 0; adopt < 2; adopt++) {
+        o->adopt = adopt;
+        CHECK_STATUS(HF_INVALID, hf_counters_open(s, k->db, o, &counters));
+        CHECK(strstr(hf_scope_error_text(s), "holdfast counter import --from"));
+    }
+    CHECK_OK(
+        hf_kv_open(s, k->db,
+                   HF_OPTIONS(hf_kv_options, .table = k->table, .adopt = true, .any_ttl = true),
+                   &kv));
+    hf_kv_close(kv);
+    o->adopt = false;
+    CHECK_STATUS(HF_INVALID, hf_counters_open(s, k->db, o, &counters));
+    CHECK(strstr(hf_scope_error_text(s), "would begin at 0"));
+}
+
 KIT_TEST(kind, a_newer_format_is_refused_with_both_numbers)
 {
     struct hf_scope *s = k->scope;

@@ -139,6 +139,24 @@ KIT_TEST(lock, a_silent_holder_is_replaced_after_one_lease)
     hf_lock_table_close(ben);
 }
 
+/* A lock that is left stays held for a lease, and nobody renews it. */
+KIT_TEST(lock, a_lock_that_is_left_ends_with_its_lease)
+{
+    struct hf_lock_table *ann = table_of(k, "ann"), *ben = table_of(k, "ben");
+    struct hf_lock *taken;
+
+    hf_lock_leave(NULL);
+    hf_lock_leave(get(k, ann, "job", lease(1000)));
+    CHECK_INT(UINT32_MAX, hf_lock_table_run(ann));
+    locked(k, ben, "job", lease(1000));
+    CHECK_INT(1, holders(k, ben, "job"));
+    CHECK_STATUS(HF_TIMEOUT, wait_ms(k, ben, "job", lease(1000), 500, &taken));
+    CHECK_OK(wait_ms(k, ben, "job", lease(1000), 1500, &taken));
+    CHECK_OK(hf_lock_release(k->scope, taken));
+    hf_lock_table_close(ann);
+    hf_lock_table_close(ben);
+}
+
 /* A lease is counted from before it was asked for, and ends a hundredth early. */
 KIT_TEST(lock, what_is_left_of_a_lease)
 {
