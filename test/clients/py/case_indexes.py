@@ -136,8 +136,13 @@ def query(name, condition="#o = :o", values=None, **more):
                                  "UpdateExpression": "SET #o = :o",
                                  "ExpressionAttributeNames": {"#o": "owner"},
                                  "ExpressionAttributeValues": {":o": N(1)}}, INVALID,
-                 "The update expression attempted to update the secondary index key to unsupported "
-                 "type"),
+                 "One or more parameter values were invalid: Type mismatch for Index Key owner "
+                 "Expected: S Actual: N IndexName: global"),
+    update_type_read=("update_item", {"Key": {"pk": S("a"), "sk": N(1)},
+                                      "UpdateExpression": "SET #o = sk",
+                                      "ExpressionAttributeNames": {"#o": "owner"}}, INVALID,
+                      "The update expression attempted to update the secondary index key to "
+                      "unsupported type"),
     start_key=("query", query("global", ExclusiveStartKey={"pk": S("a"), "sk": N(1)}), INVALID,
                "The provided starting key is invalid"),
 )

@@ -252,7 +252,7 @@ X = {":x": N(1)}
     too_long=("update_item", update("SET a = :x" + " " * 4096, X), INVALID,
               UPDATE + "Expression size has exceeded the maximum allowed size; expression size: "
               "4106"),
-    key_lookup=("update_item", update("SET pk.a = :x", X), INVALID,
+    key_lookup=("update_item", update("SET a = pk.a + :x", X), INVALID,
                 re.compile("Key attributes must be scalars; list random access '\\[\\]' and map "
                            "lookup '.' are not allowed")),
 )

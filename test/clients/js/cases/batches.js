@@ -66,7 +66,7 @@ test('a bad write in a batch spoils all of it', async () => {
     const pk = fresh();
     await fails(api.BatchWriteItem({
         RequestItems: { [T]: [{ PutRequest: { Item: { pk } } }, { PutRequest: { Item: { pk: N(1) } } }] },
-    }), 'ValidationException', 'One or more parameter values were invalid: Type mismatch for key pk expected: S actual: N');
+    }), 'ValidationException', 'The provided key element does not match the schema');
     eq(await get(pk), undefined);
 });
 test('a batch with a table that is not there', async () => {
