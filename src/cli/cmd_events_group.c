@@ -197,6 +197,12 @@ static enum hf_status is_done(struct run *run, struct hf_group *group, bool *don
     return status;
 }
 
+/* How it ends when the library failed: to be told to end is no failure. */
+static int end_of(struct run *run)
+{
+    return hf__guard_signal(&run->guard) ? CLI_OK : hf__database_fail(run->cli, CONSUME);
+}
+
 /* Until the end; *ends is how. */
 static void wait_for_end(struct run *run, struct hf_group *group, int *ends)
 {
@@ -205,9 +211,8 @@ static void wait_for_end(struct run *run, struct hf_group *group, int *ends)
     bool done = false;
 
     while (!done && !atomic_load(&run->broken) && hf_scope_sleep_ms(s, LOOK_MS) == HF_OK) {
-        if (run->settings.until_end && is_done(run, group, &done) != HF_OK &&
-            !hf__guard_signal(&run->guard)) {
-            *ends = hf__database_fail(run->cli, CONSUME);
+        if (run->settings.until_end && is_done(run, group, &done) != HF_OK) {
+            *ends = end_of(run);
             return;
         }
         hf_scope_rewind(s, mark);
@@ -249,9 +254,9 @@ static int consume(struct run *run, struct hf_events *store)
                        .stuck_ms = (uint32_t)o->stuck_ms, .stuck = (enum hf_stuck)(o->stuck + 1),
                        .on_stuck = on_stuck),
             &group) != HF_OK)
-        return hf__database_fail(run->cli, CONSUME);
+        return end_of(run);
     if (hf_group_start(s, group) != HF_OK) {
-        ends = hf__database_fail(run->cli, CONSUME);
+        ends = end_of(run);
     } else {
         wait_for_end(run, group, &ends);
         ends = stop(run, group, ends);

@@ -376,7 +376,7 @@ static int run_named(struct run *run, struct hf_events *store, struct hf_subscri
     int ends;
 
     if (hf_subscription_start(s, subscription) != HF_OK)
-        return hf__database_fail(run->cli, COMMAND);
+        return end_of(run, hf_scope_error(s)->status);
     while (!done && !has_ended(run) && hf_scope_sleep_ms(s, LOOK_MS) == HF_OK) {
         hf_scope_rewind(s, mark);
         hf_subscription_metrics(subscription, &m);
@@ -406,7 +406,7 @@ static int follow_named(struct run *run, struct hf_events *store)
                        .lease_ms = (uint32_t)o->lease_ms, .on_told = on_told, .user = run,
                        .stuck_ms = (uint32_t)o->stuck_ms, .stuck = (enum hf_stuck)(o->stuck + 1)),
             &subscription) != HF_OK)
-        return hf__database_fail(run->cli, COMMAND);
+        return end_of(run, hf_scope_error(run->cli->scope)->status);
     ends = run_named(run, store, subscription);
     hf_subscription_close(subscription);
     return ends;

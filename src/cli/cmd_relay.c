@@ -356,7 +356,7 @@ static int run_until_signal(struct run *run)
 
     hf_scope_timeout_ms(s, 0);
     if (hf_relay_start(s, run->relay) != HF_OK)
-        return hf__database_fail(run->cli, run->command);
+        return hf__guard_signal(&run->guard) ? CLI_OK : hf__database_fail(run->cli, run->command);
     mark = hf_scope_mark(s);
     while (hf_scope_sleep_ms(s, TICK_MS) == HF_OK) {
         hf_scope_rewind(s, mark);

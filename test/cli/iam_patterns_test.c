@@ -623,6 +623,7 @@ static void operate_records(struct hf_scope *s, struct hf_db *db, bool create)
     CHECK_OK(hf_records_by_account(s, records, HF_STR("a"), NULL, &list));
     CHECK_OK(hf_records_count(s, records, HF_RECORD_UNPROCESSED, &count));
     CHECK_OK(hf_records_retry_failed(s, records, 0, &count));
+    CHECK_OK(hf_records_adopt(s, records, &count));
     CHECK_OK(hf_records_get(s, records, HF_STR("a"), HF_STR("2026"), &info));
     CHECK_OK(hf_records_mark(s, records, HF_STR("a"), HF_STR("2026")));
     CHECK_OK(hf_records_reset(s, records, HF_STR("a"), HF_STR("2026")));
