@@ -87,8 +87,8 @@ HF_API struct hf_relay *hf_bus_relay(struct hf_bus *bus);
 /*
  * Through the middleware, then hf_outbox_emit(): in the transaction of the scope if it has one. No
  * event is stored when a middleware fails. The middleware sees the events one after the other, with
- * their time; those without an id get one when they are stored. No events, or all of them dropped:
- * nothing is stored. Since 0.1.
+ * their time and the id that they will have, which it may replace. No events, or all of them
+ * dropped: nothing is stored. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_bus_emit(struct hf_scope *s, struct hf_bus *bus,
                                                const struct hf_event *events, size_t len);

@@ -130,6 +130,10 @@ bool hf__outbox_is_early(const struct hf_outbox_event *event, int64_t now_us);
 /* HF_INVALID: the event cannot be one; it is the number-th of those that are emitted. */
 enum hf_status hf__outbox_check(struct hf_scope *s, const struct hf_event *event, size_t number);
 
+/* Is the place that was made for an event still the right one, after it was changed? */
+bool hf__outbox_place_fits(const struct hf_outbox *outbox, const struct outbox_place *place,
+                           const struct hf_event *event);
+
 /* The key that its order is kept for; absent: none. */
 struct hf_str hf__outbox_event_key(const struct hf_event *event);
 
@@ -181,6 +185,18 @@ uint32_t hf__outbox_only_bucket(const struct hf_outbox *outbox, const struct out
 
 /* For people, and to compare; absent: all. */
 struct hf_str hf__outbox_only_text(struct hf_scope *s, const struct outbox_only *only);
+
+/* ---- outbox_emit.c ---------------------------------------------------------------------------- */
+
+/* The id that the event, which has none, gets when it is stored; in the scope. */
+struct hf_str hf__outbox_reserve(struct hf_scope *s, struct hf_outbox *outbox,
+                                 const struct hf_event *event);
+
+/* hf_outbox_emit() of events of which some have such an id: where `reserved` says so. It costs no
+ * more than making one, unless the event's key or time was changed meanwhile. */
+enum hf_status hf__outbox_emit_reserved(struct hf_scope *s, struct hf_outbox *outbox,
+                                        const struct hf_event *events, const bool *reserved,
+                                        size_t len);
 
 /* ---- outbox.c -------------------------------------------------------------------------------- */
 

@@ -13,6 +13,8 @@
  *  (5) Those who listen are told after it is known that the events are there.
  *  (6) Large payloads are put into the blob store after (1), and before an event that has one is
  *      sent.
+ *  (7) An id that was reserved is the place that the event gets. When the event has changed so that
+ *      it belongs elsewhere the id stays, as one that the caller chose.
  */
 #include "patterns/outbox.h"
 
@@ -29,6 +31,7 @@ struct emission {
     struct hf_str id;
     struct hf_str blob; /* its payload; absent: in the item */
     bool chosen;        /* by the caller */
+    bool reserved;      /* (7): and its place is known */
 };
 
 /* ---- (5) ------------------------------------------------------------------------------------ */
@@ -62,6 +65,8 @@ static enum hf_status place_it(struct hf_scope *s, struct hf_outbox *outbox, str
     struct hf_str key = hf__outbox_event_key(e->event);
     int64_t due_us = e->event->due_us ? e->event->due_us : e->event->time_us;
 
+    if (e->reserved)
+        return HF_OK;
     if (!e->chosen || outbox->transactions) {
         hf__outbox_place_make(outbox, e->event->due_us / 1000,
                               key.len ? hf__outbox_bucket(outbox, key) : UINT32_MAX, &e->place);
@@ -82,9 +87,12 @@ static enum hf_status build_it(struct hf_scope *s, struct hf_outbox *outbox, str
 {
     const struct hf_attr put[] = {HF_S("put", id_str(&e->put))};
     bool alone = e->chosen && !outbox->transactions;
+    struct hf_event event = *e->event;
 
     e->id = hf_scope_copy(s, e->chosen ? e->event->id : place_seq(&e->place));
-    return hf__outbox_image(s, outbox, e->event, number, &e->place, e->blob, put, alone ? 1 : 0,
+    if (e->reserved)
+        event.id = hf_str_of(NULL, 0); /* the place says it */
+    return hf__outbox_image(s, outbox, &event, number, &e->place, e->blob, put, alone ? 1 : 0,
                             &e->item);
 }
 
@@ -121,7 +129,8 @@ static enum hf_status put_blobs(struct hf_scope *s, struct hf_outbox *outbox, st
 
 /* (1) */
 static enum hf_status prepare(struct hf_scope *s, struct hf_outbox *outbox,
-                              const struct hf_event *events, size_t len, struct emission **list)
+                              const struct hf_event *events, const bool *reserved, size_t len,
+                              struct emission **list)
 {
     struct emission *all = *list = hf_scope_alloc(s, (len + 1) * sizeof(*all));
 
@@ -129,6 +138,10 @@ static enum hf_status prepare(struct hf_scope *s, struct hf_outbox *outbox,
         return hf_scope_built(s);
     for (size_t i = 0; i < len; i++) {
         all[i] = (struct emission){.event = &events[i], .chosen = events[i].id.len > 0};
+        all[i].reserved = reserved && reserved[i] &&
+                          hf__outbox_place_read(outbox, events[i].id, &all[i].place) &&
+                          hf__outbox_place_fits(outbox, &all[i].place, &events[i]); /* (7) */
+        all[i].chosen &= !all[i].reserved;
         if (all[i].chosen)
             all[i].put = hf__pattern_id_make(&outbox->env);
         TRY(hf__outbox_check(s, &events[i], i + 1));
@@ -377,7 +390,7 @@ static void tell_ids(const struct hf_emit_options *o, const struct emission *lis
 }
 
 static enum hf_status emit_now(struct hf_scope *s, struct hf_outbox *outbox,
-                               const struct hf_event *events, size_t len,
+                               const struct hf_event *events, const bool *reserved, size_t len,
                                const struct hf_emit_options *o)
 {
     struct woken woken = {.outbox = outbox};
@@ -388,7 +401,7 @@ static enum hf_status emit_now(struct hf_scope *s, struct hf_outbox *outbox,
         return hf_scope_fail(s, HF_LIMIT,
                              "%zu events are more than the %d that are stored together", len,
                              HF_OUTBOX_EMIT_MAX);
-    TRY(prepare(s, outbox, events, len, &list));
+    TRY(prepare(s, outbox, events, reserved, len, &list));
     status = len == 1        ? send_one(s, outbox, &list[0])
              : o->each_alone ? send_each(s, outbox, list, len)
                              : send_together(s, outbox, list, len);
@@ -400,41 +413,15 @@ static enum hf_status emit_now(struct hf_scope *s, struct hf_outbox *outbox,
     return status;
 }
 
-enum hf_status hf_outbox_emit(struct hf_scope *s, struct hf_outbox *outbox,
-                              const struct hf_event *events, size_t len,
-                              const struct hf_emit_options *options)
-{
-    struct hf_tx *tx = hf_scope_tx(s);
-    struct hf_scope_mark mark;
-    struct hf_emit_options o;
-
-    call_begins(s);
-    OPTIONS_COPY(&o, options);
-    if (!len)
-        return hf_scope_fail(s, HF_OK, "%s", "");
-    if (tx && !o.ignore_tx && hf_tx_db(tx) == outbox->db)
-        return hf_outbox_emit_into(s, outbox, tx, events, len, options);
-    mark = hf_scope_mark(s);
-    TRY(emit_now(s, outbox, events, len, &o));
-    if (!o.ids)
-        hf_scope_rewind(s, mark);
-    return HF_OK;
-}
-
-enum hf_status hf_outbox_emit_into(struct hf_scope *s, struct hf_outbox *outbox, struct hf_tx *tx,
-                                   const struct hf_event *events, size_t len,
-                                   const struct hf_emit_options *options)
+static enum hf_status emit_into(struct hf_scope *s, struct hf_outbox *outbox, struct hf_tx *tx,
+                                const struct hf_event *events, const bool *reserved, size_t len,
+                                const struct hf_emit_options *o)
 {
     struct hf_transact_write *actions;
     size_t actions_len = 0, count;
-    struct hf_emit_options o;
     struct emission *list;
     struct woken *woken;
 
-    call_begins(s);
-    OPTIONS_COPY(&o, options);
-    if (!len)
-        return hf_scope_fail(s, HF_OK, "%s", "");
     if (hf_tx_db(tx) != outbox->db)
         return hf_scope_fail(s, HF_INVALID, "the transaction is one of another database than %.*s",
                              HF_FMT(outbox->table));
@@ -443,7 +430,7 @@ enum hf_status hf_outbox_emit_into(struct hf_scope *s, struct hf_outbox *outbox,
                              "%zu events are more than a transaction with %zu actions "
                              "has room for: it may have %d",
                              len, hf_tx_len(tx), HF_TX_ACTIONS_MAX);
-    TRY(prepare(s, outbox, events, len, &list));
+    TRY(prepare(s, outbox, events, reserved, len, &list));
     TRY(check_ids(s, list, len));
     count = action_count(outbox, list, len);
     if (count > hf_tx_room(tx))
@@ -458,10 +445,69 @@ enum hf_status hf_outbox_emit_into(struct hf_scope *s, struct hf_outbox *outbox,
         TRY(add_actions(s, outbox, &list[i], actions, &actions_len));
     for (size_t i = 0; i < actions_len; i++)
         TRY(hf_tx_add(s, tx, &actions[i]));
-    tell_ids(&o, list, len);
+    tell_ids(o, list, len);
     *woken = (struct woken){.outbox = outbox};
     woken_add(woken, list, len);
     return hf_tx_on_commit(s, tx, tell, woken);
+}
+
+static enum hf_status emit(struct hf_scope *s, struct hf_outbox *outbox,
+                           const struct hf_event *events, const bool *reserved, size_t len,
+                           const struct hf_emit_options *options)
+{
+    struct hf_tx *tx = hf_scope_tx(s);
+    struct hf_scope_mark mark;
+    struct hf_emit_options o;
+
+    OPTIONS_COPY(&o, options);
+    if (!len)
+        return hf_scope_fail(s, HF_OK, "%s", "");
+    if (tx && !o.ignore_tx && hf_tx_db(tx) == outbox->db)
+        return emit_into(s, outbox, tx, events, reserved, len, &o);
+    mark = hf_scope_mark(s);
+    TRY(emit_now(s, outbox, events, reserved, len, &o));
+    if (!o.ids)
+        hf_scope_rewind(s, mark);
+    return HF_OK;
+}
+
+enum hf_status hf_outbox_emit(struct hf_scope *s, struct hf_outbox *outbox,
+                              const struct hf_event *events, size_t len,
+                              const struct hf_emit_options *options)
+{
+    call_begins(s);
+    return emit(s, outbox, events, NULL, len, options);
+}
+
+enum hf_status hf_outbox_emit_into(struct hf_scope *s, struct hf_outbox *outbox, struct hf_tx *tx,
+                                   const struct hf_event *events, size_t len,
+                                   const struct hf_emit_options *options)
+{
+    struct hf_emit_options o;
+
+    call_begins(s);
+    OPTIONS_COPY(&o, options);
+    if (!len)
+        return hf_scope_fail(s, HF_OK, "%s", "");
+    return emit_into(s, outbox, tx, events, NULL, len, &o);
+}
+
+struct hf_str hf__outbox_reserve(struct hf_scope *s, struct hf_outbox *outbox,
+                                 const struct hf_event *event)
+{
+    struct hf_str key = hf__outbox_event_key(event);
+    struct outbox_place place;
+
+    hf__outbox_place_make(outbox, event->due_us / 1000,
+                          key.len ? hf__outbox_bucket(outbox, key) : UINT32_MAX, &place);
+    return hf_scope_copy(s, place_seq(&place));
+}
+
+enum hf_status hf__outbox_emit_reserved(struct hf_scope *s, struct hf_outbox *outbox,
+                                        const struct hf_event *events, const bool *reserved,
+                                        size_t len)
+{
+    return emit(s, outbox, events, reserved, len, NULL);
 }
 
 enum hf_status hf_outbox_emit_tx(struct hf_scope *s, struct hf_outbox *outbox,
@@ -479,7 +525,7 @@ enum hf_status hf_outbox_emit_tx(struct hf_scope *s, struct hf_outbox *outbox,
         return hf_scope_fail(s, HF_INVALID,
                              "an event with an id of its own is two actions: see "
                              "hf_outbox_emit_into()");
-    TRY(prepare(s, outbox, event, 1, &e));
+    TRY(prepare(s, outbox, event, NULL, 1, &e));
     TRY(add_actions(s, outbox, e, action, &len));
     if (id)
         *id = e->id;

@@ -234,6 +234,18 @@ enum hf_status hf__outbox_check(struct hf_scope *s, const struct hf_event *event
     return HF_OK;
 }
 
+bool hf__outbox_place_fits(const struct hf_outbox *outbox, const struct outbox_place *place,
+                           const struct hf_event *event)
+{
+    struct hf_str key = hf__outbox_event_key(event);
+    int64_t place_ms = seq_ms(place->seq), due_ms = event->due_us / 1000;
+    int64_t now_ms = env_wall_ms(&outbox->env);
+
+    if (key.len && hf__outbox_bucket(outbox, key) != place->bucket)
+        return false;
+    return place_ms == due_ms || (due_ms < place_ms && place_ms <= now_ms + OUTBOX_SKEW_MS);
+}
+
 struct hf_str hf__outbox_event_key(const struct hf_event *event)
 {
     return event->key.len ? event->key : event->aggregate;

@@ -431,6 +431,66 @@ STAGE_TEST(bus, middleware_is_told_the_transaction_and_the_time)
     stage_close(&st);
 }
 
+static enum hf_status emit_plain_in_tx(struct hf_scope *s, struct hf_tx *tx, void *user)
+{
+    (void)s, (void)tx;
+    return emit(user, "t");
+}
+
+static char seen_id[100];
+static const char *new_key, *new_id;
+static int64_t new_due_us;
+
+static void look_at_id(struct hf_scope *s, struct layer *layer, struct hf_bus_call *call)
+{
+    struct hf_event *event = hf_bus_call_event(call);
+
+    (void)s, (void)layer;
+    if (new_id)
+        event->id = hf_str_from(new_id);
+    snprintf(seen_id, sizeof(seen_id), "%.*s", HF_FMT(event->id));
+    if (new_key)
+        event->key = hf_str_from(new_key);
+    if (new_due_us)
+        event->due_us = new_due_us;
+}
+
+/* (3): also when what it changes would give the event another place, and in a transaction. */
+KIT_TEST(bus, middleware_sees_the_id_that_is_given)
+{
+    struct layer a = {.name = "a", .inside = look_at_id};
+    bool transactions = kit_has(k, HF_FEATURE_TRANSACTIONS);
+    struct hf_outbox_event event;
+    struct stage st;
+
+    stage_open(&st, k, 0, 0);
+    use(&st, HF_BUS_EMIT, &a);
+    for (int i = 0; i < 5; i++) {
+        new_key = i == 1 ? "another" : i == 4 ? "" : NULL;
+        new_id = i == 2 ? "mine" : NULL;
+        new_due_us = i == 3 ? INT64_C(4102444800000000) : 0;
+        seen_id[0] = '\0';
+        CHECK_OK(emit(&st, "t"));
+        CHECK(seen_id[0] != '\0');
+        CHECK_OK(hf_outbox_get(k->scope, hf_bus_outbox(st.bus), hf_str_from(seen_id), &event));
+        CHECK_STR(seen_id, event.event.id);
+        CHECK(hf_str_equal(event.event.key, hf_str_from(i == 1 ? "another" : i == 4 ? "" : "k")));
+        /* What was not changed is where its id says: nothing was stored beside it. */
+        if (i == 0 || i == 4)
+            CHECK_STR(seen_id, event.ref);
+    }
+    new_key = new_id = NULL;
+    new_due_us = 0;
+    if (transactions) {
+        seen_tx = NULL;
+        a.inside = look_at_id;
+        CHECK_OK(hf_tx_run(k->scope, k->db, emit_plain_in_tx, &st, NULL));
+        CHECK_OK(hf_outbox_get(k->scope, hf_bus_outbox(st.bus), hf_str_from(seen_id), &event));
+        CHECK_STR(seen_id, event.ref);
+    }
+    stage_close(&st);
+}
+
 static void emit_more(struct hf_scope *s, struct layer *layer, struct hf_bus_call *call)
 {
     if (hf_str_equal(hf_bus_call_event(call)->type, HF_STR("t")))
