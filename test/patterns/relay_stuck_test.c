@@ -193,6 +193,21 @@ TEST(relay_stuck, what_does_not_return_is_told_by_competing_ones)
     is_told_and_left(t, true);
 }
 
+/* One that hangs is not waited for when there is more to claim. */
+TEST(relay_stuck, what_comes_while_one_hangs_is_handled)
+{
+    struct stage st;
+
+    (void)t;
+    stage_open(&st, (struct hf_relay_options){.competing = true, .workers = 2});
+    WAIT_FOR(atomic_load(&st.trap.entered) == 1 && atomic_load(&st.trap.handled[3]) == 1);
+    nap_ms(STUCK_MS / 3); /* the other worker has seen that there is no more */
+    emit(st.s, st.outbox, "d", 4);
+    WAIT_FOR(atomic_load(&st.trap.handled[4]) == 1);
+    CHECK_INT(0, atomic_load(&st.trap.handled[1]));
+    stage_close(&st);
+}
+
 /* The other relay takes over long before the lease ends. */
 static void is_released(struct test *t, bool competing)
 {
