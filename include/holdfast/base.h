@@ -134,7 +134,9 @@ static inline bool hf_str_equal(struct hf_str a, struct hf_str b)
     X(POLICY_NOT_FOUND, 36, "PolicyNotFoundException", "no such resource policy, or another one")  \
     X(GLOBAL_TABLE_NOT_FOUND, 37, "GlobalTableNotFoundException", "no such global table")          \
     X(EXPORT_NOT_FOUND, 38, "ExportNotFoundException", "no such export")                           \
-    X(IMPORT_NOT_FOUND, 39, "ImportNotFoundException", "no such import")
+    X(IMPORT_NOT_FOUND, 39, "ImportNotFoundException", "no such import")                           \
+    X(POINT_IN_TIME_UNAVAILABLE, 40, "PointInTimeRecoveryUnavailableException",                    \
+      "the table has no recovery to a point in time")
 
 enum hf_status {
 #define HF_STATUS_ENUM(name, number, wire, text) HF_##name = number,

@@ -113,6 +113,8 @@ enum hf_backup_type {
     HF_BACKUP_AWS_BACKUP,
     HF_BACKUP_ALL /* as a filter */
 };
+enum hf_insights_action { HF_INSIGHTS_ENABLE = 1, HF_INSIGHTS_DISABLE };
+enum hf_insights_mode { HF_INSIGHTS_ACCESSED_AND_THROTTLED = 1, HF_INSIGHTS_THROTTLED };
 enum hf_insights_status {
     HF_INSIGHTS_ENABLING = 1,
     HF_INSIGHTS_ENABLED,
@@ -143,6 +145,12 @@ struct hf_on_demand_throughput {
     int64_t max_write_units;
 };
 
+/* What a table is to be ready for at once. It is kept and described, and never decreases. */
+struct hf_warm_throughput {
+    int64_t read_units; /* per second */
+    int64_t write_units;
+};
+
 struct hf_projection {
     enum hf_projection_type type;
     const struct hf_str *attributes; /* with HF_PROJECT_INCLUDE */
@@ -157,6 +165,7 @@ struct hf_index {
     const struct hf_projection *projection;
     const struct hf_throughput *throughput;                     /* global only */
     const struct hf_on_demand_throughput *on_demand_throughput; /* global only */
+    const struct hf_warm_throughput *warm_throughput;           /* global only */
 };
 
 struct hf_stream_spec {
@@ -181,6 +190,12 @@ struct hf_throughput_description {
     int64_t decreases_today;
     int64_t read_units;
     int64_t write_units;
+};
+
+struct hf_warm_throughput_description {
+    int64_t read_units; /* per second */
+    int64_t write_units;
+    enum hf_table_status status;
 };
 
 struct hf_billing_summary {
@@ -211,6 +226,7 @@ struct hf_index_description {
     int64_t size_bytes;
     int64_t item_count;
     struct hf_str arn;
+    const struct hf_warm_throughput_description *warm_throughput; /* global only */
 };
 
 /* Of a table that is being restored. */
@@ -247,6 +263,7 @@ struct hf_table_description {
     const struct hf_table_class_summary *table_class;
     enum hf_flag deletion_protection;
     const struct hf_restore_summary *restore; /* only while it is being restored */
+    const struct hf_warm_throughput_description *warm_throughput;
 };
 
 /* A legacy condition of Expected, and of KeyConditions, QueryFilter, ScanFilter. */
@@ -675,6 +692,7 @@ struct hf_create_table {
     enum hf_table_class table_class;
     enum hf_flag deletion_protection;
     struct hf_str resource_policy;
+    const struct hf_warm_throughput *warm_throughput;
 };
 
 struct hf_create_table_result {
@@ -712,6 +730,7 @@ struct hf_index_update {
     struct hf_str name;
     const struct hf_throughput *throughput;
     const struct hf_on_demand_throughput *on_demand_throughput;
+    const struct hf_warm_throughput *warm_throughput;
 };
 
 struct hf_index_delete {
@@ -744,6 +763,7 @@ struct hf_update_table {
     size_t replicas_len;
     enum hf_table_class table_class;
     enum hf_flag deletion_protection;
+    const struct hf_warm_throughput *warm_throughput;
 };
 
 struct hf_update_table_result {
@@ -1098,6 +1118,17 @@ struct hf_restore_table_from_backup_result {
     const struct hf_table_description *table;
 };
 
+/* Refused: no table has recovery to a point in time. */
+struct hf_restore_table_to_point_in_time {
+    struct hf_str source_arn; /* this or source */
+    struct hf_str source;
+    struct hf_str table;
+};
+
+struct hf_restore_table_to_point_in_time_result {
+    const struct hf_table_description *table;
+};
+
 /* ---- resource policies: kept and given back, not enforced ----------------------------------- */
 
 struct hf_put_resource_policy {
@@ -1171,6 +1202,46 @@ struct hf_describe_global_table_result {
     const struct hf_global_table_description *table;
 };
 
+/* Refused: the service makes no more of these. */
+struct hf_create_global_table {
+    struct hf_str name;
+    const struct hf_replica *replicas;
+    size_t replicas_len;
+};
+
+struct hf_create_global_table_result {
+    const struct hf_global_table_description *table;
+};
+
+/* There is none that could be changed: refused whatever the change. */
+struct hf_update_global_table {
+    struct hf_str name;
+};
+
+struct hf_update_global_table_result {
+    const struct hf_global_table_description *table;
+};
+
+struct hf_describe_global_table_settings {
+    struct hf_str name;
+};
+
+struct hf_describe_global_table_settings_result {
+    struct hf_str name;
+    const struct hf_replica *replicas;
+    size_t replicas_len;
+};
+
+struct hf_update_global_table_settings {
+    struct hf_str name;
+};
+
+struct hf_update_global_table_settings_result {
+    struct hf_str name;
+    const struct hf_replica *replicas;
+    size_t replicas_len;
+};
+
 struct hf_describe_table_replica_auto_scaling {
     struct hf_str table;
 };
@@ -1184,6 +1255,25 @@ struct hf_auto_scaling_description {
 
 struct hf_describe_table_replica_auto_scaling_result {
     const struct hf_auto_scaling_description *table;
+};
+
+struct hf_update_table_replica_auto_scaling {
+    struct hf_str table;
+};
+
+struct hf_update_table_replica_auto_scaling_result {
+    const struct hf_auto_scaling_description *table;
+};
+
+struct hf_disable_kinesis_streaming_destination {
+    struct hf_str table;
+    struct hf_str stream_arn;
+};
+
+struct hf_disable_kinesis_streaming_destination_result {
+    struct hf_str table;
+    struct hf_str stream_arn;
+    struct hf_str status;
 };
 
 struct hf_describe_kinesis_streaming_destination {
@@ -1214,6 +1304,21 @@ struct hf_describe_contributor_insights_result {
     size_t rules_len;
     enum hf_insights_status status;
     int64_t updated_us;
+};
+
+/* HF_INSIGHTS_DISABLE changes nothing; HF_INSIGHTS_ENABLE is refused. */
+struct hf_update_contributor_insights {
+    struct hf_str table;
+    struct hf_str index; /* absent: of the table */
+    enum hf_insights_action action;
+    enum hf_insights_mode mode;
+};
+
+struct hf_update_contributor_insights_result {
+    struct hf_str table;
+    struct hf_str index;
+    enum hf_insights_status status;
+    enum hf_insights_mode mode;
 };
 
 struct hf_list_contributor_insights {
@@ -1270,6 +1375,16 @@ struct hf_export_description {
 };
 
 struct hf_describe_export_result {
+    const struct hf_export_description *description;
+};
+
+/* Refused: no table has the recovery to a point in time that an export needs. */
+struct hf_export_table_to_point_in_time {
+    struct hf_str table_arn;
+    struct hf_str bucket;
+};
+
+struct hf_export_table_to_point_in_time_result {
     const struct hf_export_description *description;
 };
 
@@ -1367,6 +1482,15 @@ enum hf_op {
     HF_OP_LIST_EXPORTS,
     HF_OP_LIST_GLOBAL_TABLES,
     HF_OP_LIST_IMPORTS,
+    HF_OP_CREATE_GLOBAL_TABLE,
+    HF_OP_DESCRIBE_GLOBAL_TABLE_SETTINGS,
+    HF_OP_DISABLE_KINESIS_STREAMING_DESTINATION,
+    HF_OP_EXPORT_TABLE_TO_POINT_IN_TIME,
+    HF_OP_RESTORE_TABLE_TO_POINT_IN_TIME,
+    HF_OP_UPDATE_CONTRIBUTOR_INSIGHTS,
+    HF_OP_UPDATE_GLOBAL_TABLE,
+    HF_OP_UPDATE_GLOBAL_TABLE_SETTINGS,
+    HF_OP_UPDATE_TABLE_REPLICA_AUTO_SCALING,
     HF_OP_COUNT
 };
 
@@ -1478,6 +1602,15 @@ HF_DB_CALL_DECLARE(list_contributor_insights)
 HF_DB_CALL_DECLARE(list_exports)
 HF_DB_CALL_DECLARE(list_global_tables)
 HF_DB_CALL_DECLARE(list_imports)
+HF_DB_CALL_DECLARE(create_global_table)
+HF_DB_CALL_DECLARE(describe_global_table_settings)
+HF_DB_CALL_DECLARE(disable_kinesis_streaming_destination)
+HF_DB_CALL_DECLARE(export_table_to_point_in_time)
+HF_DB_CALL_DECLARE(restore_table_to_point_in_time)
+HF_DB_CALL_DECLARE(update_contributor_insights)
+HF_DB_CALL_DECLARE(update_global_table)
+HF_DB_CALL_DECLARE(update_global_table_settings)
+HF_DB_CALL_DECLARE(update_table_replica_auto_scaling)
 #undef HF_DB_CALL_DECLARE
 
 #ifdef __cplusplus

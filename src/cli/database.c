@@ -75,6 +75,7 @@ static int exit_of(enum hf_status status)
     case HF_IO:
     case HF_INTERNAL:
     case HF_BACKUPS_UNAVAILABLE:
+    case HF_POINT_IN_TIME_UNAVAILABLE:
         break;
     }
     return CLI_FAILED;

@@ -242,11 +242,23 @@ enum hf_status hf__catalog_item_table(struct hf_scope *s, struct engine *e, stru
     return *table ? HF_OK : hf__fail(s, HF_NOT_FOUND, "Requested resource not found");
 }
 
-static enum hf_status found_or_fail(struct hf_scope *s, struct hf_str name,
+/* Operations on tables say so when it is the region that is another. */
+static enum hf_status check_region(struct hf_scope *s, const struct engine *e, struct hf_str name)
+{
+    struct table_arn parts;
+
+    if (!hf__is_arn(name) || !hf__arn_split(name, &parts) || hf_str_equal(parts.region, e->region))
+        return HF_OK;
+    return hf__fail(s, HF_INVALID, "1 validation error detected: Invalid AWS region in '%.*s'",
+                    HF_FMT(name));
+}
+
+static enum hf_status found_or_fail(struct hf_scope *s, const struct engine *e, struct hf_str name,
                                     const struct table *table)
 {
     if (table)
         return HF_OK;
+    TRY(check_region(s, e, name));
     return hf__fail(s, HF_NOT_FOUND, "Requested resource not found: Table: %.*s not found",
                     HF_FMT(hf__table_name(name)));
 }
@@ -255,14 +267,14 @@ enum hf_status hf__catalog_table(struct hf_scope *s, struct engine *e, struct hf
                                  struct table **table)
 {
     TRY(look_up(s, e, name, table));
-    return found_or_fail(s, name, *table);
+    return found_or_fail(s, e, name, *table);
 }
 
 enum hf_status hf__catalog_any_table(struct hf_scope *s, struct engine *e, struct hf_str name,
                                      struct table **table)
 {
     TRY(look_up_any(s, e, name, table));
-    return found_or_fail(s, name, *table);
+    return found_or_fail(s, e, name, *table);
 }
 
 enum hf_status hf__catalog_backup_table(struct hf_scope *s, struct engine *e, struct hf_str name,
@@ -271,6 +283,7 @@ enum hf_status hf__catalog_backup_table(struct hf_scope *s, struct engine *e, st
     TRY(look_up(s, e, name, table));
     if (*table)
         return HF_OK;
+    TRY(check_region(s, e, name));
     return hf__fail(s, HF_TABLE_NOT_FOUND, "Table not found: %.*s", HF_FMT(hf__table_name(name)));
 }
 

@@ -34,6 +34,14 @@ static enum hf_status look(struct hf_scope *s, struct engine *e, struct hf_str n
     return status;
 }
 
+enum hf_status hf__no_point_in_time(struct hf_scope *s, struct engine *e, struct hf_str name)
+{
+    TRY(look(s, e, name));
+    return hf__fail(s, HF_POINT_IN_TIME_UNAVAILABLE,
+                    "Point in time recovery is not enabled for table '%.*s'",
+                    HF_FMT(hf__table_name(name)));
+}
+
 enum hf_status
 hf__engine_describe_continuous_backups(struct hf_scope *s, struct engine *e,
                                        const struct hf_describe_continuous_backups *request,
@@ -56,4 +64,25 @@ hf__engine_update_continuous_backups(struct hf_scope *s, struct engine *e,
                         "Point in time recovery is not available for table: %.*s",
                         HF_FMT(hf__table_name(request->table)));
     return describe(s, &result->description);
+}
+
+/* Of which table is said by name or by ARN. */
+enum hf_status
+hf__engine_restore_table_to_point_in_time(struct hf_scope *s, struct engine *e,
+                                          const struct hf_restore_table_to_point_in_time *request,
+                                          struct hf_restore_table_to_point_in_time_result *result)
+{
+    struct table_arn parts;
+
+    (void)result;
+    TRY(hf__prepare_plain(s, HF_OP_RESTORE_TABLE_TO_POINT_IN_TIME, request));
+    if (!request->source.ptr == !request->source_arn.ptr)
+        return hf__fail(s, HF_INVALID,
+                        "Invalid Request: Must provide exactly one of: sourceTableArn, "
+                        "sourceTableName");
+    if (request->source_arn.ptr && !hf__arn_split(request->source_arn, &parts))
+        return hf__fail(s, HF_INVALID,
+                        "One or more parameter values were invalid: sourceTableArn is not a valid "
+                        "ARN");
+    return hf__no_point_in_time(s, e, request->source.ptr ? request->source : request->source_arn);
 }

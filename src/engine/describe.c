@@ -12,7 +12,25 @@ static int64_t counted(atomic_llong *value)
     return count > 0 ? count : 0;
 }
 
-static enum hf_status describe_indexes(struct hf_scope *s, struct table *table,
+static enum hf_billing billing_of(const struct hf_table_description *d)
+{
+    return d->billing ? d->billing->billing : HF_BILLING_PROVISIONED;
+}
+
+/* Of a global index: its throughput as it is today. */
+static enum hf_status describe_throughput(struct hf_scope *s, enum hf_billing billing,
+                                          int64_t now_us, struct hf_index_description *d)
+{
+    struct throughput_of of = {d->warm_throughput, d->throughput, billing};
+
+    TRY(hf__on_demand_merge(s, d->on_demand_throughput, NULL, &d->on_demand_throughput));
+    d->warm_throughput = hf__warm_describe(s, of);
+    if (d->throughput)
+        d->throughput = hf__throughput_today(s, d->throughput, now_us);
+    return d->warm_throughput && (!of.units || d->throughput) ? HF_OK : hf__fail_nomem(s);
+}
+
+static enum hf_status describe_indexes(struct hf_scope *s, struct table *table, int64_t now_us,
                                        const struct hf_index_description *from, size_t len,
                                        const struct hf_index_description **out)
 {
@@ -29,6 +47,8 @@ static enum hf_status describe_indexes(struct hf_scope *s, struct table *table,
         copies[i] = from[i];
         copies[i].item_count = counted(&index->counts->items);
         copies[i].size_bytes = counted(&index->counts->bytes);
+        if (!index->local)
+            TRY(describe_throughput(s, billing_of(table->record.description), now_us, &copies[i]));
         if (!index->local && !table->record.restore_from) {
             copies[i].status = index->building ? HF_TABLE_CREATING : HF_TABLE_ACTIVE;
             copies[i].backfilling = index->building ? HF_YES : HF_UNSET;
@@ -54,11 +74,12 @@ static enum hf_status copy(struct hf_scope *s, const struct hf_table_description
     return HF_OK;
 }
 
-enum hf_status hf__table_describe(struct hf_scope *s, struct table *table,
+enum hf_status hf__table_describe(struct hf_scope *s, struct engine *e, struct table *table,
                                   const struct hf_table_description **out)
 {
     const struct hf_table_description *stored = table->record.description;
     struct hf_table_description d = *stored;
+    int64_t now_us = hf__env_wall_us(&e->env);
 
     d.status = HF_TABLE_ACTIVE;
     for (size_t i = 0; i < table->indexes_len; i++)
@@ -68,8 +89,16 @@ enum hf_status hf__table_describe(struct hf_scope *s, struct table *table,
         d.status = HF_TABLE_CREATING;
     d.item_count = counted(&table->counts->table.items);
     d.size_bytes = counted(&table->counts->table.bytes);
-    TRY(describe_indexes(s, table, stored->local_indexes, d.local_indexes_len, &d.local_indexes));
-    TRY(describe_indexes(s, table, stored->global_indexes, d.global_indexes_len,
+    d.throughput = hf__throughput_today(s, stored->throughput, now_us);
+    d.warm_throughput =
+        hf__warm_describe(s, (struct throughput_of){stored->warm_throughput, stored->throughput,
+                                                    billing_of(stored)});
+    if (!d.throughput || !d.warm_throughput)
+        return hf__fail_nomem(s);
+    TRY(hf__on_demand_merge(s, stored->on_demand_throughput, NULL, &d.on_demand_throughput));
+    TRY(describe_indexes(s, table, now_us, stored->local_indexes, d.local_indexes_len,
+                         &d.local_indexes));
+    TRY(describe_indexes(s, table, now_us, stored->global_indexes, d.global_indexes_len,
                          &d.global_indexes));
     return copy(s, &d, out);
 }
@@ -88,7 +117,7 @@ enum hf_status hf__engine_describe_table(struct hf_scope *s, struct engine *e,
     pthread_rwlock_rdlock(&e->schema);
     status = hf__catalog_any_table(s, e, request->table, &table);
     if (status == HF_OK)
-        status = hf__table_describe(s, table, &result->table);
+        status = hf__table_describe(s, e, table, &result->table);
     pthread_rwlock_unlock(&e->schema);
     return status;
 }

@@ -62,8 +62,12 @@ static enum hf_status check_arn(struct hf_scope *s, const struct engine *e, stru
             more = arn.ptr + i;
     if (more)
         whole.len = (size_t)(more - arn.ptr);
-    if (!hf__arn_split(whole, &parts))
-        return hf__fail(s, HF_INVALID, BAD_VALUES "Invalid resource Arn: %.*s", HF_FMT(arn));
+    if (!hf__arn_split(whole, &parts) || (more && memmem(more, 8, "/backup/", 8)))
+        return hf__fail(s, HF_INVALID,
+                        memcmp(arn.ptr, "arn:aws-", 8) == 0
+                            ? BAD_VALUES "Invalid resource Arn: %.*s"
+                            : BAD_VALUES "Provided Arn is not a DynamoDB resource arn: %.*s",
+                        HF_FMT(arn));
     if (!hf_str_equal(parts.account, e->account))
         return hf__fail(s, HF_INVALID,
                         "This action is only supported by accounts that match the resource owner’s "
@@ -72,8 +76,8 @@ static enum hf_status check_arn(struct hf_scope *s, const struct engine *e, stru
         return hf__fail(s, HF_INVALID, BAD_VALUES "Invalid resource Arn: %.*s", HF_FMT(arn));
     if (more)
         return hf__fail(s, HF_INVALID,
-                        BAD_VALUES "Invalid resource arn provided, only table is accepted. "
-                                   "Provided resource arn: %.*s",
+                        BAD_VALUES "Invalid resource arn provided, only table or stream is "
+                                   "accepted. Provided resource arn: %.*s",
                         HF_FMT(arn));
     *name = parts.name;
     return HF_OK;

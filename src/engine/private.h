@@ -383,16 +383,57 @@ enum hf_status hf__arn_check_account(struct hf_scope *s, const struct engine *e,
                                      struct hf_str account, struct hf_str arn);
 
 /* What DescribeTable answers, in the scope; after hf__counts_refresh(), if counts may be due. */
-enum hf_status hf__table_describe(struct hf_scope *s, struct table *table,
+enum hf_status hf__table_describe(struct hf_scope *s, struct engine *e, struct table *table,
                                   const struct hf_table_description **out);
+
+/* ---- throughput.c: all of it in the scope; NULL when there is no memory ---------------------- */
+
+/* Units of a table or index that is new; NULL gives none. */
+const struct hf_throughput_description *
+hf__describe_throughput(struct hf_scope *s, const struct hf_throughput *throughput);
+
+/* The units that were there become others, within one billing mode and between two. */
+const struct hf_throughput_description *
+hf__throughput_change(struct hf_scope *s, const struct hf_throughput_description *old,
+                      const struct hf_throughput *wanted, int64_t now_us);
+const struct hf_throughput_description *
+hf__throughput_switch(struct hf_scope *s, const struct hf_throughput_description *old,
+                      const struct hf_throughput *wanted);
+
+/* What is stored as it is described today. */
+const struct hf_throughput_description *
+hf__throughput_today(struct hf_scope *s, const struct hf_throughput_description *stored,
+                     int64_t now_us);
+
+/* Limits after a request; each of the two may be NULL, and *out is when there is no limit. */
+enum hf_status hf__on_demand_merge(struct hf_scope *s, const struct hf_on_demand_throughput *old,
+                                   const struct hf_on_demand_throughput *wanted,
+                                   const struct hf_on_demand_throughput **out);
+
+/* What the warm throughput of a table or index follows from. */
+struct throughput_of {
+    const struct hf_warm_throughput_description *stored; /* NULL: none yet */
+    const struct hf_throughput_description *units;
+    enum hf_billing billing;
+};
+const struct hf_warm_throughput_description *hf__warm_describe(struct hf_scope *s,
+                                                               struct throughput_of of);
+
+/* What is stored after a request, which may be NULL. `index` is absent for the table's own. */
+enum hf_status hf__warm_raise(struct hf_scope *s, struct throughput_of of,
+                              const struct hf_warm_throughput *wanted, struct hf_str index,
+                              const struct hf_warm_throughput_description **out);
+
+/* ---- continuous.c --------------------------------------------------------------------------- */
+
+/* Fail because the table has no recovery to a point in time, or is not there. */
+enum hf_status hf__no_point_in_time(struct hf_scope *s, struct engine *e, struct hf_str name);
 
 /* ---- tables.c ------------------------------------------------------------------------------- */
 
-const struct hf_throughput_description *
-hf__describe_throughput(struct hf_scope *s, const struct hf_throughput *throughput);
 enum hf_status hf__describe_new_index(struct hf_scope *s, struct engine *e, struct hf_str table,
                                       const struct hf_index *index, bool local,
-                                      struct hf_index_description *out);
+                                      enum hf_billing billing, struct hf_index_description *out);
 
 /* A new table, ACTIVE at once, or CREATING until it is filled from `backup`. Schema write-locked.
  */
@@ -713,6 +754,9 @@ enum hf_status hf__page_read(struct hf_scope *s, struct engine *e, struct table 
                              struct index *index, const struct prepared_page *page,
                              struct hf_bytes lower, struct hf_bytes upper,
                              struct page_answer *answer);
+/* Fail because what was read has nothing behind this key: a partition of one item. */
+enum hf_status hf__page_fail_restart(struct hf_scope *s, struct hf_item start);
+
 /* The stored key that a start key stands for; checks its attributes and their types. */
 enum hf_status hf__page_start_key(struct hf_scope *s, const struct table *table,
                                   const struct index *index, struct hf_item start,

@@ -7,6 +7,11 @@
 
 /* ---- global tables -------------------------------------------------------------------------- */
 
+static enum hf_status fail_no_global(struct hf_scope *s, enum hf_status status, struct hf_str name)
+{
+    return hf__fail(s, status, "Global table with name: '%.*s' does not exist.", HF_FMT(name));
+}
+
 enum hf_status hf__engine_list_global_tables(struct hf_scope *s, struct engine *e,
                                              const struct hf_list_global_tables *request,
                                              struct hf_list_global_tables_result *result)
@@ -23,9 +28,53 @@ enum hf_status hf__engine_describe_global_table(struct hf_scope *s, struct engin
     (void)e;
     (void)result;
     TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_GLOBAL_TABLE, request));
-    return hf__fail(s, HF_GLOBAL_TABLE_NOT_FOUND,
-                    "Global table not found: Global table with name: '%.*s' does not exist.",
-                    HF_FMT(request->name));
+    return fail_no_global(s, HF_GLOBAL_TABLE_NOT_FOUND, request->name);
+}
+
+/* As the service answers in every region since it makes only global tables of the next version. */
+enum hf_status hf__engine_create_global_table(struct hf_scope *s, struct engine *e,
+                                              const struct hf_create_global_table *request,
+                                              struct hf_create_global_table_result *result)
+{
+    (void)e;
+    (void)result;
+    TRY(hf__prepare_plain(s, HF_OP_CREATE_GLOBAL_TABLE, request));
+    return hf__fail(s, HF_INVALID,
+                    "One or more parameter values were invalid: DynamoDB global tables version "
+                    "2017.11.29 is not supported. We recommend using DynamoDB global tables "
+                    "version 2019.11.21, instead of version 2017.11.29 (Legacy).");
+}
+
+enum hf_status hf__engine_update_global_table(struct hf_scope *s, struct engine *e,
+                                              const struct hf_update_global_table *request,
+                                              struct hf_update_global_table_result *result)
+{
+    (void)e;
+    (void)result;
+    TRY(hf__prepare_plain(s, HF_OP_UPDATE_GLOBAL_TABLE, request));
+    return fail_no_global(s, HF_GLOBAL_TABLE_NOT_FOUND, request->name);
+}
+
+enum hf_status
+hf__engine_describe_global_table_settings(struct hf_scope *s, struct engine *e,
+                                          const struct hf_describe_global_table_settings *request,
+                                          struct hf_describe_global_table_settings_result *result)
+{
+    (void)e;
+    (void)result;
+    TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_GLOBAL_TABLE_SETTINGS, request));
+    return fail_no_global(s, HF_GLOBAL_TABLE_NOT_FOUND, request->name);
+}
+
+enum hf_status
+hf__engine_update_global_table_settings(struct hf_scope *s, struct engine *e,
+                                        const struct hf_update_global_table_settings *request,
+                                        struct hf_update_global_table_settings_result *result)
+{
+    (void)e;
+    (void)result;
+    TRY(hf__prepare_plain(s, HF_OP_UPDATE_GLOBAL_TABLE_SETTINGS, request));
+    return fail_no_global(s, HF_GLOBAL_TABLE_NOT_FOUND, request->name);
 }
 
 /* The service has scaling of replicas only for tables that have any. */
@@ -37,8 +86,18 @@ enum hf_status hf__engine_describe_table_replica_auto_scaling(
     (void)e;
     (void)result;
     TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_TABLE_REPLICA_AUTO_SCALING, request));
-    return hf__fail(s, HF_NOT_FOUND, "Global table with name: '%.*s' does not exist.",
-                    HF_FMT(hf__table_name(request->table)));
+    return fail_no_global(s, HF_NOT_FOUND, hf__table_name(request->table));
+}
+
+enum hf_status hf__engine_update_table_replica_auto_scaling(
+    struct hf_scope *s, struct engine *e,
+    const struct hf_update_table_replica_auto_scaling *request,
+    struct hf_update_table_replica_auto_scaling_result *result)
+{
+    (void)e;
+    (void)result;
+    TRY(hf__prepare_plain(s, HF_OP_UPDATE_TABLE_REPLICA_AUTO_SCALING, request));
+    return fail_no_global(s, HF_NOT_FOUND, hf__table_name(request->table));
 }
 
 /* ---- Kinesis and contributor insights ------------------------------------------------------- */
@@ -67,25 +126,41 @@ enum hf_status hf__engine_describe_kinesis_streaming_destination(
     return name_of(s, e, request->table, &result->table);
 }
 
-/* Of a table, or of one of its global indexes. The schema lock is held. */
-static enum hf_status insights_locked(struct hf_scope *s, struct engine *e,
-                                      const struct hf_describe_contributor_insights *request,
-                                      struct hf_describe_contributor_insights_result *result)
+/* No stream of Kinesis is fed from here, so none can cease to be. */
+enum hf_status hf__engine_disable_kinesis_streaming_destination(
+    struct hf_scope *s, struct engine *e,
+    const struct hf_disable_kinesis_streaming_destination *request,
+    struct hf_disable_kinesis_streaming_destination_result *result)
+{
+    struct hf_str name;
+
+    (void)result;
+    TRY(hf__prepare_plain(s, HF_OP_DISABLE_KINESIS_STREAMING_DESTINATION, request));
+    TRY(name_of(s, e, request->table, &name));
+    return hf__fail(s, HF_INVALID,
+                    "Table is not in a valid state to enable Kinesis Streaming Destination: "
+                    "KinesisStreamingDestination must be ACTIVE to perform DISABLE operation.");
+}
+
+/* The names of a table and, unless `wanted` is absent, of one of its global indexes. The schema
+ * lock is held. */
+static enum hf_status insights_locked(struct hf_scope *s, struct engine *e, struct hf_str name,
+                                      struct hf_str wanted, struct hf_str *table_name,
+                                      struct hf_str *index_name)
 {
     struct table *table;
     struct index *index;
 
-    TRY(hf__catalog_table(s, e, request->table, &table));
-    result->table = hf_scope_copy(s, table->name);
-    if (request->index.ptr) {
-        index = hf__table_index(table, request->index);
-        if (!index || index->local)
-            return hf__fail(s, HF_NOT_FOUND,
-                            "Requested resource not found: Index: %.*s not found for table: %.*s",
-                            HF_FMT(request->index), HF_FMT(table->name));
-        result->index = hf_scope_copy(s, index->name);
-    }
-    result->status = HF_INSIGHTS_DISABLED;
+    TRY(hf__catalog_table(s, e, name, &table));
+    *table_name = hf_scope_copy(s, table->name);
+    if (!wanted.ptr)
+        return HF_OK;
+    index = hf__table_index(table, wanted);
+    if (!index || index->local)
+        return hf__fail(s, HF_NOT_FOUND,
+                        "Requested resource not found: Index: %.*s not found for table: %.*s",
+                        HF_FMT(wanted), HF_FMT(table->name));
+    *index_name = hf_scope_copy(s, index->name);
     return HF_OK;
 }
 
@@ -98,8 +173,29 @@ hf__engine_describe_contributor_insights(struct hf_scope *s, struct engine *e,
 
     TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_CONTRIBUTOR_INSIGHTS, request));
     pthread_rwlock_rdlock(&e->schema);
-    status = insights_locked(s, e, request, result);
+    status = insights_locked(s, e, request->table, request->index, &result->table, &result->index);
     pthread_rwlock_unlock(&e->schema);
+    result->status = HF_INSIGHTS_DISABLED;
+    return status;
+}
+
+/* They are disabled, and so they stay. */
+enum hf_status
+hf__engine_update_contributor_insights(struct hf_scope *s, struct engine *e,
+                                       const struct hf_update_contributor_insights *request,
+                                       struct hf_update_contributor_insights_result *result)
+{
+    enum hf_status status;
+
+    TRY(hf__prepare_plain(s, HF_OP_UPDATE_CONTRIBUTOR_INSIGHTS, request));
+    if (request->action != HF_INSIGHTS_DISABLE)
+        return hf__fail(s, HF_INVALID,
+                        "One or more parameter values were invalid: ContributorInsightsAction "
+                        "ENABLE is not supported: there are no contributor insights");
+    pthread_rwlock_rdlock(&e->schema);
+    status = insights_locked(s, e, request->table, request->index, &result->table, &result->index);
+    pthread_rwlock_unlock(&e->schema);
+    result->status = HF_INSIGHTS_DISABLED;
     return status;
 }
 
@@ -154,6 +250,21 @@ enum hf_status hf__engine_describe_export(struct hf_scope *s, struct engine *e,
     if (!is_part_arn(request->arn, HF_STR("/export/")))
         return hf__fail(s, HF_INVALID, "Invalid Export ARN");
     return hf__fail(s, HF_EXPORT_NOT_FOUND, "Export not found: %.*s", HF_FMT(request->arn));
+}
+
+/* The history that an export is made of is kept by recovery to a point in time, which is off. */
+enum hf_status
+hf__engine_export_table_to_point_in_time(struct hf_scope *s, struct engine *e,
+                                         const struct hf_export_table_to_point_in_time *request,
+                                         struct hf_export_table_to_point_in_time_result *result)
+{
+    struct table_arn parts;
+
+    (void)result;
+    TRY(hf__prepare_plain(s, HF_OP_EXPORT_TABLE_TO_POINT_IN_TIME, request));
+    if (!hf__arn_split(request->table_arn, &parts))
+        return hf__fail(s, HF_INVALID, "Invalid TableArn: Invalid Table ARN");
+    return hf__no_point_in_time(s, e, request->table_arn);
 }
 
 enum hf_status hf__engine_list_imports(struct hf_scope *s, struct engine *e,

@@ -75,8 +75,7 @@ static enum hf_status parse_all(struct hf_scope *s, struct transact *t)
         size += size_of(&t->statements[i]);
     }
     if (size > TRANSACTION_BYTES_MAX)
-        return hf__fail(s, HF_INVALID,
-                        "The aggregate size of the items in the transaction exceeds 4 MB");
+        return hf__fail(s, HF_INVALID, "Transaction size cannot exceed 4 MB");
     if (t->reads && writes)
         return hf__fail(s, HF_INVALID,
                         "ExecuteTransaction API does not support both read and write operations in "

@@ -8,22 +8,21 @@
  */
 #include "engine/private.h"
 
-const struct hf_throughput_description *
-hf__describe_throughput(struct hf_scope *s, const struct hf_throughput *throughput)
+/* Nothing to store unless it was asked for: the rest follows from the billing. */
+static enum hf_status new_warm(struct hf_scope *s, const struct hf_throughput_description *units,
+                               enum hf_billing billing, const struct hf_warm_throughput *wanted,
+                               struct hf_str index,
+                               const struct hf_warm_throughput_description **out)
 {
-    struct hf_throughput_description *d = hf__scope_array(s, 1, sizeof(*d));
-
-    if (d && throughput) {
-        d->read_units = throughput->read_units;
-        d->write_units = throughput->write_units;
-    }
-    return d;
+    if (!wanted || (!wanted->read_units && !wanted->write_units))
+        return HF_OK;
+    return hf__warm_raise(s, (struct throughput_of){NULL, units, billing}, wanted, index, out);
 }
 
 /* The stored description of an index that a request asks for. */
 enum hf_status hf__describe_new_index(struct hf_scope *s, struct engine *e, struct hf_str table,
                                       const struct hf_index *index, bool local,
-                                      struct hf_index_description *out)
+                                      enum hf_billing billing, struct hf_index_description *out)
 {
     *out = (struct hf_index_description){
         .name = index->name,
@@ -36,9 +35,11 @@ enum hf_status hf__describe_new_index(struct hf_scope *s, struct engine *e, stru
     };
     if (!local) {
         out->throughput = hf__describe_throughput(s, index->throughput);
-        out->on_demand_throughput = index->on_demand_throughput;
         if (!out->throughput)
             return hf__fail_nomem(s);
+        TRY(hf__on_demand_merge(s, NULL, index->on_demand_throughput, &out->on_demand_throughput));
+        TRY(new_warm(s, out->throughput, billing, index->warm_throughput, index->name,
+                     &out->warm_throughput));
     }
     return out->arn.ptr ? HF_OK : hf__fail_nomem(s);
 }
@@ -65,7 +66,7 @@ static enum hf_status add_indexes(struct hf_scope *s, struct engine *e, struct c
         const struct hf_index *index =
             local ? &r->local_indexes[i] : &r->global_indexes[i - r->local_indexes_len];
 
-        TRY(hf__describe_new_index(s, e, c->description.name, index, local, &all[i]));
+        TRY(hf__describe_new_index(s, e, c->description.name, index, local, r->billing, &all[i]));
         records[i].name = index->name;
         records[i].id = hf__catalog_new_id(s, e, &c->batch);
     }
@@ -93,6 +94,9 @@ static enum hf_status add_settings(struct hf_scope *s, struct engine *e, struct 
     d->throughput = hf__describe_throughput(s, r->throughput);
     if (!billing || !class || !sse || !d->throughput)
         return hf__fail_nomem(s);
+    TRY(hf__on_demand_merge(s, NULL, r->on_demand_throughput, &d->on_demand_throughput));
+    TRY(new_warm(s, d->throughput, r->billing, r->warm_throughput, hf_str_of(NULL, 0),
+                 &d->warm_throughput));
     if (r->billing == HF_BILLING_PAY_PER_REQUEST) {
         billing->billing = r->billing;
         billing->last_to_pay_per_request_us = d->created_us;
@@ -102,7 +106,7 @@ static enum hf_status add_settings(struct hf_scope *s, struct engine *e, struct 
         class->table_class = r->table_class;
         d->table_class = class;
     }
-    if (r->sse && r->sse->enabled == HF_YES) {
+    if (hf__sse_wanted(r->sse)) {
         sse->status = HF_STR("ENABLED");
         sse->type = HF_SSE_KMS;
         sse->kms_key_arn = r->sse->kms_key_id;
@@ -152,7 +156,6 @@ static enum hf_status make_table(struct hf_scope *s, struct engine *e,
         .attributes_len = r->attributes_len,
         .key_schema = r->key_schema,
         .key_schema_len = r->key_schema_len,
-        .on_demand_throughput = r->on_demand_throughput,
         .arn = hf__table_arn(s, e, name),
         .id = hf__uuid(s, &e->env),
     };
@@ -170,7 +173,7 @@ static enum hf_status make_table(struct hf_scope *s, struct engine *e,
         TRY(add_restore(s, c, backup));
     hf__catalog_put_record(s, &c->batch, &c->record);
     TRY(hf__table_new(s, e, &c->record, NULL, table));
-    status = hf__table_describe(s, *table, out);
+    status = hf__table_describe(s, e, *table, out);
     if (status == HF_OK)
         status = hf__catalog_commit(s, e, &c->batch);
     if (status != HF_OK) {
@@ -236,10 +239,11 @@ enum hf_status hf__engine_create_table(struct hf_scope *s, struct engine *e,
 /* ---- DeleteTable ---------------------------------------------------------------------------- */
 
 static enum hf_status describe_deleted(struct hf_scope *s, const struct table *table,
-                                       const struct hf_table_description **out)
+                                       int64_t now_us, const struct hf_table_description **out)
 {
     const struct hf_table_description *stored = table->record.description;
     struct hf_table_description *d = hf__scope_array(s, 1, sizeof(*d));
+    struct hf_billing_summary *billing = hf__scope_array(s, 1, sizeof(*billing));
 
     if (!d)
         return hf__fail_nomem(s);
@@ -248,9 +252,13 @@ static enum hf_status describe_deleted(struct hf_scope *s, const struct table *t
     d->arn = hf_scope_copy(s, stored->arn);
     d->id = hf_scope_copy(s, stored->id);
     d->deletion_protection = HF_NO;
-    d->throughput =
-        hf__describe_throughput(s, &(struct hf_throughput){stored->throughput->read_units,
-                                                           stored->throughput->write_units});
+    d->throughput = hf__throughput_today(s, stored->throughput, now_us);
+    if (!d->throughput || !billing)
+        return hf__fail_nomem(s);
+    if (stored->billing && stored->billing->billing == HF_BILLING_PAY_PER_REQUEST) {
+        *billing = *stored->billing;
+        d->billing = billing;
+    }
     *out = d;
     return HF_OK;
 }
@@ -296,7 +304,7 @@ enum hf_status hf__engine_delete_table(struct hf_scope *s, struct engine *e,
                           "Resource cannot be deleted as it is currently protected against "
                           "deletion. Disable deletion protection first.");
     if (status == HF_OK)
-        status = describe_deleted(s, table, &result->table);
+        status = describe_deleted(s, table, hf__env_wall_us(&e->env), &result->table);
     if (status == HF_OK)
         status = delete_locked(s, e, table);
     pthread_rwlock_unlock(&e->schema);

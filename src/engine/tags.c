@@ -20,10 +20,12 @@ static enum hf_status find_by_arn(struct hf_scope *s, struct engine *e, struct h
     if (!hf__arn_split(arn, &parts))
         return fail_arn(s, arn);
     TRY(hf__arn_check_account(s, e, parts.account, arn));
+    if (!hf_str_equal(parts.region, e->region))
+        return fail_arn(s, arn);
     *table = hf__catalog_find(e, parts.name);
-    if (!*table || (*table)->record.restore_from || !hf_str_equal(parts.region, e->region))
-        return hf__fail(s, HF_NOT_FOUND, "Requested resource not found: ResourcArn: %.*s not found",
-                        HF_FMT(arn));
+    if (!*table || (*table)->record.restore_from)
+        return hf__fail(s, HF_NOT_FOUND,
+                        "Requested resource not found: ResourceArn: %.*s not found", HF_FMT(arn));
     return HF_OK;
 }
 

@@ -25,7 +25,7 @@
 enum {
     PRINTED_MAX = 1024,   /* of one structure or list; DynamoDB prints object identities there */
     TABLE_NAME_MAX = 255, /* characters of a name that is no ARN */
-    TABLE_NAME_MIN = 1    /* in all operations but CreateTable */
+    TABLE_NAME_MIN = 1    /* in operations on items; 3 in those on tables */
 };
 
 /* ---- members -------------------------------------------------------------------------------- */

@@ -155,6 +155,19 @@ const struct op *hf__op(enum hf_op op);
 /* The operation of that wire name; NULL when there is none. */
 const struct op *hf__op_of_name(enum op_service service, struct hf_str name);
 
+/*
+ * A member of DynamoDB's model that asks for what is not there: it is refused by name rather than
+ * dropped, and no struct has a place for it. refused.c has all of them.
+ */
+struct field_refused {
+    const struct fields *of;
+    const char *name;
+    const char *why; /* ends the sentence "NAME is not supported: " */
+};
+
+/* NULL when the member, which the table does not have, is not one that is refused. */
+const struct field_refused *hf__field_refused(const struct fields *fields, struct hf_str name);
+
 /* The number of an enum member by name; 0 when there is none. */
 int hf__enum_of_name(const struct field_enum *members, struct hf_str name);
 

@@ -31,7 +31,7 @@ static TABLE(continuous_backups_description, "ContinuousBackupsDescription");
 
 #define T hf_describe_continuous_backups
 static const struct field describe_continuous_backups_list[] = {
-    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(3, 1024), .pattern = PATTERN_TABLE_NAME),
 };
 OP_TABLE(describe_continuous_backups, "DescribeContinuousBackupsInput");
 #undef T
@@ -53,7 +53,7 @@ static TABLE(point_in_time_spec, "PointInTimeRecoverySpecification");
 
 #define T hf_update_continuous_backups
 static const struct field update_continuous_backups_list[] = {
-    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(3, 1024), .pattern = PATTERN_TABLE_NAME),
     STRUCT("PointInTimeRecoverySpecification", spec, point_in_time_spec, REQUIRED),
 };
 OP_TABLE(update_continuous_backups, "UpdateContinuousBackupsInput");
@@ -139,7 +139,7 @@ static TABLE(backup_description, "BackupDescription");
 
 #define T hf_create_backup
 static const struct field create_backup_list[] = {
-    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(3, 1024), .pattern = PATTERN_TABLE_NAME),
     STR("BackupName", name, REQUIRED, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
 };
 OP_TABLE(create_backup, "CreateBackupInput");
@@ -182,7 +182,7 @@ OP_TABLE(delete_backup_result, "DeleteBackupOutput");
 
 #define T hf_list_backups
 static const struct field list_backups_list[] = {
-    TABLE_NAME("TableName", table, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, LENGTH(3, 1024), .pattern = PATTERN_TABLE_NAME),
     INT("Limit", limit, PAGE_LIMIT, RANGE(1, LIST_BACKUPS_MAX)),
     TIME("TimeRangeLowerBound", from_us, .rules = 0),
     TIME("TimeRangeUpperBound", until_us, .rules = 0),
@@ -236,6 +236,23 @@ static const struct field restore_table_from_backup_result_list[] = {
     STRUCT("TableDescription", table, hf__table_description_fields, REQUIRED),
 };
 OP_TABLE(restore_table_from_backup_result, "RestoreTableFromBackupOutput");
+#undef T
+
+/* Always refused: only what the refusal names is read. */
+#define T hf_restore_table_to_point_in_time
+static const struct field restore_table_to_point_in_time_list[] = {
+    ARN("SourceTableArn", source_arn, LENGTH(1, 1024)),
+    TABLE_NAME("SourceTableName", source, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TargetTableName", table, REQUIRED, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
+};
+OP_TABLE(restore_table_to_point_in_time, "RestoreTableToPointInTimeInput");
+#undef T
+
+#define T hf_restore_table_to_point_in_time_result
+static const struct field restore_table_to_point_in_time_result_list[] = {
+    STRUCT("TableDescription", table, hf__table_description_fields, REQUIRED),
+};
+OP_TABLE(restore_table_to_point_in_time_result, "RestoreTableToPointInTimeOutput");
 #undef T
 
 /* ---- resource policies ---------------------------------------------------------------------- */

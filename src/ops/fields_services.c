@@ -9,6 +9,10 @@
 ENUM(insights_statuses, "[ENABLING, ENABLED, DISABLING, DISABLED, FAILED]", "ENABLING", "ENABLED",
      "DISABLING", "DISABLED", "FAILED");
 
+ENUM(insights_actions, "[ENABLE, DISABLE]", "ENABLE", "DISABLE");
+ENUM(insights_modes, "[THROTTLED_KEYS, ACCESSED_AND_THROTTLED_KEYS]", "ACCESSED_AND_THROTTLED_KEYS",
+     "THROTTLED_KEYS");
+
 enum { INSIGHTS_MAX = 100, TRANSFERS_MAX = 25 };
 
 /* ---- global tables -------------------------------------------------------------------------- */
@@ -72,9 +76,70 @@ static const struct field describe_global_table_result_list[] = {
 OP_TABLE(describe_global_table_result, "DescribeGlobalTableOutput");
 #undef T
 
+/* Of what is always refused, whatever else it says, only what the refusal names is read. */
+
+#define T hf_create_global_table
+static const struct field create_global_table_list[] = {
+    TABLE_NAME("GlobalTableName", name, REQUIRED, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
+    STRUCTS("ReplicationGroup", replicas, replica, REQUIRED),
+};
+OP_TABLE(create_global_table, "CreateGlobalTableInput");
+#undef T
+
+#define T hf_create_global_table_result
+static const struct field create_global_table_result_list[] = {
+    STRUCT("GlobalTableDescription", table, global_table_description, .rules = 0),
+};
+OP_TABLE(create_global_table_result, "CreateGlobalTableOutput");
+#undef T
+
+#define T hf_update_global_table
+static const struct field update_global_table_list[] = {
+    TABLE_NAME("GlobalTableName", name, REQUIRED, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
+};
+OP_TABLE(update_global_table, "UpdateGlobalTableInput");
+#undef T
+
+#define T hf_update_global_table_result
+static const struct field update_global_table_result_list[] = {
+    STRUCT("GlobalTableDescription", table, global_table_description, .rules = 0),
+};
+OP_TABLE(update_global_table_result, "UpdateGlobalTableOutput");
+#undef T
+
+#define T hf_describe_global_table_settings
+static const struct field describe_global_table_settings_list[] = {
+    TABLE_NAME("GlobalTableName", name, REQUIRED, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
+};
+OP_TABLE(describe_global_table_settings, "DescribeGlobalTableSettingsInput");
+#undef T
+
+#define T hf_describe_global_table_settings_result
+static const struct field describe_global_table_settings_result_list[] = {
+    TABLE_NAME("GlobalTableName", name, .rules = 0),
+    STRUCTS("ReplicaSettings", replicas, replica, .rules = 0),
+};
+OP_TABLE(describe_global_table_settings_result, "DescribeGlobalTableSettingsOutput");
+#undef T
+
+#define T hf_update_global_table_settings
+static const struct field update_global_table_settings_list[] = {
+    TABLE_NAME("GlobalTableName", name, REQUIRED, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
+};
+OP_TABLE(update_global_table_settings, "UpdateGlobalTableSettingsInput");
+#undef T
+
+#define T hf_update_global_table_settings_result
+static const struct field update_global_table_settings_result_list[] = {
+    TABLE_NAME("GlobalTableName", name, .rules = 0),
+    STRUCTS("ReplicaSettings", replicas, replica, .rules = 0),
+};
+OP_TABLE(update_global_table_settings_result, "UpdateGlobalTableSettingsOutput");
+#undef T
+
 #define T hf_describe_table_replica_auto_scaling
 static const struct field describe_table_replica_auto_scaling_list[] = {
-    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(3, 1024), .pattern = PATTERN_TABLE_NAME),
 };
 OP_TABLE(describe_table_replica_auto_scaling, "DescribeTableReplicaAutoScalingInput");
 #undef T
@@ -95,11 +160,42 @@ static const struct field describe_table_replica_auto_scaling_result_list[] = {
 OP_TABLE(describe_table_replica_auto_scaling_result, "DescribeTableReplicaAutoScalingOutput");
 #undef T
 
+#define T hf_update_table_replica_auto_scaling
+static const struct field update_table_replica_auto_scaling_list[] = {
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(3, 1024), .pattern = PATTERN_TABLE_NAME),
+};
+OP_TABLE(update_table_replica_auto_scaling, "UpdateTableReplicaAutoScalingInput");
+#undef T
+
+#define T hf_update_table_replica_auto_scaling_result
+static const struct field update_table_replica_auto_scaling_result_list[] = {
+    STRUCT("TableAutoScalingDescription", table, auto_scaling_description, .rules = 0),
+};
+OP_TABLE(update_table_replica_auto_scaling_result, "UpdateTableReplicaAutoScalingOutput");
+#undef T
+
 /* ---- Kinesis and contributor insights ------------------------------------------------------- */
+
+#define T hf_disable_kinesis_streaming_destination
+static const struct field disable_kinesis_streaming_destination_list[] = {
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(3, 1024), .pattern = PATTERN_TABLE_NAME),
+    STR("StreamArn", stream_arn, REQUIRED, LENGTH(37, 1024)),
+};
+OP_TABLE(disable_kinesis_streaming_destination, "KinesisStreamingDestinationInput");
+#undef T
+
+#define T hf_disable_kinesis_streaming_destination_result
+static const struct field disable_kinesis_streaming_destination_result_list[] = {
+    TABLE_NAME("TableName", table, .rules = 0),
+    STR("StreamArn", stream_arn, .rules = 0),
+    STR("DestinationStatus", status, .rules = 0),
+};
+OP_TABLE(disable_kinesis_streaming_destination_result, "KinesisStreamingDestinationOutput");
+#undef T
 
 #define T hf_describe_kinesis_streaming_destination
 static const struct field describe_kinesis_streaming_destination_list[] = {
-    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(3, 1024), .pattern = PATTERN_TABLE_NAME),
 };
 OP_TABLE(describe_kinesis_streaming_destination, "DescribeKinesisStreamingDestinationInput");
 #undef T
@@ -124,7 +220,7 @@ OP_TABLE(describe_kinesis_streaming_destination_result,
 
 #define T hf_describe_contributor_insights
 static const struct field describe_contributor_insights_list[] = {
-    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(3, 1024), .pattern = PATTERN_TABLE_NAME),
     STR("IndexName", index, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
 };
 OP_TABLE(describe_contributor_insights, "DescribeContributorInsightsInput");
@@ -141,9 +237,29 @@ static const struct field describe_contributor_insights_result_list[] = {
 OP_TABLE(describe_contributor_insights_result, "DescribeContributorInsightsOutput");
 #undef T
 
+#define T hf_update_contributor_insights
+static const struct field update_contributor_insights_list[] = {
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(3, 1024), .pattern = PATTERN_TABLE_NAME),
+    STR("IndexName", index, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
+    ENUMERATED("ContributorInsightsAction", action, insights_actions, REQUIRED),
+    ENUMERATED("ContributorInsightsMode", mode, insights_modes, .rules = 0),
+};
+OP_TABLE(update_contributor_insights, "UpdateContributorInsightsInput");
+#undef T
+
+#define T hf_update_contributor_insights_result
+static const struct field update_contributor_insights_result_list[] = {
+    TABLE_NAME("TableName", table, .rules = 0),
+    STR("IndexName", index, .rules = 0),
+    ENUMERATED("ContributorInsightsStatus", status, insights_statuses, .rules = 0),
+    ENUMERATED("ContributorInsightsMode", mode, insights_modes, .rules = 0),
+};
+OP_TABLE(update_contributor_insights_result, "UpdateContributorInsightsOutput");
+#undef T
+
 #define T hf_list_contributor_insights
 static const struct field list_contributor_insights_list[] = {
-    TABLE_NAME("TableName", table, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, LENGTH(3, 1024), .pattern = PATTERN_TABLE_NAME),
     STR("NextToken", next_token, .rules = 0),
     INT("MaxResults", limit, RANGE(0, INSIGHTS_MAX)),
 };
@@ -218,6 +334,21 @@ static const struct field describe_export_result_list[] = {
     STRUCT("ExportDescription", description, export_description, .rules = 0),
 };
 OP_TABLE(describe_export_result, "DescribeExportOutput");
+#undef T
+
+#define T hf_export_table_to_point_in_time
+static const struct field export_table_to_point_in_time_list[] = {
+    ARN("TableArn", table_arn, REQUIRED, LENGTH(1, 1024)),
+    STR("S3Bucket", bucket, REQUIRED, LENGTH(0, 255)),
+};
+OP_TABLE(export_table_to_point_in_time, "ExportTableToPointInTimeInput");
+#undef T
+
+#define T hf_export_table_to_point_in_time_result
+static const struct field export_table_to_point_in_time_result_list[] = {
+    STRUCT("ExportDescription", description, export_description, .rules = 0),
+};
+OP_TABLE(export_table_to_point_in_time_result, "ExportTableToPointInTimeOutput");
 #undef T
 
 #define T hf_list_imports

@@ -61,6 +61,14 @@ static const struct field hf__part_on_demand_throughput_list[] = {
 TABLE(hf__part_on_demand_throughput, "OnDemandThroughput");
 #undef T
 
+#define T hf_warm_throughput
+static const struct field warm_throughput_list[] = {
+    INT("ReadUnitsPerSecond", read_units, LONG),
+    INT("WriteUnitsPerSecond", write_units, LONG),
+};
+static TABLE(warm_throughput, "WarmThroughput");
+#undef T
+
 #define T hf_projection
 static const struct field hf__part_projection_list[] = {
     ENUMERATED("ProjectionType", type, projection_types, .rules = 0),
@@ -88,6 +96,7 @@ static const struct field hf__part_global_index_list[] = {
     STRUCT("Projection", projection, hf__part_projection, REQUIRED),
     STRUCT("ProvisionedThroughput", throughput, hf__part_throughput, .rules = 0),
     STRUCT("OnDemandThroughput", on_demand_throughput, hf__part_on_demand_throughput, .rules = 0),
+    STRUCT("WarmThroughput", warm_throughput, warm_throughput, .rules = 0),
 };
 TABLE(hf__part_global_index, "GlobalSecondaryIndex");
 #undef T
@@ -104,7 +113,7 @@ TABLE(hf__part_stream_spec, "StreamSpecification");
 static const struct field hf__part_sse_spec_list[] = {
     FLAG("Enabled", enabled, .rules = 0),
     ENUMERATED("SSEType", type, sse_types, .rules = 0),
-    STR("KMSMasterKeyId", kms_key_id, .rules = 0),
+    STR("KMSMasterKeyId", kms_key_id, LENGTH(1, 2048)),
 };
 TABLE(hf__part_sse_spec, "SSESpecification");
 #undef T
@@ -126,6 +135,15 @@ static const struct field throughput_description_list[] = {
     INT("WriteCapacityUnits", write_units, LONG_ALWAYS),
 };
 static TABLE(throughput_description, "ProvisionedThroughputDescription");
+#undef T
+
+#define T hf_warm_throughput_description
+static const struct field warm_description_list[] = {
+    INT("ReadUnitsPerSecond", read_units, LONG_ALWAYS),
+    INT("WriteUnitsPerSecond", write_units, LONG_ALWAYS),
+    ENUMERATED("Status", status, hf__table_statuses, .rules = 0),
+};
+static TABLE(warm_description, "TableWarmThroughputDescription");
 #undef T
 
 #define T hf_billing_summary
@@ -165,6 +183,7 @@ static const struct field index_description_list[] = {
     INT("IndexSizeBytes", size_bytes, LONG_ALWAYS),
     INT("ItemCount", item_count, LONG_ALWAYS),
     ARN("IndexArn", arn, .rules = 0),
+    STRUCT("WarmThroughput", warm_throughput, warm_description, .rules = 0),
 };
 static TABLE(index_description, "IndexDescription");
 #undef T
@@ -202,6 +221,7 @@ static const struct field hf__table_description_fields_list[] = {
     STRUCT("TableClassSummary", table_class, table_class_summary, .rules = 0),
     FLAG("DeletionProtectionEnabled", deletion_protection, .rules = 0),
     STRUCT("RestoreSummary", restore, restore_summary, .rules = 0),
+    STRUCT("WarmThroughput", warm_throughput, warm_description, .rules = 0),
 };
 TABLE(hf__table_description_fields, "TableDescription");
 #undef T
@@ -225,6 +245,7 @@ static const struct field create_table_list[] = {
     ENUMERATED("TableClass", table_class, table_classes, .rules = 0),
     FLAG("DeletionProtectionEnabled", deletion_protection, .rules = 0),
     STR("ResourcePolicy", resource_policy, .rules = 0),
+    STRUCT("WarmThroughput", warm_throughput, warm_throughput, .rules = 0),
 };
 OP_TABLE(create_table, "CreateTableInput");
 #undef T
@@ -238,7 +259,7 @@ OP_TABLE(create_table_result, "CreateTableOutput");
 
 #define T hf_delete_table
 static const struct field delete_table_list[] = {
-    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(3, 1024), .pattern = PATTERN_TABLE_NAME),
 };
 OP_TABLE(delete_table, "DeleteTableInput");
 #undef T
@@ -252,7 +273,7 @@ OP_TABLE(delete_table_result, "DeleteTableOutput");
 
 #define T hf_describe_table
 static const struct field describe_table_list[] = {
-    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(3, 1024), .pattern = PATTERN_TABLE_NAME),
 };
 OP_TABLE(describe_table, "DescribeTableInput");
 #undef T
@@ -286,6 +307,7 @@ static const struct field index_update_list[] = {
     STR("IndexName", name, REQUIRED, LENGTH(3, 255), .pattern = PATTERN_TABLE_NAME),
     STRUCT("ProvisionedThroughput", throughput, hf__part_throughput, .rules = 0),
     STRUCT("OnDemandThroughput", on_demand_throughput, hf__part_on_demand_throughput, .rules = 0),
+    STRUCT("WarmThroughput", warm_throughput, warm_throughput, .rules = 0),
 };
 static TABLE(index_update, "UpdateGlobalSecondaryIndexAction");
 #undef T
@@ -322,7 +344,7 @@ static TABLE(replica_update, "ReplicationGroupUpdate");
 #define T hf_update_table
 static const struct field update_table_list[] = {
     STRUCTS("AttributeDefinitions", attributes, attribute_definition, .rules = 0),
-    TABLE_NAME("TableName", table, .rules = FIELD_NO_CHECK, LENGTH(1, 1024),
+    TABLE_NAME("TableName", table, .rules = FIELD_NO_CHECK, LENGTH(3, 1024),
                .pattern = PATTERN_TABLE_NAME),
     ENUMERATED("BillingMode", billing, hf__billing_modes, .rules = 0),
     STRUCT("ProvisionedThroughput", throughput, hf__part_throughput, .rules = 0),
@@ -333,6 +355,7 @@ static const struct field update_table_list[] = {
     STRUCTS("ReplicaUpdates", replicas, replica_update, LENGTH(1, 0)),
     ENUMERATED("TableClass", table_class, table_classes, .rules = 0),
     FLAG("DeletionProtectionEnabled", deletion_protection, .rules = 0),
+    STRUCT("WarmThroughput", warm_throughput, warm_throughput, .rules = 0),
 };
 OP_TABLE(update_table, "UpdateTableInput");
 #undef T
@@ -354,7 +377,7 @@ static TABLE(ttl_spec, "TimeToLiveSpecification");
 
 #define T hf_update_time_to_live
 static const struct field update_time_to_live_list[] = {
-    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(3, 1024), .pattern = PATTERN_TABLE_NAME),
     STRUCT("TimeToLiveSpecification", spec, ttl_spec, REQUIRED),
 };
 OP_TABLE(update_time_to_live, "UpdateTimeToLiveInput");
@@ -369,7 +392,7 @@ OP_TABLE(update_time_to_live_result, "UpdateTimeToLiveOutput");
 
 #define T hf_describe_time_to_live
 static const struct field describe_time_to_live_list[] = {
-    TABLE_NAME("TableName", table, REQUIRED, LENGTH(1, 1024), .pattern = PATTERN_TABLE_NAME),
+    TABLE_NAME("TableName", table, REQUIRED, LENGTH(3, 1024), .pattern = PATTERN_TABLE_NAME),
 };
 OP_TABLE(describe_time_to_live, "DescribeTimeToLiveInput");
 #undef T

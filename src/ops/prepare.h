@@ -160,6 +160,12 @@ enum hf_status hf__prepare_index(struct hf_scope *s, const struct hf_index *inde
                                  const struct hf_attribute_definition *attributes,
                                  size_t attributes_len, struct hf_str hash, struct hf_str range);
 
+/* Does it ask for encryption with a key of KMS? NULL, and what is disabled, do not. */
+bool hf__sse_wanted(const struct hf_sse_spec *sse);
+
+/* What a table or index that is billed by request is ready for without asking, per second. */
+enum { ON_DEMAND_READS = 12000, ON_DEMAND_WRITES = 4000 };
+
 /* A global index has throughput of its own exactly when its table is billed by it. */
 enum hf_status hf__check_index_throughput(struct hf_scope *s, const struct hf_index *index,
                                           enum hf_billing billing);

@@ -8,11 +8,14 @@
  */
 #include "ops/private.h"
 
+#define BAD_REQUEST "Invalid Request: "
+
 enum hf_status hf__prepare_list_backups(struct hf_scope *s, const struct hf_list_backups *request)
 {
     TRY(hf__constraints(s, HF_OP_LIST_BACKUPS, request));
     if (request->from_us && request->until_us && request->from_us > request->until_us)
         return hf__fail(s, HF_INVALID,
+                        BAD_VALUES
                         "Time range lower bound must be less than or equal to upper bound");
     return HF_OK;
 }
@@ -69,11 +72,12 @@ static enum hf_status restore_billing(struct hf_scope *s,
     out->billing = billing_of(request, source);
     if (request->throughput && out->billing != HF_BILLING_PROVISIONED)
         return hf__fail(s, HF_INVALID,
-                        "Cannot override ProvisionedThroughput unless BillingMode is PROVISIONED");
+                        BAD_REQUEST "Cannot override ProvisionedThroughput unless BillingMode is "
+                                    "PROVISIONED");
     if (request->billing == HF_BILLING_PROVISIONED && !request->throughput)
         return hf__fail(s, HF_INVALID,
-                        "Must override ProvisionedThroughput if BillingMode is overridden to "
-                        "PROVISIONED");
+                        BAD_REQUEST "Must override ProvisionedThroughput if BillingMode is "
+                                    "overridden to PROVISIONED");
     out->throughput = request->throughput;
     out->on_demand_throughput = request->on_demand_throughput;
     if (out->billing == HF_BILLING_PROVISIONED)
@@ -132,8 +136,8 @@ static enum hf_status take_source(struct hf_scope *s, const struct hf_index *ind
         }
     }
     return hf__fail(s, HF_INVALID,
-                    "Index %.*s does not match a secondary index that existed in the source table "
-                    "and cannot be created during the restore operation",
+                    BAD_REQUEST "Index %.*s does not match a secondary index that existed in the "
+                                "source table and cannot be created during the restore operation",
                     HF_FMT(index->name));
 }
 
@@ -141,11 +145,13 @@ static enum hf_status check_units(struct hf_scope *s, const struct hf_index *ind
                                   enum hf_billing billing)
 {
     if (billing == HF_BILLING_PROVISIONED && !index->throughput)
-        return hf__fail(s, HF_INVALID, "Must specify provisioned throughput for index %.*s",
+        return hf__fail(s, HF_INVALID,
+                        BAD_REQUEST "Must specify provisioned throughput for index %.*s",
                         HF_FMT(index->name));
     if (billing != HF_BILLING_PROVISIONED && index->throughput)
         return hf__fail(s, HF_INVALID,
-                        "Cannot override ProvisionedThroughput if BillingMode is PAY_PER_REQUEST");
+                        BAD_REQUEST "Cannot override ProvisionedThroughput if BillingMode is "
+                                    "PAY_PER_REQUEST");
     return HF_OK;
 }
 

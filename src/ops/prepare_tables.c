@@ -3,9 +3,8 @@
  * knowing the others.
  *
  * A new table is checked in DynamoDB's order: throughput, the table's own keys, local indexes,
- * global indexes, then whether every attribute definition is used. Key schemas of one HASH and at
- * most one RANGE element are accepted; hf__prepare_index() is the place where keys of several
- * attributes would be.
+ * global indexes, then whether every attribute definition is used. Tables and local indexes have one
+ * HASH and at most one RANGE element, global indexes up to four of both.
  */
 #include "ops/private.h"
 
@@ -16,75 +15,28 @@ enum {
     PROJECTED_MAX = 100 /* names in INCLUDE projections of all indexes */
 };
 
-#define UNITS_MAX INT64_C(1000000000000)
+/* ---- encryption ----------------------------------------------------------------------------- */
 
-/* ---- throughput ----------------------------------------------------------------------------- */
-
-static enum hf_status check_units(struct hf_scope *s, const struct hf_throughput *throughput)
+bool hf__sse_wanted(const struct hf_sse_spec *sse)
 {
-    if (throughput->read_units > UNITS_MAX)
-        return hf__fail(s, HF_INVALID, "Given value %lld for ReadCapacityUnits is out of bounds",
-                        (long long)throughput->read_units);
-    if (throughput->write_units > UNITS_MAX)
-        return hf__fail(s, HF_INVALID, "Given value %lld for WriteCapacityUnits is out of bounds",
-                        (long long)throughput->write_units);
-    return HF_OK;
+    return sse && (sse->enabled == HF_YES || (sse->enabled == HF_UNSET && sse->type));
 }
 
-/* Of a new table; -1, which lifts a limit, is for UpdateTable. */
-static enum hf_status check_on_demand(struct hf_scope *s, int64_t limit, const char *name,
-                                      enum hf_billing billing)
+static enum hf_status check_sse(struct hf_scope *s, const struct hf_sse_spec *sse)
 {
-    if (limit == 0)
+    const char *wrong = NULL;
+
+    if (!sse)
         return HF_OK;
-    if (billing != HF_BILLING_PAY_PER_REQUEST)
-        return hf__fail(s, HF_INVALID,
-                        BAD_VALUES "%s for OnDemandThroughput cannot be specified when the table "
-                                   "BillingMode is PROVISIONED",
-                        name);
-    if (limit < 1) /* HF_ZERO, too */
-        return hf__fail(s, HF_INVALID,
-                        BAD_VALUES "Requested %s for OnDemandThroughput for table is outside of "
-                                   "valid range",
-                        name);
-    return HF_OK;
-}
-
-static enum hf_status check_throughput(struct hf_scope *s, const struct hf_create_table *request)
-{
-    const struct hf_on_demand_throughput *limits = request->on_demand_throughput;
-
-    if (limits) {
-        TRY(check_on_demand(s, limits->max_read_units, "MaxReadRequestUnits", request->billing));
-        TRY(check_on_demand(s, limits->max_write_units, "MaxWriteRequestUnits", request->billing));
-    }
-    if (request->billing == HF_BILLING_PAY_PER_REQUEST) {
-        if (request->throughput)
-            return hf__fail(s, HF_INVALID,
-                            BAD_VALUES "Neither ReadCapacityUnits nor WriteCapacityUnits can be "
-                                       "specified when BillingMode is PAY_PER_REQUEST");
-        return HF_OK;
-    }
-    if (!request->throughput)
-        return hf__fail(s, HF_INVALID,
-                        BAD_VALUES "ReadCapacityUnits and WriteCapacityUnits must both be "
-                                   "specified when BillingMode is PROVISIONED");
-    return check_units(s, request->throughput);
-}
-
-enum hf_status hf__check_index_throughput(struct hf_scope *s, const struct hf_index *index,
-                                          enum hf_billing billing)
-{
-    if (billing == HF_BILLING_PAY_PER_REQUEST && index->throughput)
-        return hf__fail(s, HF_INVALID,
-                        BAD_VALUES "ProvisionedThroughput should not be specified for index: %.*s "
-                                   "when BillingMode is PAY_PER_REQUEST",
-                        HF_FMT(index->name));
-    if (billing != HF_BILLING_PAY_PER_REQUEST && !index->throughput)
-        return hf__fail(s, HF_INVALID,
-                        BAD_VALUES "ProvisionedThroughput is not specified for index: %.*s",
-                        HF_FMT(index->name));
-    return index->throughput ? check_units(s, index->throughput) : HF_OK;
+    if (sse->enabled == HF_NO && sse->type)
+        wrong = "SSEType can not be specified if Enabled is false";
+    else if (sse->enabled == HF_NO && sse->kms_key_id.ptr)
+        wrong = "KMSMasterKeyId can not be specified if Enabled is false";
+    else if (sse->type == HF_SSE_AES256)
+        wrong = "SSEType AES256 is not supported";
+    else if (sse->kms_key_id.ptr && !sse->type)
+        wrong = "SSEType KMS is required if KMSMasterKeyId is specified";
+    return wrong ? hf__fail(s, HF_INVALID, BAD_VALUES "%s", wrong) : HF_OK;
 }
 
 /* ---- key schemas ---------------------------------------------------------------------------- */
@@ -145,15 +97,28 @@ static enum hf_status check_global_keys(struct hf_scope *s, const struct hf_key_
     for (size_t i = 0; i < len; i++) {
         if (keys[i].type == HF_KEY_HASH && hashes < i)
             return hf__fail(s, HF_INVALID,
-                            "Invalid KeySchema: HASH key types must come before RANGE key types");
+                            BAD_VALUES "All HASH key attributes must precede RANGE key attributes "
+                                       "in the KeySchema");
         hashes += keys[i].type == HF_KEY_HASH;
     }
     if (hashes > INDEX_KEYS_MAX || len - hashes > INDEX_KEYS_MAX)
         return hf__fail(s, HF_INVALID,
-                        "Invalid KeySchema: A global secondary index can have at most %d HASH and "
-                        "%d RANGE key types",
-                        INDEX_KEYS_MAX, INDEX_KEYS_MAX);
+                        BAD_VALUES "The KeySchema exceeds the maximum allowed number of %s key "
+                                   "attributes",
+                        hashes > INDEX_KEYS_MAX ? "HASH" : "RANGE");
     return HF_OK;
+}
+
+/* The pair of a HASH and a RANGE has a text that is older than keys of several attributes. */
+static enum hf_status fail_same_name(struct hf_scope *s, const struct hf_key_element *keys,
+                                     size_t len, bool global)
+{
+    if (global && (len > 2 || keys[0].type == keys[1].type))
+        return hf__fail(s, HF_INVALID,
+                        "The KeySchema contains multiple key attributes with the same name");
+    return hf__fail(s, HF_INVALID,
+                    "Both the Hash Key and the Range Key element in the KeySchema have the same "
+                    "name");
 }
 
 /* One HASH, then perhaps one RANGE; a global index may have several of both. */
@@ -166,9 +131,7 @@ static enum hf_status check_key_schema(struct hf_scope *s, const struct hf_key_e
     for (size_t i = 1; i < len; i++)
         for (size_t k = 0; k < i; k++)
             if (hf_str_equal(keys[i].name, keys[k].name))
-                return hf__fail(s, HF_INVALID,
-                                "Both the Hash Key and the Range Key element in the KeySchema "
-                                "have the same name");
+                return fail_same_name(s, keys, len, global);
     if (keys[0].type != HF_KEY_HASH)
         return hf__fail(s, HF_INVALID,
                         "Invalid KeySchema: The first KeySchemaElement is not a HASH key type");
@@ -391,7 +354,7 @@ enum hf_status hf__prepare_create_table(struct hf_scope *s, const struct hf_crea
     size_t projected;
 
     TRY(hf__constraints(s, HF_OP_CREATE_TABLE, request));
-    TRY(check_throughput(s, request));
+    TRY(hf__check_table_throughput(s, request));
     TRY(check_table_keys(s, request));
     TRY(check_indexes(s, request, true));
     TRY(check_indexes(s, request, false));
@@ -403,6 +366,7 @@ enum hf_status hf__prepare_create_table(struct hf_scope *s, const struct hf_crea
                                    "per-table limit of 100");
     TRY(check_all_used(s, request));
     TRY(check_stream(s, request->stream, true));
+    TRY(check_sse(s, request->sse));
     return hf__check_tags(s, request->tags, request->tags_len);
 }
 
@@ -412,7 +376,26 @@ static bool changes_something(const struct hf_update_table *request)
 {
     return request->throughput || request->billing || request->stream ||
            request->index_changes_len || request->sse || request->replicas_len ||
-           request->table_class || request->deletion_protection || request->on_demand_throughput;
+           request->table_class || request->deletion_protection ||
+           hf__has_limits(request->on_demand_throughput) || hf__has_warm(request->warm_throughput);
+}
+
+/* Of an empty list of indexes alone the newer text says nothing. */
+static enum hf_status fail_nothing(struct hf_scope *s, const struct hf_update_table *request)
+{
+    if (hf__scope_wording(s) == HF__WORDING_2026)
+        return hf__fail(s, HF_INVALID,
+                        "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, "
+                        "GlobalSecondaryIndexUpdates, SSESpecification, ReplicaUpdates, "
+                        "MultiAccountReplicaReady, ReplicaTransitRoleArn, MultiRegionConsistency, "
+                        "DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or "
+                        "TableClass is required");
+    if (request->index_changes)
+        return hf__fail(s, HF_INVALID, BAD_VALUES "List of GlobalSecondaryIndexUpdates is empty");
+    return hf__fail(s, HF_INVALID,
+                    "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, "
+                    "GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is "
+                    "required");
 }
 
 static struct hf_str change_name(const struct hf_index_change *change)
@@ -439,9 +422,8 @@ static enum hf_status check_change(struct hf_scope *s, const struct hf_index_cha
         TRY(hf__prepare_index(s, change->create, false, NULL, 0, hf_str_of(NULL, 0),
                               hf_str_of(NULL, 0)));
     if (change->create && change->create->throughput)
-        TRY(check_units(s, change->create->throughput));
-    return change->update && change->update->throughput ? check_units(s, change->update->throughput)
-                                                        : HF_OK;
+        TRY(hf__check_units(s, change->create->throughput));
+    return change->update ? hf__check_index_update(s, change->update) : HF_OK;
 }
 
 static enum hf_status check_changes(struct hf_scope *s, const struct hf_update_table *request)
@@ -473,10 +455,11 @@ static enum hf_status check_changes(struct hf_scope *s, const struct hf_update_t
 /* How many kinds of change the request asks for. */
 static int count_kinds(const struct hf_update_table *request)
 {
-    return (request->throughput || request->billing || request->on_demand_throughput) +
+    return (request->throughput || request->billing ||
+            hf__has_limits(request->on_demand_throughput)) +
            (request->stream != NULL) + (request->index_changes_len > 0) + (request->sse != NULL) +
            (request->replicas_len > 0) + (request->table_class != 0) +
-           (request->deletion_protection != HF_UNSET);
+           (request->deletion_protection != HF_UNSET) + hf__has_warm(request->warm_throughput);
 }
 
 static bool changes_online(const struct hf_update_table *request)
@@ -485,6 +468,33 @@ static bool changes_online(const struct hf_update_table *request)
         if (request->index_changes[i].create || request->index_changes[i].del)
             return true;
     return false;
+}
+
+static bool creates_index(const struct hf_update_table *request)
+{
+    for (size_t i = 0; i < request->index_changes_len; i++)
+        if (request->index_changes[i].create)
+            return true;
+    return false;
+}
+
+/* Throughput that is neither provisioned nor of one index, beside other changes. */
+static enum hf_status check_limits_alone(struct hf_scope *s, const struct hf_update_table *request)
+{
+    bool warm = hf__has_warm(request->warm_throughput);
+
+    if (hf__has_limits(request->on_demand_throughput) && (request->stream || warm))
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "OnDemandThroughput can only be combined with BillingMode in an "
+                                   "UpdateTable request");
+    if (warm && creates_index(request))
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "Create global secondary index cannot be specified when "
+                                   "updating WarmThroughput");
+    if (warm && count_kinds(request) - (request->index_changes_len > 0) > 1)
+        return hf__fail(s, HF_INVALID,
+                        BAD_VALUES "WarmThroughput must be the only operation in the request");
+    return HF_OK;
 }
 
 /* Some changes want a call of their own. */
@@ -500,6 +510,7 @@ static enum hf_status check_together(struct hf_scope *s, const struct hf_update_
         return hf__fail(s, HF_INVALID,
                         BAD_VALUES "%s modification must be the only operation in the request",
                         alone);
+    TRY(check_limits_alone(s, request));
     if (request->throughput && request->stream)
         return hf__fail(s, HF_INVALID,
                         BAD_VALUES "You cannot modify stream status while updating table IOPS");
@@ -519,10 +530,7 @@ enum hf_status hf__prepare_update_table(struct hf_scope *s, const struct hf_upda
 
     TRY(hf__constraints(s, HF_OP_UPDATE_TABLE, request));
     if (!changes_something(request))
-        return hf__fail(s, HF_INVALID,
-                        "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, "
-                        "GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is "
-                        "required");
+        return fail_nothing(s, request);
     if (request->billing == HF_BILLING_PROVISIONED && !request->throughput)
         return hf__fail(s, HF_INVALID,
                         BAD_VALUES
@@ -532,10 +540,12 @@ enum hf_status hf__prepare_update_table(struct hf_scope *s, const struct hf_upda
                         BAD_VALUES "Neither ReadCapacityUnits nor WriteCapacityUnits can be "
                                    "specified when BillingMode is PAY_PER_REQUEST");
     if (request->throughput)
-        TRY(check_units(s, request->throughput));
+        TRY(hf__check_units(s, request->throughput));
     TRY(check_definitions(s, d));
     TRY(check_stream(s, request->stream, false));
     TRY(check_together(s, request));
+    TRY(check_sse(s, request->sse));
+    TRY(hf__check_limits(s, request->on_demand_throughput));
     if (request->index_changes && request->index_changes_len == 0)
         return hf__fail(s, HF_INVALID, BAD_VALUES "List of GlobalSecondaryIndexUpdates is empty");
     if (request->replicas_len)

@@ -117,11 +117,18 @@ static bool has_more_than_table(struct hf_str arn)
     return memchr(name, '/', arn.len - (size_t)(name - arn.ptr)) != NULL;
 }
 
+static bool is_backup_arn(struct hf_str arn)
+{
+    return memmem(arn.ptr, arn.len, "/backup/", 8) != NULL;
+}
+
 enum hf_status hf__prepare_resource_arn(struct hf_scope *s, struct hf_str arn)
 {
-    if (!is_table_arn(arn))
+    if (arn.len < 4 || memcmp(arn.ptr, "arn:", 4) != 0)
+        return hf__fail(s, HF_INVALID, BAD_VALUES "ARNs must start with 'arn:': %.*s", HF_FMT(arn));
+    if (!is_table_arn(arn) || is_backup_arn(arn))
         return hf__fail(s, HF_INVALID,
-                        "Invalid TableArn: Invalid ResourceArn provided as input %.*s",
+                        BAD_VALUES "Provided Arn is not a DynamoDB resource arn: %.*s",
                         HF_FMT(arn));
     if (has_more_than_table(arn))
         return hf__fail(s, HF_INVALID,

@@ -152,8 +152,7 @@ enum hf_status hf__prepare_transact_write_items(struct hf_scope *s, struct hf__e
         (*out)[i].write.return_metrics = request->return_metrics;
     }
     if (size > TRANSACTION_BYTES_MAX)
-        return hf__fail(s, HF_INVALID,
-                        "The aggregate size of the items in the transaction exceeds 4 MB");
+        return hf__fail(s, HF_INVALID, "Transaction size cannot exceed 4 MB");
     return HF_OK;
 }
 

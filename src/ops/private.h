@@ -132,6 +132,22 @@ enum hf_status hf__legacy_projection(struct hf_scope *s, const struct hf_str *na
 
 enum hf_status hf__check_tags(struct hf_scope *s, const struct hf_tag *tags, size_t len);
 
+/* ---- prepare_throughput.c ------------------------------------------------------------------- */
+
+/* Do they say anything? Structures without a member count as absent. */
+bool hf__has_limits(const struct hf_on_demand_throughput *limits);
+bool hf__has_warm(const struct hf_warm_throughput *warm);
+
+enum hf_status hf__check_units(struct hf_scope *s, const struct hf_throughput *throughput);
+
+/* Of UpdateTable: limits of the table, one change of an index. */
+enum hf_status hf__check_limits(struct hf_scope *s, const struct hf_on_demand_throughput *limits);
+enum hf_status hf__check_index_update(struct hf_scope *s, const struct hf_index_update *update);
+
+/* Of CreateTable, without its indexes. */
+enum hf_status hf__check_table_throughput(struct hf_scope *s,
+                                          const struct hf_create_table *request);
+
 /* ---- messages.c ----------------------------------------------------------------------------- */
 
 /* How the 2026 layer words errors of values and expressions for an operation. */

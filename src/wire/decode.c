@@ -6,8 +6,8 @@
  *  (1) The body is gone over once. Syntax is checked on the way, so a body that is malformed is
  *      noticed at the latest at its end; only when a type error is met first is the whole body
  *      checked on its own, for malformed goes before mistyped.
- *  (2) Members that the table does not have are stepped over; null is a member that is not there;
- *      of a member that comes twice the last one counts.
+ *  (2) Members that the table does not have are stepped over, save those that it refuses by name;
+ *      null is a member that is not there; of a member that comes twice the last one counts.
  *  (3) The depth of the recursion is that of the tables.
  *  (4) Everything read lives in the scope or in the body.
  */
@@ -130,7 +130,9 @@ enum hf_status hf__read_fail(struct json *json, struct hf_str whole)
     assert(json->trouble != TROUBLE_NONE);
     if (json->trouble == TROUBLE_MALFORMED || !hf__json_valid(whole))
         return hf__fail_text(json->scope, HF_SERIALIZATION, HF_STR(""));
-    return hf__fail_text(json->scope, HF_SERIALIZATION, json->message);
+    return hf__fail_text(json->scope,
+                         json->trouble == TROUBLE_REFUSED ? HF_INVALID : HF_SERIALIZATION,
+                         json->message);
 }
 
 /* ---- scalars -------------------------------------------------------------------------------- */
@@ -540,6 +542,21 @@ static const struct field *find_field(const struct fields *fields, struct hf_str
     return NULL;
 }
 
+/* A member that the table does not have; the cursor is at its value. */
+static bool read_unknown(struct json *json, const struct fields *fields, struct hf_str name)
+{
+    const struct field_refused *refused = hf__field_refused(fields, name);
+
+    if (!refused || hf__json_kind(json) == JSON_NULL)
+        return hf__json_skip(json);
+    json->trouble = TROUBLE_REFUSED;
+    json->message = hf_scope_format(json->scope,
+                                    "One or more parameter values were invalid: %s is not "
+                                    "supported: %s",
+                                    refused->name, refused->why);
+    return json->message.ptr ? false : hf__json_nomem(json);
+}
+
 /* Of an answer: does it lack what it is about? Who reads it does not look for NULL there. */
 static bool lacks_required(const struct fields *fields, const void *out)
 {
@@ -571,7 +588,7 @@ static bool read_struct(struct json *json, const struct fields *fields, void *ou
             return false;
         field = find_field(fields, name, &hint);
         if (!field) {
-            done = hf__json_skip(json);
+            done = read_unknown(json, fields, name);
         } else if (hf__json_kind(json) == JSON_NULL) {
             clear_field(field, out);
             done = hf__json_word(json, JSON_NULL);

@@ -19,6 +19,7 @@ enum json_trouble {
     TROUBLE_NONE,
     TROUBLE_MALFORMED, /* not JSON */
     TROUBLE_TYPE,      /* JSON, but not of the type that belongs here; see `message` */
+    TROUBLE_REFUSED,   /* a member that is refused by name; see `message` */
     TROUBLE_NOMEM
 };
 
@@ -28,7 +29,7 @@ struct json {
     enum json_trouble trouble;
     bool is_answer;         /* of a service, read by its client: see hf__wire_read_answer() */
     struct hf_scope *scope; /* the rest is not used by the lexer */
-    struct hf_str message;  /* of TROUBLE_TYPE */
+    struct hf_str message;  /* of TROUBLE_TYPE and TROUBLE_REFUSED */
     struct hf__buf flat;    /* where attribute values are built, one behind the other */
     struct hf__buf scratch; /* for texts that are needed only until the next one */
     struct hf_item poison;  /* of the item being read; absent while it is sound */

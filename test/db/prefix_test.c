@@ -319,6 +319,20 @@ static void do_services(struct script *s)
     step(s, "ListGlobalTables", "{}");
     refused(s, "DescribeGlobalTable", "GlobalTableNotFound", "{'GlobalTableName':'tab'}");
     refused(s, "DescribeTableReplicaAutoScaling", "ResourceNotFound", "{'TableName':'tab'}");
+    step(s, "UpdateContributorInsights",
+         "{'TableName':'tab','ContributorInsightsAction':'DISABLE'}");
+    refused(s, "CreateGlobalTable", "Validation",
+            "{'GlobalTableName':'tab','ReplicationGroup':[{'RegionName':'us-east-1'}]}");
+    refused(s, "UpdateGlobalTable", "GlobalTableNotFound", "{'GlobalTableName':'tab'}");
+    refused(s, "DescribeGlobalTableSettings", "GlobalTableNotFound", "{'GlobalTableName':'tab'}");
+    refused(s, "UpdateGlobalTableSettings", "GlobalTableNotFound", "{'GlobalTableName':'tab'}");
+    refused(s, "UpdateTableReplicaAutoScaling", "ResourceNotFound", "{'TableName':'tab'}");
+    refused(s, "DisableKinesisStreamingDestination", "Validation",
+            "{'TableName':'tab','StreamArn':'arn:aws:kinesis:us-east-1:123456789012:stream/s'}");
+    refused(s, "ExportTableToPointInTime", "PointInTimeRecoveryUnavailable",
+            "{'TableArn':'" ARN "tab','S3Bucket':'bucket'}");
+    refused(s, "RestoreTableToPointInTime", "PointInTimeRecoveryUnavailable",
+            "{'SourceTableName':'tab','TargetTableName':'copy'}");
     refused(s, "DescribeExport", "ExportNotFound",
             "{'ExportArn':'" ARN "tab/export/01234567890123456'}");
     refused(s, "DescribeImport", "ImportNotFound",
@@ -366,7 +380,8 @@ static void check_rules(const struct fields *fields)
         const struct field *field = &fields->list[i];
         const char *name = field->name ? field->name : "";
         bool other = strcmp(name, "KMSMasterKeyArn") == 0 ||
-                     strcmp(fields->name, "KinesisDataStreamDestination") == 0;
+                     strcmp(fields->name, "KinesisDataStreamDestination") == 0 ||
+                     strncmp(fields->name, "KinesisStreamingDestination", 27) == 0;
         enum field_holds holds = ends_with(name, "TableName") || ends_with(name, "TableNames")
                                      ? HOLDS_TABLE
                                  : ends_with(name, "Arn") && !other ? HOLDS_ARN

@@ -107,8 +107,9 @@ TEST(restore, overrides_billing)
     CHECK_OK(hf__prepare_restore(s, &m.request, &m.source, &out));
     CHECK(!out.throughput && !out.global_indexes[0].throughput);
     m.request.throughput = &units;
-    REFUSED("Cannot override ProvisionedThroughput unless BillingMode is PROVISIONED",
-            hf__prepare_restore(s, &m.request, &m.source, &out));
+    REFUSED(
+        "Invalid Request: Cannot override ProvisionedThroughput unless BillingMode is PROVISIONED",
+        hf__prepare_restore(s, &m.request, &m.source, &out));
     m.request.billing = 0;
     CHECK_OK(hf__prepare_restore(s, &m.request, &m.source, &out));
     CHECK_INT(8, out.throughput->read_units);
@@ -123,10 +124,11 @@ TEST(restore, overrides_billing)
     CHECK_INT(70, out.on_demand_throughput->max_write_units);
     CHECK_INT(0, out.on_demand_throughput->max_read_units);
     m.request.billing = HF_BILLING_PROVISIONED;
-    REFUSED("Must override ProvisionedThroughput if BillingMode is overridden to PROVISIONED",
-            hf__prepare_restore(s, &m.request, &m.source, &out));
+    REFUSED(
+        "Invalid Request: Must override ProvisionedThroughput if BillingMode is overridden to PROVISIONED",
+        hf__prepare_restore(s, &m.request, &m.source, &out));
     m.request.throughput = &units;
-    REFUSED("Must specify provisioned throughput for index gsi",
+    REFUSED("Invalid Request: Must specify provisioned throughput for index gsi",
             hf__prepare_restore(s, &m.request, &m.source, &out));
     m.request.global_indexes = (struct hf_index[1]){{.name = HF_STR("none")}};
     CHECK_OK(hf__prepare_restore(s, &m.request, &m.source, &out));
@@ -160,18 +162,20 @@ TEST(restore, overrides_indexes)
     list[1] = list[0];
     list[1].name = HF_STR("twice");
     m.request.global_indexes_len = 2;
-    REFUSED("Index twice does not match a secondary index that existed in the source table and "
-            "cannot be created during the restore operation",
-            hf__prepare_restore(s, &m.request, &m.source, &out));
+    REFUSED(
+        "Invalid Request: Index twice does not match a secondary index that existed in the source table and "
+        "cannot be created during the restore operation",
+        hf__prepare_restore(s, &m.request, &m.source, &out));
     m.request.global_indexes_len = 1;
     list[0].throughput = NULL;
-    REFUSED("Must specify provisioned throughput for index renamed",
+    REFUSED("Invalid Request: Must specify provisioned throughput for index renamed",
             hf__prepare_restore(s, &m.request, &m.source, &out));
     list[0].throughput = &units;
     turned[0] = HF_STR("z");
-    REFUSED("Index renamed does not match a secondary index that existed in the source table and "
-            "cannot be created during the restore operation",
-            hf__prepare_restore(s, &m.request, &m.source, &out));
+    REFUSED(
+        "Invalid Request: Index renamed does not match a secondary index that existed in the source table and "
+        "cannot be created during the restore operation",
+        hf__prepare_restore(s, &m.request, &m.source, &out));
     turned[0] = HF_STR("y");
     list[0].name = HF_STR("lsi"); /* which the table has, too */
     REFUSED(BAD "Duplicate index name: lsi", hf__prepare_restore(s, &m.request, &m.source, &out));
@@ -182,8 +186,9 @@ TEST(restore, overrides_indexes)
     make_on_demand(&m, &on_demand);
     m.request.global_indexes = list;
     m.request.global_indexes_len = 1;
-    REFUSED("Cannot override ProvisionedThroughput if BillingMode is PAY_PER_REQUEST",
-            hf__prepare_restore(s, &m.request, &m.source, &out));
+    REFUSED(
+        "Invalid Request: Cannot override ProvisionedThroughput if BillingMode is PAY_PER_REQUEST",
+        hf__prepare_restore(s, &m.request, &m.source, &out));
     hf_scope_free(s);
 }
 
@@ -226,7 +231,7 @@ TEST(backups, list_bounds)
 
     CHECK_OK(hf__prepare_list_backups(s, &request));
     request.until_us = 4;
-    REFUSED("Time range lower bound must be less than or equal to upper bound",
+    REFUSED(BAD "Time range lower bound must be less than or equal to upper bound",
             hf__prepare_list_backups(s, &request));
     request.from_us = 0;
     CHECK_OK(hf__prepare_list_backups(s, &request));

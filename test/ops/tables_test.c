@@ -248,9 +248,16 @@ TEST(tables, keys_of_several_attributes)
     CHECK_OK(hf__prepare_create_table(s, &m.create));
     m.global_keys[1].type = HF_KEY_RANGE;
     m.global_keys[2].type = HF_KEY_HASH;
-    REFUSED("Invalid KeySchema: HASH key types must come before RANGE key types",
+    REFUSED(BAD "All HASH key attributes must precede RANGE key attributes in the KeySchema",
             hf__prepare_create_table(s, &m.create));
     m.global_keys[2] = (struct hf_key_element){HF_STR("c"), HF_KEY_RANGE};
+    REFUSED("The KeySchema contains multiple key attributes with the same name",
+            hf__prepare_create_table(s, &m.create));
+    m.global_keys[1] = m.global_keys[0];
+    m.global[0].key_schema_len = 2;
+    REFUSED("The KeySchema contains multiple key attributes with the same name",
+            hf__prepare_create_table(s, &m.create));
+    m.global_keys[1].type = HF_KEY_RANGE;
     REFUSED("Both the Hash Key and the Range Key element in the KeySchema have the same name",
             hf__prepare_create_table(s, &m.create));
     for (size_t i = 1; i < 9; i++) {
@@ -262,8 +269,11 @@ TEST(tables, keys_of_several_attributes)
     CHECK_OK(hf__prepare_create_table(s, &m.create));
     m.create.attributes_len = 3 + 5;
     m.global[0].key_schema_len = 6;
-    REFUSED("Invalid KeySchema: A global secondary index can have at most 4 HASH and 4 RANGE key "
-            "types",
+    REFUSED(BAD "The KeySchema exceeds the maximum allowed number of RANGE key attributes",
+            hf__prepare_create_table(s, &m.create));
+    for (size_t i = 1; i < 6; i++)
+        m.global_keys[i].type = HF_KEY_HASH;
+    REFUSED(BAD "The KeySchema exceeds the maximum allowed number of HASH key attributes",
             hf__prepare_create_table(s, &m.create));
     m.global[0].key_schema_len = 9;
     CHECK_STATUS(HF_INVALID, hf__prepare_create_table(s, &m.create));
@@ -421,8 +431,7 @@ TEST(tables, resources_that_are_tagged)
     REFUSED("Atleast one Tag Key needs to be provided as Input.",
             hf__prepare_untag_resource(s, &untag));
     request.arn = HF_STR("abc"); /* before the empty list */
-    REFUSED("Invalid TableArn: Invalid ResourceArn provided as input abc",
-            hf__prepare_tag_resource(s, &request));
+    REFUSED(BAD "ARNs must start with 'arn:': abc", hf__prepare_tag_resource(s, &request));
     request.arn = HF_STR("arn:aws:s3:eu-west-2:123456789012:table/abc");
     CHECK_STATUS(HF_INVALID, hf__prepare_tag_resource(s, &request));
     request.arn = HF_STR("arn:aws:dynamodb:eu-west-2:x:table/abc");
@@ -456,6 +465,14 @@ TEST(tables, an_update_changes_something)
     REFUSED("At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, "
             "GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required",
             hf__prepare_update_table(s, &update));
+    hf__scope_set_wording(s, HF__WORDING_2026);
+    REFUSED("At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, "
+            "GlobalSecondaryIndexUpdates, SSESpecification, ReplicaUpdates, "
+            "MultiAccountReplicaReady, ReplicaTransitRoleArn, MultiRegionConsistency, "
+            "DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or TableClass is "
+            "required",
+            hf__prepare_update_table(s, &update));
+    hf__scope_set_wording(s, HF__WORDING_CLASSIC);
     update.billing = HF_BILLING_PROVISIONED;
     REFUSED(BAD "ProvisionedThroughput must be specified when BillingMode is PROVISIONED",
             hf__prepare_update_table(s, &update));

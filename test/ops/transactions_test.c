@@ -158,8 +158,7 @@ TEST(transactions, four_megabytes_and_no_more)
     last.item = HF_ITEM(s, HF_S("a", repeated(s, 'x', left - 1)));
     CHECK_OK(prepare(s, actions, 11, &out));
     last.item = HF_ITEM(s, HF_S("a", repeated(s, 'x', left)));
-    REFUSED("The aggregate size of the items in the transaction exceeds 4 MB",
-            prepare(s, actions, 11, &out));
+    REFUSED("Transaction size cannot exceed 4 MB", prepare(s, actions, 11, &out));
     hf_scope_free(s);
 }
 

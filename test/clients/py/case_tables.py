@@ -395,7 +395,7 @@ class Tagging(Case):
     def test_unknown_table(self):
         arn = ARN + "missing"
         self.fails("ResourceNotFoundException",
-                   f"Requested resource not found: ResourcArn: {arn} not found",
+                   f"Requested resource not found: ResourceArn: {arn} not found",
                    self.db.list_tags_of_resource, ResourceArn=arn)
 
     def test_no_arn(self):

@@ -229,7 +229,7 @@ test('a transaction with a table that is not there', () =>
         'Requested resource not found'));
 test('a transaction above 4 MB', () =>
     fails(write(...upTo(11).map(() => ({ Put: { TableName: T, Item: { pk: fresh(), v: S('x'.repeat(400000)) } } }))),
-        'ValidationException', 'The aggregate size of the items in the transaction exceeds 4 MB'));
+        'ValidationException', 'Transaction size cannot exceed 4 MB'));
 test('a token makes a transaction happen once', async () => {
     const pk = await put({ pk: fresh(), v: N(0) });
     const once = () => api.TransactWriteItems({

@@ -111,11 +111,11 @@ test('tagging at the same time loses none', async () => {
 test('tags of a table that is not there', () => {
     const ResourceArn = arn.replace(T, newName('missing'));
     return fails(api.ListTagsOfResource({ ResourceArn }), dynamodb.ResourceNotFoundException,
-        `Requested resource not found: ResourcArn: ${ResourceArn} not found`);
+        `Requested resource not found: ResourceArn: ${ResourceArn} not found`);
 });
 test('tags of what is no ARN', () =>
     fails(api.ListTagsOfResource({ ResourceArn: 'table' }), 'ValidationException', 
-        'Invalid TableArn: Invalid ResourceArn provided as input table'));
+        "One or more parameter values were invalid: ARNs must start with 'arn:': table"));
 test('no tags to add', () =>
     fails(api.TagResource({ ResourceArn: arn, Tags: [] }), 'ValidationException', 'Atleast one Tag needs to be provided as Input.'));
 
@@ -229,7 +229,7 @@ test('continuous backups', async () => {
 test('there are no global tables', async () => {
     eq(without$(await api.ListGlobalTables()), { GlobalTables: [] });
     await fails(api.DescribeGlobalTable({ GlobalTableName: T }), dynamodb.GlobalTableNotFoundException,
-        `Global table not found: Global table with name: '${T}' does not exist.`);
+        `Global table with name: '${T}' does not exist.`);
 });
 test('nothing streams to Kinesis', async () => {
     eq(without$(await api.DescribeKinesisStreamingDestination({ TableName: T })), { TableName: T, KinesisDataStreamDestinations: [] });
@@ -253,7 +253,13 @@ test('there are no imports', async () => {
 test('there is no replica auto scaling', () =>
     fails(api.DescribeTableReplicaAutoScaling({ TableName: T }), dynamodb.ResourceNotFoundException,
         `Global table with name: '${T}' does not exist.`));
+test('no table has recovery to a point in time', () =>
+    fails(api.ExportTableToPointInTime({ TableArn: arn, S3Bucket: 'bucket' }), dynamodb.PointInTimeRecoveryUnavailableException,
+        `Point in time recovery is not enabled for table '${T}'`));
 test('an operation that the server does not have', async () => {
-    const error = await fails(api.ExportTableToPointInTime({ TableArn: arn, S3Bucket: 'bucket' }), 'UnknownOperationException');
+    const error = await fails(api.ImportTable({
+        S3BucketSource: { S3Bucket: 'bucket' }, InputFormat: 'DYNAMODB_JSON',
+        TableCreationParameters: { TableName: 'imported', AttributeDefinitions: [], KeySchema: [] },
+    }), 'UnknownOperationException');
     eq(error.$metadata.httpStatusCode, 400);
 });
