@@ -12,6 +12,8 @@
  */
 #include "engine/private.h"
 
+#include "wire/base64.h"
+
 #define START_INVALID "The provided starting key is invalid"
 #define NO_MATCH START_INVALID ": The provided key element does not match the schema"
 
@@ -152,6 +154,46 @@ static size_t attrs_of(const struct table *table, const struct index *index)
     for (size_t i = 0; i < index->key.range_len; i++)
         count += !hf__schema_is_key(&table->key, index->key.range[i].name);
     return count;
+}
+
+enum { PRINTED_KEY_MAX = 2048 }; /* bytes, as long as a key may be */
+
+/* {S:x}, as the service prints a value of a key. */
+static void print_value(struct hf_scope *s, struct hf__buf *out, struct hf_value value)
+{
+    enum hf_type type = hf_value_type(value);
+    struct hf_bytes bytes = hf_value_bytes(value);
+    struct hf_str text = type == HF_TYPE_N ? hf_value_number(s, value) : hf_value_str(value);
+    char *room;
+
+    if (type == HF_TYPE_B && bytes.len <= PRINTED_KEY_MAX) {
+        room = hf_scope_alloc(s, hf__base64_encoded_len(bytes.len) + 1);
+        text = room ? hf_str_of(room, hf__base64_encode(bytes, room)) : hf_str_of(NULL, 0);
+    }
+    if (text.len > PRINTED_KEY_MAX)
+        text.len = 0;
+    hf__buf_format(out, "{%s:%.*s}", hf__type_name(type), HF_FMT(text));
+}
+
+enum hf_status hf__page_fail_restart(struct hf_scope *s, struct hf_item start)
+{
+    struct hf_item_walk walk = {0};
+    struct hf__buf text = {.scope = s};
+    size_t from;
+
+    hf__buf_put_str(&text, HF_STR("The provided exclusive start key is invalid: "
+                                  "ExclusiveStartKey: {"));
+    from = text.len;
+    while (text.len - from < PRINTED_KEY_MAX && hf_item_next(start, &walk)) {
+        hf__buf_put_str(&text, text.len > from ? HF_STR(", ") : HF_STR(""));
+        hf__buf_put_str(&text, walk.name);
+        hf__buf_put_str(&text, HF_STR("=AttributeValue: "));
+        print_value(s, &text, walk.value);
+    }
+    hf__buf_put(&text, "}", 2);
+    if (text.failed)
+        return hf__fail_nomem(s);
+    return hf__fail_text(s, HF_INVALID, hf_str_of((const char *)text.ptr, text.len - 1));
 }
 
 enum hf_status hf__page_start_key(struct hf_scope *s, const struct table *table,

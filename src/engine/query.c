@@ -280,8 +280,7 @@ static enum hf_status apply_start(struct hf_scope *s, const struct table *table,
     if (!page->start.ptr)
         return HF_OK;
     if (!index && table->key.range_len == 0)
-        return hf__fail(s, HF_INVALID,
-                        "The query can return at most one row and cannot be restarted");
+        return hf__page_fail_restart(s, page->start);
     TRY(hf__page_start_key(s, table, index, page->start, &start));
     if (!fits_range(key, bounds, page->start))
         return hf__fail(s, HF_INVALID,
