@@ -5,6 +5,9 @@
  *
  *     content type -> coding -> is it JSON -> target -> signature -> types of members
  *
+ * A body that is empty is not JSON either, but is judged last: after target and signature. With a
+ * target it does not even need a content type.
+ *
  * "Is it JSON" would be a walk over the whole body of its own. As reading the body finds out too,
  * the walk is made only when target or signature are refused, to see whether the body goes first.
  * With keys, the signature goes before the coding: see is_packed().
@@ -60,10 +63,10 @@ void hf__call_refuse(struct answer *answer, int status, struct hf_str message)
                    message);
 }
 
-/* True when the body is not JSON, and that was said. */
+/* True when there is a body that is not JSON, and that was said. */
 static bool refuse_no_json(struct answer *answer, struct hf_bytes body)
 {
-    if (hf__json_valid(hf_str_of((const char *)body.ptr, body.len)))
+    if (body.len == 0 || hf__json_valid(hf_str_of((const char *)body.ptr, body.len)))
         return false;
     answer_refusal(answer, 400, TYPE_SERVICE "SerializationException", (struct hf_str){0});
     return true;
@@ -115,11 +118,13 @@ static void refuse_op(struct answer *answer, struct hf_str name, struct hf_bytes
 }
 
 /* What the answer's type is, by the request's; absent when DynamoDB does not know the latter. */
-static struct hf_str answer_type(const struct http_head *head)
+static struct hf_str answer_type(const struct http_head *head, struct hf_bytes body)
 {
     struct hf_str type = hf__http_field(head, "content-type");
     const char *semicolon = type.len ? memchr(type.ptr, ';', type.len) : NULL;
 
+    if (!type.ptr && body.len == 0 && hf__http_field(head, "x-amz-target").ptr)
+        return hf__type_json;
     if (semicolon)
         type.len = (size_t)(semicolon - type.ptr);
     while (type.len > 0 && type.ptr[type.len - 1] == ' ')
@@ -287,7 +292,7 @@ void hf__call(struct answer *answer, struct hf_bytes body)
     void *response;
     bool passes;
 
-    answer->type = answer_type(answer->head);
+    answer->type = answer_type(answer->head, body);
     if (!answer->type.ptr) {
         hf__answer(answer, 404, HF_STR("<UnknownOperationException/>\n"));
         return;

@@ -38,7 +38,6 @@ static void check_post(struct site *site, int status, const char *expected, cons
 TEST(errors, that_are_malformed_json_have_no_message)
 {
     static const char *const bodies[] = {
-        "",
         " ",
         "{",
         "}",
@@ -394,7 +393,7 @@ TEST(errors, are_found_in_this_order)
     line_close(&c);
 
     CHECK_POST(&site, 400, BARE, JSON_1_0 "X-Amz-Target: x\r\n", "{");
-    CHECK_POST(&site, 400, BARE, JSON_1_0 "X-Amz-Target: x\r\n", "");
+    CHECK_POST(&site, 400, UNKNOWN, JSON_1_0 "X-Amz-Target: x\r\n", "");
     CHECK_POST(&site, 400, BARE, JSON_1_0 TARGET("ListTables"), "{");
     CHECK_POST(&site, 400, BARE, JSON_1_0 TARGET("ListTables") SIGNED, "{");
     CHECK_POST(&site, 400, BARE, JSON_1_0 TARGET("PutItem") SIGNED, "{'TableName':5,");
@@ -411,6 +410,67 @@ TEST(errors, are_found_in_this_order)
                JSON_1_0 TARGET("PutItem") SIGNED, "{'TableName':'none','Item':{'pk':{'SS':[]}}}");
     CHECK_POST(&site, 400, NOT_FOUND, JSON_1_0 TARGET("PutItem") SIGNED,
                "{'TableName':'none','Item':{'x':{'S':'a'}}}");
+    site_close(&site);
+}
+
+/* Of an empty body target and signature are judged first, and it needs no type of content. */
+TEST(errors, an_empty_body_is_judged_last)
+{
+    static const char *const types[] = {"", JSON_1_0, "Content-Type: application/json\r\n"};
+    static const char *const answers[] = {"application/json", "application/x-amz-json-1.0",
+                                          "application/json"};
+    static const struct {
+        const char *fields;
+        const char *body;
+    } cases[] = {
+        {"X-Amz-Target: x\r\n", UNKNOWN},
+        {TARGET("ListTables"), NO_TOKEN},
+        {TARGET("ListTables") SIGNED, BARE},
+        {TARGET("PutItem") SIGNED, BARE},
+    };
+    struct site site;
+    struct line c;
+
+    site_open(t, &site, &(struct server_options){0});
+    line_open(&site, &c);
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        for (size_t j = 0; j < ARRAY_LEN(cases); j++) {
+            struct hf_str text =
+                hf_scope_format(site.s, "POST / HTTP/1.1\r\nHost: localhost\r\n%s%s\r\n", types[i],
+                                cases[j].fields);
+
+            line_send(&c, text.ptr, text.len);
+            line_read(&c);
+            CHECK_INT(400, c.status);
+            CHECK_STR(quoted_json(site.s, cases[j].body).ptr, c.body);
+            CHECK_STR(answers[i], line_field(&c, "Content-Type"));
+        }
+    }
+    line_text(&c, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n" TARGET(
+                      "ListTables") SIGNED "\r\n");
+    line_read(&c);
+    CHECK_INT(404, c.status);
+    line_text(&c, "POST / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    line_read(&c);
+    CHECK_INT(404, c.status);
+    line_close(&c);
+    site_close(&site);
+}
+
+/* With keys: a signature of another day is refused, whether there is a body or not. */
+TEST(errors, an_empty_body_with_an_old_signature)
+{
+    const struct sign_credentials key = {HF_STR("key"), HF_STR("secret"), {NULL, 0}};
+    struct site site;
+    struct line c;
+
+    site_open(t, &site, &(struct server_options){.keys = &key, .keys_len = 1});
+    line_open(&site, &c);
+    line_text(&c, "POST / HTTP/1.1\r\nHost: localhost\r\n" TARGET("ListTables") SIGNED "\r\n");
+    line_read(&c);
+    CHECK_INT(400, c.status);
+    CHECK(contains(c.body, "InvalidSignatureException"));
+    line_close(&c);
     site_close(&site);
 }
 
