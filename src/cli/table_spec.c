@@ -70,6 +70,12 @@ static const struct member on_demand_members[] = {
 };
 SHAPE(on_demand, hf_on_demand_throughput);
 
+static const struct member warm_members[] = {
+    {"ReadUnitsPerSecond", MEMBER_NUMBER, AT(hf_warm_throughput, read_units)},
+    {"WriteUnitsPerSecond", MEMBER_NUMBER, AT(hf_warm_throughput, write_units)},
+};
+SHAPE(warm, hf_warm_throughput);
+
 static const struct member projection_members[] = {
     {"ProjectionType", MEMBER_WORD, AT(hf_projection, type), .words = "ALL KEYS_ONLY INCLUDE"},
     {"NonKeyAttributes", MEMBER_TEXTS, LIST_AT(hf_projection, attributes)},
@@ -82,6 +88,7 @@ static const struct member secondary_members[] = {
     {"Projection", MEMBER_OBJECT, AT(hf_index, projection), .shape = &projection},
     {"ProvisionedThroughput", MEMBER_OBJECT, AT(hf_index, throughput), .shape = &throughput},
     {"OnDemandThroughput", MEMBER_OBJECT, AT(hf_index, on_demand_throughput), .shape = &on_demand},
+    {"WarmThroughput", MEMBER_OBJECT, AT(hf_index, warm_throughput), .shape = &warm},
 };
 SHAPE(secondary, hf_index);
 
@@ -119,6 +126,7 @@ static const struct member table_members[] = {
     {"ProvisionedThroughput", MEMBER_OBJECT, AT(hf_create_table, throughput), .shape = &throughput},
     {"OnDemandThroughput", MEMBER_OBJECT, AT(hf_create_table, on_demand_throughput),
      .shape = &on_demand},
+    {"WarmThroughput", MEMBER_OBJECT, AT(hf_create_table, warm_throughput), .shape = &warm},
     {"StreamSpecification", MEMBER_OBJECT, AT(hf_create_table, stream), .shape = &stream},
     {"SSESpecification", MEMBER_OBJECT, AT(hf_create_table, sse), .shape = &sse},
     {"Tags", MEMBER_LIST, LIST_AT(hf_create_table, tags), .shape = &tag},

@@ -63,6 +63,14 @@ static void write_throughput(FILE *out, const struct hf_throughput_description *
                 (long long)(throughput->write_units == HF_ZERO ? 0 : throughput->write_units));
 }
 
+static void write_warm(FILE *out, const struct hf_warm_throughput_description *warm)
+{
+    if (warm)
+        fprintf(out,
+                ",\"WarmThroughput\":{\"ReadUnitsPerSecond\":%lld,\"WriteUnitsPerSecond\":%lld}",
+                (long long)warm->read_units, (long long)warm->write_units);
+}
+
 static void write_projection(FILE *out, const struct hf_projection *projection)
 {
     static const char *const names[] = {"", "ALL", "KEYS_ONLY", "INCLUDE"};
@@ -96,6 +104,7 @@ static void write_indexes(FILE *out, const char *name, const struct hf_index_des
         if (indexes[i].status)
             write_member(out, "IndexStatus", hf_str_from(hf__table_spec_status(indexes[i].status)));
         write_throughput(out, indexes[i].throughput);
+        write_warm(out, indexes[i].warm_throughput);
         fprintf(out, ",\"ItemCount\":%lld,\"IndexSizeBytes\":%lld}",
                 (long long)(indexes[i].item_count == HF_ZERO ? 0 : indexes[i].item_count),
                 (long long)(indexes[i].size_bytes == HF_ZERO ? 0 : indexes[i].size_bytes));
@@ -135,6 +144,7 @@ static void write_table(FILE *out, const struct hf_table_description *table)
     fputc(']', out);
     write_keys(out, table->key_schema, table->key_schema_len);
     write_throughput(out, table->throughput);
+    write_warm(out, table->warm_throughput);
     if (table->billing)
         fprintf(out, ",\"BillingModeSummary\":{\"BillingMode\":\"%s\"}",
                 table->billing->billing == HF_BILLING_PAY_PER_REQUEST ? "PAY_PER_REQUEST"

@@ -241,6 +241,18 @@ class Table(WithDatabase):
         return self.run_("table", "create", "-f", "-", *args,
                          input=text if text is not None else json.dumps(spec))
 
+    def test_warm_throughput(self):
+        index = dict(ORDERS["GlobalSecondaryIndexes"][0],
+                     WarmThroughput={"ReadUnitsPerSecond": 14000, "WriteUnitsPerSecond": 5000})
+        with open(self.path("warm.json"), "w", encoding="ascii") as file:
+            json.dump(dict(ORDERS, GlobalSecondaryIndexes=[index],
+                           WarmThroughput={"ReadUnitsPerSecond": 13000}), file)
+        table = self.json("table", "create", "-f", self.path("warm.json"))
+        self.assertEqual(table["WarmThroughput"],
+                         {"ReadUnitsPerSecond": 13000, "WriteUnitsPerSecond": 4000})
+        self.assertEqual(table["GlobalSecondaryIndexes"][0]["WarmThroughput"],
+                         index["WarmThroughput"])
+
     def test_create_show_list_delete(self):
         with open(self.path("orders.json"), "w", encoding="ascii") as file:
             json.dump(ORDERS, file, indent=2)

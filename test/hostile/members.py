@@ -157,7 +157,7 @@ def documented():
     """The first column of the table between the marks: OPERATION.MEMBER"""
     with open(DOCUMENT, encoding="utf-8") as file:
         text = file.read()
-    table = re.search(r"<!-- members without effect -->\n(.*?)<!-- end -->", text, re.S).group(1)
+    table = re.search(r"<!-- members without effect -->\n(.*?)<!-- end of members -->", text, re.S).group(1)
     return set(re.findall(r"`(\w+\.\w+)`", table))
 
 

@@ -399,7 +399,7 @@ class Tagging(Case):
                    self.db.list_tags_of_resource, ResourceArn=arn)
 
     def test_no_arn(self):
-        self.invalid(re.compile("^Invalid TableArn: Invalid ResourceArn provided as input"),
+        self.invalid("One or more parameter values were invalid: ARNs must start with 'arn:': table",
                      self.db.tag_resource, ResourceArn="table", Tags=[{"Key": "a", "Value": "b"}])
 
     def test_other_account(self):

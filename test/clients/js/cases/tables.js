@@ -307,7 +307,7 @@ test('UpdateTable of a table that is not there', async () => {
 test('deleting an index that is not there', async () => {
     const TableName = keep(await makeTable('noindex', 'pk:S'));
     await fails(api.UpdateTable({ TableName, GlobalSecondaryIndexUpdates: [{ Delete: { IndexName: 'nope' } }] }),
-        dynamodb.ResourceNotFoundException, 'Requested resource not found');
+        dynamodb.ResourceNotFoundException, `Requested resource not found: Index nope for table ${TableName}`);
 });
 
 test('DescribeTable counts items', async () => {
