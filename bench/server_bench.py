@@ -53,8 +53,8 @@ class Bench:
         self.results = goals.Results(options.judge)
         self.failures = []
         self.servers = {}
-        self.places = find_places(ROOT, BUILD, options.holdfast,
-                                  options.before, options.peers)
+        self.places = find_places(ROOT, BUILD, options.holdfast, options.peers,
+                                  options.before)
         self.dir = tempfile.mkdtemp(prefix="bench-server-", dir=options.dir)
 
     # ---- what is wanted ----

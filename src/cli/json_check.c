@@ -48,7 +48,7 @@ static bool take_escape(struct checker *c)
     if (c->at == c->end)
         return false;
     if (*c->at != 'u')
-        return memchr("\"\\/bfnrt", *c->at++, 8) != NULL;
+        return *c->at && strchr("\"\\/bfnrt", *c->at++);
     c->at++;
     for (int i = 0; i < 4; i++, c->at++)
         if (c->at == c->end || !memchr(hex, *c->at, sizeof(hex) - 1))
