@@ -67,7 +67,8 @@ static bool is_json(struct hf_str content_type)
     static const char json[] = "json";
     size_t len = 0, start;
 
-    while (len < content_type.len && !strchr("; \t", content_type.ptr[len]))
+    while (len < content_type.len && content_type.ptr[len] != ';' && content_type.ptr[len] != ' ' &&
+           content_type.ptr[len] != '\t')
         len++;
     if (len <= sizeof(json) - 1)
         return false;

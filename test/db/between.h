@@ -41,9 +41,10 @@ static inline enum hf_status between_supports(struct hf_scope *s, struct hf_db *
 {
     const struct between *b = (const struct between *)(const void *)db;
 
-    (void)s;
-    *supported = feature != HF_FEATURE_TRANSACTIONS || !b->no_transactions;
-    return HF_OK;
+    *supported = false;
+    if (feature == HF_FEATURE_TRANSACTIONS && b->no_transactions)
+        return HF_OK;
+    return hf_db_supports(s, b->inner, feature, supported);
 }
 
 static inline struct between between_of(struct hf_db *inner)

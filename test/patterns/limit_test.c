@@ -416,7 +416,7 @@ KIT_TEST(limit, open_or_closed_as_it_was_told)
 KIT_TEST(limit, an_outage_is_waited_for)
 {
     const struct hf_limit_rule two = {.limit = 2, .window_ms = 60000};
-    struct hf_limit_options *reach = HF_OPTIONS(hf_limit_options, .reach_ms = 3000);
+    struct hf_limit_options *reach = HF_OPTIONS(hf_limit_options, .reach_ms = 60000);
     static const enum hf_fault_kind faults[] = {HF_FAULT_LOST_ANSWER, HF_FAULT_LOST_REQUEST};
     struct hf_limit_table *ann = table_of(k);
     struct hf_limit_verdict v;
@@ -426,7 +426,7 @@ KIT_TEST(limit, an_outage_is_waited_for)
         CHECK_OK(hf_limit_take(k->scope, ann, NAME, &two, reach, &v));
         CHECK(v.allowed && !v.unreached && v.used == 1);
         kit_fault(k, faults[i], "UpdateItem", 12);
-        hf_scope_timeout_ms(k->scope, 5000);
+        hf_scope_timeout_ms(k->scope, 60000);
         CHECK_OK(hf_limit_take(k->scope, ann, NAME, &two, NULL, &v));
         CHECK(v.allowed && v.used == 2);
         kit_fault(k, HF_FAULT_LOST_REQUEST, "GetItem", 12);

@@ -5,6 +5,8 @@
  */
 #include <holdfast/relay.h>
 
+#include <stdlib.h>
+
 #include "kit.h"
 #include "relay_kit.h"
 
@@ -153,7 +155,7 @@ KIT_TEST(relay_look, many_buckets_are_several_looks)
 
     stage_open(k, &stage, 120, (struct hf_relay_options){.breaker_ms = 100});
     run_for(k, &stage, 5000);
-    if (kit_has(k, HF_FEATURE_PARTIQL))
+    if (!getenv("HF_KIT_URL")) /* dynoxide does not take that many */
         CHECK(reads_of(&stage, k, 10 * POLL_MS) < 120 * 10 / 8);
     check_latency(k, &stage, 0, POLL_MS + 10);
     stage_close(&stage);
@@ -165,14 +167,16 @@ KIT_TEST(relay_look, what_stays_in_a_bucket_is_its_own_business)
 {
     struct hf_event other = {.type = HF_STR("other"), .key = HF_STR("b")};
     struct stage stage;
+    size_t reads;
 
     stage_open(k, &stage, BUCKETS, (struct hf_relay_options){.only_type = HF_STR("test")});
     CHECK_OK(hf_outbox_emit(k->scope, stage.elsewhere, &other, 1, NULL));
     stage.ear->fails = 7;
     emit(k->scope, stage.elsewhere, "a", 7);
     run_for(k, &stage, 8000);
+    reads = reads_of(&stage, k, 20 * POLL_MS); /* then the one that fails is given up */
     if (kit_has(k, HF_FEATURE_PARTIQL))
-        CHECK(reads_of(&stage, k, 20 * POLL_MS) < BUCKETS * 20 / 2);
+        CHECK(reads < BUCKETS * 20 / 2);
     check_latency(k, &stage, 100, POLL_MS + 10);
     stage_close(&stage);
 }
