@@ -83,6 +83,23 @@ HF_API size_t hf_value_count(struct hf_value value);
 /* Element `index` of an L or a set (as S, N or B); none when out of range. Since 0.1. */
 HF_API struct hf_value hf_value_at(struct hf_scope *s, struct hf_value value, size_t index);
 
+/*
+ * Walk an L or a set, whose elements are as S, N or B; hf_value_at() of each would begin from the
+ * start each time:
+ *
+ *     struct hf_value_walk walk = {0};
+ *     while (hf_value_next(s, list, &walk))
+ *         use(walk.value);
+ *
+ * Since 0.1.
+ */
+struct hf_value_walk {
+    struct hf_value value;
+    size_t index; /* of the value */
+    size_t next;  /* holdfast's own */
+};
+HF_API bool hf_value_next(struct hf_scope *s, struct hf_value value, struct hf_value_walk *walk);
+
 /* The attribute `name` of an item, or the member of an M; none when it is not there. Since 0.1. */
 HF_API struct hf_value hf_item_get(struct hf_item item, struct hf_str name);
 HF_API struct hf_value hf_value_get(struct hf_value map, struct hf_str name);

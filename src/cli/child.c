@@ -356,3 +356,21 @@ int hf__guard_run(struct guard *guard, struct cli *cli, const char *command,
     status = reap(guard, pid);
     return guard->too_long ? (int)CLI_TOO_LONG : hf__child_code(status);
 }
+
+bool hf__guard_command(struct cli *cli, const char *command, bool ends_by_signal,
+                       struct guard *guard, int *ends)
+{
+    if (!hf__guard_begin(guard, cli->scope)) {
+        *ends = hf__cli_fail(cli, command, CLI_FAILED, "no thread can be started");
+        return false;
+    }
+    cli->guard = guard;
+    cli->ends_by_signal = ends_by_signal;
+    return true;
+}
+
+void hf__guard_command_end(struct cli *cli, struct guard *guard)
+{
+    cli->guard = NULL;
+    hf__guard_end(guard);
+}

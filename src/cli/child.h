@@ -71,6 +71,13 @@ struct guard {
 bool hf__guard_begin(struct guard *guard, struct hf_scope *scope);
 void hf__guard_end(struct guard *guard);
 
+/* The same around all that a command does: a call that is canceled because a signal came ends it
+ * without an error, and with 128 and the number of the signal, or with 0 if that is how it is meant
+ * to end. False: *ends says how to end. Both ends are to be called in any case. */
+bool hf__guard_command(struct cli *cli, const char *command, bool ends_by_signal,
+                       struct guard *guard, int *ends);
+void hf__guard_command_end(struct cli *cli, struct guard *guard);
+
 /* Which signal came while no program was running; 0: none. */
 int hf__guard_signal(struct guard *guard);
 

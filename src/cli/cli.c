@@ -9,6 +9,7 @@
 #include "cli/json.h"
 #include "cli/nearest.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,33 @@ int hf__cli_fail(struct cli *cli, const char *command, int ends, const char *for
                       message ? message : "out of memory");
     free(message);
     return ends;
+}
+
+void hf__cli_tell(struct cli *cli, const char *command, const char *format, ...)
+{
+    char *message = NULL;
+    va_list args;
+
+    va_start(args, format);
+    if (vasprintf(&message, format, args) < 0)
+        message = NULL;
+    va_end(args);
+    for (char *at = message; at && *at; at++)
+        if (iscntrl((unsigned char)*at))
+            *at = ' ';
+    flockfile(cli->err);
+    if (cli->json) {
+        fputs("{\"notice\":{\"message\":", cli->err);
+        hf__json_write_text(cli->err, hf_str_from(message ? message : "out of memory"));
+        fputs(",\"command\":", cli->err);
+        hf__json_write_text(cli->err, hf_str_from(command));
+        fputs("}}\n", cli->err);
+    } else {
+        fprintf(cli->err, "holdfast %s: %s\n", command, message ? message : "out of memory");
+    }
+    fflush(cli->err);
+    funlockfile(cli->err);
+    free(message);
 }
 
 bool hf__cli_for_people(const struct cli *cli)

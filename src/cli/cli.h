@@ -38,11 +38,13 @@ struct cli {
     struct hf_scope *scope;
     FILE *out;
     FILE *err;
-    size_t width;     /* of help */
-    bool terminal;    /* `out` is one: lists are for people */
-    size_t columns;   /* of that terminal; 0: not known */
-    bool json;        /* --json or --jsonl was given: errors are JSON, too */
-    bool table_named; /* --table was given */
+    size_t width;        /* of help */
+    bool terminal;       /* `out` is one: lists are for people */
+    size_t columns;      /* of that terminal; 0: not known */
+    bool json;           /* --json or --jsonl was given: errors are JSON, too */
+    bool table_named;    /* --table was given */
+    struct guard *guard; /* a signal that it has seen is why calls are canceled; NULL: none */
+    bool ends_by_signal; /* and the command has not failed then */
     options_env_fn *env;
     const struct cli_command *commands;
     size_t commands_len;
@@ -91,6 +93,14 @@ bool hf__cli_operands(struct cli *cli, const struct options_table *table, size_t
  */
 int hf__cli_fail(struct cli *cli, const char *command, int ends, const char *format, ...)
     HF_PRINTF(4, 5);
+
+/*
+ * A line on stderr about something that is not the end of the command; from any thread. Control
+ * characters in it, which may be somebody's data, are blanks. With --json it is
+ *
+ *     {"notice":{"message":"event e1 (x) will be tried again: no","command":"relay"}}
+ */
+void hf__cli_tell(struct cli *cli, const char *command, const char *format, ...) HF_PRINTF(3, 4);
 
 /* The same for an error that has a code of its own and may have had an effect. */
 int hf__cli_fail_with(struct cli *cli, const char *command, int ends, const char *code,

@@ -158,18 +158,17 @@ static void tell_failure(struct hf_scope *s, struct run *run, const struct hf_st
 {
     if (run->settings.database.quiet || atomic_load(&run->broken))
         return;
-    fprintf(run->cli->err, "holdfast " CONSUME ": event %.*s (%.*s): %s\n", HF_FMT(event->id),
-            HF_FMT(event->type), hf_scope_error_text(s));
+    hf__cli_tell(run->cli, CONSUME, "event %.*s (%.*s): %s", HF_FMT(event->id), HF_FMT(event->type),
+                 hf_scope_error_text(s));
 }
 
 static void on_stuck(const struct hf_stored_event *event, uint64_t for_ms, void *user)
 {
     struct run *run = user;
 
-    fprintf(run->cli->err,
-            "holdfast " CONSUME ": version %llu of %.*s/%.*s (%.*s) is under way for %llu ms\n",
-            (unsigned long long)event->version, HF_FMT(event->stream.domain),
-            HF_FMT(event->stream.id), HF_FMT(event->type), (unsigned long long)for_ms);
+    hf__cli_tell(run->cli, CONSUME, "version %llu of %.*s/%.*s (%.*s) is under way for %llu ms",
+                 (unsigned long long)event->version, HF_FMT(event->stream.domain),
+                 HF_FMT(event->stream.id), HF_FMT(event->type), (unsigned long long)for_ms);
 }
 
 static enum hf_status handle(struct hf_scope *s, const struct hf_stored_event *event, void *user)
@@ -197,12 +196,6 @@ static enum hf_status is_done(struct run *run, struct hf_group *group, bool *don
     return status;
 }
 
-/* How it ends when the library failed: to be told to end is no failure. */
-static int end_of(struct run *run)
-{
-    return hf__guard_signal(&run->guard) ? CLI_OK : hf__database_fail(run->cli, CONSUME);
-}
-
 /* Until the end; *ends is how. */
 static void wait_for_end(struct run *run, struct hf_group *group, int *ends)
 {
@@ -212,7 +205,7 @@ static void wait_for_end(struct run *run, struct hf_group *group, int *ends)
 
     while (!done && !atomic_load(&run->broken) && hf_scope_sleep_ms(s, LOOK_MS) == HF_OK) {
         if (run->settings.until_end && is_done(run, group, &done) != HF_OK) {
-            *ends = end_of(run);
+            *ends = hf__database_fail(run->cli, CONSUME);
             return;
         }
         hf_scope_rewind(s, mark);
@@ -254,9 +247,9 @@ static int consume(struct run *run, struct hf_events *store)
                        .stuck_ms = (uint32_t)o->stuck_ms, .stuck = (enum hf_stuck)(o->stuck + 1),
                        .on_stuck = on_stuck),
             &group) != HF_OK)
-        return end_of(run);
+        return hf__database_fail(run->cli, CONSUME);
     if (hf_group_start(s, group) != HF_OK) {
-        ends = end_of(run);
+        ends = hf__database_fail(run->cli, CONSUME);
     } else {
         wait_for_end(run, group, &ends);
         ends = stop(run, group, ends);
@@ -313,14 +306,13 @@ int hf__events_consume_run(struct cli *cli, size_t args_len, const char *const *
     if (!read_operands(&run, &options))
         return CLI_USAGE;
     run.program.guard = &run.guard;
-    if (!hf__guard_begin(&run.guard, cli->scope)) {
-        ends = hf__cli_fail(cli, CONSUME, CLI_FAILED, "there is no thread to be had");
-    } else if (hf__cli_events_open(cli, CONSUME, &run.settings.database, &run.settings.store, NULL,
-                                   &place, &ends)) {
+    if (hf__guard_command(cli, CONSUME, true, &run.guard, &ends) &&
+        hf__cli_events_open(cli, CONSUME, &run.settings.database, &run.settings.store, NULL, &place,
+                            &ends)) {
         ends = consume(&run, place.store);
         hf__cli_events_close(&place);
     }
-    hf__guard_end(&run.guard);
+    hf__guard_command_end(cli, &run.guard);
     return ends;
 }
 

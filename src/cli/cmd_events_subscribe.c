@@ -318,21 +318,21 @@ static void on_told(enum hf_subscription_event what, const struct hf_stored_even
     switch (what) {
     case HF_SUBSCRIPTION_FAILED:
     case HF_SUBSCRIPTION_PARKED:
-        fprintf(run->cli->err, "holdfast " COMMAND ": event %.*s (%.*s) %s: %.*s\n",
-                HF_FMT(event->id), HF_FMT(event->type),
-                what == HF_SUBSCRIPTION_PARKED ? "was put aside" : "will be tried again",
-                HF_FMT(error->message));
+        hf__cli_tell(run->cli, COMMAND, "event %.*s (%.*s) %s: %.*s", HF_FMT(event->id),
+                     HF_FMT(event->type),
+                     what == HF_SUBSCRIPTION_PARKED ? "was put aside" : "will be tried again",
+                     HF_FMT(error->message));
         break;
     case HF_SUBSCRIPTION_STUCK:
-        fprintf(run->cli->err, "holdfast " COMMAND ": event %.*s (%.*s): %.*s\n", HF_FMT(event->id),
-                HF_FMT(event->type), HF_FMT(error->message));
+        hf__cli_tell(run->cli, COMMAND, "event %.*s (%.*s): %.*s", HF_FMT(event->id),
+                     HF_FMT(event->type), HF_FMT(error->message));
         break;
     case HF_SUBSCRIPTION_LOST:
-        fprintf(run->cli->err, "holdfast " COMMAND ": another has taken '%.*s' over\n",
-                HF_FMT(run->settings.name));
+        hf__cli_tell(run->cli, COMMAND, "another has taken '%.*s' over",
+                     HF_FMT(run->settings.name));
         break;
     case HF_SUBSCRIPTION_TROUBLE:
-        fprintf(run->cli->err, "holdfast " COMMAND ": %.*s\n", HF_FMT(error->message));
+        hf__cli_tell(run->cli, COMMAND, "%.*s", HF_FMT(error->message));
         break;
     case HF_SUBSCRIPTION_STOPPED:
     case HF_SUBSCRIPTION_TAKEN:
@@ -466,13 +466,12 @@ int hf__events_subscribe_run(struct cli *cli, size_t args_len, const char *const
         !hf__cli_events_program(cli, COMMAND, &run.settings.program, &options, &run.program))
         return CLI_USAGE;
     run.program.guard = &run.guard;
-    if (!hf__guard_begin(&run.guard, cli->scope)) {
-        ends = hf__cli_fail(cli, COMMAND, CLI_FAILED, "there is no thread to be had");
-    } else if (hf__cli_events_open(cli, COMMAND, &run.settings.database, &run.settings.store, NULL,
-                                   &place, &ends)) {
+    if (hf__guard_command(cli, COMMAND, true, &run.guard, &ends) &&
+        hf__cli_events_open(cli, COMMAND, &run.settings.database, &run.settings.store, NULL, &place,
+                            &ends)) {
         ends = follow(&run, place.store);
         hf__cli_events_close(&place);
     }
-    hf__guard_end(&run.guard);
+    hf__guard_command_end(cli, &run.guard);
     return ends;
 }

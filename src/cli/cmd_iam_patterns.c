@@ -195,7 +195,8 @@ static const struct option_spec records_specs[] = {
     IAM_PLACE,
 };
 
-static const char *const create_records[] = {"CreateTable", "Scan", "PutItem", NULL};
+/* UpdateTable: a table of another program gets the index when it is adopted. */
+static const char *const create_records[] = {"CreateTable", "UpdateTable", "Scan", "PutItem", NULL};
 
 static const struct role records_roles[] = {
     {{"DescribeTable", "GetItem", "PutItem"}, {NULL}, {NULL}},

@@ -46,8 +46,8 @@ struct settings {
              "the namespace is what is in front of the first dot.",                                \
      FIELD(space)},                                                                                \
     {                                                                                              \
-        .kind = OPTION_TEXT, .name = "default-namespace", .value = "TEXT",                         \
-        .text = "Namespace for keys that have none; by default they stay without.", FIELD(bare)    \
+        .kind = OPTION_TEXT, .name = "default-namespace", .value = "TEXT", .fallback = "global",   \
+        .text = "Namespace for keys that have none.", FIELD(bare)                                  \
     }
 
 /* An import as it goes. */
@@ -78,8 +78,7 @@ struct import_key {
 static void skip(struct import *im, struct hf_str key, const char *why)
 {
     im->skipped++;
-    (void)hf__cli_fail(im->cli, im->command, CLI_FAILED, "\"%.*s\" is skipped: %s", HF_FMT(key),
-                       why);
+    hf__cli_tell(im->cli, im->command, "\"%.*s\" is skipped: %s", HF_FMT(key), why);
 }
 
 /* False: it is not to be imported. */
@@ -91,8 +90,6 @@ static bool take_key(struct import *im, struct hf_item item, struct import_key *
     const char *dot = joined.len ? memchr(joined.ptr, '.', joined.len) : NULL;
 
     *key = (struct import_key){.space = im->settings->bare, .id = joined};
-    if (!key->space.ptr)
-        key->space = HF_STR("");
     if (im->sort.ptr)
         key->partition = hash;
     if (!joined.ptr || !hash.ptr) {
@@ -413,6 +410,8 @@ static bool take_lock(struct import *im, struct hf_item item)
         skip(im, name.len ? name : HF_STR("?"), "it has no name, or no time to expire at");
         return true;
     }
+    if (at_s < 0)
+        at_s = 0;
     if (at_s > UINT32_MAX) /* until 2106 */
         at_s = UINT32_MAX;
     left_ms = at_s * 1000 - env->wall_us(env->user) / 1000;

@@ -166,6 +166,7 @@ static int fail(struct import *import, uint64_t number, uint64_t doubt_to)
     struct hf_scope *s = import->cli->scope;
     const struct hf_error *error = hf_scope_error(s);
     enum hf_status status = error->status;
+    bool doubt = error->may_have_happened;
     int ends = hf__database_exit(error);
     struct hf_str stored = written(import, doubt_to), line = HF_STR(""), text;
 
@@ -174,6 +175,8 @@ static int fail(struct import *import, uint64_t number, uint64_t doubt_to)
         line = hf_scope_format(s, "line %llu: ", (unsigned long long)number);
     text = hf_scope_format(s, "%.*s%s; %.*s", HF_FMT(line), hf_scope_error_text(s), HF_FMT(stored));
     (void)hf_scope_fail(s, status, "%.*s", HF_FMT(text));
+    if (doubt)
+        (void)hf_scope_doubt(s);
     (void)hf__database_fail(import->cli, "outbox import");
     return ends;
 }
@@ -209,6 +212,8 @@ static bool emit_each(struct import *import, int *ends)
             bool doubt = hf_scope_error(import->cli->scope)->may_have_happened;
 
             *ends = fail(import, import->lines[i], doubt ? import->lines[i] : 0);
+            if (status == HF_LIMIT) /* it is too large: no event, as one that cannot be read */
+                *ends = CLI_USAGE;
             return false;
         }
         import->done = import->lines[i];

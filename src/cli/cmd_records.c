@@ -68,7 +68,7 @@ static bool open_records(struct cli *cli, const char *command, const struct sett
     struct hf_describe_table there = {.table = settings->table};
     struct hf_describe_table_result described;
 
-    database.create = create;
+    database.create = create && !settings->adopt;
     if (!hf__database_open(cli, command, &database, db, ends))
         return false;
     /* A table that is adopted gets its index and its mark, but it has to be there. */

@@ -427,10 +427,8 @@ int hf__records_process_run(struct cli *cli, size_t args_len, const char *const 
     shell[2] = run.settings.exec.ptr;
     run.args = run.settings.exec.ptr ? shell : options.operands;
     run.args_len = run.settings.exec.ptr ? COMMAND_LEN(shell) : options.operands_len;
-    if (hf__guard_begin(&run.guard, cli->scope))
+    if (hf__guard_command(cli, "records process", false, &run.guard, &ends))
         ends = open_and_process(&run);
-    else
-        ends = hf__cli_fail(cli, "records process", CLI_FAILED, "there is no thread to be had");
-    hf__guard_end(&run.guard);
+    hf__guard_command_end(cli, &run.guard);
     return ends;
 }

@@ -270,25 +270,23 @@ static void on_ended(const struct hf_outbox_event *event, enum hf_relay_outcome 
 
     if (outcome == HF_RELAY_DELIVERED || run->settings.database.quiet)
         return;
-    fprintf(run->cli->err, "holdfast %s: event %.*s (%.*s) %s: %.*s\n", run->command,
-            HF_FMT(event->event.id), HF_FMT(event->event.type), texts[outcome],
-            HF_FMT(error->message));
+    hf__cli_tell(run->cli, run->command, "event %.*s (%.*s) %s: %.*s", HF_FMT(event->event.id),
+                 HF_FMT(event->event.type), texts[outcome], HF_FMT(error->message));
 }
 
 static void on_trouble(const struct hf_error *error, void *user)
 {
     struct run *run = user;
 
-    fprintf(run->cli->err, "holdfast %s: %.*s\n", run->command, HF_FMT(error->message));
+    hf__cli_tell(run->cli, run->command, "%.*s", HF_FMT(error->message));
 }
 
 static void on_stuck(const struct hf_outbox_event *event, uint64_t for_ms, void *user)
 {
     struct run *run = user;
 
-    fprintf(run->cli->err, "holdfast %s: event %.*s (%.*s) is under way for %llu ms\n",
-            run->command, HF_FMT(event->event.id), HF_FMT(event->event.type),
-            (unsigned long long)for_ms);
+    hf__cli_tell(run->cli, run->command, "event %.*s (%.*s) is under way for %llu ms",
+                 HF_FMT(event->event.id), HF_FMT(event->event.type), (unsigned long long)for_ms);
 }
 
 static void show_progress(struct run *run)
@@ -356,7 +354,7 @@ static int run_until_signal(struct run *run)
 
     hf_scope_timeout_ms(s, 0);
     if (hf_relay_start(s, run->relay) != HF_OK)
-        return hf__guard_signal(&run->guard) ? CLI_OK : hf__database_fail(run->cli, run->command);
+        return hf__database_fail(run->cli, run->command);
     mark = hf_scope_mark(s);
     while (hf_scope_sleep_ms(s, TICK_MS) == HF_OK) {
         hf_scope_rewind(s, mark);
@@ -505,11 +503,9 @@ static int run_command(struct cli *cli, const struct options_table *table, size_
         return hf__cli_fail(cli, table->name, CLI_USAGE, "--to is missing");
     if (run.settings.for_ms && run.settings.for_ms < run.settings.database.timeout_ms)
         run.settings.database.timeout_ms = run.settings.for_ms;
-    if (hf__guard_begin(&run.guard, cli->scope))
+    if (hf__guard_command(cli, table->name, !drain, &run.guard, &ends))
         ends = with_outbox(&run);
-    else
-        ends = hf__cli_fail(cli, table->name, CLI_FAILED, "there is no thread to be had");
-    hf__guard_end(&run.guard);
+    hf__guard_command_end(cli, &run.guard);
     return ends;
 }
 

@@ -269,12 +269,11 @@ int hf__streams_tail_run(struct cli *cli, size_t args_len, const char *const *ar
         return hf__cli_fail(cli, "streams tail", CLI_USAGE,
                             "--from: '%s' is neither horizon, latest, a time nor how long ago",
                             run.settings.from.ptr);
-    if (!hf__guard_begin(&run.guard, cli->scope)) {
-        ends = hf__cli_fail(cli, "streams tail", CLI_FAILED, "there is no thread to be had");
-    } else if (hf__database_open(cli, "streams tail", &run.settings.database, &db, &ends)) {
+    if (hf__guard_command(cli, "streams tail", false, &run.guard, &ends) &&
+        hf__database_open(cli, "streams tail", &run.settings.database, &db, &ends)) {
         ends = tail(&run, db, words.operands[0], &options);
         hf_db_close(db);
     }
-    hf__guard_end(&run.guard);
+    hf__guard_command_end(cli, &run.guard);
     return ends;
 }

@@ -12,6 +12,7 @@
  */
 #include "cli/database.h"
 
+#include "cli/child.h"
 #include "cli/holder.h"
 
 #include <holdfast/engine.h>
@@ -105,7 +106,7 @@ static int fail_line(struct cli *cli, const char *command, const struct hf_scope
                      const char *what, struct hf_str more)
 {
     const struct hf_error *error = hf_scope_error(s);
-    int ends = hf__database_exit(error);
+    int ends = hf__database_exit(error), came = cli->guard ? hf__guard_signal(cli->guard) : 0;
     struct hf_str text =
         error->message.len ? error->message : hf_str_from(hf_status_text(error->status));
     struct hf_str line = hf_scope_format(cli->scope, "%s%s%.*s%.*s", what ? what : "",
@@ -113,6 +114,8 @@ static int fail_line(struct cli *cli, const char *command, const struct hf_scope
     char code[CODE_MAX];
     char *at;
 
+    if (error->status == HF_CANCELED && came) /* it was told to end */
+        return cli->ends_by_signal ? CLI_OK : CLI_SIGNAL + came;
     /* The copy is ours; what a service answers may have any bytes in it. */
     at = line.ptr ? hf_scope_alloc(cli->scope, line.len + 1) : NULL;
     if (!at)

@@ -210,6 +210,8 @@ struct hf_str hf__holder_advice(struct hf_scope *s, const struct holder *holder,
         return hf_scope_format(s, "use its URL: --db %.*s", HF_FMT(holder->url));
     if (holder->server)
         return HF_STR("use its URL, which it printed when it started: --db http://HOST:PORT");
+    if (holder->started_us)
+        return HF_STR("it runs this command: let both use a server, 'holdfast serve'");
     return hf_scope_format(s,
                            "wait until it ends, or let several use it through a server: 'holdfast "
                            "serve --db-path %s', and its URL as --db",

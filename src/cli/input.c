@@ -61,8 +61,7 @@ struct hf_str hf__input_read(struct hf_scope *s, const char *path, size_t max, s
 
 /* ---- payloads ------------------------------------------------------------------------------- */
 
-/* "application/json; charset=utf-8" is, and "application/vnd.shop+json". */
-static bool is_json(struct hf_str content_type)
+bool hf__input_is_json(struct hf_str content_type)
 {
     static const char json[] = "json";
     size_t len = 0, start;
@@ -84,7 +83,7 @@ bool hf__input_fits(struct cli *cli, const char *command, struct hf_str content_
 {
     size_t line;
 
-    if (!payload.len || (content_type.ptr && !is_json(content_type)))
+    if (!payload.len || (content_type.ptr && !hf__input_is_json(content_type)))
         return true;
     line = hf__json_check(payload);
     if (line)

@@ -13,6 +13,9 @@
 struct hf_str hf__input_read(struct hf_scope *s, const char *path, size_t max,
                              struct hf_str *error);
 
+/* "application/json; charset=utf-8" is, and "application/vnd.shop+json". */
+bool hf__input_is_json(struct hf_str content_type);
+
 /*
  * Is a payload what its content type says? One of JSON (application/json, .../...+json) has to be
  * JSON, or nothing at all; others are not looked at. False: the error was shown, and says what to

@@ -90,6 +90,7 @@ static void write_map(FILE *out, struct hf_scope *s, struct hf_item item)
 
 void hf__json_write_value(FILE *out, struct hf_scope *s, struct hf_value value)
 {
+    struct hf_value_walk walk = {.index = 0};
     struct hf_str number;
 
     switch (hf_value_type(value)) {
@@ -114,10 +115,10 @@ void hf__json_write_value(FILE *out, struct hf_scope *s, struct hf_value value)
     case HF_TYPE_NS:
     case HF_TYPE_BS:
         fputc('[', out);
-        for (size_t i = 0; i < hf_value_count(value); i++) {
-            if (i)
+        while (hf_value_next(s, value, &walk)) {
+            if (walk.index)
                 fputc(',', out);
-            hf__json_write_value(out, s, hf_value_at(s, value, i));
+            hf__json_write_value(out, s, walk.value);
         }
         fputc(']', out);
         return;

@@ -22,6 +22,7 @@
  */
 #include "cli/outbox_line.h"
 
+#include "cli/input.h"
 #include "cli/json.h"
 #include "cli/when.h"
 
@@ -68,6 +69,8 @@ static bool read_time(struct hf_scope *s, struct hf_str given, int64_t *us)
         for (size_t i = 0; i < sizeof(digits) / sizeof(digits[0]); i++)
             if (offset[digits[i]] < '0' || offset[digits[i]] > '9')
                 return false;
+        if ((offset[1] - '0') * 10 + offset[2] - '0' > 23 || offset[4] > '5')
+            return false;
         minutes = ((offset[1] - '0') * 10 + offset[2] - '0') * 60 + (offset[4] - '0') * 10 +
                   offset[5] - '0';
         if (*offset == '-')
@@ -266,7 +269,8 @@ static const struct member *find_member(const struct member *members, size_t len
 static bool take_members(const struct reading *r, const struct json *object,
                          const struct member *members, size_t members_len, bool others)
 {
-    bool payload = false;
+    struct hf_event *event = &r->line->event;
+    const struct json *payload = NULL;
 
     for (const struct json *json = object->first; json; json = json->next) {
         const struct member *member = find_member(members, members_len, json->name);
@@ -284,11 +288,16 @@ static bool take_members(const struct reading *r, const struct json *object,
         if (member->kind == MEMBER_PAYLOAD || member->kind == MEMBER_BASE64) {
             if (payload)
                 return wrong(r, json->name, "is a second payload");
-            payload = true;
+            payload = json;
         }
         if (!take_member(r, member, json))
             return false;
     }
+    /* A text in JSON stands for itself where JSON is not what is meant: base64 has been read. */
+    if (payload && payload->kind == JSON_TEXT &&
+        event->payload.ptr == (const void *)payload->raw.ptr && event->content_type.len &&
+        !hf__input_is_json(event->content_type))
+        event->payload = hf_bytes_of(payload->text.ptr, payload->text.len);
     return true;
 }
 

@@ -28,8 +28,10 @@ static enum hf_status note_value(struct hf_scope *s, struct uses *uses, struct h
         while (hf_item_next(hf_value_item(value), &walk))
             TRY(note_value(s, uses, walk.value));
     } else if (type == HF_TYPE_L || type == HF_TYPE_SS) {
-        for (size_t i = 0; i < hf_value_count(value); i++)
-            TRY(note_value(s, uses, hf_value_at(s, value, i)));
+        struct hf_value_walk walk = {.index = 0};
+
+        while (hf_value_next(s, value, &walk))
+            TRY(note_value(s, uses, walk.value));
     }
     return HF_OK;
 }

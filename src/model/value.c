@@ -175,23 +175,50 @@ bool hf__value_next_slow(struct value_walk *walk)
     return true;
 }
 
+/* The element where the walk is, as a value. */
+static struct hf_value element_of(struct hf_scope *s, const struct value_walk *walk)
+{
+    struct hf__buf buf = {.scope = s};
+
+    if (walk->type == HF_TYPE_L)
+        return walk->value;
+    if (walk->type == HF_TYPE_NS)
+        hf__build_number(&buf, walk->scalar.ptr, walk->scalar.len);
+    else
+        hf__build_str(&buf, walk->type == HF_TYPE_SS ? HF_TYPE_S : HF_TYPE_B,
+                      hf_str_of((const char *)walk->scalar.ptr, walk->scalar.len));
+    return hf__build_value_from(&buf, 0);
+}
+
 struct hf_value hf_value_at(struct hf_scope *s, struct hf_value value, size_t index)
 {
     struct value_walk walk = hf__value_walk(value);
-    struct hf__buf buf = {.scope = s};
 
     if (walk.type == HF_TYPE_M || index >= walk.left)
         return (struct hf_value){NULL, 0};
     for (size_t i = 0; i <= index; i++)
         hf__value_next(&walk);
-    if (walk.type == HF_TYPE_L)
-        return walk.value;
-    if (walk.type == HF_TYPE_NS)
-        hf__build_number(&buf, walk.scalar.ptr, walk.scalar.len);
-    else
-        hf__build_str(&buf, walk.type == HF_TYPE_SS ? HF_TYPE_S : HF_TYPE_B,
-                      hf_str_of((const char *)walk.scalar.ptr, walk.scalar.len));
-    return hf__build_value_from(&buf, 0);
+    return element_of(s, &walk);
+}
+
+bool hf_value_next(struct hf_scope *s, struct hf_value value, struct hf_value_walk *walk)
+{
+    struct value_walk at = hf__value_walk(value);
+
+    if (at.type == HF_TYPE_M)
+        return false;
+    if (walk->next) {
+        if (walk->index + 1 >= at.left)
+            return false;
+        walk->index++;
+        at.at = value.ptr + walk->next;
+        at.left -= (uint32_t)walk->index;
+    }
+    if (!hf__value_next(&at))
+        return false;
+    walk->next = (size_t)(at.at - value.ptr);
+    walk->value = element_of(s, &at);
+    return true;
 }
 
 struct hf_value hf_value_get(struct hf_value map, struct hf_str name)

@@ -30,6 +30,8 @@ static bool same(const struct call *call, struct hf_value element, struct hf_val
 static enum hf_status elements_of(struct hf_scope *s, const struct hf_kv_entry *now, size_t room,
                                   struct hf_value **elements, size_t *len)
 {
+    struct hf_value_walk walk = {.index = 0};
+
     *len = hf_value_count(now->value);
     if (now->value.ptr && hf_value_type(now->value) != HF_TYPE_L)
         return hf_scope_fail(s, HF_INVALID, "key \"%.*s\" is not a set: its value is not a list",
@@ -37,8 +39,8 @@ static enum hf_status elements_of(struct hf_scope *s, const struct hf_kv_entry *
     *elements = hf_scope_alloc(s, (*len + room + 1) * sizeof(**elements));
     if (!*elements)
         return hf_scope_built(s);
-    for (size_t i = 0; i < *len; i++)
-        (*elements)[i] = hf_value_at(s, now->value, i);
+    while (hf_value_next(s, now->value, &walk))
+        (*elements)[walk.index] = walk.value;
     return HF_OK;
 }
 

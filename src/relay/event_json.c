@@ -212,7 +212,7 @@ static void put_base64(struct hf__buf *buf, struct hf_bytes bytes)
 void hf__put_plain_json(struct hf_scope *s, struct hf__buf *buf, struct hf_value value)
 {
     struct hf_item_walk walk = {.next = 0};
-    size_t count = hf_value_count(value);
+    struct hf_value_walk elements = {.index = 0};
     char before = '{';
 
     switch (hf_value_type(value)) {
@@ -243,10 +243,10 @@ void hf__put_plain_json(struct hf_scope *s, struct hf__buf *buf, struct hf_value
     case HF_TYPE_NS:
     case HF_TYPE_BS:
         hf__buf_put_byte(buf, '[');
-        for (size_t i = 0; i < count; i++) {
-            if (i)
+        while (hf_value_next(s, value, &elements)) {
+            if (elements.index)
                 hf__buf_put_byte(buf, ',');
-            hf__put_plain_json(s, buf, hf_value_at(s, value, i));
+            hf__put_plain_json(s, buf, elements.value);
         }
         hf__buf_put_byte(buf, ']');
         return;

@@ -96,7 +96,7 @@ TEST(client, errors_are_those_of_the_service)
                              NULL));
     error = hf_scope_error(h.s);
     CHECK_STR("Requested resource not found", error->message);
-    CHECK_STR("Requested resource not found", hf_str_from(hf_scope_error_text(h.s)));
+    CHECK_STR("Requested resource not found: table none", hf_str_from(hf_scope_error_text(h.s)));
     CHECK_STR("GetItem", error->operation);
     CHECK(!error->may_have_happened && !error->may_retry);
 

@@ -82,3 +82,35 @@ TEST(build, names_of_run_time)
         hf_item_to_json(s, item));
     hf_scope_free(s);
 }
+
+/* Lists and sets of any kind, element after element, as hf_value_at() has them. */
+TEST(build, lists_and_sets_are_walked)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    static const char *const texts[] = {
+        "{\"v\":{\"L\":[{\"N\":\"1\"},{\"S\":\"\"},{\"L\":[]},{\"NULL\":true},{\"M\":{}}]}}",
+        "{\"v\":{\"SS\":[\"a\",\"bb\",\"\\u00e4\"]}}",
+        "{\"v\":{\"NS\":[\"1\",\"-2.5\",\"1E40\"]}}",
+        "{\"v\":{\"BS\":[\"AA==\",\"AAE=\"]}}",
+        "{\"v\":{\"L\":[]}}",
+        "{\"v\":{\"S\":\"abc\"}}",
+        "{\"v\":{\"M\":{\"a\":{\"N\":\"1\"}}}}"};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct hf_value_walk walk = {.index = 0};
+        struct hf_value value;
+        struct hf_item item;
+        size_t len = 0;
+
+        CHECK_OK(hf_item_from_json(s, hf_str_from(texts[i]), &item));
+        value = hf_item_get(item, HF_STR("v"));
+        for (; hf_value_next(s, value, &walk); len++) {
+            CHECK_INT(len, walk.index);
+            CHECK(hf_value_equal(hf_value_at(s, value, len), walk.value));
+        }
+        CHECK_INT(hf_value_type(value) == HF_TYPE_M ? 0 : hf_value_count(value), len);
+        CHECK(!hf_value_next(s, value, &walk) || len == 0);
+    }
+    CHECK(!hf_value_next(s, (struct hf_value){NULL, 0}, &(struct hf_value_walk){.index = 0}));
+    hf_scope_free(s);
+}
