@@ -89,7 +89,7 @@ HF_API struct hf_value hf_value_at(struct hf_scope *s, struct hf_value value, si
  *
  *     struct hf_value_walk walk = {0};
  *     while (hf_value_next(s, list, &walk))
- *         use(walk.value);
+ *         use(HF_STR("element"), walk.value);
  *
  * Since 0.1.
  */

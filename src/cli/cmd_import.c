@@ -46,8 +46,9 @@ struct settings {
              "the namespace is what is in front of the first dot.",                                \
      FIELD(space)},                                                                                \
     {                                                                                              \
-        .kind = OPTION_TEXT, .name = "default-namespace", .value = "TEXT", .fallback = "global",   \
-        .text = "Namespace for keys that have none.", FIELD(bare)                                  \
+        .kind = OPTION_TEXT, .name = "default-namespace", .value = "TEXT",                         \
+        .text = "Namespace for keys that have none; \"global\" by default, in partitions none.",   \
+        FIELD(bare)                                                                                \
     }
 
 /* An import as it goes. */
@@ -90,6 +91,8 @@ static bool take_key(struct import *im, struct hf_item item, struct import_key *
     const char *dot = joined.len ? memchr(joined.ptr, '.', joined.len) : NULL;
 
     *key = (struct import_key){.space = im->settings->bare, .id = joined};
+    if (!key->space.ptr) /* where other commands look for them */
+        key->space = im->sort.ptr ? HF_STR("") : HF_STR("global");
     if (im->sort.ptr)
         key->partition = hash;
     if (!joined.ptr || !hash.ptr) {

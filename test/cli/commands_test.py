@@ -178,7 +178,8 @@ class Import(WithDatabase):
         self.assertEqual(json.loads(self.ok("kv", "get", "ann.1", "-n", "users", *to)),
                          {"age": 41, "tags": ["a", 2.5, None, True]})
         keys = self.json("kv", "ls", "--all-namespaces", *to)["entries"]
-        self.assertIn(("", "alone", 7), [(key["namespace"], key["id"], key["value"]) for key in keys])
+        self.assertIn(("global", "alone", 7), [(key["namespace"], key["id"], key["value"]) for key in keys])
+        self.assertEqual(self.ok("kv", "get", "alone", *to), "7\n")
         self.assertEqual(self.ok("kv", "get", "odd", *to), "no JSON\n")
         self.assertEqual(self.ok("counter", "get", "visits", *to), "42\n")
         self.assertEqual(self.ok("counter", "get", "logins", "-n", "users", *to), "-3\n")
@@ -217,6 +218,7 @@ class Import(WithDatabase):
         now = int(time.time())
         self.put(table, key="held", expiresAt=now + 600)
         self.put(table, key="gone", expiresAt=now - 1)
+        self.put(table, key="long gone", expiresAt=-9223372036854775)
         self.put(table, key="for long", expiresAt=now + 10 ** 9)
         self.fails(USAGE, "holdfast lock import --from locks", "lock", "ls")
         self.assertEqual(self.json("lock", "import", "--from", "locks", "--table", "ours"),
@@ -233,7 +235,10 @@ class Import(WithDatabase):
         self.put(table, key="a.c", count=1)
         code, out, err = self.run_("counter", "import", "--from", "keys", "--table", "ours", "--json")
         self.assertEqual((code, json.loads(out)), (FAILED, {"imported": 1, "kept": 0, "skipped": 1}))
-        self.assertIn("is skipped: its count is not a whole number", err)
+        self.assertIn("is skipped: its count is not a whole number", json.loads(err)["notice"]["message"])
+        self.put(table, key="a.\x1b]0;evil\x07\nholdfast: lies", count="no")
+        _, _, err = self.run_("counter", "import", "--from", "keys", "--table", "other")
+        self.assertEqual((err.count("\n"), re.findall(r"[\x00-\x09\x0b-\x1f]", err)), (2, []), err)
 
 
 class Table(WithDatabase):
@@ -790,6 +795,8 @@ class Records(WithDatabase):
                 "AccountId": {"S": "a"}, "RunTime": {"S": str(number)}, "Processed": {"N": "0"}}})
         where = ["--table", "Jobs", "--index", "Waiting"]
         self.fails(NOT_FOUND, "nowhere", "records", "adopt", "--table", "nowhere")
+        self.fails(NOT_FOUND, self.path("new"), "records", "adopt", "--db", "embedded:" + self.path("new"))
+        self.assertFalse(os.path.exists(self.path("new")))
         self.fails(USAGE, "Processed", "records", "adopt", "--table", "Jobs")
         self.assertEqual(self.json("records", "adopt", *where), {"adopted": 3})
         report = json.loads(self.ok("records", "process", *where, "--json", "--exec", "true"))
@@ -1147,6 +1154,7 @@ class Outbox(WithDatabase):
                 ('{"type":7}', '"type" has to be a text'),
                 ('{"type":"x","time":"soon"}', '"time" has to be a time such as'),
                 ('{"type":"x","time":"2026-01-01T00:00:00+1:00"}', '"time" has to be'),
+                ('{"type":"x","time":"2026-01-01T00:00:00+99:99"}', '"time" has to be'),
                 ('{"type":"x","sequence":-1}', '"sequence" has to be'),
                 ('{"type":"x","sequence":18446744073709551616}', '"sequence" has to be'),
                 ('{"type":"x","payload_base64":"!"}', '"payload_base64" has to be base64'),
@@ -1159,13 +1167,24 @@ class Outbox(WithDatabase):
         self.fails(USAGE, "--failed", "outbox", "import", "--failed", input="")
         self.assertEqual(self.drained(), [])
 
+    def test_import_of_texts(self):
+        event = '{"type":"x","key":"%s","content_type":"%s","payload":"hi"}\n'
+        self.ok("outbox", "import", input=event % ("1", "text/plain") + event % ("2", "application/json"))
+        self.ok("outbox", "import", "--from", "cloudevents",
+                input='{"specversion":"1.0","id":"3","source":"s","type":"x","partitionkey":"3",'
+                      '"datacontenttype":"text/plain","data":"hi"}\n')
+        sent = [json.loads(line) for line in self.ok("outbox", "drain", "--to", "stdout:").splitlines()
+                if line.startswith("{")]
+        self.assertEqual({e["partitionkey"]: e.get("data", e.get("data_base64")) for e in sent},
+                         {"1": "aGk=", "2": "hi", "3": "aGk="})
+
     def test_import_at_its_limits(self):
         limit = 32 << 20
-        for size, code in ((limit, 4), (limit + 1, USAGE)):  # too large for an event, or for a line
+        for size in limit, limit + 1:  # too large for an event, or for a line
             line = '{"type":"x","payload":"' + "p" * (size - 25) + '"}'
             self.assertEqual(len(line), size)
             got, _, err = self.run_("outbox", "import", input=line)
-            self.assertEqual(got, code, err[:200])
+            self.assertEqual(got, USAGE, err[:200])
             self.assertIn("line 1: ", err)
         large = json.dumps({"type": "x", "id": "l", "payload": "p" * 500000})
         self.assertEqual(self.json("outbox", "import", "--blobs", "dir:" + self.path("blobs"),
@@ -1220,9 +1239,10 @@ class Outbox(WithDatabase):
         self.addCleanup(server.shutdown)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         lines = "".join('{"type":"x","id":"%d"}\n' % i for i in range(6))
-        code, _, err = self.run_("outbox", "import", "--batch", "2", "--timeout", "2s", "--db",
+        code, _, err = self.run_("outbox", "import", "--batch", "2", "--timeout", "2s", "--json", "--db",
                                  "http://127.0.0.1:%d" % server.server_port, input=lines)
         self.assertIn(code, (UNAVAILABLE, TIMEOUT), err)
+        self.assertTrue(json.loads(err)["error"]["may_have_happened"])
         self.assertIn("lines 1 to 2 are done: 2 imported, 0 duplicates, lines 3 to 4 may be stored, "
                       "nothing behind them is", err)
         self.assertEqual(self.json("outbox", "import", input=lines),

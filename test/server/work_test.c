@@ -49,10 +49,10 @@ static size_t count_of(struct hf_str text, const char *part)
     return count;
 }
 
-/* Nothing is held by anybody, once all was read. */
+/* Nothing is held by anybody, once all was read; what clients have left behind is carried out. */
 static void check_settled(struct site *site)
 {
-    for (int i = 0; i < DEADLINE_MS; i++) {
+    for (int i = 0; i < 6 * DEADLINE_MS; i++) {
         if (atomic_load(&site->server->budget.output) == 0 &&
             atomic_load(&site->server->budget.input) == 0)
             return;
