@@ -165,8 +165,8 @@ HF_API HF_NODISCARD enum hf_status hf_relay_start(struct hf_scope *s, struct hf_
 /*
  * Begin no more deliveries, let those under way finish until the deadline of the scope, note what
  * became of them, hand the buckets over. HF_TIMEOUT: some had to be canceled; they are delivered
- * again by others. It returns within five seconds of the deadline, also when a sink ignores that it
- * was canceled: HF_RELAY_CANCEL_MS later the relay leaves its buckets to others, so that nothing is
+ * again by others. It returns within five seconds of the deadline (half a lease more while the
+ * database does not answer), also when a sink ignores that it was canceled: HF_RELAY_CANCEL_MS later the relay leaves its buckets to others, so that nothing is
  * noted of what the sink does from then on, and the error says so. The thread of that sink is still
  * there: hf_relay_stop() waits for it again, hf_relay_close() until it returns, and
  * hf_relay_start() is HF_LOCKED until then. Without a deadline it waits for every sink. HF_INVALID:

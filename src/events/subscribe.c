@@ -514,6 +514,7 @@ static int64_t beat(void *user)
     stuck_us = hf__stuck_look(sub->beats, sub);
     left_us = lease_left_us(sub);
     hf_scope_reset(sub->beats);
+    hf_scope_timeout_ms(sub->beats, sub->o.lease_ms); /* later it is of no use */
     if (left_us && left_us < (int64_t)sub->o.lease_ms * 900 - every_us + 1000 &&
         renew(sub->beats, sub) != HF_OK)
         wait_us = every_us / 4;

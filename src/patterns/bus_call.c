@@ -158,7 +158,7 @@ enum hf_status hf_bus_emit(struct hf_scope *s, struct hf_bus *bus, const struct 
     struct hf_tx *tx = hf_scope_tx(s);
     struct hf_event *stored;
     size_t stored_len = 0;
-    bool *reserved;
+    struct hf_str *places;
 
     call_begins(s);
     if (len == 0)
@@ -166,7 +166,7 @@ enum hf_status hf_bus_emit(struct hf_scope *s, struct hf_bus *bus, const struct 
     if (len > SIZE_MAX / sizeof(*stored))
         return hf_scope_fail(s, HF_LIMIT, "%zu events are too many", len);
     stored = hf_scope_alloc(s, len * sizeof(*stored));
-    reserved = hf_scope_alloc(s, len * sizeof(*reserved));
+    places = hf_scope_alloc(s, len * sizeof(*places));
     TRY(hf_scope_built(s));
     for (size_t i = 0; i < len; i++) {
         struct hf_bus_call call = {.bus = bus,
@@ -176,16 +176,14 @@ enum hf_status hf_bus_emit(struct hf_scope *s, struct hf_bus *bus, const struct 
                                    .end = keep,
                                    .stored = &stored[stored_len]};
 
-        struct hf_str id = {0};
-
         fill(bus, cause, &call.event);
+        places[stored_len] = hf__outbox_reserve(s, bus->outbox, &call.event);
         if (!call.event.id.len)
-            call.event.id = id = hf__outbox_reserve(s, bus->outbox, &call.event);
+            call.event.id = places[stored_len];
         TRY(hf_scope_built(s));
         TRY(hf__bus_run(s, &call)); /* (1) */
-        reserved[stored_len] = call.reached && id.len && hf_str_equal(call.stored->id, id);
         stored_len += call.reached;
     }
-    return stored_len ? hf__outbox_emit_reserved(s, bus->outbox, stored, reserved, stored_len)
+    return stored_len ? hf__outbox_emit_reserved(s, bus->outbox, stored, places, stored_len)
                       : HF_OK;
 }

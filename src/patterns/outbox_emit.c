@@ -31,7 +31,8 @@ struct emission {
     struct hf_str id;
     struct hf_str blob; /* its payload; absent: in the item */
     bool chosen;        /* by the caller */
-    bool reserved;      /* (7): and its place is known */
+    bool placed;        /* (7): its place is known, */
+    bool reserved;      /* and is its id */
 };
 
 /* ---- (5) ------------------------------------------------------------------------------------ */
@@ -65,7 +66,7 @@ static enum hf_status place_it(struct hf_scope *s, struct hf_outbox *outbox, str
     struct hf_str key = hf__outbox_event_key(e->event);
     int64_t due_us = e->event->due_us ? e->event->due_us : e->event->time_us;
 
-    if (e->reserved)
+    if (e->placed && (!e->chosen || outbox->transactions))
         return HF_OK;
     if (!e->chosen || outbox->transactions) {
         hf__outbox_place_make(outbox, e->event->due_us / 1000,
@@ -129,18 +130,20 @@ static enum hf_status put_blobs(struct hf_scope *s, struct hf_outbox *outbox, st
 
 /* (1) */
 static enum hf_status prepare(struct hf_scope *s, struct hf_outbox *outbox,
-                              const struct hf_event *events, const bool *reserved, size_t len,
-                              struct emission **list)
+                              const struct hf_event *events, const struct hf_str *places,
+                              size_t len, struct emission **list)
 {
     struct emission *all = *list = hf_scope_alloc(s, (len + 1) * sizeof(*all));
+    bool placed = places != NULL; /* behind one that gets its place now all do: that is the order */
 
     if (!all)
         return hf_scope_built(s);
     for (size_t i = 0; i < len; i++) {
         all[i] = (struct emission){.event = &events[i], .chosen = events[i].id.len > 0};
-        all[i].reserved = reserved && reserved[i] &&
-                          hf__outbox_place_read(outbox, events[i].id, &all[i].place) &&
-                          hf__outbox_place_fits(outbox, &all[i].place, &events[i]); /* (7) */
+        placed = placed && hf__outbox_place_read(outbox, places[i], &all[i].place) &&
+                 hf__outbox_place_fits(outbox, &all[i].place, &events[i]); /* (7) */
+        all[i].placed = placed;
+        all[i].reserved = placed && hf_str_equal(events[i].id, places[i]);
         all[i].chosen &= !all[i].reserved;
         if (all[i].chosen)
             all[i].put = hf__pattern_id_make(&outbox->env);
@@ -390,8 +393,8 @@ static void tell_ids(const struct hf_emit_options *o, const struct emission *lis
 }
 
 static enum hf_status emit_now(struct hf_scope *s, struct hf_outbox *outbox,
-                               const struct hf_event *events, const bool *reserved, size_t len,
-                               const struct hf_emit_options *o)
+                               const struct hf_event *events, const struct hf_str *places,
+                               size_t len, const struct hf_emit_options *o)
 {
     struct woken woken = {.outbox = outbox};
     struct emission *list;
@@ -401,7 +404,7 @@ static enum hf_status emit_now(struct hf_scope *s, struct hf_outbox *outbox,
         return hf_scope_fail(s, HF_LIMIT,
                              "%zu events are more than the %d that are stored together", len,
                              HF_OUTBOX_EMIT_MAX);
-    TRY(prepare(s, outbox, events, reserved, len, &list));
+    TRY(prepare(s, outbox, events, places, len, &list));
     status = len == 1        ? send_one(s, outbox, &list[0])
              : o->each_alone ? send_each(s, outbox, list, len)
                              : send_together(s, outbox, list, len);
@@ -414,8 +417,8 @@ static enum hf_status emit_now(struct hf_scope *s, struct hf_outbox *outbox,
 }
 
 static enum hf_status emit_into(struct hf_scope *s, struct hf_outbox *outbox, struct hf_tx *tx,
-                                const struct hf_event *events, const bool *reserved, size_t len,
-                                const struct hf_emit_options *o)
+                                const struct hf_event *events, const struct hf_str *places,
+                                size_t len, const struct hf_emit_options *o)
 {
     struct hf_transact_write *actions;
     size_t actions_len = 0, count;
@@ -430,7 +433,7 @@ static enum hf_status emit_into(struct hf_scope *s, struct hf_outbox *outbox, st
                              "%zu events are more than a transaction with %zu actions "
                              "has room for: it may have %d",
                              len, hf_tx_len(tx), HF_TX_ACTIONS_MAX);
-    TRY(prepare(s, outbox, events, reserved, len, &list));
+    TRY(prepare(s, outbox, events, places, len, &list));
     TRY(check_ids(s, list, len));
     count = action_count(outbox, list, len);
     if (count > hf_tx_room(tx))
@@ -452,7 +455,7 @@ static enum hf_status emit_into(struct hf_scope *s, struct hf_outbox *outbox, st
 }
 
 static enum hf_status emit(struct hf_scope *s, struct hf_outbox *outbox,
-                           const struct hf_event *events, const bool *reserved, size_t len,
+                           const struct hf_event *events, const struct hf_str *places, size_t len,
                            const struct hf_emit_options *options)
 {
     struct hf_tx *tx = hf_scope_tx(s);
@@ -463,9 +466,9 @@ static enum hf_status emit(struct hf_scope *s, struct hf_outbox *outbox,
     if (!len)
         return hf_scope_fail(s, HF_OK, "%s", "");
     if (tx && !o.ignore_tx && hf_tx_db(tx) == outbox->db)
-        return emit_into(s, outbox, tx, events, reserved, len, &o);
+        return emit_into(s, outbox, tx, events, places, len, &o);
     mark = hf_scope_mark(s);
-    TRY(emit_now(s, outbox, events, reserved, len, &o));
+    TRY(emit_now(s, outbox, events, places, len, &o));
     if (!o.ids)
         hf_scope_rewind(s, mark);
     return HF_OK;
@@ -504,10 +507,10 @@ struct hf_str hf__outbox_reserve(struct hf_scope *s, struct hf_outbox *outbox,
 }
 
 enum hf_status hf__outbox_emit_reserved(struct hf_scope *s, struct hf_outbox *outbox,
-                                        const struct hf_event *events, const bool *reserved,
+                                        const struct hf_event *events, const struct hf_str *places,
                                         size_t len)
 {
-    return emit(s, outbox, events, reserved, len, NULL);
+    return emit(s, outbox, events, places, len, NULL);
 }
 
 enum hf_status hf_outbox_emit_tx(struct hf_scope *s, struct hf_outbox *outbox,

@@ -26,7 +26,7 @@ void hf__relay_signal(struct hf_relay *relay)
 {
     if (relay->idle)
         pthread_cond_signal(&relay->work_cond);
-    if (relay->leaving && relay->keeper)
+    if (relay->leaving && relay->keeper && !relay->ended)
         hf__timer_wake(relay->keeper);
 }
 

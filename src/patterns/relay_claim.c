@@ -468,7 +468,7 @@ static void set_claims(struct relay_worker *worker, const struct hf_claim_list *
                                            .len = list ? list->events_len : 0,
                                            .renew_us = claimed_us + (int64_t)relay->o.lease_ms *
                                                                         1000 / RENEW_SHARE};
-    if (list && relay->keeper)
+    if (list && relay->keeper && !relay->ended)
         hf__timer_wake(relay->keeper);
     pthread_mutex_unlock(&relay->mutex);
 }

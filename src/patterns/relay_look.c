@@ -89,17 +89,18 @@ void hf__look_run(struct relay_worker *worker)
 {
     struct hf_relay *relay = worker->relay;
     int64_t now_ms = relay->env.wall_us(relay->env.user) / 1000, asked_us = relay_now_us(relay);
-    enum hf_status status;
+    enum hf_status status = HF_OK;
     struct look look;
-    bool whole;
+    bool whole = true;
 
     hf__relay_begin(relay, worker->io, relay->o.lease_ms / 2);
     pthread_mutex_lock(&relay->mutex);
     look_plan(relay, &look, asked_us);
     pthread_mutex_unlock(&relay->mutex);
-    status = hf__outbox_look(worker->io, relay->outbox, look.numbers, look.len,
-                             now_ms + hf__read_ahead_ms(relay),
-                             look.far ? OUTBOX_SKEW_MS : RELAY_SKEW_MS, look.shown, &whole);
+    if (look.len) /* all may have been woken or lost since it was chosen */
+        status = hf__outbox_look(worker->io, relay->outbox, look.numbers, look.len,
+                                 now_ms + hf__read_ahead_ms(relay),
+                                 look.far ? OUTBOX_SKEW_MS : RELAY_SKEW_MS, look.shown, &whole);
     hf__relay_consumed(relay, worker->io);
     pthread_mutex_lock(&relay->mutex);
     if (status == HF_OK)

@@ -465,8 +465,11 @@ static bool has_buckets(const struct hf_relay *relay, const struct pattern_id *i
 /* (6) One for whom we have to make room; NULL: there is none. */
 static const struct relay_member *first_of_others(const struct hf_relay *relay, int64_t now_us)
 {
-    bool ours = has_buckets(relay, &relay->id), theirs;
+    bool ours = false, theirs;
 
+    for (size_t i = 0; i < relay->members_len; i++) /* we, or one that delivers the same */
+        ours = ours || (!relay->members[i].differs && is_alive(relay, &relay->members[i], now_us) &&
+                        has_buckets(relay, &relay->members[i].id));
     for (size_t i = 0; i < relay->members_len; i++) {
         const struct relay_member *member = &relay->members[i];
 

@@ -300,7 +300,7 @@ static enum ending end(struct hf_scope *s, struct hf_relay *relay, bool at_once,
  * wait for itself. */
 static bool is_inside(struct hf_relay *relay)
 {
-    struct timer *keeper;
+    struct timer *keeper, *watcher;
     bool inside = false;
 
     pthread_mutex_lock(&relay->mutex);
@@ -308,8 +308,9 @@ static bool is_inside(struct hf_relay *relay)
         inside = inside ||
                  (relay->workers[i].runs && pthread_equal(relay->workers[i].self, pthread_self()));
     keeper = relay->keeper;
+    watcher = relay->watcher;
     pthread_mutex_unlock(&relay->mutex);
-    return inside || hf__timer_is_inside(keeper);
+    return inside || hf__timer_is_inside(keeper) || hf__timer_is_inside(watcher);
 }
 
 void hf__relay_end(struct hf_relay *relay)

@@ -41,7 +41,7 @@ void hf__stuck_end(struct relay_worker *worker)
     worker->call = (struct relay_call){.len = 0};
     if (relay->away && !hf__stuck_has_to_leave(relay)) {
         relay->away = false;
-        if (relay->keeper)
+        if (relay->keeper && !relay->ended)
             hf__timer_wake(relay->keeper);
     }
 }

@@ -175,8 +175,10 @@ static bool is_news(struct hf_relay *relay, struct hf_str text, int64_t now_us)
     bool news = !relay->told_us || hash != relay->told_hash ||
                 now_us - relay->told_us > (int64_t)relay->o.backoff_max_ms * 1000;
 
-    relay->told_hash = hash;
-    relay->told_us = now_us;
+    if (news) {
+        relay->told_hash = hash;
+        relay->told_us = now_us;
+    }
     return news;
 }
 

@@ -522,3 +522,53 @@ STAGE_TEST(bus, middleware_may_emit)
     CHECK_LOG("<a-handle:t h:t a-handle>:t <a-handle:u h:u a-handle>:u", &st);
     stage_close(&st);
 }
+
+/* One event has an id of its own, the next one has not: they have one key, and one place after the
+ * other. */
+STAGE_TEST(bus, events_of_one_emit_keep_their_order_whoever_gives_ids)
+{
+    struct role a = {.name = "a"};
+    struct stage st;
+    struct hf_event events[2] = {{.id = HF_STR("mine"),
+                                  .type = HF_STR("first"),
+                                  .key = HF_STR("k")},
+                                 {.type = HF_STR("second"), .key = HF_STR("k")}};
+
+    stage_open(&st, k, 0, 0);
+    stage_on(&st, "first", &a);
+    stage_on(&st, "second", &a);
+    CHECK_OK(hf_bus_emit(k->scope, st.bus, events, 2));
+    stage_settle(&st);
+    CHECK_LOG("a:first a:second", &st);
+    stage_close(&st);
+}
+
+static enum hf_status set_key_k(struct hf_scope *s, struct hf_bus_call *call, void *user)
+{
+    (void)user;
+    hf_bus_call_event(call)->key = HF_STR("k");
+    return hf_bus_next(s, call);
+}
+
+STAGE_TEST(bus, events_of_one_emit_keep_their_order_when_middleware_sets_the_key)
+{
+    struct role a = {.name = "a"};
+    struct stage st;
+    int wrong = 0;
+
+    stage_open(&st, k, 0, 0);
+    stage_on(&st, "first", &a);
+    stage_on(&st, "second", &a);
+    CHECK_OK(hf_bus_use(k->scope, st.bus, HF_BUS_EMIT, set_key_k, NULL));
+    for (int i = 0; i < 20; i++) {
+        struct hf_event events[2] = {{.type = HF_STR("first")}, {.type = HF_STR("second")}};
+
+        CHECK_OK(hf_bus_emit(k->scope, st.bus, events, 2));
+        stage_settle(&st);
+        wrong += st.len < 8 || memcmp(st.log, "a:first ", 8) != 0;
+        st.len = 0;
+        test_advance_ms(k->t, 5);
+    }
+    CHECK_INT(0, wrong);
+    stage_close(&st);
+}
