@@ -77,12 +77,20 @@ struct hf_lock_table_options {
     uint32_t forget_s;
 
     bool adopt; /* take a table with items and no mark; default: HF_INVALID, see docs/tables.md */
+
+    /*
+     * Names of attributes: of the key, and of the time to live, also where forget_s is 0. All who
+     * use a table name them alike. Defaults "name" and "expires".
+     */
+    struct hf_str hash_attribute;
+    struct hf_str expires_attribute;
 };
 
 /*
  * Locks in a table of `db`, which has to outlive them. The env is that of the scope.
  *
- * HF_INVALID  a table of that name is not one of locks; see hf_table_ensure()
+ * HF_INVALID  a table of that name is not one of locks; see hf_table_ensure(). Or an attribute
+ *             cannot be called so, or is called otherwise by those who opened the table before
  * and what making a table fails with.
  *
  * Blocks. Since 0.1.

@@ -75,12 +75,21 @@ struct hf_once_table_options {
     uint32_t clock_skew_ms;
 
     bool adopt; /* take a table with items and no mark; default: HF_INVALID, see docs/tables.md */
+
+    /*
+     * Names of attributes: of the user, the key, and the time to live. All who use a table name
+     * them alike. Defaults "user", "key" and "expires".
+     */
+    struct hf_str hash_attribute;
+    struct hf_str sort_attribute;
+    struct hf_str expires_attribute;
 };
 
 /*
  * Records in a table of `db`, which has to outlive them. The env is that of the scope.
  *
- * HF_INVALID  a table of that name is not one of these; see hf_table_ensure()
+ * HF_INVALID  a table of that name is not one of these; see hf_table_ensure(). Or an attribute
+ *             cannot be called so, or is called otherwise by those who opened the table before
  * and what making a table fails with.
  *
  * Blocks. Since 0.1.

@@ -5,7 +5,8 @@
  * Most have this one, in the table's own key attributes:
  *
  *     hash key    "holdfast:table"; so is the range key, where there is one
- *     holdfast    M  of each pattern: its name, and its format as an N
+ *     holdfast    M  of each pattern: its name, and its format as an N; and if the pattern's time to
+ *                    live is not in "expires": its name with ".expires", and the attribute as an S
  *
  * The outbox and the event store (pk "c", sk "config") and records ("holdfast:records", "shards")
  * have an item with what they agree on, and that is their mark: it has a kind and a format.
@@ -27,8 +28,14 @@
  *      a mark is put by itself. To add to a mark that is there needs no check: there is no event
  *      store beside it.
  *  (6) Counters are not begun beside those of a library that keeps them under other keys.
+ *  (7) Names of locks and limits, and the users and keys of do-once, are whatever people choose, so
+ *      they may be the keys of any other pattern: they share no table with those. Locks and limits
+ *      share one with each other.
+ *  (8) Who opens a table first decides which attribute is the time to live, and whoever names
+ *      another is refused. A lock that is taken again loses its time to live: were it another
+ *      attribute than the one that was set, the database would remove a lock that is held.
  */
-#include "patterns/private.h"
+#include "patterns/names.h"
 
 #include <holdfast/table.h>
 
@@ -51,21 +58,29 @@ enum {
     COUNTS_PAGE = 1000
 };
 
+/* Which patterns can share a table: those of one family. (7) */
+enum family {
+    FAMILY_PREFIXED, /* their keys begin in ways of their own */
+    FAMILY_NAMED,
+    FAMILY_ONCE,
+    FAMILY_EVENTS
+};
+
 static const struct kind {
     const char *name; /* in marks */
     const char *what; /* in messages */
     int64_t format;   /* the newest that this version knows */
-    bool alone;       /* it shares no table with other patterns */
+    enum family family;
 } kinds[] = {
-    [KIND_LOCKS] = {"locks", "a table of locks", 1, false},
-    [KIND_ONCE] = {"once", "a table of what is done once", 1, false},
-    [KIND_LIMITS] = {"limits", "a table of limits", 1, false},
-    [KIND_VALUES] = {"values", "a table of values", 1, false},
-    [KIND_COUNTERS] = {"counters", "a table of counters", 1, false},
-    [KIND_POSITIONS] = {"positions", "a table of positions in streams", 1, false},
-    [KIND_RECORDS] = {"records", "a table of records", 1, false},
-    [KIND_OUTBOX] = {"outbox", "an outbox", 1, false},
-    [KIND_EVENTS] = {"events", "an event store", 1, true},
+    [KIND_LOCKS] = {"locks", "a table of locks", 1, FAMILY_NAMED},
+    [KIND_ONCE] = {"once", "a table of what is done once", 1, FAMILY_ONCE},
+    [KIND_LIMITS] = {"limits", "a table of limits", 1, FAMILY_NAMED},
+    [KIND_VALUES] = {"values", "a table of values", 1, FAMILY_PREFIXED},
+    [KIND_COUNTERS] = {"counters", "a table of counters", 1, FAMILY_PREFIXED},
+    [KIND_POSITIONS] = {"positions", "a table of positions in streams", 1, FAMILY_PREFIXED},
+    [KIND_RECORDS] = {"records", "a table of records", 1, FAMILY_PREFIXED},
+    [KIND_OUTBOX] = {"outbox", "an outbox", 1, FAMILY_PREFIXED},
+    [KIND_EVENTS] = {"events", "an event store", 1, FAMILY_EVENTS},
 };
 
 struct hf_str hf__kind_name(enum pattern_kind kind)
@@ -116,11 +131,13 @@ static struct hf_item event_key(struct hf_scope *s, struct hf_str hash, struct h
     return HF_ITEM(s, HF_S("pk", hash), HF_S("sk", range));
 }
 
-/* (5) May a table not be both? */
+/* (5), (7) May a table not be both? Of a kind that we do not know, only an event store says so. */
 static bool excludes(enum pattern_kind kind, struct hf_str other)
 {
-    return other.len &&
-           (kinds[kind].alone || hf_str_equal(other, hf_str_from(kinds[KIND_EVENTS].name)));
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (hf_str_equal(other, hf_str_from(kinds[i].name)))
+            return kinds[i].family != kinds[kind].family;
+    return other.len && kind == KIND_EVENTS;
 }
 
 /* Which other pattern of ours is in the table; absent: none. */
@@ -374,7 +391,7 @@ static size_t checks_of(struct hf_scope *s, const struct hf_create_table *spec,
 {
     if (!has_event_keys(spec) || kind == KIND_OUTBOX) /* whose mark is where an event store's is */
         return 0;
-    if (kinds[kind].alone) {
+    if (kind == KIND_EVENTS) {
         checks[0] = (struct hf_condition_check){.table = spec->table,
                                                 .key = mark_key(s, spec),
                                                 .condition = HF_STR("attribute_not_exists(#kinds)"),
@@ -385,6 +402,14 @@ static size_t checks_of(struct hf_scope *s, const struct hf_create_table *spec,
                                         .condition = HF_STR("attribute_not_exists(#shards)"),
                                         .names = HF_ITEM(s, HF_S("#shards", RECORDS_ATTR))};
         return 2;
+    }
+    if (excludes(kind, hf__kind_name(KIND_OUTBOX))) {
+        checks[0] =
+            (struct hf_condition_check){.table = spec->table,
+                                        .key = event_key(s, CONFIG_HASH, CONFIG_RANGE),
+                                        .condition = HF_STR("attribute_not_exists(#kind)"),
+                                        .names = HF_ITEM(s, HF_S("#kind", HF_STR(KIND_ATTR)))};
+        return 1;
     }
     checks[0] =
         (struct hf_condition_check){.table = spec->table,
@@ -465,37 +490,89 @@ enum hf_status hf__kind_put(struct hf_scope *s, struct hf_db *db,
 
 /* ---- the common mark ------------------------------------------------------------------------ */
 
-/* (3) HF_CONDITION: *mark is what is there. */
+/* Under which name a mark has the attribute of the time to live. */
+static struct hf_str expires_of(struct hf_scope *s, enum pattern_kind kind)
+{
+    return hf__pattern_join(s, hf__kind_name(kind), HF_STR(".expires"));
+}
+
+/* (3) HF_CONDITION: *mark is what is there. expires absent: the mark leaves it out. */
 static enum hf_status put_mark(struct hf_scope *s, struct hf_db *db,
                                const struct hf_create_table *spec, struct hf_item key,
-                               enum pattern_kind kind, struct hf_item *mark)
+                               enum pattern_kind kind, struct hf_str expires, struct hf_item *mark)
 {
-    struct hf_str name = hf__kind_name(kind);
-    const struct hf_attr format = {.name = name, .type = HF_TYPE_N, .number = kinds[kind].format};
+    const struct hf_attr of[] = {{.name = hf__kind_name(kind),
+                                  .type = HF_TYPE_N,
+                                  .number = kinds[kind].format},
+                                 {.name = expires_of(s, kind), .type = HF_TYPE_S, .text = expires}};
+    const struct hf_attr names[] = {HF_S("#holdfast", KINDS), HF_S("#kind", of[0].name),
+                                    HF_S("#expires", of[1].name)};
+    const struct hf_attr values[] = {HF_N(":format", kinds[kind].format),
+                                     HF_S(":expires", expires)};
+    size_t len = expires.ptr ? 2 : 1;
     struct hf_update_item update = {
         .table = spec->table,
         .key = key,
         .update = HF_STR("SET #holdfast = :kinds"),
         .condition = HF_STR("attribute_not_exists(#holdfast)"),
         .names = HF_ITEM(s, HF_S("#holdfast", KINDS)),
-        .values = HF_ITEM(s, HF_M(":kinds", hf_item_make(s, &format, 1))),
+        .values = HF_ITEM(s, HF_M(":kinds", hf_item_make(s, of, len))),
     };
 
     if (mark->ptr) {
-        update.update = HF_STR("SET #holdfast.#kind = :format");
+        update.update = len == 1 ? HF_STR("SET #holdfast.#kind = :format")
+                                 : HF_STR("SET #holdfast.#kind = :format, "
+                                          "#holdfast.#expires = :expires");
         update.condition = HF_STR("attribute_exists(#holdfast) AND "
                                   "attribute_not_exists(#holdfast.#kind)");
-        update.names = HF_ITEM(s, HF_S("#holdfast", KINDS), HF_S("#kind", name));
-        update.values = HF_ITEM(s, HF_N(":format", kinds[kind].format));
+        update.names = hf_item_make(s, names, len + 1);
+        update.values = hf_item_make(s, values, len);
     }
     TRY(hf_scope_built(s));
     return hf__kind_put(s, db, spec, kind, &(struct hf_transact_write){.update = &update}, key,
                         mark);
 }
 
+/* (7) */
+static enum hf_status check_shared(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
+                                   struct hf_item of)
+{
+    struct hf_item_walk walk = {0};
+
+    while (hf_item_next(of, &walk))
+        if (excludes(kind, walk.name))
+            return another(s, table, kind, walk.name);
+    return HF_OK;
+}
+
+/* (8) */
+static enum hf_status check_expires(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
+                                    struct hf_item of, struct hf_str expires)
+{
+    struct hf_value named = hf_item_get(of, expires_of(s, kind));
+    struct hf_str found = named.ptr ? hf_value_str(named) : HF_STR(PATTERN_EXPIRES);
+
+    if (hf_str_equal(found, expires))
+        return HF_OK;
+    return hf_scope_fail(
+        s, HF_INVALID,
+        "table %.*s is %s whose time to live is in the attribute \"%.*s\", not in "
+        "\"%.*s\". Open it with the first as its expires_attribute, or use another "
+        "table",
+        HF_FMT(table), kinds[kind].what, HF_FMT(found), HF_FMT(expires));
+}
+
 enum hf_status hf__kind_open(struct hf_scope *s, struct hf_db *db,
                              const struct hf_create_table *spec, enum pattern_kind kind, bool adopt)
 {
+    return hf__kind_open_at(s, db, spec, kind, HF_STR(PATTERN_EXPIRES), adopt);
+}
+
+enum hf_status hf__kind_open_at(struct hf_scope *s, struct hf_db *db,
+                                const struct hf_create_table *spec, enum pattern_kind kind,
+                                struct hf_str expires, bool adopt)
+{
+    bool plain = hf_str_equal(expires, HF_STR(PATTERN_EXPIRES));
     struct hf_item key = mark_key(s, spec), mark;
 
     for (size_t i = 0; i < spec->key_schema_len; i++)
@@ -511,13 +588,16 @@ enum hf_status hf__kind_open(struct hf_scope *s, struct hf_db *db,
         struct hf_value format = hf_item_get(of, hf__kind_name(kind));
         enum hf_status status;
 
-        if (format.ptr) /* perhaps another has put it just now */
-            return call_ends(s, hf__kind_check(s, spec->table, kind, hf__kind_name(kind), format));
+        if (format.ptr) { /* perhaps another has put it just now */
+            TRY(hf__kind_check(s, spec->table, kind, hf__kind_name(kind), format));
+            return call_ends(s, check_expires(s, spec->table, kind, of, expires));
+        }
         if (mark.ptr && !of.ptr)
             return hf__kind_check(s, spec->table, kind, hf_str_of(NULL, 0), format);
+        TRY(check_shared(s, spec->table, kind, of));
         if (kind == KIND_COUNTERS && !round)
             TRY(no_other_counts(s, db, spec, adopt));
-        status = put_mark(s, db, spec, key, kind, &mark);
+        status = put_mark(s, db, spec, key, kind, plain ? (struct hf_str){0} : expires, &mark);
         if (status != HF_CONDITION)
             return status == HF_OK ? hf_scope_fail(s, HF_OK, "%s", "") : status;
     }

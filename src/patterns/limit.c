@@ -40,7 +40,8 @@ static void table_free(struct hf_limit_table *limits)
     env_free(&env, limits, sizeof(*limits));
 }
 
-static struct hf_limit_table *table_new(struct hf_scope *s, struct hf_db *db, struct hf_str table)
+static struct hf_limit_table *table_new(struct hf_scope *s, struct hf_db *db,
+                                        const struct hf_limit_table_options *o)
 {
     struct hf_limit_table *limits = env_alloc(hf_scope_env(s), sizeof(*limits));
 
@@ -50,25 +51,42 @@ static struct hf_limit_table *table_new(struct hf_scope *s, struct hf_db *db, st
     limits->db = db;
     pthread_mutex_init(&limits->mutex, NULL);
     limits->names = hf_scope_new(&limits->env);
-    if (limits->names)
-        limits->table = hf_scope_copy(limits->names, table.len ? table : HF_STR("limits"));
-    if (!limits->table.ptr) {
+    if (limits->names) {
+        limits->at.table = hf_scope_copy(limits->names, o->table.len ? o->table : HF_STR("limits"));
+        limits->at.hash = name_or(limits->names, o->hash_attribute, "name");
+        limits->at.expires = name_or(limits->names, o->expires_attribute, PATTERN_EXPIRES);
+    }
+    if (!limits->names || hf_scope_built(limits->names) != HF_OK) {
         table_free(limits);
         return NULL;
     }
     return limits;
 }
 
+static enum hf_status ensure(struct hf_scope *s, struct hf_db *db, const struct pattern_at *at,
+                             const struct hf_limit_table_options *o)
+{
+    static const char *const own[] = {"context",   "count",   "head",     "last",     "lockouts",
+                                      "locked_ms", "refunds", "slices",   "start_ms", "sum",
+                                      "tat_us",    "version", "width_ms", "window",   NULL};
+    struct hf_attribute_definition attribute = {at->hash, HF_SCALAR_S};
+    struct hf_key_element key = {at->hash, HF_KEY_HASH};
+    struct hf_create_table spec = {.table = at->table,
+                                   .attributes = &attribute,
+                                   .attributes_len = 1,
+                                   .key_schema = &key,
+                                   .key_schema_len = 1};
+
+    TRY(hf__pattern_names(s, at, own));
+    TRY(hf__pattern_table(s, db, &spec, (struct hf_str){0}, o->no_create));
+    TRY(hf__kind_open_at(s, db, &spec, KIND_LIMITS, at->expires, o->adopt));
+    return hf__pattern_table(s, db, &spec, at->expires, o->no_create);
+}
+
 enum hf_status hf_limit_table_open(struct hf_scope *s, struct hf_db *db,
                                    const struct hf_limit_table_options *options,
                                    struct hf_limit_table **limits)
 {
-    struct hf_attribute_definition attribute = {HF_STR("name"), HF_SCALAR_S};
-    struct hf_key_element key = {HF_STR("name"), HF_KEY_HASH};
-    struct hf_create_table spec = {.attributes = &attribute,
-                                   .attributes_len = 1,
-                                   .key_schema = &key,
-                                   .key_schema_len = 1};
     struct hf_limit_table_options o;
     struct hf_limit_table *made;
     enum hf_status status;
@@ -77,13 +95,10 @@ enum hf_status hf_limit_table_open(struct hf_scope *s, struct hf_db *db,
     OPTIONS_COPY(&o, options);
     if (!db)
         return hf_scope_fail(s, HF_INVALID, "hf_limit_table_open() was called without a database");
-    made = table_new(s, db, o.table);
+    made = table_new(s, db, &o);
     if (!made)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of limits");
-    spec.table = made->table;
-    status = hf__pattern_table(s, db, &spec, HF_STR("expires"), o.no_create);
-    if (status == HF_OK)
-        status = hf__kind_open(s, db, &spec, KIND_LIMITS, o.adopt);
+    status = ensure(s, db, &made->at, &o);
     if (status != HF_OK) {
         table_free(made);
         return status;
@@ -198,7 +213,7 @@ static enum hf_status ask_for(struct hf_scope *s, struct hf_limit_table *limits,
                               const struct hf_limit_rule *rule, const struct hf_limit_options *o,
                               const struct pattern_id *id, struct limit_ask *ask)
 {
-    *ask = (struct limit_ask){.table = limits->table,
+    *ask = (struct limit_ask){.at = &limits->at,
                               .name = name,
                               .id = id_str(id),
                               .rule = *rule,
@@ -274,12 +289,12 @@ static enum hf_status reach(struct hf_scope *s, struct hf_limit_table *limits,
 static enum hf_status reach_item(struct hf_scope *s, struct hf_limit_table *limits,
                                  const struct limit_ask *ask, struct hf_item *item)
 {
-    struct hf_item key = hf__limit_key(s, ask->name);
+    struct hf_item key = hf__limit_key(s, ask->at, ask->name);
     struct hf_scope_mark mark = hf_scope_mark(s);
     uint32_t delay_ms = REACH_FIRST_MS;
 
     for (;;) {
-        enum hf_status status = hf__pattern_read(s, limits->db, limits->table, key, item);
+        enum hf_status status = hf__pattern_read(s, limits->db, limits->at.table, key, item);
 
         if (status == HF_OK)
             return HF_OK;
@@ -301,7 +316,7 @@ static enum hf_status send(struct hf_scope *s, struct hf_limit_table *limits,
     status = reach(s, limits, &update, &item);
     if (status != HF_OK && status != HF_CONDITION)
         return status;
-    TRY(hf__limit_view(s, limits->table, ask->name, item, view));
+    TRY(hf__limit_view(s, limits->at.table, ask->name, item, view));
     remember(limits, ask, view);
     if (status == HF_CONDITION && view->last.len == ask->id.len &&
         memcmp(view->last.ptr, ask->id.ptr, PATTERN_ID_LEN) == 0)
@@ -345,7 +360,7 @@ static enum hf_status take(struct hf_scope *s, struct hf_limit_table *limits, st
             struct hf_item item;
 
             TRY(reach_item(s, limits, ask, &item));
-            TRY(hf__limit_view(s, limits->table, ask->name, item, &view));
+            TRY(hf__limit_view(s, limits->at.table, ask->name, item, &view));
             known = true;
             continue;
         }
@@ -421,8 +436,9 @@ static enum hf_status look(struct hf_scope *s, struct hf_limit_table *limits,
 {
     struct hf_item item;
 
-    TRY(hf__pattern_read(s, limits->db, limits->table, hf__limit_key(s, ask->name), &item));
-    TRY(hf__limit_view(s, limits->table, ask->name, item, view));
+    TRY(hf__pattern_read(s, limits->db, limits->at.table, hf__limit_key(s, ask->at, ask->name),
+                         &item));
+    TRY(hf__limit_view(s, limits->at.table, ask->name, item, view));
     remember(limits, ask, view);
     return HF_OK;
 }
@@ -471,8 +487,8 @@ enum hf_status hf_limit_take_tx(struct hf_scope *s, struct hf_limit_table *limit
     }
     update = hf_scope_alloc(s, sizeof(*update));
     TRY(hf_scope_built(s));
-    ask.table = hf_scope_copy(s, ask.table);
     *update = hf__limit_request(s, &ask, &view, step);
+    update->table = hf_scope_copy(s, update->table);
     update->returns = 0;
     hf__limit_tell(&ask, &view, true, verdict);
     verdict->id = hf_scope_copy(s, ask.id);
@@ -509,7 +525,7 @@ enum hf_status hf_limit_refund(struct hf_scope *s, struct hf_limit_table *limits
                                update.key, &item);
     if (status != HF_CONDITION)
         return status;
-    TRY(hf__limit_view(s, limits->table, name, item, &view));
+    TRY(hf__limit_view(s, limits->at.table, name, item, &view));
     if (view.there && hf_str_equal(view.window, verdict->window)) {
         if (hf_item_get(view.refunds, verdict->id).ptr) /* before, or by an answer that was lost */
             return hf_scope_fail(s, HF_OK, "%s", "");
@@ -524,19 +540,21 @@ enum hf_status hf_limit_clear(struct hf_scope *s, struct hf_limit_table *limits,
                               const struct hf_limit_verdict *verdict)
 {
     struct hf_str window = verdict ? verdict->window : hf_str_of(NULL, 0);
-    struct hf_delete_item del = {.table = limits->table, .condition = HF_STR("#window = :window")};
+    struct hf_delete_item del = {.table = limits->at.table,
+                                 .condition = HF_STR("#window = :window")};
     struct hf_item item;
     enum hf_status status;
 
     TRY(check_name(s, name));
     for (int round = 0; round < ROUNDS; round++) {
         if (!verdict) {
-            TRY(hf__pattern_read(s, limits->db, limits->table, hf__limit_key(s, name), &item));
+            TRY(hf__pattern_read(s, limits->db, limits->at.table,
+                                 hf__limit_key(s, &limits->at, name), &item));
             window = hf_value_str(hf_item_get(item, HF_STR("window")));
         }
         if (!window.len) /* nothing there, or it was not counted */
             return hf_scope_fail(s, HF_OK, "%s", "");
-        del.key = hf__limit_key(s, name);
+        del.key = hf__limit_key(s, &limits->at, name);
         del.names = HF_ITEM(s, HF_S("#window", HF_STR("window")));
         del.values = HF_ITEM(s, HF_S(":window", window));
         TRY(hf_scope_built(s));

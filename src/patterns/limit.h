@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-#include "patterns/private.h"
+#include "patterns/names.h"
 
 enum {
     LIMIT_SLICES = 10,
@@ -51,7 +51,7 @@ enum hf_status hf__limit_view(struct hf_scope *s, struct hf_str table, struct hf
 
 /* What is asked for, with defaults. */
 struct limit_ask {
-    struct hf_str table;
+    const struct pattern_at *at;
     struct hf_str name;
     struct hf_str id;
     struct hf_limit_rule rule;
@@ -60,7 +60,7 @@ struct limit_ask {
     int64_t now_us;
 };
 
-struct hf_item hf__limit_key(struct hf_scope *s, struct hf_str name);
+struct hf_item hf__limit_key(struct hf_scope *s, const struct pattern_at *at, struct hf_str name);
 
 enum limit_step {
     LIMIT_NEW,    /* a window begins */
@@ -105,7 +105,7 @@ struct hf_limit_table {
     struct hf_env env;
     struct hf_db *db;
     struct hf_scope *names; /* the next one lives here */
-    struct hf_str table;
+    struct pattern_at at;
     pthread_mutex_t mutex; /* guards the hints */
     struct limit_hint hints[LIMIT_HINTS];
 };

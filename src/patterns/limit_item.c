@@ -2,7 +2,7 @@
  * patterns/limit_item.c: how limits are stored, what an item allows, and the requests that change
  * it. Nothing is sent here.
  *
- *     name      S  the key
+ *     name      S  the key; it and expires may be named otherwise
  *     last      S  the id of the latest write, whatever it was
  *     version   N  how many writes there were
  *     window    S  the id of the write that began the window
@@ -276,17 +276,19 @@ void hf__limit_tell(const struct limit_ask *ask, const struct limit_view *view, 
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-struct hf_item hf__limit_key(struct hf_scope *s, struct hf_str name)
+struct hf_item hf__limit_key(struct hf_scope *s, const struct pattern_at *at, struct hf_str name)
 {
-    return HF_ITEM(s, HF_S("name", name));
+    const struct hf_attr key = {.name = at->hash, .type = HF_TYPE_S, .text = name};
+
+    return hf_item_make(s, &key, 1);
 }
 
 static struct hf_update_item update_of(struct holders *h, const struct limit_ask *ask,
                                        struct hf_str update, struct hf_str condition)
 {
     return (struct hf_update_item){
-        .table = ask->table,
-        .key = hf__limit_key(h->s, ask->name),
+        .table = ask->at->table,
+        .key = hf__limit_key(h->s, ask->at, ask->name),
         .update = update,
         .condition = condition,
         .names = hf_item_make(h->s, h->names, h->names_len),
@@ -314,7 +316,8 @@ static const char *begin(struct holders *h, const struct limit_ask *ask, bool ne
     VALUE(h, HF_N(":one", 1));
     if (!new_window)
         return WRITE;
-    NAMES(h, "#window", "#refunds", "#context", "#expires");
+    holders_name(h, HF_STR("#expires"), ask->at->expires);
+    NAMES(h, "#window", "#refunds", "#context");
     VALUE(h, HF_V(":none", hf_item_value(hf_item_make(h->s, NULL, 0))));
     if (ask->context.ptr)
         VALUE(h, HF_M(":context", ask->context));
@@ -372,8 +375,9 @@ static struct hf_update_item lock_request(struct hf_scope *s, const struct limit
     for (int64_t i = 1; i < lockouts && delay_ms < rule->lockout_max_ms; i++)
         delay_ms *= 2;
     until_ms = now + (delay_ms < rule->lockout_max_ms ? delay_ms : rule->lockout_max_ms);
-    NAMES(&h, "#last", "#version", "#window", "#refunds", "#expires", "#start_ms", "#count",
-          "#locked_ms", "#lockouts");
+    holders_name(&h, HF_STR("#expires"), ask->at->expires);
+    NAMES(&h, "#last", "#version", "#window", "#refunds", "#start_ms", "#count", "#locked_ms",
+          "#lockouts");
     VALUE(&h, HF_S(":id", ask->id));
     VALUE(&h, HF_N(":zero", 0));
     VALUE(&h, HF_N(":one", 1));
@@ -468,7 +472,8 @@ static struct hf_update_item slide_request(struct hf_scope *s, const struct limi
     VALUE(&h, HF_N(":width", width));
     expires(&h, ask, (head + ask->rule.slices + 2) * width);
     if (!fresh) {
-        NAMES(&h, "#expires", "#refunds");
+        holders_name(&h, HF_STR("#expires"), ask->at->expires);
+        NAMES(&h, "#refunds");
         VALUE(&h, HF_M(":refunds", refunds));
     }
     if (view->there)
@@ -495,7 +500,7 @@ static struct hf_update_item rate_request(struct hf_scope *s, const struct limit
     VALUE(&h, HF_N(":now", ask->now_us));
     expires(&h, ask, (ask->now_us + burst_us) / 1000);
     if (step == LIMIT_WITHIN) {
-        NAMES(&h, "#expires");
+        holders_name(&h, HF_STR("#expires"), ask->at->expires);
         VALUE(&h, HF_N(":due", due_us));
         VALUE(&h, HF_N(":latest", ask->now_us + burst_us - due_us));
         return update_of(&h, ask,

@@ -30,22 +30,26 @@
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static enum hf_status ensure(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+static enum hf_status ensure(struct hf_scope *s, struct hf_db *db, const struct pattern_at *at,
                              const struct hf_lock_table_options *o)
 {
-    struct hf_attribute_definition attribute = {HF_STR("name"), HF_SCALAR_S};
-    struct hf_key_element key = {HF_STR("name"), HF_KEY_HASH};
-    struct hf_create_table spec = {.table = table,
+    static const char *const own[] = {"data", "fence", "held", "mode", "f:", "h:", NULL};
+    struct hf_attribute_definition attribute = {at->hash, HF_SCALAR_S};
+    struct hf_key_element key = {at->hash, HF_KEY_HASH};
+    struct hf_create_table spec = {.table = at->table,
                                    .attributes = &attribute,
                                    .attributes_len = 1,
                                    .key_schema = &key,
                                    .key_schema_len = 1};
     struct hf_table_options options = {.size = sizeof(options), .no_create = o->no_create};
 
-    if (o->forget_s)
-        options.ttl_attribute = HF_STR("expires");
+    TRY(hf__pattern_names(s, at, own));
     TRY(hf__kind_keys(s, db, spec.table, KIND_LOCKS, hf_table_ensure(s, db, &spec, &options)));
-    return hf__kind_open(s, db, &spec, KIND_LOCKS, o->adopt);
+    TRY(hf__kind_open_at(s, db, &spec, KIND_LOCKS, at->expires, o->adopt));
+    if (!o->forget_s)
+        return HF_OK;
+    options.ttl_attribute = at->expires;
+    return hf_table_ensure(s, db, &spec, &options);
 }
 
 static void table_free(struct hf_lock_table *locks)
@@ -86,10 +90,12 @@ static struct hf_lock_table *table_new(struct hf_scope *s, struct hf_db *db,
     locks->names = hf_scope_new(&locks->env);
     locks->work = hf_scope_new(&locks->env);
     if (locks->names && locks->work) {
-        locks->table = hf_scope_copy(locks->names, o->table.len ? o->table : HF_STR("locks"));
+        locks->at.table = hf_scope_copy(locks->names, o->table.len ? o->table : HF_STR("locks"));
+        locks->at.hash = name_or(locks->names, o->hash_attribute, "name");
+        locks->at.expires = name_or(locks->names, o->expires_attribute, PATTERN_EXPIRES);
         locks->owner = hf__pattern_owner(locks->names, o->owner);
     }
-    if (!locks->table.ptr || !locks->owner.ptr) {
+    if (!locks->names || !locks->work || hf_scope_built(locks->names) != HF_OK) {
         table_free(locks);
         return NULL;
     }
@@ -117,7 +123,7 @@ enum hf_status hf_lock_table_open(struct hf_scope *s, struct hf_db *db,
     made = table_new(s, db, &o);
     if (!made)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of locks");
-    status = ensure(s, db, made->table, &o);
+    status = ensure(s, db, &made->at, &o);
     if (status == HF_OK && !o.no_threads)
         status = start(s, made);
     if (status != HF_OK) {
@@ -217,7 +223,7 @@ static bool was_ours(struct hf_scope *s, const struct hf_lock *lock, struct hf_i
     bool doubtful = hf_scope_error(s)->may_have_happened;
     struct lock_view view;
 
-    if (hf__lock_view(s, lock->table->table, item, &view) != HF_OK)
+    if (hf__lock_view(s, &lock->table->at, item, &view) != HF_OK)
         return false;
     /* Nobody was granted it after us, and to be broken costs a fence, too. Otherwise: when it was
      * released it was ours by the clock, and somebody removed it after that. */

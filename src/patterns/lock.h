@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "patterns/private.h"
+#include "patterns/names.h"
 
 enum {
     LEASE_DEFAULT_MS = 20000,
@@ -32,7 +32,7 @@ struct lock_view {
 };
 
 /* An absent item is a lock that nobody ever held. HF_CORRUPT when it cannot be one. */
-enum hf_status hf__lock_view(struct hf_scope *s, struct hf_str table, struct hf_item item,
+enum hf_status hf__lock_view(struct hf_scope *s, const struct pattern_at *at, struct hf_item item,
                              struct lock_view *view);
 
 /* Is the holder with this id among them? Its index, or SIZE_MAX. */
@@ -46,7 +46,7 @@ struct lock_evict {
 };
 
 struct lock_take {
-    struct hf_str table;
+    const struct pattern_at *at;
     struct hf_str name;
     struct hf_str id;
     struct hf_item entry;   /* who we are: hf__lock_entry() */
@@ -64,20 +64,20 @@ struct hf_item hf__lock_entry(struct hf_scope *s, struct hf_str owner, struct hf
                               uint64_t beat, uint32_t lease_ms, int64_t since_ms,
                               int64_t renewed_ms);
 
-struct hf_item hf__lock_key(struct hf_scope *s, struct hf_str name);
+struct hf_item hf__lock_key(struct hf_scope *s, const struct pattern_at *at, struct hf_str name);
 
 /* The request that takes the lock, evicting those whose lease has ended. */
 struct hf_update_item hf__lock_take_request(struct hf_scope *s, const struct lock_take *take);
 
 /* The request that renews it: the holder's entry is replaced, if it is there and its beat is a
  * lower one. */
-struct hf_update_item hf__lock_beat_request(struct hf_scope *s, struct hf_str table,
+struct hf_update_item hf__lock_beat_request(struct hf_scope *s, const struct pattern_at *at,
                                             struct hf_str name, struct hf_str id, uint64_t fence,
                                             uint64_t beat, struct hf_item entry,
                                             struct hf_item data);
 
 /* The request that gives it back. fence 0: we do not know which; expires_s 0: it stays. */
-struct hf_update_item hf__lock_free_request(struct hf_scope *s, struct hf_str table,
+struct hf_update_item hf__lock_free_request(struct hf_scope *s, const struct pattern_at *at,
                                             struct hf_str name, struct hf_str id, uint64_t fence,
                                             struct hf_item data, int64_t expires_s);
 
@@ -105,7 +105,7 @@ struct hf_lock_table {
     struct hf_env env;
     struct hf_db *db;       /* NULL: no-op */
     struct hf_scope *names; /* the next two live here */
-    struct hf_str table;
+    struct pattern_at at;
     struct hf_str owner;
     uint32_t clock_skew_ms;
     uint32_t forget_s;

@@ -17,10 +17,11 @@ enum hf_status hf_lock_inspect(struct hf_scope *s, struct hf_lock_table *locks, 
     if (name.len == 0)
         return hf_scope_fail(s, HF_INVALID, "a lock has a name");
     if (locks->db)
-        TRY(hf__pattern_read(s, locks->db, locks->table, hf__lock_key(s, name), &item));
+        TRY(hf__pattern_read(s, locks->db, locks->at.table, hf__lock_key(s, &locks->at, name),
+                             &item));
     if (!item.ptr)
         return hf_scope_fail(s, HF_NOT_FOUND, "nobody ever held lock %.*s", HF_FMT(name));
-    TRY(hf__lock_view(s, locks->table, item, &view));
+    TRY(hf__lock_view(s, &locks->at, item, &view));
     *info = view.info;
     return HF_OK;
 }
@@ -54,12 +55,12 @@ static enum hf_status gather(struct hf_scope *s, struct gathered *all,
 static struct hf_scan page_request(struct hf_scope *s, struct hf_lock_table *locks,
                                    const struct hf_lock_list_options *o, struct hf_item start)
 {
-    struct hf_scan scan = {.table = locks->table, .start = start, .consistent = HF_YES};
+    struct hf_scan scan = {.table = locks->at.table, .start = start, .consistent = HF_YES};
     struct hf_attr names[2], values[2];
     size_t len = 0;
 
     if (o->prefix.len) {
-        names[len] = (struct hf_attr)HF_S("#name", HF_STR("name"));
+        names[len] = (struct hf_attr)HF_S("#name", locks->at.hash);
         values[len++] = (struct hf_attr)HF_S(":prefix", o->prefix);
         scan.filter = HF_STR("begins_with(#name, :prefix)");
     }
@@ -88,7 +89,7 @@ enum hf_status hf_lock_list(struct hf_scope *s, struct hf_lock_table *locks,
     *list = (struct hf_lock_list){0};
     OPTIONS_COPY(&o, options);
     if (o.after.len)
-        start = hf__lock_key(s, o.after);
+        start = hf__lock_key(s, &locks->at, o.after);
     do {
         struct hf_scan scan = page_request(s, locks, &o, start);
 
@@ -98,13 +99,13 @@ enum hf_status hf_lock_list(struct hf_scope *s, struct hf_lock_table *locks,
         for (size_t i = 0; i < page.items_len; i++) {
             struct lock_view view;
 
-            if (hf__kind_is_mark(hf_value_str(hf_item_get(page.items[i], HF_STR("name")))))
+            if (hf__kind_is_mark(hf_value_str(hf_item_get(page.items[i], locks->at.hash))))
                 continue;
             if (o.limit && all.len == o.limit) {
                 list->next = all.infos[all.len - 1].name;
                 break;
             }
-            TRY(hf__lock_view(s, locks->table, page.items[i], &view));
+            TRY(hf__lock_view(s, &locks->at, page.items[i], &view));
             TRY(gather(s, &all, &view.info));
         }
         start = page.last;
@@ -137,7 +138,7 @@ enum hf_status hf_lock_break(struct hf_scope *s, struct hf_lock_table *locks, st
         *broken = 0;
     for (;;) {
         struct lock_evict evict[EVICT_MAX];
-        struct lock_take take = {.table = locks->table,
+        struct lock_take take = {.at = &locks->at,
                                  .name = name,
                                  .wall_ms = env_wall_ms(&locks->env),
                                  .evict = evict};
@@ -147,8 +148,9 @@ enum hf_status hf_lock_break(struct hf_scope *s, struct hf_lock_table *locks, st
         enum hf_status status;
 
         if (locks->db)
-            TRY(hf__pattern_read(s, locks->db, locks->table, hf__lock_key(s, name), &item));
-        TRY(hf__lock_view(s, locks->table, item, &view));
+            TRY(hf__pattern_read(s, locks->db, locks->at.table, hf__lock_key(s, &locks->at, name),
+                                 &item));
+        TRY(hf__lock_view(s, &locks->at, item, &view));
         take.evict_len = victims(&view, id, evict);
         if (first && (!item.ptr || (id.ptr && !take.evict_len)))
             return hf_scope_fail(s, HF_NOT_FOUND, "nobody %s lock %.*s%s",

@@ -134,7 +134,7 @@ static bool holds(struct hf_scope *s, const struct hf_lock *lock, struct hf_item
     struct lock_view view;
     size_t at;
 
-    if (hf__lock_view(s, lock->table->table, item, &view) != HF_OK)
+    if (hf__lock_view(s, &lock->table->at, item, &view) != HF_OK)
         return false;
     at = hf__lock_view_find(&view, lock_id(lock));
     return at != SIZE_MAX && view.info.holders[at].fence == lock->fence && view.beats[at] == beat;
@@ -147,7 +147,7 @@ static enum hf_status renew_send(struct hf_scope *s, struct hf_lock *lock, uint3
     uint64_t beat = ++lock->beat;
     struct hf_item entry = hf__lock_entry(s, table->owner, hf_db_opener(table->db), beat, lease_ms,
                                           lock->since_ms, env_wall_ms(&table->env));
-    struct hf_update_item update = hf__lock_beat_request(s, table->table, lock->name, lock_id(lock),
+    struct hf_update_item update = hf__lock_beat_request(s, &table->at, lock->name, lock_id(lock),
                                                          lock->fence, beat, entry, data);
     struct hf_item item;
     enum hf_status status;
@@ -196,7 +196,7 @@ enum hf_status hf__lock_free_send(struct hf_scope *s, struct hf_lock *lock, stru
     struct hf_lock_table *table = lock->table;
     bool forget = table->forget_s && lock->mode == HF_LOCK_EXCLUSIVE;
     int64_t expires_s = forget ? env_wall_ms(&table->env) / 1000 + table->forget_s : 0;
-    struct hf_update_item update = hf__lock_free_request(s, table->table, lock->name, lock_id(lock),
+    struct hf_update_item update = hf__lock_free_request(s, &table->at, lock->name, lock_id(lock),
                                                          lock->fence, data, expires_s);
 
     TRY(hf_scope_built(s));

@@ -22,8 +22,8 @@ enum hf_status hf_lock_guard(struct hf_scope *s, const struct hf_lock *lock,
                              HF_FMT(lock->name));
     TRY(hf_scope_built(s));
     *check = (struct hf_condition_check){
-        .table = hf_scope_copy(s, lock->table->table),
-        .key = hf__lock_key(s, lock->name),
+        .table = hf_scope_copy(s, lock->table->at.table),
+        .key = hf__lock_key(s, &lock->table->at, lock->name),
         .condition = HF_STR("#hf_fence = :hf_fence"),
         .names = HF_ITEM(s, HF_S("#hf_fence", holder)),
         .values = HF_ITEM(s, HF_N(":hf_fence", lock->fence)),

@@ -2,7 +2,7 @@
  * patterns/lock_item.c: how a lock is stored, and the requests that change it. Nothing is sent
  * here.
  *
- *     name     S  the key
+ *     name     S  the key; it and expires may be named otherwise
  *     fence    N  grows by one with every grant and every break; begins at the time of day in ms
  *     held     N  how many hold it
  *     mode     S  "exclusive", "shared" or "permit": how they hold it; means nothing while held
@@ -125,16 +125,16 @@ static enum hf_status read_holders(struct hf_scope *s, struct hf_item item, size
     return HF_OK;
 }
 
-enum hf_status hf__lock_view(struct hf_scope *s, struct hf_str table, struct hf_item item,
+enum hf_status hf__lock_view(struct hf_scope *s, const struct pattern_at *at, struct hf_item item,
                              struct lock_view *view)
 {
     struct hf_str mode = hf_value_str(hf_item_get(item, HF_STR("mode")));
     uint64_t held;
 
-    *view = (struct lock_view){.table = table};
+    *view = (struct lock_view){.table = at->table};
     if (!item.ptr)
         return HF_OK;
-    view->info.name = hf_value_str(hf_item_get(item, HF_STR("name")));
+    view->info.name = hf_value_str(hf_item_get(item, at->hash));
     view->info.data = hf_value_item(hf_item_get(item, HF_STR("data")));
     if (!read_u64(item, HF_STR("held"), &held) ||
         !read_u64(item, HF_STR("fence"), &view->info.fence))
@@ -265,13 +265,14 @@ static void data_add(struct builder *b, struct hf_item data)
 }
 
 /* A request whose texts could not be made is one that no database accepts: it names no table. */
-static struct hf_update_item built(struct builder *b, struct hf_str table, struct hf_str name)
+static struct hf_update_item built(struct builder *b, const struct pattern_at *at,
+                                   struct hf_str name)
 {
     if (!b->update || !b->condition || !b->names || !b->values)
         return (struct hf_update_item){0};
     return (struct hf_update_item){
-        .table = table,
-        .key = hf__lock_key(b->s, name),
+        .table = at->table,
+        .key = hf__lock_key(b->s, at, name),
         .update = hf_str_of(b->update, b->update_len),
         .condition = hf_str_of(b->condition, b->condition_len),
         .names = hf_item_make(b->s, b->names, b->names_len),
@@ -282,9 +283,11 @@ static struct hf_update_item built(struct builder *b, struct hf_str table, struc
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-struct hf_item hf__lock_key(struct hf_scope *s, struct hf_str name)
+struct hf_item hf__lock_key(struct hf_scope *s, const struct pattern_at *at, struct hf_str name)
 {
-    return HF_ITEM(s, HF_S("name", name));
+    const struct hf_attr key = {.name = at->hash, .type = HF_TYPE_S, .text = name};
+
+    return hf_item_make(s, &key, 1);
 }
 
 struct hf_item hf__lock_entry(struct hf_scope *s, struct hf_str owner, struct hf_str opener,
@@ -358,7 +361,7 @@ struct hf_update_item hf__lock_take_request(struct hf_scope *s, const struct loc
 
     NAME(&b, "#held", "held");
     NAME(&b, "#fence", "fence");
-    NAME(&b, "#expires", "expires");
+    name_add(&b, HF_STR("#expires"), take->at->expires);
     VALUE(&b, HF_N(":one", 1));
     VALUE(&b, HF_N(":change", (take->mode ? 1 : 0) - (int64_t)take->evict_len));
     VALUE(&b, HF_N(":zero", 0));
@@ -382,10 +385,10 @@ struct hf_update_item hf__lock_take_request(struct hf_scope *s, const struct loc
     data_add(&b, take->data);
     update_text(&b, HF_STR(" REMOVE #expires"));
     evict_add(&b, take);
-    return built(&b, take->table, take->name);
+    return built(&b, take->at, take->name);
 }
 
-struct hf_update_item hf__lock_beat_request(struct hf_scope *s, struct hf_str table,
+struct hf_update_item hf__lock_beat_request(struct hf_scope *s, const struct pattern_at *at,
                                             struct hf_str name, struct hf_str id, uint64_t fence,
                                             uint64_t beat, struct hf_item entry,
                                             struct hf_item data)
@@ -400,10 +403,10 @@ struct hf_update_item hf__lock_beat_request(struct hf_scope *s, struct hf_str ta
     update_text(&b, HF_STR("SET #h = :me"));
     condition_text(&b, HF_STR("#f = :fence AND #h.#beat < :beat"));
     data_add(&b, data);
-    return built(&b, table, name);
+    return built(&b, at, name);
 }
 
-struct hf_update_item hf__lock_free_request(struct hf_scope *s, struct hf_str table,
+struct hf_update_item hf__lock_free_request(struct hf_scope *s, const struct pattern_at *at,
                                             struct hf_str name, struct hf_str id, uint64_t fence,
                                             struct hf_item data, int64_t expires_s)
 {
@@ -421,10 +424,10 @@ struct hf_update_item hf__lock_free_request(struct hf_scope *s, struct hf_str ta
     }
     if (expires_s) {
         update_text(&b, HF_STR(", #expires = :expires"));
-        NAME(&b, "#expires", "expires");
+        name_add(&b, HF_STR("#expires"), at->expires);
         VALUE(&b, HF_N(":expires", expires_s));
     }
     data_add(&b, data);
     update_text(&b, HF_STR(" REMOVE #h, #f"));
-    return built(&b, table, name);
+    return built(&b, at, name);
 }

@@ -82,7 +82,7 @@ void hf__lock_plan(struct hf_lock_table *table, const struct lock_view *view,
 static enum hf_status evict(struct hf_scope *s, struct hf_lock_table *table, struct hf_str name,
                             const struct lock_plan *plan)
 {
-    struct lock_take take = {.table = table->table,
+    struct lock_take take = {.at = &table->at,
                              .name = name,
                              .wall_ms = env_wall_ms(&table->env),
                              .evict = plan->evict,
@@ -101,7 +101,7 @@ void hf__lock_reap(struct hf_scope *s, struct hf_lock_table *table, struct hf_it
     struct lock_view view;
     struct lock_plan plan;
 
-    if (hf__lock_view(s, table->table, item, &view) != HF_OK || view.info.holders_len < 2)
+    if (hf__lock_view(s, &table->at, item, &view) != HF_OK || view.info.holders_len < 2)
         return;
     hf__lock_plan(table, &view, HF_LOCK_EXCLUSIVE, 0, &plan);
     if (plan.evict_len && evict(s, table, view.info.name, &plan) != HF_OK)
@@ -131,7 +131,7 @@ static enum hf_status look(struct hf_scope *s, struct want *want, struct hf_item
     struct lock_view view;
     size_t at;
 
-    TRY(hf__lock_view(s, want->table->table, item, &view));
+    TRY(hf__lock_view(s, &want->table->at, item, &view));
     want->item = item;
     want->known = true;
     at = hf__lock_view_find(&view, lock_id(want->lock));
@@ -150,7 +150,7 @@ static enum hf_status take(struct hf_scope *s, struct want *want, struct lock_pl
     struct hf_lock *lock = want->lock;
     int64_t wall_ms = env_wall_ms(&table->env);
     struct lock_view view = {0};
-    struct lock_take take = {.table = table->table,
+    struct lock_take take = {.at = &table->at,
                              .name = lock->name,
                              .id = lock_id(lock),
                              .entry =
@@ -167,7 +167,7 @@ static enum hf_status take(struct hf_scope *s, struct want *want, struct lock_pl
     enum hf_status status;
 
     if (want->known)
-        TRY(hf__lock_view(s, want->table->table, want->item, &view));
+        TRY(hf__lock_view(s, &want->table->at, want->item, &view));
     take.of = view.info.mode;
     /* Where it can be shared, the dead are in nobody's way. */
     if (lock->mode == HF_LOCK_SHARED && take.of == HF_LOCK_SHARED)
@@ -204,7 +204,8 @@ static enum hf_status attempt(struct hf_scope *s, struct want *want, struct lock
 
     *plan = (struct lock_plan){.possible = true};
     if (want->known) {
-        TRY(hf__pattern_read(s, table->db, table->table, hf__lock_key(s, want->lock->name), &item));
+        TRY(hf__pattern_read(s, table->db, table->at.table,
+                             hf__lock_key(s, &table->at, want->lock->name), &item));
         status = look(s, want, item, plan);
         if (status == HF_OK)
             want->sent_us = INT64_MIN;
@@ -346,7 +347,7 @@ static enum hf_status held_by(struct hf_scope *s, struct want *want, enum hf_sta
     struct lock_view view = {0};
     struct hf_str name = want->lock->name;
 
-    if (want->known && hf__lock_view(s, want->table->table, want->item, &view) != HF_OK)
+    if (want->known && hf__lock_view(s, &want->table->at, want->item, &view) != HF_OK)
         return hf_scope_error(s)->status;
     if (view.info.holders_len == 0)
         return hf_scope_fail(s, status, "lock %.*s could not be acquired in time", HF_FMT(name));

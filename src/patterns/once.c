@@ -25,20 +25,25 @@
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static enum hf_status ensure(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+static enum hf_status ensure(struct hf_scope *s, struct hf_db *db, const struct pattern_at *at,
                              const struct hf_once_table_options *o)
 {
-    struct hf_attribute_definition attributes[] = {{HF_STR("user"), HF_SCALAR_S},
-                                                   {HF_STR("key"), HF_SCALAR_S}};
-    struct hf_key_element keys[] = {{HF_STR("user"), HF_KEY_HASH}, {HF_STR("key"), HF_KEY_RANGE}};
-    struct hf_create_table spec = {.table = table,
+    static const char *const own[] = {"attempt", "beat",       "began_ms",   "done_ms", "hash",
+                                      "opener",  "owner",      "renewed_ms", "result",  "state",
+                                      "tries",   "timeout_ms", "until_ms",   NULL};
+    struct hf_attribute_definition attributes[] = {{at->hash, HF_SCALAR_S},
+                                                   {at->sort, HF_SCALAR_S}};
+    struct hf_key_element keys[] = {{at->hash, HF_KEY_HASH}, {at->sort, HF_KEY_RANGE}};
+    struct hf_create_table spec = {.table = at->table,
                                    .attributes = attributes,
                                    .attributes_len = 2,
                                    .key_schema = keys,
                                    .key_schema_len = 2};
 
-    TRY(hf__pattern_table(s, db, &spec, HF_STR("expires"), o->no_create));
-    return hf__kind_open(s, db, &spec, KIND_ONCE, o->adopt);
+    TRY(hf__pattern_names(s, at, own));
+    TRY(hf__pattern_table(s, db, &spec, (struct hf_str){0}, o->no_create));
+    TRY(hf__kind_open_at(s, db, &spec, KIND_ONCE, at->expires, o->adopt));
+    return hf__pattern_table(s, db, &spec, at->expires, o->no_create);
 }
 
 static void table_free(struct hf_once_table *onces)
@@ -74,10 +79,13 @@ static struct hf_once_table *table_new(struct hf_scope *s, struct hf_db *db,
     onces->names = hf_scope_new(&onces->env);
     onces->work = hf_scope_new(&onces->env);
     if (onces->names && onces->work) {
-        onces->table = hf_scope_copy(onces->names, o->table.len ? o->table : HF_STR("once"));
+        onces->at.table = hf_scope_copy(onces->names, o->table.len ? o->table : HF_STR("once"));
+        onces->at.hash = name_or(onces->names, o->hash_attribute, "user");
+        onces->at.sort = name_or(onces->names, o->sort_attribute, "key");
+        onces->at.expires = name_or(onces->names, o->expires_attribute, PATTERN_EXPIRES);
         onces->owner = hf__pattern_owner(onces->names, o->owner);
     }
-    if (!onces->table.ptr || !onces->owner.ptr) {
+    if (!onces->names || !onces->work || hf_scope_built(onces->names) != HF_OK) {
         table_free(onces);
         return NULL;
     }
@@ -99,7 +107,7 @@ enum hf_status hf_once_table_open(struct hf_scope *s, struct hf_db *db,
     made = table_new(s, db, &o);
     if (!made)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of what is done once");
-    status = ensure(s, db, made->table, &o);
+    status = ensure(s, db, &made->at, &o);
     if (status == HF_OK && !o.no_threads)
         status = hf__timer_join(s, db, hf__once_beats, made, &made->beater);
     if (status != HF_OK) {
@@ -197,7 +205,7 @@ struct hf_once *hf__once_new(struct hf_once_table *table, const struct once_name
                              .refs = 1};
     memory = once->memory;
     if (memory) {
-        once->name = (struct once_name){.table = table->table,
+        once->name = (struct once_name){.at = &table->at,
                                         .user = hf_scope_copy(memory, name->user),
                                         .key = hf_scope_copy(memory, name->key)};
         if (hash.ptr)
@@ -291,7 +299,7 @@ enum hf_status hf__once_refused(struct hf_scope *s, struct hf_once *once, struct
     struct once_view view;
     enum hf_status status;
 
-    TRY(hf__once_view(s, once->table->table, item, env_wall_ms(&once->table->env), &view));
+    TRY(hf__once_view(s, &once->table->at, item, env_wall_ms(&once->table->env), &view));
     if (view.there && view.record.state != HF_ONCE_RUNNING &&
         hf_str_equal(view.record.attempt, once_id(once)))
         return hf__once_over(s, once, false);

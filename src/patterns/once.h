@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "patterns/private.h"
+#include "patterns/names.h"
 
 enum {
     ONCE_TIMEOUT_MS = 20000,
@@ -35,12 +35,12 @@ struct once_view {
 };
 
 /* HF_CORRUPT when it cannot be one. A result whose time is over at now_ms is none. */
-enum hf_status hf__once_view(struct hf_scope *s, struct hf_str table, struct hf_item item,
+enum hf_status hf__once_view(struct hf_scope *s, const struct pattern_at *at, struct hf_item item,
                              int64_t now_ms, struct once_view *view);
 
 /* Everything that requests about one user and key have in common. */
 struct once_name {
-    struct hf_str table;
+    const struct pattern_at *at;
     struct hf_str user;
     struct hf_str key;
 };
@@ -121,7 +121,7 @@ struct hf_once_table {
     struct hf_env env;
     struct hf_db *db;
     struct hf_scope *names; /* the next two live here */
-    struct hf_str table;
+    struct pattern_at at;
     struct hf_str owner;
     uint32_t clock_skew_ms;
     struct hf_scope *work;  /* of whoever runs hf__once_beats() */

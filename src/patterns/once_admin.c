@@ -11,14 +11,14 @@ enum { CLEAR_ROUNDS = 20 };
 enum hf_status hf_once_get(struct hf_scope *s, struct hf_once_table *onces, struct hf_str user,
                            struct hf_str key, struct hf_once_record *record)
 {
-    struct once_name name = {.table = onces->table, .user = user, .key = key};
+    struct once_name name = {.at = &onces->at, .user = user, .key = key};
     struct once_view view;
     struct hf_item item;
 
     *record = (struct hf_once_record){0};
     TRY(hf__once_name_check(s, &name));
-    TRY(hf__pattern_read(s, onces->db, onces->table, hf__once_key(s, &name), &item));
-    TRY(hf__once_view(s, onces->table, item, env_wall_ms(&onces->env), &view));
+    TRY(hf__pattern_read(s, onces->db, onces->at.table, hf__once_key(s, &name), &item));
+    TRY(hf__once_view(s, &onces->at, item, env_wall_ms(&onces->env), &view));
     *record = view.record;
     if (record->state == HF_ONCE_NONE)
         *record =
@@ -32,7 +32,7 @@ enum hf_status hf_once_mark_done(struct hf_scope *s, struct hf_once_table *onces
                                  struct hf_once_record *record)
 {
     struct pattern_id id = hf__pattern_id_make(&onces->env);
-    struct once_end mark = {.name = {.table = onces->table, .user = user, .key = key},
+    struct once_end mark = {.name = {.at = &onces->at, .user = user, .key = key},
                             .id = id_str(&id),
                             .state = HF_ONCE_DONE,
                             .result = result,
@@ -57,7 +57,7 @@ enum hf_status hf_once_mark_done(struct hf_scope *s, struct hf_once_table *onces
     if (status != HF_OK && status != HF_CONDITION)
         return status;
     atomic_fetch_add_explicit(hf__once_ended(onces, key), 1, memory_order_relaxed);
-    TRY(hf__once_view(s, onces->table, item, mark.now_ms, &view));
+    TRY(hf__once_view(s, &onces->at, item, mark.now_ms, &view));
     view.record.did = hf_str_equal(view.record.attempt, mark.id);
     if (!view.record.did) {
         bool doubtful = hf_scope_error(s)->may_have_happened;
@@ -78,7 +78,7 @@ enum hf_status hf_once_mark_done(struct hf_scope *s, struct hf_once_table *onces
 enum hf_status hf_once_clear(struct hf_scope *s, struct hf_once_table *onces, struct hf_str user,
                              struct hf_str key, bool *cleared)
 {
-    struct once_name name = {.table = onces->table, .user = user, .key = key};
+    struct once_name name = {.at = &onces->at, .user = user, .key = key};
 
     if (cleared)
         *cleared = false;
@@ -89,7 +89,7 @@ enum hf_status hf_once_clear(struct hf_scope *s, struct hf_once_table *onces, st
         struct hf_str id;
         enum hf_status status;
 
-        TRY(hf__pattern_read(s, onces->db, onces->table, hf__once_key(s, &name), &item));
+        TRY(hf__pattern_read(s, onces->db, onces->at.table, hf__once_key(s, &name), &item));
         if (!item.ptr)
             return hf_scope_fail(s, HF_OK, "%s", "");
         id = hf_value_str(hf_item_get(item, HF_STR("attempt")));
@@ -97,7 +97,7 @@ enum hf_status hf_once_clear(struct hf_scope *s, struct hf_once_table *onces, st
             return hf_scope_fail(s, HF_CORRUPT,
                                  "the item %.*s/%.*s of table %.*s is no record of what is done "
                                  "once",
-                                 HF_FMT(user), HF_FMT(key), HF_FMT(onces->table));
+                                 HF_FMT(user), HF_FMT(key), HF_FMT(onces->at.table));
         del = hf__once_remove_request(s, &name, id, false);
         TRY(hf_scope_built(s));
         status = hf__pattern_write(s, onces->db, &(struct hf_transact_write){.del = &del}, del.key,
@@ -143,11 +143,11 @@ static enum hf_status gather(struct hf_scope *s, struct gathered *all,
 static struct hf_query page_request(struct hf_scope *s, const struct once_name *name,
                                     struct hf_str prefix, struct hf_item start)
 {
-    struct hf_attr names[] = {HF_S("#user", HF_STR("user")), HF_S("#key", HF_STR("key"))};
+    struct hf_attr names[] = {HF_S("#user", name->at->hash), HF_S("#key", name->at->sort)};
     struct hf_attr values[] = {HF_S(":user", name->user), HF_S(":prefix", prefix)};
     size_t len = prefix.len ? 2 : 1;
 
-    return (struct hf_query){.table = name->table,
+    return (struct hf_query){.table = name->at->table,
                              .key_condition =
                                  prefix.len ? HF_STR("#user = :user AND begins_with(#key, :prefix)")
                                             : HF_STR("#user = :user"),
@@ -160,7 +160,7 @@ static struct hf_query page_request(struct hf_scope *s, const struct once_name *
 enum hf_status hf_once_list(struct hf_scope *s, struct hf_once_table *onces, struct hf_str user,
                             const struct hf_once_list_options *options, struct hf_once_list *list)
 {
-    struct once_name name = {.table = onces->table, .user = user, .key = HF_STR("-")};
+    struct once_name name = {.at = &onces->at, .user = user, .key = HF_STR("-")};
     struct hf_query_result page = {0};
     struct hf_once_list_options o;
     struct gathered all = {0};
@@ -180,7 +180,7 @@ enum hf_status hf_once_list(struct hf_scope *s, struct hf_once_table *onces, str
         for (size_t i = 0; i < page.items_len; i++) {
             struct once_view view;
 
-            TRY(hf__once_view(s, onces->table, page.items[i], env_wall_ms(&onces->env), &view));
+            TRY(hf__once_view(s, &onces->at, page.items[i], env_wall_ms(&onces->env), &view));
             if (view.record.state == HF_ONCE_NONE)
                 continue;
             if (o.limit && all.len == o.limit) {

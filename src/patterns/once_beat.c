@@ -42,7 +42,7 @@ static enum hf_status beat_refused(struct hf_scope *s, struct hf_once *once, uin
 {
     struct once_view view;
 
-    TRY(hf__once_view(s, once->table->table, item, env_wall_ms(&once->table->env), &view));
+    TRY(hf__once_view(s, &once->table->at, item, env_wall_ms(&once->table->env), &view));
     if (view.there && hf_str_equal(view.record.attempt, once_id(once)) &&
         (view.record.state != HF_ONCE_RUNNING || view.beat >= beat))
         return hf_scope_fail(s, HF_OK, "%s", "");

@@ -68,7 +68,7 @@ static enum hf_status look(struct hf_scope *s, struct want *want, struct hf_item
 {
     struct once_view *view = &want->view;
 
-    TRY(hf__once_view(s, want->table->table, item, env_wall_ms(&want->table->env), view));
+    TRY(hf__once_view(s, &want->table->at, item, env_wall_ms(&want->table->env), view));
     want->known = true;
     if (view->record.state == HF_ONCE_RUNNING &&
         hf_str_equal(view->record.attempt, once_id(want->once))) {
@@ -130,7 +130,7 @@ static enum hf_status attempt(struct hf_scope *s, struct want *want, enum verdic
     if (want->known) {
         struct hf_item item;
 
-        TRY(hf__pattern_read(s, table->db, table->table, hf__once_key(s, &want->once->name),
+        TRY(hf__pattern_read(s, table->db, table->at.table, hf__once_key(s, &want->once->name),
                              &item));
         TRY(look(s, want, item, verdict));
         want->sent_us = UNKNOWN_US;
@@ -252,7 +252,7 @@ static enum hf_status begin(struct hf_scope *s, struct hf_once_table *onces, str
                             struct hf_str key, const struct hf_once_options *options, bool wait,
                             struct hf_once **once, struct hf_once_record *record)
 {
-    struct once_name name = {.table = onces->table, .user = user, .key = key};
+    struct once_name name = {.at = &onces->at, .user = user, .key = key};
     struct want want = {.table = onces};
     enum verdict verdict = FREE;
     struct hf_once_options o;

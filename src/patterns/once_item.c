@@ -2,7 +2,7 @@
  * patterns/once_item.c: how do-once is stored, and the requests that change it. Nothing is sent
  * here.
  *
- *     user        S  the hash key
+ *     user        S  the hash key; it, the range key and expires may be named otherwise
  *     key         S  the range key
  *     state       S  "running", "done" or "failed"
  *     attempt     S  the id of the attempt that runs or that completed it
@@ -43,7 +43,10 @@ static const struct hf_str states[] = {
 
 struct hf_item hf__once_key(struct hf_scope *s, const struct once_name *name)
 {
-    return HF_ITEM(s, HF_S("user", name->user), HF_S("key", name->key));
+    const struct hf_attr key[] = {{.name = name->at->hash, .type = HF_TYPE_S, .text = name->user},
+                                  {.name = name->at->sort, .type = HF_TYPE_S, .text = name->key}};
+
+    return hf_item_make(s, key, ARRAY_LEN(key));
 }
 
 enum hf_status hf__once_name_check(struct hf_scope *s, const struct once_name *name)
@@ -134,7 +137,7 @@ static bool read_all(struct hf_item item, struct once_view *view)
     return true;
 }
 
-enum hf_status hf__once_view(struct hf_scope *s, struct hf_str table, struct hf_item item,
+enum hf_status hf__once_view(struct hf_scope *s, const struct pattern_at *at, struct hf_item item,
                              int64_t now_ms, struct once_view *view)
 {
     struct hf_once_record *r = &view->record;
@@ -142,8 +145,8 @@ enum hf_status hf__once_view(struct hf_scope *s, struct hf_str table, struct hf_
     *view = (struct once_view){.there = item.ptr != NULL};
     if (!item.ptr)
         return HF_OK;
-    r->user = hf_value_str(hf_item_get(item, HF_STR("user")));
-    r->key = hf_value_str(hf_item_get(item, HF_STR("key")));
+    r->user = hf_value_str(hf_item_get(item, at->hash));
+    r->key = hf_value_str(hf_item_get(item, at->sort));
     r->state = state_of(hf_value_str(hf_item_get(item, HF_STR("state"))));
     r->attempt = hf_value_str(hf_item_get(item, HF_STR("attempt")));
     r->owner = hf_value_str(hf_item_get(item, HF_STR("owner")));
@@ -153,7 +156,7 @@ enum hf_status hf__once_view(struct hf_scope *s, struct hf_str table, struct hf_
     if (!read_all(item, view))
         return hf_scope_fail(s, HF_CORRUPT,
                              "the item %.*s/%.*s of table %.*s is no record of what is done once",
-                             HF_FMT(r->user), HF_FMT(r->key), HF_FMT(table));
+                             HF_FMT(r->user), HF_FMT(r->key), HF_FMT(at->table));
     if (r->state != HF_ONCE_RUNNING && r->until_us && r->until_us / 1000 <= now_ms) {
         struct hf_once_record forgotten = {.user = r->user, .key = r->key, .attempt = r->attempt};
 
@@ -165,13 +168,14 @@ enum hf_status hf__once_view(struct hf_scope *s, struct hf_str table, struct hf_
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* Names that are reserved words of DynamoDB's have placeholders; the others cost less without. */
+/* Names that are reserved words of DynamoDB's, or that callers choose, have placeholders; the others
+ * cost less without. */
 
 static struct hf_update_item update_of(struct holders *h, const struct once_name *name,
                                        struct hf_str update, struct hf_str condition)
 {
     return (struct hf_update_item){
-        .table = name->table,
+        .table = name->at->table,
         .key = hf__once_key(h->s, name),
         .update = update,
         .condition = condition,
@@ -195,6 +199,7 @@ struct hf_update_item hf__once_take_request(struct hf_scope *s, const struct onc
     struct hf_str update, condition;
 
     /* In the order in which items keep them: then nothing has to be sorted. */
+    holders_name(&h, HF_STR("#expires"), take->name.at->expires);
     NAMES(&h, "#hash", "#owner", "#result", "#state");
     VALUE(&h, HF_N(":beat", take->beat));
     if (expires_s)
@@ -216,9 +221,9 @@ struct hf_update_item hf__once_take_request(struct hf_scope *s, const struct onc
                              "tries = if_not_exists(tries, :zero) + :one%s%s%s "
                              "REMOVE done_ms, #result, until_ms%s%s%s",
                              take->hash.ptr ? ", #hash = :hash" : "",
-                             expires_s ? ", expires = :expires" : "",
+                             expires_s ? ", #expires = :expires" : "",
                              take->opener.len ? ", opener = :opener" : "",
-                             take->hash.ptr ? "" : ", #hash", expires_s ? "" : ", expires",
+                             take->hash.ptr ? "" : ", #hash", expires_s ? "" : ", #expires",
                              take->opener.len ? "" : ", opener");
     if (take->follows.ptr) {
         condition = HF_STR("attempt = :seen AND beat = :seen_beat AND #state = :running");
@@ -243,8 +248,9 @@ struct hf_update_item hf__once_beat_request(struct hf_scope *s, const struct onc
     VALUE(&h, HF_N(":beat", beat));
     VALUE(&h, HF_N(":now", now_ms));
     if (expires_s) {
+        holders_name(&h, HF_STR("#expires"), name->at->expires);
         VALUE(&h, HF_N(":expires", expires_s));
-        update = HF_STR("SET beat = :beat, renewed_ms = :now, expires = :expires");
+        update = HF_STR("SET beat = :beat, renewed_ms = :now, #expires = :expires");
     }
     return update_of(&h, name, update,
                      HF_STR("attempt = :me AND #state = :running AND beat < :beat"));
@@ -255,6 +261,7 @@ static struct hf_str completion(struct holders *h, const struct once_end *end, c
 {
     int64_t until_ms = end->now_ms + (int64_t)end->keep_s * 1000;
 
+    holders_name(h, HF_STR("#expires"), end->name.at->expires);
     NAMES(h, "#result", "#state");
     if (end->keep_s)
         VALUE(h, HF_N(":expires", until_ms / 1000 + 1));
@@ -268,9 +275,9 @@ static struct hf_str completion(struct holders *h, const struct once_end *end, c
         h->s,
         "SET done_ms = :now, #state = :state%s%s%s REMOVE beat, opener, renewed_ms, "
         "timeout_ms%s%s",
-        end->keep_s ? ", expires = :expires, until_ms = :until" : "",
+        end->keep_s ? ", #expires = :expires, until_ms = :until" : "",
         end->result.ptr ? ", #result = :result" : "", more,
-        end->keep_s ? "" : ", expires, until_ms", end->result.ptr ? "" : ", #result");
+        end->keep_s ? "" : ", #expires, until_ms", end->result.ptr ? "" : ", #result");
 }
 
 struct hf_update_item hf__once_end_request(struct hf_scope *s, const struct once_end *end)
@@ -323,7 +330,7 @@ struct hf_delete_item hf__once_remove_request(struct hf_scope *s, const struct o
         VALUE(&h, HF_S(":running", states[HF_ONCE_RUNNING]));
     }
     return (struct hf_delete_item){
-        .table = name->table,
+        .table = name->at->table,
         .key = hf__once_key(s, name),
         .condition =
             only_running ? HF_STR("attempt = :me AND #state = :running") : HF_STR("attempt = :me"),

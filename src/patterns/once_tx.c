@@ -66,7 +66,7 @@ static enum hf_status send(struct hf_scope *s, struct hf_once_table *table,
             return HF_OK;
         if (ours_refused(s, len, item)) {
             if (!item->ptr)
-                TRY(hf__pattern_read(s, table->db, table->table, hf__once_key(s, name), item));
+                TRY(hf__pattern_read(s, table->db, table->at.table, hf__once_key(s, name), item));
             status = hf_scope_fail(s, HF_CONDITION, "The conditional request failed");
             break;
         }
@@ -97,8 +97,8 @@ static enum hf_status completion(struct hf_scope *s, struct hf_once *once, struc
     TRY(hf__once_result_check(s, &once->name, result));
     *update = hf_scope_alloc(s, sizeof(**update));
     TRY(hf_scope_built(s));
-    end.name.table = hf_scope_copy(s, end.name.table);
     **update = hf__once_end_request(s, &end);
+    (*update)->table = hf_scope_copy(s, (*update)->table);
     (*update)->returns = 0;
     (*update)->returns_on_failure = HF_ON_FAILURE_ALL_OLD;
     return hf_scope_built(s);
@@ -140,7 +140,7 @@ enum hf_status hf_once_transact(struct hf_scope *s, struct hf_once_table *onces,
                                 size_t actions_len, struct hf_once_record *record)
 {
     struct pattern_id id = hf__pattern_id_make(&onces->env);
-    struct once_end mark = {.name = {.table = onces->table, .user = user, .key = key},
+    struct once_end mark = {.name = {.at = &onces->at, .user = user, .key = key},
                             .id = id_str(&id),
                             .state = HF_ONCE_DONE,
                             .result = result,
@@ -182,7 +182,7 @@ enum hf_status hf_once_transact(struct hf_scope *s, struct hf_once_table *onces,
     if (status != HF_CONDITION)
         return status;
     doubtful = hf_scope_error(s)->may_have_happened;
-    TRY(hf__once_view(s, onces->table, item, env_wall_ms(&onces->env), &view));
+    TRY(hf__once_view(s, &onces->at, item, env_wall_ms(&onces->env), &view));
     view.record.did = hf_str_equal(view.record.attempt, mark.id);
     if (!view.record.did)
         TRY(hf__once_hash_check(s, &view, hash));

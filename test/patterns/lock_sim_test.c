@@ -101,7 +101,7 @@ static const char *check_items(struct sim *sim, struct fight *fight)
                       : "no fenced write comes after one with a higher fence";
         fight->written[i] = (uint64_t)fence;
     }
-    if (hf__lock_view(s, HF_STR("locks"),
+    if (hf__lock_view(s, &(struct pattern_at){.table = HF_STR("locks"), .hash = HF_STR("name")},
                       read_item(sim, HF_STR("locks"), HF_ITEM(s, HF_S("name", LOCK))),
                       &view) != HF_OK)
         wrong = "the lock is well-formed";

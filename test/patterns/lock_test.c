@@ -349,7 +349,7 @@ KIT_TEST(lock, a_late_renewal_is_refused)
     struct hf_lock_table *ann = table_of(k, "ann");
     struct hf_lock *lock = get(k, ann, "job", NULL);
     struct hf_update_item late =
-        hf__lock_beat_request(s, k->table, HF_STR("job"), lock_id(lock), hf_lock_fence(lock), 2,
+        hf__lock_beat_request(s, &ann->at, HF_STR("job"), lock_id(lock), hf_lock_fence(lock), 2,
                               hf__lock_entry(s, HF_STR("ann"), (struct hf_str){0}, 2, 20000,
                                              1767225600000, 1767225600000),
                               (struct hf_item){0});
