@@ -6,6 +6,7 @@
  */
 #include "cli/cli.h"
 
+#include "cli/env_file.h"
 #include "cli/json.h"
 #include "cli/nearest.h"
 
@@ -346,6 +347,7 @@ static void print_groups(struct cli *cli)
 static int print_help(struct cli *cli)
 {
     fprintf(cli->out, "Usage: holdfast COMMAND [options]\n"
+                      "       holdfast --env-file FILE COMMAND [options]\n"
                       "       holdfast --help | --version\n\n");
     hf__options_wrap(
         cli->out,
@@ -457,7 +459,12 @@ int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args)
 {
     const struct cli_command *command;
     size_t words;
+    int ends;
 
+    if (!hf__env_files(cli, args_len, args, &words, &ends))
+        return ends;
+    args += words;
+    args_len -= words;
     if (args_len == 0) {
         print_help(cli);
         return CLI_USAGE;

@@ -46,6 +46,7 @@ struct cli {
     struct guard *guard; /* a signal that it has seen is why calls are canceled; NULL: none */
     bool ends_by_signal; /* and the command has not failed then */
     options_env_fn *env;
+    bool (*set_env)(const char *name, const char *value); /* false: no memory */
     const struct cli_command *commands;
     size_t commands_len;
     const struct cli_group *groups;

@@ -121,6 +121,12 @@ static const char *variable(const char *name)
     return getenv(name);
 }
 
+/* There is one thread so far. */
+static bool set_variable(const char *name, const char *value)
+{
+    return setenv(name, value, 1) == 0;
+}
+
 /* How wide the terminal is; 0: there is none, or it does not know. */
 static size_t screen_columns(void)
 {
@@ -150,6 +156,7 @@ int main(int argc, char **argv)
                       .terminal = isatty(STDOUT_FILENO) == 1,
                       .columns = screen_columns(),
                       .env = variable,
+                      .set_env = set_variable,
                       .commands = commands,
                       .commands_len = sizeof(commands) / sizeof(commands[0]),
                       .groups = groups,

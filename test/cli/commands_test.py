@@ -2420,6 +2420,33 @@ class CheckOnline(WithDirectory):
         self.assertIn("the check of the server goes on", err)
 
 
+class EnvFile(WithDatabase):
+    """Variables from a file: for the command, and for the programs that it runs."""
+
+    def test_variables_of_a_file(self):
+        file = self.path("env")
+        with open(file, "w") as out:
+            out.write("# here\nHOLDFAST_DB='%s'\nHOLDFAST_PREFIX=file- # not the other\nMORE=1\n"
+                      % SERVER.url)
+        bare = clean_env()
+        self.ok("--env-file", file, "kv", "set", "a", "1", env=bare)
+        self.assertEqual("1\n", self.ok("--env-file=" + file, "kv", "get", "a", env=bare))
+        self.assertEqual("1\n", self.ok("kv", "get", "a", "--db", SERVER.url, "--prefix", "file-",
+                                        env=bare))
+        code, _, _ = self.run_("--env-file", file, "kv", "get", "a")  # another prefix is set
+        self.assertEqual(3, code)
+        self.assertEqual("1\n", self.ok("--env-file", file, "lock", "run", "job", "--", "sh", "-c",
+                                        "echo $MORE", env=bare))
+
+    def test_a_bad_line(self):
+        file = self.path("env")
+        with open(file, "w") as out:
+            out.write("A=1\n\nHOLDFAST_DB\n")
+        code, out, err = self.run_("--env-file", file, "kv", "ls")
+        self.assertEqual((code, out), (2, ""))
+        self.assertEqual(err, "holdfast: %s, line 3: there is no '='; lines are NAME=VALUE\n" % file)
+
+
 class Texts(WithDatabase):
     def test_every_command_has_help_with_an_example(self):
         self.assertGreater(len(commands()), 20)
