@@ -5,11 +5,34 @@
  * The names chosen here are reserved words, or no words at all: whoever left out a placeholder would
  * be refused by the database.
  */
-#include "kind_kit.h"
+#include <holdfast/kv.h>
+#include <holdfast/limit.h>
+#include <holdfast/lock.h>
+#include <holdfast/once.h>
+#include <holdfast/outbox.h>
+#include <holdfast/table.h>
+
+#include "kit.h"
+#include "patterns/private.h"
 
 #define HASH HF_STR("select")
 #define SORT HF_STR("a.b c")
 #define TTL HF_STR("ttl")
+
+static void drop_table(struct kit *k)
+{
+    CHECK_OK(hf_delete_table(k->scope, k->db, &(struct hf_delete_table){.table = k->table}, NULL));
+    CHECK_OK(hf_table_wait(k->scope, k->db, k->table, HF_TABLE_UNTIL_GONE, NULL));
+}
+
+static size_t count_items(struct kit *k)
+{
+    struct hf_scan scan = {.table = k->table, .consistent = HF_YES};
+    struct hf_scan_result result;
+
+    CHECK_OK(hf_scan(k->scope, k->db, &scan, &result));
+    return result.items_len;
+}
 
 /* The item under a key with these names; absent: there is none. */
 static struct hf_item item_at(struct kit *k, const char *hash, const char *sort)
@@ -312,6 +335,7 @@ KIT_TEST(names, that_cannot_be)
         {2, "holdfast", NULL, NULL, "hash_attribute cannot be \"holdfast\""},
     };
     struct hf_describe_table describe = {.table = k->table};
+    struct hf_describe_table_result described;
     char longest[257];
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
@@ -324,7 +348,7 @@ KIT_TEST(names, that_cannot_be)
     CHECK_STATUS(HF_INVALID, open_named(k, 0, longest, NULL, NULL));
     CHECK(strstr(hf_scope_error_text(k->scope), "hash_attribute has 256 bytes, more than 255"));
     CHECK_STATUS(HF_INVALID, open_named(k, 0, NULL, NULL, longest));
-    CHECK_STATUS(HF_NOT_FOUND, hf_describe_table(k->scope, k->db, &describe, NULL));
+    CHECK_STATUS(HF_NOT_FOUND, hf_describe_table(k->scope, k->db, &describe, &described));
     longest[255] = '\0';
     CHECK_OK(open_named(k, 0, longest, NULL, NULL));
     CHECK_OK(open_named(k, 0, longest, NULL, NULL));
@@ -400,11 +424,19 @@ static enum hf_status open_values_at(struct kit *k, const char *hash, const char
     return status;
 }
 
+static enum hf_status open_outbox(struct kit *k)
+{
+    struct hf_outbox *outbox;
+    enum hf_status status =
+        hf_outbox_open(k->scope, k->db, HF_OPTIONS(hf_outbox_options, .table = k->table), &outbox);
+
+    hf_outbox_close(outbox);
+    return status;
+}
+
 /* Keys that people choose freely would be those of others: chosen names make no such table. */
 KIT_TEST(names, no_table_is_shared_by_names)
 {
-    struct how how = {false, false};
-
     for (size_t pattern = 0; pattern < 3; pattern++) {
         const char *sort = pattern == 1 ? "b" : NULL;
 
@@ -417,11 +449,11 @@ KIT_TEST(names, no_table_is_shared_by_names)
         CHECK(strstr(hf_scope_error_text(k->scope), "it is a table of values"));
         drop_table(k);
     }
-    CHECK_OK(open_outbox(k->scope, k->db, k->table, how));
+    CHECK_OK(open_outbox(k));
     CHECK_STATUS(HF_INVALID, open_named(k, 1, "pk", "sk", "ttl"));
     CHECK(strstr(hf_scope_error_text(k->scope), "it is an outbox"));
     drop_table(k);
     CHECK_OK(open_named(k, 1, "pk", "sk", "ttl"));
-    CHECK_STATUS(HF_INVALID, open_outbox(k->scope, k->db, k->table, how));
+    CHECK_STATUS(HF_INVALID, open_outbox(k));
     CHECK(strstr(hf_scope_error_text(k->scope), "it is a table of what is done once"));
 }
