@@ -21,7 +21,7 @@ static const char *get_variable(const char *name)
 
 static bool set_variable(const char *name, const char *value)
 {
-    CHECK(!get_variable(name) && variables_len < ARRAY_LEN(variables));
+    CHECK(!get_variable(name) && variables_len < sizeof(variables) / sizeof(variables[0]));
     snprintf(variables[variables_len].name, sizeof(variables[0].name), "%s", name);
     snprintf(variables[variables_len].value, sizeof(variables[0].value), "%s", value);
     variables_len++;
