@@ -56,6 +56,9 @@ enum hf_bus_unhandled {
 typedef void hf_bus_error_fn(const struct hf_outbox_event *event, const struct hf_error *error,
                              enum hf_relay_outcome outcome, void *user);
 
+/* For so many events of one hf_bus_emit() middleware is called at once, at most. */
+enum { HF_BUS_CONCURRENCY_MAX = 100 };
+
 struct hf_bus_options {
     size_t size;                          /* set by HF_OPTIONS() */
     enum hf_bus_unhandled unhandled;      /* default HF_BUS_PARK */
@@ -64,6 +67,9 @@ struct hf_bus_options {
     void *user;                           /* handed to it */
     const struct hf_relay_options *relay; /* without on_ended, on_trouble and dry_run, which are
                                              the bus's own; with competing, no order is kept */
+    uint32_t middleware_concurrency;      /* for so many events of one hf_bus_emit() middleware is
+                                             called at once; default 1, by the caller's thread; at
+                                             most HF_BUS_CONCURRENCY_MAX */
 };
 
 /* A bus over that outbox, which has to outlive it. Nothing is handled yet. HF_INVALID: an option
@@ -88,7 +94,18 @@ HF_API struct hf_relay *hf_bus_relay(struct hf_bus *bus);
  * Through the middleware, then hf_outbox_emit(): in the transaction of the scope if it has one. No
  * event is stored when a middleware fails. The middleware sees the events one after the other, with
  * their time and the id that they will have, which it may replace. No events, or all of them
- * dropped: nothing is stored. Since 0.1.
+ * dropped: nothing is stored.
+ *
+ * With middleware_concurrency it is called for several events at once, on as many threads, which
+ * are started for the call and have ended when it returns. The events are stored in the order of
+ * the call all the same. The scope of such middleware is its thread's own: without a transaction,
+ * with the deadline of the caller's, and canceled when that is, or when an event before this one
+ * failed. When several fail, the error is that of the first in the order of the call: its status,
+ * its message, and whether it may have happened. What such middleware consumes is not counted in
+ * the caller's scope.
+ *
+ * The caller's thread calls it, for one event after the other, when there is one event, when the
+ * scope has a transaction, and when the scope is that of such middleware. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_bus_emit(struct hf_scope *s, struct hf_bus *bus,
                                                const struct hf_event *events, size_t len);

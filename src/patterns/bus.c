@@ -3,7 +3,8 @@
  *
  * A bus is a relay whose sink calls functions. The relay does what is hard: order, retries, putting
  * aside, many processes. What is left is to find the function for an event (here), to let it pass
- * the middleware (bus_call.c), and to call it and whoever waits (bus_handle.c).
+ * the middleware (bus_call.c), and to call it and whoever waits (bus_handle.c). Emitting is in
+ * bus_emit.c.
  *
  * Handlers are sorted by type, so the most exact one is found by a few binary searches: the type
  * itself, then what is before each of its dots, from the last one on, with a '*', then "*".
@@ -458,6 +459,10 @@ static enum hf_status check(struct hf_scope *s, struct hf_bus_options *o,
     o->dropped = o->dropped ? o->dropped : HF_BUS_IGNORE;
     if (!is_policy(o->unhandled) || !is_policy(o->dropped))
         return hf_scope_fail(s, HF_INVALID, "that is no way to treat an event without a handler");
+    o->middleware_concurrency = o->middleware_concurrency ? o->middleware_concurrency : 1;
+    if (o->middleware_concurrency > HF_BUS_CONCURRENCY_MAX)
+        return hf_scope_fail(s, HF_INVALID, "a middleware_concurrency of %u is more than %d",
+                             o->middleware_concurrency, HF_BUS_CONCURRENCY_MAX);
     if (relay->on_ended || relay->on_trouble || relay->dry_run)
         return hf_scope_fail(s, HF_INVALID,
                              "on_ended, on_trouble and dry_run of a bus's relay are the bus's own");

@@ -41,11 +41,13 @@ struct hf_bus_wait {
     char type[];
 };
 
-/* An event that is being handled, and the scope in which: on the stack of who does it. */
+/* A scope in which an event is handled, or which has middleware called for somebody who emits: it
+ * is there until that is over. */
 struct bus_active {
     struct bus_active *next, **link;
     const struct hf_scope *scope;
-    const struct hf_event *event;
+    const struct hf_event *event; /* that is being handled; NULL: none */
+    bool helper;                  /* of who emits */
 };
 
 struct hf_bus {
@@ -117,8 +119,11 @@ enum hf_status hf__bus_said(struct hf_scope *s, enum hf_status status);
 /* The sink of the bus's relay; `self` is the bus. */
 extern const struct hf_sink_ops hf__bus_sink;
 
-/* The event that is being handled in that scope, or NULL. */
-const struct hf_event *hf__bus_cause(struct hf_bus *bus, const struct hf_scope *s);
+/* Note what goes on in a scope, and that it is over. What goes on in this scope, which is the
+ * caller's own; NULL: nothing. */
+void hf__bus_active_begin(struct hf_bus *bus, struct bus_active *active);
+void hf__bus_active_end(struct hf_bus *bus, struct bus_active *active);
+const struct bus_active *hf__bus_active(struct hf_bus *bus, const struct hf_scope *s);
 
 /* Close: nobody waits any more. */
 void hf__bus_forget_waits(struct hf_bus *bus);

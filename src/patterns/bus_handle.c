@@ -191,7 +191,7 @@ enum hf_status hf_bus_wait_for(struct hf_scope *s, struct hf_bus *bus, struct hf
 
 /* ---- what is under way ---------------------------------------------------------------------- */
 
-static void active_begin(struct hf_bus *bus, struct bus_active *active)
+void hf__bus_active_begin(struct hf_bus *bus, struct bus_active *active)
 {
     pthread_mutex_lock(&bus->mutex);
     active->next = bus->active;
@@ -202,7 +202,7 @@ static void active_begin(struct hf_bus *bus, struct bus_active *active)
     pthread_mutex_unlock(&bus->mutex);
 }
 
-static void active_end(struct hf_bus *bus, struct bus_active *active)
+void hf__bus_active_end(struct hf_bus *bus, struct bus_active *active)
 {
     pthread_mutex_lock(&bus->mutex);
     *active->link = active->next;
@@ -211,16 +211,15 @@ static void active_end(struct hf_bus *bus, struct bus_active *active)
     pthread_mutex_unlock(&bus->mutex);
 }
 
-const struct hf_event *hf__bus_cause(struct hf_bus *bus, const struct hf_scope *s)
+const struct bus_active *hf__bus_active(struct hf_bus *bus, const struct hf_scope *s)
 {
-    const struct hf_event *event = NULL;
+    const struct bus_active *at;
 
     pthread_mutex_lock(&bus->mutex);
-    for (const struct bus_active *at = bus->active; at && !event; at = at->next)
-        if (at->scope == s)
-            event = at->event;
+    for (at = bus->active; at && at->scope != s;)
+        at = at->next;
     pthread_mutex_unlock(&bus->mutex);
-    return event;
+    return at;
 }
 
 /* ---- handling ------------------------------------------------------------------------------- */
@@ -287,9 +286,9 @@ static void deliver(struct hf_scope *s, struct hf_bus *bus, struct hf_delivery *
                                .end = handle};
     enum hf_status status;
 
-    active_begin(bus, &active);
+    hf__bus_active_begin(bus, &active);
     status = hf__bus_run(s, &call);
-    active_end(bus, &active);
+    hf__bus_active_end(bus, &active);
     if (status == HF_OK && call.dropped)
         status = as_told(s, &call, bus->o.dropped, "the middleware dropped");
     delivery->status = status;
