@@ -205,6 +205,13 @@ static enum hf_status look_events(struct hf_scope *s, struct hf_item item, unsig
 
 static enum hf_status look(struct hf_scope *s, struct hf_item item, unsigned which)
 {
+    const struct pattern_at locks_at = {.table = HF_STR("t"),
+                                        .hash = HF_STR("name"),
+                                        .expires = HF_STR("expires")};
+    const struct pattern_at onces_at = {.table = HF_STR("t"),
+                                        .hash = HF_STR("user"),
+                                        .sort = HF_STR("key"),
+                                        .expires = HF_STR("expires")};
     struct lock_view lock;
     struct once_view once;
     struct limit_view limit;
@@ -222,9 +229,9 @@ static enum hf_status look(struct hf_scope *s, struct hf_item item, unsigned whi
     case 'r':
         return look_records(s, item);
     case 'l':
-        return hf__lock_view(s, HF_STR("t"), item, &lock);
+        return hf__lock_view(s, &locks_at, item, &lock);
     case 'n':
-        return hf__once_view(s, HF_STR("t"), item, INT64_C(1767225600000), &once);
+        return hf__once_view(s, &onces_at, item, INT64_C(1767225600000), &once);
     case 'm':
         return hf__limit_view(s, HF_STR("t"), HF_STR("name"), item, &limit);
     case 'c':
