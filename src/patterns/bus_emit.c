@@ -253,8 +253,7 @@ static void close_crew(struct bus_crew *crew)
 
         if (helper->started)
             pthread_join(helper->thread, NULL);
-        if (helper->active.link)
-            hf__bus_active_end(crew->e->bus, &helper->active);
+        hf__bus_active_end(crew->e->bus, &helper->active);
     }
     for (size_t i = 0; i < crew->len; i++)
         hf_scope_free(crew->helpers[i].scope);
