@@ -87,8 +87,9 @@ HF_API struct hf_value hf_value_at(struct hf_scope *s, struct hf_value value, si
  * Walk an L or a set, whose elements are as S, N or B; hf_value_at() of each would begin from the
  * start each time:
  *
+ *     struct hf_value tags = hf_item_get(item, HF_STR("tags"));
  *     struct hf_value_walk walk = {0};
- *     while (hf_value_next(s, list, &walk))
+ *     while (hf_value_next(s, tags, &walk))
  *         use(HF_STR("element"), walk.value);
  *
  * Since 0.1.

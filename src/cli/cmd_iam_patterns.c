@@ -195,8 +195,7 @@ static const struct option_spec records_specs[] = {
     IAM_PLACE,
 };
 
-/* UpdateTable: a table of another program gets the index when it is adopted. */
-static const char *const create_records[] = {"CreateTable", "UpdateTable", "Scan", "PutItem", NULL};
+static const char *const create_records[] = {"CreateTable", "Scan", "PutItem", NULL};
 
 static const struct role records_roles[] = {
     {{"DescribeTable", "GetItem", "PutItem"}, {NULL}, {NULL}},
