@@ -463,8 +463,10 @@ int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args)
 
     if (!hf__env_files(cli, args_len, args, &words, &ends))
         return ends;
-    args += words;
-    args_len -= words;
+    if (words) { /* there may be no arguments at all, and no array then */
+        args += words;
+        args_len -= words;
+    }
     if (args_len == 0) {
         print_help(cli);
         return CLI_USAGE;
