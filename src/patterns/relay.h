@@ -218,6 +218,8 @@ struct hf_relay {
     struct relay_worker *workers;
     size_t workers_len;
     struct timer *keeper;
+    pthread_t keeping, watching; /* the threads that are in keep() and watch(), */
+    bool keeps, watches;         /* if there are some; the mutex guards these */
 
     /* Of the keeper alone: relay_member.c. */
     struct hf_scope *keep;

@@ -76,16 +76,34 @@ static void *work(void *user)
     return NULL;
 }
 
-static int64_t keep(void *user)
+static int64_t keep_turn(struct hf_relay *relay)
 {
-    struct hf_relay *relay = user;
-
     int64_t stuck_us = relay->o.no_threads ? INT64_MAX : hf__stuck_keep(relay), next_us;
 
     if (relay->o.dry_run)
         return stuck_us;
     next_us = relay->o.competing ? hf__claim_keep(relay) : hf__member_keep(relay);
     return stuck_us < next_us ? stuck_us : next_us;
+}
+
+/* From here on until it is over, what is called on this thread is called by the relay. */
+static void note_inside(struct hf_relay *relay, pthread_t *thread, bool *inside, bool begins)
+{
+    pthread_mutex_lock(&relay->mutex);
+    *thread = pthread_self();
+    *inside = begins;
+    pthread_mutex_unlock(&relay->mutex);
+}
+
+static int64_t keep(void *user)
+{
+    struct hf_relay *relay = user;
+    int64_t wait_us;
+
+    note_inside(relay, &relay->keeping, &relay->keeps, true);
+    wait_us = keep_turn(relay);
+    note_inside(relay, &relay->keeping, &relay->keeps, false);
+    return wait_us;
 }
 
 /* When to ask the stream next. */
@@ -105,8 +123,11 @@ static int64_t watch_turn(struct hf_relay *relay)
 static int64_t watch(void *user)
 {
     struct hf_relay *relay = user;
-    int64_t left_us = watch_turn(relay) - relay_now_us(relay);
+    int64_t left_us;
 
+    note_inside(relay, &relay->watching, &relay->watches, true);
+    left_us = watch_turn(relay) - relay_now_us(relay);
+    note_inside(relay, &relay->watching, &relay->watches, false);
     return left_us > 0 ? left_us : 0;
 }
 
@@ -300,17 +321,16 @@ static enum ending end(struct hf_scope *s, struct hf_relay *relay, bool at_once,
  * wait for itself. */
 static bool is_inside(struct hf_relay *relay)
 {
-    struct timer *keeper, *watcher;
-    bool inside = false;
+    bool inside;
 
     pthread_mutex_lock(&relay->mutex);
+    inside = (relay->keeps && pthread_equal(relay->keeping, pthread_self())) ||
+             (relay->watches && pthread_equal(relay->watching, pthread_self()));
     for (size_t i = 0; i < relay->workers_len; i++)
         inside = inside ||
                  (relay->workers[i].runs && pthread_equal(relay->workers[i].self, pthread_self()));
-    keeper = relay->keeper;
-    watcher = relay->watcher;
     pthread_mutex_unlock(&relay->mutex);
-    return inside || hf__timer_is_inside(keeper) || hf__timer_is_inside(watcher);
+    return inside;
 }
 
 void hf__relay_end(struct hf_relay *relay)

@@ -30,8 +30,8 @@ static inline enum hf_status between_call(struct hf_scope *s, struct hf_db *db, 
 {
     struct between *b = (struct between *)(void *)db;
 
-    b->calls[op]++;
-    b->all_calls++;
+    __atomic_fetch_add(&b->calls[op], 1, __ATOMIC_RELAXED); /* patterns have threads */
+    __atomic_fetch_add(&b->all_calls, 1, __ATOMIC_RELAXED);
     return b->on_call ? b->on_call(s, b, op, request, response)
                       : between_pass(s, b, op, request, response);
 }

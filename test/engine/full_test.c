@@ -20,6 +20,7 @@ enum {
     ITEM_BYTES = 4000,
     EXPIRING = 500,
     BACKED_UP = 1000,
+    FILLS_MAX = 100,
     TRIES = 2000,      /* of what may have to wait until something is merged, */
     TRY_AFTER = 10000, /* so many us apart */
 };
@@ -234,7 +235,7 @@ TEST(full, everything_that_deletes_is_carried_out_and_makes_room)
 {
     char url[256], arn[256], text[512];
     const char *disk;
-    unsigned items;
+    unsigned items, rounds = 0;
     struct world w;
     int status;
 
@@ -253,8 +254,10 @@ TEST(full, everything_that_deletes_is_carried_out_and_makes_room)
     hf_scope_reset(w.scope);
     CHECK_OK(hf_open(w.scope, hf_str_from(url), &w.options, &w.db));
     CHECK(count(&w, "tab") > 1000);
-    items = fill(&w); /* what was under way at the kill may have left some room */
-    CHECK(is_full(&w));
+    do /* what was under way at the kill, or is now, may leave some room */
+        items = fill(&w);
+    while (!is_full(&w) && ++rounds < FILLS_MAX);
+    CHECK(rounds < FILLS_MAX);
     world_ok(&w, "GetItem", "{'TableName':'tab','Key':{'pk':{'S':'k7'}}}");
 
     soon(&w, "DeleteItem", "{'TableName':'tab','Key':{'pk':{'S':'k0'}}}");
