@@ -70,14 +70,21 @@ int hf__cli_fail_with(struct cli *cli, const char *command, int ends, const char
     return ends;
 }
 
+/* To be freed; NULL: there is no memory. */
+static char *format_message(const char *format, va_list args)
+{
+    char *message;
+
+    return vasprintf(&message, format, args) < 0 ? NULL : message;
+}
+
 int hf__cli_fail(struct cli *cli, const char *command, int ends, const char *format, ...)
 {
-    char *message = NULL;
     va_list args;
+    char *message;
 
     va_start(args, format);
-    if (vasprintf(&message, format, args) < 0)
-        message = NULL;
+    message = format_message(format, args);
     va_end(args);
     hf__cli_fail_with(cli, command, ends, code_of(ends), false,
                       message ? message : "out of memory");
@@ -87,12 +94,11 @@ int hf__cli_fail(struct cli *cli, const char *command, int ends, const char *for
 
 void hf__cli_tell(struct cli *cli, const char *command, const char *format, ...)
 {
-    char *message = NULL;
     va_list args;
+    char *message;
 
     va_start(args, format);
-    if (vasprintf(&message, format, args) < 0)
-        message = NULL;
+    message = format_message(format, args);
     va_end(args);
     for (char *at = message; at && *at; at++)
         if (iscntrl((unsigned char)*at))

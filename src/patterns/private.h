@@ -363,7 +363,4 @@ void hf__timer_wake_in(struct timer *timer, int64_t us);
 /* Let a call that is running end; then there is no other. Not for the timer's own thread. */
 void hf__timer_stop(struct timer *timer);
 
-/* Is this its thread, inside of the function? Then it cannot be stopped here. NULL: no. */
-bool hf__timer_is_inside(struct timer *timer);
-
 #endif

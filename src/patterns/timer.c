@@ -267,18 +267,6 @@ static bool is_inside(const struct timer_thread *thread, const struct timer *tim
     return thread->running == timer && pthread_equal(thread->runner, pthread_self());
 }
 
-bool hf__timer_is_inside(struct timer *timer)
-{
-    bool inside;
-
-    if (!timer)
-        return false;
-    pthread_mutex_lock(&timer->thread->mutex);
-    inside = is_inside(timer->thread, timer);
-    pthread_mutex_unlock(&timer->thread->mutex);
-    return inside;
-}
-
 void hf__timer_stop(struct timer *timer)
 {
     struct timer_thread *thread;

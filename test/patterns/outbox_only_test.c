@@ -42,35 +42,6 @@ static struct hf_outbox *open_in(struct kit *k, struct hf_db *db)
     return outbox;
 }
 
-static struct hf_relay *open_relay(struct kit *k, struct hf_outbox *outbox, struct ear *ear,
-                                   struct hf_relay_options options)
-{
-    struct hf_relay *relay;
-
-    options.size = sizeof(options);
-    options.no_threads = true;
-    CHECK_OK(hf_relay_open(k->scope, outbox, ear->sink, &options, &relay));
-    return relay;
-}
-
-static void run_for(struct kit *k, struct hf_relay *const *relays, size_t len, int64_t ms)
-{
-    int64_t end_us = k->t->elapsed_us + ms * 1000;
-
-    while (k->t->elapsed_us < end_us) {
-        uint32_t least_ms = 1000;
-
-        for (size_t i = 0; i < len; i++) {
-            uint32_t wait_ms;
-
-            hf_scope_reset(k->scope);
-            CHECK_OK(hf_relay_turn(k->scope, relays[i], &wait_ms));
-            least_ms = wait_ms < least_ms ? wait_ms : least_ms;
-        }
-        test_advance_ms(k->t, least_ms ? least_ms : 1);
-    }
-}
-
 static struct hf_relay_metrics metrics_of(struct hf_relay *relay)
 {
     struct hf_relay_metrics metrics;
@@ -244,7 +215,7 @@ static void deliver_part(struct kit *k, struct hf_relay_options options, int cou
 {
     struct hf_outbox *outbox = open_in(k, k->db);
     struct ear *ear = ear_open(k->scope, 1, false);
-    struct hf_relay *relay = open_relay(k, outbox, ear, options);
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, options);
     struct hf_outbox_stats stats;
     uint64_t delivered;
 
@@ -322,20 +293,20 @@ KIT_TEST(outbox_only, different_parts_are_not_delivered_side_by_side)
     struct hf_relay *relays[3];
     uint64_t delivered;
 
-    relays[0] = open_relay(k, outbox, ear,
-                           (struct hf_relay_options){.only_tenant = HF_STR("acme"),
-                                                     .owner = HF_STR("first")});
-    relays[1] =
-        open_relay(k, outbox, ear, (struct hf_relay_options){.only_tenant = HF_STR("acme")});
-    run_for(k, relays, 2, 3000);
-    relays[2] = open_relay(k, outbox, other,
-                           (struct hf_relay_options){.on_trouble = on_trouble,
-                                                     .user = &told,
-                                                     .stall_ms = 2000});
+    relays[0] = relay_by_turns(k->scope, outbox, ear,
+                               (struct hf_relay_options){.only_tenant = HF_STR("acme"),
+                                                         .owner = HF_STR("first")});
+    relays[1] = relay_by_turns(k->scope, outbox, ear,
+                               (struct hf_relay_options){.only_tenant = HF_STR("acme")});
+    relays_run_for(k->t, k->scope, relays, 2, 3000);
+    relays[2] = relay_by_turns(k->scope, outbox, other,
+                               (struct hf_relay_options){.on_trouble = on_trouble,
+                                                         .user = &told,
+                                                         .stall_ms = 2000});
     CHECK_INT(2, metrics_of(relays[0]).buckets);
     CHECK_INT(2, metrics_of(relays[1]).buckets);
     emit_all(k->scope, outbox);
-    run_for(k, relays, 3, 10000);
+    relays_run_for(k->t, k->scope, relays, 3, 10000);
     CHECK_INT(12, ear->len);
     CHECK_INT(0, other->len);
     CHECK_INT(0, metrics_of(relays[2]).buckets);
@@ -346,7 +317,7 @@ KIT_TEST(outbox_only, different_parts_are_not_delivered_side_by_side)
 
     hf_relay_close(relays[0]);
     hf_relay_close(relays[1]);
-    run_for(k, &relays[2], 1, 3000);
+    relays_run_for(k->t, k->scope, &relays[2], 1, 3000);
     CHECK_INT(BUCKETS, metrics_of(relays[2]).buckets);
     CHECK_INT(12, other->len);
     hf_relay_close(relays[2]);
@@ -364,11 +335,11 @@ KIT_TEST(outbox_only, of_two_that_come_together_one_waits)
         struct hf_relay *relays[2];
         uint32_t one, two;
 
-        relays[0] =
-            open_relay(k, outbox, ear, (struct hf_relay_options){.only_key = HF_STR("ann")});
-        relays[1] =
-            open_relay(k, outbox, ear, (struct hf_relay_options){.only_key = HF_STR("ben")});
-        run_for(k, relays, 2, 3000);
+        relays[0] = relay_by_turns(k->scope, outbox, ear,
+                                   (struct hf_relay_options){.only_key = HF_STR("ann")});
+        relays[1] = relay_by_turns(k->scope, outbox, ear,
+                                   (struct hf_relay_options){.only_key = HF_STR("ben")});
+        relays_run_for(k->t, k->scope, relays, 2, 3000);
         one = metrics_of(relays[0]).buckets;
         two = metrics_of(relays[1]).buckets;
         CHECK((one == BUCKETS && two == 0) || (one == 0 && two == BUCKETS));

@@ -15,24 +15,6 @@
 
 /* ---- members -------------------------------------------------------------------------------- */
 
-static void run_for(struct kit *k, struct hf_relay *const *relays, size_t len, int64_t ms)
-{
-    int64_t end_us = k->t->elapsed_us + ms * 1000;
-
-    while (k->t->elapsed_us < end_us) {
-        uint32_t least_ms = 1000;
-
-        for (size_t i = 0; i < len; i++) {
-            uint32_t wait_ms;
-
-            hf_scope_reset(k->scope);
-            CHECK_OK(hf_relay_turn(k->scope, relays[i], &wait_ms));
-            least_ms = wait_ms < least_ms ? wait_ms : least_ms;
-        }
-        test_advance_ms(k->t, least_ms ? least_ms : 1);
-    }
-}
-
 /* One at work, four of another part that wait; then a second of the part that is at work. */
 KIT_TEST(relay_cross, no_bucket_is_left_without_an_owner)
 {
@@ -50,9 +32,9 @@ KIT_TEST(relay_cross, no_bucket_is_left_without_an_owner)
         if (i && i < 5)
             o.only_tenant = HF_STR("acme");
         CHECK_OK(hf_relay_open(k->scope, outbox, ear->sink, &o, &relays[i]));
-        run_for(k, relays, (size_t)i + 1, 3000);
+        relays_run_for(k->t, k->scope, relays, (size_t)i + 1, 3000);
     }
-    run_for(k, relays, 6, 120000);
+    relays_run_for(k->t, k->scope, relays, 6, 120000);
     hf_relay_metrics(relays[0], &one);
     hf_relay_metrics(relays[5], &two);
     CHECK_INT(8, one.buckets + two.buckets);

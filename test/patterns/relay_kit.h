@@ -165,4 +165,37 @@ static inline void emit(struct hf_scope *s, struct hf_outbox *outbox, const char
     emit_later(s, outbox, key, number, 0);
 }
 
+/* ---- relays without threads ----------------------------------------------------------------- */
+
+static inline struct hf_relay *relay_by_turns(struct hf_scope *s, struct hf_outbox *outbox,
+                                              struct ear *ear, struct hf_relay_options options)
+{
+    struct hf_relay *relay;
+
+    options.size = sizeof(options);
+    options.no_threads = true;
+    CHECK_OK(hf_relay_open(s, outbox, ear->sink, &options, &relay));
+    return relay;
+}
+
+/* Let them take their turns for so long, by the clock of the test. */
+static inline void relays_run_for(struct test *t, struct hf_scope *s,
+                                  struct hf_relay *const *relays, size_t len, int64_t ms)
+{
+    int64_t end_us = t->elapsed_us + ms * 1000;
+
+    while (t->elapsed_us < end_us) {
+        int64_t wait_ms = (end_us - t->elapsed_us + 999) / 1000;
+
+        for (size_t i = 0; i < len; i++) {
+            uint32_t own_ms;
+
+            hf_scope_reset(s);
+            CHECK_OK(hf_relay_turn(s, relays[i], &own_ms));
+            wait_ms = own_ms < wait_ms ? own_ms : wait_ms;
+        }
+        test_advance_ms(t, wait_ms ? wait_ms : 1);
+    }
+}
+
 #endif

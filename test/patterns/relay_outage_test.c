@@ -86,17 +86,7 @@ static void stage_close(struct stage *stage)
 
 static void run_for(struct kit *k, struct stage *stage, int64_t ms)
 {
-    int64_t end_us = k->t->elapsed_us + ms * 1000;
-
-    while (k->t->elapsed_us < end_us) {
-        int64_t left_ms = (end_us - k->t->elapsed_us + 999) / 1000;
-        uint32_t wait_ms;
-
-        hf_scope_reset(k->scope);
-        CHECK_OK(hf_relay_turn(k->scope, stage->relay, &wait_ms));
-        wait_ms = wait_ms ? wait_ms : 1;
-        test_advance_ms(k->t, wait_ms < left_ms ? wait_ms : left_ms);
-    }
+    relays_run_for(k->t, k->scope, &stage->relay, 1, ms);
 }
 
 static struct hf_relay_metrics metrics_of(struct stage *stage)

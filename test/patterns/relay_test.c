@@ -21,17 +21,6 @@ static struct hf_outbox *open_outbox(struct kit *k, uint32_t buckets)
     return outbox;
 }
 
-static struct hf_relay *open_relay(struct kit *k, struct hf_outbox *outbox, struct ear *ear,
-                                   struct hf_relay_options options)
-{
-    struct hf_relay *relay;
-
-    options.size = sizeof(options);
-    options.no_threads = true;
-    CHECK_OK(hf_relay_open(k->scope, outbox, ear->sink, &options, &relay));
-    return relay;
-}
-
 static uint64_t drain(struct kit *k, struct hf_relay *relay)
 {
     uint64_t delivered = 0;
@@ -100,7 +89,7 @@ KIT_TEST(relay, delivers_all_once_and_keys_in_order)
 {
     struct hf_outbox *outbox = open_outbox(k, 4);
     struct ear *ear = ear_open(k->scope, 1, false);
-    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){0});
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
     int last[7] = {0};
 
     for (int i = 1; i <= 300; i++)
@@ -133,7 +122,7 @@ KIT_TEST(relay, a_failing_event_holds_its_key_only)
     struct hf_outbox *outbox = open_outbox(k, 1);
     struct ear *ear = ear_open(k->scope, 1, false);
     struct hf_relay *relay =
-        open_relay(k, outbox, ear, (struct hf_relay_options){.max_attempts = 3});
+        relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){.max_attempts = 3});
 
     ear->fails = 1;
     emit(k->scope, outbox, "a", 1);
@@ -187,7 +176,7 @@ KIT_TEST(relay, scheduled_events_are_in_time)
 {
     struct hf_outbox *outbox = open_outbox(k, 2);
     struct ear *ear = ear_open(k->scope, 1, false);
-    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){0});
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
     int64_t start_ms = k->t->elapsed_us / 1000;
 
     emit_later(k->scope, outbox, "a", 1, 2345);
@@ -212,8 +201,8 @@ KIT_TEST(relay, an_outage_costs_no_attempts)
     struct hf_outbox *outbox = open_outbox(k, 2);
     struct ear *ear = ear_open(k->scope, 1, false);
     struct hf_relay *relay =
-        open_relay(k, outbox, ear,
-                   (struct hf_relay_options){.breaker_ms = 100, .backoff_max_ms = 800});
+        relay_by_turns(k->scope, outbox, ear,
+                       (struct hf_relay_options){.breaker_ms = 100, .backoff_max_ms = 800});
 
     for (int i = 0; i < 20; i++)
         emit(k->scope, outbox, "", i);
@@ -325,7 +314,8 @@ KIT_TEST(relay, the_rate_is_kept)
 {
     struct hf_outbox *outbox = open_outbox(k, 2);
     struct ear *ear = ear_open(k->scope, 10, false);
-    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){.rate = 20});
+    struct hf_relay *relay =
+        relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){.rate = 20});
 
     for (int i = 0; i < 100; i++)
         emit(k->scope, outbox, "", i);
@@ -340,7 +330,7 @@ KIT_TEST(relay, paused_it_delivers_nothing_and_keeps_its_buckets)
 {
     struct hf_outbox *outbox = open_outbox(k, 2);
     struct ear *ear = ear_open(k->scope, 1, false);
-    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){0});
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
 
     run_for(k, &relay, 1, 200);
     hf_relay_pause(relay);
@@ -363,7 +353,8 @@ KIT_TEST(relay, only_one_type_is_delivered)
     struct hf_outbox *outbox = open_outbox(k, 1);
     struct ear *ear = ear_open(k->scope, 1, false);
     struct hf_relay *relay =
-        open_relay(k, outbox, ear, (struct hf_relay_options){.only_type = HF_STR("order.*")});
+        relay_by_turns(k->scope, outbox, ear,
+                       (struct hf_relay_options){.only_type = HF_STR("order.*")});
 
     for (int i = 0; i < 120; i++)
         emit_event(k, outbox,
@@ -382,7 +373,8 @@ KIT_TEST(relay, a_dry_run_changes_nothing)
 {
     struct hf_outbox *outbox = open_outbox(k, 2);
     struct ear *ear = ear_open(k->scope, 1, false);
-    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){.dry_run = true});
+    struct hf_relay *relay =
+        relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){.dry_run = true});
 
     for (int i = 0; i < 130; i++)
         emit(k->scope, outbox, (const char *[]){"a", "b", ""}[i % 3], i);
@@ -408,8 +400,8 @@ KIT_TEST(relay, with_failed_blocks_a_key_waits_for_a_decision)
     struct hf_outbox *outbox = open_outbox(k, 1);
     struct ear *ear = ear_open(k->scope, 1, false);
     struct hf_relay *relay =
-        open_relay(k, outbox, ear,
-                   (struct hf_relay_options){.failed_blocks = true, .poll_ms = 500});
+        relay_by_turns(k->scope, outbox, ear,
+                       (struct hf_relay_options){.failed_blocks = true, .poll_ms = 500});
     uint64_t done;
 
     ear->fails = 1;
@@ -421,8 +413,8 @@ KIT_TEST(relay, with_failed_blocks_a_key_waits_for_a_decision)
     CHECK_INT(2, ear->len); /* 1, which failed, and 3 */
     CHECK_INT(1, metrics_of(relay).given_up);
     hf_relay_close(relay);
-    relay = open_relay(k, outbox, ear,
-                       (struct hf_relay_options){.failed_blocks = true, .poll_ms = 500});
+    relay = relay_by_turns(k->scope, outbox, ear,
+                           (struct hf_relay_options){.failed_blocks = true, .poll_ms = 500});
     run_for(k, &relay, 1, 5000);
     CHECK_INT(2, ear->len); /* it is in the table, not in somebody's memory */
     ear->fails = -1;
@@ -442,8 +434,8 @@ KIT_TEST(relay, a_key_that_cannot_go_on_starves_nobody)
     enum { MANY = 400 };
     struct hf_outbox *outbox = open_outbox(k, 1);
     struct ear *ear = ear_open(k->scope, 1, false);
-    struct hf_relay *relay =
-        open_relay(k, outbox, ear, (struct hf_relay_options){.batch = 10, .poll_ms = 100});
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear,
+                                            (struct hf_relay_options){.batch = 10, .poll_ms = 100});
     struct hf_relay_metrics before, after;
 
     ear->fails = 0;
@@ -474,7 +466,7 @@ KIT_TEST(relay, what_is_scheduled_costs_little)
 {
     struct hf_outbox *outbox = open_outbox(k, 1);
     struct ear *ear = ear_open(k->scope, 1, false);
-    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){0});
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
     double none, some;
 
     run_for(k, &relay, 1, 5000);
@@ -514,7 +506,8 @@ KIT_TEST(relay, presets_take_effect)
         struct hf_outbox *here = open_outbox(k, 1), *there = open_outbox(k, 1);
         struct ear *ear = ear_open(k->scope, 1, false);
         struct hf_relay *relay =
-            open_relay(k, here, ear, (struct hf_relay_options){.preset = sets[i].preset});
+            relay_by_turns(k->scope, here, ear,
+                           (struct hf_relay_options){.preset = sets[i].preset});
         int64_t begun_us, took_ms;
         uint64_t reads;
 
@@ -566,7 +559,8 @@ KIT_TEST(relay, a_poll_finds_all_that_is_there)
     struct hf_outbox *here = open_outbox(k, 1), *there = open_outbox(k, 1);
     struct ear *ear = ear_open(k->scope, 1, false);
     struct hf_relay *relay =
-        open_relay(k, here, ear, (struct hf_relay_options){.batch = 10, .poll_ms = 1000});
+        relay_by_turns(k->scope, here, ear,
+                       (struct hf_relay_options){.batch = 10, .poll_ms = 1000});
 
     emit(k->scope, there, "a", 0);
     run_for(k, &relay, 1, 1500);
@@ -611,7 +605,7 @@ KIT_TEST_TX(relay, a_late_commit_between_two_pages_is_in_order)
         struct hf_outbox *outbox = open_outbox(k, 1), *there = open_outbox(k, 1);
         struct ear *ear = ear_open(k->scope, 1, false);
         struct hf_relay *relay =
-            open_relay(k, outbox, ear, (struct hf_relay_options){.batch = batch});
+            relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){.batch = batch});
         struct late late = {.k = k, .s = kit_scope(k), .outbox = there};
         struct hf_event event = {.type = HF_STR("test"),
                                  .key = HF_STR("late"),
@@ -657,8 +651,8 @@ KIT_TEST(relay, what_is_tried_again_does_not_wait_for_a_quiet_bucket)
         struct hf_outbox *outbox = open_outbox(k, 1);
         struct ear *ear = ear_open(k->scope, 1, false);
         struct hf_relay *relay =
-            open_relay(k, outbox, ear,
-                       (struct hf_relay_options){.batch = batch, .backoff_ms = 2000});
+            relay_by_turns(k->scope, outbox, ear,
+                           (struct hf_relay_options){.batch = batch, .backoff_ms = 2000});
         struct busy busy = {
             .k = k, .s = kit_scope(k), .outbox = outbox, .next = 10, .last = 10 + MANY};
 
@@ -685,7 +679,7 @@ KIT_TEST(relay, numbered_events_are_in_their_order)
         struct hf_outbox *outbox = open_outbox(k, 1);
         struct ear *ear = ear_open(k->scope, 1, false);
         struct hf_relay *relay =
-            open_relay(k, outbox, ear, (struct hf_relay_options){.batch = batch});
+            relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){.batch = batch});
 
         for (int i = 0; i < 40; i++) { /* 1 0 3 2 5 4 ... */
             int number = i % 2 ? i - 1 : i + 1;
@@ -710,7 +704,7 @@ KIT_TEST(relay, numbered_events_follow_one_that_is_tried_again)
     struct hf_outbox *outbox = open_outbox(k, 1);
     struct ear *ear = ear_open(k->scope, 1, false);
     struct hf_relay *relay =
-        open_relay(k, outbox, ear, (struct hf_relay_options){.backoff_ms = 50});
+        relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){.backoff_ms = 50});
     int next = 0;
 
     ear->fails = 2;
@@ -738,7 +732,8 @@ KIT_TEST(relay, a_batch_has_one_of_each_key_or_several_in_order)
     for (int ordered = 0; ordered < 2; ordered++) {
         struct hf_outbox *outbox = open_outbox(k, 1);
         struct ear *ear = ear_open(k->scope, 10, ordered);
-        struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){0});
+        struct hf_relay *relay =
+            relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
         size_t most = 0;
 
         for (int i = 0; i < 60; i++)
@@ -763,7 +758,7 @@ KIT_TEST(relay, those_behind_a_failure_in_a_batch_are_not_to_blame)
     struct hf_outbox *outbox = open_outbox(k, 1);
     struct ear *ear = ear_open(k->scope, 10, true);
     struct hf_relay *relay =
-        open_relay(k, outbox, ear, (struct hf_relay_options){.max_attempts = 2});
+        relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){.max_attempts = 2});
 
     ear->fails = 2;
     for (int i = 0; i < 6; i++)
@@ -822,7 +817,7 @@ KIT_TEST(relay, all_get_their_share_and_hand_it_over)
     uint64_t refused = 0;
 
     for (int i = 0; i < 3; i++) {
-        relays[i] = open_relay(k, outbox, ear, (struct hf_relay_options){0});
+        relays[i] = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
         run_for(k, relays, (size_t)i + 1, 30000);
     }
     for (int i = 0; i < 3; i++)
@@ -856,7 +851,7 @@ KIT_TEST(relay, those_who_start_together_take_nothing_twice)
     struct hf_relay *relays[4];
 
     for (int i = 0; i < 4; i++)
-        relays[i] = open_relay(k, outbox, ear, (struct hf_relay_options){0});
+        relays[i] = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
     run_for(k, relays, 4, 300);
     for (int i = 0; i < 4; i++) {
         CHECK_INT(4, metrics_of(relays[i]).buckets);
@@ -889,8 +884,9 @@ KIT_TEST(relay, a_silent_relay_is_replaced_and_notes_nothing)
 {
     struct hf_outbox *outbox = open_outbox(k, 2), *others = open_outbox(k, 2);
     struct ear *ear = ear_open(k->scope, 1, false), *other_ear = ear_open(k->scope, 1, false);
-    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){0});
-    struct hf_relay *other = open_relay(k, others, other_ear, (struct hf_relay_options){0});
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
+    struct hf_relay *other =
+        relay_by_turns(k->scope, others, other_ear, (struct hf_relay_options){0});
     struct sleeper sleeper = {.k = k, .other = other};
 
     run_for(k, &relay, 1, 200);
@@ -950,9 +946,9 @@ KIT_TEST(relay, what_could_not_be_noted_is_noted_later)
 {
     struct hf_outbox *outbox = open_outbox(k, 1);
     struct ear *ear = ear_open(k->scope, 1, false);
-    struct hf_relay *relay =
-        open_relay(k, outbox, ear,
-                   (struct hf_relay_options){.on_ended = tell_unsure, .on_trouble = count_trouble});
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear,
+                                            (struct hf_relay_options){.on_ended = tell_unsure,
+                                                                      .on_trouble = count_trouble});
 
     unsure_told = troubles = 0;
     for (int i = 0; i < 5; i++)
@@ -978,7 +974,7 @@ KIT_TEST(relay, reads_go_on_when_the_database_is_back)
 {
     struct hf_outbox *outbox = open_outbox(k, 2);
     struct ear *ear = ear_open(k->scope, 1, false);
-    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){0});
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
 
     run_for(k, &relay, 1, 200);
     emit(k->scope, outbox, "a", 1);
@@ -998,7 +994,7 @@ KIT_TEST(relay, what_is_let_go_on_by_hand_is_delivered)
 {
     struct hf_outbox *outbox = open_outbox(k, 1);
     struct ear *ear = ear_open(k->scope, 1, false);
-    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){0});
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
     uint64_t done;
 
     ear->fails = 1;
@@ -1023,10 +1019,10 @@ KIT_TEST(relay, competing_it_retries_gives_up_and_waits_out_an_outage)
 {
     struct hf_outbox *outbox = open_outbox(k, 2);
     struct ear *ear = ear_open(k->scope, 1, false);
-    struct hf_relay *relay = open_relay(k, outbox, ear,
-                                        (struct hf_relay_options){.competing = true,
-                                                                  .max_attempts = 2,
-                                                                  .breaker_ms = 100});
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear,
+                                            (struct hf_relay_options){.competing = true,
+                                                                      .max_attempts = 2,
+                                                                      .breaker_ms = 100});
 
     ear->fails = 3;
     ear->down = true;
@@ -1078,7 +1074,8 @@ KIT_TEST(relay, ordered_and_competing_do_not_mix)
 {
     struct hf_outbox *outbox = open_outbox(k, 2);
     struct ear *ear = ear_open(k->scope, 1, false);
-    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){0}), *other;
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0}),
+                    *other;
     uint32_t wait_ms;
 
     run_for(k, &relay, 1, 200);
@@ -1098,7 +1095,7 @@ KIT_TEST(relay, a_clock_that_is_set_back_loses_nothing)
 {
     struct hf_outbox *outbox = open_outbox(k, 2);
     struct ear *ear = ear_open(k->scope, 1, false);
-    struct hf_relay *relay = open_relay(k, outbox, ear, (struct hf_relay_options){0});
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
     struct hf_outbox *other;
     int last = 0;
 
@@ -1137,8 +1134,8 @@ KIT_TEST(relay, a_backlog_is_read_once)
         emit(k->scope, outbox, "", i);
     }
     test_advance_ms(k->t, 1000);
-    relay = open_relay(k, outbox, ear,
-                       (struct hf_relay_options){.rate = EVENTS * 10 / POLLS, .poll_ms = 100});
+    relay = relay_by_turns(k->scope, outbox, ear,
+                           (struct hf_relay_options){.rate = EVENTS * 10 / POLLS, .poll_ms = 100});
     while (ear->len < EVENTS)
         run_for(k, &relay, 1, 10);
     CHECK(metrics_of(relay).reads <= EVENTS / BATCH + POLLS / 2);
@@ -1160,7 +1157,7 @@ KIT_TEST(relay, a_busy_bucket_rests)
     struct hf_outbox *outbox = open_outbox(k, 1);
     struct ear *ear = ear_open(k->scope, 1, false);
     struct hf_relay *relay =
-        open_relay(k, outbox, ear, (struct hf_relay_options){.poll_ms = 3600000});
+        relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){.poll_ms = 3600000});
     uint64_t reads;
     int last = 0;
 
@@ -1259,12 +1256,12 @@ KIT_TEST(relay, the_lag_is_known_to_competing_ones)
     struct ear *ear = ear_open(k->scope, 1, false);
     struct lag lag = {0};
 
-    lag.relay = open_relay(k, outbox, ear,
-                           (struct hf_relay_options){.competing = true,
-                                                     .workers = 1,
-                                                     .poll_ms = 100,
-                                                     .breaker_ms = 100,
-                                                     .backoff_ms = 2000});
+    lag.relay = relay_by_turns(k->scope, outbox, ear,
+                               (struct hf_relay_options){.competing = true,
+                                                         .workers = 1,
+                                                         .poll_ms = 100,
+                                                         .breaker_ms = 100,
+                                                         .backoff_ms = 2000});
     ear->during = measure;
     ear->user = &lag;
     for (int i = 1; i <= 3; i++)
@@ -1307,8 +1304,8 @@ KIT_TEST(relay, deliveries_are_counted_beforehand_after_a_takeover_only)
     struct hf_outbox *outbox = open_outbox(k, 1);
     struct ear *ear = ear_open(k->scope, 1, false);
     struct hf_relay_options options = {.lease_ms = 1000, .poll_ms = 100};
-    struct hf_relay *former = open_relay(k, outbox, ear, options);
-    struct hf_relay *relay = open_relay(k, outbox, ear, options);
+    struct hf_relay *former = relay_by_turns(k->scope, outbox, ear, options);
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, options);
     uint64_t writes;
 
     run_for(k, &former, 1, 500);
@@ -1350,8 +1347,8 @@ KIT_TEST(relay, an_outage_after_a_takeover_is_no_crash)
                                        .breaker_ms = 50,
                                        .backoff_max_ms = 50,
                                        .max_attempts = 2};
-    struct hf_relay *former = open_relay(k, outbox, ear, options);
-    struct hf_relay *relay = open_relay(k, outbox, ear, options);
+    struct hf_relay *former = relay_by_turns(k->scope, outbox, ear, options);
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, options);
     struct hf_event_list waiting;
 
     run_for(k, &former, 1, 500);
@@ -1384,8 +1381,8 @@ KIT_TEST(relay, a_failure_after_a_takeover_is_one_attempt)
                                        .poll_ms = 100,
                                        .backoff_ms = 100,
                                        .max_attempts = 3};
-    struct hf_relay *former = open_relay(k, outbox, ear, options);
-    struct hf_relay *relay = open_relay(k, outbox, ear, options);
+    struct hf_relay *former = relay_by_turns(k->scope, outbox, ear, options);
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, options);
     struct hf_event_list failed;
 
     run_for(k, &former, 1, 500);
