@@ -232,9 +232,9 @@ struct hf_attr {
 #define HF_L(attr_name, ready) HF_V(attr_name, ready)
 
 /*
- * An attribute by a name that is known at run time, as text, as a number, as whatever value is
- * ready, or as a set: what the macros make of literals. hf_attr_of() is for S, N, B and BOOL: `text`
- * for S, B and N, `number` for an N without a text and for a BOOL. Since 0.1.
+ * An attribute whose name is known at run time only, with a text, a number, a ready value, or a
+ * set: what the macros make of literals. hf_attr_of() is for S, N, B and BOOL: `text` is for S, B
+ * and N, `number` for an N without a text and for a BOOL. Since 0.1.
  */
 static inline struct hf_attr hf_attr_of(struct hf_str name, enum hf_type type, struct hf_str text,
                                         int64_t number)

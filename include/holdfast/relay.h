@@ -134,9 +134,9 @@ struct hf_relay_options {
     struct hf_str only_key;
     struct hf_str only_tenant;
 
-    /* hf_relay_drain(): give up when nothing was delivered, has failed or was put aside for so
-     * long; deliveries under way have their timeout_ms besides. Default: not before the deadline of
-     * the scope. */
+    /* hf_relay_drain(): give up when it made no progress for so long: no event was delivered or
+     * failed. A delivery in flight has its timeout_ms on top. Default: only the deadline of the
+     * scope ends a drain. */
     uint32_t stall_ms;
 };
 
@@ -163,14 +163,18 @@ HF_API void hf_relay_close(struct hf_relay *relay);
 HF_API HF_NODISCARD enum hf_status hf_relay_start(struct hf_scope *s, struct hf_relay *relay);
 
 /*
- * Begin no more deliveries, let those under way finish until the deadline of the scope, note what
- * became of them, hand the buckets over. HF_TIMEOUT: some had to be canceled; they are delivered
- * again by others. It returns within five seconds of the deadline (half a lease more while the
- * database does not answer), also when a sink ignores that it was canceled: HF_RELAY_CANCEL_MS later the relay leaves its buckets to others, so that nothing is
- * noted of what the sink does from then on, and the error says so. The thread of that sink is still
- * there: hf_relay_stop() waits for it again, hf_relay_close() until it returns, and
- * hf_relay_start() is HF_LOCKED until then. Without a deadline it waits for every sink. HF_INVALID:
- * it was called by the sink, on_stuck or another function that the relay calls. Since 0.1.
+ * Begin no more deliveries, let those in flight finish until the deadline of the scope, note their
+ * outcome, and release the buckets. Without a deadline it waits for every sink.
+ *
+ * HF_TIMEOUT: deliveries had to be canceled; others deliver these events again. It returns within
+ * five seconds of the deadline, or half a lease later while the database does not answer, even if
+ * a sink ignores the cancellation: HF_RELAY_CANCEL_MS after that the relay releases its buckets,
+ * notes nothing of what the sink does from then on, and the error says so. The thread of that sink
+ * still runs: another hf_relay_stop() waits for it again, hf_relay_close() waits until it returns, and
+ * until then hf_relay_start() is HF_LOCKED.
+ *
+ * HF_INVALID: it was called by the sink, by on_stuck or by another function that the relay calls.
+ * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_relay_stop(struct hf_scope *s, struct hf_relay *relay);
 

@@ -176,13 +176,16 @@ HF_API HF_NODISCARD enum hf_status hf_subscription_start(struct hf_scope *s,
                                                          struct hf_subscription *subscription);
 
 /*
- * Begin no more events, let what is under way finish until the deadline of the scope, write the
- * checkpoint, hand the lease over. HF_TIMEOUT: a function had to be canceled; its events come
- * again. It returns within four seconds of the deadline (a lease more while the database does not
- * answer), also when a function ignores that it was canceled: HF_SUBSCRIPTION_CANCEL_MS later the lease is given back, so that what the function says
- * from then on changes nothing, and the error says so. Its thread is still there:
- * hf_subscription_stop() waits for it again, hf_subscription_close() until it returns, and
- * hf_subscription_start() is HF_LOCKED until then. Without a deadline it waits for every function.
+ * Begin no more events, let what is in flight finish until the deadline of the scope, write the
+ * checkpoint, and release the lease. Without a deadline it waits for every function.
+ *
+ * HF_TIMEOUT: a function had to be canceled; its events come again. It returns within four seconds
+ * of the deadline, or a lease later while the database does not answer, even if a function ignores
+ * the cancellation: HF_SUBSCRIPTION_CANCEL_MS after that the lease is released, what the function
+ * says from then on changes nothing, and the error says so. Its thread still runs: another
+ * hf_subscription_stop() waits for it again, hf_subscription_close() waits until it returns, and
+ * until then hf_subscription_start() is HF_LOCKED.
+ *
  * HF_INVALID: it was called by a function of the subscription. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_subscription_stop(struct hf_scope *s,

@@ -5,7 +5,8 @@
  *     enum hf_status place(struct hf_scope *s, struct hf_tx *tx, void *user)
  *     {
  *         struct order *order = user;
- *         enum hf_status status = hf_tx_add(s, tx, &(struct hf_transact_write){.put = &order->put});
+ *         struct hf_transact_write write = {.put = &order->put};
+ *         enum hf_status status = hf_tx_add(s, tx, &write);
  *
  *         if (status != HF_OK)
  *             return status;

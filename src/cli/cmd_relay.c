@@ -254,9 +254,9 @@ const struct options_table hf__outbox_drain_options = {
     .examples = drain_examples,
     .examples_len = COMMAND_LEN(drain_examples),
     .notes =
-        "The exit code is 0 when nothing is left that is due; 1 when an event was put aside; 4 "
-        "when events are left that wait to be tried again, or that other relays have; 7 when "
-        "there was no more time. With --json, left says whether something is left.",
+        "The exit code is 0 when no event that is due is left; 1 when an event was moved to the "
+        "failed events; 4 when events are left that wait for a retry or belong to other relays; 7 "
+        "when the time was over. With --json, left says whether something is left.",
 };
 
 /* ---- what happens --------------------------------------------------------------------------- */
