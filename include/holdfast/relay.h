@@ -79,7 +79,8 @@ struct hf_relay_options {
     uint32_t batch;              /* events that are read ahead for each bucket; default 50 */
     uint32_t poll_ms;            /* how often an idle bucket is looked at; default 1000 */
     uint32_t max_attempts;       /* of an event in all; default 5 */
-    uint32_t backoff_ms;         /* before the second attempt, +-10 %; doubled then; default 1000 */
+    uint32_t backoff_ms;         /* before the second attempt, half of it at random; doubled for
+                                    each further one; default 1000 */
     uint32_t backoff_max_ms;     /* default 30000 */
     uint32_t timeout_ms;         /* deadline of the scope of a delivery, and before it of fetching
                                     payloads from a blob store; default 30000 */

@@ -534,7 +534,7 @@ static void make_snapshot(struct hf_scope *s, const struct handling *h, struct h
 static enum hf_status decide(struct hf_scope *s, const struct handling *h,
                              struct hf_handled *handled)
 {
-    uint32_t delay_ms = DELAY_MS;
+    struct backoff backoff = {.first_ms = DELAY_MS, .max_ms = DELAY_MAX_MS};
 
     for (uint32_t number = 1;; number++) {
         bool conflict = false;
@@ -552,8 +552,7 @@ static enum hf_status decide(struct hf_scope *s, const struct handling *h,
                                  "a command for %.*s/%.*s was decided %u times, and each time "
                                  "others were faster",
                                  HF_FMT(h->aggregate->domain), HF_FMT(h->id), number);
-        TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(hf_scope_env(s), delay_ms)));
-        delay_ms = delay_ms < DELAY_MAX_MS / 2 ? 2 * delay_ms : DELAY_MAX_MS;
+        TRY(hf__backoff_sleep(s, &backoff));
     }
 }
 

@@ -246,7 +246,7 @@ static enum hf_status range_read(struct hf_scope *s, struct hf_events_reader *r)
         range_begin(r, &r->bound);
         r->back = !r->back;
         if (attempt > 2)
-            TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(&r->env, MOVED_DELAY_MS)));
+            TRY(hf_scope_sleep_ms(s, hf__backoff_jitter_ms(&r->env, MOVED_DELAY_MS)));
     }
     return hf_scope_fail(s, HF_IN_USE,
                          "streams of \"%.*s\" are being archived and put back all the time",

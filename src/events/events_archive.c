@@ -208,7 +208,7 @@ static enum hf_status move_all(struct hf_scope *s, struct hf_events *store, stru
         if (attempt++ == MOVE_ATTEMPTS || (status != HF_TX_CANCELED && status != HF_TX_CONFLICT &&
                                            !hf_scope_error(s)->may_have_happened))
             return status;
-        TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(&store->env, MOVE_DELAY_MS)));
+        TRY(hf_scope_sleep_ms(s, hf__backoff_jitter_ms(&store->env, MOVE_DELAY_MS)));
         hf_scope_rewind(s, mark);
     }
     return HF_OK;

@@ -134,7 +134,7 @@ enum hf_status hf__events_close_upto(struct hf_scope *s, struct hf_events *store
         }
         if (attempt == CLOSE_ATTEMPTS || !may_move_again(s, status))
             return status;
-        TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(&store->env, CLOSE_DELAY_MS)));
+        TRY(hf_scope_sleep_ms(s, hf__backoff_jitter_ms(&store->env, CLOSE_DELAY_MS)));
     }
     hf_scope_rewind(s, mark);
     if (bound)

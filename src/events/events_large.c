@@ -296,7 +296,7 @@ static enum hf_status send_ids(struct appending *a, const struct hf_transact_wri
         if (attempt == IDS_ATTEMPTS)
             return hf_scope_fail(a->s, HF_TX_CONFLICT,
                                  "others are appending events with the same ids");
-        TRY(hf_scope_sleep_ms(a->s, hf__pattern_jitter_ms(&a->store->env,
+        TRY(hf_scope_sleep_ms(a->s, hf__backoff_jitter_ms(&a->store->env,
                                                           IDS_DELAY_MS * (uint32_t)attempt)));
     }
 }

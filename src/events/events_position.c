@@ -427,6 +427,6 @@ enum hf_status hf__events_marker_make(struct hf_scope *s, struct hf_events *stor
         }
         if (status == HF_OK || !again || attempt == MARKER_ATTEMPTS)
             return status;
-        TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(&store->env, MARKER_DELAY_MS)));
+        TRY(hf_scope_sleep_ms(s, hf__backoff_jitter_ms(&store->env, MARKER_DELAY_MS)));
     }
 }

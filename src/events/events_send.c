@@ -453,13 +453,10 @@ static enum hf_status busy(struct appending *a, uint32_t times)
 /* Longer and longer, but for the first time, when others were just a little faster. */
 static enum hf_status wait(struct appending *a, uint32_t times)
 {
-    uint32_t delay_ms = times < 8 ? FIRST_DELAY_MS << times : DELAY_MAX_MS;
-
     if (times <= 1)
         return HF_OK;
-    return hf_scope_sleep_ms(a->s, hf__pattern_jitter_ms(&a->store->env, delay_ms < DELAY_MAX_MS
-                                                                             ? delay_ms
-                                                                             : DELAY_MAX_MS));
+    return hf_scope_sleep_ms(a->s, hf__backoff_ms(&a->store->env, FIRST_DELAY_MS, DELAY_MAX_MS,
+                                                  times + UINT64_C(1)));
 }
 
 enum hf_status hf__append_wait(struct appending *a)

@@ -53,7 +53,7 @@ enum hf_status hf__sweep_wait(const struct sweep *w, int *attempt)
             "the sweep was refused %d times by what others did; or something is missing, "
             "which hf_events_verify() tells",
             ATTEMPTS);
-    return hf_scope_sleep_ms(w->s, hf__pattern_jitter_ms(&w->store->env, DELAY_MS));
+    return hf_scope_sleep_ms(w->s, hf__backoff_jitter_ms(&w->store->env, DELAY_MS));
 }
 
 /* The item of an id; `large`: if it is still that of this append (4). */

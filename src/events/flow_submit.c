@@ -162,9 +162,8 @@ enum hf_status hf__flow_store(struct hf_scope *s, struct flow_build *build, bool
 
 enum hf_status hf__flow_pause(struct hf_scope *s, uint32_t attempt)
 {
-    uint32_t delay_ms = attempt < 7 ? (uint32_t)DELAY_MS << attempt : DELAY_MAX_MS;
-
-    return hf_scope_sleep_ms(s, hf__pattern_jitter_ms(hf_scope_env(s), delay_ms));
+    return hf_scope_sleep_ms(s, hf__backoff_ms(hf_scope_env(s), DELAY_MS, DELAY_MAX_MS,
+                                               attempt + UINT64_C(1)));
 }
 
 /* ---- what was stored before ----------------------------------------------------------------- */

@@ -2,10 +2,8 @@
  * events/subscribe.c: subscriptions: options, the lease, turns, threads.
  *
  * A subscription that works has the lease of its name: a token in the item q.NAME/q, which every
- * write of it names (subscribe_item.c). It counts its lease from before it asked for it, and a
- * tenth shorter than it is; who waits counts from when it saw the last sign of life, and takes over
- * when there was none for a whole lease, on the condition that it is so still. Clocks need not show
- * the same, only run at about the same speed.
+ * write of it names (subscribe_item.c). Who waits takes over when it has seen no sign of life for a
+ * whole lease, on the condition that it is so still. Why the holder stops first: coord/lease.c.
  *
  * A turn renews or takes the lease, looks at the item now and then (is it to begin anew, is
  * something to be handled again), reads events, hands them over, and moves the checkpoint. All of
@@ -75,24 +73,24 @@ static void set_state(struct hf_subscription *sub, enum hf_subscription_state st
 /* ---- the lease ------------------------------------------------------------------------------ */
 
 /* How much of it is left that we count on. */
-static int64_t lease_left_us(struct hf_subscription *sub)
+static int64_t left_us_of(struct hf_subscription *sub)
 {
     int64_t left;
 
     pthread_mutex_lock(&sub->mutex);
-    left = sub->held ? sub->lease_us - env_elapsed_us(&sub->env) : 0;
+    left = sub->held ? lease_left_us(&sub->lease, env_elapsed_us(&sub->env)) : 0;
     pthread_mutex_unlock(&sub->mutex);
-    return left > 0 ? left : 0;
+    return left;
 }
 
 bool hf__sub_holds(struct hf_subscription *sub)
 {
-    return lease_left_us(sub) > 0;
+    return left_us_of(sub) > 0;
 }
 
-static int64_t lease_end_us(const struct hf_subscription *sub, int64_t asked_us)
+static struct lease_terms terms_of(const struct hf_subscription *sub)
 {
-    return asked_us + (int64_t)sub->o.lease_ms * 900;
+    return (struct lease_terms){.lease_ms = sub->o.lease_ms, .heartbeat_ms = sub->o.lease_ms / 4};
 }
 
 void hf__sub_lost(struct hf_scope *s, struct hf_subscription *sub)
@@ -131,11 +129,11 @@ static enum hf_status renew(struct hf_scope *s, struct hf_subscription *sub)
     if (memcmp(token.text, sub->token.text, sizeof(token.text)) != 0) {
         status = HF_OK; /* it was about another lease */
     } else if (status == HF_OK || status == HF_IN_USE) {
-        sub->lease_us = lease_end_us(sub, asked_us);
+        hf__lease_renew(&sub->lease, terms_of(sub), asked_us);
         sub->rebuild = sub->rebuild || status == HF_IN_USE;
         status = HF_OK;
     } else if (status == HF_LOST) {
-        sub->lease_us = 0;
+        sub->lease.until_us = 0;
     }
     pthread_mutex_unlock(&sub->mutex);
     return status;
@@ -146,20 +144,18 @@ static enum hf_status watch(struct hf_scope *s, struct hf_subscription *sub,
                             const struct sub_item *view, uint32_t *wait_ms)
 {
     int64_t now = env_elapsed_us(&sub->env);
-    int64_t lease_us = (int64_t)(view->lease_ms ? view->lease_ms : LEASE_MS) * 1000;
+    uint64_t beat = fnv(FNV_BEGIN, view->beat.ptr, view->beat.len);
     int64_t left_ms;
 
     if (hf_str_equal(view->holder, id_str(&sub->token)))
         return HF_OK; /* our own, which we have given up */
     if (hf__pattern_orphan(sub->store->db, view->opener))
         return HF_OK;
-    if (!sub->seen_us ||
-        !hf_str_equal(view->beat, hf_str_of(sub->kept_beat, strlen(sub->kept_beat)))) {
-        snprintf(sub->kept_beat, sizeof(sub->kept_beat), "%.*s", HF_FMT(view->beat));
-        sub->seen_us = now ? now : 1;
-    }
-    left_ms = (sub->seen_us + lease_us - now + 999) / 1000;
-    if (left_ms <= 0)
+    left_ms = (hf__watch_silent_in(hf__watch_see(&sub->sight, beat, now),
+                                   view->lease_ms ? view->lease_ms : LEASE_MS, now) +
+               999) /
+              1000;
+    if (!left_ms)
         return HF_OK;
     if (left_ms < *wait_ms)
         *wait_ms = (uint32_t)left_ms;
@@ -190,12 +186,12 @@ static enum hf_status take(struct hf_scope *s, struct hf_subscription *sub, uint
     sub->handled_count = view.handled;
     sub->written_us = env_elapsed_us(&sub->env);
     sub->looked_us = 0;
-    sub->seen_us = 0;
+    sub->sight.seen = false;
     pthread_mutex_lock(&sub->mutex);
     sub->token = token;
     sub->held = true;
     sub->rebuild = view.rebuild.ptr != NULL;
-    sub->lease_us = lease_end_us(sub, asked_us);
+    hf__lease_take(&sub->lease, terms_of(sub), asked_us);
     sub->metrics.fence = view.fence;
     sub->metrics.state = HF_SUBSCRIPTION_CATCHING_UP;
     pthread_mutex_unlock(&sub->mutex);
@@ -206,12 +202,12 @@ static enum hf_status take(struct hf_scope *s, struct hf_subscription *sub, uint
 /* (1) HF_LOCKED: another has it. */
 static enum hf_status have_lease(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
 {
-    int64_t left_us = lease_left_us(sub);
+    int64_t left_us = left_us_of(sub);
     enum hf_status status;
 
     if (left_us && !sub->beater && left_us < (int64_t)sub->o.lease_ms * 500) {
         status = renew(s, sub);
-        left_us = lease_left_us(sub);
+        left_us = left_us_of(sub);
         if (status != HF_OK && status != HF_LOST && !left_us)
             return status;
     }
@@ -350,7 +346,7 @@ static enum hf_status work(struct hf_scope *s, struct hf_subscription *sub, uint
 /* The lease has to be renewed in time, also when there is nothing else to do. */
 static uint32_t until_renewal(struct hf_subscription *sub, uint32_t wait_ms)
 {
-    int64_t left_ms = (lease_left_us(sub) - (int64_t)sub->o.lease_ms * 500) / 1000 + 1;
+    int64_t left_ms = (left_us_of(sub) - (int64_t)sub->o.lease_ms * 500) / 1000 + 1;
 
     if (sub->beater || !sub->held || left_ms >= wait_ms)
         return wait_ms;
@@ -505,18 +501,28 @@ static void set_beating(struct hf_subscription *sub, bool beating)
     pthread_mutex_unlock(&sub->mutex);
 }
 
+/* Is there a lease, and is it time to renew it? */
+static bool renewal_is_due(struct hf_subscription *sub)
+{
+    int64_t now_us = env_elapsed_us(&sub->env);
+    bool due;
+
+    pthread_mutex_lock(&sub->mutex);
+    due = sub->held && !lease_is_over(&sub->lease, now_us) && now_us + 1000 >= sub->lease.due_us;
+    pthread_mutex_unlock(&sub->mutex);
+    return due;
+}
+
 static int64_t beat(void *user)
 {
     struct hf_subscription *sub = user;
-    int64_t every_us = (int64_t)sub->o.lease_ms * 250, wait_us = every_us / 2, stuck_us, left_us;
+    int64_t every_us = (int64_t)terms_of(sub).heartbeat_ms * 1000, wait_us = every_us / 2, stuck_us;
 
     set_beating(sub, true);
     stuck_us = hf__stuck_look(sub->beats, sub);
-    left_us = lease_left_us(sub);
     hf_scope_reset(sub->beats);
     hf_scope_timeout_ms(sub->beats, sub->o.lease_ms); /* later it is of no use */
-    if (left_us && left_us < (int64_t)sub->o.lease_ms * 900 - every_us + 1000 &&
-        renew(sub->beats, sub) != HF_OK)
+    if (renewal_is_due(sub) && renew(sub->beats, sub) != HF_OK)
         wait_us = every_us / 4;
     set_beating(sub, false);
     return stuck_us < wait_us ? stuck_us : wait_us;
@@ -557,8 +563,8 @@ static void leave_behind(struct hf_subscription *sub)
     hf__timer_stop(sub->beater);
     sub->beater = NULL;
     pthread_mutex_lock(&sub->mutex);
-    held = sub->held && sub->lease_us;
-    sub->lease_us = 0;
+    held = sub->held && sub->lease.until_us;
+    sub->lease.until_us = 0;
     token = sub->token;
     pthread_mutex_unlock(&sub->mutex);
     hf_scope_reset(sub->beats);
@@ -632,7 +638,7 @@ static enum hf_status last_words(struct hf_subscription *sub)
     sub->rebuild = false;
     sub->gave_up = false;
     sub->stopping = false;
-    sub->seen_us = 0;
+    sub->sight.seen = false;
     sub->metrics.fence = 0;
     sub->metrics.state = HF_SUBSCRIPTION_IDLE;
     return status;

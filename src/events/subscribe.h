@@ -8,6 +8,9 @@
 
 #include <holdfast/subscribe.h>
 
+#include "coord/lease.h"
+#include "coord/watch.h"
+
 enum {
     CHECKPOINT_MAX = HF_POSITION_LEN, /* bytes: a position, or the digits of a version */
     SUBSCRIPTION_ERROR_MAX = 2048     /* bytes of an error's text that are kept */
@@ -172,21 +175,20 @@ struct hf_subscription {
     bool source_more; /* there may be more at once */
     const struct hf_stored_event *events;
     size_t events_len, at;
-    uint32_t narrow;                    /* so many events are tried one by one */
-    struct checkpoint handled;          /* up to here all were */
-    struct checkpoint written;          /* and so much is stored */
-    uint64_t handled_count;             /* by all, up to `handled` */
-    int64_t written_us;                 /* elapsed, when the checkpoint was written */
-    int64_t looked_us;                  /* elapsed, when the item was looked at; 0: not yet */
-    uint32_t attempts;                  /* of the event that is next, which failed */
-    int64_t retry_us;                   /* elapsed: not before; 0: at once */
-    uint32_t window, careful;           /* subscribe_suspect.c: as in the item; so many are left */
-    struct checkpoint crash_at;         /* the event that was under way when processes ended */
-    uint32_t crashes;                   /* so often; not counting ours */
-    bool counted;                       /* ours is in the item */
-    char kept_beat[PATTERN_ID_LEN + 1]; /* of another holder */
-    int64_t seen_us;                    /* elapsed, when that beat was first seen */
-    int64_t due_us;                     /* elapsed: the thread's next turn, if it is not woken */
+    uint32_t narrow;            /* so many events are tried one by one */
+    struct checkpoint handled;  /* up to here all were */
+    struct checkpoint written;  /* and so much is stored */
+    uint64_t handled_count;     /* by all, up to `handled` */
+    int64_t written_us;         /* elapsed, when the checkpoint was written */
+    int64_t looked_us;          /* elapsed, when the item was looked at; 0: not yet */
+    uint32_t attempts;          /* of the event that is next, which failed */
+    int64_t retry_us;           /* elapsed: not before; 0: at once */
+    uint32_t window, careful;   /* subscribe_suspect.c: as in the item; so many are left */
+    struct checkpoint crash_at; /* the event that was under way when processes ended */
+    uint32_t crashes;           /* so often; not counting ours */
+    bool counted;               /* ours is in the item */
+    struct watch_sight sight;   /* of another holder */
+    int64_t due_us;             /* elapsed: the thread's next turn, if it is not woken */
 
     struct timer *worker, *beater;
     bool listening;
@@ -194,7 +196,7 @@ struct hf_subscription {
     pthread_cond_t idle;
     struct pattern_id token; /* of our lease */
     bool held, rebuild;
-    int64_t lease_us; /* elapsed: our lease ends */
+    struct lease lease; /* with until_us 0 we have given it up */
     bool started, stopping, busy, gave_up, woken;
     bool beating;                             /* the thread that renews is at it */
     pthread_t runner, renewing;               /* who is busy, and who is beating */

@@ -87,7 +87,7 @@ static enum hf_status deal_with(struct hf_scope *s, struct hf_subscription *sub,
     if (sub->o.stuck == HF_STUCK_RELEASE || one || call->replay)
         TRY(hf__sub_release(s, sub->store, sub->pk, token, (struct hf_str){0}));
     pthread_mutex_lock(&sub->mutex);
-    sub->lease_us = 0; /* (2) */
+    sub->lease.until_us = 0; /* (2) */
     pthread_mutex_unlock(&sub->mutex);
     return HF_OK;
 }

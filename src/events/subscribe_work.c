@@ -308,13 +308,7 @@ static enum hf_status commit(struct hf_scope *s, struct hf_subscription *sub,
 
 static uint32_t backoff_ms(const struct hf_subscription *sub)
 {
-    uint64_t ms = sub->o.backoff_ms;
-
-    for (uint32_t i = 1; i < sub->attempts && ms < sub->o.backoff_max_ms; i++)
-        ms *= 2;
-    if (ms > sub->o.backoff_max_ms)
-        ms = sub->o.backoff_max_ms;
-    return hf__pattern_jitter_ms(&sub->env, (uint32_t)ms);
+    return hf__backoff_ms(&sub->env, sub->o.backoff_ms, sub->o.backoff_max_ms, sub->attempts);
 }
 
 static void stop_in_front(struct hf_subscription *sub, const struct hf_stored_event *event,
@@ -448,7 +442,7 @@ static enum hf_status handle_some(struct hf_scope *s, struct hf_subscription *su
         return failed(s, sub, count, status);
     else if (status == HF_TX_CONFLICT)
         sub->retry_us = env_elapsed_us(&sub->env) +
-                        hf__pattern_jitter_ms(&sub->env, CONFLICT_MS) * INT64_C(1000);
+                        hf__backoff_jitter_ms(&sub->env, CONFLICT_MS) * INT64_C(1000);
     else
         return status;
     return HF_OK;

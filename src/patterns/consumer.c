@@ -120,7 +120,7 @@ static enum hf_status fill(struct hf_scope *s, struct hf_consumer *c, struct hf_
         return hf_scope_fail(s, HF_INVALID, "table %.*s has no stream", HF_FMT(table));
     if (!hf__text_set(&c->env, &c->arn, arn))
         return hf_scope_fail(s, HF_NOMEM, "no memory for a consumer");
-    return has_name(c) ? hf__lease_table(s, c) : HF_OK;
+    return has_name(c) ? hf__shard_lease_table(s, c) : HF_OK;
 }
 
 enum hf_status hf_consumer_open(struct hf_scope *s, struct hf_db *db, struct hf_str table,
@@ -229,12 +229,8 @@ void hf__consumer_gap(struct hf_consumer *c, struct hf_str shard, struct hf_str 
 
 uint32_t hf__consumer_trouble_ms(const struct hf_consumer *c, uint32_t tries)
 {
-    uint32_t ms = CONSUMER_TROUBLE_MS;
-
-    while (tries-- && ms < CONSUMER_TROUBLE_MAX_MS)
-        ms *= 2;
-    return hf__pattern_jitter_ms(&c->env,
-                                 ms < CONSUMER_TROUBLE_MAX_MS ? ms : CONSUMER_TROUBLE_MAX_MS);
+    return hf__backoff_ms(&c->env, CONSUMER_TROUBLE_MS, CONSUMER_TROUBLE_MAX_MS,
+                          tries + UINT64_C(1));
 }
 
 /* ---- workers -------------------------------------------------------------------------------- */
@@ -470,7 +466,7 @@ static void give_back(struct hf_consumer *c)
                 break;
             hf_scope_reset(s);
             hf_scope_timeout_ms(s, (uint32_t)(left_us / 1000 + 1));
-            if (hf__lease_release(s, c, shard) == HF_OK || !may_pass(hf_scope_error(s)) ||
+            if (hf__shard_lease_release(s, c, shard) == HF_OK || !may_pass(hf_scope_error(s)) ||
                 hf_scope_sleep_ms(s, hf__consumer_trouble_ms(c, tries++)) != HF_OK)
                 break;
         }

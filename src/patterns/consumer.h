@@ -8,6 +8,8 @@
 
 #include <pthread.h>
 
+#include "coord/lease.h"
+#include "coord/watch.h"
 #include "patterns/private.h"
 
 enum {
@@ -81,8 +83,7 @@ struct shard {
     bool owned;
     uint64_t fence;
     uint64_t beat;
-    int64_t until_us;                /* it ends, by our clock */
-    int64_t beat_us;                 /* it is to be renewed */
+    struct lease lease;
     int64_t saved_us;                /* the position was written */
     char wanted[PATTERN_ID_LEN + 1]; /* who asks for it; "": nobody */
 
@@ -205,7 +206,7 @@ enum hf_status hf__shard_latest(struct hf_scope *s, struct hf_consumer *c, struc
 
 /* ---- consumer_lease.c: positions and leases ------------------------------------------------- */
 
-enum hf_status hf__lease_table(struct hf_scope *s, struct hf_consumer *c);
+enum hf_status hf__shard_lease_table(struct hf_scope *s, struct hf_consumer *c);
 
 /* What a name began with: which stream, from where. */
 struct head {
@@ -223,7 +224,7 @@ enum hf_status hf__head_begin(struct hf_scope *s, struct hf_consumer *c, struct 
 enum hf_status hf__head_move(struct hf_scope *s, struct hf_consumer *c, struct hf_str to);
 
 /* An item of the table as it is. */
-struct lease_view {
+struct shard_lease_view {
     struct hf_str sk;
     bool is_head;
     struct hf_str arn;   /* of its stream */
@@ -237,40 +238,45 @@ struct lease_view {
     int64_t from_us;
     struct head head;
 };
-enum hf_status hf__lease_view(struct hf_scope *s, struct hf_item item, struct lease_view *view);
+enum hf_status hf__shard_lease_view(struct hf_scope *s, struct hf_item item,
+                                    struct shard_lease_view *view);
 
 /* What the item says of a shard that is not ours; with the mutex. */
-void hf__lease_see(struct hf_consumer *c, struct shard *shard, const struct lease_view *view);
+void hf__shard_lease_see(struct hf_consumer *c, struct shard *shard,
+                         const struct shard_lease_view *view);
 
 /* All items of the name: the request. */
-struct hf_query hf__lease_query(struct hf_scope *s, const struct hf_consumer *c);
+struct hf_query hf__shard_lease_query(struct hf_scope *s, const struct hf_consumer *c);
 
 /* Write from where a shard is to be read, or that it is not, unless it has an item already. */
-enum hf_status hf__lease_plan(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
-                              bool done);
+enum hf_status hf__shard_lease_plan(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
+                                    bool done);
 
 /* Take it, as it was seen. *taken; its position is that of the item then, if it had one. */
-enum hf_status hf__lease_take(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
-                              bool *taken);
+enum hf_status hf__shard_lease_take(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
+                                    bool *taken);
 
 /* Write the beat and the position: HF_OK, HF_LOST, or it could not be done now. */
-enum hf_status hf__lease_renew(struct hf_scope *s, struct hf_consumer *c, struct shard *shard);
+enum hf_status hf__shard_lease_renew(struct hf_scope *s, struct hf_consumer *c,
+                                     struct shard *shard);
 
 /* Give it back, or to who asks for it. */
-enum hf_status hf__lease_release(struct hf_scope *s, struct hf_consumer *c, struct shard *shard);
+enum hf_status hf__shard_lease_release(struct hf_scope *s, struct hf_consumer *c,
+                                       struct shard *shard);
 
 /* It was read to its end. HF_LOST: another has it. */
-enum hf_status hf__lease_finish(struct hf_scope *s, struct hf_consumer *c, struct shard *shard);
+enum hf_status hf__shard_lease_finish(struct hf_scope *s, struct hf_consumer *c,
+                                      struct shard *shard);
 
 /* It is gone with all that was in it: mark it as done. *ours: it was us. */
-enum hf_status hf__lease_bury(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
-                              bool *ours);
+enum hf_status hf__shard_lease_bury(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
+                                    bool *ours);
 
 /* Ask its holder for it. */
-enum hf_status hf__lease_ask(struct hf_scope *s, struct hf_consumer *c, struct shard *shard);
+enum hf_status hf__shard_lease_ask(struct hf_scope *s, struct hf_consumer *c, struct shard *shard);
 
 /* It is not ours any more; with the mutex. */
-void hf__lease_lost(struct hf_consumer *c, struct shard *shard);
+void hf__shard_lease_lost(struct hf_consumer *c, struct shard *shard);
 
 /* Renew all that is due; microseconds until there is more. */
 int64_t hf__consumer_beats(void *consumer);

@@ -26,17 +26,15 @@
  *  (1) The owner writes on condition of owner and fence, others of fence and beat as they saw them.
  *      So who was replaced is refused, and a position never goes back.
  *  (2) Each write fails its own condition once it was done; the item shows whose doing it was.
- *  (3) Our lease runs from before the write was sent and ends a hundredth early, for clocks that
- * run at different speeds; others count theirs from after they had read the beat. (4) What is done
- * stays: a shard that was read to its end is not begun again by somebody who looked at it before.
+ *  (3) Our lease ends for us before it ends for others: coord/lease.c.
+ *  (4) What is done stays: a shard that was read to its end is not begun again by somebody who
+ *      looked at it before.
  */
 #include "patterns/consumer.h"
 
 #include <holdfast/pages.h>
 
 #include "patterns/holders.h"
-
-enum { DRIFT_PART = 100 };
 
 static const char *const place_names[] = {"horizon", "time", "at", "after"};
 
@@ -91,18 +89,18 @@ static struct hf_update_item update_of(struct holders *h, const struct hf_consum
 }
 
 static enum hf_status send(struct hf_scope *s, struct hf_consumer *c,
-                           const struct hf_update_item *update, struct lease_view *view)
+                           const struct hf_update_item *update, struct shard_lease_view *view)
 {
     struct hf_item item;
     enum hf_status status;
 
-    *view = (struct lease_view){.done = false};
+    *view = (struct shard_lease_view){.done = false};
     TRY(hf_scope_built(s));
     status = hf__pattern_write(s, c->db, &(struct hf_transact_write){.update = update}, update->key,
                                &item);
     if (status != HF_OK && status != HF_CONDITION)
         return status;
-    if (item.ptr && hf__lease_view(s, item, view) != HF_OK)
+    if (item.ptr && hf__shard_lease_view(s, item, view) != HF_OK)
         return hf_scope_error(s)->status;
     return status;
 }
@@ -132,7 +130,7 @@ static int64_t expires_s(const struct hf_consumer *c)
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-enum hf_status hf__lease_table(struct hf_scope *s, struct hf_consumer *c)
+enum hf_status hf__shard_lease_table(struct hf_scope *s, struct hf_consumer *c)
 {
     const struct hf_attribute_definition attributes[] = {{HF_STR("pk"), HF_SCALAR_S},
                                                          {HF_STR("sk"), HF_SCALAR_S}};
@@ -148,7 +146,7 @@ enum hf_status hf__lease_table(struct hf_scope *s, struct hf_consumer *c)
     return hf__kind_open(s, c->db, &spec, KIND_POSITIONS, c->o.adopt);
 }
 
-struct hf_query hf__lease_query(struct hf_scope *s, const struct hf_consumer *c)
+struct hf_query hf__shard_lease_query(struct hf_scope *s, const struct hf_consumer *c)
 {
     return (struct hf_query){.table = c->o.table,
                              .key_condition = HF_STR("#pk = :pk"),
@@ -170,12 +168,13 @@ static struct hf_str text_in(struct hf_item item, const char *name)
     return hf_value_str(hf_item_get(item, hf_str_from(name)));
 }
 
-enum hf_status hf__lease_view(struct hf_scope *s, struct hf_item item, struct lease_view *view)
+enum hf_status hf__shard_lease_view(struct hf_scope *s, struct hf_item item,
+                                    struct shard_lease_view *view)
 {
     struct hf_str place = text_in(item, "place");
     struct hf_str parts[2];
 
-    *view = (struct lease_view){
+    *view = (struct shard_lease_view){
         .sk = text_in(item, "sk"),
         .holder = text_in(item, "owner"),
         .opener = text_in(item, "opener"),
@@ -212,14 +211,14 @@ enum hf_status hf__lease_view(struct hf_scope *s, struct hf_item item, struct le
 
 static enum hf_status read_head(struct hf_scope *s, struct hf_consumer *c, struct head *head)
 {
-    struct lease_view view;
+    struct shard_lease_view view;
     struct hf_item item;
 
     *head = (struct head){.since_us = 0};
     TRY(hf__pattern_read(s, c->db, c->o.table, key_of(s, c, HF_STR("head")), &item));
     if (!item.ptr)
         return HF_OK;
-    TRY(hf__lease_view(s, item, &view));
+    TRY(hf__shard_lease_view(s, item, &view));
     *head = view.head;
     return HF_OK;
 }
@@ -264,7 +263,7 @@ enum hf_status hf__head_move(struct hf_scope *s, struct hf_consumer *c, struct h
 {
     struct holders h = {.s = s};
     struct hf_update_item update;
-    struct lease_view view;
+    struct shard_lease_view view;
     enum hf_status status;
 
     VALUE(&h, HF_S(":from", text_str(&c->arn)));
@@ -279,12 +278,12 @@ enum hf_status hf__head_move(struct hf_scope *s, struct hf_consumer *c, struct h
 
 /* ---- beginning with a shard ----------------------------------------------------------------- */
 
-enum hf_status hf__lease_plan(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
-                              bool done)
+enum hf_status hf__shard_lease_plan(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
+                                    bool done)
 {
     struct holders h = {.s = s};
     struct hf_update_item update;
-    struct lease_view view;
+    struct shard_lease_view view;
     struct hf_str text;
     enum hf_status status;
 
@@ -301,7 +300,8 @@ enum hf_status hf__lease_plan(struct hf_scope *s, struct hf_consumer *c, struct 
     return status == HF_CONDITION ? hf_scope_fail(s, HF_OK, "%s", "") : status;
 }
 
-void hf__lease_see(struct hf_consumer *c, struct shard *shard, const struct lease_view *view)
+void hf__shard_lease_see(struct hf_consumer *c, struct shard *shard,
+                         const struct shard_lease_view *view)
 {
     size_t len = view->holder.len < PATTERN_ID_LEN ? view->holder.len : PATTERN_ID_LEN;
 
@@ -320,7 +320,8 @@ void hf__lease_see(struct hf_consumer *c, struct shard *shard, const struct leas
 }
 
 /* Go on from where the item says; with the mutex. */
-static bool load_place(struct hf_consumer *c, struct shard *shard, const struct lease_view *view)
+static bool load_place(struct hf_consumer *c, struct shard *shard,
+                       const struct shard_lease_view *view)
 {
     /* An iterator from when nobody had begun is as good as ever as long as nobody has. */
     bool same = view->place == PLACE_TIME && shard->place == PLACE_TIME && !shard->begun;
@@ -336,19 +337,12 @@ static bool load_place(struct hf_consumer *c, struct shard *shard, const struct 
 }
 
 /* (3) */
-static int64_t lease_end_us(const struct hf_consumer *c, int64_t sent_us)
+static struct lease_terms terms_of(const struct hf_consumer *c)
 {
-    int64_t lease_us = (int64_t)c->o.lease_ms * 1000;
-
-    return sent_us + lease_us - lease_us / DRIFT_PART;
+    return (struct lease_terms){.lease_ms = c->o.lease_ms, .heartbeat_ms = c->o.lease_ms / 4};
 }
 
-static int64_t beat_due_us(const struct hf_consumer *c, int64_t sent_us)
-{
-    return sent_us + (int64_t)c->o.lease_ms * 1000 / 4;
-}
-
-static bool own(struct hf_consumer *c, struct shard *shard, const struct lease_view *view,
+static bool own(struct hf_consumer *c, struct shard *shard, const struct shard_lease_view *view,
                 int64_t sent_us)
 {
     bool good;
@@ -362,8 +356,7 @@ static bool own(struct hf_consumer *c, struct shard *shard, const struct lease_v
         shard->wanted[0] = '\0';
         shard->fence = view->fence;
         shard->beat = view->beat;
-        shard->until_us = lease_end_us(c, sent_us);
-        shard->beat_us = beat_due_us(c, sent_us);
+        hf__lease_take(&shard->lease, terms_of(c), sent_us);
         shard->saved_us = sent_us;
         shard->due_us = sent_us;
         shard->failures = shard->trouble = shard->empty = 0;
@@ -401,14 +394,14 @@ static struct hf_update_item take_request(struct holders *h, const struct hf_con
                      "#fence = :fence AND #beat = :beat AND attribute_not_exists(#done)");
 }
 
-enum hf_status hf__lease_take(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
-                              bool *taken)
+enum hf_status hf__shard_lease_take(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
+                                    bool *taken)
 {
     uint64_t fence = shard->there ? shard->seen_fence + 1 : 1;
     int64_t sent_us = env_elapsed_us(&c->env);
     struct holders h = {.s = s};
     struct hf_update_item update = take_request(&h, c, shard, fence);
-    struct lease_view view;
+    struct shard_lease_view view;
     enum hf_status status;
 
     *taken = false;
@@ -421,7 +414,7 @@ enum hf_status hf__lease_take(struct hf_scope *s, struct hf_consumer *c, struct 
         } else {
             pthread_mutex_lock(&c->mutex);
             if (view.sk.len)
-                hf__lease_see(c, shard, &view);
+                hf__shard_lease_see(c, shard, &view);
             pthread_mutex_unlock(&c->mutex);
             return HF_OK;
         }
@@ -433,7 +426,7 @@ enum hf_status hf__lease_take(struct hf_scope *s, struct hf_consumer *c, struct 
     return HF_OK;
 }
 
-void hf__lease_lost(struct hf_consumer *c, struct shard *shard)
+void hf__shard_lease_lost(struct hf_consumer *c, struct shard *shard)
 {
     if (!shard->owned)
         return;
@@ -468,18 +461,18 @@ static enum hf_status lost(struct hf_scope *s, struct hf_consumer *c, struct sha
 {
     pthread_mutex_lock(&c->mutex);
     if (shard->fence == fence)
-        hf__lease_lost(c, shard);
+        hf__shard_lease_lost(c, shard);
     pthread_mutex_unlock(&c->mutex);
     return hf_scope_fail(s, HF_LOST, "shard %.*s is lost: another consumer has it",
                          HF_FMT(text_str(&shard->id)));
 }
 
-enum hf_status hf__lease_renew(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
+enum hf_status hf__shard_lease_renew(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
     int64_t sent_us = env_elapsed_us(&c->env);
     struct holders h = {.s = s};
     struct hf_update_item update;
-    struct lease_view view;
+    struct shard_lease_view view;
     enum hf_status status;
     uint64_t fence, beat;
     bool dirty;
@@ -489,7 +482,7 @@ enum hf_status hf__lease_renew(struct hf_scope *s, struct hf_consumer *c, struct
     beat = ++shard->beat;
     dirty = shard->dirty;
     shard->dirty = false;
-    shard->beat_us = beat_due_us(c, sent_us);
+    shard->lease.due_us = sent_us + (int64_t)terms_of(c).heartbeat_ms * 1000;
     our_values(&h, c, fence);
     VALUE(&h, HF_N(":beat", beat));
     update = update_of(&h, c, sk_of(s, c, text_str(&shard->id)),
@@ -505,14 +498,11 @@ enum hf_status hf__lease_renew(struct hf_scope *s, struct hf_consumer *c, struct
     pthread_mutex_lock(&c->mutex);
     if (shard->owned && shard->fence == fence) {
         if (status == HF_OK) {
-            int64_t until_us = lease_end_us(c, sent_us);
-
-            if (until_us > shard->until_us)
-                shard->until_us = until_us;
+            hf__lease_renew(&shard->lease, terms_of(c), sent_us);
             shard->saved_us = sent_us;
         } else {
             shard->dirty = shard->dirty || dirty;
-            shard->beat_us = env_elapsed_us(&c->env) + (int64_t)c->o.lease_ms * 1000 / 16;
+            hf__lease_retry(&shard->lease, terms_of(c), env_elapsed_us(&c->env));
         }
     }
     pthread_mutex_unlock(&c->mutex);
@@ -532,11 +522,12 @@ static void let_go(struct hf_consumer *c, struct shard *shard, uint64_t fence)
     c->metrics.shards--;
 }
 
-enum hf_status hf__lease_release(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
+enum hf_status hf__shard_lease_release(struct hf_scope *s, struct hf_consumer *c,
+                                       struct shard *shard)
 {
     struct holders h = {.s = s};
     struct hf_update_item update;
-    struct lease_view view;
+    struct shard_lease_view view;
     enum hf_status status;
     uint64_t fence;
 
@@ -567,16 +558,17 @@ enum hf_status hf__lease_release(struct hf_scope *s, struct hf_consumer *c, stru
     pthread_mutex_lock(&c->mutex);
     let_go(c, shard, fence);
     if (view.sk.len)
-        hf__lease_see(c, shard, &view);
+        hf__shard_lease_see(c, shard, &view);
     pthread_mutex_unlock(&c->mutex);
     return HF_OK;
 }
 
-enum hf_status hf__lease_finish(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
+enum hf_status hf__shard_lease_finish(struct hf_scope *s, struct hf_consumer *c,
+                                      struct shard *shard)
 {
     struct holders h = {.s = s};
     struct hf_update_item update;
-    struct lease_view view;
+    struct shard_lease_view view;
     enum hf_status status;
     uint64_t fence;
 
@@ -606,8 +598,8 @@ enum hf_status hf__lease_finish(struct hf_scope *s, struct hf_consumer *c, struc
     return HF_OK;
 }
 
-enum hf_status hf__lease_bury(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
-                              bool *ours)
+enum hf_status hf__shard_lease_bury(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
+                                    bool *ours)
 {
     struct pattern_id by = hf__pattern_id_make(&c->env);
     struct holders h = {.s = s};
@@ -637,11 +629,11 @@ enum hf_status hf__lease_bury(struct hf_scope *s, struct hf_consumer *c, struct 
     return status;
 }
 
-enum hf_status hf__lease_ask(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
+enum hf_status hf__shard_lease_ask(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
     struct holders h = {.s = s};
     struct hf_update_item update;
-    struct lease_view view;
+    struct shard_lease_view view;
     enum hf_status status;
 
     VALUE(&h, HF_S(":me", id_str(&c->id)));
@@ -661,10 +653,10 @@ static struct shard *find_due(struct hf_consumer *c, int64_t now_us, int64_t *ne
     for (struct shard *shard = c->shards; shard && has_name(c); shard = shard->next) {
         if (!shard->owned || shard->done || (shard->stuck && c->o.stuck == HF_STUCK_RELEASE))
             continue;
-        if (shard->beat_us <= now_us)
+        if (shard->lease.due_us <= now_us)
             return shard;
-        if (shard->beat_us - now_us < *next_us)
-            *next_us = shard->beat_us - now_us;
+        if (shard->lease.due_us - now_us < *next_us)
+            *next_us = shard->lease.due_us - now_us;
     }
     return NULL;
 }
@@ -703,7 +695,7 @@ static void deal_with(struct hf_scope *s, struct hf_consumer *c, struct shard *s
     if (c->env.log && line.len)
         c->env.log(c->env.user, HF_LOG_WARNING, line);
     if (c->o.stuck == HF_STUCK_RELEASE)
-        (void)!hf__lease_release(s, c, shard); /* if it cannot be done now, the lease ends */
+        (void)!hf__shard_lease_release(s, c, shard); /* if it cannot be done now, the lease ends */
 }
 
 int64_t hf__consumer_beats(void *user)
@@ -729,7 +721,7 @@ int64_t hf__consumer_beats(void *user)
         pthread_mutex_unlock(&c->mutex);
         hf_scope_reset(s);
         hf_scope_timeout_ms(s, c->o.lease_ms / 4);
-        (void)!hf__lease_renew(s, c, shard); /* what came of it is in the shard */
+        (void)!hf__shard_lease_renew(s, c, shard); /* what came of it is in the shard */
         pthread_mutex_lock(&c->mutex);
         shard->beating = false;
     }

@@ -91,7 +91,7 @@ static enum hf_status hold(struct hf_scope *s, struct hf_consumer *c, struct sha
 
         pthread_mutex_lock(&c->mutex);
         owned = shard->owned;
-        until_us = shard->until_us;
+        until_us = shard->lease.until_us;
         pthread_mutex_unlock(&c->mutex);
         if (!owned)
             return hf_scope_fail(s, HF_LOST, "shard %.*s is lost", HF_FMT(text_str(&shard->id)));
@@ -100,7 +100,7 @@ static enum hf_status hold(struct hf_scope *s, struct hf_consumer *c, struct sha
         if (tries == HOLD_TRIES)
             return hf_scope_fail(s, HF_TIMEOUT, "to renew a lease of %u ms takes longer than that",
                                  c->o.lease_ms);
-        TRY(hf__lease_renew(s, c, shard));
+        TRY(hf__shard_lease_renew(s, c, shard));
     }
     return HF_OK;
 }
@@ -125,7 +125,7 @@ static enum hf_status checkpoint(struct hf_scope *s, struct hf_consumer *c, stru
     due = shard->owned && shard->dirty &&
           now_us - shard->saved_us >= (int64_t)c->o.checkpoint_ms * 1000;
     pthread_mutex_unlock(&c->mutex);
-    return due ? hf__lease_renew(s, c, shard) : HF_OK;
+    return due ? hf__shard_lease_renew(s, c, shard) : HF_OK;
 }
 
 /* ---- changes -------------------------------------------------------------------------------- */
@@ -221,12 +221,7 @@ static enum hf_status moved(struct hf_scope *s, struct hf_consumer *c, struct sh
 
 static uint32_t backoff_ms(const struct hf_consumer *c, uint32_t failures)
 {
-    uint64_t ms = c->o.backoff_ms;
-
-    for (uint32_t i = 1; i < failures && ms < CONSUMER_BACKOFF_MAX_MS; i++)
-        ms *= 2;
-    return hf__pattern_jitter_ms(&c->env, ms < CONSUMER_BACKOFF_MAX_MS ? (uint32_t)ms
-                                                                       : CONSUMER_BACKOFF_MAX_MS);
+    return hf__backoff_ms(&c->env, c->o.backoff_ms, CONSUMER_BACKOFF_MAX_MS, failures);
 }
 
 /* The handler did not want it. The same comes again, from this record on whatever happens. */
@@ -322,7 +317,7 @@ static enum hf_status hand_over(struct worker *worker, struct shard *shard, cons
 static enum hf_status finish(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
     if (has_name(c))
-        TRY(hf__lease_finish(s, c, shard));
+        TRY(hf__shard_lease_finish(s, c, shard));
     pthread_mutex_lock(&c->mutex);
     shard->done = true;
     if (shard->owned) {
@@ -363,7 +358,7 @@ static enum hf_status read_page(struct worker *worker, struct shard *shard)
 
     TRY(hold(s, c, shard));
     if (is_asked_for(c, shard))
-        return hf__lease_release(s, c, shard);
+        return hf__shard_lease_release(s, c, shard);
     TRY(ensure_iterator(s, c, shard));
     request.iterator = text_str(&shard->iterator);
     pthread_mutex_lock(&c->mutex);

@@ -228,7 +228,7 @@ static enum hf_status switch_to(struct hf_scope *s, struct hf_consumer *c, const
 
     pthread_mutex_lock(&c->mutex);
     for (struct shard *shard = c->shards; shard; shard = shard->next)
-        hf__lease_lost(c, shard);
+        hf__shard_lease_lost(c, shard);
     wait = any_busy(c); /* somebody still reads; a later look finds him gone */
     if (!wait)
         hf__shards_free(c);
@@ -279,7 +279,7 @@ static enum hf_status list_shards(struct hf_scope *s, struct hf_consumer *c)
 
 /* What the table says of one shard. */
 static enum hf_status note_lease(struct hf_scope *s, struct hf_consumer *c,
-                                 const struct lease_view *view)
+                                 const struct shard_lease_view *view)
 {
     size_t len = view->wanted.len < PATTERN_ID_LEN ? view->wanted.len : PATTERN_ID_LEN;
     struct shard *shard;
@@ -292,7 +292,7 @@ static enum hf_status note_lease(struct hf_scope *s, struct hf_consumer *c,
         good = shard != NULL;
     }
     if (shard && !shard->owned) {
-        hf__lease_see(c, shard, view);
+        hf__shard_lease_see(c, shard, view);
         shard->begun = view->place == PLACE_AFTER;
         if (!shard->busy && !shard->iterator.len)
             good = hf__text_set(&c->env, &shard->sequence, view->sequence);
@@ -309,7 +309,7 @@ static enum hf_status note_lease(struct hf_scope *s, struct hf_consumer *c,
 
 static enum hf_status read_leases(struct hf_scope *s, struct hf_consumer *c, bool *moved)
 {
-    struct hf_query query = hf__lease_query(s, c);
+    struct hf_query query = hf__shard_lease_query(s, c);
     struct head head = {.since_us = 0};
     struct hf_pages *pages;
     struct hf_item item;
@@ -318,9 +318,9 @@ static enum hf_status read_leases(struct hf_scope *s, struct hf_consumer *c, boo
     TRY(hf_scope_built(s));
     TRY(hf_pages_query(s, c->db, &query, NULL, &pages));
     while ((status = hf_pages_next_item(s, pages, &item)) == HF_OK && item.ptr) {
-        struct lease_view view;
+        struct shard_lease_view view;
 
-        status = hf__lease_view(s, item, &view);
+        status = hf__shard_lease_view(s, item, &view);
         if (status != HF_OK)
             break;
         if (view.is_head) {
@@ -413,14 +413,14 @@ static enum hf_status begin_latest(struct hf_scope *s, struct hf_consumer *c)
         if (!shard->iterator.len)
             TRY(hf__shard_latest(s, c, shard));
         if (has_name(c))
-            TRY(hf__lease_plan(s, c, shard, false));
+            TRY(hf__shard_lease_plan(s, c, shard, false));
         shard->decided = true;
     }
     for (struct shard *shard = c->shards; shard; shard = shard->next) {
         if (shard->decided)
             continue;
         if (has_name(c))
-            TRY(hf__lease_plan(s, c, shard, true));
+            TRY(hf__shard_lease_plan(s, c, shard, true));
         shard->decided = shard->done = true;
     }
     return HF_OK;
@@ -448,7 +448,7 @@ static bool held_by_other(const struct hf_consumer *c, const struct shard *shard
 {
     return shard->there && shard->holder[0] &&
            !hf_str_equal(hf_str_from(shard->holder), id_str(&c->id)) &&
-           env_elapsed_us(&c->env) - shard->seen_us < (int64_t)shard->seen_lease_ms * 1000;
+           hf__watch_silent_in(shard->seen_us, shard->seen_lease_ms, env_elapsed_us(&c->env)) > 0;
 }
 
 /* (3) */
@@ -473,13 +473,13 @@ static enum hf_status bury(struct hf_scope *s, struct hf_consumer *c, struct sha
     owned = shard->owned;
     pthread_mutex_unlock(&c->mutex);
     if (has_name(c) && owned) {
-        enum hf_status status = hf__lease_finish(s, c, shard);
+        enum hf_status status = hf__shard_lease_finish(s, c, shard);
 
         if (status == HF_LOST)
             return hf_scope_fail(s, HF_OK, "%s", "");
         TRY(status);
     } else if (has_name(c) && shard->there) {
-        TRY(hf__lease_bury(s, c, shard, &ours));
+        TRY(hf__shard_lease_bury(s, c, shard, &ours));
     }
     pthread_mutex_lock(&c->mutex);
     if (shard->owned) {
@@ -530,7 +530,7 @@ static enum hf_status take(struct hf_scope *s, struct hf_consumer *c, struct sha
     bool taken;
 
     if (has_name(c))
-        return hf__lease_take(s, c, shard, &taken);
+        return hf__shard_lease_take(s, c, shard, &taken);
     pthread_mutex_lock(&c->mutex);
     shard->owned = true;
     shard->due_us = env_elapsed_us(&c->env);
@@ -598,7 +598,7 @@ static enum hf_status balance(struct hf_scope *s, struct hf_consumer *c)
     pthread_mutex_lock(&c->mutex);
     shard = find_surplus(c);
     pthread_mutex_unlock(&c->mutex);
-    return shard ? hf__lease_ask(s, c, shard) : HF_OK;
+    return shard ? hf__shard_lease_ask(s, c, shard) : HF_OK;
 }
 
 /* ---- ends ----------------------------------------------------------------------------------- */

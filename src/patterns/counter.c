@@ -248,7 +248,7 @@ static enum hf_status rounds(struct hf_scope *s, struct hf_counters *c, const st
                                  HF_FMT(hf__counter_name(s, at)));
         hf_scope_rewind(s, memory);
         if (round > 2)
-            TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(&c->env, round < 20 ? 10 : 100)));
+            TRY(hf_scope_sleep_ms(s, hf__backoff_jitter_ms(&c->env, round < 20 ? 10 : 100)));
         a->change.gone = a->seen.gone;
         hf__mark_set_hint(&c->marks, at->text, a->seen.gone);
     }

@@ -94,7 +94,7 @@ static enum hf_status read_at_once(struct hf_scope *s, struct hf_counters *c,
         status = hf_transact_get_items(s, c->db, &request, &result);
         if ((status != HF_TX_CANCELED && status != HF_TX_CONFLICT) || round == TRIES_MAX)
             break; /* else a transaction was in the way */
-        TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(&c->env, 20)));
+        TRY(hf_scope_sleep_ms(s, hf__backoff_jitter_ms(&c->env, 20)));
     }
     for (uint32_t i = 0; i < len && status == HF_OK; i++)
         items[i] = result.items[i].item;

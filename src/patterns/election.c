@@ -98,7 +98,7 @@ static int64_t run(void *user)
             return e->due_us - now_us;
         if (!campaign(e))
             e->due_us = env_elapsed_us(&e->env) +
-                        (int64_t)hf__pattern_jitter_ms(&e->env, e->o.poll_ms) * 1000;
+                        (int64_t)hf__backoff_jitter_ms(&e->env, e->o.poll_ms) * 1000;
     }
 }
 

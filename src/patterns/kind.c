@@ -443,9 +443,9 @@ static enum hf_status put_checked(struct hf_scope *s, struct hf_db *db,
                                   const struct hf_condition_check *checks, size_t len,
                                   struct hf_item key, struct hf_item *mark)
 {
-    uint32_t delay_ms = DELAY_MS;
+    struct backoff backoff = {.first_ms = DELAY_MS, .max_ms = UINT32_MAX};
 
-    for (int round = 0; round < PUT_ROUNDS; round++, delay_ms *= 2) {
+    for (int round = 0; round < PUT_ROUNDS; round++) {
         enum hf_status status = send_checked(s, db, write, checks, len);
         struct hf_str other;
 
@@ -457,7 +457,7 @@ static enum hf_status put_checked(struct hf_scope *s, struct hf_db *db,
         TRY(find_other(s, db, spec, &other));
         if (excludes(kind, other))
             return another(s, spec->table, kind, other);
-        TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(hf_scope_env(s), delay_ms)));
+        TRY(hf__backoff_sleep(s, &backoff));
     }
     return hf_scope_fail(s, HF_IN_USE,
                          "others write the mark of table %.*s again and again: try again",

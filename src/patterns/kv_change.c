@@ -164,14 +164,12 @@ static enum hf_status refused(struct hf_scope *s, const struct job *job, const c
 /* (3): between rounds others get their turn. */
 static enum hf_status wait(struct hf_scope *s, const struct job *job, uint32_t round)
 {
-    uint32_t ms = round < 8 ? (uint32_t)FIRST_WAIT_MS << round : MAX_WAIT_MS;
-
     if (round >= job->attempts)
         return hf_scope_fail(s, HF_TX_CONFLICT,
                              "key \"%.*s\" of table %.*s: others were faster, %u times",
                              KV_FMT(job->place.key), HF_FMT(job->kv->table), (unsigned)round);
-    ms = ms > MAX_WAIT_MS ? MAX_WAIT_MS : ms;
-    return hf_scope_sleep_ms(s, hf__pattern_jitter_ms(hf_scope_env(s), ms));
+    return hf_scope_sleep_ms(s, hf__backoff_ms(hf_scope_env(s), FIRST_WAIT_MS, MAX_WAIT_MS,
+                                               round + UINT64_C(1)));
 }
 
 /* HF_CONDITION: the plan was to refuse; o->base.seen is what is there. */

@@ -249,16 +249,16 @@ static enum hf_status denied(struct hf_scope *s, const struct limit_ask *ask,
  * one it is not tried again, as nothing would say when to give up.
  */
 static enum hf_status try_again(struct hf_scope *s, const struct hf_limit_table *limits,
-                                enum hf_status status, uint32_t *delay_ms)
+                                enum hf_status status, struct backoff *backoff)
 {
     uint32_t left_ms = hf_scope_left_ms(s, UINT32_MAX);
-    uint32_t ms = hf__pattern_jitter_ms(&limits->env, *delay_ms);
+    uint32_t ms = hf__backoff_jitter_ms(&limits->env, hf__backoff_next_ms(backoff));
 
     if (status == HF_CANCELED || status == HF_NOMEM || !hf_scope_error(s)->may_retry ||
         left_ms == UINT32_MAX || left_ms <= 2)
         return status;
     TRY(hf_scope_sleep_ms(s, ms < left_ms - 1 ? ms : left_ms - 1));
-    *delay_ms = *delay_ms > REACH_MOST_MS / 2 ? REACH_MOST_MS : *delay_ms * 2;
+    backoff->failures++;
     return HF_OK;
 }
 
@@ -267,7 +267,7 @@ static enum hf_status reach(struct hf_scope *s, struct hf_limit_table *limits,
                             const struct hf_update_item *update, struct hf_item *item)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
-    uint32_t delay_ms = REACH_FIRST_MS;
+    struct backoff backoff = {.first_ms = REACH_FIRST_MS, .max_ms = REACH_MOST_MS};
     bool doubtful = false;
 
     for (;;) {
@@ -278,7 +278,7 @@ static enum hf_status reach(struct hf_scope *s, struct hf_limit_table *limits,
         if (status == HF_OK || status == HF_CONDITION)
             return status;
         doubtful = doubtful || hf_scope_error(s)->may_have_happened;
-        status = try_again(s, limits, status, &delay_ms);
+        status = try_again(s, limits, status, &backoff);
         if (status != HF_OK)
             return doubtful ? hf_scope_doubt(s) : status;
         hf_scope_rewind(s, mark);
@@ -291,14 +291,14 @@ static enum hf_status reach_item(struct hf_scope *s, struct hf_limit_table *limi
 {
     struct hf_item key = hf__limit_key(s, ask->at, ask->name);
     struct hf_scope_mark mark = hf_scope_mark(s);
-    uint32_t delay_ms = REACH_FIRST_MS;
+    struct backoff backoff = {.first_ms = REACH_FIRST_MS, .max_ms = REACH_MOST_MS};
 
     for (;;) {
         enum hf_status status = hf__pattern_read(s, limits->db, limits->at.table, key, item);
 
         if (status == HF_OK)
             return HF_OK;
-        TRY(try_again(s, limits, status, &delay_ms));
+        TRY(try_again(s, limits, status, &backoff));
         hf_scope_rewind(s, mark);
     }
 }
@@ -383,7 +383,7 @@ static enum hf_status take(struct hf_scope *s, struct hf_limit_table *limits, st
             return status;
         known = true;
         if (round >= ROUNDS_WITHOUT_REST)
-            TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(&limits->env, REST_MS)));
+            TRY(hf_scope_sleep_ms(s, hf__backoff_jitter_ms(&limits->env, REST_MS)));
         ask->now_us = limits->env.wall_us(limits->env.user);
     }
     return hf_scope_fail(s, HF_IN_USE, "limit %.*s is used by too many at once", HF_FMT(ask->name));

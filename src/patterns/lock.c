@@ -4,7 +4,7 @@
  * The item of a lock names its holders (lock_item.c). A holder replaces its entry every heartbeat,
  * with the next number as its beat (lock_beat.c). A waiter notes the beat that it read and, by its
  * own clock, when; if the same beat is there a lease later, the holder is gone, and the waiter
- * takes its place with a write that is conditional on that beat (lock_wait.c, lock_seen.c).
+ * takes its place with a write that is conditional on that beat (lock_wait.c, coord/watch.c).
  *
  * What always holds:
  *
@@ -64,10 +64,10 @@ static void table_free(struct hf_lock_table *locks)
         assert(locks->locks->dropped && "a lock was not released before its table was closed");
         hf__lock_unref(locks->locks);
     }
-    hf__lock_seen_free(&locks->seen);
     pthread_mutex_unlock(&locks->mutex);
     pthread_cond_destroy(&locks->changed);
     pthread_mutex_destroy(&locks->mutex);
+    hf__watch_free(&locks->watch);
     hf_scope_free(locks->work);
     hf_scope_free(locks->names);
     env_free(&env, locks, sizeof(*locks));
@@ -81,10 +81,10 @@ static struct hf_lock_table *table_new(struct hf_scope *s, struct hf_db *db,
     if (!locks)
         return NULL;
     locks->env = *hf_scope_env(s);
+    locks->watch.env = &locks->env;
     locks->db = db;
     locks->clock_skew_ms = o->clock_skew_ms;
     locks->forget_s = o->forget_s;
-    locks->seen.env = &locks->env;
     pthread_mutex_init(&locks->mutex, NULL);
     pthread_cond_init(&locks->changed, NULL);
     locks->names = hf_scope_new(&locks->env);
@@ -268,7 +268,7 @@ enum hf_status hf_lock_release_with(struct hf_scope *s, struct hf_lock *lock, st
         hf__lock_unref(lock);
     } else {
         lock->unreleased = true; /* our reference is the table's now */
-        lock->due_us = env_elapsed_us(&table->env);
+        lock->lease.due_us = env_elapsed_us(&table->env);
     }
     pthread_mutex_unlock(&table->mutex);
     if (status != HF_OK && status != HF_LOST)
@@ -323,7 +323,7 @@ uint32_t hf_lock_left_ms(struct hf_lock *lock)
 
     pthread_mutex_lock(&table->mutex);
     if (hf__lock_look(lock, now_us) == HF_LOCK_HELD)
-        left_ms = (lock->until_us - now_us) / 1000;
+        left_ms = (lock->lease.until_us - now_us) / 1000;
     pthread_mutex_unlock(&table->mutex);
     return left_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)left_ms;
 }

@@ -9,16 +9,16 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "coord/lease.h"
+#include "coord/watch.h"
 #include "patterns/names.h"
 
 enum {
     LEASE_DEFAULT_MS = 20000,
     POLL_DEFAULT_MS = 1000,
     POLL_FIRST_MS = 5,
-    EVICT_MAX = 40,      /* holders that one write replaces */
-    SEEN_MAX = 10000,    /* observations that a table remembers */
-    SEEN_BUCKETS = 1024, /* a power of two */
-    FREED_BUCKETS = 64   /* a power of two */
+    EVICT_MAX = 40,    /* holders that one write replaces */
+    FREED_BUCKETS = 64 /* a power of two */
 };
 
 /* ---- lock_item.c: the item, and the requests that change it --------------------------------- */
@@ -81,24 +81,6 @@ struct hf_update_item hf__lock_free_request(struct hf_scope *s, const struct pat
                                             struct hf_str name, struct hf_str id, uint64_t fence,
                                             struct hf_item data, int64_t expires_s);
 
-/* ---- lock_seen.c: which beats were seen, and when first ------------------------------------- */
-
-struct seen_entry;
-
-struct lock_seen {
-    const struct hf_env *env;
-    struct seen_entry *buckets[SEEN_BUCKETS];
-    struct seen_entry *newest, *oldest; /* by last look */
-    size_t len;
-};
-
-/*
- * When this beat of that holder was seen first, on the elapsed clock: `now_us`, unless it was seen
- * before. When there is no memory to remember it, now.
- */
-int64_t hf__lock_seen(struct lock_seen *seen, struct hf_str id, uint64_t beat, int64_t now_us);
-void hf__lock_seen_free(struct lock_seen *seen);
-
 /* ---- the table ------------------------------------------------------------------------------ */
 
 struct hf_lock_table {
@@ -117,7 +99,7 @@ struct hf_lock_table {
     pthread_cond_t changed; /* some lock is busy or calling no more */
     struct hf_lock *locks;
     struct hf_election *elections; /* only without threads */
-    struct lock_seen seen;
+    struct watch watch;
     bool busy_beater, busy_watcher; /* there were new locks since they looked last */
     uint64_t noop_fence;
     atomic_uint freed[FREED_BUCKETS]; /* by name: how often we released one; no mutex */
@@ -143,8 +125,7 @@ struct hf_lock {
     uint32_t refs; /* the holder's, and one for each who works on it without the mutex */
     enum hf_lock_state state;
     uint32_t lease_ms;
-    int64_t until_us;   /* the lease ends, by our clock */
-    int64_t due_us;     /* renew it, or release it again */
+    struct lease lease; /* due: renew it, or release it again */
     int64_t touched_us; /* hf_lock_touch() */
     bool busy;          /* one request at a time renews it */
     uint64_t beat;      /* of the last request that renewed it; who is busy counts */
@@ -160,15 +141,18 @@ struct hf_lock {
     char text[]; /* the name; not in a scope, whose first chunk is many times larger */
 };
 
+/* With a lease of `lease_ms`, which a renewal may change. */
+static inline struct lease_terms lock_terms(const struct hf_lock *lock, uint32_t lease_ms)
+{
+    return (struct lease_terms){.lease_ms = lease_ms, .heartbeat_ms = lock->heartbeat_ms};
+}
+
 static inline struct hf_str lock_id(const struct hf_lock *lock)
 {
     return id_str(&lock->id);
 }
 
 /* ---- lock_beat.c: leases over time ---------------------------------------------------------- */
-
-/* The end of a lease that was asked for at `sent_us`, by our clock. */
-int64_t hf__lock_until(int64_t sent_us, uint32_t lease_ms);
 
 /* Let the lock expire if it is time; the mutex is held. */
 enum hf_lock_state hf__lock_look(struct hf_lock *lock, int64_t now_us);

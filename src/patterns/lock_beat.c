@@ -5,8 +5,8 @@
  * a call while the network is away. The watcher never does, so the end of a lease is told in time
  * whatever the beater waits for, and a callback that takes long delays no renewal.
  *
- *  (1) A lease is counted from before the request that asked for it was sent, and ends early by a
- *      hundredth for clocks that run at different speeds.
+ *  (1) A lease counts from before the request that asked for it was sent, less a margin for clocks
+ *      (coord/lease.c).
  *  (2) Once it was noticed that a lease has ended, the lock is lost for good, even if it turns out
  *      to be ours still: its holder may have been told.
  *  (3) A renewal without an answer changes nothing, unless it asked for a shorter lease, which may
@@ -18,26 +18,12 @@
  */
 #include "patterns/lock.h"
 
-enum {
-    DRIFT_SHARE = 100,
-    RETRY_MIN_MS = 10,
-    RETRY_MAX_MS = 1000,
-    RELEASE_MS = 1000,
-    IDLE_US = 1000000
-};
-
-/* (1) */
-int64_t hf__lock_until(int64_t sent_us, uint32_t lease_ms)
-{
-    int64_t lease_us = (int64_t)lease_ms * 1000;
-
-    return sent_us + lease_us - lease_us / DRIFT_SHARE;
-}
+enum { RELEASE_MS = 1000, IDLE_US = 1000000 };
 
 /* (2) */
 enum hf_lock_state hf__lock_look(struct hf_lock *lock, int64_t now_us)
 {
-    if (lock->state == HF_LOCK_HELD && now_us >= lock->until_us)
+    if (lock->state == HF_LOCK_HELD && lease_is_over(&lock->lease, now_us))
         lock->state = HF_LOCK_EXPIRED;
     return lock->state;
 }
@@ -104,8 +90,7 @@ void hf__lock_wake(struct hf_lock_table *table)
 static void renewed(struct hf_lock *lock, int64_t sent_us, uint32_t lease_ms, struct hf_item data)
 {
     if (lock->table->db) /* a no-op lock has no lease */
-        lock->until_us = hf__lock_until(sent_us, lease_ms);
-    lock->due_us = sent_us + (int64_t)lock->heartbeat_ms * 1000;
+        hf__lease_take(&lock->lease, lock_terms(lock, lease_ms), sent_us); /* maybe a shorter one */
     lock->lease_ms = lease_ms;
     lock->late_told = false;
     if (data.ptr) {
@@ -117,14 +102,9 @@ static void renewed(struct hf_lock *lock, int64_t sent_us, uint32_t lease_ms, st
 /* No answer; the mutex is held. (3) */
 static void not_renewed(struct hf_lock *lock, int64_t sent_us, uint32_t lease_ms, bool doubtful)
 {
-    uint32_t again_ms = lock->heartbeat_ms / 4;
-    int64_t until_us = hf__lock_until(sent_us, lease_ms);
-
-    if (doubtful && until_us < lock->until_us)
-        lock->until_us = until_us;
-    again_ms = again_ms < RETRY_MIN_MS ? RETRY_MIN_MS : again_ms;
-    again_ms = again_ms > RETRY_MAX_MS ? RETRY_MAX_MS : again_ms;
-    lock->due_us = env_elapsed_us(&lock->table->env) + (int64_t)again_ms * 1000;
+    if (doubtful)
+        hf__lease_doubt(&lock->lease, lease_ms, sent_us);
+    hf__lease_retry(&lock->lease, lock_terms(lock, lease_ms), env_elapsed_us(&lock->table->env));
 }
 
 /* Refused: does the item say that this beat is there already? Its answer got lost, then. */
@@ -213,8 +193,8 @@ static void release_again(struct hf_scope *s, struct hf_lock *lock)
     int64_t now_us = env_elapsed_us(&table->env);
 
     pthread_mutex_lock(&table->mutex);
-    lock->due_us = now_us + (int64_t)RETRY_MAX_MS * 1000;
-    if (status == HF_OK || status == HF_CONDITION || now_us >= lock->until_us) {
+    lock->lease.due_us = now_us + (int64_t)LEASE_RETRY_MAX_MS * 1000;
+    if (status == HF_OK || status == HF_CONDITION || lease_is_over(&lock->lease, now_us)) {
         lock->unreleased = false;
         hf__lock_unref(lock);
     }
@@ -246,7 +226,7 @@ static int64_t due_at(struct hf_lock *lock, int64_t now_us)
 
     if (lock->busy || !(renew || lock->unreleased))
         return INT64_MAX;
-    return lock->due_us;
+    return lock->lease.due_us;
 }
 
 /* What is to be done for one lock, as it was when it became busy. */
@@ -275,7 +255,7 @@ static struct job next_due(struct hf_lock_table *table, int64_t *wait_us)
     }
     *wait_us = first == INT64_MAX ? idle_us(&table->busy_beater) : first - now_us;
     if (first <= now_us) {
-        int64_t left_ms = (found->until_us - now_us) / 1000 + 1;
+        int64_t left_ms = (found->lease.until_us - now_us) / 1000 + 1;
 
         hf__lock_enter(found);
         job = (struct job){.lock = found,
@@ -346,7 +326,7 @@ static bool call_if_due(struct hf_lock *lock, int64_t now_us, int64_t *wait_us)
             call(lock, true, 0);
         return due;
     }
-    left_us = lock->until_us - now_us;
+    left_us = lock->lease.until_us - now_us;
     if (lock->on_late && !lock->late_told) {
         int64_t early_us = left_us - (int64_t)lock->late_ms * 1000;
 

@@ -37,7 +37,8 @@ static int64_t gone_in(struct hf_lock_table *table, const struct hf_lock_holder 
                        struct hf_str opener, uint64_t beat, int64_t now_us)
 {
     int64_t lease_us = (int64_t)holder->lease_ms * 1000;
-    int64_t left_us = hf__lock_seen(&table->seen, holder->id, beat, now_us) + lease_us - now_us;
+    int64_t since_us = hf__watch_holder(&table->watch, holder->id, beat, now_us);
+    int64_t left_us = hf__watch_silent_in(since_us, holder->lease_ms, now_us);
 
     if (hf__pattern_orphan(table->db, opener))
         return 0;
@@ -229,13 +230,14 @@ static bool lease_begins(struct hf_scope *s, struct want *want)
 
     lock->state = HF_LOCK_HELD;
     lock->touched_us = now_us;
-    lock->due_us = want->sent_us + (int64_t)lock->heartbeat_ms * 1000;
-    lock->until_us =
-        want->sent_us == INT64_MIN ? now_us : hf__lock_until(want->sent_us, lock->lease_ms);
-    if (now_us < lock->until_us)
+    if (want->sent_us == INT64_MIN) /* one of ours was done, who knows when */
+        lock->lease = (struct lease){.until_us = now_us, .due_us = now_us};
+    else
+        hf__lease_take(&lock->lease, lock_terms(lock, lock->lease_ms), want->sent_us);
+    if (!lease_is_over(&lock->lease, now_us))
         return true;
     return hf__lock_renew(s, lock, lock->lease_ms, (struct hf_item){0}) == HF_OK &&
-           env_elapsed_us(&want->table->env) < lock->until_us;
+           !lease_is_over(&lock->lease, env_elapsed_us(&want->table->env));
 }
 
 /* ---- options -------------------------------------------------------------------------------- */
@@ -327,8 +329,8 @@ static void abandon(struct hf_lock *lock, bool doubtful)
     struct hf_lock_table *table = lock->table;
 
     if (doubtful) {
-        lock->due_us = env_elapsed_us(&table->env);
-        lock->until_us = lock->due_us + (int64_t)lock->lease_ms * 1000;
+        lock->lease.due_us = env_elapsed_us(&table->env);
+        lock->lease.until_us = lock->lease.due_us + (int64_t)lock->lease_ms * 1000;
         lock->fence = 0; /* whichever it got */
         lock->dropped = lock->unreleased = true;
         list(lock);
@@ -394,7 +396,7 @@ static uint32_t next_look_ms(struct want *want, const struct lock_plan *plan, ui
                              uint32_t most_ms)
 {
     const struct hf_env *env = &want->table->env;
-    uint32_t ms = hf__pattern_jitter_ms(env, *poll_ms);
+    uint32_t ms = hf__backoff_jitter_ms(env, *poll_ms);
 
     if (plan->wait_us / 1000 < ms)
         ms = (uint32_t)((plan->wait_us + 999) / 1000);
@@ -461,7 +463,7 @@ static enum hf_status noop(struct hf_scope *s, struct want *want)
     lock->data = hf_item_copy(lock->data_memory, want->data);
     lock->since_ms = env_wall_ms(&table->env);
     lock->state = HF_LOCK_HELD;
-    lock->until_us = INT64_MAX;
+    lock->lease.until_us = INT64_MAX;
     lock->no_heartbeats = true;
     pthread_mutex_lock(&table->mutex);
     lock->fence = ++table->noop_fence;

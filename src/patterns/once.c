@@ -2,7 +2,7 @@
  * patterns/once.c: what is done once: the table of records, and an attempt that is ours.
  *
  * A record is nothing, running, or completed (once_item.c). Whoever finds nothing begins an attempt
- * with one write; whoever finds it running waits, and watches (once_begin.c, once_watch.c); whoever
+ * with one write; whoever finds it running waits, and watches (once_begin.c, coord/watch.c); whoever
  * finds it completed takes the result from the refusal of that same write. An attempt that runs
  * sends heartbeats (once_beat.c).
  *
@@ -61,6 +61,7 @@ static void table_free(struct hf_once_table *onces)
     pthread_mutex_destroy(&onces->mutex);
     hf_scope_free(onces->work);
     hf_scope_free(onces->names);
+    hf__watch_free(&onces->watch);
     env_free(&env, onces, sizeof(*onces));
 }
 
@@ -72,6 +73,7 @@ static struct hf_once_table *table_new(struct hf_scope *s, struct hf_db *db,
     if (!onces)
         return NULL;
     onces->env = *hf_scope_env(s);
+    onces->watch.env = &onces->env;
     onces->db = db;
     onces->clock_skew_ms = o->clock_skew_ms;
     pthread_mutex_init(&onces->mutex, NULL);
@@ -221,7 +223,7 @@ struct hf_once *hf__once_new(struct hf_once_table *table, const struct once_name
 void hf__once_list_add(struct hf_once *once)
 {
     struct hf_once_table *table = once->table;
-    int64_t due_us = once->due_us;
+    int64_t due_us = once->lease.due_us;
 
     pthread_mutex_lock(&table->mutex);
     table->busy_beater = table->beater != NULL;
@@ -257,8 +259,8 @@ static void leave_behind(struct hf_once *once)
     int64_t now_us = env_elapsed_us(&once->table->env);
 
     once->dropped = true;
-    once->due_us = now_us;
-    once->until_us = now_us + (int64_t)once->timeout_ms * 1000;
+    once->lease.due_us = now_us;
+    once->lease.until_us = now_us + (int64_t)once->timeout_ms * 1000;
 }
 
 void hf__once_forget(struct hf_once *once, bool doubtful)
@@ -431,7 +433,7 @@ uint32_t hf_once_left_ms(struct hf_once *once)
 
     pthread_mutex_lock(&table->mutex);
     if (!once->lost)
-        left_ms = (once->until_us - env_elapsed_us(&table->env)) / 1000;
+        left_ms = (once->lease.until_us - env_elapsed_us(&table->env)) / 1000;
     pthread_mutex_unlock(&table->mutex);
     return left_ms <= 0 ? 0 : left_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)left_ms;
 }

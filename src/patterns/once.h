@@ -9,6 +9,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "coord/lease.h"
+#include "coord/watch.h"
 #include "patterns/names.h"
 
 enum {
@@ -18,9 +20,7 @@ enum {
     ONCE_CALL_MS = 5000,       /* for a request of the background */
     ONCE_ORPHAN_S = 24 * 3600, /* what nobody completes is removed so much later, if results are */
     ONCE_ENDED_BUCKETS = 64,   /* a power of two */
-    ONCE_WATCH_SETS = 256,     /* a power of two */
-    ONCE_WATCH_WAYS = 8,
-    ONCE_HASH_LEN = 64 /* SHA-256 in hexadecimal */
+    ONCE_HASH_LEN = 64         /* SHA-256 in hexadecimal */
 };
 
 /* ---- once_item.c: the item, and the requests that change it --------------------------------- */
@@ -98,23 +98,6 @@ struct hf_delete_item hf__once_remove_request(struct hf_scope *s, const struct o
 /* When the database may remove the item of an attempt that runs; 0: never. */
 int64_t hf__once_orphan_s(int64_t now_ms, uint32_t timeout_ms, uint32_t keep_s);
 
-/* ---- once_watch.c: which attempts were seen, and since when they are silent ----------------- */
-
-struct once_watched {
-    char id[PATTERN_ID_LEN];
-    uint64_t beat;
-    int64_t since_us;
-    int64_t looked_us;
-};
-
-struct once_watch {
-    struct once_watched slots[ONCE_WATCH_SETS][ONCE_WATCH_WAYS];
-};
-
-/* When this beat of that attempt was seen first, on the elapsed clock: now, unless it was before.
- */
-int64_t hf__once_watch(struct once_watch *watch, struct hf_str id, uint64_t beat, int64_t now_us);
-
 /* ---- the table ------------------------------------------------------------------------------ */
 
 struct hf_once_table {
@@ -130,7 +113,7 @@ struct hf_once_table {
     pthread_cond_t changed; /* some attempt is busy no more */
     struct hf_once *attempts;
     bool busy_beater; /* there were new attempts since it looked last */
-    struct once_watch watch;
+    struct watch watch;
     atomic_uint ended[ONCE_ENDED_BUCKETS]; /* by key: how often one of ours ended; no mutex */
 };
 
@@ -149,10 +132,9 @@ struct hf_once {
     bool no_heartbeats;
 
     /* table->mutex guards all below. */
-    uint32_t refs; /* the holder's, and one for each who works on it without the mutex */
-    uint64_t beat; /* the latest that was sent */
-    int64_t until_us;
-    int64_t due_us;
+    uint32_t refs;      /* the holder's, and one for each who works on it without the mutex */
+    uint64_t beat;      /* the latest that was sent */
+    struct lease lease; /* due: the next heartbeat, or the next try to complete what was left */
     int64_t touched_us;
     enum hf_once_state wanted; /* DONE or FAILED: it is to be recorded as this, with: */
     struct hf_item result;
@@ -163,6 +145,11 @@ struct hf_once {
     bool closing; /* its holder is closing it, or has */
     bool dropped; /* what is left to do, and the holder's reference, are the table's */
 };
+
+static inline struct lease_terms once_terms(const struct hf_once *once)
+{
+    return (struct lease_terms){.lease_ms = once->timeout_ms, .heartbeat_ms = once->heartbeat_ms};
+}
 
 static inline struct hf_str once_id(const struct hf_once *once)
 {
@@ -210,8 +197,6 @@ enum hf_status hf__once_want(struct hf_scope *s, struct hf_once *once, enum hf_o
 atomic_uint *hf__once_ended(struct hf_once_table *table, struct hf_str key);
 
 /* ---- once_beat.c ---------------------------------------------------------------------------- */
-
-int64_t hf__once_until(int64_t sent_us, uint32_t timeout_ms);
 
 /* Make it busy, waiting until nobody else is; and the reverse. The mutex is held. */
 void hf__once_enter(struct hf_once *once);

@@ -2,22 +2,14 @@
  * patterns/once_beat.c: what an attempt says to the database while it runs and at its end, and the
  * thread that says it.
  *
- *  (1) A timeout is counted from before the heartbeat was sent, and ends early by a hundredth for
- *      clocks that run at different speeds.
+ *  (1) A timeout is a lease (coord/lease.c): the attempt counts on it for less long than others do.
  *  (2) A heartbeat without an answer changes nothing: the next one has a higher beat.
  *  (3) One heartbeat at a time (busy). A completion waits for nobody: a heartbeat that arrives
  *      after it is refused, and the refusal shows that the record is ours.
  */
 #include "patterns/once.h"
 
-enum { DRIFT_PART = 100, RETRY_MIN_MS = 10, RETRY_MAX_MS = 1000, IDLE_US = 1000000 };
-
-int64_t hf__once_until(int64_t sent_us, uint32_t timeout_ms)
-{
-    int64_t timeout_us = (int64_t)timeout_ms * 1000;
-
-    return sent_us + timeout_us - timeout_us / DRIFT_PART;
-}
+enum { IDLE_US = 1000000 };
 
 void hf__once_enter(struct hf_once *once)
 {
@@ -70,16 +62,10 @@ enum hf_status hf__once_beat(struct hf_scope *s, struct hf_once *once)
     if (status == HF_CONDITION)
         status = beat_refused(s, once, beat, item);
     pthread_mutex_lock(&table->mutex);
-    if (status == HF_OK) {
-        once->until_us = hf__once_until(sent_us, once->timeout_ms);
-        once->due_us = sent_us + (int64_t)once->heartbeat_ms * 1000;
-    } else {
-        uint32_t again_ms = once->heartbeat_ms / 4;
-
-        again_ms = again_ms < RETRY_MIN_MS ? RETRY_MIN_MS : again_ms;
-        again_ms = again_ms > RETRY_MAX_MS ? RETRY_MAX_MS : again_ms;
-        once->due_us = env_elapsed_us(&table->env) + (int64_t)again_ms * 1000;
-    }
+    if (status == HF_OK)
+        hf__lease_renew(&once->lease, once_terms(once), sent_us);
+    else
+        hf__lease_retry(&once->lease, once_terms(once), env_elapsed_us(&table->env));
     pthread_mutex_unlock(&table->mutex);
     return status;
 }
@@ -139,10 +125,10 @@ static int64_t due_at(const struct hf_once *once, int64_t now_us)
     if (once->busy)
         return INT64_MAX;
     if (once->dropped)
-        return once->due_us;
+        return once->lease.due_us;
     if (once->closing || once->ended || once->lost || once->no_heartbeats || stuck)
         return INT64_MAX;
-    return once->due_us;
+    return once->lease.due_us;
 }
 
 /* Nothing is due. Most attempts end before their first heartbeat, and a thread that wakes once a
@@ -190,8 +176,9 @@ static void settle(struct hf_scope *s, struct hf_once *once)
     int64_t now_us = env_elapsed_us(&table->env);
 
     pthread_mutex_lock(&table->mutex);
-    once->due_us = now_us + (int64_t)RETRY_MAX_MS * 1000;
-    if (status == HF_OK || status == HF_CONDITION || status == HF_LOST || now_us >= once->until_us)
+    once->lease.due_us = now_us + (int64_t)LEASE_RETRY_MAX_MS * 1000;
+    if (status == HF_OK || status == HF_CONDITION || status == HF_LOST ||
+        lease_is_over(&once->lease, now_us))
         hf__once_unref(once); /* the table's; we have one more */
     pthread_mutex_unlock(&table->mutex);
 }

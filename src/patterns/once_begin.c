@@ -46,16 +46,16 @@ struct want {
 static int64_t silent_in(struct hf_once_table *table, const struct once_view *view)
 {
     int64_t now_us = env_elapsed_us(&table->env);
-    int64_t timeout_us = (int64_t)view->record.timeout_ms * 1000, left_us;
+    int64_t left_us, since_us;
 
     if (hf__pattern_orphan(table->db, view->opener))
         return 0;
     pthread_mutex_lock(&table->mutex);
-    left_us = hf__once_watch(&table->watch, view->record.attempt, view->beat, now_us) + timeout_us -
-              now_us;
+    since_us = hf__watch_holder(&table->watch, view->record.attempt, view->beat, now_us);
     pthread_mutex_unlock(&table->mutex);
+    left_us = hf__watch_silent_in(since_us, view->record.timeout_ms, now_us);
     if (table->clock_skew_ms) {
-        int64_t trusted_us = view->record.renewed_us + timeout_us +
+        int64_t trusted_us = view->record.renewed_us + (int64_t)view->record.timeout_ms * 1000 +
                              (int64_t)table->clock_skew_ms * 1000 - env_wall_ms(&table->env) * 1000;
 
         left_us = trusted_us < left_us ? trusted_us : left_us;
@@ -153,13 +153,12 @@ static enum hf_status starts(struct hf_scope *s, struct want *want)
     once->lost = false;
     once->touched_us = now_us;
     if (want->sent_us != UNKNOWN_US) {
-        once->until_us = hf__once_until(want->sent_us, once->timeout_ms);
-        once->due_us = want->sent_us + (int64_t)once->heartbeat_ms * 1000;
-        if (now_us < once->until_us)
+        hf__lease_take(&once->lease, once_terms(once), want->sent_us);
+        if (!lease_is_over(&once->lease, now_us))
             return HF_OK;
     }
     TRY(hf__once_beat(s, once));
-    return env_elapsed_us(&want->table->env) < once->until_us ? HF_OK : HF_LOST;
+    return lease_is_over(&once->lease, env_elapsed_us(&want->table->env)) ? HF_LOST : HF_OK;
 }
 
 /* ---- waiting -------------------------------------------------------------------------------- */
@@ -220,7 +219,7 @@ static enum hf_status wait_for(struct hf_scope *s, struct want *want, uint32_t m
         left_ms = hf_scope_left_ms(s, UINT32_MAX);
         if (left_ms <= 1)
             return busy(s, want, HF_TIMEOUT);
-        ms = hf__pattern_jitter_ms(&want->table->env, poll_ms);
+        ms = hf__backoff_jitter_ms(&want->table->env, poll_ms);
         poll_ms = poll_ms > most_ms / 2 ? most_ms : poll_ms * 2;
         if (status == HF_OK && want->wait_us / 1000 < ms)
             ms = (uint32_t)((want->wait_us + 999) / 1000);
@@ -304,7 +303,7 @@ static enum hf_status record_it(struct hf_scope *s, struct hf_once *once, struct
     const struct hf_env *env = &once->table->env;
     int64_t until_us = env_elapsed_us(env) + (int64_t)once->timeout_ms * 1000;
     struct hf_scope_mark mark = hf_scope_mark(s);
-    uint32_t delay_ms = ONCE_POLL_FIRST_MS;
+    struct backoff backoff = {.first_ms = ONCE_POLL_FIRST_MS, .max_ms = ONCE_POLL_MS};
 
     for (;;) {
         enum hf_status status = hf_once_finish(s, once, result);
@@ -312,10 +311,9 @@ static enum hf_status record_it(struct hf_scope *s, struct hf_once *once, struct
         if (status == HF_OK || status == HF_LOST || !is_passing(s, status) ||
             env_elapsed_us(env) >= until_us)
             return status;
-        if (hf_scope_left_ms(s, UINT32_MAX) <= delay_ms)
+        if (hf_scope_left_ms(s, UINT32_MAX) <= hf__backoff_next_ms(&backoff))
             return status;
-        TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(env, delay_ms)));
-        delay_ms = delay_ms > ONCE_POLL_MS / 2 ? ONCE_POLL_MS : delay_ms * 2;
+        TRY(hf__backoff_sleep(s, &backoff));
         hf_scope_rewind(s, mark);
     }
 }

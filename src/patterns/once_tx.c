@@ -55,7 +55,7 @@ static enum hf_status send(struct hf_scope *s, struct hf_once_table *table,
     struct hf_transact_write_items tx = {.actions = all,
                                          .actions_len = len + 1,
                                          .token = id_str(&token)};
-    uint32_t delay_ms = TX_FIRST_DELAY_MS;
+    struct backoff backoff = {.first_ms = TX_FIRST_DELAY_MS, .max_ms = UINT32_MAX};
     bool doubtful = false;
     enum hf_status status;
 
@@ -73,11 +73,9 @@ static enum hf_status send(struct hf_scope *s, struct hf_once_table *table,
         doubtful = doubtful || hf_scope_error(s)->may_have_happened;
         if (!doubtful || status == HF_TX_CANCELED || attempt == TX_ATTEMPTS)
             break;
-        if (hf_scope_sleep_ms(s, hf__pattern_jitter_ms(&table->env, delay_ms)) != HF_OK) {
-            status = hf_scope_error(s)->status;
+        status = hf__backoff_sleep(s, &backoff);
+        if (status != HF_OK)
             break;
-        }
-        delay_ms *= 2;
     }
     return doubtful ? hf_scope_doubt(s) : status;
 }

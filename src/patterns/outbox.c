@@ -400,11 +400,11 @@ enum hf_status hf__outbox_transact(struct hf_scope *s, struct hf_outbox *outbox,
     struct hf_transact_write_items request = {.actions = actions,
                                               .actions_len = len,
                                               .token = id_str(&token)};
-    uint32_t delay_ms = FIRST_DELAY_MS;
+    struct backoff backoff = {.first_ms = FIRST_DELAY_MS, .max_ms = UINT32_MAX};
     bool doubtful = false;
     enum hf_status status;
 
-    for (int attempt = 1;; attempt++, delay_ms *= 2) {
+    for (int attempt = 1;; attempt++) {
         const struct hf_error *error;
 
         status = hf_transact_write_items(s, outbox->db, &request, NULL);
@@ -415,7 +415,7 @@ enum hf_status hf__outbox_transact(struct hf_scope *s, struct hf_outbox *outbox,
         if (attempt == ATTEMPTS || (!doubtful && !is_conflict(error)) ||
             (status == HF_TX_CANCELED && !is_conflict(error)))
             break;
-        status = hf_scope_sleep_ms(s, hf__pattern_jitter_ms(&outbox->env, delay_ms));
+        status = hf__backoff_sleep(s, &backoff);
         if (status != HF_OK)
             break;
     }
@@ -425,11 +425,11 @@ enum hf_status hf__outbox_transact(struct hf_scope *s, struct hf_outbox *outbox,
 enum hf_status hf__outbox_write_many(struct hf_scope *s, struct hf_outbox *outbox,
                                      const struct hf_write *writes, size_t len)
 {
-    uint32_t delay_ms = FIRST_DELAY_MS;
+    struct backoff backoff = {.first_ms = FIRST_DELAY_MS, .max_ms = UINT32_MAX};
     bool doubtful = false;
     enum hf_status status;
 
-    for (int attempt = 1;; attempt++, delay_ms *= 2) {
+    for (int attempt = 1;; attempt++) {
         struct hf_write_many_result result;
         struct hf_write *left;
 
@@ -437,7 +437,7 @@ enum hf_status hf__outbox_write_many(struct hf_scope *s, struct hf_outbox *outbo
         if (status == HF_OK || !(doubtful = doubtful || hf_scope_error(s)->may_have_happened) ||
             attempt == ATTEMPTS)
             break;
-        status = hf_scope_sleep_ms(s, hf__pattern_jitter_ms(&outbox->env, delay_ms));
+        status = hf__backoff_sleep(s, &backoff);
         if (status != HF_OK)
             break;
         left = hf_scope_alloc(s, (result.left_len + 1) * sizeof(*left));

@@ -796,21 +796,6 @@ static const char *crashes_back(struct holders *h, const struct hf_claimed_event
     return ", #crashes = :crashes REMOVE #owner, #token, #lease, #begun";
 }
 
-/* Before the attempt that follows so many failures; +-10 %. */
-static int64_t backoff_us(const struct hf_env *env, const struct hf_claim_options *o,
-                          uint64_t failures)
-{
-    uint64_t ms = o->backoff_ms;
-    uint32_t bits;
-
-    for (uint64_t i = 1; i < failures && ms < o->backoff_max_ms; i++)
-        ms *= 2;
-    if (ms > o->backoff_max_ms)
-        ms = o->backoff_max_ms;
-    env->random(env->user, &bits, sizeof(bits));
-    return (int64_t)(ms * 900 + (ms * 200 * bits >> 32));
-}
-
 static enum hf_status fail_for_now(struct hf_scope *s, struct hf_outbox *outbox,
                                    const struct hf_claimed_event *event,
                                    const struct outbox_failure *failure,
@@ -830,7 +815,9 @@ static enum hf_status fail_for_now(struct hf_scope *s, struct hf_outbox *outbox,
           "#lease");
     VALUE(&h, HF_N(":attempts", attempts));
     VALUE(&h, HF_N(":tried", now_us));
-    VALUE(&h, HF_N(":next", now_us + backoff_us(&outbox->env, o, attempts)));
+    VALUE(&h, HF_N(":next", now_us + (int64_t)hf__backoff_ms(&outbox->env, o->backoff_ms,
+                                                             o->backoff_max_ms, attempts) *
+                                         1000));
     VALUE(&h, HF_S(":error", failure->name));
     VALUE(&h, HF_S(":text", failure->text));
     VALUE(&h, HF_S(":cause", failure->cause));

@@ -15,6 +15,8 @@
 #include <assert.h>
 #include <pthread.h>
 
+#include "coord/backoff.h"
+
 /* Return a failed status to the caller. No other macro changes the flow. */
 #define TRY(expr)                                                                                  \
     do {                                                                                           \
@@ -272,10 +274,6 @@ enum hf_status hf__pattern_write(struct hf_scope *s, struct hf_db *db,
 /* The item as it is now, by a consistent read; absent when there is none. */
 enum hf_status hf__pattern_read(struct hf_scope *s, struct hf_db *db, struct hf_str table,
                                 struct hf_item key, struct hf_item *item);
-
-/* A random time from half of `ms` to `ms`, so that those who wait for the same do not come back
- * together. */
-uint32_t hf__pattern_jitter_ms(const struct hf_env *env, uint32_t ms);
 
 /* A condition whose waits end by the monotonic clock: setting the time of day moves none. */
 void hf__pattern_cond_init(pthread_cond_t *cond);

@@ -253,7 +253,7 @@ uint32_t hf__processor_backoff_ms(struct hf_processor *p, uint32_t failures)
         ms *= p->o.backoff_multiplier;
     if (ms > p->o.backoff_max_ms)
         ms = p->o.backoff_max_ms;
-    return hf__pattern_jitter_ms(&p->env, (uint32_t)ms);
+    return hf__backoff_jitter_ms(&p->env, (uint32_t)ms);
 }
 
 /* Does the run go on? */

@@ -4,6 +4,7 @@
 #ifndef HF_PATTERNS_PROCESSOR_H
 #define HF_PATTERNS_PROCESSOR_H
 
+#include "coord/lease.h"
 #include "patterns/records.h"
 
 enum {
@@ -93,8 +94,7 @@ struct hf_record_claim {
     bool active; /* the work is going on */
     bool lost;
     uint64_t beat;
-    int64_t until_us; /* the lease ends, by our clock */
-    int64_t due_us;   /* renew it */
+    struct lease lease;
     int64_t begun_us;
 };
 

@@ -105,11 +105,10 @@ static enum stand judge(struct beginning *b)
 
 /* ---- getting it ----------------------------------------------------------------------------- */
 
-static int64_t lease_end_us(const struct hf_processor *p, int64_t sent_us)
+/* (1) */
+static struct lease_terms terms_of(const struct hf_processor *p)
 {
-    int64_t lease_us = (int64_t)p->o.lease_ms * 1000;
-
-    return sent_us + lease_us - lease_us / 100; /* (1) */
+    return (struct lease_terms){.lease_ms = p->o.lease_ms, .heartbeat_ms = p->o.heartbeat_ms};
 }
 
 static struct hf_update_item claim_request(const struct beginning *b, bool over)
@@ -160,8 +159,7 @@ static enum hf_status claimed(struct beginning *b, int64_t sent_us, bool over)
     claim->beat = 1;
     claim->lost = false;
     claim->begun_us = sent_us;
-    claim->until_us = lease_end_us(p, sent_us);
-    claim->due_us = sent_us + (int64_t)p->o.heartbeat_ms * 1000;
+    hf__lease_take(&claim->lease, terms_of(p), sent_us);
     p->metrics.taken_over += over;
     pthread_mutex_unlock(&p->mutex);
     return HF_OK;
@@ -417,7 +415,7 @@ static struct renewal renewal_plan(struct hf_scope *s, struct hf_processor *p,
 {
     int64_t now_us = env_elapsed_us(&p->env);
 
-    claim->due_us = now_us + (int64_t)p->o.heartbeat_ms * 1000;
+    claim->lease.due_us = now_us + (int64_t)p->o.heartbeat_ms * 1000;
     return (struct renewal){.key = {hf_scope_copy(s, claim->key.account),
                                     hf_scope_copy(s, claim->key.run_time)},
                             .id = claim->id,
@@ -453,18 +451,16 @@ static enum hf_status renewal_send(struct hf_scope *s, struct hf_processor *p,
 static void renewal_done(struct hf_processor *p, struct hf_record_claim *claim,
                          const struct renewal *r, enum hf_status status)
 {
-    int64_t until_us = lease_end_us(p, r->sent_us);
-
     if (!claim->active || !hf_str_equal(id_str(&claim->id), id_str(&r->id)))
         return;
-    if (status == HF_OK && until_us > claim->until_us)
-        claim->until_us = until_us;
-    if (status == HF_LOST) {
+    if (status == HF_OK) {
+        hf__lease_renew(&claim->lease, terms_of(p), r->sent_us);
+    } else if (status == HF_LOST) {
         claim->lost = true;
         hf_scope_cancel(claim->worker->work);
-    } else if (status != HF_OK) {
+    } else {
         p->metrics.trouble++;
-        claim->due_us = env_elapsed_us(&p->env) + (int64_t)p->o.heartbeat_ms * 250; /* sooner */
+        hf__lease_retry(&claim->lease, terms_of(p), env_elapsed_us(&p->env));
     }
 }
 
@@ -503,10 +499,10 @@ static struct hf_record_claim *find_due(struct hf_processor *p, int64_t now_us, 
             continue;
         if (p->o.stuck_ms && now_us - claim->begun_us >= (int64_t)p->o.stuck_ms * 1000)
             continue;
-        if (claim->due_us <= now_us)
+        if (claim->lease.due_us <= now_us)
             return claim;
-        if (claim->due_us - now_us < *next_us)
-            *next_us = claim->due_us - now_us;
+        if (claim->lease.due_us - now_us < *next_us)
+            *next_us = claim->lease.due_us - now_us;
     }
     return NULL;
 }
@@ -587,7 +583,7 @@ uint32_t hf_record_left_ms(const struct hf_record_info *record)
     p = claim->worker->processor;
     pthread_mutex_lock(&p->mutex);
     if (claim->active && !claim->lost)
-        left_us = claim->until_us - env_elapsed_us(&p->env);
+        left_us = claim->lease.until_us - env_elapsed_us(&p->env);
     pthread_mutex_unlock(&p->mutex);
     return left_us > 0 ? (uint32_t)(left_us / 1000) : 0;
 }

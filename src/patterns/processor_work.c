@@ -100,13 +100,13 @@ static enum begun begin(struct worker *worker, struct record_key key, struct hf_
 
 /* ---- ending --------------------------------------------------------------------------------- */
 
-static bool lease_is_over(struct worker *worker)
+static bool claim_is_over(struct worker *worker)
 {
     struct hf_processor *p = worker->processor;
     bool over;
 
     pthread_mutex_lock(&p->mutex);
-    over = env_elapsed_us(&p->env) >= worker->claim.until_us;
+    over = lease_is_over(&worker->claim.lease, env_elapsed_us(&p->env));
     pthread_mutex_unlock(&p->mutex);
     return over;
 }
@@ -151,7 +151,7 @@ static enum hf_record_outcome settle(struct worker *worker, const struct hf_upda
         if (status == HF_CONDITION)
             return refused(worker, item, doubtful, meant);
         if (!trouble_may_pass(hf_scope_error(s)) ||
-            (tries >= p->retries && (lease_is_over(worker) || hf__processor_stopping(p))))
+            (tries >= p->retries && (claim_is_over(worker) || hf__processor_stopping(p))))
             return HF_RECORD_UNSURE;
         trouble(worker, tries);
     }

@@ -57,16 +57,9 @@ void hf__relay_trouble(struct hf_relay *relay, struct hf_scope *s)
 
 uint32_t hf__relay_backoff_ms(const struct hf_relay *relay, uint32_t first_ms, uint32_t failures)
 {
-    uint64_t ms = first_ms, share;
-    uint32_t bits;
+    uint32_t ms = hf__backoff_ms(&relay->env, first_ms, relay->o.backoff_max_ms, failures);
 
-    for (uint32_t i = 1; i < failures && ms < relay->o.backoff_max_ms; i++)
-        ms *= 2;
-    ms = ms > relay->o.backoff_max_ms ? relay->o.backoff_max_ms : ms;
-    relay->env.random(relay->env.user, &bits, sizeof(bits));
-    share = ms / 5; /* from a tenth less to a tenth more */
-    ms = ms - share / 2 + (share * bits >> 32);
-    return ms ? (uint32_t)ms : 1;
+    return ms ? ms : 1;
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -413,7 +406,7 @@ struct task hf__relay_next(struct hf_relay *relay, int64_t now_us, int64_t *next
     bool note;
 
     *next_us = INT64_MAX;
-    if (relay->until_us && now_us >= relay->until_us) /* (2) */
+    if (relay->lease.until_us && now_us >= relay->lease.until_us) /* (2) */
         hf__member_drop(relay);
     note = note_may(relay, now_us, next_us);
     if (note && note_is_urgent(relay, now_us))

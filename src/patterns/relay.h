@@ -8,6 +8,9 @@
 
 #include <holdfast/relay.h>
 
+#include "coord/lease.h"
+#include "coord/watch.h"
+
 enum {
     RELAY_WORKERS_MAX = 1000,
     RELAY_SLOTS = 8192,                 /* of each of the two tables below; a power of two */
@@ -139,12 +142,11 @@ struct relay_member {
     bool differs;               /* it delivers another part of the events than we do: */
     char only[RELAY_TEXT_MAX];  /* this one; "": all */
     char owner[RELAY_TEXT_MAX]; /* for people */
-    uint64_t beat;
+    struct watch_sight sight;   /* of its beat */
     uint32_t lease_ms;
     bool stopped;
-    bool orphaned;    /* opener.c: it is gone, however long its lease */
-    bool there;       /* in the last answer */
-    int64_t since_us; /* since when we see that beat */
+    bool orphaned; /* opener.c: it is gone, however long its lease */
+    bool there;    /* in the last answer */
 };
 
 struct relay_row { /* b.n as it was read */
@@ -230,7 +232,7 @@ struct hf_relay {
     size_t members_len, members_size;
     struct relay_row *rows;
     uint32_t *plan; /* who is to have each bucket: a place in members */
-    int64_t renew_us, look_us, act_us;
+    int64_t look_us, act_us;
     bool yields; /* one that delivers another part was first */
     uint32_t keep_failures;
 
@@ -246,12 +248,12 @@ struct hf_relay {
     pthread_cond_t work_cond; /* for workers */
     pthread_cond_t idle_cond; /* for who waits for an end */
     bool started, stopping, canceled, paused, ended;
-    int64_t timed_us; /* a worker waits until then; INT64_MAX: none does */
-    size_t idle;      /* workers that wait */
-    int64_t until_us; /* the end of our lease; 0: we have none */
-    bool leaving;     /* a bucket waits to be released until its work has ended */
-    bool settled;     /* all buckets that are to be ours were ours when it was looked last */
-    uint64_t moved;   /* pages of a backlog that were read: it is not at an end */
+    int64_t timed_us;   /* a worker waits until then; INT64_MAX: none does */
+    size_t idle;        /* workers that wait */
+    struct lease lease; /* until_us 0: we have none; due_us is the member's alone */
+    bool leaving;       /* a bucket waits to be released until its work has ended */
+    bool settled;       /* all buckets that are to be ours were ours when it was looked last */
+    uint64_t moved;     /* pages of a backlog that were read: it is not at an end */
     struct relay_bucket *buckets;
     struct held *held[RELAY_SLOTS];
     struct relay_key *keys[RELAY_SLOTS];

@@ -16,9 +16,8 @@
  * when nothing of it is under way any more, and takes what it is to have, when it is free or its
  * owner is silent for the owner's lease by our clock.
  *
- *  (1) Our lease is counted from before the renewal was sent, and ends early by a hundredth for
- *      clocks that run at different speeds; others count from after they have read it. When it has
- *      ended, we are a new relay with a new id.
+ *  (1) Our lease ends for us before it ends for others: coord/lease.c. When it has ended, we are a
+ *      new relay with a new id.
  *  (2) A bucket is taken by a write on the condition that its owner and fence are as they were
  *      read; the fence grows. It is released on the condition that it is ours, with our fence.
  *  (3) The item of a relay is there before it has a bucket. Buckets sort before relays, so an owner
@@ -43,10 +42,7 @@
 #include <stdio.h>
 
 enum {
-    DRIFT_SHARE = 100,
     SETTLE_MS = 100,
-    RETRY_MIN_MS = 10,
-    RETRY_MAX_MS = 1000,
     IMPATIENT_MS = 1000, /* so often is looked while others are to release something to us */
     REMOVE_LEASES = 10,
     STOPPED_TTL_S = 3600,
@@ -294,7 +290,7 @@ static enum hf_status send_remove(struct hf_relay *relay, const struct relay_mem
                                  .key = key,
                                  .condition = HF_STR("#beat = :beat"),
                                  .names = HF_ITEM(s, HF_S("#beat", HF_STR("beat"))),
-                                 .values = HF_ITEM(s, HF_N(":beat", member->beat))};
+                                 .values = HF_ITEM(s, HF_N(":beat", member->sight.beat))};
 
     TRY(hf_scope_built(s));
     return hf__pattern_write(s, relay->outbox->db, &(struct hf_transact_write){.del = &del}, key,
@@ -340,17 +336,13 @@ static enum hf_status see_member(struct hf_relay *relay, struct hf_str sk, struc
 {
     struct relay_member *member;
     struct pattern_id id;
-    uint64_t beat = number_of(item, "beat");
 
     set_id(&id, hf_str_of(sk.ptr + 2, sk.len - 2));
     member = member_find(relay, &id);
-    if (!member || member->beat != beat) {
-        member = member ? member : member_add(relay, &id);
-        if (!member)
-            return hf_scope_fail(relay->keep, HF_NOMEM, "no memory for another relay");
-        member->beat = beat;
-        member->since_us = relay_now_us(relay);
-    }
+    member = member ? member : member_add(relay, &id);
+    if (!member)
+        return hf_scope_fail(relay->keep, HF_NOMEM, "no memory for another relay");
+    hf__watch_see(&member->sight, number_of(item, "beat"), relay_now_us(relay));
     member->lease_ms = (uint32_t)number_of(item, "lease_ms");
     member->stopped = hf_value_true(hf_item_get(item, HF_STR("stopped")));
     member->orphaned = hf__pattern_orphan(relay->outbox->db, text_of(item, "opener"));
@@ -415,7 +407,7 @@ static bool is_alive(const struct hf_relay *relay, const struct relay_member *me
 {
     return member && member->there && !member->stopped && !member->orphaned &&
            (is_me(relay, &member->id) ||
-            now_us - member->since_us < (int64_t)member->lease_ms * 1000);
+            hf__watch_silent_in(member->sight.since_us, member->lease_ms, now_us) > 0);
 }
 
 static void forget_members(struct hf_relay *relay)
@@ -511,7 +503,7 @@ static bool is_mine(const struct hf_relay *relay, uint32_t bucket)
 
 void hf__member_drop(struct hf_relay *relay)
 {
-    relay->until_us = 0;
+    relay->lease.until_us = 0;
     relay->settled = false;
     for (uint32_t i = 0; i < relay->outbox->buckets; i++) {
         struct relay_bucket *bucket = &relay->buckets[i];
@@ -553,7 +545,7 @@ static void taken(struct hf_relay *relay, uint32_t number, bool from_silent, uin
     struct relay_bucket *bucket = &relay->buckets[number];
 
     pthread_mutex_lock(&relay->mutex);
-    if (relay->until_us && relay_now_us(relay) < relay->until_us) {
+    if (relay->lease.until_us && relay_now_us(relay) < relay->lease.until_us) {
         bucket->state = BUCKET_OURS;
         bucket->life++;
         bucket->fence = relay->rows[number].fence + 1;
@@ -585,7 +577,8 @@ static enum hf_status take_all(struct hf_relay *relay, int64_t until_us, uint32_
             continue;
         ++*missing;
         if (!is_me(relay, &row->owner) && is_alive(relay, owner, now_us)) {
-            int64_t silent_us = owner->since_us + (int64_t)owner->lease_ms * 1000;
+            int64_t silent_us =
+                now_us + hf__watch_silent_in(owner->sight.since_us, owner->lease_ms, now_us);
 
             *soon_us = silent_us < *soon_us ? silent_us : *soon_us;
             continue;
@@ -682,7 +675,7 @@ static void remove_old(struct hf_relay *relay, int64_t now_us)
 
         if (!is_alive(relay, member, now_us) &&
             (member->orphaned ||
-             now_us - member->since_us > (int64_t)member->lease_ms * 1000 * REMOVE_LEASES))
+             now_us - member->sight.since_us > (int64_t)member->lease_ms * 1000 * REMOVE_LEASES))
             (void)send_remove(relay, member);
     }
 }
@@ -690,11 +683,10 @@ static void remove_old(struct hf_relay *relay, int64_t now_us)
 /* ---- heartbeats ----------------------------------------------------------------------------- */
 
 /* (1) */
-static int64_t lease_end(const struct hf_relay *relay, int64_t sent_us)
+static struct lease_terms terms_of(const struct hf_relay *relay)
 {
-    int64_t lease_us = (int64_t)relay->o.lease_ms * 1000;
-
-    return sent_us + lease_us - lease_us / DRIFT_SHARE;
+    return (struct lease_terms){.lease_ms = relay->o.lease_ms,
+                                .heartbeat_ms = relay->o.heartbeat_ms};
 }
 
 static int64_t settle_us(const struct hf_relay *relay)
@@ -722,10 +714,9 @@ static enum hf_status join(struct hf_relay *relay)
     sent_us = relay_now_us(relay);
     TRY(send_beat(relay, true));
     pthread_mutex_lock(&relay->mutex);
-    relay->until_us = lease_end(relay, sent_us);
+    hf__lease_take(&relay->lease, terms_of(relay), sent_us);
     pthread_mutex_unlock(&relay->mutex);
     relay->joined = true;
-    relay->renew_us = sent_us + (int64_t)relay->o.heartbeat_ms * 1000;
     relay->act_us = relay_now_us(relay) + settle_us(relay);
     relay->look_us = relay->act_us;
     return HF_OK;
@@ -744,10 +735,9 @@ static enum hf_status renew(struct hf_relay *relay)
     }
     TRY(status);
     pthread_mutex_lock(&relay->mutex);
-    if (relay->until_us && relay_now_us(relay) < relay->until_us)
-        relay->until_us = lease_end(relay, sent_us);
+    if (!lease_is_over(&relay->lease, relay_now_us(relay)))
+        hf__lease_renew(&relay->lease, terms_of(relay), sent_us);
     pthread_mutex_unlock(&relay->mutex);
-    relay->renew_us = sent_us + (int64_t)relay->o.heartbeat_ms * 1000;
     return HF_OK;
 }
 
@@ -804,17 +794,17 @@ static enum hf_status round_of(struct hf_relay *relay)
     away = relay->away;
     pthread_mutex_unlock(&relay->mutex);
     if (away) { /* until what does not return has */
-        relay->renew_us = relay->look_us = now_us + (int64_t)relay->o.heartbeat_ms * 1000;
+        relay->lease.due_us = relay->look_us = now_us + (int64_t)relay->o.heartbeat_ms * 1000;
         return relay->beat ? hf__member_leave(relay, relay->o.lease_ms / 2) : HF_OK;
     }
     pthread_mutex_lock(&relay->mutex);
-    if (relay->until_us && now_us >= relay->until_us)
+    if (relay->lease.until_us && now_us >= relay->lease.until_us)
         hf__member_drop(relay);
-    dropped = !relay->until_us;
+    dropped = !relay->lease.until_us;
     pthread_mutex_unlock(&relay->mutex);
     if (dropped)
         return join(relay);
-    if (now_us >= relay->renew_us)
+    if (now_us >= relay->lease.due_us)
         TRY(renew(relay));
     if (now_us >= relay->look_us)
         return look_and_act(relay);
@@ -830,14 +820,11 @@ int64_t hf__member_keep(struct hf_relay *relay)
     status = round_of(relay);
     hf__relay_consumed(relay, relay->keep);
     if (status != HF_OK) {
-        uint32_t again_ms = relay->o.heartbeat_ms / 4;
-
         hf__relay_trouble(relay, relay->keep);
-        again_ms = again_ms < RETRY_MIN_MS ? RETRY_MIN_MS : again_ms;
-        return (int64_t)(again_ms > RETRY_MAX_MS ? RETRY_MAX_MS : again_ms) * 1000;
+        return (int64_t)hf__lease_retry_ms(relay->o.heartbeat_ms) * 1000;
     }
     now_us = relay_now_us(relay);
-    next_us = relay->renew_us < relay->look_us ? relay->renew_us : relay->look_us;
+    next_us = relay->lease.due_us < relay->look_us ? relay->lease.due_us : relay->look_us;
     return next_us > now_us ? next_us - now_us : 0;
 }
 

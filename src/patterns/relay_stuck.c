@@ -108,7 +108,7 @@ static enum hf_status give_up_held(struct hf_relay *relay, struct held *held,
     enum hf_status status;
 
     pthread_mutex_lock(&relay->mutex);
-    ours = held->bucket && relay_now_us(relay) < relay->until_us;
+    ours = held->bucket && relay_now_us(relay) < relay->lease.until_us;
     begun = held->begun;
     pthread_mutex_unlock(&relay->mutex);
     if (!ours)

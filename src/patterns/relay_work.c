@@ -93,7 +93,7 @@ bool hf__send_may(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
         return false;
     if (relay->outage && relay->sends > relay->metrics.stuck)
         return false; /* (8) */
-    if (!relay->o.dry_run && now_us >= relay->until_us)
+    if (!relay->o.dry_run && now_us >= relay->lease.until_us)
         return false; /* (2) */
     return hf__rate_allows(relay, 1, now_us, next_us) && !lingers(relay, now_us, next_us);
 }
@@ -323,7 +323,7 @@ static void run_ended(struct hf_relay *relay, struct held *held)
 /* (2) */
 bool hf__held_is_ours(const struct hf_relay *relay, const struct held *held, int64_t now_us)
 {
-    return held->bucket && (relay->o.dry_run || now_us < relay->until_us);
+    return held->bucket && (relay->o.dry_run || now_us < relay->lease.until_us);
 }
 
 /* To be tried again from this one on, at that time. The mutex is held. */

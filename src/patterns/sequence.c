@@ -286,7 +286,7 @@ static enum hf_status send(struct hf_scope *s, struct hf_db *db,
         *doubtful = *doubtful || hf_scope_error(s)->may_have_happened;
         if (!*doubtful || attempt == SENDS_MAX)
             return status;
-        TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(hf_scope_env(s), delay_ms)));
+        TRY(hf_scope_sleep_ms(s, hf__backoff_jitter_ms(hf_scope_env(s), delay_ms)));
         delay_ms *= 2;
     }
 }
@@ -385,6 +385,6 @@ enum hf_status hf_sequence_commit(struct hf_scope *s, struct hf_sequence *q, uin
             return status;
         }
         hf_scope_rewind(s, memory);
-        TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(&q->counters->env, round < 8 ? 4 : 50)));
+        TRY(hf_scope_sleep_ms(s, hf__backoff_jitter_ms(&q->counters->env, round < 8 ? 4 : 50)));
     }
 }

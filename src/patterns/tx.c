@@ -214,20 +214,15 @@ static bool is_worth_another(const struct hf_tx *tx, const struct hf_error *erro
     return refused && explained == refused;
 }
 
-static uint32_t longer(uint32_t delay_ms)
-{
-    return delay_ms < DELAY_MAX_MS / 2 ? 2 * delay_ms : DELAY_MAX_MS;
-}
-
 /* Send it until it is known what became of it. (1) (4) */
 static enum hf_status send_all(struct hf_scope *s, struct hf_tx *tx)
 {
     struct hf_transact_write_items request = {.actions = tx->actions,
                                               .actions_len = tx->len,
                                               .token = tx->sent};
-    uint32_t delay_ms = DELAY_MS;
+    struct backoff backoff = {.first_ms = DELAY_MS, .max_ms = DELAY_MAX_MS};
 
-    for (int attempt = 1;; attempt++, delay_ms = longer(delay_ms)) {
+    for (int attempt = 1;; attempt++) {
         enum hf_status status = hf_transact_write_items(s, tx->db, &request, NULL);
         const struct hf_error *error = hf_scope_error(s);
         bool doubtful = error->may_have_happened || status == HF_TX_IN_PROGRESS;
@@ -239,7 +234,7 @@ static enum hf_status send_all(struct hf_scope *s, struct hf_tx *tx)
             return status;
         if (attempt == ATTEMPTS)
             return status;
-        TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(hf_scope_env(s), delay_ms)));
+        TRY(hf__backoff_sleep(s, &backoff));
     }
 }
 
@@ -352,7 +347,7 @@ enum hf_status hf_tx_run(struct hf_scope *s, struct hf_db *db, hf_tx_fn *build, 
                          const struct hf_tx_options *options)
 {
     struct hf_tx *outer = hf_scope_tx(s);
-    uint32_t delay_ms = DELAY_MS;
+    struct backoff backoff = {.first_ms = DELAY_MS, .max_ms = DELAY_MAX_MS};
     struct hf_tx_options o;
 
     call_begins(s);
@@ -361,13 +356,13 @@ enum hf_status hf_tx_run(struct hf_scope *s, struct hf_db *db, hf_tx_fn *build, 
     o.attempts = o.attempts ? o.attempts : ATTEMPTS;
     if (outer && outer->db == db && !outer->committed)
         return run_inside(s, outer, build, user);
-    for (uint32_t attempt = 1;; attempt++, delay_ms = longer(delay_ms)) {
+    for (uint32_t attempt = 1;; attempt++) {
         bool again;
         enum hf_status status = run_once(s, db, build, user, &o, &again);
 
         if (status == HF_OK || !again || hf_scope_error(s)->may_have_happened ||
             attempt >= o.attempts)
             return status;
-        TRY(hf_scope_sleep_ms(s, hf__pattern_jitter_ms(hf_scope_env(s), delay_ms)));
+        TRY(hf__backoff_sleep(s, &backoff));
     }
 }

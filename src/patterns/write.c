@@ -15,14 +15,6 @@
 
 enum { ATTEMPTS = 5, FIRST_DELAY_MS = 20 };
 
-uint32_t hf__pattern_jitter_ms(const struct hf_env *env, uint32_t ms)
-{
-    uint32_t bits;
-
-    env->random(env->user, &bits, sizeof(bits));
-    return ms - (uint32_t)((uint64_t)bits * (ms / 2) >> 32);
-}
-
 enum hf_status hf__pattern_read(struct hf_scope *s, struct hf_db *db, struct hf_str table,
                                 struct hf_item key, struct hf_item *item)
 {
@@ -96,7 +88,7 @@ enum hf_status hf__pattern_write(struct hf_scope *s, struct hf_db *db,
                                  const struct hf_transact_write *write, struct hf_item key,
                                  struct hf_item *item)
 {
-    uint32_t delay_ms = FIRST_DELAY_MS;
+    struct backoff backoff = {.first_ms = FIRST_DELAY_MS, .max_ms = UINT32_MAX};
     bool doubtful = false;
     enum hf_status status;
 
@@ -113,10 +105,9 @@ enum hf_status hf__pattern_write(struct hf_scope *s, struct hf_db *db,
         doubtful = doubtful || hf_scope_error(s)->may_have_happened;
         if (!doubtful || attempt == ATTEMPTS)
             break;
-        status = hf_scope_sleep_ms(s, hf__pattern_jitter_ms(hf_scope_env(s), delay_ms));
+        status = hf__backoff_sleep(s, &backoff);
         if (status != HF_OK)
             break;
-        delay_ms *= 2;
     }
     return doubtful ? hf_scope_doubt(s) : status;
 }

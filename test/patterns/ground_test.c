@@ -185,22 +185,6 @@ KIT_TEST(write, a_refusal_without_an_item)
     CHECK(!item.ptr);
 }
 
-TEST(write, jitter_is_from_half_to_whole)
-{
-    uint32_t low = UINT32_MAX, high = 0;
-
-    for (int i = 0; i < 2000; i++) {
-        uint32_t ms = hf__pattern_jitter_ms(test_env(t), 1000);
-
-        low = ms < low ? ms : low;
-        high = ms > high ? ms : high;
-    }
-    CHECK(low >= 500 && low < 520);
-    CHECK(high <= 1000 && high > 980);
-    CHECK_INT(1, hf__pattern_jitter_ms(test_env(t), 1));
-    CHECK_INT(0, hf__pattern_jitter_ms(test_env(t), 0));
-}
-
 /* ---- timer.c -------------------------------------------------------------------------------- */
 
 struct counted {

@@ -59,7 +59,7 @@ static const char *check_beliefs(struct sim *sim, struct fight *fight)
         if (!host->lock || host->life != a->life)
             continue;
         if (host->lock->state != HF_LOCK_HELD ||
-            a->env.elapsed_us(a->env.user) >= host->lock->until_us)
+            a->env.elapsed_us(a->env.user) >= host->lock->lease.until_us)
             continue;
         held++;
         alone += host->lock->mode == HF_LOCK_EXCLUSIVE;

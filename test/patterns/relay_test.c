@@ -134,14 +134,14 @@ KIT_TEST(relay, a_failing_event_holds_its_key_only)
     CHECK_INT(0, ear_count(ear, 2));
     CHECK_INT(1, metrics_of(relay).retried);
     CHECK(metrics_of(relay).lag_ms >= 0);
-    run_for(k, &relay, 1, 800); /* a tenth less than a second at least */
+    run_for(k, &relay, 1, 450); /* half a second at least */
     CHECK_INT(1, ear_count(ear, 1));
-    run_for(k, &relay, 1, 400);
+    run_for(k, &relay, 1, 600);
     CHECK_INT(2, ear_count(ear, 1));
     CHECK_INT(1, ear->heard[ear->len - 1].attempts);
-    run_for(k, &relay, 1, 1450);
+    run_for(k, &relay, 1, 400); /* a second at least */
     CHECK_INT(2, ear_count(ear, 1));
-    run_for(k, &relay, 1, 1000);
+    run_for(k, &relay, 1, 1650);
     CHECK_INT(3, ear_count(ear, 1)); /* the last */
     CHECK_INT(1, ear_count(ear, 2));
     CHECK(ear_first(ear, 2) == ear->len - 1);
@@ -211,7 +211,8 @@ KIT_TEST(relay, an_outage_costs_no_attempts)
     CHECK_INT(1, ear->calls); /* nobody else is sent there to find out the same */
     CHECK(metrics_of(relay).breaker_open);
     run_for(k, &relay, 1, 10000);
-    CHECK(ear->calls > 10 && ear->calls < 20); /* after 0.1, 0.2, 0.4 s, then every 0.8 s */
+    CHECK(ear->calls > 10 &&
+          ear->calls < 30); /* after 0.1, 0.2, 0.4 s, then every 0.8 s, or half */
     CHECK_INT(1, metrics_of(relay).outages);
     CHECK_INT(0, metrics_of(relay).retried);
     CHECK_INT(0, ear->len);
