@@ -45,6 +45,8 @@ struct hf_value {
     size_t len;
 };
 
+enum { HF_ITEM_SIZE_MAX = 400 * 1024 }; /* bytes of an item, as hf_item_size() counts them */
+
 /* Attributes by name; ptr is NULL when there is no item. */
 struct hf_item {
     const uint8_t *ptr;

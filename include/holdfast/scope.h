@@ -36,6 +36,15 @@ struct hf_cancel_reason {
     struct hf_item item;   /* the item as it is, when the action asked for it */
 };
 
+/* A limit that was passed: HF_ERROR_LIMIT(HF_TX_ACTIONS_MAX, len). */
+struct hf_error_limit {
+    struct hf_str name; /* of the constant or the option; absent: none was passed */
+    uint64_t max;
+    uint64_t actual; /* what there was, or would have been */
+};
+
+enum { HF_ERROR_CAUSES_MAX = 8 }; /* causes that an error has at most: those below are left out */
+
 struct hf_error {
     enum hf_status status;
     struct hf_str message;                  /* of operations in DynamoDB's words, else in ours */
@@ -48,7 +57,23 @@ struct hf_error {
     struct hf_item item;                    /* with HF_CONDITION, when it was asked for */
     const struct hf_cancel_reason *reasons; /* with HF_TX_CANCELED, one per action, in order */
     size_t reasons_len;
+    struct hf_error_limit limit;  /* that was passed, where the library itself has looked */
+    const struct hf_error *cause; /* the failure that led to this one; NULL: none is known */
 };
+
+#define HF_ERROR_LIMIT(constant, actual)                                                           \
+    hf_error_limit_of(#constant, (uint64_t)(constant), (uint64_t)(actual))
+
+static inline struct hf_error_limit hf_error_limit_of(const char *name, uint64_t max,
+                                                      uint64_t actual)
+{
+    struct hf_error_limit limit;
+
+    limit.name = hf_str_from(name);
+    limit.max = max;
+    limit.actual = actual;
+    return limit;
+}
 
 /* A new scope in `env` (NULL: the system's), or NULL when there is no memory. Since 0.1. */
 HF_API HF_NODISCARD struct hf_scope *hf_scope_new(const struct hf_env *env);
@@ -174,6 +199,33 @@ HF_API const char *hf_scope_error_text(const struct hf_scope *s);
  */
 HF_API enum hf_status hf_scope_fail(struct hf_scope *s, enum hf_status status, const char *format,
                                     ...) HF_PRINTF(3, 4);
+
+/*
+ * The same, and the error says which limit was passed, if `actual` is more than `max`:
+ * `return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(JOBS_MAX, jobs), "%zu jobs", jobs)`.
+ * Since 0.1.
+ */
+HF_API enum hf_status hf_scope_fail_limit(struct hf_scope *s, enum hf_status status,
+                                          struct hf_error_limit limit, const char *format, ...)
+    HF_PRINTF(4, 5);
+
+/*
+ * The same, and the error has a copy of `cause`, with the causes of that one: the error of this
+ * scope so far, or of another. NULL, or an error that is HF_OK, is no cause. What may have happened
+ * below may have happened here; with the status of the cause, the error also says as it does
+ * whether and when the call may be repeated. Since 0.1.
+ */
+HF_API enum hf_status hf_scope_fail_because(struct hf_scope *s, enum hf_status status,
+                                            const struct hf_error *cause, const char *format, ...)
+    HF_PRINTF(4, 5);
+
+/*
+ * Fail as a call on another scope did, which returned `status`: that scope's error becomes the one
+ * of this scope, whole, in memory of this one. If that error has another status, as a function
+ * returned one that it did not set, it is the cause. Since 0.1.
+ */
+HF_API enum hf_status hf_scope_fail_from(struct hf_scope *s, enum hf_status status,
+                                         const struct hf_scope *other);
 
 /*
  * Let the scope's error say that the effect may be there although the call failed, and return its

@@ -32,7 +32,11 @@
 extern "C" {
 #endif
 
-enum { HF_TX_ACTIONS_MAX = 100 }; /* DynamoDB's limit */
+/* DynamoDB's limits. */
+enum {
+    HF_TX_ACTIONS_MAX = 100,
+    HF_TX_BYTES_MAX = 4 * 1024 * 1024 /* of all that its actions bring */
+};
 
 struct hf_tx;
 

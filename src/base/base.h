@@ -73,6 +73,9 @@ struct hf__mark {
 struct hf__mark hf__scope_mark(struct hf_scope *s);
 void hf__scope_rewind(struct hf_scope *s, struct hf__mark mark);
 
+/* hf_scope_format() with its arguments. */
+struct hf_str hf__scope_format_args(struct hf_scope *s, const char *format, va_list args);
+
 /* A random UUID, version 4, in the scope; absent when there is no memory. */
 struct hf_str hf__uuid(struct hf_scope *s, const struct hf_env *env);
 

@@ -326,7 +326,7 @@ static int join_strings(char *to, size_t room, const char *format, va_list args)
 }
 
 /* Most texts are short, and need not be formatted a first time to learn how long they are. */
-static struct hf_str format_args(struct hf_scope *s, const char *format, va_list args)
+struct hf_str hf__scope_format_args(struct hf_scope *s, const char *format, va_list args)
 {
     char near[FORMAT_NEAR];
     va_list again;
@@ -357,7 +357,7 @@ struct hf_str hf_scope_format(struct hf_scope *s, const char *format, ...)
     struct hf_str text;
 
     va_start(args, format);
-    text = format_args(s, format, args);
+    text = hf__scope_format_args(s, format, args);
     va_end(args);
     return text;
 }
@@ -608,7 +608,7 @@ enum hf_status hf__fail(struct hf_scope *s, enum hf_status status, const char *f
     struct hf_str text;
 
     va_start(args, format);
-    text = format_args(s, format, args);
+    text = hf__scope_format_args(s, format, args);
     va_end(args);
     return hf__fail_text(s, status, text);
 }
@@ -623,7 +623,7 @@ enum hf_status hf_scope_fail(struct hf_scope *s, enum hf_status status, const ch
         return HF_OK;
     }
     va_start(args, format);
-    text = format_args(s, format, args);
+    text = hf__scope_format_args(s, format, args);
     va_end(args);
     return hf__fail_text(s, status, text);
 }

@@ -136,8 +136,9 @@ enum hf_status hf_blobs_part(struct hf_scope *s, struct hf_blobs *blobs, struct 
     if (!blobs)
         return hf__fail(s, HF_INVALID, "there is no blob store (NULL)");
     if (name.len == 0 || name.len > HF_BLOBS_NAME_MAX)
-        return hf__fail(s, HF_INVALID, "the name of a part has 1 to %d bytes, not %zu",
-                        HF_BLOBS_NAME_MAX, name.len);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_BLOBS_NAME_MAX, name.len),
+                                   "the name of a part has 1 to %d bytes, not %zu",
+                                   HF_BLOBS_NAME_MAX, name.len);
     TRY(hf__scope_alive(s));
     TRY(digest_of(s, hf_bytes_of(name.ptr, name.len), hex));
     folder = hf_scope_format(s, "part.%.*s", PART_DIGITS, hex);
@@ -178,8 +179,10 @@ enum hf_status hf_blob_put(struct hf_scope *s, struct hf_blobs *blobs, struct hf
         return hf__fail(s, HF_INVALID, "there is no blob store (NULL)");
     TRY(hf__scope_alive(s));
     if (bytes.len > blobs->max)
-        return hf__fail(s, HF_LIMIT, "a blob has at most %zu bytes, and this has %zu", blobs->max,
-                        bytes.len);
+        return hf_scope_fail_limit(s, HF_LIMIT,
+                                   hf_error_limit_of("HF_BLOB_MAX", blobs->max, bytes.len),
+                                   "a blob has at most %zu bytes, and this has %zu", blobs->max,
+                                   bytes.len);
     TRY(digest_of(s, bytes, hex));
     name = hf_scope_copy(s, hf_str_of(hex, HF_BLOB_DIGEST_LEN));
     if (!name.ptr)

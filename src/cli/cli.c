@@ -50,21 +50,61 @@ static const char *code_of(int ends)
     return ends > CLI_SIGNAL ? "signal" : "failed";
 }
 
-int hf__cli_fail_with(struct cli *cli, const char *command, int ends, const char *code,
-                      bool may_have_happened, const char *message)
+/* "HF_NOT_FOUND" as "not_found". */
+static void write_code(FILE *out, enum hf_status status)
 {
+    for (const char *at = hf_status_name(status) + strlen("HF_"); *at; at++)
+        fputc(tolower((unsigned char)*at), out);
+}
+
+/* What an error says besides: the limit that was passed, and its causes, one in the other. */
+static void write_more(FILE *out, const struct hf_error *error)
+{
+    int depth = 0;
+
+    for (;; depth++) {
+        if (error->limit.name.len) {
+            fputs(",\"limit\":{\"name\":", out);
+            hf__json_write_text(out, error->limit.name);
+            fprintf(out, ",\"max\":%llu,\"actual\":%llu}", (unsigned long long)error->limit.max,
+                    (unsigned long long)error->limit.actual);
+        }
+        error = error->cause;
+        if (!error || depth == HF_ERROR_CAUSES_MAX)
+            break;
+        fputs(",\"cause\":{\"code\":\"", out);
+        write_code(out, error->status);
+        fputs("\",\"message\":", out);
+        hf__json_write_text(out, error->message);
+        fprintf(out, ",\"may_have_happened\":%s", error->may_have_happened ? "true" : "false");
+    }
+    while (depth-- > 0)
+        fputc('}', out);
+}
+
+int hf__cli_fail_with(struct cli *cli, const char *command, int ends, const struct hf_error *error,
+                      const char *message)
+{
+    bool doubt = error && error->may_have_happened;
+
     /* First what was written to stdout, so that the two do not change places in a file. */
     fflush(cli->out);
     if (cli->json) {
-        fprintf(cli->err, "{\"error\":{\"code\":\"%s\",\"message\":", code);
+        fputs("{\"error\":{\"code\":\"", cli->err);
+        if (error)
+            write_code(cli->err, error->status);
+        else
+            fputs(code_of(ends), cli->err);
+        fputs("\",\"message\":", cli->err);
         hf__json_write_text(cli->err, hf_str_from(message));
-        fprintf(cli->err,
-                ",\"may_have_happened\":%s,\"command\":", may_have_happened ? "true" : "false");
+        fprintf(cli->err, ",\"may_have_happened\":%s,\"command\":", doubt ? "true" : "false");
         hf__json_write_text(cli->err, hf_str_from(command));
+        if (error)
+            write_more(cli->err, error);
         fputs("}}\n", cli->err);
     } else {
         fprintf(cli->err, "holdfast%s%s: %s%s\n", *command ? " " : "", command, message,
-                may_have_happened ? " (it may have happened all the same)" : "");
+                doubt ? " (it may have happened all the same)" : "");
     }
     fflush(cli->err);
     return ends;
@@ -86,8 +126,7 @@ int hf__cli_fail(struct cli *cli, const char *command, int ends, const char *for
     va_start(args, format);
     message = format_message(format, args);
     va_end(args);
-    hf__cli_fail_with(cli, command, ends, code_of(ends), false,
-                      message ? message : "out of memory");
+    hf__cli_fail_with(cli, command, ends, NULL, message ? message : "out of memory");
     free(message);
     return ends;
 }

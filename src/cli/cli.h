@@ -103,9 +103,10 @@ int hf__cli_fail(struct cli *cli, const char *command, int ends, const char *for
  */
 void hf__cli_tell(struct cli *cli, const char *command, const char *format, ...) HF_PRINTF(3, 4);
 
-/* The same for an error that has a code of its own and may have had an effect. */
-int hf__cli_fail_with(struct cli *cli, const char *command, int ends, const char *code,
-                      bool may_have_happened, const char *message);
+/* hf__cli_fail() for an error of the library: in JSON its status is the code, and it has the limit
+ * that was passed and the causes, as docs/operations.md shows them. NULL: as hf__cli_fail(). */
+int hf__cli_fail_with(struct cli *cli, const char *command, int ends, const struct hf_error *error,
+                      const char *message);
 
 /* Is the output read by a person? Then times are local, and in words. */
 bool hf__cli_for_people(const struct cli *cli);

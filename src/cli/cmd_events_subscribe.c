@@ -213,7 +213,7 @@ static enum hf_status handle_page(struct run *run, const struct hf_stored_event 
         enum hf_status status = handle(run->work, &events[i], run);
 
         if (status != HF_OK)
-            return hf_scope_fail(run->cli->scope, status, "%s", hf_scope_error_text(run->work));
+            return hf_scope_fail_from(run->cli->scope, status, run->work);
         hf_scope_reset(run->work);
     }
     return HF_OK;

@@ -21,7 +21,7 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { CODE_MAX = 64, LOOK_MIN_MS = 5, LOOK_MAX_MS = 100, MOMENT_MS = 1000 };
+enum { LOOK_MIN_MS = 5, LOOK_MAX_MS = 100, MOMENT_MS = 1000 };
 
 /* ---- exit codes ----------------------------------------------------------------------------- */
 
@@ -90,17 +90,6 @@ int hf__database_exit(const struct hf_error *error)
     return ends == CLI_FAILED && error->may_retry ? (int)CLI_UNAVAILABLE : ends;
 }
 
-/* "HF_NOT_FOUND" as "not_found". */
-static void write_code(char room[CODE_MAX], enum hf_status status)
-{
-    const char *name = hf_status_name(status) + strlen("HF_");
-    size_t len = 0;
-
-    for (; name[len] && len + 1 < CODE_MAX; len++)
-        room[len] = (char)tolower((unsigned char)name[len]);
-    room[len] = '\0';
-}
-
 /* The error of `s` with something in front and behind, as one line. */
 static int fail_line(struct cli *cli, const char *command, const struct hf_scope *s,
                      const char *what, struct hf_str more)
@@ -111,7 +100,6 @@ static int fail_line(struct cli *cli, const char *command, const struct hf_scope
         error->message.len ? error->message : hf_str_from(hf_status_text(error->status));
     struct hf_str line = hf_scope_format(cli->scope, "%s%s%.*s%.*s", what ? what : "",
                                          what ? ": " : "", HF_FMT(text), HF_FMT(more));
-    char code[CODE_MAX];
     char *at;
 
     if (error->status == HF_CANCELED && came) /* it was told to end */
@@ -122,8 +110,7 @@ static int fail_line(struct cli *cli, const char *command, const struct hf_scope
         return hf__cli_fail(cli, command, CLI_FAILED, "out of memory");
     for (size_t i = 0; i <= line.len; i++)
         at[i] = i < line.len && iscntrl((unsigned char)line.ptr[i]) ? ' ' : line.ptr[i];
-    write_code(code, error->status);
-    return hf__cli_fail_with(cli, command, ends, code, error->may_have_happened, at);
+    return hf__cli_fail_with(cli, command, ends, error, at);
 }
 
 int hf__database_fail_of(struct cli *cli, const char *command, const struct hf_scope *s,

@@ -121,11 +121,7 @@ static enum hf_status ask_once(struct asking *a, const char *method, struct wire
 /* The error of a request becomes the caller's. */
 static enum hf_status hand_up(struct asking *a, enum hf_status status)
 {
-    bool may_retry = hf_scope_error(a->s)->may_retry;
-
-    hf__fail(a->caller, status, "%s", hf_scope_error_text(a->s));
-    hf__scope_error_edit(a->caller)->may_retry = may_retry;
-    return status;
+    return hf_scope_fail_from(a->caller, status, a->s);
 }
 
 /* The state lives in a->s until the next one is asked for. */

@@ -261,8 +261,9 @@ enum hf_status hf__source_process(struct hf_scope *s, struct source *source, str
         return hf__fail_nomem(s);
     status = hf__source_words(s, command, &words);
     if (status == HF_INVALID)
-        return hf__fail(s, HF_INVALID, "credential_process of profile \"%.*s\" cannot be run: %s",
-                        HF_FMT(profile), hf_scope_error_text(s));
+        return hf_scope_fail_because(s, HF_INVALID, hf_scope_error(s),
+                                     "credential_process of profile \"%.*s\" cannot be run: %s",
+                                     HF_FMT(profile), hf_scope_error_text(s));
     TRY(status);
     TRY(child_open(s, profile, words, &child));
     status = child_listen(s, source, profile, &child, room, &len);

@@ -182,11 +182,11 @@ enum hf_status hf__source_call(struct hf_scope *s, struct source *source,
     if (status == HF_LIMIT)
         return hf__fail(s, HF_IO, "The answer of %s is too large to be credentials", call->what);
     if (status == HF_IO) {
-        bool may_retry = hf_scope_error(s)->may_retry;
-
-        hf__fail(s, HF_IO, "%s could not be asked for credentials: %s", call->what,
-                 hf_scope_error_text(s));
-        hf__scope_error_edit(s)->may_retry = may_retry;
+        (void)hf_scope_fail_because(s, HF_IO, hf_scope_error(s),
+                                    "%s could not be asked for credentials: %s", call->what,
+                                    hf_scope_error_text(s));
+        /* Nothing of the call that needs them has. */
+        hf__scope_error_edit(s)->may_have_happened = false;
     }
     return status;
 }

@@ -416,7 +416,8 @@ enum hf_status hf_faulty_set(struct hf_scope *s, struct hf_db *db, const struct 
     if (!f)
         return hf__fail(s, HF_INVALID, "the database has no faults to set");
     if (len > HF_FAULTS_MAX)
-        return hf__fail(s, HF_INVALID, "%zu faults are more than %d", len, HF_FAULTS_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_FAULTS_MAX, len),
+                                   "%zu faults are more than %d", len, HF_FAULTS_MAX);
     for (size_t i = 0; i < len; i++)
         TRY(check(s, &faults[i], i));
     rules = hf__scope_array(s, len ? len : 1, sizeof(*rules));

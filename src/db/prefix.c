@@ -484,8 +484,9 @@ enum hf_status hf_prefix_open(struct hf_scope *s, struct hf_db *inner, struct hf
     if (!inner)
         return hf__fail(s, HF_INVALID, "hf_prefix_open() was called without a database (NULL)");
     if (prefix.len > HF_PREFIX_MAX)
-        return hf__fail(s, HF_INVALID, "the prefix has %zu characters, which is more than %d",
-                        prefix.len, HF_PREFIX_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_PREFIX_MAX, prefix.len),
+                                   "the prefix has %zu characters, which is more than %d",
+                                   prefix.len, HF_PREFIX_MAX);
     if (prefix.len && !hf__is_table_name(prefix))
         return hf__fail(s, HF_INVALID,
                         "the prefix '%.*s' has other characters than names of tables: a-z, A-Z, "

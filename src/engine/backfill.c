@@ -241,7 +241,7 @@ static enum hf_status fill(struct hf_scope *s, struct engine *e, struct filling 
         status = fill_chunk(chunk, e, f, looked_at);
         pthread_rwlock_unlock(&e->schema);
         if (status != HF_OK)
-            hf__fail(s, status, "%s", hf_scope_error_text(chunk));
+            (void)hf_scope_fail_from(s, status, chunk);
         hf_scope_reset(chunk);
     }
     hf_scope_free(chunk);

@@ -214,7 +214,7 @@ static enum hf_status copy(struct hf_scope *s, struct engine *e, struct backup *
             break;
         status = copy_chunk(own, e, backup, copied, &done);
         if (status != HF_OK)
-            hf__fail(s, status, "%s", hf_scope_error_text(own));
+            (void)hf_scope_fail_from(s, status, own);
         hf_scope_reset(own);
     }
     hf_scope_free(own);

@@ -118,8 +118,9 @@ static enum hf_status copy_record(struct hf_scope *s, const struct table_record 
         return hf__fail_nomem(s);
     if (hf__wire_read(table->memory, &hf__table_record_fields,
                       hf_str_of((const char *)json.ptr, json.len), &table->record) != HF_OK)
-        return hf__fail(s, hf_scope_error(table->memory)->status, "The record of a table: %s",
-                        hf_scope_error_text(table->memory));
+        return hf_scope_fail_because(s, hf_scope_error(table->memory)->status,
+                                     hf_scope_error(table->memory), "The record of a table: %s",
+                                     hf_scope_error_text(table->memory));
     return HF_OK;
 }
 

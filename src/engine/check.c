@@ -446,7 +446,7 @@ static enum hf_status check_all(struct checking *c)
         if (status == HF_OK && found) {
             status = check_one(c, key, value);
             if (status != HF_OK)
-                hf__fail(c->caller, status, "%s", hf_scope_error_text(c->s));
+                (void)hf_scope_fail_from(c->caller, status, c->s);
             else
                 status = count_compared(c, key, value);
             hf_scope_reset(c->s);

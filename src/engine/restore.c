@@ -226,7 +226,7 @@ static enum hf_status fill(struct hf_scope *s, struct engine *e, struct filling 
             break;
         status = fill_chunk(own, e, f, restored);
         if (status != HF_OK)
-            hf__fail(s, status, "%s", hf_scope_error_text(own));
+            (void)hf_scope_fail_from(s, status, own);
         hf_scope_reset(own);
     }
     hf_scope_free(own);

@@ -75,7 +75,10 @@ static enum hf_status parse_all(struct hf_scope *s, struct transact *t)
         size += size_of(&t->statements[i]);
     }
     if (size > TRANSACTION_BYTES_MAX)
-        return hf__fail(s, HF_INVALID, "Transaction size cannot exceed 4 MB");
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   hf_error_limit_of("HF_TX_BYTES_MAX", TRANSACTION_BYTES_MAX,
+                                                     size),
+                                   "Transaction size cannot exceed 4 MB");
     if (t->reads && writes)
         return hf__fail(s, HF_INVALID,
                         "ExecuteTransaction API does not support both read and write operations in "

@@ -68,7 +68,9 @@ static enum hf_status evaluate_update(struct hf_scope *s, const struct prepared_
     TRY(hf_item_check(s, after));
     change->after = (struct row){after, after.ptr ? hf_item_size(after) : 0};
     if (change->after.size > ITEM_SIZE_MAX)
-        return hf__fail(s, HF_INVALID, "Item size to update has exceeded the maximum allowed size");
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   HF_ERROR_LIMIT(HF_ITEM_SIZE_MAX, change->after.size),
+                                   "Item size to update has exceeded the maximum allowed size");
     if (!after.ptr)
         return HF_OK;
     return hf__schema_check_indexes(s, change->table, after, write, before);

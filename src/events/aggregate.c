@@ -345,8 +345,9 @@ enum hf_status hf_decision_emit(struct hf_scope *s, struct hf_decision *decision
 
     call_begins(s);
     if (decision->len == HF_AGGREGATE_EVENTS_MAX)
-        return hf_scope_fail(s, HF_LIMIT, "a command leads to at most %d events",
-                             HF_AGGREGATE_EVENTS_MAX);
+        return hf_scope_fail_limit(s, HF_LIMIT,
+                                   HF_ERROR_LIMIT(HF_AGGREGATE_EVENTS_MAX, decision->len + 1),
+                                   "a command leads to at most %d events", HF_AGGREGATE_EVENTS_MAX);
     TRY(hf__pattern_grow(s, &events, decision->len, &decision->cap, sizeof(*event)));
     decision->events = events;
     decision->events[decision->len++] = *event;
@@ -370,8 +371,9 @@ enum hf_status hf_decision_write(struct hf_scope *s, struct hf_decision *decisio
         return hf_scope_fail(s, HF_INVALID,
                              "an action of a transaction is one check, put, delete or update");
     if (decision->with_len == HF_TX_ACTIONS_MAX)
-        return hf_scope_fail(s, HF_LIMIT, "a transaction has at most %d actions",
-                             HF_TX_ACTIONS_MAX);
+        return hf_scope_fail_limit(s, HF_LIMIT,
+                                   HF_ERROR_LIMIT(HF_TX_ACTIONS_MAX, decision->with_len + 1),
+                                   "a transaction has at most %d actions", HF_TX_ACTIONS_MAX);
     TRY(hf__pattern_grow(s, &with, decision->with_len, &decision->with_cap, sizeof(*action)));
     decision->with = with;
     decision->with[decision->with_len] =

@@ -22,8 +22,9 @@ static enum hf_status snapshot_key(struct hf_scope *s, struct hf_stream_key stre
     struct hf_str pk, sk = HF_STR("n");
 
     if (name.len > HF_AGGREGATE_NAME_MAX)
-        return hf_scope_fail(s, HF_INVALID, "the name of an aggregate is longer than %d bytes",
-                             HF_AGGREGATE_NAME_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_AGGREGATE_NAME_MAX, name.len),
+                                   "the name of an aggregate is longer than %d bytes",
+                                   HF_AGGREGATE_NAME_MAX);
     TRY(hf__events_stream_pk(s, 'n', stream, &pk));
     if (name.len)
         sk = hf__pattern_join(s, HF_STR("n."), name);

@@ -138,13 +138,14 @@ static enum hf_status fill(struct hf_scope *s, struct hf_events *store,
     bool transactions;
 
     if (o->shards > HF_EVENTS_SHARDS_MAX)
-        return hf_scope_fail(s, HF_INVALID, "%u shards are more than %d", o->shards,
-                             HF_EVENTS_SHARDS_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_EVENTS_SHARDS_MAX, o->shards),
+                                   "%u shards are more than %d", o->shards, HF_EVENTS_SHARDS_MAX);
     if (o->blob_bytes > HF_EVENTS_BLOB_BYTES)
-        return hf_scope_fail(s, HF_INVALID,
-                             "%u bytes of an event are more than the %d that it may have in an "
-                             "item",
-                             o->blob_bytes, HF_EVENTS_BLOB_BYTES);
+        return hf_scope_fail_limit(
+            s, HF_INVALID, HF_ERROR_LIMIT(HF_EVENTS_BLOB_BYTES, o->blob_bytes),
+            "%u bytes of an event are more than the %d that it may have in an "
+            "item",
+            o->blob_bytes, HF_EVENTS_BLOB_BYTES);
     store->blob_bytes = o->blob_bytes ? o->blob_bytes : HF_EVENTS_BLOB_BYTES;
     store->read_units = o->read_units;
     store->write_units = o->write_units;

@@ -189,7 +189,7 @@ static enum hf_status part_view(struct hf_scope *s, struct hf_events_reader *r, 
     enum hf_status status = hf__events_commit_view(r->extra, part->items[part->at], &part->commit);
 
     if (status != HF_OK)
-        return hf_scope_fail(s, status, "%s", hf_scope_error_text(r->extra));
+        return hf_scope_fail_from(s, status, r->extra);
     part->has_commit = true;
     return HF_OK;
 }
@@ -275,7 +275,7 @@ static enum hf_status fetch(struct hf_scope *s, struct hf_events_reader *r,
         return HF_OK;
     status = hf__events_payloads(r->extra, r->store, event, 1);
     if (status != HF_OK)
-        return hf_scope_fail(s, status, "%s", hf_scope_error_text(r->extra));
+        return hf_scope_fail_from(s, status, r->extra);
     *fetched += event->payload.len;
     return HF_OK;
 }
@@ -359,7 +359,7 @@ static enum hf_status emit(struct hf_scope *s, struct hf_events_reader *r, struc
     status = hf__events_commit_events(r->extra, r->store, &part->commit, part->number, out, cap,
                                       &got, &next);
     if (status != HF_OK)
-        return hf_scope_fail(s, status, "%s", hf_scope_error_text(r->extra));
+        return hf_scope_fail_from(s, status, r->extra);
     for (size_t i = 0; large && i < got; i++) /* those that are not wanted, too */
         bytes += out[i].payload.len;
     status = take(s, r, out, got, len, fetched, &next);

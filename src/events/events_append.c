@@ -45,11 +45,12 @@ static struct hf_str target_text(const struct appending *a, const struct target 
 /* ---- what is to be appended (1) ------------------------------------------------------------- */
 
 static enum hf_status check_text(const struct appending *a, size_t number, const char *what,
-                                 struct hf_str text, size_t max)
+                                 struct hf_error_limit limit)
 {
-    if (text.len > max)
-        return hf_scope_fail(a->s, HF_INVALID, "event %zu: its %s has %zu bytes, more than %zu",
-                             number, what, text.len, max);
+    if (limit.actual > limit.max)
+        return hf_scope_fail_limit(a->s, HF_INVALID, limit,
+                                   "event %zu: its %s has %zu bytes, more than %zu", number, what,
+                                   (size_t)limit.actual, (size_t)limit.max);
     return HF_OK;
 }
 
@@ -58,12 +59,15 @@ static enum hf_status check_event(const struct appending *a, const struct hf_new
 {
     if (!event->type.len)
         return hf_scope_fail(a->s, HF_INVALID, "event %zu has no type", number);
-    TRY(check_text(a, number, "type", event->type, HF_EVENTS_TYPE_MAX));
-    TRY(check_text(a, number, "id", event->id, HF_EVENTS_ID_MAX));
-    TRY(check_text(a, number, "content type", event->content_type, HF_EVENTS_TYPE_MAX));
-    TRY(check_text(a, number, "causation", event->causation, HF_EVENTS_ID_MAX));
-    TRY(check_text(a, number, "correlation", event->correlation, HF_EVENTS_ID_MAX));
-    TRY(check_text(a, number, "compensates", event->compensates, HF_EVENTS_ID_MAX));
+    TRY(check_text(a, number, "type", HF_ERROR_LIMIT(HF_EVENTS_TYPE_MAX, event->type.len)));
+    TRY(check_text(a, number, "id", HF_ERROR_LIMIT(HF_EVENTS_ID_MAX, event->id.len)));
+    TRY(check_text(a, number, "content type",
+                   HF_ERROR_LIMIT(HF_EVENTS_TYPE_MAX, event->content_type.len)));
+    TRY(check_text(a, number, "causation", HF_ERROR_LIMIT(HF_EVENTS_ID_MAX, event->causation.len)));
+    TRY(check_text(a, number, "correlation",
+                   HF_ERROR_LIMIT(HF_EVENTS_ID_MAX, event->correlation.len)));
+    TRY(check_text(a, number, "compensates",
+                   HF_ERROR_LIMIT(HF_EVENTS_ID_MAX, event->compensates.len)));
     if (event->meta.ptr && hf_item_check(a->s, event->meta) != HF_OK) {
         if (hf_scope_error(a->s)->status == HF_NOMEM)
             return HF_NOMEM;
@@ -149,13 +153,16 @@ static enum hf_status prepare(struct appending *a, const struct hf_append *appen
     size_t total = 0;
 
     if (a->len == 0 || a->len > HF_EVENTS_STREAMS_MAX)
-        return hf_scope_fail(a->s, a->len ? HF_LIMIT : HF_INVALID,
-                             "an append to %zu streams: it may have 1 to %d", a->len,
-                             HF_EVENTS_STREAMS_MAX);
+        return hf_scope_fail_limit(a->s, a->len ? HF_LIMIT : HF_INVALID,
+                                   HF_ERROR_LIMIT(HF_EVENTS_STREAMS_MAX, a->len),
+                                   "an append to %zu streams: it may have 1 to %d", a->len,
+                                   HF_EVENTS_STREAMS_MAX);
     for (size_t i = 0; i < a->len; i++) {
         if (appends[i].events_len > HF_EVENTS_APPEND_MAX - total)
-            return hf_scope_fail(a->s, HF_LIMIT, "an append of more than %d events",
-                                 HF_EVENTS_APPEND_MAX);
+            return hf_scope_fail_limit(a->s, HF_LIMIT,
+                                       HF_ERROR_LIMIT(HF_EVENTS_APPEND_MAX,
+                                                      total + appends[i].events_len),
+                                       "an append of more than %d events", HF_EVENTS_APPEND_MAX);
         total += appends[i].events_len;
     }
     a->targets = hf_scope_alloc(a->s, a->len * sizeof(*a->targets));

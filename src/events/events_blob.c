@@ -45,11 +45,11 @@ enum hf_status hf__append_measure(struct appending *a, struct pending *p)
         return HF_OK;
     if (e->payload.len > BLOB_SIZE && p->size - e->payload.len + BLOB_SIZE <= EVENTS_ITEM_BYTES) {
         if (!a->store->blobs)
-            return hf_scope_fail(a->s, HF_LIMIT,
-                                 "event %zu (%.*s) has %zu bytes, of these %zu of payload: more "
-                                 "than the %u of an item, and there is no blob store",
-                                 number, HF_FMT(e->type), p->size, e->payload.len,
-                                 a->store->blob_bytes);
+            return hf_scope_fail_limit(
+                a->s, HF_LIMIT, hf_error_limit_of("blob_bytes", a->store->blob_bytes, p->size),
+                "event %zu (%.*s) has %zu bytes, of these %zu of payload: more "
+                "than the %u of an item, and there is no blob store",
+                number, HF_FMT(e->type), p->size, e->payload.len, a->store->blob_bytes);
         p->in_blob = true;
         p->size = p->size - e->payload.len + BLOB_SIZE;
         return HF_OK;

@@ -144,8 +144,8 @@ static enum hf_status at_line(struct hf_scope *s, uint64_t number, enum hf_statu
     case HF_LIMIT:
     case HF_LOST:
     case HF_SERIALIZATION:
-        return hf_scope_fail(s, status, "line %llu: %s", (unsigned long long)number,
-                             hf_scope_error_text(s));
+        return hf_scope_fail_because(s, status, hf_scope_error(s), "line %llu: %s",
+                                     (unsigned long long)number, hf_scope_error_text(s));
     default:
         return status; /* not the line's fault */
     }

@@ -68,11 +68,13 @@ static enum hf_status check_room(struct appending *a, const struct hf_tx *tx, bo
     if (hf__append_actions_len(a) <= hf_tx_room(tx) + (checked && a->commits_len) &&
         a->bytes <= EVENTS_TX_BYTES)
         return HF_OK;
-    return hf_scope_fail(a->s, HF_LIMIT,
-                         "%zu events with %zu bytes take %zu actions: more than a transaction with "
-                         "%zu actions has room for, which may have %d, and %d bytes",
-                         a->events_len, a->bytes, hf__append_actions_len(a), hf_tx_len(tx),
-                         HF_TX_ACTIONS_MAX, EVENTS_TX_BYTES);
+    return hf_scope_fail_limit(
+        a->s, HF_LIMIT,
+        HF_ERROR_LIMIT(HF_TX_ACTIONS_MAX, hf_tx_len(tx) + hf__append_actions_len(a)),
+        "%zu events with %zu bytes take %zu actions: more than a transaction with "
+        "%zu actions has room for, which may have %d, and %d bytes",
+        a->events_len, a->bytes, hf__append_actions_len(a), hf_tx_len(tx), HF_TX_ACTIONS_MAX,
+        EVENTS_TX_BYTES);
 }
 
 /* (2) Which streams are in it already; *before is its last append with events. */

@@ -475,7 +475,8 @@ static enum hf_status get_meta(struct hf_scope *s, const struct json_member *mem
     status = hf_item_from_json(s, member->raw, meta);
     if (status == HF_OK || status == HF_NOMEM)
         return status;
-    return hf_scope_fail(s, HF_SERIALIZATION, "the event's \"meta\": %s", hf_scope_error_text(s));
+    return hf_scope_fail_because(s, HF_SERIALIZATION, hf_scope_error(s), "the event's \"meta\": %s",
+                                 hf_scope_error_text(s));
 }
 
 static enum hf_status get_payload(struct hf_scope *s, struct hf_str json,

@@ -257,8 +257,9 @@ static enum hf_status begin(struct reading *r)
     const struct hf_events_read_options *o = &r->o;
 
     if (o->limit > LIMIT_MAX)
-        return hf_scope_fail(r->s, HF_INVALID, "a page of %u events, more than %d", o->limit,
-                             LIMIT_MAX);
+        return hf_scope_fail_limit(r->s, HF_INVALID,
+                                   hf_error_limit_of("limit", LIMIT_MAX, o->limit),
+                                   "a page of %u events, more than %d", o->limit, LIMIT_MAX);
     if (o->from > INT64_MAX || o->to > INT64_MAX)
         return hf_scope_fail(r->s, HF_INVALID, "a version of more than 63 bits");
     r->o.limit = o->limit ? o->limit : LIMIT;
@@ -457,7 +458,8 @@ enum hf_status hf__events_find(struct hf_scope *s, struct hf_events *store, stru
 {
     *event = (struct hf_stored_event){.version = 0};
     if (!id.len || id.len > HF_EVENTS_ID_MAX)
-        return hf_scope_fail(s, HF_INVALID, "an event's id has 1 to %d bytes", HF_EVENTS_ID_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_EVENTS_ID_MAX, id.len),
+                                   "an event's id has 1 to %d bytes", HF_EVENTS_ID_MAX);
     if (hf__events_position_read(id, NULL, NULL, NULL))
         TRY(find_at(s, store, id, event));
     if (event->id.len && hf_str_equal(event->id, id))

@@ -193,8 +193,8 @@ static enum hf_status check_id(struct hf_scope *s, struct hf_str id)
     if (!id.len)
         return hf_scope_fail(s, HF_INVALID, "the id of an event is empty");
     if (id.len > HF_EVENTS_ID_MAX)
-        return hf_scope_fail(s, HF_INVALID, "an id of %zu bytes, more than %d", id.len,
-                             HF_EVENTS_ID_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_EVENTS_ID_MAX, id.len),
+                                   "an id of %zu bytes, more than %d", id.len, HF_EVENTS_ID_MAX);
     return HF_OK;
 }
 

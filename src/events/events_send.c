@@ -382,7 +382,7 @@ static enum hf_status has_happened(struct appending *a, const struct refusal *r,
         hf_scope_timeout_ms(s, left_ms ? left_ms : 1);
     status = hf__events_is_there(s, a->store, position_str(&a->commits[0].position), there);
     if (status != HF_OK)
-        status = hf_scope_fail(a->s, status, "%s", hf_scope_error_text(s));
+        status = hf_scope_fail_from(a->s, status, s);
     hf_scope_free(s);
     return status;
 }

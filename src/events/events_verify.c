@@ -112,7 +112,7 @@ static enum hf_status check_copy(struct chain *c, const struct hf_stored_event *
 
     status = read_commit(c, event);
     if (status != HF_OK && c->kept != c->v->s && hf_scope_error(c->kept)->status == status)
-        return hf_scope_fail(c->v->s, status, "%s", hf_scope_error_text(c->kept));
+        return hf_scope_fail_from(c->v->s, status, c->kept);
     if (status != HF_OK)
         return status;
     hf__events_position_read(event->position, NULL, NULL, &in_commit);

@@ -71,10 +71,13 @@ static enum hf_status check_flow(struct hf_scope *s, const struct hf_flows *flow
         return hf_scope_fail(s, HF_INVALID, "flow %zu of those that were given has no %s", number,
                              flow->domain.len ? "type" : "domain");
     if (flow->domain.len > HF_EVENTS_DOMAIN_MAX || flow->type.len > HF_EVENTS_TYPE_MAX)
-        return hf_scope_fail(s, HF_INVALID,
-                             "flow %zu of those that were given has a %s of more than %d bytes",
-                             number, flow->domain.len > HF_EVENTS_DOMAIN_MAX ? "domain" : "type",
-                             HF_EVENTS_DOMAIN_MAX);
+        return hf_scope_fail_limit(
+            s, HF_INVALID,
+            flow->domain.len > HF_EVENTS_DOMAIN_MAX
+                ? HF_ERROR_LIMIT(HF_EVENTS_DOMAIN_MAX, flow->domain.len)
+                : HF_ERROR_LIMIT(HF_EVENTS_TYPE_MAX, flow->type.len),
+            "flow %zu of those that were given has a %s of more than %d bytes", number,
+            flow->domain.len > HF_EVENTS_DOMAIN_MAX ? "domain" : "type", HF_EVENTS_DOMAIN_MAX);
     if (flow->side_effect && !flows->outbox)
         return hf_scope_fail(s, HF_INVALID,
                              "the flow %.*s/%.*s has a side effect, but there is no outbox for it",
@@ -168,11 +171,14 @@ static enum hf_status check_options(struct hf_scope *s, struct hf_flows_options 
     o->attempts = o->attempts ? o->attempts : HF_FLOW_ATTEMPTS;
     o->shutdown_ms = o->shutdown_ms ? o->shutdown_ms : HF_FLOW_SHUTDOWN_MS;
     if (o->partitions > HF_FLOW_PARTITIONS_MAX)
-        return hf_scope_fail(s, HF_INVALID, "flows have at most %d partitions, not %u",
-                             HF_FLOW_PARTITIONS_MAX, o->partitions);
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   HF_ERROR_LIMIT(HF_FLOW_PARTITIONS_MAX, o->partitions),
+                                   "flows have at most %d partitions, not %u",
+                                   HF_FLOW_PARTITIONS_MAX, o->partitions);
     if (o->depth_max > HF_FLOW_DEPTH_LIMIT)
-        return hf_scope_fail(s, HF_INVALID, "trees have at most %d levels, not %u",
-                             HF_FLOW_DEPTH_LIMIT, o->depth_max);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_FLOW_DEPTH_LIMIT, o->depth_max),
+                                   "trees have at most %d levels, not %u", HF_FLOW_DEPTH_LIMIT,
+                                   o->depth_max);
     return HF_OK;
 }
 

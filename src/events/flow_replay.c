@@ -228,9 +228,11 @@ static enum hf_status state_at(struct hf_scope *s, struct replay *r, const struc
     }
     if (status != HF_OK) {
         at->used = (struct flow_used){0};
-        return hf_scope_fail(s, status, "the state of %.*s/%.*s at version %llu: %s",
-                             HF_FMT(event->stream.domain), HF_FMT(event->stream.id),
-                             (unsigned long long)event->version, hf_scope_error_text(at->scope));
+        return hf_scope_fail_because(s, status, hf_scope_error(at->scope),
+                                     "the state of %.*s/%.*s at version %llu: %s",
+                                     HF_FMT(event->stream.domain), HF_FMT(event->stream.id),
+                                     (unsigned long long)event->version,
+                                     hf_scope_error_text(at->scope));
     }
     return HF_OK;
 }
@@ -356,8 +358,10 @@ static enum hf_status begin(struct hf_scope *s, struct replay *r, struct hf_str 
             return hf_scope_fail(s, HF_INVALID,
                                  "a replay goes on behind its checkpoint, or behind a position");
         if (r->o.checkpoint.len > HF_EVENTS_ID_MAX)
-            return hf_scope_fail(s, HF_INVALID, "the name of a checkpoint is longer than %d bytes",
-                                 HF_EVENTS_ID_MAX);
+            return hf_scope_fail_limit(s, HF_INVALID,
+                                       HF_ERROR_LIMIT(HF_EVENTS_ID_MAX, r->o.checkpoint.len),
+                                       "the name of a checkpoint is longer than %d bytes",
+                                       HF_EVENTS_ID_MAX);
         r->key = hf__pattern_join(s, HF_STR("f."), r->o.checkpoint);
         TRY(hf_scope_built(s));
         TRY(claim(s, r, after));

@@ -32,8 +32,9 @@ enum hf_status hf_flow_emit(struct hf_scope *s, struct hf_flow_call *call,
         return hf_scope_fail(s, HF_INVALID, "an event that was emitted has no %s",
                              event->event.type.len ? "domain" : "type");
     if (call->emitted_len == HF_FLOW_EVENTS_MAX)
-        return hf_scope_fail(s, HF_LIMIT, "an event leads to at most %d others",
-                             HF_FLOW_EVENTS_MAX);
+        return hf_scope_fail_limit(s, HF_LIMIT,
+                                   HF_ERROR_LIMIT(HF_FLOW_EVENTS_MAX, call->emitted_len + 1),
+                                   "an event leads to at most %d others", HF_FLOW_EVENTS_MAX);
     TRY(hf__pattern_grow(s, &emitted, call->emitted_len, &call->emitted_cap, sizeof(*event)));
     call->emitted = emitted;
     call->emitted[call->emitted_len++] = *event;
@@ -53,8 +54,9 @@ enum hf_status hf__flow_with(struct hf_scope *s, struct flow_build *build,
     void *with = build->with;
 
     if (build->with_len == HF_TX_ACTIONS_MAX)
-        return hf_scope_fail(s, HF_LIMIT, "a transaction has at most %d actions",
-                             HF_TX_ACTIONS_MAX);
+        return hf_scope_fail_limit(s, HF_LIMIT,
+                                   HF_ERROR_LIMIT(HF_TX_ACTIONS_MAX, build->with_len + 1),
+                                   "a transaction has at most %d actions", HF_TX_ACTIONS_MAX);
     TRY(hf__pattern_grow(s, &with, build->with_len, &build->with_cap, sizeof(*action)));
     build->with = with;
     build->with[build->with_len] =
@@ -169,7 +171,8 @@ static enum hf_status add_node(struct hf_scope *s, struct flow_build *build,
     struct flow_node *node;
 
     if (build->len == HF_FLOW_EVENTS_MAX)
-        return hf_scope_fail(s, HF_LIMIT, "a tree has at most %d events", HF_FLOW_EVENTS_MAX);
+        return hf_scope_fail_limit(s, HF_LIMIT, HF_ERROR_LIMIT(HF_FLOW_EVENTS_MAX, build->len + 1),
+                                   "a tree has at most %d events", HF_FLOW_EVENTS_MAX);
     node = hf_scope_alloc(s, sizeof(*node));
     TRY(hf_scope_built(s));
     TRY(hf__pattern_grow(s, &nodes, build->len, &build->cap, sizeof(struct flow_node *)));
@@ -305,11 +308,11 @@ enum hf_status hf__flow_grow(struct hf_scope *s, struct flow_build *build,
     assert(call.flow);
     if (depth > build->flows->o.depth_max) {
         build->refused = *event;
-        return hf_scope_fail(s, HF_LIMIT,
-                             "the tree of events has more than %u levels at %.*s/%.*s: do they "
-                             "lead to themselves?",
-                             build->flows->o.depth_max, HF_FMT(event->stream.domain),
-                             HF_FMT(event->type));
+        return hf_scope_fail_limit(
+            s, HF_LIMIT, hf_error_limit_of("depth_max", build->flows->o.depth_max, depth),
+            "the tree of events has more than %u levels at %.*s/%.*s: do they "
+            "lead to themselves?",
+            build->flows->o.depth_max, HF_FMT(event->stream.domain), HF_FMT(event->type));
     }
     status = admit(s, &call, &own);
     if (status == HF_OK)

@@ -266,8 +266,9 @@ static enum hf_status begin_anew(struct hf_scope *s, struct hf_subscription *sub
         if (sub->o.reset)
             status = sub->o.reset(sub->work, sub->o.user);
         if (status != HF_OK)
-            return hf_scope_fail(s, status, "the reset function of \"%.*s\" failed: %s",
-                                 HF_FMT(sub->name), hf_scope_error_text(sub->work));
+            return hf_scope_fail_because(s, status, hf_scope_error(sub->work),
+                                         "the reset function of \"%.*s\" failed: %s",
+                                         HF_FMT(sub->name), hf_scope_error_text(sub->work));
         TRY(hf__parked_clear(s, sub->store, sub->pk, id_str(&sub->token)));
         view.at = anew_at(sub, &view);
         TRY(hf__sub_begin_anew(s, sub->store, sub->pk, &view, &view.at, id_str(&sub->token),
@@ -369,7 +370,7 @@ static enum hf_status give_up(struct hf_scope *s, struct hf_subscription *sub)
         pthread_mutex_unlock(&sub->mutex);
         hf__sub_source_close(sub);
     }
-    return hf_scope_fail(s, HF_LOST, "%s", sub->failure);
+    return hf_scope_fail_from(s, HF_LOST, sub->why);
 }
 
 static enum hf_status turn(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
@@ -680,7 +681,7 @@ enum hf_status hf_subscription_stop(struct hf_scope *s, struct hf_subscription *
         return hf_scope_fail(s, status, "a function of \"%.*s\" had to be canceled",
                              HF_FMT(sub->name));
     if (last != HF_OK)
-        return hf_scope_fail(s, last, "%s", hf_scope_error_text(sub->scope));
+        return hf_scope_fail_from(s, last, sub->scope);
     return HF_OK;
 }
 
@@ -691,6 +692,7 @@ static void sub_free(struct hf_subscription *sub)
     struct hf_env env = sub->env;
 
     hf__sub_source_close(sub);
+    hf_scope_free(sub->why);
     hf_scope_free(sub->kept);
     hf_scope_free(sub->scope);
     hf_scope_free(sub->work);
@@ -736,7 +738,9 @@ static enum hf_status check_options(struct hf_scope *s, struct hf_str name,
     if (o->reset && !o->project)
         return hf_scope_fail(s, HF_INVALID, "only projections have a reset function");
     if (o->batch_max > HF_SUBSCRIPTION_BATCH_MAX)
-        return hf_scope_fail(s, HF_INVALID, "batch_max is at most %d", HF_SUBSCRIPTION_BATCH_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   HF_ERROR_LIMIT(HF_SUBSCRIPTION_BATCH_MAX, o->batch_max),
+                                   "batch_max is at most %d", HF_SUBSCRIPTION_BATCH_MAX);
     if (o->lease_ms && o->lease_ms < LEASE_LEAST_MS)
         return hf_scope_fail(s, HF_INVALID, "a lease has at least %d ms", LEASE_LEAST_MS);
     return HF_OK;
@@ -821,7 +825,8 @@ enum hf_status hf_subscribe(struct hf_scope *s, struct hf_events *store, struct 
     sub->work = hf_scope_new(&store->env);
     sub->page = hf_scope_new(&store->env);
     sub->beats = hf_scope_new(&store->env);
-    if (sub->kept && sub->scope && sub->work && sub->page && sub->beats)
+    sub->why = hf_scope_new(&store->env);
+    if (sub->kept && sub->scope && sub->work && sub->page && sub->beats && sub->why)
         status = keep_texts(sub, name);
     if (status != HF_OK) {
         sub_free(sub);

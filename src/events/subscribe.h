@@ -165,6 +165,7 @@ struct hf_subscription {
     struct hf_scope *work;  /* of the functions */
     struct hf_scope *page;  /* events of a stream; those that are handled again */
     struct hf_scope *beats; /* of the thread that renews */
+    struct hf_scope *why;   /* its error: why the subscription gave up; of who works */
     struct hf_str name, pk;
     struct hf_subscribe_options o;
     bool of_stream;
@@ -200,7 +201,7 @@ struct hf_subscription {
     bool started, stopping, busy, gave_up, woken;
     bool beating;                             /* the thread that renews is at it */
     pthread_t runner, renewing;               /* who is busy, and who is beating */
-    char failure[SUBSCRIPTION_ERROR_MAX + 1]; /* why it gave up */
+    char failure[SUBSCRIPTION_ERROR_MAX + 1]; /* why it gave up, as it is stored */
     struct hf_subscription_metrics metrics;
     struct sub_call call;
 };

@@ -270,8 +270,10 @@ enum hf_status hf_group_open(struct hf_scope *s, struct hf_events *store, struct
 
     *out = NULL;
     if (!name.len || name.len > HF_SUBSCRIPTION_NAME_MAX)
-        return hf_scope_fail(s, HF_INVALID, "the name of a group has 1 to %d bytes, not %zu",
-                             HF_SUBSCRIPTION_NAME_MAX, name.len);
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   HF_ERROR_LIMIT(HF_SUBSCRIPTION_NAME_MAX, name.len),
+                                   "the name of a group has 1 to %d bytes, not %zu",
+                                   HF_SUBSCRIPTION_NAME_MAX, name.len);
     group = env_alloc(&store->env, sizeof(*group));
     if (!group)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a group");

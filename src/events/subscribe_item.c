@@ -27,8 +27,10 @@
 enum hf_status hf__sub_pk(struct hf_scope *s, struct hf_str name, struct hf_str *pk)
 {
     if (!name.len || name.len > HF_SUBSCRIPTION_NAME_MAX)
-        return hf_scope_fail(s, HF_INVALID, "the name of a subscription has 1 to %d bytes, not %zu",
-                             HF_SUBSCRIPTION_NAME_MAX, name.len);
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   HF_ERROR_LIMIT(HF_SUBSCRIPTION_NAME_MAX, name.len),
+                                   "the name of a subscription has 1 to %d bytes, not %zu",
+                                   HF_SUBSCRIPTION_NAME_MAX, name.len);
     *pk = PATTERN_KEY(s, HF_STR("q"), name);
     return hf_scope_built(s);
 }

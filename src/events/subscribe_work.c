@@ -168,8 +168,7 @@ enum hf_status hf__sub_source(struct hf_scope *s, struct hf_subscription *sub)
             sub->source_more = false;
             return HF_OK;
         }
-        return status == HF_OK ? status
-                               : hf_scope_fail(s, status, "%s", hf_scope_error_text(sub->page));
+        return hf_scope_fail_from(s, status, sub->page);
     }
     TRY(reader_read(s, sub));
     if (!sub->events_len && hf_events_reader_position(sub->reader).ptr)
@@ -301,7 +300,7 @@ static enum hf_status commit(struct hf_scope *s, struct hf_subscription *sub,
         return HF_OK;
     }
     *own = is_own(status);
-    return *own ? status : hf_scope_fail(s, status, "%s", hf_scope_error_text(sub->work));
+    return *own ? status : hf_scope_fail_from(s, status, sub->work);
 }
 
 /* ---- failing -------------------------------------------------------------------------------- */
@@ -321,6 +320,8 @@ static void stop_in_front(struct hf_subscription *sub, const struct hf_stored_ev
              HF_FMT(sub->name), HF_FMT(event->position), (unsigned long long)event->version,
              HF_FMT(error->message));
     pthread_mutex_unlock(&sub->mutex);
+    hf_scope_reset(sub->why);
+    (void)hf_scope_fail_because(sub->why, HF_LOST, error, "%s", sub->failure);
     hf__sub_tell(sub, HF_SUBSCRIPTION_STOPPED, event, error);
 }
 
@@ -410,7 +411,7 @@ static enum hf_status hydrate(struct hf_scope *s, struct hf_subscription *sub,
     if (status != HF_CORRUPT)
         return status;
     work_begin(sub);
-    return hf_scope_fail(sub->work, status, "%s", hf_scope_error_text(s));
+    return hf_scope_fail_from(sub->work, status, s);
 }
 
 static enum hf_status handle_some(struct hf_scope *s, struct hf_subscription *sub, size_t count)
@@ -571,7 +572,7 @@ static enum hf_status replay_one(struct hf_scope *s, struct hf_subscription *sub
     if (sub->o.project && is_own(status) && !is_conflict(hf_scope_error(sub->work)))
         return replay_failed(s, sub, page.events, hf_scope_error(sub->work));
     if (status != HF_OK)
-        return hf_scope_fail(s, status, "%s", hf_scope_error_text(sub->work));
+        return hf_scope_fail_from(s, status, sub->work);
     pthread_mutex_lock(&sub->mutex);
     sub->metrics.replayed++;
     pthread_mutex_unlock(&sub->mutex);

@@ -34,12 +34,12 @@
 #include "model/number.h"
 
 enum {
-    VALUE_DEPTH_MAX = 32,       /* levels, the attribute itself being the first */
-    VALUE_HEAD = 9,             /* type, length, count of a container */
-    ATTR_NAME_MAX = 65535,      /* bytes */
-    ITEM_SIZE_MAX = 400 * 1024, /* as DynamoDB counts */
-    KEY_HASH_MAX = 2048,        /* bytes of a partition key value */
-    KEY_RANGE_MAX = 1024        /* bytes of a sort key value */
+    VALUE_DEPTH_MAX = 32,  /* levels, the attribute itself being the first */
+    VALUE_HEAD = 9,        /* type, length, count of a container */
+    ATTR_NAME_MAX = 65535, /* bytes */
+    ITEM_SIZE_MAX = HF_ITEM_SIZE_MAX,
+    KEY_HASH_MAX = 2048, /* bytes of a partition key value */
+    KEY_RANGE_MAX = 1024 /* bytes of a sort key value */
 };
 
 /* ---- poison --------------------------------------------------------------------------------- */

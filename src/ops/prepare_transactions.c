@@ -152,7 +152,10 @@ enum hf_status hf__prepare_transact_write_items(struct hf_scope *s, struct hf__e
         (*out)[i].write.return_metrics = request->return_metrics;
     }
     if (size > TRANSACTION_BYTES_MAX)
-        return hf__fail(s, HF_INVALID, "Transaction size cannot exceed 4 MB");
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   hf_error_limit_of("HF_TX_BYTES_MAX", TRANSACTION_BYTES_MAX,
+                                                     size),
+                                   "Transaction size cannot exceed 4 MB");
     return HF_OK;
 }
 

@@ -74,7 +74,8 @@ enum hf_status hf__check_item_size(struct hf_scope *s, struct hf_item item, size
 {
     *size = hf_item_size(item);
     if (*size > ITEM_SIZE_MAX)
-        return hf__fail(s, HF_INVALID, "Item size has exceeded the maximum allowed size");
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_ITEM_SIZE_MAX, *size),
+                                   "Item size has exceeded the maximum allowed size");
     return HF_OK;
 }
 

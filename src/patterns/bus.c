@@ -37,8 +37,9 @@ enum hf_status hf__bus_check_type(struct hf_scope *s, struct hf_str type)
     if (type.len == 0)
         return hf_scope_fail(s, HF_INVALID, "a handler needs a type");
     if (type.len > HF_EVENT_TEXT_MAX)
-        return hf_scope_fail(s, HF_INVALID, "the type of a handler is longer than %d bytes",
-                             HF_EVENT_TEXT_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_EVENT_TEXT_MAX, type.len),
+                                   "the type of a handler is longer than %d bytes",
+                                   HF_EVENT_TEXT_MAX);
     if (star && (star != type.ptr + type.len - 1 || (type.len > 1 && star[-1] != '.')))
         return hf_scope_fail(s, HF_INVALID,
                              "the type %.*s has a '*' that is not its last part alone",
@@ -461,8 +462,11 @@ static enum hf_status check(struct hf_scope *s, struct hf_bus_options *o,
         return hf_scope_fail(s, HF_INVALID, "that is no way to treat an event without a handler");
     o->middleware_concurrency = o->middleware_concurrency ? o->middleware_concurrency : 1;
     if (o->middleware_concurrency > HF_BUS_CONCURRENCY_MAX)
-        return hf_scope_fail(s, HF_INVALID, "a middleware_concurrency of %u is more than %d",
-                             o->middleware_concurrency, HF_BUS_CONCURRENCY_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   HF_ERROR_LIMIT(HF_BUS_CONCURRENCY_MAX,
+                                                  o->middleware_concurrency),
+                                   "a middleware_concurrency of %u is more than %d",
+                                   o->middleware_concurrency, HF_BUS_CONCURRENCY_MAX);
     if (relay->on_ended || relay->on_trouble || relay->dry_run)
         return hf_scope_fail(s, HF_INVALID,
                              "on_ended, on_trouble and dry_run of a bus's relay are the bus's own");

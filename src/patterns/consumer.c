@@ -36,14 +36,17 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_consumer
     if (o->start == HF_STREAM_TIME && o->from_us <= 0)
         return hf_scope_fail(s, HF_INVALID, "HF_STREAM_TIME needs a time");
     if (o->name.len > CONSUMER_NAME_MAX)
-        return hf_scope_fail(s, HF_INVALID, "a consumer's name of %zu bytes is longer than %d",
-                             o->name.len, CONSUMER_NAME_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   hf_error_limit_of("name", CONSUMER_NAME_MAX, o->name.len),
+                                   "a consumer's name of %zu bytes is longer than %d", o->name.len,
+                                   CONSUMER_NAME_MAX);
     if (o->lease_ms < CONSUMER_LEASE_MIN_MS)
         return hf_scope_fail(s, HF_INVALID, "a lease of %u ms is shorter than %d ms", o->lease_ms,
                              CONSUMER_LEASE_MIN_MS);
     if (o->threads > CONSUMER_THREADS_MAX)
-        return hf_scope_fail(s, HF_INVALID, "%u threads are more than %d", o->threads,
-                             CONSUMER_THREADS_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   hf_error_limit_of("threads", CONSUMER_THREADS_MAX, o->threads),
+                                   "%u threads are more than %d", o->threads, CONSUMER_THREADS_MAX);
     if (o->stuck != HF_STUCK_LEAVE && o->stuck != HF_STUCK_RELEASE)
         return hf_scope_fail(s, HF_INVALID,
                              "a consumer leaves what is stuck as it is, or releases its shard");
@@ -110,7 +113,8 @@ static enum hf_status fill(struct hf_scope *s, struct hf_consumer *c, struct hf_
 
     c->names = hf_scope_new(&c->env);
     c->beat_scope = hf_scope_new(&c->env);
-    if (!c->names || !c->beat_scope || make_workers(c) != HF_OK)
+    c->why = hf_scope_new(&c->env);
+    if (!c->names || !c->beat_scope || !c->why || make_workers(c) != HF_OK)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a consumer");
     copy_texts(c, table);
     if (hf_scope_built(c->names) != HF_OK)
@@ -175,6 +179,7 @@ void hf_consumer_close(struct hf_consumer *c)
     hf__text_free(&env, &c->number);
     hf_scope_free(c->names);
     hf_scope_free(c->beat_scope);
+    hf_scope_free(c->why);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->mutex);
     env_free(&env, c, sizeof(*c));
@@ -189,13 +194,13 @@ void hf_consumer_metrics(struct hf_consumer *c, struct hf_consumer_metrics *metr
 
 /* ---- what the files share ------------------------------------------------------------------- */
 
-void hf__consumer_stop(struct hf_consumer *c, enum hf_status status, const char *text)
+void hf__consumer_stop(struct hf_consumer *c, enum hf_status status, const struct hf_scope *why)
 {
     pthread_mutex_lock(&c->mutex);
     if (!c->stopping) {
         c->stopping = true;
         c->stop_status = status;
-        snprintf(c->stop_text, sizeof(c->stop_text), "%s", text);
+        (void)hf_scope_fail_from(c->why, status, why);
         for (size_t i = 0; i < c->workers_len; i++) {
             if (!c->workers[i].shard)
                 continue;
@@ -311,7 +316,7 @@ static enum hf_status alive(struct hf_scope *s, struct hf_consumer *c)
 {
     TRY(hf_scope_sleep_ms(s, 0));
     if (hf__consumer_stopping(c))
-        return hf_scope_fail(s, c->stop_status, "%s", c->stop_text);
+        return hf_scope_fail_from(s, c->stop_status, c->why);
     return HF_OK;
 }
 
@@ -420,7 +425,7 @@ static bool enter(struct hf_scope *s, struct hf_consumer *c, hf_change_fn *handl
         c->running = true;
         c->stopping = false;
         c->stop_status = HF_OK;
-        c->stop_text[0] = '\0';
+        hf_scope_reset(c->why);
         c->handle = handle;
         c->user = user;
         c->deadline_us =
@@ -500,11 +505,11 @@ enum hf_status hf_consumer_run(struct hf_scope *s, struct hf_consumer *c, hf_cha
     status = start(s, c);
     if (status == HF_OK)
         status = c->o.no_threads ? pump_alone(s, c) : pump(s, c);
-    hf__consumer_stop(c, status, hf_scope_error_text(s));
+    hf__consumer_stop(c, status, s);
     finish(c);
     pthread_mutex_lock(&c->mutex);
     c->running = false;
     status = c->stop_status;
     pthread_mutex_unlock(&c->mutex);
-    return hf_scope_fail(s, status, "%s", status != HF_OK ? c->stop_text : "");
+    return hf_scope_fail_from(s, status, c->why);
 }

@@ -156,7 +156,7 @@ struct hf_consumer {
     bool running;
     bool stopping;
     enum hf_status stop_status;
-    char stop_text[512];
+    struct hf_scope *why; /* its error: why the run stops */
     struct hf_consumer_metrics metrics;
 };
 
@@ -170,8 +170,9 @@ static inline bool may_pass(const struct hf_error *error)
     return error->may_retry || error->may_have_happened;
 }
 
-/* Let the run end with the error of that scope; the first one counts. */
-void hf__consumer_stop(struct hf_consumer *c, enum hf_status status, const char *text);
+/* Let the run end with the error of that scope, in which a call returned `status`; the first one
+ * counts. */
+void hf__consumer_stop(struct hf_consumer *c, enum hf_status status, const struct hf_scope *why);
 bool hf__consumer_stopping(struct hf_consumer *c);
 
 /* Records are gone behind `sequence` (absent: none was handed over). Not with the mutex. */

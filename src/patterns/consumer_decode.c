@@ -113,8 +113,9 @@ static enum hf_status read_item(struct hf_scope *s, const struct place *place,
         return wrong(s, place, member, "is empty");
     if (status == HF_OK || status == HF_NOMEM)
         return status;
-    return hf_scope_fail(s, HF_INVALID, "the event: Records[%zu].%s%s: %s", place->record,
-                         place->of, member->name, hf_scope_error_text(s));
+    return hf_scope_fail_because(s, HF_INVALID, hf_scope_error(s),
+                                 "the event: Records[%zu].%s%s: %s", place->record, place->of,
+                                 member->name, hf_scope_error_text(s));
 }
 
 /* ---- records -------------------------------------------------------------------------------- */

@@ -252,13 +252,8 @@ static enum hf_status refused(struct worker *worker, struct shard *shard, const 
     pthread_mutex_unlock(&c->mutex);
     if (!good)
         return no_memory(worker->io);
-    if (too_often) {
-        const struct hf_error *error = hf_scope_error(worker->work);
-
-        hf__consumer_stop(c, status,
-                          error->status == status ? hf_scope_error_text(worker->work)
-                                                  : hf_status_text(status));
-    }
+    if (too_often)
+        hf__consumer_stop(c, status, worker->work);
     return HF_OK;
 }
 
@@ -406,7 +401,7 @@ static void failed(struct worker *worker, struct shard *shard, enum hf_status st
         break;
     default:
         if (!may_pass(hf_scope_error(worker->io))) {
-            hf__consumer_stop(c, status, hf_scope_error_text(worker->io));
+            hf__consumer_stop(c, status, worker->io);
             return;
         }
         wait_ms = hf__consumer_trouble_ms(c, shard->trouble++);

@@ -102,14 +102,18 @@ static struct hf_counters *counters_new(struct hf_scope *s, struct hf_db *db,
 static enum hf_status check_options(struct hf_scope *s, const struct hf_counters_options *o)
 {
     if (o->writers > HF_COUNTER_WRITERS_MAX)
-        return hf_scope_fail(s, HF_INVALID, "a counter has marks of %d writers at most",
-                             HF_COUNTER_WRITERS_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   HF_ERROR_LIMIT(HF_COUNTER_WRITERS_MAX, o->writers),
+                                   "a counter has marks of %d writers at most",
+                                   HF_COUNTER_WRITERS_MAX);
     if (o->requests > HF_COUNTER_REQUESTS_MAX)
-        return hf_scope_fail(s, HF_INVALID, "a counter remembers %d requests at most",
-                             HF_COUNTER_REQUESTS_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   HF_ERROR_LIMIT(HF_COUNTER_REQUESTS_MAX, o->requests),
+                                   "a counter remembers %d requests at most",
+                                   HF_COUNTER_REQUESTS_MAX);
     if (o->shards > HF_COUNTER_SHARDS_MAX)
-        return hf_scope_fail(s, HF_INVALID, "a counter has %d shards at most",
-                             HF_COUNTER_SHARDS_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_COUNTER_SHARDS_MAX, o->shards),
+                                   "a counter has %d shards at most", HF_COUNTER_SHARDS_MAX);
     if (o->shards > 1 && o->partitioned)
         return hf_scope_fail(s, HF_INVALID,
                              "a partition is in one place, where shards would be of no use");
@@ -409,8 +413,10 @@ static enum hf_status prepare(struct hf_scope *s, struct hf_counters *c, struct 
     TRY(hf__counter_at(s, c, key, 0, at));
     TRY(hf__counter_bounds(s, at, by, options, change));
     if (request.ptr && (request.len == 0 || request.len > HF_COUNTER_REQUEST_MAX))
-        return hf_scope_fail(s, HF_INVALID, "%.*s: a request id has 1 to %d bytes",
-                             HF_FMT(hf__counter_name(s, at)), HF_COUNTER_REQUEST_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   HF_ERROR_LIMIT(HF_COUNTER_REQUEST_MAX, request.len),
+                                   "%.*s: a request id has 1 to %d bytes",
+                                   HF_FMT(hf__counter_name(s, at)), HF_COUNTER_REQUEST_MAX);
     change->mark = (struct counter_mark){.id = request, .request = request.ptr != NULL};
     if (c->shards == 1)
         return HF_OK;

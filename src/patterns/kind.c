@@ -473,7 +473,6 @@ enum hf_status hf__kind_put(struct hf_scope *s, struct hf_db *db,
     size_t len = mark->ptr ? 0 : checks_of(s, spec, kind, checks);
     bool transactions = false;
     enum hf_status status;
-    struct hf_str why;
 
     TRY(hf_scope_built(s));
     if (len)
@@ -482,10 +481,10 @@ enum hf_status hf__kind_put(struct hf_scope *s, struct hf_db *db,
                           : hf__pattern_write(s, db, write, key, mark);
     if (status != HF_DENIED)
         return status;
-    why = hf_scope_copy(s, hf_str_from(hf_scope_error_text(s)));
-    return hf_scope_fail(s, HF_DENIED,
-                         "table %.*s does not have the mark of %s yet, and it cannot be put: %.*s",
-                         HF_FMT(spec->table), kinds[kind].what, HF_FMT(why));
+    return hf_scope_fail_because(s, HF_DENIED, hf_scope_error(s),
+                                 "table %.*s does not have the mark of %s yet, and it cannot be "
+                                 "put: %s",
+                                 HF_FMT(spec->table), kinds[kind].what, hf_scope_error_text(s));
 }
 
 /* ---- the common mark ------------------------------------------------------------------------ */

@@ -103,8 +103,9 @@ static enum hf_status open_blobs(struct hf_scope *s, struct hf_kv *kv,
                                  const struct hf_kv_options *o)
 {
     if (o->blob_over > KV_ITEM_MAX)
-        return hf_scope_fail(s, HF_INVALID, "blob_over is %u, more than the %d bytes of an item",
-                             o->blob_over, KV_ITEM_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_ITEM_SIZE_MAX, o->blob_over),
+                                   "blob_over is %u, more than the %d bytes of an item",
+                                   o->blob_over, KV_ITEM_MAX);
     kv->blob_over = o->blob_over ? o->blob_over : HF_KV_BLOB_OVER;
     return o->blobs ? hf_blobs_part_of(s, o->blobs, kv->db, kv->table, &kv->blobs) : HF_OK;
 }

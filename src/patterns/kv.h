@@ -13,9 +13,9 @@ enum {
     KV_TOMBSTONE_DEFAULT_S = 3600,
     KV_PAGE_DEFAULT = 1000,
     KV_REMEMBER_DEFAULT = 4096,
-    KV_ITEM_MAX = 400 * 1024, /* DynamoDB's, of a whole item */
-    KV_PAST_MAX = 4,          /* ids of earlier writes in a version */
-    KV_PAST_ID_LEN = 16       /* how much of each */
+    KV_ITEM_MAX = HF_ITEM_SIZE_MAX,
+    KV_PAST_MAX = 4,    /* ids of earlier writes in a version */
+    KV_PAST_ID_LEN = 16 /* how much of each */
 };
 
 struct kv_memory;

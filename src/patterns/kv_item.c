@@ -72,16 +72,20 @@ enum hf_status hf__kv_place(struct hf_scope *s, const struct hf_kv *kv, struct h
     if (!joined.ptr)
         return hf_scope_built(s);
     if (joined.len > (kv->sort.ptr ? HF_KV_SORT_MAX : HF_KV_KEY_MAX))
-        return hf_scope_fail(s, HF_INVALID,
-                             "key \"%.*s\" of table %.*s: it has %zu bytes with its namespace, "
-                             "and %d are the most",
-                             KV_FMT(key), HF_FMT(kv->table), joined.len,
-                             kv->sort.ptr ? HF_KV_SORT_MAX : HF_KV_KEY_MAX);
+        return hf_scope_fail_limit(
+            s, HF_INVALID,
+            kv->sort.ptr ? HF_ERROR_LIMIT(HF_KV_SORT_MAX, joined.len)
+                         : HF_ERROR_LIMIT(HF_KV_KEY_MAX, joined.len),
+            "key \"%.*s\" of table %.*s: it has %zu bytes with its namespace, "
+            "and %d are the most",
+            KV_FMT(key), HF_FMT(kv->table), joined.len,
+            kv->sort.ptr ? HF_KV_SORT_MAX : HF_KV_KEY_MAX);
     if (key.partition.len > HF_KV_KEY_MAX)
-        return hf_scope_fail(s, HF_INVALID,
-                             "key \"%.*s\" of table %.*s: its partition has %zu bytes, and %d are "
-                             "the most",
-                             KV_FMT(key), HF_FMT(kv->table), key.partition.len, HF_KV_KEY_MAX);
+        return hf_scope_fail_limit(
+            s, HF_INVALID, HF_ERROR_LIMIT(HF_KV_KEY_MAX, key.partition.len),
+            "key \"%.*s\" of table %.*s: its partition has %zu bytes, and %d are "
+            "the most",
+            KV_FMT(key), HF_FMT(kv->table), key.partition.len, HF_KV_KEY_MAX);
     *place = (struct kv_place){.key = key, .hash = joined};
     if (kv->sort.ptr) {
         place->hash = key.partition;
@@ -366,9 +370,10 @@ enum hf_status hf__kv_item_fits(struct hf_scope *s, struct hf_kv_key key, struct
     TRY(hf_item_check(s, item));
     size = hf_item_size(item);
     if (size > KV_ITEM_MAX)
-        return hf_scope_fail(s, HF_INVALID,
-                             "key \"%.*s\": with its value it has %zu bytes, and %d are the most",
-                             KV_FMT(key), size, KV_ITEM_MAX);
+        return hf_scope_fail_limit(
+            s, HF_INVALID, HF_ERROR_LIMIT(HF_ITEM_SIZE_MAX, size),
+            "key \"%.*s\": with its value it has %zu bytes, and %d are the most", KV_FMT(key), size,
+            KV_ITEM_MAX);
     return HF_OK;
 }
 

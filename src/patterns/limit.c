@@ -204,8 +204,9 @@ static enum hf_status check_name(struct hf_scope *s, struct hf_str name)
                              "no limit can be called \"%.*s\": that is the table's mark",
                              HF_FMT(name));
     if (name.len > HF_LIMIT_NAME_MAX)
-        return hf_scope_fail(s, HF_INVALID, "limit %.32s...: a name of %zu bytes is longer than %d",
-                             name.ptr, name.len, HF_LIMIT_NAME_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_LIMIT_NAME_MAX, name.len),
+                                   "limit %.32s...: a name of %zu bytes is longer than %d",
+                                   name.ptr, name.len, HF_LIMIT_NAME_MAX);
     return HF_OK;
 }
 
@@ -226,8 +227,10 @@ static enum hf_status ask_for(struct hf_scope *s, struct hf_limit_table *limits,
         return HF_OK;
     TRY(hf_item_check(s, o->context));
     if (hf_item_size(o->context) > HF_LIMIT_CONTEXT_MAX)
-        return hf_scope_fail(s, HF_INVALID, "limit %.*s: a context of %zu bytes is larger than %d",
-                             HF_FMT(name), hf_item_size(o->context), HF_LIMIT_CONTEXT_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   HF_ERROR_LIMIT(HF_LIMIT_CONTEXT_MAX, hf_item_size(o->context)),
+                                   "limit %.*s: a context of %zu bytes is larger than %d",
+                                   HF_FMT(name), hf_item_size(o->context), HF_LIMIT_CONTEXT_MAX);
     return HF_OK;
 }
 
@@ -530,8 +533,9 @@ enum hf_status hf_limit_refund(struct hf_scope *s, struct hf_limit_table *limits
         if (hf_item_get(view.refunds, verdict->id).ptr) /* before, or by an answer that was lost */
             return hf_scope_fail(s, HF_OK, "%s", "");
         if (hf_item_count(view.refunds) >= HF_LIMIT_REFUNDS_MAX)
-            return hf_scope_fail(s, HF_LIMIT, "limit %.*s: there were %d refunds already",
-                                 HF_FMT(name), HF_LIMIT_REFUNDS_MAX);
+            return hf_scope_fail_limit(
+                s, HF_LIMIT, HF_ERROR_LIMIT(HF_LIMIT_REFUNDS_MAX, hf_item_count(view.refunds) + 1),
+                "limit %.*s: there were %d refunds already", HF_FMT(name), HF_LIMIT_REFUNDS_MAX);
     }
     return hf_scope_fail(s, HF_LOST, "limit %.*s: it is too late to give back", HF_FMT(name));
 }

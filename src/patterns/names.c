@@ -31,8 +31,11 @@ static enum hf_status check_one(struct hf_scope *s, struct hf_str table,
         return hf_scope_fail(s, HF_INVALID, "table %.*s: %s is empty", HF_FMT(table),
                              choice->option);
     if (choice->name.len > PATTERN_NAME_MAX)
-        return hf_scope_fail(s, HF_INVALID, "table %.*s: %s has %zu bytes, more than %d",
-                             HF_FMT(table), choice->option, choice->name.len, PATTERN_NAME_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   hf_error_limit_of(choice->option, PATTERN_NAME_MAX,
+                                                     choice->name.len),
+                                   "table %.*s: %s has %zu bytes, more than %d", HF_FMT(table),
+                                   choice->option, choice->name.len, PATTERN_NAME_MAX);
     for (; *own && !taken; own++)
         taken = is_own(choice->name, *own);
     if (taken)

@@ -161,10 +161,11 @@ enum hf_status hf__once_result_check(struct hf_scope *s, const struct once_name 
         return HF_OK;
     TRY(hf_item_check(s, result));
     if (hf_item_size(result) > HF_ONCE_RESULT_MAX)
-        return hf_scope_fail(s, HF_INVALID,
-                             "once %.*s/%.*s: a result of %zu bytes is larger than %d",
-                             HF_FMT(name->user), HF_FMT(name->key), hf_item_size(result),
-                             HF_ONCE_RESULT_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   HF_ERROR_LIMIT(HF_ONCE_RESULT_MAX, hf_item_size(result)),
+                                   "once %.*s/%.*s: a result of %zu bytes is larger than %d",
+                                   HF_FMT(name->user), HF_FMT(name->key), hf_item_size(result),
+                                   HF_ONCE_RESULT_MAX);
     return HF_OK;
 }
 

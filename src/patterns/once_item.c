@@ -58,12 +58,14 @@ enum hf_status hf__once_name_check(struct hf_scope *s, const struct once_name *n
                              "no user can be called \"%.*s\": that is the table's mark",
                              HF_FMT(name->user));
     if (name->user.len > HF_ONCE_USER_MAX)
-        return hf_scope_fail(s, HF_INVALID, "once %.32s...: a user of %zu bytes is longer than %d",
-                             name->user.ptr, name->user.len, HF_ONCE_USER_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_ONCE_USER_MAX, name->user.len),
+                                   "once %.32s...: a user of %zu bytes is longer than %d",
+                                   name->user.ptr, name->user.len, HF_ONCE_USER_MAX);
     if (name->key.len > HF_ONCE_KEY_MAX)
-        return hf_scope_fail(s, HF_INVALID,
-                             "once %.*s/%.32s...: a key of %zu bytes is longer than %d",
-                             HF_FMT(name->user), name->key.ptr, name->key.len, HF_ONCE_KEY_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_ONCE_KEY_MAX, name->key.len),
+                                   "once %.*s/%.32s...: a key of %zu bytes is longer than %d",
+                                   HF_FMT(name->user), name->key.ptr, name->key.len,
+                                   HF_ONCE_KEY_MAX);
     return HF_OK;
 }
 

@@ -21,8 +21,9 @@ static enum hf_status join(struct hf_scope *s, const struct once_name *name,
 {
     *all = NULL;
     if (len > HF_ONCE_ACTIONS_MAX)
-        return hf_scope_fail(s, HF_INVALID, "once %.*s/%.*s: %zu actions are more than %d",
-                             HF_FMT(name->user), HF_FMT(name->key), len, HF_ONCE_ACTIONS_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_ONCE_ACTIONS_MAX, len),
+                                   "once %.*s/%.*s: %zu actions are more than %d",
+                                   HF_FMT(name->user), HF_FMT(name->key), len, HF_ONCE_ACTIONS_MAX);
     *all = hf_scope_alloc(s, (len + 1) * sizeof(**all));
     TRY(hf_scope_built(s));
     if (len)

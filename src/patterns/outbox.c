@@ -131,15 +131,18 @@ static enum hf_status fill(struct hf_scope *s, struct hf_outbox *outbox,
     outbox->history_s = o->history_s;
     outbox->unique_s = o->unique_s ? o->unique_s : HF_OUTBOX_HISTORY_S;
     if (o->buckets > HF_OUTBOX_BUCKETS_MAX)
-        return hf_scope_fail(s, HF_INVALID, "%u buckets are more than %d", o->buckets,
-                             HF_OUTBOX_BUCKETS_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_OUTBOX_BUCKETS_MAX, o->buckets),
+                                   "%u buckets are more than %d", o->buckets,
+                                   HF_OUTBOX_BUCKETS_MAX);
     if (o->source.len > HF_EVENT_TEXT_MAX)
-        return hf_scope_fail(s, HF_INVALID, "the source has %zu bytes, more than %d", o->source.len,
-                             HF_EVENT_TEXT_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_EVENT_TEXT_MAX, o->source.len),
+                                   "the source has %zu bytes, more than %d", o->source.len,
+                                   HF_EVENT_TEXT_MAX);
     TRY(hf_db_supports(s, outbox->db, HF_FEATURE_TRANSACTIONS, &outbox->transactions));
     if (o->blob_over > HF_EVENT_SIZE_MAX)
-        return hf_scope_fail(s, HF_INVALID, "blob_over is %u, more than the %d bytes of an event",
-                             o->blob_over, HF_EVENT_SIZE_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_EVENT_SIZE_MAX, o->blob_over),
+                                   "blob_over is %u, more than the %d bytes of an event",
+                                   o->blob_over, HF_EVENT_SIZE_MAX);
     outbox->blob_over = o->blob_over ? o->blob_over : HF_OUTBOX_BLOB_OVER;
     if (o->blobs)
         TRY(hf_blobs_part_of(s, o->blobs, outbox->db, outbox->table, &outbox->blobs));

@@ -59,8 +59,9 @@ static enum hf_status options_read(struct hf_scope *s, const struct hf_claim_opt
         return hf_scope_fail(s, HF_INVALID, "a skew of %u ms is not less than the lease of %u ms",
                              o->skew_ms, o->lease_ms);
     if (o->owner.len > HF_EVENT_TEXT_MAX)
-        return hf_scope_fail(s, HF_INVALID, "the owner has %zu bytes, more than %d", o->owner.len,
-                             HF_EVENT_TEXT_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_EVENT_TEXT_MAX, o->owner.len),
+                                   "the owner has %zu bytes, more than %d", o->owner.len,
+                                   HF_EVENT_TEXT_MAX);
     o->owner = hf__pattern_owner(s, o->owner);
     return hf_scope_built(s);
 }

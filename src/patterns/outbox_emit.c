@@ -20,7 +20,7 @@
 
 #include "patterns/holders.h"
 
-enum { TRANSACTION_BYTES_MAX = 4 * 1024 * 1024, SEQ_ATTEMPTS = 3 };
+enum { SEQ_ATTEMPTS = 3 };
 
 /* An event on its way. */
 struct emission {
@@ -332,16 +332,17 @@ static enum hf_status send_together(struct hf_scope *s, struct hf_outbox *outbox
                              "together",
                              len);
     if (count > HF_TX_ACTIONS_MAX)
-        return hf_scope_fail(s, HF_LIMIT,
-                             "%zu events, of which %zu have ids of their own, are more than the %d "
-                             "actions of a transaction",
-                             len, count - len, HF_TX_ACTIONS_MAX);
+        return hf_scope_fail_limit(
+            s, HF_LIMIT, HF_ERROR_LIMIT(HF_TX_ACTIONS_MAX, count),
+            "%zu events, of which %zu have ids of their own, are more than the %d "
+            "actions of a transaction",
+            len, count - len, HF_TX_ACTIONS_MAX);
     for (size_t i = 0; i < len; i++)
         bytes += hf_item_size(list[i].item);
-    if (bytes > TRANSACTION_BYTES_MAX)
-        return hf_scope_fail(s, HF_LIMIT,
-                             "%zu events have %zu bytes, more than the %d of a transaction", len,
-                             bytes, TRANSACTION_BYTES_MAX);
+    if (bytes > HF_TX_BYTES_MAX)
+        return hf_scope_fail_limit(s, HF_LIMIT, HF_ERROR_LIMIT(HF_TX_BYTES_MAX, bytes),
+                                   "%zu events have %zu bytes, more than the %d of a transaction",
+                                   len, bytes, HF_TX_BYTES_MAX);
     TRY(check_ids(s, list, len));
     actions = hf_scope_alloc(s, count * sizeof(*actions));
     TRY(hf_scope_built(s));
@@ -401,9 +402,9 @@ static enum hf_status emit_now(struct hf_scope *s, struct hf_outbox *outbox,
     enum hf_status status;
 
     if (len > HF_OUTBOX_EMIT_MAX && !o->each_alone)
-        return hf_scope_fail(s, HF_LIMIT,
-                             "%zu events are more than the %d that are stored together", len,
-                             HF_OUTBOX_EMIT_MAX);
+        return hf_scope_fail_limit(s, HF_LIMIT, HF_ERROR_LIMIT(HF_OUTBOX_EMIT_MAX, len),
+                                   "%zu events are more than the %d that are stored together", len,
+                                   HF_OUTBOX_EMIT_MAX);
     TRY(prepare(s, outbox, events, places, len, &list));
     status = len == 1        ? send_one(s, outbox, &list[0])
              : o->each_alone ? send_each(s, outbox, list, len)
@@ -429,18 +430,20 @@ static enum hf_status emit_into(struct hf_scope *s, struct hf_outbox *outbox, st
         return hf_scope_fail(s, HF_INVALID, "the transaction is one of another database than %.*s",
                              HF_FMT(outbox->table));
     if (len > hf_tx_room(tx))
-        return hf_scope_fail(s, HF_LIMIT,
-                             "%zu events are more than a transaction with %zu actions "
-                             "has room for: it may have %d",
-                             len, hf_tx_len(tx), HF_TX_ACTIONS_MAX);
+        return hf_scope_fail_limit(s, HF_LIMIT,
+                                   HF_ERROR_LIMIT(HF_TX_ACTIONS_MAX, hf_tx_len(tx) + len),
+                                   "%zu events are more than a transaction with %zu actions "
+                                   "has room for: it may have %d",
+                                   len, hf_tx_len(tx), HF_TX_ACTIONS_MAX);
     TRY(prepare(s, outbox, events, places, len, &list));
     TRY(check_ids(s, list, len));
     count = action_count(outbox, list, len);
     if (count > hf_tx_room(tx))
-        return hf_scope_fail(s, HF_LIMIT,
-                             "%zu events, of which %zu have ids of their own, are more "
-                             "than a transaction with %zu actions has room for: it may have %d",
-                             len, count - len, hf_tx_len(tx), HF_TX_ACTIONS_MAX);
+        return hf_scope_fail_limit(
+            s, HF_LIMIT, HF_ERROR_LIMIT(HF_TX_ACTIONS_MAX, hf_tx_len(tx) + count),
+            "%zu events, of which %zu have ids of their own, are more "
+            "than a transaction with %zu actions has room for: it may have %d",
+            len, count - len, hf_tx_len(tx), HF_TX_ACTIONS_MAX);
     actions = hf_scope_alloc(s, count * sizeof(*actions));
     woken = hf_scope_alloc(s, sizeof(*woken));
     TRY(hf_scope_built(s));

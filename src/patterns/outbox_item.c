@@ -222,10 +222,14 @@ enum hf_status hf__outbox_check(struct hf_scope *s, const struct hf_event *event
         if (text_in(&copy, i)->len > HF_EVENT_TEXT_MAX) {
             if (event->type.len > HF_EVENT_TEXT_MAX)
                 copy.type.len = 20;
-            return hf_scope_fail(s, HF_INVALID, "event %zu (%.*s): %s has %zu bytes, more than %d",
-                                 number, HF_FMT(copy.type), texts[i].name,
-                                 i == 1 ? event->type.len : text_in(&copy, i)->len,
-                                 HF_EVENT_TEXT_MAX);
+            return hf_scope_fail_limit(s, HF_INVALID,
+                                       HF_ERROR_LIMIT(HF_EVENT_TEXT_MAX,
+                                                      i == 1 ? event->type.len
+                                                             : text_in(&copy, i)->len),
+                                       "event %zu (%.*s): %s has %zu bytes, more than %d", number,
+                                       HF_FMT(copy.type), texts[i].name,
+                                       i == 1 ? event->type.len : text_in(&copy, i)->len,
+                                       HF_EVENT_TEXT_MAX);
         }
     if (event->sequence > INT64_MAX)
         return invalid(s, event, number, "its sequence number is too large");
@@ -321,11 +325,12 @@ enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outb
     if (hf_item_check(s, *item) != HF_OK)
         return blame(s, event, number);
     if (hf_item_size(*item) > HF_EVENT_SIZE_MAX)
-        return hf_scope_fail(s, HF_LIMIT,
-                             "event %zu (%.*s) has %zu bytes, of these %zu of payload: more than "
-                             "the %d that an event may have",
-                             number, HF_FMT(event->type), hf_item_size(*item), event->payload.len,
-                             HF_EVENT_SIZE_MAX);
+        return hf_scope_fail_limit(
+            s, HF_LIMIT, HF_ERROR_LIMIT(HF_EVENT_SIZE_MAX, hf_item_size(*item)),
+            "event %zu (%.*s) has %zu bytes, of these %zu of payload: more than "
+            "the %d that an event may have",
+            number, HF_FMT(event->type), hf_item_size(*item), event->payload.len,
+            HF_EVENT_SIZE_MAX);
     return HF_OK;
 }
 

@@ -19,9 +19,10 @@ enum hf_status hf__outbox_only_check(struct hf_scope *s, const struct outbox_onl
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         if (all[i].text.len > HF_EVENT_TEXT_MAX)
-            return hf_scope_fail(s, HF_INVALID,
-                                 "a %s of %zu bytes is asked for; no event has one of more than %d",
-                                 all[i].name, all[i].text.len, HF_EVENT_TEXT_MAX);
+            return hf_scope_fail_limit(
+                s, HF_INVALID, HF_ERROR_LIMIT(HF_EVENT_TEXT_MAX, all[i].text.len),
+                "a %s of %zu bytes is asked for; no event has one of more than %d", all[i].name,
+                all[i].text.len, HF_EVENT_TEXT_MAX);
     return HF_OK;
 }
 

@@ -43,8 +43,10 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_processo
                              "a heartbeat of %u ms is more than half of a lease of %u ms",
                              o->heartbeat_ms, o->lease_ms);
     if (o->max_workers > HF_PROCESSOR_WORKERS_MAX)
-        return hf_scope_fail(s, HF_INVALID, "%u workers are more than %d", o->max_workers,
-                             HF_PROCESSOR_WORKERS_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   HF_ERROR_LIMIT(HF_PROCESSOR_WORKERS_MAX, o->max_workers),
+                                   "%u workers are more than %d", o->max_workers,
+                                   HF_PROCESSOR_WORKERS_MAX);
     if (!(o->backoff_multiplier >= 1 && o->backoff_multiplier <= 1000))
         return hf_scope_fail(s, HF_INVALID, "the back-off cannot be multiplied by %g",
                              o->backoff_multiplier);
@@ -96,7 +98,8 @@ static enum hf_status fill(struct hf_scope *s, struct hf_processor *p)
     p->beat_scope = hf_scope_new(&p->env);
     p->cursor = hf_scope_new(&p->env);
     p->adopting.memory = hf_scope_new(&p->env);
-    if (!p->names || !p->beat_scope || !p->cursor || !p->adopting.memory ||
+    p->why = hf_scope_new(&p->env);
+    if (!p->names || !p->beat_scope || !p->cursor || !p->adopting.memory || !p->why ||
         make_workers(p) != HF_OK)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a processor of records");
     p->o.owner = hf__pattern_owner(p->names, p->o.owner);
@@ -162,6 +165,7 @@ void hf_processor_close(struct hf_processor *p)
     hf_scope_free(p->names);
     hf_scope_free(p->beat_scope);
     hf_scope_free(p->cursor);
+    hf_scope_free(p->why);
     hf_scope_free(p->adopting.memory);
     pthread_cond_destroy(&p->more);
     pthread_cond_destroy(&p->changed);
@@ -220,18 +224,34 @@ bool hf__todo_taken(const struct hf_processor *p, struct record_key key)
 
 /* ---- stopping ------------------------------------------------------------------------------- */
 
-void hf__processor_stop(struct hf_processor *p, enum hf_status status, const char *text)
+/* The mutex is held. False: it stops already, for another reason. */
+static bool stop_begins(struct hf_processor *p, enum hf_status status)
+{
+    pthread_cond_signal(&p->changed);
+    if (p->stopping)
+        return false;
+    p->stopping = true;
+    p->stop_status = status;
+    for (size_t i = 0; i < p->workers_len; i++)
+        if (p->workers[i].claim.active)
+            hf_scope_cancel(p->workers[i].work);
+    return true;
+}
+
+void hf__processor_stop(struct hf_processor *p, enum hf_status status, const struct hf_scope *why)
 {
     pthread_mutex_lock(&p->mutex);
-    if (!p->stopping) {
-        p->stopping = true;
-        p->stop_status = status;
-        snprintf(p->stop_text, sizeof(p->stop_text), "%s", text);
-        for (size_t i = 0; i < p->workers_len; i++)
-            if (p->workers[i].claim.active)
-                hf_scope_cancel(p->workers[i].work);
-    }
-    pthread_cond_signal(&p->changed);
+    if (stop_begins(p, status))
+        (void)hf_scope_fail_from(p->why, status, why);
+    pthread_mutex_unlock(&p->mutex);
+}
+
+void hf__processor_stop_because(struct hf_processor *p, enum hf_status status,
+                                const struct hf_error *cause, struct hf_str text)
+{
+    pthread_mutex_lock(&p->mutex);
+    if (stop_begins(p, status))
+        (void)hf_scope_fail_because(p->why, status, cause, "%.*s", HF_FMT(text));
     pthread_mutex_unlock(&p->mutex);
 }
 
@@ -261,7 +281,7 @@ static enum hf_status alive(struct hf_scope *s, struct hf_processor *p)
 {
     TRY(hf_scope_sleep_ms(s, 0));
     if (hf__processor_stopping(p))
-        return hf_scope_fail(s, p->stop_status, "%s", p->stop_text);
+        return hf_scope_fail_from(s, p->stop_status, p->why);
     return HF_OK;
 }
 
@@ -604,6 +624,7 @@ static bool enter(struct hf_scope *s, struct hf_processor *p, hf_record_fn *fn, 
         p->running = true;
         p->closing = p->stopping = p->limited = false;
         p->stop_status = HF_OK;
+        hf_scope_reset(p->why);
         p->fn = fn;
         p->user = user;
         p->started_us = env_elapsed_us(&p->env);
@@ -662,7 +683,7 @@ enum hf_status hf_processor_run(struct hf_scope *s, struct hf_processor *p, hf_r
             status = pump(s, p);
     }
     if (status != HF_OK)
-        hf__processor_stop(p, status, hf_scope_error_text(s));
+        hf__processor_stop(p, status, s);
     finish(p);
     pthread_mutex_lock(&p->mutex);
     p->ended_us = env_elapsed_us(&p->env);
@@ -673,5 +694,5 @@ enum hf_status hf_processor_run(struct hf_scope *s, struct hf_processor *p, hf_r
     hf__processor_tell(p, true);
     if (report && hf__processor_report(s, p, left, report) != HF_OK && status == HF_OK)
         return HF_NOMEM;
-    return hf_scope_fail(s, status, "%s", p->stop_text[0] && status != HF_OK ? p->stop_text : "");
+    return hf_scope_fail_from(s, status, p->why);
 }

@@ -160,7 +160,7 @@ struct hf_processor {
     bool stopping; /* nothing is begun any more */
     bool limited;  /* some were not begun because of o.limit */
     enum hf_status stop_status;
-    char stop_text[512];
+    struct hf_scope *why;       /* its error: why the run stops */
     struct todo *first, **last; /* the queue */
     size_t queue_len;
     struct todo *taken;
@@ -227,8 +227,12 @@ struct todo *hf__todo_take(struct hf_processor *processor, struct record_key key
 void hf__todo_drop(struct hf_processor *processor, struct todo *todo);
 bool hf__todo_taken(const struct hf_processor *processor, struct record_key key);
 
-/* Let the run end with that error; the first one counts. Any thread. */
-void hf__processor_stop(struct hf_processor *processor, enum hf_status status, const char *text);
+/* Let the run end with the error of that scope, in which a call returned `status`, or with that
+ * text and that cause (NULL: none); the first one counts. Any thread. */
+void hf__processor_stop(struct hf_processor *processor, enum hf_status status,
+                        const struct hf_scope *why);
+void hf__processor_stop_because(struct hf_processor *processor, enum hf_status status,
+                                const struct hf_error *cause, struct hf_str text);
 bool hf__processor_stopping(struct hf_processor *processor);
 
 /* How long to wait after that many failures. */

@@ -86,7 +86,7 @@ static enum begun begin(struct worker *worker, struct record_key key, struct hf_
             break;
         error = hf_scope_error(worker->io);
         if (!trouble_may_pass(error) || (tries >= p->retries && !p->o.forever)) {
-            hf__processor_stop(p, error->status, hf_scope_error_text(worker->io));
+            hf__processor_stop(p, error->status, worker->io);
             break;
         }
         trouble(worker, tries);
@@ -224,7 +224,8 @@ static bool may_retry(const struct hf_processor *p, const struct hf_error *error
 static bool run_ends(struct worker *worker, enum hf_status status)
 {
     if (status == HF_TIMEOUT && worker->run_deadline)
-        hf__processor_stop(worker->processor, HF_TIMEOUT, "the deadline of the run has come");
+        hf__processor_stop_because(worker->processor, HF_TIMEOUT, NULL,
+                                   HF_STR("the deadline of the run has come"));
     return (status == HF_CANCELED || status == HF_TIMEOUT) &&
            hf__processor_stopping(worker->processor);
 }
@@ -302,12 +303,10 @@ static void ended(struct worker *worker, const struct hf_record_info *info, stru
     if (p->o.on_ended)
         p->o.on_ended(info, outcome, error, p->o.user);
     if (p->o.max_failures && aside >= p->o.max_failures &&
-        (outcome == HF_RECORD_GIVEN_UP || outcome == HF_RECORD_EXHAUSTED)) {
-        struct hf_str text =
-            hf_scope_format(worker->io, "%llu records were put aside", (unsigned long long)aside);
-
-        hf__processor_stop(p, HF_LIMIT, text.ptr ? text.ptr : "");
-    }
+        (outcome == HF_RECORD_GIVEN_UP || outcome == HF_RECORD_EXHAUSTED))
+        hf__processor_stop_because(p, HF_LIMIT, error,
+                                   hf_scope_format(worker->io, "%llu records were put aside",
+                                                   (unsigned long long)aside));
 }
 
 /* ---- an attempt ----------------------------------------------------------------------------- */

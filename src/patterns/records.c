@@ -137,8 +137,8 @@ static enum hf_status fill(struct hf_scope *s, struct hf_records *records,
     if (hf_scope_built(records->names) != HF_OK)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of records");
     if (o->shards > HF_RECORDS_SHARDS_MAX)
-        return hf_scope_fail(s, HF_INVALID, "%u shards are more than %d", o->shards,
-                             HF_RECORDS_SHARDS_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_RECORDS_SHARDS_MAX, o->shards),
+                                   "%u shards are more than %d", o->shards, HF_RECORDS_SHARDS_MAX);
     TRY(check_names(s, records));
     TRY(hf__records_texts(s, records));
     return ensure(s, records, o);

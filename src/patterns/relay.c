@@ -113,8 +113,9 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_relay_op
         return hf_scope_fail(s, HF_INVALID, "there is no %d to do with what is stuck",
                              (int)o->stuck);
     if (o->workers > RELAY_WORKERS_MAX)
-        return hf_scope_fail(s, HF_INVALID, "%u workers are more than %d", o->workers,
-                             RELAY_WORKERS_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   hf_error_limit_of("workers", RELAY_WORKERS_MAX, o->workers),
+                                   "%u workers are more than %d", o->workers, RELAY_WORKERS_MAX);
     if (o->competing && (o->dry_run || o->failed_blocks))
         return hf_scope_fail(s, HF_INVALID, "%s means nothing for competing relays",
                              o->dry_run ? "dry_run" : "failed_blocks");

@@ -363,8 +363,9 @@ enum hf_status hf_relay_stop(struct hf_scope *s, struct hf_relay *relay)
     if (ending == ENDING_CANCELED)
         return hf_scope_fail(s, HF_TIMEOUT, "deliveries had to be canceled");
     if (left != HF_OK)
-        return hf_scope_fail(s, left, "the buckets could not be handed over: %s",
-                             hf_scope_error_text(relay->keep));
+        return hf_scope_fail_because(s, left, hf_scope_error(relay->keep),
+                                     "the buckets could not be handed over: %s",
+                                     hf_scope_error_text(relay->keep));
     return HF_OK;
 }
 

@@ -61,8 +61,9 @@ static enum hf_status check(struct hf_scope *s, struct hf_counters *c, struct hf
         return hf_scope_fail(s, HF_INVALID, "sequence %.*s: its counters %s", HF_FMT(key.id),
                              c->plain ? "are plain" : "have shards");
     if (o->block > HF_SEQUENCE_BLOCK_MAX)
-        return hf_scope_fail(s, HF_INVALID, "sequence %.*s: a block has %d numbers at most",
-                             HF_FMT(key.id), HF_SEQUENCE_BLOCK_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_SEQUENCE_BLOCK_MAX, o->block),
+                                   "sequence %.*s: a block has %d numbers at most", HF_FMT(key.id),
+                                   HF_SEQUENCE_BLOCK_MAX);
     return HF_OK;
 }
 

@@ -105,8 +105,8 @@ enum hf_status hf_tx_add(struct hf_scope *s, struct hf_tx *tx,
         return hf_scope_fail(s, HF_INVALID,
                              "an action of a transaction is one check, put, delete or update");
     if (tx->len == HF_TX_ACTIONS_MAX)
-        return hf_scope_fail(s, HF_LIMIT, "a transaction has at most %d actions",
-                             HF_TX_ACTIONS_MAX);
+        return hf_scope_fail_limit(s, HF_LIMIT, HF_ERROR_LIMIT(HF_TX_ACTIONS_MAX, tx->len + 1),
+                                   "a transaction has at most %d actions", HF_TX_ACTIONS_MAX);
     if (tx->len == tx->cap)
         TRY(grow(s, tx));
     if (action->check)

@@ -465,8 +465,9 @@ static enum hf_status open_parts(struct hf_scope *s, const struct sink_url *url,
     if (status == HF_NOMEM)
         return hf__fail_nomem(s);
     if (status != HF_OK)
-        return hf__fail(s, HF_INVALID, "the command of an exec sink cannot be run: %s",
-                        hf_scope_error_text(url->memory));
+        return hf_scope_fail_because(s, HF_INVALID, hf_scope_error(url->memory),
+                                     "the command of an exec sink cannot be run: %s",
+                                     hf_scope_error_text(url->memory));
     return HF_OK;
 }
 

@@ -68,11 +68,24 @@ TEST(database, an_error_in_json)
     (void)hf_scope_doubt(cli.scope);
     CHECK_INT(CLI_UNAVAILABLE, hf__database_fail(&cli, "kv get"));
     CHECK_INT(CLI_NOT_FOUND, hf__cli_fail(&cli, "", CLI_NOT_FOUND, "%s", "none\x01"));
+    (void)hf_scope_fail_limit(cli.scope, HF_LIMIT, hf_error_limit_of("JOBS_MAX", 2, 3), "3 jobs");
+    CHECK_INT(CLI_CONDITION, hf__database_fail(&cli, "a"));
+    (void)hf_scope_fail_because(cli.scope, HF_LOST, hf_scope_error(cli.scope), "gave up");
+    (void)hf_scope_fail_because(cli.scope, HF_INVALID, hf_scope_error(cli.scope), "line 1");
+    CHECK_INT(CLI_USAGE, hf__database_fail(&cli, "b"));
     fclose(cli.err);
     CHECK_STR("{\"error\":{\"code\":\"tx_conflict\",\"message\":\"\\\"no\\\" \","
               "\"may_have_happened\":true,\"command\":\"kv get\"}}\n"
               "{\"error\":{\"code\":\"not_found\",\"message\":\"none\\u0001\","
-              "\"may_have_happened\":false,\"command\":\"\"}}\n",
+              "\"may_have_happened\":false,\"command\":\"\"}}\n"
+              "{\"error\":{\"code\":\"limit\",\"message\":\"3 jobs\","
+              "\"may_have_happened\":false,\"command\":\"a\","
+              "\"limit\":{\"name\":\"JOBS_MAX\",\"max\":2,\"actual\":3}}}\n"
+              "{\"error\":{\"code\":\"invalid\",\"message\":\"line 1\","
+              "\"may_have_happened\":false,\"command\":\"b\","
+              "\"cause\":{\"code\":\"lost\",\"message\":\"gave up\",\"may_have_happened\":false,"
+              "\"cause\":{\"code\":\"limit\",\"message\":\"3 jobs\",\"may_have_happened\":false,"
+              "\"limit\":{\"name\":\"JOBS_MAX\",\"max\":2,\"actual\":3}}}}}\n",
               hf_str_of(text, len));
     free(text);
     hf_scope_free(cli.scope);

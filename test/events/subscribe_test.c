@@ -366,6 +366,7 @@ KIT_TEST_TX(subscribe, stops_in_front_of_what_cannot_be_handled)
     CHECK_STATUS(HF_LOST, hf_subscription_drain(k->scope, sub, NULL));
     CHECK(strstr(hf_scope_error_text(k->scope), "\"mailer\" gave up at ") != NULL);
     CHECK(strstr(hf_scope_error_text(k->scope), "version 2: b is bad") != NULL);
+    CHECK_STR("b is bad", hf_scope_error(k->scope)->cause->message);
     CHECK_STATUS(HF_LOST, hf_subscription_turn(k->scope, sub, &wait_ms));
     CHECK_STR("a", hf_str_from(seen.types));
     CHECK_INT(1, seen.told[HF_SUBSCRIPTION_STOPPED]);

@@ -376,6 +376,15 @@ KIT_TEST(outbox_item, what_is_left_out_comes_back_so)
     hf_outbox_close(outbox);
 }
 
+static void check_limit(struct kit *k, const char *name, uint64_t max, uint64_t actual)
+{
+    const struct hf_error_limit *limit = &hf_scope_error(k->scope)->limit;
+
+    CHECK_STR(name, limit->name);
+    CHECK_INT(max, limit->max);
+    CHECK_INT(actual, limit->actual);
+}
+
 KIT_TEST(outbox_item, what_cannot_be_an_event)
 {
     struct hf_outbox *outbox = open_outbox(k, 2, 0);
@@ -389,6 +398,7 @@ KIT_TEST(outbox_item, what_cannot_be_an_event)
     events[1].tenant = hf_str_of(text, HF_EVENT_TEXT_MAX + 1);
     CHECK_STATUS(HF_INVALID, hf_outbox_emit(k->scope, outbox, events, 2, NULL));
     CHECK_ERROR(HF_INVALID, "event 2 (t): tenant has 1025 bytes, more than 1024", k->scope);
+    check_limit(k, "HF_EVENT_TEXT_MAX", HF_EVENT_TEXT_MAX, HF_EVENT_TEXT_MAX + 1);
     events[1].tenant = HF_STR("\xC3");
     CHECK_STATUS(HF_INVALID, hf_outbox_emit(k->scope, outbox, events, 2, NULL));
     CHECK_ERROR(HF_INVALID, "event 2: tenant is not UTF-8", k->scope);
@@ -423,6 +433,9 @@ KIT_TEST(outbox_item, the_largest_event_can_fail)
     while (hf_outbox_emit(k->scope, outbox, &event, 1, NULL) == HF_LIMIT && event.payload.len)
         event.payload.len--;
     CHECK(event.payload.len + 200 > HF_EVENT_SIZE_MAX);
+    event.payload.len++;
+    CHECK_STATUS(HF_LIMIT, hf_outbox_emit(k->scope, outbox, &event, 1, NULL));
+    check_limit(k, "HF_EVENT_SIZE_MAX", HF_EVENT_SIZE_MAX, HF_EVENT_SIZE_MAX + 1);
     CHECK_INT(1, read_all(k, outbox, 0, &found));
     CHECK_INT(HF_EVENT_SIZE_MAX, hf_item_size(found[0].item));
     CHECK_OK(hf__outbox_note_failure(k->scope, outbox, &found[0],

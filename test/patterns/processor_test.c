@@ -387,6 +387,8 @@ KIT_TEST(processor, it_stops_after_so_many_failures)
         put(&script, "refused", i);
     CHECK_STATUS(HF_LIMIT, hf_processor_run(k->scope, processor, work, &script, &report));
     CHECK_ERROR(HF_LIMIT, "3 records were put aside", k->scope);
+    CHECK_INT(HF_INVALID, hf_scope_error(k->scope)->cause->status); /* what the third one said */
+    CHECK(hf_scope_error(k->scope)->cause->message.len > 0);
     CHECK_INT(3, report.metrics.failed);
     CHECK_INT(2, report.errors_len);
     CHECK(report.checkpoint.ptr);
