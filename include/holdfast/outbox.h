@@ -92,13 +92,21 @@ struct hf_outbox_options {
     uint32_t blob_over; /* default HF_OUTBOX_BLOB_OVER, at most HF_EVENT_SIZE_MAX */
 
     bool adopt; /* take a table with items and no mark; default: HF_INVALID, see docs/tables.md */
+
+    /*
+     * Names of attributes: of the two that are the key, and of the time to live. All who use a
+     * table name them alike. Defaults "pk", "sk" and "ttl".
+     */
+    struct hf_str hash_attribute;
+    struct hf_str sort_attribute;
+    struct hf_str expires_attribute;
 };
 
 /*
  * An outbox in a table of `db`, which has to outlive it. The env is that of the scope.
  *
- * HF_INVALID  a table of that name is not an outbox, or has another number of buckets; nothing was
- *             written into it
+ * HF_INVALID  a table of that name is not an outbox, or has another number of buckets, or other
+ *             names of attributes; nothing was written into it
  * HF_FORMAT   a newer version made it
  * and what making a table fails with. Blocks. Since 0.1.
  */

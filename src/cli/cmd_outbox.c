@@ -87,7 +87,7 @@ bool hf__outbox_open(struct cli *cli, const char *command, const struct database
         *ends = hf__database_fail(cli, command);
     } else {
         with.blobs = place->blobs;
-        if (hf_outbox_open(cli->scope, place->db, &with, &place->outbox) == HF_OK)
+        if (hf__outbox_open_named(cli->scope, place->db, &with, &place->outbox) == HF_OK)
             return true;
         *ends = hf__database_unopened(cli, command, &database);
     }

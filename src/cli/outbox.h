@@ -24,6 +24,11 @@ bool hf__outbox_open(struct cli *cli, const char *command, const struct database
                      struct outbox_place *place, int *ends);
 void hf__outbox_close(struct outbox_place *place);
 
+/* outbox_names.c: hf_outbox_open(), under the names that the table has. */
+enum hf_status hf__outbox_open_named(struct hf_scope *s, struct hf_db *db,
+                                     const struct hf_outbox_options *options,
+                                     struct hf_outbox **outbox);
+
 #define OUTBOX_TABLE(type)                                                                         \
     {                                                                                              \
         .kind = OPTION_TEXT, .name = "table", .value = "NAME", .fallback = "outbox",               \

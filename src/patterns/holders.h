@@ -5,7 +5,7 @@
 #ifndef HF_PATTERNS_HOLDERS_H
 #define HF_PATTERNS_HOLDERS_H
 
-#include "patterns/private.h"
+#include "patterns/names.h"
 
 enum { HOLDERS_MAX = 20 };
 
@@ -13,6 +13,8 @@ struct holders {
     struct hf_scope *s;
     struct hf_attr names[HOLDERS_MAX], values[HOLDERS_MAX];
     size_t names_len, values_len;
+    const struct pattern_at
+        *at; /* of an outbox: what #pk, #sk and #ttl are called; NULL: just so */
 };
 
 static inline void holders_name(struct holders *h, struct hf_str placeholder, struct hf_str name)
@@ -22,10 +24,19 @@ static inline void holders_name(struct holders *h, struct hf_str placeholder, st
         (struct hf_attr){.name = placeholder, .type = HF_TYPE_S, .text = name};
 }
 
+static inline struct hf_str holders_called(const struct holders *h, struct hf_str name)
+{
+    return !h->at                              ? name
+           : hf_str_equal(name, HF_STR("pk"))  ? h->at->hash
+           : hf_str_equal(name, HF_STR("sk"))  ? h->at->sort
+           : hf_str_equal(name, HF_STR("ttl")) ? h->at->expires
+                                               : name;
+}
+
 static inline void holders_names(struct holders *h, const char *const *names)
 {
     for (; *names; names++)
-        holders_name(h, hf_str_from(*names), hf_str_from(*names + 1));
+        holders_name(h, hf_str_from(*names), holders_called(h, hf_str_from(*names + 1)));
 }
 
 static inline void holders_value(struct holders *h, struct hf_attr value)

@@ -8,7 +8,7 @@
  *     holdfast    M  of each pattern: its name, and its format as an N; and if the pattern's time to
  *                    live is not in "expires": its name with ".expires", and the attribute as an S
  *
- * The outbox and the event store (pk "c", sk "config") and records ("holdfast:records", "shards")
+ * The outbox and the event store (keys "c" and "config") and records ("holdfast:records", "shards")
  * have an item with what they agree on, and that is their mark: it has a kind and a format.
  *
  *  (1) A table is opened with one read of its mark. When there is none, it is looked at: it gets a
@@ -126,9 +126,15 @@ static bool has_event_keys(const struct hf_create_table *spec)
            hf_str_equal(spec->key_schema[1].name, HF_STR("sk"));
 }
 
-static struct hf_item event_key(struct hf_scope *s, struct hf_str hash, struct hf_str range)
+/* Under the names that the table has, of which there are two. */
+static struct hf_item event_key(struct hf_scope *s, const struct hf_create_table *spec,
+                                struct hf_str hash, struct hf_str range)
 {
-    return HF_ITEM(s, HF_S("pk", hash), HF_S("sk", range));
+    const struct hf_attr key[] = {
+        {.name = spec->key_schema[0].name, .type = HF_TYPE_S, .text = hash},
+        {.name = spec->key_schema[1].name, .type = HF_TYPE_S, .text = range}};
+
+    return hf_item_make(s, key, 2);
 }
 
 /* (5), (7) May a table not be both? Of a kind that we do not know, only an event store says so. */
@@ -154,13 +160,14 @@ static enum hf_status find_other(struct hf_scope *s, struct hf_db *db,
         *other = walk.name;
         return HF_OK;
     }
-    if (!has_event_keys(spec))
+    if (spec->key_schema_len != 2)
         return HF_OK;
-    TRY(hf__pattern_read(s, db, spec->table, event_key(s, CONFIG_HASH, CONFIG_RANGE), &mark));
+    TRY(hf__pattern_read(s, db, spec->table, event_key(s, spec, CONFIG_HASH, CONFIG_RANGE), &mark));
     *other = hf_value_str(hf_item_get(mark, HF_STR(KIND_ATTR)));
-    if (other->len)
+    if (other->len || !has_event_keys(spec))
         return HF_OK;
-    TRY(hf__pattern_read(s, db, spec->table, event_key(s, RECORDS_HASH, RECORDS_RANGE), &mark));
+    TRY(hf__pattern_read(s, db, spec->table, event_key(s, spec, RECORDS_HASH, RECORDS_RANGE),
+                         &mark));
     if (hf_item_get(mark, RECORDS_ATTR).ptr)
         *other = hf__kind_name(KIND_RECORDS);
     return HF_OK;
@@ -398,7 +405,7 @@ static size_t checks_of(struct hf_scope *s, const struct hf_create_table *spec,
                                                 .names = HF_ITEM(s, HF_S("#kinds", KINDS))};
         checks[1] =
             (struct hf_condition_check){.table = spec->table,
-                                        .key = event_key(s, RECORDS_HASH, RECORDS_RANGE),
+                                        .key = event_key(s, spec, RECORDS_HASH, RECORDS_RANGE),
                                         .condition = HF_STR("attribute_not_exists(#shards)"),
                                         .names = HF_ITEM(s, HF_S("#shards", RECORDS_ATTR))};
         return 2;
@@ -406,14 +413,14 @@ static size_t checks_of(struct hf_scope *s, const struct hf_create_table *spec,
     if (excludes(kind, hf__kind_name(KIND_OUTBOX))) {
         checks[0] =
             (struct hf_condition_check){.table = spec->table,
-                                        .key = event_key(s, CONFIG_HASH, CONFIG_RANGE),
+                                        .key = event_key(s, spec, CONFIG_HASH, CONFIG_RANGE),
                                         .condition = HF_STR("attribute_not_exists(#kind)"),
                                         .names = HF_ITEM(s, HF_S("#kind", HF_STR(KIND_ATTR)))};
         return 1;
     }
     checks[0] =
         (struct hf_condition_check){.table = spec->table,
-                                    .key = event_key(s, CONFIG_HASH, CONFIG_RANGE),
+                                    .key = event_key(s, spec, CONFIG_HASH, CONFIG_RANGE),
                                     .condition =
                                         HF_STR("attribute_not_exists(#kind) OR #kind <> :events"),
                                     .names = HF_ITEM(s, HF_S("#kind", HF_STR(KIND_ATTR))),

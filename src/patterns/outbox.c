@@ -35,33 +35,62 @@ enum {
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static const struct hf_attribute_definition attributes[] = {{{"pk", 2}, HF_SCALAR_S},
-                                                            {{"sk", 2}, HF_SCALAR_S}};
-static const struct hf_key_element keys[] = {{{"pk", 2}, HF_KEY_HASH}, {{"sk", 2}, HF_KEY_RANGE}};
+#define EXPIRES "ttl"                    /* what the time to live is called by default, */
+#define EXPIRES_ATTR "expires_attribute" /* and where the config says that it is another */
+
+/* Attributes of its items: those of outbox_item.c, of ids, of the config, of relays and buckets. */
+static const char *const own[] = {"id",        "type",        "key",          "content_type",
+                                  "schema",    "source",      "tenant",       "correlation",
+                                  "causation", "aggregate",   "destination",  "aggregate_type",
+                                  "sequence",  "trace_state", "trace_parent", "time",
+                                  "due",       "payload",     "headers",      "blob",
+                                  "blob_size", "attempts",    "crashes",      "begun",
+                                  "tried",     "next",        "error",        "error_text",
+                                  "cause",     "ended",       "owner",        "lease",
+                                  "token",     "opener",      "ahead",        "suspect",
+                                  "fence",     "put",         "try",          "let",
+                                  "done",      "from",        "seq",          "buckets",
+                                  FORMAT_ATTR, KIND_ATTR,     "mode",         "mode_at",
+                                  "beat",      "lease_ms",    "only",         "stopped",
+                                  "relay",     "window",      "urgent",       EXPIRES_ATTR,
+                                  NULL};
+
+/* What hf_create_table points to. */
+struct spec {
+    struct hf_attribute_definition attributes[2];
+    struct hf_key_element keys[2];
+};
 
 static struct hf_create_table spec_of(const struct hf_outbox *outbox,
-                                      const struct hf_stream_spec *stream)
+                                      const struct hf_stream_spec *stream, struct spec *room)
 {
+    const struct pattern_at *at = &outbox->at;
+
+    *room = (struct spec){.attributes = {{at->hash, HF_SCALAR_S}, {at->sort, HF_SCALAR_S}},
+                          .keys = {{at->hash, HF_KEY_HASH}, {at->sort, HF_KEY_RANGE}}};
     return (struct hf_create_table){.table = outbox->table,
-                                    .attributes = attributes,
-                                    .attributes_len = ARRAY_LEN(attributes),
-                                    .key_schema = keys,
-                                    .key_schema_len = ARRAY_LEN(keys),
+                                    .attributes = room->attributes,
+                                    .attributes_len = ARRAY_LEN(room->attributes),
+                                    .key_schema = room->keys,
+                                    .key_schema_len = ARRAY_LEN(room->keys),
                                     .stream = stream};
 }
 
+/* With its time to live, or without. */
 static enum hf_status ensure(struct hf_scope *s, const struct hf_outbox *outbox,
-                             const struct hf_outbox_options *o)
+                             const struct hf_outbox_options *o, bool expires)
 {
     const struct hf_stream_spec stream = {.enabled = HF_YES, .view = HF_VIEW_NEW_AND_OLD_IMAGES};
-    const struct hf_create_table spec = spec_of(outbox, o->stream ? &stream : NULL);
+    struct spec room;
+    const struct hf_create_table spec = spec_of(outbox, o->stream ? &stream : NULL, &room);
 
-    return hf__pattern_table(s, outbox->db, &spec, HF_STR("ttl"), o->no_create);
+    return hf__pattern_table(s, outbox->db, &spec,
+                             expires ? outbox->at.expires : hf_str_of(NULL, 0), o->no_create);
 }
 
-static struct hf_item config_key(struct hf_scope *s)
+static struct hf_item config_key(struct hf_scope *s, const struct hf_outbox *outbox)
 {
-    return HF_ITEM(s, HF_S("pk", HF_STR("c")), HF_S("sk", HF_STR("config")));
+    return hf__outbox_key_of(s, outbox, HF_STR("c"), HF_STR("config"));
 }
 
 static int64_t number_of(struct hf_item item, const char *name)
@@ -75,6 +104,7 @@ static enum hf_status check_config(struct hf_scope *s, struct hf_outbox *outbox,
                                    struct hf_item config, uint32_t wanted)
 {
     struct hf_str kind = hf_value_str(hf_item_get(config, HF_STR(KIND_ATTR)));
+    struct hf_str expires = hf_value_str(hf_item_get(config, HF_STR(EXPIRES_ATTR)));
     int64_t buckets = number_of(config, "buckets");
 
     if (!kind.len && buckets > 0) /* the first ones did not say what they are */
@@ -87,23 +117,34 @@ static enum hf_status check_config(struct hf_scope *s, struct hf_outbox *outbox,
     if (wanted && buckets != wanted)
         return hf_scope_fail(s, HF_INVALID, "outbox %.*s has %d buckets, expected %u",
                              HF_FMT(outbox->table), (int)buckets, wanted);
+    if (!hf_str_equal(expires.ptr ? expires : HF_STR(EXPIRES), outbox->at.expires))
+        return hf_scope_fail(s, HF_INVALID,
+                             "outbox %.*s has its time to live in the attribute \"%.*s\", not in "
+                             "\"%.*s\". Open it with the first as its expires_attribute, or use "
+                             "another table",
+                             HF_FMT(outbox->table), HF_FMT(expires.ptr ? expires : HF_STR(EXPIRES)),
+                             HF_FMT(outbox->at.expires));
     outbox->buckets = (uint32_t)buckets;
     return hf_scope_fail(s, HF_OK, "%s", "");
 }
 
-/* (1) Write down how many buckets there are, or read what others wrote. */
+/* (1) Write down how many buckets there are, and what the time to live is called if it is not
+ * EXPIRES; or read what others wrote. */
 static enum hf_status agree_on_buckets(struct hf_scope *s, struct hf_outbox *outbox,
                                        uint32_t wanted, bool adopt)
 {
-    struct hf_item key = config_key(s), found;
-    const struct hf_create_table spec = spec_of(outbox, NULL);
+    struct hf_item key = config_key(s, outbox), found;
+    struct spec room;
+    const struct hf_create_table spec = spec_of(outbox, NULL, &room);
     const struct hf_attr config[] = {HF_N("buckets", wanted ? wanted : HF_OUTBOX_BUCKETS),
                                      HF_N(FORMAT_ATTR, hf__kind_format(KIND_OUTBOX)),
-                                     HF_S(KIND_ATTR, hf__kind_name(KIND_OUTBOX))};
+                                     HF_S(KIND_ATTR, hf__kind_name(KIND_OUTBOX)),
+                                     HF_S(EXPIRES_ATTR, outbox->at.expires)};
+    bool usual = hf_str_equal(outbox->at.expires, HF_STR(EXPIRES));
     struct hf_put_item put = {.table = outbox->table,
-                              .item = hf_item_with(s, key, config, ARRAY_LEN(config)),
+                              .item = hf_item_with(s, key, config, ARRAY_LEN(config) - usual),
                               .condition = HF_STR("attribute_not_exists(#pk)"),
-                              .names = HF_ITEM(s, HF_S("#pk", HF_STR("pk")))};
+                              .names = HF_ITEM(s, HF_S("#pk", outbox->at.hash))};
     enum hf_status status;
 
     TRY(hf__kind_read(s, outbox->db, &spec, KIND_OUTBOX, key, adopt, &found));
@@ -126,8 +167,14 @@ static enum hf_status fill(struct hf_scope *s, struct hf_outbox *outbox,
         return hf_scope_fail(s, HF_NOMEM, "no memory for an outbox");
     outbox->table = hf_scope_copy(outbox->names, o->table.len ? o->table : HF_STR("outbox"));
     outbox->source = hf_scope_copy(outbox->names, o->source.len ? o->source : HF_STR("holdfast"));
+    outbox->at =
+        (struct pattern_at){.table = outbox->table,
+                            .hash = name_or(outbox->names, o->hash_attribute, "pk"),
+                            .sort = name_or(outbox->names, o->sort_attribute, "sk"),
+                            .expires = name_or(outbox->names, o->expires_attribute, EXPIRES)};
     if (hf_scope_built(outbox->names) != HF_OK)
         return hf_scope_fail(s, HF_NOMEM, "no memory for an outbox");
+    TRY(hf__pattern_names(s, &outbox->at, own));
     outbox->history_s = o->history_s;
     outbox->unique_s = o->unique_s ? o->unique_s : HF_OUTBOX_HISTORY_S;
     if (o->buckets > HF_OUTBOX_BUCKETS_MAX)
@@ -146,8 +193,9 @@ static enum hf_status fill(struct hf_scope *s, struct hf_outbox *outbox,
     outbox->blob_over = o->blob_over ? o->blob_over : HF_OUTBOX_BLOB_OVER;
     if (o->blobs)
         TRY(hf_blobs_part_of(s, o->blobs, outbox->db, outbox->table, &outbox->blobs));
-    TRY(ensure(s, outbox, o));
-    return agree_on_buckets(s, outbox, o->buckets, o->adopt);
+    TRY(ensure(s, outbox, o, false));
+    TRY(agree_on_buckets(s, outbox, o->buckets, o->adopt));
+    return ensure(s, outbox, o, true);
 }
 
 enum hf_status hf_outbox_open(struct hf_scope *s, struct hf_db *db,
@@ -268,7 +316,7 @@ static struct hf_str mode_name(enum outbox_mode mode)
 static struct hf_update_item mode_request(struct hf_scope *s, struct hf_outbox *outbox,
                                           enum outbox_mode mode, struct hf_item found)
 {
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &outbox->at};
     int64_t seen = number_of(found, "mode_at");
 
     NAMES(&h, "#pk", "#mode", "#mode_at");
@@ -278,7 +326,7 @@ static struct hf_update_item mode_request(struct hf_scope *s, struct hf_outbox *
         VALUE(&h, HF_N(":seen", seen));
     return (struct hf_update_item){
         .table = outbox->table,
-        .key = config_key(s),
+        .key = config_key(s, outbox),
         .update = HF_STR("SET #mode = :mode, #mode_at = :now"),
         .condition = seen >= 0 ? HF_STR("attribute_exists(#pk) AND #mode_at = :seen")
                                : HF_STR("attribute_exists(#pk) AND attribute_not_exists(#mode_at)"),
@@ -289,7 +337,7 @@ static struct hf_update_item mode_request(struct hf_scope *s, struct hf_outbox *
 /* Are there items of relays that have not ended? */
 static enum hf_status find_relay(struct hf_scope *s, struct hf_outbox *outbox, struct hf_str *relay)
 {
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &outbox->at};
     struct hf_query query = {.table = outbox->table,
                              .key_condition = HF_STR("#pk = :c AND begins_with(#sk, :m)"),
                              .filter = HF_STR("attribute_not_exists(#stopped)"),
@@ -306,7 +354,7 @@ static enum hf_status find_relay(struct hf_scope *s, struct hf_outbox *outbox, s
     do {
         TRY(hf_query(s, outbox->db, &query, &result));
         if (result.items_len)
-            *relay = hf_value_str(hf_item_get(result.items[0], HF_STR("sk")));
+            *relay = sk_of(outbox, result.items[0]);
         query.start = result.last;
     } while (!relay->len && query.start.ptr);
     return HF_OK;
@@ -343,7 +391,7 @@ static enum hf_status stamp_mode(struct hf_scope *s, struct hf_outbox *outbox,
         struct hf_str name;
         int64_t at;
 
-        TRY(hf__pattern_read(s, outbox->db, outbox->table, config_key(s), &found));
+        TRY(hf__pattern_read(s, outbox->db, outbox->table, config_key(s, outbox), &found));
         name = hf_value_str(hf_item_get(found, HF_STR("mode")));
         at = number_of(found, "mode_at");
         if (name.len && !hf_str_equal(name, mode_name(mode)))

@@ -2,7 +2,8 @@
  * patterns/outbox.h: what the files of the outbox, the relay and the bus share.
  *
  * One table, keys pk and sk, both S, with these items (n is a bucket as three digits, seq the
- * event's place, see outbox_item.c):
+ * event's place, see outbox_item.c). pk, sk and ttl are what they are called here and in
+ * placeholders; the table may have other names for them: struct pattern_at of the outbox.
  *
  *     pk    sk        what
  *     p.n   seq       an event that waits
@@ -19,7 +20,7 @@
 #ifndef HF_PATTERNS_OUTBOX_H
 #define HF_PATTERNS_OUTBOX_H
 
-#include "patterns/private.h"
+#include "patterns/names.h"
 
 #include <holdfast/batch.h>
 #include <holdfast/outbox.h>
@@ -58,6 +59,7 @@ struct hf_outbox {
     struct hf_env env;
     struct hf_db *db;
     struct hf_scope *names; /* holds the texts of the options */
+    struct pattern_at at;   /* what the key and the time to live are called */
     struct hf_str table, source;
     uint32_t buckets, history_s, unique_s;
     struct hf_blobs *blobs; /* a part of those of the options; NULL: none */
@@ -81,8 +83,28 @@ struct hf_outbox {
 /* ---- outbox_item.c: how events are stored; nothing is sent here ------------------------------ */
 
 /* `partition` is "p", "f" or "h". */
-struct hf_item hf__outbox_key(struct hf_scope *s, const char *partition, uint32_t bucket,
-                              struct hf_str seq);
+struct hf_item hf__outbox_key(struct hf_scope *s, const struct hf_outbox *outbox,
+                              const char *partition, uint32_t bucket, struct hf_str seq);
+
+/* The key of anything in the table; and what an item has as its key. */
+struct hf_item hf__outbox_key_of(struct hf_scope *s, const struct hf_outbox *outbox,
+                                 struct hf_str pk, struct hf_str sk);
+
+static inline struct hf_str pk_of(const struct hf_outbox *outbox, struct hf_item item)
+{
+    return hf_value_str(hf_item_get(item, outbox->at.hash));
+}
+
+static inline struct hf_str sk_of(const struct hf_outbox *outbox, struct hf_item item)
+{
+    return hf_value_str(hf_item_get(item, outbox->at.sort));
+}
+
+/* The time to live, in seconds since 1970. */
+static inline struct hf_attr ttl_attr(const struct hf_outbox *outbox, int64_t at_s)
+{
+    return (struct hf_attr){.name = outbox->at.expires, .type = HF_TYPE_N, .number = at_s};
+}
 
 /* That partition of a bucket: the pk. */
 struct hf_str hf__outbox_pk(struct hf_scope *s, const char *partition, uint32_t bucket);
@@ -146,12 +168,13 @@ enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outb
 
 /* The same event in that partition, with these attributes instead of all that says how it fared: as
  * many as there is room for, so the ones that matter most come first. */
-struct hf_item hf__outbox_moved(struct hf_scope *s, struct hf_item item, const char *partition,
+struct hf_item hf__outbox_moved(struct hf_scope *s, const struct hf_outbox *outbox,
+                                struct hf_item item, const char *partition,
                                 const struct outbox_place *place, const struct hf_attr *more,
                                 size_t more_len);
 
 /* Can all that happens to an event that waits be noted in its item? */
-bool hf__outbox_has_room(struct hf_scope *s, struct hf_item item);
+bool hf__outbox_has_room(struct hf_scope *s, const struct hf_outbox *outbox, struct hf_item item);
 
 /* A failure as it is kept: its text cut, and what failures of its kind have in common. */
 struct outbox_failure {

@@ -15,9 +15,9 @@
 
 enum { ROUNDS = 3, SK_MAX = 1024 };
 
-static struct hf_item pk_name(struct hf_scope *s)
+static struct hf_item pk_name(struct hf_scope *s, const struct hf_outbox *outbox)
 {
-    return HF_ITEM(s, HF_S("#pk", HF_STR("pk")));
+    return HF_ITEM(s, HF_S("#pk", outbox->at.hash));
 }
 
 /* ---- retrying ------------------------------------------------------------------------------- */
@@ -27,9 +27,9 @@ static struct hf_delete_item failed_del(struct hf_scope *s, const struct hf_outb
                                         const struct hf_outbox_event *event)
 {
     struct hf_delete_item del = {.table = outbox->table,
-                                 .key = hf__outbox_key(s, "f", event->bucket, event->ref),
+                                 .key = hf__outbox_key(s, outbox, "f", event->bucket, event->ref),
                                  .condition = HF_STR("attribute_exists(#pk) AND #ended = :ended"),
-                                 .names = HF_ITEM(s, HF_S("#pk", HF_STR("pk")),
+                                 .names = HF_ITEM(s, HF_S("#pk", outbox->at.hash),
                                                   HF_S("#ended", HF_STR("ended")))};
 
     if (event->ended_us)
@@ -49,9 +49,10 @@ static struct hf_put_item waiting_put(struct hf_scope *s, const struct hf_outbox
     if (!hf__outbox_place_read(outbox, event->ref, &place))
         return (struct hf_put_item){.table = outbox->table}; /* an event has a place */
     return (struct hf_put_item){.table = outbox->table,
-                                .item = hf__outbox_moved(s, event->item, "p", &place, put, 1),
+                                .item =
+                                    hf__outbox_moved(s, outbox, event->item, "p", &place, put, 1),
                                 .condition = HF_STR("attribute_not_exists(#pk)"),
-                                .names = pk_name(s)};
+                                .names = pk_name(s, outbox)};
 }
 
 /* Without transactions, or what a crash without them has left: it may wait already. */
@@ -81,7 +82,7 @@ static enum hf_status put_back(struct hf_scope *s, struct hf_outbox *outbox,
     struct hf_put_item put = waiting_put(s, outbox, event, id_str(&id));
     struct hf_delete_item del = failed_del(s, outbox, event);
     const struct hf_transact_write actions[] = {{.put = &put}, {.del = &del}};
-    struct hf_item found, key = hf__outbox_key(s, "p", event->bucket, event->ref);
+    struct hf_item found, key = hf__outbox_key(s, outbox, "p", event->bucket, event->ref);
     enum hf_status status;
 
     *done = false;
@@ -107,9 +108,10 @@ static enum hf_status put_back(struct hf_scope *s, struct hf_outbox *outbox,
 static enum hf_status hurry(struct hf_scope *s, struct hf_outbox *outbox,
                             const struct hf_outbox_event *event, bool *done)
 {
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &outbox->at};
     struct hf_update_item update = {.table = outbox->table,
-                                    .key = hf__outbox_key(s, "p", event->bucket, event->ref),
+                                    .key =
+                                        hf__outbox_key(s, outbox, "p", event->bucket, event->ref),
                                     .update = HF_STR("REMOVE #next"),
                                     .condition = HF_STR("attribute_exists(#pk) AND #next = :next"),
                                     .values = HF_ITEM(s, HF_N(":next", event->next_us))};
@@ -133,9 +135,10 @@ static enum hf_status remove_from(struct hf_scope *s, struct hf_outbox *outbox,
                                   bool *done)
 {
     struct hf_delete_item del = {.table = outbox->table,
-                                 .key = hf__outbox_key(s, partition, event->bucket, event->ref),
+                                 .key = hf__outbox_key(s, outbox, partition, event->bucket,
+                                                       event->ref),
                                  .condition = HF_STR("attribute_exists(#pk)"),
-                                 .names = pk_name(s)};
+                                 .names = pk_name(s, outbox)};
     struct hf_item found;
     enum hf_status status;
 
@@ -299,7 +302,7 @@ static enum hf_status replay_one(struct hf_scope *s, struct hf_outbox *outbox,
 {
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
     struct hf_put_item put = waiting_put(s, outbox, event, id_str(&id));
-    struct hf_item found, key = hf__outbox_key(s, "p", event->bucket, event->ref);
+    struct hf_item found, key = hf__outbox_key(s, outbox, "p", event->bucket, event->ref);
     enum hf_status status;
 
     TRY(hf_scope_built(s));
@@ -325,7 +328,7 @@ enum hf_status hf_outbox_replay(struct hf_scope *s, struct hf_outbox *outbox,
 static struct hf_query old_query(struct hf_scope *s, const struct hf_outbox *outbox,
                                  uint32_t bucket, int64_t before_us, struct hf_str after)
 {
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &outbox->at};
     struct hf_query query = {.table = outbox->table,
                              .key_condition = HF_STR("#pk = :pk"),
                              .filter = HF_STR("#ended < :before"),
@@ -336,7 +339,7 @@ static struct hf_query old_query(struct hf_scope *s, const struct hf_outbox *out
     VALUE(&h, HF_S(":pk", hf__outbox_pk(s, "h", bucket))); /* (3) */
     VALUE(&h, HF_N(":before", before_us));
     if (after.len)
-        query.start = hf__outbox_key(s, "h", bucket, after);
+        query.start = hf__outbox_key(s, outbox, "h", bucket, after);
     query.names = hf_item_make(s, h.names, h.names_len);
     query.values = hf_item_make(s, h.values, h.values_len);
     return query;
@@ -365,7 +368,7 @@ static enum hf_status clean_bucket(struct hf_scope *s, struct hf_outbox *outbox,
         if (page.items_len)
             TRY(hf__outbox_write_many(s, outbox, writes, page.items_len));
         *done += page.items_len;
-        last = hf_value_str(hf_item_get(page.last, HF_STR("sk")));
+        last = sk_of(outbox, page.last);
         after_len = last.len < SK_MAX ? last.len : SK_MAX;
         if (after_len)
             memcpy(after, last.ptr, after_len);

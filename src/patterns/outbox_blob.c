@@ -129,7 +129,7 @@ enum hf_status hf__outbox_renew(struct hf_scope *s, const struct hf_outbox *outb
 static struct hf_query use_query(struct hf_scope *s, const struct hf_outbox *outbox,
                                  const char *partition, uint32_t bucket)
 {
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &outbox->at};
     struct hf_query query = {.table = outbox->table,
                              .key_condition = HF_STR("#pk = :pk"),
                              .filter = HF_STR("attribute_exists(#blob)"),
@@ -156,12 +156,12 @@ static enum hf_status find_in(struct hf_scope *s, const struct hf_outbox *outbox
         struct hf_str last;
 
         if (after_len)
-            query.start = hf__outbox_key(s, partition, bucket, hf_str_of(after, after_len));
+            query.start = hf__outbox_key(s, outbox, partition, bucket, hf_str_of(after, after_len));
         TRY(hf_scope_built(s));
         TRY(hf_query(s, outbox->db, &query, &page));
         for (size_t i = 0; i < page.items_len; i++)
             TRY(hf__uses_add(s, uses, hf_value_str(hf_item_get(page.items[i], HF_STR("blob")))));
-        last = hf_value_str(hf_item_get(page.last, HF_STR("sk")));
+        last = sk_of(outbox, page.last);
         if (last.len > sizeof(after))
             return hf_scope_fail(s, HF_CORRUPT, "table %.*s has an item that is no event",
                                  HF_FMT(outbox->table));

@@ -164,11 +164,12 @@ static struct hf_update_item claim_request(struct hf_scope *s, const struct hf_o
                                            const struct hf_claim_options *o, bool ahead,
                                            struct hf_str token)
 {
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &outbox->at};
     struct hf_str opener = hf_db_opener(outbox->db);
     int64_t now_us = wall_us(outbox); /* (2) */
     struct hf_update_item update = {.table = outbox->table,
-                                    .key = hf__outbox_key(s, "p", event->bucket, event->ref),
+                                    .key =
+                                        hf__outbox_key(s, outbox, "p", event->bucket, event->ref),
                                     .returns = HF_RETURN_ALL_NEW};
     const bool forget_ahead = !ahead && is_ahead(event);
     struct hf_str left = {0};
@@ -212,10 +213,10 @@ static struct hf_str own_condition(struct holders *h, const struct hf_claimed_ev
 static struct hf_delete_item own_del(struct hf_scope *s, const struct hf_outbox *outbox,
                                      const struct hf_claimed_event *event)
 {
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &outbox->at};
     struct hf_delete_item del = {.table = outbox->table,
-                                 .key =
-                                     hf__outbox_key(s, "p", event->event.bucket, event->event.ref)};
+                                 .key = hf__outbox_key(s, outbox, "p", event->event.bucket,
+                                                       event->event.ref)};
 
     del.condition = own_condition(&h, event);
     del.names = hf_item_make(s, h.names, h.names_len);
@@ -227,13 +228,13 @@ static struct hf_update_item own_update(struct hf_scope *s, const struct hf_outb
                                         const struct hf_claimed_event *event, struct holders *h,
                                         struct hf_str update, struct hf_str condition)
 {
-    return (
-        struct hf_update_item){.table = outbox->table,
-                               .key = hf__outbox_key(s, "p", event->event.bucket, event->event.ref),
-                               .update = update,
-                               .condition = condition,
-                               .names = hf_item_make(s, h->names, h->names_len),
-                               .values = hf_item_make(s, h->values, h->values_len)};
+    return (struct hf_update_item){.table = outbox->table,
+                                   .key = hf__outbox_key(s, outbox, "p", event->event.bucket,
+                                                         event->event.ref),
+                                   .update = update,
+                                   .condition = condition,
+                                   .names = hf_item_make(s, h->names, h->names_len),
+                                   .values = hf_item_make(s, h->values, h->values_len)};
 }
 
 static enum hf_status lost(struct hf_scope *s, const struct hf_claimed_event *event, bool doubtful)
@@ -269,9 +270,9 @@ static enum hf_status exhaust(struct hf_scope *s, struct hf_outbox *outbox,
 {
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
     struct outbox_failure failure = silent_failure(s, event);
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &outbox->at};
     struct hf_delete_item del = {.table = outbox->table,
-                                 .key = hf__outbox_key(s, "p", event->bucket, event->ref)};
+                                 .key = hf__outbox_key(s, outbox, "p", event->bucket, event->ref)};
 
     del.condition = seen_condition(&h, event, 0);
     del.names = hf_item_make(s, h.names, h.names_len);
@@ -294,9 +295,9 @@ static enum hf_status refuse(struct hf_scope *s, struct hf_outbox *outbox,
         .message = hf_scope_format(s, "it has %zu bytes, and only %d leave room for a claim",
                                    hf_item_size(event->item), HF_EVENT_SIZE_MAX)};
     struct outbox_failure failure = hf__outbox_failure(s, &error);
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &outbox->at};
     struct hf_delete_item del = {.table = outbox->table,
-                                 .key = hf__outbox_key(s, "p", event->bucket, event->ref)};
+                                 .key = hf__outbox_key(s, outbox, "p", event->bucket, event->ref)};
 
     del.condition = seen_condition(&h, event, wall_us(outbox));
     del.names = hf_item_make(s, h.names, h.names_len);
@@ -312,11 +313,11 @@ static struct hf_update_item take_back_request(struct hf_scope *s, const struct 
                                                const struct hf_outbox_event *seen,
                                                struct hf_str token)
 {
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &outbox->at};
     int64_t fence = fence_of(seen->item);
     struct hf_update_item update = {
         .table = outbox->table,
-        .key = hf__outbox_key(s, "p", seen->bucket, seen->ref),
+        .key = hf__outbox_key(s, outbox, "p", seen->bucket, seen->ref),
         .update = HF_STR("SET #fence = :fence, #let = :token REMOVE #owner, #token, #lease"),
         .condition = HF_STR("#token = :token AND #fence = :fence")};
 
@@ -393,7 +394,7 @@ static enum hf_status claim_it(struct hf_scope *s, struct hf_outbox *outbox,
     if (token_of(seen->item).len && !is_ahead(seen) &&
         seen->attempts + UINT64_C(1) >= o->max_attempts)
         return exhaust(s, outbox, seen);
-    if (!hf__outbox_has_room(s, seen->item))
+    if (!hf__outbox_has_room(s, outbox, seen->item))
         return refuse(s, outbox, seen);
     update = claim_request(s, outbox, seen, o, ahead, id_str(&id));
     TRY(hf_scope_built(s));
@@ -454,7 +455,7 @@ static enum hf_status room(struct hf_scope *s, struct claiming *c)
 static struct hf_query free_query(struct hf_scope *s, const struct claiming *c, uint32_t bucket,
                                   int64_t now_us)
 {
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &c->outbox->at};
     struct hf_str opener = hf_db_opener(c->outbox->db);
     const char *orphans = "";
     struct hf_str filter;
@@ -727,7 +728,8 @@ static enum hf_status leave_to_history(struct hf_scope *s, struct hf_outbox *out
     if (!doubtful)
         return lost(s, event, false);
     TRY(hf__pattern_read(s, outbox->db, outbox->table,
-                         hf__outbox_key(s, "h", event->event.bucket, event->event.ref), &found));
+                         hf__outbox_key(s, outbox, "h", event->event.bucket, event->event.ref),
+                         &found));
     if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("done"))), event->token))
         return hf_scope_fail(s, HF_OK, "%s", "");
     return lost(s, event, true);
@@ -803,7 +805,7 @@ static enum hf_status fail_for_now(struct hf_scope *s, struct hf_outbox *outbox,
                                    const struct hf_claim_options *o, bool begun)
 {
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &outbox->at};
     struct hf_str condition = own_condition(&h, event);
     uint64_t attempts = event->event.attempts + UINT64_C(1);
     int64_t now_us = wall_us(outbox);
@@ -884,7 +886,7 @@ enum hf_status hf__outbox_claim_begin(struct hf_scope *s, struct hf_outbox *outb
 {
     struct hf_error error = hf__outbox_crash_error(s, event->event.crashes + 1);
     struct outbox_failure failure = hf__outbox_failure(s, &error);
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &outbox->at};
     struct hf_str condition = own_condition(&h, event);
     struct hf_update_item update;
     struct hf_item found;
@@ -914,7 +916,7 @@ enum hf_status hf__outbox_claim_begin(struct hf_scope *s, struct hf_outbox *outb
 enum hf_status hf_outbox_extend(struct hf_scope *s, struct hf_outbox *outbox,
                                 const struct hf_claimed_event *event, uint32_t lease_ms)
 {
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &outbox->at};
     struct hf_update_item update;
     struct hf_item found;
     enum hf_status status;
@@ -938,7 +940,7 @@ enum hf_status hf_outbox_extend(struct hf_scope *s, struct hf_outbox *outbox,
 enum hf_status hf__outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
                                   const struct hf_claimed_event *event, int64_t next_us, bool begun)
 {
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &outbox->at};
     struct hf_str condition = own_condition(&h, event);
     bool first = begun && !event->event.attempts; /* nothing had been said of it */
     struct hf_update_item update;

@@ -173,7 +173,7 @@ static struct hf_put_item event_put(struct hf_scope *s, const struct hf_outbox *
     return (struct hf_put_item){.table = outbox->table,
                                 .item = e->item,
                                 .condition = HF_STR("attribute_not_exists(#pk)"),
-                                .names = HF_ITEM(s, HF_S("#pk", HF_STR("pk")))};
+                                .names = HF_ITEM(s, HF_S("#pk", outbox->at.hash))};
 }
 
 /* (4) The item that takes the id. */
@@ -182,17 +182,19 @@ static struct hf_put_item id_put(struct hf_scope *s, const struct hf_outbox *out
 {
     int64_t now_s = env_wall_ms(&outbox->env) / 1000;
     int64_t due_s = e->event->due_us / 1000000;
+    const struct hf_attr more[] = {HF_S("seq", place_seq(&e->place)), HF_S("put", id_str(&e->put)),
+                                   ttl_attr(outbox,
+                                            (due_s > now_s ? due_s : now_s) + outbox->unique_s)};
+    struct hf_item key =
+        hf__outbox_key_of(s, outbox, hf__pattern_join(s, HF_STR("i."), e->id), HF_STR("i"));
 
-    return (struct hf_put_item){
-        .table = outbox->table,
-        .item = HF_ITEM(s, HF_S("pk", hf__pattern_join(s, HF_STR("i."), e->id)),
-                        HF_S("sk", HF_STR("i")), HF_S("seq", place_seq(&e->place)),
-                        HF_S("put", id_str(&e->put)),
-                        HF_N("ttl", (due_s > now_s ? due_s : now_s) + outbox->unique_s)),
-        .condition = HF_STR("attribute_not_exists(#pk) OR #ttl < :now"),
-        .names = HF_ITEM(s, HF_S("#pk", HF_STR("pk")), HF_S("#ttl", HF_STR("ttl"))),
-        .values = HF_ITEM(s, HF_N(":now", now_s)),
-        .returns_on_failure = HF_ON_FAILURE_ALL_OLD};
+    return (struct hf_put_item){.table = outbox->table,
+                                .item = hf_item_with(s, key, more, ARRAY_LEN(more)),
+                                .condition = HF_STR("attribute_not_exists(#pk) OR #ttl < :now"),
+                                .names = HF_ITEM(s, HF_S("#pk", outbox->at.hash),
+                                                 HF_S("#ttl", outbox->at.expires)),
+                                .values = HF_ITEM(s, HF_N(":now", now_s)),
+                                .returns_on_failure = HF_ON_FAILURE_ALL_OLD};
 }
 
 /* The actions that emit it: one, or two. */
@@ -246,7 +248,8 @@ static enum hf_status send_put(struct hf_scope *s, struct hf_outbox *outbox, str
 {
     for (int attempt = 1;; attempt++) {
         struct hf_put_item put = event_put(s, outbox, e);
-        struct hf_item found, key = hf__outbox_key(s, "p", e->place.bucket, place_seq(&e->place));
+        struct hf_item found,
+            key = hf__outbox_key(s, outbox, "p", e->place.bucket, place_seq(&e->place));
         enum hf_status status;
 
         TRY(hf_scope_built(s));
@@ -272,7 +275,7 @@ static enum hf_status send_chosen(struct hf_scope *s, struct hf_outbox *outbox, 
 
     for (size_t i = 0; i < ARRAY_LEN(partitions); i++) {
         struct hf_item key =
-            hf__outbox_key(s, partitions[i], e->place.bucket, place_seq(&e->place));
+            hf__outbox_key(s, outbox, partitions[i], e->place.bucket, place_seq(&e->place));
 
         TRY(hf_scope_built(s));
         TRY(hf__pattern_read(s, outbox->db, outbox->table, key, &found));
@@ -283,7 +286,8 @@ static enum hf_status send_chosen(struct hf_scope *s, struct hf_outbox *outbox, 
     TRY(hf__outbox_write_many(s, outbox, &where, 1)); /* by which it is found */
     status =
         hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.put = &put},
-                          hf__outbox_key(s, "p", e->place.bucket, place_seq(&e->place)), &found);
+                          hf__outbox_key(s, outbox, "p", e->place.bucket, place_seq(&e->place)),
+                          &found);
     if (status != HF_CONDITION)
         return status;
     if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("put"))), id_str(&e->put)))

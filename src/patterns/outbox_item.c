@@ -173,10 +173,23 @@ struct hf_str hf__outbox_pk(struct hf_scope *s, const char *partition, uint32_t 
     return hf_scope_format(s, "%s.%03" PRIu32, partition, bucket);
 }
 
-struct hf_item hf__outbox_key(struct hf_scope *s, const char *partition, uint32_t bucket,
-                              struct hf_str seq)
+static struct hf_attr key_attr(struct hf_str name, struct hf_str text)
 {
-    return HF_ITEM(s, HF_S("pk", hf__outbox_pk(s, partition, bucket)), HF_S("sk", seq));
+    return (struct hf_attr){.name = name, .type = HF_TYPE_S, .text = text};
+}
+
+struct hf_item hf__outbox_key_of(struct hf_scope *s, const struct hf_outbox *outbox,
+                                 struct hf_str pk, struct hf_str sk)
+{
+    const struct hf_attr key[] = {key_attr(outbox->at.hash, pk), key_attr(outbox->at.sort, sk)};
+
+    return hf_item_make(s, key, ARRAY_LEN(key));
+}
+
+struct hf_item hf__outbox_key(struct hf_scope *s, const struct hf_outbox *outbox,
+                              const char *partition, uint32_t bucket, struct hf_str seq)
+{
+    return hf__outbox_key_of(s, outbox, hf__outbox_pk(s, partition, bucket), seq);
 }
 
 /* ---- from an event to its item -------------------------------------------------------------- */
@@ -194,12 +207,12 @@ static const struct {
              TEXT(trace_parent), TEXT(trace_state)};
 #undef TEXT
 
-/* What says how it fared; nothing of it is part of the event. The fence is not here: it stays. */
+/* What says how it fared; nothing of it is part of the event. So is the time to live, under the name
+ * that the table has for it. The fence is not here: it stays. */
 static const char *const states[] = {"attempts",   "crashes", "tried",  "next",  "error",
                                      "error_text", "cause",   "ended",  "begun", "owner",
                                      "lease",      "token",   "opener", "ahead", "suspect",
-                                     "put",        "try",     "let",    "done",  "ttl",
-                                     "from"};
+                                     "put",        "try",     "let",    "done",  "from"};
 
 static struct hf_str *text_in(struct hf_event *event, size_t i)
 {
@@ -302,7 +315,8 @@ enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outb
                                 const struct hf_attr *more, size_t more_len, struct hf_item *item)
 {
     struct hf_attr attrs[ARRAY_LEN(texts) + 12] = {
-        HF_S("pk", hf__outbox_pk(s, "p", place->bucket)), HF_S("sk", place_seq(place)),
+        key_attr(outbox->at.hash, hf__outbox_pk(s, "p", place->bucket)),
+        key_attr(outbox->at.sort, place_seq(place)),
         HF_N("time", event->time_us ? event->time_us : outbox->env.wall_us(outbox->env.user))};
     size_t len = 3 + add_texts(outbox, event, attrs + 3);
 
@@ -334,22 +348,22 @@ enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outb
     return HF_OK;
 }
 
-static bool is_key(struct hf_str name)
+static bool is_key(const struct hf_outbox *outbox, struct hf_str name)
 {
-    return hf_str_equal(name, HF_STR("pk")) || hf_str_equal(name, HF_STR("sk"));
+    return hf_str_equal(name, outbox->at.hash) || hf_str_equal(name, outbox->at.sort);
 }
 
-static bool is_state(struct hf_str name)
+static bool is_state(const struct hf_outbox *outbox, struct hf_str name)
 {
     for (size_t i = 0; i < ARRAY_LEN(states); i++)
         if (hf_str_equal(name, hf_str_from(states[i])))
             return true;
-    return is_key(name);
+    return hf_str_equal(name, outbox->at.expires) || is_key(outbox, name);
 }
 
-static struct hf_item moved(struct hf_scope *s, struct hf_item item, const char *partition,
-                            const struct outbox_place *place, const struct hf_attr *more,
-                            size_t more_len)
+static struct hf_item moved(struct hf_scope *s, const struct hf_outbox *outbox, struct hf_item item,
+                            const char *partition, const struct outbox_place *place,
+                            const struct hf_attr *more, size_t more_len)
 {
     struct hf_attr *attrs =
         hf_scope_alloc(s, (hf_item_count(item) + more_len + 2) * sizeof(*attrs));
@@ -358,10 +372,10 @@ static struct hf_item moved(struct hf_scope *s, struct hf_item item, const char 
 
     if (!attrs)
         return (struct hf_item){0};
-    attrs[len++] = (struct hf_attr)HF_S("pk", hf__outbox_pk(s, partition, place->bucket));
-    attrs[len++] = (struct hf_attr)HF_S("sk", hf_scope_copy(s, place_seq(place)));
+    attrs[len++] = key_attr(outbox->at.hash, hf__outbox_pk(s, partition, place->bucket));
+    attrs[len++] = key_attr(outbox->at.sort, hf_scope_copy(s, place_seq(place)));
     while (hf_item_next(item, &walk))
-        if (!is_state(walk.name))
+        if (!is_state(outbox, walk.name))
             attrs[len++] = (struct hf_attr){.name = walk.name, .value = walk.value};
     for (size_t i = 0; i < more_len; i++)
         attrs[len++] = more[i];
@@ -391,19 +405,20 @@ static struct hf_item moved_into(struct hf_scope *s, struct hf_item bare,
     return len ? hf_item_with(s, bare, kept, len) : bare;
 }
 
-struct hf_item hf__outbox_moved(struct hf_scope *s, struct hf_item item, const char *partition,
+struct hf_item hf__outbox_moved(struct hf_scope *s, const struct hf_outbox *outbox,
+                                struct hf_item item, const char *partition,
                                 const struct outbox_place *place, const struct hf_attr *more,
                                 size_t more_len)
 {
-    struct hf_item bare, whole = moved(s, item, partition, place, more, more_len);
+    struct hf_item bare, whole = moved(s, outbox, item, partition, place, more, more_len);
 
     if (whole.len < SMALL || hf_item_size(whole) <= ITEM_MAX)
         return whole;
-    bare = moved(s, item, partition, place, NULL, 0);
+    bare = moved(s, outbox, item, partition, place, NULL, 0);
     return hf_item_size(bare) > ITEM_MAX ? bare : moved_into(s, bare, more, more_len);
 }
 
-bool hf__outbox_has_room(struct hf_scope *s, struct hf_item item)
+bool hf__outbox_has_room(struct hf_scope *s, const struct hf_outbox *outbox, struct hf_item item)
 {
     struct hf_item_walk walk = {0};
     size_t size;
@@ -413,7 +428,7 @@ bool hf__outbox_has_room(struct hf_scope *s, struct hf_item item)
     while (hf_item_next(item, &walk)) {
         struct hf_attr attr = {.name = walk.name, .value = walk.value};
 
-        if ((is_state(walk.name) && !is_key(walk.name)) ||
+        if ((is_state(outbox, walk.name) && !is_key(outbox, walk.name)) ||
             hf_str_equal(walk.name, HF_STR("fence"))) /* which is no state, as it stays */
             size -= hf_item_size(hf_item_make(s, &attr, 1));
     }
@@ -495,14 +510,18 @@ static void walk(struct hf_item item, struct attrs *attrs)
     attrs->more = attrs->len == ATTRS_MAX;
 }
 
+static struct hf_value value_named(const struct attrs *attrs, struct hf_str name)
+{
+    for (size_t i = 0; i < attrs->len; i++)
+        if (attrs->list[i].name.len == name.len &&
+            memcmp(attrs->list[i].name.ptr, name.ptr, name.len) == 0)
+            return attrs->list[i].value;
+    return attrs->more ? hf_item_get(attrs->item, name) : (struct hf_value){0};
+}
+
 static struct hf_value value_of(const struct attrs *attrs, const char *name)
 {
-    size_t len = strlen(name);
-
-    for (size_t i = 0; i < attrs->len; i++)
-        if (attrs->list[i].name.len == len && memcmp(attrs->list[i].name.ptr, name, len) == 0)
-            return attrs->list[i].value;
-    return attrs->more ? hf_item_get(attrs->item, hf_str_from(name)) : (struct hf_value){0};
+    return value_named(attrs, hf_str_from(name));
 }
 
 /* What is wrong: NULL: nothing is; "": there is no memory to say it. */
@@ -534,29 +553,36 @@ static enum hf_status status_named(struct hf_str name)
 static const char *read_place(struct hf_scope *s, const struct hf_outbox *outbox,
                               const struct attrs *attrs, struct hf_outbox_event *event)
 {
-    struct hf_str pk = hf_value_str(value_of(attrs, "pk"));
+    const struct pattern_at *at = &outbox->at;
+    struct hf_str pk = hf_value_str(value_named(attrs, at->hash));
     struct outbox_place place;
     uint64_t bucket;
 
-    event->ref = hf_value_str(value_of(attrs, "sk"));
+    event->ref = hf_value_str(value_named(attrs, at->sort));
     if (event->ref.len == OUTBOX_SEQ_LEN &&
         read_digits(event->ref.ptr + TIME_DIGITS, BUCKET_DIGITS, &bucket) &&
         bucket >= outbox->buckets)
         return said(hf_scope_format(s, "its bucket is %llu, and there are %u, from 0 on",
                                     (unsigned long long)bucket, outbox->buckets));
     if (!hf__outbox_place_read(outbox, event->ref, &place))
-        return "its sk is not of 10 digits of a time, 2 of a bucket and 14 others, in base 32";
+        return said(hf_scope_format(s,
+                                    "its %.*s is not of 10 digits of a time, 2 of a bucket and 14 "
+                                    "others, in base 32",
+                                    HF_FMT(at->sort)));
     if (pk.len != PARTITION_LEN || pk.ptr[1] != '.' ||
         pk.ptr[2] != (char)('0' + place.bucket / 100) ||
         pk.ptr[3] != (char)('0' + place.bucket / 10 % 10) ||
         pk.ptr[4] != (char)('0' + place.bucket % 10))
-        return "its pk and its sk name different buckets";
+        return said(hf_scope_format(s, "its %.*s and its %.*s name different buckets",
+                                    HF_FMT(at->hash), HF_FMT(at->sort)));
     event->bucket = place.bucket;
     event->state = pk.ptr[0] == 'p'   ? HF_EVENT_PENDING
                    : pk.ptr[0] == 'f' ? HF_EVENT_FAILED
                    : pk.ptr[0] == 'h' ? HF_EVENT_PUBLISHED
                                       : (enum hf_event_state)0;
-    return event->state ? NULL : "its pk does not begin with p, f or h";
+    return event->state ? NULL
+                        : said(hf_scope_format(s, "its %.*s does not begin with p, f or h",
+                                               HF_FMT(at->hash)));
 }
 
 /* As bytes, a text, or whatever else: then it is told as JSON. */
@@ -667,8 +693,7 @@ enum hf_status hf__outbox_view(struct hf_scope *s, const struct hf_outbox *outbo
     if (wrong)
         return hf_scope_fail(s, HF_CORRUPT,
                              "the item \"%.*s\", \"%.*s\" of table %.*s is no event: %s",
-                             HF_FMT(hf_value_str(hf_item_get(item, HF_STR("pk")))),
-                             HF_FMT(hf_value_str(hf_item_get(item, HF_STR("sk")))),
+                             HF_FMT(pk_of(outbox, item)), HF_FMT(sk_of(outbox, item)),
                              HF_FMT(outbox->table), wrong);
     if (!event->event.id.len)
         event->event.id = event->ref;

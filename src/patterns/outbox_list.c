@@ -79,7 +79,7 @@ static struct hf_str filter_of(struct holders *h, const struct plan *p)
 static struct hf_query shelf_query(struct hf_scope *s, const struct plan *p, uint32_t bucket,
                                    struct hf_str after)
 {
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &p->outbox->at};
     struct hf_query query = {.table = p->outbox->table,
                              .key_condition = HF_STR("#pk = :pk"),
                              .forward = p->backward ? HF_NO : HF_YES,
@@ -331,7 +331,7 @@ static enum hf_status place_of(struct hf_scope *s, struct hf_outbox *outbox, str
                                struct outbox_place *place, bool *found)
 {
     struct hf_item key =
-        HF_ITEM(s, HF_S("pk", hf__pattern_join(s, HF_STR("i."), id)), HF_S("sk", HF_STR("i")));
+        hf__outbox_key_of(s, outbox, hf__pattern_join(s, HF_STR("i."), id), HF_STR("i"));
     struct hf_item item;
 
     *found = false;
@@ -350,14 +350,14 @@ static enum hf_status look(struct hf_scope *s, struct hf_outbox *outbox,
 
     for (size_t i = 0; i < ARRAY_LEN(partitions); i++) {
         struct hf_item item,
-            key = hf__outbox_key(s, partitions[i], place->bucket, place_seq(place));
+            key = hf__outbox_key(s, outbox, partitions[i], place->bucket, place_seq(place));
         int64_t ttl;
 
         TRY(hf_scope_built(s));
         TRY(hf__pattern_read(s, outbox->db, outbox->table, key, &item));
         if (!item.ptr)
             continue;
-        if (hf_value_i64(hf_item_get(item, HF_STR("ttl")), &ttl) &&
+        if (hf_value_i64(hf_item_get(item, outbox->at.expires), &ttl) &&
             ttl <= env_wall_ms(&outbox->env) / 1000)
             continue; /* (3) */
         return hf__outbox_view(s, outbox, item, event);
@@ -473,7 +473,7 @@ static void count_failed(struct tally *t, const struct hf_outbox_event *event)
 static struct hf_query count_query(struct hf_scope *s, const struct tally *t, const char *partition,
                                    uint32_t bucket, struct hf_str after)
 {
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &t->outbox->at};
     bool history = partition[0] == 'h';
     struct hf_query query = {.table = t->outbox->table,
                              .key_condition = HF_STR("#pk = :pk"),
@@ -497,7 +497,7 @@ static struct hf_query count_query(struct hf_scope *s, const struct tally *t, co
     if (t->limit && !query.limit)
         query.limit = OUTBOX_PAGE;
     if (after.len)
-        query.start = hf__outbox_key(s, partition, bucket, after);
+        query.start = hf__outbox_key(s, t->outbox, partition, bucket, after);
     query.names = hf_item_make(s, h.names, h.names_len);
     query.values = hf_item_make(s, h.values, h.values_len);
     return query;
@@ -540,7 +540,7 @@ static enum hf_status count_bucket(struct hf_scope *s, struct tally *t, const ch
         if (partition[0] == 'h')
             t->stats->published += (uint64_t)page.count;
         count_page(s, t, &page);
-        last = hf_value_str(hf_item_get(page.last, HF_STR("sk")));
+        last = sk_of(t->outbox, page.last);
         after_len = keep(after, SK_MAX, last);
         hf_scope_rewind(s, mark);
     } while (after_len);

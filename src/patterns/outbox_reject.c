@@ -34,12 +34,26 @@ enum {
 };
 
 /* The attributes of docs/emitting.md, and `put`, which is another one each time that an event is let
- * go on by hand. `pk` makes it an item that is there. */
-static const char *const told[] = {"pk",          "type",         "key",         "payload",
-                                   "headers",     "content_type", "time",        "due",
-                                   "sequence",    "id",           "source",      "schema",
-                                   "correlation", "causation",    "aggregate",   "tenant",
-                                   "destination", "trace_parent", "trace_state", "aggregate_type",
+ * go on by hand. */
+static const char *const told[] = {"type",
+                                   "key",
+                                   "payload",
+                                   "headers",
+                                   "content_type",
+                                   "time",
+                                   "due",
+                                   "sequence",
+                                   "id",
+                                   "source",
+                                   "schema",
+                                   "correlation",
+                                   "causation",
+                                   "aggregate",
+                                   "tenant",
+                                   "destination",
+                                   "trace_parent",
+                                   "trace_state",
+                                   "aggregate_type",
                                    "put"};
 
 static bool is_told(struct hf_str name)
@@ -54,8 +68,7 @@ static bool is_told(struct hf_str name)
 static bool place_for(struct hf_scope *s, const struct hf_outbox *outbox, struct hf_item item,
                       struct outbox_place *place)
 {
-    struct hf_str pk = hf_value_str(hf_item_get(item, HF_STR("pk")));
-    struct hf_str sk = hf_value_str(hf_item_get(item, HF_STR("sk")));
+    struct hf_str pk = pk_of(outbox, item), sk = sk_of(outbox, item);
     int64_t time_us;
 
     if (hf__outbox_place_read(outbox, sk, place) &&
@@ -106,14 +119,16 @@ static struct hf_delete_item same_del(struct hf_scope *s, const struct hf_outbox
     struct same same = {.s = s, .condition = HF_STR("")};
     struct hf_item_walk walk = {0};
 
+    /* The key, which makes it an item that is there; what is told; and the rest. */
+    same_attr(&same, outbox->at.hash, hf_item_get(item, outbox->at.hash));
     for (size_t i = 0; i < ARRAY_LEN(told); i++)
         same_attr(&same, hf_str_from(told[i]), hf_item_get(item, hf_str_from(told[i])));
     while (hf_item_next(item, &walk))
-        if (!is_told(walk.name))
+        if (!is_told(walk.name) && !hf_str_equal(walk.name, outbox->at.hash))
             same_attr(&same, walk.name, walk.value);
     return (struct hf_delete_item){.table = outbox->table,
-                                   .key = HF_ITEM(s, HF_V("pk", hf_item_get(item, HF_STR("pk"))),
-                                                  HF_V("sk", hf_item_get(item, HF_STR("sk")))),
+                                   .key = hf__outbox_key_of(s, outbox, pk_of(outbox, item),
+                                                            sk_of(outbox, item)),
                                    .condition = same.condition,
                                    .names = hf_item_make(s, same.names, same.len),
                                    .values = hf_item_make(s, same.values, same.values_len)};
@@ -124,8 +139,7 @@ static enum hf_status put_aside(struct hf_scope *s, struct hf_outbox *outbox, st
 {
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
     struct outbox_failure failure = hf__outbox_failure(s, error);
-    struct hf_str pk = hf_value_str(hf_item_get(item, HF_STR("pk")));
-    struct hf_str sk = hf_value_str(hf_item_get(item, HF_STR("sk")));
+    struct hf_str pk = pk_of(outbox, item), sk = sk_of(outbox, item);
     struct outbox_place place;
     bool stays = place_for(s, outbox, item, &place);
     const struct hf_attr attrs[] = {HF_S("from",
@@ -140,7 +154,7 @@ static enum hf_status put_aside(struct hf_scope *s, struct hf_outbox *outbox, st
 
     TRY(hf_scope_built(s));
     return hf__outbox_put_aside(s, outbox, &del,
-                                hf__outbox_moved(s, item, "f", &place, attrs + first,
+                                hf__outbox_moved(s, outbox, item, "f", &place, attrs + first,
                                                  ARRAY_LEN(attrs) - first),
                                 id_str(&id));
 }
@@ -179,7 +193,7 @@ uint64_t hf__outbox_unreadable(struct hf_outbox *outbox)
 static enum hf_status look_into(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
                                 struct hf_str from)
 {
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &outbox->at};
     struct hf_query query = {.table = outbox->table,
                              .key_condition = HF_STR("#pk = :pk AND #sk >= :from"),
                              .limit = FEW,

@@ -20,7 +20,7 @@
 static struct hf_query waiting_query(struct hf_scope *s, const struct hf_outbox *outbox,
                                      uint32_t bucket, struct hf_str from, struct hf_str to)
 {
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &outbox->at};
 
     NAMES(&h, "#pk", "#sk");
     VALUE(&h, HF_S(":pk", hf__outbox_pk(s, "p", bucket)));
@@ -57,7 +57,7 @@ enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uin
     query = waiting_query(s, outbox, bucket, hf_str_of(NULL, 0), hf_str_from(to));
     query.limit = limit;
     if (after.len)
-        query.start = hf__outbox_key(s, "p", bucket, after);
+        query.start = hf__outbox_key(s, outbox, "p", bucket, after);
     TRY(hf_scope_built(s));
     do {
         TRY(hf_query(s, outbox->db, &query, &result));
@@ -82,7 +82,7 @@ enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uin
     return hf_scope_fail(s, HF_OK, "%s", "");
 }
 
-/* SELECT "pk" FROM "TABLE" WHERE "pk" IN [?,?] AND "sk" < ? */
+/* SELECT "pk" FROM "TABLE" WHERE "pk" IN [?,?] AND "sk" < ?, with the names of the table. */
 static struct hf_str look_statement(struct hf_scope *s, const struct hf_outbox *outbox, size_t len,
                                     const char *compare)
 {
@@ -91,13 +91,24 @@ static struct hf_str look_statement(struct hf_scope *s, const struct hf_outbox *
     assert(len && len <= OUTBOX_LOOK_MAX);
     for (size_t i = 0; i < 2 * len; i++)
         marks[i] = i % 2 ? ',' : '?';
-    return hf_scope_format(s, "SELECT \"pk\" FROM \"%.*s\" WHERE \"pk\" IN [%.*s] AND \"sk\" %s ?",
-                           HF_FMT(outbox->table), (int)(2 * len - 1), marks, compare);
+    return hf_scope_format(
+        s, "SELECT \"%.*s\" FROM \"%.*s\" WHERE \"%.*s\" IN [%.*s] AND \"%.*s\" %s ?",
+        HF_FMT(outbox->at.hash), HF_FMT(outbox->table), HF_FMT(outbox->at.hash), (int)(2 * len - 1),
+        marks, HF_FMT(outbox->at.sort), compare);
+}
+
+/* A statement has no placeholders for names, and one with a quote in it would end there. */
+static bool is_quotable(struct hf_str name)
+{
+    return !memchr(name.ptr, '"', name.len) && !memchr(name.ptr, '\0', name.len);
 }
 
 static bool look_may(struct hf_outbox *outbox)
 {
     bool may;
+
+    if (!is_quotable(outbox->at.hash) || !is_quotable(outbox->at.sort))
+        return false;
 
     pthread_mutex_lock(&outbox->mutex);
     may = env_elapsed_us(&outbox->env) >= outbox->look_again_us;
@@ -128,7 +139,8 @@ static enum hf_status look(struct hf_scope *s, struct hf_outbox *outbox, const u
 
     *whole = false;
     if (!look_may(outbox))
-        return hf_scope_fail(s, HF_UNSUPPORTED, "statements did not work a short time ago");
+        return hf_scope_fail(s, HF_UNSUPPORTED,
+                             "statements did not work a short time ago, or cannot have the names");
     for (size_t i = 0; i < len; i++)
         parameters[i] =
             hf_value_make(s, (struct hf_attr)HF_S("", hf__outbox_pk(s, "p", buckets[i])));
@@ -144,7 +156,7 @@ static enum hf_status look(struct hf_scope *s, struct hf_outbox *outbox, const u
 
         shown[i] = !*whole;
         for (size_t k = 0; k < result.items_len && !shown[i]; k++)
-            shown[i] = hf_str_equal(hf_value_str(hf_item_get(result.items[k], HF_STR("pk"))), pk);
+            shown[i] = hf_str_equal(pk_of(outbox, result.items[k]), pk);
     }
     return HF_OK;
 }
@@ -203,7 +215,7 @@ enum hf_status hf__outbox_next_due(struct hf_scope *s, struct hf_outbox *outbox,
 enum hf_status hf__outbox_key_failed(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
                                      struct hf_str key, bool *failed)
 {
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &outbox->at};
     struct hf_query query = {.table = outbox->table,
                              .key_condition = HF_STR("#pk = :pk"),
                              .filter = HF_STR("#key = :key"),
@@ -233,7 +245,7 @@ struct hf_item hf__outbox_history_item(struct hf_scope *s, const struct hf_outbo
 {
     struct outbox_place place;
     int64_t now_us = outbox->env.wall_us(outbox->env.user);
-    struct hf_attr attrs[5] = {HF_N("ttl", now_us / 1000000 + outbox->history_s),
+    struct hf_attr attrs[5] = {ttl_attr(outbox, now_us / 1000000 + outbox->history_s),
                                HF_N("ended", now_us)};
     size_t len = 2;
 
@@ -245,7 +257,7 @@ struct hf_item hf__outbox_history_item(struct hf_scope *s, const struct hf_outbo
         attrs[len++] = (struct hf_attr)HF_N("tried", event->tried_us);
     if (done.len)
         attrs[len++] = (struct hf_attr)HF_S("done", done);
-    return hf__outbox_moved(s, event->item, "h", &place, attrs, len);
+    return hf__outbox_moved(s, outbox, event->item, "h", &place, attrs, len);
 }
 
 enum hf_status hf__outbox_done(struct hf_scope *s, struct hf_outbox *outbox,
@@ -261,7 +273,7 @@ enum hf_status hf__outbox_done(struct hf_scope *s, struct hf_outbox *outbox,
         for (size_t i = 0; i < len; i++) {
             struct hf_item item = hf__outbox_history_item(s, outbox, events[i], hf_str_of(NULL, 0));
 
-            if (hf_item_get(item, HF_STR("ttl")).ptr) /* else it would stay without an end */
+            if (hf_item_get(item, outbox->at.expires).ptr) /* else it would stay without an end */
                 writes[kept++] = (struct hf_write){.table = outbox->table, .put = item};
         }
         TRY(hf_scope_built(s));
@@ -269,9 +281,9 @@ enum hf_status hf__outbox_done(struct hf_scope *s, struct hf_outbox *outbox,
             TRY(hf__outbox_write_many(s, outbox, writes, kept));
     }
     for (size_t i = 0; i < len; i++)
-        writes[i] =
-            (struct hf_write){.table = outbox->table,
-                              .del = hf__outbox_key(s, "p", events[i]->bucket, events[i]->ref)};
+        writes[i] = (struct hf_write){.table = outbox->table,
+                                      .del = hf__outbox_key(s, outbox, "p", events[i]->bucket,
+                                                            events[i]->ref)};
     TRY(hf_scope_built(s));
     return hf__outbox_write_many(s, outbox, writes, len);
 }
@@ -325,7 +337,7 @@ static enum hf_status send_change(struct hf_scope *s, struct hf_outbox *outbox,
     NAMES(h, "#try");
     VALUE(h, HF_S(":try", hf_scope_copy(s, id_str(&id))));
     update->table = outbox->table;
-    update->key = hf__outbox_key(s, "p", event->bucket, event->ref);
+    update->key = hf__outbox_key(s, outbox, "p", event->bucket, event->ref);
     update->names = hf_item_make(s, h->names, h->names_len);
     update->values = hf_item_make(s, h->values, h->values_len);
     TRY(hf_scope_built(s));
@@ -351,7 +363,7 @@ static enum hf_status note_retry(struct hf_scope *s, struct hf_outbox *outbox,
                                  const struct outbox_failure *failure, int64_t now_us,
                                  int64_t next_us, enum outbox_try tried)
 {
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &outbox->at};
     struct hf_update_item update = {
         .condition = same_attempts(&h, attempts_before(event, tried)),
         .update = tried != OUTBOX_BEGUN
@@ -395,7 +407,8 @@ struct hf_item hf__outbox_failed_item(struct hf_scope *s, const struct hf_outbox
 
     if (!hf__outbox_place_read(outbox, event->ref, &place))
         return (struct hf_item){0};
-    return hf__outbox_moved(s, event->item, "f", &place, attrs + first, ARRAY_LEN(attrs) - first);
+    return hf__outbox_moved(s, outbox, event->item, "f", &place, attrs + first,
+                            ARRAY_LEN(attrs) - first);
 }
 
 /* Without transactions, where it has no room for a mark: there, then not here any more. When it was
@@ -454,15 +467,16 @@ enum hf_status hf__outbox_put_aside(struct hf_scope *s, struct hf_outbox *outbox
 {
     struct hf_put_item put = {.table = outbox->table, .item = failed};
     const struct hf_transact_write actions[] = {{.put = &put}, {.del = del}};
-    struct hf_item found, key = HF_ITEM(s, HF_V("pk", hf_item_get(failed, HF_STR("pk"))),
-                                        HF_V("sk", hf_item_get(failed, HF_STR("sk"))));
+    struct hf_item found,
+        key = hf__outbox_key_of(s, outbox, pk_of(outbox, failed), sk_of(outbox, failed));
     enum hf_status status;
     bool doubtful;
 
     TRY(hf_scope_built(s));
     if (!outbox->transactions)
-        return hf__outbox_has_room(s, failed) ? put_aside_by_steps(s, outbox, del, &put, try_id)
-                                              : put_aside_full(s, outbox, del, &put);
+        return hf__outbox_has_room(s, outbox, failed)
+                   ? put_aside_by_steps(s, outbox, del, &put, try_id)
+                   : put_aside_full(s, outbox, del, &put);
     status = hf__outbox_transact(s, outbox, actions, ARRAY_LEN(actions));
     if (status != HF_TX_CANCELED)
         return status;
@@ -482,9 +496,9 @@ static enum hf_status note_end(struct hf_scope *s, struct hf_outbox *outbox,
                                enum outbox_try tried)
 {
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &outbox->at};
     struct hf_delete_item del = {.table = outbox->table,
-                                 .key = hf__outbox_key(s, "p", event->bucket, event->ref)};
+                                 .key = hf__outbox_key(s, outbox, "p", event->bucket, event->ref)};
     enum hf_status status;
 
     del.condition = same_attempts(&h, attempts_before(event, tried));
@@ -542,7 +556,7 @@ enum hf_status hf__outbox_begin(struct hf_scope *s, struct hf_outbox *outbox,
 {
     struct hf_error error = hf__outbox_crash_error(s, event->crashes + 1);
     struct outbox_failure failure = hf__outbox_failure(s, &error);
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &outbox->at};
     struct hf_update_item update = {
         .condition = same_attempts(&h, event->attempts),
         .update = HF_STR("SET #attempts = :attempts, #crashes = :crashes, #begun = :begun, "
@@ -565,7 +579,7 @@ enum hf_status hf__outbox_unbegin(struct hf_scope *s, struct hf_outbox *outbox,
     static const char *const changed[] = {"attempts", "crashes",    "tried",
                                           "error",    "error_text", "cause"};
     bool before = !hf__outbox_is_begun(event, by);
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &outbox->at};
     struct hf_update_item update = {.condition = same_attempts(&h, event->attempts + UINT64_C(1))};
     struct hf_str sets = HF_STR("SET #try = :try"), removes = HF_STR("REMOVE #begun");
 

@@ -128,14 +128,16 @@ void hf__member_plan(const struct pattern_id *ids, size_t ids_len, uint32_t *pla
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-static struct hf_item member_key(struct hf_scope *s, const struct pattern_id *id)
+static struct hf_item member_key(const struct hf_relay *relay, const struct pattern_id *id)
 {
-    return HF_ITEM(s, HF_S("pk", HF_STR("c")), HF_S("sk", hf_scope_format(s, "m.%s", id->text)));
+    return hf__outbox_key_of(relay->keep, relay->outbox, HF_STR("c"),
+                             hf_scope_format(relay->keep, "m.%s", id->text));
 }
 
-static struct hf_item row_key(struct hf_scope *s, uint32_t bucket)
+static struct hf_item row_key(const struct hf_relay *relay, uint32_t bucket)
 {
-    return HF_ITEM(s, HF_S("pk", HF_STR("c")), HF_S("sk", hf_scope_format(s, "b.%03u", bucket)));
+    return hf__outbox_key_of(relay->keep, relay->outbox, HF_STR("c"),
+                             hf_scope_format(relay->keep, "b.%03u", bucket));
 }
 
 /* Say that we live. For the first time, too: nobody else has our id. */
@@ -143,9 +145,9 @@ static enum hf_status send_beat(struct hf_relay *relay, bool first)
 {
     struct hf_scope *s = relay->keep;
     uint64_t beat = relay->beat + 1;
-    struct hf_item key = member_key(s, &relay->id), item;
+    struct hf_item key = member_key(relay, &relay->id), item;
     struct hf_str opener = hf_db_opener(relay->outbox->db);
-    struct holders h = {.s = s};
+    struct holders h = {.s = s, .at = &relay->outbox->at};
     struct hf_update_item update = {.table = relay->outbox->table,
                                     .key = key,
                                     .update = HF_STR("SET #beat = :beat"),
@@ -196,7 +198,7 @@ static enum hf_status send_take(struct hf_relay *relay, uint32_t bucket, uint32_
 {
     struct hf_scope *s = relay->keep;
     const struct relay_row *row = &relay->rows[bucket];
-    struct hf_item key = row_key(s, bucket), item;
+    struct hf_item key = row_key(relay, bucket), item;
     bool from = row->owner.text[0];
     struct hf_attr names[] = {HF_S("#relay", HF_STR("relay")), HF_S("#fence", HF_STR("fence")),
                               HF_S("#window", HF_STR("window"))};
@@ -234,7 +236,7 @@ static enum hf_status send_change(struct hf_relay *relay, uint32_t bucket, uint6
                                   struct hf_str what, bool window)
 {
     struct hf_scope *s = relay->keep;
-    struct hf_item key = row_key(s, bucket), item;
+    struct hf_item key = row_key(relay, bucket), item;
     struct hf_attr names[] = {HF_S("#relay", HF_STR("relay")), HF_S("#fence", HF_STR("fence")),
                               HF_S("#window", HF_STR("window"))};
     struct hf_update_item update = {.table = relay->outbox->table,
@@ -264,14 +266,14 @@ static enum hf_status send_release(struct hf_relay *relay, uint32_t bucket, uint
 static enum hf_status send_stopped(struct hf_relay *relay)
 {
     struct hf_scope *s = relay->keep;
-    struct hf_item key = member_key(s, &relay->id), item;
+    struct hf_item key = member_key(relay, &relay->id), item;
     struct hf_update_item update = {
         .table = relay->outbox->table,
         .key = key,
         .update = HF_STR("SET #stopped = :true, #ttl = :ttl"),
         .condition = HF_STR("attribute_exists(#beat)"),
         .names = HF_ITEM(s, HF_S("#stopped", HF_STR("stopped")), HF_S("#beat", HF_STR("beat")),
-                         HF_S("#ttl", HF_STR("ttl"))),
+                         HF_S("#ttl", relay->outbox->at.expires)),
         .values = HF_ITEM(s, HF_BOOL(":true", true),
                           HF_N(":ttl", env_wall_ms(&relay->env) / 1000 + STOPPED_TTL_S))};
     enum hf_status status;
@@ -285,7 +287,7 @@ static enum hf_status send_stopped(struct hf_relay *relay)
 static enum hf_status send_remove(struct hf_relay *relay, const struct relay_member *member)
 {
     struct hf_scope *s = relay->keep;
-    struct hf_item key = member_key(s, &member->id), item;
+    struct hf_item key = member_key(relay, &member->id), item;
     struct hf_delete_item del = {.table = relay->outbox->table,
                                  .key = key,
                                  .condition = HF_STR("#beat = :beat"),
@@ -378,7 +380,7 @@ static enum hf_status look(struct hf_relay *relay)
     struct hf_scope *s = relay->keep;
     struct hf_query query = {.table = relay->outbox->table,
                              .key_condition = HF_STR("#pk = :c"),
-                             .names = HF_ITEM(s, HF_S("#pk", HF_STR("pk"))),
+                             .names = HF_ITEM(s, HF_S("#pk", relay->outbox->at.hash)),
                              .values = HF_ITEM(s, HF_S(":c", HF_STR("c"))),
                              .consistent = HF_YES};
     struct hf_pages *pages;
@@ -391,7 +393,7 @@ static enum hf_status look(struct hf_relay *relay)
     TRY(hf_scope_built(s));
     TRY(hf_pages_query(s, relay->outbox->db, &query, NULL, &pages));
     while ((status = hf_pages_next_item(s, pages, &item)) == HF_OK && item.ptr) {
-        struct hf_str sk = text_of(item, "sk");
+        struct hf_str sk = sk_of(relay->outbox, item);
 
         if (begins(sk, "b."))
             see_row(relay, sk, item);

@@ -406,7 +406,7 @@ static void take_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
         const struct held *held;
         char seq[RELAY_SEQ_SIZE];
 
-        hf__seq_set(seq, hf_value_str(hf_item_get(event->item, HF_STR("sk"))));
+        hf__seq_set(seq, sk_of(relay->outbox, event->item));
         held = hf__held_find(relay, seq);
         if (held && held->state == HELD_GONE)
             pass_over(relay, bucket, page, event, seq);

@@ -105,7 +105,7 @@ static bool begin(struct relay_worker *worker, struct held *held,
     enum hf_status status;
 
     if (event->crashes >= relay->o.max_crashes ||
-        !hf__outbox_has_room(worker->work, event->item)) { /* (1) (7) */
+        !hf__outbox_has_room(worker->work, worker->relay->outbox, event->item)) { /* (1) (7) */
         delivery->status = HF_TIMEOUT;
         delivery->for_good = true;
         delivery->error = event->crashes >= relay->o.max_crashes

@@ -115,11 +115,9 @@ static uint32_t bucket_of(const struct hf_relay *relay, const struct hf_record *
 
     if (record->event != HF_EVENT_INSERT || !record->change)
         return UINT32_MAX;
-    pk = hf_value_str(hf_item_get(record->change->keys, HF_STR("pk")));
+    pk = pk_of(relay->outbox, record->change->keys);
     if (pk.len < 2 || memcmp(pk.ptr, "p.", 2) != 0 ||
-        !hf__outbox_place_read(relay->outbox,
-                               hf_value_str(hf_item_get(record->change->keys, HF_STR("sk"))),
-                               &place))
+        !hf__outbox_place_read(relay->outbox, sk_of(relay->outbox, record->change->keys), &place))
         return UINT32_MAX;
     return place.bucket;
 }

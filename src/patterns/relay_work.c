@@ -450,7 +450,7 @@ static void note_failure(struct relay_worker *worker, struct held *held,
     struct hf_error error = error_of(delivery);
     uint32_t failures = event->attempts - event->crashes + 1;
     bool give_up = delivery->for_good || failures >= relay->o.max_attempts ||
-                   !hf__outbox_has_room(worker->io, event->item);
+                   !hf__outbox_has_room(worker->io, worker->relay->outbox, event->item);
     enum outbox_try tried = held->begun                              ? OUTBOX_BEGUN
                             : event->crashes >= relay->o.max_crashes ? OUTBOX_NOT_TRIED
                                                                      : OUTBOX_TRIED;

@@ -920,6 +920,42 @@ class Outbox(WithDatabase):
         self.assertEqual((order[0]["data"], order[0]["who"]), ({"id": 7}, "ann"))
         self.assertEqual(self.json("outbox", "stats")["pending"], 1)
 
+    def test_a_table_with_other_names(self):
+        table = self.env["HOLDFAST_PREFIX"] + "outbox"
+        keys = [("part", "HASH"), ("place", "RANGE")]
+        call("CreateTable", TableName=table, BillingMode="PAY_PER_REQUEST",
+             AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key, _ in keys],
+             KeySchema=[{"AttributeName": key, "KeyType": kind} for key, kind in keys])
+        error = self.fails(USAGE, "part", "outbox", "ls")  # it is nobody's yet
+        self.assertIn("pk", error)
+        call("PutItem", TableName=table, Item={
+            "part": {"S": "c"}, "place": {"S": "config"}, "kind": {"S": "outbox"},
+            "format": {"N": "1"}, "buckets": {"N": "2"}, "expires_attribute": {"S": "gone"}})
+        self.emit("x", "1", "--id", "mine", "--key", "k")
+        self.fails(CONDITION, "mine", "outbox", "emit", "x", "--id", "mine")
+        self.assertEqual([e["id"] for e in self.json("outbox", "ls")["events"]], ["mine"])
+        self.assertEqual(json.loads(self.ok("outbox", "drain", "--to", "stdout:", "--history", "1h"))["id"],
+                         "mine")
+        self.assertEqual(self.json("outbox", "stats")["published"], 1)
+        items = call("Scan", TableName=table)["Items"]
+        self.assertTrue(all(("gone" in item) == (item["part"]["S"][0] in "hi" or "stopped" in item)
+                            for item in items), items)
+        self.assertEqual(self.json("outbox", "cleanup", "--older", "0"), {"deleted": 1})
+
+    def test_errors_say_which_limit_and_why(self):
+        code, _, err = self.run_("outbox", "emit", "x" * 1025, "--json")
+        self.assertEqual((code, json.loads(err)["error"]["limit"]),
+                         (USAGE, {"name": "HF_EVENT_TEXT_MAX", "max": 1024, "actual": 1025}))
+        self.emit("x" * 1024)
+        path = self.path("events.jsonl")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write('{"domain": "d", "id": "1", "type": 7}\n')
+        self.ok("events", "append", "d/0", "t", "{}")
+        _, _, err = self.run_("events", "import", path, "--json")
+        error = json.loads(err)["error"]
+        self.assertTrue(error["message"].endswith(error["cause"]["message"]), error)
+        self.assertEqual((error["code"], error["cause"]["code"]), ("serialization", "serialization"))
+
     def test_what_fails_is_put_aside(self):
         self.emit("bad", "{}")
         self.emit("bad", "{}")

@@ -559,7 +559,8 @@ KIT_TEST(outbox_blob, a_blob_without_a_name_fails_its_event)
     id = emit(&st, "a", 1, LARGE);
     CHECK_OK(hf_outbox_get(k->scope, st.outbox, id, &found));
     update = (struct hf_update_item){.table = k->table,
-                                     .key = hf__outbox_key(k->scope, "p", found.bucket, found.ref),
+                                     .key = hf__outbox_key(k->scope, st.outbox, "p", found.bucket,
+                                                           found.ref),
                                      .update = HF_STR("SET #blob = :blob"),
                                      .names = HF_ITEM(k->scope, HF_S("#blob", HF_STR("blob"))),
                                      .values = HF_ITEM(k->scope,

@@ -439,7 +439,8 @@ TEST(relay_thread, stop_cancels_what_is_fetched)
         CHECK_OK(hf_outbox_pending(stage.s, stage.outbox, NULL, &list));
         update = (struct hf_update_item){
             .table = stage.outbox->table,
-            .key = hf__outbox_key(stage.s, "p", list.events[0].bucket, list.events[0].ref),
+            .key = hf__outbox_key(stage.s, stage.outbox, "p", list.events[0].bucket,
+                                  list.events[0].ref),
             .update = HF_STR("SET #blob = :blob REMOVE #payload"),
             .names = HF_ITEM(stage.s, HF_S("#blob", HF_STR("blob")),
                              HF_S("#payload", HF_STR("payload"))),
