@@ -409,18 +409,28 @@ static enum hf_status take(struct import *im, struct hf_str line, struct parsed 
     return status == HF_OK ? HF_OK : at_line(im->s, number, status);
 }
 
-/* Those before it are in; what is wrong with them comes first. */
+/* Those before it are in; what is wrong with them comes first. They take the memory of the scope, so
+ * its error is kept in another. */
 static enum hf_status bad_line(struct import *im, uint64_t number)
 {
-    char text[TEXT_MAX + 1];
-    struct hf_str said = hf__pattern_text(im->s, hf_str_from(hf_scope_error_text(im->s)), TEXT_MAX);
+    struct hf_scope *kept = hf_scope_new(hf_scope_env(im->s));
+    enum hf_status status = hf_scope_error(im->s)->status;
+    struct hf_str said = {0};
 
-    TRY(hf_scope_built(im->s));
-    memcpy(text, said.ptr, said.len);
-    text[said.len] = '\0';
-    TRY(batch_end(im));
-    return hf_scope_fail(im->s, HF_SERIALIZATION, "line %llu: %s", (unsigned long long)number,
-                         text);
+    if (!kept)
+        return hf_scope_fail(im->s, HF_NOMEM, "no memory for what is wrong with line %llu",
+                             (unsigned long long)number);
+    (void)hf_scope_fail_from(kept, status, im->s);
+    status = batch_end(im);
+    if (status == HF_OK) {
+        said = hf__pattern_text(im->s, hf_str_from(hf_scope_error_text(kept)), TEXT_MAX);
+        status = hf_scope_built(im->s);
+    }
+    if (status == HF_OK)
+        status = hf_scope_fail_because(im->s, HF_SERIALIZATION, hf_scope_error(kept),
+                                       "line %llu: %.*s", (unsigned long long)number, HF_FMT(said));
+    hf_scope_free(kept);
+    return status;
 }
 
 static enum hf_status take_all(struct import *im)

