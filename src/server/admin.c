@@ -296,7 +296,7 @@ static void get_faults(struct answer *answer, const struct admin_request *reques
         hf__admin_failure(answer, status);
 }
 
-static bool fits(int64_t number)
+static bool fits_u32(int64_t number)
 {
     return number == HF_ZERO || (number >= 0 && number <= UINT32_MAX);
 }
@@ -318,7 +318,7 @@ static enum hf_status set_faults(struct context *context, const struct faults_bo
 
         if (f->kind <= 0)
             return hf__fail(s, HF_INVALID, "fault %zu: kind is one of %s", i, fault_kinds.printed);
-        if (!fits(f->skip) || !fits(f->count) || !fits(f->latency_ms))
+        if (!fits_u32(f->skip) || !fits_u32(f->count) || !fits_u32(f->latency_ms))
             return hf__fail(s, HF_INVALID, "fault %zu: a number is negative or too large", i);
         list[i] = (struct hf_fault){.kind = (enum hf_fault_kind)f->kind,
                                     .operation = f->operation,
@@ -385,7 +385,7 @@ static const struct admin_path {
 };
 
 /* Is it that path? NAME in the pattern stands for whatever is there between two slashes. */
-static bool matches(const char *pattern, struct hf_str path, struct hf_str *name)
+static bool path_matches(const char *pattern, struct hf_str path, struct hf_str *name)
 {
     const char *part = strstr(pattern, "NAME");
     size_t before = part ? (size_t)(part - pattern) : strlen(pattern);
@@ -438,7 +438,7 @@ bool hf__admin_path(const struct server *server, struct hf_str path)
 }
 
 /* Signed like everything else, where keys are. */
-static bool admitted(struct answer *answer, struct hf_bytes body)
+static bool is_admitted(struct answer *answer, struct hf_bytes body)
 {
     struct context *context = answer->context;
     struct auth_refusal refusal;
@@ -451,7 +451,7 @@ static bool admitted(struct answer *answer, struct hf_bytes body)
     return false;
 }
 
-void hf__admin(struct answer *answer, struct hf_bytes body)
+void hf__admin_handle(struct answer *answer, struct hf_bytes body)
 {
     const struct http_head *head = answer->head;
     struct admin_request request = {.body = body};
@@ -459,10 +459,10 @@ void hf__admin(struct answer *answer, struct hf_bytes body)
 
     answer->type = hf__type_json;
     answer->no_crc = true;
-    if (!admitted(answer, body))
+    if (!is_admitted(answer, body))
         return;
     for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
-        if (!matches(paths[i].path, head->path, &request.name))
+        if (!path_matches(paths[i].path, head->path, &request.name))
             continue;
         known = true;
         if (hf_str_equal(head->method, hf_str_from(paths[i].method))) {

@@ -13,7 +13,7 @@ struct server;
 /* Is the path one of these, and are they offered? */
 bool hf__admin_path(const struct server *server, struct hf_str path);
 
-void hf__admin(struct answer *answer, struct hf_bytes body);
+void hf__admin_handle(struct answer *answer, struct hf_bytes body);
 
 /* ---- what the files of it share ------------------------------------------------------------- */
 

@@ -19,6 +19,7 @@
 
 #include <holdfast/engine.h>
 
+#include "base/assert_held.h"
 #include "ops/table.h"
 #include "server/private.h"
 
@@ -61,13 +62,14 @@ static void named_free(struct snapshots *snapshots, struct named *named)
 }
 
 /* Who had it has it no more. */
-static void let_go(struct snapshots *snapshots, struct named *named)
+static void release_named(struct snapshots *snapshots, struct named *named)
 {
     bool last;
 
     if (!named)
         return;
     pthread_mutex_lock(&snapshots->lock);
+    assert(named->users > 0);
     last = --named->users == 0;
     pthread_mutex_unlock(&snapshots->lock);
     if (last)
@@ -88,11 +90,12 @@ void hf__snapshots_free(struct snapshots *snapshots)
 }
 
 /* Where the name is, or would be. */
-static size_t position(const struct snapshots *snapshots, struct hf_str name, bool *there)
+static size_t find_position(struct snapshots *snapshots, struct hf_str name, bool *there)
 {
     size_t at = 0;
     int order = 1;
 
+    ASSERT_HELD(&snapshots->lock);
     while (at < snapshots->len) {
         order = bytes_compare(snapshots->list[at]->name, snapshots->list[at]->name_len, name.ptr,
                               name.len);
@@ -105,14 +108,14 @@ static size_t position(const struct snapshots *snapshots, struct hf_str name, bo
 }
 
 /* The one of that name, for the caller to let go; NULL when there is none. */
-static struct named *find(struct snapshots *snapshots, struct hf_str name)
+static struct named *find_named(struct snapshots *snapshots, struct hf_str name)
 {
     struct named *named = NULL;
     bool there;
     size_t at;
 
     pthread_mutex_lock(&snapshots->lock);
-    at = position(snapshots, name, &there);
+    at = find_position(snapshots, name, &there);
     if (there) {
         named = snapshots->list[at];
         named->users++;
@@ -129,7 +132,7 @@ static struct named *take_out(struct snapshots *snapshots, struct hf_str name)
     size_t at;
 
     pthread_mutex_lock(&snapshots->lock);
-    at = position(snapshots, name, &there);
+    at = find_position(snapshots, name, &there);
     if (there) {
         named = snapshots->list[at];
         snapshots->len--;
@@ -148,12 +151,14 @@ static uint64_t bytes_of(const struct named *named)
     return size.bytes;
 }
 
-/* What all would hold with `more` in the place `at` of one that is there. With the lock held. */
-static uint64_t bytes_with(const struct snapshots *snapshots, const struct named *more, size_t at,
+/* What all would hold with `more` in the place `at` of one that is there. */
+static uint64_t bytes_with(struct snapshots *snapshots, const struct named *more, size_t at,
                            bool there)
 {
     uint64_t bytes = bytes_of(more);
 
+    ASSERT_HELD(&snapshots->lock);
+    assert(at <= snapshots->len && snapshots->len <= SNAPSHOTS_MAX);
     for (size_t i = 0; i < snapshots->len; i++)
         if (!there || i != at)
             bytes += bytes_of(snapshots->list[i]);
@@ -170,7 +175,7 @@ static enum hf_status put_in(struct hf_scope *s, struct snapshots *snapshots, st
 
     *old = NULL;
     pthread_mutex_lock(&snapshots->lock);
-    at = position(snapshots, hf_str_of(named->name, named->name_len), &there);
+    at = find_position(snapshots, hf_str_of(named->name, named->name_len), &there);
     if (!there && snapshots->len == SNAPSHOTS_MAX) {
         status = hf__fail(s, HF_LIMIT, "there are %d snapshots; delete one first", SNAPSHOTS_MAX);
     } else if (bytes_with(snapshots, named, at, there) > SNAPSHOTS_BYTES_MAX) {
@@ -215,7 +220,7 @@ static const struct field list_answer_list[] = {STRUCTS("snapshots", snapshots, 
 static TABLE(list_answer, "Snapshots");
 #undef T
 
-static struct wire_snapshot describe(struct hf_scope *s, const struct named *named)
+static struct wire_snapshot describe_snapshot(struct hf_scope *s, const struct named *named)
 {
     struct hf_engine_snapshot_size size;
 
@@ -266,12 +271,13 @@ void hf__admin_snapshots_list(struct answer *answer, const struct admin_request 
     pthread_mutex_lock(&snapshots->lock);
     list.snapshots_len = snapshots->len;
     for (size_t i = 0; i < snapshots->len; i++)
-        told[i] = describe(context->scope, snapshots->list[i]);
+        told[i] = describe_snapshot(context->scope, snapshots->list[i]);
     pthread_mutex_unlock(&snapshots->lock);
     hf__admin_answer(answer, &list_answer, &list);
 }
 
-static enum hf_status take(struct context *context, struct hf_str name, struct wire_snapshot *told)
+static enum hf_status take_snapshot(struct context *context, struct hf_str name,
+                                    struct wire_snapshot *told)
 {
     struct snapshots *snapshots = context->server->snapshots;
     struct named *named = hf__env_alloc(&snapshots->env, sizeof(*named));
@@ -280,16 +286,18 @@ static enum hf_status take(struct context *context, struct hf_str name, struct w
 
     if (!named)
         return hf__fail_nomem(context->scope);
+    assert(name.len <= sizeof(named->name));
     *named = (struct named){.name_len = name.len, .users = 1};
     memcpy(named->name, name.ptr, name.len);
     status = hf_engine_snapshot_take(context->scope, context->server->engine, &named->snapshot);
     if (status == HF_OK) {
-        *told = describe(context->scope, named); /* once it is in the list, it may go at any time */
+        *told = describe_snapshot(context->scope,
+                                  named); /* once it is in the list, it may go at any time */
         status = put_in(context->scope, snapshots, named, &old);
     }
     if (status != HF_OK)
         named_free(snapshots, named);
-    let_go(snapshots, old);
+    release_named(snapshots, old);
     return status;
 }
 
@@ -300,7 +308,7 @@ void hf__admin_snapshots_take(struct answer *answer, const struct admin_request 
 
     if (!good_name(answer, request->name))
         return;
-    status = take(answer->context, request->name, &told);
+    status = take_snapshot(answer->context, request->name, &told);
     if (status == HF_OK)
         hf__admin_answer(answer, &snapshot, &told);
     else
@@ -317,14 +325,14 @@ void hf__admin_snapshots_restore(struct answer *answer, const struct admin_reque
 
     if (!good_name(answer, request->name))
         return;
-    named = find(snapshots, request->name);
+    named = find_named(snapshots, request->name);
     if (!named) {
         answer_missing(answer);
         return;
     }
     status = hf_engine_snapshot_restore(context->scope, context->server->engine, named->snapshot);
-    told = describe(context->scope, named);
-    let_go(snapshots, named);
+    told = describe_snapshot(context->scope, named);
+    release_named(snapshots, named);
     if (status == HF_OK)
         hf__admin_answer(answer, &snapshot, &told);
     else
@@ -343,6 +351,6 @@ void hf__admin_snapshots_delete(struct answer *answer, const struct admin_reques
         answer_missing(answer);
         return;
     }
-    let_go(snapshots, named);
+    release_named(snapshots, named);
     hf__admin_snapshots_list(answer, request);
 }

@@ -2,8 +2,8 @@
  * server/answer.c: the head of an answer, and where answers are put together.
  *
  * A body is written straight into the connection's output, behind room for a head; when its length
- * is known, the head is put in front of it. Only behind other answers of the same turn, which a
- * client gets that does not wait for one before it sends the next, has the body to move.
+ * is known, the head is put in front of it. Only behind other answers of the same iteration,
+ * which a client gets that does not wait for one before it sends the next, has the body to move.
  *
  * x-amz-crc32 is of the body as it is sent, so after packing. What is sent in parts is not packed.
  */
@@ -134,12 +134,14 @@ static char *put_head(char *at, const struct answer *answer, const struct head_p
 /* ---- answers -------------------------------------------------------------------------------- */
 
 /* A buffer that an earlier answer left, so that the next needs no memory. */
-static void take_buffer(struct conn *conn)
+static void take_buffer(struct answer *answer)
 {
+    struct conn *conn = answer->conn;
     struct loop *loop = conn->loop;
 
-    if (conn->out.ptr || conn->working || loop->pool_len == 0)
+    if (conn->out.ptr || answer->context->worker || loop->pool_len == 0)
         return;
+    assert(loop->pool_len <= OUTPUT_POOL);
     conn->out = loop->pool[--loop->pool_len];
     conn->out.failed = false;
 }
@@ -148,7 +150,7 @@ struct hf__buf *hf__answer_begin(struct answer *answer)
 {
     struct conn *conn = answer->conn;
 
-    take_buffer(conn);
+    take_buffer(answer);
     if (conn->out.len == 0) {
         if (hf__buf_reserve(&conn->out, HEAD_ROOM))
             conn->out.len = HEAD_ROOM;
@@ -166,7 +168,7 @@ static bool has_time(const struct context *context)
 }
 
 /* Replace the body by a packed one, when the client takes that and it is worth it. */
-static enum http_coding pack(struct answer *answer)
+static enum http_coding pack_body(struct answer *answer)
 {
     struct hf__buf *out = &answer->conn->out;
     struct hf_bytes body = hf_bytes_of(out->ptr + answer->begin, out->len - answer->begin), packed;
@@ -192,7 +194,8 @@ static char *make_room(struct answer *answer, size_t len)
     struct hf__buf *out = &conn->out;
     size_t body = out->len - answer->begin;
 
-    if (answer->begin == conn->out_begin && conn->out_begin >= len) { /* the first of this turn */
+    assert(answer->begin <= out->len && conn->out_begin <= answer->begin);
+    if (answer->begin == conn->out_begin && conn->out_begin >= len) { /* the first one */
         conn->out_begin -= len;
         return (char *)out->ptr + conn->out_begin;
     }
@@ -263,6 +266,7 @@ static bool put_in_front(struct answer *answer, struct head_parts *parts)
     if (!head)
         return false;
     end = put_head(head, answer, parts);
+    assert((size_t)(end - head) <= cap);
     if (answer->head && hf_str_equal(answer->head->method, HF_STR("HEAD")))
         conn->out.len = answer->begin;
     to = make_room(answer, (size_t)(end - head));
@@ -273,14 +277,14 @@ static bool put_in_front(struct answer *answer, struct head_parts *parts)
     return true;
 }
 
-static bool finish(struct answer *answer, int status)
+static bool finish_answer(struct answer *answer, int status)
 {
     struct hf__buf *out = &answer->conn->out;
     struct head_parts parts = {.status = status};
 
     if (out->failed)
         return false;
-    parts.coding = pack(answer);
+    parts.coding = pack_body(answer);
     parts.len = out->len - answer->begin;
     if (!answer->no_crc)
         parts.crc = libdeflate_crc32(0, out->ptr + answer->begin, out->len - answer->begin);
@@ -288,13 +292,14 @@ static bool finish(struct answer *answer, int status)
 }
 
 /* On a worker the connection is not in any list: its loop will do that. */
-static void is_ready(struct answer *answer)
+static void make_ready(struct answer *answer)
 {
     struct conn *conn = answer->conn;
     struct loop *loop = conn->loop;
 
     if (answer->context->worker)
         return;
+    assert(conn->state != CONN_WORKING && conn->pending <= loop->pending);
     loop->pending += conn->out.len - conn->pending;
     conn->pending = conn->out.len;
     hf__conn_ready(conn);
@@ -304,14 +309,17 @@ void hf__answer_end(struct answer *answer, int status)
 {
     struct conn *conn = answer->conn;
 
+    assert(status >= 200 && status < 600);
+    assert(answer->begin <= conn->out.len && conn->out_begin <= answer->begin);
     if (answer->head && !answer->head->keep_alive)
         conn->close_after = true;
-    if (!finish(answer, status)) { /* no memory for an answer: the client sees a lost connection */
+    if (!finish_answer(answer,
+                       status)) { /* no memory for an answer: the client sees a lost connection */
         conn->out.failed = false;
         conn->out.len = answer->begin;
         conn->close_after = true;
     }
-    is_ready(answer);
+    make_ready(answer);
 }
 
 void hf__answer_parts(struct answer *answer, int status, struct parts *parts)
@@ -319,7 +327,7 @@ void hf__answer_parts(struct answer *answer, int status, struct parts *parts)
     struct conn *conn = answer->conn;
     struct head_parts head = {.status = status, .len = parts->len, .crc = parts->crc};
 
-    assert(answer->context->worker);
+    assert(answer->context->worker && !conn->parts && parts->scope == answer->context->scope);
     if (!answer->head->keep_alive)
         conn->close_after = true;
     (void)hf__answer_begin(answer);
@@ -346,11 +354,11 @@ bool hf__answer_too_long(struct answer *answer)
     conn->out.len = answer->begin;
     if (conn->out.len == conn->out_begin) /* it was the first */
         conn->out.len = conn->out_begin = 0;
-    conn->too_long = true;
+    conn->for_worker = true;
     return true;
 }
 
-void hf__answer(struct answer *answer, int status, struct hf_str body)
+void hf__answer_text(struct answer *answer, int status, struct hf_str body)
 {
     hf__buf_put_str(hf__answer_begin(answer), body);
     hf__answer_end(answer, status);

@@ -69,7 +69,7 @@ struct auth {
 };
 
 /* A request that is being judged. */
-struct hearing {
+struct verification {
     struct hf_scope *s;
     struct auth *auth;
     const struct http_head *head;
@@ -125,6 +125,7 @@ static enum hf_status copy_keys(struct hf_scope *s, struct auth *auth,
         auth->keys[i].secret_key = take_text(&at, keys[i].secret_key);
         auth->keys[i].session_token = take_text(&at, keys[i].session_token);
     }
+    assert(at < auth->text + auth->text_len);
     return HF_OK;
 }
 
@@ -208,6 +209,7 @@ void hf__auth_free(struct auth *auth)
 
 static struct kept *find_kept(struct auth *auth, size_t key, const struct sign_claim *claim)
 {
+    assert(key < auth->keys_len && claim->date.len == SIGN_DATE);
     for (size_t i = 0; i < KEPT_MAX; i++) {
         struct kept *kept = &auth->kept[i];
 
@@ -218,13 +220,14 @@ static struct kept *find_kept(struct auth *auth, size_t key, const struct sign_c
     return NULL;
 }
 
-static void keep(struct auth *auth, size_t key, const struct sign_claim *claim,
-                 const uint8_t signing_key[SIGN_HASH])
+static void keep_key(struct auth *auth, size_t key, const struct sign_claim *claim,
+                     const uint8_t signing_key[SIGN_HASH])
 {
     struct kept *kept = &auth->kept[auth->kept_next];
 
     if (claim->region.len > KEPT_REGION_MAX)
         return;
+    assert(key < auth->keys_len && claim->date.len == SIGN_DATE && auth->kept_next < KEPT_MAX);
     auth->kept_next = (auth->kept_next + 1) % KEPT_MAX;
     kept->owner = key + 1;
     memcpy(kept->date, claim->date.ptr, SIGN_DATE);
@@ -237,43 +240,43 @@ static void keep(struct auth *auth, size_t key, const struct sign_claim *claim,
 /* ---- refusals ------------------------------------------------------------------------------- */
 
 /* The last resort needs no memory. */
-static bool refuse_nomem(struct hearing *h)
+static bool refuse_nomem(struct verification *v)
 {
-    *h->refusal = (struct auth_refusal){500, MODEL "InternalServerError",
+    *v->refusal = (struct auth_refusal){500, MODEL "InternalServerError",
                                         hf_str_from(hf_status_text(HF_NOMEM))};
     return false;
 }
 
-static bool refuse(struct hearing *h, const char *type, struct hf_str message)
+static bool refuse_with(struct verification *v, const char *type, struct hf_str message)
 {
     if (!message.ptr)
-        return refuse_nomem(h);
-    *h->refusal = (struct auth_refusal){400, type, message};
+        return refuse_nomem(v);
+    *v->refusal = (struct auth_refusal){400, type, message};
     return false;
 }
 
-static bool refuse_incomplete(struct hearing *h, struct hf_str message)
+static bool refuse_incomplete(struct verification *v, struct hf_str message)
 {
-    return refuse(h, SERVICE "IncompleteSignatureException", message);
+    return refuse_with(v, SERVICE "IncompleteSignatureException", message);
 }
 
-static bool refuse_invalid(struct hearing *h, struct hf_str message)
+static bool refuse_invalid(struct verification *v, struct hf_str message)
 {
-    return refuse(h, SERVICE "InvalidSignatureException", message);
+    return refuse_with(v, SERVICE "InvalidSignatureException", message);
 }
 
-static bool refuse_mismatch(struct hearing *h)
+static bool refuse_mismatch(struct verification *v)
 {
-    return refuse_invalid(h, HF_STR("The request signature we calculated does not match the "
+    return refuse_invalid(v, HF_STR("The request signature we calculated does not match the "
                                     "signature you provided. Check your AWS Secret Access Key and "
                                     "signing method. Consult the service documentation for "
                                     "details."));
 }
 
 /* What was sent, to be put into a message: what is not UTF-8, and NUL, becomes '?'. */
-static struct hf_str quoted(struct hearing *h, struct hf_str text)
+static struct hf_str quote_text(struct verification *v, struct hf_str text)
 {
-    char *copy = hf_scope_alloc(h->s, text.len + 1);
+    char *copy = hf_scope_alloc(v->s, text.len + 1);
     size_t at = 0;
 
     if (!copy)
@@ -318,63 +321,64 @@ static bool next_part(struct hf_str text, size_t *at, struct hf_str *part)
     return part->len > 0;
 }
 
-static bool read_header_parts(struct hearing *h)
+static bool read_header_parts(struct verification *v)
 {
     struct hf_str part, name, value;
     size_t at = 0;
 
-    next_part(h->authorization, &at, &h->algorithm);
-    while (next_part(h->authorization, &at, &part)) {
+    next_part(v->authorization, &at, &v->algorithm);
+    while (next_part(v->authorization, &at, &part)) {
         const char *equals = memchr(part.ptr, '=', part.len);
 
         if (!equals)
             return refuse_incomplete(
-                h, hf_scope_format(h->s,
+                v, hf_scope_format(v->s,
                                    "'%.*s' not a valid key=value pair (missing equal-sign) in "
                                    "Authorization header: '%.*s'.",
-                                   HF_FMT(quoted(h, part)), HF_FMT(quoted(h, h->authorization))));
+                                   HF_FMT(quote_text(v, part)),
+                                   HF_FMT(quote_text(v, v->authorization))));
         name = hf_str_of(part.ptr, (size_t)(equals - part.ptr));
         value = hf_str_of(equals + 1, part.len - name.len - 1);
         if (hf_str_equal(name, HF_STR("Credential")))
-            h->credential = value;
+            v->credential = value;
         else if (hf_str_equal(name, HF_STR("Signature")))
-            h->claim.signature = value;
+            v->claim.signature = value;
         else if (hf_str_equal(name, HF_STR("SignedHeaders")))
-            h->claim.signed_headers = value;
+            v->claim.signed_headers = value;
     }
     return true;
 }
 
-static bool read_header(struct hearing *h)
+static bool read_header(struct verification *v)
 {
     static const struct hf_str header = {"Authorization header requires ", 30};
-    struct hf__buf missing = {.scope = h->s};
+    struct hf__buf missing = {.scope = v->s};
 
-    if (!read_header_parts(h))
+    if (!read_header_parts(v))
         return false;
-    h->date_said = hf__http_field(h->head, "X-Amz-Date");
-    if (!h->date_said.len)
-        h->date_said = hf__http_field(h->head, "Date");
-    h->claim.session_token = hf__http_field(h->head, "X-Amz-Security-Token");
+    v->date_said = hf__http_field(v->head, "X-Amz-Date");
+    if (!v->date_said.len)
+        v->date_said = hf__http_field(v->head, "Date");
+    v->claim.session_token = hf__http_field(v->head, "X-Amz-Security-Token");
 
-    if (!h->credential.len)
+    if (!v->credential.len)
         hf__buf_format(&missing, "%.*s'Credential' parameter. ", HF_FMT(header));
-    if (!h->claim.signature.len)
+    if (!v->claim.signature.len)
         hf__buf_format(&missing, "%.*s'Signature' parameter. ", HF_FMT(header));
-    if (!h->claim.signed_headers.ptr)
+    if (!v->claim.signed_headers.ptr)
         hf__buf_format(&missing, "%.*s'SignedHeaders' parameter. ", HF_FMT(header));
-    if (!h->date_said.len)
+    if (!v->date_said.len)
         hf__buf_format(&missing, "%.*sexistence of either a 'X-Amz-Date' or a 'Date' header. ",
                        HF_FMT(header));
     if (!missing.len && !missing.failed)
         return true;
     hf__buf_put_str(&missing, HF_STR("Authorization="));
-    hf__buf_put_str(&missing, quoted(h, h->authorization));
-    return refuse_incomplete(h, text_of(&missing));
+    hf__buf_put_str(&missing, quote_text(v, v->authorization));
+    return refuse_incomplete(v, text_of(&missing));
 }
 
 /* Seconds for which a signature in the query is good. */
-static bool read_expires(struct hearing *h, struct hf_str text)
+static bool read_expires(struct verification *v, struct hf_str text)
 {
     uint64_t seconds = 0;
 
@@ -382,75 +386,75 @@ static bool read_expires(struct hearing *h, struct hf_str text)
         return true;
     for (size_t i = 0; i < text.len && seconds <= EXPIRES_MAX_S; i++) {
         if (text.ptr[i] < '0' || text.ptr[i] > '9')
-            return refuse_incomplete(h, HF_STR("X-Amz-Expires should be a number"));
+            return refuse_incomplete(v, HF_STR("X-Amz-Expires should be a number"));
         seconds = seconds * 10 + (uint64_t)(text.ptr[i] - '0');
     }
     if (!text.len)
-        return refuse_incomplete(h, HF_STR("X-Amz-Expires should be a number"));
+        return refuse_incomplete(v, HF_STR("X-Amz-Expires should be a number"));
     if (!seconds)
-        return refuse_incomplete(h, HF_STR("X-Amz-Expires must be positive"));
+        return refuse_incomplete(v, HF_STR("X-Amz-Expires must be positive"));
     if (seconds > EXPIRES_MAX_S)
-        return refuse_incomplete(h, HF_STR("X-Amz-Expires must be less than a week (in seconds); "
+        return refuse_incomplete(v, HF_STR("X-Amz-Expires must be less than a week (in seconds); "
                                            "that is, the given X-Amz-Expires must be less than "
                                            "604800 seconds"));
-    h->claim.expires_s = seconds;
+    v->claim.expires_s = seconds;
     return true;
 }
 
-static bool read_query(struct hearing *h)
+static bool read_query(struct verification *v)
 {
     const struct {
         const char *name;
         struct hf_str *to;
         bool required;
     } params[] = {
-        {"X-Amz-Algorithm", &h->algorithm, true},
-        {"X-Amz-Credential", &h->credential, true},
-        {"X-Amz-Signature", &h->claim.signature, true},
-        {"X-Amz-SignedHeaders", &h->claim.signed_headers, true},
-        {"X-Amz-Date", &h->date_said, true},
-        {"X-Amz-Security-Token", &h->claim.session_token, false},
+        {"X-Amz-Algorithm", &v->algorithm, true},
+        {"X-Amz-Credential", &v->credential, true},
+        {"X-Amz-Signature", &v->claim.signature, true},
+        {"X-Amz-SignedHeaders", &v->claim.signed_headers, true},
+        {"X-Amz-Date", &v->date_said, true},
+        {"X-Amz-Security-Token", &v->claim.session_token, false},
     };
-    struct hf__buf missing = {.scope = h->s};
+    struct hf__buf missing = {.scope = v->s};
     struct hf_str expires;
 
-    h->claim.in_query = true;
+    v->claim.in_query = true;
     for (size_t i = 0; i < ARRAY_LEN(params); i++) {
-        if (hf__sign_param(h->s, h->head->query, params[i].name, params[i].to) != HF_OK)
-            return refuse_nomem(h);
+        if (hf__sign_param(v->s, v->head->query, params[i].name, params[i].to) != HF_OK)
+            return refuse_nomem(v);
         if (params[i].required && !params[i].to->len)
             hf__buf_format(&missing, "AWS query-string parameters must include '%s'. ",
                            params[i].name);
     }
     if (missing.len || missing.failed) {
         hf__buf_put_str(&missing, HF_STR("Re-examine the query-string parameters."));
-        return refuse_incomplete(h, text_of(&missing));
+        return refuse_incomplete(v, text_of(&missing));
     }
     /* Clients that put the token into a header although the rest is in the query do exist. */
-    if (!h->claim.session_token.ptr)
-        h->claim.session_token = hf__http_field(h->head, "X-Amz-Security-Token");
-    if (hf__sign_param(h->s, h->head->query, "X-Amz-Expires", &expires) != HF_OK)
-        return refuse_nomem(h);
-    return read_expires(h, expires);
+    if (!v->claim.session_token.ptr)
+        v->claim.session_token = hf__http_field(v->head, "X-Amz-Security-Token");
+    if (hf__sign_param(v->s, v->head->query, "X-Amz-Expires", &expires) != HF_OK)
+        return refuse_nomem(v);
+    return read_expires(v, expires);
 }
 
 /* Which form is it? */
-static bool read_claim(struct hearing *h)
+static bool read_claim(struct verification *v)
 {
     struct hf_str algorithm;
 
-    h->authorization = hf__http_field(h->head, "Authorization");
-    if (hf__sign_param(h->s, h->head->query, "X-Amz-Algorithm", &algorithm) != HF_OK)
-        return refuse_nomem(h);
-    if (h->authorization.len && algorithm.ptr)
-        return refuse_invalid(h, HF_STR("Found both 'X-Amz-Algorithm' as a query-string param and "
+    v->authorization = hf__http_field(v->head, "Authorization");
+    if (hf__sign_param(v->s, v->head->query, "X-Amz-Algorithm", &algorithm) != HF_OK)
+        return refuse_nomem(v);
+    if (v->authorization.len && algorithm.ptr)
+        return refuse_invalid(v, HF_STR("Found both 'X-Amz-Algorithm' as a query-string param and "
                                         "'Authorization' as HTTP header."));
     if (algorithm.ptr)
-        return read_query(h);
-    if (h->authorization.len < 5 || memcmp(h->authorization.ptr, "AWS4-", 5) != 0)
-        return refuse(h, SERVICE "MissingAuthenticationTokenException",
-                      HF_STR("Request is missing Authentication Token"));
-    return read_header(h);
+        return read_query(v);
+    if (v->authorization.len < 5 || memcmp(v->authorization.ptr, "AWS4-", 5) != 0)
+        return refuse_with(v, SERVICE "MissingAuthenticationTokenException",
+                           HF_STR("Request is missing Authentication Token"));
+    return read_header(v);
 }
 
 /* ---- its form ------------------------------------------------------------------------------- */
@@ -478,37 +482,37 @@ static bool date_to_time(struct hf_str date, char time[SIGN_TIME + 1])
     return false;
 }
 
-static bool check_date(struct hearing *h)
+static bool check_date(struct verification *v)
 {
-    struct hf_str said = h->date_said;
+    struct hf_str said = v->date_said;
 
     if (said.len == SIGN_TIME) {
-        memcpy(h->time, said.ptr, SIGN_TIME);
-        h->time[SIGN_TIME] = '\0';
-    } else if (h->claim.in_query || !date_to_time(said, h->time)) {
-        h->time[0] = '\0';
+        memcpy(v->time, said.ptr, SIGN_TIME);
+        v->time[SIGN_TIME] = '\0';
+    } else if (v->claim.in_query || !date_to_time(said, v->time)) {
+        v->time[0] = '\0';
     }
-    h->claim.time = hf_str_from(h->time);
-    if (hf__sign_time(h->claim.time, &h->time_s))
+    v->claim.time = hf_str_from(v->time);
+    if (hf__sign_time(v->claim.time, &v->time_s))
         return true;
-    return refuse_incomplete(h, hf_scope_format(h->s,
+    return refuse_incomplete(v, hf_scope_format(v->s,
                                                 "Date must be in ISO-8601 'basic format'. Got "
                                                 "'%.*s'. See http://en.wikipedia.org/wiki/ISO_8601",
-                                                HF_FMT(quoted(h, said))));
+                                                HF_FMT(quote_text(v, said))));
 }
 
 /* keyid/date/region/service/term; slashes at the end do not count. */
-static bool check_credential(struct hearing *h)
+static bool check_credential(struct verification *v)
 {
-    struct hf_str rest = h->credential, parts[PARTS];
+    struct hf_str rest = v->credential, parts[PARTS];
     size_t len = 0;
 
-    if (!hf_str_equal(h->algorithm, HF_STR(SIGN_ALGORITHM)))
+    if (!hf_str_equal(v->algorithm, HF_STR(SIGN_ALGORITHM)))
         return refuse_incomplete(
-            h, hf_scope_format(h->s,
+            v, hf_scope_format(v->s,
                                "Unsupported AWS 'algorithm': '%.*s' (only " SIGN_ALGORITHM
                                " for now). ",
-                               HF_FMT(quoted(h, h->algorithm))));
+                               HF_FMT(quote_text(v, v->algorithm))));
     while (rest.len && rest.ptr[rest.len - 1] == '/')
         rest.len--;
     while (rest.ptr && len <= PARTS) {
@@ -522,51 +526,51 @@ static bool check_credential(struct hearing *h)
     }
     if (len != PARTS)
         return refuse_incomplete(
-            h, hf_scope_format(h->s,
+            v, hf_scope_format(v->s,
                                "Credential must have exactly 5 slash-delimited elements, e.g. "
                                "keyid/date/region/service/term, got '%.*s'",
-                               HF_FMT(quoted(h, h->credential))));
-    h->claim.access_key = parts[0];
-    h->claim.date = parts[1];
-    h->claim.region = parts[2];
-    h->claim.service = parts[3];
-    h->terminator = parts[4];
+                               HF_FMT(quote_text(v, v->credential))));
+    v->claim.access_key = parts[0];
+    v->claim.date = parts[1];
+    v->claim.region = parts[2];
+    v->claim.service = parts[3];
+    v->terminator = parts[4];
     return true;
 }
 
 /* ---- its truth ------------------------------------------------------------------------------ */
 
 /* "(20130609T100015Z - 15 min.)": how the bound of a time came about. */
-static struct hf_str time_message(struct hearing *h, const char *what, const char *order,
+static struct hf_str time_message(struct verification *v, const char *what, const char *order,
                                   int64_t span_s, char sign)
 {
     char bound[SIGN_TIME + 1], now[SIGN_TIME + 1];
     bool minutes = span_s % 60 == 0;
 
-    hf__sign_time_text(h->now_s + (sign == '-' ? -span_s : span_s), bound);
-    hf__sign_time_text(h->now_s, now);
-    return hf_scope_format(h->s, "%s: %s is %s %s (%s %c %lld %s.)", what, h->time, order, bound,
+    hf__sign_time_text(v->now_s + (sign == '-' ? -span_s : span_s), bound);
+    hf__sign_time_text(v->now_s, now);
+    return hf_scope_format(v->s, "%s: %s is %s %s (%s %c %lld %s.)", what, v->time, order, bound,
                            now, sign, (long long)(minutes ? span_s / 60 : span_s),
                            minutes ? "min" : "sec");
 }
 
-static bool check_clock(struct hearing *h)
+static bool check_clock(struct verification *v)
 {
-    int64_t window_s = h->auth->window_s;
-    int64_t lasts_s = h->claim.expires_s ? (int64_t)h->claim.expires_s : window_s;
+    int64_t window_s = v->auth->window_s;
+    int64_t lasts_s = v->claim.expires_s ? (int64_t)v->claim.expires_s : window_s;
 
-    if (h->time_s < h->now_s - lasts_s)
-        return refuse_invalid(h, time_message(h, "Signature expired", "now earlier than", lasts_s,
+    if (v->time_s < v->now_s - lasts_s)
+        return refuse_invalid(v, time_message(v, "Signature expired", "now earlier than", lasts_s,
                                               '-'));
-    if (h->time_s > h->now_s + window_s)
-        return refuse_invalid(h, time_message(h, "Signature not yet current", "still later than",
+    if (v->time_s > v->now_s + window_s)
+        return refuse_invalid(v, time_message(v, "Signature not yet current", "still later than",
                                               window_s, '+'));
     return true;
 }
 
-static bool is_signed(const struct hearing *h, const char *name)
+static bool is_signed(const struct verification *v, const char *name)
 {
-    struct hf_str list = h->claim.signed_headers;
+    struct hf_str list = v->claim.signed_headers;
     size_t at = 0;
 
     while (at < list.len) {
@@ -581,63 +585,64 @@ static bool is_signed(const struct hearing *h, const char *name)
     return false;
 }
 
-static bool check_signed_headers(struct hearing *h)
+static bool check_signed_headers(struct verification *v)
 {
-    if (!is_signed(h, "host"))
-        return refuse_invalid(h, HF_STR("'Host' or ':authority' must be a 'SignedHeader' in the "
+    if (!is_signed(v, "host"))
+        return refuse_invalid(v, HF_STR("'Host' or ':authority' must be a 'SignedHeader' in the "
                                         "AWS Authorization."));
-    if (hf__http_field(h->head, "X-Amz-Target").ptr && !is_signed(h, "x-amz-target"))
-        return refuse_invalid(h, HF_STR("'X-Amz-Target' must be a 'SignedHeader' in the AWS "
+    if (hf__http_field(v->head, "X-Amz-Target").ptr && !is_signed(v, "x-amz-target"))
+        return refuse_invalid(v, HF_STR("'X-Amz-Target' must be a 'SignedHeader' in the AWS "
                                         "Authorization."));
     return true;
 }
 
-static bool check_scope(struct hearing *h)
+static bool check_scope(struct verification *v)
 {
-    struct hf__buf wrong = {.scope = h->s};
-    const struct sign_claim *claim = &h->claim;
-    const struct auth *auth = h->auth;
+    struct hf__buf wrong = {.scope = v->s};
+    const struct sign_claim *claim = &v->claim;
+    const struct auth *auth = v->auth;
 
     if (auth->region && !hf_str_equal(claim->region, hf_str_of(auth->region, auth->region_len)))
         hf__buf_format(&wrong, "Credential should be scoped to a valid region, not '%.*s'. ",
-                       HF_FMT(quoted(h, claim->region)));
+                       HF_FMT(quote_text(v, claim->region)));
     if (!hf_str_equal(claim->service, HF_STR("dynamodb")))
         hf__buf_put_str(&wrong,
                         HF_STR("Credential should be scoped to correct service: 'dynamodb'. "));
-    if (!hf_str_equal(h->terminator, HF_STR(SIGN_TERMINATOR)))
+    if (!hf_str_equal(v->terminator, HF_STR(SIGN_TERMINATOR)))
         hf__buf_format(&wrong,
                        "Credential should be scoped with a valid terminator: '" SIGN_TERMINATOR
                        "', not '%.*s'. ",
-                       HF_FMT(quoted(h, h->terminator)));
-    if (!hf_str_equal(claim->date, hf_str_of(h->time, SIGN_DATE)))
+                       HF_FMT(quote_text(v, v->terminator)));
+    if (!hf_str_equal(claim->date, hf_str_of(v->time, SIGN_DATE)))
         hf__buf_format(&wrong,
                        "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of "
                        "date from HTTP: '%.*s' != '%.8s', from '%s'.",
-                       HF_FMT(quoted(h, claim->date)), h->time, h->time);
-    return wrong.len || wrong.failed ? refuse_invalid(h, text_of(&wrong)) : true;
+                       HF_FMT(quote_text(v, claim->date)), v->time, v->time);
+    return wrong.len || wrong.failed ? refuse_invalid(v, text_of(&wrong)) : true;
 }
 
 /* The last line of the canonical request. Who claims another hash than the body's has lost. */
-static enum hf_status payload_hash(struct hearing *h, char hex[SIGN_HEX + 1], struct hf_str *hash)
+static enum hf_status payload_hash(struct verification *v, char hex[SIGN_HEX + 1],
+                                   struct hf_str *hash)
 {
-    struct hf_str claimed = hf__http_field(h->head, "X-Amz-Content-Sha256");
+    struct hf_str claimed = hf__http_field(v->head, "X-Amz-Content-Sha256");
 
-    if (!claimed.ptr && h->claim.in_query)
-        TRY(hf__sign_param(h->s, h->head->query, "X-Amz-Content-Sha256", &claimed));
+    if (!claimed.ptr && v->claim.in_query)
+        TRY(hf__sign_param(v->s, v->head->query, "X-Amz-Content-Sha256", &claimed));
     if (hf_str_equal(claimed, HF_STR(SIGN_UNSIGNED))) {
         *hash = HF_STR(SIGN_UNSIGNED);
         return HF_OK;
     }
-    hf__sha256_hex(h->auth->signer, h->body.ptr, h->body.len, hex);
+    hf__sha256_hex(v->auth->signer, v->body.ptr, v->body.len, hex);
     *hash = hf_str_of(hex, SIGN_HEX);
     return HF_OK;
 }
 
 /* Did this key make the signature of `string`? */
-static bool signed_by(struct hearing *h, size_t i, struct hf_str string)
+static bool signed_by(struct verification *v, size_t i, struct hf_str string)
 {
-    struct auth *auth = h->auth;
-    struct kept *kept = find_kept(auth, i, &h->claim);
+    struct auth *auth = v->auth;
+    struct kept *kept = find_kept(auth, i, &v->claim);
     uint8_t key[SIGN_HASH];
     char signature[SIGN_HEX + 1];
     bool equal;
@@ -645,68 +650,70 @@ static bool signed_by(struct hearing *h, size_t i, struct hf_str string)
     if (kept)
         memcpy(key, kept->key, SIGN_HASH);
     else
-        hf__sign_key(auth->signer, auth->keys[i].secret_key, h->claim.date, h->claim.region,
-                     h->claim.service, key);
+        hf__sign_key(auth->signer, auth->keys[i].secret_key, v->claim.date, v->claim.region,
+                     v->claim.service, key);
     hf__sign_signature(auth->signer, key, string, signature);
-    equal = hf__sign_equal(hf_str_of(signature, SIGN_HEX), h->claim.signature);
+    equal = hf__sign_equal(hf_str_of(signature, SIGN_HEX), v->claim.signature);
     if (equal && !kept)
-        keep(auth, i, &h->claim, key);
+        keep_key(auth, i, &v->claim, key);
     OPENSSL_cleanse(key, sizeof(key));
     return equal;
 }
 
-static bool check_signature(struct hearing *h)
+static bool check_signature(struct verification *v)
 {
-    const struct auth *auth = h->auth;
+    const struct auth *auth = v->auth;
     char hex[SIGN_HEX + 1];
     struct hf_str hash, canonical, string;
     bool known = false, right = false;
     enum hf_status status;
 
     for (size_t i = 0; i < auth->keys_len && !known; i++)
-        known = hf_str_equal(auth->keys[i].access_key, h->claim.access_key);
+        known = hf_str_equal(auth->keys[i].access_key, v->claim.access_key);
     if (!known)
-        return refuse(h, SERVICE "UnrecognizedClientException",
-                      HF_STR("The security token included in the request is invalid."));
+        return refuse_with(v, SERVICE "UnrecognizedClientException",
+                           HF_STR("The security token included in the request is invalid."));
 
-    status = payload_hash(h, hex, &hash);
+    status = payload_hash(v, hex, &hash);
     if (status == HF_OK && !auth->unsigned_body && hash.ptr != hex)
-        return refuse_invalid(h, HF_STR("X-Amz-Content-Sha256 is " SIGN_UNSIGNED ", but without "
+        return refuse_invalid(v, HF_STR("X-Amz-Content-Sha256 is " SIGN_UNSIGNED ", but without "
                                         "TLS the body must be signed."));
     if (status == HF_OK)
-        status = hf__sign_canonical(h->s, h->head, h->claim.signed_headers, hash, true, &canonical);
+        status = hf__sign_canonical(v->s, v->head, v->claim.signed_headers, hash, true, &canonical);
     if (status == HF_OK)
-        status = hf__sign_string(h->s, auth->signer, &h->claim, canonical, &string);
+        status = hf__sign_string(v->s, auth->signer, &v->claim, canonical, &string);
     if (status != HF_OK)
-        return status == HF_INVALID ? refuse_mismatch(h) : refuse_nomem(h);
+        return status == HF_INVALID ? refuse_mismatch(v) : refuse_nomem(v);
 
     for (size_t i = 0; i < auth->keys_len; i++) {
         const struct sign_credentials *key = &auth->keys[i];
 
-        if (!hf_str_equal(key->access_key, h->claim.access_key) || !signed_by(h, i, string))
+        if (!hf_str_equal(key->access_key, v->claim.access_key) || !signed_by(v, i, string))
             continue;
         right = true;
-        if (hf__sign_equal(key->session_token, h->claim.session_token))
+        if (hf__sign_equal(key->session_token, v->claim.session_token))
             return true;
     }
-    return right ? refuse(h, SERVICE "UnrecognizedClientException",
-                          HF_STR("The security token included in the request is invalid"))
-                 : refuse_mismatch(h);
+    return right ? refuse_with(v, SERVICE "UnrecognizedClientException",
+                               HF_STR("The security token included in the request is invalid"))
+                 : refuse_mismatch(v);
 }
 
 bool hf__auth_check(struct hf_scope *s, struct auth *auth, const struct http_head *head,
                     struct hf_bytes body, int64_t now_s, struct auth_refusal *refusal)
 {
-    struct hearing h = {
+    struct verification v = {
         .s = s, .auth = auth, .head = head, .body = body, .now_s = now_s, .refusal = refusal};
     bool passes;
 
     *refusal = (struct auth_refusal){0};
     if (!auth->keys_len)
-        passes = read_claim(&h) && check_date(&h) && check_credential(&h);
+        passes = read_claim(&v) && check_date(&v) && check_credential(&v);
     else
-        passes = read_claim(&h) && check_date(&h) && check_clock(&h) && check_signed_headers(&h) &&
-                 check_credential(&h) && check_scope(&h) && check_signature(&h);
+        passes = read_claim(&v) && check_date(&v) && check_clock(&v) && check_signed_headers(&v) &&
+                 check_credential(&v) && check_scope(&v) && check_signature(&v);
+    assert(passes == (refusal->status == 0)); /* who is refused is told why */
+    assert(passes || (refusal->type && refusal->message.ptr));
     hf__scope_error_clear(s); /* what went wrong is in the refusal */
     return passes;
 }

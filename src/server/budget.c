@@ -9,6 +9,7 @@
  */
 #include "server/budget.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -20,7 +21,7 @@ enum { LINE_MAX_BYTES = 4096 };
 #define BUDGET_LEAST ((uint64_t)32 * 1024 * 1024) /* a request of 16 MiB, and its answer */
 #define BUDGET_PART 4 /* of the memory that there is, this part at most by default */
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t least_of(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -48,7 +49,7 @@ static uint64_t group_limit(const char *mount, const char *group, const char *fi
         char *slash;
 
         snprintf(path, sizeof(path), "%s%s/%s", mount, own, file);
-        limit = least(limit, read_limit(path));
+        limit = least_of(limit, read_limit(path));
         slash = strrchr(own, '/');
         if (!slash)
             return limit;
@@ -70,10 +71,10 @@ static uint64_t groups_limit(void)
             continue;
         group++;
         if (strncmp(line, "0::", 3) == 0)
-            limit = least(limit, group_limit("/sys/fs/cgroup", group, "memory.max"));
+            limit = least_of(limit, group_limit("/sys/fs/cgroup", group, "memory.max"));
         else if (strstr(line, ":memory:"))
-            limit =
-                least(limit, group_limit("/sys/fs/cgroup/memory", group, "memory.limit_in_bytes"));
+            limit = least_of(limit,
+                             group_limit("/sys/fs/cgroup/memory", group, "memory.limit_in_bytes"));
     }
     if (file)
         fclose(file);
@@ -87,18 +88,18 @@ uint64_t hf__memory_limit(void)
     struct rlimit space;
 
     if (pages > 0 && page > 0)
-        limit = least(limit, (uint64_t)pages * (uint64_t)page);
+        limit = least_of(limit, (uint64_t)pages * (uint64_t)page);
     if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
-        limit = least(limit, space.rlim_cur);
+        limit = least_of(limit, space.rlim_cur);
     if (getrlimit(RLIMIT_DATA, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
-        limit = least(limit, space.rlim_cur);
+        limit = least_of(limit, space.rlim_cur);
     return limit;
 }
 
 void hf__budget_init(struct budget *budget, uint64_t memory_max, uint64_t input_max)
 {
     uint64_t all =
-        memory_max ? memory_max : least(BUDGET_DEFAULT, hf__memory_limit() / BUDGET_PART);
+        memory_max ? memory_max : least_of(BUDGET_DEFAULT, hf__memory_limit() / BUDGET_PART);
 
     if (all < BUDGET_LEAST)
         all = BUDGET_LEAST;
@@ -107,4 +108,5 @@ void hf__budget_init(struct budget *budget, uint64_t memory_max, uint64_t input_
     memset(budget, 0, sizeof(*budget));
     budget->input_max = input_max ? input_max : all / 2;
     budget->output_max = all - budget->input_max;
+    assert(budget->input_max > 0 && budget->input_max < all);
 }

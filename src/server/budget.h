@@ -19,6 +19,7 @@
 #ifndef HF_SERVER_BUDGET_H
 #define HF_SERVER_BUDGET_H
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,10 +51,14 @@ static inline bool hf__budget_pressed(struct budget *budget)
 static inline uint64_t hf__budget_count(_Atomic uint64_t *all, uint64_t *counted, uint64_t now)
 {
     uint64_t change = now - *counted; /* below zero wraps, as it should */
+    uint64_t before;
 
     *counted = now;
-    return change ? atomic_fetch_add(all, change) + change
-                  : atomic_load_explicit(all, memory_order_relaxed);
+    if (change == 0)
+        return atomic_load_explicit(all, memory_order_relaxed);
+    before = atomic_fetch_add(all, change);
+    assert(before + change <= INT64_MAX); /* all never have less than nothing */
+    return before + change;
 }
 
 #endif

@@ -54,6 +54,7 @@ static void answer_refusal(struct answer *answer, int status, const char *type,
 
 void hf__call_refuse(struct answer *answer, int status, struct hf_str message)
 {
+    assert(status == 403 || status == 413 || status == 503);
     answer->type = hf__type_json_1_0;
     answer->no_crc = false;
     answer_refusal(answer, status,
@@ -79,6 +80,7 @@ void hf__call_lost(struct conn *conn, const struct hf_error *error)
                             .type = hf__type_json_1_0};
     uint32_t answers = conn->answers;
 
+    assert(conn->state == CONN_SYNCING);
     hf__parts_free(&conn->loop->server->env, conn->parts);
     conn->parts = NULL;
     conn->out.len = 0;
@@ -139,12 +141,14 @@ static struct hf_str answer_type(const struct http_head *head, struct hf_bytes b
 /* A loop has no time for what comes: true, and nothing is done. */
 static bool leave_to_worker(struct answer *answer)
 {
-    answer->conn->too_long = !answer->context->worker;
-    return answer->conn->too_long;
+    if (answer->context->worker)
+        return false;
+    answer->conn->for_worker = true;
+    return true;
 }
 
 /* Undo Content-Encoding. False when that failed, which was said, or is left to a worker. */
-static bool unpack(struct answer *answer, struct hf_bytes *body)
+static bool unpack_body(struct answer *answer, struct hf_bytes *body)
 {
     struct hf_str coding = hf__http_field(answer->head, "content-encoding");
 
@@ -194,8 +198,8 @@ static bool may_take_long(enum hf_op op)
     }
 }
 
-static enum hf_status perform(struct answer *answer, const struct op *op, struct hf_bytes body,
-                              struct hf__patience *patience, void **response)
+static enum hf_status perform_call(struct answer *answer, const struct op *op, struct hf_bytes body,
+                                   struct hf__patience *patience, void **response)
 {
     struct hf_scope *s = answer->context->scope;
     void *request = hf__scope_array(s, 1, op->request->size);
@@ -273,14 +277,16 @@ static struct hf__patience *patience_of(struct context *context, struct conn *co
 
     if (context->worker || context->server->options.admin) /* a fault would strike twice */
         return NULL;
-    if (loop->begun_ns == 0)
-        loop->begun_ns = now;
-    *patience = (struct hf__patience){.until_ns = loop->begun_ns + TURN_MS * UINT64_C(1000000),
-                                      .bytes = READ_MAX};
+    assert(loop->reads_began_ns <= now);
+    if (loop->reads_began_ns == 0)
+        loop->reads_began_ns = now;
+    *patience =
+        (struct hf__patience){.until_ns = loop->reads_began_ns + READS_MS * UINT64_C(1000000),
+                              .bytes = READ_MAX};
     return patience;
 }
 
-void hf__call(struct answer *answer, struct hf_bytes body)
+void hf__call_handle(struct answer *answer, struct hf_bytes body)
 {
     struct hf__patience patience = {0};
     struct context *context = answer->context;
@@ -292,9 +298,10 @@ void hf__call(struct answer *answer, struct hf_bytes body)
     void *response;
     bool passes;
 
+    assert(answer->head && context->scope && !answer->conn->parts);
     answer->type = answer_type(answer->head, body);
     if (!answer->type.ptr) {
-        hf__answer(answer, 404, HF_STR("<UnknownOperationException/>\n"));
+        hf__answer_text(answer, 404, HF_STR("<UnknownOperationException/>\n"));
         return;
     }
     begun = uv_hrtime();
@@ -305,7 +312,7 @@ void hf__call(struct answer *answer, struct hf_bytes body)
         answer_refusal(answer, refusal.status, refusal.type, refusal.message);
         return;
     }
-    if (!unpack(answer, &body))
+    if (!unpack_body(answer, &body))
         return;
     op = find_op(answer->head, &name);
     if (!op) {
@@ -321,15 +328,15 @@ void hf__call(struct answer *answer, struct hf_bytes body)
     }
     if (may_take_long(op->op) && leave_to_worker(answer))
         return;
-    status =
-        perform(answer, op, body, patience_of(context, answer->conn, begun, &patience), &response);
+    status = perform_call(answer, op, body, patience_of(context, answer->conn, begun, &patience),
+                          &response);
     if (patience.lost && leave_to_worker(answer))
         return;
     if (status != HF_OK)
         answer_error(answer, hf_scope_error(context->scope));
     else
         answer_result(answer, op, response);
-    if (answer->conn->too_long && !context->worker)
+    if (!context->worker && answer->conn->for_worker)
         return;
     took = uv_hrtime() - begun;
     if (took > LONG_MS * UINT64_C(1000000) && !context->worker)

@@ -5,6 +5,7 @@
 
 #include <holdfast/engine.h>
 
+#include "base/assert_held.h"
 #include "server/admin.h"
 #include "server/private.h"
 #include "wire/wire.h"
@@ -34,11 +35,13 @@ static void note_problem(struct checker *checker, struct hf_str message)
 {
     size_t len = message.len;
 
+    ASSERT_HELD(&checker->lock);
     if (len > CHECKER_PROBLEM_MAX) { /* and no half of a character */
         len = CHECKER_PROBLEM_MAX;
         while (len > 0 && ((unsigned char)message.ptr[len] & 0xc0) == 0x80)
             len--;
     }
+    assert(len <= sizeof(checker->problem));
     memcpy(checker->problem, message.ptr, len);
     checker->state.problem = hf_str_of(checker->problem, len);
 }
@@ -49,6 +52,7 @@ static void note_outcome(struct checker *checker, enum hf_status status,
     struct wire_check *state = &checker->state;
 
     pthread_mutex_lock(&checker->lock);
+    assert(state->state == CHECKS_RUNNING);
     state->state = outcome_of(status);
     state->tables = (int64_t)report->tables;
     state->items = (int64_t)report->items;
@@ -64,7 +68,7 @@ static void note_outcome(struct checker *checker, enum hf_status status,
     pthread_mutex_unlock(&checker->lock);
 }
 
-static void *run(void *user)
+static void *run_check(void *user)
 {
     struct checker *checker = user;
     const struct hf_check_options options = {.size = sizeof(options),
@@ -84,15 +88,17 @@ static void *run(void *user)
     return NULL;
 }
 
-/* Called with the lock held, and nothing runs. The thread that did is at its end. */
-static bool start(struct checker *checker)
+/* Nothing runs; the thread that did is at its end. */
+static bool start_check(struct checker *checker)
 {
     int64_t number = checker->state.number;
 
+    ASSERT_HELD(&checker->lock);
+    assert(checker->state.state != CHECKS_RUNNING && !checker->stops);
     if (checker->started)
         pthread_join(checker->thread, NULL);
     hf_scope_reset(checker->scope);
-    checker->started = pthread_create(&checker->thread, NULL, run, checker) == 0;
+    checker->started = pthread_create(&checker->thread, NULL, run_check, checker) == 0;
     if (checker->started)
         checker->state = (struct wire_check){.state = CHECKS_RUNNING, .number = number + 1};
     return checker->started;
@@ -138,11 +144,12 @@ void hf__checker_close(struct checker *checker)
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* A copy of the state, for as long as the request's scope. Called with the lock held. */
+/* A copy of the state, for as long as the request's scope. */
 static struct wire_check state_of(struct checker *checker, struct hf_scope *s)
 {
     struct wire_check state = checker->state;
 
+    ASSERT_HELD(&checker->lock);
     if (state.problem.ptr)
         state.problem = hf_scope_copy(s, state.problem);
     return state;
@@ -180,7 +187,7 @@ void hf__admin_check_post(struct answer *answer, const struct admin_request *req
     stops = checker->stops;
     running = checker->state.state == CHECKS_RUNNING;
     if (!running && !stops)
-        started = start(checker);
+        started = start_check(checker);
     state = state_of(checker, answer->context->scope);
     pthread_mutex_unlock(&checker->lock);
     if (running || started)

@@ -63,6 +63,7 @@ static bool make_place(struct loop *loop)
     silent = silent ? silent : idle;
     if (!silent)
         return false;
+    assert(!conn_is_busy(silent) && silent->state != CONN_CLOSED);
     hf__metrics_displaced(loop->context.metrics);
     hf__conn_close(silent);
     return true;
@@ -73,6 +74,7 @@ void hf__conn_open(struct loop *loop, int fd)
     struct server *server = loop->server;
     struct conn *conn;
 
+    assert(fd >= 0 && !loop->conns == !loop->oldest);
     if (loop->draining ||
         (atomic_load(&server->conns_len) >= server->options.connections_max && !make_place(loop))) {
         turn_away(loop, fd);
@@ -86,6 +88,7 @@ void hf__conn_open(struct loop *loop, int fd)
     memset(conn, 0, sizeof(*conn));
     atomic_init(&conn->gone, false);
     conn->loop = loop;
+    conn->paused = true; /* until it is resumed below */
     conn->in.env = &server->env;
     conn->out.env = &server->env;
     if (uv_tcp_init(&loop->uv, &conn->tcp) != 0) {
@@ -94,18 +97,18 @@ void hf__conn_open(struct loop *loop, int fd)
         return;
     }
     conn->tcp.data = conn;
+    conn->holders = 1;
     conn->next = loop->conns;
     if (conn->next)
         conn->next->previous = conn;
     else
         loop->oldest = conn;
     loop->conns = conn;
-    conn->opened_ms = uv_now(&loop->uv);
+    conn->opened_ms = conn->begun_ms = uv_now(&loop->uv);
+    conn->deadline_ms = UINT64_MAX;
     atomic_fetch_add(&loop->conns_len, 1);
     atomic_fetch_add(&server->conns_len, 1);
     hf__metrics_accepted(loop->context.metrics);
-    conn->greeting = server->tls != NULL;
-    hf__conn_enter(conn, CONN_IDLE);
     if (!uv_is_active((uv_handle_t *)&loop->sweep))
         uv_timer_start(&loop->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
     if (uv_tcp_open(&conn->tcp, fd) != 0) {
@@ -116,15 +119,21 @@ void hf__conn_open(struct loop *loop, int fd)
     uv_tcp_nodelay(&conn->tcp, 1);
     if (server->tls && !hf__tls_new(conn))
         hf__conn_close(conn);
-    else
-        hf__conn_read(conn);
+    else if (hf__conn_resume(conn))
+        hf__conn_move(conn, server->tls ? CONN_HANDSHAKE : CONN_IDLE);
 }
 
 /* ---- time limits ---------------------------------------------------------------------------- */
 
-static void time_out(struct conn *conn)
+static bool is_between_requests(const struct conn *conn)
 {
-    if (!conn->loop->draining || conn->state != CONN_IDLE)
+    return conn->state == CONN_HANDSHAKE || conn->state == CONN_IDLE;
+}
+
+static void time_out_conn(struct conn *conn)
+{
+    assert(conn->state != CONN_CLOSED && conn->deadline_ms != UINT64_MAX);
+    if (!conn->loop->draining || !is_between_requests(conn))
         hf__metrics_timed_out(conn->loop->context.metrics);
     if (conn->state != CONN_HEAD && conn->state != CONN_BODY) {
         hf__conn_close(conn);
@@ -133,7 +142,7 @@ static void time_out(struct conn *conn)
     conn->loop->reader.error =
         (struct http_error){408, "The request took longer than this server waits for one"};
     hf__route_bad(conn, &conn->loop->reader);
-    hf__conn_enter(conn, CONN_LINGER);
+    assert(conn->state == CONN_READY && conn->close_after);
 }
 
 /* Has the reader taken enough to be no slow one? */
@@ -141,6 +150,7 @@ static void look_at_reader(struct conn *conn, uint64_t now)
 {
     size_t queued = uv_stream_get_write_queue_size((uv_stream_t *)&conn->tcp);
 
+    assert(conn->state == CONN_SENDING && conn->moved_ms <= now);
     if (conn->queued > queued && conn->queued - queued >= STALL_BYTES) {
         conn->queued = queued;
         conn->moved_ms = now;
@@ -156,14 +166,14 @@ static void on_sweep(uv_timer_t *timer)
     for (struct conn *conn = loop->conns; conn; conn = conn->next) {
         if (loop->draining && now >= loop->drain_ms)
             hf__conn_close(conn);
-        else if (conn->state != CONN_CLOSED && conn->state != CONN_HELD && !conn->owing &&
-                 !conn->working && now >= conn->deadline_ms)
-            time_out(conn);
+        else if (now >= conn->deadline_ms)
+            time_out_conn(conn);
         else if (conn->state == CONN_SENDING)
             look_at_reader(conn, now);
     }
     while (hf__budget_pressed(&loop->server->budget) && hf__conn_evict(loop, STALL_MS))
         continue;
+    hf__group_commit_flush(loop); /* poll comes first otherwise, and may sleep */
 }
 
 /* ---- stopping ------------------------------------------------------------------------------- */
@@ -177,7 +187,7 @@ void hf__conn_drain(struct loop *loop)
     if (until > loop->drain_ms)
         until = loop->drain_ms;
     for (struct conn *conn = loop->conns; conn; conn = conn->next) {
-        if (conn->state == CONN_IDLE && !conn_is_busy(conn) && conn->deadline_ms > until)
+        if (is_between_requests(conn) && conn->deadline_ms > until)
             conn->deadline_ms = until;
     }
     uv_timer_start(&loop->sweep, on_sweep, until - uv_now(&loop->uv), SWEEP_MS);

@@ -3,6 +3,7 @@
  */
 #include "server/descriptors.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <sys/resource.h>
 
@@ -14,6 +15,7 @@ uint32_t hf__descriptors_for_connections(uint64_t limit, uint64_t open)
 
     if (rest < DESCRIPTORS_LEAST)
         return 0;
+    assert(reserve < rest);
     return rest - reserve < UINT32_MAX ? (uint32_t)(rest - reserve) : UINT32_MAX;
 }
 

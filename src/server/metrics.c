@@ -59,100 +59,104 @@ struct metrics *hf__metrics_thread(struct metrics *metrics, size_t number)
 }
 
 /* Only its own thread adds to a counter, so this need not be one indivisible step. */
-static void add(counter *to, uint64_t amount)
+static void counter_add(counter *to, uint64_t amount)
 {
     uint64_t value = atomic_load_explicit(to, memory_order_relaxed);
 
     atomic_store_explicit(to, value + amount, memory_order_relaxed);
 }
 
-static uint64_t get(const counter *from)
+static uint64_t counter_get(const counter *from)
 {
     return atomic_load_explicit(from, memory_order_relaxed);
 }
 
 static void add_time(struct times *times, uint64_t ns)
 {
-    add(&times->bucket[time_bucket(ns)], 1);
-    add(&times->sum_ns, ns);
+    counter_add(&times->bucket[time_bucket(ns)], 1);
+    counter_add(&times->sum_ns, ns);
 }
 
 void hf__metrics_call(struct metrics *metrics, enum hf_op op, int status, uint64_t ns)
 {
-    add(status < 400   ? &metrics->ops[op].ok
-        : status < 500 ? &metrics->ops[op].client_errors
-                       : &metrics->ops[op].server_errors,
-        1);
+    assert((unsigned)op < HF_OP_COUNT && status >= 200 && status < 600);
+    counter_add(status < 400   ? &metrics->ops[op].ok
+                : status < 500 ? &metrics->ops[op].client_errors
+                               : &metrics->ops[op].server_errors,
+                1);
     add_time(&metrics->ops[op].times, ns);
 }
 
 void hf__metrics_refused(struct metrics *metrics)
 {
-    add(&metrics->refused, 1);
+    counter_add(&metrics->refused, 1);
 }
 
 void hf__metrics_bad(struct metrics *metrics)
 {
-    add(&metrics->bad, 1);
+    counter_add(&metrics->bad, 1);
 }
 
 void hf__metrics_long(struct metrics *metrics)
 {
-    add(&metrics->lengthy, 1);
+    counter_add(&metrics->lengthy, 1);
 }
 
 void hf__metrics_commit(struct metrics *metrics, uint32_t answers, uint64_t ns)
 {
-    add(&metrics->commits, 1);
-    add(&metrics->committed, answers);
+    assert(answers > 0);
+    counter_add(&metrics->commits, 1);
+    counter_add(&metrics->committed, answers);
     add_time(&metrics->commit, ns);
 }
 
 void hf__metrics_accepted(struct metrics *metrics)
 {
-    add(&metrics->accepted, 1);
+    counter_add(&metrics->accepted, 1);
 }
 
 void hf__metrics_turned_away(struct metrics *metrics)
 {
-    add(&metrics->turned_away, 1);
+    counter_add(&metrics->turned_away, 1);
 }
 
 void hf__metrics_busy(struct metrics *metrics)
 {
-    add(&metrics->busy, 1);
+    counter_add(&metrics->busy, 1);
 }
 
 void hf__metrics_evicted(struct metrics *metrics)
 {
-    add(&metrics->evicted, 1);
+    counter_add(&metrics->evicted, 1);
 }
 
 void hf__metrics_displaced(struct metrics *metrics)
 {
-    add(&metrics->displaced, 1);
+    counter_add(&metrics->displaced, 1);
 }
 
 void hf__metrics_timed_out(struct metrics *metrics)
 {
-    add(&metrics->timed_out, 1);
+    counter_add(&metrics->timed_out, 1);
 }
 
 void hf__metrics_bytes(struct metrics *metrics, size_t in, size_t out)
 {
-    add(&metrics->bytes_in, in);
-    add(&metrics->bytes_out, out);
+    counter_add(&metrics->bytes_in, in);
+    counter_add(&metrics->bytes_out, out);
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
 /* The sum over all loops and workers of the counter that lies `offset` bytes into their metrics. */
-static uint64_t total(const struct server *server, size_t offset)
+static uint64_t total_of(const struct server *server, size_t offset)
 {
     uint64_t sum = 0;
 
+    assert(offset <= sizeof(struct metrics) - sizeof(counter) && offset % sizeof(counter) == 0);
     for (size_t i = 0; i < server->loops_len + server->options.workers; i++)
-        sum += get((const counter *)(const void *)((const char *)(server->metrics + i) + offset));
+        sum += counter_get(
+            (const counter *)(const void *)((const char *)(server->metrics + i) + offset));
     return sum;
 }
 
@@ -191,7 +195,7 @@ static void write_counters(struct hf__buf *buf, const struct server *server)
     for (size_t i = 0; i < ARRAY_LEN(counters); i++) {
         hf__prometheus_head(buf, counters[i].name, "counter", counters[i].help);
         hf__buf_format(buf, "%s %llu\n", counters[i].name,
-                       (unsigned long long)total(server, counters[i].offset));
+                       (unsigned long long)total_of(server, counters[i].offset));
     }
 }
 
@@ -201,9 +205,10 @@ static void write_times(struct hf__buf *buf, const struct server *server, const 
     uint64_t buckets[TIME_BUCKETS];
 
     for (size_t i = 0; i < TIME_BUCKETS; i++)
-        buckets[i] = total(server, offset + offsetof(struct times, bucket) + i * sizeof(counter));
+        buckets[i] =
+            total_of(server, offset + offsetof(struct times, bucket) + i * sizeof(counter));
     hf__prometheus_times(buf, name, label, buckets,
-                         total(server, offset + offsetof(struct times, sum_ns)));
+                         total_of(server, offset + offsetof(struct times, sum_ns)));
 }
 
 static size_t op_offset(enum hf_op op)
@@ -215,7 +220,7 @@ enum { OK_AT, CLIENT_AT, SERVER_AT, OUTCOMES }; /* the order of the counters of 
 
 static uint64_t op_count(const struct server *server, enum hf_op op, size_t outcome)
 {
-    return total(server, op_offset(op) + outcome * sizeof(counter));
+    return total_of(server, op_offset(op) + outcome * sizeof(counter));
 }
 
 static bool op_used(const struct server *server, enum hf_op op)
@@ -262,7 +267,7 @@ static uint64_t resident_bytes(void)
     return found == 1 ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
-static void gauge(struct hf__buf *buf, const char *name, const char *help, uint64_t value)
+static void write_gauge(struct hf__buf *buf, const char *name, const char *help, uint64_t value)
 {
     hf__prometheus_head(buf, name, "gauge", help);
     hf__buf_format(buf, "%s %llu\n", name, (unsigned long long)value);
@@ -276,11 +281,11 @@ static void write_engine(struct hf__buf *buf, struct server *server)
     hf__prometheus_head(buf, "holdfast_log_syncs_total", "counter",
                         "Times the log was synced to disk.");
     hf__buf_format(buf, "holdfast_log_syncs_total %llu\n", (unsigned long long)stats.syncs);
-    gauge(buf, "holdfast_disk_bytes", "What the database takes on disk.", stats.disk_bytes);
-    gauge(buf, "holdfast_store_memory_bytes", "What the store holds in memory.",
-          stats.memory_bytes);
-    gauge(buf, "holdfast_writes_stopped", "1 after a failed sync: restart.", stats.stopped);
-    gauge(buf, "holdfast_no_space", "1 while the disk is too full to write.", stats.no_space);
+    write_gauge(buf, "holdfast_disk_bytes", "What the database takes on disk.", stats.disk_bytes);
+    write_gauge(buf, "holdfast_store_memory_bytes", "What the store holds in memory.",
+                stats.memory_bytes);
+    write_gauge(buf, "holdfast_writes_stopped", "1 after a failed sync: restart.", stats.stopped);
+    write_gauge(buf, "holdfast_no_space", "1 while the disk is too full to write.", stats.no_space);
 }
 
 void hf__metrics_write(struct hf__buf *buf, struct server *server)
@@ -289,22 +294,23 @@ void hf__metrics_write(struct hf__buf *buf, struct server *server)
                        offsetof(struct metrics, ops[0].ok) + OUTCOMES * sizeof(counter),
                    "the counters of an operation lie side by side");
 
-    gauge(buf, "holdfast_connections", "Open connections.", atomic_load(&server->conns_len));
-    gauge(buf, "holdfast_loops", "Threads that serve requests.", server->loops_len);
-    gauge(buf, "holdfast_connections_limit", "Connections that may be open.",
-          server->options.connections_max);
-    gauge(buf, "holdfast_workers", "Threads that serve long requests.", server->options.workers);
-    gauge(buf, "holdfast_work_waiting", "Long requests that wait for a worker or for memory.",
-          atomic_load(&server->work.waiting));
-    gauge(buf, "holdfast_work_running", "Long requests that are carried out.",
-          atomic_load(&server->work.running));
-    gauge(buf, "holdfast_input_bytes", "Memory of requests that wait or are not complete.",
-          atomic_load(&server->budget.input));
-    gauge(buf, "holdfast_input_limit_bytes", "What it may be.", server->budget.input_max);
-    gauge(buf, "holdfast_output_bytes", "Memory of answers that are made or not read.",
-          atomic_load(&server->budget.output));
-    gauge(buf, "holdfast_output_limit_bytes", "What it may be.", server->budget.output_max);
-    gauge(buf, "process_resident_memory_bytes", "Memory in use.", resident_bytes());
+    write_gauge(buf, "holdfast_connections", "Open connections.", atomic_load(&server->conns_len));
+    write_gauge(buf, "holdfast_loops", "Threads that serve requests.", server->loops_len);
+    write_gauge(buf, "holdfast_connections_limit", "Connections that may be open.",
+                server->options.connections_max);
+    write_gauge(buf, "holdfast_workers", "Threads that serve long requests.",
+                server->options.workers);
+    write_gauge(buf, "holdfast_work_waiting", "Long requests that wait for a worker or for memory.",
+                atomic_load(&server->work.waiting));
+    write_gauge(buf, "holdfast_work_running", "Long requests that are carried out.",
+                atomic_load(&server->work.running));
+    write_gauge(buf, "holdfast_input_bytes", "Memory of requests that wait or are not complete.",
+                atomic_load(&server->budget.input));
+    write_gauge(buf, "holdfast_input_limit_bytes", "What it may be.", server->budget.input_max);
+    write_gauge(buf, "holdfast_output_bytes", "Memory of answers that are made or not read.",
+                atomic_load(&server->budget.output));
+    write_gauge(buf, "holdfast_output_limit_bytes", "What it may be.", server->budget.output_max);
+    write_gauge(buf, "process_resident_memory_bytes", "Memory in use.", resident_bytes());
     write_counters(buf, server);
     hf__prometheus_head(buf, "holdfast_commit_seconds", "histogram",
                         "Waiting until a group is durable.");

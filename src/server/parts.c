@@ -17,6 +17,7 @@ static bool write_part(const struct parts *parts, size_t *hole, size_t *begin, s
         size_t end = *hole < holes_len ? holes[*hole].at : text->len;
         size_t some = end - *begin < PART_BYTES ? end - *begin : PART_BYTES;
 
+        assert(*hole <= holes_len && *begin <= end && end <= text->len);
         hf__buf_put(out, text->ptr + *begin, some);
         *begin += some;
         if (*begin < end)
@@ -29,7 +30,7 @@ static bool write_part(const struct parts *parts, size_t *hole, size_t *begin, s
 }
 
 /* The walk that keeps nothing. */
-static bool measure(const struct hf_env *env, struct parts *parts)
+static bool measure_parts(const struct hf_env *env, struct parts *parts)
 {
     struct hf__buf part = {.env = env};
     size_t hole = 0, begin = 0;
@@ -52,9 +53,10 @@ struct parts *hf__parts_new(const struct hf_env *env, struct hf_scope *s,
 
     if (!parts)
         return NULL;
+    assert(s && fields && in);
     *parts = (struct parts){.scope = s, .request = {.env = env}};
     hf__wire_write_frame(s, fields, in, &parts->frame);
-    if (!parts->frame.text.failed && !parts->frame.holes.failed && measure(env, parts))
+    if (!parts->frame.text.failed && !parts->frame.holes.failed && measure_parts(env, parts))
         return parts;
     hf__env_free(env, parts, sizeof(*parts));
     return NULL;

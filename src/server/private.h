@@ -5,12 +5,13 @@
  * from its first byte to its last, by the loop that its connection belongs to. What loops share is
  * the database, the options, and a few atomic numbers.
  *
- * One turn of a loop, in the order in which libuv has it:
+ * One iteration of a loop, in the order in which libuv has it:
  *
+ *     idle    what earlier iterations left: requests in BACKLOG, the next parts of large answers
  *     poll    every connection with something to read: read, decode, call, encode. Writes are
  *             applied and not yet synced; what has to be durable is noted in the connection's debt
- *     check   answers that owe nothing are sent; the others wait for one sync, beside the loop when
- *             it has other connections (settler.h), and leave in the turn in which that is over
+ *     check   answers that owe nothing are sent; the others wait for one sync (group_commit.c),
+ *             beside the loop when it has other connections (syncer.h)
  *
  * What always holds:
  *
@@ -19,7 +20,8 @@
  *  (3) While an answer cannot be sent because its reader is slow, or because it waits for the disk,
  *      no more of that connection's requests are handled: what it can make us keep is bounded.
  *  (4) No request holds a loop for long: what may take long is a worker's (work.h).
- *  (5) A connection is closed only by hf__conn_close(), and freed only when libuv is done with it.
+ *  (5) A connection is in one state, which only hf__conn_move() changes, by the table of conn.c.
+ *  (6) It is closed only by hf__conn_close(), and freed when libuv and its worker are done with it.
  */
 #ifndef HF_SERVER_PRIVATE_H
 #define HF_SERVER_PRIVATE_H
@@ -34,11 +36,11 @@
 #include "http/http.h"
 #include "server/auth.h"
 #include "server/budget.h"
+#include "server/busy_poll.h"
 #include "server/checker.h"
 #include "server/parts.h"
 #include "server/server.h"
-#include "server/settler.h"
-#include "server/spin.h"
+#include "server/syncer.h"
 #include "server/work.h"
 
 enum {
@@ -53,7 +55,7 @@ enum {
     STALL_BYTES = 16 * 1024,  /* does not take so much in SWEEP_MS */
     UNSENT_MAX = 256 * 1024,  /* bytes of a connection that the system holds and has not sent */
     PARTS_FROM = 1024 * 1024, /* results of this size are sent in parts */
-    TURN_MS = 10, /* in so much of a loop's iteration reads of many items may begin and end, */
+    READS_MS = 10, /* in so much of a loop's iteration reads of many items may begin and end, */
     READ_MAX = 256 * 1024,  /* of so many bytes at most */
     HEAD_ROOM = 768,        /* bytes left in front of a body for its head */
     SWEEP_MS = 250,         /* how often time limits are looked at */
@@ -88,82 +90,132 @@ enum hf_status hf__context_authenticates(struct hf_scope *s, struct context *con
 
 /* ---- connections ---------------------------------------------------------------------------- */
 
+/* conn.c has a picture of them, and the table of the moves from one to another. */
 enum conn_state {
-    CONN_IDLE,    /* between requests */
-    CONN_HEAD,    /* a request has begun */
-    CONN_BODY,    /* its head is there */
-    CONN_SENDING, /* the reader is slow: an answer is on its way */
-    CONN_HELD,    /* a fault on purpose keeps the answer back */
-    CONN_LINGER,  /* we said all; what comes is dropped until the other side ends */
-    CONN_CLOSED
+    CONN_NEW,       /* is being opened */
+    CONN_HANDSHAKE, /* TLS is not established yet */
+    CONN_IDLE,      /* between requests */
+    CONN_HEAD,      /* a request has begun, its head is not complete */
+    CONN_BODY,      /* its head is complete, its body is not */
+    CONN_BACKLOG,   /* it has requests that are handled in the next iteration of the loop */
+    CONN_READY,     /* it has something to send when this iteration ends */
+    CONN_SYNCING,   /* its answers wait for a sync */
+    CONN_DELAYED,   /* a fault on purpose keeps its answers back */
+    CONN_WORKING,   /* a worker has its request: work.h */
+    CONN_SENDING,   /* the reader is slow: the rest of its answers is on its way */
+    CONN_NEXT_PART, /* the next part of its answer is to be made */
+    CONN_LINGER,    /* all is said; what comes is dropped until the other side ends */
+    CONN_CLOSED,    /* is freed when libuv and its worker are done with it */
+    CONN_STATES
+};
+
+/* Connections in the order in which they got there. */
+struct conn_list {
+    struct conn *first;
+    struct conn *last;
 };
 
 struct conn {
     struct loop *loop;
-    struct conn *next;
+    struct conn *next; /* in loop->conns, as is `previous` */
     struct conn *previous;
-    struct conn *next_ready; /* the list of those with something to send in this turn, */
-    struct conn *next_owing; /* of those whose answers wait for the settler, */
-    struct conn *next_part;  /* and of those whose answers have a next part to be made */
+    struct conn *list_next; /* in the list of its state, as is `list_previous` */
+    struct conn *list_previous;
     uv_tcp_t tcp;
     uv_write_t write;
     struct tls *tls; /* NULL: plain */
     char peer[64];   /* who it is, for the access log; empty until it is wanted */
     enum conn_state state;
-    uint64_t deadline_ms;        /* of the state, on the loop's clock */
-    uint64_t begun_ms;           /* when the first byte of the request came */
-    struct http_reader *partial; /* of a request that is not complete */
+    unsigned holders;            /* who still uses it: libuv, and a worker */
+    uint64_t deadline_ms;        /* of the state, on the loop's clock; UINT64_MAX: none */
+    uint64_t begun_ms;           /* when the request began, or the handshake */
+    uint64_t opened_ms;          /* when the connection did */
+    struct http_reader *partial; /* of a request that is not complete; NULL: none */
     struct hf__buf in;           /* its bytes, and those behind it */
     uint64_t counted;            /* bytes of it that are in the budget's input */
-    struct hf__buf out;          /* answers; empty between turns unless CONN_SENDING */
+    struct hf__buf out;          /* answers that are not sent */
     size_t out_begin;            /* where they begin in `out` */
+    uint32_t answers;            /* in `out` */
     struct parts *parts;         /* the rest of an answer, not made yet; NULL: none */
     uint64_t held;               /* bytes that are in the budget's output */
-    size_t pending;              /* bytes that are in the loop's */
-    uint64_t moved_ms;           /* when the reader last took something of what it was sent, */
-    size_t queued;               /* of which so much was left then */
+    size_t pending;              /* bytes of `out` that are in loop->pending */
     struct hf__debt debt;        /* what has to happen before `out` leaves */
-    uint32_t answers;            /* in `out` */
-    uint64_t owing_ns;           /* since when they wait for the disk */
-    uint64_t opened_ms;
-    bool asked;       /* a whole request has come on it */
-    bool greeting;    /* its TLS handshake is not over */
-    bool ready;       /* is in the first list, */
-    bool owing;       /* waits for the disk; nothing more is handled until it does not */
-    bool kept;        /* bytes came meanwhile, and are not looked at yet */
-    bool working;     /* a worker has its request, see work.h */
-    bool too_long;    /* its request is for a worker */
-    bool closed;      /* libuv is done with it, but a worker is not */
-    atomic_bool gone; /* nobody waits for the answer; for workers */
-    bool again;       /* has requests left that waited for room */
-    bool continued;   /* "100 Continue" was sent for the partial request */
-    bool close_after; /* nothing more is handled; close when `out` is sent */
-    bool ended;       /* the other side sends no more */
+    uint64_t sync_began_ns;      /* of SYNCING: since when */
+    uint64_t due_ms;             /* of DELAYED: until when */
+    uint64_t moved_ms;           /* of SENDING: when the reader last took something, */
+    size_t queued;               /* and how much was left then */
+    atomic_bool gone;            /* nobody waits for the answer: closed, for workers to see */
+    bool asked;                  /* a whole request has come on it */
+    bool continued;              /* "100 Continue" was sent for the partial request */
+    bool for_worker;             /* the request that comes next takes too long for a loop */
+    bool unread;                 /* `in` has bytes that nobody has looked at */
+    bool paused;                 /* nothing is read from the socket */
+    bool ended;                  /* the other side sends no more */
+    bool close_after;            /* nothing more is handled; close when `out` is sent */
 };
 
-void hf__conn_open(struct loop *loop, int fd);
+/* ---- conn.c: states ------------------------------------------------------------------------- */
+
+/* Is that move in the table? */
+bool hf__conn_may_move(enum conn_state from, enum conn_state to);
+/* The only way from one state to another: aborts when the move is not in the table. What the new
+ * state says about the connection must be true by now. */
+void hf__conn_move(struct conn *conn, enum conn_state to);
+/* It has something to send: READY, unless what there is leaves with what is on its way. */
+void hf__conn_ready(struct conn *conn);
+/* Back to reading: HANDSHAKE, IDLE, HEAD or BODY, by what has come so far. */
+void hf__conn_read_on(struct conn *conn);
+/* We said all: tell the other side, and drop what it still sends. */
+void hf__conn_linger(struct conn *conn);
 void hf__conn_close(struct conn *conn);
-/* The state, and its deadline. */
-void hf__conn_enter(struct conn *conn, enum conn_state state);
-/* Read what comes, unless the other side has ended. */
-void hf__conn_read(struct conn *conn);
+/* Libuv or the worker is done with it; the last one frees it. */
+void hf__conn_unhold(struct conn *conn);
+/* Nothing is read from the socket; and read what comes again. False: that failed, it is closed. */
+void hf__conn_pause(struct conn *conn);
+bool hf__conn_resume(struct conn *conn);
+/* Forget the bytes that were read. */
+void hf__conn_drop_partial(struct conn *conn);
+void hf__conn_drop_input(struct conn *conn);
+
+/* ---- conn_read.c: bytes in ------------------------------------------------------------------ */
+
+/* Bytes of requests, decrypted. They may be changed in place. */
+void hf__conn_consume(struct conn *conn, uint8_t *bytes, size_t len);
+/* What libuv calls. */
+void hf__conn_on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf);
+void hf__conn_on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf);
+/* Before a loop polls: handle what is in BACKLOG, and make the parts that are next. */
+void hf__conn_on_idle(uv_idle_t *idle);
+
+/* ---- conn_send.c: answers out --------------------------------------------------------------- */
+
+/* Its answers may leave: send them, or keep them back for as long as a fault wants. */
+void hf__conn_deliver(struct conn *conn);
+/* A worker is done with its request. */
+void hf__conn_worked(struct conn *conn);
+/* Make the next part for all that are in NEXT_PART, while there is time. */
+void hf__conn_send_parts(struct loop *loop);
+/* Give back its output's buffer, and what that holds of the budget. */
+void hf__conn_drop_output(struct conn *conn);
+void hf__conn_drop_parts(struct conn *conn);
 /* Close the connection of the loop that has waited longest for its reader, for so long at least.
  * False: there is none. */
 bool hf__conn_evict(struct loop *loop, uint64_t ms);
-/* Bytes of requests, decrypted. They may be changed in place. */
-void hf__conn_consume(struct conn *conn, uint8_t *bytes, size_t len);
-/* Put into the list of those that have something to send. */
-void hf__conn_ready(struct conn *conn);
-/* The check phase: settle and send. */
-void hf__conn_turn(struct loop *loop);
-/* A worker is done with its request. */
-void hf__conn_worked(struct conn *conn);
-/* The settler is done with something: send what waited for that. */
-void hf__conn_settled(struct loop *loop);
+
+/* ---- conn_limits.c: which connections there are ---------------------------------------------- */
+
+void hf__conn_open(struct loop *loop, int fd);
 /* The server stops: close the connections that wait for nothing. */
 void hf__conn_drain(struct loop *loop);
 /* ... and all the others too. */
 void hf__conn_cut(struct loop *loop);
+
+/* ---- group_commit.c: what waits for a sync --------------------------------------------------- */
+
+/* At the end of an iteration: send all that is READY; what has to be durable waits for one sync. */
+void hf__group_commit_flush(struct loop *loop);
+/* The syncer has finished a sync: send what waited for that. */
+void hf__group_commit_synced(struct loop *loop);
 
 /* ---- loops ---------------------------------------------------------------------------------- */
 
@@ -172,26 +224,22 @@ struct loop {
     size_t number;
     uv_loop_t uv;
     uv_check_t check;
-    uv_idle_t idle; /* runs while a connection has requests that waited for room */
-    struct spin spin;
-    uv_timer_t sweep;   /* runs while there are connections */
-    uv_timer_t release; /* runs while there are answers that are kept back */
-    uv_async_t wake;    /* there are connections to take over, or the server stops */
-    uv_async_t settled; /* the settler is done with something */
-    uv_async_t worked;  /* a worker is done with something */
+    uv_idle_t idle; /* runs while a connection is in BACKLOG or NEXT_PART */
+    struct busy_poll busy_poll;
+    uv_timer_t sweep;  /* runs while there are connections */
+    uv_timer_t delay;  /* runs while a connection is DELAYED */
+    uv_async_t wake;   /* there are connections to take over, or the server stops */
+    uv_async_t synced; /* the syncer has finished a sync */
+    uv_async_t worked; /* a worker is done with something */
     pthread_t thread;
     struct context context;
     struct conn *conns; /* the newest first */
     struct conn *oldest;
-    struct conn *ready;
-    struct conn **ready_end;
-    struct conn *owing; /* those who wait for the settler */
-    struct conn *parts; /* those who wait for the next part of their answer to be made */
-    struct conn **parts_end;
-    atomic_bool owes;  /* there are some, or were until now */
-    size_t again;      /* connections with requests that waited */
-    size_t pending;    /* bytes of answers that wait for the end of the iteration or the disk */
-    uint64_t begun_ns; /* when this iteration had its first read of many items; 0: not yet */
+    struct conn_list lists[CONN_STATES]; /* of the states in which a connection is busy */
+    uint32_t moves[CONN_STATES];         /* DEV_CHECKS: the moves that were made, as bits */
+    atomic_bool awaits_sync; /* a connection is SYNCING, or was until now; for the syncer */
+    size_t pending;          /* bytes of answers that wait for the end of the iteration or a sync */
+    uint64_t reads_began_ns; /* the first read of many items in this iteration; 0: none yet */
     struct http_reader reader;
     uint8_t *input;
     struct hf__buf pool[OUTPUT_POOL];
@@ -235,17 +283,21 @@ struct server {
     struct budget budget;
     struct work work;
     struct tls_context *tls;
-    struct settler settler;      /* while it runs, with the option only */
+    struct syncer syncer;        /* while it runs, with the option only */
     struct metrics *metrics;     /* one per loop and worker */
     struct snapshots *snapshots; /* NULL: of /_holdfast/ there is no more than the check */
     struct checker checker;
 };
 
-/* An answer is on its way, or requests wait to be handled. */
+/* An answer is on its way, or requests wait to be handled. These states have lists. */
+static inline bool conn_state_is_busy(enum conn_state state)
+{
+    return state >= CONN_BACKLOG && state <= CONN_NEXT_PART;
+}
+
 static inline bool conn_is_busy(const struct conn *conn)
 {
-    return conn->ready || conn->owing || conn->again || conn->working ||
-           conn->state == CONN_SENDING;
+    return conn_state_is_busy(conn->state);
 }
 
 static inline struct conn *conn_of(uv_stream_t *stream)
@@ -284,22 +336,23 @@ bool hf__answer_too_long(struct answer *answer);
 void hf__answer_parts(struct answer *answer, int status, struct parts *parts);
 /* Who the client is, for the log: worked out on the loop, and kept. */
 const char *hf__answer_peer(struct conn *conn);
-/* Both, for a body that is there. */
-void hf__answer(struct answer *answer, int status, struct hf_str body);
+/* All of it, for a body that is there. */
+void hf__answer_text(struct answer *answer, int status, struct hf_str body);
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
 /* Handle one complete request; or one that could not be read. */
-void hf__route(struct context *context, struct conn *conn, const struct http_reader *reader);
+void hf__route_request(struct context *context, struct conn *conn,
+                       const struct http_reader *reader);
 void hf__route_bad(struct conn *conn, const struct http_reader *reader);
 
 /* An operation: the body of POST /. */
-void hf__call(struct answer *answer, struct hf_bytes body);
+void hf__call_handle(struct answer *answer, struct hf_bytes body);
 
 /* Refuse before anything is called: 403, 413 or 503. In JSON, as the SDKs read nothing else. */
 void hf__call_refuse(struct answer *answer, int status, struct hf_str message);
 
-/* Everything that was answered in this turn could not be made durable. */
+/* The answers that wait to be sent could not be made durable: errors take their place. */
 void hf__call_lost(struct conn *conn, const struct hf_error *error);
 
 /* ---- access.c: who may ask at all ----------------------------------------------------------- */

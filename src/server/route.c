@@ -37,9 +37,9 @@ static void answer_line(struct answer *answer, int status, struct hf_str text)
     hf__answer_end(answer, status);
 }
 
-static void not_found(struct answer *answer)
+static void answer_not_found(struct answer *answer)
 {
-    hf__answer(answer, 404, HF_STR("<UnknownOperationException/>\n"));
+    hf__answer_text(answer, 404, HF_STR("<UnknownOperationException/>\n"));
 }
 
 /* A path of admin.c on a server that has it not; see hf__admin_path(). */
@@ -50,7 +50,7 @@ static bool wants_admin(struct hf_str path)
     return str_after(path, HF_STR("/_holdfast"), &rest) && (!rest.len || rest.ptr[0] == '/');
 }
 
-static void healthy(struct answer *answer)
+static void answer_healthy(struct answer *answer)
 {
     struct hf__buf *out;
 
@@ -64,7 +64,7 @@ static void healthy(struct answer *answer)
 
 /* Ready is who can keep promises: a stopped or full store still reads, but should get no traffic.
  */
-static void ready(struct answer *answer)
+static void answer_ready(struct answer *answer)
 {
     struct server *server = answer->context->server;
     struct hf_engine_stats stats;
@@ -72,50 +72,50 @@ static void ready(struct answer *answer)
     hf_engine_stats(server->engine, &stats);
     answer->type = hf__type_text;
     if (atomic_load(&server->stopping))
-        hf__answer(answer, 503, HF_STR("stopping\n"));
+        hf__answer_text(answer, 503, HF_STR("stopping\n"));
     else if (stats.stopped)
-        hf__answer(answer, 503, HF_STR("a sync failed: writes are refused until a restart\n"));
+        hf__answer_text(answer, 503, HF_STR("a sync failed: writes are refused until a restart\n"));
     else if (stats.no_space)
-        hf__answer(answer, 503, HF_STR("the disk is full: writes are refused\n"));
+        hf__answer_text(answer, 503, HF_STR("the disk is full: writes are refused\n"));
     else if (stats.read_only)
-        hf__answer(answer, 200, HF_STR("ready, read-only\n"));
+        hf__answer_text(answer, 200, HF_STR("ready, read-only\n"));
     else
-        hf__answer(answer, 200, HF_STR("ready\n"));
+        hf__answer_text(answer, 200, HF_STR("ready\n"));
 }
 
-static void get(struct answer *answer)
+static void answer_get(struct answer *answer)
 {
     struct hf_str path = answer->head->path;
 
     if (hf_str_equal(path, HF_STR("/"))) {
-        healthy(answer);
+        answer_healthy(answer);
         return;
     }
     answer->no_crc = true;
     if (hf_str_equal(path, HF_STR("/livez"))) {
         answer->type = hf__type_text;
-        hf__answer(answer, 200, HF_STR("alive\n"));
+        hf__answer_text(answer, 200, HF_STR("alive\n"));
     } else if (hf_str_equal(path, HF_STR("/readyz"))) {
-        ready(answer);
+        answer_ready(answer);
     } else if (hf_str_equal(path, HF_STR("/metrics"))) {
         answer->type = HF_STR("text/plain; version=0.0.4; charset=utf-8");
         hf__metrics_write(hf__answer_begin(answer), answer->context->server);
         hf__answer_end(answer, 200);
     } else {
         answer->no_crc = false;
-        not_found(answer);
+        answer_not_found(answer);
     }
 }
 
 /* A browser asks before it sends; it is told that what it asks for is fine. */
-static void preflight(struct answer *answer, struct hf_str origin)
+static void answer_preflight(struct answer *answer, struct hf_str origin)
 {
     struct hf_scope *s = answer->context->scope;
     struct hf_str headers = hf__http_field(answer->head, "access-control-request-headers");
     struct hf_str method = hf__http_field(answer->head, "access-control-request-method");
 
     if (!origin.ptr) {
-        not_found(answer);
+        answer_not_found(answer);
         return;
     }
     answer->fields =
@@ -124,11 +124,11 @@ static void preflight(struct answer *answer, struct hf_str origin)
                         HF_FMT(headers), headers.len ? "\r\n" : "",
                         method.len ? "Access-Control-Allow-Methods: " : "", HF_FMT(method),
                         method.len ? "\r\n" : "");
-    hf__answer(answer, 200, (struct hf_str){0});
+    hf__answer_text(answer, 200, (struct hf_str){0});
 }
 
 /* People read a sentence; an SDK fails over one that is not JSON, and its user sees only that. */
-static bool deny(struct answer *answer, struct hf_str message)
+static bool deny_request(struct answer *answer, struct hf_str message)
 {
     if (hf__http_field(answer->head, "x-amz-target").ptr)
         hf__call_refuse(answer, 403, message);
@@ -139,49 +139,52 @@ static bool deny(struct answer *answer, struct hf_str message)
 
 /* Pages of other origins, and names that were made to point here, are kept out before anything
  * is looked at. False: it was said. */
-static bool admit(struct answer *answer, struct hf_str origin)
+static bool admit_request(struct answer *answer, struct hf_str origin)
 {
     struct server *server = answer->context->server;
     struct hf_str host = answer->head->host;
 
     if (!hf__access_host(server, host))
-        return deny(answer, HF_STR("The Host of the request is not a name of this server; start it "
+        return deny_request(answer,
+                            HF_STR("The Host of the request is not a name of this server; start it "
                                    "with --allow-host to add one"));
     if (origin.ptr && !hf__access_origin(server, origin, host))
-        return deny(answer, HF_STR("Pages of that origin may not use this server; start it with "
+        return deny_request(answer,
+                            HF_STR("Pages of that origin may not use this server; start it with "
                                    "--cors to allow them"));
     if (origin.ptr)
         answer->fields = hf__access_fields(answer->context->scope, server, origin);
     return true;
 }
 
-void hf__route(struct context *context, struct conn *conn, const struct http_reader *reader)
+void hf__route_request(struct context *context, struct conn *conn, const struct http_reader *reader)
 {
     const struct http_head *head = &reader->head;
     struct answer answer = {.conn = conn, .context = context, .head = head};
     struct hf_str origin;
 
+    assert(!conn->parts && !conn->for_worker && conn->asked);
     hf_scope_reset(context->scope);
     if (context->server->options.access_log)
         answer.begun_ns = uv_hrtime();
     origin = hf__http_field(head, "origin");
-    if (!admit(&answer, origin))
+    if (!admit_request(&answer, origin))
         return;
     if (is_method(head, "POST") && hf_str_equal(head->path, HF_STR("/")))
-        hf__call(&answer, reader->body);
+        hf__call_handle(&answer, reader->body);
     else if (hf__admin_path(context->server, head->path) && !context->worker)
-        conn->too_long = true;
+        conn->for_worker = true;
     else if (hf__admin_path(context->server, head->path))
-        hf__admin(&answer, reader->body);
+        hf__admin_handle(&answer, reader->body);
     else if (wants_admin(head->path))
         answer_line(&answer, 404,
                     HF_STR("/_holdfast/ is for tests, and off: start the server with --admin"));
     else if (is_method(head, "GET") || is_method(head, "HEAD"))
-        get(&answer);
+        answer_get(&answer);
     else if (is_method(head, "OPTIONS"))
-        preflight(&answer, origin);
+        answer_preflight(&answer, origin);
     else
-        not_found(&answer);
+        answer_not_found(&answer);
 }
 
 void hf__route_bad(struct conn *conn, const struct http_reader *reader)
@@ -191,6 +194,7 @@ void hf__route_bad(struct conn *conn, const struct http_reader *reader)
     struct hf_str text = hf_str_from(reader->error.text);
     int status = reader->error.status;
 
+    assert(status >= 400 && reader->error.text && conn->state != CONN_WORKING);
     hf_scope_reset(context->scope);
     conn->close_after = true;
     if (status == 413 || status == 503) /* whoever sends that much is a client of DynamoDB's */

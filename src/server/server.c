@@ -43,7 +43,7 @@ static uint32_t or_default(uint32_t given, uint32_t standard)
     return given ? given : standard;
 }
 
-static uint32_t cores(void)
+static uint32_t count_cores(void)
 {
     cpu_set_t set;
 
@@ -83,7 +83,7 @@ static enum hf_status take_options(struct hf_scope *s, struct server *server,
     o->host = hf_scope_copy(server->memory, o->host.len ? o->host : HF_STR("127.0.0.1"));
     if (o->cors.ptr)
         o->cors = hf_scope_copy(server->memory, o->cors);
-    o->loops = or_default(o->loops, cores());
+    o->loops = or_default(o->loops, count_cores());
     o->connections_max = or_default(o->connections_max, 10000);
     o->workers = or_default(o->workers, o->loops < 2 ? 2 : o->loops);
     hf__budget_init(&server->budget, o->memory_max, o->input_max);
@@ -140,6 +140,7 @@ static enum hf_status add_listener(struct hf_scope *s, struct server *server, in
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &(int){UNSENT_MAX}, sizeof(int));
     if (!is_loopback(&address))
         server->loopback = false;
+    assert(server->listeners_len < (server->options.sockets_len ? server->options.sockets_len : 2));
     if (server->listeners_len == 0)
         server->port = port_of(&address);
     server->listeners[server->listeners_len++] =
@@ -248,6 +249,7 @@ static void take_over(struct loop *loop)
 
     do {
         pthread_mutex_lock(&loop->lock);
+        assert(loop->incoming_len <= loop->incoming_cap);
         len = loop->incoming_len < ACCEPTS_MAX ? loop->incoming_len : ACCEPTS_MAX;
         loop->incoming_len -= len;
         for (size_t i = 0; i < len; i++)
@@ -264,7 +266,9 @@ static void hand_over(struct loop *loop, int fd)
     const struct hf_env *env = &loop->server->env;
     bool done = true;
 
+    assert(fd >= 0);
     pthread_mutex_lock(&loop->lock);
+    assert(loop->incoming_len <= loop->incoming_cap);
     if (loop->incoming_len == loop->incoming_cap) {
         size_t cap = loop->incoming_cap ? 2 * loop->incoming_cap : ACCEPTS_MAX;
         int *grown = hf__env_resize(env, loop->incoming, loop->incoming_cap * sizeof(*grown),
@@ -356,7 +360,7 @@ static void on_retry(uv_timer_t *timer)
 
 static void on_check(uv_check_t *check)
 {
-    hf__conn_turn(check->data);
+    hf__group_commit_flush(check->data);
 }
 
 /* At once: who calls now is to be refused and go elsewhere, not to wait for us to end. */
@@ -383,6 +387,7 @@ static void stop_listening(struct server *server)
 
 static void begin_draining(struct loop *loop)
 {
+    assert(!loop->draining && atomic_load(&loop->server->stopping));
     loop->draining = true;
     loop->drain_ms = uv_now(&loop->uv) + loop->server->options.drain_ms;
     if (loop->number == 0)
@@ -403,9 +408,9 @@ static void on_wake(uv_async_t *wake)
         hf__conn_cut(loop);
 }
 
-static void on_settled(uv_async_t *settled)
+static void on_synced(uv_async_t *synced)
 {
-    hf__conn_settled(settled->data);
+    hf__group_commit_synced(synced->data);
 }
 
 static void on_worked(uv_async_t *worked)
@@ -413,18 +418,18 @@ static void on_worked(uv_async_t *worked)
     hf__work_done(worked->data);
 }
 
-/* On the settler's thread. */
-static void tell_loops(void *user)
+/* On the syncer's thread. */
+static void wake_loops(void *user)
 {
     struct server *server = user;
 
     for (size_t i = 0; i < server->loops_len; i++) {
-        if (atomic_load(&server->loops[i].owes))
-            uv_async_send(&server->loops[i].settled);
+        if (atomic_load(&server->loops[i].awaits_sync))
+            uv_async_send(&server->loops[i].synced);
     }
 }
 
-static void hurry(struct server *server)
+static void cut_all_off(struct server *server)
 {
     atomic_store(&server->hurry, true);
     for (size_t i = 0; i < server->loops_len; i++)
@@ -437,7 +442,7 @@ static void take_signal(struct server *server, uint32_t number)
 
     if (number != SIGHUP) {
         if (atomic_load(&server->stopping)) /* once more: no patience left */
-            hurry(server);
+            cut_all_off(server);
         hf__server_stop(server);
         return;
     }
@@ -498,10 +503,9 @@ static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_
 {
     struct loop *loop = &server->loops[number];
 
+    assert(number == server->loops_len);
     loop->server = server;
     loop->number = number;
-    loop->ready_end = &loop->ready;
-    loop->parts_end = &loop->parts;
     loop->context.server = server;
     loop->context.metrics = hf__metrics_thread(server->metrics, number);
     pthread_mutex_init(&loop->lock, NULL);
@@ -512,19 +516,19 @@ static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_
     server->loops_len++; /* from here on hf__server_close() takes care of it */
     uv_check_init(&loop->uv, &loop->check);
     uv_idle_init(&loop->uv, &loop->idle);
-    hf__spin_init(&loop->spin, &loop->uv, cores() > 1);
+    hf__busy_poll_init(&loop->busy_poll, &loop->uv, count_cores() > 1);
     uv_timer_init(&loop->uv, &loop->sweep);
-    uv_timer_init(&loop->uv, &loop->release);
+    uv_timer_init(&loop->uv, &loop->delay);
     if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0 ||
-        uv_async_init(&loop->uv, &loop->settled, on_settled) != 0 ||
+        uv_async_init(&loop->uv, &loop->synced, on_synced) != 0 ||
         uv_async_init(&loop->uv, &loop->worked, on_worked) != 0)
         return hf__fail(s, HF_IO, "cannot make an event loop: out of descriptors?");
     loop->check.data = loop;
     loop->idle.data = loop;
     loop->sweep.data = loop;
-    loop->release.data = loop;
+    loop->delay.data = loop;
     loop->wake.data = loop;
-    loop->settled.data = loop;
+    loop->synced.data = loop;
     loop->worked.data = loop;
     uv_check_start(&loop->check, on_check);
     loop->context.scope = hf_scope_new(&server->env);
@@ -548,11 +552,18 @@ static void close_handle(uv_handle_t *handle, void *user)
 static void close_loop(struct loop *loop)
 {
     const struct hf_env *env = &loop->server->env;
+    int error;
 
     hf__work_done(loop); /* which a loop that somebody runs by hand may have left there */
     uv_walk(&loop->uv, close_handle, NULL);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
-    uv_loop_close(&loop->uv);
+    error = uv_loop_close(&loop->uv);
+    assert(error == 0); /* no handle is left open */
+    (void)error;
+    assert(!loop->conns && !loop->oldest && atomic_load(&loop->conns_len) == 0);
+    for (size_t state = 0; state < CONN_STATES; state++)
+        assert(!loop->lists[state].first && !loop->lists[state].last);
+    assert(loop->pending == 0 && !loop->done && loop->pool_len <= OUTPUT_POOL);
     for (size_t i = 0; i < loop->incoming_len; i++)
         close(loop->incoming[i]);
     for (size_t i = 0; i < loop->pool_len; i++)
@@ -691,7 +702,7 @@ static void restore_sigpipe(const sigset_t *before)
 static enum hf_status start_threads(struct hf_scope *s, struct server *server, size_t *started)
 {
     if (server->options.sync_beside)
-        TRY(hf__settler_start(s, &server->settler, &server->env, server->db, tell_loops, server));
+        TRY(hf__syncer_start(s, &server->syncer, &server->env, server->db, wake_loops, server));
     TRY(hf__work_start(s, server));
     for (; *started < server->loops_len; (*started)++) {
         struct loop *loop = &server->loops[*started];
@@ -717,8 +728,8 @@ enum hf_status hf__server_run(struct hf_scope *s, struct server *server)
     run_loop(&server->loops[0]);
     for (size_t i = 1; i < started; i++)
         pthread_join(server->loops[i].thread, NULL);
-    if (server->settler.runs)
-        hf__settler_stop(&server->settler);
+    if (server->syncer.runs)
+        hf__syncer_stop(&server->syncer);
     if (server->work.workers_len)
         hf__work_stop(&server->work);
     hf__checker_stop(&server->checker);
@@ -748,6 +759,8 @@ void hf__server_close(struct server *server)
     env = server->env;
     for (size_t i = 0; i < server->loops_len; i++)
         close_loop(&server->loops[i]);
+    assert(atomic_load(&server->conns_len) == 0 && !server->syncer.runs);
+    assert(atomic_load(&server->budget.input) == 0 && atomic_load(&server->budget.output) == 0);
     for (size_t i = 0; i < server->listeners_len; i++)
         close_listener(&server->listeners[i]);
     if (server->signals_fd >= 0)

@@ -48,7 +48,7 @@ enum { PLAIN_SIZE = 16 * 1024 }; /* one record */
 
 /* The oldest sentence that OpenSSL has says what happened; the newer ones, through which parts of
  * it that went. */
-static const char *reason(void)
+static const char *error_reason(void)
 {
     unsigned long code = ERR_get_error();
     const char *text = NULL;
@@ -65,7 +65,7 @@ static const char *reason(void)
 }
 
 /* Nobody is asked for a password: a server may have a terminal, and nobody at it. */
-static int no_password(char *to, int room, int writing, void *user)
+static int refuse_password(char *to, int room, int writing, void *user)
 {
     bool *asked = user;
 
@@ -91,7 +91,8 @@ static int choose_http(SSL *ssl, const unsigned char **out, unsigned char *out_l
     return SSL_TLSEXT_ERR_OK;
 }
 
-static enum hf_status load(struct hf_scope *s, const struct tls_context *context, SSL_CTX **made)
+static enum hf_status load_certificates(struct hf_scope *s, const struct tls_context *context,
+                                        SSL_CTX **made)
 {
     SSL_CTX *ssl = SSL_CTX_new(TLS_server_method());
     enum hf_status status = HF_OK;
@@ -101,7 +102,7 @@ static enum hf_status load(struct hf_scope *s, const struct tls_context *context
     if (!ssl)
         return hf__fail_nomem(s);
     ERR_clear_error();
-    SSL_CTX_set_default_passwd_cb(ssl, no_password);
+    SSL_CTX_set_default_passwd_cb(ssl, refuse_password);
     SSL_CTX_set_default_passwd_cb_userdata(ssl, &encrypted);
     SSL_CTX_set_min_proto_version(ssl, TLS1_2_VERSION);
     SSL_CTX_set_options(ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE |
@@ -115,11 +116,11 @@ static enum hf_status load(struct hf_scope *s, const struct tls_context *context
     SSL_CTX_set_alpn_select_cb(ssl, choose_http, NULL);
     if (SSL_CTX_use_certificate_chain_file(ssl, context->certificate.ptr) != 1)
         status = hf__fail(s, HF_INVALID, "the certificate %.*s cannot be used: %s",
-                          HF_FMT(context->certificate), reason());
+                          HF_FMT(context->certificate), error_reason());
     else if (SSL_CTX_use_PrivateKey_file(ssl, context->private_key.ptr, SSL_FILETYPE_PEM) != 1)
         status = hf__fail(s, HF_INVALID, "the private key %.*s cannot be used: %s",
                           HF_FMT(context->private_key),
-                          encrypted ? "it is encrypted with a password" : reason());
+                          encrypted ? "it is encrypted with a password" : error_reason());
     else if (SSL_CTX_check_private_key(ssl) != 1)
         status = hf__fail(s, HF_INVALID, "the private key %.*s is not that of %.*s",
                           HF_FMT(context->private_key), HF_FMT(context->certificate));
@@ -148,7 +149,8 @@ enum hf_status hf__tls_open(struct hf_scope *s, const struct hf_env *env, struct
         c->certificate = hf_scope_copy(c->memory, certificate);
         c->private_key = hf_scope_copy(c->memory, private_key);
     }
-    status = c->certificate.ptr && c->private_key.ptr ? load(s, c, &c->ssl) : hf__fail_nomem(s);
+    status = c->certificate.ptr && c->private_key.ptr ? load_certificates(s, c, &c->ssl)
+                                                      : hf__fail_nomem(s);
     if (status != HF_OK) {
         hf__tls_close(c);
         return status;
@@ -161,7 +163,7 @@ enum hf_status hf__tls_reload(struct hf_scope *s, struct tls_context *context)
 {
     SSL_CTX *made, *old;
 
-    TRY(load(s, context, &made));
+    TRY(load_certificates(s, context, &made));
     pthread_mutex_lock(&context->lock);
     old = context->ssl;
     context->ssl = made;
@@ -240,7 +242,7 @@ bool hf__tls_established(const struct tls *tls)
     return SSL_is_init_finished(tls->ssl);
 }
 
-static bool consume(struct conn *conn, uint8_t *plain, size_t len)
+static bool consume_plain(struct conn *conn, uint8_t *plain, size_t len)
 {
     if (conn->in.len == 0) {
         hf__conn_consume(conn, plain, len);
@@ -249,8 +251,7 @@ static bool consume(struct conn *conn, uint8_t *plain, size_t len)
     hf__buf_put(&conn->in, plain, len);
     if (conn->in.failed)
         return false;
-    if (!conn->again) /* else its turn comes */
-        hf__conn_consume(conn, conn->in.ptr, conn->in.len);
+    hf__conn_consume(conn, conn->in.ptr, conn->in.len);
     return true;
 }
 
@@ -259,15 +260,15 @@ bool hf__tls_feed(struct conn *conn, uint8_t *bytes, size_t len)
     struct tls *tls = conn->tls;
     int got;
 
+    assert(tls && len > 0 && len <= INPUT_SIZE);
     ERR_clear_error(); /* what others left would be taken for ours by SSL_get_error() */
     if (BIO_write(tls->from_socket, bytes, (int)len) != (int)len)
         return false;
     while ((got = SSL_read(tls->ssl, tls->plain, PLAIN_SIZE)) > 0) {
-        if (!consume(conn, tls->plain, (size_t)got))
+        if (!consume_plain(conn, tls->plain, (size_t)got))
             return false;
     }
-    /* While a worker has the connection they leave with its answer. */
-    if (BIO_pending(tls->to_socket) > 0 && conn->state != CONN_CLOSED && !conn->working)
+    if (BIO_pending(tls->to_socket) > 0)
         hf__conn_ready(conn);
     switch (SSL_get_error(tls->ssl, got)) {
     case SSL_ERROR_WANT_READ:
@@ -275,17 +276,18 @@ bool hf__tls_feed(struct conn *conn, uint8_t *bytes, size_t len)
         return true;
     case SSL_ERROR_ZERO_RETURN: /* the other side says that it sends no more */
         conn->ended = true;
+        hf__conn_pause(conn);
         if (!conn_is_busy(conn))
             hf__conn_close(conn);
         return true;
     default: /* an alert that says why may be on its way */
         ERR_clear_error();
-        if (conn->working) { /* which has the connection: it ends after that answer */
+        if (conn->state == CONN_WORKING) { /* which has the connection: it ends after that answer */
             conn->ended = true;
             return true;
         }
         conn->close_after = true;
-        return conn->ready || conn->owing;
+        return conn->state == CONN_READY || conn->state == CONN_SYNCING;
     }
 }
 
@@ -294,6 +296,7 @@ static bool take_sealed(struct tls *tls, struct hf__buf *to)
 {
     int len = (int)BIO_pending(tls->to_socket);
 
+    assert(to->len <= to->cap);
     if (len <= 0)
         return true;
     if (!hf__buf_reserve(to, (size_t)len) ||
@@ -321,6 +324,7 @@ bool hf__tls_seal(struct tls *tls, struct hf__buf *out, size_t *begin, bool last
     size_t len = out->len - *begin;
     bool done;
 
+    assert(*begin <= out->len);
     if (len > PLAIN_SIZE) {
         done = seal_records(tls, out->ptr + *begin, len, &sealed);
         hf__buf_free(out);

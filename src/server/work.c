@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/assert_held.h"
 #include "base/turns.h"
 #include "ops/fields.h"
 #include "server/metrics.h"
@@ -114,36 +115,40 @@ static uint64_t share_of(const struct budget *budget, const struct job *job)
 {
     uint64_t most = most_of(budget, job);
 
+    assert(job->needs > 0 && most <= budget->output_max);
     return job->needs < most - most / 4 ? job->needs : most - most / 4;
 }
 
-static bool fits(struct budget *budget, const struct job *job)
+static bool job_fits(struct budget *budget, const struct job *job)
 {
     return atomic_load(&budget->output) + share_of(budget, job) <= most_of(budget, job);
 }
 
-/* Called with the lock held: the job that is next, out of the list; NULL: none may start. */
+/* The job that is next, out of the list; NULL: none may start. */
 static struct job *next_job(struct work *work)
 {
     struct budget *budget = &work->server->budget;
     uint64_t now = work->first ? uv_hrtime() : 0;
 
+    ASSERT_HELD(&work->lock);
     for (struct job **at = &work->first; *at; at = &(*at)->next) {
         struct job *job = *at;
         bool has_room, gone;
 
         if (at != &work->first && job->needs > WORK_SMALL) /* not before who came first */
             continue;
-        has_room = fits(budget, job); /* once: loops change what is free at any time */
+        has_room = job_fits(budget, job); /* once: loops change what is free at any time */
         gone = atomic_load(&job->conn->gone);
         if (!gone && now < job->until_ns && !has_room)
             continue;
         *at = job->next;
         if (work->end == &job->next)
             work->end = at;
+        assert(work->waiting > 0);
         work->waiting--;
         work->running++;
         atomic_store(&budget->pressed, false); /* until somebody finds that it is */
+        assert(job->conn->held == 0);          /* nothing was to be sent when it was given */
         if (has_room && !gone)
             hf__budget_count(&budget->output, &job->conn->held, share_of(budget, job));
         return job;
@@ -160,7 +165,7 @@ void hf__work_room(struct work *work)
 
 /* ---- workers -------------------------------------------------------------------------------- */
 
-static void refuse(struct context *context, struct conn *conn, const struct http_head *head)
+static void refuse_request(struct context *context, struct conn *conn, const struct http_head *head)
 {
     struct answer answer = {.conn = conn, .context = context, .head = head};
 
@@ -185,13 +190,14 @@ static void run_job(struct worker *worker, struct job *job)
     struct server *server = context->server;
     struct conn *conn = job->conn;
 
+    assert(context->worker && !context->scope && !conn->parts);
     context->scope = hf_scope_new(&server->env);
     if (!context->scope)
         conn->close_after = true;
     else if (conn->held == 0)
-        refuse(context, conn, &job->reader.head);
+        refuse_request(context, conn, &job->reader.head);
     else
-        hf__route(context, conn, &job->reader);
+        hf__route_request(context, conn, &job->reader);
     if (conn->parts) { /* which has the scope; its result may borrow from the request */
         conn->parts->request = job->bytes;
         job->bytes = (struct hf__buf){.env = &server->env};
@@ -213,9 +219,11 @@ static void hand_back(struct job *job)
     uv_async_send(&loop->worked);
 }
 
-static void enqueue(struct work *work, struct job *job)
+static void enqueue_job(struct work *work, struct job *job)
 {
+    assert(!job->next);
     pthread_mutex_lock(&work->lock);
+    assert(!*work->end && !work->stops);
     *work->end = job;
     work->end = &job->next;
     work->waiting++;
@@ -230,6 +238,7 @@ static void run_here(struct job *job)
     struct budget *budget = &worker.context.server->budget;
 
     worker.context.worker = true;
+    worker.context.scope = NULL; /* a job has its own */
     hf__budget_count(&budget->output, &job->conn->held, share_of(budget, job));
     run_job(&worker, job);
     hand_back(job);
@@ -242,7 +251,8 @@ bool hf__work_give(struct conn *conn, const struct http_reader *reader, uint8_t 
     struct job *job = hf__env_alloc(&server->env, sizeof(*job));
     enum http_result result;
 
-    assert(conn->out.len == 0 && !conn->ready && !conn->working);
+    assert(!conn_is_busy(conn) || conn->state == CONN_BACKLOG);
+    assert(conn->out.len == 0 && !conn->parts && conn->paused && conn->holders == 1);
     if (!job)
         return false;
     *job = (struct job){.conn = conn, .reader = *reader, .bytes = {.env = &server->env}};
@@ -256,10 +266,10 @@ bool hf__work_give(struct conn *conn, const struct http_reader *reader, uint8_t 
     hf__budget_count(&server->budget.input, &job->counted, job->reader.used);
     job->needs = needs_of(reader);
     job->until_ns = uv_hrtime() + (uint64_t)server->options.body_ms * 1000000;
-    conn->working = true;
-    conn->too_long = false;
+    conn->holders++;
+    conn->for_worker = false;
     if (work->started)
-        enqueue(work, job);
+        enqueue_job(work, job);
     else
         run_here(job);
     return true;
@@ -277,6 +287,7 @@ void hf__work_done(struct loop *loop)
         struct job *job = done;
         struct conn *conn = job->conn;
 
+        assert(conn->loop == loop && conn->holders > 0);
         done = job->next;
         free_job(job);
         hf__conn_worked(conn);
@@ -287,6 +298,7 @@ static void wait_for_job(struct work *work)
 {
     struct timespec until;
 
+    ASSERT_HELD(&work->lock);
     if (!work->first) {
         pthread_cond_wait(&work->changed, &work->lock);
         return;
@@ -313,6 +325,7 @@ static void *run_worker(void *user)
         if (job) {
             pthread_mutex_unlock(&work->lock);
             run_job(worker, job);
+            assert(work->running > 0);
             work->running--;
             hand_back(job);
             pthread_mutex_lock(&work->lock);
@@ -364,7 +377,9 @@ enum hf_status hf__work_start(struct hf_scope *s, struct server *server)
     pthread_condattr_t monotonic;
     enum hf_status status;
 
-    *work = (struct work){.server = server, .workers_len = server->options.workers};
+    assert(!work->first && !work->stops && work->waiting == 0 && work->running == 0);
+    work->server = server; /* the figures are not written: others may look at them already */
+    work->workers_len = server->options.workers;
     work->end = &work->first;
     work->workers = hf__scope_array(server->memory, work->workers_len, sizeof(*work->workers));
     if (!work->workers)

@@ -8,9 +8,9 @@
  * That a request may take long shows by its size (WORK_BODY), or while its loop handles it: it is
  * packed, or for an operation that may take any time, or a read that has gone over many items by
  * now (hf__scope_set_patience()). Nothing was done then; the loop notes it in the connection as
- * `too_long`, and a worker handles it from the start.
+ * `for_worker`, and a worker handles it from the start.
  *
- *  (1) While its request is WAITING or RUNNING, a connection is `working`: its loop reads nothing,
+ *  (1) While its request is WAITING or RUNNING, a connection is WORKING: its loop reads nothing,
  *      sends nothing and frees nothing of it, and leaves `out`, `debt`, `parts` and `close_after`
  *      to the worker. One request per connection at a time, so order stays.
  *  (2) A request starts when what it may come to hold fits into the budget; first come, first
@@ -58,7 +58,7 @@ struct work {
 
 /* Threads, as many as the server's options say. HF_NOMEM, HF_IO: there are none. */
 enum hf_status hf__work_start(struct hf_scope *s, struct server *server);
-/* No connection is working any more. */
+/* No connection is WORKING any more. */
 void hf__work_stop(struct work *work);
 
 /*

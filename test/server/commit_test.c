@@ -2,7 +2,7 @@
  * server/commit_test.c: answers and the disk. An answer leaves after what it says is durable, one
  * sync serves all answers of a turn, and when it fails none of them says that all is well.
  *
- * Loops wait for the disk themselves here; settler_test.c has the others.
+ * Loops wait for the disk themselves here; syncer_test.c has the others.
  */
 #include "gate.h"
 
@@ -33,7 +33,7 @@ TEST(commit, reads_of_durable_data_do_not_wait)
     struct line first, writer, reader;
     struct gated gated;
     struct site site;
-    unsigned settles;
+    unsigned syncs;
 
     gate_site(t, &gated, &site, &(struct server_options){.loops = 1});
     line_open(&site, &first);
@@ -43,12 +43,12 @@ TEST(commit, reads_of_durable_data_do_not_wait)
     CHECK_ANSWER(&writer, 200, "{}");
     send_get(&reader, "none");
     CHECK_ANSWER(&reader, 200, "{}");
-    CHECK_INT(0, atomic_load(&gated.settles)); /* a read owes nothing at all */
+    CHECK_INT(0, atomic_load(&gated.syncs)); /* a read owes nothing at all */
 
     gate_set(&gated, true);
     send_put(&first, "a");
     gate_wait(&gated, 1);
-    settles = atomic_load(&gated.settles);
+    syncs = atomic_load(&gated.syncs);
     send_put(&writer, "b"); /* these two come while the loop waits: the next turn has both */
     send_get(&reader, "old");
     sleep_ms(20);
@@ -59,7 +59,7 @@ TEST(commit, reads_of_durable_data_do_not_wait)
     CHECK(is_silent(&writer));
     gate_set(&gated, false);
     CHECK_ANSWER(&writer, 200, "{}");
-    CHECK_INT(settles + 1, atomic_load(&gated.settles));
+    CHECK_INT(syncs + 1, atomic_load(&gated.syncs));
     line_close(&first);
     line_close(&writer);
     line_close(&reader);
@@ -136,11 +136,11 @@ TEST(commit, one_sync_serves_all_of_a_turn)
     struct line first, many[MANY];
     struct gated gated;
     struct site site;
-    unsigned settles;
+    unsigned syncs;
 
     gate_site(t, &gated, &site, &(struct server_options){.loops = 1});
     gather(&gated, &site, &first, many);
-    settles = atomic_load(&gated.settles);
+    syncs = atomic_load(&gated.syncs);
     gate_set(&gated, false);
     CHECK_ANSWER(&first, 200, "{}");
     for (int i = 0; i < MANY; i++) {
@@ -151,7 +151,7 @@ TEST(commit, one_sync_serves_all_of_a_turn)
         line_close(&many[i]);
     }
     /* One in principle; a few when the kernel tells of the sockets in several goes. */
-    CHECK(atomic_load(&gated.settles) - settles <= 4);
+    CHECK(atomic_load(&gated.syncs) - syncs <= 4);
     line_close(&first);
     gate_close(&gated, &site);
 }

@@ -20,13 +20,13 @@ static enum hf_status gated_call(struct hf_scope *s, struct hf_db *db, enum hf_o
     return status;
 }
 
-static enum hf_status gated_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
+static enum hf_status gated_sync(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
 {
     struct gated *gated = (struct gated *)db;
-    unsigned settles = atomic_fetch_add(&gated->settles, 1), sync_us = atomic_load(&gated->sync_us);
+    unsigned syncs = atomic_fetch_add(&gated->syncs, 1), sync_us = atomic_load(&gated->sync_us);
 
     if (sync_us)
-        usleep(settles * 7919 % sync_us);
+        usleep(syncs * 7919 % sync_us);
     pthread_mutex_lock(&gated->lock);
     gated->waiting++;
     pthread_cond_broadcast(&gated->moved);
@@ -73,7 +73,7 @@ void gate_site(struct test *t, struct gated *gated, struct site *site,
                const struct server_options *options)
 {
     static const struct db_calls calls = {.call = gated_call,
-                                          .settle = gated_settle,
+                                          .settle = gated_sync,
                                           .close = gated_close};
     struct hf_engine_options engine = {.size = sizeof(engine),
                                        .env = test_env(t),

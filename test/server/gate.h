@@ -18,9 +18,9 @@ struct gated {
     pthread_mutex_t lock; /* guards the next four */
     pthread_cond_t moved;
     bool closed;
-    unsigned passes;     /* syncs that a closed gate lets through */
-    unsigned waiting;    /* syncs at the gate now */
-    atomic_uint settles; /* syncs asked for so far */
+    unsigned passes;   /* syncs that a closed gate lets through */
+    unsigned waiting;  /* syncs at the gate now */
+    atomic_uint syncs; /* syncs asked for so far */
     atomic_uint calls;
     atomic_bool fails;    /* the next syncs fail */
     atomic_uint sync_us;  /* so long a sync takes at most, each its own time */

@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "base/assert_held.h"
 #include "http/sign.h"
 #include "server/tls.h"
 
@@ -490,6 +491,33 @@ TEST(tls, handshakes_have_a_time_limit)
     secure_send(&c, HF_STR("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"));
     CHECK_INT(200, secure_read(&c, &body, &used));
     secure_close(&c);
+    site_close(&site);
+}
+
+/* What a handshake sends leaves as answers do, and then the connection goes on with it. */
+TEST(tls, a_handshake_is_a_state)
+{
+    const uint32_t *moves;
+    struct hf_str body;
+    struct files files;
+    struct secure c;
+    struct site site;
+    size_t used = 0;
+
+    open_tls(t, &site, &files, (struct server_options){.loops = 1});
+    CHECK(secure_open(&site, &c, TLS1_2_VERSION, TLS1_2_VERSION));
+    secure_send(&c, HF_STR("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    CHECK_INT(200, secure_read(&c, &body, &used));
+    secure_close(&c);
+    hf__server_stop(site.server);
+    site_join(&site);
+    moves = site.server->loops[0].moves;
+    if (DEV_CHECKS) {
+        CHECK_INT(1U << CONN_HANDSHAKE, moves[CONN_NEW]);
+        CHECK(moves[CONN_HANDSHAKE] >> CONN_READY & 1);
+        CHECK(moves[CONN_READY] >> CONN_HANDSHAKE & 1);
+        CHECK(moves[CONN_READY] >> CONN_IDLE & 1);
+    }
     site_close(&site);
 }
 

@@ -50,7 +50,7 @@ static size_t count_of(struct hf_str text, const char *part)
 }
 
 /* Nothing is held by anybody, once all was read; what clients have left behind is carried out. */
-static void check_settled(struct site *site)
+static void check_all_given_back(struct site *site)
 {
     for (int i = 0; i < 6 * DEADLINE_MS; i++) {
         if (atomic_load(&site->server->budget.output) == 0 &&
@@ -94,7 +94,7 @@ TEST(work, answers_keep_their_order)
         CHECK_ANSWER(&c, 200, "{\"TableNames\":[\"tab\"]}");
         line_close(&c);
     }
-    check_settled(&site);
+    check_all_given_back(&site);
     site_close(&site);
 }
 
@@ -113,7 +113,7 @@ TEST(work, an_answer_in_parts_is_the_answer)
     CHECK(hf__json_valid(c.body));
     CHECK(atomic_load(&site.bytes) < 64 * 1024 * 1024);
     line_close(&c);
-    check_settled(&site);
+    check_all_given_back(&site);
     site_close(&site);
 }
 
@@ -135,7 +135,7 @@ TEST(work, clients_that_go)
         else
             line_close(&c);
     }
-    check_settled(&site);
+    check_all_given_back(&site);
     CHECK_CALL(&site, 200, "{'TableNames':['tab']}", "ListTables", "{}");
     site_close(&site);
 }
@@ -162,7 +162,7 @@ TEST(work, silent_readers_make_room)
     line_close(&c);
     for (int i = 0; i < READERS; i++)
         line_close(&readers[i]);
-    check_settled(&site);
+    check_all_given_back(&site);
     site_close(&site);
 }
 
@@ -206,7 +206,7 @@ TEST(work, large_needs_leave_room_for_answers)
     atomic_store(&gated.held, false);
     CHECK_ANSWER(&c, 200, "{\"Responses\":[{\"Item\":{\"pk\":{\"S\":\"old\"}}}]}");
     line_close(&c);
-    check_settled(&site);
+    check_all_given_back(&site);
     gate_close(&gated, &site);
 }
 

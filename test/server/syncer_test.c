@@ -1,5 +1,5 @@
 /*
- * server/settler_test.c: loops that go on while a sync runs beside them. What commit_test.c shows
+ * server/syncer_test.c: loops that go on while a sync runs beside them. What commit_test.c shows
  * holds here as well; besides, nobody waits for a sync that is not for him, and what a connection
  * sends while its answer waits is answered behind it.
  */
@@ -9,7 +9,7 @@
 
 enum { LINES = 3 };
 
-/* One loop, with the settler, and connections that it knows: with one alone it needs none. */
+/* One loop, with the syncer, and connections that it knows: with one alone it needs none. */
 static void open_beside(struct test *t, struct gated *gated, struct site *site, struct line *lines)
 {
     gate_site(t, gated, site, &(struct server_options){.loops = 1, .sync_beside = true});
@@ -36,7 +36,7 @@ static void close_beside(struct gated *gated, struct site *site, struct line *li
     gate_close(gated, site);
 }
 
-TEST(settler, others_are_served_while_a_sync_runs)
+TEST(syncer, others_are_served_while_a_sync_runs)
 {
     struct line c[LINES], late;
     struct gated gated;
@@ -60,14 +60,14 @@ TEST(settler, others_are_served_while_a_sync_runs)
 
 /* Writes, and reads of what is not durable, that come while a sync runs wait for the next one; all
  * of them for the same. */
-TEST(settler, what_comes_during_a_sync_shares_the_next)
+TEST(syncer, what_comes_during_a_sync_shares_the_next)
 {
     struct line c[LINES];
     struct gated gated;
     struct site site;
 
     open_waiting(t, &gated, &site, c);
-    CHECK_INT(1, atomic_load(&gated.settles));
+    CHECK_INT(1, atomic_load(&gated.syncs));
     send_put(&c[1], "b");
     CHECK(is_silent(&c[1]));
     send_get(&c[2], "a");
@@ -75,19 +75,19 @@ TEST(settler, what_comes_during_a_sync_shares_the_next)
     gate_let_one_pass(&gated);
     CHECK_ANSWER(&c[0], 200, "{}");
     gate_wait(&gated, 1);
-    CHECK_INT(2, atomic_load(&gated.settles));
+    CHECK_INT(2, atomic_load(&gated.syncs));
     CHECK(is_silent(&c[1]));
     gate_set(&gated, false);
     CHECK_ANSWER(&c[1], 200, "{}");
     CHECK_ANSWER(&c[2], 200, "{\"Item\":{\"pk\":{\"S\":\"a\"}}}");
-    CHECK_INT(2, atomic_load(&gated.settles));
+    CHECK_INT(2, atomic_load(&gated.syncs));
     CHECK_INT(3, site_metric(&site, "holdfast_answers_committed_total"));
     close_beside(&gated, &site, c);
 }
 
 /* Requests behind one that waits: in one piece with it, later, and in pieces. None is handled
  * before the first is answered, and the answers come in order. */
-TEST(settler, requests_behind_one_that_waits_are_answered_in_order)
+TEST(syncer, requests_behind_one_that_waits_are_answered_in_order)
 {
     static const char half[] = "GET /livez HTTP/1.1\r\nHost: loc", rest[] = "alhost\r\n\r\n";
     struct line c[LINES];
@@ -124,7 +124,7 @@ TEST(settler, requests_behind_one_that_waits_are_answered_in_order)
 
 /* The beginning of the next request came with the one that waits, its end meanwhile; and then
  * nothing more will come. */
-TEST(settler, a_request_that_is_completed_meanwhile_and_then_the_end)
+TEST(syncer, a_request_that_is_completed_meanwhile_and_then_the_end)
 {
     struct line c[LINES];
     struct gated gated;
@@ -151,7 +151,7 @@ TEST(settler, a_request_that_is_completed_meanwhile_and_then_the_end)
 
 /* Who is gone before the sync is over gets nothing, and who only says that he sends no more does.
  */
-TEST(settler, clients_go_while_their_answers_wait)
+TEST(syncer, clients_go_while_their_answers_wait)
 {
     struct line c[LINES];
     struct gated gated;
@@ -173,7 +173,7 @@ TEST(settler, clients_go_while_their_answers_wait)
 }
 
 /* A failed sync is told to those who waited for it, and not to those who waited for one before. */
-TEST(settler, a_failed_sync_is_a_500_for_those_who_waited_for_it)
+TEST(syncer, a_failed_sync_is_a_500_for_those_who_waited_for_it)
 {
     struct line c[LINES];
     struct gated gated;
@@ -201,7 +201,7 @@ TEST(settler, a_failed_sync_is_a_500_for_those_who_waited_for_it)
 }
 
 /* Time that the disk takes is not the client's: neither between two requests, nor for one whose
- * body is not sent because the word to do so waits; with the settler, and on a connection alone. */
+ * body is not sent because the word to do so waits; with the syncer, and on a connection alone. */
 static void check_limits(struct test *t, int lines)
 {
     static const char head[] =
@@ -241,7 +241,7 @@ static void check_limits(struct test *t, int lines)
     gate_close(&gated, &site);
 }
 
-TEST(settler, limits_of_time_are_not_for_the_disk)
+TEST(syncer, limits_of_time_are_not_for_the_disk)
 {
     check_limits(t, LINES);
     check_limits(t, 1);
@@ -249,7 +249,7 @@ TEST(settler, limits_of_time_are_not_for_the_disk)
 
 /* An answer that a fault keeps back, and that owes nothing, does not wait for the sync of another
  * that is of the same turn. */
-TEST(settler, a_delay_waits_for_no_sync)
+TEST(syncer, a_delay_waits_for_no_sync)
 {
     struct line c[LINES];
     struct gated gated;
@@ -276,7 +276,7 @@ TEST(settler, a_delay_waits_for_no_sync)
     close_beside(&gated, &site, c);
 }
 
-TEST(settler, a_server_that_stops_waits_for_the_disk)
+TEST(syncer, a_server_that_stops_waits_for_the_disk)
 {
     struct line c[LINES];
     struct gated gated;
@@ -327,7 +327,7 @@ static void *keep_writing(void *user)
     return NULL;
 }
 
-TEST(settler, many_writers_on_two_loops)
+TEST(syncer, many_writers_on_two_loops)
 {
     struct writer writers[WRITERS];
     struct gated gated;
@@ -457,11 +457,11 @@ static void check_pipelines(struct test *t, uint32_t loops, unsigned delay_ms)
         CHECK_INT(0, pthread_join(clients[i].thread, NULL));
         CHECK_INT(0, clients[i].wrong);
     }
-    CHECK(atomic_load(&gated.settles) > ROUNDS);
+    CHECK(atomic_load(&gated.syncs) > ROUNDS);
     gate_close(&gated, &site);
 }
 
-TEST(settler, random_pipelines)
+TEST(syncer, random_pipelines)
 {
     check_pipelines(t, 1, 0);
     check_pipelines(t, 2, 0);
