@@ -228,6 +228,12 @@ HF_API enum hf_status hf_scope_fail_from(struct hf_scope *s, enum hf_status stat
                                          const struct hf_scope *other);
 
 /*
+ * Clear the error of the scope and return HF_OK, for who takes a failure for no failure:
+ * `return status == HF_NOT_FOUND ? hf_scope_ok(s) : status`. Data in the scope stays. Since 0.1.
+ */
+HF_API enum hf_status hf_scope_ok(struct hf_scope *s);
+
+/*
  * Let the scope's error say that the effect may be there although the call failed, and return its
  * status. Since 0.1.
  */

@@ -30,9 +30,11 @@
 struct hf_env hf__env_fill(const struct hf_env *env);
 
 void *hf__env_alloc(const struct hf_env *env, size_t size);
+void *hf__env_zalloc(const struct hf_env *env, size_t size); /* zeroed */
 void *hf__env_resize(const struct hf_env *env, void *ptr, size_t old_size, size_t new_size);
 void hf__env_free(const struct hf_env *env, void *ptr, size_t size);
 int64_t hf__env_wall_us(const struct hf_env *env);
+int64_t hf__env_wall_ms(const struct hf_env *env);
 int64_t hf__env_elapsed_us(const struct hf_env *env);
 void hf__env_random(const struct hf_env *env, void *bytes, size_t len);
 void hf__env_log(const struct hf_env *env, enum hf_log_level level, const char *format, ...)
@@ -317,6 +319,18 @@ static inline int hex_digit(char c)
     if (c >= 'A' && c <= 'F')
         return c - 'A' + 10;
     return -1;
+}
+
+/* Two lower case hexadecimal digits for each byte; returns where the text goes on. No NUL. */
+static inline char *hex_write(char *to, const void *bytes, size_t len)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < len; i++) {
+        *to++ = digits[((const uint8_t *)bytes)[i] >> 4];
+        *to++ = digits[((const uint8_t *)bytes)[i] & 15];
+    }
+    return to;
 }
 
 /* memcmp() over two lengths: the order in which stores and sets keep their bytes. */

@@ -64,3 +64,21 @@ void hf__buf_free(struct hf__buf *buf)
     buf->len = buf->cap = 0;
     buf->failed = false;
 }
+
+void hf__buf_put_url(struct hf__buf *buf, struct hf_str text, const char *keep)
+{
+    static const char hex[] = "0123456789ABCDEF";
+
+    for (size_t i = 0; i < text.len; i++) {
+        uint8_t c = (uint8_t)text.ptr[i];
+
+        if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+            char_in((char)c, "-_.~") || char_in((char)c, keep)) {
+            hf__buf_put_byte(buf, c);
+        } else {
+            const char code[3] = {'%', hex[c >> 4], hex[c & 15]};
+
+            hf__buf_put(buf, code, sizeof(code));
+        }
+    }
+}

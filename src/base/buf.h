@@ -56,6 +56,9 @@ static inline void hf__buf_put_str(struct hf__buf *buf, struct hf_str str)
 void hf__buf_format(struct hf__buf *buf, const char *format, ...) HF_PRINTF(2, 3);
 void hf__buf_vformat(struct hf__buf *buf, const char *format, va_list args) HF_PRINTF(2, 0);
 
+/* As a URL has it: what is not a letter, a digit, one of "-_.~", or in `keep`, becomes %XX. */
+void hf__buf_put_url(struct hf__buf *buf, struct hf_str text, const char *keep);
+
 /* For buffers with an env; the buffer is empty and usable afterwards. */
 void hf__buf_free(struct hf__buf *buf);
 

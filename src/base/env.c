@@ -96,6 +96,15 @@ void *hf__env_alloc(const struct hf_env *env, size_t size)
     return env->alloc(env->user, NULL, 0, size ? size : 1);
 }
 
+void *hf__env_zalloc(const struct hf_env *env, size_t size)
+{
+    void *ptr = hf__env_alloc(env, size);
+
+    if (ptr)
+        memset(ptr, 0, size);
+    return ptr;
+}
+
 void *hf__env_resize(const struct hf_env *env, void *ptr, size_t old_size, size_t new_size)
 {
     return env->alloc(env->user, ptr, old_size, new_size);
@@ -110,6 +119,11 @@ void hf__env_free(const struct hf_env *env, void *ptr, size_t size)
 int64_t hf__env_wall_us(const struct hf_env *env)
 {
     return env->wall_us(env->user);
+}
+
+int64_t hf__env_wall_ms(const struct hf_env *env)
+{
+    return env->wall_us(env->user) / 1000;
 }
 
 int64_t hf__env_elapsed_us(const struct hf_env *env)

@@ -364,7 +364,6 @@ struct hf_str hf_scope_format(struct hf_scope *s, const char *format, ...)
 
 struct hf_str hf__uuid(struct hf_scope *s, const struct hf_env *env)
 {
-    static const char digits[] = "0123456789abcdef";
     char *text = hf_scope_alloc(s, UUID_LEN + 1);
     char *to = text;
     uint8_t b[16];
@@ -377,8 +376,7 @@ struct hf_str hf__uuid(struct hf_scope *s, const struct hf_env *env)
     for (int i = 0; i < 16; i++) {
         if (i == 4 || i == 6 || i == 8 || i == 10)
             *to++ = '-';
-        *to++ = digits[b[i] >> 4];
-        *to++ = digits[b[i] & 0x0F];
+        to = hex_write(to, &b[i], 1);
     }
     *to = '\0';
     return hf_str_of(text, UUID_LEN);
@@ -626,6 +624,12 @@ enum hf_status hf_scope_fail(struct hf_scope *s, enum hf_status status, const ch
     text = hf__scope_format_args(s, format, args);
     va_end(args);
     return hf__fail_text(s, status, text);
+}
+
+enum hf_status hf_scope_ok(struct hf_scope *s)
+{
+    hf__scope_error_clear(s);
+    return HF_OK;
 }
 
 enum hf_status hf_scope_doubt(struct hf_scope *s)

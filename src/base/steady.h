@@ -25,13 +25,13 @@ static inline int steady_cond_init(pthread_cond_t *cond)
     return error;
 }
 
-static inline struct timespec steady_in_ms(int64_t ms)
+static inline struct timespec steady_in_us(int64_t us)
 {
     struct timespec time;
 
     clock_gettime(CLOCK_MONOTONIC, &time);
-    time.tv_sec += ms / 1000;
-    time.tv_nsec += ms % 1000 * 1000000;
+    time.tv_sec += us / 1000000;
+    time.tv_nsec += us % 1000000 * 1000;
     if (time.tv_nsec >= 1000000000) {
         time.tv_nsec -= 1000000000;
         time.tv_sec++;
@@ -39,13 +39,23 @@ static inline struct timespec steady_in_ms(int64_t ms)
     return time;
 }
 
-/* Wait at a condition of steady_cond_init(), for so long at most. Returns as
- * pthread_cond_timedwait() does. */
-static inline int steady_wait_ms(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t ms)
+static inline struct timespec steady_in_ms(int64_t ms)
 {
-    struct timespec until = steady_in_ms(ms);
+    return steady_in_us(ms * 1000);
+}
+
+/* Wait at a condition of steady_cond_init(), for so long at most. Return as
+ * pthread_cond_timedwait() does. */
+static inline int steady_wait_us(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t us)
+{
+    struct timespec until = steady_in_us(us);
 
     return pthread_cond_timedwait(cond, mutex, &until);
+}
+
+static inline int steady_wait_ms(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t ms)
+{
+    return steady_wait_us(cond, mutex, ms * 1000);
 }
 
 #endif

@@ -172,7 +172,7 @@ struct hf_str hf__s3_upload_query(struct hf_scope *s, size_t part, struct hf_str
     if (part)
         hf__buf_format(&buf, "partNumber=%zu&", part);
     hf__buf_put_str(&buf, HF_STR("uploadId="));
-    hf__s3_encode(&buf, id);
+    hf__buf_put_url(&buf, id, "");
     return buf.failed ? (struct hf_str){0} : hf_str_of((const char *)buf.ptr, buf.len);
 }
 

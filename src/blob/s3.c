@@ -96,29 +96,6 @@ static bool is(struct hf_str text, const char *word)
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-static void encode(struct hf__buf *buf, struct hf_str text, bool keep_slashes)
-{
-    static const char hex[] = "0123456789ABCDEF";
-
-    for (size_t i = 0; i < text.len; i++) {
-        uint8_t c = (uint8_t)text.ptr[i];
-
-        if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-            c == '-' || c == '_' || c == '.' || c == '~' || (c == '/' && keep_slashes)) {
-            hf__buf_put_byte(buf, c);
-        } else {
-            hf__buf_put_byte(buf, '%');
-            hf__buf_put_byte(buf, (uint8_t)hex[c >> 4]);
-            hf__buf_put_byte(buf, (uint8_t)hex[c & 15]);
-        }
-    }
-}
-
-void hf__s3_encode(struct hf__buf *buf, struct hf_str text)
-{
-    encode(buf, text, false);
-}
-
 struct hf_str hf__s3_prefix(const struct s3 *s3)
 {
     return s3->prefix;
@@ -131,7 +108,7 @@ struct hf_str hf__s3_source(struct hf_scope *s, const struct s3 *s3, struct hf_s
     hf__buf_put_byte(&buf, '/');
     hf__buf_put_str(&buf, s3->bucket);
     hf__buf_put_byte(&buf, '/');
-    encode(&buf, key, true);
+    hf__buf_put_url(&buf, key, "/");
     return buf.failed ? (struct hf_str){0} : hf_str_of((const char *)buf.ptr, buf.len);
 }
 
@@ -686,7 +663,7 @@ static enum hf_status build(struct hf_scope *s, struct s3 *s3, const struct s3_c
     hf__buf_put_str(&path, s3->endpoint.path);
     if (call->key.ptr || !s3->endpoint.path.len)
         hf__buf_put_byte(&path, '/');
-    encode(&path, call->key, true);
+    hf__buf_put_url(&path, call->key, "/");
     if (path.failed)
         return hf__fail_nomem(s);
     head->method = hf_str_from(call->method);

@@ -41,9 +41,6 @@ struct hf_str hf__s3_prefix(const struct s3 *s3);
 /* "/bucket/key", as a header wants it. Absent when there is no memory. */
 struct hf_str hf__s3_source(struct hf_scope *s, const struct s3 *s3, struct hf_str key);
 
-/* Append a text as it is written in a query. */
-void hf__s3_encode(struct hf__buf *buf, struct hf_str text);
-
 struct s3_call {
     const char *method;
     struct hf_str key;   /* absent: the bucket itself */

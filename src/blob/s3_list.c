@@ -132,14 +132,14 @@ static enum hf_status make_query(struct hf_scope *s, struct hf_blobs *blobs,
 
     TRY(hf__s3_key(s, blobs, walk->folder, HF_STR(""), &prefix));
     hf__buf_put_str(&buf, hf_str_from(walk->first));
-    hf__s3_encode(&buf, prefix);
+    hf__buf_put_url(&buf, prefix, "");
     if (last && last->next.len) {
         hf__buf_put_str(&buf, hf_str_from(walk->marker));
-        hf__s3_encode(&buf, last->next);
+        hf__buf_put_url(&buf, last->next, "");
     }
     if (last && last->next_id.len && walk->marker_id) {
         hf__buf_put_str(&buf, hf_str_from(walk->marker_id));
-        hf__s3_encode(&buf, last->next_id);
+        hf__buf_put_url(&buf, last->next_id, "");
     }
     if (buf.failed)
         return hf__fail_nomem(s);

@@ -5,11 +5,12 @@
  * What goes through a whole stream or the whole store has no deadline once the store is open: it
  * can be interrupted at any moment and called again.
  */
+#include "base/base.h"
 #include "cli/commands.h"
 #include "cli/events.h"
 #include "cli/json.h"
 
-enum { HASH_HEX_MAX = 2 * 32 + 1, SECOND_MS = 1000 };
+enum { SECOND_MS = 1000 };
 
 struct settings {
     struct database_settings database;
@@ -60,15 +61,12 @@ static bool open_store(struct about *a, int *ends)
 
 static struct hf_str hex_of(struct cli *cli, struct hf_bytes bytes)
 {
-    static const char digits[] = "0123456789abcdef";
-    char text[HASH_HEX_MAX];
-    size_t len = 0;
+    char *text = bytes.len ? hf_scope_alloc(cli->scope, 2 * bytes.len) : NULL;
 
-    for (size_t i = 0; i < bytes.len && len + 2 < sizeof(text); i++) {
-        text[len++] = digits[bytes.ptr[i] >> 4];
-        text[len++] = digits[bytes.ptr[i] & 15];
-    }
-    return bytes.len ? hf_scope_copy(cli->scope, hf_str_of(text, len)) : (struct hf_str){0};
+    if (!text)
+        return (struct hf_str){0};
+    hex_write(text, bytes.ptr, bytes.len);
+    return hf_str_of(text, 2 * bytes.len);
 }
 
 enum { INFO_LIMITS = 4, INFO_LIMITS_END = 8, INFO_FIELDS = 11 };

@@ -12,6 +12,7 @@
  */
 #include "cli/database.h"
 
+#include "base/buf.h"
 #include "cli/child.h"
 #include "cli/holder.h"
 
@@ -140,28 +141,16 @@ static bool is_network(struct hf_str url)
 static struct hf_str with_parameter(struct hf_scope *s, struct hf_str url, const char *name,
                                     struct hf_str value)
 {
-    static const char hex[] = "0123456789ABCDEF";
-    char *encoded;
-    size_t len = 0;
+    struct hf__buf buf = {.scope = s};
 
     if (!url.ptr || !value.ptr)
         return url;
-    encoded = hf_scope_alloc(s, value.len * 3 + 1);
-    if (!encoded)
+    hf__buf_put_url(&buf, value, "");
+    if (buf.failed)
         return (struct hf_str){0};
-    for (size_t i = 0; i < value.len; i++) {
-        unsigned char byte = (unsigned char)value.ptr[i];
-
-        if (isalnum(byte) || byte == '-' || byte == '_' || byte == '.' || byte == '~') {
-            encoded[len++] = (char)byte;
-            continue;
-        }
-        encoded[len++] = '%';
-        encoded[len++] = hex[byte >> 4];
-        encoded[len++] = hex[byte & 15];
-    }
     return hf_scope_format(s, "%.*s%c%s=%.*s", HF_FMT(url),
-                           memchr(url.ptr, '?', url.len) ? '&' : '?', name, (int)len, encoded);
+                           memchr(url.ptr, '?', url.len) ? '&' : '?', name, (int)buf.len,
+                           (const char *)buf.ptr);
 }
 
 struct hf_str hf__database_url(struct hf_scope *s, const struct database_settings *settings)

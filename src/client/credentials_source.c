@@ -323,24 +323,6 @@ struct hf_str hf__source_quote(struct hf_scope *s, struct hf_str text, const str
     return hf_str_of(copy, text.len);
 }
 
-void hf__source_encode(struct hf__buf *buf, struct hf_str text)
-{
-    static const char hex[] = "0123456789ABCDEF";
-
-    for (size_t i = 0; i < text.len; i++) {
-        uint8_t c = (uint8_t)text.ptr[i];
-
-        if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-            c == '-' || c == '_' || c == '.' || c == '~') {
-            hf__buf_put_byte(buf, c);
-        } else {
-            hf__buf_put_byte(buf, '%');
-            hf__buf_put_byte(buf, (uint8_t)hex[c >> 4]);
-            hf__buf_put_byte(buf, (uint8_t)hex[c & 15]);
-        }
-    }
-}
-
 /* Digits from *at on, `count` of them; false when there is something else. */
 static bool take_number(struct hf_str *at, size_t count, int *number)
 {

@@ -378,9 +378,9 @@ enum hf_status hf__source_sso(struct hf_scope *s, struct source *source, struct 
                           &endpoint));
     TRY(find_token(s, source, &is, &token));
     hf__buf_put_str(&target, HF_STR("/federation/credentials?role_name="));
-    hf__source_encode(&target, is.role);
+    hf__buf_put_url(&target, is.role, "");
     hf__buf_put_str(&target, HF_STR("&account_id="));
-    hf__source_encode(&target, is.account);
+    hf__buf_put_url(&target, is.account, "");
     if (target.failed)
         return hf__fail_nomem(s);
     call.target = hf_str_of((char *)target.ptr, target.len);

@@ -19,7 +19,7 @@ enum {
 static void put_parameter(struct hf__buf *buf, const char *name, struct hf_str value)
 {
     hf__buf_format(buf, "&%s=", name);
-    hf__source_encode(buf, value);
+    hf__buf_put_url(buf, value, "");
 }
 
 /* What STS takes as the name of a session: letters, digits and a few signs. */

@@ -163,9 +163,6 @@ struct hf_str hf__source_quote(struct hf_scope *s, struct hf_str text, const str
  * such time. */
 bool hf__source_time(struct hf_str text, int64_t *us);
 
-/* Append `text` as it is written in a query or a form. */
-void hf__source_encode(struct hf__buf *buf, struct hf_str text);
-
 /* ---- documents ------------------------------------------------------------------------------ */
 
 /*

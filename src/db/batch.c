@@ -13,6 +13,7 @@
 #include <holdfast/batch.h>
 
 #include "base/buf.h"
+#include "base/fnv.h"
 #include "db/many.h"
 #include "model/value.h"
 
@@ -215,27 +216,18 @@ static struct hf_str get_table(const struct many *m, size_t entry)
     return get_at(m, entry)->table;
 }
 
-static uint64_t hash_more(uint64_t hash, const void *bytes, size_t len)
-{
-    const uint8_t *p = bytes;
-
-    for (size_t i = 0; i < len; i++)
-        hash = (hash ^ p[i]) * UINT64_C(0x100000001B3);
-    return hash;
-}
-
 /* Of the values that `item` has under the names of `key`. */
 static uint64_t key_hash(struct hf_str table, struct hf_item key, struct hf_item item)
 {
-    uint64_t hash = hash_more(UINT64_C(0xCBF29CE484222325), table.ptr, table.len);
+    uint64_t hash = fnv(FNV_BEGIN, table.ptr, table.len);
     struct hf_item_walk walk = {.next = 0};
 
     while (hf_item_next(key, &walk)) {
         struct hf_value value = hf_item_get(item, walk.name);
 
-        hash = hash_more(hash, value.ptr, value.len);
+        hash = fnv(hash, value.ptr, value.len);
     }
-    return hash ^ hash >> 29;
+    return fnv_fold(hash);
 }
 
 static bool has_key(struct hf_item key, struct hf_item item)

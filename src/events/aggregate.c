@@ -103,7 +103,7 @@ static enum hf_status begin(struct hf_scope *s, struct hf_events *store,
         return HF_OK;
     status = hf_snapshot_get(s, store, stream, aggregate->name, &snapshot);
     if (status == HF_NOT_FOUND || status == HF_CORRUPT)
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf_scope_ok(s);
     if (status != HF_OK)
         return status;
     if (snapshot.schema != (aggregate->snapshot_schema ? aggregate->snapshot_schema : 1) ||
@@ -429,7 +429,7 @@ static enum hf_status find_earlier(struct hf_scope *s, const struct handling *h,
                                  HF_FMT(events[len].stream.id));
         len++;
     }
-    (void)hf_scope_fail(s, HF_OK, "%s", "");
+    hf_scope_ok(s);
     handled->events = events;
     handled->events_len = len;
     handled->repeated = len > 0;

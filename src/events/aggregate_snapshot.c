@@ -81,7 +81,7 @@ enum hf_status hf_snapshot_save(struct hf_scope *s, struct hf_events *store,
         if (saved && doubtful && hf_value_i64(hf_item_get(there, HF_STR("version")), &version) &&
             hf_value_i64(hf_item_get(there, HF_STR("schema")), &schema))
             *saved = version == (int64_t)snapshot->version && schema == schema_of(snapshot);
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf_scope_ok(s);
     }
     if (status == HF_OK && saved)
         *saved = true;

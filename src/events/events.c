@@ -62,7 +62,7 @@ static enum hf_status check_config(struct hf_scope *s, struct hf_events *store,
                              HF_FMT(store->table), (int)shards, wanted);
     store->shards = (uint32_t)shards;
     store->chain = hf_value_true(hf_item_get(found, HF_STR("chain")));
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }
 
 /* (1) */
@@ -174,7 +174,7 @@ enum hf_status hf_events_open(struct hf_scope *s, struct hf_db *db,
     OPTIONS_COPY(&o, options);
     if (!db)
         return hf_scope_fail(s, HF_INVALID, "hf_events_open() was called without a database");
-    made = env_alloc(hf_scope_env(s), sizeof(*made));
+    made = hf__env_zalloc(hf_scope_env(s), sizeof(*made));
     if (!made)
         return no_memory(s);
     made->env = *hf_scope_env(s);
@@ -205,7 +205,7 @@ void hf_events_close(struct hf_events *store)
     hf__events_turns_free(store);
     hf__events_heads_free(store);
     hf_scope_free(store->kept);
-    env_free(&env, store, sizeof(*store));
+    hf__env_free(&env, store, sizeof(*store));
 }
 
 enum hf_status hf_events_reset(struct hf_scope *s, struct hf_events *store)

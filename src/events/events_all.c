@@ -399,7 +399,7 @@ static enum hf_status choose_commit(struct hf_scope *s, struct hf_events_reader 
                                     struct events_position *to)
 {
     struct hf_events *store = r->store;
-    int64_t settled_ms = env_wall_ms(&r->env) - r->settle_ms, newest_ms = 0;
+    int64_t settled_ms = hf__env_wall_ms(&r->env) - r->settle_ms, newest_ms = 0;
     struct events_position settled, older;
 
     TRY(hf__events_newest_of(s, store, day_str(&r->day), r->archived, &r->bound, &r->until, to));
@@ -579,11 +579,11 @@ void hf_events_reader_close(struct hf_events_reader *r)
     env = r->env;
     for (size_t i = 0; r->parts && i < r->parts_len; i++)
         hf_pages_free(r->parts[i].pages);
-    env_free(&env, r->parts, r->parts_len * sizeof(*r->parts));
-    env_free(&env, r->out, r->limit * sizeof(*r->out));
+    hf__env_free(&env, r->parts, r->parts_len * sizeof(*r->parts));
+    hf__env_free(&env, r->out, r->limit * sizeof(*r->out));
     hf_scope_free(r->extra);
     hf_scope_free(r->kept);
-    env_free(&env, r, sizeof(*r));
+    hf__env_free(&env, r, sizeof(*r));
 }
 
 /* The greatest position before that time. */
@@ -633,7 +633,7 @@ enum hf_status hf_events_reader_open(struct hf_scope *s, struct hf_events *store
     *reader = NULL;
     OPTIONS_COPY(&o, options);
     TRY(check_options(s, &o));
-    r = env_alloc(&store->env, sizeof(*r));
+    r = hf__env_zalloc(&store->env, sizeof(*r));
     if (!r)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a reader of events");
     r->env = store->env;
@@ -642,8 +642,8 @@ enum hf_status hf_events_reader_open(struct hf_scope *s, struct hf_events *store
     r->parts_len = (o.archived ? 2 : 1) * (size_t)store->shards;
     r->kept = hf_scope_new(&store->env);
     r->extra = hf_scope_new(&store->env);
-    r->parts = env_alloc(&store->env, r->parts_len * sizeof(*r->parts));
-    r->out = env_alloc(&store->env, r->limit * sizeof(*r->out));
+    r->parts = hf__env_zalloc(&store->env, r->parts_len * sizeof(*r->parts));
+    r->out = hf__env_zalloc(&store->env, r->limit * sizeof(*r->out));
     if (r->kept && r->extra && r->parts && r->out) {
         r->domain = o.domain.len ? hf_scope_copy(r->kept, o.domain) : (struct hf_str){0};
         set_type(r, o.type);

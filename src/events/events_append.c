@@ -543,5 +543,5 @@ enum hf_status hf_events_append(struct hf_scope *s, struct hf_events *store,
     }
     if (!results && !joins)
         hf_scope_rewind(s, mark);
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }

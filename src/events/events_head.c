@@ -162,7 +162,7 @@ bool hf__events_head_expired(const struct hf_events *store, const struct events_
 
     if (!head->max_age_s || !hf__events_position_read(position, &ms, NULL, NULL))
         return false;
-    return ms < env_wall_ms(&store->env) - (int64_t)head->max_age_s * 1000;
+    return ms < hf__env_wall_ms(&store->env) - (int64_t)head->max_age_s * 1000;
 }
 
 /* ---- remembering ---------------------------------------------------------------------------- */
@@ -170,7 +170,7 @@ bool hf__events_head_expired(const struct hf_events *store, const struct events_
 enum hf_status hf__events_heads_new(struct hf_scope *s, struct hf_events *store, uint32_t slots)
 {
     store->heads =
-        env_alloc(&store->env, sizeof(*store->heads) + slots * sizeof(store->heads->slots[0]));
+        hf__env_zalloc(&store->env, sizeof(*store->heads) + slots * sizeof(store->heads->slots[0]));
     if (!store->heads)
         return hf_scope_fail(s, HF_NOMEM, "no memory for an event store");
     store->heads->len = slots;
@@ -180,7 +180,7 @@ enum hf_status hf__events_heads_new(struct hf_scope *s, struct hf_events *store,
 
 static void empty(struct hf_events *store, struct slot *slot)
 {
-    env_free(&store->env, slot->pk, slot->pk_len);
+    hf__env_free(&store->env, slot->pk, slot->pk_len);
     *slot = (struct slot){.pk = NULL};
 }
 
@@ -198,16 +198,14 @@ void hf__events_heads_free(struct hf_events *store)
         return;
     hf__events_heads_clear(store);
     pthread_mutex_destroy(&store->heads->mutex);
-    env_free(&store->env, store->heads,
-             sizeof(*store->heads) + store->heads->len * sizeof(store->heads->slots[0]));
+    hf__env_free(&store->env, store->heads,
+                 sizeof(*store->heads) + store->heads->len * sizeof(store->heads->slots[0]));
     store->heads = NULL;
 }
 
 static uint64_t hash_of(struct hf_str pk)
 {
-    uint64_t hash = fnv(FNV_BEGIN, pk.ptr, pk.len);
-
-    return hash ^ hash >> 32;
+    return fnv_fold(fnv(FNV_BEGIN, pk.ptr, pk.len));
 }
 
 static struct slot *slot_of(struct events_heads *heads, uint64_t hash)
@@ -281,12 +279,12 @@ void hf__events_heads_drop(struct hf_events *store, struct hf_str pk)
 
 enum hf_status hf__events_turns_new(struct hf_scope *s, struct hf_events *store)
 {
-    store->turns = env_alloc(&store->env, sizeof(*store->turns));
+    store->turns = hf__env_zalloc(&store->env, sizeof(*store->turns));
     if (!store->turns)
         return hf_scope_fail(s, HF_NOMEM, "no memory for an event store");
     for (size_t i = 0; i < TURNS; i++) {
         pthread_mutex_init(&store->turns->turns[i].mutex, NULL);
-        hf__pattern_cond_init(&store->turns->turns[i].given);
+        steady_cond_init(&store->turns->turns[i].given);
     }
     return HF_OK;
 }
@@ -297,7 +295,7 @@ void hf__events_turns_free(struct hf_events *store)
         pthread_cond_destroy(&store->turns->turns[i].given);
         pthread_mutex_destroy(&store->turns->turns[i].mutex);
     }
-    env_free(&store->env, store->turns, sizeof(*store->turns));
+    hf__env_free(&store->env, store->turns, sizeof(*store->turns));
 }
 
 void hf__events_turn_take(struct hf_scope *s, struct hf_events *store, struct hf_str pk)
@@ -310,7 +308,7 @@ void hf__events_turn_take(struct hf_scope *s, struct hf_events *store, struct hf
 
     pthread_mutex_lock(mutex);
     if (store->turns->turns[i].taken)
-        until = hf__pattern_in_us(wait_us);
+        until = steady_in_us(wait_us);
     while (store->turns->turns[i].taken && waited == 0)
         waited = pthread_cond_timedwait(&store->turns->turns[i].given, mutex, &until);
     store->turns->turns[i].taken = true;

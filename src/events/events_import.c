@@ -358,7 +358,7 @@ static enum hf_status parse_begin(struct hf_scope *s, struct hf_str line, uint64
     if (hf__json_object(&r, members, ARRAY_LEN(members)) != HF_OK || !members[2].raw.len ||
         !members[0].raw.len || !members[1].raw.len) {
         hf_scope_rewind(s, mark);
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf_scope_ok(s);
     }
     TRY(hf__json_value(s, HF_TYPE_S, members[0].raw, &domain));
     TRY(hf__json_value(s, HF_TYPE_S, members[1].raw, &id));
@@ -478,7 +478,7 @@ enum hf_status hf_events_import(struct hf_scope *s, struct hf_events *store,
     TRY(hf_scope_built(s));
     im.mark = hf_scope_mark(s);
     status = take_all(&im);
-    env_free(env, im.lines.ptr, im.lines.cap);
+    hf__env_free(env, im.lines.ptr, im.lines.cap);
     if (count)
         *count = im.added;
     return status;

@@ -26,11 +26,11 @@
  */
 #include "events/events.h"
 
-enum { MAP_ATTRS = 16, NUMBER_BASE = 32 };
+#include "base/base32.h"
+
+enum { MAP_ATTRS = 16 };
 
 #define DEFAULT_CONTENT "application/json"
-
-static const char base32[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 void hf__events_version_text(uint64_t version, char text[EVENTS_VERSION_LEN + 1])
 {
@@ -230,23 +230,14 @@ enum hf_status hf__events_commit_view(struct hf_scope *s, struct hf_item item,
                          HF_FMT(hf_value_str(hf_item_get(item, HF_STR("sk")))));
 }
 
-static int digit(char c)
-{
-    const char *found = memchr(base32, c, sizeof(base32) - 1);
-
-    return found ? (int)(found - base32) : -1;
-}
-
 /* The number of the event with that name, or -1. */
 static int number_of(struct hf_str name)
 {
-    int high, low;
+    uint64_t number;
 
-    if (name.len != 3 || name.ptr[0] != 'x')
+    if (name.len != 3 || name.ptr[0] != 'x' || !base32_read(name.ptr + 1, 2, BASE32_UPPER, &number))
         return -1;
-    high = digit(name.ptr[1]);
-    low = digit(name.ptr[2]);
-    return high < 0 || low < 0 ? -1 : high * NUMBER_BASE + low;
+    return (int)number;
 }
 
 /* Those that are in the item. */

@@ -111,7 +111,7 @@ static int64_t digits(struct hf_str text, size_t *at, size_t len)
 
 static bool take(struct hf_str text, size_t *at, const char *one_of)
 {
-    if (*at >= text.len || !char_one_of(text.ptr[*at], one_of))
+    if (*at >= text.len || !char_in(text.ptr[*at], one_of))
         return false;
     (*at)++;
     return true;
@@ -266,7 +266,7 @@ static bool is_json_line(struct hf_scope *s, struct hf_bytes payload)
     mark = hf_scope_mark(s);
     is = hf__json_pass(&r, 1) == HF_OK && r.at == payload.len;
     hf_scope_rewind(s, mark);
-    (void)hf_scope_fail(s, HF_OK, "%s", "");
+    hf_scope_ok(s);
     return is;
 }
 
@@ -285,16 +285,13 @@ static void add_payload(struct pieces *p, const struct hf_stored_event *event)
 
 static void add_hash(struct pieces *p, struct hf_bytes hash)
 {
-    static const char hex[] = "0123456789abcdef";
     char *text;
 
     if (!hash.len)
         return;
     text = hf_scope_alloc(p->s, hash.len * 2);
-    for (size_t i = 0; text && i < hash.len; i++) {
-        text[2 * i] = hex[hash.ptr[i] >> 4];
-        text[2 * i + 1] = hex[hash.ptr[i] & 15];
-    }
+    if (text)
+        hex_write(text, hash.ptr, hash.len);
     add(p, HF_STR(",\"hash\":\""));
     add(p, hf_str_of(text, text ? hash.len * 2 : 0));
     add(p, HF_STR("\""));

@@ -172,7 +172,7 @@ static struct hf_condition_check is_not_there(struct appending *a, struct hf_ite
 static enum hf_status put_begun(struct appending *a)
 {
     struct hf_put_item put = {.table = a->store->table,
-                              .item = HF_ITEM(a->s, HF_N("at", env_wall_ms(&a->store->env)),
+                              .item = HF_ITEM(a->s, HF_N("at", hf__env_wall_ms(&a->store->env)),
                                               HF_N("n", a->events_len), HF_S("pk", HF_STR("x")),
                                               HF_S("sk", a->begun))};
     struct hf_condition_check commit =

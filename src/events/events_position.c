@@ -21,6 +21,8 @@
  */
 #include "events/events.h"
 
+#include "base/base32.h"
+
 enum {
     TIME_DIGITS = 10,
     COUNT_DIGITS = 4,
@@ -42,28 +44,16 @@ _Static_assert(HF_EVENTS_SHARDS_MAX <= 64, "a bit each in `busy`");
 #define TIME_MAX (INT64_C(1) << (63 - COUNT_BITS)) /* the year 2248 */
 #define DAY_MS INT64_C(86400000)
 
-static const char base32[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-
 /* ---- texts ---------------------------------------------------------------------------------- */
 
 static char *write_digits(char *to, uint64_t number, int digits)
 {
-    for (int i = digits - 1; i >= 0; i--, number >>= 5)
-        to[i] = base32[number & 31];
-    return to + digits;
+    return base32_write(to, number, digits, BASE32_UPPER);
 }
 
 static bool read_digits(const char *from, int digits, uint64_t *number)
 {
-    *number = 0;
-    for (int i = 0; i < digits; i++) {
-        const char *found = memchr(base32, from[i], sizeof(base32) - 1);
-
-        if (!found)
-            return false;
-        *number = *number << 5 | (uint64_t)(found - base32);
-    }
-    return true;
+    return base32_read(from, digits, BASE32_UPPER, number);
 }
 
 static struct events_position write_position(uint64_t clock, uint32_t shard, uint64_t random)
@@ -118,7 +108,7 @@ bool hf__events_position_read(struct hf_str position, int64_t *ms, uint32_t *sha
 /* (1) (2) */
 static uint64_t take_clock(struct hf_events *store, uint32_t count)
 {
-    int64_t now_ms = env_wall_ms(&store->env);
+    int64_t now_ms = hf__env_wall_ms(&store->env);
     uint64_t now = now_ms > 0 && now_ms < TIME_MAX ? (uint64_t)now_ms << COUNT_BITS : 0;
     uint64_t last = atomic_load(&store->clock), next;
 
@@ -144,7 +134,7 @@ struct events_position hf__events_position_ahead(struct hf_events *store, uint32
                                                  uint32_t count, uint32_t ahead_ms,
                                                  struct hf_str after)
 {
-    int64_t ms = env_wall_ms(&store->env) + ahead_ms;
+    int64_t ms = hf__env_wall_ms(&store->env) + ahead_ms;
     uint64_t clock = (uint64_t)(ms > 0 && ms < TIME_MAX ? ms : 0) << COUNT_BITS;
     uint64_t seen = atomic_load(&store->clock), of_after, random;
 

@@ -297,7 +297,7 @@ enum hf_status hf_events_read(struct hf_scope *s, struct hf_events *store,
                                     .events_len = r.len,
                                     .next = r.end || is_past(&r) ? 0 : r.at,
                                     .version = last > r.head.version ? last : r.head.version};
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }
 
 /* ---- by id ---------------------------------------------------------------------------------- */
@@ -488,5 +488,5 @@ enum hf_status hf_events_get(struct hf_scope *s, struct hf_events *store, struct
                              HF_FMT(id));
     TRY(hf__events_payloads(s, store, &found, 1));
     *event = found;
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }

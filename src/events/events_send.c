@@ -4,6 +4,8 @@
  */
 #include "events/append.h"
 
+#include "base/base32.h"
+
 enum {
     CLOSED_MAX = 100, /* readers may close what we are about to use again and again */
     FIRST_DELAY_MS = 5,
@@ -140,7 +142,6 @@ enum hf_status hf__append_add_marker(struct appending *a)
 /* The item of the order of all; its attributes are in the order in which items keep them. */
 static enum hf_status add_commit(struct appending *a, size_t i)
 {
-    static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
     const struct commit *commit = &a->commits[i];
     const struct target *t = commit->target;
     struct hf_str position = position_str(&commit->position);
@@ -157,8 +158,7 @@ static enum hf_status add_commit(struct appending *a, size_t i)
     attrs[len++] = (struct hf_attr)HF_N("v", t->events[commit->first].event.version);
     for (size_t j = 0; j < commit->len; j++, names += 3) {
         names[0] = 'x';
-        names[1] = digits[j >> 5];
-        names[2] = digits[j & 31];
+        base32_write(names + 1, j, 2, BASE32_UPPER);
         attrs[len++] = (struct hf_attr){.name = hf_str_of(names, 3),
                                         .value = hf_item_value(t->events[commit->first + j].map)};
     }

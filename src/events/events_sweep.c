@@ -286,7 +286,7 @@ enum hf_status hf_events_sweep(struct hf_scope *s, struct hf_events *store, uint
 
     if (!older_s)
         older_s = DAY_S;
-    w.before_ms = env_wall_ms(&store->env) - (int64_t)older_s * 1000;
+    w.before_ms = hf__env_wall_ms(&store->env) - (int64_t)older_s * 1000;
     status = hf__events_each_head(s, store, sweep_head, &w);
     if (status == HF_OK)
         status = hf__sweep_aside(&w);

@@ -225,7 +225,7 @@ enum hf_status hf__events_give_up(struct hf_scope *s, struct hf_events *store, s
     struct sweep w = {.s = s, .store = store};
     struct hf_put_item put = {.table = store->table,
                               .item = HF_ITEM(s, HF_S("pk", HF_STR("y")), HF_S("sk", large),
-                                              HF_N("t", env_wall_ms(&store->env)))};
+                                              HF_N("t", hf__env_wall_ms(&store->env)))};
     struct hf_tx *tx;
     int attempt = 0;
     bool there;

@@ -193,7 +193,7 @@ static void flows_free(struct hf_flows *flows)
     pthread_cond_destroy(&flows->left);
     pthread_mutex_destroy(&flows->mutex);
     hf_scope_free(flows->kept);
-    env_free(&env, flows, sizeof(*flows));
+    hf__env_free(&env, flows, sizeof(*flows));
 }
 
 /* A failure that is in the scope of what is kept only is the caller's. */
@@ -218,7 +218,7 @@ enum hf_status hf_flows_open(struct hf_scope *s, struct hf_events *store, struct
                              const struct hf_flows_options *options, struct hf_flows **out)
 {
     const struct hf_env *env = hf_scope_env(s);
-    struct hf_flows *flows = env_alloc(env, sizeof(*flows));
+    struct hf_flows *flows = hf__env_zalloc(env, sizeof(*flows));
     enum hf_status status = HF_NOMEM;
 
     call_begins(s);
@@ -231,8 +231,8 @@ enum hf_status hf_flows_open(struct hf_scope *s, struct hf_events *store, struct
     flows->notices_end = &flows->notices;
     OPTIONS_COPY(&flows->o, options);
     pthread_mutex_init(&flows->mutex, NULL);
-    hf__pattern_cond_init(&flows->noticed);
-    hf__pattern_cond_init(&flows->left);
+    steady_cond_init(&flows->noticed);
+    steady_cond_init(&flows->left);
     flows->kept = hf_scope_new(env);
     if (flows->kept)
         status = open_parts(s, flows, given, flows_len, observers, observers_len);
@@ -408,7 +408,7 @@ enum hf_status hf__flow_said(struct hf_scope *s, enum hf_status status, const ch
 /* 12 digits of the time, 4 of a count, 16 that nobody else has; no position is as long. (4) */
 struct hf_str hf__flow_id(struct hf_scope *s, struct hf_flows *flows)
 {
-    int64_t now_ms = env_wall_ms(&flows->env);
+    int64_t now_ms = hf__env_wall_ms(&flows->env);
     unsigned long long bits;
     uint32_t count;
 

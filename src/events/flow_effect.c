@@ -128,7 +128,7 @@ static enum hf_status deliver(struct hf_scope *s, struct hf_flows *flows,
     }
     status = run(s, flows, &event, flow, attempt);
     if (status == HF_OK)
-        (void)hf_scope_fail(s, HF_OK, "%s", "");
+        hf_scope_ok(s);
     else if (status == HF_CANCELED && hf_scope_sleep_ms(s, 0) == HF_CANCELED)
         return HF_CANCELED; /* we are stopped, and it is not to blame */
     ended(s, flows, delivery, &event, flow, attempt);

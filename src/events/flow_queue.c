@@ -60,7 +60,7 @@ void hf__flow_wait(struct hf_flows *flows)
 
 static void wait_a_little(pthread_cond_t *cond, pthread_mutex_t *mutex)
 {
-    hf__pattern_wait_us(cond, mutex, (int64_t)LOOK_MS * 1000);
+    steady_wait_us(cond, mutex, (int64_t)LOOK_MS * 1000);
 }
 
 /* Does this thread have a turn? The mutex is held. (2) */
@@ -179,7 +179,7 @@ static void *run_queue(void *user)
     struct hf_flows *flows = of->flows;
     struct flow_queue *queue = of->queue;
 
-    env_free(&flows->env, of, sizeof(*of));
+    hf__env_free(&flows->env, of, sizeof(*of));
     pthread_mutex_lock(&flows->mutex);
     while (!flows->quitting) {
         if (is_posted_first(queue))
@@ -198,13 +198,13 @@ static bool start_thread(struct hf_flows *flows, struct flow_queue *queue)
 
     if (queue->has_thread || flows->o.no_threads)
         return true;
-    of = env_alloc(&flows->env, sizeof(*of));
+    of = hf__env_zalloc(&flows->env, sizeof(*of));
     if (!of)
         return false;
     *of = (struct thread_of){flows, queue};
     queue->has_thread = pthread_create(&queue->thread, NULL, run_queue, of) == 0;
     if (!queue->has_thread)
-        env_free(&flows->env, of, sizeof(*of));
+        hf__env_free(&flows->env, of, sizeof(*of));
     return queue->has_thread;
 }
 
@@ -373,7 +373,7 @@ enum hf_status hf__flow_queues_open(struct hf_scope *s, struct hf_flows *flows)
     memset(flows->queues, 0, size);
     for (uint32_t i = 0; i < flows->o.partitions; i++) {
         flows->queues[i].end = &flows->queues[i].first;
-        hf__pattern_cond_init(&flows->queues[i].changed);
+        steady_cond_init(&flows->queues[i].changed);
         flows->queues[i].spare = hf_scope_new(&flows->env);
     }
     for (uint32_t i = 0; i < flows->o.partitions; i++)

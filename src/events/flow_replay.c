@@ -147,7 +147,7 @@ static enum hf_status save(struct hf_scope *s, struct replay *r)
 
         if (!ours)
             return lost(s, r);
-        status = hf_scope_fail(s, HF_OK, "%s", "");
+        status = hf_scope_ok(s);
     }
     if (status == HF_OK)
         r->moved = false;
@@ -399,13 +399,13 @@ static void replay_free(struct replay *r)
         hf_scope_free(r->states[i].scope);
     hf_scope_free(r->page);
     hf_scope_free(r->spare);
-    env_free(&env, r, sizeof(*r));
+    hf__env_free(&env, r, sizeof(*r));
 }
 
 static enum hf_status replay(struct hf_scope *s, struct hf_flows *flows,
                              const struct hf_replay_options *options, struct hf_replayed *replayed)
 {
-    struct replay *r = env_alloc(&flows->env, sizeof(*r));
+    struct replay *r = hf__env_zalloc(&flows->env, sizeof(*r));
     enum hf_status status;
 
     if (replayed)

@@ -181,7 +181,7 @@ static enum hf_status find_one(struct hf_scope *s, struct hf_flows *flows, struc
 
     *there = status == HF_OK;
     if (status == HF_NOT_FOUND)
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf_scope_ok(s);
     if (status != HF_OK)
         return status;
     if (found->len == found->cap) {

@@ -78,7 +78,7 @@ static int64_t left_us_of(struct hf_subscription *sub)
     int64_t left;
 
     pthread_mutex_lock(&sub->mutex);
-    left = sub->held ? lease_left_us(&sub->lease, env_elapsed_us(&sub->env)) : 0;
+    left = sub->held ? lease_left_us(&sub->lease, hf__env_elapsed_us(&sub->env)) : 0;
     pthread_mutex_unlock(&sub->mutex);
     return left;
 }
@@ -113,7 +113,7 @@ void hf__sub_lost(struct hf_scope *s, struct hf_subscription *sub)
 /* Renew it, and note what comes out. Any thread. */
 static enum hf_status renew(struct hf_scope *s, struct hf_subscription *sub)
 {
-    int64_t asked_us = env_elapsed_us(&sub->env);
+    int64_t asked_us = hf__env_elapsed_us(&sub->env);
     struct pattern_id token;
     enum hf_status status;
     bool held;
@@ -143,7 +143,7 @@ static enum hf_status renew(struct hf_scope *s, struct hf_subscription *sub)
 static enum hf_status watch(struct hf_scope *s, struct hf_subscription *sub,
                             const struct sub_item *view, uint32_t *wait_ms)
 {
-    int64_t now = env_elapsed_us(&sub->env);
+    int64_t now = hf__env_elapsed_us(&sub->env);
     uint64_t beat = fnv(FNV_BEGIN, view->beat.ptr, view->beat.len);
     int64_t left_ms;
 
@@ -178,13 +178,13 @@ static enum hf_status take(struct hf_scope *s, struct hf_subscription *sub, uint
         TRY(watch(s, sub, &seen, wait_ms));
     from_silent = seen.holder.ptr && !hf_str_equal(seen.holder, id_str(&sub->token));
     taker.window = hf__suspects_window(&seen, from_silent);
-    asked_us = env_elapsed_us(&sub->env);
+    asked_us = hf__env_elapsed_us(&sub->env);
     TRY(hf__sub_take(s, sub->store, sub->pk, seen.holder.ptr ? &seen : NULL, &taker, &view));
     hf__sub_source_close(sub);
     hf__suspects_taken(sub, &view, seen.holder.ptr && !from_silent);
     sub->handled = sub->written = view.at;
     sub->handled_count = view.handled;
-    sub->written_us = env_elapsed_us(&sub->env);
+    sub->written_us = hf__env_elapsed_us(&sub->env);
     sub->looked_us = 0;
     sub->sight.seen = false;
     pthread_mutex_lock(&sub->mutex);
@@ -291,7 +291,7 @@ static enum hf_status begin_anew(struct hf_scope *s, struct hf_subscription *sub
 /* Now and then: what does the item say, is something to be handled again? */
 static enum hf_status look(struct hf_scope *s, struct hf_subscription *sub)
 {
-    int64_t now = env_elapsed_us(&sub->env);
+    int64_t now = hf__env_elapsed_us(&sub->env);
     const struct hf_parked *replays;
     struct sub_item view;
     size_t len;
@@ -324,17 +324,17 @@ static enum hf_status work(struct hf_scope *s, struct hf_subscription *sub, uint
     if (rebuild)
         TRY(begin_anew(s, sub));
     TRY(look(s, sub));
-    if (sub->retry_us <= env_elapsed_us(&sub->env)) {
+    if (sub->retry_us <= hf__env_elapsed_us(&sub->env)) {
         TRY(hf__sub_source(s, sub));
         TRY(hf__sub_handle(s, sub));
     }
     if (sub->gave_up)
         return HF_OK;
-    wait_us = sub->retry_us - env_elapsed_us(&sub->env);
+    wait_us = sub->retry_us - hf__env_elapsed_us(&sub->env);
     if (is_idle(sub))
         sub->careful = 0; /* nothing is left of what was there when the lease was taken */
     if (is_idle(sub) || wait_us > 0 ||
-        env_elapsed_us(&sub->env) - sub->written_us >= (int64_t)sub->o.checkpoint_ms * 1000)
+        hf__env_elapsed_us(&sub->env) - sub->written_us >= (int64_t)sub->o.checkpoint_ms * 1000)
         TRY(hf__sub_checkpoint(s, sub));
     set_state(sub, is_idle(sub) ? HF_SUBSCRIPTION_LIVE : HF_SUBSCRIPTION_CATCHING_UP);
     if (!is_idle(sub) && wait_us <= 0)
@@ -454,7 +454,7 @@ static void wake(void *user)
  * than it is asked to. */
 static int64_t begin_turn(struct hf_subscription *sub)
 {
-    int64_t left_us = sub->due_us - env_elapsed_us(&sub->env);
+    int64_t left_us = sub->due_us - hf__env_elapsed_us(&sub->env);
 
     pthread_mutex_lock(&sub->mutex);
     if (sub->stopping)
@@ -490,7 +490,7 @@ static int64_t run(void *user)
     sub->busy = false;
     pthread_cond_broadcast(&sub->idle);
     pthread_mutex_unlock(&sub->mutex);
-    sub->due_us = env_elapsed_us(&sub->env) + (int64_t)wait_ms * 1000;
+    sub->due_us = hf__env_elapsed_us(&sub->env) + (int64_t)wait_ms * 1000;
     return status == HF_LOST ? INT64_MAX : (int64_t)wait_ms * 1000;
 }
 
@@ -505,7 +505,7 @@ static void set_beating(struct hf_subscription *sub, bool beating)
 /* Is there a lease, and is it time to renew it? */
 static bool renewal_is_due(struct hf_subscription *sub)
 {
-    int64_t now_us = env_elapsed_us(&sub->env);
+    int64_t now_us = hf__env_elapsed_us(&sub->env);
     bool due;
 
     pthread_mutex_lock(&sub->mutex);
@@ -577,10 +577,10 @@ static void leave_behind(struct hf_subscription *sub)
 /* Has what was canceled not come to an end? The mutex is held. */
 static bool is_deaf(struct hf_subscription *sub)
 {
-    int64_t end_us = env_elapsed_us(&sub->env) + INT64_C(1000) * HF_SUBSCRIPTION_CANCEL_MS;
+    int64_t end_us = hf__env_elapsed_us(&sub->env) + INT64_C(1000) * HF_SUBSCRIPTION_CANCEL_MS;
 
-    while (sub->busy && env_elapsed_us(&sub->env) < end_us)
-        hf__pattern_wait_us(&sub->idle, &sub->mutex, CANCEL_SLICE_US);
+    while (sub->busy && hf__env_elapsed_us(&sub->env) < end_us)
+        steady_wait_us(&sub->idle, &sub->mutex, CANCEL_SLICE_US);
     return sub->busy;
 }
 
@@ -700,7 +700,7 @@ static void sub_free(struct hf_subscription *sub)
     hf_scope_free(sub->beats);
     pthread_cond_destroy(&sub->idle);
     pthread_mutex_destroy(&sub->mutex);
-    env_free(&env, sub, sizeof(*sub));
+    hf__env_free(&env, sub, sizeof(*sub));
 }
 
 void hf_subscription_close(struct hf_subscription *sub)
@@ -809,7 +809,7 @@ enum hf_status hf_subscribe(struct hf_scope *s, struct hf_events *store, struct 
     OPTIONS_COPY(&o, options);
     TRY(hf__sub_pk(s, name, &pk));
     TRY(check_options(s, name, &o));
-    sub = env_alloc(&store->env, sizeof(*sub));
+    sub = hf__env_zalloc(&store->env, sizeof(*sub));
     if (!sub)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a subscription");
     sub->env = store->env;
@@ -819,7 +819,7 @@ enum hf_status hf_subscribe(struct hf_scope *s, struct hf_events *store, struct 
     sub->metrics.state = HF_SUBSCRIPTION_IDLE;
     set_defaults(&sub->o);
     pthread_mutex_init(&sub->mutex, NULL);
-    hf__pattern_cond_init(&sub->idle);
+    steady_cond_init(&sub->idle);
     sub->kept = hf_scope_new(&store->env);
     sub->scope = hf_scope_new(&store->env);
     sub->work = hf_scope_new(&store->env);

@@ -169,7 +169,7 @@ void hf_group_close(struct hf_group *group)
     hf_subscription_close(group->feeder);
     hf_outbox_close(group->outbox);
     hf_scope_free(group->kept);
-    env_free(&env, group, sizeof(*group));
+    hf__env_free(&env, group, sizeof(*group));
 }
 
 static void set_defaults(struct hf_group_options *o)
@@ -274,7 +274,7 @@ enum hf_status hf_group_open(struct hf_scope *s, struct hf_events *store, struct
                                    HF_ERROR_LIMIT(HF_SUBSCRIPTION_NAME_MAX, name.len),
                                    "the name of a group has 1 to %d bytes, not %zu",
                                    HF_SUBSCRIPTION_NAME_MAX, name.len);
-    group = env_alloc(&store->env, sizeof(*group));
+    group = hf__env_zalloc(&store->env, sizeof(*group));
     if (!group)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a group");
     group->env = store->env;
@@ -427,7 +427,7 @@ enum hf_status hf_group_fetch(struct hf_scope *s, struct hf_group *group, uint32
     }
     list->events = events;
     list->events_len = len;
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }
 
 enum hf_status hf_group_ack(struct hf_scope *s, struct hf_group *group,

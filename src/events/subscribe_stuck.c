@@ -27,7 +27,7 @@ void hf__stuck_call(struct hf_subscription *sub, const struct hf_stored_event *e
     sub->call = (struct sub_call){.events = events,
                                   .len = len,
                                   .replay = replay,
-                                  .since_us = env_elapsed_us(&sub->env)};
+                                  .since_us = hf__env_elapsed_us(&sub->env)};
     pthread_mutex_unlock(&sub->mutex);
 }
 
@@ -94,7 +94,7 @@ static enum hf_status deal_with(struct hf_scope *s, struct hf_subscription *sub,
 
 int64_t hf__stuck_look(struct hf_scope *s, struct hf_subscription *sub)
 {
-    int64_t now_us = env_elapsed_us(&sub->env), limit_us = (int64_t)sub->o.stuck_ms * 1000;
+    int64_t now_us = hf__env_elapsed_us(&sub->env), limit_us = (int64_t)sub->o.stuck_ms * 1000;
     struct pattern_id token;
     struct sub_call call;
     enum hf_status status;

@@ -78,7 +78,7 @@ enum hf_status hf__suspects_begin(struct hf_scope *s, struct hf_subscription *su
     }
     TRY(hf__sub_count(s, sub->store, sub->pk, &move, at, crashes + 1));
     sub->written = move.to;
-    sub->written_us = env_elapsed_us(&sub->env);
+    sub->written_us = hf__env_elapsed_us(&sub->env);
     sub->crash_at = *at;
     sub->crashes = crashes;
     sub->counted = true;

@@ -22,7 +22,7 @@ enum { STREAM_PAGE = 500, READER_PAGE = 500, CONFLICT_MS = 20 };
 
 static int64_t elapsed_ms(const struct hf_subscription *sub)
 {
-    return env_elapsed_us(&sub->env) / 1000;
+    return hf__env_elapsed_us(&sub->env) / 1000;
 }
 
 struct checkpoint hf__sub_checkpoint_at(const struct hf_subscription *sub,
@@ -71,7 +71,7 @@ static enum hf_status find_end(struct hf_scope *s, struct hf_subscription *sub,
                                 &page);
         if (status == HF_LOST) { /* it was deleted: there are none, and none will come */
             page.version = 0;
-            status = hf_scope_fail(s, HF_OK, "%s", "");
+            status = hf_scope_ok(s);
         }
         TRY(status);
         hf__events_version_text(page.version, end->text);
@@ -190,7 +190,7 @@ enum hf_status hf__sub_checkpoint(struct hf_scope *s, struct hf_subscription *su
     TRY(hf__sub_move(s, sub->store, sub->pk, &move));
     hf__suspects_forgot(sub, move.forget);
     sub->written = move.to;
-    sub->written_us = env_elapsed_us(&sub->env);
+    sub->written_us = hf__env_elapsed_us(&sub->env);
     pthread_mutex_lock(&sub->mutex);
     sub->metrics.checkpoints++;
     pthread_mutex_unlock(&sub->mutex);
@@ -213,7 +213,7 @@ static void pass(struct hf_subscription *sub, size_t count, bool handled)
     (void)hf__events_position_read(last->position, &ms, NULL, NULL);
     pthread_mutex_lock(&sub->mutex);
     sub->metrics.handled += handled ? count : 0;
-    sub->metrics.lag_ms = env_wall_ms(&sub->env) - ms;
+    sub->metrics.lag_ms = hf__env_wall_ms(&sub->env) - ms;
     if (sub->metrics.lag_ms < 0)
         sub->metrics.lag_ms = 0;
     pthread_mutex_unlock(&sub->mutex);
@@ -293,7 +293,7 @@ static enum hf_status commit(struct hf_scope *s, struct hf_subscription *sub,
     if (status == HF_OK) {
         hf__suspects_forgot(sub, move.forget);
         sub->written = move.to;
-        sub->written_us = env_elapsed_us(&sub->env);
+        sub->written_us = hf__env_elapsed_us(&sub->env);
         pthread_mutex_lock(&sub->mutex);
         sub->metrics.checkpoints++;
         pthread_mutex_unlock(&sub->mutex);
@@ -365,7 +365,7 @@ static enum hf_status failed(struct hf_scope *s, struct hf_subscription *sub, si
     sub->attempts++;
     TRY(hf__suspects_failed(s, sub));
     if (sub->attempts < sub->o.max_attempts) {
-        sub->retry_us = env_elapsed_us(&sub->env) + (int64_t)backoff_ms(sub) * 1000;
+        sub->retry_us = hf__env_elapsed_us(&sub->env) + (int64_t)backoff_ms(sub) * 1000;
         hf__sub_tell(sub, HF_SUBSCRIPTION_FAILED, event, &error);
         return HF_OK;
     }
@@ -442,7 +442,7 @@ static enum hf_status handle_some(struct hf_scope *s, struct hf_subscription *su
     else if (own)
         return failed(s, sub, count, status);
     else if (status == HF_TX_CONFLICT)
-        sub->retry_us = env_elapsed_us(&sub->env) +
+        sub->retry_us = hf__env_elapsed_us(&sub->env) +
                         hf__backoff_jitter_ms(&sub->env, CONFLICT_MS) * INT64_C(1000);
     else
         return status;
@@ -457,7 +457,7 @@ enum hf_status hf__sub_handle(struct hf_scope *s, struct hf_subscription *sub)
         struct hf_scope_mark mark = hf_scope_mark(s);
         size_t count = slice(sub);
 
-        if (hf__sub_stops(sub) || sub->gave_up || sub->retry_us > env_elapsed_us(&sub->env))
+        if (hf__sub_stops(sub) || sub->gave_up || sub->retry_us > hf__env_elapsed_us(&sub->env))
             return HF_OK;
         if (!hf__sub_holds(sub))
             return hf_scope_fail(s, HF_LOST, "the lease of the subscription has ended");

@@ -243,24 +243,15 @@ static enum step at_until_close(struct http_reader *r, size_t len)
     return STEP_MORE;
 }
 
-static int hex_value(uint8_t c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* A chunk's size, and extensions that mean nothing to us: `p` up to CR LF. */
 static enum step take_chunk_line(struct http_reader *r, const uint8_t *p)
 {
     size_t room = r->limits.body_bytes - r->body_len, size = 0;
     bool digits = false, over = false;
 
-    for (; hex_value(*p) >= 0; p++) {
+    for (; hex_digit((char)*p) >= 0; p++) {
         digits = true;
-        size = size * 16 + (size_t)hex_value(*p);
+        size = size * 16 + (size_t)hex_digit((char)*p);
         over = over || size > room; /* from then on `size` may be anything */
     }
     if (!digits || (*p != ';' && *p != '\r'))

@@ -101,13 +101,7 @@ void hf__sha256(struct signer *signer, const void *bytes, size_t len, uint8_t ha
 
 static void hex_of(const uint8_t hash[SIGN_HASH], char hex[SIGN_HEX + 1])
 {
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < SIGN_HASH; i++) {
-        hex[2 * i] = digits[hash[i] >> 4];
-        hex[2 * i + 1] = digits[hash[i] & 15];
-    }
-    hex[SIGN_HEX] = '\0';
+    *hex_write(hex, hash, SIGN_HASH) = '\0';
 }
 
 void hf__sha256_hex(struct signer *signer, const void *bytes, size_t len, char hex[SIGN_HEX + 1])

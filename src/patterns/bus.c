@@ -123,7 +123,7 @@ static void remove_at(struct hf_bus *bus, size_t place)
 static struct bus_handler *handler_new(struct hf_bus *bus, struct hf_str type, hf_bus_fn *handle,
                                        void *user, bool once)
 {
-    struct bus_handler *handler = env_alloc(&bus->env, sizeof(*handler) + type.len);
+    struct bus_handler *handler = hf__env_zalloc(&bus->env, sizeof(*handler) + type.len);
 
     if (!handler)
         return NULL;
@@ -138,7 +138,7 @@ static struct bus_handler *handler_new(struct hf_bus *bus, struct hf_str type, h
 static void handler_free(struct hf_bus *bus, struct bus_handler *handler)
 {
     if (handler)
-        env_free(&bus->env, handler, sizeof(*handler) + handler->type_len);
+        hf__env_free(&bus->env, handler, sizeof(*handler) + handler->type_len);
 }
 
 void hf__bus_take(struct hf_bus *bus, struct bus_handler *handler)
@@ -179,12 +179,12 @@ static bool reserve(struct hf_bus *bus, size_t more)
         cap *= 2;
     if (cap == bus->handlers_cap)
         return true;
-    handlers = env_alloc(&bus->env, cap * sizeof(struct bus_handler *));
+    handlers = hf__env_zalloc(&bus->env, cap * sizeof(struct bus_handler *));
     if (!handlers)
         return false;
     if (bus->handlers_len)
         memcpy(handlers, bus->handlers, bus->handlers_len * sizeof(struct bus_handler *));
-    env_free(&bus->env, bus->handlers, bus->handlers_cap * sizeof(struct bus_handler *));
+    hf__env_free(&bus->env, bus->handlers, bus->handlers_cap * sizeof(struct bus_handler *));
     bus->handlers = handlers;
     bus->handlers_cap = cap;
     return true;
@@ -375,7 +375,7 @@ enum hf_status hf_bus_use(struct hf_scope *s, struct hf_bus *bus, int phases,
         (phases & ~(HF_BUS_EMIT | HF_BUS_HANDLE)))
         return hf_scope_fail(s, HF_INVALID,
                              "middleware is a function, for emitting, handling or both");
-    added = env_alloc(&bus->env, sizeof(*added));
+    added = hf__env_zalloc(&bus->env, sizeof(*added));
     if (!added)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a middleware");
     added->phases = phases;
@@ -499,7 +499,7 @@ enum hf_status hf_bus_open(struct hf_scope *s, struct hf_outbox *outbox,
     OPTIONS_COPY(&o, options);
     OPTIONS_COPY(&relay, o.relay);
     TRY(check(s, &o, &relay));
-    bus = env_alloc(hf_scope_env(s), sizeof(*bus));
+    bus = hf__env_zalloc(hf_scope_env(s), sizeof(*bus));
     if (!bus)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a bus");
     bus->env = *hf_scope_env(s);
@@ -527,16 +527,16 @@ void hf_bus_close(struct hf_bus *bus)
     hf_sink_close(bus->sink);
     assert(!bus->taken && !bus->active);
     (void)hf_bus_off_all(bus, hf_str_of(NULL, 0));
-    env_free(&env, bus->handlers, bus->handlers_cap * sizeof(struct bus_handler *));
+    hf__env_free(&env, bus->handlers, bus->handlers_cap * sizeof(struct bus_handler *));
     while (bus->first) {
         struct bus_middleware *next = bus->first->next;
 
-        env_free(&env, bus->first, sizeof(*bus->first));
+        hf__env_free(&env, bus->first, sizeof(*bus->first));
         bus->first = next;
     }
     hf__bus_forget_waits(bus);
     pthread_mutex_destroy(&bus->mutex);
-    env_free(&env, bus, sizeof(*bus));
+    hf__env_free(&env, bus, sizeof(*bus));
 }
 
 enum hf_status hf_bus_start(struct hf_scope *s, struct hf_bus *bus)

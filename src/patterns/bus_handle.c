@@ -81,7 +81,7 @@ static size_t hand_over(struct hf_bus *bus, const struct hf_event *event, enum h
 static void wait_free(struct hf_bus_wait *wait)
 {
     hf_scope_free(wait->box);
-    env_free(&wait->bus->env, wait, sizeof(*wait) + wait->type_len);
+    hf__env_free(&wait->bus->env, wait, sizeof(*wait) + wait->type_len);
 }
 
 void hf__bus_forget_waits(struct hf_bus *bus)
@@ -102,7 +102,7 @@ enum hf_status hf_bus_wait_begin(struct hf_scope *s, struct hf_bus *bus, struct 
     call_begins(s);
     *out = NULL;
     TRY(hf__bus_check_type(s, type));
-    wait = env_alloc(&bus->env, sizeof(*wait) + type.len);
+    wait = hf__env_zalloc(&bus->env, sizeof(*wait) + type.len);
     if (!wait)
         return hf_scope_fail(s, HF_NOMEM, "no memory to wait for an event");
     wait->bus = bus;
@@ -135,10 +135,10 @@ static bool is_done(struct hf_bus_wait *wait)
 static enum hf_status wait_until(struct hf_scope *s, struct hf_bus_wait *wait, uint32_t timeout_ms)
 {
     const struct hf_env *env = hf_scope_env(s);
-    int64_t begin_us = env_elapsed_us(env);
+    int64_t begin_us = hf__env_elapsed_us(env);
 
     while (!is_done(wait)) {
-        int64_t waited_ms = (env_elapsed_us(env) - begin_us) / 1000;
+        int64_t waited_ms = (hf__env_elapsed_us(env) - begin_us) / 1000;
         int64_t step_ms = 1 + waited_ms / 16 < STEP_MAX_MS ? 1 + waited_ms / 16 : STEP_MAX_MS;
         uint32_t left_ms = hf_scope_left_ms(s, STEP_MAX_MS);
 

@@ -90,7 +90,7 @@ static enum hf_status make_workers(struct hf_consumer *c)
 {
     size_t len = c->o.no_threads ? 1 : c->o.threads;
 
-    c->workers = env_alloc(&c->env, len * sizeof(*c->workers));
+    c->workers = hf__env_zalloc(&c->env, len * sizeof(*c->workers));
     if (!c->workers)
         return HF_NOMEM;
     c->workers_len = len;
@@ -141,7 +141,7 @@ enum hf_status hf_consumer_open(struct hf_scope *s, struct hf_db *db, struct hf_
         return hf_scope_fail(s, HF_INVALID, "a consumer needs a database and a table");
     set_defaults(&o);
     TRY(check_options(s, &o));
-    c = env_alloc(hf_scope_env(s), sizeof(*c));
+    c = hf__env_zalloc(hf_scope_env(s), sizeof(*c));
     if (!c)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a consumer");
     c->env = *hf_scope_env(s);
@@ -149,7 +149,7 @@ enum hf_status hf_consumer_open(struct hf_scope *s, struct hf_db *db, struct hf_
     c->o = o;
     c->id = hf__pattern_id_make(&c->env);
     pthread_mutex_init(&c->mutex, NULL);
-    hf__pattern_cond_init(&c->changed);
+    steady_cond_init(&c->changed);
     status = fill(s, c, table);
     if (status != HF_OK) {
         hf_consumer_close(c);
@@ -171,7 +171,7 @@ void hf_consumer_close(struct hf_consumer *c)
         hf_scope_free(c->workers[i].own);
         hf_scope_free(c->workers[i].work);
     }
-    env_free(&env, c->workers, c->workers_len * sizeof(*c->workers));
+    hf__env_free(&env, c->workers, c->workers_len * sizeof(*c->workers));
     hf__shards_free(c);
     hf__text_free(&env, &c->arn);
     hf__text_free(&env, &c->hash);
@@ -182,7 +182,7 @@ void hf_consumer_close(struct hf_consumer *c)
     hf_scope_free(c->why);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->mutex);
-    env_free(&env, c, sizeof(*c));
+    hf__env_free(&env, c, sizeof(*c));
 }
 
 void hf_consumer_metrics(struct hf_consumer *c, struct hf_consumer_metrics *metrics)
@@ -269,7 +269,7 @@ static bool work_once(struct worker *worker, int64_t *next_us)
         hf_scope_reset(worker->own);
     pthread_mutex_lock(&c->mutex);
     if (!c->stopping)
-        shard = pick(c, env_elapsed_us(&c->env), next_us);
+        shard = pick(c, hf__env_elapsed_us(&c->env), next_us);
     if (shard)
         shard->busy = true;
     worker->shard = shard;
@@ -288,7 +288,7 @@ static bool work_once(struct worker *worker, int64_t *next_us)
 /* Until something changes, or a slice of real time is over; the mutex is held. */
 static void wait_slice(struct hf_consumer *c)
 {
-    hf__pattern_wait_us(&c->changed, &c->mutex, SLICE_MS * 1000);
+    steady_wait_us(&c->changed, &c->mutex, SLICE_MS * 1000);
 }
 
 static void *worker_loop(void *user)
@@ -331,7 +331,7 @@ static int64_t look_every_us(const struct hf_consumer *c)
 static enum hf_status look_if_due(struct hf_scope *s, struct hf_consumer *c, bool *ended)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
-    int64_t now_us = env_elapsed_us(&c->env);
+    int64_t now_us = hf__env_elapsed_us(&c->env);
     enum hf_status status;
     bool now;
 
@@ -342,7 +342,7 @@ static enum hf_status look_if_due(struct hf_scope *s, struct hf_consumer *c, boo
     if (!now && now_us < c->look_us)
         return HF_OK;
     status = hf__consumer_look(s, c, ended);
-    now_us = env_elapsed_us(&c->env);
+    now_us = hf__env_elapsed_us(&c->env);
     if (status == HF_OK) {
         c->look_trouble = 0;
         c->look_us = now_us + look_every_us(c);
@@ -400,7 +400,7 @@ static enum hf_status pump_alone(struct hf_scope *s, struct hf_consumer *c)
         beat_us = has_name(c) ? hf__consumer_beats(c) : INT64_MAX / 2;
         if (work_once(&c->workers[0], &next_us))
             continue;
-        now_us = env_elapsed_us(&c->env);
+        now_us = hf__env_elapsed_us(&c->env);
         if (c->look_us < next_us)
             next_us = c->look_us;
         if (now_us + beat_us < next_us)
@@ -429,8 +429,8 @@ static bool enter(struct hf_scope *s, struct hf_consumer *c, hf_change_fn *handl
         c->handle = handle;
         c->user = user;
         c->deadline_us =
-            left_ms < UINT32_MAX ? env_elapsed_us(&c->env) + (int64_t)left_ms * 1000 : 0;
-        c->look_us = env_elapsed_us(&c->env);
+            left_ms < UINT32_MAX ? hf__env_elapsed_us(&c->env) + (int64_t)left_ms * 1000 : 0;
+        c->look_us = hf__env_elapsed_us(&c->env);
         c->look_trouble = 0;
         c->look_now = true;
         c->looks++; /* what an earlier run has seen is not seen now */
@@ -458,14 +458,14 @@ static enum hf_status start(struct hf_scope *s, struct hf_consumer *c)
 static void give_back(struct hf_consumer *c)
 {
     struct hf_scope *s = c->beat_scope;
-    int64_t end_us = env_elapsed_us(&c->env) + (int64_t)GOODBYE_MS * 1000;
+    int64_t end_us = hf__env_elapsed_us(&c->env) + (int64_t)GOODBYE_MS * 1000;
 
     for (struct shard *shard = c->shards; shard; shard = shard->next) {
         uint32_t tries = 0;
 
         shard->iterator.len = shard->place == PLACE_TIME && !has_name(c) ? shard->iterator.len : 0;
         while (has_name(c) && shard->owned) {
-            int64_t left_us = end_us - env_elapsed_us(&c->env);
+            int64_t left_us = end_us - hf__env_elapsed_us(&c->env);
 
             if (left_us <= 0)
                 break;

@@ -125,7 +125,7 @@ static const char *place_text(struct holders *h, const struct shard *shard)
 
 static int64_t expires_s(const struct hf_consumer *c)
 {
-    return env_wall_ms(&c->env) / 1000 + CONSUMER_KEEP_S;
+    return hf__env_wall_ms(&c->env) / 1000 + CONSUMER_KEEP_S;
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -273,7 +273,7 @@ enum hf_status hf__head_move(struct hf_scope *s, struct hf_consumer *c, struct h
                        HF_STR("SET #stream = :to, #start = :horizon REMOVE #shard, #number"),
                        "#stream = :from");
     status = send(s, c, &update, &view);
-    return status == HF_CONDITION ? hf_scope_fail(s, HF_OK, "%s", "") : status;
+    return status == HF_CONDITION ? hf_scope_ok(s) : status;
 }
 
 /* ---- beginning with a shard ----------------------------------------------------------------- */
@@ -297,7 +297,7 @@ enum hf_status hf__shard_lease_plan(struct hf_scope *s, struct hf_consumer *c, s
     update = update_of(&h, c, sk_of(s, c, text_str(&shard->id)), text, "attribute_not_exists(#pk)");
     status = send(s, c, &update, &view);
     /* Whoever wrote it, it is there. */
-    return status == HF_CONDITION ? hf_scope_fail(s, HF_OK, "%s", "") : status;
+    return status == HF_CONDITION ? hf_scope_ok(s) : status;
 }
 
 void hf__shard_lease_see(struct hf_consumer *c, struct shard *shard,
@@ -306,7 +306,7 @@ void hf__shard_lease_see(struct hf_consumer *c, struct shard *shard,
     size_t len = view->holder.len < PATTERN_ID_LEN ? view->holder.len : PATTERN_ID_LEN;
 
     if (!shard->there || shard->seen_fence != view->fence || shard->seen_beat != view->beat)
-        shard->seen_us = env_elapsed_us(&c->env);
+        shard->seen_us = hf__env_elapsed_us(&c->env);
     shard->there = true;
     shard->seen_fence = view->fence;
     shard->seen_beat = view->beat;
@@ -398,7 +398,7 @@ enum hf_status hf__shard_lease_take(struct hf_scope *s, struct hf_consumer *c, s
                                     bool *taken)
 {
     uint64_t fence = shard->there ? shard->seen_fence + 1 : 1;
-    int64_t sent_us = env_elapsed_us(&c->env);
+    int64_t sent_us = hf__env_elapsed_us(&c->env);
     struct holders h = {.s = s};
     struct hf_update_item update = take_request(&h, c, shard, fence);
     struct shard_lease_view view;
@@ -407,7 +407,7 @@ enum hf_status hf__shard_lease_take(struct hf_scope *s, struct hf_consumer *c, s
     *taken = false;
     status = send(s, c, &update, &view);
     if (status == HF_CONDITION) {
-        hf_scope_fail(s, HF_OK, "%s", "");
+        hf_scope_ok(s);
         if (view.fence == fence && view.beat == 1 && hf_str_equal(view.holder, id_str(&c->id)) &&
             !view.done) {
             status = HF_OK; /* (2) its answer got lost */
@@ -434,7 +434,7 @@ void hf__shard_lease_lost(struct hf_consumer *c, struct shard *shard)
     shard->dirty = false;
     shard->seen_fence = shard->fence;
     shard->seen_beat = shard->beat;
-    shard->seen_us = env_elapsed_us(&c->env);
+    shard->seen_us = hf__env_elapsed_us(&c->env);
     shard->seen_lease_ms = c->o.lease_ms;
     memset(shard->holder, 0, sizeof(shard->holder));
     memcpy(shard->holder, "?", 1); /* the next look shows who */
@@ -469,7 +469,7 @@ static enum hf_status lost(struct hf_scope *s, struct hf_consumer *c, struct sha
 
 enum hf_status hf__shard_lease_renew(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
-    int64_t sent_us = env_elapsed_us(&c->env);
+    int64_t sent_us = hf__env_elapsed_us(&c->env);
     struct holders h = {.s = s};
     struct hf_update_item update;
     struct shard_lease_view view;
@@ -493,7 +493,7 @@ enum hf_status hf__shard_lease_renew(struct hf_scope *s, struct hf_consumer *c, 
     if (status == HF_CONDITION) {
         if (view.fence != fence || !hf_str_equal(view.holder, id_str(&c->id)))
             return lost(s, c, shard, fence);
-        status = hf_scope_fail(s, HF_OK, "%s", ""); /* this beat or a later one is there */
+        status = hf_scope_ok(s); /* this beat or a later one is there */
     }
     pthread_mutex_lock(&c->mutex);
     if (shard->owned && shard->fence == fence) {
@@ -502,7 +502,7 @@ enum hf_status hf__shard_lease_renew(struct hf_scope *s, struct hf_consumer *c, 
             shard->saved_us = sent_us;
         } else {
             shard->dirty = shard->dirty || dirty;
-            hf__lease_retry(&shard->lease, terms_of(c), env_elapsed_us(&c->env));
+            hf__lease_retry(&shard->lease, terms_of(c), hf__env_elapsed_us(&c->env));
         }
     }
     pthread_mutex_unlock(&c->mutex);
@@ -518,7 +518,7 @@ static void let_go(struct hf_consumer *c, struct shard *shard, uint64_t fence)
     shard->dirty = false;
     shard->iterator.len = 0;
     shard->wanted[0] = '\0';
-    shard->seen_us = env_elapsed_us(&c->env);
+    shard->seen_us = hf__env_elapsed_us(&c->env);
     c->metrics.shards--;
 }
 
@@ -553,7 +553,7 @@ enum hf_status hf__shard_lease_release(struct hf_scope *s, struct hf_consumer *c
     pthread_mutex_unlock(&c->mutex);
     status = send(s, c, &update, &view);
     if (status == HF_CONDITION)
-        status = hf_scope_fail(s, HF_OK, "%s", ""); /* (2), or it was lost: it is not ours */
+        status = hf_scope_ok(s); /* (2), or it was lost: it is not ours */
     TRY(status);
     pthread_mutex_lock(&c->mutex);
     let_go(c, shard, fence);
@@ -588,7 +588,7 @@ enum hf_status hf__shard_lease_finish(struct hf_scope *s, struct hf_consumer *c,
     if (status == HF_CONDITION) {
         if (!view.done || view.fence != fence)
             return lost(s, c, shard, fence);
-        status = hf_scope_fail(s, HF_OK, "%s", ""); /* (2) */
+        status = hf_scope_ok(s); /* (2) */
     }
     TRY(status);
     pthread_mutex_lock(&c->mutex);
@@ -623,7 +623,7 @@ enum hf_status hf__shard_lease_bury(struct hf_scope *s, struct hf_consumer *c, s
                                &item);
     if (status == HF_CONDITION) {
         *ours = hf_str_equal(text_in(item, "by"), id_str(&by));
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf_scope_ok(s);
     }
     *ours = status == HF_OK;
     return status;
@@ -642,7 +642,7 @@ enum hf_status hf__shard_lease_ask(struct hf_scope *s, struct hf_consumer *c, st
                        "#fence = :fence AND attribute_exists(#owner) AND "
                        "attribute_not_exists(#wanted) AND attribute_not_exists(#done)");
     status = send(s, c, &update, &view);
-    return status == HF_CONDITION ? hf_scope_fail(s, HF_OK, "%s", "") : status;
+    return status == HF_CONDITION ? hf_scope_ok(s) : status;
 }
 
 /* ---- heartbeats ----------------------------------------------------------------------------- */
@@ -706,8 +706,8 @@ int64_t hf__consumer_beats(void *user)
     struct shard *shard;
 
     pthread_mutex_lock(&c->mutex);
-    while ((shard = find_stuck(c, env_elapsed_us(&c->env), &next_us)) != NULL) {
-        uint64_t for_ms = (uint64_t)(env_elapsed_us(&c->env) - shard->call_us) / 1000;
+    while ((shard = find_stuck(c, hf__env_elapsed_us(&c->env), &next_us)) != NULL) {
+        uint64_t for_ms = (uint64_t)(hf__env_elapsed_us(&c->env) - shard->call_us) / 1000;
 
         shard->stuck = shard->beating = true;
         c->metrics.stuck_total++;
@@ -716,7 +716,7 @@ int64_t hf__consumer_beats(void *user)
         pthread_mutex_lock(&c->mutex);
         shard->beating = false;
     }
-    while ((shard = find_due(c, env_elapsed_us(&c->env), &next_us)) != NULL) {
+    while ((shard = find_due(c, hf__env_elapsed_us(&c->env), &next_us)) != NULL) {
         shard->beating = true;
         pthread_mutex_unlock(&c->mutex);
         hf_scope_reset(s);

@@ -95,7 +95,7 @@ static enum hf_status hold(struct hf_scope *s, struct hf_consumer *c, struct sha
         pthread_mutex_unlock(&c->mutex);
         if (!owned)
             return hf_scope_fail(s, HF_LOST, "shard %.*s is lost", HF_FMT(text_str(&shard->id)));
-        if (env_elapsed_us(&c->env) < until_us)
+        if (hf__env_elapsed_us(&c->env) < until_us)
             break;
         if (tries == HOLD_TRIES)
             return hf_scope_fail(s, HF_TIMEOUT, "to renew a lease of %u ms takes longer than that",
@@ -118,7 +118,7 @@ static bool is_asked_for(struct hf_consumer *c, const struct shard *shard)
 /* Write the position, if it is time to. */
 static enum hf_status checkpoint(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
-    int64_t now_us = env_elapsed_us(&c->env);
+    int64_t now_us = hf__env_elapsed_us(&c->env);
     bool due;
 
     pthread_mutex_lock(&c->mutex);
@@ -247,7 +247,7 @@ static enum hf_status refused(struct worker *worker, struct shard *shard, const 
         }
     }
     too_often = !stopping && c->o.max_attempts && shard->failures >= c->o.max_attempts;
-    shard->due_us = env_elapsed_us(&c->env) +
+    shard->due_us = hf__env_elapsed_us(&c->env) +
                     (int64_t)backoff_ms(c, shard->failures ? shard->failures : 1) * 1000;
     pthread_mutex_unlock(&c->mutex);
     if (!good)
@@ -259,7 +259,7 @@ static enum hf_status refused(struct worker *worker, struct shard *shard, const 
 
 static void count_batch(struct hf_consumer *c, const struct page *page)
 {
-    int64_t age_ms = env_wall_ms(&c->env) - page->changes[page->changes_len - 1].time_us / 1000;
+    int64_t age_ms = hf__env_wall_ms(&c->env) - page->changes[page->changes_len - 1].time_us / 1000;
 
     pthread_mutex_lock(&c->mutex);
     c->metrics.batches++;
@@ -288,11 +288,11 @@ static enum hf_status hand_over(struct worker *worker, struct shard *shard, cons
     if (!page->changes_len)
         return HF_OK;
     if (c->deadline_us) {
-        int64_t left_us = c->deadline_us - env_elapsed_us(&c->env);
+        int64_t left_us = c->deadline_us - hf__env_elapsed_us(&c->env);
 
         hf_scope_timeout_ms(worker->work, left_us > 1000 ? (uint32_t)(left_us / 1000) : 1);
     }
-    called(c, shard, env_elapsed_us(&c->env));
+    called(c, shard, hf__env_elapsed_us(&c->env));
     status = c->handle(worker->work, page->changes, page->changes_len, c->user);
     called(c, shard, 0);
     TRY(hold(worker->io, c, shard)); /* if it was lost meanwhile, another has the position */
@@ -338,7 +338,7 @@ static void plan_next(struct hf_consumer *c, struct shard *shard, const struct p
         if (wait_ms > CONSUMER_END_PAUSE_MS)
             wait_ms = CONSUMER_END_PAUSE_MS;
     }
-    shard->due_us = env_elapsed_us(&c->env) + wait_ms * 1000;
+    shard->due_us = hf__env_elapsed_us(&c->env) + wait_ms * 1000;
     pthread_mutex_unlock(&c->mutex);
 }
 
@@ -409,7 +409,7 @@ static void failed(struct worker *worker, struct shard *shard, enum hf_status st
     }
     pthread_mutex_lock(&c->mutex);
     c->look_now = c->look_now || status == HF_NOT_FOUND;
-    shard->due_us = env_elapsed_us(&c->env) + (int64_t)wait_ms * 1000;
+    shard->due_us = hf__env_elapsed_us(&c->env) + (int64_t)wait_ms * 1000;
     pthread_mutex_unlock(&c->mutex);
 }
 

@@ -32,11 +32,11 @@ bool hf__text_set(const struct hf_env *env, struct text *text, struct hf_str to)
 {
     if (to.len + 1 > text->size) {
         size_t size = to.len + 1 < 64 ? 64 : to.len + 1;
-        char *ptr = env_alloc(env, size);
+        char *ptr = hf__env_zalloc(env, size);
 
         if (!ptr)
             return false;
-        env_free(env, text->ptr, text->size);
+        hf__env_free(env, text->ptr, text->size);
         text->ptr = ptr;
         text->size = size;
     }
@@ -49,7 +49,7 @@ bool hf__text_set(const struct hf_env *env, struct text *text, struct hf_str to)
 
 void hf__text_free(const struct hf_env *env, struct text *text)
 {
-    env_free(env, text->ptr, text->size);
+    hf__env_free(env, text->ptr, text->size);
     *text = (struct text){.len = 0};
 }
 
@@ -59,7 +59,7 @@ static void shard_free(struct hf_consumer *c, struct shard *shard)
     hf__text_free(&c->env, &shard->parent);
     hf__text_free(&c->env, &shard->sequence);
     hf__text_free(&c->env, &shard->iterator);
-    env_free(&c->env, shard, sizeof(*shard));
+    hf__env_free(&c->env, shard, sizeof(*shard));
 }
 
 void hf__shards_free(struct hf_consumer *c)
@@ -92,7 +92,7 @@ static struct shard *find_or_add(struct hf_consumer *c, struct hf_str id)
 
     if (shard)
         return shard;
-    shard = env_alloc(&c->env, sizeof(*shard));
+    shard = hf__env_zalloc(&c->env, sizeof(*shard));
     if (!shard)
         return NULL;
     if (!hf__text_set(&c->env, &shard->id, id)) {
@@ -198,7 +198,7 @@ static enum hf_status attach(struct hf_scope *s, struct hf_consumer *c)
     if (!head.arn.len)
         return no_stream(s, c);
     if (head.start == HF_STREAM_LATEST)
-        head.since_us = env_wall_ms(&c->env) / 1000 * 1000000;
+        head.since_us = hf__env_wall_ms(&c->env) / 1000 * 1000000;
     if (head.start == HF_STREAM_TIME)
         head.since_us = c->o.from_us / 1000000 * 1000000;
     if (head.start == HF_STREAM_AFTER) {
@@ -273,7 +273,7 @@ static enum hf_status list_shards(struct hf_scope *s, struct hf_consumer *c)
     }
     hf_pages_free(pages);
     if (status == HF_NOT_FOUND) /* with all that was in it; what we knew of is looked after */
-        status = hf_scope_fail(s, HF_OK, "%s", "");
+        status = hf_scope_ok(s);
     return status;
 }
 
@@ -299,8 +299,8 @@ static enum hf_status note_lease(struct hf_scope *s, struct hf_consumer *c,
     } else if (shard && view->fence == shard->fence && len) {
         memcpy(shard->wanted, view->wanted.ptr, len);
         shard->wanted[len] = '\0';
-        if (shard->due_us > env_elapsed_us(&c->env))
-            shard->due_us = env_elapsed_us(&c->env);
+        if (shard->due_us > hf__env_elapsed_us(&c->env))
+            shard->due_us = hf__env_elapsed_us(&c->env);
         pthread_cond_broadcast(&c->changed);
     }
     pthread_mutex_unlock(&c->mutex);
@@ -448,7 +448,7 @@ static bool held_by_other(const struct hf_consumer *c, const struct shard *shard
 {
     return shard->there && shard->holder[0] &&
            !hf_str_equal(hf_str_from(shard->holder), id_str(&c->id)) &&
-           hf__watch_silent_in(shard->seen_us, shard->seen_lease_ms, env_elapsed_us(&c->env)) > 0;
+           hf__watch_silent_in(shard->seen_us, shard->seen_lease_ms, hf__env_elapsed_us(&c->env)) > 0;
 }
 
 /* (3) */
@@ -462,7 +462,7 @@ static enum hf_status is_gone(struct hf_scope *s, struct hf_consumer *c, const s
     enum hf_status status = hf_get_shard_iterator(s, c->db, &request, &result);
 
     *gone = status == HF_NOT_FOUND;
-    return *gone ? hf_scope_fail(s, HF_OK, "%s", "") : status;
+    return *gone ? hf_scope_ok(s) : status;
 }
 
 static enum hf_status bury(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
@@ -476,7 +476,7 @@ static enum hf_status bury(struct hf_scope *s, struct hf_consumer *c, struct sha
         enum hf_status status = hf__shard_lease_finish(s, c, shard);
 
         if (status == HF_LOST)
-            return hf_scope_fail(s, HF_OK, "%s", "");
+            return hf_scope_ok(s);
         TRY(status);
     } else if (has_name(c) && shard->there) {
         TRY(hf__shard_lease_bury(s, c, shard, &ours));
@@ -533,7 +533,7 @@ static enum hf_status take(struct hf_scope *s, struct hf_consumer *c, struct sha
         return hf__shard_lease_take(s, c, shard, &taken);
     pthread_mutex_lock(&c->mutex);
     shard->owned = true;
-    shard->due_us = env_elapsed_us(&c->env);
+    shard->due_us = hf__env_elapsed_us(&c->env);
     shard->failures = shard->trouble = shard->empty = 0;
     shard->at_end = false;
     c->metrics.shards++;
@@ -682,7 +682,7 @@ static enum hf_status move_on(struct hf_scope *s, struct hf_consumer *c)
         return HF_OK;
     status = hf__consumer_stream(s, c, &latest);
     if (status == HF_NOT_FOUND && c->o.until_end)
-        return hf_scope_fail(s, HF_OK, "%s", ""); /* the table is gone, and its stream was read */
+        return hf_scope_ok(s); /* the table is gone, and its stream was read */
     TRY(status);
     if (!latest.len || hf_str_equal(latest, text_str(&c->arn)))
         return HF_OK; /* just enabled, or disabled for now */

@@ -63,13 +63,13 @@ void hf_counters_close(struct hf_counters *c)
     env = c->env;
     hf__marks_free(&c->marks);
     hf_scope_free(c->names);
-    env_free(&env, c, sizeof(*c));
+    hf__env_free(&env, c, sizeof(*c));
 }
 
 static struct hf_counters *counters_new(struct hf_scope *s, struct hf_db *db,
                                         const struct hf_counters_options *o)
 {
-    struct hf_counters *c = env_alloc(hf_scope_env(s), sizeof(*c));
+    struct hf_counters *c = hf__env_zalloc(hf_scope_env(s), sizeof(*c));
     struct hf_str table = o->partitioned ? HF_STR("partitioned_keys") : HF_STR("keys");
     struct hf_str hash = o->partitioned ? HF_STR("partition") : HF_STR("key");
     struct hf_str space = o->partitioned ? HF_STR("") : HF_STR("global");
@@ -367,7 +367,7 @@ enum hf_status hf__counter_change(struct hf_scope *s, struct hf_counters *c,
     *again = a.verdict == DONE && !a.doubtful;
     if (!a.change.known && !(c->plain && !change.mark.id.ptr))
         drop_some(s, c, at, &a);
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }
 
 /* ---- adding --------------------------------------------------------------------------------- */

@@ -74,7 +74,7 @@ bool hf__counter_has(struct hf_str name)
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (hf_str_equal(name, hf_str_from(names[i])))
             return true;
-    return name.len >= 2 && name.ptr[1] == ':' && char_one_of(name.ptr[0], "wxqr");
+    return name.len >= 2 && name.ptr[1] == ':' && char_in(name.ptr[0], "wxqr");
 }
 
 struct hf_str hf__counter_name(struct hf_scope *s, const struct counter_at *at)

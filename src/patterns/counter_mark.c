@@ -13,9 +13,7 @@
 
 static uint64_t hash_of(struct hf_str text)
 {
-    uint64_t hash = fnv(FNV_BEGIN, text.ptr, text.len);
-
-    return hash ^ (hash >> 29);
+    return fnv_fold(fnv(FNV_BEGIN, text.ptr, text.len));
 }
 
 void hf__marks_init(struct marks *marks, const struct hf_env *env)
@@ -44,7 +42,7 @@ void hf__marks_free(struct marks *marks)
         struct mark *mark = marks->oldest;
 
         unlink_mark(marks, mark);
-        env_free(marks->env, mark, mark->size);
+        hf__env_free(marks->env, mark, mark->size);
     }
     pthread_mutex_destroy(&marks->mutex);
 }
@@ -52,7 +50,7 @@ void hf__marks_free(struct marks *marks)
 static struct mark *mark_new(struct marks *marks, struct hf_str text, uint64_t hash)
 {
     size_t size = sizeof(struct mark) + text.len;
-    struct mark *mark = env_alloc(marks->env, size);
+    struct mark *mark = hf__env_zalloc(marks->env, size);
     struct pattern_id id;
 
     if (!mark)
@@ -100,7 +98,7 @@ void hf__mark_give(struct marks *marks, struct mark *mark, bool again)
         pthread_mutex_unlock(&marks->mutex);
     }
     if (gone)
-        env_free(marks->env, gone, gone->size);
+        hf__env_free(marks->env, gone, gone->size);
 }
 
 int64_t hf__mark_hint(struct marks *marks, struct hf_str text)

@@ -35,7 +35,7 @@ static enum hf_status announce(struct hf_scope *s, struct hf_counters *c,
     TRY(hf_scope_built(s));
     status = hf__pattern_write(s, c->db, &(struct hf_transact_write){.update = &update}, first->key,
                                &item);
-    return status == HF_CONDITION ? hf_scope_fail(s, HF_OK, "%s", "") : status;
+    return status == HF_CONDITION ? hf_scope_ok(s) : status;
 }
 
 /* Once for each counter, as long as we remember it: as a mark that no item has. */
@@ -228,7 +228,7 @@ static enum hf_status replace(struct hf_scope *s, struct hf_counters *c,
     TRY(hf_scope_built(s));
     status = hf__pattern_write(s, c->db, &write, at->key, &item);
     *gone = status == HF_OK || seen->born.ptr || hf_scope_error(s)->may_have_happened;
-    return status == HF_CONDITION ? hf_scope_fail(s, HF_OK, "%s", "") : status;
+    return status == HF_CONDITION ? hf_scope_ok(s) : status;
 }
 
 /* What is left of the first item when there are others: how many, and that all marks are gone. */

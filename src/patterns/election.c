@@ -84,7 +84,7 @@ static int64_t run(void *user)
     struct hf_election *e = user;
 
     for (;;) {
-        int64_t now_us = env_elapsed_us(&e->env);
+        int64_t now_us = hf__env_elapsed_us(&e->env);
 
         if (e->lock) {
             enum hf_lock_state state = hf_lock_state(e->lock);
@@ -97,7 +97,7 @@ static int64_t run(void *user)
         if (now_us < e->due_us)
             return e->due_us - now_us;
         if (!campaign(e))
-            e->due_us = env_elapsed_us(&e->env) +
+            e->due_us = hf__env_elapsed_us(&e->env) +
                         (int64_t)hf__backoff_jitter_ms(&e->env, e->o.poll_ms) * 1000;
     }
 }
@@ -126,13 +126,13 @@ static void election_free(struct hf_election *e)
     pthread_mutex_destroy(&e->mutex);
     hf_scope_free(e->work);
     hf_scope_free(e->names);
-    env_free(&env, e, sizeof(*e));
+    hf__env_free(&env, e, sizeof(*e));
 }
 
 static struct hf_election *election_new(struct hf_lock_table *table, struct hf_str name,
                                         const struct hf_election_options *o)
 {
-    struct hf_election *e = env_alloc(&table->env, sizeof(*e));
+    struct hf_election *e = hf__env_zalloc(&table->env, sizeof(*e));
 
     if (!e)
         return NULL;

@@ -55,7 +55,7 @@ static enum hf_status pass_escape(struct json_reader *r)
                 return not_json(r, "a wrong escape");
         return HF_OK;
     }
-    return char_one_of(c, "\"\\/bfnrt") ? HF_OK : not_json(r, "a wrong escape");
+    return char_in(c, "\"\\/bfnrt") ? HF_OK : not_json(r, "a wrong escape");
 }
 
 /* How many bytes a character outside of ASCII has; 0: it is none, or not in its shortest form. */

@@ -605,7 +605,7 @@ enum hf_status hf__kind_open_at(struct hf_scope *s, struct hf_db *db,
             TRY(no_other_counts(s, db, spec, adopt));
         status = put_mark(s, db, spec, key, kind, plain ? (struct hf_str){0} : expires, &mark);
         if (status != HF_CONDITION)
-            return status == HF_OK ? hf_scope_fail(s, HF_OK, "%s", "") : status;
+            return status == HF_OK ? hf_scope_ok(s) : status;
     }
     return hf_scope_fail(s, HF_IN_USE, "the mark of table %.*s changes again and again",
                          HF_FMT(spec->table));

@@ -45,7 +45,7 @@ static void kv_free(struct hf_kv *kv)
     hf_blobs_close(kv->blobs);
     hf__kv_memory_free(&env, kv->memory);
     hf_scope_free(kv->names);
-    env_free(&env, kv, sizeof(*kv));
+    hf__env_free(&env, kv, sizeof(*kv));
 }
 
 static struct hf_str keep(struct hf_kv *kv, struct hf_str text, struct hf_str otherwise)
@@ -55,7 +55,7 @@ static struct hf_str keep(struct hf_kv *kv, struct hf_str text, struct hf_str ot
 
 static struct hf_kv *kv_new(struct hf_scope *s, struct hf_db *db, const struct hf_kv_options *o)
 {
-    struct hf_kv *kv = env_alloc(hf_scope_env(s), sizeof(*kv));
+    struct hf_kv *kv = hf__env_zalloc(hf_scope_env(s), sizeof(*kv));
     bool many = o->partitioned;
 
     if (!kv)

@@ -149,7 +149,7 @@ static enum hf_status send(struct hf_scope *s, const struct job *job, struct out
               : doubtful  ? hf__kv_settle_removal(&o->base, now)
                           : KV_NOT_DONE;
     if (verdict == KV_DONE)
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf_scope_ok(s);
     return verdict == KV_UNKNOWN && doubtful ? doubt(s, job) : HF_CONDITION;
 }
 

@@ -146,8 +146,8 @@ enum hf_status hf__kv_view(struct hf_scope *s, const struct hf_kv *kv, struct hf
                              HF_FMT(hf_value_str(at)), HF_FMT(kv->table),
                              version.ptr && !view->version.ptr ? "version" : "time to live");
     }
-    view->live =
-        view->value.ptr && (!expires.ptr || view->expires_s > env_wall_ms(hf_scope_env(s)) / 1000);
+    view->live = view->value.ptr &&
+                 (!expires.ptr || view->expires_s > hf__env_wall_ms(hf_scope_env(s)) / 1000);
     return HF_OK;
 }
 
@@ -165,7 +165,7 @@ struct hf_kv_entry hf__kv_entry(struct hf_kv_key key, const struct kv_view *view
 
 int64_t hf__kv_expires_s(const struct hf_env *env, uint32_t ttl_s)
 {
-    return ttl_s ? (env_wall_ms(env) + 999) / 1000 + ttl_s : 0;
+    return ttl_s ? (hf__env_wall_ms(env) + 999) / 1000 + ttl_s : 0;
 }
 
 /* ---- versions ------------------------------------------------------------------------------- */
@@ -324,7 +324,7 @@ static struct clause clause_of(struct hf_scope *s, const struct hf_kv *kv,
 {
     struct hf_attr names[] = {name_attr("#data", kv->data), name_attr("#expires", kv->expires),
                               name_attr("#version", kv->version)};
-    int64_t now_s = env_wall_ms(hf_scope_env(s)) / 1000;
+    int64_t now_s = hf__env_wall_ms(hf_scope_env(s)) / 1000;
     struct clause c = {0};
 
     if (base->kind == KV_BASE_SEEN)

@@ -193,7 +193,7 @@ void hf_kv_list_free(struct hf_kv_list *list)
     hf_scope_free(list->spare);
     hf_scope_free(list->memory);
     hf_scope_free(list->names);
-    env_free(&env, list, sizeof(*list));
+    hf__env_free(&env, list, sizeof(*list));
 }
 
 static struct hf_str keep(struct hf_kv_list *list, struct hf_str text)
@@ -260,7 +260,7 @@ static enum hf_status open_list(struct hf_scope *s, const struct hf_kv *kv,
     *out = NULL;
     range = range ? range : &all;
     TRY(check(s, kv, range, o));
-    list = env_alloc(hf_scope_env(s), sizeof(*list));
+    list = hf__env_zalloc(hf_scope_env(s), sizeof(*list));
     if (!list)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a list");
     list->env = *hf_scope_env(s);
@@ -326,13 +326,13 @@ static enum hf_status move_in(struct hf_scope *s, struct hf_kv_list *list,
 static enum hf_status fetch(struct hf_scope *s, struct hf_kv_list *list)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
-    int64_t now_us = env_elapsed_us(hf_scope_env(s));
+    int64_t now_us = hf__env_elapsed_us(hf_scope_env(s));
     int64_t wait_us = list->asked_us + (int64_t)list->delay_ms * 1000 - now_us;
     enum hf_status status;
 
     if (list->asked_us && list->delay_ms && wait_us > 0)
         TRY(hf_scope_sleep_ms(s, (uint32_t)((wait_us + 999) / 1000)));
-    list->asked_us = env_elapsed_us(hf_scope_env(s));
+    list->asked_us = hf__env_elapsed_us(hf_scope_env(s));
     if (list->range.partition.ptr) {
         struct hf_query_result page;
 
@@ -599,5 +599,5 @@ enum hf_status hf_kv_clear(struct hf_scope *s, struct hf_kv *kv, const struct hf
             hf_scope_rewind(s, mark);
     }
     hf_kv_list_free(list);
-    return status == HF_OK ? hf_scope_fail(s, HF_OK, "%s", "") : status;
+    return status == HF_OK ? hf_scope_ok(s) : status;
 }

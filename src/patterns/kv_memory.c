@@ -37,7 +37,7 @@ static size_t size_of(size_t len)
 
 struct kv_memory *hf__kv_memory_new(const struct hf_env *env, size_t len)
 {
-    struct kv_memory *memory = env_alloc(env, size_of(len));
+    struct kv_memory *memory = hf__env_zalloc(env, size_of(len));
 
     if (!memory)
         return NULL;
@@ -52,7 +52,7 @@ void hf__kv_memory_free(const struct hf_env *env, struct kv_memory *memory)
     if (!memory)
         return;
     pthread_mutex_destroy(&memory->mutex);
-    env_free(env, memory, size_of(memory->len));
+    hf__env_free(env, memory, size_of(memory->len));
 }
 
 static uint64_t mix(uint64_t hash, struct hf_str text)

@@ -37,13 +37,13 @@ static void table_free(struct hf_limit_table *limits)
 
     pthread_mutex_destroy(&limits->mutex);
     hf_scope_free(limits->names);
-    env_free(&env, limits, sizeof(*limits));
+    hf__env_free(&env, limits, sizeof(*limits));
 }
 
 static struct hf_limit_table *table_new(struct hf_scope *s, struct hf_db *db,
                                         const struct hf_limit_table_options *o)
 {
-    struct hf_limit_table *limits = env_alloc(hf_scope_env(s), sizeof(*limits));
+    struct hf_limit_table *limits = hf__env_zalloc(hf_scope_env(s), sizeof(*limits));
 
     if (!limits)
         return NULL;
@@ -379,7 +379,7 @@ static enum hf_status take(struct hf_scope *s, struct hf_limit_table *limits, st
             if (status == HF_OK) {
                 hf__limit_tell(ask, &view, true, verdict);
                 verdict->id = view.last;
-                return hf_scope_fail(s, HF_OK, "%s", "");
+                return hf_scope_ok(s);
             }
         }
         if (status != HF_OK && status != HF_CONDITION)
@@ -407,7 +407,7 @@ enum hf_status hf_limit_take(struct hf_scope *s, struct hf_limit_table *limits, 
 {
     struct pattern_id id = hf__pattern_id_make(&limits->env);
     uint32_t left_ms = hf_scope_left_ms(s, UINT32_MAX);
-    int64_t began_us = env_elapsed_us(&limits->env);
+    int64_t began_us = hf__env_elapsed_us(&limits->env);
     struct hf_limit_options o;
     enum hf_status status;
     struct limit_ask ask;
@@ -419,7 +419,7 @@ enum hf_status hf_limit_take(struct hf_scope *s, struct hf_limit_table *limits, 
         hf_scope_timeout_ms(s, o.reach_ms);
     status = take(s, limits, &ask, &id, verdict);
     if (o.reach_ms && o.reach_ms < left_ms) {
-        int64_t rest_ms = left_ms - (env_elapsed_us(&limits->env) - began_us) / 1000;
+        int64_t rest_ms = left_ms - (hf__env_elapsed_us(&limits->env) - began_us) / 1000;
 
         /* 0 is for ever: a deadline that has passed stays one. */
         hf_scope_timeout_ms(s, left_ms == UINT32_MAX ? 0 : rest_ms > 0 ? (uint32_t)rest_ms : 1);
@@ -429,7 +429,7 @@ enum hf_status hf_limit_take(struct hf_scope *s, struct hf_limit_table *limits, 
     if (!o.fail_open || status == HF_LIMIT || !is_unreached(s, status))
         return status;
     *verdict = (struct hf_limit_verdict){.allowed = true, .unreached = true, .cost = ask.cost};
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }
 
 /* ---- looking -------------------------------------------------------------------------------- */
@@ -531,7 +531,7 @@ enum hf_status hf_limit_refund(struct hf_scope *s, struct hf_limit_table *limits
     TRY(hf__limit_view(s, limits->at.table, name, item, &view));
     if (view.there && hf_str_equal(view.window, verdict->window)) {
         if (hf_item_get(view.refunds, verdict->id).ptr) /* before, or by an answer that was lost */
-            return hf_scope_fail(s, HF_OK, "%s", "");
+            return hf_scope_ok(s);
         if (hf_item_count(view.refunds) >= HF_LIMIT_REFUNDS_MAX)
             return hf_scope_fail_limit(
                 s, HF_LIMIT, HF_ERROR_LIMIT(HF_LIMIT_REFUNDS_MAX, hf_item_count(view.refunds) + 1),
@@ -557,7 +557,7 @@ enum hf_status hf_limit_clear(struct hf_scope *s, struct hf_limit_table *limits,
             window = hf_value_str(hf_item_get(item, HF_STR("window")));
         }
         if (!window.len) /* nothing there, or it was not counted */
-            return hf_scope_fail(s, HF_OK, "%s", "");
+            return hf_scope_ok(s);
         del.key = hf__limit_key(s, &limits->at, name);
         del.names = HF_ITEM(s, HF_S("#window", HF_STR("window")));
         del.values = HF_ITEM(s, HF_S(":window", window));
@@ -567,7 +567,7 @@ enum hf_status hf_limit_clear(struct hf_scope *s, struct hf_limit_table *limits,
         if (status != HF_OK && status != HF_CONDITION)
             return status;
         if (status == HF_OK || verdict || !item.ptr)
-            return hf_scope_fail(s, HF_OK, "%s", "");
+            return hf_scope_ok(s);
     }
     return hf_scope_fail(s, HF_IN_USE, "limit %.*s is used by too many at once", HF_FMT(name));
 }

@@ -70,13 +70,13 @@ static void table_free(struct hf_lock_table *locks)
     hf__watch_free(&locks->watch);
     hf_scope_free(locks->work);
     hf_scope_free(locks->names);
-    env_free(&env, locks, sizeof(*locks));
+    hf__env_free(&env, locks, sizeof(*locks));
 }
 
 static struct hf_lock_table *table_new(struct hf_scope *s, struct hf_db *db,
                                        const struct hf_lock_table_options *o)
 {
-    struct hf_lock_table *locks = env_alloc(hf_scope_env(s), sizeof(*locks));
+    struct hf_lock_table *locks = hf__env_zalloc(hf_scope_env(s), sizeof(*locks));
 
     if (!locks)
         return NULL;
@@ -189,13 +189,13 @@ static enum hf_status renew(struct hf_scope *s, struct hf_lock *lock, uint32_t l
 
     pthread_mutex_lock(&table->mutex);
     hf__lock_enter(lock);
-    state = hf__lock_look(lock, env_elapsed_us(&table->env));
+    state = hf__lock_look(lock, hf__env_elapsed_us(&table->env));
     lease_ms = lease_ms ? lease_ms : lock->lease_ms;
     pthread_mutex_unlock(&table->mutex);
     status = state == HF_LOCK_HELD ? hf__lock_renew(s, lock, lease_ms, data)
                                    : hf__lock_lost(s, lock, state);
     pthread_mutex_lock(&table->mutex);
-    lock->touched_us = env_elapsed_us(&table->env);
+    lock->touched_us = hf__env_elapsed_us(&table->env);
     hf__lock_leave(lock);
     pthread_mutex_unlock(&table->mutex);
     hf__lock_wake(table);
@@ -238,7 +238,7 @@ static enum hf_lock_state drop(struct hf_lock *lock)
     while (lock->calling && !pthread_equal(lock->caller, pthread_self()))
         pthread_cond_wait(&table->changed, &table->mutex);
     lock->dropped = true;
-    return hf__lock_look(lock, env_elapsed_us(&table->env));
+    return hf__lock_look(lock, hf__env_elapsed_us(&table->env));
 }
 
 enum hf_status hf_lock_release_with(struct hf_scope *s, struct hf_lock *lock, struct hf_item data)
@@ -268,7 +268,7 @@ enum hf_status hf_lock_release_with(struct hf_scope *s, struct hf_lock *lock, st
         hf__lock_unref(lock);
     } else {
         lock->unreleased = true; /* our reference is the table's now */
-        lock->lease.due_us = env_elapsed_us(&table->env);
+        lock->lease.due_us = hf__env_elapsed_us(&table->env);
     }
     pthread_mutex_unlock(&table->mutex);
     if (status != HF_OK && status != HF_LOST)
@@ -311,7 +311,7 @@ enum hf_lock_state hf_lock_state(struct hf_lock *lock)
     enum hf_lock_state state;
 
     pthread_mutex_lock(&table->mutex);
-    state = hf__lock_look(lock, env_elapsed_us(&table->env));
+    state = hf__lock_look(lock, hf__env_elapsed_us(&table->env));
     pthread_mutex_unlock(&table->mutex);
     return state;
 }
@@ -319,7 +319,7 @@ enum hf_lock_state hf_lock_state(struct hf_lock *lock)
 uint32_t hf_lock_left_ms(struct hf_lock *lock)
 {
     struct hf_lock_table *table = lock->table;
-    int64_t now_us = env_elapsed_us(&table->env), left_ms = 0;
+    int64_t now_us = hf__env_elapsed_us(&table->env), left_ms = 0;
 
     pthread_mutex_lock(&table->mutex);
     if (hf__lock_look(lock, now_us) == HF_LOCK_HELD)
@@ -333,7 +333,7 @@ void hf_lock_touch(struct hf_lock *lock)
     struct hf_lock_table *table = lock->table;
 
     pthread_mutex_lock(&table->mutex);
-    lock->touched_us = env_elapsed_us(&table->env);
+    lock->touched_us = hf__env_elapsed_us(&table->env);
     pthread_mutex_unlock(&table->mutex);
     hf__lock_wake(table);
 }

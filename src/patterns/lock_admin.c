@@ -140,7 +140,7 @@ enum hf_status hf_lock_break(struct hf_scope *s, struct hf_lock_table *locks, st
         struct lock_evict evict[EVICT_MAX];
         struct lock_take take = {.at = &locks->at,
                                  .name = name,
-                                 .wall_ms = env_wall_ms(&locks->env),
+                                 .wall_ms = hf__env_wall_ms(&locks->env),
                                  .evict = evict};
         struct hf_update_item update;
         struct hf_item item = {0};
@@ -169,5 +169,5 @@ enum hf_status hf_lock_break(struct hf_scope *s, struct hf_lock_table *locks, st
     }
     if (broken)
         *broken = count;
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }

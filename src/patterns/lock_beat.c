@@ -56,7 +56,7 @@ void hf__lock_unref(struct hf_lock *lock)
             lock->next->link = lock->link;
     }
     hf_scope_free(lock->data_memory);
-    env_free(&table->env, lock, sizeof(*lock) + lock->name.len);
+    hf__env_free(&table->env, lock, sizeof(*lock) + lock->name.len);
 }
 
 enum hf_status hf__lock_lost(struct hf_scope *s, const struct hf_lock *lock,
@@ -71,7 +71,7 @@ enum hf_status hf__lock_done(struct hf_scope *s, struct hf_scope_mark mark, enum
 {
     if (status == HF_OK) {
         hf_scope_rewind(s, mark);
-        (void)hf_scope_fail(s, HF_OK, "%s", "");
+        hf_scope_ok(s);
     }
     return status;
 }
@@ -104,7 +104,7 @@ static void not_renewed(struct hf_lock *lock, int64_t sent_us, uint32_t lease_ms
 {
     if (doubtful)
         hf__lease_doubt(&lock->lease, lease_ms, sent_us);
-    hf__lease_retry(&lock->lease, lock_terms(lock, lease_ms), env_elapsed_us(&lock->table->env));
+    hf__lease_retry(&lock->lease, lock_terms(lock, lease_ms), hf__env_elapsed_us(&lock->table->env));
 }
 
 /* Refused: does the item say that this beat is there already? Its answer got lost, then. */
@@ -126,7 +126,7 @@ static enum hf_status renew_send(struct hf_scope *s, struct hf_lock *lock, uint3
     struct hf_lock_table *table = lock->table;
     uint64_t beat = ++lock->beat;
     struct hf_item entry = hf__lock_entry(s, table->owner, hf_db_opener(table->db), beat, lease_ms,
-                                          lock->since_ms, env_wall_ms(&table->env));
+                                          lock->since_ms, hf__env_wall_ms(&table->env));
     struct hf_update_item update = hf__lock_beat_request(s, &table->at, lock->name, lock_id(lock),
                                                          lock->fence, beat, entry, data);
     struct hf_item item;
@@ -147,7 +147,7 @@ enum hf_status hf__lock_renew(struct hf_scope *s, struct hf_lock *lock, uint32_t
                               struct hf_item data)
 {
     struct hf_lock_table *table = lock->table;
-    int64_t sent_us = env_elapsed_us(&table->env);
+    int64_t sent_us = hf__env_elapsed_us(&table->env);
     enum hf_status status = table->db ? renew_send(s, lock, lease_ms, data) : HF_OK;
     bool doubtful = status != HF_OK && hf_scope_error(s)->may_have_happened;
     enum hf_lock_state state;
@@ -175,7 +175,7 @@ enum hf_status hf__lock_free_send(struct hf_scope *s, struct hf_lock *lock, stru
 {
     struct hf_lock_table *table = lock->table;
     bool forget = table->forget_s && lock->mode == HF_LOCK_EXCLUSIVE;
-    int64_t expires_s = forget ? env_wall_ms(&table->env) / 1000 + table->forget_s : 0;
+    int64_t expires_s = forget ? hf__env_wall_ms(&table->env) / 1000 + table->forget_s : 0;
     struct hf_update_item update = hf__lock_free_request(s, &table->at, lock->name, lock_id(lock),
                                                          lock->fence, data, expires_s);
 
@@ -190,7 +190,7 @@ static void release_again(struct hf_scope *s, struct hf_lock *lock)
     struct hf_lock_table *table = lock->table;
     struct hf_item item;
     enum hf_status status = hf__lock_free_send(s, lock, (struct hf_item){0}, &item);
-    int64_t now_us = env_elapsed_us(&table->env);
+    int64_t now_us = hf__env_elapsed_us(&table->env);
 
     pthread_mutex_lock(&table->mutex);
     lock->lease.due_us = now_us + (int64_t)LEASE_RETRY_MAX_MS * 1000;
@@ -240,7 +240,7 @@ struct job {
 /* The first that is due, busy now; or how long there is time. */
 static struct job next_due(struct hf_lock_table *table, int64_t *wait_us)
 {
-    int64_t now_us = env_elapsed_us(&table->env), first = INT64_MAX;
+    int64_t now_us = hf__env_elapsed_us(&table->env), first = INT64_MAX;
     struct hf_lock *found = NULL;
     struct job job = {0};
 
@@ -350,7 +350,7 @@ int64_t hf__lock_calls(void *user)
 
     pthread_mutex_lock(&table->mutex);
     do {
-        int64_t now_us = env_elapsed_us(&table->env);
+        int64_t now_us = hf__env_elapsed_us(&table->env);
 
         again = false;
         wait_us = INT64_MAX;

@@ -44,7 +44,7 @@ static int64_t gone_in(struct hf_lock_table *table, const struct hf_lock_holder 
         return 0;
     if (table->clock_skew_ms) {
         int64_t trusted_us = holder->renewed_us + lease_us + (int64_t)table->clock_skew_ms * 1000 -
-                             env_wall_ms(&table->env) * 1000;
+                             hf__env_wall_ms(&table->env) * 1000;
 
         left_us = trusted_us < left_us ? trusted_us : left_us;
     }
@@ -54,7 +54,7 @@ static int64_t gone_in(struct hf_lock_table *table, const struct hf_lock_holder 
 void hf__lock_plan(struct hf_lock_table *table, const struct lock_view *view,
                    enum hf_lock_mode mode, uint32_t permits, struct lock_plan *plan)
 {
-    int64_t now_us = env_elapsed_us(&table->env);
+    int64_t now_us = hf__env_elapsed_us(&table->env);
     size_t held = view->info.holders_len, gone = 0;
 
     *plan = (struct lock_plan){.wait_us = INT64_MAX};
@@ -85,7 +85,7 @@ static enum hf_status evict(struct hf_scope *s, struct hf_lock_table *table, str
 {
     struct lock_take take = {.at = &table->at,
                              .name = name,
-                             .wall_ms = env_wall_ms(&table->env),
+                             .wall_ms = hf__env_wall_ms(&table->env),
                              .evict = plan->evict,
                              .evict_len = plan->evict_len};
     struct hf_update_item update = hf__lock_take_request(s, &take);
@@ -106,7 +106,7 @@ void hf__lock_reap(struct hf_scope *s, struct hf_lock_table *table, struct hf_it
         return;
     hf__lock_plan(table, &view, HF_LOCK_EXCLUSIVE, 0, &plan);
     if (plan.evict_len && evict(s, table, view.info.name, &plan) != HF_OK)
-        (void)hf_scope_fail(s, HF_OK, "%s", "");
+        hf_scope_ok(s);
 }
 
 /* ---- taking it ------------------------------------------------------------------------------ */
@@ -149,7 +149,7 @@ static enum hf_status take(struct hf_scope *s, struct want *want, struct lock_pl
 {
     struct hf_lock_table *table = want->table;
     struct hf_lock *lock = want->lock;
-    int64_t wall_ms = env_wall_ms(&table->env);
+    int64_t wall_ms = hf__env_wall_ms(&table->env);
     struct lock_view view = {0};
     struct lock_take take = {.at = &table->at,
                              .name = lock->name,
@@ -175,7 +175,7 @@ static enum hf_status take(struct hf_scope *s, struct want *want, struct lock_pl
         take.evict_len = 0;
     update = hf__lock_take_request(s, &take);
     TRY(hf_scope_built(s));
-    want->sent_us = env_elapsed_us(&table->env);
+    want->sent_us = hf__env_elapsed_us(&table->env);
     status = hf__pattern_write(s, table->db, &(struct hf_transact_write){.update = &update},
                                update.key, &item);
     want->doubtful = want->doubtful || status == HF_OK || hf_scope_error(s)->may_have_happened;
@@ -226,7 +226,7 @@ static enum hf_status attempt(struct hf_scope *s, struct want *want, struct lock
 static bool lease_begins(struct hf_scope *s, struct want *want)
 {
     struct hf_lock *lock = want->lock;
-    int64_t now_us = env_elapsed_us(&want->table->env);
+    int64_t now_us = hf__env_elapsed_us(&want->table->env);
 
     lock->state = HF_LOCK_HELD;
     lock->touched_us = now_us;
@@ -237,7 +237,7 @@ static bool lease_begins(struct hf_scope *s, struct want *want)
     if (!lease_is_over(&lock->lease, now_us))
         return true;
     return hf__lock_renew(s, lock, lock->lease_ms, (struct hf_item){0}) == HF_OK &&
-           !lease_is_over(&lock->lease, env_elapsed_us(&want->table->env));
+           !lease_is_over(&lock->lease, hf__env_elapsed_us(&want->table->env));
 }
 
 /* ---- options -------------------------------------------------------------------------------- */
@@ -273,7 +273,7 @@ static enum hf_status check_options(struct hf_scope *s, struct hf_str name,
 static struct hf_lock *lock_new(struct hf_lock_table *table, struct hf_str name,
                                 const struct hf_lock_options *o)
 {
-    struct hf_lock *lock = env_alloc(&table->env, sizeof(*lock) + name.len);
+    struct hf_lock *lock = hf__env_zalloc(&table->env, sizeof(*lock) + name.len);
 
     if (!lock)
         return NULL;
@@ -329,7 +329,7 @@ static void abandon(struct hf_lock *lock, bool doubtful)
     struct hf_lock_table *table = lock->table;
 
     if (doubtful) {
-        lock->lease.due_us = env_elapsed_us(&table->env);
+        lock->lease.due_us = hf__env_elapsed_us(&table->env);
         lock->lease.until_us = lock->lease.due_us + (int64_t)lock->lease_ms * 1000;
         lock->fence = 0; /* whichever it got */
         lock->dropped = lock->unreleased = true;
@@ -362,11 +362,7 @@ static enum hf_status held_by(struct hf_scope *s, struct want *want, enum hf_sta
 
 static atomic_uint *freed_of(struct hf_lock_table *table, struct hf_str name)
 {
-    uint32_t hash = 2166136261u;
-
-    for (size_t i = 0; i < name.len; i++)
-        hash = (hash ^ (uint8_t)name.ptr[i]) * 16777619u;
-    return &table->freed[hash & (FREED_BUCKETS - 1)];
+    return &table->freed[fnv_fold(fnv(FNV_BEGIN, name.ptr, name.len)) & (FREED_BUCKETS - 1)];
 }
 
 void hf__lock_freed(struct hf_lock_table *table, struct hf_str name)
@@ -461,7 +457,7 @@ static enum hf_status noop(struct hf_scope *s, struct want *want)
     if (!table->grant)
         return hf_scope_fail(s, HF_LOCKED, "lock %.*s is one that nobody gets", HF_FMT(lock->name));
     lock->data = hf_item_copy(lock->data_memory, want->data);
-    lock->since_ms = env_wall_ms(&table->env);
+    lock->since_ms = hf__env_wall_ms(&table->env);
     lock->state = HF_LOCK_HELD;
     lock->lease.until_us = INT64_MAX;
     lock->no_heartbeats = true;

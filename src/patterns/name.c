@@ -13,16 +13,11 @@
 
 struct pattern_id hf__pattern_id_make(const struct hf_env *env)
 {
-    static const char digits[] = "0123456789abcdef";
     uint8_t bytes[PATTERN_ID_LEN / 2];
     struct pattern_id id;
 
-    env->random(env->user, bytes, sizeof(bytes));
-    for (size_t i = 0; i < sizeof(bytes); i++) {
-        id.text[2 * i] = digits[bytes[i] >> 4];
-        id.text[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    id.text[PATTERN_ID_LEN] = '\0';
+    hf__env_random(env, bytes, sizeof(bytes));
+    *hex_write(id.text, bytes, sizeof(bytes)) = '\0';
     return id;
 }
 

@@ -62,13 +62,13 @@ static void table_free(struct hf_once_table *onces)
     hf_scope_free(onces->work);
     hf_scope_free(onces->names);
     hf__watch_free(&onces->watch);
-    env_free(&env, onces, sizeof(*onces));
+    hf__env_free(&env, onces, sizeof(*onces));
 }
 
 static struct hf_once_table *table_new(struct hf_scope *s, struct hf_db *db,
                                        const struct hf_once_table_options *o)
 {
-    struct hf_once_table *onces = env_alloc(hf_scope_env(s), sizeof(*onces));
+    struct hf_once_table *onces = hf__env_zalloc(hf_scope_env(s), sizeof(*onces));
 
     if (!onces)
         return NULL;
@@ -180,11 +180,7 @@ enum hf_status hf__once_hash_check(struct hf_scope *s, const struct once_view *v
 
 atomic_uint *hf__once_ended(struct hf_once_table *table, struct hf_str key)
 {
-    uint32_t hash = 2166136261u;
-
-    for (size_t i = 0; i < key.len; i++)
-        hash = (hash ^ (uint8_t)key.ptr[i]) * 16777619u;
-    return &table->ended[hash & (ONCE_ENDED_BUCKETS - 1)];
+    return &table->ended[fnv_fold(fnv(FNV_BEGIN, key.ptr, key.len)) & (ONCE_ENDED_BUCKETS - 1)];
 }
 
 /* ---- an attempt ----------------------------------------------------------------------------- */
@@ -192,7 +188,7 @@ atomic_uint *hf__once_ended(struct hf_once_table *table, struct hf_str key)
 struct hf_once *hf__once_new(struct hf_once_table *table, const struct once_name *name,
                              struct hf_str hash, const struct hf_once_options *o)
 {
-    struct hf_once *once = env_alloc(&table->env, sizeof(*once));
+    struct hf_once *once = hf__env_zalloc(&table->env, sizeof(*once));
     struct hf_scope *memory;
 
     if (!once)
@@ -235,7 +231,7 @@ void hf__once_list_add(struct hf_once *once)
     table->attempts = once;
     pthread_mutex_unlock(&table->mutex);
     if (table->beater)
-        hf__timer_wake_in(table->beater, due_us - env_elapsed_us(&table->env));
+        hf__timer_wake_in(table->beater, due_us - hf__env_elapsed_us(&table->env));
 }
 
 void hf__once_unref(struct hf_once *once)
@@ -251,13 +247,13 @@ void hf__once_unref(struct hf_once *once)
             once->next->link = once->link;
     }
     hf_scope_free(once->memory);
-    env_free(&table->env, once, sizeof(*once));
+    hf__env_free(&table->env, once, sizeof(*once));
 }
 
 /* What is left to do is the table's business, and so is our reference. The mutex is held. */
 static void leave_behind(struct hf_once *once)
 {
-    int64_t now_us = env_elapsed_us(&once->table->env);
+    int64_t now_us = hf__env_elapsed_us(&once->table->env);
 
     once->dropped = true;
     once->lease.due_us = now_us;
@@ -290,7 +286,7 @@ enum hf_status hf__once_over(struct hf_scope *s, struct hf_once *once, bool lost
     pthread_mutex_unlock(&table->mutex);
     atomic_fetch_add_explicit(hf__once_ended(table, once->name.key), 1, memory_order_relaxed);
     if (!lost)
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf_scope_ok(s);
     return hf_scope_fail(s, HF_LOST,
                          "once %.*s/%.*s: another attempt took over, or it was cleared or marked",
                          HF_FMT(once->name.user), HF_FMT(once->name.key));
@@ -302,7 +298,7 @@ enum hf_status hf__once_refused(struct hf_scope *s, struct hf_once *once, struct
     struct once_view view;
     enum hf_status status;
 
-    TRY(hf__once_view(s, &once->table->at, item, env_wall_ms(&once->table->env), &view));
+    TRY(hf__once_view(s, &once->table->at, item, hf__env_wall_ms(&once->table->env), &view));
     if (view.there && view.record.state != HF_ONCE_RUNNING &&
         hf_str_equal(view.record.attempt, once_id(once)))
         return hf__once_over(s, once, false);
@@ -326,7 +322,7 @@ enum hf_status hf__once_want(struct hf_scope *s, struct hf_once *once, enum hf_o
         if (status == HF_OK) {
             once->wanted = state;
             once->result = kept;
-            once->at_ms = env_wall_ms(&table->env);
+            once->at_ms = hf__env_wall_ms(&table->env);
         }
     }
     *end = (struct once_end){.name = once->name,
@@ -434,7 +430,7 @@ uint32_t hf_once_left_ms(struct hf_once *once)
 
     pthread_mutex_lock(&table->mutex);
     if (!once->lost)
-        left_ms = (once->lease.until_us - env_elapsed_us(&table->env)) / 1000;
+        left_ms = (once->lease.until_us - hf__env_elapsed_us(&table->env)) / 1000;
     pthread_mutex_unlock(&table->mutex);
     return left_ms <= 0 ? 0 : left_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)left_ms;
 }
@@ -444,7 +440,7 @@ void hf_once_touch(struct hf_once *once)
     struct hf_once_table *table = once->table;
 
     pthread_mutex_lock(&table->mutex);
-    once->touched_us = env_elapsed_us(&table->env);
+    once->touched_us = hf__env_elapsed_us(&table->env);
     pthread_mutex_unlock(&table->mutex);
     if (table->beater)
         hf__timer_wake(table->beater);

@@ -18,7 +18,7 @@ enum hf_status hf_once_get(struct hf_scope *s, struct hf_once_table *onces, stru
     *record = (struct hf_once_record){0};
     TRY(hf__once_name_check(s, &name));
     TRY(hf__pattern_read(s, onces->db, onces->at.table, hf__once_key(s, &name), &item));
-    TRY(hf__once_view(s, &onces->at, item, env_wall_ms(&onces->env), &view));
+    TRY(hf__once_view(s, &onces->at, item, hf__env_wall_ms(&onces->env), &view));
     *record = view.record;
     if (record->state == HF_ONCE_NONE)
         *record =
@@ -36,7 +36,7 @@ enum hf_status hf_once_mark_done(struct hf_scope *s, struct hf_once_table *onces
                             .id = id_str(&id),
                             .state = HF_ONCE_DONE,
                             .result = result,
-                            .now_ms = env_wall_ms(&onces->env)};
+                            .now_ms = hf__env_wall_ms(&onces->env)};
     struct hf_update_item update;
     struct hf_once_options o;
     struct once_view view;
@@ -72,7 +72,7 @@ enum hf_status hf_once_mark_done(struct hf_scope *s, struct hf_once_table *onces
     }
     if (record)
         *record = view.record;
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }
 
 enum hf_status hf_once_clear(struct hf_scope *s, struct hf_once_table *onces, struct hf_str user,
@@ -91,7 +91,7 @@ enum hf_status hf_once_clear(struct hf_scope *s, struct hf_once_table *onces, st
 
         TRY(hf__pattern_read(s, onces->db, onces->at.table, hf__once_key(s, &name), &item));
         if (!item.ptr)
-            return hf_scope_fail(s, HF_OK, "%s", "");
+            return hf_scope_ok(s);
         id = hf_value_str(hf_item_get(item, HF_STR("attempt")));
         if (!id.ptr)
             return hf_scope_fail(s, HF_CORRUPT,
@@ -108,7 +108,7 @@ enum hf_status hf_once_clear(struct hf_scope *s, struct hf_once_table *onces, st
         if (cleared && (status == HF_OK || hf_scope_error(s)->may_have_happened))
             *cleared = true;
         if (status == HF_OK || !item.ptr)
-            return hf_scope_fail(s, HF_OK, "%s", "");
+            return hf_scope_ok(s);
     }
     return hf_scope_fail(s, HF_IN_USE, "once %.*s/%.*s is begun again and again", HF_FMT(user),
                          HF_FMT(key));
@@ -180,7 +180,7 @@ enum hf_status hf_once_list(struct hf_scope *s, struct hf_once_table *onces, str
         for (size_t i = 0; i < page.items_len; i++) {
             struct once_view view;
 
-            TRY(hf__once_view(s, &onces->at, page.items[i], env_wall_ms(&onces->env), &view));
+            TRY(hf__once_view(s, &onces->at, page.items[i], hf__env_wall_ms(&onces->env), &view));
             if (view.record.state == HF_ONCE_NONE)
                 continue;
             if (o.limit && all.len == o.limit) {

@@ -34,17 +34,17 @@ static enum hf_status beat_refused(struct hf_scope *s, struct hf_once *once, uin
 {
     struct once_view view;
 
-    TRY(hf__once_view(s, &once->table->at, item, env_wall_ms(&once->table->env), &view));
+    TRY(hf__once_view(s, &once->table->at, item, hf__env_wall_ms(&once->table->env), &view));
     if (view.there && hf_str_equal(view.record.attempt, once_id(once)) &&
         (view.record.state != HF_ONCE_RUNNING || view.beat >= beat))
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf_scope_ok(s);
     return hf__once_over(s, once, true);
 }
 
 enum hf_status hf__once_beat(struct hf_scope *s, struct hf_once *once)
 {
     struct hf_once_table *table = once->table;
-    int64_t sent_us = env_elapsed_us(&table->env), now_ms = env_wall_ms(&table->env);
+    int64_t sent_us = hf__env_elapsed_us(&table->env), now_ms = hf__env_wall_ms(&table->env);
     struct hf_update_item update;
     struct hf_item item;
     enum hf_status status;
@@ -65,7 +65,7 @@ enum hf_status hf__once_beat(struct hf_scope *s, struct hf_once *once)
     if (status == HF_OK)
         hf__lease_renew(&once->lease, once_terms(once), sent_us);
     else
-        hf__lease_retry(&once->lease, once_terms(once), env_elapsed_us(&table->env));
+        hf__lease_retry(&once->lease, once_terms(once), hf__env_elapsed_us(&table->env));
     pthread_mutex_unlock(&table->mutex);
     return status;
 }
@@ -144,7 +144,7 @@ static int64_t idle_us(struct hf_once_table *table)
 /* The first that is due, busy now; or NULL and how long there is time. */
 static struct hf_once *next_due(struct hf_once_table *table, int64_t *wait_us, uint32_t *time_ms)
 {
-    int64_t now_us = env_elapsed_us(&table->env), first = INT64_MAX;
+    int64_t now_us = hf__env_elapsed_us(&table->env), first = INT64_MAX;
     struct hf_once *found = NULL;
 
     pthread_mutex_lock(&table->mutex);
@@ -173,7 +173,7 @@ static void settle(struct hf_scope *s, struct hf_once *once)
     struct hf_once_table *table = once->table;
     enum hf_status status =
         once->wanted ? hf__once_end_send(s, once) : hf__once_remove_send(s, once);
-    int64_t now_us = env_elapsed_us(&table->env);
+    int64_t now_us = hf__env_elapsed_us(&table->env);
 
     pthread_mutex_lock(&table->mutex);
     once->lease.due_us = now_us + (int64_t)LEASE_RETRY_MAX_MS * 1000;

@@ -45,7 +45,7 @@ struct want {
 /* Microseconds until the attempt has been silent for its timeout; 0: it has been. */
 static int64_t silent_in(struct hf_once_table *table, const struct once_view *view)
 {
-    int64_t now_us = env_elapsed_us(&table->env);
+    int64_t now_us = hf__env_elapsed_us(&table->env);
     int64_t left_us, since_us;
 
     if (hf__pattern_orphan(table->db, view->opener))
@@ -56,7 +56,7 @@ static int64_t silent_in(struct hf_once_table *table, const struct once_view *vi
     left_us = hf__watch_silent_in(since_us, view->record.timeout_ms, now_us);
     if (table->clock_skew_ms) {
         int64_t trusted_us = view->record.renewed_us + (int64_t)view->record.timeout_ms * 1000 +
-                             (int64_t)table->clock_skew_ms * 1000 - env_wall_ms(&table->env) * 1000;
+                             (int64_t)table->clock_skew_ms * 1000 - hf__env_wall_ms(&table->env) * 1000;
 
         left_us = trusted_us < left_us ? trusted_us : left_us;
     }
@@ -68,7 +68,7 @@ static enum hf_status look(struct hf_scope *s, struct want *want, struct hf_item
 {
     struct once_view *view = &want->view;
 
-    TRY(hf__once_view(s, &want->table->at, item, env_wall_ms(&want->table->env), view));
+    TRY(hf__once_view(s, &want->table->at, item, hf__env_wall_ms(&want->table->env), view));
     want->known = true;
     if (view->record.state == HF_ONCE_RUNNING &&
         hf_str_equal(view->record.attempt, once_id(want->once))) {
@@ -98,7 +98,7 @@ static enum hf_status take(struct hf_scope *s, struct want *want, enum verdict *
                              .timeout_ms = once->timeout_ms,
                              .keep_s = once->keep_s,
                              .beat = ++once->beat,
-                             .now_ms = env_wall_ms(&table->env)};
+                             .now_ms = hf__env_wall_ms(&table->env)};
     struct hf_update_item update;
     struct hf_item item;
     enum hf_status status;
@@ -109,7 +109,7 @@ static enum hf_status take(struct hf_scope *s, struct want *want, enum verdict *
     }
     update = hf__once_take_request(s, &take);
     TRY(hf_scope_built(s));
-    want->sent_us = env_elapsed_us(&table->env);
+    want->sent_us = hf__env_elapsed_us(&table->env);
     status = hf__pattern_write(s, table->db, &(struct hf_transact_write){.update = &update},
                                update.key, &item);
     want->doubtful = want->doubtful || status == HF_OK || hf_scope_error(s)->may_have_happened;
@@ -148,7 +148,7 @@ static enum hf_status attempt(struct hf_scope *s, struct want *want, enum verdic
 static enum hf_status starts(struct hf_scope *s, struct want *want)
 {
     struct hf_once *once = want->once;
-    int64_t now_us = env_elapsed_us(&want->table->env);
+    int64_t now_us = hf__env_elapsed_us(&want->table->env);
 
     once->lost = false;
     once->touched_us = now_us;
@@ -158,7 +158,7 @@ static enum hf_status starts(struct hf_scope *s, struct want *want)
             return HF_OK;
     }
     TRY(hf__once_beat(s, once));
-    return lease_is_over(&once->lease, env_elapsed_us(&want->table->env)) ? HF_LOST : HF_OK;
+    return lease_is_over(&once->lease, hf__env_elapsed_us(&want->table->env)) ? HF_LOST : HF_OK;
 }
 
 /* ---- waiting -------------------------------------------------------------------------------- */
@@ -278,7 +278,7 @@ static enum hf_status begin(struct hf_scope *s, struct hf_once_table *onces, str
         *once = want.once;
     }
     *record = want.view.record;
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }
 
 enum hf_status hf_once_try(struct hf_scope *s, struct hf_once_table *onces, struct hf_str user,
@@ -301,7 +301,7 @@ enum hf_status hf_once_begin(struct hf_scope *s, struct hf_once_table *onces, st
 static enum hf_status record_it(struct hf_scope *s, struct hf_once *once, struct hf_item result)
 {
     const struct hf_env *env = &once->table->env;
-    int64_t until_us = env_elapsed_us(env) + (int64_t)once->timeout_ms * 1000;
+    int64_t until_us = hf__env_elapsed_us(env) + (int64_t)once->timeout_ms * 1000;
     struct hf_scope_mark mark = hf_scope_mark(s);
     struct backoff backoff = {.first_ms = ONCE_POLL_FIRST_MS, .max_ms = ONCE_POLL_MS};
 
@@ -309,7 +309,7 @@ static enum hf_status record_it(struct hf_scope *s, struct hf_once *once, struct
         enum hf_status status = hf_once_finish(s, once, result);
 
         if (status == HF_OK || status == HF_LOST || !is_passing(s, status) ||
-            env_elapsed_us(env) >= until_us)
+            hf__env_elapsed_us(env) >= until_us)
             return status;
         if (hf_scope_left_ms(s, UINT32_MAX) <= hf__backoff_next_ms(&backoff))
             return status;

@@ -71,7 +71,6 @@ enum hf_status hf__once_name_check(struct hf_scope *s, const struct once_name *n
 
 enum hf_status hf__once_hash(struct hf_scope *s, struct hf_bytes payload, struct hf_str *hash)
 {
-    static const char digits[] = "0123456789abcdef";
     uint8_t digest[ONCE_HASH_LEN / 2];
     unsigned len = sizeof(digest);
     char *text;
@@ -84,10 +83,7 @@ enum hf_status hf__once_hash(struct hf_scope *s, struct hf_bytes payload, struct
         return hf_scope_built(s);
     if (EVP_Digest(payload.ptr, payload.len, digest, &len, EVP_sha256(), NULL) != 1)
         return hf_scope_fail(s, HF_NOMEM, "no memory for the hash of a payload");
-    for (size_t i = 0; i < sizeof(digest); i++) {
-        text[2 * i] = digits[digest[i] >> 4];
-        text[2 * i + 1] = digits[digest[i] & 15];
-    }
+    hex_write(text, digest, sizeof(digest));
     *hash = hf_str_of(text, ONCE_HASH_LEN);
     return HF_OK;
 }

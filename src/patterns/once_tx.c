@@ -91,7 +91,7 @@ static enum hf_status completion(struct hf_scope *s, struct hf_once *once, struc
                            .state = HF_ONCE_DONE,
                            .result = result,
                            .keep_s = once->keep_s,
-                           .now_ms = env_wall_ms(&once->table->env)};
+                           .now_ms = hf__env_wall_ms(&once->table->env)};
 
     TRY(hf__once_result_check(s, &once->name, result));
     *update = hf_scope_alloc(s, sizeof(**update));
@@ -143,7 +143,7 @@ enum hf_status hf_once_transact(struct hf_scope *s, struct hf_once_table *onces,
                             .id = id_str(&id),
                             .state = HF_ONCE_DONE,
                             .result = result,
-                            .now_ms = env_wall_ms(&onces->env)};
+                            .now_ms = hf__env_wall_ms(&onces->env)};
     struct hf_transact_write *all;
     struct hf_update_item update;
     struct hf_once_options o;
@@ -176,18 +176,18 @@ enum hf_status hf_once_transact(struct hf_scope *s, struct hf_once_table *onces,
                                                  : 0,
                                     .owner = hf_scope_copy(s, onces->owner),
                                     .attempt = hf_scope_copy(s, mark.id)};
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf_scope_ok(s);
     }
     if (status != HF_CONDITION)
         return status;
     doubtful = hf_scope_error(s)->may_have_happened;
-    TRY(hf__once_view(s, &onces->at, item, env_wall_ms(&onces->env), &view));
+    TRY(hf__once_view(s, &onces->at, item, hf__env_wall_ms(&onces->env), &view));
     view.record.did = hf_str_equal(view.record.attempt, mark.id);
     if (!view.record.did)
         TRY(hf__once_hash_check(s, &view, hash));
     if (view.record.state == HF_ONCE_DONE || view.record.state == HF_ONCE_FAILED) {
         *record = view.record;
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf_scope_ok(s);
     }
     (void)hf_scope_fail(s, HF_LOCKED, "once %.*s/%.*s is being done by %.*s", HF_FMT(user),
                         HF_FMT(key), HF_FMT(view.record.owner));

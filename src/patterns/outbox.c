@@ -125,7 +125,7 @@ static enum hf_status check_config(struct hf_scope *s, struct hf_outbox *outbox,
                              HF_FMT(outbox->table), HF_FMT(expires.ptr ? expires : HF_STR(EXPIRES)),
                              HF_FMT(outbox->at.expires));
     outbox->buckets = (uint32_t)buckets;
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }
 
 /* (1) Write down how many buckets there are, and what the time to live is called if it is not
@@ -210,7 +210,7 @@ enum hf_status hf_outbox_open(struct hf_scope *s, struct hf_db *db,
     OPTIONS_COPY(&o, options);
     if (!db)
         return hf_scope_fail(s, HF_INVALID, "hf_outbox_open() was called without a database");
-    made = env_alloc(hf_scope_env(s), sizeof(*made));
+    made = hf__env_zalloc(hf_scope_env(s), sizeof(*made));
     if (!made)
         return hf_scope_fail(s, HF_NOMEM, "no memory for an outbox");
     made->env = *hf_scope_env(s);
@@ -239,7 +239,7 @@ void hf_outbox_close(struct hf_outbox *outbox)
     pthread_cond_destroy(&outbox->ended);
     pthread_mutex_destroy(&outbox->mutex);
     hf_scope_free(outbox->names);
-    env_free(&env, outbox, sizeof(*outbox));
+    hf__env_free(&env, outbox, sizeof(*outbox));
 }
 
 /* ---- who listens ---------------------------------------------------------------------------- */
@@ -321,7 +321,7 @@ static struct hf_update_item mode_request(struct hf_scope *s, struct hf_outbox *
 
     NAMES(&h, "#pk", "#mode", "#mode_at");
     VALUE(&h, HF_S(":mode", mode_name(mode)));
-    VALUE(&h, HF_N(":now", env_wall_ms(&outbox->env)));
+    VALUE(&h, HF_N(":now", hf__env_wall_ms(&outbox->env)));
     if (seen >= 0)
         VALUE(&h, HF_N(":seen", seen));
     return (struct hf_update_item){
@@ -364,7 +364,7 @@ static enum hf_status find_relay(struct hf_scope *s, struct hf_outbox *outbox, s
 static enum hf_status check_other_mode(struct hf_scope *s, struct hf_outbox *outbox,
                                        enum outbox_mode mode, struct hf_item found)
 {
-    int64_t since_ms = env_wall_ms(&outbox->env) - number_of(found, "mode_at");
+    int64_t since_ms = hf__env_wall_ms(&outbox->env) - number_of(found, "mode_at");
     struct hf_str relay;
 
     if (since_ms < MODE_OVER_MS)
@@ -396,7 +396,7 @@ static enum hf_status stamp_mode(struct hf_scope *s, struct hf_outbox *outbox,
         at = number_of(found, "mode_at");
         if (name.len && !hf_str_equal(name, mode_name(mode)))
             TRY(check_other_mode(s, outbox, mode, found));
-        else if (name.len && env_wall_ms(&outbox->env) - at < MODE_FRESH_MS)
+        else if (name.len && hf__env_wall_ms(&outbox->env) - at < MODE_FRESH_MS)
             return HF_OK;
         update = mode_request(s, outbox, mode, found);
         TRY(hf_scope_built(s));
@@ -412,7 +412,7 @@ static enum hf_status stamp_mode(struct hf_scope *s, struct hf_outbox *outbox,
 enum hf_status hf__outbox_take_mode(struct hf_scope *s, struct hf_outbox *outbox, bool competing)
 {
     enum outbox_mode mode = competing ? OUTBOX_COMPETING : OUTBOX_ORDERED;
-    int64_t now_us = env_elapsed_us(&outbox->env);
+    int64_t now_us = hf__env_elapsed_us(&outbox->env);
     bool known;
 
     pthread_mutex_lock(&outbox->mutex);
@@ -425,7 +425,7 @@ enum hf_status hf__outbox_take_mode(struct hf_scope *s, struct hf_outbox *outbox
     outbox->mode = mode;
     outbox->mode_until_us = now_us + (int64_t)MODE_FRESH_MS * 1000;
     pthread_mutex_unlock(&outbox->mutex);
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */

@@ -208,7 +208,7 @@ static enum hf_status run(struct hf_scope *s, struct hf_outbox *outbox, enum err
     if (missing.ptr)
         return hf_scope_fail(s, HF_NOT_FOUND, "there is no event %.*s in %.*s that waits or failed",
                              HF_FMT(missing), HF_FMT(outbox->table));
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }
 
 enum hf_status hf_outbox_retry(struct hf_scope *s, struct hf_outbox *outbox,
@@ -270,7 +270,7 @@ static enum hf_status run_all(struct hf_scope *s, struct hf_outbox *outbox, list
         }
         hf_scope_rewind(s, mark);
     } while (o.after.len && (!limit || count < limit));
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }
 
 enum hf_status hf_outbox_retry_all(struct hf_scope *s, struct hf_outbox *outbox,
@@ -389,5 +389,5 @@ enum hf_status hf_outbox_cleanup(struct hf_scope *s, struct hf_outbox *outbox, i
             *done = count;
         TRY(status);
     }
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }

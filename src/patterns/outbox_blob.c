@@ -83,7 +83,7 @@ void hf__outbox_fetch(struct hf_scope *s, const struct hf_outbox *outbox,
                 events[i].blob_error = HF_OK;
             }
     }
-    (void)hf_scope_fail(s, HF_OK, "%s", "");
+    hf_scope_ok(s);
 }
 
 struct hf_str hf__outbox_blob_text(struct hf_scope *s, const struct hf_outbox_event *event)
@@ -118,7 +118,7 @@ enum hf_status hf__outbox_renew(struct hf_scope *s, const struct hf_outbox *outb
                              HF_FMT(event->event.id), HF_FMT(outbox->table));
     status = hf_blob_get(s, outbox->blobs, event->blob, &payload);
     if (status == HF_NOT_FOUND || status == HF_CORRUPT)
-        return hf_scope_fail(s, HF_OK, "%s", ""); /* there is nothing to keep */
+        return hf_scope_ok(s); /* there is nothing to keep */
     TRY(status);
     return hf_blob_put(s, outbox->blobs, payload, &digest);
 }

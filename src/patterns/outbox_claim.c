@@ -261,7 +261,7 @@ static enum hf_status claimed(struct hf_scope *s, const struct hf_outbox *outbox
     TRY(hf__outbox_view(s, outbox, item, &event->event));
     event->token = token_of(item);
     event->fence = (uint64_t)fence_of(item);
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }
 
 /* (4) It was begun too often. HF_CONDITION: another was first. */
@@ -626,7 +626,7 @@ static enum hf_status claim(struct hf_scope *s, struct hf_outbox *outbox,
                                    .unsure = c->unsure};
     if (status != HF_OK && !c->len)
         return status;
-    return hf_scope_fail(s, HF_OK, "%s", ""); /* what was claimed is not given up for an error */
+    return hf_scope_ok(s); /* what was claimed is not given up for an error */
 }
 
 enum hf_status hf__outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
@@ -697,7 +697,7 @@ static enum hf_status leave(struct hf_scope *s, struct hf_outbox *outbox,
         return status;
     /* It is gone: by a request of ours, as while our lease lasts nobody else completes it. */
     if (!found.ptr && wall_us(outbox) < event->event.lease_us)
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf_scope_ok(s);
     return lost(s, event, !found.ptr);
 }
 
@@ -731,7 +731,7 @@ static enum hf_status leave_to_history(struct hf_scope *s, struct hf_outbox *out
                          hf__outbox_key(s, outbox, "h", event->event.bucket, event->event.ref),
                          &found));
     if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("done"))), event->token))
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf_scope_ok(s);
     return lost(s, event, true);
 }
 
@@ -763,7 +763,7 @@ enum hf_status hf_outbox_published_many(struct hf_scope *s, struct hf_outbox *ou
         hf_scope_rewind(s, mark);
     }
     if (first == HF_OK)
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf_scope_ok(s);
     (void)hf_scope_fail(s, first, "event %.*s: %s", HF_FMT(events[failed].event.event.id),
                         hf_status_text(first));
     return doubtful ? hf_scope_doubt(s) : first;
@@ -839,7 +839,7 @@ static enum hf_status fail_for_now(struct hf_scope *s, struct hf_outbox *outbox,
     if (status != HF_CONDITION)
         return status;
     if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("try"))), id_str(&id)))
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf_scope_ok(s);
     return lost(s, event, hf_scope_error(s)->may_have_happened);
 }
 
@@ -933,7 +933,7 @@ enum hf_status hf_outbox_extend(struct hf_scope *s, struct hf_outbox *outbox,
         return status;
     if (hf_str_equal(token_of(found), event->token) &&
         fence_of(found) == (int64_t)event->fence) /* this lease or a longer one is there */
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf_scope_ok(s);
     return lost(s, event, hf_scope_error(s)->may_have_happened);
 }
 
@@ -976,7 +976,7 @@ enum hf_status hf__outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
         return status;
     if (!next_us)
         hf__outbox_wake(outbox, event->event.bucket);
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }
 
 enum hf_status hf_outbox_release(struct hf_scope *s, struct hf_outbox *outbox,

@@ -180,7 +180,7 @@ static struct hf_put_item event_put(struct hf_scope *s, const struct hf_outbox *
 static struct hf_put_item id_put(struct hf_scope *s, const struct hf_outbox *outbox,
                                  const struct emission *e)
 {
-    int64_t now_s = env_wall_ms(&outbox->env) / 1000;
+    int64_t now_s = hf__env_wall_ms(&outbox->env) / 1000;
     int64_t due_s = e->event->due_us / 1000000;
     const struct hf_attr more[] = {HF_S("seq", place_seq(&e->place)), HF_S("put", id_str(&e->put)),
                                    ttl_attr(outbox,
@@ -256,7 +256,7 @@ static enum hf_status send_put(struct hf_scope *s, struct hf_outbox *outbox, str
         status =
             hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.put = &put}, key, &found);
         if (status == HF_CONDITION && is_ours(e, found))
-            return hf_scope_fail(s, HF_OK, "%s", "");
+            return hf_scope_ok(s);
         if (status != HF_CONDITION || attempt == SEQ_ATTEMPTS)
             return status;
         hf__outbox_place_make(outbox, e->event->due_us / 1000, e->place.bucket, &e->place);
@@ -291,7 +291,7 @@ static enum hf_status send_chosen(struct hf_scope *s, struct hf_outbox *outbox, 
     if (status != HF_CONDITION)
         return status;
     if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("put"))), id_str(&e->put)))
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf_scope_ok(s);
     return duplicate(s, e);
 }
 
@@ -313,12 +313,12 @@ static enum hf_status canceled(struct hf_scope *s, const struct hf_outbox *outbo
             continue;
         if (hf_str_equal(hf_value_str(hf_item_get(reason->item, HF_STR("put"))),
                          id_str(&list[i].put)))
-            return hf_scope_fail(s, HF_OK, "%s", "");
+            return hf_scope_ok(s);
         return duplicate(s, &list[i]);
     }
     if (error->may_have_happened && error->reasons_len &&
         hf_str_equal(error->reasons[0].code, HF_STR("ConditionalCheckFailed")))
-        return hf_scope_fail(s, HF_OK, "%s", ""); /* (2) */
+        return hf_scope_ok(s); /* (2) */
     return error->status;
 }
 
@@ -471,7 +471,7 @@ static enum hf_status emit(struct hf_scope *s, struct hf_outbox *outbox,
 
     OPTIONS_COPY(&o, options);
     if (!len)
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf_scope_ok(s);
     if (tx && !o.ignore_tx && hf_tx_db(tx) == outbox->db)
         return emit_into(s, outbox, tx, events, places, len, &o);
     mark = hf_scope_mark(s);
@@ -498,7 +498,7 @@ enum hf_status hf_outbox_emit_into(struct hf_scope *s, struct hf_outbox *outbox,
     call_begins(s);
     OPTIONS_COPY(&o, options);
     if (!len)
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf_scope_ok(s);
     return emit_into(s, outbox, tx, events, NULL, len, &o);
 }
 

@@ -34,6 +34,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "base/base32.h"
+
 enum {
     TIME_DIGITS = 10,
     BUCKET_DIGITS = 2,
@@ -56,28 +58,16 @@ _Static_assert(ITEM_MAX - HF_EVENT_SIZE_MAX >=
 #define TIME_MAX_MS ((INT64_C(1) << (5 * TIME_DIGITS)) - 1)
 #define COUNT_MAX ((UINT64_C(1) << (5 * COUNT_DIGITS)) - 1)
 
-static const char base32[] = "0123456789abcdefghjkmnpqrstvwxyz";
-
 /* ---- places --------------------------------------------------------------------------------- */
 
 static char *write_digits(char *to, uint64_t number, int digits)
 {
-    for (int i = digits - 1; i >= 0; i--, number >>= 5)
-        to[i] = base32[number & 31];
-    return to + digits;
+    return base32_write(to, number, digits, BASE32_LOWER);
 }
 
 static bool read_digits(const char *from, int digits, uint64_t *number)
 {
-    *number = 0;
-    for (int i = 0; i < digits; i++) {
-        const char *found = memchr(base32, from[i], sizeof(base32) - 1);
-
-        if (!found)
-            return false;
-        *number = *number << 5 | (uint64_t)(found - base32);
-    }
-    return true;
+    return base32_read(from, digits, BASE32_LOWER, number);
 }
 
 static int64_t clamp_ms(int64_t ms)
@@ -105,9 +95,7 @@ void hf__outbox_seq_floor(int64_t due_ms, char seq[OUTBOX_SEQ_LEN + 1])
 
 static uint64_t hash_of(struct hf_str text, uint64_t begin)
 {
-    uint64_t hash = fnv(begin, text.ptr, text.len);
-
-    return hash ^ hash >> 32; /* the low bits of FNV alone are poor */
+    return fnv_fold(fnv(begin, text.ptr, text.len));
 }
 
 /* (2) */
@@ -119,7 +107,7 @@ uint32_t hf__outbox_bucket(const struct hf_outbox *outbox, struct hf_str key)
 void hf__outbox_place_make(struct hf_outbox *outbox, int64_t due_ms, uint32_t bucket,
                            struct outbox_place *place)
 {
-    int64_t now_ms = env_wall_ms(&outbox->env), ms;
+    int64_t now_ms = hf__env_wall_ms(&outbox->env), ms;
     uint32_t bits[2];
     uint64_t count;
 
@@ -256,7 +244,7 @@ bool hf__outbox_place_fits(const struct hf_outbox *outbox, const struct outbox_p
 {
     struct hf_str key = hf__outbox_event_key(event);
     int64_t place_ms = seq_ms(place->seq), due_ms = event->due_us / 1000;
-    int64_t now_ms = env_wall_ms(&outbox->env);
+    int64_t now_ms = hf__env_wall_ms(&outbox->env);
 
     if (key.len && hf__outbox_bucket(outbox, key) != place->bucket)
         return false;

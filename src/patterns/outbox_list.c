@@ -270,7 +270,7 @@ static enum hf_status list(struct hf_scope *s, struct hf_outbox *outbox, enum hf
     list->events_len = all->len;
     if (full)
         list->next = all->events[all->len - 1].ref;
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }
 
 /* The same with the payloads that are in the blob store. */
@@ -358,7 +358,7 @@ static enum hf_status look(struct hf_scope *s, struct hf_outbox *outbox,
         if (!item.ptr)
             continue;
         if (hf_value_i64(hf_item_get(item, outbox->at.expires), &ttl) &&
-            ttl <= env_wall_ms(&outbox->env) / 1000)
+            ttl <= hf__env_wall_ms(&outbox->env) / 1000)
             continue; /* (3) */
         return hf__outbox_view(s, outbox, item, event);
     }
@@ -392,7 +392,7 @@ enum hf_status hf__outbox_get(struct hf_scope *s, struct hf_outbox *outbox, stru
     if (!event->item.ptr)
         return hf_scope_fail(s, HF_NOT_FOUND, "there is no event %.*s in %.*s", HF_FMT(id),
                              HF_FMT(outbox->table));
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }
 
 /* ---- counting ------------------------------------------------------------------------------- */
@@ -609,7 +609,7 @@ static enum hf_status count(struct hf_scope *s, struct hf_outbox *outbox, uint64
     TRY(hf__outbox_only_check(s, only));
     memset(t.kinds, 0, CAUSES_MAX * sizeof(*t.kinds));
     TRY(count_all(s, &t));
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }
 
 enum hf_status hf_outbox_stats(struct hf_scope *s, struct hf_outbox *outbox, uint64_t limit,

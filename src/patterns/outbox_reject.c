@@ -174,7 +174,7 @@ void hf__outbox_reject(struct hf_scope *s, struct hf_outbox *outbox, struct hf_i
     } else if (status != HF_CONDITION) { /* it stays where it is, and is met again */
         hf__outbox_log_skipped(s, outbox);
     }
-    (void)hf_scope_fail(s, HF_OK, "%s", "");
+    hf_scope_ok(s);
 }
 
 uint64_t hf__outbox_unreadable(struct hf_outbox *outbox)
@@ -263,7 +263,7 @@ static enum hf_status look_around(struct hf_scope *s, struct hf_outbox *outbox, 
 /* (3) */
 void hf__outbox_find_strays(struct hf_scope *s, struct hf_outbox *outbox)
 {
-    int64_t now_us = env_elapsed_us(&outbox->env);
+    int64_t now_us = hf__env_elapsed_us(&outbox->env);
     uint32_t beyond;
     bool due;
 
@@ -276,5 +276,5 @@ void hf__outbox_find_strays(struct hf_scope *s, struct hf_outbox *outbox)
     }
     pthread_mutex_unlock(&outbox->mutex);
     if (due && look_around(s, outbox, beyond) != HF_OK)
-        (void)hf_scope_fail(s, HF_OK, "%s", ""); /* another time, then */
+        hf_scope_ok(s); /* another time, then */
 }

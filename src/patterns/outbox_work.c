@@ -79,7 +79,7 @@ enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uin
         query.start = result.last;
     } while (query.start.ptr && !*len); /* (1) */
     *more = query.start.ptr != NULL;
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }
 
 /* SELECT "pk" FROM "TABLE" WHERE "pk" IN [?,?] AND "sk" < ?, with the names of the table. */
@@ -111,7 +111,7 @@ static bool look_may(struct hf_outbox *outbox)
         return false;
 
     pthread_mutex_lock(&outbox->mutex);
-    may = env_elapsed_us(&outbox->env) >= outbox->look_again_us;
+    may = hf__env_elapsed_us(&outbox->env) >= outbox->look_again_us;
     pthread_mutex_unlock(&outbox->mutex);
     return may;
 }
@@ -119,7 +119,7 @@ static bool look_may(struct hf_outbox *outbox)
 static void look_later(struct hf_outbox *outbox)
 {
     pthread_mutex_lock(&outbox->mutex);
-    outbox->look_again_us = env_elapsed_us(&outbox->env) + OUTBOX_LOOK_AGAIN_MS * INT64_C(1000);
+    outbox->look_again_us = hf__env_elapsed_us(&outbox->env) + OUTBOX_LOOK_AGAIN_MS * INT64_C(1000);
     pthread_mutex_unlock(&outbox->mutex);
 }
 
@@ -209,7 +209,7 @@ enum hf_status hf__outbox_next_due(struct hf_scope *s, struct hf_outbox *outbox,
         query.start = result.last;
         query.limit = OUTBOX_PAGE;
     } while (query.start.ptr);
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }
 
 enum hf_status hf__outbox_key_failed(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
@@ -346,7 +346,7 @@ static enum hf_status send_change(struct hf_scope *s, struct hf_outbox *outbox,
     if (status != HF_CONDITION)
         return status;
     if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("try"))), id_str(&id)))
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf_scope_ok(s);
     return lost(s, event);
 }
 
@@ -424,7 +424,7 @@ static enum hf_status put_aside_full(struct hf_scope *s, struct hf_outbox *outbo
                               &(struct hf_write){.table = outbox->table, .put = put->item}, 1));
     status =
         hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.del = del}, del->key, &found);
-    return status == HF_CONDITION && !found.ptr ? hf_scope_fail(s, HF_OK, "%s", "") : status;
+    return status == HF_CONDITION && !found.ptr ? hf_scope_ok(s) : status;
 }
 
 /* Without transactions: mark it as ours, on the condition; then there, then not here any more. */
@@ -458,7 +458,7 @@ static enum hf_status put_aside_by_steps(struct hf_scope *s, struct hf_outbox *o
                               &(struct hf_write){.table = outbox->table, .put = put->item}, 1));
     status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.del = &own}, del->key,
                                &found);
-    return status == HF_CONDITION ? hf_scope_fail(s, HF_OK, "%s", "") : status;
+    return status == HF_CONDITION ? hf_scope_ok(s) : status;
 }
 
 enum hf_status hf__outbox_put_aside(struct hf_scope *s, struct hf_outbox *outbox,
@@ -484,7 +484,7 @@ enum hf_status hf__outbox_put_aside(struct hf_scope *s, struct hf_outbox *outbox
     if (doubtful) {
         TRY(hf__pattern_read(s, outbox->db, outbox->table, key, &found));
         if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("try"))), try_id))
-            return hf_scope_fail(s, HF_OK, "%s", "");
+            return hf_scope_ok(s);
     }
     status = hf_scope_fail(s, HF_CONDITION, "the event is not as it was");
     return doubtful ? hf_scope_doubt(s) : status;

@@ -4,26 +4,17 @@
 #ifndef HF_PATTERNS_PRIVATE_H
 #define HF_PATTERNS_PRIVATE_H
 
-#include <holdfast/base.h>
 #include <holdfast/blob.h>
 #include <holdfast/db.h>
-#include <holdfast/env.h>
 #include <holdfast/item.h>
-#include <holdfast/scope.h>
 #include <holdfast/tx.h>
 
-#include <assert.h>
 #include <pthread.h>
 
+#include "base/base.h"
+#include "base/fnv.h"
+#include "base/steady.h"
 #include "coord/backoff.h"
-
-/* Return a failed status to the caller. No other macro changes the flow. */
-#define TRY(expr)                                                                                  \
-    do {                                                                                           \
-        enum hf_status try_status_ = (expr);                                                       \
-        if (try_status_ != HF_OK)                                                                  \
-            return try_status_;                                                                    \
-    } while (0)
 
 /*
  * Who returns HF_OK leaves no error in the scope (scope.h). Operations see to that themselves. So a
@@ -33,15 +24,13 @@
 static inline void call_begins(struct hf_scope *s)
 {
     if (s) /* who closes what was never opened may have none */
-        (void)hf_scope_fail(s, HF_OK, "%s", "");
+        hf_scope_ok(s);
 }
 
 static inline enum hf_status call_ends(struct hf_scope *s, enum hf_status status)
 {
-    return status == HF_OK ? hf_scope_fail(s, HF_OK, "%s", "") : status;
+    return status == HF_OK ? hf_scope_ok(s) : status;
 }
-
-#define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Options as this version knows them: what the caller's struct did not have yet is zero. */
 #define OPTIONS_COPY(to, from)                                                                     \
@@ -51,54 +40,6 @@ static inline enum hf_status call_ends(struct hf_scope *s, enum hf_status status
             memcpy((to), (from),                                                                   \
                    (from)->size && (from)->size < sizeof(*(to)) ? (from)->size : sizeof(*(to)));   \
     } while (0)
-
-/* Is `c` one of these characters? NUL never is; strchr() finds it at the end of every set. */
-static inline bool char_one_of(char c, const char *set)
-{
-    while (*set && *set != c)
-        set++;
-    return *set != '\0';
-}
-
-/* ---- env ------------------------------------------------------------------------------------ */
-
-static inline void *env_alloc(const struct hf_env *env, size_t size)
-{
-    void *ptr = env->alloc(env->user, NULL, 0, size);
-
-    if (ptr)
-        memset(ptr, 0, size);
-    return ptr;
-}
-
-static inline void env_free(const struct hf_env *env, void *ptr, size_t size)
-{
-    if (ptr)
-        env->alloc(env->user, ptr, size, 0);
-}
-
-static inline int64_t env_elapsed_us(const struct hf_env *env)
-{
-    return env->elapsed_us(env->user);
-}
-
-static inline int64_t env_wall_ms(const struct hf_env *env)
-{
-    return env->wall_us(env->user) / 1000;
-}
-
-/* ---- hashes --------------------------------------------------------------------------------- */
-
-/* FNV-1a, of one piece after the other. Some are stored: it does not change. */
-#define FNV_BEGIN UINT64_C(14695981039346656037)
-#define FNV_PRIME UINT64_C(1099511628211)
-
-static inline uint64_t fnv(uint64_t hash, const void *bytes, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        hash = (hash ^ ((const uint8_t *)bytes)[i]) * FNV_PRIME;
-    return hash;
-}
 
 /* ---- name.c --------------------------------------------------------------------------------- */
 
@@ -274,13 +215,6 @@ enum hf_status hf__pattern_write(struct hf_scope *s, struct hf_db *db,
 /* The item as it is now, by a consistent read; absent when there is none. */
 enum hf_status hf__pattern_read(struct hf_scope *s, struct hf_db *db, struct hf_str table,
                                 struct hf_item key, struct hf_item *item);
-
-/* A condition whose waits end by the monotonic clock: setting the time of day moves none. */
-void hf__pattern_cond_init(pthread_cond_t *cond);
-/* That clock in so long. */
-struct timespec hf__pattern_in_us(int64_t us);
-/* Wait there for so long at most; the mutex is held. */
-void hf__pattern_wait_us(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t us);
 
 /* ---- opener.c ------------------------------------------------------------------------------- */
 

@@ -76,7 +76,7 @@ static enum hf_status make_workers(struct hf_processor *p)
 {
     size_t len = p->o.no_threads ? 1 : p->o.max_workers;
 
-    p->workers = env_alloc(&p->env, len * sizeof(*p->workers));
+    p->workers = hf__env_zalloc(&p->env, len * sizeof(*p->workers));
     if (!p->workers)
         return HF_NOMEM;
     p->workers_len = len;
@@ -125,7 +125,7 @@ enum hf_status hf_processor_open(struct hf_scope *s, struct hf_records *records,
         return hf_scope_fail(s, HF_INVALID, "hf_processor_open() was called without records");
     set_defaults(&o);
     TRY(check_options(s, &o));
-    p = env_alloc(hf_scope_env(s), sizeof(*p));
+    p = hf__env_zalloc(hf_scope_env(s), sizeof(*p));
     if (!p)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a processor of records");
     p->env = *hf_scope_env(s);
@@ -136,7 +136,7 @@ enum hf_status hf_processor_open(struct hf_scope *s, struct hf_records *records,
     p->errors_last = &p->errors;
     p->last = &p->first;
     pthread_mutex_init(&p->mutex, NULL);
-    hf__pattern_cond_init(&p->changed);
+    steady_cond_init(&p->changed);
     pthread_cond_init(&p->more, NULL);
     status = fill(s, p);
     if (status != HF_OK) {
@@ -159,7 +159,7 @@ void hf_processor_close(struct hf_processor *p)
         hf_scope_free(p->workers[i].io);
         hf_scope_free(p->workers[i].work);
     }
-    env_free(&env, p->workers, p->workers_len * sizeof(*p->workers));
+    hf__env_free(&env, p->workers, p->workers_len * sizeof(*p->workers));
     hf__waits_free(&p->waits);
     hf__processor_free_errors(p);
     hf_scope_free(p->names);
@@ -170,7 +170,7 @@ void hf_processor_close(struct hf_processor *p)
     pthread_cond_destroy(&p->more);
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->mutex);
-    env_free(&env, p, sizeof(*p));
+    hf__env_free(&env, p, sizeof(*p));
 }
 
 /* ---- what is taken -------------------------------------------------------------------------- */
@@ -182,7 +182,7 @@ static size_t todo_size(const struct todo *todo)
 
 struct todo *hf__todo_take(struct hf_processor *p, struct record_key key)
 {
-    struct todo *todo = env_alloc(&p->env, sizeof(*todo) + key.account.len + key.run_time.len);
+    struct todo *todo = hf__env_zalloc(&p->env, sizeof(*todo) + key.account.len + key.run_time.len);
 
     if (!todo)
         return NULL;
@@ -208,7 +208,7 @@ void hf__todo_drop(struct hf_processor *p, struct todo *todo)
     p->taken_len--;
     if (!p->taken_len)
         pthread_cond_signal(&p->changed);
-    env_free(&p->env, todo, todo_size(todo));
+    hf__env_free(&p->env, todo, todo_size(todo));
 }
 
 bool hf__todo_taken(const struct hf_processor *p, struct record_key key)
@@ -290,7 +290,7 @@ static enum hf_status alive(struct hf_scope *s, struct hf_processor *p)
 /* Until something changes among the workers, or a slice of real time is over; the mutex is held. */
 static void wait_slice(struct hf_processor *p)
 {
-    hf__pattern_wait_us(&p->changed, &p->mutex, SLICE_MS * 1000);
+    steady_wait_us(&p->changed, &p->mutex, SLICE_MS * 1000);
 }
 
 /* Until nothing is taken, for at most that many slices. */
@@ -315,8 +315,8 @@ static enum hf_status wait_idle(struct hf_scope *s, struct hf_processor *p, uint
 /* While nothing is taken: on the clock of the env. */
 static enum hf_status pause_us(struct hf_scope *s, struct hf_processor *p, int64_t us)
 {
-    for (int64_t end_us = env_elapsed_us(&p->env) + us;;) {
-        int64_t left_us = end_us - env_elapsed_us(&p->env);
+    for (int64_t end_us = hf__env_elapsed_us(&p->env) + us;;) {
+        int64_t left_us = end_us - hf__env_elapsed_us(&p->env);
 
         TRY(alive(s, p));
         hf__processor_tell(p, false);
@@ -339,7 +339,7 @@ static bool wanted(struct hf_processor *p, struct record_key key)
         p->pass.skipped++;
         return false;
     }
-    if (due_us > env_elapsed_us(&p->env)) {
+    if (due_us > hf__env_elapsed_us(&p->env)) {
         hf__waits_seen(&p->waits, key, &seen);
         *(seen.id.text[0] ? &p->pass.held : &p->pass.waiting) += 1;
         return false;
@@ -504,7 +504,7 @@ static enum hf_status pause_pass(struct hf_scope *s, struct hf_processor *p,
     int64_t first_us, us = (int64_t)p->o.poll_ms * 1000;
 
     pthread_mutex_lock(&p->mutex);
-    first_us = hf__waits_first_us(&p->waits) - env_elapsed_us(&p->env);
+    first_us = hf__waits_first_us(&p->waits) - hf__env_elapsed_us(&p->env);
     pthread_mutex_unlock(&p->mutex);
     if (first_us < us)
         us = first_us > 0 ? first_us : 0;
@@ -627,7 +627,7 @@ static bool enter(struct hf_scope *s, struct hf_processor *p, hf_record_fn *fn, 
         hf_scope_reset(p->why);
         p->fn = fn;
         p->user = user;
-        p->started_us = env_elapsed_us(&p->env);
+        p->started_us = hf__env_elapsed_us(&p->env);
         p->deadline_us = left_ms < UINT32_MAX ? p->started_us + (int64_t)left_ms * 1000 : 0;
         p->ended_us = 0;
         p->told_us = p->started_us;
@@ -686,7 +686,7 @@ enum hf_status hf_processor_run(struct hf_scope *s, struct hf_processor *p, hf_r
         hf__processor_stop(p, status, s);
     finish(p);
     pthread_mutex_lock(&p->mutex);
-    p->ended_us = env_elapsed_us(&p->env);
+    p->ended_us = hf__env_elapsed_us(&p->env);
     p->running = false;
     status = p->stop_status;
     left = status != HF_OK || p->limited || p->o.dry_run;

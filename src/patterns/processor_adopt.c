@@ -38,7 +38,7 @@ void hf__processor_adopt(struct hf_scope *s, struct hf_processor *p, bool first)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
     struct adopting *a = &p->adopting;
-    int64_t now_us = env_elapsed_us(&p->env);
+    int64_t now_us = hf__env_elapsed_us(&p->env);
     struct hf_item last = {0};
     enum hf_status status;
 
@@ -62,6 +62,6 @@ void hf__processor_adopt(struct hf_scope *s, struct hf_processor *p, bool first)
     } else if (status == HF_DENIED) {
         a->due_us = INT64_MAX;
     }
-    (void)hf_scope_fail(s, HF_OK, "%s", "");
+    hf_scope_ok(s);
     hf_scope_rewind(s, mark);
 }

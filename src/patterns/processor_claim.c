@@ -45,7 +45,7 @@ struct beginning {
 static enum stand judge_held(struct beginning *b)
 {
     struct hf_processor *p = b->worker->processor;
-    int64_t now_us = env_elapsed_us(&p->env), poll_us = (int64_t)p->o.poll_ms * 1000;
+    int64_t now_us = hf__env_elapsed_us(&p->env), poll_us = (int64_t)p->o.poll_ms * 1000;
     int64_t lease_us = (int64_t)hf__records_lease_ms(b->item) * 1000, over_us;
     uint64_t beat = hf__records_beat(b->item);
     struct hf_str opener =
@@ -69,10 +69,10 @@ static enum stand judge_held(struct beginning *b)
 static enum stand judge_time(struct beginning *b)
 {
     struct hf_processor *p = b->worker->processor;
-    int64_t after_ms = hf__records_after_ms(b->item), now_us = env_elapsed_us(&p->env);
+    int64_t after_ms = hf__records_after_ms(b->item), now_us = hf__env_elapsed_us(&p->env);
     int64_t patience_us = (int64_t)p->o.backoff_max_ms * 1000, due_us, end_us;
 
-    b->now_ms = env_wall_ms(&p->env);
+    b->now_ms = hf__env_wall_ms(&p->env);
     if (after_ms <= b->now_ms)
         return STAND_FREE;
     pthread_mutex_lock(&p->mutex);
@@ -123,7 +123,7 @@ static struct hf_update_item claim_request(const struct beginning *b, bool over)
                                     HF_S("opener", hf_db_opener(p->records->db))};
     size_t claim_len = ARRAY_LEN(claim) - (claim[5].text.len ? 0 : 1);
     struct hf_attr values[8] = {HF_M(":claim", hf_item_make(s, claim, claim_len)),
-                                HF_N(":first", env_wall_ms(&p->env)),
+                                HF_N(":first", hf__env_wall_ms(&p->env)),
                                 HF_N(":one", 1),
                                 HF_N(":zero", 0),
                                 HF_S(":shard", hf__records_place(s, p->records,
@@ -177,7 +177,7 @@ static enum hf_status send_claim(struct beginning *b, bool over)
     b->worker->claim.id = hf__pattern_id_make(&p->env);
     update = claim_request(b, over);
     TRY(hf_scope_built(s));
-    sent_us = env_elapsed_us(&p->env);
+    sent_us = hf__env_elapsed_us(&p->env);
     status = hf__pattern_write(s, p->records->db, &(struct hf_transact_write){.update = &update},
                                update.key, &b->item);
     if (status == HF_CONDITION) {
@@ -254,7 +254,7 @@ static enum hf_status send_reject(struct beginning *b)
                 HF_S(":shard", hf__records_place(s, p->records, HF_RECORD_UNPROCESSED, b->key)),
                 HF_M(":failure", hf__records_failure(s, p->records, id_str(&id), HF_CORRUPT, why)),
                 HF_S(":now", hf__records_time(s, p->records)), HF_N(":zero", 0),
-                HF_N(":first", env_wall_ms(&p->env))));
+                HF_N(":first", hf__env_wall_ms(&p->env))));
 
     return send_aside(b, update, &id);
 }
@@ -374,7 +374,7 @@ enum begun hf__claim_begin(struct worker *worker, struct record_key key,
     struct hf_processor *p = worker->processor;
     struct beginning b = {.worker = worker,
                           .key = key,
-                          .now_ms = env_wall_ms(&p->env),
+                          .now_ms = hf__env_wall_ms(&p->env),
                           .info = info};
     enum stand stand = STAND_FREE;
     bool known, turn = true, blocked = false;
@@ -413,7 +413,7 @@ struct renewal {
 static struct renewal renewal_plan(struct hf_scope *s, struct hf_processor *p,
                                    struct hf_record_claim *claim)
 {
-    int64_t now_us = env_elapsed_us(&p->env);
+    int64_t now_us = hf__env_elapsed_us(&p->env);
 
     claim->lease.due_us = now_us + (int64_t)p->o.heartbeat_ms * 1000;
     return (struct renewal){.key = {hf_scope_copy(s, claim->key.account),
@@ -441,7 +441,7 @@ static enum hf_status renewal_send(struct hf_scope *s, struct hf_processor *p,
         return status;
     if (hf__records_view(s, p->records, item, &info) == HF_OK && info.fence == r->fence &&
         hf_str_equal(info.token, id_str(&r->id)))
-        return hf_scope_fail(s, HF_OK, "%s", ""); /* this beat or a later one is there */
+        return hf_scope_ok(s); /* this beat or a later one is there */
     return hf_scope_fail(s, HF_LOST,
                          "record %.*s, %.*s is lost: another took it over, or it was changed",
                          HF_FMT(r->key.account), HF_FMT(r->key.run_time));
@@ -460,7 +460,7 @@ static void renewal_done(struct hf_processor *p, struct hf_record_claim *claim,
         hf_scope_cancel(claim->worker->work);
     } else {
         p->metrics.trouble++;
-        hf__lease_retry(&claim->lease, terms_of(p), env_elapsed_us(&p->env));
+        hf__lease_retry(&claim->lease, terms_of(p), hf__env_elapsed_us(&p->env));
     }
 }
 
@@ -516,7 +516,7 @@ int64_t hf__processor_beats(void *user)
     struct hf_record_claim *claim;
 
     pthread_mutex_lock(&p->mutex);
-    while ((claim = find_due(p, env_elapsed_us(&p->env), &next_us)) != NULL) {
+    while ((claim = find_due(p, hf__env_elapsed_us(&p->env), &next_us)) != NULL) {
         hf_scope_reset(s);
         hf_scope_timeout_ms(s, p->o.heartbeat_ms);
         (void)renew(s, p, claim); /* what came of it is in the claim */
@@ -583,7 +583,7 @@ uint32_t hf_record_left_ms(const struct hf_record_info *record)
     p = claim->worker->processor;
     pthread_mutex_lock(&p->mutex);
     if (claim->active && !claim->lost)
-        left_us = claim->lease.until_us - env_elapsed_us(&p->env);
+        left_us = claim->lease.until_us - hf__env_elapsed_us(&p->env);
     pthread_mutex_unlock(&p->mutex);
     return left_us > 0 ? (uint32_t)(left_us / 1000) : 0;
 }

@@ -19,7 +19,7 @@ static uint64_t done_of(const struct hf_processor_metrics *m)
 
 void hf__processor_sample(struct hf_processor *p)
 {
-    int64_t now_us = env_elapsed_us(&p->env);
+    int64_t now_us = hf__env_elapsed_us(&p->env);
 
     if (p->samples_len && now_us - p->samples[p->samples_len - 1].us < SAMPLE_US)
         return;
@@ -32,7 +32,7 @@ void hf__processor_sample(struct hf_processor *p)
 /* The mutex is held. */
 static void measure(struct hf_processor *p, struct hf_processor_progress *progress)
 {
-    int64_t now_us = p->ended_us ? p->ended_us : env_elapsed_us(&p->env);
+    int64_t now_us = p->ended_us ? p->ended_us : hf__env_elapsed_us(&p->env);
     uint64_t done = done_of(&p->metrics);
 
     *progress =
@@ -63,7 +63,7 @@ void hf__processor_tell(struct hf_processor *p, bool now)
 
     if (!p->o.on_progress)
         return;
-    now_us = env_elapsed_us(&p->env);
+    now_us = hf__env_elapsed_us(&p->env);
     pthread_mutex_lock(&p->mutex);
     hf__processor_sample(p);
     due = now || now_us - p->told_us >= (int64_t)p->o.progress_ms * 1000;
@@ -95,7 +95,7 @@ void hf__processor_keep_error(struct hf_processor *p, const struct hf_record_inf
 
     if (p->errors_len >= p->o.max_errors)
         return;
-    entry = env_alloc(&p->env, size);
+    entry = hf__env_zalloc(&p->env, size);
     if (!entry)
         return; /* it is counted, and the record tells it, too */
     entry->size = size;
@@ -115,7 +115,7 @@ void hf__processor_free_errors(struct hf_processor *p)
         struct error_entry *entry = p->errors;
 
         p->errors = entry->next;
-        env_free(&p->env, entry, entry->size);
+        hf__env_free(&p->env, entry, entry->size);
     }
     p->errors_last = &p->errors;
     p->errors_len = 0;
@@ -177,7 +177,7 @@ enum hf_status hf__processor_resume(struct hf_scope *s, struct hf_processor *p, 
         p->at = NO_KEY;
     if (hf_scope_built(p->cursor) != HF_OK)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a checkpoint");
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }
 
 /* ---- the report ----------------------------------------------------------------------------- */

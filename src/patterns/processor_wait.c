@@ -51,7 +51,7 @@ static void drop(struct waits *waits, struct wait_entry **link)
     struct wait_entry *entry = *link;
 
     *link = entry->next;
-    env_free(waits->env, entry, entry_size(entry));
+    hf__env_free(waits->env, entry, entry_size(entry));
     waits->len--;
 }
 
@@ -83,7 +83,7 @@ static struct wait_entry *add(struct waits *waits, struct record_key key)
 
     if (waits->len >= WAITS_MAX)
         return NULL;
-    entry = env_alloc(waits->env, size);
+    entry = hf__env_zalloc(waits->env, size);
     if (!entry)
         return NULL;
     entry->hash = hf__record_hash(key);

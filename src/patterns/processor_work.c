@@ -106,7 +106,7 @@ static bool claim_is_over(struct worker *worker)
     bool over;
 
     pthread_mutex_lock(&p->mutex);
-    over = lease_is_over(&worker->claim.lease, env_elapsed_us(&p->env));
+    over = lease_is_over(&worker->claim.lease, hf__env_elapsed_us(&p->env));
     pthread_mutex_unlock(&p->mutex);
     return over;
 }
@@ -166,7 +166,7 @@ static struct hf_update_item failure_request(struct worker *worker, const struct
     struct hf_attr last =
         for_good ? (struct hf_attr)HF_S(":failed", hf__records_place(s, p->records,
                                                                      HF_RECORD_FAILED, claim->key))
-                 : (struct hf_attr)HF_N(":after", env_wall_ms(&p->env) + delay_ms);
+                 : (struct hf_attr)HF_N(":after", hf__env_wall_ms(&p->env) + delay_ms);
     struct hf_item failure =
         hf__records_failure(s, p->records, id_str(&claim->id), error->status, error->message);
     struct hf_item values =
@@ -282,7 +282,7 @@ static void ended(struct worker *worker, const struct hf_record_info *info, stru
                   enum hf_record_outcome outcome, const struct hf_error *error, uint32_t delay_ms)
 {
     struct hf_processor *p = worker->processor;
-    int64_t now_us = env_elapsed_us(&p->env);
+    int64_t now_us = hf__env_elapsed_us(&p->env);
     uint64_t aside;
 
     pthread_mutex_lock(&p->mutex);
@@ -315,7 +315,7 @@ static void ended(struct worker *worker, const struct hf_record_info *info, stru
 static void activate(struct worker *worker)
 {
     struct hf_processor *p = worker->processor;
-    int64_t left_us = p->deadline_us - env_elapsed_us(&p->env);
+    int64_t left_us = p->deadline_us - hf__env_elapsed_us(&p->env);
     uint32_t ms = p->o.timeout_ms;
 
     hf_scope_reset(worker->work);
@@ -420,7 +420,7 @@ static struct todo *successor(struct worker *worker, struct record_key key)
     key = (struct record_key){info.account, info.run_time};
     pthread_mutex_lock(&p->mutex);
     if (!hf__todo_taken(p, key) &&
-        hf__waits_due_us(&p->waits, key, p->pass.number) <= env_elapsed_us(&p->env))
+        hf__waits_due_us(&p->waits, key, p->pass.number) <= hf__env_elapsed_us(&p->env))
         todo = hf__todo_take(p, key);
     pthread_mutex_unlock(&p->mutex);
     return todo;

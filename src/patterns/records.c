@@ -60,7 +60,7 @@ static enum hf_status agree_on_shards(struct hf_scope *s, struct hf_records *rec
         return hf_scope_fail(s, HF_INVALID, "table %.*s has %d shards, expected %u",
                              HF_FMT(records->table), (int)number, wanted);
     records->shards = (uint32_t)number;
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }
 
 static enum hf_status ensure(struct hf_scope *s, struct hf_records *records,
@@ -156,7 +156,7 @@ enum hf_status hf_records_open(struct hf_scope *s, struct hf_db *db,
     OPTIONS_COPY(&o, options);
     if (!db)
         return hf_scope_fail(s, HF_INVALID, "hf_records_open() was called without a database");
-    made = env_alloc(hf_scope_env(s), sizeof(*made));
+    made = hf__env_zalloc(hf_scope_env(s), sizeof(*made));
     if (!made)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of records");
     made->env = *hf_scope_env(s);
@@ -178,7 +178,7 @@ void hf_records_close(struct hf_records *records)
         return;
     env = records->env;
     hf_scope_free(records->names);
-    env_free(&env, records, sizeof(*records));
+    hf__env_free(&env, records, sizeof(*records));
 }
 
 /* ---- putting -------------------------------------------------------------------------------- */
@@ -248,7 +248,7 @@ static struct hf_item put_image(struct hf_scope *s, const struct hf_records *rec
 {
     struct hf_value created = hf_item_get(plan->record, HF_STR("CreatedAt"));
     struct hf_str now = hf__records_time(s, records);
-    int64_t fence = 0, first = env_wall_ms(&records->env);
+    int64_t fence = 0, first = hf__env_wall_ms(&records->env);
     struct hf_attr attrs[6];
     size_t len = 0;
 
@@ -331,7 +331,7 @@ enum hf_status hf_records_put(struct hf_scope *s, struct hf_records *records, st
         if (status != HF_CONDITION)
             return status;
         if (hf_str_equal(hf__records_put_id(old), id_str(&plan.id)))
-            return hf_scope_fail(s, HF_OK, "%s", ""); /* it was done, and its answer got lost */
+            return hf_scope_ok(s); /* it was done, and its answer got lost */
         if (hf_scope_error(s)->may_have_happened && !was_never_put(put.item, old)) {
             (void)hf_scope_fail(s, HF_IO,
                                 "record %.*s, %.*s: an answer was lost, and as others have changed "
@@ -441,7 +441,7 @@ static enum hf_status change_send(struct hf_scope *s, struct change *change,
 
     TRY(hf_scope_built(s));
     status = hf__pattern_write(s, change->records->db, write, where, &item);
-    return status == HF_CONDITION ? hf_scope_fail(s, HF_OK, "%s", "") : status;
+    return status == HF_CONDITION ? hf_scope_ok(s) : status;
 }
 
 #define UNTOUCHED "attribute_exists(#account) AND attribute_not_exists(#put_id)"
@@ -516,7 +516,7 @@ struct hf_item hf__records_again_values(struct hf_scope *s, struct hf_records *r
 {
     return HF_ITEM(s, HF_N(":zero", 0), HF_N(":one", 1), HF_S(":id", id),
                    HF_S(":now", hf__records_time(s, records)),
-                   HF_N(":first", env_wall_ms(&records->env)),
+                   HF_N(":first", hf__env_wall_ms(&records->env)),
                    HF_S(":shard", hf__records_place(s, records, HF_RECORD_UNPROCESSED, key)));
 }
 
@@ -552,7 +552,7 @@ static enum hf_status again(struct hf_scope *s, struct hf_records *records, stru
     status = hf__pattern_write(s, records->db, &(struct hf_transact_write){.update = &update},
                                update.key, &item);
     if (status == HF_CONDITION && hf_str_equal(hf__records_put_id(item), id_str(&id)))
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf_scope_ok(s);
     return status;
 }
 
@@ -578,7 +578,7 @@ static enum hf_status retry_shard(struct hf_scope *s, struct hf_records *records
             ++*count;
         else if (status != HF_CONDITION)
             break;
-        status = hf_scope_fail(s, HF_OK, "%s", "");
+        status = hf_scope_ok(s);
         hf_scope_rewind(s, mark);
     }
     hf_pages_free(pages);
@@ -589,7 +589,7 @@ enum hf_status hf_records_retry_failed(struct hf_scope *s, struct hf_records *re
                                        uint64_t limit, uint64_t *count)
 {
     uint64_t changed = 0;
-    enum hf_status status = hf_scope_fail(s, HF_OK, "%s", "");
+    enum hf_status status = hf_scope_ok(s);
 
     for (uint32_t i = 0; i < records->shards && status == HF_OK; i++)
         status = retry_shard(s, records, i, limit, &changed);

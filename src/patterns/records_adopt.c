@@ -69,7 +69,7 @@ static enum hf_status adopt_and_count(struct hf_scope *s, struct hf_records *rec
     if (status != HF_OK && status != HF_CONDITION)
         return status;
     *count += status == HF_OK;
-    return hf_scope_fail(s, HF_OK, "%s", "");
+    return hf_scope_ok(s);
 }
 
 enum hf_status hf_records_adopt(struct hf_scope *s, struct hf_records *records, uint64_t *count)

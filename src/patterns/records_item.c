@@ -180,7 +180,7 @@ uint64_t hf__record_hash(struct record_key key)
     uint64_t hash = fnv(FNV_BEGIN, key.account.ptr, key.account.len) * FNV_PRIME;
 
     hash = fnv(hash, key.run_time.ptr, key.run_time.len);
-    return hash ^ hash >> 32; /* the low bits of FNV alone are poor */
+    return fnv_fold(hash);
 }
 
 uint32_t hf__records_shard(struct record_key key, uint32_t shards)
@@ -216,7 +216,7 @@ struct hf_item hf__records_key(struct hf_scope *s, const struct hf_records *reco
 
 struct hf_str hf__records_time(struct hf_scope *s, const struct hf_records *records)
 {
-    int64_t ms = env_wall_ms(&records->env);
+    int64_t ms = hf__env_wall_ms(&records->env);
     time_t seconds = (time_t)(ms / 1000);
     struct tm at = {0};
 

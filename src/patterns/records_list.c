@@ -134,7 +134,7 @@ enum hf_status hf_records_by_account(struct hf_scope *s, struct hf_records *reco
     if (!account.len)
         return hf_scope_fail(s, HF_INVALID, "there is no account to be listed");
     if (o.from.len && o.to.len && is_behind(o.from, o.to))
-        return hf_scope_fail(s, HF_OK, "%s", ""); /* BETWEEN would complain: nothing is there */
+        return hf_scope_ok(s); /* BETWEEN would complain: nothing is there */
     query = account_query(s, records, account, &o);
     if (o.after.len)
         query.start = hf__records_key(s, records, (struct record_key){account, o.after});

@@ -154,7 +154,7 @@ static enum hf_status make_workers(struct hf_relay *relay)
 {
     size_t len = relay->o.no_threads ? 1 : relay->o.workers;
 
-    relay->workers = env_alloc(&relay->env, len * sizeof(*relay->workers));
+    relay->workers = hf__env_zalloc(&relay->env, len * sizeof(*relay->workers));
     if (!relay->workers)
         return HF_NOMEM;
     relay->workers_len = len;
@@ -172,9 +172,9 @@ static enum hf_status make_buckets(struct hf_relay *relay)
 {
     uint32_t len = relay->outbox->buckets;
 
-    relay->buckets = env_alloc(&relay->env, len * sizeof(*relay->buckets));
-    relay->rows = env_alloc(&relay->env, len * sizeof(*relay->rows));
-    relay->plan = env_alloc(&relay->env, len * sizeof(*relay->plan));
+    relay->buckets = hf__env_zalloc(&relay->env, len * sizeof(*relay->buckets));
+    relay->rows = hf__env_zalloc(&relay->env, len * sizeof(*relay->rows));
+    relay->plan = hf__env_zalloc(&relay->env, len * sizeof(*relay->plan));
     if (!relay->buckets || !relay->rows || !relay->plan)
         return HF_NOMEM;
     for (uint32_t i = 0; i < len; i++) {
@@ -238,7 +238,7 @@ enum hf_status hf_relay_open(struct hf_scope *s, struct hf_outbox *outbox, struc
     if (o.preset <= HF_RELAY_RELIABILITY)
         set_defaults(&o);
     TRY(check_options(s, &o));
-    relay = env_alloc(hf_scope_env(s), sizeof(*relay));
+    relay = hf__env_zalloc(hf_scope_env(s), sizeof(*relay));
     if (!relay)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a relay");
     relay->env = *hf_scope_env(s);
@@ -254,8 +254,8 @@ enum hf_status hf_relay_open(struct hf_scope *s, struct hf_outbox *outbox, struc
     relay->tokens = 1;
     take_limits(relay);
     pthread_mutex_init(&relay->mutex, NULL);
-    hf__pattern_cond_init(&relay->work_cond);
-    hf__pattern_cond_init(&relay->idle_cond);
+    steady_cond_init(&relay->work_cond);
+    steady_cond_init(&relay->idle_cond);
     status = fill(s, relay);
     if (status != HF_OK) {
         hf_relay_close(relay);
@@ -281,11 +281,11 @@ void hf_relay_close(struct hf_relay *relay)
         hf_scope_free(relay->workers[i].io);
         hf_scope_free(relay->workers[i].work);
     }
-    env_free(&env, relay->workers, relay->workers_len * sizeof(*relay->workers));
-    env_free(&env, relay->buckets, buckets * sizeof(*relay->buckets));
-    env_free(&env, relay->rows, buckets * sizeof(*relay->rows));
-    env_free(&env, relay->plan, buckets * sizeof(*relay->plan));
-    env_free(&env, relay->members, relay->members_size * sizeof(*relay->members));
+    hf__env_free(&env, relay->workers, relay->workers_len * sizeof(*relay->workers));
+    hf__env_free(&env, relay->buckets, buckets * sizeof(*relay->buckets));
+    hf__env_free(&env, relay->rows, buckets * sizeof(*relay->rows));
+    hf__env_free(&env, relay->plan, buckets * sizeof(*relay->plan));
+    hf__env_free(&env, relay->members, relay->members_size * sizeof(*relay->members));
     hf_scope_free(relay->names);
     hf_scope_free(relay->keep);
     hf_scope_free(relay->watch_scopes[0]);
@@ -293,7 +293,7 @@ void hf_relay_close(struct hf_relay *relay)
     pthread_cond_destroy(&relay->work_cond);
     pthread_cond_destroy(&relay->idle_cond);
     pthread_mutex_destroy(&relay->mutex);
-    env_free(&env, relay, sizeof(*relay));
+    hf__env_free(&env, relay, sizeof(*relay));
 }
 
 /* ---- what is next --------------------------------------------------------------------------- */

@@ -308,7 +308,7 @@ struct task {
 
 static inline int64_t relay_now_us(const struct hf_relay *relay)
 {
-    return env_elapsed_us(&relay->env);
+    return hf__env_elapsed_us(&relay->env);
 }
 
 /* There may be something new in that bucket; UINT32_MAX: in any. */

@@ -77,13 +77,14 @@ static void out_of_slot(struct hf_relay *relay, struct held *held)
 static void held_free(struct hf_relay *relay, struct held *held)
 {
     relay->bytes -= held->item_len;
-    env_free(&relay->env, held, sizeof(*held) + held->item_len);
+    hf__env_free(&relay->env, held, sizeof(*held) + held->item_len);
 }
 
 /* A dry run remembers what it has delivered for ever; its place will do. */
 static struct held *shrink(struct hf_relay *relay, struct held *held)
 {
-    struct held *less = env_alloc(&relay->env, sizeof(*less)), **slot = slot_of(relay, held->seq);
+    struct held *less = hf__env_zalloc(&relay->env, sizeof(*less)),
+                **slot = slot_of(relay, held->seq);
 
     if (!less)
         return held;
@@ -204,7 +205,7 @@ struct relay_key *hf__key_find(struct hf_relay *relay, struct relay_bucket *buck
             return key;
     if (!make)
         return NULL;
-    key = env_alloc(&relay->env, sizeof(*key) + name.len);
+    key = hf__env_zalloc(&relay->env, sizeof(*key) + name.len);
     if (!key)
         return NULL;
     key->bucket = bucket;
@@ -229,7 +230,7 @@ static void key_free(struct hf_relay *relay, struct relay_key *key)
         link = &(*link)->chain;
     *link = key->chain;
     relay->keys_len--;
-    env_free(&relay->env, key, sizeof(*key) + key->name_len);
+    hf__env_free(&relay->env, key, sizeof(*key) + key->name_len);
 }
 
 /* How many of one key may wait here. When the bucket has a lot already: one. */
@@ -311,7 +312,7 @@ bool hf__key_hold(struct hf_relay *relay, struct relay_key *key,
 
     if (key->len >= key_room(relay, key->bucket) && !make_room(relay, key, event, seq, now_us))
         return false;
-    held = env_alloc(&relay->env, sizeof(*held) + event->item.len);
+    held = hf__env_zalloc(&relay->env, sizeof(*held) + event->item.len);
     if (!held)
         return false;
     held->key = key;

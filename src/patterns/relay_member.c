@@ -275,7 +275,7 @@ static enum hf_status send_stopped(struct hf_relay *relay)
         .names = HF_ITEM(s, HF_S("#stopped", HF_STR("stopped")), HF_S("#beat", HF_STR("beat")),
                          HF_S("#ttl", relay->outbox->at.expires)),
         .values = HF_ITEM(s, HF_BOOL(":true", true),
-                          HF_N(":ttl", env_wall_ms(&relay->env) / 1000 + STOPPED_TTL_S))};
+                          HF_N(":ttl", hf__env_wall_ms(&relay->env) / 1000 + STOPPED_TTL_S))};
     enum hf_status status;
 
     TRY(hf_scope_built(s));

@@ -27,7 +27,7 @@ enum {
 /* Wait for at most so long on the system's clock. The mutex is held. */
 static void wait_on(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t us)
 {
-    hf__pattern_wait_us(cond, mutex, us < LONGEST_WAIT_US ? us : LONGEST_WAIT_US);
+    steady_wait_us(cond, mutex, us < LONGEST_WAIT_US ? us : LONGEST_WAIT_US);
 }
 
 /* ---- threads -------------------------------------------------------------------------------- */

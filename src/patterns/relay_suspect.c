@@ -44,7 +44,7 @@ uint32_t hf__suspect_window(const struct hf_relay *relay, uint32_t window)
 void hf__suspect_begin(struct hf_relay *relay, struct relay_bucket *bucket, uint32_t window)
 {
     bucket->window = bucket->careful = window;
-    hf__outbox_seq_floor(env_wall_ms(&relay->env) + RELAY_SKEW_MS, bucket->until);
+    hf__outbox_seq_floor(hf__env_wall_ms(&relay->env) + RELAY_SKEW_MS, bucket->until);
 }
 
 /* Is something held of that bucket that was there when it was taken, and is not delivered? */

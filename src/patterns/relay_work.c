@@ -273,7 +273,7 @@ enum hf_status hf__sink_call(struct relay_worker *worker, struct hf_delivery *de
     pthread_mutex_unlock(&relay->mutex);
     if (canceled)
         return hf_scope_fail(worker->work, HF_CANCELED, "the relay is stopped");
-    (void)hf_scope_fail(worker->work, HF_OK, "%s", "");
+    hf_scope_ok(worker->work);
     status = hf_sink_send(worker->work, relay->sink, deliveries, len);
     pthread_mutex_lock(&relay->mutex);
     worker->sending = false;

@@ -43,7 +43,7 @@ static void sequence_free(struct hf_sequence *q)
 
     pthread_mutex_destroy(&q->mutex);
     hf_scope_free(q->names);
-    env_free(env, q, sizeof(*q));
+    hf__env_free(env, q, sizeof(*q));
 }
 
 static struct hf_str keep(struct hf_scope *names, struct hf_str text)
@@ -79,7 +79,7 @@ enum hf_status hf_sequence_open(struct hf_scope *s, struct hf_counters *c,
     *sequence = NULL;
     OPTIONS_COPY(&o, options);
     TRY(check(s, c, key, &o));
-    q = env_alloc(&c->env, sizeof(*q));
+    q = hf__env_zalloc(&c->env, sizeof(*q));
     if (!q)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a sequence");
     q->counters = c;
@@ -111,7 +111,7 @@ static enum hf_status give_back(struct hf_scope *s, struct hf_sequence *q)
 
     TRY(hf__counter_at(s, q->counters, q->key, 0, &at));
     status = hf__counter_change(s, q->counters, &at, change, &out, &again);
-    return status == HF_LIMIT ? hf_scope_fail(s, HF_OK, "%s", "") : status;
+    return status == HF_LIMIT ? hf_scope_ok(s) : status;
 }
 
 enum hf_status hf_sequence_close(struct hf_scope *s, struct hf_sequence *q)
@@ -357,7 +357,7 @@ static enum hf_status commit(struct hf_scope *s, struct hf_sequence *q, uint32_t
     why = cancellation(s, q, len, id_str(&id), gone, doubtful);
     *faster = why == FASTER;
     if (why == DONE_BEFORE)
-        return hf_scope_fail(s, HF_OK, "%s", "");
+        return hf_scope_ok(s);
     if (why == FASTER)
         return status; /* to look at the item may have taken the scope's error */
     return doubtful ? hf_scope_doubt(s) : status;

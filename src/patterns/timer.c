@@ -48,16 +48,6 @@ struct timer_thread {
     bool stopping;
 };
 
-void hf__pattern_cond_init(pthread_cond_t *cond)
-{
-    pthread_condattr_t monotonic;
-
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(cond, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-}
-
 static int64_t now_us(void)
 {
     struct timespec now;
@@ -69,18 +59,6 @@ static int64_t now_us(void)
 static struct timespec time_at(int64_t us)
 {
     return (struct timespec){.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
-}
-
-struct timespec hf__pattern_in_us(int64_t us)
-{
-    return time_at(now_us() + us);
-}
-
-void hf__pattern_wait_us(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t us)
-{
-    struct timespec until = hf__pattern_in_us(us);
-
-    pthread_cond_timedwait(cond, mutex, &until);
 }
 
 /* ---- the thread ----------------------------------------------------------------------------- */
@@ -156,18 +134,18 @@ static void thread_free(struct timer_thread *thread)
     pthread_cond_destroy(&thread->changed);
     pthread_cond_destroy(&thread->ended);
     pthread_mutex_destroy(&thread->mutex);
-    env_free(&env, thread, sizeof(*thread));
+    hf__env_free(&env, thread, sizeof(*thread));
 }
 
 static enum hf_status thread_make(struct hf_scope *s, void **object)
 {
-    struct timer_thread *thread = env_alloc(hf_scope_env(s), sizeof(*thread));
+    struct timer_thread *thread = hf__env_zalloc(hf_scope_env(s), sizeof(*thread));
 
     if (!thread)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a timer");
     thread->env = *hf_scope_env(s);
     pthread_mutex_init(&thread->mutex, NULL);
-    hf__pattern_cond_init(&thread->changed);
+    steady_cond_init(&thread->changed);
     pthread_cond_init(&thread->ended, NULL);
     if (pthread_create(&thread->thread, NULL, loop, thread) != 0) {
         thread_free(thread);
@@ -198,7 +176,7 @@ static enum hf_status start(struct hf_scope *s, struct hf_db *db, timer_fn *run,
                             struct timer **out)
 {
     const struct hf_env *env = hf_scope_env(s);
-    struct timer *timer = env_alloc(env, sizeof(*timer));
+    struct timer *timer = hf__env_zalloc(env, sizeof(*timer));
     enum hf_status status;
     void *thread = NULL;
 
@@ -207,7 +185,7 @@ static enum hf_status start(struct hf_scope *s, struct hf_db *db, timer_fn *run,
         return hf_scope_fail(s, HF_NOMEM, "no memory for a timer");
     status = db ? hf_db_share(s, db, &beats, &thread) : thread_make(s, &thread);
     if (status != HF_OK) {
-        env_free(env, timer, sizeof(*timer));
+        hf__env_free(env, timer, sizeof(*timer));
         return status;
     }
     timer->env = *env;
@@ -289,5 +267,5 @@ void hf__timer_stop(struct timer *timer)
         hf_db_unshare(timer->db, &beats);
     else
         thread_end(thread);
-    env_free(&env, timer, sizeof(*timer));
+    hf__env_free(&env, timer, sizeof(*timer));
 }

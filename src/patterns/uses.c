@@ -103,6 +103,6 @@ enum hf_status hf__uses_sweep(struct hf_scope *s, const struct hf_env *env, stru
     struct uses uses = {.env = env};
     enum hf_status status = sweep(s, &uses, blobs, older_s, find, user, removed);
 
-    env_free(env, uses.list, uses.cap * USES_DIGEST);
+    hf__env_free(env, uses.list, uses.cap * USES_DIGEST);
     return status;
 }

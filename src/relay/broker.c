@@ -21,6 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fnv.h"
+
 /* ---- libraries ------------------------------------------------------------------------------ */
 
 enum hf_status hf__broker_load(struct hf_scope *s, const char *soname,
@@ -302,11 +304,7 @@ struct waves {
 /* Only for this batch, so anything that spreads will do. */
 static size_t hash_of(struct hf_str key)
 {
-    uint64_t hash = 14695981039346656037u;
-
-    for (size_t i = 0; i < key.len; i++)
-        hash = (hash ^ (unsigned char)key.ptr[i]) * 1099511628211u;
-    return (size_t)(hash ^ hash >> 32);
+    return (size_t)fnv_fold(fnv(FNV_BEGIN, key.ptr, key.len));
 }
 
 static void put_into_wave(struct waves *waves, const struct hf_delivery *deliveries, size_t at)

@@ -126,9 +126,6 @@ enum hf_status hf__template_fill(struct hf_scope *s, const struct template *temp
 enum hf_status hf__template_fill_url(struct hf_scope *s, const struct template *template,
                                      const struct hf_event *event, struct hf_str *text);
 
-/* Append a text percent-encoded: all but letters, digits and -._~ */
-void hf__put_url_encoded(struct hf__buf *buf, struct hf_str text);
-
 /* ---- event_json.c: CloudEvents 1.0 ----------------------------------------------------------- */
 
 enum attribute_type { ATTRIBUTE_TEXT, ATTRIBUTE_INTEGER, ATTRIBUTE_TRUTH };

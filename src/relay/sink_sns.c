@@ -46,17 +46,17 @@ static void put(struct hf__buf *buf, const char *name, struct hf_str value)
     if (!value.len)
         return;
     hf__buf_format(buf, ENTRY "%s=", name);
-    hf__put_url_encoded(buf, value);
+    hf__buf_put_url(buf, value, "");
 }
 
 static void put_attribute(struct hf__buf *buf, size_t number,
                           const struct event_attribute *attribute)
 {
     hf__buf_format(buf, ENTRY "MessageAttributes.entry.%zu.Name=", number);
-    hf__put_url_encoded(buf, attribute->name);
+    hf__buf_put_url(buf, attribute->name, "");
     hf__buf_format(buf, ENTRY "MessageAttributes.entry.%zu.Value.DataType=String", number);
     hf__buf_format(buf, ENTRY "MessageAttributes.entry.%zu.Value.StringValue=", number);
-    hf__put_url_encoded(buf, attribute->value);
+    hf__buf_put_url(buf, attribute->value, "");
 }
 
 /* Up to 100 characters of ASCII that begin with no blank. */
@@ -123,7 +123,7 @@ static enum hf_status request(struct hf_scope *s, void *self, struct aws_entry *
 
     (void)self;
     hf__buf_put_str(&buf, HF_STR("Action=PublishBatch&Version=2010-03-31&TopicArn="));
-    hf__put_url_encoded(&buf, entries[0]->target);
+    hf__buf_put_url(&buf, entries[0]->target, "");
     for (size_t i = 0; i < len; i++) {
         hf__buf_format(&buf, "&PublishBatchRequestEntries.member.%zu.Id=%zu", i + 1, i);
         put_numbered(&buf, entries[i]->text, i + 1);

@@ -162,24 +162,6 @@ static enum hf_status value_of(struct hf_scope *s, const struct template_part *p
     return HF_OK;
 }
 
-void hf__put_url_encoded(struct hf__buf *buf, struct hf_str text)
-{
-    static const char hex[] = "0123456789ABCDEF";
-
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-
-        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-            c == '-' || c == '.' || c == '_' || c == '~') {
-            hf__buf_put_byte(buf, c);
-        } else {
-            const char code[3] = {'%', hex[c >> 4], hex[c & 15]};
-
-            hf__buf_put(buf, code, sizeof(code));
-        }
-    }
-}
-
 static enum hf_status fill(struct hf_scope *s, const struct template *template,
                            const struct hf_event *event, bool encode, struct hf_str *text)
 {
@@ -190,7 +172,7 @@ static enum hf_status fill(struct hf_scope *s, const struct template *template,
 
         TRY(value_of(s, &template->parts[i], event, &value));
         if (encode && template->parts[i].kind != PART_TEXT)
-            hf__put_url_encoded(&buf, value);
+            hf__buf_put_url(&buf, value, "");
         else
             hf__buf_put_str(&buf, value);
     }

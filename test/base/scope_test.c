@@ -301,6 +301,12 @@ TEST(scope, failing_from_outside)
     CHECK_OK(hf_scope_fail(s, HF_OK, "%s", ""));
     CHECK_INT(HF_OK, hf_scope_error(s)->status);
     CHECK_INT('\0', hf_scope_error_text(s)[0]);
+    CHECK_STATUS(HF_LOST, hf_scope_fail(s, HF_LOST, "lock %s is gone", "b"));
+    CHECK_STATUS(HF_LOST, hf_scope_doubt(s));
+    CHECK_OK(hf_scope_ok(s));
+    CHECK_INT(HF_OK, hf_scope_error(s)->status);
+    CHECK(!hf_scope_error(s)->may_have_happened);
+    CHECK_INT('\0', hf_scope_error_text(s)[0]);
     hf_scope_free(s);
 }
 

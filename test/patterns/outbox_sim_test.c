@@ -359,7 +359,7 @@ static void failing_relay(struct actor *a)
         bool more;
 
         hf_scope_reset(a->s);
-        if (hf__outbox_read(a->s, outbox, 0, hf_str_of(NULL, 0), env_wall_ms(&outbox->env),
+        if (hf__outbox_read(a->s, outbox, 0, hf_str_of(NULL, 0), hf__env_wall_ms(&outbox->env),
                             OUTBOX_SKEW_MS, 10, false, &events, &len, &more) != HF_OK)
             continue;
         for (size_t i = 0; i < len; i++) {

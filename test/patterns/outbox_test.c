@@ -52,8 +52,8 @@ static size_t read_all(struct kit *k, struct hf_outbox *outbox, uint32_t bucket,
     bool more;
 
     CHECK_OK(hf__outbox_read(k->scope, outbox, bucket, hf_str_of(NULL, 0),
-                             env_wall_ms(&outbox->env), OUTBOX_SKEW_MS, 1000, false, events, &len,
-                             &more));
+                             hf__env_wall_ms(&outbox->env), OUTBOX_SKEW_MS, 1000, false, events,
+                             &len, &more));
     CHECK(!more);
     return len;
 }
@@ -849,7 +849,7 @@ KIT_TEST(outbox_work, what_is_due_is_read_in_parts)
         emit(k, outbox, "t", "k");
     for (int rounds = 0; more; rounds++) {
         CHECK(rounds < 5);
-        CHECK_OK(hf__outbox_read(k->scope, outbox, 0, after, env_wall_ms(&outbox->env),
+        CHECK_OK(hf__outbox_read(k->scope, outbox, 0, after, hf__env_wall_ms(&outbox->env),
                                  OUTBOX_SKEW_MS, 10, false, &events, &len, &more));
         for (size_t i = 0; i < len; i++) {
             CHECK(!after.len || memcmp(events[i].ref.ptr, after.ptr, OUTBOX_SEQ_LEN) > 0);
@@ -867,7 +867,7 @@ KIT_TEST(outbox_work, not_before_it_is_due)
     struct hf_outbox *outbox = open_outbox(k, 1, 0);
     struct hf_event event = event_of("later", "k");
     struct hf_outbox_event *events;
-    int64_t due_ms, now_ms = env_wall_ms(&outbox->env);
+    int64_t due_ms, now_ms = hf__env_wall_ms(&outbox->env);
 
     CHECK_OK(hf__outbox_next_due(k->scope, outbox, 0, now_ms, &due_ms));
     CHECK(due_ms == INT64_MAX);

@@ -126,7 +126,7 @@ TEST(outbox_thread, the_order_of_a_key_is_that_of_its_emitter)
         bool more;
 
         CHECK_OK(hf__outbox_read(stage->s, stage->outbox, bucket, hf_str_of(NULL, 0),
-                                 env_wall_ms(&stage->outbox->env), OUTBOX_SKEW_MS, ALL, false,
+                                 hf__env_wall_ms(&stage->outbox->env), OUTBOX_SKEW_MS, ALL, false,
                                  &events, &len, &more));
         for (size_t i = 0; i < len; i++) {
             uint64_t number = events[i].event.sequence, thread = (number - 1) / EVENTS;
