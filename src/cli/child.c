@@ -18,15 +18,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-enum { LOOK_FIRST_US = 500, LOOK_LAST_US = 50 * 1000 };
 
 static const int passed_on[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
@@ -36,6 +32,13 @@ static void fill_set(sigset_t *set)
     for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
         sigaddset(set, passed_on[i]);
     sigaddset(set, SIGCHLD);
+}
+
+/* What a program that we start shall have as usual: these, and what we ignore. */
+static void fill_defaults(sigset_t *set)
+{
+    fill_set(set);
+    sigaddset(set, SIGPIPE);
 }
 
 static int64_t now_us(void)
@@ -87,89 +90,53 @@ static void keep_files(const struct guard *guard)
             (void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* most are not open at all */
 }
 
-int hf__child_start(struct hf_scope *s, const struct child_program *program, int input, pid_t *pid)
+/* False: no memory. */
+static bool make_how(struct hf_scope *s, const struct child_program *program, int input,
+                     const sigset_t *defaults, struct child_how *how)
 {
-    posix_spawnattr_t attributes;
-    posix_spawn_file_actions_t actions;
     char **variables = make_variables(s, program);
     char **args = hf_scope_alloc(s, (program->args_len + 1) * sizeof(*args));
-    sigset_t none, defaults;
-    int error;
 
     if (!variables || !args)
-        return ENOMEM;
+        return false;
     keep_files(program->guard);
     memcpy(args, program->args, program->args_len * sizeof(*args));
     args[program->args_len] = NULL;
-    sigemptyset(&none);
-    fill_set(&defaults);
-    sigaddset(&defaults, SIGPIPE);
-    posix_spawnattr_init(&attributes);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &defaults);
-    if (input >= 0)
-        posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
-    if (program->output)
-        posix_spawn_file_actions_adddup2(&actions, program->output, STDOUT_FILENO);
-    error = posix_spawnp(pid, args[0], &actions, &attributes, args, variables);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    return error;
+    *how = (struct child_how){.words = args,
+                              .variables = variables,
+                              .in = input >= 0 ? input : CHILD_OURS,
+                              .out = program->output ? program->output : CHILD_OURS,
+                              .err = CHILD_OURS,
+                              .defaults = defaults};
+    return true;
 }
 
-int hf__child_code(int wait_status)
+int hf__program_start(struct hf_scope *s, const struct child_program *program, int input,
+                      struct child *child)
+{
+    struct child_how how;
+    sigset_t defaults;
+
+    fill_defaults(&defaults);
+    return make_how(s, program, input, &defaults, &how) ? hf__child_open(&how, child) : ENOMEM;
+}
+
+int hf__program_code(int wait_status)
 {
     return WIFSIGNALED(wait_status) ? CLI_SIGNAL + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
-int hf__child_file(struct hf_str text)
-{
-    int fd = memfd_create("holdfast", MFD_CLOEXEC);
-
-    for (size_t done = 0; fd >= 0 && done < text.len;) {
-        ssize_t wrote = write(fd, text.ptr + done, text.len - done);
-
-        if (wrote < 0) {
-            close(fd);
-            return -1;
-        }
-        done += (size_t)wrote;
-    }
-    if (fd >= 0)
-        lseek(fd, 0, SEEK_SET);
-    return fd;
-}
-
-enum hf_status hf__child_wait(struct hf_scope *s, pid_t pid, uint64_t limit_ms,
-                              uint64_t kill_after_ms, int *status)
+enum hf_status hf__program_wait(struct hf_scope *s, struct child *child, uint64_t limit_ms,
+                                uint64_t kill_after_ms)
 {
     const struct hf_env *env = hf_scope_env(s);
-    int64_t begin_us = env->elapsed_us(env->user);
     enum hf_status told = HF_OK;
-    int64_t look_us = LOOK_FIRST_US;
-    int64_t kill_us = 0;
 
-    while (waitpid(pid, status, WNOHANG) == 0) {
-        int64_t now = env->elapsed_us(env->user);
-
-        if (told == HF_OK) {
-            told = hf_scope_sleep_ms(s, 0);
-            if (told == HF_OK && limit_ms && now - begin_us >= (int64_t)limit_ms * 1000)
-                told = HF_TIMEOUT;
-            if (told != HF_OK) {
-                kill(pid, SIGTERM);
-                kill_us = now + (int64_t)kill_after_ms * 1000;
-                look_us = LOOK_FIRST_US;
-            }
-        } else if (kill_us && now >= kill_us) {
-            kill(pid, SIGKILL);
-            kill_us = 0;
-        }
-        env->sleep(env->user, look_us); /* whatever the scope says */
-        look_us = look_us * 2 > LOOK_LAST_US ? LOOK_LAST_US : look_us * 2;
+    if (!hf__child_wait(s, env, child, limit_ms ? (int64_t)limit_ms : -1)) {
+        told = hf__scope_alive(s);
+        told = told == HF_OK ? HF_TIMEOUT : told;
     }
+    hf__child_close(env, child, kill_after_ms);
     return told;
 }
 
@@ -327,18 +294,22 @@ static int reap(struct guard *guard, pid_t pid)
 int hf__guard_run(struct guard *guard, struct cli *cli, const char *command,
                   const struct child_program *program)
 {
+    struct child_how how;
+    sigset_t defaults;
     pid_t pid = 0;
     int error = 0;
     int number;
     bool stop;
     int status;
 
+    fill_defaults(&defaults);
     fflush(cli->out);
     pthread_mutex_lock(&guard->mutex);
     number = guard->signal;
     stop = guard->stop;
     if (!number && !stop)
-        error = hf__child_start(cli->scope, program, -1, &pid);
+        error = make_how(cli->scope, program, -1, &defaults, &how) ? hf__child_start(&how, &pid)
+                                                                   : ENOMEM;
     if (!number && !stop && !error) {
         guard->child = pid;
         guard->kill_after_ms = program->kill_after_ms;
@@ -354,7 +325,7 @@ int hf__guard_run(struct guard *guard, struct cli *cli, const char *command,
                             program->args[0], strerror(error));
     wake(guard);
     status = reap(guard, pid);
-    return guard->too_long ? (int)CLI_TOO_LONG : hf__child_code(status);
+    return guard->too_long ? (int)CLI_TOO_LONG : hf__program_code(status);
 }
 
 bool hf__guard_command(struct cli *cli, const char *command, bool ends_by_signal,

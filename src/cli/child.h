@@ -9,11 +9,10 @@
 #ifndef HF_CLI_CHILD_H
 #define HF_CLI_CHILD_H
 
+#include "base/child.h"
 #include "cli/cli.h"
 
 #include <pthread.h>
-#include <signal.h>
-#include <sys/types.h>
 
 enum { CHILD_FILES = 256 }; /* descriptors that are looked after */
 
@@ -92,27 +91,21 @@ int hf__guard_run(struct guard *guard, struct cli *cli, const char *command,
 void hf__guard_stop_child(struct guard *guard);
 
 /*
- * Start a program, with the signals as they were before us. `input` becomes its standard input
- * unless it is -1. Returns 0 or an errno.
+ * Start a program that the guard does not know of: there may be several. Signals are as they were
+ * before us. `input` becomes its standard input unless it is -1. Returns 0 or an errno.
  */
-int hf__child_start(struct hf_scope *s, const struct child_program *program, int input, pid_t *pid);
+int hf__program_start(struct hf_scope *s, const struct child_program *program, int input,
+                      struct child *child);
 
 /*
- * A file in memory with this text, to be the input of a program: a pipe would not hold a large one.
- * Without a text it is empty, to be an output. -1 and errno when there is none to be had.
+ * Wait for its end. A scope that is canceled, its deadline, or `limit_ms` (0: none) ends it; SIGKILL
+ * comes `kill_after_ms` behind SIGTERM. Returns HF_OK, HF_CANCELED or HF_TIMEOUT when it has ended
+ * in any case, and child->outcome says how.
  */
-int hf__child_file(struct hf_str text);
-
-/*
- * Wait for the end of a program that the guard does not know of: there may be several. A scope that
- * is canceled, its deadline, or `limit_ms` (0: none) ends it; SIGKILL comes `kill_after_ms` behind
- * SIGTERM. Returns HF_OK, HF_CANCELED or HF_TIMEOUT when it has ended in any case, and *status is
- * of waitpid().
- */
-enum hf_status hf__child_wait(struct hf_scope *s, pid_t pid, uint64_t limit_ms,
-                              uint64_t kill_after_ms, int *status);
+enum hf_status hf__program_wait(struct hf_scope *s, struct child *child, uint64_t limit_ms,
+                                uint64_t kill_after_ms);
 
 /* How the end of a process is told by an exit code. */
-int hf__child_code(int wait_status);
+int hf__program_code(int wait_status);
 
 #endif

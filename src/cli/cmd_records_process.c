@@ -231,13 +231,13 @@ static int record_file(struct hf_scope *s, const struct run *run,
                                              : hf_item_to_json(s, record->item);
     struct hf_str line = hf_scope_format(s, "%.*s\n", HF_FMT(text));
 
-    return text.ptr && line.ptr ? hf__child_file(line) : -1;
+    return text.ptr && line.ptr ? hf__child_file(line.ptr, line.len) : -1;
 }
 
 static enum hf_status outcome(struct hf_scope *s, const struct run *run, enum hf_status told,
                               int status)
 {
-    int code = hf__child_code(status);
+    int code = hf__program_code(status);
 
     if (WIFEXITED(status) && code == 0)
         return HF_OK;
@@ -266,21 +266,20 @@ static enum hf_status work(struct hf_scope *s, const struct hf_record_info *reco
                                           .variables_len = COMMAND_LEN(variables),
                                           .guard = &run->guard};
     int input = record_file(s, run, record);
+    struct child child;
     enum hf_status told;
-    int status = 0;
     int error;
-    pid_t pid;
 
     if (hf_scope_built(s) != HF_OK)
         error = ENOMEM;
     else
-        error = input < 0 ? EIO : hf__child_start(s, &program, input, &pid);
+        error = input < 0 ? EIO : hf__program_start(s, &program, input, &child);
     if (input >= 0)
         close(input);
     if (error)
         return hf_scope_fail(s, HF_IO, "%s: %s", run->args[0], strerror(error));
-    told = hf__child_wait(s, pid, 0, run->settings.kill_after_ms, &status);
-    return outcome(s, run, told, status);
+    told = hf__program_wait(s, &child, 0, run->settings.kill_after_ms);
+    return outcome(s, run, told, child.outcome);
 }
 
 /* ---- the run -------------------------------------------------------------------------------- */

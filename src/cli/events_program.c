@@ -60,7 +60,7 @@ static enum hf_status read_output(struct hf_scope *s, const char *name, int fd,
 
 static enum hf_status outcome(struct hf_scope *s, const char *name, enum hf_status told, int status)
 {
-    int code = hf__child_code(status);
+    int code = hf__program_code(status);
 
     if (WIFEXITED(status) && code == 0)
         return HF_OK;
@@ -84,24 +84,23 @@ static enum hf_status run(struct hf_scope *s, const struct events_program *progr
                         HF_FMT(hf__cli_events_stream_text(s, event->stream))),
         hf_scope_format(s, "HOLDFAST_EVENT_VERSION=%llu", (unsigned long long)event->version),
         hf_scope_format(s, "HOLDFAST_EVENT_POSITION=%.*s", HF_FMT(event->position))};
-    const struct child_program child = {.args = program->args,
-                                        .args_len = program->args_len,
-                                        .variables = variables,
-                                        .variables_len = COMMAND_LEN(variables),
-                                        .guard = program->guard,
-                                        .output = output > 0 ? output : 0};
+    const struct child_program how = {.args = program->args,
+                                      .args_len = program->args_len,
+                                      .variables = variables,
+                                      .variables_len = COMMAND_LEN(variables),
+                                      .guard = program->guard,
+                                      .output = output > 0 ? output : 0};
     enum hf_status told = hf_scope_built(s);
-    int status = 0;
-    pid_t pid;
+    struct child child;
     int error;
 
     if (told != HF_OK)
         return told;
-    error = hf__child_start(s, &child, input, &pid);
+    error = hf__program_start(s, &how, input, &child);
     if (error)
         return hf_scope_fail(s, HF_IO, "%s: %s", name, strerror(error));
-    told = hf__child_wait(s, pid, program->run_timeout_ms, program->kill_after_ms, &status);
-    return outcome(s, name, told, status);
+    told = hf__program_wait(s, &child, program->run_timeout_ms, program->kill_after_ms);
+    return outcome(s, name, told, child.outcome);
 }
 
 enum hf_status hf__cli_events_program_run(struct hf_scope *s, const struct events_program *program,
@@ -115,8 +114,8 @@ enum hf_status hf__cli_events_program_run(struct hf_scope *s, const struct event
     if (status != HF_OK)
         return status;
     line = hf_scope_format(s, "%.*s\n", HF_FMT(json));
-    files[0] = line.ptr ? hf__child_file(line) : -1;
-    files[1] = output ? hf__child_file((struct hf_str){0}) : -1;
+    files[0] = line.ptr ? hf__child_file(line.ptr, line.len) : -1;
+    files[1] = output ? hf__child_file(NULL, 0) : -1;
     if (files[0] < 0 || (output && files[1] < 0))
         status = hf_scope_fail(s, HF_IO, "there is no room for the event: %s", strerror(errno));
     else

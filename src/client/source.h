@@ -1,6 +1,6 @@
 /*
  * client/source.h: what the sources of credentials have from each other and from the chain. Only
- * credentials*.c include it, their tests, and relay/sink_exec.c, for how a command becomes words.
+ * credentials*.c and their tests include it.
  *
  * A source is a function that makes `struct source_keys` of what it was pointed to, or fails with a
  * sentence that names the source. One thread at a time runs the sources of a chain, so what they
@@ -201,9 +201,5 @@ struct sts_answer {
 };
 enum hf_status hf__source_read_sts(struct hf_scope *s, struct hf_str xml,
                                    struct sts_answer *answer);
-
-/* How a command line becomes words: quotes and backslashes as in a shell, and nothing else. The
- * list ends with NULL. HF_INVALID when a quote is not closed or there is no word. */
-enum hf_status hf__source_words(struct hf_scope *s, struct hf_str command, char ***words);
 
 #endif

@@ -17,12 +17,12 @@
  *     69                   no event can be taken for now (EX_UNAVAILABLE)
  *     75 and all others, and death by a signal: try again
  *
- * The command line is split into words as client/credentials_process.c does it. No shell sees it,
- * and nothing of an event is ever part of it.
+ * The command line is split into words by quotes and backslashes (hf__child_words()). No shell sees
+ * it, and nothing of an event is ever part of it.
  *
  * What always holds:
  *
- *  (1) A child that was started is waited for, whatever happens, and is signaled only before that.
+ *  (1) A child that was started is waited for, and is signaled only before that (base/child.c).
  *  (2) It leads a process group of its own. One that does not end in time is ended with all that it
  *      started: SIGTERM, and SIGKILL when it is still there a little later.
  *  (3) The payload is a file in memory, which the child may read or leave: nobody waits for it.
@@ -30,21 +30,15 @@
 #include "relay/private.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "client/source.h"
+#include "base/child.h"
 
 enum {
     TIMEOUT_MS = 30000,
     GRACE_MS = 2000, /* from SIGTERM to SIGKILL */
-    SLICE_MS = 20,   /* how soon a cancellation, or the end of a silent child, is noticed */
     SAID_MAX = 512   /* of its standard error, for the message of a failure */
 };
 
@@ -169,213 +163,62 @@ static enum hf_status make_variables(struct hf_scope *s, const struct hf_outbox_
 
 /* ---- the child ------------------------------------------------------------------------------ */
 
-struct child {
-    pid_t pid;
-    int err;     /* we read from it */
-    bool ended;  /* and was waited for */
-    int outcome; /* of waitpid() */
-    char said[SAID_MAX + 1];
-    size_t said_len;
+/* One run of it. */
+struct run {
+    struct child child;
+    char said[SAID_MAX + 1]; /* the beginning of its standard error */
 };
 
-/* (3) */
-static int payload_file(struct hf_bytes payload)
+/* Returns 0 or an errno. (3) */
+static int run_begin(const struct exec *exec, char **variables, struct hf_bytes payload,
+                     struct run *run)
 {
-    int fd = memfd_create("payload", MFD_CLOEXEC);
-    size_t written = 0;
+    int in = hf__child_file(payload.ptr, payload.len);
+    int error = in < 0 ? errno : 0;
 
-    while (fd >= 0 && written < payload.len) {
-        ssize_t put = write(fd, payload.ptr + written, payload.len - written);
-
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0) {
-            close(fd);
-            return -1;
-        }
-        written += (size_t)put;
-    }
-    if (fd >= 0)
-        lseek(fd, 0, SEEK_SET);
-    return fd;
-}
-
-static int start_with(char **words, char **variables, int in, int err, const posix_spawnattr_t *how,
-                      pid_t *pid)
-{
-    posix_spawn_file_actions_t files;
-    int error = posix_spawn_file_actions_init(&files);
-
-    if (error)
-        return error;
-    error = posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
     if (!error)
-        error = posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    if (!error)
-        error = posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
-    if (!error)
-        error = posix_spawnp(pid, words[0], &files, how, words, variables);
-    posix_spawn_file_actions_destroy(&files);
-    return error;
-}
-
-static int start(char **words, char **variables, int in, int err, pid_t *pid)
-{
-    posix_spawnattr_t how;
-    sigset_t none, all;
-    int error = posix_spawnattr_init(&how);
-
-    if (error)
-        return error;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&how, &none);
-    posix_spawnattr_setsigdefault(&how, &all);
-    posix_spawnattr_setpgroup(&how, 0);
-    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                       POSIX_SPAWN_SETPGROUP);
-    error = start_with(words, variables, in, err, &how, pid);
-    posix_spawnattr_destroy(&how);
-    return error;
-}
-
-/* A copy of a descriptor that is not one of the three that the child's are put in the place of. */
-static int away_from_standard(int fd)
-{
-    int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-
-    if (fd >= 0)
-        close(fd);
-    return copy;
-}
-
-/* Returns 0 or an errno. */
-static int child_open(const struct exec *exec, char **variables, struct hf_bytes payload,
-                      struct child *child)
-{
-    int ends[2], in, err, error;
-
-    *child = (struct child){.err = -1};
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return errno;
-    in = away_from_standard(payload_file(payload));
-    err = away_from_standard(ends[1]);
-    error = in < 0 || err < 0 ? errno : start(exec->words, variables, in, err, &child->pid);
+        error = hf__child_open(&(struct child_how){.words = exec->words,
+                                                   .variables = variables,
+                                                   .in = in,
+                                                   .out = CHILD_NOTHING,
+                                                   .err = CHILD_PIPE,
+                                                   .group = true,
+                                                   .room = run->said,
+                                                   .room_len = SAID_MAX},
+                               &run->child);
     if (in >= 0)
         close(in);
-    if (err >= 0)
-        close(err);
-    if (error) {
-        close(ends[0]);
-        return error;
-    }
-    fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    child->err = ends[0];
-    return 0;
-}
-
-static bool child_ended(struct child *child, int flags)
-{
-    pid_t got;
-
-    if (child->ended)
-        return true;
-    do {
-        got = waitpid(child->pid, &child->outcome, flags);
-    } while (got < 0 && errno == EINTR);
-    if (got < 0) /* the program lets the system collect its children: nothing is known */
-        child->outcome = W_EXITCODE(EX_TEMPFAIL, 0);
-    child->ended = got != 0;
-    return child->ended;
-}
-
-/* What is there to read; the beginning is kept. False at its end. */
-static bool child_hear(struct child *child)
-{
-    char more[1024];
-
-    for (;;) {
-        ssize_t got = read(child->err, more, sizeof(more));
-        size_t room = SAID_MAX - child->said_len;
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return errno == EAGAIN || errno == EWOULDBLOCK;
-        if (got == 0)
-            return false;
-        if ((size_t)got < room)
-            room = (size_t)got;
-        memcpy(child->said + child->said_len, more, room);
-        child->said_len += room;
-    }
-}
-
-/* Wait until it has ended, or `ms` are over; true when it has. */
-static bool child_wait(struct hf_scope *s, const struct exec *exec, struct child *child,
-                       uint64_t ms, bool heed_scope)
-{
-    int64_t until_us = hf__env_elapsed_us(&exec->env) + (int64_t)ms * 1000;
-    bool open = true;
-    int slice_ms = SLICE_MS;
-
-    for (;;) {
-        struct pollfd wait = {.fd = open ? child->err : -1, .events = POLLIN};
-
-        poll(&wait, 1, slice_ms);
-        child_ended(child, WNOHANG); /* before reading: then nothing of it is missed */
-        if (open) {
-            open = child_hear(child);
-            slice_ms = open ? SLICE_MS : 1; /* who has closed the pipe is about to end */
-        } else {
-            slice_ms = slice_ms * 2 < SLICE_MS ? slice_ms * 2 : SLICE_MS;
-        }
-        if (child->ended)
-            return true;
-        if (hf__env_elapsed_us(&exec->env) >= until_us ||
-            (heed_scope && hf__scope_alive(s) != HF_OK))
-            return false;
-    }
-}
-
-/* (1) (2) */
-static void child_end(struct hf_scope *s, const struct exec *exec, struct child *child)
-{
-    if (!child->ended) {
-        kill(-child->pid, SIGTERM);
-        child_wait(s, exec, child, exec->options.grace_ms, false);
-    }
-    if (!child->ended) {
-        kill(-child->pid, SIGKILL);
-        child_ended(child, 0);
-    }
-    close(child->err);
+    return error;
 }
 
 /* ---- outcomes ------------------------------------------------------------------------------- */
 
 /* ": " and what it said, on one line; or nothing. */
-static const char *what_it_said(struct child *child, const char **colon)
+static const char *what_it_said(struct run *run, const char **colon)
 {
-    while (child->said_len && (unsigned char)child->said[child->said_len - 1] <= ' ')
-        child->said_len--;
-    for (size_t i = 0; i < child->said_len; i++)
-        if ((unsigned char)child->said[i] < ' ' || (unsigned char)child->said[i] >= 127)
-            child->said[i] = child->said[i] == '\n' ? ' ' : '?';
-    child->said[child->said_len] = '\0';
-    *colon = child->said_len ? ": " : "";
-    return child->said;
+    size_t len = run->child.said;
+
+    while (len && (unsigned char)run->said[len - 1] <= ' ')
+        len--;
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)run->said[i] < ' ' || (unsigned char)run->said[i] >= 127)
+            run->said[i] = run->said[i] == '\n' ? ' ' : '?';
+    run->said[len] = '\0';
+    *colon = len ? ": " : "";
+    return run->said;
 }
 
-static enum hf_status judge(struct hf_scope *s, const struct exec *exec, struct child *child,
+static enum hf_status judge(struct hf_scope *s, const struct exec *exec, struct run *run,
                             struct hf_delivery *delivery)
 {
-    const char *colon, *said = what_it_said(child, &colon);
-    int code = WEXITSTATUS(child->outcome);
+    const char *colon, *said = what_it_said(run, &colon);
+    int outcome = run->child.outcome;
+    /* The program lets the system collect its children: nothing is known, so try again. */
+    int code = run->child.unknown ? EX_TEMPFAIL : WEXITSTATUS(outcome);
 
-    if (WIFSIGNALED(child->outcome)) {
+    if (WIFSIGNALED(outcome)) {
         hf__delivery_fail(s, delivery, HF_IO, false, "%s was ended by signal %d%s%s",
-                          exec->words[0], WTERMSIG(child->outcome), colon, said);
+                          exec->words[0], WTERMSIG(outcome), colon, said);
         return HF_OK;
     }
     if (code == 0) {
@@ -390,12 +233,13 @@ static enum hf_status judge(struct hf_scope *s, const struct exec *exec, struct 
     return HF_OK;
 }
 
-static enum hf_status run(struct hf_scope *s, const struct exec *exec, char **variables,
-                          struct hf_delivery *delivery)
+static enum hf_status run_once(struct hf_scope *s, const struct exec *exec, char **variables,
+                               struct hf_delivery *delivery)
 {
-    struct child child;
+    struct run run;
     enum hf_status status;
-    int error = child_open(exec, variables, delivery->event->event.payload, &child);
+    int error = run_begin(exec, variables, delivery->event->event.payload, &run);
+    bool ended;
 
     if (error == E2BIG) {
         hf__delivery_fail(s, delivery, HF_LIMIT, true,
@@ -404,12 +248,11 @@ static enum hf_status run(struct hf_scope *s, const struct exec *exec, char **va
     }
     if (error)
         return hf__fail(s, HF_IO, "%s cannot be started: %s", exec->words[0], strerror(error));
-    if (child_wait(s, exec, &child, exec->options.timeout_ms, true)) {
-        child_end(s, exec, &child);
-        return judge(s, exec, &child, delivery);
-    }
-    status = hf__scope_alive(s);
-    child_end(s, exec, &child);
+    ended = hf__child_wait(s, &exec->env, &run.child, (int64_t)exec->options.timeout_ms);
+    status = ended ? HF_OK : hf__scope_alive(s);
+    hf__child_close(&exec->env, &run.child, exec->options.grace_ms);
+    if (ended)
+        return judge(s, exec, &run, delivery);
     if (status == HF_CANCELED)
         return hf__scope_alive(s);
     hf__scope_error_clear(s);
@@ -441,7 +284,7 @@ static enum hf_status exec_send(struct hf_scope *s, void *self, struct hf_delive
             hf__scope_error_clear(s);
             continue;
         }
-        TRY(run(s, exec, variables, &deliveries[i]));
+        TRY(run_once(s, exec, variables, &deliveries[i]));
     }
     return HF_OK;
 }
@@ -461,7 +304,7 @@ static enum hf_status open_parts(struct hf_scope *s, const struct sink_url *url,
 
     TRY(hf__sink_options(s, url, options, ARRAY_LEN(options), &exec->options));
     TRY(hf__sink_decode(s, url->memory, "the command", url->rest, &command));
-    status = hf__source_words(url->memory, command, &exec->words);
+    status = hf__child_words(url->memory, command, &exec->words);
     if (status == HF_NOMEM)
         return hf__fail_nomem(s);
     if (status != HF_OK)

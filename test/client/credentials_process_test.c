@@ -1,5 +1,6 @@
 /* client/credentials_process_test.c: programs that print keys; (n) is an invariant of
  * credentials_process.c. */
+#include "base/child.h"
 #include "help.h"
 
 #include <errno.h>
@@ -54,7 +55,7 @@ TEST(process, words_are_split_as_a_shell_does_it)
         enum hf_status expected = cases[i].words[0] ? HF_OK : HF_INVALID;
         char **words;
 
-        CHECK_STATUS(expected, hf__source_words(s, hf_str_from(cases[i].command), &words));
+        CHECK_STATUS(expected, hf__child_words(s, hf_str_from(cases[i].command), &words));
         for (size_t w = 0; expected == HF_OK && w < 5 && cases[i].words[w]; w++) {
             CHECK(words[w]);
             CHECK_STR(cases[i].words[w], hf_str_from(words[w]));

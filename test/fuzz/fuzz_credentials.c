@@ -10,6 +10,7 @@
  *  - no sentence has a part of the document in it, but a code of the metadata service;
  *  - words of a command are inside of it, each ends, and the last is followed by NULL.
  */
+#include "base/child.h"
 #include "client/source.h"
 
 #define MUST(condition)                                                                            \
@@ -85,7 +86,7 @@ static void read_sts(struct hf_scope *s, struct hf_str document)
 static void read_words(struct hf_scope *s, struct hf_str command)
 {
     char **words;
-    enum hf_status status = hf__source_words(s, command, &words);
+    enum hf_status status = hf__child_words(s, command, &words);
     size_t total = 0;
 
     if (status != HF_OK) {
