@@ -16,9 +16,9 @@
  *
  *  (1) There is one OpenSSL in a process. These names are not visible outside of the program, so
  *      libcurl and the brokers' libraries find their own, which is the very file that is loaded
- * here: both ask for the same soname. (2) A library that was loaded stays: it has handlers for the
- * end of threads and of the program. (3) Without the library the program ends as the dynamic linker
- * would have ended it, only later.
+ *      here: both ask for the same soname.
+ *  (2) A library that was loaded stays: it has handlers for the end of threads and of the program.
+ *  (3) Without the library the program ends as the dynamic linker would have ended it, only later.
  */
 #define OPENSSL_SUPPRESS_DEPRECATED /* whether to call them is decided where they are called */
 
@@ -31,16 +31,19 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/library.h"
+
 #ifndef HF_CRYPTO_LIBRARY /* the build says which ones it has seen */
 #define HF_CRYPTO_LIBRARY "libcrypto.so.3"
 #define HF_SSL_LIBRARY "libssl.so.3"
 #endif
+
+#define OPENSSL_PACKAGE "libssl3" /* has both, on Debian and its kin */
 
 enum { CANNOT_LOAD = 127 }; /* the exit code of the dynamic linker */
 
@@ -118,61 +121,44 @@ enum { CANNOT_LOAD = 127 }; /* the exit code of the dynamic linker */
 /* ---- loading -------------------------------------------------------------------------------- */
 
 #define MEMBER(back, result, name, parameters, arguments) __typeof__(name) *name;
+#define CRYPTO_SYMBOL(back, result, name, parameters, arguments)                                   \
+    {#name, offsetof(struct crypto_calls, name)},
+#define SSL_SYMBOL(back, result, name, parameters, arguments)                                      \
+    {#name, offsetof(struct ssl_calls, name)},
 
-static struct {
+static struct crypto_calls {
     CRYPTO_CALLS(MEMBER)
 } crypto; /* written once, under crypto_once */
 
-static struct {
+static struct ssl_calls {
     SSL_CALLS(MEMBER)
 } tls; /* written once, under ssl_once */
+
+static const struct library_symbol crypto_symbols[] = {CRYPTO_CALLS(CRYPTO_SYMBOL)};
+static const struct library_symbol ssl_symbols[] = {SSL_CALLS(SSL_SYMBOL)};
 
 static pthread_once_t crypto_once = PTHREAD_ONCE_INIT;
 static pthread_once_t ssl_once = PTHREAD_ONCE_INIT;
 
-/* There may be other threads, so nothing is flushed and nobody's handlers are called. */
-static void cannot_load(void)
+/* (3) There may be other threads, so nothing is flushed and nobody's handlers are called. */
+static void load(const char *soname, const struct library_symbol *symbols, size_t len, void *table)
 {
-    (void)fprintf(stderr, "holdfast: %s\n", dlerror());
+    char why[LIBRARY_WHY];
+
+    if (hf__library_find(soname, OPENSSL_PACKAGE, symbols, len, table, why))
+        return;
+    (void)fprintf(stderr, "holdfast: %s\n", why);
     _exit(CANNOT_LOAD);
 }
 
-static void *load(const char *soname)
-{
-    void *library = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
-
-    if (!library)
-        cannot_load();
-    return library;
-}
-
-static void *find(void *library, const char *name)
-{
-    void *found = dlsym(library, name);
-
-    if (!found)
-        cannot_load();
-    return found;
-}
-
-/* POSIX has dlsym() return functions as data, which C does not know how to convert. */
-#define FIND_CRYPTO(back, result, name, parameters, arguments)                                     \
-    *(void **)&crypto.name = find(library, #name);
-#define FIND_SSL(back, result, name, parameters, arguments)                                        \
-    *(void **)&tls.name = find(library, #name);
-
 static void load_crypto(void)
 {
-    void *library = load(HF_CRYPTO_LIBRARY);
-
-    CRYPTO_CALLS(FIND_CRYPTO)
+    load(HF_CRYPTO_LIBRARY, crypto_symbols, ARRAY_LEN(crypto_symbols), &crypto);
 }
 
 static void load_ssl(void)
 {
-    void *library = load(HF_SSL_LIBRARY);
-
-    SSL_CALLS(FIND_SSL)
+    load(HF_SSL_LIBRARY, ssl_symbols, ARRAY_LEN(ssl_symbols), &tls);
 }
 
 /* ---- the functions -------------------------------------------------------------------------- */

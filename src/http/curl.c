@@ -4,39 +4,27 @@
  */
 #include "http/curl.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 
-#define LIBRARY "libcurl.so.4"
+#include "base/library.h"
 
 struct curl_calls hf__curl;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static char trouble[256]; /* empty: it works */
+static char trouble[LIBRARY_WHY]; /* empty: it works */
 
-static void load(void)
+#define CURL_SYMBOL(name, result, args) {"curl_" #name, offsetof(struct curl_calls, name)},
+static const struct library_symbol symbols[] = {CURL_CALLS(CURL_SYMBOL)};
+
+static void load_once(void)
 {
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-
-    if (!library) {
-        snprintf(trouble, sizeof(trouble), "%s", dlerror());
-        return;
-    }
-    /* POSIX has dlsym() return functions as data, which C does not know how to convert. */
-#define CURL_FIND(name, result, args)                                                              \
-    *(void **)&hf__curl.name = dlsym(library, "curl_" #name);                                      \
-    if (!hf__curl.name) {                                                                          \
-        snprintf(trouble, sizeof(trouble), "%s has no curl_%s()", LIBRARY, #name);                 \
-        return;                                                                                    \
-    }
-    CURL_CALLS(CURL_FIND)
-#undef CURL_FIND
-    if (hf__curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        snprintf(trouble, sizeof(trouble), "it could not be initialized");
+    if (hf__library_find("libcurl.so.4", NULL, symbols, ARRAY_LEN(symbols), &hf__curl, trouble) &&
+        hf__curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        snprintf(trouble, sizeof(trouble), "libcurl could not be initialized");
 }
 
 enum hf_status hf__curl_load(struct hf_scope *s)
 {
-    (void)pthread_once(&once, load);
-    return trouble[0] ? hf__fail(s, HF_INTERNAL, "libcurl cannot be used: %s", trouble) : HF_OK;
+    (void)pthread_once(&once, load_once);
+    return trouble[0] ? hf__fail(s, HF_INTERNAL, "%s", trouble) : HF_OK;
 }

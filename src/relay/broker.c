@@ -1,17 +1,13 @@
 /*
  * relay/broker.c: what the sinks of brokers share; see the header.
  *
- * Nothing here sends anything. Three things are worth knowing:
+ * Nothing here sends anything. Two things are worth knowing:
  *
- *  (1) A library is loaded with RTLD_LOCAL, so its names do not mix with others' of the program,
- *      and with RTLD_NODELETE: libnats and librdkafka have threads and handlers for the end of the
- *      program that must not lose their code.
- *  (2) A deadline is looked at by two clocks, and the earlier end counts.
- *  (3) No message shows a part of a URL but the host, as there may be a password in it.
+ *  (1) A deadline is looked at by two clocks, and the earlier end counts.
+ *  (2) No message shows a part of a URL but the host, as there may be a password in it.
  */
 #include "relay/broker.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -22,30 +18,6 @@
 #include <unistd.h>
 
 #include "base/fnv.h"
-
-/* ---- libraries ------------------------------------------------------------------------------ */
-
-enum hf_status hf__broker_load(struct hf_scope *s, const char *soname,
-                               const struct broker_symbol *symbols, size_t len, void *library)
-{
-    void *handle = dlopen(soname, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-
-    if (!handle)
-        return hf__fail(s, HF_UNSUPPORTED, "the library %s cannot be loaded: %s", soname,
-                        dlerror());
-    for (size_t i = 0; i < len; i++) {
-        void *function = dlsym(handle, symbols[i].name);
-
-        if (!function) {
-            (void)dlclose(handle);
-            return hf__fail(s, HF_UNSUPPORTED, "the library %s has no %s()", soname,
-                            symbols[i].name);
-        }
-        memcpy((char *)library + symbols[i].at, &function, sizeof(function));
-    }
-    (void)dlclose(handle); /* (1): it stays */
-    return HF_OK;
-}
 
 /* ---- URLs ----------------------------------------------------------------------------------- */
 

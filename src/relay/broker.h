@@ -1,41 +1,17 @@
 /*
- * relay/broker.h: what the sinks of brokers share: a library that is loaded when the first sink of
- * its kind is opened, the URL of a broker, waiting until a deadline, and connections that are kept
- * from one batch to the next.
+ * relay/broker.h: what the sinks of brokers share: the URL of a broker, waiting until a deadline,
+ * and connections that are kept from one batch to the next.
  *
- * The libraries are not linked: docs/decisions/0006-sinks-load-their-libraries.md. A sink lists the
- * functions that it calls,
- *
- *     #define REDIS_FUNCTIONS(X) X(redisReaderCreate) X(redisReaderFeed) ...
- *     struct redis_library { REDIS_FUNCTIONS(BROKER_POINTER) };
- *     static const struct broker_symbol symbols[] = {REDIS_FUNCTIONS(BROKER_SYMBOL)};
- *
- * with BROKER_LIBRARY defined as the struct's name, and calls them as `lib->redisReaderCreate()`:
- * with their own types, so that the compiler still checks every call.
+ * The libraries of brokers are not linked, but loaded when the first sink of their kind is opened,
+ * by base/library.h: docs/decisions/0006-sinks-load-their-libraries.md.
  */
 #ifndef HF_RELAY_BROKER_H
 #define HF_RELAY_BROKER_H
 
 #include <pthread.h>
 
+#include "base/library.h"
 #include "relay/private.h"
-
-/* ---- libraries ------------------------------------------------------------------------------ */
-
-struct broker_symbol {
-    const char *name;
-    size_t at; /* offset of the pointer */
-};
-
-#define BROKER_POINTER(function) __typeof__(function) *function;
-#define BROKER_SYMBOL(function) {#function, offsetof(struct BROKER_LIBRARY, function)},
-
-/*
- * Load the library of that soname and find its functions. It is never unloaded: some of them leave
- * threads behind. HF_UNSUPPORTED names the library, when it is not installed, or the function.
- */
-enum hf_status hf__broker_load(struct hf_scope *s, const char *soname,
-                               const struct broker_symbol *symbols, size_t len, void *library);
 
 /* ---- URLs ----------------------------------------------------------------------------------- */
 

@@ -65,10 +65,10 @@ enum {
     X(rd_kafka_metadata_destroy)
 
 struct kafka_library {
-    KAFKA_FUNCTIONS(BROKER_POINTER)
+    KAFKA_FUNCTIONS(LIBRARY_POINTER)
 };
-#define BROKER_LIBRARY kafka_library
-static const struct broker_symbol symbols[] = {KAFKA_FUNCTIONS(BROKER_SYMBOL)};
+#define LIBRARY_TABLE kafka_library
+static const struct library_symbol symbols[] = {KAFKA_FUNCTIONS(LIBRARY_SYMBOL)};
 
 struct kafka {
     struct hf_env env;
@@ -729,7 +729,7 @@ static enum hf_status set_up(struct hf_scope *s, const struct sink_url *url, str
         return hf__fail(s, HF_INVALID,
                         "the option tombstone is for form=payload: other messages have a value");
     TRY(read_path(s, url, kafka));
-    TRY(hf__broker_load(s, HF_KAFKA_LIBRARY, symbols, ARRAY_LEN(symbols), &kafka->lib));
+    TRY(hf__library_load(s, HF_KAFKA_LIBRARY, symbols, ARRAY_LEN(symbols), &kafka->lib));
     return make_conf(s, url, kafka);
 }
 

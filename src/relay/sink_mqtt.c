@@ -74,10 +74,10 @@ enum {
     X(mosquitto_reason_string)
 
 struct mqtt_library {
-    MQTT_FUNCTIONS(BROKER_POINTER)
+    MQTT_FUNCTIONS(LIBRARY_POINTER)
 };
-#define BROKER_LIBRARY mqtt_library
-static const struct broker_symbol symbols[] = {MQTT_FUNCTIONS(BROKER_SYMBOL)};
+#define LIBRARY_TABLE mqtt_library
+static const struct library_symbol symbols[] = {MQTT_FUNCTIONS(LIBRARY_SYMBOL)};
 
 struct mqtt {
     struct hf_env env;
@@ -596,7 +596,7 @@ static enum hf_status set_up(struct hf_scope *s, const struct sink_url *url, str
         return hf__fail(s, HF_INVALID, "the URL of an mqtt sink ends with a topic");
     TRY(hf__sink_decode(s, url->memory, "the topic", mqtt->url.path, &topic));
     TRY(hf__template_read(s, url->memory, "the topic", topic, &mqtt->topic));
-    TRY(hf__broker_load(s, HF_MQTT_LIBRARY, symbols, ARRAY_LEN(symbols), &mqtt->lib));
+    TRY(hf__library_load(s, HF_MQTT_LIBRARY, symbols, ARRAY_LEN(symbols), &mqtt->lib));
     if (mqtt->topic.is_fixed && !is_topic(mqtt, mqtt->topic.text))
         return hf__fail(s, HF_INVALID,
                         "the topic of an mqtt sink has no \"+\" and no \"#\", and at most 65535 "

@@ -85,10 +85,10 @@ enum {
     X(natsStatus_GetText)
 
 struct nats_library {
-    NATS_FUNCTIONS(BROKER_POINTER)
+    NATS_FUNCTIONS(LIBRARY_POINTER)
 };
-#define BROKER_LIBRARY nats_library
-static const struct broker_symbol symbols[] = {NATS_FUNCTIONS(BROKER_SYMBOL)};
+#define LIBRARY_TABLE nats_library
+static const struct library_symbol symbols[] = {NATS_FUNCTIONS(LIBRARY_SYMBOL)};
 
 struct nats {
     struct hf_env env;
@@ -699,7 +699,7 @@ static enum hf_status set_up(struct hf_scope *s, const struct sink_url *url, str
         return hf__fail(s, HF_INVALID,
                         "the subject of a nats sink has parts between dots, without "
                         "spaces, \"*\" and \">\"");
-    return hf__broker_load(s, HF_NATS_LIBRARY, symbols, ARRAY_LEN(symbols), &nats->lib);
+    return hf__library_load(s, HF_NATS_LIBRARY, symbols, ARRAY_LEN(symbols), &nats->lib);
 }
 
 enum hf_status hf__sink_nats_open(struct hf_scope *s, const struct sink_url *url,

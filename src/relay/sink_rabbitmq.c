@@ -81,10 +81,10 @@ enum {
     X(amqp_error_string2)
 
 struct amqp_library {
-    AMQP_FUNCTIONS(BROKER_POINTER)
+    AMQP_FUNCTIONS(LIBRARY_POINTER)
 };
-#define BROKER_LIBRARY amqp_library
-static const struct broker_symbol symbols[] = {AMQP_FUNCTIONS(BROKER_SYMBOL)};
+#define LIBRARY_TABLE amqp_library
+static const struct library_symbol symbols[] = {AMQP_FUNCTIONS(LIBRARY_SYMBOL)};
 
 struct rabbit {
     struct hf_env env;
@@ -841,7 +841,7 @@ static enum hf_status set_up(struct hf_scope *s, const struct sink_url *url, str
     TRY(hf__broker_check_tls(s, &rabbit->tls));
     TRY(hf__broker_url(s, url, rabbit->tls.on == HF_YES ? AMQP_TLS_PORT : AMQP_PORT, &rabbit->url));
     TRY(read_path(s, url, rabbit));
-    return hf__broker_load(s, HF_RABBITMQ_LIBRARY, symbols, ARRAY_LEN(symbols), &rabbit->lib);
+    return hf__library_load(s, HF_RABBITMQ_LIBRARY, symbols, ARRAY_LEN(symbols), &rabbit->lib);
 }
 
 enum hf_status hf__sink_rabbitmq_open(struct hf_scope *s, const struct sink_url *url,

@@ -53,10 +53,10 @@ enum {
     X(freeReplyObject)
 
 struct redis_library {
-    REDIS_FUNCTIONS(BROKER_POINTER)
+    REDIS_FUNCTIONS(LIBRARY_POINTER)
 };
-#define BROKER_LIBRARY redis_library
-static const struct broker_symbol symbols[] = {REDIS_FUNCTIONS(BROKER_SYMBOL)};
+#define LIBRARY_TABLE redis_library
+static const struct library_symbol symbols[] = {REDIS_FUNCTIONS(LIBRARY_SYMBOL)};
 
 struct redis {
     struct hf_env env;
@@ -657,7 +657,7 @@ static enum hf_status set_up(struct hf_scope *s, const struct sink_url *url, str
         return hf__fail(s, HF_INVALID, "the option maxlen_exact is for maxlen");
     TRY(hf__broker_url(s, url, REDIS_PORT, &redis->url));
     TRY(read_path(s, url, redis));
-    return hf__broker_load(s, HF_REDIS_LIBRARY, symbols, ARRAY_LEN(symbols), &redis->lib);
+    return hf__library_load(s, HF_REDIS_LIBRARY, symbols, ARRAY_LEN(symbols), &redis->lib);
 }
 
 enum hf_status hf__sink_redis_open(struct hf_scope *s, const struct sink_url *url,

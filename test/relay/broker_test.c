@@ -3,28 +3,6 @@
 
 #include "test.h"
 
-/* ---- libraries ------------------------------------------------------------------------------ */
-
-struct c_library {
-    __typeof__(strlen) *strlen;
-};
-
-TEST(broker, libraries_are_loaded_by_name)
-{
-    const struct broker_symbol good = {"strlen", offsetof(struct c_library, strlen)};
-    const struct broker_symbol bad = {"no_such_function", 0};
-    struct hf_scope *s = hf_scope_new(test_env(t));
-    struct c_library lib = {0};
-
-    CHECK_OK(hf__broker_load(s, "libc.so.6", &good, 1, &lib));
-    CHECK_INT(3, lib.strlen("abc"));
-    CHECK_STATUS(HF_UNSUPPORTED, hf__broker_load(s, "libc.so.6", &bad, 1, &lib));
-    CHECK_ERROR(HF_UNSUPPORTED, "the library libc.so.6 has no no_such_function()", s);
-    CHECK_STATUS(HF_UNSUPPORTED, hf__broker_load(s, "libnowhere.so.7", &good, 1, &lib));
-    CHECK(strstr(hf_scope_error_text(s), "libnowhere.so.7") != NULL);
-    hf_scope_free(s);
-}
-
 /* ---- URLs ----------------------------------------------------------------------------------- */
 
 static enum hf_status read_url(struct hf_scope *s, const char *rest, struct broker_url *url)
