@@ -11,27 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-size_t hf__json_character_len(const unsigned char *at, size_t left)
-{
-    size_t len = at[0] < 0x80 ? 1 : at[0] < 0xC2 ? 0 : at[0] < 0xE0 ? 2 : at[0] < 0xF0 ? 3 : 4;
-
-    if (len == 0 || len > left || at[0] > 0xF4)
-        return 0;
-    for (size_t i = 1; i < len; i++)
-        if ((at[i] & 0xC0) != 0x80)
-            return 0;
-    if ((at[0] == 0xE0 && at[1] < 0xA0) || (at[0] == 0xED && at[1] > 0x9F) ||
-        (at[0] == 0xF0 && at[1] < 0x90) || (at[0] == 0xF4 && at[1] > 0x8F))
-        return 0;
-    return len;
-}
+#include "base/utf8.h"
 
 void hf__json_write_text(FILE *out, struct hf_str text)
 {
     fputc('"', out);
     for (size_t i = 0; i < text.len;) {
         const unsigned char *at = (const unsigned char *)text.ptr + i;
-        size_t len = hf__json_character_len(at, text.len - i);
+        size_t len = *at < 0x80 ? 1 : hf__utf8_length(at, text.len - i);
 
         if (*at == '"' || *at == '\\')
             fprintf(out, "\\%c", *at);

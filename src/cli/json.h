@@ -9,10 +9,9 @@
 
 #include <stdio.h>
 
-/* ---- writing -------------------------------------------------------------------------------- */
+#include "base/json.h"
 
-/* How many bytes the UTF-8 character at `at` has; 0: it is none. */
-size_t hf__json_character_len(const unsigned char *at, size_t left);
+/* ---- writing -------------------------------------------------------------------------------- */
 
 /* A string with its quotes. Bytes that are no UTF-8 become U+FFFD. */
 void hf__json_write_text(FILE *out, struct hf_str text);
@@ -46,17 +45,7 @@ struct hf_str hf__json_of_text(struct hf_scope *s, struct hf_str text);
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-enum json_kind {
-    JSON_NULL = 1,
-    JSON_FALSE,
-    JSON_TRUE,
-    JSON_NUMBER,
-    JSON_TEXT,
-    JSON_ARRAY,
-    JSON_OBJECT
-};
-
-enum { JSON_DEPTH_MAX = 64, JSON_CHECK_DEPTH_MAX = 1024 };
+enum { JSON_DEPTH_MAX = 64 };
 
 struct json {
     enum json_kind kind;
@@ -71,8 +60,8 @@ struct json {
 /* One value and nothing behind it; NULL and *error, which says where, when it is no JSON. */
 const struct json *hf__json_read(struct hf_scope *s, struct hf_str text, struct hf_str *error);
 
-/* Is it one value of JSON in UTF-8, with JSON_CHECK_DEPTH_MAX levels at most? 0: it is; otherwise
- * the line where it is not. Nothing is built. */
+/* Is it one value of JSON in UTF-8, with JSON_LEVELS_MAX levels at most? 0: it is; otherwise the
+ * line where it is not. Nothing is built. */
 size_t hf__json_check(struct hf_str text);
 
 /* The member of that name; NULL: there is none, or it is no object. */

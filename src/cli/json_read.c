@@ -1,11 +1,13 @@
 /*
- * cli/json_read.c: JSON from a file or an argument, as a tree in the scope.
+ * cli/json_read.c: JSON from a file or an argument, as a tree in the scope, by base/json.h.
  *
  * What always holds:
  *
  *  (1) The text is read once, and no byte behind its end.
  *  (2) An error says at which line, and what was expected there.
- *  (3) A member that comes twice is an error: which of the two was meant cannot be known.
+ *  (3) A member that comes twice is an error: which of the two was meant cannot be known. Payloads
+ *      are stored as they are, so they are only checked: there a member may come twice, and their
+ *      size does not matter, as nothing is built from them.
  */
 #include "cli/json.h"
 
@@ -13,216 +15,44 @@
 
 struct reader {
     struct hf_scope *s;
+    struct json_cursor json;
     const char *start;
-    const char *at;
-    const char *end;
     struct hf_str error;
 };
 
-static struct json *fail(struct reader *r, const char *what)
+static size_t line_at(const char *start, const char *end)
 {
     size_t line = 1;
 
-    for (const char *at = r->start; at < r->at; at++)
+    for (const char *at = start; at < end; at++)
         line += *at == '\n';
+    return line;
+}
+
+static struct json *fail(struct reader *r, const char *what)
+{
     if (!r->error.ptr)
-        r->error = hf_scope_format(r->s, "line %zu: %s", line, what);
+        r->error = hf_scope_format(r->s, "line %zu: %s", line_at(r->start, r->json.at), what);
     return NULL;
 }
 
-static void skip_space(struct reader *r)
+/* The cursor could go on, or has said why not. */
+static bool went_on(struct reader *r, bool done)
 {
-    while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r'))
-        r->at++;
+    return done || fail(r, r->json.wrong) != NULL;
 }
 
-static bool take(struct reader *r, char character)
+static bool copy_string(struct reader *r, const struct json_string *string, struct hf_str *text)
 {
-    skip_space(r);
-    if (r->at == r->end || *r->at != character)
-        return false;
-    r->at++;
-    return true;
-}
-
-static bool take_word(struct reader *r, const char *word)
-{
-    size_t len = strlen(word);
-
-    if ((size_t)(r->end - r->at) < len || memcmp(r->at, word, len) != 0)
-        return false;
-    r->at += len;
-    return true;
-}
-
-/* ---- strings -------------------------------------------------------------------------------- */
-
-static int hex_digit(char digit)
-{
-    if (digit >= '0' && digit <= '9')
-        return digit - '0';
-    if (digit >= 'a' && digit <= 'f')
-        return digit - 'a' + 10;
-    return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
-}
-
-static bool take_hex(struct reader *r, uint32_t *unit)
-{
-    *unit = 0;
-    for (int i = 0; i < 4; i++, r->at++) {
-        int digit = r->at < r->end ? hex_digit(*r->at) : -1;
-
-        if (digit < 0)
-            return false;
-        *unit = *unit << 4 | (uint32_t)digit;
-    }
-    return true;
-}
-
-static size_t put_character(char *to, uint32_t code)
-{
-    if (code < 0x80) {
-        to[0] = (char)code;
-        return 1;
-    }
-    if (code < 0x800) {
-        to[0] = (char)(0xC0 | code >> 6);
-        to[1] = (char)(0x80 | (code & 63));
-        return 2;
-    }
-    if (code < 0x10000) {
-        to[0] = (char)(0xE0 | code >> 12);
-        to[1] = (char)(0x80 | (code >> 6 & 63));
-        to[2] = (char)(0x80 | (code & 63));
-        return 3;
-    }
-    to[0] = (char)(0xF0 | code >> 18);
-    to[1] = (char)(0x80 | (code >> 12 & 63));
-    to[2] = (char)(0x80 | (code >> 6 & 63));
-    to[3] = (char)(0x80 | (code & 63));
-    return 4;
-}
-
-/* Behind "\u". */
-static bool take_unicode(struct reader *r, uint32_t *code)
-{
-    uint32_t low;
-
-    if (!take_hex(r, code))
-        return false;
-    if (*code < 0xD800 || *code > 0xDFFF)
-        return true;
-    if (*code > 0xDBFF || !take_word(r, "\\u") || !take_hex(r, &low) || low < 0xDC00 ||
-        low > 0xDFFF)
-        return false;
-    *code = 0x10000 + ((*code - 0xD800) << 10) + (low - 0xDC00);
-    return true;
-}
-
-static bool take_escape(struct reader *r, char *to, size_t *len)
-{
-    static const char names[] = "\"\\/bfnrt";
-    static const char meanings[] = "\"\\/\b\f\n\r\t";
-    const char *known;
-    uint32_t code;
-
-    if (r->at == r->end)
-        return false;
-    if (*r->at == 'u') {
-        r->at++;
-        if (!take_unicode(r, &code))
-            return false;
-        *len += put_character(to + *len, code);
-        return true;
-    }
-    known = memchr(names, *r->at, sizeof(names) - 1);
-    if (!known)
-        return false;
-    to[(*len)++] = meanings[known - names];
-    r->at++;
-    return true;
-}
-
-/* Behind its first quote. */
-static bool take_text(struct reader *r, struct hf_str *text)
-{
-    char *to = hf_scope_alloc(r->s, (size_t)(r->end - r->at) + 1);
-    size_t len = 0;
+    char *to = hf_scope_alloc(r->s, string->raw.len + 1);
+    size_t len;
 
     if (!to)
         return fail(r, "out of memory") != NULL;
-    while (r->at < r->end && *r->at != '"') {
-        if ((unsigned char)*r->at < 0x20)
-            return fail(r, "a control character in a string") != NULL;
-        if (*r->at != '\\') {
-            to[len++] = *r->at++;
-            continue;
-        }
-        r->at++;
-        if (!take_escape(r, to, &len))
-            return fail(r, "an escape that JSON does not have") != NULL;
-    }
-    if (r->at == r->end)
-        return fail(r, "a string has no end") != NULL;
-    r->at++;
+    len = hf__json_unescape(string->raw, to);
     to[len] = '\0';
     *text = hf_str_of(to, len);
     return true;
-}
-
-/* The same with room for that string alone: many strings would be many times the whole text. */
-static bool take_short_text(struct reader *r, struct hf_str *text)
-{
-    const char *at = r->at;
-    struct reader part = *r;
-    bool fine;
-
-    while (at < r->end && *at != '"')
-        at += *at == '\\' && at + 1 < r->end ? 2 : 1;
-    if (at < r->end)
-        part.end = at + 1;
-    fine = take_text(&part, text);
-    r->at = part.at;
-    r->error = part.error;
-    return fine;
-}
-
-/* ---- values --------------------------------------------------------------------------------- */
-
-static void skip_digits(struct reader *r)
-{
-    while (r->at < r->end && *r->at >= '0' && *r->at <= '9')
-        r->at++;
-}
-
-static bool take_number(struct reader *r, struct hf_str *text)
-{
-    const char *start = r->at;
-    const char *digits;
-
-    if (r->at < r->end && *r->at == '-')
-        r->at++;
-    digits = r->at;
-    skip_digits(r);
-    if (r->at == digits || (*digits == '0' && r->at - digits > 1))
-        return false;
-    if (r->at < r->end && *r->at == '.') {
-        digits = ++r->at;
-        skip_digits(r);
-        if (r->at == digits)
-            return false;
-    }
-    if (r->at < r->end && (*r->at == 'e' || *r->at == 'E')) {
-        r->at++;
-        if (r->at < r->end && (*r->at == '+' || *r->at == '-'))
-            r->at++;
-        digits = r->at;
-        skip_digits(r);
-        if (r->at == digits)
-            return false;
-    }
-    *text = hf_scope_copy(r->s, hf_str_of(start, (size_t)(r->at - start)));
-    return text->ptr != NULL;
 }
 
 static struct json *take_value(struct reader *r, unsigned depth);
@@ -235,26 +65,26 @@ static bool has_member(const struct json *object, struct hf_str name)
     return false;
 }
 
-static bool take_elements(struct reader *r, struct json *whole, char end, unsigned depth)
+static bool take_name(struct reader *r, const struct json *object, struct hf_str *name)
 {
+    struct json_string string;
+
+    if (!went_on(r, hf__json_name(&r->json, &string)) || !copy_string(r, &string, name))
+        return false;
+    return !has_member(object, *name) || fail(r, "a member comes twice") != NULL;
+}
+
+static bool take_elements(struct reader *r, struct json *whole, unsigned depth)
+{
+    char end = whole->kind == JSON_OBJECT ? '}' : ']';
     struct json **link = &whole->first;
 
-    if (take(r, end))
-        return true;
-    do {
+    for (bool more = hf__json_enter(&r->json, end); more; more = hf__json_more(&r->json, end)) {
         struct hf_str name = {0};
         struct json *element;
 
-        if (whole->kind == JSON_OBJECT) {
-            if (!take(r, '"'))
-                return fail(r, "expected a name in quotes") != NULL;
-            if (!take_short_text(r, &name))
-                return false;
-            if (has_member(whole, name))
-                return fail(r, "a member comes twice") != NULL;
-            if (!take(r, ':'))
-                return fail(r, "expected ':'") != NULL;
-        }
+        if (whole->kind == JSON_OBJECT && !take_name(r, whole, &name))
+            return false;
         element = take_value(r, depth + 1);
         if (!element)
             return false;
@@ -262,37 +92,40 @@ static bool take_elements(struct reader *r, struct json *whole, char end, unsign
         *link = element;
         link = &element->next;
         whole->len++;
-    } while (take(r, ','));
-    if (take(r, end))
-        return true;
-    return fail(r, end == '}' ? "expected ',' or '}'" : "expected ',' or ']'") != NULL;
+    }
+    return went_on(r, hf__json_sound(&r->json));
+}
+
+static bool take_number(struct reader *r, struct hf_str *text)
+{
+    if (!went_on(r, hf__json_number(&r->json, text)))
+        return false;
+    *text = hf_scope_copy(r->s, *text);
+    return text->ptr || fail(r, "out of memory") != NULL;
 }
 
 /* What a value is, behind the blanks before it. */
-static struct json *take_kind(struct reader *r, struct json *json, unsigned depth)
+static bool take_kind(struct reader *r, struct json *json, unsigned depth)
 {
-    if (take(r, '{')) {
-        json->kind = JSON_OBJECT;
-        return take_elements(r, json, '}', depth) ? json : NULL;
+    struct json_string string;
+
+    switch (json->kind) {
+    case JSON_OBJECT:
+    case JSON_ARRAY:
+        return take_elements(r, json, depth);
+    case JSON_STRING:
+        return went_on(r, hf__json_string(&r->json, &string)) &&
+               copy_string(r, &string, &json->text);
+    case JSON_NUMBER:
+        return take_number(r, &json->text);
+    case JSON_TRUE:
+    case JSON_FALSE:
+    case JSON_NULL:
+        return went_on(r, hf__json_word(&r->json, json->kind));
+    case JSON_BAD:
+        break;
     }
-    if (take(r, '[')) {
-        json->kind = JSON_ARRAY;
-        return take_elements(r, json, ']', depth) ? json : NULL;
-    }
-    if (take(r, '"')) {
-        json->kind = JSON_TEXT;
-        return take_short_text(r, &json->text) ? json : NULL;
-    }
-    if (take_word(r, "null"))
-        return json;
-    json->kind = JSON_TRUE;
-    if (take_word(r, "true"))
-        return json;
-    json->kind = JSON_FALSE;
-    if (take_word(r, "false"))
-        return json;
-    json->kind = JSON_NUMBER;
-    return take_number(r, &json->text) ? json : fail(r, "expected a value");
+    return went_on(r, false);
 }
 
 static struct json *take_value(struct reader *r, unsigned depth)
@@ -303,26 +136,33 @@ static struct json *take_value(struct reader *r, unsigned depth)
     if (!json)
         return fail(r, "out of memory");
     if (depth > JSON_DEPTH_MAX)
-        return fail(r, "too deep");
-    *json = (struct json){.kind = JSON_NULL};
-    skip_space(r);
-    start = r->at;
+        return fail(r, "too many levels");
+    *json = (struct json){.kind = hf__json_kind(&r->json)};
+    start = r->json.at;
     if (!take_kind(r, json, depth))
         return NULL;
-    json->raw = hf_str_of(start, (size_t)(r->at - start));
+    json->raw = hf_str_of(start, (size_t)(r->json.at - start));
     return json;
 }
 
 const struct json *hf__json_read(struct hf_scope *s, struct hf_str text, struct hf_str *error)
 {
-    struct reader r = {.s = s, .start = text.ptr, .at = text.ptr, .end = text.ptr + text.len};
+    struct reader r = {.s = s,
+                       .json = {.at = text.ptr, .end = text.ptr + text.len},
+                       .start = text.ptr};
     struct json *json = take_value(&r, 0);
 
-    skip_space(&r);
-    if (json && r.at < r.end)
+    if (json && !hf__json_ended(&r.json))
         json = fail(&r, "something follows the value");
     *error = r.error.ptr || json ? r.error : HF_STR("out of memory");
     return json;
+}
+
+size_t hf__json_check(struct hf_str text)
+{
+    struct json_cursor json = {.at = text.ptr, .end = text.ptr + text.len, .lone_halves = true};
+
+    return hf__json_skip_all(&json, JSON_LEVELS_MAX) ? 0 : line_at(text.ptr, json.at);
 }
 
 const struct json *hf__json_member(const struct json *object, const char *name)
@@ -351,10 +191,11 @@ struct hf_value hf__json_to_value(struct hf_scope *s, const struct json *json)
                                                  .number = json->kind == JSON_TRUE});
     case JSON_NUMBER:
         return hf_value_make(s, (struct hf_attr){.type = HF_TYPE_N, .text = json->text});
-    case JSON_TEXT:
+    case JSON_STRING:
         return hf_value_make(s, (struct hf_attr){.type = HF_TYPE_S, .text = json->text});
     case JSON_ARRAY:
     case JSON_OBJECT:
+    case JSON_BAD: /* there is none in a tree */
         break;
     }
     attrs = hf_scope_alloc(s, (json->len + 1) * sizeof(*attrs));

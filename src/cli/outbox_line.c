@@ -239,10 +239,10 @@ static bool take_member(const struct reading *r, const struct member *member,
     if (member->kind == MEMBER_HEADERS)
         return add_headers(r, json->name, json);
     if (member->kind == MEMBER_SEQUENCE)
-        return ((json->kind == JSON_NUMBER || json->kind == JSON_TEXT) &&
+        return ((json->kind == JSON_NUMBER || json->kind == JSON_STRING) &&
                 read_number(json->text, &event->sequence)) ||
                wrong(r, json->name, "has to be a whole number from 0 on");
-    if (json->kind != JSON_TEXT)
+    if (json->kind != JSON_STRING)
         return wrong(r, json->name, "has to be a text");
     if (member->kind == MEMBER_HEADER_TEXT)
         return add_header_text(r, json->name, json->text);
@@ -294,7 +294,7 @@ static bool take_members(const struct reading *r, const struct json *object,
             return false;
     }
     /* A text in JSON stands for itself where JSON is not what is meant: base64 has been read. */
-    if (payload && payload->kind == JSON_TEXT &&
+    if (payload && payload->kind == JSON_STRING &&
         event->payload.ptr == (const void *)payload->raw.ptr && event->content_type.len &&
         !hf__input_is_json(event->content_type))
         event->payload = hf_bytes_of(payload->text.ptr, payload->text.len);
@@ -308,7 +308,7 @@ static bool read_object(const struct reading *r, const struct json *object,
 
     if (form == OUTBOX_LINE_OWN)
         return take_members(r, object, own, sizeof(own) / sizeof(own[0]), false);
-    if (!version || version->kind != JSON_TEXT || !hf_str_equal(version->text, HF_STR("1.0")))
+    if (!version || version->kind != JSON_STRING || !hf_str_equal(version->text, HF_STR("1.0")))
         return wrong(r, HF_STR("specversion"), "has to be \"1.0\"");
     return take_members(r, object, cloudevents, sizeof(cloudevents) / sizeof(cloudevents[0]), true);
 }

@@ -179,7 +179,7 @@ static bool read_word(struct reading *r, const char *path, const char *words,
 {
     unsigned number = 1;
 
-    for (const char *word = words; json->kind == JSON_TEXT && *word; number++) {
+    for (const char *word = words; json->kind == JSON_STRING && *word; number++) {
         size_t len = strcspn(word, " ");
 
         if (hf_str_equal(hf_str_of(word, len), json->text)) {
@@ -204,7 +204,7 @@ static bool read_texts(struct reading *r, const char *path, const struct json *j
     if (json->kind != JSON_ARRAY)
         return refuse(r, path, ": expected a list", "");
     for (const struct json *element = json->first; element; element = element->next) {
-        if (element->kind != JSON_TEXT)
+        if (element->kind != JSON_STRING)
             return refuse(r, path, ": expected strings", "");
         texts[len++] = element->text;
     }
@@ -255,7 +255,7 @@ static bool read_member(struct reading *r, const char *path, const struct json *
 
     switch (member->kind) {
     case MEMBER_TEXT:
-        if (json->kind != JSON_TEXT)
+        if (json->kind != JSON_STRING)
             return refuse(r, path, ": expected a string", "");
         memcpy(to + member->offset, &json->text, sizeof(json->text));
         return true;

@@ -17,24 +17,24 @@
 
 /* ---- texts ---------------------------------------------------------------------------------- */
 
-bool hf__read_kept(struct json *json, struct json_text text, struct hf_str *out)
+bool hf__read_kept(struct json *json, struct json_string text, struct hf_str *out)
 {
     char *room = hf_scope_alloc(json->scope, text.raw.len);
 
     if (!room)
-        return hf__json_nomem(json);
+        return hf__read_nomem(json);
     *out = hf_str_of(room, hf__json_unescape(text.raw, room));
     return true;
 }
 
-bool hf__read_unescaped(struct json *json, struct json_text text, struct hf_str *out)
+bool hf__read_unescaped(struct json *json, struct json_string text, struct hf_str *out)
 {
     char *room;
 
     json->scratch.len = 0;
     room = (char *)hf__buf_reserve(&json->scratch, text.raw.len);
     if (!room)
-        return hf__json_nomem(json);
+        return hf__read_nomem(json);
     *out = hf_str_of(room, hf__json_unescape(text.raw, room));
     return true;
 }
@@ -51,9 +51,9 @@ bool hf__read_type_error(struct json *json, const char *format, ...)
     len = vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     assert(len >= 0 && (size_t)len < sizeof(text));
-    json->trouble = TROUBLE_TYPE;
+    json->in.trouble = TROUBLE_TYPE;
     json->message = hf_scope_copy(json->scope, hf_str_of(text, (size_t)len));
-    return json->message.ptr ? false : hf__json_nomem(json);
+    return json->message.ptr ? false : hf__read_nomem(json);
 }
 
 /* A number with a point or an exponent is a decimal to the service. */
@@ -69,7 +69,7 @@ static const char *value_name(struct json *json, enum json_kind kind)
     case JSON_FALSE:
         return "FALSE_VALUE";
     default:
-        if (!hf__json_number(json, &text))
+        if (!hf__json_number(&json->in, &text))
             return "NUMBER_VALUE";
         for (size_t i = 0; i < text.len; i++)
             if (text.ptr[i] == '.' || text.ptr[i] == 'e' || text.ptr[i] == 'E')
@@ -113,25 +113,25 @@ bool hf__read_not_compound(struct json *json, enum json_kind kind, const char *s
 
 bool hf__read_bool(struct json *json, bool *out)
 {
-    enum json_kind kind = hf__json_kind(json);
+    enum json_kind kind = hf__json_kind(&json->in);
 
     if (kind == JSON_STRING)
         return hf__read_type_error(json, "Unexpected token received from parser");
     if (kind != JSON_TRUE && kind != JSON_FALSE)
         return hf__read_not_scalar(json, kind, "Boolean");
     *out = kind == JSON_TRUE;
-    return hf__json_word(json, kind);
+    return hf__json_word(&json->in, kind);
 }
 
 enum hf_status hf__read_fail(struct json *json, struct hf_str whole)
 {
-    if (json->trouble == TROUBLE_NOMEM)
+    if (json->in.trouble == TROUBLE_NOMEM)
         return hf__fail_nomem(json->scope);
-    assert(json->trouble != TROUBLE_NONE);
-    if (json->trouble == TROUBLE_MALFORMED || !hf__json_valid(whole))
+    assert(json->in.trouble != TROUBLE_NONE);
+    if (json->in.trouble == TROUBLE_MALFORMED || !hf__json_valid(whole))
         return hf__fail_text(json->scope, HF_SERIALIZATION, HF_STR(""));
     return hf__fail_text(json->scope,
-                         json->trouble == TROUBLE_REFUSED ? HF_INVALID : HF_SERIALIZATION,
+                         json->in.trouble == TROUBLE_REFUSED ? HF_INVALID : HF_SERIALIZATION,
                          json->message);
 }
 
@@ -139,7 +139,7 @@ enum hf_status hf__read_fail(struct json *json, struct hf_str whole)
 
 static bool read_str(struct json *json, struct hf_str *out)
 {
-    struct json_text text;
+    struct json_string text;
 
     return hf__read_string(json, "String", &text) && hf__read_keep(json, text, out);
 }
@@ -147,13 +147,13 @@ static bool read_str(struct json *json, struct hf_str *out)
 static bool read_int(struct json *json, const struct field *field, int64_t *out)
 {
     const char *wanted = field->rules & FIELD_LONG ? "Long" : "Integer";
-    enum json_kind kind = hf__json_kind(json);
+    enum json_kind kind = hf__json_kind(&json->in);
     struct hf_str text;
     int64_t value;
 
     if (kind != JSON_NUMBER)
         return hf__read_not_scalar(json, kind, wanted);
-    if (!hf__json_number(json, &text))
+    if (!hf__json_number(&json->in, &text))
         return false;
     /* The service cuts fractions off. */
     if (!hf__json_scaled(text, 0, &value) || value == HF_ZERO)
@@ -165,12 +165,12 @@ static bool read_int(struct json *json, const struct field *field, int64_t *out)
 
 static bool read_double(struct json *json, double *out)
 {
-    enum json_kind kind = hf__json_kind(json);
+    enum json_kind kind = hf__json_kind(&json->in);
     struct hf_str text;
 
     if (kind != JSON_NUMBER)
         return hf__read_not_scalar(json, kind, "Double");
-    if (!hf__json_number(json, &text))
+    if (!hf__json_number(&json->in, &text))
         return false;
     *out = hf__json_double(text);
     if (!isfinite(*out))
@@ -182,12 +182,12 @@ enum { MICRO_DIGITS = 6 };
 
 static bool read_time(struct json *json, int64_t *out)
 {
-    enum json_kind kind = hf__json_kind(json);
+    enum json_kind kind = hf__json_kind(&json->in);
     struct hf_str text;
 
     if (kind != JSON_NUMBER)
         return hf__read_not_scalar(json, kind, "util.Date");
-    if (!hf__json_number(json, &text))
+    if (!hf__json_number(&json->in, &text))
         return false;
     if (!hf__json_scaled(text, MICRO_DIGITS, out))
         return hf__read_type_error(json, "NUMBER_VALUE cannot be converted to Date");
@@ -206,7 +206,7 @@ static bool read_flag(struct json *json, enum hf_flag *out)
 
 static bool read_enum(struct json *json, const struct field *field, int *out)
 {
-    struct json_text raw;
+    struct json_string raw;
     struct hf_str text;
 
     if (!hf__read_string(json, "String", &raw) || !hf__read_keep(json, raw, &text))
@@ -243,7 +243,7 @@ static void *next_element(struct json *json, struct elements *elements, size_t s
             hf__scope_grow(json->scope, elements->ptr, elements->cap * size, cap * size);
 
         if (!moved) {
-            hf__json_nomem(json);
+            hf__read_nomem(json);
             return NULL;
         }
         elements->ptr = moved;
@@ -266,7 +266,7 @@ static void store_elements(const struct field *field, uint8_t *out, struct eleme
 static bool read_struct_at(struct json *json, const struct fields *fields, const char *scalar,
                            void *out)
 {
-    enum json_kind kind = hf__json_kind(json);
+    enum json_kind kind = hf__json_kind(&json->in);
     char type[128];
 
     if (kind == JSON_OBJECT)
@@ -293,25 +293,25 @@ static bool read_element(struct json *json, const struct field *field, void *ele
 
 static bool read_list(struct json *json, const struct field *field, uint8_t *out)
 {
-    enum json_kind kind = hf__json_kind(json);
+    enum json_kind kind = hf__json_kind(&json->in);
     struct elements elements = {NULL, 0, 0};
 
     if (kind != JSON_ARRAY)
         return hf__read_not_compound(json, kind, FIELD_SCALAR, NULL);
-    for (bool more = hf__json_enter(json, ']'); more; more = hf__json_more(json, ']')) {
+    for (bool more = hf__json_enter(&json->in, ']'); more; more = hf__json_more(&json->in, ']')) {
         void *element = next_element(json, &elements, field_element_size(field));
 
         if (!element)
             return false;
-        if (hf__json_kind(json) == JSON_NULL && field->kind != FIELD_VALUES) {
-            if (!hf__json_word(json, JSON_NULL)) /* an element that is absent */
+        if (hf__json_kind(&json->in) == JSON_NULL && field->kind != FIELD_VALUES) {
+            if (!hf__json_word(&json->in, JSON_NULL)) /* an element that is absent */
                 return false;
         } else if (!read_element(json, field, element)) {
             return false;
         }
     }
     store_elements(field, out, elements);
-    return hf__json_sound(json);
+    return hf__json_sound(&json->in);
 }
 
 /* ---- maps ----------------------------------------------------------------------------------- */
@@ -380,7 +380,7 @@ static bool drop_repeated(struct json *json, struct elements *entries, size_t si
         return true;
     order = hf__scope_array(json->scope, entries->len, 2 * sizeof(*order));
     if (!order)
-        return hf__json_nomem(json);
+        return hf__read_nomem(json);
     for (uint32_t i = 0; i < entries->len; i++)
         order[i] = i;
     sort_entries(entries, size, order);
@@ -421,28 +421,28 @@ static bool not_a_map(struct json *json, enum json_kind kind, const struct field
 
 static bool read_map(struct json *json, const struct field *field, uint8_t *out)
 {
-    enum json_kind kind = hf__json_kind(json);
+    enum json_kind kind = hf__json_kind(&json->in);
     struct elements entries = {NULL, 0, 0};
     size_t size = field->sub->size;
 
     if (kind != JSON_OBJECT)
         return not_a_map(json, kind, field->sub);
-    for (bool more = hf__json_enter(json, '}'); more; more = hf__json_more(json, '}')) {
+    for (bool more = hf__json_enter(&json->in, '}'); more; more = hf__json_more(&json->in, '}')) {
         uint8_t *entry = next_element(json, &entries, size);
-        struct json_text raw;
+        struct json_string raw;
         struct hf_str key;
 
-        if (!entry || !hf__json_name(json, &raw) || !hf__read_keep(json, raw, &key))
+        if (!entry || !hf__json_name(&json->in, &raw) || !hf__read_keep(json, raw, &key))
             return false;
-        if (hf__json_kind(json) == JSON_NULL) {
-            if (!hf__json_word(json, JSON_NULL))
+        if (hf__json_kind(&json->in) == JSON_NULL) {
+            if (!hf__json_word(&json->in, JSON_NULL))
                 return false;
         } else if (!read_entry(json, field->sub, entry)) {
             return false;
         }
         memcpy(entry, &key, sizeof(key)); /* last: a field may lie over a member called alike */
     }
-    if (!hf__json_sound(json) || !drop_repeated(json, &entries, size))
+    if (!hf__json_sound(&json->in) || !drop_repeated(json, &entries, size))
         return false;
     store_elements(field, out, entries);
     return true;
@@ -454,10 +454,10 @@ static bool read_struct_pointer(struct json *json, const struct field *field, ui
 {
     void *made = NULL;
 
-    if (hf__json_kind(json) == JSON_OBJECT) {
+    if (hf__json_kind(&json->in) == JSON_OBJECT) {
         made = hf__scope_array(json->scope, 1, field->sub->size);
         if (!made)
-            return hf__json_nomem(json);
+            return hf__read_nomem(json);
     }
     if (!read_struct_at(json, field->sub, FIELD_SCALAR, made))
         return false;
@@ -500,7 +500,7 @@ static bool read_field(struct json *json, const struct field *field, uint8_t *ou
     case FIELD_MAP:
         return read_map(json, field, out);
     }
-    return hf__json_malformed(json);
+    return hf__read_malformed(json);
 }
 
 /* Make a member absent again that was there before and then comes as null. */
@@ -547,14 +547,14 @@ static bool read_unknown(struct json *json, const struct fields *fields, struct 
 {
     const struct field_refused *refused = hf__field_refused(fields, name);
 
-    if (!refused || hf__json_kind(json) == JSON_NULL)
-        return hf__json_skip(json);
-    json->trouble = TROUBLE_REFUSED;
+    if (!refused || hf__json_kind(&json->in) == JSON_NULL)
+        return hf__json_skip(&json->in, JSON_DEPTH_MAX);
+    json->in.trouble = TROUBLE_REFUSED;
     json->message = hf_scope_format(json->scope,
                                     "One or more parameter values were invalid: %s is not "
                                     "supported: %s",
                                     refused->name, refused->why);
-    return json->message.ptr ? false : hf__json_nomem(json);
+    return json->message.ptr ? false : hf__read_nomem(json);
 }
 
 /* Of an answer: does it lack what it is about? Who reads it does not look for NULL there. */
@@ -578,20 +578,20 @@ static bool read_struct(struct json *json, const struct fields *fields, void *ou
 {
     size_t hint = 0;
 
-    for (bool more = hf__json_enter(json, '}'); more; more = hf__json_more(json, '}')) {
+    for (bool more = hf__json_enter(&json->in, '}'); more; more = hf__json_more(&json->in, '}')) {
         const struct field *field;
-        struct json_text raw;
+        struct json_string raw;
         struct hf_str name;
         bool done;
 
-        if (!hf__json_name(json, &raw) || !hf__read_scratch(json, raw, &name))
+        if (!hf__json_name(&json->in, &raw) || !hf__read_scratch(json, raw, &name))
             return false;
         field = find_field(fields, name, &hint);
         if (!field) {
             done = read_unknown(json, fields, name);
-        } else if (hf__json_kind(json) == JSON_NULL) {
+        } else if (hf__json_kind(&json->in) == JSON_NULL) {
             clear_field(field, out);
-            done = hf__json_word(json, JSON_NULL);
+            done = hf__json_word(&json->in, JSON_NULL);
         } else {
             done = read_field(json, field, out);
         }
@@ -599,8 +599,8 @@ static bool read_struct(struct json *json, const struct fields *fields, void *ou
             return false;
     }
     if (json->is_answer && lacks_required(fields, out))
-        return hf__json_malformed(json);
-    return hf__json_sound(json);
+        return hf__read_malformed(json);
+    return hf__json_sound(&json->in);
 }
 
 static enum hf_status read_whole(struct json *json, const struct fields *fields, struct hf_str text,
@@ -611,17 +611,17 @@ static enum hf_status read_whole(struct json *json, const struct fields *fields,
 
     if (!text.ptr)
         text = HF_STR("");
-    json->at = text.ptr;
-    json->end = text.ptr + text.len;
-    kind = hf__json_kind(json);
+    json->in.at = text.ptr;
+    json->in.end = text.ptr + text.len;
+    kind = hf__json_kind(&json->in);
     if (kind == JSON_OBJECT)
         done = read_struct(json, fields, out);
     else
         done = kind != JSON_BAD && hf__read_type_error(json, ELEMENT_SCALAR);
     if (!done)
         return hf__read_fail(json, text);
-    if (!hf__json_ended(json)) {
-        hf__json_malformed(json);
+    if (!hf__json_ended(&json->in)) {
+        hf__read_malformed(json);
         return hf__read_fail(json, text);
     }
     return HF_OK;
@@ -644,4 +644,11 @@ enum hf_status hf__wire_read_answer(struct hf_scope *s, const struct fields *fie
                         .scratch = {.scope = s}};
 
     return read_whole(&json, fields, text, out);
+}
+
+bool hf__json_valid(struct hf_str text)
+{
+    struct json_cursor json = {.at = text.ptr, .end = text.ptr ? text.ptr + text.len : NULL};
+
+    return hf__json_skip_all(&json, JSON_DEPTH_MAX);
 }

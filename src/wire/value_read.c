@@ -41,11 +41,11 @@ static void poison_text(struct json *json, struct hf_str message)
  */
 static inline bool quick_name(struct json *json, struct hf_str *name)
 {
-    const char *from = json->at + 1;
+    const char *from = json->in.at + 1;
     uint8_t *to;
     size_t len;
 
-    if (json->end - json->at < 2 * PLAIN_STEP || *json->at != '"')
+    if (json->in.end - json->in.at < 2 * PLAIN_STEP || *json->in.at != '"')
         return false;
     len = hf__json_plain(from);
     if (len == 0 || len == PLAIN_STEP || from[len] != '"' || from[len + 1] != ':')
@@ -57,7 +57,7 @@ static inline bool quick_name(struct json *json, struct hf_str *name)
     memcpy(to + 2, from, PLAIN_STEP);
     json->flat.len += 2 + len;
     *name = hf_str_of(from, len);
-    json->at = from + len + 2;
+    json->in.at = from + len + 2;
     return true;
 }
 
@@ -72,7 +72,7 @@ static inline bool quick_s(struct json *json, const char *from)
     if (!to)
         return false;
     do {
-        if (json->end - from < (ptrdiff_t)len + PLAIN_STEP + 2) /* the quote and the brace too */
+        if (json->in.end - from < (ptrdiff_t)len + PLAIN_STEP + 2) /* the quote and the brace too */
             return false;
         run = hf__json_plain(from + len);
         memcpy(to + 2 + len, from + len, PLAIN_STEP);
@@ -83,7 +83,7 @@ static inline bool quick_s(struct json *json, const char *from)
     to[0] = HF_TYPE_S;
     to[1] = (uint8_t)len;
     json->flat.len += 2 + len;
-    json->at = from + len + 2;
+    json->in.at = from + len + 2;
     return true;
 }
 
@@ -94,7 +94,7 @@ static bool quick_n(struct json *json, const char *from)
     uint8_t *to;
     size_t len;
 
-    if (json->end - from < PLAIN_STEP + 2)
+    if (json->in.end - from < PLAIN_STEP + 2)
         return false;
     len = hf__json_plain(from);
     if (from[len] != '"' || from[len + 1] != '}' ||
@@ -107,7 +107,7 @@ static bool quick_n(struct json *json, const char *from)
     to[1] = number.len;
     memcpy(to + 2, number.bytes, sizeof(number.bytes)); /* all of it: that is quicker */
     json->flat.len += 2u + number.len;
-    json->at = from + len + 2;
+    json->in.at = from + len + 2;
     return true;
 }
 
@@ -115,10 +115,10 @@ static bool quick_n(struct json *json, const char *from)
 static inline bool quick_value(struct json *json)
 {
     static const char head[] = {'"', ':'};
-    const char *at = json->at;
+    const char *at = json->in.at;
     const char *from = at + 5;
 
-    if (json->end - at < 8 || at[0] != '{' || at[1] != '"' ||
+    if (json->in.end - at < 8 || at[0] != '{' || at[1] != '"' ||
         memcmp(at + 3, head, sizeof(head)) != 0)
         return false;
     from += *from == ' ';
@@ -170,8 +170,8 @@ static inline bool read_number(struct json *json, struct hf_str text, struct num
 /* A string of base64 at the cursor, decoded into the scratch buffer. */
 static bool read_binary(struct json *json, struct hf_bytes *bytes)
 {
-    enum json_kind kind = hf__json_kind(json);
-    struct json_text raw;
+    enum json_kind kind = hf__json_kind(&json->in);
+    struct json_string raw;
     struct hf_str text;
     uint8_t *out;
     size_t len;
@@ -180,13 +180,13 @@ static bool read_binary(struct json *json, struct hf_bytes *bytes)
         return hf__read_not_scalar(json, kind, "nio.ByteBuffer");
     if (kind != JSON_STRING)
         return hf__read_type_error(json, "only base-64-encoded strings are convertible to bytes");
-    if (!hf__json_string(json, &raw) || !hf__read_scratch(json, raw, &text))
+    if (!hf__json_string(&json->in, &raw) || !hf__read_scratch(json, raw, &text))
         return false;
     /* Behind the text, if it was unescaped to there. */
     json->scratch.len = raw.escaped ? text.len : 0;
     out = hf__buf_reserve(&json->scratch, hf__base64_decoded_max(text.len) + 1);
     if (!out)
-        return hf__json_nomem(json);
+        return hf__read_nomem(json);
     if (raw.escaped)
         text.ptr = (const char *)json->scratch.ptr; /* it may have moved */
     switch (hf__base64_decode(text, out, &len)) {
@@ -207,7 +207,7 @@ static bool read_binary(struct json *json, struct hf_bytes *bytes)
 
 static bool read_s(struct json *json)
 {
-    struct json_text raw;
+    struct json_string raw;
     struct hf_str text;
 
     if (!hf__read_string(json, "String", &raw) || !hf__read_scratch(json, raw, &text))
@@ -218,7 +218,7 @@ static bool read_s(struct json *json)
 
 static bool read_n(struct json *json)
 {
-    struct json_text raw;
+    struct json_string raw;
     struct hf_str text;
     struct number number;
 
@@ -276,20 +276,19 @@ static struct hf_str text_of(struct hf__buf *text)
 /* The older message about duplicates: the elements of the set at `array` as they were sent. */
 static struct hf_str duplicates_as_sent(struct json *json, enum hf_type type, const char *array)
 {
-    struct json again = {.at = array,
-                         .end = json->end,
+    struct json again = {.in = {.at = array, .end = json->in.end},
                          .scope = json->scope,
                          .scratch = json->scratch};
     struct hf__buf text = {.scope = json->scope};
     const char *before = "";
 
     hf__buf_put_str(&text, HF_STR(INVALID "Input collection ["));
-    for (bool more = hf__json_enter(&again, ']'); more; more = hf__json_more(&again, ']')) {
-        struct json_text raw;
+    for (bool more = hf__json_enter(&again.in, ']'); more; more = hf__json_more(&again.in, ']')) {
+        struct json_string raw;
         struct hf_str element;
 
         /* It was read before; only memory can be missing. */
-        if (hf__json_kind(&again) != JSON_STRING || !hf__json_string(&again, &raw) ||
+        if (hf__json_kind(&again.in) != JSON_STRING || !hf__json_string(&again.in, &raw) ||
             !hf__read_scratch(&again, raw, &element))
             break;
         hf__buf_put_str(&text, hf_str_from(before));
@@ -357,15 +356,15 @@ static void poison_null_element(struct json *json, enum hf_type type)
 
 static bool read_element(struct json *json, enum hf_type type)
 {
-    struct json_text raw;
+    struct json_string raw;
     struct hf_str text;
     struct hf_bytes bytes;
     struct number number;
-    enum json_kind kind = hf__json_kind(json);
+    enum json_kind kind = hf__json_kind(&json->in);
 
     if (kind == JSON_NULL) {
         poison_null_element(json, type);
-        return hf__json_word(json, kind);
+        return hf__json_word(&json->in, kind);
     }
     if (type == HF_TYPE_BS) {
         if (!read_binary(json, &bytes))
@@ -386,20 +385,20 @@ static bool read_element(struct json *json, enum hf_type type)
 
 static bool read_set(struct json *json, enum hf_type type)
 {
-    enum json_kind kind = hf__json_kind(json);
-    const char *array = json->at;
+    enum json_kind kind = hf__json_kind(&json->in);
+    const char *array = json->in.at;
     bool any = false;
     size_t open, repeat;
 
     if (kind != JSON_ARRAY)
         return hf__read_not_compound(json, kind, FIELD_SCALAR, NULL);
     open = hf__build_open(&json->flat, type);
-    for (bool more = hf__json_enter(json, ']'); more; more = hf__json_more(json, ']')) {
+    for (bool more = hf__json_enter(&json->in, ']'); more; more = hf__json_more(&json->in, ']')) {
         any = true;
         if (!read_element(json, type))
             return false;
     }
-    if (!hf__json_sound(json))
+    if (!hf__json_sound(&json->in))
         return false;
     switch (hf__build_close_set(&json->flat, open, &repeat)) {
     case BUILD_OK:
@@ -427,17 +426,17 @@ static inline bool read_any(struct json *json, const char *scalar, int depth);
 
 static bool read_l(struct json *json, int depth)
 {
-    enum json_kind kind = hf__json_kind(json);
+    enum json_kind kind = hf__json_kind(&json->in);
     size_t open;
 
     if (kind != JSON_ARRAY)
         return hf__read_not_compound(json, kind, FIELD_SCALAR, NULL);
     open = hf__build_open(&json->flat, HF_TYPE_L);
-    for (bool more = hf__json_enter(json, ']'); more; more = hf__json_more(json, ']'))
+    for (bool more = hf__json_enter(&json->in, ']'); more; more = hf__json_more(&json->in, ']'))
         if (!read_any(json, ELEMENT_SCALAR, depth + 1))
             return false;
     hf__build_close(&json->flat, open);
-    return hf__json_sound(json);
+    return hf__json_sound(&json->in);
 }
 
 /* The name of an attribute or member, as far as it can be one. */
@@ -454,7 +453,7 @@ static void build_name(struct json *json, struct hf_str name)
 
 static bool read_m(struct json *json, int depth)
 {
-    enum json_kind kind = hf__json_kind(json);
+    enum json_kind kind = hf__json_kind(&json->in);
     size_t open;
 
     if (kind != JSON_OBJECT)
@@ -462,13 +461,13 @@ static bool read_m(struct json *json, int depth)
                                      "java.util.Map<java.lang.String, " JAVA_STRUCT
                                      "AttributeValue>");
     open = hf__build_open(&json->flat, HF_TYPE_M);
-    for (bool more = hf__json_enter(json, '}'); more; more = hf__json_more(json, '}')) {
-        struct json_text raw;
+    for (bool more = hf__json_enter(&json->in, '}'); more; more = hf__json_more(&json->in, '}')) {
+        struct json_string raw;
         struct hf_str name;
 
-        hf__json_spaces(json);
+        hf__json_spaces(&json->in);
         if (!quick_name(json, &name)) {
-            if (!hf__json_name(json, &raw) || !hf__read_scratch(json, raw, &name))
+            if (!hf__json_name(&json->in, &raw) || !hf__read_scratch(json, raw, &name))
                 return false;
             build_name(json, name);
         }
@@ -476,7 +475,7 @@ static bool read_m(struct json *json, int depth)
             return false;
     }
     hf__build_close(&json->flat, open);
-    return hf__json_sound(json);
+    return hf__json_sound(&json->in);
 }
 
 static bool read_tagged(struct json *json, enum hf_type type, int depth)
@@ -506,7 +505,7 @@ static bool read_tagged(struct json *json, enum hf_type type, int depth)
     case HF_TYPE_NONE:
         break;
     }
-    return hf__json_skip(json); /* members that we do not know are ignored */
+    return hf__json_skip(&json->in, JSON_DEPTH_MAX); /* members that we do not know are ignored */
 }
 
 static enum hf_type type_of_letter(char letter)
@@ -536,16 +535,16 @@ static enum hf_type type_of_tag(struct hf_str name)
  */
 static enum hf_type usual_tag(struct json *json)
 {
-    const char *at = json->at;
+    const char *at = json->in.at;
     enum hf_type type;
 
-    if (json->end - at < 8 || at[0] != '{' || at[1] != '"' || at[3] != '"' || at[4] != ':')
+    if (json->in.end - at < 8 || at[0] != '{' || at[1] != '"' || at[3] != '"' || at[4] != ':')
         return HF_TYPE_NONE;
     type = type_of_letter(at[2]);
     at += at[5] == ' ' ? 6 : 5;
     if (type == HF_TYPE_NONE || (*at != '"' && *at != '{' && *at != '['))
         return HF_TYPE_NONE;
-    json->at = at;
+    json->in.at = at;
     return type;
 }
 
@@ -559,15 +558,15 @@ struct tags {
 /* Go on in a value, behind its first brace or behind a tag; `more` if there is another one. */
 static bool read_tags(struct json *json, struct tags tags, bool more, int depth)
 {
-    for (; more; more = hf__json_more(json, '}')) {
-        struct json_text raw;
+    for (; more; more = hf__json_more(&json->in, '}')) {
+        struct json_string raw;
         struct hf_str name;
         enum hf_type type;
 
-        if (!hf__json_name(json, &raw) || !hf__read_scratch(json, raw, &name))
+        if (!hf__json_name(&json->in, &raw) || !hf__read_scratch(json, raw, &name))
             return false;
         type = type_of_tag(name);
-        if (hf__json_kind(json) == JSON_NULL)
+        if (hf__json_kind(&json->in) == JSON_NULL)
             type = HF_TYPE_NONE;
         if (type != HF_TYPE_NONE) {
             json->flat.len = tags.start; /* the last one stays */
@@ -586,19 +585,19 @@ static bool read_tags(struct json *json, struct tags tags, bool more, int depth)
         POISON(json, "Supplied AttributeValue has more than one datatypes set, must contain "
                      "exactly one of the supported datatypes");
     }
-    return hf__json_sound(json);
+    return hf__json_sound(&json->in);
 }
 
 /* A value that does not begin as nearly all do. */
 static bool read_unusual(struct json *json, const char *scalar, struct tags tags, int depth)
 {
-    enum json_kind kind = hf__json_kind(json);
+    enum json_kind kind = hf__json_kind(&json->in);
 
     if (kind == JSON_NULL) {
         POISON(json, "Supplied AttributeValue is empty, must contain exactly one of the supported "
                      "datatypes");
         hf__build_null(&json->flat);
-        return hf__json_word(json, kind);
+        return hf__json_word(&json->in, kind);
     }
     if (kind != JSON_OBJECT)
         return hf__read_not_compound(json, kind, scalar, "class " JAVA_STRUCT "AttributeValue");
@@ -606,9 +605,9 @@ static bool read_unusual(struct json *json, const char *scalar, struct tags tags
         POISON(json, "Nesting Levels have exceeded supported limits: Attributes in the item have "
                      "nested levels beyond supported limit");
         hf__build_null(&json->flat);
-        return hf__json_skip(json);
+        return hf__json_skip(&json->in, JSON_DEPTH_MAX);
     }
-    return read_tags(json, tags, hf__json_enter(json, '}'), depth);
+    return read_tags(json, tags, hf__json_enter(&json->in, '}'), depth);
 }
 
 /* A value that is neither a short string nor a short number. */
@@ -621,19 +620,19 @@ static bool read_other(struct json *json, const char *scalar, int depth)
         return read_unusual(json, scalar, tags, depth);
     if (!read_tagged(json, type, depth))
         return false;
-    hf__json_spaces(json);
-    if (json->at < json->end && *json->at == '}') {
-        json->at++;
+    hf__json_spaces(&json->in);
+    if (json->in.at < json->in.end && *json->in.at == '}') {
+        json->in.at++;
         return true;
     }
     tags.seen = 1u << type;
-    return read_tags(json, tags, hf__json_more(json, '}'), depth);
+    return read_tags(json, tags, hf__json_more(&json->in, '}'), depth);
 }
 
 /* Build the value at the cursor at the end of json->flat; `depth` is its level, from 1. */
 static inline bool read_any(struct json *json, const char *scalar, int depth)
 {
-    hf__json_spaces(json);
+    hf__json_spaces(&json->in);
     return (depth <= VALUE_DEPTH_MAX && quick_value(json)) || read_other(json, scalar, depth);
 }
 
@@ -658,8 +657,9 @@ static void begin(struct json *json)
     flat->cap -= used;
     flat->ptr = flat->cap ? flat->ptr + used : NULL; /* never the memory behind our own */
     flat->len = 0;
-    hf__buf_reserve(flat, json->end - json->at < FLAT_FIRST ? (size_t)(json->end - json->at) + 1
-                                                            : FLAT_FIRST);
+    hf__buf_reserve(flat, json->in.end - json->in.at < FLAT_FIRST
+                              ? (size_t)(json->in.end - json->in.at) + 1
+                              : FLAT_FIRST);
     json->poison = (struct hf_item){NULL, 0};
     json->attr = hf_str_of(NULL, 0);
 }
@@ -676,14 +676,14 @@ static struct hf_item poisoned(struct json *json, struct hf_item rest)
 static bool finish(struct json *json, struct hf_item *out)
 {
     if (json->flat.failed)
-        return hf__json_nomem(json);
+        return hf__read_nomem(json);
     *out = hf__build_item_from(&json->flat, 0);
     if (json->poison.ptr)
         *out = poisoned(json, *out);
     if (hf__item_poisoned(*out) && hf__item_poison(*out)->status == HF_NOMEM)
-        return hf__json_nomem(json);
+        return hf__read_nomem(json);
     if (hf__item_poisoned(*out) && json->is_answer) {
-        json->trouble = TROUBLE_TYPE;
+        json->in.trouble = TROUBLE_TYPE;
         json->message = hf__item_poison(*out)->message;
         return false;
     }
@@ -692,7 +692,7 @@ static bool finish(struct json *json, struct hf_item *out)
 
 bool hf__read_item(struct json *json, const char *scalar, struct hf_item *out)
 {
-    enum json_kind kind = hf__json_kind(json);
+    enum json_kind kind = hf__json_kind(&json->in);
     size_t open;
 
     if (kind != JSON_OBJECT)
@@ -701,12 +701,12 @@ bool hf__read_item(struct json *json, const char *scalar, struct hf_item *out)
                                      "AttributeValue>");
     begin(json);
     open = hf__build_open(&json->flat, HF_TYPE_M);
-    for (bool more = hf__json_enter(json, '}'); more; more = hf__json_more(json, '}')) {
-        struct json_text raw;
+    for (bool more = hf__json_enter(&json->in, '}'); more; more = hf__json_more(&json->in, '}')) {
+        struct json_string raw;
 
-        hf__json_spaces(json);
+        hf__json_spaces(&json->in);
         if (!quick_name(json, &json->attr)) {
-            if (!hf__json_name(json, &raw) || !hf__read_keep(json, raw, &json->attr))
+            if (!hf__json_name(&json->in, &raw) || !hf__read_keep(json, raw, &json->attr))
                 return false;
             build_name(json, json->attr);
         }
@@ -714,7 +714,7 @@ bool hf__read_item(struct json *json, const char *scalar, struct hf_item *out)
             return false;
     }
     hf__build_close(&json->flat, open);
-    return hf__json_sound(json) && finish(json, out);
+    return hf__json_sound(&json->in) && finish(json, out);
 }
 
 bool hf__read_value(struct json *json, const char *scalar, struct hf_value *out)
@@ -730,7 +730,7 @@ bool hf__read_value(struct json *json, const char *scalar, struct hf_value *out)
 
 bool hf__read_names(struct json *json, const char *scalar, struct hf_item *out)
 {
-    enum json_kind kind = hf__json_kind(json);
+    enum json_kind kind = hf__json_kind(&json->in);
     size_t open;
 
     if (kind != JSON_OBJECT)
@@ -738,14 +738,14 @@ bool hf__read_names(struct json *json, const char *scalar, struct hf_item *out)
                                      "java.util.Map<java.lang.String, java.lang.String>");
     begin(json);
     open = hf__build_open(&json->flat, HF_TYPE_M);
-    for (bool more = hf__json_enter(json, '}'); more; more = hf__json_more(json, '}')) {
-        struct json_text raw;
+    for (bool more = hf__json_enter(&json->in, '}'); more; more = hf__json_more(&json->in, '}')) {
+        struct json_string raw;
         struct hf_str name;
 
-        if (!hf__json_name(json, &raw))
+        if (!hf__json_name(&json->in, &raw))
             return false;
-        if (hf__json_kind(json) == JSON_NULL) {
-            if (!hf__json_word(json, JSON_NULL))
+        if (hf__json_kind(&json->in) == JSON_NULL) {
+            if (!hf__json_word(&json->in, JSON_NULL))
                 return false;
             continue;
         }
@@ -760,7 +760,7 @@ bool hf__read_names(struct json *json, const char *scalar, struct hf_item *out)
             return false;
     }
     hf__build_close(&json->flat, open);
-    return hf__json_sound(json) && finish(json, out);
+    return hf__json_sound(&json->in) && finish(json, out);
 }
 
 /* The service has no words for what is not JSON; a C program gets some. */
@@ -782,12 +782,12 @@ enum hf_status hf_item_from_json(struct hf_scope *s, struct hf_str text, struct 
     *item = (struct hf_item){NULL, 0};
     if (!text.ptr)
         text = HF_STR("");
-    json.at = text.ptr;
-    json.end = text.ptr + text.len;
+    json.in.at = text.ptr;
+    json.in.end = text.ptr + text.len;
     if (!hf__read_item(&json, FIELD_SCALAR, &read))
         return item_fail(&json, text);
-    if (!hf__json_ended(&json)) {
-        hf__json_malformed(&json);
+    if (!hf__json_ended(&json.in)) {
+        hf__read_malformed(&json);
         return item_fail(&json, text);
     }
     TRY(hf_item_check(s, read)); /* poison may point into `text`, which is only borrowed */

@@ -314,7 +314,7 @@ class Table(WithDatabase):
                             ('{"ProvisionedThroughput": {"ReadCapacityUnits": 1.5}}',
                              "ProvisionedThroughput.ReadCapacityUnits: expected a whole number"),
                             ('{"Tags": {}}', "Tags: expected a list"),
-                            ('{"TableName": "\\q"}', "an escape"), ("[" * 100, "too deep")]:
+                            ('{"TableName": "\\q"}', "an escape"), ("[" * 100, "too many levels")]:
             with self.subTest(text):
                 code, out, err = self.create(None, text=text)
                 self.assertEqual((code, out), (USAGE, ""))

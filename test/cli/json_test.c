@@ -56,12 +56,13 @@ TEST(json, what_is_none_is_told_with_its_line)
         {"\"\\u12", "line 1: an escape that JSON does not have"},
         {"\"\\ud800\"", "line 1: an escape that JSON does not have"},
         {"\"a\tb\"", "line 1: a control character in a string"},
-        {"01", "line 1: expected a value"},
-        {"1.", "line 1: expected a value"},
-        {"1e", "line 1: expected a value"},
-        {"-", "line 1: expected a value"},
+        {"01", "line 1: a malformed number"},
+        {"1.", "line 1: a malformed number"},
+        {"1e", "line 1: a malformed number"},
+        {"-", "line 1: a malformed number"},
         {"1 1", "line 1: something follows the value"},
         {"{\"a\":1,\"a\":2}", "line 1: a member comes twice"},
+        {"\n\"\xff\"", "line 2: no UTF-8 in a string"},
     };
     struct hf_scope *s = hf_scope_new(test_env(t));
 
@@ -289,7 +290,7 @@ TEST(json, a_check_without_a_tree)
                                       "-",        "nul",       "\"",   "\"\\x\"", "\"\\u12g4\"",
                                       "\"a\nb\"", "1 2",       "]",    "[}",      "{\"a\":1]",
                                       "\"\xff\"", "[\"\xc3\"]"};
-    char deep[2 * JSON_CHECK_DEPTH_MAX + 2];
+    char deep[2 * JSON_LEVELS_MAX + 2];
 
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
         CHECK_INT(0, hf__json_check(hf_str_from(good[i])));
@@ -297,12 +298,12 @@ TEST(json, a_check_without_a_tree)
         if (hf__json_check(hf_str_from(bad[i])) == 0)
             fail_msg("%s is JSON", bad[i]);
     CHECK_INT(3, hf__json_check(HF_STR("{\n\"a\":\nx}")));
-    memset(deep, '[', JSON_CHECK_DEPTH_MAX);
-    memset(deep + JSON_CHECK_DEPTH_MAX, ']', JSON_CHECK_DEPTH_MAX);
-    CHECK_INT(0, hf__json_check(hf_str_of(deep, 2 * JSON_CHECK_DEPTH_MAX)));
-    memset(deep, '[', JSON_CHECK_DEPTH_MAX + 1);
-    memset(deep + JSON_CHECK_DEPTH_MAX + 1, ']', JSON_CHECK_DEPTH_MAX + 1);
-    CHECK_INT(1, hf__json_check(hf_str_of(deep, 2 * JSON_CHECK_DEPTH_MAX + 2)));
+    memset(deep, '[', JSON_LEVELS_MAX);
+    memset(deep + JSON_LEVELS_MAX, ']', JSON_LEVELS_MAX);
+    CHECK_INT(0, hf__json_check(hf_str_of(deep, 2 * JSON_LEVELS_MAX)));
+    memset(deep, '[', JSON_LEVELS_MAX + 1);
+    memset(deep + JSON_LEVELS_MAX + 1, ']', JSON_LEVELS_MAX + 1);
+    CHECK_INT(1, hf__json_check(hf_str_of(deep, 2 * JSON_LEVELS_MAX + 2)));
 }
 
 TEST(rows, times)

@@ -486,7 +486,7 @@ KIT_TEST_TX(export, bad_lines_are_named)
     } cases[] = {
         {GOOD("1") GOOD("2") "{\"domain\":\"d\"}\n" GOOD("3"), "line 3: the event has no \"type\"",
          HF_SERIALIZATION, 2},
-        {GOOD("4") "\n  \nnonsense", "line 4: the event is no JSON: no object at byte 1",
+        {GOOD("4") "\n  \nnonsense", "line 4: the event is no JSON: expected an object at byte 1",
          HF_SERIALIZATION, 1},
         {"{\"domain\":\"d\",\"type\":\"t\"}\n", "line 1: the event has no \"id\"", HF_SERIALIZATION,
          0},

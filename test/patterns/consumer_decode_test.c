@@ -73,24 +73,24 @@ static const struct {
     const char *json;
     const char *says;
 } bad[] = {
-    {"", "no object at byte 1"},
-    {"[]", "no object at byte 1"},
-    {"{", "no string at byte 2"},
-    {"{\"a\"}", "no ':' at byte 5"},
-    {"{\"a\":1,}", "no string at byte 8"},
-    {"{\"a\":01}", "a wrong number"},
-    {"{\"a\":1.}", "a wrong number"},
-    {"{\"a\":1e}", "a wrong number"},
-    {"{\"a\":-}", "a wrong number"},
-    {"{\"a\":nul}", "no value at byte 6"},
-    {"{\"a\":'x'}", "no value at byte 6"},
-    {"{\"a\":[1 2]}", "no ',' or ']'"},
-    {"{\"a\":1 \"b\":2}", "no ',' or '}'"},
-    {"{\"a\":\"\\x\"}", "a wrong escape"},
-    {"{\"a\":\"\\u12g4\"}", "a wrong escape"},
+    {"", "expected an object at byte 1"},
+    {"[]", "expected an object at byte 1"},
+    {"{", "expected a name in quotes at byte 2"},
+    {"{\"a\"}", "expected ':' at byte 5"},
+    {"{\"a\":1,}", "expected a name in quotes at byte 8"},
+    {"{\"a\":01}", "a malformed number"},
+    {"{\"a\":1.}", "a malformed number"},
+    {"{\"a\":1e}", "a malformed number"},
+    {"{\"a\":-}", "a malformed number"},
+    {"{\"a\":nul}", "expected a value at byte 6"},
+    {"{\"a\":'x'}", "expected a value at byte 6"},
+    {"{\"a\":[1 2]}", "expected ',' or ']'"},
+    {"{\"a\":1 \"b\":2}", "expected ',' or '}'"},
+    {"{\"a\":\"\\x\"}", "an escape that JSON does not have"},
+    {"{\"a\":\"\\u12g4\"}", "an escape that JSON does not have"},
     {"{\"a\":\"x\ny\"}", "a control character"},
-    {"{\"a\":\"x", "a string without an end"},
-    {"{} {}", "more behind the end at byte 4"},
+    {"{\"a\":\"x", "a string has no end"},
+    {"{} {}", "something follows the value at byte 4"},
     {"{}", "has no list \"Records\""},
     {"{\"Records\":{}}", "has no list \"Records\""},
     {"{\"Records\":null}", "has no list \"Records\""},
@@ -147,7 +147,7 @@ TEST(decode, levels_have_a_limit)
 
     memset(text + strlen(text), '[', 500);
     CHECK_STATUS(HF_INVALID, hf_changes_decode(s, hf_str_from(text), &changes, &len));
-    CHECK(strstr(hf_scope_error_text(s), "more than 100 levels"));
+    CHECK(strstr(hf_scope_error_text(s), "too many levels"));
     hf_scope_free(s);
 }
 

@@ -1,4 +1,4 @@
-/* wire/json_test.c: the lexer; (n) is an invariant of wire/json_read.c. */
+/* wire/json_test.c: the lexer; (n) is an invariant of base/json.c. */
 #include "wire/private.h"
 
 #include "test.h"
@@ -170,8 +170,8 @@ TEST(json, strings_of_every_length_and_position)
 
 static void check_unescaped(const char *raw, struct hf_str expected)
 {
-    struct json json = {.at = raw, .end = raw + strlen(raw)};
-    struct json_text text;
+    struct json_cursor json = {.at = raw, .end = raw + strlen(raw)};
+    struct json_string text;
     char out[64];
     size_t len;
 
@@ -327,12 +327,13 @@ TEST(json, whole_numbers_are_written)
 static void check_reads_back(struct hf_scope *s, struct hf_str plain)
 {
     struct hf__buf buf = {.scope = s};
-    struct json_text text;
-    struct json json;
+    struct json_string text;
+    struct json_cursor json;
     char out[1024];
 
     hf__wire_write_str(&buf, plain);
-    json = (struct json){.at = (const char *)buf.ptr, .end = (const char *)buf.ptr + buf.len};
+    json =
+        (struct json_cursor){.at = (const char *)buf.ptr, .end = (const char *)buf.ptr + buf.len};
     CHECK(hf__json_string(&json, &text) && hf__json_ended(&json));
     CHECK(hf_str_equal(plain, hf_str_of(out, hf__json_unescape(text.raw, out))));
     hf_scope_reset(s);

@@ -61,8 +61,7 @@ static void check_poison(struct hf_scope *s, const char *json, const char *messa
 {
     struct hf_item item;
     struct hf_item again;
-    struct json reader = {.at = json,
-                          .end = json + strlen(json),
+    struct json reader = {.in = {.at = json, .end = json + strlen(json)},
                           .scope = s,
                           .flat = {.scope = s},
                           .scratch = {.scope = s}};

@@ -1,5 +1,5 @@
 /*
- * wire/json_read.c: lexing JSON (RFC 8259), nothing of DynamoDB.
+ * base/json.c: lexing JSON; see the header.
  *
  * What always holds:
  *
@@ -7,25 +7,29 @@
  *      characters are escaped, numbers have no leading zeros, and so on. What hf__json_string()
  *      let pass, hf__json_unescape() can write without a check.
  *  (2) A \u escape of one half of a surrogate pair without the other is malformed: no UTF-8 could
- *      hold it, and to replace it would change what was sent.
- *  (3) Skipping does not recurse, and stops as malformed beyond JSON_DEPTH_MAX. Nothing that is
- *      nested deeper crashes us.
+ *      hold it, and to replace it would change what was sent. Texts that are handed on as they were
+ *      written may have them, if the cursor says so; those cannot be unescaped.
+ *  (3) Skipping does not recurse, and stops as malformed beyond the levels that were asked for.
+ *      Nothing that is nested deeper crashes us.
  */
-#include "wire/private.h"
+#include "base/json.h"
 
 #include "base/utf8.h"
 
-bool hf__json_malformed(struct json *json)
+bool hf__json_wrong(struct json_cursor *json, const char *what)
 {
-    if (json->trouble == TROUBLE_NONE)
-        json->trouble = TROUBLE_MALFORMED;
+    if (json->trouble == JSON_SOUND) {
+        json->trouble = JSON_MALFORMED;
+        json->wrong = what;
+    }
     return false;
 }
 
-bool hf__json_nomem(struct json *json)
+/* The same with the cursor where it is wrong. */
+static bool wrong_at(struct json_cursor *json, const char *at, const char *what)
 {
-    json->trouble = TROUBLE_NOMEM;
-    return false;
+    json->at = at;
+    return hf__json_wrong(json, what);
 }
 
 const uint8_t hf__json_kinds[256] = {
@@ -36,7 +40,7 @@ const uint8_t hf__json_kinds[256] = {
     ['9'] = JSON_NUMBER,
 };
 
-bool hf__json_ended(struct json *json)
+bool hf__json_ended(struct json_cursor *json)
 {
     hf__json_spaces(json);
     return json->at == json->end;
@@ -81,8 +85,9 @@ enum {
 };
 
 /* Characters of the escape at `at`, which points to the backslash; 0 when it is none. */
-static size_t escape_length(const char *at, const char *end)
+static size_t escape_length(const struct json_cursor *json, const char *at)
 {
+    const char *end = json->end;
     int code;
     int low;
 
@@ -106,23 +111,25 @@ static size_t escape_length(const char *at, const char *end)
     if (end - at < ESCAPE_HEX)
         return 0;
     code = hex4(at + 2);
-    if (code < 0 || (code >= LOW_FIRST && code <= LOW_LAST))
+    if (code < 0)
         return 0;
-    if (code < HIGH_FIRST || code > LOW_LAST)
+    if (code < HIGH_FIRST || code > LOW_LAST || json->lone_halves) /* (2) */
         return ESCAPE_HEX;
+    if (code >= LOW_FIRST)
+        return 0;
     if (end - at < 2 * ESCAPE_HEX || at[ESCAPE_HEX] != '\\' || at[ESCAPE_HEX + 1] != 'u')
         return 0;
     low = hex4(at + ESCAPE_HEX + 2);
     return low >= LOW_FIRST && low <= LOW_LAST ? 2 * ESCAPE_HEX : 0;
 }
 
-bool hf__json_string_slow(struct json *json, struct json_text *text)
+bool hf__json_string_slow(struct json_cursor *json, struct json_string *text)
 {
     const char *start;
     const char *at;
 
     if (json->at == json->end || *json->at != '"')
-        return hf__json_malformed(json);
+        return hf__json_wrong(json, "expected a name in quotes"); /* who reads values has looked */
     start = at = json->at + 1;
     text->escaped = false;
     for (;;) {
@@ -130,17 +137,21 @@ bool hf__json_string_slow(struct json *json, struct json_text *text)
 
         at = skip_plain(at, json->end);
         if (at == json->end)
-            return hf__json_malformed(json);
+            return wrong_at(json, at, "a string has no end");
         if (*at == '"')
             break;
+        if ((unsigned char)*at < ' ')
+            return wrong_at(json, at, "a control character in a string");
         if (*at == '\\') {
-            step = escape_length(at, json->end);
+            step = escape_length(json, at);
             text->escaped = true;
         } else {
             step = hf__utf8_length((const unsigned char *)at, (size_t)(json->end - at));
         }
         if (step == 0)
-            return hf__json_malformed(json);
+            return wrong_at(json, at,
+                            *at == '\\' ? "an escape that JSON does not have"
+                                        : "no UTF-8 in a string");
         at += step;
     }
     text->raw = hf_str_of(start, (size_t)(at - start));
@@ -235,7 +246,7 @@ static const char *skip_digits(const char *at, const char *end)
     return at;
 }
 
-bool hf__json_number(struct json *json, struct hf_str *text)
+bool hf__json_number(struct json_cursor *json, struct hf_str *text)
 {
     const char *at = json->at;
     const char *end = json->end;
@@ -246,12 +257,12 @@ bool hf__json_number(struct json *json, struct hf_str *text)
     part = at;
     at = skip_digits(at, end);
     if (at == part || (*part == '0' && at - part > 1))
-        return hf__json_malformed(json);
+        return wrong_at(json, at, "a malformed number");
     if (at < end && *at == '.') {
         part = ++at;
         at = skip_digits(at, end);
         if (at == part)
-            return hf__json_malformed(json);
+            return wrong_at(json, at, "a malformed number");
     }
     if (at < end && (*at == 'e' || *at == 'E')) {
         at++;
@@ -260,20 +271,20 @@ bool hf__json_number(struct json *json, struct hf_str *text)
         part = at;
         at = skip_digits(at, end);
         if (at == part)
-            return hf__json_malformed(json);
+            return wrong_at(json, at, "a malformed number");
     }
     *text = hf_str_of(json->at, (size_t)(at - json->at));
     json->at = at;
     return true;
 }
 
-bool hf__json_word(struct json *json, enum json_kind kind)
+bool hf__json_word(struct json_cursor *json, enum json_kind kind)
 {
     const char *word = kind == JSON_TRUE ? "true" : kind == JSON_FALSE ? "false" : "null";
     size_t len = strlen(word);
 
     if ((size_t)(json->end - json->at) < len || memcmp(json->at, word, len) != 0)
-        return hf__json_malformed(json);
+        return hf__json_wrong(json, "expected a value");
     json->at += len;
     return true;
 }
@@ -371,9 +382,9 @@ double hf__json_double(struct hf_str text)
 
 /* ---- skipping ------------------------------------------------------------------------------- */
 
-static bool skip_scalar(struct json *json, enum json_kind kind)
+static bool skip_scalar(struct json_cursor *json, enum json_kind kind)
 {
-    struct json_text text;
+    struct json_string text;
     struct hf_str number;
 
     switch (kind) {
@@ -386,23 +397,24 @@ static bool skip_scalar(struct json *json, enum json_kind kind)
     case JSON_NULL:
         return hf__json_word(json, kind);
     default:
-        return hf__json_malformed(json);
+        return false; /* hf__json_kind() has said so */
     }
 }
 
-bool hf__json_skip(struct json *json)
+bool hf__json_skip(struct json_cursor *json, int levels)
 {
-    char close[JSON_DEPTH_MAX]; /* the brackets that are open */
+    char close[JSON_LEVELS_MAX]; /* the brackets that are open */
     int depth = 0;
-    struct json_text name;
+    struct json_string name;
 
+    assert(levels <= JSON_LEVELS_MAX);
     for (;;) {
         enum json_kind kind = hf__json_kind(json);
         bool inside = false;
 
         if (kind == JSON_OBJECT || kind == JSON_ARRAY) {
-            if (depth == JSON_DEPTH_MAX)
-                return hf__json_malformed(json);
+            if (depth >= levels)
+                return hf__json_wrong(json, "too many levels");
             close[depth] = kind == JSON_OBJECT ? '}' : ']';
             inside = hf__json_enter(json, close[depth]);
             depth += inside;
@@ -422,9 +434,9 @@ bool hf__json_skip(struct json *json)
     }
 }
 
-bool hf__json_valid(struct hf_str text)
+bool hf__json_skip_all(struct json_cursor *json, int levels)
 {
-    struct json json = {.at = text.ptr, .end = text.ptr ? text.ptr + text.len : NULL};
-
-    return hf__json_skip(&json) && hf__json_ended(&json);
+    if (!hf__json_skip(json, levels))
+        return false;
+    return hf__json_ended(json) || hf__json_wrong(json, "something follows the value");
 }
