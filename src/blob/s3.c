@@ -10,7 +10,7 @@
  *
  * What always holds:
  *
- *  (1) Any thread calls. A signer and the room for the fields are a worker, taken from a list.
+ *  (1) Any thread calls, by client/service.c.
  *  (2) All that is called may be done twice, so a lost answer is a reason to call again.
  *  (3) No secret is part of an error: S3 explains a wrong signature with what should have been
  *      signed, so messages are cut to one short line, and left out when a secret is in it.
@@ -18,29 +18,19 @@
  */
 #include "blob/s3.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-
 #include "client/client.h"
+#include "client/service.h"
 #include "client/url.h"
 #include "client/xml.h"
 #include "db/again.h"
 #include "http/sign.h"
 
 enum {
-    TRIES = 3, /* the first, one after a new clock, one with new credentials */
     BASE_MS = 50,
     BYTES_PER_MS = 256, /* slower than this is not waited for: 2 Mbit/s */
     PREFIX_MAX = 512,
     CODE_MAX = 64,
-    MESSAGE_MAX = 300,
-    SECRET_MIN = 16 /* a shorter one is made up */
-};
-
-struct worker {
-    struct worker *next;
-    struct signer *signer;
-    struct http_head head;
+    MESSAGE_MAX = 300
 };
 
 struct s3 {
@@ -54,9 +44,7 @@ struct s3 {
     bool create;
     enum hf_flag path_style;
     struct hf_str url_endpoint;
-    atomic_int_fast64_t skew_s;
-    pthread_mutex_t lock; /* guards the list of workers */
-    struct worker *workers;
+    struct service service;
 };
 
 size_t hf__s3_part(const struct s3 *s3)
@@ -380,13 +368,15 @@ enum hf_status hf__s3_open(struct hf_scope *s, const struct hf_env *env, struct 
         return hf__fail_nomem(s);
     memset(made, 0, sizeof(*made));
     made->parts.env = whole;
-    atomic_init(&made->skew_s, 0);
-    pthread_mutex_init(&made->lock, NULL);
+    hf__service_init(&made->service, &made->parts.env, "S3");
     status = open_parts(s, made, rest, &o);
     if (status != HF_OK) {
         hf__s3_close(made);
         return status;
     }
+    made->service.transport = made->parts.transport;
+    made->service.credentials = made->parts.credentials;
+    made->service.agent = made->parts.agent;
     *s3 = made;
     return HF_OK;
 }
@@ -398,53 +388,11 @@ void hf__s3_close(struct s3 *s3)
     if (!s3)
         return;
     env = s3->parts.env;
-    while (s3->workers) {
-        struct worker *worker = s3->workers;
-
-        s3->workers = worker->next;
-        hf__signer_free(worker->signer);
-        hf__env_free(&env, worker, sizeof(*worker));
-    }
+    hf__service_free(&s3->service);
     if (s3->again_open)
         hf__again_close(&s3->again);
     hf__client_parts_free(&s3->parts);
-    pthread_mutex_destroy(&s3->lock);
     hf__env_free(&env, s3, sizeof(*s3));
-}
-
-/* ---- workers -------------------------------------------------------------------------------- */
-
-static enum hf_status take_worker(struct hf_scope *s, struct s3 *s3, struct worker **worker)
-{
-    struct worker *made;
-    enum hf_status status;
-
-    pthread_mutex_lock(&s3->lock);
-    *worker = s3->workers;
-    if (*worker)
-        s3->workers = (*worker)->next;
-    pthread_mutex_unlock(&s3->lock);
-    if (*worker)
-        return HF_OK;
-    made = hf__env_alloc(&s3->parts.env, sizeof(*made));
-    if (!made)
-        return hf__fail_nomem(s);
-    memset(made, 0, sizeof(*made));
-    status = hf__signer_new(s, &s3->parts.env, &made->signer);
-    if (status != HF_OK) {
-        hf__env_free(&s3->parts.env, made, sizeof(*made));
-        return status;
-    }
-    *worker = made;
-    return HF_OK;
-}
-
-static void return_worker(struct s3 *s3, struct worker *worker)
-{
-    pthread_mutex_lock(&s3->lock);
-    worker->next = s3->workers;
-    s3->workers = worker;
-    pthread_mutex_unlock(&s3->lock);
 }
 
 /* ---- refusals ------------------------------------------------------------------------------- */
@@ -517,35 +465,16 @@ static struct judgement judge(int http_status, struct hf_str code)
     }
 }
 
-/* (3) */
-static struct hf_str tame(struct hf_scope *s, struct hf_str text, size_t max,
-                          const struct sign_credentials *used)
-{
-    const struct hf_str secrets[] = {used->secret_key, used->session_token};
-    size_t len = text.len < max ? text.len : max;
-    char *copy = hf_scope_alloc(s, len + 1);
-
-    if (!copy)
-        return HF_STR("");
-    for (size_t i = 0; i < ARRAY_LEN(secrets); i++)
-        if (secrets[i].len >= SECRET_MIN && text.len &&
-            memmem(text.ptr, text.len, secrets[i].ptr, secrets[i].len))
-            return HF_STR("");
-    for (size_t i = 0; i < len; i++)
-        copy[i] = text.ptr[i] >= ' ' && text.ptr[i] < 127 ? text.ptr[i] : '?';
-    copy[len] = '\0';
-    return hf_str_of(copy, len);
-}
-
 struct refusal {
     struct hf_str code;
     struct hf_str message;
 };
 
-static enum hf_status read_refusal(struct hf_scope *s, const struct http_answer *http,
-                                   const struct sign_credentials *used, struct refusal *refusal)
+static enum hf_status read_refusal(struct hf_scope *s, const struct service_try *try,
+                                   struct refusal *refusal)
 {
-    struct hf_str text = hf_str_of((const char *)http->body.ptr, http->body.len);
+    struct hf_bytes body = try->answer.body;
+    struct hf_str text = hf_str_of((const char *)body.ptr, body.len);
     struct hf_str code = {0}, message = {0};
     const struct xml_want wants[] = {{"Error/Code", &code}, {"Error/Message", &message}};
     enum hf_status status = HF_OK;
@@ -559,35 +488,23 @@ static enum hf_status read_refusal(struct hf_scope *s, const struct http_answer 
     if (status != HF_OK) /* somebody on the way answered: the HTTP status is all there is */
         code = message = (struct hf_str){0};
     hf__scope_error_clear(s);
-    *refusal = (struct refusal){tame(s, code, CODE_MAX, used), tame(s, message, MESSAGE_MAX, used)};
+    *refusal = (struct refusal){hf__service_quote(s, try, code, CODE_MAX),
+                                hf__service_quote(s, try, message, MESSAGE_MAX)};
     return HF_OK;
-}
-
-static uint32_t retry_after_ms(const struct http_answer *http)
-{
-    struct hf_str text = hf__answer_field(http, "retry-after");
-    uint32_t seconds = 0;
-
-    for (size_t i = 0; i < text.len && seconds < 60; i++) {
-        if (text.ptr[i] < '0' || text.ptr[i] > '9')
-            return 0;
-        seconds = seconds * 10 + (uint32_t)(text.ptr[i] - '0');
-    }
-    return (seconds < 60 ? seconds : 60) * 1000;
 }
 
 /* The error of the scope. */
 static enum hf_status refused(struct hf_scope *s, const struct s3 *s3, const struct s3_call *call,
-                              const struct http_answer *http, const struct sign_credentials *used,
-                              const struct refusal *refusal)
+                              const struct service_try *try, const struct refusal *refusal)
 {
+    const struct http_answer *http = &try->answer;
     struct judgement j = judge(http->status, refusal->code);
     struct hf_str region = hf__answer_field(http, "x-amz-bucket-region");
     struct hf_error *error;
 
     if (region.len && !hf_str_equal(region, s3->endpoint.signing_region) &&
         (http->status == 301 || http->status == 400)) {
-        region = tame(s, region, CODE_MAX, used);
+        region = hf__service_quote(s, try, region, CODE_MAX);
         return hf__fail(s, HF_INVALID, "the bucket %.*s is in the region %.*s, not in %.*s",
                         HF_FMT(s3->bucket), HF_FMT(region), HF_FMT(s3->endpoint.signing_region));
     }
@@ -597,68 +514,23 @@ static enum hf_status refused(struct hf_scope *s, const struct s3 *s3, const str
     error = hf__scope_error_edit(s);
     error->may_retry = j.may_retry;
     error->may_have_happened = http->status >= 500;
-    error->retry_after_ms = retry_after_ms(http);
+    error->retry_after_ms = hf__service_retry_after_ms(http);
     return j.status;
 }
 
 enum hf_status hf__s3_unreadable(struct hf_scope *s, const struct s3 *s3, const char *why)
 {
-    struct hf_error *error;
-
-    hf__fail(s, HF_IO, "the answer of S3 (%.*s) %s", HF_FMT(s3->endpoint.origin), why);
-    error = hf__scope_error_edit(s);
-    error->may_retry = true;
-    error->may_have_happened = true;
-    return HF_IO;
-}
-
-/* Learn the service's clock. True when it differs from what was used. */
-static bool learn_clock(struct s3 *s3, const struct http_answer *http)
-{
-    int64_t date_s = hf__answer_date_s(http);
-    int64_t wall_s = hf__env_wall_us(&s3->parts.env) / 1000000;
-    int64_t off_s = date_s - wall_s - atomic_load_explicit(&s3->skew_s, memory_order_relaxed);
-
-    if (!date_s || (off_s > -CREDENTIALS_SKEW_S && off_s < CREDENTIALS_SKEW_S))
-        return false;
-    atomic_store_explicit(&s3->skew_s, date_s - wall_s, memory_order_relaxed);
-    hf__env_log(&s3->parts.env, HF_LOG_WARNING,
-                "blobs: the clock of this machine differs from that of S3 by %lld s",
-                (long long)(date_s - wall_s));
-    return true;
-}
-
-/* Refused for who we are or when it is, and there is something to change about it. */
-static bool may_change(struct s3 *s3, const struct http_answer *http, struct hf_str code,
-                       const struct sign_credentials *used)
-{
-    if (is(code, "RequestTimeTooSkewed") || is(code, "RequestExpired") ||
-        is(code, "SignatureDoesNotMatch"))
-        return learn_clock(s3, http);
-    if (is(code, "ExpiredToken") || is(code, "InvalidToken") || is(code, "InvalidAccessKeyId"))
-        return hf__credentials_refused(s3->parts.credentials, used->access_key);
-    /* A HEAD is refused without a word. */
-    return http->status == 403 && !code.len && learn_clock(s3, http);
+    return hf__service_unreadable(s, hf_scope_format(s, "S3 (%.*s)", HF_FMT(s3->endpoint.origin)),
+                                  why);
 }
 
 /* ---- a call --------------------------------------------------------------------------------- */
 
-static void add(struct http_head *head, const char *name, struct hf_str value)
+static enum hf_status send_request(struct hf_scope *s, const struct s3 *s3,
+                                   const struct s3_call *call, struct service_try *try)
 {
-    head->fields[head->fields_len++] = (struct http_field){hf_str_from(name), value};
-}
-
-static enum hf_status build(struct hf_scope *s, struct s3 *s3, const struct s3_call *call,
-                            const struct sign_credentials *credentials, struct worker *worker)
-{
-    struct http_head *head = &worker->head;
+    size_t bytes = call->body.len + call->expect;
     struct hf__buf path = {.scope = s};
-    const struct sign_how how = {.credentials = credentials,
-                                 .region = s3->endpoint.signing_region,
-                                 .service = s3->endpoint.signing_name,
-                                 .now_s = hf__env_wall_us(&s3->parts.env) / 1000000 +
-                                          atomic_load_explicit(&s3->skew_s, memory_order_relaxed),
-                                 .body = call->body};
 
     hf__buf_put_str(&path, s3->endpoint.path);
     if (call->key.ptr || !s3->endpoint.path.len)
@@ -666,20 +538,18 @@ static enum hf_status build(struct hf_scope *s, struct s3 *s3, const struct s3_c
     hf__buf_put_url(&path, call->key, "/");
     if (path.failed)
         return hf__fail_nomem(s);
-    head->method = hf_str_from(call->method);
-    head->path = hf_str_of((const char *)path.ptr, path.len);
-    head->query = call->query;
-    head->target = call->query.ptr
-                       ? hf_scope_format(s, "%.*s?%.*s", HF_FMT(head->path), HF_FMT(call->query))
-                       : head->path;
-    if (!head->target.ptr)
-        return hf__fail_nomem(s);
-    head->fields_len = 0;
-    add(head, "Host", s3->endpoint.host);
-    add(head, "User-Agent", s3->parts.agent);
-    for (size_t i = 0; i < call->fields_len; i++)
-        head->fields[head->fields_len++] = call->fields[i];
-    return hf__sign_request(s, worker->signer, head, &how);
+    return hf__service_send(
+        s, try,
+        &(struct service_request){.endpoint = &s3->endpoint,
+                                  .method = call->method,
+                                  .path = hf_str_of((const char *)path.ptr, path.len),
+                                  .query = call->query,
+                                  .fields = call->fields,
+                                  .fields_len = call->fields_len,
+                                  .body = call->body,
+                                  .timeout_ms =
+                                      s3->parts.attempt_ms + (uint32_t)(bytes / BYTES_PER_MS),
+                                  .answer_max = call->answer_max ? call->answer_max : S3_LIST_MAX});
 }
 
 /* A 200 that says what it has to. */
@@ -689,56 +559,36 @@ static bool has_result(const struct s3_call *call, const struct http_answer *htt
            memmem(http->body.ptr, http->body.len, call->result, strlen(call->result));
 }
 
-static enum hf_status try_once(struct hf_scope *s, struct s3 *s3, const struct s3_call *call,
-                               struct worker *worker, struct s3_answer *answer, bool *again)
-{
-    size_t max = call->answer_max ? call->answer_max : S3_LIST_MAX;
-    struct http_answer *http = &answer->http;
-    struct sign_credentials credentials;
-    struct refusal refusal = {.code = {0}};
-    struct hf_str account;
+struct attempt {
+    struct s3 *s3;
+    const struct s3_call *call;
+    struct s3_answer *answer;
+};
 
-    *again = false;
-    TRY(hf__credentials_get(s, s3->parts.credentials, &credentials, &account));
-    TRY(build(s, s3, call, &credentials, worker));
-    TRY(hf__transport_call(s, s3->parts.transport,
-                           &(struct transport_call){.origin = s3->endpoint.origin,
-                                                    .head = &worker->head,
-                                                    .body = call->body,
-                                                    .timeout_ms =
-                                                        s3->parts.attempt_ms +
-                                                        (uint32_t)((call->body.len + call->expect) /
-                                                                   BYTES_PER_MS),
-                                                    .answer_max = max},
-                           http));
+static enum hf_status try_once(struct hf_scope *s, struct service_try *try, void *user)
+{
+    const struct attempt *attempt = user;
+    const struct s3 *s3 = attempt->s3;
+    struct http_answer *http = &try->answer;
+    struct refusal refusal = {.code = {0}};
+
+    *attempt->answer = (struct s3_answer){0};
+    TRY(send_request(s, s3, attempt->call, try));
     if (hf__answer_field(http, "content-encoding").len &&
         !hf__http_is(hf__answer_field(http, "content-encoding"), "identity"))
         return hf__s3_unreadable(s, s3, "is packed, which nobody asked for");
-    if (http->status < 300 && has_result(call, http))
+    attempt->answer->http = *http;
+    if (http->status < 300 && has_result(attempt->call, http))
         return HF_OK;
-    TRY(read_refusal(s, http, &credentials, &refusal));
+    TRY(read_refusal(s, try, &refusal));
     if (http->status < 300) { /* an error that turned up when the head was sent already */
         if (!refusal.code.len)
             return hf__s3_unreadable(s, s3, "is not what was asked for");
-        http->status = 500;
+        http->status = attempt->answer->http.status = 500;
     }
-    answer->code = refusal.code;
-    *again = may_change(s3, http, refusal.code, &credentials);
-    return refused(s, s3, call, http, &credentials, &refusal);
-}
-
-static enum hf_status attempt(struct hf_scope *s, struct s3 *s3, const struct s3_call *call,
-                              struct worker *worker, struct s3_answer *answer)
-{
-    enum hf_status status = HF_IO;
-    bool again = true;
-
-    for (int tries = 0; tries < TRIES && again && status != HF_OK; tries++) {
-        *answer = (struct s3_answer){0};
-        hf__scope_error_clear(s);
-        status = try_once(s, s3, call, worker, answer, &again);
-    }
-    return status;
+    attempt->answer->code = refusal.code;
+    hf__service_refused(try, refusal.code);
+    return refused(s, s3, attempt->call, try, &refusal);
 }
 
 static bool is_read(const struct s3_call *call)
@@ -751,8 +601,8 @@ enum hf_status hf__s3_call(struct hf_scope *s, struct s3 *s3, const struct s3_ca
 {
     struct again_course course = {.repeatable = true}; /* (2) */
     struct hf__mark mark = hf__scope_mark(s);
+    struct attempt attempt = {.s3 = s3, .call = call, .answer = answer};
     enum hf_status status;
-    struct worker *worker;
 
     *answer = (struct s3_answer){0};
     TRY(hf__scope_alive(s));
@@ -762,10 +612,9 @@ enum hf_status hf__s3_call(struct hf_scope *s, struct s3 *s3, const struct s3_ca
                         "S3 throttled this client, and the rate that it keeps to since then gives "
                         "this call no turn before its deadline");
     TRY(status);
-    TRY(take_worker(s, s3, &worker));
     for (;;) {
         course.attempt++;
-        status = attempt(s, s3, call, worker, answer);
+        status = hf__service_call(s, &s3->service, try_once, &attempt);
         if (status == HF_OK) {
             hf__again_done(&s3->again, &course);
             break;
@@ -778,6 +627,5 @@ enum hf_status hf__s3_call(struct hf_scope *s, struct s3 *s3, const struct s3_ca
         hf__scope_error_clear(s);
         hf__scope_rewind(s, mark);
     }
-    return_worker(s3, worker);
     return status;
 }

@@ -3,19 +3,16 @@
  *
  *     struct -> JSON -> fields -> signature -> transport -> crc32 -> gunzip -> JSON -> struct
  *
+ * Signing, a clock that is off and credentials that are refused are the matter of service.c.
+ *
  * An attempt has one of three outcomes. Done: an answer that could be read. Not done: the service
  * said so, or the request never left whole. All else may have been done, and the error says that
  * of writes; of reads there is nothing that could have happened.
  *
- * Two refusals are answered here with another try, as the service did nothing and knows better:
- * when our clock is off, its Date tells by how much, and when the credentials are refused, the
- * source may have new ones. Everything else is for the wrapper outside: db/retry.c.
- *
  * What always holds:
  *
- *  (1) Any thread calls. What a call needs for itself only (a signer, the room for the fields) is
- *      a worker, taken from a list and put back.
- *  (2) The offset of the clock and the features are atomic: the newest answer wins.
+ *  (1) Any thread calls.
+ *  (2) The features are atomic: the newest answer wins.
  *  (3) No secret is part of an error or of a log line.
  */
 #include "client/client.h"
@@ -25,11 +22,11 @@
 #include <stdatomic.h>
 
 #include "base/buf.h"
+#include "client/service.h"
 #include "db/about.h"
 #include "wire/wire.h"
 
 enum {
-    TRIES = 3, /* the first, one after a new clock, one with new credentials */
     UNPACKED_MAX = 64 * 1024 * 1024,   /* bytes of an answer, unpacked */
     FEATURES = HF_FEATURE_BACKUPS + 1, /* numbers of features are below */
     BODY_FIRST = 1024
@@ -37,22 +34,15 @@ enum {
 
 _Static_assert(HF_OP_COUNT <= 64, "a bit for each operation");
 
-struct worker {
-    struct worker *next;
-    struct signer *signer;
-    struct http_head head;
-};
-
 enum answer_to_feature { FEATURE_UNKNOWN, FEATURE_THERE, FEATURE_MISSING };
 
 struct client {
     struct hf_db db;
     struct client_parts parts;
-    atomic_int_fast64_t skew_s;
+    struct service service;
     atomic_uint_fast64_t missing; /* a bit for each operation that the endpoint does not have */
     atomic_int features[FEATURES];
-    pthread_mutex_t lock; /* guards all below */
-    struct worker *workers;
+    pthread_mutex_t lock;  /* guards all below */
     struct hf_str account; /* whose endpoints these are; "" for none, absent: not known yet */
     struct endpoint dynamodb;
     struct endpoint streams;
@@ -61,41 +51,6 @@ struct client {
 static struct client *client_of(struct hf_db *db)
 {
     return (struct client *)(void *)db;
-}
-
-/* ---- workers -------------------------------------------------------------------------------- */
-
-static enum hf_status take_worker(struct hf_scope *s, struct client *c, struct worker **worker)
-{
-    struct worker *made;
-    enum hf_status status;
-
-    pthread_mutex_lock(&c->lock);
-    *worker = c->workers;
-    if (*worker)
-        c->workers = (*worker)->next;
-    pthread_mutex_unlock(&c->lock);
-    if (*worker)
-        return HF_OK;
-    made = hf__env_alloc(&c->parts.env, sizeof(*made));
-    if (!made)
-        return hf__fail_nomem(s);
-    memset(made, 0, sizeof(*made));
-    status = hf__signer_new(s, &c->parts.env, &made->signer);
-    if (status != HF_OK) {
-        hf__env_free(&c->parts.env, made, sizeof(*made));
-        return status;
-    }
-    *worker = made;
-    return HF_OK;
-}
-
-static void return_worker(struct client *c, struct worker *worker)
-{
-    pthread_mutex_lock(&c->lock);
-    worker->next = c->workers;
-    c->workers = worker;
-    pthread_mutex_unlock(&c->lock);
 }
 
 /* ---- where to send -------------------------------------------------------------------------- */
@@ -172,11 +127,6 @@ static enum hf_status write_body(struct hf_scope *s, const struct op *op, const 
     return poison.ptr ? hf_item_check(s, poison) : hf__fail_nomem(s);
 }
 
-static void add(struct http_head *head, const char *name, struct hf_str value)
-{
-    head->fields[head->fields_len++] = (struct http_field){hf_str_from(name), value};
-}
-
 static struct hf_str target_of(struct hf_scope *s, const struct op *op)
 {
     const struct hf_str prefix = op->service == OP_STREAMS ? HF_STR("DynamoDBStreams_20120810.")
@@ -190,52 +140,32 @@ static struct hf_str target_of(struct hf_scope *s, const struct op *op)
     return hf_str_of(text, prefix.len + op->name.len);
 }
 
-static enum hf_status build(struct hf_scope *s, struct client *c, const struct op *op,
-                            const struct endpoint *endpoint,
-                            const struct sign_credentials *credentials, struct hf_bytes body,
-                            struct worker *worker)
+static enum hf_status send_request(struct hf_scope *s, const struct client *c,
+                                   struct service_try *try, const struct op *op,
+                                   const struct endpoint *endpoint, struct hf_bytes body)
 {
-    struct http_head *head = &worker->head;
-    struct hf_str target = target_of(s, op);
-    int64_t now_s = hf__env_wall_us(&c->parts.env) / 1000000 +
-                    atomic_load_explicit(&c->skew_s, memory_order_relaxed);
-    const struct sign_how how = {.credentials = credentials,
-                                 .region = endpoint->signing_region,
-                                 .service = endpoint->signing_name,
-                                 .now_s = now_s,
-                                 .body = body};
-
-    if (!target.ptr)
-        return hf__fail_nomem(s);
-    head->method = HF_STR("POST");
-    head->path = head->target =
+    const struct http_field fields[] = {
+        {HF_STR("Content-Type"), HF_STR("application/x-amz-json-1.0")},
+        {HF_STR("X-Amz-Target"), target_of(s, op)},
+        {HF_STR("Accept-Encoding"), HF_STR("gzip")}, /* the last: it may be left out */
+    };
+    size_t fields_len = ARRAY_LEN(fields) - (c->parts.gzip ? 0 : 1);
+    struct hf_str path =
         endpoint->path.len ? hf_scope_format(s, "%.*s/", HF_FMT(endpoint->path)) : HF_STR("/");
-    if (!head->path.ptr)
+
+    if (!fields[1].value.ptr || !path.ptr)
         return hf__fail_nomem(s);
-    head->fields_len = 0;
-    add(head, "Host", endpoint->host);
-    add(head, "Content-Type", HF_STR("application/x-amz-json-1.0"));
-    add(head, "X-Amz-Target", target);
-    add(head, "User-Agent", c->parts.agent);
-    if (c->parts.gzip)
-        add(head, "Accept-Encoding", HF_STR("gzip"));
-    return hf__sign_request(s, worker->signer, head, &how);
+    return hf__service_send(s, try,
+                            &(struct service_request){.endpoint = endpoint,
+                                                      .method = "POST",
+                                                      .path = path,
+                                                      .fields = fields,
+                                                      .fields_len = fields_len,
+                                                      .body = body,
+                                                      .timeout_ms = c->parts.attempt_ms});
 }
 
 /* ---- the answer ----------------------------------------------------------------------------- */
-
-/* An answer came but is worthless: whatever was asked for may have been done. */
-static enum hf_status unreadable(struct hf_scope *s, const struct endpoint *endpoint,
-                                 const char *why)
-{
-    struct hf_error *error;
-
-    hf__fail(s, HF_IO, "the answer of %.*s %s", HF_FMT(endpoint->origin), why);
-    error = hf__scope_error_edit(s);
-    error->may_retry = true;
-    error->may_have_happened = true;
-    return HF_IO;
-}
 
 /* Check and unpack the body. */
 static enum hf_status open_body(struct hf_scope *s, const struct endpoint *endpoint,
@@ -250,81 +180,18 @@ static enum hf_status open_body(struct hf_scope *s, const struct endpoint *endpo
          i++)
         said = said * 10 + (uint64_t)(crc.ptr[i] - '0');
     if (crc.len && said != libdeflate_crc32(0, body.ptr, body.len))
-        return unreadable(s, endpoint, "was damaged on its way (x-amz-crc32)");
+        return hf__service_unreadable(s, endpoint->origin, "was damaged on its way (x-amz-crc32)");
     if (coding.len) {
         enum hf_status status = hf__http_unpack(s, coding, body, UNPACKED_MAX, &body);
 
         if (status == HF_INVALID)
-            return unreadable(s, endpoint, "cannot be unpacked");
+            return hf__service_unreadable(s, endpoint->origin, "cannot be unpacked");
         if (status == HF_LIMIT) /* another attempt would cost as much, and end here as well */
             hf__scope_error_edit(s)->may_have_happened = true;
         TRY(status);
     }
     *json = hf_str_of((const char *)body.ptr, body.len);
     return HF_OK;
-}
-
-/* The clock was refused, perhaps: learn the service's. True when it differs from what was used. */
-static bool learn_clock(struct client *c, const struct http_answer *answer)
-{
-    int64_t date_s = hf__answer_date_s(answer);
-    int64_t wall_s = hf__env_wall_us(&c->parts.env) / 1000000;
-    int64_t skew_s = atomic_load_explicit(&c->skew_s, memory_order_relaxed);
-    int64_t off_s;
-
-    if (!date_s)
-        return false;
-    off_s = date_s - (wall_s + skew_s);
-    if (off_s > -CREDENTIALS_SKEW_S && off_s < CREDENTIALS_SKEW_S)
-        return false;
-    atomic_store_explicit(&c->skew_s, date_s - wall_s, memory_order_relaxed);
-    hf__env_log(&c->parts.env, HF_LOG_WARNING,
-                "client: the clock of this machine differs from the service's by %lld s",
-                (long long)(date_s - wall_s));
-    return true;
-}
-
-static bool is_one_of(struct hf_str text, const char *const *names, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        if (hf_str_equal(text, hf_str_from(names[i])))
-            return true;
-    return false;
-}
-
-/* Refused for who we are or when it is, and there is something to change about it. */
-static bool may_try_again(struct hf_scope *s, struct client *c, const struct http_answer *answer,
-                          struct hf_str json, const struct sign_credentials *used)
-{
-    static const char *const clock[] = {"RequestTimeTooSkewed", "RequestExpired",
-                                        "InvalidSignatureException", "SignatureDoesNotMatch",
-                                        "AuthFailure"};
-    static const char *const key[] = {"ExpiredTokenException", "ExpiredToken",
-                                      "UnrecognizedClientException", "InvalidClientTokenId",
-                                      "RequestExpired"};
-    struct hf_str type = hf__wire_error_type(s, json);
-
-    if (is_one_of(type, clock, ARRAY_LEN(clock)) && learn_clock(c, answer))
-        return true;
-    return is_one_of(type, key, ARRAY_LEN(key)) &&
-           hf__credentials_refused(c->parts.credentials, used->access_key);
-}
-
-enum { RETRY_AFTER_MAX_MS = 60 * 1000 };
-
-static uint32_t retry_after_of(const struct http_answer *answer)
-{
-    struct hf_str text = hf__answer_field(answer, "x-amz-retry-after");
-    uint64_t ms = 0;
-
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] < '0' || text.ptr[i] > '9')
-            return 0;
-        ms = ms * 10 + (uint64_t)(text.ptr[i] - '0');
-        if (ms > RETRY_AFTER_MAX_MS)
-            return RETRY_AFTER_MAX_MS;
-    }
-    return (uint32_t)ms;
 }
 
 static uint64_t bit_of(const struct op *op)
@@ -339,34 +206,21 @@ static enum hf_status fail_missing(struct hf_scope *s, const struct op *op,
                     HF_FMT(endpoint->origin), HF_FMT(op->name));
 }
 
-enum { SECRET_MIN = 16 }; /* a shorter one is made up, and may be a word of the message by chance */
-
-static bool has_secret(struct hf_str text, const struct sign_credentials *used)
-{
-    const struct hf_str secrets[] = {used->secret_key, used->session_token};
-
-    for (size_t i = 0; i < ARRAY_LEN(secrets); i++)
-        if (secrets[i].len >= SECRET_MIN && text.len &&
-            memmem(text.ptr, text.len, secrets[i].ptr, secrets[i].len))
-            return true;
-    return false;
-}
-
 /*
  * (3): services explain a wrong signature with the request that should have been signed, and the
  * token is a part of that. Then no more than the first line is told.
  */
-static void hush(struct hf_scope *s, const struct sign_credentials *used)
+static void hush(struct hf_scope *s, const struct service_try *try)
 {
     struct hf_error *error = hf__scope_error_edit(s);
     struct hf_str line = error->message;
     const char *end;
 
-    if (!has_secret(line, used))
+    if (!hf__service_has_secret(try, line))
         return;
     end = memchr(line.ptr, '\n', line.len);
     line.len = end ? (size_t)(end - line.ptr) : line.len;
-    line = has_secret(line, used) ? (struct hf_str){0} : hf_scope_copy(s, line);
+    line = hf__service_has_secret(try, line) ? (struct hf_str){0} : hf_scope_copy(s, line);
     error->message = line.ptr ? line : HF_STR("The service gave a reason that has secrets in it");
 }
 
@@ -387,33 +241,32 @@ static void explain(struct hf_scope *s, const struct sign_credentials *used)
 }
 
 static enum hf_status refused(struct hf_scope *s, struct client *c, const struct op *op,
-                              const struct endpoint *endpoint, const struct sign_credentials *used,
-                              const struct http_answer *answer, struct hf_str json)
+                              const struct endpoint *endpoint, const struct service_try *try,
+                              struct hf_str json)
 {
-    enum hf_status status = hf__wire_read_error(s, answer->status, json);
+    enum hf_status status = hf__wire_read_error(s, try->answer.status, json);
     struct hf_error *error;
 
-    hush(s, used);
-    explain(s, used);
+    hush(s, try);
+    explain(s, &try->used);
 
     if (status == HF_UNKNOWN_OPERATION) {
         atomic_fetch_or_explicit(&c->missing, bit_of(op), memory_order_relaxed);
         return fail_missing(s, op, endpoint);
     }
     error = hf__scope_error_edit(s);
-    error->retry_after_ms = retry_after_of(answer);
+    error->retry_after_ms = hf__service_retry_after_ms(&try->answer);
     return status;
 }
 
 /* ---- an attempt ----------------------------------------------------------------------------- */
 
 struct attempt {
+    struct client *c;
     const struct op *op;
     struct hf_bytes body;
-    struct worker *worker;
     const void *request;
     void *response;
-    bool again; /* out: it was refused for a reason that has gone away since */
 };
 
 /* TagResource and its kin answer with no body at all. */
@@ -422,52 +275,42 @@ static bool has_no_answer(const struct op *op)
     return op->response->len == 0;
 }
 
-static enum hf_status take_answer(struct hf_scope *s, struct client *c, struct attempt *attempt,
-                                  const struct endpoint *endpoint,
-                                  const struct sign_credentials *credentials,
-                                  const struct http_answer *answer)
+static enum hf_status take_answer(struct hf_scope *s, const struct attempt *attempt,
+                                  const struct endpoint *endpoint, struct service_try *try)
 {
     enum hf_status status;
     struct hf_str json;
 
-    TRY(open_body(s, endpoint, answer, &json));
-    if (answer->status != 200) {
-        attempt->again = may_try_again(s, c, answer, json, credentials);
-        return refused(s, c, attempt->op, endpoint, credentials, answer, json);
+    TRY(open_body(s, endpoint, &try->answer, &json));
+    if (try->answer.status != 200) {
+        hf__service_refused(try, hf__wire_error_type(s, json));
+        return refused(s, attempt->c, attempt->op, endpoint, try, json);
     }
     if (has_no_answer(attempt->op) && (json.len == 0 || hf__json_valid(json)))
         return HF_OK; /* no body, or, as some services have it, "" */
     status = hf__wire_read_answer(s, attempt->op->response, json, attempt->response);
     if (status == HF_SERIALIZATION)
-        return unreadable(s, endpoint, "is not what the operation answers with");
+        return hf__service_unreadable(s, endpoint->origin,
+                                      "is not what the operation answers with");
     if (status == HF_OK &&
         hf__about_stands_still(attempt->op->op, attempt->request, attempt->response))
-        return unreadable(s, endpoint,
-                          "goes on from where its request started: it is no next page");
+        return hf__service_unreadable(s, endpoint->origin,
+                                      "goes on from where its request started: it is no next page");
     return status;
 }
 
-static enum hf_status try_once(struct hf_scope *s, struct client *c, struct attempt *attempt)
+static enum hf_status try_once(struct hf_scope *s, struct service_try *try, void *user)
 {
-    struct sign_credentials credentials;
-    struct http_answer answer;
+    const struct attempt *attempt = user;
+    struct client *c = attempt->c;
     struct endpoint endpoint;
-    struct hf_str account;
     enum hf_status status;
 
-    attempt->again = false;
-    TRY(hf__credentials_get(s, c->parts.credentials, &credentials, &account));
-    TRY(endpoint_for(s, c, attempt->op->service, account, &endpoint));
+    TRY(endpoint_for(s, c, attempt->op->service, try->account, &endpoint));
     if (atomic_load_explicit(&c->missing, memory_order_relaxed) & bit_of(attempt->op))
         return fail_missing(s, attempt->op, &endpoint);
-    TRY(build(s, c, attempt->op, &endpoint, &credentials, attempt->body, attempt->worker));
-    TRY(hf__transport_call(s, c->parts.transport,
-                           &(struct transport_call){.origin = endpoint.origin,
-                                                    .head = &attempt->worker->head,
-                                                    .body = attempt->body,
-                                                    .timeout_ms = c->parts.attempt_ms},
-                           &answer));
-    status = take_answer(s, c, attempt, &endpoint, &credentials, &answer);
+    TRY(send_request(s, c, try, attempt->op, &endpoint, attempt->body));
+    status = take_answer(s, attempt, &endpoint, try);
     if (status == HF_NOMEM) /* for the answer; what it is about may be done */
         hf__scope_error_edit(s)->may_have_happened = true;
     return status;
@@ -477,17 +320,11 @@ static enum hf_status client_call(struct hf_scope *s, struct hf_db *db, enum hf_
                                   const void *request, void *response)
 {
     struct client *c = client_of(db);
-    struct attempt attempt = {.op = hf__op(op), .request = request, .response = response};
+    struct attempt attempt = {.c = c, .op = hf__op(op), .request = request, .response = response};
     enum hf_status status;
 
     TRY(write_body(s, attempt.op, request, &attempt.body));
-    TRY(take_worker(s, c, &attempt.worker));
-    for (int tries = 0; tries < TRIES; tries++) {
-        status = try_once(s, c, &attempt);
-        if (status == HF_OK || !attempt.again)
-            break;
-    }
-    return_worker(c, attempt.worker);
+    status = hf__service_call(s, &c->service, try_once, &attempt);
     if (status != HF_OK) {
         memset(response, 0, attempt.op->response->size);
         if (attempt.op->access == OP_READ)
@@ -561,13 +398,7 @@ static void client_close(struct hf_db *db)
     struct client *c = client_of(db);
     struct hf_env env = c->parts.env;
 
-    while (c->workers) {
-        struct worker *worker = c->workers;
-
-        c->workers = worker->next;
-        hf__signer_free(worker->signer);
-        hf__env_free(&env, worker, sizeof(*worker));
-    }
+    hf__service_free(&c->service);
     pthread_mutex_destroy(&c->lock);
     hf__client_parts_free(&c->parts);
     hf__env_free(&env, c, sizeof(*c));
@@ -589,7 +420,6 @@ enum hf_status hf__client_open(struct hf_scope *s, const struct client_parts *pa
     memset(c, 0, sizeof(*c));
     c->db.calls = &client_calls;
     c->parts = *parts;
-    atomic_init(&c->skew_s, 0);
     atomic_init(&c->missing, 0);
     for (size_t i = 0; i < FEATURES; i++)
         atomic_init(&c->features[i], FEATURE_UNKNOWN);
@@ -599,6 +429,10 @@ enum hf_status hf__client_open(struct hf_scope *s, const struct client_parts *pa
         return status;
     }
     pthread_mutex_init(&c->lock, NULL);
+    hf__service_init(&c->service, &c->parts.env, "the service");
+    c->service.transport = c->parts.transport;
+    c->service.credentials = c->parts.credentials;
+    c->service.agent = c->parts.agent;
     *db = &c->db;
     return HF_OK;
 }

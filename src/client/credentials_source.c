@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/service.h"
 #include "wire/wire.h"
 
 enum {
@@ -124,13 +125,11 @@ static bool learn_clock(struct source *source, const struct http_answer *answer)
 {
     static const char *const codes[] = {"SignatureDoesNotMatch", "InvalidSignatureException",
                                         "RequestExpired", "RequestTimeTooSkewed"};
-    int64_t date_s = hf__answer_date_s(answer);
-    int64_t skew_s = date_s - hf__env_wall_us(source->env) / 1000000;
-    int64_t off_s = skew_s - source->skew_s;
+    int64_t skew_s = source->skew_s;
     bool refused = false;
 
-    if (!date_s || (off_s > -CREDENTIALS_SKEW_S && off_s < CREDENTIALS_SKEW_S) ||
-        (answer->status != 400 && answer->status != 403))
+    if ((answer->status != 400 && answer->status != 403) ||
+        !hf__service_clock_differs(source->env, answer, &skew_s))
         return false;
     for (size_t i = 0; i < ARRAY_LEN(codes) && !refused; i++)
         refused = answer->body.len &&
@@ -305,22 +304,11 @@ enum hf_status hf__source_home(struct hf_scope *s, struct source *source, struct
 struct hf_str hf__source_quote(struct hf_scope *s, struct hf_str text, const struct hf_str *secrets,
                                size_t secrets_len)
 {
-    char *copy;
-
     for (size_t i = 0; i < secrets_len; i++)
         if (text.len && secrets[i].len &&
             memmem(text.ptr, text.len, secrets[i].ptr, secrets[i].len))
             return HF_STR("");
-    text = trimmed(text);
-    if (text.len > QUOTE_MAX)
-        text.len = QUOTE_MAX;
-    copy = hf_scope_alloc(s, text.len + 1);
-    if (!copy)
-        return HF_STR("");
-    for (size_t i = 0; i < text.len; i++)
-        copy[i] = text.ptr[i] >= ' ' && text.ptr[i] <= '~' ? text.ptr[i] : '?';
-    copy[text.len] = '\0';
-    return hf_str_of(copy, text.len);
+    return hf__service_printable(s, trimmed(text), QUOTE_MAX);
 }
 
 /* Digits from *at on, `count` of them; false when there is something else. */

@@ -1,10 +1,9 @@
 /*
  * relay/aws.c: one signed call to a service of Amazon's, and who is to blame when it is refused.
  *
- * As client/client.c does for DynamoDB: configuration, credentials and endpoints are the client's,
- * the signature is that of http/sign.h. Two refusals are answered with another try, as nothing was
- * done: when our clock is off, the answer's Date tells by how much, and when the credentials were
- * refused, their source may have new ones. All else is for the relay, which knows how to wait.
+ * Configuration, credentials and endpoints are the client's; client/service.c signs and sends, and
+ * deals with a clock that is off and with credentials that are refused. All else is for the relay,
+ * which knows how to wait.
  *
  * A refusal of a whole call is somebody's fault, and taking it for another's costs dearly: an
  * outage that is blamed on events puts them aside, and an event that is blamed on the service stops
@@ -13,37 +12,21 @@
  *
  * What always holds:
  *
- *  (1) Any thread calls. A signer and the room for the fields are a worker, taken from a list.
+ *  (1) Any thread calls, by client/service.c.
  *  (2) A call that is not HF_OK was not answered; whether it was done is in the error.
  *  (3) No secret is part of an error or a log line.
  */
 #include "relay/aws.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <time.h>
-
 #include "client/credentials.h"
+#include "client/service.h"
 #include "client/xml.h"
 #include "http/sign.h"
 #include "http/transport.h"
 #include "ops/table.h"
 #include "wire/wire.h"
 
-enum {
-    TRIES = 3,       /* the first, one after a new clock, one with new credentials */
-    SKEW_S = 4 * 60, /* a clock this much off is corrected; services allow 5 min */
-    TIMEOUT_MS = 10000,
-    ANSWER_MAX = 1024 * 1024,
-    RETRY_AFTER_MAX_S = 3600,
-    SECRET_MIN = 16 /* a shorter one is made up */
-};
-
-struct worker {
-    struct worker *next;
-    struct signer *signer;
-    struct http_head head;
-};
+enum { TIMEOUT_MS = 10000, ANSWER_MAX = 1024 * 1024 };
 
 struct aws {
     struct hf_env env;
@@ -53,11 +36,8 @@ struct aws {
     struct credentials *credentials;
     struct endpoint endpoint;
     struct hf_str target; /* path of requests */
-    struct hf_str agent;
     uint32_t timeout_ms;
-    atomic_int_fast64_t skew_s;
-    pthread_mutex_t lock; /* guards the list of workers */
-    struct worker *workers;
+    struct service service;
 };
 
 const char *hf__aws_name(const struct aws *aws)
@@ -159,8 +139,8 @@ static enum hf_status open_parts(struct hf_scope *s, struct hf_scope *memory, st
 {
     struct credentials_options c = {.profile_asked = options->profile.len > 0};
 
-    aws->agent = hf_scope_format(memory, "holdfast/%s", hf_version());
-    if (!aws->agent.ptr)
+    aws->service.agent = hf_scope_format(memory, "holdfast/%s", hf_version());
+    if (!aws->service.agent.ptr)
         return hf__fail_nomem(s);
     TRY(hf__config_load(s, &aws->env, options->profile, false, &aws->config));
     TRY(find_endpoint(s, aws, memory, ask, options));
@@ -169,7 +149,10 @@ static enum hf_status open_parts(struct hf_scope *s, struct hf_scope *memory, st
     c.transport = aws->transport;
     c.region = aws->endpoint.signing_region;
     c.local = hf__endpoint_is_loopback(&aws->endpoint);
-    return hf__credentials_open(s, &c, &aws->credentials);
+    TRY(hf__credentials_open(s, &c, &aws->credentials));
+    aws->service.transport = aws->transport;
+    aws->service.credentials = aws->credentials;
+    return HF_OK;
 }
 
 enum hf_status hf__aws_open(struct hf_scope *s, struct hf_scope *memory, const struct aws_ask *ask,
@@ -186,8 +169,7 @@ enum hf_status hf__aws_open(struct hf_scope *s, struct hf_scope *memory, const s
     made->env = *env;
     made->name = ask->name;
     made->timeout_ms = options->timeout_ms ? (uint32_t)options->timeout_ms : TIMEOUT_MS;
-    atomic_init(&made->skew_s, 0);
-    pthread_mutex_init(&made->lock, NULL);
+    hf__service_init(&made->service, &made->env, ask->name);
     status = open_parts(s, memory, made, ask, options);
     if (status != HF_OK) {
         hf__aws_close(made);
@@ -204,17 +186,10 @@ void hf__aws_close(struct aws *aws)
     if (!aws)
         return;
     env = aws->env;
-    while (aws->workers) {
-        struct worker *worker = aws->workers;
-
-        aws->workers = worker->next;
-        hf__signer_free(worker->signer);
-        hf__env_free(&env, worker, sizeof(*worker));
-    }
+    hf__service_free(&aws->service);
     hf__credentials_close(aws->credentials);
     hf__transport_close(aws->transport);
     hf__config_free(aws->config);
-    pthread_mutex_destroy(&aws->lock);
     hf__env_free(&env, aws, sizeof(*aws));
 }
 
@@ -241,41 +216,6 @@ void hf__aws_limits(const struct aws_options *options, struct hf_sink_ops *ops)
     ops->event_bytes_max = options->max_bytes;
     ops->batch_bytes_max =
         options->batch_bytes > options->max_bytes ? options->batch_bytes : options->max_bytes;
-}
-
-/* ---- workers -------------------------------------------------------------------------------- */
-
-static enum hf_status take_worker(struct hf_scope *s, struct aws *aws, struct worker **worker)
-{
-    struct worker *made;
-    enum hf_status status;
-
-    pthread_mutex_lock(&aws->lock);
-    *worker = aws->workers;
-    if (*worker)
-        aws->workers = (*worker)->next;
-    pthread_mutex_unlock(&aws->lock);
-    if (*worker)
-        return HF_OK;
-    made = hf__env_alloc(&aws->env, sizeof(*made));
-    if (!made)
-        return hf__fail_nomem(s);
-    memset(made, 0, sizeof(*made));
-    status = hf__signer_new(s, &aws->env, &made->signer);
-    if (status != HF_OK) {
-        hf__env_free(&aws->env, made, sizeof(*made));
-        return status;
-    }
-    *worker = made;
-    return HF_OK;
-}
-
-static void return_worker(struct aws *aws, struct worker *worker)
-{
-    pthread_mutex_lock(&aws->lock);
-    worker->next = aws->workers;
-    aws->workers = worker;
-    pthread_mutex_unlock(&aws->lock);
 }
 
 /* ---- refusals ------------------------------------------------------------------------------- */
@@ -349,54 +289,15 @@ static const struct {
     {"Serialization", AWS_ENTRY, HF_INVALID},
 };
 
-/* "com.amazonaws.sqs#QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue" */
-static struct hf_str plain_code(struct hf_str code)
-{
-    for (size_t i = code.len; i > 0; i--)
-        if (code.ptr[i - 1] == '#' || code.ptr[i - 1] == '.') {
-            code = hf_str_of(code.ptr + i, code.len - i);
-            break;
-        }
-    if (code.len > 9 && memcmp(code.ptr + code.len - 9, "Exception", 9) == 0)
-        code.len -= 9;
-    return code;
-}
-
 bool hf__aws_is_services(struct hf_str code, enum hf_status *status)
 {
-    code = plain_code(code);
+    code = hf__service_code(code);
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if (is(code, known[i].code)) {
             *status = known[i].status;
             return *status == HF_THROTTLED || *status == HF_DENIED;
         }
     return false;
-}
-
-struct hf_str hf__aws_tame(struct hf_scope *s, struct hf_str text, size_t max)
-{
-    size_t len = text.len < max ? text.len : max;
-    char *copy = hf_scope_alloc(s, len + 1);
-
-    if (!copy)
-        return HF_STR("");
-    for (size_t i = 0; i < len; i++)
-        copy[i] = text.ptr[i] >= ' ' && text.ptr[i] < 127 ? text.ptr[i] : '?';
-    copy[len] = '\0';
-    return hf_str_of(copy, len);
-}
-
-/* (3): the session token was sent, so that it may come back. */
-static struct hf_str tame(struct hf_scope *s, struct hf_str text, size_t max,
-                          const struct sign_credentials *used)
-{
-    const struct hf_str secrets[] = {used->secret_key, used->session_token};
-
-    for (size_t i = 0; i < ARRAY_LEN(secrets); i++)
-        if (secrets[i].len >= SECRET_MIN && text.len &&
-            memmem(text.ptr, text.len, secrets[i].ptr, secrets[i].len))
-            return HF_STR("");
-    return hf__aws_tame(s, text, max);
 }
 
 struct error_body {
@@ -414,10 +315,11 @@ static const struct field body_list[] = {
 static TABLE(body, "Error");
 #undef T
 
-static enum hf_status read_refusal(struct hf_scope *s, const struct http_answer *http,
-                                   const struct sign_credentials *used, struct refusal *refusal)
+static enum hf_status read_refusal(struct hf_scope *s, const struct service_try *try,
+                                   struct refusal *refusal)
 {
-    struct hf_str text = hf_str_of((const char *)http->body.ptr, http->body.len);
+    struct hf_bytes raw = try->answer.body;
+    struct hf_str text = hf_str_of((const char *)raw.ptr, raw.len);
     struct error_body error = {.type = {NULL, 0}};
     const struct xml_want wants[] = {{"ErrorResponse/Error/Code", &error.type},
                                      {"ErrorResponse/Error/Message", &error.message}};
@@ -430,10 +332,12 @@ static enum hf_status read_refusal(struct hf_scope *s, const struct http_answer 
     if (status != HF_OK) /* somebody on the way answered: the HTTP status is all there is */
         error = (struct error_body){.type = {NULL, 0}};
     hf__scope_error_clear(s);
+    if (!error.message.len)
+        error.message = error.Message;
     *refusal =
-        (struct refusal){.code = tame(s, plain_code(error.type), AWS_CODE_MAX, used),
-                         .message = tame(s, error.message.len ? error.message : error.Message,
-                                         AWS_MESSAGE_MAX, used)};
+        (struct refusal){.code =
+                             hf__service_quote(s, try, hf__service_code(error.type), AWS_CODE_MAX),
+                         .message = hf__service_quote(s, try, error.message, AWS_MESSAGE_MAX)};
     return HF_OK;
 }
 
@@ -464,71 +368,6 @@ static void judge(int http_status, struct hf_str code, enum aws_blame *blame,
     }
 }
 
-static uint32_t retry_after_ms(const struct http_answer *http)
-{
-    struct hf_str text = hf__answer_field(http, "retry-after");
-    uint32_t seconds = 0;
-
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] < '0' || text.ptr[i] > '9')
-            return 0;
-        seconds = seconds * 10 + (uint32_t)(text.ptr[i] - '0');
-        if (seconds > RETRY_AFTER_MAX_S)
-            return RETRY_AFTER_MAX_S * 1000;
-    }
-    return seconds * 1000;
-}
-
-/* "Sun, 15 Nov 2026 10:30:00 GMT" as seconds since 1970; 0 when it is no such date. */
-static int64_t date_of(struct hf_str text)
-{
-    struct tm tm;
-    char copy[40];
-    const char *end;
-
-    if (!text.len || text.len >= sizeof(copy))
-        return 0;
-    memcpy(copy, text.ptr, text.len);
-    copy[text.len] = '\0';
-    memset(&tm, 0, sizeof(tm));
-    end = strptime(copy, "%a, %d %b %Y %H:%M:%S GMT", &tm);
-    return end == copy + text.len ? (int64_t)timegm(&tm) : 0;
-}
-
-/* Learn the service's clock. True when it differs from what was used. */
-static bool learn_clock(struct aws *aws, const struct http_answer *http)
-{
-    int64_t date_s = date_of(hf__answer_field(http, "date"));
-    int64_t wall_s = hf__env_wall_us(&aws->env) / 1000000;
-    int64_t off_s = date_s - wall_s - atomic_load_explicit(&aws->skew_s, memory_order_relaxed);
-
-    if (!date_s || (off_s > -SKEW_S && off_s < SKEW_S))
-        return false;
-    atomic_store_explicit(&aws->skew_s, date_s - wall_s, memory_order_relaxed);
-    hf__env_log(&aws->env, HF_LOG_WARNING,
-                "sink: the clock of this machine differs from that of %s by %lld s", aws->name,
-                (long long)(date_s - wall_s));
-    return true;
-}
-
-/* Refused for who we are or when it is, and there is something to change about it. */
-static bool may_try_again(struct aws *aws, const struct http_answer *http, struct hf_str code,
-                          const struct sign_credentials *used)
-{
-    static const char *const clock[] = {"RequestTimeTooSkewed", "RequestExpired",
-                                        "InvalidSignature", "SignatureDoesNotMatch", "AuthFailure"};
-    static const char *const key[] = {"ExpiredToken", "UnrecognizedClient", "InvalidClientTokenId",
-                                      "RequestExpired", "InvalidSecurity"};
-
-    for (size_t i = 0; i < ARRAY_LEN(clock); i++)
-        if (is(code, clock[i]) && learn_clock(aws, http))
-            return true;
-    for (size_t i = 0; i < ARRAY_LEN(key); i++)
-        if (is(code, key[i]))
-            return hf__credentials_refused(aws->credentials, used->access_key);
-    return false;
-}
-
 /* The error of the scope, and who is to blame. */
 static void blame(struct hf_scope *s, const struct aws *aws, const struct http_answer *http,
                   const struct refusal *refusal, struct aws_answer *answer)
@@ -543,94 +382,70 @@ static void blame(struct hf_scope *s, const struct aws *aws, const struct http_a
     error = hf__scope_error_edit(s);
     error->may_retry = answer->blame != AWS_ENTRY;
     error->may_have_happened = http->status >= 500;
-    error->retry_after_ms = retry_after_ms(http);
+    error->retry_after_ms = hf__service_retry_after_ms(http);
 }
 
 enum hf_status hf__aws_unreadable(struct hf_scope *s, const struct aws *aws, const char *why)
 {
-    struct hf_error *error;
-
-    hf__fail(s, HF_IO, "the answer of %s %s", aws->name, why);
-    error = hf__scope_error_edit(s);
-    error->may_retry = true;
-    error->may_have_happened = true;
-    return HF_IO;
+    return hf__service_unreadable(s, hf_str_from(aws->name), why);
 }
 
 /* ---- a call --------------------------------------------------------------------------------- */
 
-static void add(struct http_head *head, const char *name, struct hf_str value)
+struct attempt {
+    const struct aws *aws;
+    const struct aws_request *request;
+    struct aws_answer *answer;
+};
+
+static enum hf_status send_request(struct hf_scope *s, const struct attempt *attempt,
+                                   struct service_try *try)
 {
-    head->fields[head->fields_len++] = (struct http_field){hf_str_from(name), value};
+    const struct aws_request *request = attempt->request;
+    const struct http_field fields[] = {
+        {HF_STR("Content-Type"), hf_str_from(request->content_type)},
+        {HF_STR("X-Amz-Target"), hf_str_from(request->target ? request->target : "")},
+    };
+
+    return hf__service_send(s, try,
+                            &(struct service_request){.endpoint = &attempt->aws->endpoint,
+                                                      .method = "POST",
+                                                      .path = attempt->aws->target,
+                                                      .fields = fields,
+                                                      .fields_len = request->target ? 2 : 1,
+                                                      .body = request->body,
+                                                      .timeout_ms = attempt->aws->timeout_ms,
+                                                      .answer_max = ANSWER_MAX});
 }
 
-static enum hf_status sign(struct hf_scope *s, struct aws *aws, const struct aws_request *request,
-                           const struct sign_credentials *credentials, struct worker *worker)
+static enum hf_status try_once(struct hf_scope *s, struct service_try *try, void *user)
 {
-    struct http_head *head = &worker->head;
-    const struct sign_how how = {.credentials = credentials,
-                                 .region = aws->endpoint.signing_region,
-                                 .service = aws->endpoint.signing_name,
-                                 .now_s = hf__env_wall_us(&aws->env) / 1000000 +
-                                          atomic_load_explicit(&aws->skew_s, memory_order_relaxed),
-                                 .body = request->body};
-
-    head->method = HF_STR("POST");
-    head->path = head->target = aws->target;
-    head->fields_len = 0;
-    add(head, "Host", aws->endpoint.host);
-    add(head, "Content-Type", hf_str_from(request->content_type));
-    if (request->target)
-        add(head, "X-Amz-Target", hf_str_from(request->target));
-    add(head, "User-Agent", aws->agent);
-    return hf__sign_request(s, worker->signer, head, &how);
-}
-
-static enum hf_status try_once(struct hf_scope *s, struct aws *aws,
-                               const struct aws_request *request, struct worker *worker,
-                               struct aws_answer *answer, bool *again)
-{
-    struct sign_credentials credentials;
-    struct http_answer http;
+    const struct attempt *attempt = user;
+    const struct http_answer *http = &try->answer;
     struct refusal refusal;
-    struct hf_str account;
 
-    *again = false;
-    TRY(hf__credentials_get(s, aws->credentials, &credentials, &account));
-    TRY(sign(s, aws, request, &credentials, worker));
-    TRY(hf__transport_call(s, aws->transport,
-                           &(struct transport_call){.origin = aws->endpoint.origin,
-                                                    .head = &worker->head,
-                                                    .body = request->body,
-                                                    .timeout_ms = aws->timeout_ms,
-                                                    .answer_max = ANSWER_MAX},
-                           &http));
-    if (hf__answer_field(&http, "content-encoding").len)
-        return hf__aws_unreadable(s, aws, "is packed, which nobody asked for");
-    if (http.status == 200) {
-        *answer = (struct aws_answer){.body = hf_str_of((const char *)http.body.ptr, http.body.len),
-                                      .blame = AWS_NOBODY};
+    TRY(send_request(s, attempt, try));
+    if (hf__answer_field(http, "content-encoding").len)
+        return hf__aws_unreadable(s, attempt->aws, "is packed, which nobody asked for");
+    if (http->status == 200) {
+        *attempt->answer =
+            (struct aws_answer){.body = hf_str_of((const char *)http->body.ptr, http->body.len),
+                                .blame = AWS_NOBODY};
         return HF_OK;
     }
-    TRY(read_refusal(s, &http, &credentials, &refusal));
-    *again = may_try_again(aws, &http, refusal.code, &credentials);
-    blame(s, aws, &http, &refusal, answer);
+    TRY(read_refusal(s, try, &refusal));
+    hf__service_refused(try, refusal.code);
+    blame(s, attempt->aws, http, &refusal, attempt->answer);
     return HF_OK;
 }
 
 enum hf_status hf__aws_call(struct hf_scope *s, struct aws *aws, const struct aws_request *request,
                             struct aws_answer *answer)
 {
-    enum hf_status status = HF_OK;
-    struct worker *worker;
-    bool again = true;
+    struct attempt attempt = {.aws = aws, .request = request, .answer = answer};
 
     *answer = (struct aws_answer){.blame = AWS_SINK};
-    TRY(take_worker(s, aws, &worker));
-    for (int tries = 0; tries < TRIES && again && status == HF_OK; tries++)
-        status = try_once(s, aws, request, worker, answer, &again);
-    return_worker(aws, worker);
-    return status;
+    return hf__service_call(s, &aws->service, try_once, &attempt);
 }
 
 enum hf_status hf__aws_hash(struct hf_scope *s, struct hf_str text, struct hf_str *hex)

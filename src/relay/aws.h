@@ -87,9 +87,6 @@ enum hf_status hf__aws_unreadable(struct hf_scope *s, const struct aws *aws, con
 
 enum { AWS_CODE_MAX = 128, AWS_MESSAGE_MAX = 1024 }; /* bytes of a service's words in ours */
 
-/* A service's words, up to so many bytes, fit for a line of ours. */
-struct hf_str hf__aws_tame(struct hf_scope *s, struct hf_str text, size_t max);
-
 /* Is the code of an entry's failure one that is not the entry's: throttled, denied? */
 bool hf__aws_is_services(struct hf_str code, enum hf_status *status);
 

@@ -21,6 +21,8 @@
  */
 #include "relay/aws.h"
 
+#include "client/service.h"
+
 struct run {
     struct hf_scope *s;
     struct aws *aws;
@@ -52,8 +54,8 @@ static const char unspoken[] = "";
 void hf__aws_told(struct hf_scope *s, const char *service, struct hf_delivery *delivery,
                   const struct aws_outcome *outcome)
 {
-    struct hf_str code = hf__aws_tame(s, outcome->code, AWS_CODE_MAX);
-    struct hf_str message = hf__aws_tame(s, outcome->message, AWS_MESSAGE_MAX);
+    struct hf_str code = hf__service_printable(s, outcome->code, AWS_CODE_MAX);
+    struct hf_str message = hf__service_printable(s, outcome->message, AWS_MESSAGE_MAX);
     enum hf_status status = HF_IO;
     bool for_good = false;
 
