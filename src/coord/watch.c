@@ -20,6 +20,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/fnv.h"
+
 int64_t hf__watch_see(struct watch_sight *sight, uint64_t beat, int64_t now_us)
 {
     if (!sight->seen || sight->beat != beat)
@@ -36,11 +38,9 @@ int64_t hf__watch_silent_in(int64_t since_us, uint32_t lease_ms, int64_t now_us)
 
 static struct watch_set *set_of(struct watch *watch, const char *id)
 {
-    uint32_t hash = 2166136261u;
+    uint64_t hash = fnv(FNV_BEGIN, id, WATCH_ID_LEN);
 
-    for (size_t i = 0; i < WATCH_ID_LEN; i++)
-        hash = (hash ^ (uint8_t)id[i]) * 16777619u;
-    return &watch->sets[(hash ^ hash >> 16) & (WATCH_SETS - 1)];
+    return &watch->sets[fnv_fold(hash) & (WATCH_SETS - 1)];
 }
 
 /* A new slot in the set; NULL: it is as large as it gets, or there is no memory. */

@@ -215,7 +215,7 @@ static enum hf_status look(struct hf_scope *s, struct hf_item item, unsigned whi
     struct lock_view lock;
     struct once_view once;
     struct limit_view limit;
-    struct lease_view lease;
+    struct shard_lease_view lease;
 
     switch (which) {
     case 'k':
@@ -235,7 +235,7 @@ static enum hf_status look(struct hf_scope *s, struct hf_item item, unsigned whi
     case 'm':
         return hf__limit_view(s, HF_STR("t"), HF_STR("name"), item, &limit);
     case 'c':
-        return hf__lease_view(s, item, &lease);
+        return hf__shard_lease_view(s, item, &lease);
     default:
         return look_events(s, item, which % 8);
     }
