@@ -54,6 +54,8 @@ struct hf_blobs_options {
     const struct hf_client_options *client; /* s3: credentials, region, timeouts, retries as for
                                                 hf_connect(); default: what the environment says */
     bool no_sync;                           /* dir: leave syncing to the system */
+    bool lazy;                              /* dir: the first put makes the folder, not the opening;
+                                               one that is not there is a store without blobs */
 };
 
 /*

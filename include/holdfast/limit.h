@@ -137,12 +137,13 @@ struct hf_limit_options {
 
     /*
      * When the database cannot be reached: HF_OK, and verdict->unreached. Default: the call fails,
-     * and whoever is limited waits.
+     * and whoever is limited waits. hf_limit_take_tx() fails in any case: without what is stored
+     * there is no action.
      */
     bool fail_open;
     /*
-     * hf_limit_take(): how long to try to reach it, again and again. Default: until the deadline of
-     * the scope; where there is none either, it fails when the database's own retries are over.
+     * How long to try to reach it, again and again. Default: until the deadline of the scope; where
+     * there is none either, it fails when the database's own retries are over.
      */
     uint32_t reach_ms;
 };

@@ -348,6 +348,16 @@ struct hf_processor_options {
     hf_record_ended_fn *on_ended;
     hf_processor_progress_fn *on_progress;
     void *user; /* handed to these three */
+
+    /*
+     * With threads: how long a run that is stopped waits for functions that do not return although
+     * their scopes were canceled. Then it ends without them, HF_TIMEOUT: nothing of them is renewed
+     * any more, so that others take their records over after a lease, and what they return later is
+     * written down if the claim is still theirs. They use `user` and the processor meanwhile:
+     * hf_processor_close() waits for them, and until they have returned hf_processor_run() is
+     * HF_LOCKED. Default 0: a run waits until they return.
+     */
+    uint32_t stop_ms;
 };
 
 /* One that was put aside. */
@@ -395,9 +405,9 @@ HF_API void hf_processor_close(struct hf_processor *processor);
  * no_threads, when the record that is being worked on has ended; its scope has the deadline, too.)
  *
  * HF_CANCELED  hf_scope_cancel() was called
- * HF_TIMEOUT   the deadline of the scope came first
+ * HF_TIMEOUT   the deadline of the scope came first; or functions did not return within stop_ms
  * HF_LIMIT     max_failures were put aside, or the system has no thread
- * HF_LOCKED    it is running already
+ * HF_LOCKED    it is running already, or a function of the run before has not returned
  * and what the database fails with, after max_retries.
  *
  * Blocks. Since 0.1.

@@ -124,6 +124,15 @@ struct hf_consumer_options {
     uint32_t stuck_ms; /* default 300000 */
     enum hf_stuck stuck;
     hf_consumer_stuck_fn *on_stuck;
+
+    /*
+     * With threads: how long a run that is stopped waits for handlers that do not return although
+     * their scopes were canceled. Then it ends without them, HF_TIMEOUT: their shards are given
+     * back at the position that was written last, and what they return later moves nothing. They
+     * use `user` and the consumer meanwhile: hf_consumer_close() waits for them, and until they have
+     * returned hf_consumer_run() is HF_LOCKED. Default 0: a run waits until they return.
+     */
+    uint32_t stop_ms;
 };
 
 /* HF_INVALID: the table has no stream, or an option cannot be. HF_NOT_FOUND: no table. Since 0.1.
@@ -141,9 +150,10 @@ HF_API void hf_consumer_close(struct hf_consumer *consumer);
  * Positions are written then, and shards handed over to others. What the database does not do now
  * is tried again for as long as that may help. May be called again, and goes on where it was.
  *
- * HF_CANCELED, HF_TIMEOUT  the scope was canceled, or its deadline came
+ * HF_CANCELED, HF_TIMEOUT  the scope was canceled, or its deadline came; HF_TIMEOUT also when
+ *                          handlers did not return within stop_ms
  * HF_NOT_FOUND             the table is gone, and its stream was read to the end
- * HF_LOCKED                it is running already
+ * HF_LOCKED                it is running already, or a handler of the run before has not returned
  * and what the handler failed with max_attempts times, or the database for good.
  *
  * Blocks. Since 0.1.

@@ -101,10 +101,12 @@ enum hf_status hf_blobs_open(struct hf_scope *s, struct hf_str url,
     TRY(hf__scope_alive(s));
     if (hf_str_equal(url, HF_STR("memory:")))
         return hf__blobs_open_memory(s, env, blobs);
-    if (str_after(url, HF_STR("dir:"), &rest))
-        return hf__blobs_open_dir(s, env,
-                                  &(struct blob_dir_options){.path = rest, .no_sync = o.no_sync},
-                                  blobs);
+    if (str_after(url, HF_STR("dir:"), &rest)) {
+        struct blob_dir_options dir = {.path = rest, .no_sync = o.no_sync};
+
+        return o.lazy ? hf__blobs_open_lazy(s, env, &dir, blobs)
+                      : hf__blobs_open_dir(s, env, &dir, blobs);
+    }
     if (str_after(url, HF_STR("s3://"), &rest))
         return hf__blobs_open_s3(s, env, rest, o.client, blobs);
     return hf__fail(s, HF_INVALID,

@@ -11,10 +11,15 @@
 struct blob_dir_options {
     struct hf_str path;
     bool no_sync;
+    bool no_create;   /* *blobs is NULL, and HF_OK, when there is no folder of blobs yet */
     uint64_t reserve; /* bytes of the disk that are kept free, for who else has files there */
 };
 enum hf_status hf__blobs_open_dir(struct hf_scope *s, const struct hf_env *env,
                                   const struct blob_dir_options *options, struct hf_blobs **blobs);
+
+/* The same, but the folder is made by the first put: until then there are no blobs. */
+enum hf_status hf__blobs_open_lazy(struct hf_scope *s, const struct hf_env *env,
+                                   const struct blob_dir_options *options, struct hf_blobs **blobs);
 
 enum hf_status hf__blobs_open_memory(struct hf_scope *s, const struct hf_env *env,
                                      struct hf_blobs **blobs);

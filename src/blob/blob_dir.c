@@ -73,6 +73,7 @@ struct dir {
     int new;
     int trash;
     bool no_sync;
+    bool no_create;                                /* see blob_dir_options */
     uint64_t reserve;                              /* bytes of the disk that are not ours to fill */
     atomic_uchar known_durable[LEAVES / CHAR_BIT]; /* leaves whose way is synced, see (4) */
 };
@@ -719,19 +720,26 @@ static enum hf_status open_in(struct hf_scope *s, const struct hf_env *env,
                               struct hf_blobs **blobs);
 
 /* In the folder that is open: its path may lead elsewhere by now. */
-static enum hf_status dir_part(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str name,
-                               struct hf_blobs **part)
+enum hf_status hf__blobs_dir_part(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str name,
+                                  bool no_create, struct hf_blobs **part)
 {
     const struct dir *dir = dir_of(blobs);
     struct blob_dir_options options = {.path =
                                            hf_scope_format(s, "%s/%.*s", dir->path, HF_FMT(name)),
                                        .no_sync = dir->no_sync,
+                                       .no_create = no_create,
                                        .reserve = dir->reserve};
 
     *part = NULL;
     if (!options.path.ptr)
         return hf__fail_nomem(s);
     return open_in(s, &blobs->env, &options, dir->root, options.path.len - name.len, part);
+}
+
+static enum hf_status dir_part(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str name,
+                               struct hf_blobs **part)
+{
+    return hf__blobs_dir_part(s, blobs, name, false, part);
 }
 
 static const struct blob_kind dir_kind = {.part = dir_part,
@@ -744,19 +752,22 @@ static const struct blob_kind dir_kind = {.part = dir_part,
                                           .tidy = dir_tidy,
                                           .close = dir_close};
 
-/* The folder above, too, so that a new one is found after a power loss. */
+/* The folder above, too, so that a new one is found after a power loss. dir->root is -1, and HF_OK,
+ * when it is not there and not to be made. */
 static enum hf_status open_root(struct hf_scope *s, struct dir *dir, int in, const char *name)
 {
     const bool part = in != AT_FDCWD;
-    bool made = mkdirat(in, name, MODE_FOLDER) == 0;
+    bool made = !dir->no_create && mkdirat(in, name, MODE_FOLDER) == 0;
     enum hf_status status;
     int above;
 
-    if (!made && errno != EEXIST)
+    if (!made && !dir->no_create && errno != EEXIST)
         return fail_errno(s, dir, "create", "");
     dir->root = openat(in, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (part ? O_NOFOLLOW : 0));
     if (dir->root < 0 && (errno == ENOTDIR || (part && errno == ELOOP)))
         return hf__fail(s, part ? HF_CORRUPT : HF_INVALID, "%s is not a folder", dir->path);
+    if (dir->root < 0 && errno == ENOENT && dir->no_create)
+        return HF_OK;
     if (dir->root < 0)
         return fail_errno(s, dir, "open", "");
     if (!made)
@@ -804,11 +815,27 @@ static enum hf_status check_format(struct hf_scope *s, struct dir *dir)
     return HF_OK;
 }
 
-static enum hf_status open_all(struct hf_scope *s, struct dir *dir, int in, const char *name)
+/* With no_create: is it a folder of blobs already? */
+static bool is_made(const struct dir *dir)
+{
+    struct stat info;
+
+    return dir->root >= 0 &&
+           (!dir->no_create || fstatat(dir->root, FORMAT_FILE, &info, AT_SYMLINK_NOFOLLOW) == 0 ||
+            errno != ENOENT);
+}
+
+/* *there: it is open. False: it is not there, and was not to be made. */
+static enum hf_status open_all(struct hf_scope *s, struct dir *dir, int in, const char *name,
+                               bool *there)
 {
     bool made = false;
 
+    *there = false;
     TRY(open_root(s, dir, in, name));
+    if (!is_made(dir))
+        return HF_OK;
+    *there = true;
     TRY(open_folder(s, dir, dir->root, NEW_FOLDER, true, &made, &dir->new));
     TRY(open_folder(s, dir, dir->root, TRASH_FOLDER, true, &made, &dir->trash));
     if (made)
@@ -825,6 +852,7 @@ static enum hf_status open_in(struct hf_scope *s, const struct hf_env *env,
     struct hf_str path = options->path;
     struct dir *dir;
     enum hf_status status;
+    bool there = false;
 
     *blobs = NULL;
     if (path.len == 0 || memchr(path.ptr, '\0', path.len))
@@ -837,6 +865,7 @@ static enum hf_status open_in(struct hf_scope *s, const struct hf_env *env,
     dir->blobs = (struct hf_blobs){.kind = &dir_kind, .env = *env, .max = HF_BLOB_MAX};
     dir->root = dir->new = dir->trash = -1;
     dir->no_sync = options->no_sync;
+    dir->no_create = options->no_create;
     dir->reserve = options->reserve;
     dir->path_size = path.len + 1;
     dir->path = hf__env_alloc(env, dir->path_size);
@@ -844,8 +873,8 @@ static enum hf_status open_in(struct hf_scope *s, const struct hf_env *env,
         memcpy(dir->path, path.ptr, path.len);
         dir->path[path.len] = '\0';
     }
-    status = dir->path ? open_all(s, dir, in, dir->path + skip) : hf__fail_nomem(s);
-    if (status != HF_OK) {
+    status = dir->path ? open_all(s, dir, in, dir->path + skip, &there) : hf__fail_nomem(s);
+    if (status != HF_OK || !there) {
         dir_close(&dir->blobs);
         return status;
     }

@@ -58,6 +58,10 @@ struct hf_blobs {
 enum hf_status hf__blobs_open_s3(struct hf_scope *s, const struct hf_env *env, struct hf_str rest,
                                  const struct hf_client_options *options, struct hf_blobs **blobs);
 
+/* A part of a store in a folder; with no_create *part is NULL, and HF_OK, when it is not there. */
+enum hf_status hf__blobs_dir_part(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str name,
+                                  bool no_create, struct hf_blobs **part);
+
 /* ---- for kinds ------------------------------------------------------------------------------ */
 
 enum hf_status hf__blob_missing(struct hf_scope *s, struct hf_str digest);

@@ -82,8 +82,10 @@ static void write_more(FILE *out, const struct hf_error *error)
         fputc('}', out);
 }
 
-int hf__cli_fail_with(struct cli *cli, const char *command, int ends, const struct hf_error *error,
-                      const char *message)
+/* `error` NULL: the command has found it itself. `hint` says what to do, in a line or a member of
+ * its own; NULL: it is clear. */
+static void tell_failure(struct cli *cli, const char *command, int ends,
+                         const struct hf_error *error, const char *message, const char *hint)
 {
     bool doubt = error && error->may_have_happened;
 
@@ -99,14 +101,26 @@ int hf__cli_fail_with(struct cli *cli, const char *command, int ends, const stru
         hf__json_write_text(cli->err, hf_str_from(message));
         fprintf(cli->err, ",\"may_have_happened\":%s,\"command\":", doubt ? "true" : "false");
         hf__json_write_text(cli->err, hf_str_from(command));
+        if (hint) {
+            fputs(",\"hint\":", cli->err);
+            hf__json_write_text(cli->err, hf_str_from(hint));
+        }
         if (error)
             write_more(cli->err, error);
         fputs("}}\n", cli->err);
     } else {
         fprintf(cli->err, "holdfast%s%s: %s%s\n", *command ? " " : "", command, message,
                 doubt ? " (it may have happened all the same)" : "");
+        if (hint)
+            fprintf(cli->err, "%s\n", hint);
     }
     fflush(cli->err);
+}
+
+int hf__cli_fail_with(struct cli *cli, const char *command, int ends, const struct hf_error *error,
+                      const char *message)
+{
+    tell_failure(cli, command, ends, error, message, NULL);
     return ends;
 }
 
@@ -129,6 +143,30 @@ int hf__cli_fail(struct cli *cli, const char *command, int ends, const char *for
     hf__cli_fail_with(cli, command, ends, NULL, message ? message : "out of memory");
     free(message);
     return ends;
+}
+
+/* Arguments that cannot be, and what to do: see tell_failure(). Returns CLI_USAGE. */
+static int misused(struct cli *cli, const char *command, struct hf_str hint, const char *format,
+                   ...) HF_PRINTF(4, 5);
+
+static int misused(struct cli *cli, const char *command, struct hf_str hint, const char *format,
+                   ...)
+{
+    va_list args;
+    char *message;
+
+    va_start(args, format);
+    message = format_message(format, args);
+    va_end(args);
+    tell_failure(cli, command, CLI_USAGE, NULL, message ? message : "out of memory", hint.ptr);
+    free(message);
+    return CLI_USAGE;
+}
+
+/* Where the options of a command are. */
+static struct hf_str try_help(struct cli *cli, const char *command)
+{
+    return hf_scope_format(cli->scope, "Try 'holdfast %s --help'.", command);
 }
 
 void hf__cli_tell(struct cli *cli, const char *command, const char *format, ...)
@@ -169,6 +207,14 @@ int hf__cli_flushed(struct cli *cli, int ends)
     return ends;
 }
 
+/* What concerns what is no command, and so has no options. */
+static void note_json(struct cli *cli, size_t args_len, const char *const *args)
+{
+    for (size_t i = 0; i < args_len && strcmp(args[i], "--") != 0; i++)
+        if (strcmp(args[i], "--json") == 0 || strcmp(args[i], "--jsonl") == 0)
+            cli->json = true;
+}
+
 /* What concerns all commands, before anything can be wrong: errors are told accordingly. */
 static void note_options(struct cli *cli, const struct options_table *table, size_t args_len,
                          const char *const *args)
@@ -201,8 +247,7 @@ bool hf__cli_options(struct cli *cli, const struct options_table *table, size_t 
     case OPTIONS_BAD:
         break;
     }
-    *ends = hf__cli_fail(cli, table->name, CLI_USAGE, "%.*s\nTry 'holdfast %s --help'.",
-                         HF_FMT(options->error), table->name);
+    *ends = misused(cli, table->name, try_help(cli, table->name), "%.*s", HF_FMT(options->error));
     return false;
 }
 
@@ -215,12 +260,11 @@ bool hf__cli_operands(struct cli *cli, const struct options_table *table, size_t
     if (options->operands_len >= min && options->operands_len <= max)
         return true;
     if (options->operands_len > max)
-        *ends = hf__cli_fail(cli, table->name, CLI_USAGE,
-                             "unexpected argument '%s'\nTry 'holdfast %s --help'.",
-                             options->operands[max], table->name);
+        *ends = misused(cli, table->name, try_help(cli, table->name), "unexpected argument '%s'",
+                        options->operands[max]);
     else
         *ends = hf__cli_fail(cli, table->name, CLI_USAGE,
-                             "something is missing: holdfast %s [options] %s", table->name,
+                             "an argument is missing: holdfast %s [options] %s", table->name,
                              table->operands);
     return false;
 }
@@ -296,15 +340,15 @@ static int unknown(struct cli *cli, size_t args_len, const char *const *args)
         if (two.best)
             return hf__cli_fail(cli, "", CLI_USAGE, "unknown command '%s'; did you mean '%s'?",
                                 pair.ptr, two.best);
-        return hf__cli_fail(cli, "", CLI_USAGE,
-                            "unknown command '%s'\nTry 'holdfast %s --help' for a list.", pair.ptr,
-                            args[0]);
+        return misused(cli, "",
+                       hf_scope_format(cli->scope, "Try 'holdfast %s --help' for a list.", args[0]),
+                       "unknown command '%s'", pair.ptr);
     }
     if (one.best || two.best)
         return hf__cli_fail(cli, "", CLI_USAGE, "unknown command '%s'; did you mean '%s'?", args[0],
                             one.best ? one.best : two.best);
-    return hf__cli_fail(cli, "", CLI_USAGE,
-                        "unknown command '%s'\nTry 'holdfast --help' for a list.", args[0]);
+    return misused(cli, "", HF_STR("Try 'holdfast --help' for a list."), "unknown command '%s'",
+                   args[0]);
 }
 
 /* ---- help, version, complete ---------------------------------------------------------------- */
@@ -375,6 +419,25 @@ static int print_group(struct cli *cli, const char *noun)
     }
     fprintf(cli->out, "\n'holdfast %s COMMAND --help' tells more about one of them.\n", noun);
     return hf__cli_flushed(cli, CLI_OK);
+}
+
+/* "holdfast kv --json": its commands, as `holdfast kv` has them, or for a program their names. */
+static int missing_command(struct cli *cli, const char *noun)
+{
+    struct hf_str verbs = HF_STR("");
+    size_t len = strlen(noun);
+
+    for (size_t i = 0; i < cli->commands_len; i++) {
+        const char *name = cli->commands[i].name;
+
+        if (cli->commands[i].summary && strncmp(name, noun, len) == 0 && name[len] == ' ')
+            verbs = hf_scope_format(cli->scope, "%.*s%s%s", HF_FMT(verbs), verbs.len ? ", " : "",
+                                    name + len + 1);
+    }
+    hf__cli_fail(cli, noun, CLI_USAGE, "a command is missing: %.*s", HF_FMT(verbs));
+    if (!cli->json)
+        print_group(cli, noun);
+    return CLI_USAGE;
 }
 
 static void print_groups(struct cli *cli)
@@ -525,12 +588,16 @@ int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args)
         return run_help(cli, args_len - 1, args + 1);
     if (strcmp(args[0], "complete") == 0)
         return run_complete(cli, args_len - 1, args + 1);
-    if (args[0][0] == '-')
-        return hf__cli_fail(cli, "", CLI_USAGE,
-                            "unknown option '%s'\nOptions of a command follow its name: "
-                            "'holdfast COMMAND %s'.",
-                            args[0], args[0]);
     command = find(cli, args_len, args, &words);
+    if (!command)
+        note_json(cli, args_len, args);
+    if (args[0][0] == '-')
+        return misused(cli, "",
+                       hf_scope_format(cli->scope,
+                                       "Options of a command follow its name: 'holdfast COMMAND "
+                                       "%s'.",
+                                       args[0]),
+                       "unknown option '%s'", args[0]);
     if (!command && is_group(cli, args[0])) {
         if (args_len == 1) {
             print_group(cli, args[0]);
@@ -538,6 +605,8 @@ int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args)
         }
         if (strcmp(args[1], "--help") == 0 || strcmp(args[1], "-h") == 0)
             return print_group(cli, args[0]);
+        if (args[1][0] == '-')
+            return missing_command(cli, args[0]);
     }
     if (!command)
         return unknown(cli, args_len, args);

@@ -90,7 +90,7 @@ bool hf__cli_operands(struct cli *cli, const struct options_table *table, size_t
  *     {"error":{"code":"not_found","message":"there is no 'x'","may_have_happened":false,
  *      "command":"kv get"}}
  *
- * Returns `ends`.
+ * Arguments that cannot be have a "hint", too: where their help is. Returns `ends`.
  */
 int hf__cli_fail(struct cli *cli, const char *command, int ends, const char *format, ...)
     HF_PRINTF(4, 5);

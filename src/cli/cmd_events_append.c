@@ -352,7 +352,7 @@ static const char *complaint(const struct settings *settings, const struct optio
         return "--file, --id, --time, --meta and --compensates are of one event: with --lines they "
                "stand in the lines";
     if (!settings->lines.ptr && options->operands_len < 2)
-        return "something is missing: holdfast events append STREAM TYPE [PAYLOAD]";
+        return "an argument is missing: holdfast events append STREAM TYPE [PAYLOAD]";
     if (settings->file.ptr && options->operands_len == 3)
         return "a payload and --file exclude each other";
     return NULL;

@@ -306,6 +306,7 @@ int hf__events_consume_run(struct cli *cli, size_t args_len, const char *const *
     if (!read_operands(&run, &options))
         return CLI_USAGE;
     run.program.guard = &run.guard;
+    run.settings.database.table_needed = true; /* it would wait in vain */
     if (hf__guard_command(cli, CONSUME, true, &run.guard, &ends) &&
         hf__cli_events_open(cli, CONSUME, &run.settings.database, &run.settings.store, NULL, &place,
                             &ends)) {

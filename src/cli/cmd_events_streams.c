@@ -372,6 +372,7 @@ int hf__events_delete_run(struct cli *cli, size_t args_len, const char *const *a
         return hf__cli_fail(cli, a.command, CLI_USAGE,
                             "stream '%s', for good: add --yes if that is meant",
                             a.options.operands[0]);
+    a.settings.database.table_needed = true; /* what is deleted stays so */
     if (!open_store(&a, &ends))
         return ends;
     if (hf_events_tombstone(cli->scope, a.place.store, a.stream, expect, version) != HF_OK)

@@ -466,6 +466,7 @@ int hf__events_subscribe_run(struct cli *cli, size_t args_len, const char *const
         !hf__cli_events_program(cli, COMMAND, &run.settings.program, &options, &run.program))
         return CLI_USAGE;
     run.program.guard = &run.guard;
+    run.settings.database.table_needed = true; /* it would wait in vain */
     if (hf__guard_command(cli, COMMAND, true, &run.guard, &ends) &&
         hf__cli_events_open(cli, COMMAND, &run.settings.database, &run.settings.store, NULL, &place,
                             &ends)) {

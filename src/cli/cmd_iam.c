@@ -146,9 +146,8 @@ int hf__iam_outbox_run(struct cli *cli, size_t args_len, const char *const *args
                                         NULL};
     static const char *const *const roles[] = {
         [ROLE_PRODUCER] = producer, [ROLE_RELAY] = relay, [ROLE_OPERATOR] = operator};
-    static const char *const create[] = {"CreateTable", "UpdateTimeToLive",
-                                         "Scan", /* is it another's table? */
-                                         NULL};
+    static const char *const create[] = {"CreateTable", "UpdateTimeToLive", /* and the mark: */
+                                         "Scan", "ConditionCheckItem", NULL};
     static const char *const streams[] = {"DescribeStream", "GetShardIterator", "GetRecords", NULL};
     struct iam_settings settings = {.create = false};
     int ends;

@@ -126,7 +126,8 @@ static bool open_kv(struct cli *cli, const char *command, const struct settings 
 
     *place = (struct place){.db = NULL};
     database.create = create;
-    database.absent_ok = !create;
+    database.absent_ok = !create && !database.table_needed;
+    database.maker = "kv set";
     if (!hf__database_open(cli, command, &database, &place->db, ends))
         return false;
     if (settings->blobs.ptr &&
@@ -730,8 +731,9 @@ int hf__kv_sweep_run(struct cli *cli, size_t args_len, const char *const *args)
         return ends;
     if (!settings.blobs.ptr)
         return hf__cli_fail(cli, "kv sweep", CLI_USAGE, "--blobs is missing");
+    settings.database.table_needed = true; /* an empty one would use none of the blobs */
     if (!open_kv(cli, "kv sweep", &settings, false, &place, &ends))
-        return ends == DATABASE_ABSENT ? hf__database_fail(cli, "kv sweep") : ends;
+        return ends;
     hf_scope_timeout_ms(cli->scope, 0); /* it can be interrupted, and called again */
     if (hf_kv_sweep_blobs(cli->scope, place.kv, (uint32_t)(settings.older_ms / 1000), &removed) !=
         HF_OK) {

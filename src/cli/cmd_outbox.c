@@ -11,6 +11,7 @@
 #include "cli/rows.h"
 #include "cli/when.h"
 
+#include <holdfast/engine.h>
 #include <holdfast/sink.h>
 
 enum { PAGE = 100, PAYLOAD_MAX = 16 * 1024 * 1024, HEADERS_MAX = 64 };
@@ -72,6 +73,18 @@ struct settings {
         .text = "Only with this cause, as 'outbox stats' shows them.", FIELD(cause)                \
     }
 
+/* Nobody has emitted anything yet: what is to be said is that of an empty outbox. */
+static bool open_empty(struct cli *cli, const char *command, struct outbox_place *place, int *ends)
+{
+    hf__outbox_close(place);
+    if (hf_open(cli->scope, HF_STR("memory:"), NULL, &place->db) == HF_OK &&
+        hf_outbox_open(cli->scope, place->db, NULL, &place->outbox) == HF_OK)
+        return true;
+    *ends = hf__database_fail(cli, command);
+    hf__outbox_close(place);
+    return false;
+}
+
 bool hf__outbox_open(struct cli *cli, const char *command, const struct database_settings *settings,
                      struct hf_str blobs, const struct hf_outbox_options *options,
                      struct outbox_place *place, int *ends)
@@ -81,14 +94,18 @@ bool hf__outbox_open(struct cli *cli, const char *command, const struct database
 
     *place = (struct outbox_place){0};
     database.create = !options->no_create;
+    database.maker = "outbox emit";
     if (!hf__database_open(cli, command, &database, &place->db, ends))
         return false;
-    if (blobs.ptr && hf__cli_events_open_blobs(cli, settings, blobs, &place->blobs) != HF_OK) {
+    if (blobs.ptr && hf__cli_events_open_blobs(cli, &database, blobs, &place->blobs) != HF_OK) {
         *ends = hf__database_fail(cli, command);
     } else {
         with.blobs = place->blobs;
         if (hf__outbox_open_named(cli->scope, place->db, &with, &place->outbox) == HF_OK)
             return true;
+        if (options->no_create && !database.absent_ok && !database.table_needed &&
+            hf__database_nothing_yet(cli))
+            return open_empty(cli, command, place, ends);
         *ends = hf__database_unopened(cli, command, &database);
     }
     hf__outbox_close(place);
@@ -898,6 +915,7 @@ int hf__outbox_sweep_run(struct cli *cli, size_t args_len, const char *const *ar
         return ends;
     if (!settings.blobs.ptr)
         return hf__cli_fail(cli, "outbox sweep", CLI_USAGE, "--blobs is missing");
+    settings.database.table_needed = true; /* an empty one would use none of the blobs */
     if (!open_outbox(cli, "outbox sweep", &settings, &place, &ends))
         return ends;
     hf_scope_timeout_ms(cli->scope, 0); /* it can be interrupted, and called again */

@@ -68,7 +68,9 @@ static bool open_records(struct cli *cli, const char *command, const struct sett
     struct hf_describe_table there = {.table = settings->table};
     struct hf_describe_table_result described;
 
+    *records = NULL;
     database.create = create && !settings->adopt;
+    database.maker = "records put";
     if (!hf__database_open(cli, command, &database, db, ends))
         return false;
     /* A table that is adopted gets its index and its mark, but it has to be there. */
@@ -82,6 +84,7 @@ static bool open_records(struct cli *cli, const char *command, const struct sett
         return true;
     *ends = hf__database_unopened(cli, command, &database);
     hf_db_close(*db);
+    *db = NULL;
     return false;
 }
 
@@ -405,10 +408,13 @@ int hf__records_retry_run(struct cli *cli, size_t args_len, const char *const *a
     int ends;
 
     if (!hf__cli_options(cli, &hf__records_retry_options, args_len, args, &settings, &options,
-                         &ends) ||
-        !open_records(cli, "records retry", &settings, false, &db, &records, &ends))
+                         &ends))
         return ends;
-    if (hf_records_retry_failed(cli->scope, records, settings.limit, &count) != HF_OK) {
+    settings.database.absent_ok = true;
+    if (!open_records(cli, "records retry", &settings, false, &db, &records, &ends) &&
+        ends != DATABASE_ABSENT)
+        return ends;
+    if (records && hf_records_retry_failed(cli->scope, records, settings.limit, &count) != HF_OK) {
         ends = hf__database_fail(cli, "records retry");
     } else {
         struct rows_field field = hf__rows_number(cli, "waiting", count);

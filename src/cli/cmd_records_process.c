@@ -386,11 +386,12 @@ static int process(struct run *run, struct hf_records *records)
 
 static int open_and_process(struct run *run)
 {
-    const struct settings *settings = &run->settings;
+    struct settings *settings = &run->settings;
     struct hf_records *records;
     struct hf_db *db;
     int ends;
 
+    settings->database.maker = "records put";
     if (!hf__database_open(run->cli, "records process", &settings->database, &db, &ends))
         return ends;
     if (hf_records_open(run->cli->scope, db,
@@ -399,7 +400,7 @@ static int open_and_process(struct run *run)
                                    .processed = settings->processed, .index = settings->index,
                                    .no_create = true),
                         &records) != HF_OK) {
-        ends = hf__database_fail(run->cli, "records process");
+        ends = hf__database_unopened(run->cli, "records process", &settings->database);
     } else {
         ends = process(run, records);
         hf_records_close(records);

@@ -501,6 +501,7 @@ static int run_command(struct cli *cli, const struct options_table *table, size_
         return ends;
     if (!run.settings.to.ptr)
         return hf__cli_fail(cli, table->name, CLI_USAGE, "--to is missing");
+    run.settings.database.table_needed = !drain; /* a relay would wait in vain */
     if (run.settings.for_ms && run.settings.for_ms < run.settings.database.timeout_ms)
         run.settings.database.timeout_ms = run.settings.for_ms;
     if (hf__guard_command(cli, table->name, !drain, &run.guard, &ends))

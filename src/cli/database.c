@@ -264,13 +264,23 @@ bool hf__database_open(struct cli *cli, const char *command,
     return false;
 }
 
+bool hf__database_nothing_yet(const struct cli *cli)
+{
+    return !cli->table_named && hf_scope_error(cli->scope)->status == HF_NOT_FOUND;
+}
+
 int hf__database_unopened(struct cli *cli, const char *command,
                           const struct database_settings *settings)
 {
-    if (settings->absent_ok && !cli->table_named &&
-        hf_scope_error(cli->scope)->status == HF_NOT_FOUND)
-        return DATABASE_ABSENT;
-    return hf__database_fail(cli, command);
+    struct hf_str more = HF_STR("");
+
+    if (hf__database_nothing_yet(cli)) {
+        if (settings->absent_ok)
+            return DATABASE_ABSENT;
+        if (settings->maker)
+            more = hf_scope_format(cli->scope, " yet; 'holdfast %s' makes it", settings->maker);
+    }
+    return fail_line(cli, command, cli->scope, NULL, more);
 }
 
 /* ---- waiting -------------------------------------------------------------------------------- */

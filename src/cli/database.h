@@ -46,6 +46,11 @@ struct database_settings {
     bool quiet;
     bool create;    /* of commands that write: a directory that is missing is made */
     bool absent_ok; /* the command copes with a table that is not there: DATABASE_ABSENT */
+
+    /* Of commands about an event store or an outbox, which otherwise work on an empty one in memory
+     * where there is no table yet: this one does nothing then. */
+    bool table_needed;
+    const char *maker; /* the command that makes the table, for the error */
 };
 
 /* Its options, for a struct whose member `database` is the settings. */
@@ -129,7 +134,10 @@ bool hf__database_open_waiting(struct cli *cli, const char *command,
 /*
  * How to end when a pattern could not be opened on the database: the error of cli->scope is shown,
  * unless its table is not there and settings->absent_ok: DATABASE_ABSENT.
+ *
+ * The first asks for no more than whether the table is not there, as nothing was stored yet.
  */
+bool hf__database_nothing_yet(const struct cli *cli);
 int hf__database_unopened(struct cli *cli, const char *command,
                           const struct database_settings *settings);
 

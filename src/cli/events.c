@@ -5,11 +5,14 @@
  *
  *  (1) A stream that was printed can be typed: hf__cli_events_stream() reads what
  *      hf__cli_events_stream_text() writes, and gives back the same two texts.
- *  (2) What a store is told to make, it makes only for commands that append.
+ *  (2) What a store is told to make, it makes only for commands that append. That is so for the
+ *      folder of a blob store as well (`lazy`): for others one that is not there has no blobs.
  */
 #include "cli/events.h"
 
 #include "cli/when.h"
+
+#include <holdfast/engine.h>
 
 #include <ctype.h>
 #include <string.h>
@@ -26,8 +29,24 @@ enum hf_status hf__cli_events_open_blobs(struct cli *cli, const struct database_
                          HF_OPTIONS(hf_blobs_options,
                                     .client =
                                         HF_OPTIONS(hf_client_options, .profile = database->profile,
-                                                   .region = database->region)),
+                                                   .region = database->region),
+                                    .lazy = !database->create),
                          blobs);
+}
+
+/* Nobody has appended anything yet: what is to be said is that of an empty store. No blobs belong to
+ * it: a sweep of it would remove all of them. */
+static bool open_empty(struct cli *cli, const char *command, struct events_place *place, int *ends)
+{
+    struct hf_events_options options = {.size = sizeof(options)};
+
+    hf__cli_events_close(place);
+    if (hf_open(cli->scope, HF_STR("memory:"), NULL, &place->db) == HF_OK &&
+        hf_events_open(cli->scope, place->db, &options, &place->store) == HF_OK)
+        return true;
+    *ends = hf__database_fail(cli, command);
+    hf__cli_events_close(place);
+    return false;
 }
 
 bool hf__cli_events_open(struct cli *cli, const char *command,
@@ -37,24 +56,26 @@ bool hf__cli_events_open(struct cli *cli, const char *command,
                          int *ends)
 {
     struct hf_events_options options = {.size = sizeof(options), .no_create = true};
-
     struct database_settings with = *database;
 
     *place = (struct events_place){0};
     with.create = make != NULL;
+    with.maker = "events append";
     if (!hf__database_open(cli, command, &with, &place->db, ends))
         return false;
     if (make)
         options = *make;
     options.table = settings->table;
     if (settings->blobs.ptr &&
-        hf__cli_events_open_blobs(cli, database, settings->blobs, &place->blobs) != HF_OK) {
+        hf__cli_events_open_blobs(cli, &with, settings->blobs, &place->blobs) != HF_OK) {
         *ends = hf__database_fail(cli, command);
     } else {
         options.blobs = place->blobs;
         if (hf_events_open(cli->scope, place->db, &options, &place->store) == HF_OK)
             return true;
-        *ends = hf__database_unopened(cli, command, database);
+        if (!make && !with.absent_ok && !with.table_needed && hf__database_nothing_yet(cli))
+            return open_empty(cli, command, place, ends);
+        *ends = hf__database_unopened(cli, command, &with);
     }
     hf__cli_events_close(place);
     return false;

@@ -88,7 +88,8 @@ struct events_place {
 
 /*
  * Open the database, the blob store and the event store. `make` says how the table is made when it
- * is missing; NULL: it has to be there. False: the error was shown, *ends says how to end.
+ * is missing; NULL: then the store is an empty one in memory, but database->absent_ok and
+ * table_needed. False: the error was shown, *ends says how to end.
  */
 bool hf__cli_events_open(struct cli *cli, const char *command,
                          const struct database_settings *database,

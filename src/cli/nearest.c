@@ -4,6 +4,7 @@
  * The distance counts letters inserted, dropped, replaced, and neighbours swapped. Three rows of
  * the usual table are enough, as a swap looks back two rows. A word is near when about a third of
  * its letters, and at least one, had to change: `sevre` is near `serve`, `x` is near nothing long.
+ * The dashes of an option are no letters: else any three of them would be near any other three.
  */
 #include "cli/nearest.h"
 
@@ -41,31 +42,57 @@ size_t hf__nearest_distance(const char *a, const char *b)
     return rows[a_len % 3][b_len];
 }
 
-static void consider(struct nearest *nearest, const char *candidate, size_t distance)
-{
-    size_t len = strlen(nearest->word);
+/* ---- candidates ----------------------------------------------------------------------------- */
 
-    if (distance == SIZE_MAX || distance > (len < 3 ? 1 : len / 3))
+static size_t dashes(const char *word)
+{
+    return strspn(word, "-");
+}
+
+static const char *bare(const char *word)
+{
+    return word + dashes(word);
+}
+
+static void consider(struct nearest *nearest, const char *candidate, size_t distance, size_t most)
+{
+    bool other_dashes = dashes(candidate) != dashes(nearest->word);
+
+    if (distance > most)
         return;
-    if (nearest->best && nearest->distance <= distance)
+    if (nearest->best && (nearest->distance < distance ||
+                          (nearest->distance == distance && nearest->other_dashes <= other_dashes)))
         return;
     nearest->best = candidate;
     nearest->distance = distance;
+    nearest->other_dashes = other_dashes;
 }
 
 void hf__nearest_offer(struct nearest *nearest, const char *candidate)
 {
-    consider(nearest, candidate, hf__nearest_distance(nearest->word, candidate));
+    size_t len = strlen(bare(nearest->word));
+
+    consider(nearest, candidate, hf__nearest_distance(bare(nearest->word), bare(candidate)),
+             len < 3 ? 1 : len / 3);
 }
 
 void hf__nearest_offer_start(struct nearest *nearest, const char *candidate)
 {
+    const char *word = bare(nearest->word), *whole = bare(candidate);
     char start[NEAREST_LEN_MAX + 1];
-    size_t len = strlen(nearest->word);
+    size_t len = strlen(word);
 
-    if (len < NEAREST_START_MIN || len > NEAREST_LEN_MAX || strlen(candidate) <= len)
+    if (len < NEAREST_PART_MIN || len > NEAREST_LEN_MAX || strlen(whole) <= len)
         return;
-    memcpy(start, candidate, len);
+    memcpy(start, whole, len);
     start[len] = '\0';
-    consider(nearest, candidate, hf__nearest_distance(nearest->word, start));
+    consider(nearest, candidate, hf__nearest_distance(word, start), len / 4);
+}
+
+void hf__nearest_offer_last(struct nearest *nearest, const char *candidate)
+{
+    const char *word = bare(nearest->word), *last = strrchr(bare(candidate), '-');
+
+    if (last && strlen(word) >= NEAREST_PART_MIN)
+        consider(nearest, candidate, hf__nearest_distance(word, last + 1), 0);
 }

@@ -320,6 +320,14 @@ static enum options_result unknown(struct parser *p, const char *arg)
     offer_names(p, &nearest, hf__nearest_offer);
     if (!nearest.best) /* --nmae, of --namespace */
         offer_names(p, &nearest, hf__nearest_offer_start);
+    if (!nearest.best) /* --type, of --only-type */
+        offer_names(p, &nearest, hf__nearest_offer_last);
+    if (!nearest.best && strncmp(arg, "--no-", 5) == 0) { /* --no-port: it is no flag */
+        struct hf_str rest = hf_scope_format(p->s, "--%s", typed.ptr + 5);
+
+        nearest.word = rest.ptr ? rest.ptr : typed.ptr;
+        offer_names(p, &nearest, hf__nearest_offer);
+    }
     if (nearest.best)
         return BAD(p, "unknown option '%s'; did you mean %s?", typed.ptr, nearest.best);
     return BAD(p, "unknown option '%s'", typed.ptr);

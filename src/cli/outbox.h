@@ -16,8 +16,9 @@ struct outbox_place {
 };
 
 /*
- * Open the database, the blob store (absent: none) and the outbox. False: the error was shown,
- * *ends says how to end.
+ * Open the database, the blob store (absent: none) and the outbox. With no_create, where there is
+ * none yet, it is an empty one in memory, but settings->absent_ok and table_needed. False: the error
+ * was shown, *ends says how to end.
  */
 bool hf__outbox_open(struct cli *cli, const char *command, const struct database_settings *settings,
                      struct hf_str blobs, const struct hf_outbox_options *options,

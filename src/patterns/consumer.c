@@ -14,7 +14,9 @@
  *      nothing that is behind them in the shard, or in its children, before they were taken.
  *  (3) Among consumers of a name a shard is read by its owner alone, as long as that one is not
  *      stopped for a whole lease in the midst of a batch.
- *  (4) When a run ends, positions are written and leases given back before it returns.
+ *  (4) When a run ends, positions are written and leases given back before it returns. A handler
+ *      that does not return within stop_ms is left: its shard is given back as one that is stuck,
+ *      its thread is joined by the next run, or when the consumer is closed.
  *
  * A worker waits by the system's clock in slices, so that it sees soon that the run ends; when
  * something is due is a matter of the env's clocks.
@@ -159,6 +161,29 @@ enum hf_status hf_consumer_open(struct hf_scope *s, struct hf_db *db, struct hf_
     return HF_OK;
 }
 
+/* Those that have ended, or `all`, which are waited for. How many are left. (4) */
+static size_t join_workers(struct hf_consumer *c, bool all)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < c->workers_len; i++) {
+        struct worker *worker = &c->workers[i];
+        bool over;
+
+        if (!worker->started)
+            continue;
+        pthread_mutex_lock(&c->mutex);
+        over = worker->over;
+        pthread_mutex_unlock(&c->mutex);
+        left += !all && !over;
+        if (!all && !over)
+            continue;
+        pthread_join(worker->thread, NULL);
+        worker->started = false;
+    }
+    return left;
+}
+
 void hf_consumer_close(struct hf_consumer *c)
 {
     struct hf_env env;
@@ -166,6 +191,7 @@ void hf_consumer_close(struct hf_consumer *c)
     if (!c)
         return;
     assert(!c->running && "a consumer was closed while it was running");
+    (void)join_workers(c, true);
     env = c->env;
     for (size_t i = 0; i < c->workers_len; i++) {
         hf_scope_free(c->workers[i].own);
@@ -306,6 +332,10 @@ static void *worker_loop(void *user)
             wait_slice(c);
         pthread_mutex_unlock(&c->mutex);
     }
+    pthread_mutex_lock(&c->mutex);
+    worker->over = true;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mutex);
     return NULL;
 }
 
@@ -414,15 +444,31 @@ static enum hf_status pump_alone(struct hf_scope *s, struct hf_consumer *c)
 
 /* ---- a run ---------------------------------------------------------------------------------- */
 
-static bool enter(struct hf_scope *s, struct hf_consumer *c, hf_change_fn *handle, void *user)
+/* What the next run reads from is made anew, but for a place in time that nothing else remembers. */
+static void forget_iterator(const struct hf_consumer *c, struct shard *shard)
+{
+    if (shard->place != PLACE_TIME || has_name(c))
+        shard->iterator.len = 0;
+}
+
+static enum hf_status enter(struct hf_scope *s, struct hf_consumer *c, hf_change_fn *handle,
+                            void *user)
 {
     uint32_t left_ms = hf_scope_left_ms(s, UINT32_MAX);
     bool free;
 
     pthread_mutex_lock(&c->mutex);
     free = !c->running;
+    c->running = true;
+    pthread_mutex_unlock(&c->mutex);
+    if (!free)
+        return hf_scope_fail(s, HF_LOCKED, "the consumer is running already");
+    free = join_workers(c, false) == 0;
+    pthread_mutex_lock(&c->mutex);
+    c->running = free;
     if (free) {
-        c->running = true;
+        for (struct shard *shard = c->shards; shard; shard = shard->next)
+            forget_iterator(c, shard); /* of those that were left */
         c->stopping = false;
         c->stop_status = HF_OK;
         hf_scope_reset(c->why);
@@ -436,7 +482,12 @@ static bool enter(struct hf_scope *s, struct hf_consumer *c, hf_change_fn *handl
         c->looks++; /* what an earlier run has seen is not seen now */
     }
     pthread_mutex_unlock(&c->mutex);
-    return free;
+    if (!free)
+        return hf_scope_fail(
+            s, HF_LOCKED,
+            "a handler of the run before has not returned: the consumer cannot run "
+            "again before it has");
+    return HF_OK;
 }
 
 static enum hf_status start(struct hf_scope *s, struct hf_consumer *c)
@@ -447,11 +498,22 @@ static enum hf_status start(struct hf_scope *s, struct hf_consumer *c)
     for (size_t i = 0; i < c->workers_len; i++) {
         struct worker *worker = &c->workers[i];
 
+        worker->over = false;
         if (pthread_create(&worker->thread, NULL, worker_loop, worker) != 0)
             return hf_scope_fail(s, HF_LIMIT, "the system has no thread for worker %zu", i + 1);
         worker->started = true;
     }
     return HF_OK;
+}
+
+static bool is_owned(struct hf_consumer *c, const struct shard *shard)
+{
+    bool owned;
+
+    pthread_mutex_lock(&c->mutex);
+    owned = shard->owned;
+    pthread_mutex_unlock(&c->mutex);
+    return owned;
 }
 
 /* (4) What cannot be given back now is taken over when its lease has ended. */
@@ -463,8 +525,7 @@ static void give_back(struct hf_consumer *c)
     for (struct shard *shard = c->shards; shard; shard = shard->next) {
         uint32_t tries = 0;
 
-        shard->iterator.len = shard->place == PLACE_TIME && !has_name(c) ? shard->iterator.len : 0;
-        while (has_name(c) && shard->owned) {
+        while (has_name(c) && is_owned(c, shard)) {
             int64_t left_us = end_us - hf__env_elapsed_us(&c->env);
 
             if (left_us <= 0)
@@ -475,41 +536,66 @@ static void give_back(struct hf_consumer *c)
                 hf_scope_sleep_ms(s, hf__consumer_trouble_ms(c, tries++)) != HF_OK)
                 break;
         }
+        pthread_mutex_lock(&c->mutex);
         shard->owned = false;
         shard->dirty = false;
+        pthread_mutex_unlock(&c->mutex);
     }
+    pthread_mutex_lock(&c->mutex);
     c->metrics.shards = 0;
+    pthread_mutex_unlock(&c->mutex);
 }
 
-static void finish(struct hf_consumer *c)
+/* Does a worker still run? The mutex is held. */
+static bool any_works(const struct hf_consumer *c)
 {
+    bool any = false;
+
     for (size_t i = 0; i < c->workers_len; i++)
-        if (c->workers[i].started) {
-            pthread_join(c->workers[i].thread, NULL);
-            c->workers[i].started = false;
-        }
+        any = any || (c->workers[i].started && !c->workers[i].over);
+    return any;
+}
+
+/* How many handlers were left. */
+static size_t finish(struct hf_consumer *c)
+{
+    int64_t stop_us = (int64_t)c->o.stop_ms * 1000, began_us = hf__env_elapsed_us(&c->env);
+    size_t left;
+
+    pthread_mutex_lock(&c->mutex);
+    while (stop_us && any_works(c) && hf__env_elapsed_us(&c->env) - began_us < stop_us)
+        wait_slice(c);
+    pthread_mutex_unlock(&c->mutex);
+    left = join_workers(c, !stop_us);
     hf__timer_stop(c->beater);
     c->beater = NULL;
     give_back(c);
+    return left;
 }
 
 enum hf_status hf_consumer_run(struct hf_scope *s, struct hf_consumer *c, hf_change_fn *handle,
                                void *user)
 {
     enum hf_status status;
+    size_t left;
 
     if (!handle)
         return hf_scope_fail(s, HF_INVALID, "a consumer needs a function to hand changes to");
-    if (!enter(s, c, handle, user))
-        return hf_scope_fail(s, HF_LOCKED, "the consumer is running already");
+    TRY(enter(s, c, handle, user));
     status = start(s, c);
     if (status == HF_OK)
         status = c->o.no_threads ? pump_alone(s, c) : pump(s, c);
     hf__consumer_stop(c, status, s);
-    finish(c);
+    left = finish(c);
     pthread_mutex_lock(&c->mutex);
     c->running = false;
     status = c->stop_status;
     pthread_mutex_unlock(&c->mutex);
+    if (left)
+        return hf_scope_fail(s, HF_TIMEOUT,
+                             "the run was stopped (%s), and after %u ms %zu handlers have not "
+                             "returned: their shards are left to others; hf_consumer_close() waits "
+                             "for the handlers",
+                             hf_status_text(status), c->o.stop_ms, left);
     return hf_scope_fail_from(s, status, c->why);
 }

@@ -117,7 +117,8 @@ struct worker {
     struct hf_scope *work; /* handed to the handler */
     struct shard *shard;   /* it reads; the consumer's mutex guards it */
     pthread_t thread;
-    bool started;
+    bool started; /* the thread is to be joined */
+    bool over;    /* it has ended, or is about to; the consumer's mutex guards it */
 };
 
 struct hf_consumer {

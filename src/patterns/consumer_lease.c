@@ -141,9 +141,11 @@ enum hf_status hf__shard_lease_table(struct hf_scope *s, struct hf_consumer *c)
                                          .attributes_len = ARRAY_LEN(attributes),
                                          .key_schema = keys,
                                          .key_schema_len = ARRAY_LEN(keys)};
+    struct pattern_open how = {KIND_POSITIONS, .adopt = c->o.adopt};
 
-    TRY(hf__pattern_table(s, c->db, &spec, HF_STR("expires"), false));
-    return hf__kind_open(s, c->db, &spec, KIND_POSITIONS, c->o.adopt);
+    TRY(hf__pattern_table_begin(s, c->db, &spec, HF_STR("expires"), &how));
+    TRY(hf__kind_open(s, c->db, &spec, KIND_POSITIONS, c->o.adopt));
+    return hf__pattern_table_end(s, c->db, &spec, HF_STR("expires"), &how);
 }
 
 struct hf_query hf__shard_lease_query(struct hf_scope *s, const struct hf_consumer *c)

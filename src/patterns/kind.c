@@ -21,16 +21,19 @@
  *  (4) To find out whether a table is empty, its first item is asked for (Scan). Who may not do
  *      that goes by what DescribeTable says, which every pattern asks for in any case; on AWS that
  *      is up to six hours old.
- *  (5) An event store shares its table with no pattern of ours. Its mark is put in a transaction
- *      that checks that no other is there, and where the keys are those of an event store the
- *      others are put in one that checks that there is none: of two who open an empty table at
- *      once, the second is refused. A database without transactions has no event stores, so there
- *      a mark is put by itself. To add to a mark that is there needs no check: there is no event
- *      store beside it.
+ *  (5) An event store shares its table with no pattern of ours, nor does do-once. Their marks and
+ *      those of others are different items. Where the keys are those of an event store, which are
+ *      also those of an outbox, a mark is put in a transaction that checks that none of the others
+ *      is there that may not be: of two who open an empty table at once, the second is refused and
+ *      leaves nothing behind. Where there are no transactions a mark is put by itself: there are no
+ *      event stores, and of do-once and an outbox that are opened first in the same moment both
+ *      succeed. To add to a mark that is there needs no check: what excludes it is not there.
  *  (6) Counters are not begun beside those of a library that keeps them under other keys.
  *  (7) Names of locks and limits, and the users and keys of do-once, are whatever people choose, so
- *      they may be the keys of any other pattern: they share no table with those. Locks and limits
- *      share one with each other.
+ *      they may be the keys of any other pattern: they share a table with nobody. A lock and a
+ *      limit of one name would be one item: the time to live of the limit, or its being cleared,
+ *      would remove a lock that is held. Tables that have the marks of both from earlier versions
+ *      are opened.
  *  (8) Who opens a table first decides which attribute is the time to live, and whoever names
  *      another is refused. A lock that is taken again loses its time to live: were it another
  *      attribute than the one that was set, the database would remove a lock that is held.
@@ -61,7 +64,8 @@ enum {
 /* Which patterns can share a table: those of one family. (7) */
 enum family {
     FAMILY_PREFIXED, /* their keys begin in ways of their own */
-    FAMILY_NAMED,
+    FAMILY_LOCKS,
+    FAMILY_LIMITS,
     FAMILY_ONCE,
     FAMILY_EVENTS
 };
@@ -72,9 +76,9 @@ static const struct kind {
     int64_t format;   /* the newest that this version knows */
     enum family family;
 } kinds[] = {
-    [KIND_LOCKS] = {"locks", "a table of locks", 1, FAMILY_NAMED},
+    [KIND_LOCKS] = {"locks", "a table of locks", 1, FAMILY_LOCKS},
     [KIND_ONCE] = {"once", "a table of what is done once", 1, FAMILY_ONCE},
-    [KIND_LIMITS] = {"limits", "a table of limits", 1, FAMILY_NAMED},
+    [KIND_LIMITS] = {"limits", "a table of limits", 1, FAMILY_LIMITS},
     [KIND_VALUES] = {"values", "a table of values", 1, FAMILY_PREFIXED},
     [KIND_COUNTERS] = {"counters", "a table of counters", 1, FAMILY_PREFIXED},
     [KIND_POSITIONS] = {"positions", "a table of positions in streams", 1, FAMILY_PREFIXED},
@@ -137,6 +141,17 @@ static struct hf_item event_key(struct hf_scope *s, const struct hf_create_table
     return hf_item_make(s, key, 2);
 }
 
+/* Where the mark of records is, in a table of whatever keys. */
+static struct hf_item records_key(struct hf_scope *s, const struct hf_create_table *spec)
+{
+    const struct hf_attr key[] = {
+        {.name = spec->key_schema[0].name, .type = HF_TYPE_S, .text = RECORDS_HASH},
+        {.name = spec->key_schema[1].name, .type = HF_TYPE_S, .text = RECORDS_RANGE}};
+
+    assert(spec->key_schema_len == ARRAY_LEN(key));
+    return hf_item_make(s, key, ARRAY_LEN(key));
+}
+
 /* (5), (7) May a table not be both? Of a kind that we do not know, only an event store says so. */
 static bool excludes(enum pattern_kind kind, struct hf_str other)
 {
@@ -166,8 +181,7 @@ static enum hf_status find_other(struct hf_scope *s, struct hf_db *db,
     *other = hf_value_str(hf_item_get(mark, HF_STR(KIND_ATTR)));
     if (other->len || !has_event_keys(spec))
         return HF_OK;
-    TRY(hf__pattern_read(s, db, spec->table, event_key(s, spec, RECORDS_HASH, RECORDS_RANGE),
-                         &mark));
+    TRY(hf__pattern_read(s, db, spec->table, records_key(s, spec), &mark));
     if (hf_item_get(mark, RECORDS_ATTR).ptr)
         *other = hf__kind_name(KIND_RECORDS);
     return HF_OK;
@@ -210,6 +224,8 @@ static struct hf_str names_of(struct hf_scope *s, struct hf_item item)
 
 /* ---- tables of @paradoxical-io/common-aws --------------------------------------------------- */
 
+#define OTHER_LIBRARY "@paradoxical-io/common-aws"
+
 static const char *importer(enum pattern_kind kind)
 {
     return kind == KIND_LOCKS      ? "lock import"
@@ -224,7 +240,7 @@ static struct hf_str import_hint(struct hf_scope *s, struct hf_str table, enum p
     if (!importer(kind))
         return HF_STR("");
     return hf_scope_format(s,
-                           ". It looks like a table of @paradoxical-io/common-aws: 'holdfast %s "
+                           ". It looks like a table of " OTHER_LIBRARY ": 'holdfast %s "
                            "--from %.*s --table ANOTHER' copies what it has",
                            importer(kind), HF_FMT(table));
 }
@@ -264,11 +280,13 @@ enum hf_status hf__kind_keys(struct hf_scope *s, struct hf_db *db, struct hf_str
                              enum pattern_kind kind, enum hf_status status)
 {
     struct hf_str why, hint = HF_STR("");
+    bool named;
 
     if (status != HF_INVALID)
         return status;
+    named = strstr(hf_scope_error_text(s), OTHER_LIBRARY) != NULL;
     why = hf_scope_copy(s, hf_str_from(hf_scope_error_text(s)));
-    if (has_common_aws(s, db, table, kind))
+    if (!named && has_common_aws(s, db, table, kind))
         hint = import_hint(s, table, kind);
     return hf_scope_fail(s, HF_INVALID, "%.*s%.*s", HF_FMT(why), HF_FMT(hint));
 }
@@ -364,6 +382,33 @@ enum hf_status hf__kind_read(struct hf_scope *s, struct hf_db *db,
     }
 }
 
+/* Where the mark of that kind is. */
+static struct hf_item own_key(struct hf_scope *s, const struct hf_create_table *spec,
+                              enum pattern_kind kind)
+{
+    if (kind == KIND_OUTBOX || kind == KIND_EVENTS)
+        return event_key(s, spec, CONFIG_HASH, CONFIG_RANGE);
+    return kind == KIND_RECORDS ? records_key(s, spec) : mark_key(s, spec);
+}
+
+enum hf_status hf__kind_look(struct hf_scope *s, struct hf_db *db,
+                             const struct hf_create_table *spec, enum pattern_kind kind, bool adopt,
+                             bool *marked)
+{
+    struct hf_item key = own_key(s, spec, kind), mark, of;
+    struct hf_str other;
+
+    *marked = false;
+    TRY(hf_scope_built(s));
+    TRY(hf__kind_read(s, db, spec, kind, key, adopt, &mark));
+    of = hf_value_item(hf_item_get(mark, KINDS));
+    *marked = mark.ptr && (!of.ptr || hf_item_get(of, hf__kind_name(kind)).ptr);
+    if (*marked)
+        return HF_OK;
+    TRY(find_other(s, db, spec, &other));
+    return excludes(kind, other) ? another(s, spec->table, kind, other) : HF_OK;
+}
+
 /* ---- checking ------------------------------------------------------------------------------- */
 
 enum hf_status hf__kind_check(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
@@ -392,41 +437,64 @@ enum hf_status hf__kind_check(struct hf_scope *s, struct hf_str table, enum patt
 
 /* ---- putting one ---------------------------------------------------------------------------- */
 
-/* (5) What has to hold while the mark is put: how many checks. */
-static size_t checks_of(struct hf_scope *s, const struct hf_create_table *spec,
-                        enum pattern_kind kind, struct hf_condition_check *checks)
+/* In the common mark there is nothing that excludes `kind`, whose mark is another item: of those
+ * with two keys that is do-once, or for an event store all. */
+static struct hf_condition_check no_common(struct hf_scope *s, const struct hf_create_table *spec,
+                                           enum pattern_kind kind)
 {
-    if (!has_event_keys(spec) || kind == KIND_OUTBOX) /* whose mark is where an event store's is */
+    bool any = kind == KIND_EVENTS;
+
+    return (
+        struct hf_condition_check){.table = spec->table,
+                                   .key = mark_key(s, spec),
+                                   .condition = any ? HF_STR("attribute_not_exists(#kinds)")
+                                                    : HF_STR("attribute_not_exists(#kinds.#once)"),
+                                   .names = any ? HF_ITEM(s, HF_S("#kinds", KINDS))
+                                                : HF_ITEM(s, HF_S("#kinds", KINDS),
+                                                          HF_S("#once", hf__kind_name(KIND_ONCE)))};
+}
+
+/* There is no event store, and if `kind` excludes an outbox no such either. */
+static struct hf_condition_check no_config(struct hf_scope *s, const struct hf_create_table *spec,
+                                           enum pattern_kind kind)
+{
+    struct hf_condition_check check = {.table = spec->table,
+                                       .key = event_key(s, spec, CONFIG_HASH, CONFIG_RANGE),
+                                       .condition = HF_STR("attribute_not_exists(#kind)"),
+                                       .names = HF_ITEM(s, HF_S("#kind", HF_STR(KIND_ATTR)))};
+
+    if (!excludes(kind, hf__kind_name(KIND_OUTBOX))) {
+        check.condition = HF_STR("attribute_not_exists(#kind) OR #kind <> :events");
+        check.values = HF_ITEM(s, HF_S(":events", hf__kind_name(KIND_EVENTS)));
+    }
+    return check;
+}
+
+static struct hf_condition_check no_records(struct hf_scope *s, const struct hf_create_table *spec)
+{
+    return (struct hf_condition_check){.table = spec->table,
+                                       .key = records_key(s, spec),
+                                       .condition = HF_STR("attribute_not_exists(#shards)"),
+                                       .names = HF_ITEM(s, HF_S("#shards", RECORDS_ATTR))};
+}
+
+/* (5) What has to hold while the mark is put: how many checks, of the items where others have their
+ * marks. What has its mark in the same item is seen by the condition of the write. */
+static size_t checks_of(struct hf_scope *s, const struct hf_create_table *spec,
+                        enum pattern_kind kind, struct hf_condition_check checks[CHECKS])
+{
+    size_t len = 0;
+
+    if (!has_event_keys(spec))
         return 0;
-    if (kind == KIND_EVENTS) {
-        checks[0] = (struct hf_condition_check){.table = spec->table,
-                                                .key = mark_key(s, spec),
-                                                .condition = HF_STR("attribute_not_exists(#kinds)"),
-                                                .names = HF_ITEM(s, HF_S("#kinds", KINDS))};
-        checks[1] =
-            (struct hf_condition_check){.table = spec->table,
-                                        .key = event_key(s, spec, RECORDS_HASH, RECORDS_RANGE),
-                                        .condition = HF_STR("attribute_not_exists(#shards)"),
-                                        .names = HF_ITEM(s, HF_S("#shards", RECORDS_ATTR))};
-        return 2;
-    }
-    if (excludes(kind, hf__kind_name(KIND_OUTBOX))) {
-        checks[0] =
-            (struct hf_condition_check){.table = spec->table,
-                                        .key = event_key(s, spec, CONFIG_HASH, CONFIG_RANGE),
-                                        .condition = HF_STR("attribute_not_exists(#kind)"),
-                                        .names = HF_ITEM(s, HF_S("#kind", HF_STR(KIND_ATTR)))};
-        return 1;
-    }
-    checks[0] =
-        (struct hf_condition_check){.table = spec->table,
-                                    .key = event_key(s, spec, CONFIG_HASH, CONFIG_RANGE),
-                                    .condition =
-                                        HF_STR("attribute_not_exists(#kind) OR #kind <> :events"),
-                                    .names = HF_ITEM(s, HF_S("#kind", HF_STR(KIND_ATTR))),
-                                    .values =
-                                        HF_ITEM(s, HF_S(":events", hf__kind_name(KIND_EVENTS)))};
-    return 1;
+    if (kind == KIND_EVENTS || kind == KIND_OUTBOX || kind == KIND_RECORDS)
+        checks[len++] = no_common(s, spec, kind);
+    if (kind != KIND_EVENTS && kind != KIND_OUTBOX)
+        checks[len++] = no_config(s, spec, kind);
+    if (excludes(kind, hf__kind_name(KIND_RECORDS)))
+        checks[len++] = no_records(s, spec);
+    assert(len <= CHECKS);
+    return len;
 }
 
 static enum hf_status send_checked(struct hf_scope *s, struct hf_db *db,

@@ -30,12 +30,13 @@ static enum hf_status ensure(struct hf_scope *s, const struct hf_kv *kv,
                                    .attributes_len = kv->sort.ptr ? 2 : 1,
                                    .key_schema = keys,
                                    .key_schema_len = kv->sort.ptr ? 2 : 1};
-    enum hf_status status =
-        hf__pattern_table(s, kv->db, &spec, o->any_ttl ? hf_str_of(NULL, 0) : kv->expires,
-                          o->no_create);
+    struct pattern_open how = {KIND_VALUES, .no_create = o->no_create, .adopt = o->adopt};
+    struct hf_str ttl = o->any_ttl ? hf_str_of(NULL, 0) : kv->expires;
+    enum hf_status status = hf__pattern_table_begin(s, kv->db, &spec, ttl, &how);
 
     TRY(hf__kind_keys(s, kv->db, spec.table, KIND_VALUES, status));
-    return hf__kind_open(s, kv->db, &spec, KIND_VALUES, o->adopt);
+    TRY(hf__kind_open(s, kv->db, &spec, KIND_VALUES, o->adopt));
+    return hf__pattern_table_end(s, kv->db, &spec, ttl, &how);
 }
 
 static void kv_free(struct hf_kv *kv)

@@ -76,11 +76,12 @@ static enum hf_status ensure(struct hf_scope *s, struct hf_db *db, const struct 
                                    .attributes_len = 1,
                                    .key_schema = &key,
                                    .key_schema_len = 1};
+    struct pattern_open how = {KIND_LIMITS, .no_create = o->no_create, .adopt = o->adopt};
 
     TRY(hf__pattern_names(s, at, own));
-    TRY(hf__pattern_table(s, db, &spec, (struct hf_str){0}, o->no_create));
+    TRY(hf__pattern_table_begin(s, db, &spec, at->expires, &how));
     TRY(hf__kind_open_at(s, db, &spec, KIND_LIMITS, at->expires, o->adopt));
-    return hf__pattern_table(s, db, &spec, at->expires, o->no_create);
+    return hf__pattern_table_end(s, db, &spec, at->expires, &how);
 }
 
 enum hf_status hf_limit_table_open(struct hf_scope *s, struct hf_db *db,
@@ -400,50 +401,84 @@ static bool is_unreached(const struct hf_scope *s, enum hf_status status)
            status == HF_NO_SPACE || status == HF_DENIED || hf_scope_error(s)->may_retry;
 }
 
+/* The deadline of the scope, brought forward by reach_ms, and as it was. */
+struct bound {
+    bool set;
+    uint32_t left_ms;
+    int64_t began_us;
+};
+
+static struct bound bound_begin(struct hf_scope *s, const struct hf_limit_table *limits,
+                                uint32_t reach_ms)
+{
+    struct bound bound = {.left_ms = hf_scope_left_ms(s, UINT32_MAX),
+                          .began_us = hf__env_elapsed_us(&limits->env)};
+
+    bound.set = reach_ms && reach_ms < bound.left_ms;
+    if (bound.set)
+        hf_scope_timeout_ms(s, reach_ms);
+    return bound;
+}
+
+static void bound_end(struct hf_scope *s, const struct hf_limit_table *limits,
+                      const struct bound *bound)
+{
+    int64_t rest_ms = bound->left_ms - (hf__env_elapsed_us(&limits->env) - bound->began_us) / 1000;
+
+    /* 0 is no deadline at all: one that has passed stays one. */
+    if (bound->set)
+        hf_scope_timeout_ms(s, bound->left_ms == UINT32_MAX ? 0
+                               : rest_ms > 0                ? (uint32_t)rest_ms
+                                                            : 1);
+}
+
+/* Nobody could be asked, and it is to be allowed then. */
+static bool fails_open(struct hf_scope *s, const struct hf_limit_options *o, enum hf_status status)
+{
+    return o->fail_open && status != HF_OK && status != HF_LIMIT && is_unreached(s, status);
+}
+
+static enum hf_status unreached(struct hf_scope *s, const struct limit_ask *ask,
+                                struct hf_limit_verdict *verdict)
+{
+    *verdict = (struct hf_limit_verdict){.allowed = true, .unreached = true, .cost = ask->cost};
+    return hf_scope_ok(s);
+}
+
 enum hf_status hf_limit_take(struct hf_scope *s, struct hf_limit_table *limits, struct hf_str name,
                              const struct hf_limit_rule *rule,
                              const struct hf_limit_options *options,
                              struct hf_limit_verdict *verdict)
 {
     struct pattern_id id = hf__pattern_id_make(&limits->env);
-    uint32_t left_ms = hf_scope_left_ms(s, UINT32_MAX);
-    int64_t began_us = hf__env_elapsed_us(&limits->env);
     struct hf_limit_options o;
     enum hf_status status;
     struct limit_ask ask;
+    struct bound bound;
 
     *verdict = (struct hf_limit_verdict){0};
     OPTIONS_COPY(&o, options);
     TRY(ask_for(s, limits, name, rule, &o, &id, &ask));
-    if (o.reach_ms && o.reach_ms < left_ms)
-        hf_scope_timeout_ms(s, o.reach_ms);
+    bound = bound_begin(s, limits, o.reach_ms);
     status = take(s, limits, &ask, &id, verdict);
-    if (o.reach_ms && o.reach_ms < left_ms) {
-        int64_t rest_ms = left_ms - (hf__env_elapsed_us(&limits->env) - began_us) / 1000;
-
-        /* 0 is for ever: a deadline that has passed stays one. */
-        hf_scope_timeout_ms(s, left_ms == UINT32_MAX ? 0 : rest_ms > 0 ? (uint32_t)rest_ms : 1);
-    }
-    if (status == HF_OK)
-        return HF_OK;
-    if (!o.fail_open || status == HF_LIMIT || !is_unreached(s, status))
-        return status;
-    *verdict = (struct hf_limit_verdict){.allowed = true, .unreached = true, .cost = ask.cost};
-    return hf_scope_ok(s);
+    bound_end(s, limits, &bound);
+    return fails_open(s, &o, status) ? unreached(s, &ask, verdict) : status;
 }
 
 /* ---- looking -------------------------------------------------------------------------------- */
 
 static enum hf_status look(struct hf_scope *s, struct hf_limit_table *limits,
-                           const struct limit_ask *ask, struct limit_view *view)
+                           const struct limit_ask *ask, uint32_t reach_ms, struct limit_view *view)
 {
+    struct bound bound = bound_begin(s, limits, reach_ms);
     struct hf_item item;
+    enum hf_status status = reach_item(s, limits, ask, &item);
 
-    TRY(hf__pattern_read(s, limits->db, limits->at.table, hf__limit_key(s, ask->at, ask->name),
-                         &item));
+    bound_end(s, limits, &bound);
+    TRY(status);
     TRY(hf__limit_view(s, limits->at.table, ask->name, item, view));
     remember(limits, ask, view);
-    return HF_OK;
+    return call_ends(s, HF_OK);
 }
 
 enum hf_status hf_limit_peek(struct hf_scope *s, struct hf_limit_table *limits, struct hf_str name,
@@ -455,12 +490,16 @@ enum hf_status hf_limit_peek(struct hf_scope *s, struct hf_limit_table *limits, 
     struct hf_limit_options o;
     struct limit_view view;
     struct limit_ask ask;
+    enum hf_status status;
     enum limit_step step;
 
     *verdict = (struct hf_limit_verdict){0};
     OPTIONS_COPY(&o, options);
     TRY(ask_for(s, limits, name, rule, &o, &id, &ask));
-    TRY(look(s, limits, &ask, &view));
+    status = look(s, limits, &ask, o.reach_ms, &view);
+    if (fails_open(s, &o, status))
+        return unreached(s, &ask, verdict);
+    TRY(status);
     step = hf__limit_step(&ask, &view);
     hf__limit_tell(&ask, &view, step != LIMIT_DENY && step != LIMIT_LOCK, verdict);
     return HF_OK;
@@ -482,7 +521,7 @@ enum hf_status hf_limit_take_tx(struct hf_scope *s, struct hf_limit_table *limit
     *verdict = (struct hf_limit_verdict){0};
     OPTIONS_COPY(&o, options);
     TRY(ask_for(s, limits, name, rule, &o, &id, &ask));
-    TRY(look(s, limits, &ask, &view));
+    TRY(look(s, limits, &ask, o.reach_ms, &view));
     step = hf__limit_step(&ask, &view);
     if (step == LIMIT_DENY || step == LIMIT_LOCK) {
         hf__limit_tell(&ask, &view, false, verdict);

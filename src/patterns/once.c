@@ -39,11 +39,12 @@ static enum hf_status ensure(struct hf_scope *s, struct hf_db *db, const struct 
                                    .attributes_len = 2,
                                    .key_schema = keys,
                                    .key_schema_len = 2};
+    struct pattern_open how = {KIND_ONCE, .no_create = o->no_create, .adopt = o->adopt};
 
     TRY(hf__pattern_names(s, at, own));
-    TRY(hf__pattern_table(s, db, &spec, (struct hf_str){0}, o->no_create));
+    TRY(hf__pattern_table_begin(s, db, &spec, at->expires, &how));
     TRY(hf__kind_open_at(s, db, &spec, KIND_ONCE, at->expires, o->adopt));
-    return hf__pattern_table(s, db, &spec, at->expires, o->no_create);
+    return hf__pattern_table_end(s, db, &spec, at->expires, &how);
 }
 
 static void table_free(struct hf_once_table *onces)

@@ -76,18 +76,6 @@ static struct hf_create_table spec_of(const struct hf_outbox *outbox,
                                     .stream = stream};
 }
 
-/* With its time to live, or without. */
-static enum hf_status ensure(struct hf_scope *s, const struct hf_outbox *outbox,
-                             const struct hf_outbox_options *o, bool expires)
-{
-    const struct hf_stream_spec stream = {.enabled = HF_YES, .view = HF_VIEW_NEW_AND_OLD_IMAGES};
-    struct spec room;
-    const struct hf_create_table spec = spec_of(outbox, o->stream ? &stream : NULL, &room);
-
-    return hf__pattern_table(s, outbox->db, &spec,
-                             expires ? outbox->at.expires : hf_str_of(NULL, 0), o->no_create);
-}
-
 static struct hf_item config_key(struct hf_scope *s, const struct hf_outbox *outbox)
 {
     return hf__outbox_key_of(s, outbox, HF_STR("c"), HF_STR("config"));
@@ -159,6 +147,19 @@ static enum hf_status agree_on_buckets(struct hf_scope *s, struct hf_outbox *out
     return call_ends(s, check_config(s, outbox, found, wanted));
 }
 
+static enum hf_status ensure(struct hf_scope *s, struct hf_outbox *outbox,
+                             const struct hf_outbox_options *o)
+{
+    const struct hf_stream_spec stream = {.enabled = HF_YES, .view = HF_VIEW_NEW_AND_OLD_IMAGES};
+    struct spec room;
+    const struct hf_create_table spec = spec_of(outbox, o->stream ? &stream : NULL, &room);
+    struct pattern_open how = {KIND_OUTBOX, .no_create = o->no_create, .adopt = o->adopt};
+
+    TRY(hf__pattern_table_begin(s, outbox->db, &spec, outbox->at.expires, &how));
+    TRY(agree_on_buckets(s, outbox, o->buckets, o->adopt));
+    return hf__pattern_table_end(s, outbox->db, &spec, outbox->at.expires, &how);
+}
+
 static enum hf_status fill(struct hf_scope *s, struct hf_outbox *outbox,
                            const struct hf_outbox_options *o)
 {
@@ -193,9 +194,7 @@ static enum hf_status fill(struct hf_scope *s, struct hf_outbox *outbox,
     outbox->blob_over = o->blob_over ? o->blob_over : HF_OUTBOX_BLOB_OVER;
     if (o->blobs)
         TRY(hf_blobs_part_of(s, o->blobs, outbox->db, outbox->table, &outbox->blobs));
-    TRY(ensure(s, outbox, o, false));
-    TRY(agree_on_buckets(s, outbox, o->buckets, o->adopt));
-    return ensure(s, outbox, o, true);
+    return ensure(s, outbox, o);
 }
 
 enum hf_status hf_outbox_open(struct hf_scope *s, struct hf_db *db,

@@ -140,8 +140,6 @@ enum hf_status hf__pattern_table(struct hf_scope *s, struct hf_db *db,
                                  const struct hf_create_table *spec, struct hf_str ttl_attribute,
                                  bool no_create);
 
-/* ---- kind.c --------------------------------------------------------------------------------- */
-
 /* What a table is to be; kind.c has their names and formats. */
 enum pattern_kind {
     KIND_LOCKS,
@@ -154,6 +152,22 @@ enum pattern_kind {
     KIND_OUTBOX,
     KIND_EVENTS
 };
+
+/* The same in two steps, between which the mark is looked for or put. HF_INVALID of the first: the
+ * table is another's, or differs in what cannot be changed. */
+struct pattern_open {
+    enum pattern_kind kind;
+    bool no_create, adopt, add_indexes;
+    bool ready; /* the table is as it is to be: nothing is left for the second */
+};
+enum hf_status hf__pattern_table_begin(struct hf_scope *s, struct hf_db *db,
+                                       const struct hf_create_table *spec,
+                                       struct hf_str ttl_attribute, struct pattern_open *how);
+enum hf_status hf__pattern_table_end(struct hf_scope *s, struct hf_db *db,
+                                     const struct hf_create_table *spec,
+                                     struct hf_str ttl_attribute, const struct pattern_open *how);
+
+/* ---- kind.c --------------------------------------------------------------------------------- */
 
 /* Open a table, which is there, with these keys: it has the mark of that kind, or gets it. `adopt`:
  * also if it has items of others. HF_INVALID: it is another's, and nothing was written; HF_FORMAT:
@@ -172,6 +186,12 @@ enum hf_status hf__kind_keys(struct hf_scope *s, struct hf_db *db, struct hf_str
 enum hf_status hf__kind_read(struct hf_scope *s, struct hf_db *db,
                              const struct hf_create_table *spec, enum pattern_kind kind,
                              struct hf_item key, bool adopt, struct hf_item *mark);
+
+/* May a table that is there become one of that kind? *marked: it is. Nothing is written. HF_INVALID:
+ * it is another's. */
+enum hf_status hf__kind_look(struct hf_scope *s, struct hf_db *db,
+                             const struct hf_create_table *spec, enum pattern_kind kind, bool adopt,
+                             bool *marked);
 
 /* Does a mark with these say that the table is of that kind? HF_INVALID, HF_CORRUPT, HF_FORMAT. */
 enum hf_status hf__kind_check(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,

@@ -19,7 +19,8 @@
  *  (3) A run ends well only after a pass from the first record of every shard to the last, during
  *      which nothing was taken, that showed nothing which this run could still do.
  *  (4) When a run is stopped nothing more is begun; what was begun is written down or given back
- *      before hf_processor_run() returns.
+ *      before hf_processor_run() returns, unless a function does not return within stop_ms: then
+ *      its thread is left, and joined by the next run or when the processor is closed.
  *
  * The position in the index that a checkpoint has is where the next run begins to look, so that it
  * comes to new records first. It decides nothing, by (3).
@@ -147,6 +148,29 @@ enum hf_status hf_processor_open(struct hf_scope *s, struct hf_records *records,
     return HF_OK;
 }
 
+/* Those that have ended, or `all`, which are waited for. How many are left. (4) */
+static size_t join_workers(struct hf_processor *p, bool all)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < p->workers_len; i++) {
+        struct worker *worker = &p->workers[i];
+        bool over;
+
+        if (!worker->started)
+            continue;
+        pthread_mutex_lock(&p->mutex);
+        over = worker->over;
+        pthread_mutex_unlock(&p->mutex);
+        left += !all && !over;
+        if (!all && !over)
+            continue;
+        pthread_join(worker->thread, NULL);
+        worker->started = false;
+    }
+    return left;
+}
+
 void hf_processor_close(struct hf_processor *p)
 {
     struct hf_env env;
@@ -154,6 +178,7 @@ void hf_processor_close(struct hf_processor *p)
     if (!p)
         return;
     assert(!p->running && "a processor was closed while it was running");
+    (void)join_workers(p, true);
     env = p->env;
     for (size_t i = 0; i < p->workers_len; i++) {
         hf_scope_free(p->workers[i].io);
@@ -576,6 +601,8 @@ static void *worker_loop(void *user)
         hf__processor_work(worker, todo);
         pthread_mutex_lock(&p->mutex);
     }
+    worker->over = true;
+    pthread_cond_signal(&p->changed);
     pthread_mutex_unlock(&p->mutex);
     return NULL;
 }
@@ -588,6 +615,7 @@ static enum hf_status start(struct hf_scope *s, struct hf_processor *p)
     for (size_t i = 0; i < p->workers_len; i++) {
         struct worker *worker = &p->workers[i];
 
+        worker->over = false;
         if (pthread_create(&worker->thread, NULL, worker_loop, worker) != 0)
             return hf_scope_fail(s, HF_LIMIT, "the system has no thread for worker %zu", i + 1);
         worker->started = true;
@@ -595,33 +623,52 @@ static enum hf_status start(struct hf_scope *s, struct hf_processor *p)
     return HF_OK;
 }
 
-/* (4) Those who work are renewed until they have ended. */
-static void finish(struct hf_processor *p)
+/* Does a worker still run? The mutex is held. */
+static bool any_works(const struct hf_processor *p)
 {
+    bool any = false;
+
+    for (size_t i = 0; i < p->workers_len; i++)
+        any = any || (p->workers[i].started && !p->workers[i].over);
+    return any;
+}
+
+/* (4) Those who work are renewed until they have ended, or are left. How many are. */
+static size_t finish(struct hf_processor *p)
+{
+    int64_t stop_us = (int64_t)p->o.stop_ms * 1000, began_us = hf__env_elapsed_us(&p->env);
+    size_t left;
+
     pthread_mutex_lock(&p->mutex);
     p->closing = true;
     pthread_cond_broadcast(&p->more);
+    while (stop_us && any_works(p) && hf__env_elapsed_us(&p->env) - began_us < stop_us)
+        wait_slice(p);
     pthread_mutex_unlock(&p->mutex);
-    for (size_t i = 0; i < p->workers_len; i++)
-        if (p->workers[i].started) {
-            pthread_join(p->workers[i].thread, NULL);
-            p->workers[i].started = false;
-        }
+    left = join_workers(p, !stop_us);
     hf__timer_stop(p->beater);
     p->beater = NULL;
+    return left;
 }
 
 /* ---- a run ---------------------------------------------------------------------------------- */
 
-static bool enter(struct hf_scope *s, struct hf_processor *p, hf_record_fn *fn, void *user)
+static enum hf_status enter(struct hf_scope *s, struct hf_processor *p, hf_record_fn *fn,
+                            void *user)
 {
     uint32_t left_ms = hf_scope_left_ms(s, UINT32_MAX);
     bool free;
 
     pthread_mutex_lock(&p->mutex);
     free = !p->running;
+    p->running = true;
+    pthread_mutex_unlock(&p->mutex);
+    if (!free)
+        return hf_scope_fail(s, HF_LOCKED, "the processor is running already");
+    free = join_workers(p, false) == 0;
+    pthread_mutex_lock(&p->mutex);
+    p->running = free;
     if (free) {
-        p->running = true;
         p->closing = p->stopping = p->limited = false;
         p->stop_status = HF_OK;
         hf_scope_reset(p->why);
@@ -647,7 +694,11 @@ static bool enter(struct hf_scope *s, struct hf_processor *p, hf_record_fn *fn, 
         hf__processor_sample(p);
     }
     pthread_mutex_unlock(&p->mutex);
-    return free;
+    if (!free)
+        return hf_scope_fail(s, HF_LOCKED,
+                             "a function of the run before has not returned: the processor cannot "
+                             "run again before it has");
+    return HF_OK;
 }
 
 static enum hf_status count_first(struct hf_scope *s, struct hf_processor *p)
@@ -670,12 +721,12 @@ enum hf_status hf_processor_run(struct hf_scope *s, struct hf_processor *p, hf_r
                                 void *user, struct hf_processor_report *report)
 {
     enum hf_status status;
+    size_t working;
     bool left;
 
     if (report)
         *report = (struct hf_processor_report){.total = 0};
-    if (!enter(s, p, work, user))
-        return hf_scope_fail(s, HF_LOCKED, "the processor is running already");
+    TRY(enter(s, p, work, user));
     status = count_first(s, p);
     if (status == HF_OK && !p->o.dry_run) {
         status = start(s, p);
@@ -684,7 +735,7 @@ enum hf_status hf_processor_run(struct hf_scope *s, struct hf_processor *p, hf_r
     }
     if (status != HF_OK)
         hf__processor_stop(p, status, s);
-    finish(p);
+    working = finish(p);
     pthread_mutex_lock(&p->mutex);
     p->ended_us = hf__env_elapsed_us(&p->env);
     p->running = false;
@@ -694,5 +745,11 @@ enum hf_status hf_processor_run(struct hf_scope *s, struct hf_processor *p, hf_r
     hf__processor_tell(p, true);
     if (report && hf__processor_report(s, p, left, report) != HF_OK && status == HF_OK)
         return HF_NOMEM;
+    if (working)
+        return hf_scope_fail(s, HF_TIMEOUT,
+                             "the run was stopped (%s), and after %u ms functions for %zu records "
+                             "have not returned: the claims end with their leases; "
+                             "hf_processor_close() waits for the functions",
+                             hf_status_text(status), p->o.stop_ms, working);
     return hf_scope_fail_from(s, status, p->why);
 }

@@ -103,7 +103,8 @@ struct worker {
     struct hf_scope *io;   /* for claims, and how attempts end */
     struct hf_scope *work; /* handed to the user's function */
     pthread_t thread;
-    bool started;
+    bool started;      /* its thread is to be joined */
+    bool over;         /* it has ended, or is about to; the processor's mutex guards it */
     bool run_deadline; /* that of `work` is the run's */
     struct hf_record_claim claim;
 };

@@ -85,11 +85,12 @@ static enum hf_status ensure(struct hf_scope *s, struct hf_records *records,
                                          .key_schema_len = ARRAY_LEN(key),
                                          .global_indexes = &index,
                                          .global_indexes_len = 1};
+    struct pattern_open how = {KIND_RECORDS, .no_create = o->no_create, .adopt = o->adopt,
+                               .add_indexes = true};
 
-    TRY(hf_table_ensure(s, records->db, &spec,
-                        HF_OPTIONS(hf_table_options, .no_create = o->no_create,
-                                   .add_indexes = !o->no_create)));
-    return agree_on_shards(s, records, &spec, o->shards, o->adopt);
+    TRY(hf__pattern_table_begin(s, records->db, &spec, (struct hf_str){0}, &how));
+    TRY(agree_on_shards(s, records, &spec, o->shards, o->adopt));
+    return hf__pattern_table_end(s, records->db, &spec, (struct hf_str){0}, &how);
 }
 
 static const char *const own_names[] = {"Claim",   "Fence",  "Attempts", "Failures",  "NotBefore",

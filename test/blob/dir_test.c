@@ -306,6 +306,89 @@ TEST(blob_dir, what_is_too_large_is_not_read)
     hf_scope_free(s);
 }
 
+/* ---- folders that are not there yet --------------------------------------------------------- */
+
+static struct hf_blobs *open_lazy(struct hf_scope *s, const char *path)
+{
+    struct hf_blobs *blobs;
+
+    CHECK_OK(hf_blobs_open(s, hf_scope_format(s, "dir:%s", path),
+                           HF_OPTIONS(hf_blobs_options, .lazy = true), &blobs));
+    return blobs;
+}
+
+/* Whatever is asked for, nothing is there and nothing is made. */
+static void look_in_vain(struct hf_scope *s, struct hf_blobs *blobs)
+{
+    static const char digest[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    uint64_t removed = 7;
+    struct hf_bytes found;
+
+    CHECK_STATUS(HF_NOT_FOUND, hf_blob_get(s, blobs, hf_str_from(digest), &found));
+    CHECK_STATUS(HF_NOT_FOUND, hf_blob_has(s, blobs, hf_str_from(digest), NULL));
+    CHECK_OK(hf_blob_delete(s, blobs, hf_str_from(digest)));
+    CHECK_INT(0, help_count(s, blobs));
+    CHECK_OK(hf_blobs_sweep(s, blobs, 1, help_none_used, NULL, &removed));
+    CHECK_INT(0, removed);
+}
+
+TEST(blob_dir, a_lazy_store_is_made_by_the_first_put)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *folder = test_quick_directory(t);
+    const char *path = hf_scope_format(s, "%s/new", folder).ptr;
+    struct hf_blobs *blobs = open_lazy(s, path), *part, *other, *again;
+    struct hf_str digest;
+    struct hf_bytes found;
+    struct stat info;
+
+    CHECK_OK(hf_blobs_part(s, blobs, HF_STR("events"), &part));
+    look_in_vain(s, blobs);
+    look_in_vain(s, part);
+    CHECK_INT(-1, stat(path, &info));
+
+    /* One that others make meanwhile is found, but no part of it is made. */
+    other = help_open_dir(s, path);
+    look_in_vain(s, blobs);
+    look_in_vain(s, part);
+    CHECK_OK(hf_blob_put(s, other, hf_bytes_of("abc", 3), &digest));
+    CHECK_OK(hf_blob_get(s, blobs, digest, &found));
+    CHECK_STATUS(HF_NOT_FOUND, hf_blob_get(s, part, digest, &found));
+    CHECK_INT(1, help_files(path));
+    CHECK_OK(hf_blob_put(s, part, hf_bytes_of("abc", 3), &digest));
+    CHECK_INT(2, help_files(path));
+    CHECK_OK(hf_blobs_part(s, other, HF_STR("events"), &again));
+    CHECK_OK(hf_blob_get(s, again, digest, &found));
+    hf_blobs_close(again);
+    hf_blobs_close(other);
+    hf_blobs_close(part);
+    hf_blobs_close(blobs);
+    hf_scope_free(s);
+}
+
+/* An empty folder stays empty; what is no folder of blobs is an error at once. */
+TEST(blob_dir, a_lazy_store_looks_at_what_is_there)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_quick_directory(t);
+    const char *file = hf_scope_format(s, "%s/file", path).ptr;
+    struct hf_blobs *blobs = open_lazy(s, path);
+    FILE *out;
+
+    look_in_vain(s, blobs);
+    hf_blobs_close(blobs);
+    CHECK_INT(0, rmdir(path)); /* nothing is in it */
+    CHECK_INT(0, mkdir(path, 0700));
+    out = fopen(file, "w");
+    CHECK(out != NULL);
+    CHECK_INT(0, fclose(out));
+    CHECK_STATUS(HF_INVALID, hf_blobs_open(s, hf_scope_format(s, "dir:%s", file),
+                                           HF_OPTIONS(hf_blobs_options, .lazy = true), &blobs));
+    CHECK_STATUS(HF_INVALID, hf_blobs_open(s, HF_STR("dir:"),
+                                           HF_OPTIONS(hf_blobs_options, .lazy = true), &blobs));
+    hf_scope_free(s);
+}
+
 /* ---- full disks ----------------------------------------------------------------------------- */
 
 /* What is kept free for others stays free. */

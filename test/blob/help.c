@@ -13,7 +13,7 @@ struct hf_blobs *help_open_dir(struct hf_scope *s, const char *path)
     return blobs;
 }
 
-/* Rounds: nothing yet, memory, a folder, the end. */
+/* Rounds: nothing yet, memory, a folder, one that is made by the first put, the end. */
 struct hf_blobs *help_next(struct test *t, struct hf_scope *s, struct hf_blobs **blobs,
                            struct hf_blobs *round)
 {
@@ -25,7 +25,10 @@ struct hf_blobs *help_next(struct test *t, struct hf_scope *s, struct hf_blobs *
         CHECK_OK(hf_blobs_open(s, HF_STR("memory:"), NULL, blobs));
     if (number == 2)
         *blobs = help_open_dir(s, test_quick_directory(t));
-    return (struct hf_blobs *)(number == 3 ? 0 : number + 1);
+    if (number == 3)
+        CHECK_OK(hf_blobs_open(s, hf_scope_format(s, "dir:%s/new", test_quick_directory(t)),
+                               HF_OPTIONS(hf_blobs_options, .lazy = true), blobs));
+    return (struct hf_blobs *)(number == 4 ? 0 : number + 1);
 }
 
 const char *help_place(struct hf_scope *s, const char *path, struct hf_str digest)

@@ -443,7 +443,7 @@ class LockRun(WithDatabase):
     def test_a_program_that_cannot_be_run(self):
         self.fails(127, "no-such-program", "lock", "run", "job", "--", "no-such-program")
         self.fails(126, self.dir, "lock", "run", "job", "--", self.dir)
-        self.fails(USAGE, "something is missing", "lock", "run", "job")
+        self.fails(USAGE, "an argument is missing: holdfast lock run [options] NAME", "lock", "run", "job")
 
     def test_the_program_has_our_files_and_not_those_of_the_database(self):
         read, write = os.pipe()
@@ -810,6 +810,43 @@ class Records(WithDatabase):
         self.fails(CONDITION, "", "records", "put", "--only-new", '{"AccountId":"a","RunTime":"b"}')
         self.fails(USAGE, "--exec is missing", "records", "process")
         self.fails(USAGE, "exclude", "records", "process", "--exec", "x", "--", "y")
+
+
+class Forwards(http.server.BaseHTTPRequestHandler):
+    """Requests go on to the server, and answers come back as answered() changes them."""
+    protocol_version = "HTTP/1.1"
+
+    def asked(self, target):
+        """An answer without asking the server: status, bytes."""
+
+    def answered(self, target, body, status, said):
+        """None: there is no answer, and the connection is closed."""
+        return status, said
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        fields = {k: v for k, v in self.headers.items() if k.lower() != "host"}
+        target = self.headers["X-Amz-Target"].split(".")[1]
+        answer = self.asked(target)
+        try:
+            if not answer:
+                with urllib.request.urlopen(urllib.request.Request(SERVER.url, body, fields),
+                                            timeout=WAIT_S) as got:
+                    answer = got.status, got.read()
+        except urllib.error.HTTPError as error:
+            answer = error.code, error.read()
+        answer = self.answered(target, body, *answer)
+        if not answer:
+            self.close_connection = True
+            return
+        self.send_response(answer[0])
+        self.send_header("Content-Type", "application/x-amz-json-1.0")
+        self.send_header("Content-Length", str(len(answer[1])))
+        self.end_headers()
+        self.wfile.write(answer[1])
+
+    def log_message(self, *_):
+        pass
 
 
 class Answers(http.server.BaseHTTPRequestHandler):
@@ -1242,41 +1279,57 @@ class Outbox(WithDatabase):
     def tables(self):
         return "outbox" in self.ok("table", "ls")
 
-    def test_import_says_what_may_be_stored(self):
-        """The second batch is stored, and no answer to it ever arrives."""
-        class Proxy(http.server.BaseHTTPRequestHandler):
-            protocol_version, transactions = "HTTP/1.1", 0
-
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                fields = {k: v for k, v in self.headers.items() if k.lower() != "host"}
-                try:
-                    with urllib.request.urlopen(urllib.request.Request(SERVER.url, body, fields),
-                                                timeout=WAIT_S) as answer:
-                        status, said = answer.status, answer.read()
-                except urllib.error.HTTPError as error:
-                    status, said = error.code, error.read()
-                Proxy.transactions += ("TransactWriteItems" in self.headers["X-Amz-Target"]
-                                       and b'"type"' in body)
-                if Proxy.transactions > 1:
-                    self.close_connection = True
-                    return
-                self.send_response(status)
-                self.send_header("Content-Type", "application/x-amz-json-1.0")
-                self.send_header("Content-Length", str(len(said)))
-                self.end_headers()
-                self.wfile.write(said)
-
-            def log_message(self, *_):
-                pass
-
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+    def forwards(self, handler):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
         threading.Thread(target=server.serve_forever, daemon=True).start()
+        return "http://127.0.0.1:%d" % server.server_port
+
+    def test_import_without_transactions(self):
+        """As ScyllaDB is: events are stored one by one, and known again by their id and time."""
+        class NoTransactions(Forwards):
+            asked_for = []
+
+            def asked(self, target):
+                NoTransactions.asked_for.append(target)
+                if target.startswith("Transact"):
+                    return 400, json.dumps({"__type": "com.amazonaws.dynamodb.v20120810#"
+                                                      "UnknownOperationException"}).encode()
+                return None
+
+        db = ("--db", self.forwards(NoTransactions))
+        lines = [{"type": "x", "id": "e%d" % i, "key": "k", "time": "2026-01-31T00:00:%02dZ" % i,
+                  "payload": i} for i in range(20)]
+        bare = [{"type": "x", "key": "k", "payload": 20 + i} for i in range(5)]
+        self.assertEqual(self.import_(*lines, *bare, options=db),
+                         {"imported": 25, "duplicates": 0, "skipped": 0})
+        self.assertIn("PutItem", NoTransactions.asked_for)
+        self.assertLessEqual(NoTransactions.asked_for.count("TransactWriteItems"), 1)  # the question
+        self.assertEqual(self.import_(*lines[:10], options=db),
+                         {"imported": 0, "duplicates": 10, "skipped": 0})
+        err = self.fails(USAGE, "line 2: ", "outbox", "import", *db, input="\n".join(
+            ['{"type":"y","key":"k","payload":25}', '{"type":"y","id":"no-time"}', '{"type":"y"}']))
+        self.assertIn("time", err)
+        self.assertIn("lines 1 to 1 are done: 1 imported", err)
+        out = self.ok("outbox", "drain", "--to", "stdout:", *db).splitlines()
+        self.assertEqual([json.loads(line)["data"] for line in out if line.startswith("{")],
+                         list(range(26)))
+        self.assertEqual(self.json("outbox", "stats", *db)["pending"], 0)
+
+    def test_import_says_what_may_be_stored(self):
+        """The second batch is stored, and no answer to it ever arrives."""
+        class Proxy(Forwards):
+            transactions = 0
+
+            def answered(self, target, body, status, said):
+                Proxy.transactions += target == "TransactWriteItems" and b'"type"' in body
+                return None if Proxy.transactions > 1 else (status, said)
+
+        url = self.forwards(Proxy)
         lines = "".join('{"type":"x","id":"%d"}\n' % i for i in range(6))
         code, _, err = self.run_("outbox", "import", "--batch", "2", "--timeout", "2s", "--json", "--db",
-                                 "http://127.0.0.1:%d" % server.server_port, input=lines)
+                                 url, input=lines)
         self.assertIn(code, (UNAVAILABLE, TIMEOUT), err)
         self.assertTrue(json.loads(err)["error"]["may_have_happened"])
         self.assertIn("lines 1 to 2 are done: 2 imported, 0 duplicates, lines 3 to 4 may be stored, "

@@ -234,6 +234,9 @@ TEST(options, unknown_ones_are_refused_with_a_suggestion)
     CHECK_BAD("unknown option '--hlep'; did you mean --help?", "--hlep");
     CHECK_BAD("unknown option '--zzzzzzzz'", "--zzzzzzzz");
     CHECK_BAD("unknown option '--no-port'; did you mean --port?", "--no-port");
+    CHECK_BAD("unknown option '--pot'; did you mean --port?", "--pot",
+              "1"); /* dashes do not count */
+    CHECK_BAD("unknown option '--pxx'", "--pxx", "1");
     CHECK_BAD("unknown option '-z'", "-z");
     CHECK_BAD("unknown option '-qz'", "-qz");
     hf_scope_free(s);

@@ -341,6 +341,91 @@ class NewDatabases(Commands):
         self.ok("limit", "check", "other", *rule)
         self.assertEqual(before, json.loads(self.ok("limit", "peek", "x", *rule)))
 
+    def test_an_event_store_without_events(self):
+        """What is said of a store that is not there yet is what is said of an empty one."""
+        said = []
+        for there in (False, True):
+            if there:
+                self.ok("events", "append", "other/1", "T", "-q")
+            for words, text in [(("get", "e1"), 'there is no event with the id "e1"'),
+                                (("tree", "e1"), 'there is no event with the id "e1"'),
+                                (("revert", "e1", "--preview"), 'there is no event with the id "e1"'),
+                                (("info", "order/7"), 'stream "order/7" has had no event'),
+                                (("truncate", "order/7", "2"), 'stream "order/7" has had no event'),
+                                (("limit", "order/7", "--max-count", "2"),
+                                 'stream "order/7" has had no event'),
+                                (("archive", "order/7"), 'stream "order/7" has had no event'),
+                                (("subscription", "mailer"), 'there is no subscription "mailer"'),
+                                (("group", "mailers"), "there is no group 'mailers'"),
+                                (("parked", "--group", "mailers"), "there is no group 'mailers'")]:
+                self.fails(NOT_FOUND, text, "events", *words)
+            said.append([self.run_("events", *words) for words in (
+                ("sweep",), ("replay", "mailer", "--all"), ("discard", "mailer", "--all"),
+                ("rebuild", "mailer"), ("forget", "mailer", "--yes"), ("caused", "e1"),
+                ("correlated", "e1"), ("verify", "order/7"), ("read", "order/7"))])
+            if not there:
+                self.assertEqual(self.ok("events", "verify").split(), ["streams", "0", "events", "0"])
+                self.assertEqual(self.ok("events", "export"), "")
+                for words in (("delete", "order/7", "--yes"), ("subscribe",), ("consume", "g", "-x", ":")):
+                    self.fails(NOT_FOUND, "events does not exist yet; 'holdfast events append' makes it",
+                               "events", *words)
+                self.assertEqual(self.ok("table", "ls"), "")
+        self.assertEqual(said[0], said[1])
+
+    def test_an_outbox_without_events(self):
+        said = []
+        for there in (False, True):
+            if there:
+                self.ok("outbox", "emit", "t", "{}", "-q")
+                self.ok("outbox", "drain", "--to", "file:" + self.path("events"), "-q")
+            said.append([self.run_("outbox", *words) for words in (
+                ("retry", "--all"), ("retry", "e1"), ("discard", "--all"), ("discard", "e1"),
+                ("cleanup",), ("replay",), ("drain", "--to", "stdout:"))])
+            if not there:
+                answer = json.loads(self.ok("outbox", "drain", "--to", "stdout:", "--json"))
+                self.assertEqual((answer["delivered"], answer["left"]), (0, False))
+                self.assertEqual(json.loads(self.ok("records", "retry", "--json")), {"waiting": 0})
+                for words in (("relay", "--to", "stdout:"),
+                              ("outbox", "sweep", "--blobs", "dir:" + self.path("blobs"))):
+                    self.fails(NOT_FOUND, "outbox does not exist yet; 'holdfast outbox emit' makes it",
+                               *words)
+                self.fails(NOT_FOUND, "keys does not exist yet; 'holdfast kv set' makes it", "kv",
+                           "sweep", "--blobs", "dir:" + self.path("blobs"))
+                self.fails(NOT_FOUND, "Records does not exist yet; 'holdfast records put' makes it",
+                           "records", "process", "--exec", "true")
+                self.assertEqual(self.ok("table", "ls"), "")
+                self.assertEqual(os.listdir(self.dir), [])
+        self.assertEqual(said[0], said[1])
+
+    def test_looking_makes_no_blob_store(self):
+        """A folder of blobs is made by what stores something, with and without a table."""
+        blobs = self.path("blobs")
+        looks = [("kv", "get", "x"), ("kv", "ls"), ("kv", "delete", "x"), ("kv", "clear", "--yes"),
+                 ("kv", "sweep"), ("outbox", "ls"), ("outbox", "failed"), ("outbox", "stats"),
+                 ("outbox", "retry", "--all"), ("outbox", "cleanup"), ("outbox", "replay"),
+                 ("outbox", "sweep"), ("outbox", "drain", "--to", "stdout:"), ("events", "all"),
+                 ("events", "read", "a/1"), ("events", "get", "e"), ("events", "tree", "e"),
+                 ("events", "info", "a/1"), ("events", "ls"), ("events", "caused", "e"),
+                 ("events", "correlated", "e"), ("events", "verify"), ("events", "export"),
+                 ("events", "sweep"), ("events", "subscribe", "--until-end", "-x", "true"),
+                 ("events", "subscription", "n"), ("events", "parked", "n"), ("events", "group", "g"),
+                 ("events", "revert", "e", "--preview"), ("blobs", "ls"), ("blobs", "get", "0" * 64)]
+        for there in (False, True):
+            for words in looks:
+                code, _, err = self.run_(*words, "--blobs", "dir:" + blobs)
+                self.assertIn(code, (OK, NOT_FOUND, FAILED), (words, err))
+                self.assertFalse(os.path.exists(blobs), words)
+            self.ok("kv", "set", "x", "y")
+            self.ok("outbox", "emit", "t", "{}", "-q")
+            self.ok("events", "append", "a/1", "T", "-q")
+        self.ok("kv", "set", "x", "-f", "-", "--blobs", "dir:" + blobs, input="y" * 500000)
+        parts = sorted(os.listdir(blobs))
+        for words in looks:
+            if words[1] not in ("delete", "clear"):
+                self.run_(*words, "--blobs", "dir:" + blobs)
+        self.assertEqual(sorted(os.listdir(blobs)), parts)
+        self.assertEqual(self.ok("kv", "get", "x", "--blobs", "dir:" + blobs), "y" * 500000 + "\n")
+
     def test_a_table_that_is_named_has_to_be_there(self):
         for words in (("kv", "ls"), ("kv", "get", "x"), ("lock", "ls"), ("events", "ls"),
                       ("outbox", "ls"), ("counter", "get", "x")):
@@ -468,7 +553,9 @@ class Errors(Commands):
                 (("check", self.path("no"), "--json"), NOT_FOUND, "not_found")]:
             error = self.error(code, *words)
             self.assertEqual((error["code"], error["may_have_happened"]), (name, False), words)
-            self.assertEqual(sorted(error), ["code", "command", "may_have_happened", "message"])
+            self.assertEqual(sorted(error), ["code", "command"] + ["hint"] * (code == USAGE) +
+                             ["may_have_happened", "message"])
+            self.assertNotIn("\n", error["message"])
         self.fails(NOT_FOUND, "holdfast kv get: there is no '--json'", "kv", "get", "--", "--json")
         self.assertTrue(self.run_("kv", "get", "no")[2].startswith("holdfast kv get: "))
 
@@ -479,6 +566,39 @@ class Errors(Commands):
                              (("kv", "set", "--tll", "1h"), "--ttl")):
             self.fails(USAGE, "did you mean %s?" % meant, *words)
         self.assertNotIn("did you mean", self.fails(USAGE, "--zzz", "kv", "ls", "--zzz"))
+
+    def test_options_of_other_commands(self):
+        """Three letters are not near three others because both have dashes in front."""
+        for words, meant in ((("relay", "--for", "1s"), ""), (("outbox", "drain", "--type", "x"), "--only-type"),
+                             (("outbox", "drain", "--stop-timeout", "1s"), ""),
+                             (("lock", "ls", "--name", "x"), ""), (("kv", "get", "x", "--ttl", "1h"), "")):
+            err = self.fails(USAGE, "unknown option", *words, "--db", NOBODY)
+            if meant:
+                self.assertIn("did you mean %s?" % meant, err)
+            else:
+                self.assertNotIn("did you mean", err)
+
+    def test_nouns_and_no_command(self):
+        code, listed, err = self.run_("kv")
+        self.assertEqual((code, err), (USAGE, ""))
+        for words in (("kv", "--db", NOBODY), ("kv", "-q")):
+            code, out, err = self.run_(*words)
+            self.assertEqual((code, out), (USAGE, listed), words)
+            self.assertEqual(err, "holdfast kv: a command is missing: get, set, delete, ls, clear, "
+                                  "sweep, import\n")
+        self.assertEqual(self.error(USAGE, "kv", "--json"),
+                         {"code": "invalid", "may_have_happened": False, "command": "kv",
+                          "message": "a command is missing: get, set, delete, ls, clear, sweep, import"})
+        self.assertEqual(self.error(USAGE, "kv", "foo", "--json"),
+                         {"code": "invalid", "may_have_happened": False, "command": "",
+                          "message": "unknown command 'kv foo'",
+                          "hint": "Try 'holdfast kv --help' for a list."})
+        self.assertEqual(self.error(USAGE, "kv", "gett", "--jsonl")["message"],
+                         "unknown command 'kv gett'; did you mean 'kv get'?")
+        self.assertEqual(self.error(USAGE, "kv", "get", "x", "extra", "--json")["hint"],
+                         "Try 'holdfast kv get --help'.")
+        self.assertEqual(self.error(USAGE, "--json")["message"], "unknown option '--json'")
+        self.assertIn("unknown command 'kv foo'\nTry ", self.fails(USAGE, "", "kv", "foo", "--", "--json"))
 
     def test_a_limit_has_to_be_given(self):
         for verb in ("check", "peek"):

@@ -664,3 +664,119 @@ TEST(consumer_thread, what_is_stuck_cannot_be_put_aside)
                                   &consumer));
     stage_close(&stage);
 }
+
+/* ---- a stop that is bounded ----------------------------------------------------------------- */
+
+struct deaf {
+    struct hf_scope *run; /* is canceled as soon as it was called */
+    atomic_int called, returned;
+    atomic_bool let_go;
+};
+
+/* Whatever its scope says. */
+static enum hf_status deaf(struct hf_scope *s, const struct hf_change *changes, size_t len,
+                           void *user)
+{
+    struct deaf *d = user;
+
+    (void)s, (void)changes, (void)len;
+    atomic_fetch_add(&d->called, 1);
+    hf_scope_cancel(d->run);
+    while (!atomic_load(&d->let_go))
+        sleep_ms(1);
+    atomic_fetch_add(&d->returned, 1);
+    return HF_OK;
+}
+
+static enum hf_status take_all(struct stage *stage, struct hf_consumer *consumer)
+{
+    hf_scope_timeout_ms(stage->s, 20000);
+    return hf_consumer_run(stage->s, consumer, take, stage);
+}
+
+/* A run that is stopped ends after stop_ms without its handler: the shard is another's at once, what
+ * the handler returns moves nothing, and closing waits for it. */
+static void check_bounded(bool named)
+{
+    struct hf_consumer_options o = {.size = sizeof(o),
+                                    .name = named ? HF_STR("one") : HF_STR(""),
+                                    .lease_ms = 20000,
+                                    .poll_ms = 10,
+                                    .until_end = true,
+                                    .stop_ms = 50};
+    struct hf_consumer *ann, *bob;
+    struct deaf d = {0};
+    struct stage stage;
+    int64_t begin_ms;
+
+    stage_open(&stage);
+    put(stage.s, stage.db, 0, 1);
+    d.run = hf_scope_new(NULL);
+    CHECK_OK(hf_consumer_open(stage.s, stage.db, HF_STR("things"), &o, &ann));
+    begin_ms = now_ms();
+    CHECK_STATUS(HF_TIMEOUT, hf_consumer_run(d.run, ann, deaf, &d));
+    CHECK(strstr(hf_scope_error_text(d.run), "after 50 ms 1 handlers have not returned"));
+    CHECK(now_ms() - begin_ms >= 50);
+    CHECK_INT(0, atomic_load(&d.returned));
+    CHECK_STATUS(HF_LOCKED, take_all(&stage, ann));
+
+    CHECK_OK(hf_consumer_open(stage.s, stage.db, HF_STR("things"), &o, &bob));
+    CHECK_OK(take_all(&stage, bob));
+    CHECK_INT(1, total_of(&stage));
+    CHECK(now_ms() - begin_ms < 15000); /* not after a lease */
+    put(stage.s, stage.db, 0, 2);
+
+    atomic_store(&d.let_go, true);
+    while (take_all(&stage, ann) == HF_LOCKED)
+        sleep_ms(1);
+    CHECK_INT(1, atomic_load(&d.returned));
+    CHECK_INT(2, total_of(&stage)); /* the second change, of both: it is not too far, nor behind */
+    CHECK_INT(0, stage.out_of_order);
+    hf_consumer_close(bob);
+    hf_consumer_close(ann);
+    hf_scope_free(d.run);
+    stage_close(&stage);
+}
+
+TEST(consumer_thread, a_stop_is_bounded)
+{
+    (void)t;
+    check_bounded(true);
+    check_bounded(false);
+}
+
+static void *let_go_soon(void *user)
+{
+    struct deaf *d = user;
+
+    sleep_ms(60);
+    atomic_store(&d->let_go, true);
+    return NULL;
+}
+
+TEST(consumer_thread, closing_waits_for_who_was_left)
+{
+    for (int bounded = 0; bounded < 2; bounded++) {
+        struct hf_consumer *consumer;
+        struct deaf d = {0};
+        struct stage stage;
+        pthread_t thread;
+
+        (void)t;
+        stage_open(&stage);
+        put(stage.s, stage.db, 0, 1);
+        d.run = hf_scope_new(NULL);
+        CHECK_OK(hf_consumer_open(stage.s, stage.db, HF_STR("things"),
+                                  HF_OPTIONS(hf_consumer_options, .stop_ms = bounded ? 10 : 0),
+                                  &consumer));
+        CHECK_INT(0, pthread_create(&thread, NULL, let_go_soon, &d));
+        CHECK_STATUS(bounded ? HF_TIMEOUT : HF_CANCELED,
+                     hf_consumer_run(d.run, consumer, deaf, &d));
+        CHECK_INT(!bounded, atomic_load(&d.returned));
+        hf_consumer_close(consumer);
+        CHECK_INT(1, atomic_load(&d.returned));
+        CHECK_INT(0, pthread_join(thread, NULL));
+        hf_scope_free(d.run);
+        stage_close(&stage);
+    }
+}

@@ -75,6 +75,21 @@ static enum hf_status open_values(struct hf_scope *s, struct hf_db *db, struct h
     return status;
 }
 
+/* Values that share a table with counters. */
+static inline enum hf_status open_partitions(struct hf_scope *s, struct hf_db *db,
+                                             struct hf_str table, struct how how)
+{
+    struct hf_kv *kv;
+    enum hf_status status =
+        hf_kv_open(s, db,
+                   HF_OPTIONS(hf_kv_options, .table = table, .partitioned = true,
+                              .no_create = how.no_create, .adopt = how.adopt),
+                   &kv);
+
+    hf_kv_close(kv);
+    return status;
+}
+
 static enum hf_status open_counters(struct hf_scope *s, struct hf_db *db, struct hf_str table,
                                     struct how how)
 {

@@ -58,6 +58,92 @@ KIT_TEST(kind, a_table_with_items_of_others_is_refused_and_untouched)
     }
 }
 
+/* What a refused open must not change: whether items expire, the stream, the indexes. */
+static struct hf_str state_of(struct kit *k)
+{
+    struct hf_describe_time_to_live ask = {.table = k->table};
+    struct hf_describe_time_to_live_result ttl;
+    struct hf_describe_table_result described;
+
+    CHECK_OK(hf_describe_time_to_live(k->scope, k->db, &ask, &ttl));
+    CHECK_OK(hf_describe_table(k->scope, k->db, &(struct hf_describe_table){.table = k->table},
+                               &described));
+    return hf_scope_format(k->scope, "%d %.*s %d %zu", (int)ttl.description->status,
+                           HF_FMT(ttl.description->attribute), described.table->stream_arn.len > 0,
+                           described.table->global_indexes_len);
+}
+
+static enum hf_status open_with_stream(struct hf_scope *s, struct hf_db *db, struct hf_str table,
+                                       struct how how)
+{
+    struct hf_outbox *outbox;
+    enum hf_status status =
+        hf_outbox_open(s, db,
+                       HF_OPTIONS(hf_outbox_options, .table = table, .stream = true,
+                                  .no_create = how.no_create, .adopt = how.adopt),
+                       &outbox);
+
+    hf_outbox_close(outbox);
+    return status;
+}
+
+/* (1): nothing is written, and nothing is switched on. `c` says which keys the table has. */
+static void check_unchanged(struct kit *k, const struct kind_case *c, open_fn *open)
+{
+    struct hf_attribute_definition attributes[] = {{hf_str_from(c->hash), HF_SCALAR_S},
+                                                   {HF_STR(""), HF_SCALAR_S}};
+    struct hf_key_element keys[] = {{hf_str_from(c->hash), HF_KEY_HASH},
+                                    {HF_STR(""), HF_KEY_RANGE}};
+    struct hf_create_table spec = {.table = k->table,
+                                   .attributes = attributes,
+                                   .attributes_len = c->range ? 2 : 1,
+                                   .key_schema = keys,
+                                   .key_schema_len = c->range ? 2 : 1};
+    struct hf_put_item put = {.table = k->table, .item = key_of(k->scope, c, "x", "y")};
+    struct hf_str before;
+
+    if (c->range)
+        attributes[1].name = keys[1].name = hf_str_from(c->range);
+    CHECK_OK(hf_table_ensure(k->scope, k->db, &spec, NULL));
+    CHECK_OK(hf_put_item(k->scope, k->db, &put, NULL));
+    before = state_of(k);
+    CHECK_STATUS(HF_INVALID, open(k->scope, k->db, k->table, (struct how){false, false}));
+    CHECK(strstr(hf_scope_error_text(k->scope), "it has items"));
+    CHECK_STR(before.ptr, state_of(k));
+    CHECK_INT(1, count_items(k));
+    if (open != open_records) /* whose index takes real time */
+        CHECK_OK(open(k->scope, k->db, k->table, (struct how){false, true})); /* adopted */
+    drop_table(k);
+}
+
+KIT_TEST(kind, a_table_of_others_is_not_changed)
+{
+    if (getenv("HF_KIT_URL")) /* not all have all of it */
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        check_unchanged(k, &cases[i], cases[i].open);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        if (cases[i].open == open_outbox)
+            check_unchanged(k, &cases[i], open_with_stream);
+}
+
+/* Nor is one of ours that is another's. */
+KIT_TEST_TX(kind, a_table_of_another_pattern_is_not_changed)
+{
+    struct hf_str before;
+
+    if (getenv("HF_KIT_URL"))
+        return;
+    CHECK_OK(open_events(k->scope, k->db, k->table, (struct how){false, false}));
+    before = state_of(k);
+    for (int adopt = 0; adopt < 2; adopt++) {
+        CHECK_STATUS(HF_INVALID,
+                     open_with_stream(k->scope, k->db, k->table, (struct how){false, adopt}));
+        CHECK(strstr(hf_scope_error_text(k->scope), "is not an outbox: it is an event store"));
+        CHECK_STR(before.ptr, state_of(k));
+    }
+}
+
 /* (1): made by others for us, empty. */
 KIT_TEST(kind, an_empty_table_gets_the_mark)
 {
@@ -275,10 +361,10 @@ KIT_TEST(kind, patterns_share_a_table)
     struct hf_item mark;
     struct hf_keys keys;
 
-    CHECK_OK(open_locks(s, k->db, k->table, (struct how){false, false}));
-    CHECK_OK(open_limits(s, k->db, k->table, (struct how){false, false}));
-    CHECK_OK(open_locks(s, k->db, k->table, (struct how){false, false}));
-    CHECK(has_mark(k, &cases[0], &mark));
+    CHECK_OK(open_counters(s, k->db, k->table, (struct how){false, false}));
+    CHECK_OK(open_partitions(s, k->db, k->table, (struct how){false, false}));
+    CHECK_OK(open_counters(s, k->db, k->table, (struct how){false, false}));
+    CHECK(has_mark(k, &cases[4], &mark));
     CHECK_INT(2, hf_item_count(hf_value_item(hf_item_get(mark, HF_STR("holdfast")))));
     CHECK_INT(1, count_items(k));
     for (int i = 0; i < 2; i++) {
@@ -287,6 +373,38 @@ KIT_TEST(kind, patterns_share_a_table)
                                    hf_value_make(s, (struct hf_attr)HF_N("", 1))));
         hf_keys_close(&keys);
     }
+}
+
+/* (7): a lock and a limit of one name would be one item. */
+KIT_TEST(kind, locks_and_limits_share_no_table)
+{
+    static const struct {
+        open_fn *first, *second;
+        const char *error;
+    } orders[] = {{open_locks, open_limits, "is not a table of limits: it is a table of locks"},
+                  {open_limits, open_locks, "is not a table of locks: it is a table of limits"}};
+    struct hf_update_item both = {.table = k->table,
+                                  .update = HF_STR("SET #marks.#locks = :one"),
+                                  .names = HF_ITEM(k->scope, HF_S("#marks", HF_STR("holdfast")),
+                                                   HF_S("#locks", HF_STR("locks"))),
+                                  .values = HF_ITEM(k->scope, HF_N(":one", 1))};
+
+    for (size_t i = 0; i < ARRAY_LEN(orders); i++) {
+        CHECK_OK(orders[i].first(k->scope, k->db, k->table, (struct how){false, false}));
+        for (int adopt = 0; adopt < 2; adopt++) {
+            CHECK_STATUS(HF_INVALID,
+                         orders[i].second(k->scope, k->db, k->table, (struct how){false, adopt}));
+            CHECK(strstr(hf_scope_error_text(k->scope), orders[i].error));
+        }
+        CHECK_INT(1, count_items(k));
+        if (!i)
+            drop_table(k);
+    }
+    /* One that has both marks from before is opened as both. */
+    both.key = key_of(k->scope, &cases[0], "holdfast:table", NULL);
+    CHECK_OK(hf_update_item(k->scope, k->db, &both, NULL));
+    for (size_t i = 0; i < ARRAY_LEN(orders); i++)
+        CHECK_OK(orders[i].first(k->scope, k->db, k->table, (struct how){false, false}));
 }
 
 /* (2) */
@@ -307,15 +425,18 @@ KIT_TEST(kind, no_user_has_the_key_of_a_mark)
         hf_lock_table_open(s, k->db,
                            HF_OPTIONS(hf_lock_table_options, .table = k->table, .no_threads = true),
                            &locks));
-    CHECK_OK(hf_limit_table_open(s, k->db, HF_OPTIONS(hf_limit_table_options, .table = k->table),
+    CHECK_OK(hf_limit_table_open(s, k->db, HF_OPTIONS(hf_limit_table_options, .table = k->other),
                                  &limits));
+    CHECK_STATUS(HF_INVALID,
+                 hf_limit_take(s, limits, HF_STR("holdfast:table"), &rule, NULL, &verdict));
+    hf_limit_table_close(limits);
+    CHECK_OK(hf_delete_table(s, k->db, &(struct hf_delete_table){.table = k->other}, NULL));
+    CHECK_OK(hf_table_wait(s, k->db, k->other, HF_TABLE_UNTIL_GONE, NULL));
     CHECK_OK(
         hf_once_table_open(s, k->db,
                            HF_OPTIONS(hf_once_table_options, .table = k->other, .no_threads = true),
                            &onces));
     CHECK_STATUS(HF_INVALID, hf_lock_try(s, locks, HF_STR("holdfast:table"), NULL, &lock));
-    CHECK_STATUS(HF_INVALID,
-                 hf_limit_take(s, limits, HF_STR("holdfast:table"), &rule, NULL, &verdict));
     CHECK_STATUS(HF_INVALID, hf_once_try(s, onces, HF_STR("holdfast:table"), HF_STR("k"), NULL,
                                          &once, &record));
     CHECK_OK(hf_lock_try(s, locks, HF_STR("job"), NULL, &lock));
@@ -323,7 +444,6 @@ KIT_TEST(kind, no_user_has_the_key_of_a_mark)
     CHECK_INT(1, list.locks_len);
     CHECK_OK(hf_lock_release(s, lock));
     hf_once_table_close(onces);
-    hf_limit_table_close(limits);
     hf_lock_table_close(locks);
 }
 

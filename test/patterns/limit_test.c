@@ -465,6 +465,52 @@ KIT_TEST(limit, reaching_takes_its_time_and_no_more)
     hf_limit_table_close(ann);
 }
 
+/* The same for those that only look. A transaction's action cannot be made up: there is no fail_open
+ * for it. */
+KIT_TEST(limit, looking_takes_its_time_and_no_more)
+{
+    const struct hf_limit_rule two = {.limit = 2, .window_ms = 60000};
+    struct hf_limit_options *reach = HF_OPTIONS(hf_limit_options, .reach_ms = 100);
+    struct hf_limit_options *open =
+        HF_OPTIONS(hf_limit_options, .fail_open = true, .reach_ms = 100);
+    struct hf_limit_table *ann = table_of(k);
+    struct hf_transact_write action;
+    struct hf_limit_verdict v;
+
+    for (int tx = 0; tx < 2; tx++) {
+        int64_t before = k->t->elapsed_us;
+
+        kit_fault(k, HF_FAULT_LOST_REQUEST, "GetItem", 0);
+        hf_scope_timeout_ms(k->scope, 5000);
+        CHECK(tx ? hf_limit_take_tx(k->scope, ann, NAME, &two, reach, &action, &v)
+                 : hf_limit_peek(k->scope, ann, NAME, &two, reach, &v));
+        CHECK(k->t->elapsed_us - before <= 100000);
+        CHECK(k->t->elapsed_us - before >= 90000);
+        CHECK_INT(5000 - (k->t->elapsed_us - before) / 1000,
+                  hf_scope_left_ms(k->scope, UINT32_MAX));
+        hf_scope_timeout_ms(k->scope, 0);
+        if (tx) {
+            CHECK(hf_limit_take_tx(k->scope, ann, NAME, &two, open, &action, &v));
+            CHECK(!action.update && !v.allowed);
+        } else {
+            CHECK_OK(hf_limit_peek(k->scope, ann, NAME, &two, open, &v));
+            CHECK(v.allowed && v.unreached);
+        }
+        CHECK(hf_scope_left_ms(k->scope, UINT32_MAX) == UINT32_MAX);
+
+        /* An outage that ends in time is waited for. */
+        kit_no_faults(k);
+        kit_fault(k, HF_FAULT_LOST_REQUEST, "GetItem", 12);
+        reach->reach_ms = 60000;
+        CHECK_OK(tx ? hf_limit_take_tx(k->scope, ann, NAME, &two, reach, &action, &v)
+                    : hf_limit_peek(k->scope, ann, NAME, &two, reach, &v));
+        CHECK(v.allowed && !v.unreached);
+        kit_no_faults(k);
+        reach->reach_ms = 100;
+    }
+    hf_limit_table_close(ann);
+}
+
 /* (4): alone, a lost answer costs nothing; nothing is counted twice. */
 KIT_TEST(limit, lost_answers_count_once)
 {

@@ -345,6 +345,114 @@ TEST(records_thread, cancellation_gives_everything_back)
     stage_close(&stage);
 }
 
+/* ---- functions that do not return ----------------------------------------------------------- */
+
+struct deaf {
+    struct hf_scope *run; /* is canceled as soon as it was called */
+    atomic_int called, returned;
+    atomic_bool let_go;
+};
+
+/* Whatever its scope says. */
+static enum hf_status deaf(struct hf_scope *s, const struct hf_record_info *record, void *user)
+{
+    struct deaf *d = user;
+
+    (void)s, (void)record;
+    atomic_fetch_add(&d->called, 1);
+    hf_scope_cancel(d->run);
+    while (!atomic_load(&d->let_go))
+        sleep_ms(1);
+    atomic_fetch_add(&d->returned, 1);
+    return HF_OK;
+}
+
+static uint64_t unprocessed(struct stage *stage)
+{
+    uint64_t count;
+
+    CHECK_OK(hf_records_count(stage->s, stage->records, HF_RECORD_UNPROCESSED, &count));
+    return count;
+}
+
+/* A run that is stopped ends after stop_ms without them; their records are others' after a lease,
+ * the processor runs again when they have returned, and to close it waits for them. */
+TEST(records_thread, a_stop_is_bounded)
+{
+    struct hf_processor *ann, *bob;
+    struct hf_processor_report report;
+    struct stage stage;
+    struct deaf d = {0};
+    int64_t begin_ms;
+
+    (void)t;
+    stage_open(&stage);
+    put_many(&stage, 0, 1);
+    d.run = hf_scope_new(NULL);
+    ann = PROCESSOR(&stage, .lease_ms = 200, .stop_ms = 50, .max_workers = 2);
+    begin_ms = now_ms();
+    CHECK_STATUS(HF_TIMEOUT, hf_processor_run(d.run, ann, deaf, &d, &report));
+    CHECK(strstr(hf_scope_error_text(d.run),
+                 "after 50 ms functions for 1 records have not returned"));
+    CHECK(now_ms() - begin_ms >= 50);
+    CHECK_INT(1, report.metrics.running);
+    CHECK_INT(0, atomic_load(&d.returned));
+    CHECK_STATUS(HF_LOCKED, hf_processor_run(stage.s, ann, busy, &stage, NULL));
+    CHECK(strstr(hf_scope_error_text(stage.s), "has not returned"));
+
+    bob = PROCESSOR(&stage, .lease_ms = 200, .poll_ms = 20); /* waits for the lease of ann */
+    CHECK_OK(hf_processor_run(stage.s, bob, busy, &stage, &report));
+    CHECK_INT(1, report.metrics.taken_over);
+    CHECK_INT(0, unprocessed(&stage));
+    hf_processor_close(bob);
+
+    atomic_store(&d.let_go, true);
+    while (hf_processor_run(stage.s, ann, busy, &stage, &report) == HF_LOCKED)
+        sleep_ms(1);
+    CHECK_INT(1, atomic_load(&d.returned));
+    CHECK_INT(0, report.metrics.begun);
+    hf_processor_close(ann);
+    hf_scope_free(d.run);
+    stage_close(&stage);
+}
+
+static void *let_go_soon(void *user)
+{
+    struct deaf *d = user;
+
+    sleep_ms(60);
+    atomic_store(&d->let_go, true);
+    return NULL;
+}
+
+/* What it returns later counts if the claim is still its own; closing waits for that. By default a
+ * run does. */
+TEST(records_thread, closing_waits_for_who_was_left)
+{
+    for (int bounded = 0; bounded < 2; bounded++) {
+        struct hf_processor *processor;
+        struct deaf d = {0};
+        struct stage stage;
+        pthread_t thread;
+
+        (void)t;
+        stage_open(&stage);
+        put_many(&stage, 0, 1);
+        d.run = hf_scope_new(NULL);
+        processor = PROCESSOR(&stage, .stop_ms = bounded ? 10 : 0);
+        CHECK_INT(0, pthread_create(&thread, NULL, let_go_soon, &d));
+        CHECK_STATUS(bounded ? HF_TIMEOUT : HF_CANCELED,
+                     hf_processor_run(d.run, processor, deaf, &d, NULL));
+        CHECK_INT(!bounded, atomic_load(&d.returned));
+        hf_processor_close(processor);
+        CHECK_INT(1, atomic_load(&d.returned));
+        CHECK_INT(0, unprocessed(&stage));
+        CHECK_INT(0, pthread_join(thread, NULL));
+        hf_scope_free(d.run);
+        stage_close(&stage);
+    }
+}
+
 /* ---- many ----------------------------------------------------------------------------------- */
 
 struct ledger {
