@@ -53,7 +53,7 @@ struct hf_kv; /* a table of keys and values; any thread may use it */
 
 enum {
     HF_KV_KEY_MAX = 2048,  /* bytes of namespace and id, or of a partition, as they are stored */
-    HF_KV_SORT_MAX = 1024, /* bytes of namespace and id in a partition */
+    HF_KV_SORT_MAX = 1024, /* bytes of namespace and id in a partition, or with space_index */
     HF_KV_BLOB_OVER = 350 * 1024,
     HF_KV_SWEEP_S = 86400 /* a day */
 };
@@ -135,13 +135,24 @@ struct hf_kv_options {
     uint32_t blob_over; /* default HF_KV_BLOB_OVER, at most 400 KB */
 
     bool adopt; /* take a table with items and no mark; default: HF_INVALID, see docs/tables.md */
+
+    /*
+     * A table without partitions that is made now gets an index of namespaces, "spaces": with it, a
+     * list of one namespace reads that namespace and not the whole table, unless it is consistent.
+     * Each key that is made or removed costs one more write, of the index; setting a key again does
+     * not. Items have the attribute "space" then, and keys at most HF_KV_SORT_MAX bytes. Whoever
+     * opens the table later sees by its mark that it has the index, and needs no option. HF_INVALID
+     * if the table is there and has no index: hf_kv_add_space_index() adds it. docs/tables.md says
+     * when to have it.
+     */
+    bool space_index;
 };
 
 /*
  * Keys and values in a table of `db`, which has to outlive it. The env is that of the scope.
  *
- * HF_INVALID  a table of that name is another's: see hf_table_ensure(); or two attributes have the
- *             same name
+ * HF_INVALID  a table of that name is another's: see hf_table_ensure(); or it lacks the index that
+ *             is asked for; or two attributes have the same name
  * and what making a table fails with.
  *
  * Blocks. Since 0.1.
@@ -152,6 +163,31 @@ HF_API HF_NODISCARD enum hf_status hf_kv_open(struct hf_scope *s, struct hf_db *
 
 /* NULL is accepted. Since 0.1. */
 HF_API void hf_kv_close(struct hf_kv *kv);
+
+/* Whether the table has the index of namespaces, and lists read it. Since 0.1. */
+HF_API bool hf_kv_has_space_index(const struct hf_kv *kv);
+
+/*
+ * Let a table without partitions have the index of namespaces (space_index); one that is missing is
+ * made with it. The index is made, each value that is there gets the attribute "space", and then
+ * the mark says so. *added (may be NULL) is how many values got it, also on failure. Reads the
+ * table twice, and writes each value once. After a failure, or a crash, the same call goes on.
+ *
+ * Programs that have the table open do not notice: what they write is missing in lists until they
+ * open it again. So stop them first, or start them again afterwards and call this once more: it
+ * finds what is missing. Programs of versions that do not know the index cannot open the table any
+ * more. The options are those of hf_kv_open().
+ *
+ * HF_INVALID  it has partitions; or a key is longer than HF_KV_SORT_MAX bytes, and nothing was
+ *             changed; or it has another index of that name
+ * and what UpdateTable fails with. The index is waited for, up to a day, within the deadline of the
+ * scope.
+ *
+ * Blocks. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_kv_add_space_index(struct hf_scope *s, struct hf_db *db,
+                                                         const struct hf_kv_options *options,
+                                                         uint64_t *added);
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
@@ -341,8 +377,9 @@ HF_API HF_NODISCARD enum hf_status hf_kv_sweep_blobs(struct hf_scope *s, struct 
 
 /*
  * Which keys: those of one namespace, of one partition if the table has such. There they come in
- * the order of their ids, and only those are read that are asked for. In a table without
- * partitions, and over all partitions, they come in no order, and the whole table is read.
+ * the order of their ids, and only those are read that are asked for. So it is in a table with an
+ * index of namespaces (space_index) if the list is not consistent. In all other cases they come in
+ * no order, and the whole table is read.
  */
 struct hf_kv_range {
     struct hf_str partition;   /* absent in a partitioned table: all of them */
@@ -358,8 +395,8 @@ struct hf_kv_list_options {
     size_t size;             /* set by HF_OPTIONS() */
     uint32_t limit;          /* entries in all; default all, for hf_kv_page() 1000 */
     struct hf_str after;     /* go on behind where an earlier list of the range ended: its cursor */
-    bool backward;           /* from the last id to the first; in a partition */
-    enum hf_flag consistent; /* default as the table */
+    bool backward;           /* from the last id to the first; where they come in order */
+    enum hf_flag consistent; /* default as the table; HF_NO: the newest keys may be missing */
     uint32_t page;           /* items to look at per call of the database; default as many as fit */
     uint32_t delay_ms;       /* at least so long from one such call to the next; default 0 */
     uint32_t segment;        /* of a parallel reading of a whole table: from 0 on, */
@@ -419,6 +456,13 @@ struct hf_kv_clear_options {
      * blind. Either way what is set while this runs may be removed or not.
      */
     bool exact;
+
+    /*
+     * What was set just before this call may stay, too, as may items that other programs put under
+     * such keys: the keys are looked for without consistent reads, in a table with an index of
+     * namespaces by that index. Default: all that was set before is found.
+     */
+    bool eventual;
 };
 
 /*

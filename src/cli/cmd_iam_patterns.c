@@ -20,7 +20,7 @@ static const char *const create[] = {"CreateTable", "Scan", "UpdateItem", NULL};
 static const char *const create_ttl[] = {"CreateTable", "UpdateTimeToLive", "Scan", "UpdateItem",
                                          NULL};
 
-/* Lists of one partition. */
+/* Lists of one partition, and of one namespace. */
 static const char *const partitions[] = {"Query", NULL};
 
 static int run(struct cli *cli, const struct options_table *table, size_t args_len,
@@ -39,6 +39,7 @@ static int run(struct cli *cli, const struct options_table *table, size_t args_l
         {"Shards", settings.table, "", settings.partitioned ? NULL : role->spread, NULL},
         {"Partitions", settings.table, "", settings.partitioned ? partitions : NULL, NULL},
         {"Index", settings.table, "/index/*", role->index, NULL},
+        {"Namespaces", settings.table, "/index/*", settings.space_index ? partitions : NULL, NULL},
     };
 
     return hf__iam_print(cli, &settings, statements, COMMAND_LEN(statements));
@@ -97,10 +98,16 @@ POLICY(lock, "Locks",
 /* ---- kv ------------------------------------------------------------------------------------- */
 
 static const struct option_spec kv_specs[] = {
-    IAM_ROLE("reader writer", "reader",
-             "Who reads and lists keys; who sets, changes and deletes them, too."),
+    IAM_ROLE(
+        "reader writer indexer", "reader",
+        "Who reads and lists keys; who sets, changes and deletes them, too; who adds the index "
+        "of namespaces (kv index)."),
     IAM_CREATE,
     KEYS_PARTITIONED,
+    {.kind = OPTION_FLAG,
+     .name = "namespace-index",
+     .text = "A table that has an index of namespaces.",
+     IAM_FIELD(space_index)},
     IAM_TABLE(NULL, "The table; \"keys\" by default, with partitions \"partitioned_keys\"."),
     IAM_PLACE,
 };
@@ -111,11 +118,14 @@ static const struct role kv_roles[] = {
       "DeleteItem", "ConditionCheckItem", "BatchWriteItem"},
      {NULL},
      {NULL}},
+    {{"DescribeTable", "DescribeTimeToLive", "GetItem", "Scan", "UpdateItem", "UpdateTable"},
+     {NULL},
+     {NULL}},
 };
 
 POLICY(kv, "Keys",
-       "Print the IAM policy that a reader or a writer of keys and values on DynamoDB needs, sets "
-       "among them. Buckets for large values need their own.",
+       "Print the IAM policy that a reader, a writer or an indexer of keys and values on DynamoDB "
+       "needs, sets among them. Buckets for large values need their own.",
        create_ttl, "writer")
 
 /* ---- counter -------------------------------------------------------------------------------- */

@@ -29,6 +29,7 @@ struct settings {
     struct hf_str table;
     struct hf_str space;
     struct hf_str bare;
+    bool space_index;
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
@@ -212,6 +213,10 @@ static const struct option_spec kv_specs[] = {
              "is missing.",
      FIELD(table)},
     SPACE_SPECS,
+    {.kind = OPTION_FLAG,
+     .name = "namespace-index",
+     .text = "If the table is made now, with an index of namespaces: see 'holdfast kv index'.",
+     FIELD(space_index)},
     DATABASE_JSON(struct settings),
     DATABASE_QUIET(struct settings),
     DATABASE_SPECS(struct settings),
@@ -276,7 +281,8 @@ int hf__kv_import_run(struct cli *cli, size_t args_len, const char *const *args)
         return ends;
     fine = hf_kv_open(cli->scope, im.db,
                       HF_OPTIONS(hf_kv_options, .table = settings.table,
-                                 .partitioned = im.sort.ptr != NULL),
+                                 .partitioned = im.sort.ptr != NULL,
+                                 .space_index = settings.space_index),
                       &kv) == HF_OK;
     im.into = kv;
     fine = fine && read_all(&im, take_value);

@@ -1,8 +1,9 @@
 /*
  * cli/cmd_kv.c: keys and values from a shell: `holdfast kv get|set|delete|ls|clear|sweep`.
  *
- * Reads are consistent, so that a script sees what it wrote. Only `set` makes a table; to the others
- * one that is not there is one without keys.
+ * Reads are consistent, so that a script sees what it wrote; but a list of a table with an index of
+ * namespaces reads that, which the database may update a moment later. Only `set` makes a table; to
+ * the others one that is not there is one without keys.
  */
 #include "cli/commands.h"
 #include "cli/events.h"
@@ -35,10 +36,12 @@ struct settings {
     uint64_t ttl_s;
     bool if_absent;
     struct hf_str if_version;
+    bool space_index;
     /* get */
     bool dynamodb;
-    bool eventual;
+    bool eventual; /* clear as well */
     /* ls, clear */
+    bool consistent;
     bool all_spaces;
     struct hf_str from;
     struct hf_str before;
@@ -137,7 +140,8 @@ static bool open_kv(struct cli *cli, const char *command, const struct settings 
                         HF_OPTIONS(hf_kv_options,
                                    .partitioned = settings->partitioned || settings->partition.ptr,
                                    .table = settings->table, .consistent = !settings->eventual,
-                                   .no_create = !create, .blobs = place->blobs),
+                                   .no_create = !create, .blobs = place->blobs,
+                                   .space_index = settings->space_index),
                         &place->kv) == HF_OK)
         return true;
     else
@@ -306,6 +310,10 @@ static const struct option_spec set_specs[] = {
      .text = "Only if the value that is there has this version; else exit code 4.",
      FIELD(if_version)},
     KEY_SPECS,
+    {.kind = OPTION_FLAG,
+     .name = "namespace-index",
+     .text = "If the table is made now, with an index of namespaces: see 'holdfast kv index'.",
+     FIELD(space_index)},
     DATABASE_JSON(struct settings),
     DATABASE_QUIET(struct settings),
     DATABASE_SPECS(struct settings),
@@ -518,13 +526,18 @@ static const struct option_spec ls_specs[] = {
     {.kind = OPTION_FLAG,
      .letter = 'r',
      .name = "reverse",
-     .text = "From the last id to the first; in a partition.",
+     .text = "From the last id to the first; where they come in order.",
      FIELD(backward)},
     {.kind = OPTION_FLAG,
      .letter = 'k',
      .name = "keys",
      .text = "Ids alone, without their values.",
      FIELD(keys_only)},
+    {.kind = OPTION_FLAG,
+     .name = "consistent",
+     .text = "All keys that were set before, also those that the index of namespaces may not have "
+             "yet: reads the whole table.",
+     FIELD(consistent)},
     DATABASE_JSON(struct settings),
     DATABASE_JSONL(struct settings),
     DATABASE_QUIET(struct settings),
@@ -540,8 +553,9 @@ static const struct option_example ls_examples[] = {
 const struct options_table hf__kv_ls_options = {
     .name = "kv ls",
     .operands = "[PREFIX]",
-    .about = "List the keys of a namespace, or those whose ids begin with PREFIX. In a partition "
-             "they come in order, and only those are read; otherwise the whole table is.",
+    .about = "List the keys of a namespace, or those whose ids begin with PREFIX. In a partition, "
+             "and in a table with an index of namespaces (kv index), they come in order, and only "
+             "those are read; otherwise the whole table is.",
     .specs = ls_specs,
     .len = COMMAND_LEN(ls_specs),
     .examples = ls_examples,
@@ -558,6 +572,13 @@ static struct hf_kv_range range_of(const struct settings *settings, const struct
                                 .from = settings->from,
                                 .before = settings->before,
                                 .id_contains = settings->contains};
+}
+
+/* An index that is there is read. */
+static enum hf_flag list_consistency(const struct settings *settings, const struct hf_kv *kv)
+{
+    return !settings->consistent && !settings->all_spaces && hf_kv_has_space_index(kv) ? HF_NO
+                                                                                       : HF_YES;
 }
 
 static enum hf_status print_list(struct cli *cli, const struct settings *settings,
@@ -608,7 +629,8 @@ int hf__kv_ls_run(struct cli *cli, size_t args_len, const char *const *args)
     range = range_of(&settings, &options);
     if (hf_kv_list_open(cli->scope, place.kv, &range,
                         HF_OPTIONS(hf_kv_list_options, .limit = (uint32_t)settings.limit,
-                                   .after = settings.after, .backward = settings.backward),
+                                   .after = settings.after, .backward = settings.backward,
+                                   .consistent = list_consistency(&settings, place.kv)),
                         &list) != HF_OK) {
         ends = hf__database_fail(cli, "kv ls");
     } else {
@@ -635,6 +657,11 @@ static const struct option_spec clear_specs[] = {
      FIELD(yes)},
     KEY_SPECS,
     RANGE_SPECS,
+    {.kind = OPTION_FLAG,
+     .name = "eventual",
+     .text = "What was set just before may stay, too. With an index of namespaces (kv index) only "
+             "the namespace is read.",
+     FIELD(eventual)},
     DATABASE_JSON(struct settings),
     DATABASE_QUIET(struct settings),
     DATABASE_SPECS(struct settings),
@@ -672,7 +699,9 @@ int hf__kv_clear_run(struct cli *cli, size_t args_len, const char *const *args)
     range = range_of(&settings, &options);
     if (!open_kv(cli, "kv clear", &settings, false, &place, &ends) && ends != DATABASE_ABSENT)
         return ends;
-    if (place.kv && hf_kv_clear(cli->scope, place.kv, &range, NULL, &cleared) != HF_OK) {
+    if (place.kv && hf_kv_clear(cli->scope, place.kv, &range,
+                                HF_OPTIONS(hf_kv_clear_options, .eventual = settings.eventual),
+                                &cleared) != HF_OK) {
         ends = hf__database_fail(cli, "kv clear");
     } else {
         struct rows_field field = hf__rows_number(cli, "cleared", cleared);

@@ -15,6 +15,7 @@ struct iam_settings {
     bool create;
     bool stream;
     bool partitioned;
+    bool space_index;
     const char *tables[2]; /* those that are meant when none is named, without and with partitions;
                               NULL: it has to be named */
 };

@@ -33,6 +33,7 @@ static const struct cli_command commands[] = {
     COMMAND("kv delete", kv_delete, "delete a key"),
     COMMAND("kv ls", kv_ls, "list keys and values"),
     COMMAND("kv clear", kv_clear, "delete many keys"),
+    COMMAND("kv index", kv_index, "let lists read one namespace alone"),
     COMMAND("kv sweep", kv_sweep, "remove large values that no key has"),
     COMMAND("kv import", kv_import, "copy the values of another library's table"),
     COMMAND("counter add", counter_add, "add to a counter"),

@@ -37,6 +37,8 @@
  *  (8) Who opens a table first decides which attribute is the time to live, and whoever names
  *      another is refused. A lock that is taken again loses its time to live: were it another
  *      attribute than the one that was set, the database would remove a lock that is held.
+ *  (9) The format in a mark only grows (hf__kind_raise()). Who has the table open already does not
+ *      learn of it.
  */
 #include "patterns/names.h"
 
@@ -79,7 +81,7 @@ static const struct kind {
     [KIND_LOCKS] = {"locks", "a table of locks", 1, FAMILY_LOCKS},
     [KIND_ONCE] = {"once", "a table of what is done once", 1, FAMILY_ONCE},
     [KIND_LIMITS] = {"limits", "a table of limits", 1, FAMILY_LIMITS},
-    [KIND_VALUES] = {"values", "a table of values", 1, FAMILY_PREFIXED},
+    [KIND_VALUES] = {"values", "a table of values", KIND_VALUES_SPACED, FAMILY_PREFIXED},
     [KIND_COUNTERS] = {"counters", "a table of counters", 1, FAMILY_PREFIXED},
     [KIND_POSITIONS] = {"positions", "a table of positions in streams", 1, FAMILY_PREFIXED},
     [KIND_RECORDS] = {"records", "a table of records", 1, FAMILY_PREFIXED},
@@ -573,16 +575,14 @@ static struct hf_str expires_of(struct hf_scope *s, enum pattern_kind kind)
 /* (3) HF_CONDITION: *mark is what is there. expires absent: the mark leaves it out. */
 static enum hf_status put_mark(struct hf_scope *s, struct hf_db *db,
                                const struct hf_create_table *spec, struct hf_item key,
-                               enum pattern_kind kind, struct hf_str expires, struct hf_item *mark)
+                               enum pattern_kind kind, int64_t number, struct hf_str expires,
+                               struct hf_item *mark)
 {
-    const struct hf_attr of[] = {{.name = hf__kind_name(kind),
-                                  .type = HF_TYPE_N,
-                                  .number = kinds[kind].format},
+    const struct hf_attr of[] = {{.name = hf__kind_name(kind), .type = HF_TYPE_N, .number = number},
                                  {.name = expires_of(s, kind), .type = HF_TYPE_S, .text = expires}};
     const struct hf_attr names[] = {HF_S("#holdfast", KINDS), HF_S("#kind", of[0].name),
                                     HF_S("#expires", of[1].name)};
-    const struct hf_attr values[] = {HF_N(":format", kinds[kind].format),
-                                     HF_S(":expires", expires)};
+    const struct hf_attr values[] = {HF_N(":format", number), HF_S(":expires", expires)};
     size_t len = expires.ptr ? 2 : 1;
     struct hf_update_item update = {
         .table = spec->table,
@@ -636,15 +636,10 @@ static enum hf_status check_expires(struct hf_scope *s, struct hf_str table, enu
         HF_FMT(table), kinds[kind].what, HF_FMT(found), HF_FMT(expires));
 }
 
-enum hf_status hf__kind_open(struct hf_scope *s, struct hf_db *db,
-                             const struct hf_create_table *spec, enum pattern_kind kind, bool adopt)
-{
-    return hf__kind_open_at(s, db, spec, kind, HF_STR(PATTERN_EXPIRES), adopt);
-}
-
-enum hf_status hf__kind_open_at(struct hf_scope *s, struct hf_db *db,
+/* *number: the format that a new mark has, 0: none is put; then that of the mark, 0: none. */
+static enum hf_status open_mark(struct hf_scope *s, struct hf_db *db,
                                 const struct hf_create_table *spec, enum pattern_kind kind,
-                                struct hf_str expires, bool adopt)
+                                struct hf_str expires, bool adopt, int64_t *number)
 {
     bool plain = hf_str_equal(expires, HF_STR(PATTERN_EXPIRES));
     struct hf_item key = mark_key(s, spec), mark;
@@ -664,17 +659,73 @@ enum hf_status hf__kind_open_at(struct hf_scope *s, struct hf_db *db,
 
         if (format.ptr) { /* perhaps another has put it just now */
             TRY(hf__kind_check(s, spec->table, kind, hf__kind_name(kind), format));
-            return call_ends(s, check_expires(s, spec->table, kind, of, expires));
+            TRY(check_expires(s, spec->table, kind, of, expires));
+            (void)hf_value_i64(format, number); /* which it is: that was checked */
+            return call_ends(s, HF_OK);
         }
         if (mark.ptr && !of.ptr)
             return hf__kind_check(s, spec->table, kind, hf_str_of(NULL, 0), format);
         TRY(check_shared(s, spec->table, kind, of));
+        if (!*number)
+            return call_ends(s, HF_OK);
         if (kind == KIND_COUNTERS && !round)
             TRY(no_other_counts(s, db, spec, adopt));
-        status = put_mark(s, db, spec, key, kind, plain ? (struct hf_str){0} : expires, &mark);
+        status =
+            put_mark(s, db, spec, key, kind, *number, plain ? (struct hf_str){0} : expires, &mark);
         if (status != HF_CONDITION)
             return status == HF_OK ? hf_scope_ok(s) : status;
     }
     return hf_scope_fail(s, HF_IN_USE, "the mark of table %.*s changes again and again",
                          HF_FMT(spec->table));
+}
+
+enum hf_status hf__kind_open_at(struct hf_scope *s, struct hf_db *db,
+                                const struct hf_create_table *spec, enum pattern_kind kind,
+                                struct hf_str expires, bool adopt)
+{
+    int64_t format = kinds[kind].format;
+
+    return open_mark(s, db, spec, kind, expires, adopt, &format);
+}
+
+enum hf_status hf__kind_open(struct hf_scope *s, struct hf_db *db,
+                             const struct hf_create_table *spec, enum pattern_kind kind, bool adopt)
+{
+    return hf__kind_open_at(s, db, spec, kind, HF_STR(PATTERN_EXPIRES), adopt);
+}
+
+enum hf_status hf__kind_open_as(struct hf_scope *s, struct hf_db *db,
+                                const struct hf_create_table *spec, enum pattern_kind kind,
+                                bool adopt, int64_t *format)
+{
+    return open_mark(s, db, spec, kind, HF_STR(PATTERN_EXPIRES), adopt, format);
+}
+
+enum hf_status hf__kind_raise(struct hf_scope *s, struct hf_db *db,
+                              const struct hf_create_table *spec, enum pattern_kind kind,
+                              int64_t format)
+{
+    struct hf_update_item update = {
+        .table = spec->table,
+        .key = mark_key(s, spec),
+        .update = HF_STR("SET #holdfast.#kind = :format"),
+        .condition = HF_STR("#holdfast.#kind < :format"),
+        .names = HF_ITEM(s, HF_S("#holdfast", KINDS), HF_S("#kind", hf__kind_name(kind))),
+        .values = HF_ITEM(s, HF_N(":format", format)),
+    };
+    struct hf_item mark;
+    enum hf_status status;
+    int64_t is;
+
+    TRY(hf_scope_built(s));
+    status =
+        hf__pattern_write(s, db, &(struct hf_transact_write){.update = &update}, update.key, &mark);
+    if (status != HF_CONDITION)
+        return status;
+    if (!hf_value_i64(hf_item_get(hf_value_item(hf_item_get(mark, KINDS)), hf__kind_name(kind)),
+                      &is) ||
+        is < format)
+        return hf_scope_fail(s, HF_CONDITION, "the mark of table %.*s is not that of %s any more",
+                             HF_FMT(spec->table), kinds[kind].what);
+    return call_ends(s, HF_OK);
 }

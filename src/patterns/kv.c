@@ -1,9 +1,9 @@
 /*
- * patterns/kv.c: keys and values: the table of them, reading, and batches.
+ * patterns/kv.c: keys and values: opening, reading, and batches.
  *
  * A key is one item (kv_item.c). Reading is reading that item; writing is replacing it, on the
- * condition that it is what was seen (kv_change.c). Lists and clearing are in kv_list.c, sets on
- * top of all that in set.c.
+ * condition that it is what was seen (kv_change.c). The table is made and marked in kv_table.c.
+ * Lists and clearing are in kv_list.c, sets on top of all that in set.c.
  *
  * What always holds, for each key:
  *
@@ -17,27 +17,7 @@
  */
 #include "patterns/kv.h"
 
-/* ---- the table ------------------------------------------------------------------------------ */
-
-static enum hf_status ensure(struct hf_scope *s, const struct hf_kv *kv,
-                             const struct hf_kv_options *o)
-{
-    const struct hf_attribute_definition attributes[] = {{kv->hash, HF_SCALAR_S},
-                                                         {kv->sort, HF_SCALAR_S}};
-    const struct hf_key_element keys[] = {{kv->hash, HF_KEY_HASH}, {kv->sort, HF_KEY_RANGE}};
-    struct hf_create_table spec = {.table = kv->table,
-                                   .attributes = attributes,
-                                   .attributes_len = kv->sort.ptr ? 2 : 1,
-                                   .key_schema = keys,
-                                   .key_schema_len = kv->sort.ptr ? 2 : 1};
-    struct pattern_open how = {KIND_VALUES, .no_create = o->no_create, .adopt = o->adopt};
-    struct hf_str ttl = o->any_ttl ? hf_str_of(NULL, 0) : kv->expires;
-    enum hf_status status = hf__pattern_table_begin(s, kv->db, &spec, ttl, &how);
-
-    TRY(hf__kind_keys(s, kv->db, spec.table, KIND_VALUES, status));
-    TRY(hf__kind_open(s, kv->db, &spec, KIND_VALUES, o->adopt));
-    return hf__pattern_table_end(s, kv->db, &spec, ttl, &how);
-}
+/* ---- open and close ------------------------------------------------------------------------- */
 
 static void kv_free(struct hf_kv *kv)
 {
@@ -85,21 +65,6 @@ static struct hf_kv *kv_new(struct hf_scope *s, struct hf_db *db, const struct h
     return kv;
 }
 
-static enum hf_status check_names(struct hf_scope *s, const struct hf_kv *kv)
-{
-    const struct hf_str names[] = {HF_STR(KV_BLOB), kv->hash,    kv->data,
-                                   kv->version,     kv->expires, kv->sort};
-    size_t len = kv->sort.ptr ? 6 : 5;
-
-    for (size_t i = kv->blobs ? 0 : 1; i < len; i++)
-        for (size_t j = kv->blobs ? 0 : 1; j < i; j++)
-            if (hf_str_equal(names[i], names[j]))
-                return hf_scope_fail(s, HF_INVALID,
-                                     "table %.*s: two attributes are to be called \"%.*s\"",
-                                     HF_FMT(kv->table), HF_FMT(names[i]));
-    return HF_OK;
-}
-
 static enum hf_status open_blobs(struct hf_scope *s, struct hf_kv *kv,
                                  const struct hf_kv_options *o)
 {
@@ -128,21 +93,24 @@ enum hf_status hf_kv_open(struct hf_scope *s, struct hf_db *db, const struct hf_
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of keys and values");
     status = open_blobs(s, made, &o);
     if (status == HF_OK)
-        status = check_names(s, made);
-    if (status == HF_OK)
-        status = ensure(s, made, &o);
+        status = hf__kv_table_open(s, made, &o);
     if (status != HF_OK) {
         kv_free(made);
         return status;
     }
     *kv = made;
-    return kv_done(s, mark, HF_OK);
+    return kv_done(s, mark, call_ends(s, HF_OK));
 }
 
 void hf_kv_close(struct hf_kv *kv)
 {
     if (kv)
         kv_free(kv);
+}
+
+bool hf_kv_has_space_index(const struct hf_kv *kv)
+{
+    return kv->indexed;
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */

@@ -32,6 +32,8 @@ struct hf_kv {
     struct hf_str version;
     struct hf_str expires;
     bool consistent;
+    bool spaced;  /* values have their namespace for the index (KIND_VALUES_FILLING) */
+    bool indexed; /* and all of them are in it (KIND_VALUES_SPACED) */
     bool tombstones;
     uint32_t tombstone_s;
     struct kv_memory *memory;
@@ -39,7 +41,16 @@ struct hf_kv {
     size_t blob_over;
 };
 
-#define KV_BLOB "blob" /* the attribute */
+#define KV_BLOB "blob"     /* the attribute */
+#define KV_SPACE "space"   /* the attribute */
+#define KV_SPACES "spaces" /* the index */
+
+/* ---- kv_table.c: the table ------------------------------------------------------------------ */
+
+/* Make the table if it is missing, compare it and its mark with the options, and find out whether
+ * it has the index of namespaces. */
+enum hf_status hf__kv_table_open(struct hf_scope *s, struct hf_kv *kv,
+                                 const struct hf_kv_options *o);
 
 /* ---- kv_item.c: keys and items, and the requests that change them --------------------------- */
 
@@ -57,6 +68,9 @@ enum hf_status hf__kv_place(struct hf_scope *s, const struct hf_kv *kv, struct h
 /* "SPACE.ID" of a namespace, and what is in front of all ids of it. Absent when there is no memory.
  */
 struct hf_str hf__kv_join(struct hf_scope *s, struct hf_str space, struct hf_str id);
+
+/* "SPACE." of a key as it is stored. */
+struct hf_str hf__kv_head(struct hf_str joined);
 
 /* The key of an item, which lives as long as the item and the scope. HF_CORRUPT: it is none of
  * ours.

@@ -10,6 +10,7 @@
  *                        the newest first, in short: "ID,ID,.ID"; with a dot the one that made it
  *                        where there was nothing, which itself has "ID,."
  *     expires         N  time to live, in seconds since 1970
+ *     space           S  "SPACE.", of a value in a table with the index of namespaces (kv_table.c)
  *
  *  (1) In front of the first dot of a stored key is the namespace, whose own dots are escaped;
  *      behind it is the id, as it is. So no two keys are stored as the same, ids sort as they are,
@@ -22,6 +23,10 @@
  *  (4) By that, a lost answer is settled: if our id is in the version that is there it was done; if
  *      what we had seen is in it, and right after it somebody else, ours was not done and can never
  *      be done any more.
+ *  (5) The index "spaces" has the keys of all values by namespace: (space, key), and no other
+ *      attribute, so replacing a value does not change it. The mark of the table says whether
+ *      values have to have a `space` and whether all have it (kv_table.c). What remembers a deleted
+ *      key is not in it.
  *
  * Items that other programs wrote have no version. They are replaced on the condition that they
  * have none and that the value is the same.
@@ -48,6 +53,14 @@ struct hf_str hf__kv_join(struct hf_scope *s, struct hf_str space, struct hf_str
     return hf_str_of(text, len);
 }
 
+struct hf_str hf__kv_head(struct hf_str joined)
+{
+    const char *dot = memchr(joined.ptr, '.', joined.len);
+
+    assert(dot);
+    return hf_str_of(joined.ptr, (size_t)(dot - joined.ptr) + 1);
+}
+
 static enum hf_status bad_key(struct hf_scope *s, const struct hf_kv *kv, struct hf_kv_key key,
                               const char *why)
 {
@@ -58,6 +71,8 @@ static enum hf_status bad_key(struct hf_scope *s, const struct hf_kv *kv, struct
 enum hf_status hf__kv_place(struct hf_scope *s, const struct hf_kv *kv, struct hf_kv_key key,
                             struct kv_place *place)
 {
+    /* It is the range key of the table, or of its index. */
+    int max = kv->sort.ptr || kv->spaced ? HF_KV_SORT_MAX : HF_KV_KEY_MAX;
     struct hf_str joined;
 
     if (key.id.len == 0)
@@ -71,15 +86,14 @@ enum hf_status hf__kv_place(struct hf_scope *s, const struct hf_kv *kv, struct h
     joined = hf__kv_join(s, key.space, key.id);
     if (!joined.ptr)
         return hf_scope_built(s);
-    if (joined.len > (kv->sort.ptr ? HF_KV_SORT_MAX : HF_KV_KEY_MAX))
+    if (joined.len > (size_t)max)
         return hf_scope_fail_limit(
             s, HF_INVALID,
-            kv->sort.ptr ? HF_ERROR_LIMIT(HF_KV_SORT_MAX, joined.len)
-                         : HF_ERROR_LIMIT(HF_KV_KEY_MAX, joined.len),
+            max == HF_KV_SORT_MAX ? HF_ERROR_LIMIT(HF_KV_SORT_MAX, joined.len)
+                                  : HF_ERROR_LIMIT(HF_KV_KEY_MAX, joined.len),
             "key \"%.*s\" of table %.*s: it has %zu bytes with its namespace, "
             "and %d are the most",
-            KV_FMT(key), HF_FMT(kv->table), joined.len,
-            kv->sort.ptr ? HF_KV_SORT_MAX : HF_KV_KEY_MAX);
+            KV_FMT(key), HF_FMT(kv->table), joined.len, max);
     if (key.partition.len > HF_KV_KEY_MAX)
         return hf_scope_fail_limit(
             s, HF_INVALID, HF_ERROR_LIMIT(HF_KV_KEY_MAX, key.partition.len),
@@ -346,7 +360,7 @@ struct hf_item hf__kv_item(struct hf_scope *s, const struct hf_kv *kv, const str
                            struct hf_value value, struct hf_str blob, struct hf_str version,
                            int64_t expires_s)
 {
-    struct hf_attr attrs[6];
+    struct hf_attr attrs[7];
     size_t len = 0;
 
     attrs[len++] = (struct hf_attr){.name = kv->hash, .type = HF_TYPE_S, .text = place->hash};
@@ -355,6 +369,8 @@ struct hf_item hf__kv_item(struct hf_scope *s, const struct hf_kv *kv, const str
         attrs[len++] = (struct hf_attr){.name = kv->sort, .type = HF_TYPE_S, .text = place->sort};
     if (value.ptr)
         attrs[len++] = (struct hf_attr){.name = kv->data, .value = value};
+    if (value.ptr && kv->spaced) /* (5) */
+        attrs[len++] = (struct hf_attr)HF_S(KV_SPACE, hf__kv_head(place->hash));
     if (blob.len)
         attrs[len++] = (struct hf_attr)HF_S(KV_BLOB, blob);
     if (expires_s)

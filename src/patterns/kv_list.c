@@ -2,7 +2,10 @@
  * patterns/kv_list.c: many keys: lists, pages of them, and clearing.
  *
  * In a partition a list is a Query: keys that begin alike are stored side by side (kv_item.c (1)).
- * Without partitions, and over all of them, it is a Scan of the whole table with a filter.
+ * Without partitions a list of one namespace is a Query of the index of namespaces, if the table
+ * has it (kv_item.c (5)), and its items are read by the keys that are found there. A global index
+ * is eventually consistent, so a consistent list does not use it. All other lists, and those over
+ * all partitions, are a Scan of the whole table with a filter.
  *
  *  (1) What the database is asked for may be more than is wanted; what is handed out has passed
  *      wanted(). So a filter that the database cannot have (a Query knows none on keys) is no
@@ -13,7 +16,10 @@
  */
 #include "patterns/kv.h"
 
-enum { SCAN_MIN = 1000 }; /* items to look at per Scan, at least */
+enum {
+    SCAN_MIN = 1000, /* items to look at per Scan, at least */
+    INDEX_PAGE = 100 /* keys per Query of the index: their items may be large, and come together */
+};
 
 struct hf_kv_list {
     struct hf_env env;
@@ -25,6 +31,8 @@ struct hf_kv_list {
     struct hf_kv_range range;
     struct hf_str space; /* absent: all */
     bool everything;     /* not only values */
+    bool by_index;       /* of namespaces */
+    struct hf_str head;  /* what the index has for the namespace */
     struct hf_query query;
     struct hf_scan scan;
     bool ended; /* there are no more pages */
@@ -45,10 +53,21 @@ static enum hf_status bad_range(struct hf_scope *s, const struct hf_kv *kv, cons
     return hf_scope_fail(s, HF_INVALID, "a list of table %.*s: %s", HF_FMT(kv->table), why);
 }
 
+static enum hf_flag consistency(const struct hf_kv *kv, const struct hf_kv_list_options *o)
+{
+    return o->consistent ? o->consistent : kv->consistent ? HF_YES : HF_UNSET;
+}
+
+static bool can_use_index(const struct hf_kv *kv, const struct hf_kv_range *r,
+                          const struct hf_kv_list_options *o)
+{
+    return kv->indexed && !r->all_spaces && !o->segments && consistency(kv, o) != HF_YES;
+}
+
 static enum hf_status check(struct hf_scope *s, const struct hf_kv *kv, const struct hf_kv_range *r,
                             const struct hf_kv_list_options *o)
 {
-    bool whole = !r->partition.ptr;
+    bool whole = !r->partition.ptr && !can_use_index(kv, r, o);
 
     if (r->partition.ptr && !kv->sort.ptr)
         return bad_range(s, kv, "it has no partitions");
@@ -57,7 +76,9 @@ static enum hf_status check(struct hf_scope *s, const struct hf_kv *kv, const st
     if (r->all_spaces && (r->space.ptr || r->prefix.len || r->from.len || r->before.len))
         return bad_range(s, kv, "ids can be asked for in one namespace only");
     if (whole && o->backward)
-        return bad_range(s, kv, "only inside of a partition there is an order");
+        return bad_range(s, kv,
+                         "only inside of a partition there is an order, and in the index of "
+                         "namespaces, which consistent lists do not use");
     if (!whole && o->segments)
         return bad_range(s, kv, "a partition is not read in segments");
     if (o->segments ? o->segment >= o->segments : o->segment)
@@ -120,14 +141,19 @@ static void build_query(struct hf_kv_list *list, const struct hf_kv_list_options
     size_t names_len = 0, values_len = 0;
     struct hf_query *q = &list->query;
 
-    names[names_len++] = name_attr("#hash", kv->hash);
-    names[names_len++] = name_attr("#data", kv->data);
-    values[values_len++] = value_attr(":hash", r->partition);
-    if (list->everything)
+    names[names_len++] = name_attr("#hash", list->by_index ? HF_STR(KV_SPACE) : kv->hash);
+    values[values_len++] = value_attr(":hash", list->by_index ? list->head : r->partition);
+    if (!list->by_index) {
+        names[names_len++] = name_attr("#data", kv->data);
+        q->filter = filter_of(list);
+    } else {
+        q->index = HF_STR(KV_SPACES);
+    }
+    if (!list->by_index && list->everything)
         names[names_len++] = name_attr("#version", kv->version);
     q->key_condition = HF_STR("#hash = :hash");
     if (list->space.ptr) {
-        names[names_len++] = name_attr("#sort", kv->sort);
+        names[names_len++] = name_attr("#sort", list->by_index ? kv->hash : kv->sort);
         if (r->from.len || r->before.len) {
             struct hf_str from = is_before(r->from, r->prefix) ? r->prefix : r->from;
             struct hf_str low = hf__kv_join(s, list->space, from);
@@ -144,7 +170,6 @@ static void build_query(struct hf_kv_list *list, const struct hf_kv_list_options
         }
     }
     q->table = kv->table;
-    q->filter = filter_of(list);
     q->names = hf_item_make(s, names, names_len);
     q->values = hf_item_make(s, values, values_len);
     q->forward = o->backward ? HF_NO : HF_UNSET;
@@ -201,7 +226,13 @@ static struct hf_str keep(struct hf_kv_list *list, struct hf_str text)
     return text.ptr ? hf_scope_copy(list->names, text) : text;
 }
 
-/* The cursor is the key where it ended. */
+/* The cursor is the key where it ended, in the table or in the index: with different numbers of
+ * parts, as their orders differ, too. */
+static size_t cursor_parts(const struct hf_kv_list *list)
+{
+    return list->kv->sort.ptr || list->by_index ? 2 : 1;
+}
+
 static enum hf_status start_after(struct hf_scope *s, struct hf_kv_list *list)
 {
     struct hf_str parts[2] = {{NULL, 0}, {NULL, 0}};
@@ -209,9 +240,17 @@ static enum hf_status start_after(struct hf_scope *s, struct hf_kv_list *list)
 
     if (!list->after.ptr)
         return HF_OK;
-    if (hf__pattern_key_parts(list->names, list->after, parts, kv->sort.ptr ? 2 : 1) != HF_OK ||
-        (list->range.partition.ptr && !hf_str_equal(parts[0], list->range.partition)))
+    if (hf__pattern_key_parts(list->names, list->after, parts, cursor_parts(list)) != HF_OK ||
+        (list->range.partition.ptr && !hf_str_equal(parts[0], list->range.partition)) ||
+        (list->by_index && !hf_str_equal(parts[0], list->head)))
         return bad_range(s, kv, "it cannot go on after what is not its cursor");
+    if (list->by_index) {
+        const struct hf_attr key[] = {HF_S(KV_SPACE, parts[0]),
+                                      {.name = kv->hash, .type = HF_TYPE_S, .text = parts[1]}};
+
+        list->start = hf_item_make(list->names, key, ARRAY_LEN(key));
+        return HF_OK;
+    }
     list->start = hf__kv_item_key(list->names, kv, parts[0], parts[1]);
     return HF_OK;
 }
@@ -220,9 +259,6 @@ static enum hf_status prepare(struct hf_scope *s, struct hf_kv_list *list,
                               const struct hf_kv_range *range, const struct hf_kv_list_options *o)
 {
     int64_t page = o->page;
-    enum hf_flag consistent = o->consistent          ? o->consistent
-                              : list->kv->consistent ? HF_YES
-                                                     : HF_UNSET;
 
     list->range = (struct hf_kv_range){.partition = keep(list, range->partition),
                                        .prefix = keep(list, range->prefix),
@@ -231,18 +267,23 @@ static enum hf_status prepare(struct hf_scope *s, struct hf_kv_list *list,
                                        .id_contains = keep(list, range->id_contains)};
     if (!range->all_spaces)
         list->space = keep(list, range->space.ptr ? range->space : list->kv->space);
+    list->by_index = can_use_index(list->kv, range, o);
+    if (list->by_index)
+        list->head = hf__kv_join(list->names, list->space, HF_STR(""));
     list->after = keep(list, o->after);
     list->limit = o->limit ? o->limit : UINT64_MAX;
     list->delay_ms = o->delay_ms;
     /* Most of a whole table may be others': then small pages would be many. */
-    if (page == 0 && o->limit)
+    if (page == 0 && o->limit && !list->by_index)
         page = range->partition.ptr || o->limit > SCAN_MIN ? o->limit : SCAN_MIN;
-    if (list->range.partition.ptr)
+    if (page == 0 && list->by_index)
+        page = o->limit && o->limit < INDEX_PAGE ? o->limit : INDEX_PAGE;
+    if (list->range.partition.ptr || list->by_index)
         build_query(list, o);
     else
         build_scan(list, o);
     list->query.limit = list->scan.limit = page;
-    list->query.consistent = list->scan.consistent = consistent;
+    list->query.consistent = list->scan.consistent = consistency(list->kv, o);
     TRY(start_after(s, list));
     if (hf_scope_built(list->names) != HF_OK)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a list");
@@ -323,6 +364,33 @@ static enum hf_status move_in(struct hf_scope *s, struct hf_kv_list *list,
     return HF_OK;
 }
 
+/* The items that a page of the index has the keys of. Some may have gone, and what remembers a
+ * deleted key is no item of a list. */
+static enum hf_status read_items(struct hf_scope *s, const struct hf_kv_list *list,
+                                 const struct hf_query_result *page, struct hf_item **items,
+                                 size_t *len)
+{
+    const struct hf_kv *kv = list->kv;
+    struct hf_get *gets = hf_scope_alloc(s, (page->items_len + 1) * sizeof(*gets));
+    struct hf_get_many_result got;
+
+    *items = hf_scope_alloc(s, (page->items_len + 1) * sizeof(**items));
+    *len = 0;
+    TRY(hf_scope_built(s));
+    for (size_t i = 0; i < page->items_len; i++)
+        gets[i] = (struct hf_get){
+            .table = kv->table,
+            .key = hf__kv_item_key(s, kv, hf_value_str(hf_item_get(page->items[i], kv->hash)),
+                                   hf_str_of(NULL, 0))};
+    TRY(hf_scope_built(s));
+    TRY(hf_get_many(s, kv->db, gets, page->items_len, NULL, &got));
+    for (size_t i = 0; i < got.items_len; i++)
+        if (hf_item_get(got.items[i], kv->data).ptr ||
+            (got.items[i].ptr && list->everything && !hf_item_get(got.items[i], kv->version).ptr))
+            (*items)[(*len)++] = got.items[i];
+    return HF_OK;
+}
+
 static enum hf_status fetch(struct hf_scope *s, struct hf_kv_list *list)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
@@ -333,7 +401,16 @@ static enum hf_status fetch(struct hf_scope *s, struct hf_kv_list *list)
     if (list->asked_us && list->delay_ms && wait_us > 0)
         TRY(hf_scope_sleep_ms(s, (uint32_t)((wait_us + 999) / 1000)));
     list->asked_us = hf__env_elapsed_us(hf_scope_env(s));
-    if (list->range.partition.ptr) {
+    if (list->by_index) {
+        struct hf_query_result page;
+        struct hf_item *items;
+        size_t len;
+
+        list->query.start = list->start;
+        TRY(hf_query(s, list->kv->db, &list->query, &page));
+        TRY(read_items(s, list, &page, &items, &len));
+        status = move_in(s, list, items, len, page.last);
+    } else if (list->range.partition.ptr) {
         struct hf_query_result page;
 
         list->query.start = list->start;
@@ -435,14 +512,15 @@ enum hf_status hf_kv_list_next(struct hf_scope *s, struct hf_kv_list *list,
 
 enum hf_status hf_kv_list_cursor(struct hf_scope *s, struct hf_kv_list *list, struct hf_str *cursor)
 {
-    struct hf_str parts[2] = {list->hash, list->sort};
+    struct hf_str parts[2] = {list->by_index ? list->head : list->hash,
+                              list->by_index ? list->hash : list->sort};
 
     call_begins(s);
     *cursor = hf_str_of(NULL, 0);
     if (list->ended && list->at == list->items_len)
         return HF_OK;
     if (list->hash.ptr)
-        *cursor = hf__pattern_key(s, parts, list->kv->sort.ptr ? 2 : 1);
+        *cursor = hf__pattern_key(s, parts, cursor_parts(list));
     else if (list->after.ptr)
         *cursor = hf_scope_copy(s, list->after);
     return hf_scope_built(s);
@@ -580,7 +658,7 @@ enum hf_status hf_kv_clear(struct hf_scope *s, struct hf_kv *kv, const struct hf
                            const struct hf_kv_clear_options *options, uint64_t *cleared)
 {
     struct hf_kv_clear_options o;
-    struct hf_kv_list_options all = {.size = sizeof(all), .consistent = HF_YES};
+    struct hf_kv_list_options all = {.size = sizeof(all)};
     enum hf_status status = HF_OK;
     struct hf_kv_list *list;
     uint64_t ignored;
@@ -590,6 +668,7 @@ enum hf_status hf_kv_clear(struct hf_scope *s, struct hf_kv *kv, const struct hf
     *cleared = 0;
     OPTIONS_COPY(&o, options);
     all.delay_ms = o.delay_ms;
+    all.consistent = o.eventual ? HF_NO : HF_YES;
     TRY(open_list(s, kv, range, &all, true, &list));
     while (more && status == HF_OK) {
         struct hf_scope_mark mark = hf_scope_mark(s);

@@ -176,6 +176,21 @@ enum hf_status hf__kind_open(struct hf_scope *s, struct hf_db *db,
                              const struct hf_create_table *spec, enum pattern_kind kind,
                              bool adopt);
 
+/* The same for a kind with several formats. *format: which one a new mark has, 0: none is put; then
+ * that of the mark, 0: there is none. */
+enum hf_status hf__kind_open_as(struct hf_scope *s, struct hf_db *db,
+                                const struct hf_create_table *spec, enum pattern_kind kind,
+                                bool adopt, int64_t *format);
+
+/* Formats of KIND_VALUES: values may have no namespace for the index, have one from now on, all have
+ * one (kv_table.c). */
+enum { KIND_VALUES_PLAIN = 1, KIND_VALUES_FILLING = 2, KIND_VALUES_SPACED = 3 };
+
+/* Let the format in the common mark, which is there, be this one if it is lower. */
+enum hf_status hf__kind_raise(struct hf_scope *s, struct hf_db *db,
+                              const struct hf_create_table *spec, enum pattern_kind kind,
+                              int64_t format);
+
 /* What hf__pattern_table() came to. HF_INVALID: if the keys are those of a library that can be
  * imported from, the message says how. */
 enum hf_status hf__kind_keys(struct hf_scope *s, struct hf_db *db, struct hf_str table,

@@ -197,6 +197,48 @@ class Import(WithDatabase):
         self.ok("kv", "import", "--from", "keys", "--table", "all", "--default-namespace", "bare")
         self.assertEqual(self.ok("kv", "get", "alone", "-n", "bare", "--table", "all"), "7\n")
 
+    def test_an_index_of_namespaces(self):
+        table = self.make("keys", "key")
+        self.put(table, key="users.ann", data="1")
+        self.put(table, key="global.motd", data="2")
+        self.assertEqual(self.json("kv", "import", "--from", "keys", "--table", "a", "--namespace-index"),
+                         {"imported": 2, "kept": 0, "skipped": 0})
+        self.ok("kv", "set", "-n", "users", "eve", "x", "--table", "b", "--namespace-index")
+        for name in "a", "b":
+            described = call("DescribeTable", TableName=self.env["HOLDFAST_PREFIX"] + name)["Table"]
+            self.assertEqual([index["IndexName"] for index in described["GlobalSecondaryIndexes"]], ["spaces"])
+        self.lists_by_index("a", "ann", "motd")
+
+    def lists_by_index(self, table, first, other):
+        users = ["-n", "users", "--table", table]
+        self.ok("kv", "set", "zoe", "x", *users)
+        self.ok("kv", "set", "bob", "x", *users)
+        self.assertEqual(self.ok("kv", "ls", "-k", *users).split(), [first, "bob", "zoe"])
+        self.assertEqual(self.ok("kv", "ls", "-k", "-r", *users).split(), ["zoe", "bob", first])
+        self.assertEqual(sorted(self.ok("kv", "ls", "-k", "--consistent", *users).split()), [first, "bob", "zoe"])
+        self.fails(USAGE, "consistent lists do not use", "kv", "ls", "-r", "--consistent", *users)
+        page = self.json("kv", "ls", "--limit", "2", *users)
+        self.assertEqual(self.ok("kv", "ls", "-k", "--after", page["next"], *users), "zoe\n")
+        self.assertEqual(self.json("kv", "clear", "b", "--yes", "--eventual", *users), {"cleared": 1})
+        self.assertEqual(self.json("kv", "clear", "--yes", *users), {"cleared": 2})
+        self.assertEqual(self.ok("kv", "ls", "-k", "--all-namespaces", "--table", table), other + "\n")
+
+    def test_an_index_of_namespaces_that_is_added(self):
+        self.ok("kv", "set", "ann", "1", "-n", "users")
+        self.ok("kv", "set", "motd", "2")
+        self.fails(USAGE, "'holdfast kv index'", "kv", "set", "x", "y", "--namespace-index")
+        self.fails(USAGE, "only inside of a partition", "kv", "ls", "-r", "-n", "users")
+        self.assertEqual(self.json("kv", "index"), {"added": 2})
+        self.assertEqual(self.json("kv", "index"), {"added": 0})
+        self.lists_by_index("keys", "ann", "motd")
+        self.ok("kv", "set", "x", "y", "--namespace-index")
+        self.assertEqual(self.json("kv", "index", "--table", "new"), {"added": 0})
+        self.ok("kv", "set", "ann", "1", "-n", "users", "--table", "new")
+        self.ok("kv", "set", "motd", "1", "--table", "new")
+        self.lists_by_index("new", "ann", "motd")
+        self.ok("kv", "set", "x", "y", "-p", "p")
+        self.fails(USAGE, "hash key", "kv", "index", "--table", "partitioned_keys")
+
     def test_partitions(self):
         table = self.make("partitioned_keys", "partitionKey", "sortKey")
         self.put(table, partitionKey="ann", sortKey="mail.first", data='"hi"', md5="x")

@@ -177,6 +177,8 @@ static inline bool gate_pass_all(struct gate *gate, enum hf_op op, const void *r
         return gate_pass(gate, name, ((const struct hf_delete_item *)request)->table, "");
     case HF_OP_CREATE_TABLE:
         return gate_pass(gate, name, ((const struct hf_create_table *)request)->table, "");
+    case HF_OP_UPDATE_TABLE:
+        return gate_pass(gate, name, ((const struct hf_update_table *)request)->table, "");
     case HF_OP_DESCRIBE_TABLE:
         return gate_pass(gate, name, ((const struct hf_describe_table *)request)->table, "");
     case HF_OP_DESCRIBE_TIME_TO_LIVE:

@@ -159,6 +159,7 @@ TEST(iam, policies_of_locks)
 /* ---- kv ------------------------------------------------------------------------------------- */
 
 static bool partitioned; /* the tables of keys and counters */
+static bool indexed;     /* by namespace */
 
 static struct hf_kv_key key_of(const char *id)
 {
@@ -171,7 +172,8 @@ static struct hf_kv *open_kv(struct hf_scope *s, struct hf_db *db, bool create)
     struct hf_kv *kv = NULL;
 
     CHECK_OK(hf_kv_open(s, db,
-                        HF_OPTIONS(hf_kv_options, .no_create = !create, .partitioned = partitioned),
+                        HF_OPTIONS(hf_kv_options, .no_create = !create, .partitioned = partitioned,
+                                   .space_index = indexed),
                         &kv));
     return kv;
 }
@@ -194,7 +196,9 @@ static void read_keys(struct hf_scope *s, struct hf_db *db, bool create)
     CHECK_OK(hf_kv_exists(s, kv, key_of("a"), NULL, &there));
     CHECK_OK(hf_kv_get(s, kv, key_of("a"), NULL, &entry));
     CHECK_OK(hf_kv_get_many(s, kv, keys, 2, NULL, &many));
-    CHECK_OK(hf_kv_page(s, kv, NULL, NULL, &page));
+    CHECK_OK(hf_kv_page(s, kv, NULL, HF_OPTIONS(hf_kv_list_options, .consistent = HF_YES), &page));
+    if (indexed)
+        CHECK_OK(hf_kv_page(s, kv, NULL, NULL, &page));
     if (partitioned)
         CHECK_OK(hf_kv_page(s, kv, &(struct hf_kv_range){.partition = HF_STR("p")}, NULL, &page));
     CHECK_OK(hf_set_get(s, kv, key_of("a"), NULL, &set));
@@ -250,6 +254,23 @@ static void write_keys(struct hf_scope *s, struct hf_db *db, bool create)
     hf_kv_close(kv);
 }
 
+static void leave_key(struct hf_scope *s, struct hf_db *db, bool create)
+{
+    struct hf_kv *kv = open_kv(s, db, create);
+
+    CHECK_OK(
+        hf_kv_set(s, kv, key_of("a"), hf_value_make(s, (struct hf_attr)HF_N("", 1)), NULL, NULL));
+    hf_kv_close(kv);
+}
+
+static void index_keys(struct hf_scope *s, struct hf_db *db, bool create)
+{
+    uint64_t added;
+
+    CHECK_OK(hf_kv_add_space_index(s, db, HF_OPTIONS(hf_kv_options, .no_create = !create), &added));
+    CHECK_INT(1, added);
+}
+
 TEST(iam, policies_of_keys_and_values)
 {
     struct hf_scope *s = hf_scope_new(NULL);
@@ -260,6 +281,12 @@ TEST(iam, policies_of_keys_and_values)
         try_role(s, hf__iam_kv_run, "writer", make_kv, NULL, write_keys,
                  i ? "--partitioned" : NULL);
     }
+    partitioned = false;
+    indexed = true;
+    try_role(s, hf__iam_kv_run, "reader", make_kv, NULL, read_keys, "--namespace-index");
+    try_role(s, hf__iam_kv_run, "writer", make_kv, NULL, write_keys, "--namespace-index");
+    indexed = false;
+    try_role(s, hf__iam_kv_run, "indexer", make_kv, leave_key, index_keys, NULL);
     hf_scope_free(s);
 }
 

@@ -21,7 +21,8 @@ enum { SCOPES_MAX = 16 };
 
 struct kit_inside {
     struct kit kit;
-    struct rig *rig; /* when it is a server */
+    struct rig *rig;      /* when it is a server */
+    struct hf_db *engine; /* when it is in this process, and no server */
     struct hf_scope *scopes[SCOPES_MAX];
     size_t scopes_len;
 };
@@ -76,7 +77,7 @@ static struct hf_db *open_kind(struct kit_inside *inside, const char *kind)
         return connect_to(k, hf_str_from(getenv("HF_KIT_URL")));
     }
     if (strcmp(kind, "server:") != 0)
-        return open_engine(k, kind);
+        return inside->engine = open_engine(k, kind);
     rig_open(inside->rig);
     return connect_to(k, hf_scope_format(k->scope, "http://127.0.0.1:%u",
                                          (unsigned)inside->rig->port));
@@ -158,6 +159,17 @@ struct hf_scope *kit_scope(struct kit *k)
 
     CHECK(inside->scopes_len < SCOPES_MAX);
     return inside->scopes[inside->scopes_len++] = hf_scope_new(test_env(k->t));
+}
+
+void kit_upkeep(struct kit *k)
+{
+    struct kit_inside *inside = (struct kit_inside *)(void *)k;
+    struct hf_db *engine = inside->rig ? inside->rig->truth.db : inside->engine;
+    struct hf_scope *s = hf_scope_new(test_env(k->t));
+
+    if (engine)
+        CHECK_OK(hf_engine_upkeep(s, engine, NULL));
+    hf_scope_free(s);
 }
 
 void kit_fault(struct kit *k, enum hf_fault_kind kind, const char *operation, uint32_t count)

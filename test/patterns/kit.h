@@ -45,6 +45,9 @@ bool kit_refusal_has_item(struct kit *k);
 /* One more scope, of another thread or actor; the kit frees it. */
 struct hf_scope *kit_scope(struct kit *k);
 
+/* Let the database build its indexes, as far as it is ours: others do that by themselves. */
+void kit_upkeep(struct kit *k);
+
 /* Strike `count` calls of one operation (0: all of them); and make all well again. */
 void kit_fault(struct kit *k, enum hf_fault_kind kind, const char *operation, uint32_t count);
 void kit_no_faults(struct kit *k);
