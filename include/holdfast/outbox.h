@@ -25,6 +25,13 @@
  * host's clock is so much behind the relay's, may come after a later one of its key that the relay
  * had read by then; nothing else lets it. Events without a key are in no order.
  *
+ * Urgent. An event that is urgent is delivered before all that are not, however many of those wait,
+ * as soon as a relay has found it. It is due at once, so it has no due_us. Of one key the urgent
+ * events are delivered in their order, and so are the others, and never two at once. But no order is
+ * promised between an urgent one and one that is not: either may be first, also if the other was
+ * committed before. So let events be urgent that consumers understand without those before them. As
+ * long as more urgent ones are emitted than delivered, no others are. docs/outbox.md tells more.
+ *
  * Layout. An event that waits is one item in one of a number of buckets, chosen by its key, sorted
  * by when it is due; it leaves when it was delivered. So finished work is never in the way, and no
  * key of an index is hot. The number of buckets is decided when the table is made, and stays.
@@ -139,6 +146,7 @@ struct hf_event {
     struct hf_str destination;  /* for routes: see relay.h */
     struct hf_str trace_parent; /* W3C trace context */
     struct hf_str trace_state;
+    bool urgent; /* before all that are not, however many wait: see "Urgent" above */
 };
 
 struct hf_emit_options {
@@ -155,9 +163,11 @@ struct hf_emit_options {
  *
  * An id that the caller chose is taken once: repeating it is HF_DUPLICATE, or cancels the
  * transaction. Where there are no transactions such an event has to have its time_us, which is what
- * a repetition is recognised by, as long as the event waits, has failed, or is in the history.
+ * a repetition is recognised by, with `urgent`, as long as the event waits, has failed, or is in the
+ * history.
  *
- * HF_INVALID      an event has no type, or a text is too long; the message says which and what
+ * HF_INVALID      an event has no type, a text is too long, or one is urgent and has a due_us; the
+ *                 message says which and what
  * HF_LIMIT        more than HF_OUTBOX_EMIT_MAX, or than the transaction has room for, where an id
  *                 that the caller chose takes the room of an event; or one has more than
  *                 HF_EVENT_SIZE_MAX bytes, not counting a payload in a blob store
@@ -248,8 +258,9 @@ struct hf_event_list {
 
 /*
  * Events that wait, bucket by bucket, in the order of delivery; those that have failed, by when
- * they were due; those that were delivered, as far as a history is kept. Consistent reads; every
- * page of the database is followed. Since 0.1.
+ * they were due; those that were delivered, as far as a history is kept. Urgent ones come first,
+ * except newest first: then they are where they belong by their time. Consistent reads; every page
+ * of the database is followed. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_outbox_pending(struct hf_scope *s, struct hf_outbox *outbox,
                                                      const struct hf_event_list_options *options,
@@ -286,6 +297,7 @@ struct hf_outbox_stats {
     bool whole;          /* false: counting ended at `limit` for some figure */
     uint64_t unreadable; /* items among those that wait which are no events: relays put them aside,
                             and what was put aside is in `failed`; not in `pending` */
+    uint64_t urgent;     /* of those that wait */
 };
 
 /* Counts by reading. `limit`: read at most so many items; 0: all. Since 0.1. */

@@ -30,6 +30,7 @@ struct settings {
     struct hf_str aggregate, aggregate_type, tenant, destination, trace_parent, time;
     uint64_t sequence;
     uint64_t delay_ms;
+    bool urgent;
     struct option_list headers;
     uint64_t buckets;
     bool stream;
@@ -168,6 +169,10 @@ static const struct option_spec emit_specs[] = {
      .max = UINT32_MAX,
      .text = "Deliver it after so long, not at once.",
      FIELD(delay_ms)},
+    {.kind = OPTION_FLAG,
+     .name = "urgent",
+     .text = "Deliver it before all that are not urgent, however many wait.",
+     FIELD(urgent)},
     {.kind = OPTION_TEXT,
      .name = "content-type",
      .value = "TYPE",
@@ -338,6 +343,7 @@ int hf__outbox_emit_run(struct cli *cli, size_t args_len, const char *const *arg
         .type = hf_str_from(options.operands[0]),
         .key = settings.key,
         .sequence = settings.sequence,
+        .urgent = settings.urgent,
         .payload = hf_bytes_of(payload.ptr, payload.len),
         .content_type = settings.content_type,
         .schema = settings.schema,
@@ -355,6 +361,9 @@ int hf__outbox_emit_run(struct cli *cli, size_t args_len, const char *const *arg
                             "--time %.*s: expected a time such as 2026-11-15T09:30:00Z, or how "
                             "long ago, such as 15m",
                             HF_FMT(settings.time));
+    if (settings.delay_ms && settings.urgent)
+        return hf__cli_fail(cli, "outbox emit", CLI_USAGE,
+                            "--delay and --urgent exclude each other");
     if (settings.delay_ms) {
         const struct hf_env *env = hf_scope_env(cli->scope);
 
@@ -402,8 +411,8 @@ static const struct option_example ls_examples[] = {
 
 const struct options_table hf__outbox_ls_options = {
     .name = "outbox ls",
-    .about = "List events: id, type, key, state, attempts, the last error; with --json all of "
-             "each.",
+    .about = "List events: id, type, key, state, whether they are urgent, when they happened, "
+             "attempts, the last error; with --json all of each.",
     .specs = ls_specs,
     .len = COMMAND_LEN(ls_specs),
     .examples = ls_examples,
@@ -455,6 +464,7 @@ static void add_event(struct rows *rows, struct cli *cli, const struct hf_outbox
         hf__rows_text("type", event->type),
         hf__rows_text("key", event->key),
         hf__rows_text("state", hf_str_from(states[stored->state])),
+        hf__rows_bool("urgent", event->urgent),
         hf__rows_time(cli, "time", event->time_us),
         hf__rows_number(cli, "attempts", stored->attempts),
         hf__rows_text("error", stored->error == HF_OK ? (struct hf_str){0} : stored->error_text),
@@ -739,6 +749,7 @@ int hf__outbox_stats_run(struct cli *cli, size_t args_len, const char *const *ar
                                       hf__rows_number(cli, "due", stats.due),
                                       hf__rows_number(cli, "scheduled", stats.scheduled),
                                       hf__rows_number(cli, "retrying", stats.retrying),
+                                      hf__rows_number(cli, "urgent", stats.urgent),
                                       hf__rows_number(cli, "failed", stats.failed),
                                       hf__rows_number(cli, "published", stats.published),
                                       hf__rows_ms(cli, "oldest_due_ms", stats.oldest_due_ms),

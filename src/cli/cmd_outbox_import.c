@@ -98,7 +98,8 @@ const struct options_table hf__outbox_import_options = {
     .operands = "[FILE]",
     .about = "Store the events of a file or of standard input, a JSON object per line, to be "
              "delivered by a relay, and print how many. A line has \"type\", and may have \"id\", "
-             "\"key\", \"sequence\", \"time\", \"due\", \"payload\" or \"payload_base64\", "
+             "\"key\", \"sequence\", \"time\", \"due\", \"urgent\", \"payload\" or "
+             "\"payload_base64\", "
              "\"content_type\", \"schema\", \"headers\", \"source\", \"correlation\", "
              "\"causation\", \"aggregate\", \"aggregate_type\", \"tenant\", \"destination\", "
              "\"trace_parent\" and \"trace_state\".",

@@ -160,6 +160,7 @@ static bool add_header_text(const struct reading *r, struct hf_str name, struct 
 enum member_kind {
     MEMBER_TEXT,
     MEMBER_SEQUENCE,
+    MEMBER_FLAG,
     MEMBER_TIME,
     MEMBER_PAYLOAD,
     MEMBER_BASE64,
@@ -183,6 +184,7 @@ static const struct member own[] = {
     {"sequence", MEMBER_SEQUENCE, 0},
     {"time", MEMBER_TIME, IN(time_us)},
     {"due", MEMBER_TIME, IN(due_us)},
+    {"urgent", MEMBER_FLAG, IN(urgent)},
     {"payload", MEMBER_PAYLOAD, 0},
     {"payload_base64", MEMBER_BASE64, 0},
     {"content_type", MEMBER_TEXT, IN(content_type)},
@@ -219,6 +221,7 @@ static const struct member cloudevents[] = {
     {"destination", MEMBER_TEXT, IN(destination)},
     {"traceparent", MEMBER_TEXT, IN(trace_parent)},
     {"tracestate", MEMBER_TEXT, IN(trace_state)},
+    {"urgent", MEMBER_FLAG, IN(urgent)},
     {"headersjson", MEMBER_HEADER_TEXT, 0},
     {"data", MEMBER_PAYLOAD, 0},
     {"data_base64", MEMBER_BASE64, 0},
@@ -242,6 +245,11 @@ static bool take_member(const struct reading *r, const struct member *member,
         return ((json->kind == JSON_NUMBER || json->kind == JSON_STRING) &&
                 read_number(json->text, &event->sequence)) ||
                wrong(r, json->name, "has to be a whole number from 0 on");
+    if (member->kind == MEMBER_FLAG) {
+        *(bool *)field = json->kind == JSON_TRUE;
+        return json->kind == JSON_TRUE || json->kind == JSON_FALSE ||
+               wrong(r, json->name, "has to be true or false");
+    }
     if (json->kind != JSON_STRING)
         return wrong(r, json->name, "has to be a text");
     if (member->kind == MEMBER_HEADER_TEXT)

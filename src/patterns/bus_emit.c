@@ -111,7 +111,7 @@ static enum hf_status pass_event(struct hf_scope *s, struct bus_emission *e, siz
 
 static bool same_place(const struct hf_event *one, const struct hf_event *other)
 {
-    return one->due_us == other->due_us &&
+    return one->due_us == other->due_us && one->urgent == other->urgent &&
            hf_str_equal(hf__outbox_event_key(one), hf__outbox_event_key(other));
 }
 

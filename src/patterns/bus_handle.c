@@ -42,6 +42,7 @@ static enum hf_status copy_event(struct hf_scope *s, const struct hf_event *from
                             .sequence = from->sequence,
                             .time_us = from->time_us,
                             .due_us = from->due_us,
+                            .urgent = from->urgent,
                             .payload = hf_bytes_of(payload.ptr, payload.len),
                             .content_type = copied(s, from->content_type),
                             .schema = copied(s, from->schema),

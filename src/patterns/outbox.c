@@ -275,7 +275,7 @@ void hf__outbox_unlisten(struct hf_outbox *outbox, outbox_wake_fn *wake, void *u
     pthread_mutex_unlock(&outbox->mutex);
 }
 
-void hf__outbox_wake(struct hf_outbox *outbox, uint32_t bucket)
+void hf__outbox_wake(struct hf_outbox *outbox, uint32_t bucket, bool urgent)
 {
     bool waited_for = false;
 
@@ -289,7 +289,7 @@ void hf__outbox_wake(struct hf_outbox *outbox, uint32_t bucket)
             continue;
         waker->running++;
         pthread_mutex_unlock(&outbox->mutex);
-        wake(user, bucket);
+        wake(user, bucket, urgent);
         pthread_mutex_lock(&outbox->mutex);
         waker->running--;
         waited_for = waited_for || !waker->wake;
@@ -301,7 +301,7 @@ void hf__outbox_wake(struct hf_outbox *outbox, uint32_t bucket)
 
 void hf_outbox_wake(struct hf_outbox *outbox)
 {
-    hf__outbox_wake(outbox, UINT32_MAX);
+    hf__outbox_wake(outbox, UINT32_MAX, true);
 }
 
 /* ---- ordered or competing ------------------------------------------------------------------- */

@@ -15,7 +15,8 @@
  *     c     b.n       whose the bucket is, and the fence, which grows with every new owner
  *
  * An event keeps its seq for ever, so it is found in any state: an id that we made is its seq. It
- * begins with the time when it is due, in milliseconds, followed by its bucket.
+ * begins with the time when it is due, in milliseconds, followed by its bucket. That of an urgent
+ * one is earlier by OUTBOX_URGENT_MS: so those are in front, whatever else waits.
  */
 #ifndef HF_PATTERNS_OUTBOX_H
 #define HF_PATTERNS_OUTBOX_H
@@ -38,8 +39,14 @@ enum {
     OUTBOX_LOOK_AGAIN_MS = 60000 /* after one that failed, or did not say all */
 };
 
-/* Called after something was emitted into that bucket (UINT32_MAX: it is not known which). */
-typedef void outbox_wake_fn(void *user, uint32_t bucket);
+/* Places of urgent events are by so much earlier than their time, which is 2020, and all of them are
+ * before this one: that of others who are due then. So it has to do until 2070. */
+#define OUTBOX_URGENT_MS INT64_C(1577836800000)
+#define OUTBOX_URGENT_END "01dxf6dt00"
+
+/* Called after something was emitted into that bucket (UINT32_MAX: it is not known which, nor
+ * whether it is urgent), among the urgent ones or not. */
+typedef void outbox_wake_fn(void *user, uint32_t bucket, bool urgent);
 
 struct outbox_waker {
     outbox_wake_fn *wake; /* NULL: the place is free, unless it is being called */
@@ -125,14 +132,24 @@ void hf__outbox_seq_floor(int64_t due_ms, char seq[OUTBOX_SEQ_LEN + 1]);
 
 /*
  * The place of a new event of that bucket (UINT32_MAX: any), due at that time or now if that is
- * later. Each is behind the one before, if it is due at the same time.
+ * later. Each is behind the one before, if it is due at the same time and as urgent.
  */
-void hf__outbox_place_make(struct hf_outbox *outbox, int64_t due_ms, uint32_t bucket,
+void hf__outbox_place_make(struct hf_outbox *outbox, int64_t due_ms, bool urgent, uint32_t bucket,
                            struct outbox_place *place);
 
 /* The place that follows from an id alone, without transactions. */
 void hf__outbox_place_of_id(const struct hf_outbox *outbox, struct hf_str id, struct hf_str key,
-                            int64_t due_ms, struct outbox_place *place);
+                            int64_t due_ms, bool urgent, struct outbox_place *place);
+
+/* Is it a place of urgent ones? What was emitted with a time before 2020 has one, too. An empty one
+ * is OUTBOX_SEQ_LEN zeros. */
+static inline bool is_urgent_seq(const char *seq)
+{
+    return memcmp(seq, OUTBOX_URGENT_END, sizeof(OUTBOX_URGENT_END) - 1) < 0;
+}
+
+/* The seq of the same time among the urgent ones, or among the others. */
+void hf__outbox_seq_among(struct hf_str seq, bool urgent, char to[OUTBOX_SEQ_LEN + 1]);
 
 /* False: it is no seq of this outbox. */
 bool hf__outbox_place_read(const struct hf_outbox *outbox, struct hf_str seq,
@@ -236,7 +253,7 @@ void hf__outbox_unlisten(struct hf_outbox *outbox, outbox_wake_fn *wake, void *u
 enum hf_status hf__outbox_take_mode(struct hf_scope *s, struct hf_outbox *outbox, bool competing);
 
 /* Tell those who listen. UINT32_MAX: any bucket. */
-void hf__outbox_wake(struct hf_outbox *outbox, uint32_t bucket);
+void hf__outbox_wake(struct hf_outbox *outbox, uint32_t bucket, bool urgent);
 
 /*
  * Let these actions happen together, with a token; sent again in doubt and after conflicts. What

@@ -363,7 +363,7 @@ static bool take_back(struct hf_outbox *outbox, const struct hf_outbox_event *se
            (status == HF_CONDITION && (!found.ptr || fence_of(found) > fence_of(seen->item)));
     hf_scope_free(s);
     if (sure)
-        hf__outbox_wake(outbox, seen->bucket);
+        hf__outbox_wake(outbox, seen->bucket, false);
     return sure;
 }
 
@@ -975,7 +975,7 @@ enum hf_status hf__outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
     if (status != HF_OK && status != HF_CONDITION)
         return status;
     if (!next_us)
-        hf__outbox_wake(outbox, event->event.bucket);
+        hf__outbox_wake(outbox, event->event.bucket, false);
     return hf_scope_ok(s);
 }
 

@@ -40,13 +40,14 @@ struct emission {
 /* Which buckets got something. */
 struct woken {
     struct hf_outbox *outbox;
-    uint64_t buckets[(HF_OUTBOX_BUCKETS_MAX + 63) / 64];
+    uint64_t buckets[2][(HF_OUTBOX_BUCKETS_MAX + 63) / 64]; /* [1]: urgent ones */
 };
 
 static void woken_add(struct woken *woken, const struct emission *list, size_t len)
 {
     for (size_t i = 0; i < len; i++)
-        woken->buckets[list[i].place.bucket / 64] |= UINT64_C(1) << list[i].place.bucket % 64;
+        woken->buckets[list[i].event->urgent][list[i].place.bucket / 64] |=
+            UINT64_C(1) << list[i].place.bucket % 64;
 }
 
 static void tell(void *user)
@@ -54,8 +55,9 @@ static void tell(void *user)
     struct woken *woken = user;
 
     for (uint32_t i = 0; i < woken->outbox->buckets; i++)
-        if (woken->buckets[i / 64] >> i % 64 & 1)
-            hf__outbox_wake(woken->outbox, i);
+        for (int urgent = 1; urgent >= 0; urgent--)
+            if (woken->buckets[urgent][i / 64] >> i % 64 & 1)
+                hf__outbox_wake(woken->outbox, i, urgent);
 }
 
 /* ---- what is to be sent --------------------------------------------------------------------- */
@@ -69,7 +71,7 @@ static enum hf_status place_it(struct hf_scope *s, struct hf_outbox *outbox, str
     if (e->placed && (!e->chosen || outbox->transactions))
         return HF_OK;
     if (!e->chosen || outbox->transactions) {
-        hf__outbox_place_make(outbox, e->event->due_us / 1000,
+        hf__outbox_place_make(outbox, e->event->due_us / 1000, e->event->urgent,
                               key.len ? hf__outbox_bucket(outbox, key) : UINT32_MAX, &e->place);
         return HF_OK;
     }
@@ -78,7 +80,7 @@ static enum hf_status place_it(struct hf_scope *s, struct hf_outbox *outbox, str
                              "event %zu (%.*s) has an id, and so has to have its time: this "
                              "database has no transactions",
                              number, HF_FMT(e->event->type));
-    hf__outbox_place_of_id(outbox, e->event->id, key, due_us / 1000, &e->place);
+    hf__outbox_place_of_id(outbox, e->event->id, key, due_us / 1000, e->event->urgent, &e->place);
     return HF_OK;
 }
 
@@ -259,7 +261,8 @@ static enum hf_status send_put(struct hf_scope *s, struct hf_outbox *outbox, str
             return hf_scope_ok(s);
         if (status != HF_CONDITION || attempt == SEQ_ATTEMPTS)
             return status;
-        hf__outbox_place_make(outbox, e->event->due_us / 1000, e->place.bucket, &e->place);
+        hf__outbox_place_make(outbox, e->event->due_us / 1000, e->event->urgent, e->place.bucket,
+                              &e->place);
         TRY(build_it(s, outbox, e, 1));
     }
 }
@@ -508,7 +511,7 @@ struct hf_str hf__outbox_reserve(struct hf_scope *s, struct hf_outbox *outbox,
     struct hf_str key = hf__outbox_event_key(event);
     struct outbox_place place;
 
-    hf__outbox_place_make(outbox, event->due_us / 1000,
+    hf__outbox_place_make(outbox, event->due_us / 1000, event->urgent,
                           key.len ? hf__outbox_bucket(outbox, key) : UINT32_MAX, &place);
     return hf_scope_copy(s, place_seq(&place));
 }

@@ -21,8 +21,12 @@
  * at once, whatever its seq says, within OUTBOX_SKEW_MS: so a clock that is a little ahead delays
  * nothing.
  *
+ * What is urgent has its place among the urgent ones and the attribute `urgent`. It is due at once,
+ * so it is never early, and its time is that of its place and OUTBOX_URGENT_MS. A place among them
+ * without the attribute is one of a time before 2020; the attribute in another place means nothing.
+ *
  * Attributes: pk, sk; id (when the caller chose it), and the texts of struct hf_event under their
- * names; sequence, time, due, payload, headers; blob, blob_size: see outbox_blob.c. How it fared:
+ * names; sequence, time, due, urgent, payload, headers; blob, blob_size: see outbox_blob.c. How it fared:
  * attempts, crashes, begun, tried, next, error, error_text, cause, ended; owner, lease, token,
  * opener, ahead of a claim, suspect after one that was taken over, and fence, which outlives all
  * the others; put, try, let, done: who wrote last, by which a lost answer is recognised; ttl; from:
@@ -104,7 +108,12 @@ uint32_t hf__outbox_bucket(const struct hf_outbox *outbox, struct hf_str key)
     return (uint32_t)(hash_of(key, FNV_BEGIN) % outbox->buckets);
 }
 
-void hf__outbox_place_make(struct hf_outbox *outbox, int64_t due_ms, uint32_t bucket,
+static int64_t shift_ms(bool urgent)
+{
+    return urgent ? OUTBOX_URGENT_MS : 0;
+}
+
+void hf__outbox_place_make(struct hf_outbox *outbox, int64_t due_ms, bool urgent, uint32_t bucket,
                            struct outbox_place *place)
 {
     int64_t now_ms = hf__env_wall_ms(&outbox->env), ms;
@@ -123,14 +132,15 @@ void hf__outbox_place_make(struct hf_outbox *outbox, int64_t due_ms, uint32_t bu
     ms = outbox->last_ms;
     pthread_mutex_unlock(&outbox->mutex);
     place->bucket = bucket == UINT32_MAX ? bits[1] % outbox->buckets : bucket;
-    write_seq(place, due_ms > ms ? due_ms : ms, count, bits[0]);
+    write_seq(place, (due_ms > ms ? due_ms : ms) - shift_ms(urgent), count, bits[0]);
 }
 
 void hf__outbox_place_of_id(const struct hf_outbox *outbox, struct hf_str id, struct hf_str key,
-                            int64_t due_ms, struct outbox_place *place)
+                            int64_t due_ms, bool urgent, struct outbox_place *place)
 {
     place->bucket = hf__outbox_bucket(outbox, key.len ? key : id);
-    write_seq(place, due_ms, hash_of(id, FNV_BEGIN), hash_of(id, 0x9E3779B97F4A7C15u));
+    write_seq(place, due_ms - shift_ms(urgent), hash_of(id, FNV_BEGIN),
+              hash_of(id, 0x9E3779B97F4A7C15u));
 }
 
 static int64_t seq_ms(const char *seq)
@@ -138,6 +148,15 @@ static int64_t seq_ms(const char *seq)
     uint64_t ms;
 
     return read_digits(seq, TIME_DIGITS, &ms) ? (int64_t)ms : 0;
+}
+
+void hf__outbox_seq_among(struct hf_str seq, bool urgent, char to[OUTBOX_SEQ_LEN + 1])
+{
+    int64_t ms = seq_ms(seq.ptr) + shift_ms(is_urgent_seq(seq.ptr)) - shift_ms(urgent);
+
+    memcpy(to, seq.ptr, OUTBOX_SEQ_LEN);
+    write_digits(to, (uint64_t)clamp_ms(ms), TIME_DIGITS);
+    to[OUTBOX_SEQ_LEN] = '\0';
 }
 
 bool hf__outbox_place_read(const struct hf_outbox *outbox, struct hf_str seq,
@@ -236,6 +255,9 @@ enum hf_status hf__outbox_check(struct hf_scope *s, const struct hf_event *event
         return invalid(s, event, number, "its sequence number is too large");
     if (event->due_us / 1000 > TIME_MAX_MS)
         return invalid(s, event, number, "the time when it is due is too far away");
+    if (event->urgent && event->due_us)
+        return invalid(s, event, number,
+                       "it is urgent, and so due at once: leave out when it is due, or urgent");
     return HF_OK;
 }
 
@@ -243,10 +265,11 @@ bool hf__outbox_place_fits(const struct hf_outbox *outbox, const struct outbox_p
                            const struct hf_event *event)
 {
     struct hf_str key = hf__outbox_event_key(event);
-    int64_t place_ms = seq_ms(place->seq), due_ms = event->due_us / 1000;
+    int64_t place_ms = seq_ms(place->seq) + shift_ms(event->urgent), due_ms = event->due_us / 1000;
     int64_t now_ms = hf__env_wall_ms(&outbox->env);
 
-    if (key.len && hf__outbox_bucket(outbox, key) != place->bucket)
+    if ((key.len && hf__outbox_bucket(outbox, key) != place->bucket) ||
+        event->urgent != is_urgent_seq(place->seq))
         return false;
     return place_ms == due_ms || (due_ms < place_ms && place_ms <= now_ms + OUTBOX_SKEW_MS);
 }
@@ -302,7 +325,7 @@ enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outb
                                 const struct outbox_place *place, struct hf_str blob,
                                 const struct hf_attr *more, size_t more_len, struct hf_item *item)
 {
-    struct hf_attr attrs[ARRAY_LEN(texts) + 12] = {
+    struct hf_attr attrs[ARRAY_LEN(texts) + 13] = {
         key_attr(outbox->at.hash, hf__outbox_pk(s, "p", place->bucket)),
         key_attr(outbox->at.sort, place_seq(place)),
         HF_N("time", event->time_us ? event->time_us : outbox->env.wall_us(outbox->env.user))};
@@ -312,6 +335,8 @@ enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outb
         attrs[len++] = (struct hf_attr)HF_N("sequence", event->sequence);
     if (event->due_us)
         attrs[len++] = (struct hf_attr)HF_N("due", event->due_us);
+    if (event->urgent)
+        attrs[len++] = (struct hf_attr)HF_BOOL("urgent", true);
     if (blob.len) {
         attrs[len++] = (struct hf_attr)HF_S("blob", blob);
         attrs[len++] = (struct hf_attr)HF_N("blob_size", event->payload.len);
@@ -638,6 +663,15 @@ static const char *read_event(struct hf_scope *s, const struct attrs *attrs, str
     return wrong;
 }
 
+/* Other programs may have an attribute of that name that means something else. */
+static const char *read_urgent(const struct attrs *attrs, struct hf_outbox_event *event)
+{
+    event->event.urgent = event->ref.len == OUTBOX_SEQ_LEN && is_urgent_seq(event->ref.ptr) &&
+                          hf_value_true(value_of(attrs, "urgent"));
+    return event->event.urgent && event->event.due_us ? "it is urgent, and it is due at a time"
+                                                      : NULL;
+}
+
 static const char *read_state(struct hf_scope *s, const struct attrs *attrs,
                               struct hf_outbox_event *event)
 {
@@ -670,10 +704,11 @@ enum hf_status hf__outbox_view(struct hf_scope *s, const struct hf_outbox *outbo
     *event = (struct hf_outbox_event){.item = item};
     walk(item, &attrs);
     wrong = read_place(s, outbox, &attrs, event);
-    if (!wrong)
+    if (!wrong) {
         wrong_event = read_event(s, &attrs, &event->event);
-    if (!wrong)
+        first(&wrong_event, read_urgent(&attrs, event));
         wrong = read_state(s, &attrs, event);
+    }
     if (wrong_event && event->state != HF_EVENT_FAILED)
         wrong = wrong_event;
     if ((wrong && !*wrong) || (wrong_event && !*wrong_event))
@@ -686,18 +721,22 @@ enum hf_status hf__outbox_view(struct hf_scope *s, const struct hf_outbox *outbo
     if (!event->event.id.len)
         event->event.id = event->ref;
     if (!event->event.time_us)
-        event->event.time_us = seq_ms(event->ref.ptr) * 1000;
+        event->event.time_us = hf__outbox_due_ms(event) * 1000;
     return HF_OK;
 }
 
 int64_t hf__outbox_due_ms(const struct hf_outbox_event *event)
 {
-    return event->ref.len == OUTBOX_SEQ_LEN ? seq_ms(event->ref.ptr) : 0;
+    if (event->ref.len != OUTBOX_SEQ_LEN)
+        return 0;
+    return seq_ms(event->ref.ptr) + shift_ms(event->event.urgent);
 }
 
 bool hf__outbox_is_early(const struct hf_outbox_event *event, int64_t now_us)
 {
     if (event->event.due_us)
         return event->event.due_us > now_us;
+    if (event->event.urgent)
+        return false;
     return hf__outbox_due_ms(event) - OUTBOX_SKEW_MS > now_us / 1000;
 }

@@ -8,6 +8,9 @@
  *      `next` when there is more to be handed out.
  *  (3) What has expired is not seen, whether it was removed or not.
  *  (4) Counting takes as much memory as a page does, however much there is.
+ *  (5) Newest first, urgent ones are where they belong by the time of their emission: a bucket is
+ *      two shelves then, and a cursor stands for its time in both. Oldest first, as for whoever
+ *      changes all that is listed, they come before the others, and a bucket is one shelf.
  */
 #include "patterns/outbox.h"
 
@@ -75,9 +78,21 @@ static struct hf_str filter_of(struct holders *h, const struct plan *p)
     return filter;
 }
 
-/* Of that bucket, behind `after` (absent: from the beginning). */
+/* (5) Where the urgent ones of a bucket end, or where it ends. */
+static struct hf_str lane_end(struct hf_scope *s, bool urgent, struct hf_str after)
+{
+    char to[OUTBOX_SEQ_LEN + 1];
+
+    if (!after.len)
+        return urgent ? HF_STR(OUTBOX_URGENT_END) : HF_STR("zzzzzzzzzzzzzzzzzzzzzzzzzz");
+    hf__outbox_seq_among(after, urgent, to);
+    return hf_scope_copy(s, hf_str_from(to));
+}
+
+/* Of that bucket, behind `after` (absent: from the beginning); backward the urgent ones, or the
+ * others. */
 static struct hf_query shelf_query(struct hf_scope *s, const struct plan *p, uint32_t bucket,
-                                   struct hf_str after)
+                                   bool urgent, struct hf_str after)
 {
     struct holders h = {.s = s, .at = &p->outbox->at};
     struct hf_query query = {.table = p->outbox->table,
@@ -94,9 +109,12 @@ static struct hf_query shelf_query(struct hf_scope *s, const struct plan *p, uin
         query.key_condition = HF_STR("#pk = :pk AND #sk BETWEEN :after AND :last");
         VALUE(&h, HF_S(":last", hf_scope_copy(s, hf_str_from(last))));
         VALUE(&h, HF_S(":after", after.len ? after : HF_STR("0")));
+    } else if (p->backward) {
+        query.key_condition = HF_STR("#pk = :pk AND #sk BETWEEN :first AND :after");
+        VALUE(&h, HF_S(":first", urgent ? HF_STR("0") : HF_STR(OUTBOX_URGENT_END)));
+        VALUE(&h, HF_S(":after", lane_end(s, urgent, after)));
     } else if (after.len) {
-        query.key_condition = p->backward ? HF_STR("#pk = :pk AND #sk < :after")
-                                          : HF_STR("#pk = :pk AND #sk > :after");
+        query.key_condition = HF_STR("#pk = :pk AND #sk > :after");
         VALUE(&h, HF_S(":after", after));
     }
     if (query.key_condition.len > HF_STR("#pk = :pk").len)
@@ -146,9 +164,9 @@ static enum hf_status shelf_next(struct hf_scope *s, const struct plan *p, struc
 }
 
 static enum hf_status shelf_open(struct hf_scope *s, const struct plan *p, uint32_t bucket,
-                                 struct hf_str after, struct shelf *shelf)
+                                 bool urgent, struct hf_str after, struct shelf *shelf)
 {
-    *shelf = (struct shelf){.query = shelf_query(s, p, bucket, after)};
+    *shelf = (struct shelf){.query = shelf_query(s, p, bucket, urgent, after)};
     TRY(hf_scope_built(s));
     return shelf_next(s, p, shelf);
 }
@@ -199,7 +217,7 @@ static enum hf_status list_by_bucket(struct hf_scope *s, const struct plan *p,
 
         if (!is_asked(p, bucket))
             continue;
-        TRY(shelf_open(s, p, bucket, after, &shelf));
+        TRY(shelf_open(s, p, bucket, false, after, &shelf));
         while (shelf.head.ref.len && !*full)
             TRY(take(s, p, &shelf, all, full));
     }
@@ -208,26 +226,31 @@ static enum hf_status list_by_bucket(struct hf_scope *s, const struct plan *p,
 
 static bool is_before(const struct plan *p, const struct shelf *a, const struct shelf *b)
 {
-    int order = memcmp(a->head.ref.ptr, b->head.ref.ptr, OUTBOX_SEQ_LEN);
+    char one[OUTBOX_SEQ_LEN + 1], other[OUTBOX_SEQ_LEN + 1];
 
-    return p->backward ? order > 0 : order < 0;
+    if (!p->backward)
+        return memcmp(a->head.ref.ptr, b->head.ref.ptr, OUTBOX_SEQ_LEN) < 0;
+    hf__outbox_seq_among(a->head.ref, false, one); /* (5) */
+    hf__outbox_seq_among(b->head.ref, false, other);
+    return memcmp(one, other, OUTBOX_SEQ_LEN) > 0;
 }
 
-/* (1) By seq, over all buckets. */
+/* (1) By seq, over all buckets. (5) */
 static enum hf_status list_by_seq(struct hf_scope *s, const struct plan *p, struct gathered *all,
                                   bool *full)
 {
-    struct shelf *shelves = hf_scope_alloc(s, p->outbox->buckets * sizeof(*shelves));
+    uint32_t lanes = p->backward ? 2 : 1, len = p->outbox->buckets * lanes;
+    struct shelf *shelves = hf_scope_alloc(s, len * sizeof(*shelves));
 
     TRY(hf_scope_built(s));
-    memset(shelves, 0, p->outbox->buckets * sizeof(*shelves));
-    for (uint32_t i = 0; i < p->outbox->buckets; i++)
-        if (is_asked(p, i))
-            TRY(shelf_open(s, p, i, p->o.after, &shelves[i]));
+    memset(shelves, 0, len * sizeof(*shelves));
+    for (uint32_t i = 0; i < len; i++)
+        if (is_asked(p, i / lanes))
+            TRY(shelf_open(s, p, i / lanes, i % lanes, p->o.after, &shelves[i]));
     while (!*full) {
         struct shelf *first = NULL;
 
-        for (uint32_t i = 0; i < p->outbox->buckets; i++)
+        for (uint32_t i = 0; i < len; i++)
             if (shelves[i].head.ref.len && (!first || is_before(p, &shelves[i], first)))
                 first = &shelves[i];
         if (!first)
@@ -424,6 +447,7 @@ static void count_pending(struct tally *t, const struct hf_outbox_event *event)
     t->stats->pending++;
     t->stats->scheduled += early;
     t->stats->retrying += event->attempts > 0;
+    t->stats->urgent += event->event.urgent;
     if (early || event->next_us > t->now_us)
         return;
     t->stats->due++;
@@ -488,10 +512,10 @@ static struct hf_query count_query(struct hf_scope *s, const struct tally *t, co
         query.filter = HF_STR("#ttl > :now"); /* (3) */
         query.select = HF_SELECT_COUNT;
     } else {
-        NAMES(&h, "#sk", "#type", "#time", "#due", "#attempts", "#next", "#ended", "#cause",
-              "#error_text");
-        query.projection = HF_STR("#pk, #sk, #type, #time, #due, #attempts, #next, #ended, #cause, "
-                                  "#error_text");
+        NAMES(&h, "#sk", "#type", "#time", "#due", "#urgent", "#attempts", "#next", "#ended",
+              "#cause", "#error_text");
+        query.projection = HF_STR("#pk, #sk, #type, #time, #due, #urgent, #attempts, #next, "
+                                  "#ended, #cause, #error_text");
     }
     query.filter = hf__outbox_and(s, query.filter, hf__outbox_only_filter(&h, &t->only));
     if (t->limit && !query.limit)

@@ -54,6 +54,7 @@ static const char *const told[] = {"type",
                                    "trace_parent",
                                    "trace_state",
                                    "aggregate_type",
+                                   "urgent",
                                    "put"};
 
 static bool is_told(struct hf_str name)
@@ -77,7 +78,7 @@ static bool place_for(struct hf_scope *s, const struct hf_outbox *outbox, struct
     if (!hf_value_i64(hf_item_get(item, HF_STR("time")), &time_us))
         time_us = 0;
     hf__outbox_place_of_id(outbox, hf_scope_format(s, "%.*s %.*s", HF_FMT(pk), HF_FMT(sk)),
-                           hf_str_of(NULL, 0), time_us / TIME_US, place);
+                           hf_str_of(NULL, 0), time_us / TIME_US, false, place);
     return false;
 }
 

@@ -124,7 +124,16 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_relay_op
                                                           .tenant = o->only_tenant});
 }
 
-void hf__relay_wake(struct hf_relay *relay, uint32_t bucket)
+/* True: that is news. */
+static bool bucket_wake(struct relay_bucket *bucket, bool urgent)
+{
+    bool *woken = urgent ? &bucket->urgent : &bucket->woken, news = !*woken;
+
+    *woken = true;
+    return news && bucket->state == BUCKET_OURS;
+}
+
+void hf__relay_wake(struct hf_relay *relay, uint32_t bucket, bool urgent)
 {
     bool news = false;
 
@@ -134,10 +143,11 @@ void hf__relay_wake(struct hf_relay *relay, uint32_t bucket)
         relay->claim_woken = true;
     } else {
         for (uint32_t i = bucket == UINT32_MAX ? 0 : bucket; i < relay->outbox->buckets; i++) {
-            news = news || (!relay->buckets[i].woken && relay->buckets[i].state == BUCKET_OURS);
-            relay->buckets[i].woken = true;
+            news = bucket_wake(&relay->buckets[i], urgent) || news;
             if (bucket != UINT32_MAX)
                 break;
+            news = bucket_wake(&relay->buckets[i], !urgent) || news;
+            relay->buckets[i].urgent_anew = true; /* by hand, it may be in its old place */
         }
     }
     if (news)
@@ -145,9 +155,9 @@ void hf__relay_wake(struct hf_relay *relay, uint32_t bucket)
     pthread_mutex_unlock(&relay->mutex);
 }
 
-static void wake(void *user, uint32_t bucket)
+static void wake(void *user, uint32_t bucket, bool urgent)
 {
-    hf__relay_wake(user, bucket);
+    hf__relay_wake(user, bucket, urgent);
 }
 
 static enum hf_status make_workers(struct hf_relay *relay)
@@ -246,7 +256,7 @@ enum hf_status hf_relay_open(struct hf_scope *s, struct hf_outbox *outbox, struc
     relay->sink = sink;
     relay->ops = hf_sink_ops(sink);
     relay->o = o;
-    relay->ready.last = &relay->ready.first;
+    relay->ready.last = relay->ready.urgent = &relay->ready.first;
     relay->delivered_last = &relay->delivered;
     relay->timed_us = INT64_MAX;
     relay->self = hf__pattern_id_make(&relay->env);
@@ -396,6 +406,7 @@ static struct task bucket_next(struct hf_relay *relay, int64_t now_us, int64_t *
     bool may = hf__send_may(relay, now_us, next_us);
 
     if (bucket && (!may || now_us - bucket->wants_us >= OLD_WISH_US ||
+                   hf__read_is_urgent(relay, bucket, now_us) ||
                    (bucket->more && relay->ready.len < relay->batch_max)))
         return hf__look_may(relay, bucket, now_us) ? look_next(relay) : read_next(bucket);
     return may ? send_next(relay, now_us) : (struct task){.kind = TASK_NONE};

@@ -75,7 +75,8 @@ struct relay_key {
     struct held *first, *last; /* those that wait */
     size_t len;
     uint32_t running;
-    bool queued; /* it is in relay->ready */
+    bool queued; /* it is in relay->ready, */
+    bool urgent; /* among the urgent ones */
     bool skips;
     bool check;   /* failed_blocks: it has to be asked for whether one of it has failed */
     bool blocked; /* the answer was yes, last time */
@@ -105,12 +106,19 @@ struct relay_bucket {
     bool woken;                  /* there may be */
     bool forward;                /* the last page was for these */
     bool reading;
-    bool sweeping;              /* looking through what is before the cursor again, */
-    char sweep[RELAY_SEQ_SIZE]; /* up to here so far, */
-    uint32_t sweep_left;        /* with so many pages to go without news; */
-    int64_t sweep_us;           /* when to do so next, on the elapsed clock */
-    int64_t far_us;             /* when to look for what has a place far ahead */
-    int64_t not_before_us;      /* a read has failed */
+    bool urgent;                    /* there may be urgent ones behind urgent_at, */
+    bool urgent_anew;               /* or before it */
+    char urgent_at[RELAY_SEQ_SIZE]; /* the cursor among these */
+    int64_t urgent_us;              /* while others keep from sweeping: when to look for them */
+    int64_t urgent_rest_us;         /* not before */
+    uint32_t urgent_extra;          /* as `extra` */
+    bool urgent_whole;              /* all of them were looked at since it is ours */
+    bool sweeping;                  /* looking through what is before the cursor again, */
+    char sweep[RELAY_SEQ_SIZE];     /* up to here so far, */
+    uint32_t sweep_left;            /* with so many pages to go without news; */
+    int64_t sweep_us;               /* when to do so next, on the elapsed clock */
+    int64_t far_us;                 /* when to look for what has a place far ahead */
+    int64_t not_before_us;          /* a read has failed */
     uint32_t failures;
     uint64_t recent; /* events that were new of late, at recent_us */
     int64_t recent_us;
@@ -118,12 +126,12 @@ struct relay_bucket {
     size_t held;      /* events in memory, in any state but gone */
     size_t ready;     /* keys of it in relay->ready */
     size_t running;
-    size_t noting;              /* delivered, not noted */
-    bool whole;                 /* it was read to its end since it is ours */
-    bool bare;                  /* the last sweep showed nothing: relay_look.c */
-    uint32_t window;            /* so many are careful, as its row says; 0: none */
-    uint32_t careful;           /* of these so many are left */
-    char until[RELAY_SEQ_SIZE]; /* those before it may be to blame */
+    size_t noting;                 /* delivered, not noted */
+    bool whole;                    /* it was read to its end since it is ours */
+    bool bare;                     /* the last sweep showed nothing: relay_look.c */
+    uint32_t window;               /* so many are careful, as its row says; 0: none */
+    uint32_t careful;              /* of these so many are left */
+    char until[2][RELAY_SEQ_SIZE]; /* those before it may be to blame; [1]: of urgent ones */
     struct relay_key *skipping;
     int64_t fetch_us;       /* none of these is to be read on before */
     struct relay_key *back; /* keys that wait for events with a lower sequence to be read */
@@ -132,6 +140,7 @@ struct relay_bucket {
 
 struct key_queue {
     struct relay_key *first, **last;
+    struct relay_key **urgent; /* where those that are urgent end */
     size_t len;
 };
 
@@ -312,7 +321,7 @@ static inline int64_t relay_now_us(const struct hf_relay *relay)
 }
 
 /* There may be something new in that bucket; UINT32_MAX: in any. */
-void hf__relay_wake(struct hf_relay *relay, uint32_t bucket);
+void hf__relay_wake(struct hf_relay *relay, uint32_t bucket, bool urgent);
 
 /* Let a worker look for something to do. The mutex is held. */
 void hf__relay_signal(struct hf_relay *relay);
@@ -393,6 +402,10 @@ void hf__read_run(struct relay_worker *worker, struct relay_bucket *bucket);
 
 /* The bucket is ours, and nothing is known of it. The mutex is held. */
 void hf__read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t now_us);
+
+/* Are urgent ones of it to be looked for now? The mutex is held. */
+bool hf__read_is_urgent(const struct hf_relay *relay, const struct relay_bucket *bucket,
+                        int64_t now_us);
 
 /* By how much reads are ahead of the clock. */
 uint32_t hf__read_ahead_ms(const struct hf_relay *relay);

@@ -6,11 +6,13 @@
  * on, or has a hundred thousand events, takes little memory and stands in nobody's way.
  *
  *  (1) An event is held once at most: it is in relay->held by its place (seq), whatever its state.
- *  (2) What waits of a key is in order: by `sequence` where two have one, else by place. All of the
+ *  (2) What waits of a key is in order: by `sequence` where two have one, else by place, which is
+ *      what puts urgent ones in front; their `sequence` is not looked at. All of the
  *      key that is in the table and not held is behind key->after, or was not read yet; with
  *      `skips` nothing that is behind it is held except by reading on from there.
  *  (3) A key is in relay->ready when its first event can be begun: none of it runs (or may run at
  *      the same time: never), its bucket is ours, and it waits for no other event to be read.
+ *      Those whose first event is urgent are in front there.
  *  (4) A key that has nothing to remember is not there.
  *  (5) While a read of a bucket runs, what has ended since is remembered: the read may still show
  *      it, or as it was before a failure was noted. What nothing was written about is not.
@@ -151,22 +153,34 @@ static void key_unlink(struct hf_relay *relay, struct relay_key *key)
         key->next->link = key->link;
     else if (key->queued)
         relay->ready.last = key->link;
+    if (key->queued && relay->ready.urgent == &key->next)
+        relay->ready.urgent = key->link;
     if (key->queued) {
         relay->ready.len--;
         key->bucket->ready--;
     }
     key->queued = false;
+    key->urgent = false;
     key->link = NULL;
     key->next = NULL;
 }
 
+/* Behind those that are as urgent. */
 static void key_enqueue(struct hf_relay *relay, struct relay_key *key)
 {
+    struct key_queue *ready = &relay->ready;
+
     key_unlink(relay, key);
-    key->next = NULL;
-    key->link = relay->ready.last;
-    *relay->ready.last = key;
-    relay->ready.last = &key->next;
+    key->urgent = is_urgent_seq(key->first->seq);
+    key->link = key->urgent ? ready->urgent : ready->last;
+    key->next = *key->link;
+    *key->link = key;
+    if (key->next)
+        key->next->link = &key->next;
+    else
+        ready->last = &key->next;
+    if (key->urgent)
+        ready->urgent = &key->next;
     relay->ready.len++;
     key->bucket->ready++;
     key->queued = true;
@@ -233,12 +247,13 @@ static void key_free(struct hf_relay *relay, struct relay_key *key)
     hf__env_free(&relay->env, key, sizeof(*key) + key->name_len);
 }
 
-/* How many of one key may wait here. When the bucket has a lot already: one. */
-static size_t key_room(const struct hf_relay *relay, const struct relay_bucket *bucket)
+/* How many of one key may wait here. When the bucket has a lot already: one, unless it is urgent. */
+static size_t key_room(const struct hf_relay *relay, const struct relay_bucket *bucket,
+                       const char *seq)
 {
     size_t batch = relay->o.batch;
 
-    if (bucket->held - bucket->noting >= batch * RELAY_HELD_BATCHES / 2)
+    if (!is_urgent_seq(seq) && bucket->held - bucket->noting >= batch * RELAY_HELD_BATCHES / 2)
         return 1;
     return relay->ops->keeps_order && relay->batch_max > batch ? relay->batch_max : batch;
 }
@@ -288,11 +303,17 @@ static void key_forget(struct hf_relay *relay, struct relay_key *key, const char
     }
 }
 
+/* (2) */
+static uint64_t sequence_of(const struct relay_key *key, const struct hf_outbox_event *event)
+{
+    return key->alone || event->event.urgent ? 0 : event->event.sequence;
+}
+
 /* One that comes before the last in order takes its place. */
 static bool make_room(struct hf_relay *relay, struct relay_key *key,
                       const struct hf_outbox_event *event, const char *seq, int64_t now_us)
 {
-    struct held one = {.sequence = key->alone ? 0 : event->event.sequence};
+    struct held one = {.sequence = sequence_of(key, event)};
     char last[RELAY_SEQ_SIZE];
 
     hf__seq_set(one.seq, hf_str_from(seq));
@@ -310,7 +331,7 @@ bool hf__key_hold(struct hf_relay *relay, struct relay_key *key,
     struct hf_outbox_event counted = *event;
     struct held *held, **slot = slot_of(relay, seq);
 
-    if (key->len >= key_room(relay, key->bucket) && !make_room(relay, key, event, seq, now_us))
+    if (key->len >= key_room(relay, key->bucket, seq) && !make_room(relay, key, event, seq, now_us))
         return false;
     held = hf__env_zalloc(&relay->env, sizeof(*held) + event->item.len);
     if (!held)
@@ -319,7 +340,7 @@ bool hf__key_hold(struct hf_relay *relay, struct relay_key *key,
     held->bucket = key->bucket;
     held->state = HELD_WAITS;
     hf__seq_set(held->seq, hf_str_from(seq));
-    held->sequence = key->alone ? 0 : event->event.sequence;
+    held->sequence = sequence_of(key, event);
     held->begun = hf__suspect_read(relay, &counted);
     held->attempts = counted.attempts;
     held->crashes = counted.crashes;
@@ -393,7 +414,7 @@ static bool waits_for_more(const struct hf_relay *relay, const struct relay_key 
     const struct relay_bucket *bucket = key->bucket;
     char far[RELAY_SEQ_SIZE] = {0};
 
-    if (!key->first->sequence || key->len >= key_room(relay, bucket))
+    if (!key->first->sequence || key->len >= key_room(relay, bucket, key->first->seq))
         return false;
     hf__outbox_seq_floor(key->first->due_us / 1000 + RELAY_SKEW_MS, far);
     if (key->skips && key->fetch_us <= relay_now_us(relay) && hf__seq_compare(key->after, far) < 0)
@@ -416,7 +437,7 @@ void hf__key_settle(struct hf_relay *relay, struct relay_key *key)
         key_unlink(relay, key);
     else if (waits_for_more(relay, key))
         key_keep_back(relay, key);
-    else if (!key->queued)
+    else if (!key->queued || (!key->urgent && is_urgent_seq(key->first->seq)))
         key_enqueue(relay, key);
     hf__key_expect(key);
 }

@@ -22,8 +22,8 @@ bool hf__look_is_for(const struct hf_relay *relay, const struct relay_bucket *bu
                      int64_t now_us)
 {
     return bucket->bare && bucket->state == BUCKET_OURS && is_read_by(relay, bucket) &&
-           bucket->whole && !bucket->more && !bucket->woken && !bucket->reading &&
-           !bucket->sweeping && !bucket->held && !bucket->skipping &&
+           bucket->whole && !bucket->more && !bucket->woken && !bucket->urgent &&
+           !bucket->reading && !bucket->sweeping && !bucket->held && !bucket->skipping &&
            bucket->not_before_us <= now_us;
 }
 

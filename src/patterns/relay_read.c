@@ -26,13 +26,24 @@
  *  (7) A page of a bucket that is busy passes over what was there in the last half second, most of
  *      which is gone. So the busier a bucket is the longer it rests, at most REST_MAX_US, until
  *      there is more to show for it; one that is not busy is read at once.
+ *  (8) Urgent ones, whose places are before all others (OUTBOX_URGENT_END), have a cursor of their
+ *      own, urgent_at, with the rules of the other one. They are read on from there when somebody
+ *      emitted one, and every poll_ms while sweeps wait; also when enough others are held, of which
+ *      there is room for one more batch. Pages of them are URGENT_PAUSE_US apart, unless they show
+ *      news and there is little to do: so as long as all that is urgent is delivered, the others
+ *      are read. A page of another kind that ends among them goes on behind them all, as what is
+ *      left of them is read from urgent_at.
+ *  (9) By a clock that is before 2020 all places are where urgent ones have theirs. Then there is
+ *      one order for all, as if nothing were urgent.
  *
  * Order. An event has its place from before it was committed, by a clock that may differ from ours.
  * As long as the time of a commit and the difference of clocks are less than RELAY_OVERLAP_MS
  * together, what a read did not show yet has its place behind where the next one begins, by (2);
  * and a page, which is one answer of the database, that shows an event shows those of its key that
  * were committed before. So each is found no later than those that were emitted behind it. What is
- * even later is found by a sweep, and may be out of order.
+ * even later is found by a sweep, and may be out of order. Urgent ones of a key have an order of
+ * their own, and so have the others. Between an urgent one and another one there is none: each is
+ * read by its own cursor, and of what is held of a key the urgent ones are first.
  *
  * The price is that what is newer than RELAY_OVERLAP_MS and still there is read again. So a page is
  * larger by what we hold; and by more, when it showed nothing new and the cursor could not move.
@@ -44,20 +55,23 @@ enum {
     FIRST_PAUSE_MS = 100,
     STALLED_MS = 2,
     EXTRA_MAX = 4000,
-    SWEEP_LATE = 10, /* while there is more to read, it is done so many polls later */
-    REST_US = 40,    /* for each event that was new of late */
+    SWEEP_LATE = 10,         /* while there is more to read, it is done so many polls later */
+    URGENT_PAUSE_US = 10000, /* (8) */
+    REST_US = 40,            /* for each event that was new of late */
     REST_MAX_US = 25000
 };
 
 /* One page, and from where it was read. */
 struct page {
-    enum { FORWARD, SWEEP, FETCH } kind;
+    enum { FORWARD, SWEEP, FETCH, URGENT } kind;
     char after[RELAY_SEQ_SIZE];
     struct hf_outbox_event *events;
     size_t len;
     bool more;
-    int64_t wall_us;           /* before it was asked for */
-    char sure[RELAY_SEQ_SIZE]; /* (2): where we may go on at most */
+    int64_t wall_us;                  /* before it was asked for */
+    char sure[RELAY_SEQ_SIZE];        /* (2): where we may go on at most, */
+    char sure_urgent[RELAY_SEQ_SIZE]; /* and among the urgent ones; */
+    bool lanes;                       /* (9) false: there is one order for all */
     uint32_t limit;
     bool far; /* it shows what those emit whose clocks are far ahead */
     uint64_t life;
@@ -73,7 +87,11 @@ void hf__read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t
     memset(bucket->cursor, 0, sizeof(bucket->cursor));
     memset(bucket->seen, 0, sizeof(bucket->seen));
     bucket->far_us = 0;
-    bucket->extra = 0;
+    bucket->extra = bucket->urgent_extra = 0;
+    bucket->urgent = bucket->urgent_anew = bucket->urgent_whole = false;
+    memset(bucket->urgent_at, 0, sizeof(bucket->urgent_at));
+    bucket->urgent_us = now_us + (int64_t)relay->o.poll_ms * 1000;
+    bucket->urgent_rest_us = 0;
     bucket->more = true;
     bucket->woken = false;
     bucket->forward = false;
@@ -141,18 +159,47 @@ static int64_t sweep_at(const struct hf_relay *relay, const struct relay_bucket 
     return bucket->sweep_us + (bucket->more ? (int64_t)relay->o.poll_ms * 1000 * SWEEP_LATE : 0);
 }
 
+/* (8) When urgent ones are to be looked for. */
+static int64_t urgent_when(const struct hf_relay *relay, const struct relay_bucket *bucket)
+{
+    bool polls = bucket->more || !has_room(relay, bucket);
+    int64_t from_us = bucket->urgent ? 0 : polls ? bucket->urgent_us : INT64_MAX;
+
+    if (bucket->held >= (size_t)relay->o.batch * (RELAY_HELD_BATCHES + 1) ||
+        (relay->bytes >= RELAY_BYTES_MAX + RELAY_BYTES_MAX / RELAY_HELD_BATCHES && bucket->held) ||
+        relay->keys_len >= RELAY_KEYS_MAX)
+        return INT64_MAX;
+    return from_us > bucket->urgent_rest_us ? from_us : bucket->urgent_rest_us;
+}
+
+static bool may_read(const struct hf_relay *relay, const struct relay_bucket *bucket)
+{
+    return bucket->state == BUCKET_OURS && !bucket->reading && is_read_by(relay, bucket);
+}
+
+bool hf__read_is_urgent(const struct hf_relay *relay, const struct relay_bucket *bucket,
+                        int64_t now_us)
+{
+    return may_read(relay, bucket) && bucket->not_before_us <= now_us &&
+           urgent_when(relay, bucket) <= now_us;
+}
+
 static bool wants(const struct hf_relay *relay, struct relay_bucket *bucket, int64_t now_us,
                   int64_t *next_us)
 {
-    int64_t sweep_us = sweep_at(relay, bucket);
+    int64_t sweep_us = sweep_at(relay, bucket), urgent_us = urgent_when(relay, bucket);
 
-    if (bucket->state != BUCKET_OURS || bucket->reading || !is_read_by(relay, bucket) ||
-        !has_room(relay, bucket))
+    if (!may_read(relay, bucket) || (urgent_us == INT64_MAX && !has_room(relay, bucket)))
         return false;
     if (bucket->not_before_us > now_us) {
         *next_us = bucket->not_before_us < *next_us ? bucket->not_before_us : *next_us;
         return false;
     }
+    if (urgent_us <= now_us)
+        return true;
+    *next_us = urgent_us < *next_us ? urgent_us : *next_us;
+    if (!has_room(relay, bucket))
+        return false;
     if (sweep_us <= now_us || (bucket->sweeping && bucket->sweep_left))
         return true;
     if ((bucket->woken || bucket->more) && is_short(relay, bucket))
@@ -164,9 +211,11 @@ static bool wants(const struct hf_relay *relay, struct relay_bucket *bucket, int
 struct relay_bucket *hf__read_choose(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
 {
     struct relay_bucket *oldest = NULL;
+    bool oldest_urgent = false;
 
     for (uint32_t i = 0; i < relay->outbox->buckets; i++) {
         struct relay_bucket *bucket = &relay->buckets[i];
+        bool urgent;
 
         if ((relay->looking && hf__look_is_for(relay, bucket, now_us)) ||
             !wants(relay, bucket, now_us, next_us)) {
@@ -175,8 +224,12 @@ struct relay_bucket *hf__read_choose(struct hf_relay *relay, int64_t now_us, int
         }
         if (!bucket->wants_us)
             bucket->wants_us = now_us;
-        if (!oldest || bucket->wants_us < oldest->wants_us)
+        urgent = hf__read_is_urgent(relay, bucket, now_us);
+        if (!oldest || urgent > oldest_urgent ||
+            (urgent == oldest_urgent && bucket->wants_us < oldest->wants_us)) {
             oldest = bucket;
+            oldest_urgent = urgent;
+        }
     }
     return oldest;
 }
@@ -192,8 +245,8 @@ bool hf__read_is_dry(const struct hf_relay *relay, struct relay_bucket *bucket)
 
     if (!is_read_by(relay, bucket))
         return true;
-    return bucket->whole && !bucket->more && !bucket->woken && !bucket->reading && !bucket->held &&
-           !fetch_of(bucket, now_us, &next_us);
+    return bucket->whole && !bucket->more && !bucket->woken && !bucket->urgent &&
+           !bucket->reading && !bucket->held && !fetch_of(bucket, now_us, &next_us);
 }
 
 /* ---- what is there -------------------------------------------------------------------------- */
@@ -235,15 +288,22 @@ static bool is_passed_over(struct relay_key *key, const struct page *page,
     return false;
 }
 
+/* (8) Is it a place among the urgent ones? */
+static bool is_in_lane(const struct page *page, const char *seq)
+{
+    return page->lanes && is_urgent_seq(seq);
+}
+
 static void look_at(struct hf_relay *relay, struct relay_bucket *bucket, struct page *page,
                     const struct hf_outbox_event *event, const char *seq, int64_t now_us)
 {
     int64_t until_us = waits_until(relay, page, event, now_us);
-    uint64_t sequence = event->event.sequence;
+    uint64_t sequence = event->event.urgent ? 0 : event->event.sequence;
     struct relay_key *key = hf__key_find(relay, bucket, event, seq, false);
     bool is_new = !key;
 
-    if (page->kind == FETCH && (!key || !key->skips))
+    if (page->kind == FETCH &&
+        (!key || !key->skips || (is_in_lane(page, seq) && hf__seq_compare(seq, key->after) <= 0)))
         return; /* one before it may have come late, and be before this page */
     key = key ? key : hf__key_find(relay, bucket, event, seq, true);
     if (!key) {
@@ -252,7 +312,10 @@ static void look_at(struct hf_relay *relay, struct relay_bucket *bucket, struct 
     }
     if (is_passed_over(key, page, event, seq, now_us))
         return;
-    if (until_us || (is_new && relay->o.failed_blocks && !key->alone)) {
+    if (key->skips && key->check) { /* before what is kept waiting: it waits for the answer, too */
+        hf__key_skip(relay, key, seq, 0, key->fetch_us);
+        key->mark = page->number;
+    } else if (until_us || (is_new && relay->o.failed_blocks && !key->alone)) {
         hf__key_skip(relay, key, seq, sequence, until_us);
         key->mark = page->number;
         key->check = is_new && relay->o.failed_blocks && !key->alone;
@@ -287,13 +350,38 @@ static void pass_over(struct hf_relay *relay, struct relay_bucket *bucket, const
         key->mark = page->number;
 }
 
+/* (8) Does it end among urgent ones where none may go on? */
+static bool ends_urgent(const struct page *page)
+{
+    return page->last[0] && is_in_lane(page, page->last) &&
+           (page->kind == FORWARD || hf__seq_compare(page->last, page->sure_urgent) > 0);
+}
+
 /* (2) Where the page ended, or as far as is sure. */
 static void move_on(char to[RELAY_SEQ_SIZE], const struct page *page)
 {
-    const char *end = hf__seq_compare(page->last, page->sure) < 0 ? page->last : page->sure;
+    static const char behind[RELAY_SEQ_SIZE] = OUTBOX_URGENT_END;
+    const char *end = ends_urgent(page)                             ? behind
+                      : hf__seq_compare(page->last, page->sure) < 0 ? page->last
+                                                                    : page->sure;
 
     if (hf__seq_compare(end, to) > 0)
         memcpy(to, end, RELAY_SEQ_SIZE);
+}
+
+/* The same for a key, which is never read on behind what the page did not show. One that is kept
+ * from reading on by urgent ones that are too new, of which there are many, rests a little. */
+static void key_on(struct relay_key *key, const struct page *page, int64_t now_us)
+{
+    bool in_lane = is_in_lane(page, page->last);
+    const char *sure = in_lane ? page->sure_urgent : page->sure, *end = page->last;
+
+    if (hf__seq_compare(end, sure) > 0)
+        end = sure;
+    if (hf__seq_compare(end, key->after) > 0)
+        memcpy(key->after, end, RELAY_SEQ_SIZE);
+    else if (in_lane && end == sure && page->kind == FETCH)
+        key->fetch_us = now_us + URGENT_PAUSE_US;
 }
 
 /* Keys whose events were all in the page, from where they were to be read on, have no others up to
@@ -311,7 +399,7 @@ static void cover(struct hf_relay *relay, struct relay_bucket *bucket, const str
             if (at_end)
                 hf__key_unskip(key);
             else
-                move_on(key->after, page);
+                key_on(key, page, now_us);
             hf__key_settle(relay, key);
         }
         key = next;
@@ -344,7 +432,7 @@ static void forward(struct hf_relay *relay, struct relay_bucket *bucket, const s
     relay->moved += due_more && hf__seq_compare(page->last, bucket->cursor) > 0;
     move_on(bucket->cursor, page);
     if (hf__seq_compare(page->last, bucket->seen) > 0)
-        memcpy(bucket->seen, page->last, sizeof(bucket->seen));
+        memcpy(bucket->seen, ends_urgent(page) ? bucket->cursor : page->last, sizeof(bucket->seen));
     bucket->more = due_more;
     bucket->whole = bucket->whole || !due_more;
     rest(bucket, page->taken, due_more, now_us);
@@ -371,14 +459,42 @@ static void look_far(struct relay_bucket *bucket, const struct page *page, int64
     bucket->far_us = now_us + RELAY_FAR_MS * 1000;
 }
 
+/* (8) As forward() and rest(). */
+static void look_urgent(const struct hf_relay *relay, struct relay_bucket *bucket,
+                        const struct page *page, int64_t now_us)
+{
+    bool stalled = page->more && !page->taken && hf__seq_compare(page->last, page->sure_urgent) > 0;
+    const char *end = page->sure_urgent;
+
+    if (page->more && hf__seq_compare(page->last, end) < 0)
+        end = page->last;
+    if (hf__seq_compare(end, bucket->urgent_at) > 0)
+        memcpy(bucket->urgent_at, end, RELAY_SEQ_SIZE);
+    bucket->urgent_extra = stalled ? 2 * bucket->urgent_extra + relay->o.batch : 0;
+    if (bucket->urgent_extra > EXTRA_MAX)
+        bucket->urgent_extra = EXTRA_MAX;
+    bucket->urgent = bucket->urgent || page->more;
+    bucket->urgent_whole = bucket->urgent_whole || !page->more;
+    bucket->urgent_rest_us =
+        page->more && page->taken && is_short(relay, bucket) ? 0 : now_us + URGENT_PAUSE_US;
+}
+
 /* Where we are now. The mutex is held. */
 static void advance(struct hf_relay *relay, struct relay_bucket *bucket, struct page *page,
                     int64_t now_us)
 {
     bool due_more = page->more && page->last[0] && !page->early;
-    bool at_end = !due_more || hf__seq_compare(page->last, bucket->seen) >= 0;
+    bool at_end = !due_more ||
+                  (!is_in_lane(page, page->last) && hf__seq_compare(page->last, bucket->seen) >= 0);
 
-    cover(relay, bucket, page, page->kind == FORWARD ? !due_more : at_end, now_us);
+    cover(relay, bucket, page, page->kind == FORWARD ? !due_more : page->kind != URGENT && at_end,
+          now_us);
+    if (page->kind == URGENT)
+        look_urgent(relay, bucket, page, now_us);
+    else if (ends_urgent(page) && page->more)
+        bucket->urgent = true; /* the rest of these */
+    else if (!page->after[0])
+        bucket->urgent_whole = bucket->urgent_whole || !is_in_lane(page, page->last) || !page->more;
     if (page->kind == FORWARD) {
         forward(relay, bucket, page, due_more, now_us);
     } else if (page->kind == SWEEP) {
@@ -390,7 +506,7 @@ static void advance(struct hf_relay *relay, struct relay_bucket *bucket, struct 
             bucket->more = bucket->more || due_more;
         }
     }
-    if (page->kind != FETCH && !page->after[0])
+    if ((page->kind == FORWARD || page->kind == SWEEP) && !page->after[0])
         bucket->bare = !page->len && !page->more;
     if (page->far && !page->more)
         look_far(bucket, page, now_us);
@@ -416,13 +532,33 @@ static void take_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
         if (!page->no_memory && !page->early)
             memcpy(page->last, seq, sizeof(seq)); /* (2) */
     }
-    if (!page->no_memory)
+    if (!page->no_memory) {
         advance(relay, bucket, page, now_us);
-    else
-        bucket->not_before_us = now_us + FIRST_PAUSE_MS * 1000;
+        return;
+    }
+    bucket->not_before_us = now_us + FIRST_PAUSE_MS * 1000;
+    bucket->urgent = bucket->urgent || page->kind == URGENT;
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
+
+/* (2) No cursor is behind what is sure, also when the clock was set back. */
+static void bound_page(struct relay_bucket *bucket, struct page *page)
+{
+    int64_t sure_ms = page->wall_us / 1000 - RELAY_OVERLAP_MS;
+
+    hf__outbox_seq_floor(sure_ms, page->sure);
+    hf__outbox_seq_floor(sure_ms - OUTBOX_URGENT_MS, page->sure_urgent);
+    page->lanes = !is_urgent_seq(page->sure); /* (9) */
+    if (hf__seq_compare(bucket->cursor, page->sure) > 0)
+        memcpy(bucket->cursor, page->sure, sizeof(page->sure));
+    if (hf__seq_compare(bucket->urgent_at, page->sure_urgent) > 0)
+        memcpy(bucket->urgent_at, page->sure_urgent, sizeof(page->sure_urgent));
+    if (!page->lanes && bucket->urgent) {
+        bucket->urgent = bucket->urgent_anew = false;
+        bucket->woken = true;
+    }
+}
 
 /* What to read of it now. The mutex is held. */
 static void plan_page(struct hf_relay *relay, struct relay_bucket *bucket, struct page *page,
@@ -430,9 +566,14 @@ static void plan_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
 {
     int64_t next_us = INT64_MAX;
     struct relay_key *key = fetch_of(bucket, now_us, &next_us);
+    bool urgent = urgent_when(relay, bucket) <= now_us;
     bool news = bucket->woken && is_short(relay, bucket) && !bucket->forward; /* (6) */
 
-    if (sweep_at(relay, bucket) <= now_us) {
+    bound_page(bucket, page);
+    if (urgent)
+        bucket->urgent_us = now_us + (int64_t)relay->o.poll_ms * 1000;
+    urgent = urgent && page->lanes;
+    if (!urgent && sweep_at(relay, bucket) <= now_us) {
         if (!bucket->sweeping)
             memset(bucket->sweep, 0, sizeof(bucket->sweep));
         bucket->sweeping = true;
@@ -441,11 +582,15 @@ static void plan_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
     }
     page->life = bucket->life;
     page->limit = relay->o.batch;
-    page->far = bucket->far_us <= now_us;
-    hf__outbox_seq_floor(page->wall_us / 1000 - RELAY_OVERLAP_MS, page->sure);
-    if (hf__seq_compare(bucket->cursor, page->sure) > 0) /* the clock was set back */
-        memcpy(bucket->cursor, page->sure, sizeof(page->sure));
-    if (key && key->check) {
+    page->far = !urgent && bucket->far_us <= now_us;
+    if (urgent) {
+        page->kind = URGENT;
+        page->limit += (uint32_t)bucket->held + bucket->urgent_extra;
+        if (bucket->urgent_anew)
+            memset(bucket->urgent_at, 0, sizeof(bucket->urgent_at));
+        memcpy(page->after, bucket->urgent_at, sizeof(page->after));
+        bucket->urgent = bucket->urgent_anew = false;
+    } else if (key && key->check) {
         page->kind = FETCH;
     } else if (key && !news && hf__seq_compare(key->after, bucket->cursor) <= 0) {
         page->kind = FETCH; /* (5) */
@@ -461,7 +606,7 @@ static void plan_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
         memcpy(page->after, bucket->cursor, sizeof(page->after));
         bucket->woken = false;
     }
-    bucket->forward = page->kind == FORWARD;
+    bucket->forward = page->kind == FORWARD || (urgent && bucket->forward);
     bucket->reading = true;
     bucket->wants_us = 0;
 }
@@ -480,6 +625,7 @@ static void ended(struct hf_relay *relay, struct relay_bucket *bucket, enum hf_s
             now_us +
             (int64_t)hf__relay_backoff_ms(relay, FIRST_PAUSE_MS, ++bucket->failures) * 1000;
         bucket->woken = bucket->woken || page->kind == FORWARD;
+        bucket->urgent = bucket->urgent || page->kind == URGENT;
     }
     relay->metrics.reads++;
     pthread_cond_broadcast(&relay->idle_cond);
@@ -526,9 +672,13 @@ static enum hf_status read_page(struct relay_worker *worker, struct relay_bucket
                                 struct page *page)
 {
     struct hf_relay *relay = worker->relay;
+    struct hf_str after = page->after[0] ? hf_str_from(page->after) : hf_str_of(NULL, 0);
 
-    return hf__outbox_read(worker->io, relay->outbox, bucket->number,
-                           page->after[0] ? hf_str_from(page->after) : hf_str_of(NULL, 0),
+    if (page->kind == URGENT)
+        return hf__outbox_read(worker->io, relay->outbox, bucket->number, after,
+                               OUTBOX_URGENT_MS - 1, 0, page->limit, !relay->o.dry_run,
+                               &page->events, &page->len, &page->more);
+    return hf__outbox_read(worker->io, relay->outbox, bucket->number, after,
                            page->wall_us / 1000 + hf__read_ahead_ms(relay),
                            page->far ? OUTBOX_SKEW_MS : RELAY_SKEW_MS, page->limit,
                            !relay->o.dry_run, &page->events, &page->len, &page->more);
@@ -546,7 +696,7 @@ void hf__read_run(struct relay_worker *worker, struct relay_bucket *bucket)
     pthread_mutex_lock(&relay->mutex);
     key = fetch_of(bucket, now_us, &next_us);
     plan_page(relay, bucket, &page, now_us);
-    if (key && key->check) {
+    if (page.kind == FETCH && key && key->check) {
         struct hf_str name = hf_scope_copy(worker->io, hf_str_of(key->name, key->name_len));
         uint64_t hash = key->hash;
 

@@ -43,8 +43,19 @@ uint32_t hf__suspect_window(const struct hf_relay *relay, uint32_t window)
 
 void hf__suspect_begin(struct hf_relay *relay, struct relay_bucket *bucket, uint32_t window)
 {
+    int64_t until_ms = hf__env_wall_ms(&relay->env) + RELAY_SKEW_MS;
+
     bucket->window = bucket->careful = window;
-    hf__outbox_seq_floor(hf__env_wall_ms(&relay->env) + RELAY_SKEW_MS, bucket->until);
+    hf__outbox_seq_floor(until_ms, bucket->until[0]);
+    if (until_ms >= OUTBOX_URGENT_MS) /* else all places are among those: relay_read.c */
+        until_ms -= OUTBOX_URGENT_MS;
+    hf__outbox_seq_floor(until_ms, bucket->until[1]);
+}
+
+/* Was it there when the bucket was taken, as far as its place tells? */
+static bool is_old(const struct relay_bucket *bucket, const char *seq)
+{
+    return hf__seq_compare(seq, bucket->until[is_urgent_seq(seq)]) < 0;
 }
 
 /* Is something held of that bucket that was there when it was taken, and is not delivered? */
@@ -52,7 +63,7 @@ static bool holds_suspects(const struct hf_relay *relay, const struct relay_buck
 {
     for (size_t i = 0; i < RELAY_SLOTS; i++)
         for (const struct held *held = relay->held[i]; held; held = held->chain)
-            if (held->bucket == bucket && hf__seq_compare(held->seq, bucket->until) < 0 &&
+            if (held->bucket == bucket && is_old(bucket, held->seq) &&
                 (held->state == HELD_WAITS || held->state == HELD_RUNS))
                 return true;
     return false;
@@ -63,13 +74,14 @@ bool hf__suspect_is_over(struct hf_relay *relay, struct relay_bucket *bucket)
 {
     int64_t now_us = relay_now_us(relay);
 
-    if (bucket->state != BUCKET_OURS || holds_suspects(relay, bucket) || !is_read_by(relay, bucket))
+    if (bucket->state != BUCKET_OURS || holds_suspects(relay, bucket) ||
+        !is_read_by(relay, bucket) || !bucket->urgent_whole)
         return false;
     for (const struct relay_key *key = bucket->skipping; key; key = key->skip_next)
-        if (hf__seq_compare(key->after, bucket->until) < 0 &&
+        if (is_old(bucket, key->after) &&
             (key->fetch_us <= now_us || !(key->attempts || key->blocked)))
             return false; /* but for those that are known to have failed, or to be behind one */
-    return hf__seq_compare(bucket->cursor, bucket->until) >= 0 || hf__read_is_dry(relay, bucket);
+    return hf__seq_compare(bucket->cursor, bucket->until[0]) >= 0 || hf__read_is_dry(relay, bucket);
 }
 
 /* ---- events --------------------------------------------------------------------------------- */

@@ -101,14 +101,15 @@ static enum hf_status make_list(struct hf_relay *relay, struct hf_scope *s, stru
     for (size_t i = 0; i < to->len; i++)
         TRY(latest(relay, s, to->arn, &to->shards[i]));
     if (to->len)
-        hf__relay_wake(relay, UINT32_MAX);
+        hf__relay_wake(relay, UINT32_MAX, true);
     return HF_OK;
 }
 
 /* ---- news ----------------------------------------------------------------------------------- */
 
 /* The bucket into which something came by that record; UINT32_MAX: none of it is ours. */
-static uint32_t bucket_of(const struct hf_relay *relay, const struct hf_record *record)
+static uint32_t bucket_of(const struct hf_relay *relay, const struct hf_record *record,
+                          bool *urgent)
 {
     struct outbox_place place;
     struct hf_str pk;
@@ -119,6 +120,7 @@ static uint32_t bucket_of(const struct hf_relay *relay, const struct hf_record *
     if (pk.len < 2 || memcmp(pk.ptr, "p.", 2) != 0 ||
         !hf__outbox_place_read(relay->outbox, sk_of(relay->outbox, record->change->keys), &place))
         return UINT32_MAX;
+    *urgent = is_urgent_seq(place.seq);
     return place.bucket;
 }
 
@@ -135,14 +137,15 @@ static enum hf_status ask(struct hf_relay *relay, struct hf_scope *s, struct hf_
     TRY(hf_scope_built(s));
     if (*lives && result.records_len >= WATCH_PAGE) { /* (2) */
         TRY(latest(relay, s, arn, to));
-        hf__relay_wake(relay, UINT32_MAX);
+        hf__relay_wake(relay, UINT32_MAX, true);
         return HF_OK;
     }
     for (size_t i = 0; i < result.records_len; i++) {
-        uint32_t bucket = bucket_of(relay, &result.records[i]);
+        bool urgent;
+        uint32_t bucket = bucket_of(relay, &result.records[i], &urgent);
 
         if (bucket != UINT32_MAX)
-            hf__relay_wake(relay, bucket);
+            hf__relay_wake(relay, bucket, urgent);
     }
     return HF_OK;
 }

@@ -64,12 +64,13 @@ void hf__rate_spend(struct hf_relay *relay, size_t spent)
         relay->tokens -= (double)spent;
 }
 
-/* A batch that is not full may wait a little. */
+/* A batch that is not full may wait a little, but not what is urgent. */
 static bool lingers(const struct hf_relay *relay, int64_t now_us, int64_t *next_us)
 {
     int64_t until_us;
 
-    if (!relay->o.linger_ms || relay->ready.len >= relay->batch_max || relay->stopping)
+    if (!relay->o.linger_ms || relay->ready.len >= relay->batch_max || relay->stopping ||
+        relay->ready.first->urgent)
         return false;
     until_us = relay->ready.first->first->read_us + (int64_t)relay->o.linger_ms * 1000;
     if (until_us <= now_us)

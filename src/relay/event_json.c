@@ -10,6 +10,7 @@
  *     subject            aggregate
  *     aggregatetype partitionkey sequence correlationid causationid tenant destination
  *     traceparent tracestate
+ *     urgent             true; left out when the event is not
  *     NAME               a header of that name; see below
  *     headersjson        all other headers, as the text of a JSON object
  *
@@ -143,7 +144,11 @@ static enum hf_status add_own(struct attributes *a, const struct hf_event *event
     TRY(add(a, "tenant", event->tenant));
     TRY(add(a, "destination", event->destination));
     TRY(add(a, "traceparent", event->trace_parent));
-    return add(a, "tracestate", event->trace_state);
+    TRY(add(a, "tracestate", event->trace_state));
+    if (event->urgent)
+        a->list[a->len++] =
+            (struct event_attribute){HF_STR("urgent"), HF_STR("true"), ATTRIBUTE_TRUTH};
+    return HF_OK;
 }
 
 /* ---- headers -------------------------------------------------------------------------------- */
@@ -154,6 +159,7 @@ static const char *const taken[] = {
     "dataschema",    "subject",      "aggregatetype", "sequence",    "datacontenttype",
     "schemaversion", "partitionkey", "correlationid", "causationid", "tenant",
     "destination",   "traceparent",  "tracestate",    "headersjson", "data",
+    "urgent",
 };
 
 static bool can_be_name(struct hf_str name)

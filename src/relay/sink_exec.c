@@ -155,6 +155,8 @@ static enum hf_status make_variables(struct hf_scope *s, const struct hf_outbox_
         set(&v, "TIME", hf_str_from(time));
     if (event->sequence)
         set_number(&v, "SEQUENCE", event->sequence);
+    if (event->urgent)
+        set_number(&v, "URGENT", 1);
     set_number(&v, "ATTEMPT", (uint64_t)stored->attempts + 1);
     set_headers(&v, event->headers);
     *list = v.list;

@@ -1035,6 +1035,32 @@ class Outbox(WithDatabase):
         self.assertTrue(error["message"].endswith(error["cause"]["message"]), error)
         self.assertEqual((error["code"], error["cause"]["code"]), ("serialization", "serialization"))
 
+    def test_urgent_events_are_first(self):
+        for i in range(30):
+            self.emit("usual", "{}", "--key", "7")
+        first = self.emit("fire", "{}", "--key", "7", "--urgent")
+        self.fails(USAGE, "--delay and --urgent", "outbox", "emit", "x", "--delay", "1s", "--urgent")
+        listed = self.json("outbox", "ls", "--key", "7")["events"]
+        self.assertEqual([e["urgent"] for e in listed], [True] + 30 * [False])
+        self.assertEqual(listed[0]["id"], first)
+        self.assertIn("true", self.ok("outbox", "ls", "--key", "7").splitlines()[0])
+        stats = self.json("outbox", "stats")
+        self.assertEqual((stats["pending"], stats["urgent"]), (31, 1))
+        self.assertLess(stats["oldest_due_ms"], 3600000)
+        self.assertEqual(self.import_({"type": "flood", "key": "7", "urgent": True},
+                                      {"type": "usual", "key": "7", "urgent": False}),
+                         {"imported": 2, "duplicates": 0, "skipped": 0})
+        out = self.ok("outbox", "drain", "--to", "stdout:", "--history", "1h")
+        events = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual([e["type"] for e in events], ["fire", "flood"] + 31 * ["usual"])
+        self.assertEqual([e.get("urgent") for e in events], [True, True] + 31 * [None])
+        self.assertEqual(events[0]["time"][:4], time.strftime("%Y", time.gmtime()))
+        # what sinks write can be imported as well, and what was delivered be replayed
+        self.ok("outbox", "import", "--table", "other", "--from", "cloudevents", input=out)
+        self.assertEqual(self.json("outbox", "stats", "--table", "other")["urgent"], 2)
+        self.assertEqual(self.json("outbox", "replay", "--key", "7"), {"waiting": 33})
+        self.assertEqual([e["type"] for e in self.drained()][:3], ["fire", "flood", "usual"])
+
     def test_what_fails_is_put_aside(self):
         self.emit("bad", "{}")
         self.emit("bad", "{}")
@@ -1271,6 +1297,8 @@ class Outbox(WithDatabase):
                 ('{"type":"x","time":"2026-01-01T00:00:00+1:00"}', '"time" has to be'),
                 ('{"type":"x","time":"2026-01-01T00:00:00+99:99"}', '"time" has to be'),
                 ('{"type":"x","sequence":-1}', '"sequence" has to be'),
+                ('{"type":"x","urgent":"yes"}', '"urgent" has to be true or false'),
+                ('{"type":"x","urgent":true,"due":"2999-01-01T00:00:00Z"}', "it is urgent"),
                 ('{"type":"x","sequence":18446744073709551616}', '"sequence" has to be'),
                 ('{"type":"x","payload_base64":"!"}', '"payload_base64" has to be base64'),
                 ('{"type":"x","payload":1,"payload_base64":""}', "second payload"),

@@ -128,7 +128,7 @@ KIT_TEST(outbox_foreign, payloads_and_headers_of_any_form_arrive_whole)
         char json[1024], expected[256], headers[256];
         struct outbox_place place;
 
-        hf__outbox_place_make(stage.outbox, 0, 0, &place);
+        hf__outbox_place_make(stage.outbox, 0, false, 0, &place);
         snprintf(json, sizeof(json), "{'pk':{'S':'p.000'},'sk':{'S':'%s'},'type':{'S':'t'},%s}",
                  place.seq, forms[i].attributes);
         snprintf(expected, sizeof(expected), "%s", forms[i].payload);
@@ -159,6 +159,51 @@ TEST(outbox_foreign, buckets_are_what_the_document_says)
     CHECK_INT(13, hf__outbox_bucket(&outbox, HF_STR("\xc3\xbc")));
 }
 
+/* The attribute and the place make an event urgent; another attribute of the name does no harm. */
+KIT_TEST(outbox_foreign, urgent_ones_have_the_attribute_and_the_place)
+{
+    static const struct {
+        bool placed;
+        const char *attribute;
+        bool urgent;
+    } forms[] = {{true, "{\"BOOL\":true}", true},
+                 {true, "{\"BOOL\":false}", false},
+                 {true, "{\"S\":\"very\"}", false},
+                 {false, "{\"BOOL\":true}", false}};
+    struct stage stage;
+
+    open_stage(k, &stage, (struct hf_relay_options){0});
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        struct outbox_place place;
+        struct hf_outbox_event found;
+
+        hf__outbox_place_make(stage.outbox, 0, forms[i].placed, 0, &place);
+        put_json(k, hf_scope_format(k->scope,
+                                    "{\"pk\":{\"S\":\"p.000\"},\"sk\":{\"S\":\"%s\"},"
+                                    "\"type\":{\"S\":\"t\"},\"urgent\":%s}",
+                                    place.seq, forms[i].attribute)
+                        .ptr);
+        CHECK_OK(hf_outbox_get(k->scope, stage.outbox, hf_str_from(place.seq), &found));
+        CHECK(found.event.urgent == forms[i].urgent);
+        run_for(&stage, 3000);
+        CHECK_INT((int)i + 1, stage.arrived.count);
+    }
+    close_stage(&stage);
+}
+
+/* The digits of docs/emitting.md, of 2026-11-16T12:00:00Z. */
+TEST(outbox_foreign, urgent_places_are_what_the_document_says)
+{
+    const int64_t ms = INT64_C(1794830400000);
+    char seq[OUTBOX_SEQ_LEN + 1];
+
+    (void)t;
+    hf__outbox_seq_floor(ms, seq);
+    CHECK_STR("01m7j3myg0", hf_str_of(seq, 10));
+    hf__outbox_seq_floor(ms - OUTBOX_URGENT_MS, seq);
+    CHECK_STR("006a2x74g0", hf_str_of(seq, 10));
+}
+
 /* ---- mistakes ------------------------------------------------------------------------------- */
 
 #define GOOD                                                                                       \
@@ -179,6 +224,8 @@ static const struct {
     {"p.000", GOOD, "\"type\":{\"S\":\"t\"},\"headers\":{\"S\":\"[1]\"}", "no JSON object"},
     {"p.000", GOOD, "\"type\":{\"S\":\"t\"},\"headers\":{\"S\":\"{\"}", "no JSON object"},
     {"p.000", GOOD, "\"type\":{\"S\":\"t\"},\"headers\":{\"N\":\"1\"}", "its headers are neither"},
+    {"p.000", GOOD, "\"type\":{\"S\":\"t\"},\"urgent\":{\"BOOL\":true},\"due\":{\"N\":\"1\"}",
+     "it is urgent, and it is due at a time"},
     {"p.001", GOOD, "\"type\":{\"S\":\"t\"}", "its pk and its sk name different buckets"},
     {"p.000", "0001#order", "\"type\":{\"S\":\"t\"}", "its sk is not of 10 digits"},
     {"p.000", "order-17", "\"type\":{\"S\":\"t\"}", "its sk is not of 10 digits"},
@@ -365,7 +412,7 @@ static void put_sized(struct stage *stage, size_t size, bool has_type)
     size_t rest = size - (2 + 5) - (2 + OUTBOX_SEQ_LEN) - (4 + 1) - 7;
 
     memset(text, 'x', size);
-    hf__outbox_place_make(stage->outbox, 0, 0, &place);
+    hf__outbox_place_make(stage->outbox, 0, false, 0, &place);
     put.item = has_type
                    ? HF_ITEM(s, HF_S("pk", HF_STR("p.000")), HF_S("sk", hf_str_from(place.seq)),
                              HF_S("payload", hf_str_of(text, rest)), HF_S("type", HF_STR("t")))

@@ -114,10 +114,11 @@ struct listener {
     uint32_t calls, last;
 };
 
-static void note(void *user, uint32_t bucket)
+static void note(void *user, uint32_t bucket, bool urgent)
 {
     struct listener *listener = user;
 
+    (void)urgent;
     listener->calls++;
     listener->last = bucket;
 }
@@ -213,7 +214,7 @@ TEST(outbox_item, seqs_only_grow)
         test_advance_ms(t, (int64_t)test_random_below(t, 3));
         if (i % 1000 == 999)
             t->wall_us -= 10000000;
-        hf__outbox_place_make(&outbox, 0, 77, &place);
+        hf__outbox_place_make(&outbox, 0, false, 77, &place);
         CHECK_INT(OUTBOX_SEQ_LEN, strlen(place.seq));
         CHECK(strcmp(place.seq, last.seq) > 0);
         CHECK(hf__outbox_place_read(&outbox, place_seq(&place), &back));
@@ -221,13 +222,38 @@ TEST(outbox_item, seqs_only_grow)
         last = place;
     }
     t->wall_us -= (int64_t)3600 * 1000000; /* too far: nobody wants to wait for an hour */
-    hf__outbox_place_make(&outbox, 0, 77, &place);
+    hf__outbox_place_make(&outbox, 0, false, 77, &place);
     CHECK(strcmp(place.seq, last.seq) < 0);
     /* Those that are due at the same time are in their order, too. */
-    hf__outbox_place_make(&outbox, INT64_C(1800000000000), 77, &last);
+    hf__outbox_place_make(&outbox, INT64_C(1800000000000), false, 77, &last);
     test_advance_ms(t, 5000);
-    hf__outbox_place_make(&outbox, INT64_C(1800000000000), 77, &place);
+    hf__outbox_place_make(&outbox, INT64_C(1800000000000), false, 77, &place);
     CHECK(strcmp(place.seq, last.seq) > 0);
+    pthread_mutex_destroy(&outbox.mutex);
+}
+
+/* Urgent ones are before all others, and in their order. */
+TEST(outbox_item, urgent_places_come_first)
+{
+    struct hf_outbox outbox = {.env = *test_env(t), .buckets = 8};
+    struct outbox_place usual, urgent, next;
+    char end[OUTBOX_SEQ_LEN + 1];
+
+    pthread_mutex_init(&outbox.mutex, NULL);
+    hf__outbox_seq_floor(OUTBOX_URGENT_MS, end);
+    CHECK_INT(0, strncmp(end, OUTBOX_URGENT_END "000000", strlen(OUTBOX_URGENT_END) + 6));
+    CHECK(!is_urgent_seq(end));
+    hf__outbox_seq_floor(OUTBOX_URGENT_MS - 1, end);
+    CHECK(is_urgent_seq(end));
+    hf__outbox_place_make(&outbox, 0, false, 7, &usual);
+    test_advance_ms(t, 5);
+    hf__outbox_place_make(&outbox, 0, true, 7, &urgent);
+    hf__outbox_place_make(&outbox, 0, true, 7, &next);
+    CHECK(!is_urgent_seq(usual.seq) && is_urgent_seq(urgent.seq));
+    CHECK(strcmp(urgent.seq, usual.seq) < 0 && strcmp(urgent.seq, next.seq) < 0);
+    CHECK(hf__outbox_place_fits(&outbox, &urgent, &(struct hf_event){.urgent = true}));
+    CHECK(!hf__outbox_place_fits(&outbox, &urgent, &(struct hf_event){.urgent = false}));
+    CHECK(!hf__outbox_place_fits(&outbox, &usual, &(struct hf_event){.urgent = true}));
     pthread_mutex_destroy(&outbox.mutex);
 }
 

@@ -147,11 +147,12 @@ struct guest {
     atomic_bool here;
 };
 
-static void called(void *user, uint32_t bucket)
+static void called(void *user, uint32_t bucket, bool urgent)
 {
     struct guest *guest = user;
 
     (void)bucket;
+    (void)urgent;
     CHECK(atomic_load(&guest->here));
     atomic_fetch_add(&guest->stage->woken, 1);
 }

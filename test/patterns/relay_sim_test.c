@@ -13,6 +13,7 @@
  *      and all buckets are somebody's, in fair shares.
  *  (5) What fails for good is put aside once, and those behind it go on.
  *  (6) Competing relays deliver all, too, in any order.
+ *      With urgent ones among them, in some histories, those have an order of their own.
  *  (7) An event that ends whoever handles it is put aside after max_attempts of that, and one
  * before anybody was careful; no other is, and those behind it go on.
  */
@@ -38,6 +39,7 @@ struct model {
     bool good;
     bool gives_up; /* few attempts */
     bool competing;
+    bool lanes;     /* some are urgent */
     bool apart;     /* clocks differ by more than relays allow for */
     uint32_t batch; /* with 4, there are many pages */
     uint32_t batch_max;
@@ -53,7 +55,7 @@ struct model {
         int delivered[EVENTS];
         bool gave_up[EVENTS];
         bool late[EVENTS];
-        int last; /* the last one that was delivered for the first time */
+        int last[2]; /* the last one that was delivered for the first time; [1]: urgent */
     } keys[KEYS];
     uint64_t refused, taken_over, delivered, doubled;
     bool deadly;
@@ -80,6 +82,11 @@ static struct hf_outbox *open_by(struct actor *a)
     return outbox;
 }
 
+static bool is_urgent(const struct model *m, int n)
+{
+    return m->lanes && n % 3 != 0;
+}
+
 static void emit_one(struct actor *a, struct hf_outbox *outbox, struct model *m, int key, int n)
 {
     int64_t begun_us = sim_now_us(a->sim);
@@ -87,6 +94,7 @@ static void emit_one(struct actor *a, struct hf_outbox *outbox, struct model *m,
     struct hf_event event = {.type = HF_STR("test"),
                              .key = hf_scope_format(a->s, "key%d", key),
                              .sequence = sim_seed(a->sim) % 2 ? (uint64_t)n + 1 : 0,
+                             .urgent = is_urgent(m, n),
                              .payload = hf_bytes_of(payload.ptr, payload.len)};
 
     m->keys[key].tried[n] = true;
@@ -163,14 +171,15 @@ static int items_of(struct actor *a, const char *kind, int number)
 
 static void accept(struct actor *a, struct model *m, int number)
 {
-    int key = number / EVENTS, n = number % EVENTS;
+    int key = number / EVENTS, n = number % EVENTS, *last;
 
     SIM_CHECK(a, number >= 0 && key < KEYS && m->keys[key].tried[n]); /* (1) */
+    last = &m->keys[key].last[is_urgent(m, n)];
     if (m->keys[key].delivered[n]++ == 0) {
         /* (2) (6); one that was put aside may be on its way still, by a relay that was paused */
-        SIM_CHECK(a, m->competing || m->apart || m->keys[key].late[n] || n > m->keys[key].last ||
+        SIM_CHECK(a, m->competing || m->apart || m->keys[key].late[n] || n > *last ||
                          (m->gives_up && items_of(a, "f", number)));
-        m->keys[key].last = n > m->keys[key].last ? n : m->keys[key].last;
+        *last = n > *last ? n : *last;
     } else {
         m->doubled++;
     }
@@ -364,7 +373,7 @@ static void audit(struct actor *a)
 }
 
 struct tally {
-    bool good, gives_up, competing, apart, deadly;
+    bool good, gives_up, competing, lanes, apart, deadly;
     uint64_t taken_over, doubled;
 };
 
@@ -372,9 +381,11 @@ static void history(struct sim *sim, void *user)
 {
     static const char *const names[RELAYS] = {"ann", "ben", "cyd"};
     struct tally *tally = user;
+    bool others = tally->gives_up || tally->competing || tally->deadly;
     struct model m = {.good = tally->good,
                       .gives_up = tally->gives_up,
                       .competing = tally->competing,
+                      .lanes = tally->lanes || (others && sim_seed(sim) % 2),
                       .apart = tally->apart,
                       .deadly = tally->deadly,
                       .killers = {(int)sim_random_below(sim, KEYS * EVENTS),
@@ -387,7 +398,7 @@ static void history(struct sim *sim, void *user)
                             {.model = &m, .first = 2, .len = KEYS - 2}};
 
     for (int key = 0; key < KEYS; key++)
-        m.keys[key].last = -1;
+        m.keys[key].last[0] = m.keys[key].last[1] = -1;
     CHECK_OK(hf_outbox_open(sim_scope(sim), sim_db(sim),
                             HF_OPTIONS(hf_outbox_options, .buckets = BUCKETS), &m.truth));
     for (int i = 0; i < RELAYS; i++)
@@ -424,6 +435,21 @@ TEST(relay_sim, nothing_is_lost_and_keys_stay_in_order)
     sim_each(t, 250, &bad, history, &tally);
     if (sim_is_whole())
         CHECK(tally.taken_over > 0 && tally.doubled > 0);
+}
+
+TEST(relay_sim, urgent_ones_have_an_order_of_their_own)
+{
+    struct tally tally = {.lanes = true};
+
+    sim_each(t, 150, &bad, history, &tally);
+}
+
+TEST(relay_sim, urgent_ones_without_bad_luck_are_delivered_once)
+{
+    const struct sim_luck good = {.slow_ms = 0, .wall_skew_ms = 1000};
+    struct tally tally = {.good = true, .lanes = true};
+
+    sim_each(t, 50, &good, history, &tally);
 }
 
 TEST(relay_sim, what_is_given_up_lets_others_go_on)

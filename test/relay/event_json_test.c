@@ -50,31 +50,33 @@ TEST(event_json, has_everything_that_there_is)
                              .tenant = HF_STR("ten"),
                              .destination = HF_STR("des"),
                              .trace_parent = HF_STR("00-a-b-01"),
-                             .trace_state = HF_STR("x=y")};
+                             .trace_state = HF_STR("x=y"),
+                             .urgent = true};
     struct desk d;
 
     desk_open(t, &d);
-    event.headers =
-        HF_ITEM(d.keep, HF_S("plain1", HF_STR("v\n\"\x01\xc3\xa4")), HF_BOOL("truth", false),
-                HF_N("whole", INT32_MIN), HF_N("large", INT64_C(2147483648)),
-                HF_NUM("real", HF_STR("1.5")), HF_S("X-Odd", HF_STR("o")),
-                HF_S("type", HF_STR("not the type")), HF_S("empty", HF_STR("")), HF_NULL("nothing"),
-                HF_L("list", HF_LIST(d.keep, HF_N("", 1), HF_S("", HF_STR("x")))),
-                HF_M("map", HF_ITEM(d.keep, HF_B("b", hf_bytes_of("\xff", 1)))));
-    check_json(&d, &event,
-               "{\"specversion\":\"1.0\",\"id\":\"1\",\"source\":\"/s\",\"type\":\"t\","
-               "\"time\":\"2026-02-01T00:00:00.123456Z\",\"datacontenttype\":\"application/json\","
-               "\"dataschema\":\"https://example.com/s\",\"subject\":\"agg\","
-               "\"aggregatetype\":\"aggt\",\"partitionkey\":\"k\","
-               "\"sequence\":\"18446744073709551615\",\"correlationid\":\"cor\","
-               "\"causationid\":\"cau\",\"tenant\":\"ten\",\"destination\":\"des\","
-               "\"traceparent\":\"00-a-b-01\",\"tracestate\":\"x=y\",\"large\":\"2147483648\","
-               "\"plain1\":\"v\\n\\\"\\u0001\xc3\xa4\",\"real\":\"1.5\",\"truth\":false,"
-               "\"whole\":-2147483648,"
-               "\"headersjson\":\"{\\\"X-Odd\\\":\\\"o\\\",\\\"empty\\\":\\\"\\\","
-               "\\\"list\\\":[1,\\\"x\\\"],\\\"map\\\":{\\\"b\\\":\\\"/w==\\\"},"
-               "\\\"nothing\\\":null,\\\"type\\\":\\\"not the type\\\"}\","
-               "\"data\":{\"a b\":[1,\"\\\" \\\\\"]}}");
+    event.headers = HF_ITEM(d.keep, HF_S("plain1", HF_STR("v\n\"\x01\xc3\xa4")),
+                            HF_BOOL("truth", false), HF_N("whole", INT32_MIN),
+                            HF_N("large", INT64_C(2147483648)), HF_NUM("real", HF_STR("1.5")),
+                            HF_S("X-Odd", HF_STR("o")), HF_S("type", HF_STR("not the type")),
+                            HF_S("empty", HF_STR("")), HF_NULL("nothing"), HF_BOOL("urgent", false),
+                            HF_L("list", HF_LIST(d.keep, HF_N("", 1), HF_S("", HF_STR("x")))),
+                            HF_M("map", HF_ITEM(d.keep, HF_B("b", hf_bytes_of("\xff", 1)))));
+    check_json(
+        &d, &event,
+        "{\"specversion\":\"1.0\",\"id\":\"1\",\"source\":\"/s\",\"type\":\"t\","
+        "\"time\":\"2026-02-01T00:00:00.123456Z\",\"datacontenttype\":\"application/json\","
+        "\"dataschema\":\"https://example.com/s\",\"subject\":\"agg\","
+        "\"aggregatetype\":\"aggt\",\"partitionkey\":\"k\","
+        "\"sequence\":\"18446744073709551615\",\"correlationid\":\"cor\","
+        "\"causationid\":\"cau\",\"tenant\":\"ten\",\"destination\":\"des\","
+        "\"traceparent\":\"00-a-b-01\",\"tracestate\":\"x=y\",\"urgent\":true,\"large\":\"2147483648\","
+        "\"plain1\":\"v\\n\\\"\\u0001\xc3\xa4\",\"real\":\"1.5\",\"truth\":false,"
+        "\"whole\":-2147483648,"
+        "\"headersjson\":\"{\\\"X-Odd\\\":\\\"o\\\",\\\"empty\\\":\\\"\\\","
+        "\\\"list\\\":[1,\\\"x\\\"],\\\"map\\\":{\\\"b\\\":\\\"/w==\\\"},"
+        "\\\"nothing\\\":null,\\\"type\\\":\\\"not the type\\\",\\\"urgent\\\":false}\","
+        "\"data\":{\"a b\":[1,\"\\\" \\\\\"]}}");
     desk_close(&d);
 }
 

@@ -66,6 +66,7 @@ TEST(exec, gets_the_payload_and_variables)
 
     setenv("HF_EVENT_STALE", "old", 1);
     event->sequence = 9;
+    event->urgent = true;
     event->aggregate_type = HF_STR("$(touch /tmp/evil)\nx");
     event->headers = HF_ITEM(w->d.keep, HF_S("a", HF_STR("b\"")), HF_N("n", 7));
     w->d.events[0].attempts = 2;
@@ -82,7 +83,8 @@ TEST(exec, gets_the_payload_and_variables)
               "HF_EVENT_SEQUENCE=9\n"
               "HF_EVENT_SOURCE=/shop\n"
               "HF_EVENT_TIME=2026-02-01T00:00:00.123456Z\n"
-              "HF_EVENT_TYPE=order.placed\n",
+              "HF_EVENT_TYPE=order.placed\n"
+              "HF_EVENT_URGENT=1\n",
               left(w));
     unsetenv("HF_EVENT_STALE");
     workshop_close(w);

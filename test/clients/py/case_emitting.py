@@ -97,6 +97,16 @@ class Emitting(Case):
             self.assertEqual([e["data"] for e in events if e["partitionkey"] == key],
                              list(range(number, 100, len(keys))))
 
+    def test_urgent_events_are_first(self):
+        for i in range(50):
+            self.outbox.emit("usual", json.dumps(i), key="ann")
+        for i in range(3):
+            self.outbox.emit("urgent", json.dumps(i), key="ann", urgent=True)
+        events = self.delivered(53)
+        self.assertEqual([e["data"] for e in events], [*range(3), *range(50)])
+        self.assertEqual([e.get("urgent") for e in events], 3 * [True] + 50 * [None])
+        self.assertLess(abs(time.time() - self.when(events[0])), 3600)
+
     def test_in_one_transaction_with_what_it_tells_of(self):
         orders = self.table()
         order = {"Put": {"TableName": orders, "Item": {"pk": S("7")},

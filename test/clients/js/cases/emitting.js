@@ -90,6 +90,17 @@ testOwn('events of a key arrive in order', async () => {
         events.filter((event) => event.partitionkey === key).map((event) => event.data.i),
         Array.from({ length: 25 }, (_, i) => number + i * keys.length)));
 });
+testOwn('urgent events are first', async () => {
+    const outbox = await open();
+    for (let i = 0; i < 50; i++)
+        await outbox.emit('usual', { i }, { key: 'ann' });
+    for (let i = 0; i < 3; i++)
+        await outbox.emit('urgent', { i }, { key: 'ann', urgent: true });
+    const events = await delivered(outbox, 53);
+    eq(events.slice(0, 3).map((event) => [event.type, event.data.i, event.urgent]),
+        [0, 1, 2].map((i) => ['urgent', i, true]));
+    eq(events.slice(3).map((event) => event.data.i), Array.from({ length: 50 }, (_, i) => i));
+});
 testOwn('in one transaction with what it tells of', async () => {
     const outbox = await open();
     const orders = await makeTable('orders', 'pk:S');
