@@ -78,7 +78,7 @@ struct bench_bare *bench_bare_open_store(const char *path, uint64_t items)
 
     if (!s)
         bench_die("out of memory");
-    status = hf__store_open_rocksdb(s, &bench_env, hf_str_from(path), &options, &bare->store);
+    status = hf__store_open_disk(s, &bench_env, hf_str_from(path), &options, &bare->store);
     for (uint64_t i = 0; status == HF_OK && i < items; i += LOAD_BATCH) {
         hf_scope_reset(s);
         status = store_put(s, bare, &dice, i, LOAD_BATCH, &ticket);

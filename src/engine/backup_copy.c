@@ -135,7 +135,7 @@ static enum hf_status read_chunk(struct hf_scope *s, struct engine *e, const str
             hf__buf_put_byte(from, 0);
         }
     } while (status == HF_OK && found && chunk->items < COPY_CHUNK &&
-             chunk->batch.ops.len < COPY_CHUNK_BYTES);
+             chunk->batch.bytes < COPY_CHUNK_BYTES);
     hf__store_iter_close(iter);
     *done = !found;
     return status;

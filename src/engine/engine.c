@@ -69,7 +69,7 @@ static enum hf_status engine_call(struct hf_scope *s, struct hf_db *db, enum hf_
     enum hf_status status;
 
     hf__scope_set_wording(s, e->wording);
-    hf__scope_set_settled(s, hf__store_is_settled(e->store)); /* before anything is read */
+    hf__scope_set_settled(s, hf__store_is_rolled_back(e->store)); /* before anything is read */
     hf__scope_feed(s);
     TRY(hf__engine_fit(s, e));
     if (e->read_only && is_write(op)) {
@@ -125,7 +125,7 @@ static enum hf_status open_store(struct hf_scope *s, const struct hf_env *env, s
                         HF_FMT(url));
     if (path.len == 0)
         return hf__fail(s, HF_INVALID, "embedded: needs the path of a directory behind it");
-    return hf__store_open_rocksdb(s, env, path, &options, store);
+    return hf__store_open_disk(s, env, path, &options, store);
 }
 
 /*

@@ -110,7 +110,7 @@ static enum hf_status erase_chunk(struct hf_scope *s, struct engine *e, struct e
             hf__buf_put(from, key.ptr, key.len);
             count++;
         }
-    } while (status == HF_OK && found && count < ERASE_CHUNK && batch.ops.len < ERASE_CHUNK_BYTES);
+    } while (status == HF_OK && found && count < ERASE_CHUNK && batch.bytes < ERASE_CHUNK_BYTES);
     hf__store_iter_close(iter);
     if (status != HF_OK)
         return status;

@@ -588,7 +588,7 @@ struct change_set {
     struct change **changes;
     size_t len;
     size_t cap;
-    struct hf__buf records;  /* size_t: where in the batch a sequence number goes */
+    struct hf__buf records;  /* uint8_t *: where in a key of the batch a sequence number goes */
     struct sequence_use use; /* the numbers, between begin and end */
 };
 enum hf_status hf__change_set(struct hf_scope *s, size_t cap, struct change_set *set);

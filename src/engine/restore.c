@@ -156,7 +156,7 @@ static enum hf_status read_chunk(struct hf_scope *s, struct engine *e, struct fi
             ++*count;
         }
     } while (status == HF_OK && found && *count < RESTORE_CHUNK &&
-             batch->ops.len < RESTORE_CHUNK_BYTES);
+             batch->bytes < RESTORE_CHUNK_BYTES);
     hf__store_iter_close(iter);
     f->done = !found;
     return status;

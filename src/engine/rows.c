@@ -77,7 +77,9 @@ enum hf_status hf__change_read(struct hf_scope *s, struct engine *e, struct chan
     return hf__row_read(s, e, NULL, change->key, &change->before);
 }
 
-/* `fresh`: there is none under this key. */
+_Static_assert(ROW_HEAD == 4 && BATCH_HEAD_MAX >= 4, "u32le size, copied into the batch");
+
+/* `fresh`: there is none under this key. Key and item stay as they are until the set is applied. */
 static void put_row(struct change_set *set, struct hf_bytes key, const struct row *row, bool fresh)
 {
     uint8_t head[ROW_HEAD];

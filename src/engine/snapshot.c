@@ -230,7 +230,8 @@ struct restore {
     const struct hf_engine_snapshot *snapshot;
     struct engine *view;
     uint64_t highest;         /* number of a stream record in the snapshot */
-    struct store_batch batch; /* with an env: it may be large */
+    struct hf_scope *room;    /* of the batch, which may be large */
+    struct store_batch batch; /* points at what is in the snapshot */
     uint64_t bytes;           /* of both states */
     uint32_t next_id;
     uint64_t next; /* sequence number */
@@ -241,18 +242,15 @@ struct restore {
 static enum hf_status view_store(struct hf_scope *s, const struct restore *r,
                                  struct hf__store **store)
 {
-    struct store_batch batch = {.ops = {.env = &r->e->env}};
+    struct store_batch batch = {.ops = {.scope = r->room}};
     struct snapshot_cursor cursor = {.block = r->snapshot->first};
     struct hf_bytes key, value;
-    enum hf_status status;
     uint64_t ticket;
 
     TRY(hf__store_open_memory(s, &r->e->env, store));
     while (hf__snapshot_next(&cursor, &key, &value) && key.ptr[0] <= SPACE_BACKUP)
-        hf__batch_put(&batch, key, value);
-    status = batch.ops.failed ? hf__fail_nomem(s) : hf__store_write(s, *store, &batch, &ticket);
-    hf__buf_free(&batch.ops);
-    return status;
+        hf__batch_put_parts(&batch, key, hf_bytes_of(NULL, 0), value, false);
+    return batch.ops.failed ? hf__fail_nomem(s) : hf__store_write(s, *store, &batch, &ticket);
 }
 
 /* Whose rows have that prefix. */
@@ -379,7 +377,7 @@ static void add_difference(struct restore *r, int order, const struct side *here
         hf__batch_delete(&r->batch, here->key);
     else if (order > 0 || bytes_compare(here->value.ptr, here->value.len, there->value.ptr,
                                         there->value.len) != 0)
-        hf__batch_put(&r->batch, there->key, there->value);
+        hf__batch_put_parts(&r->batch, there->key, hf_bytes_of(NULL, 0), there->value, false);
 }
 
 static enum hf_status step_here(struct hf_scope *s, struct restore *r, struct hf__store_iter *iter,
@@ -448,7 +446,7 @@ static enum hf_status make_batch(struct hf_scope *s, struct restore *r)
     struct hf__store_iter *iter;
     enum hf_status status;
 
-    r->batch = (struct store_batch){.ops = {.env = &r->e->env}};
+    r->batch = (struct store_batch){.ops = {.scope = r->room}};
     r->bytes = r->snapshot->size.bytes;
     if (r->bytes > r->e->snapshot_max)
         return fail_limit(s, r->e, "The snapshot holds");
@@ -545,7 +543,8 @@ enum hf_status hf_engine_snapshot_restore(struct hf_scope *s, struct hf_db *db,
     if (!snapshot)
         return hf__fail(s, HF_INVALID, "There is no snapshot to restore");
     TRY(hf__scope_alive(s));
-    status = view_open(s, &r);
+    r.room = hf_scope_new(&e->env);
+    status = r.room ? view_open(s, &r) : hf__fail_nomem(s);
     if (status == HF_OK) {
         pthread_mutex_lock(&e->upkeep_turn);
         pthread_mutex_lock(&e->counting);
@@ -555,8 +554,8 @@ enum hf_status hf_engine_snapshot_restore(struct hf_scope *s, struct hf_db *db,
         pthread_mutex_unlock(&e->counting);
         pthread_mutex_unlock(&e->upkeep_turn);
     }
-    hf__buf_free(&r.batch.ops);
     view_close(&r);
+    hf_scope_free(r.room);
     TRY(status);
     hf__upkeep_poke(e); /* (3) */
     return hf__engine_settle(s, e, ticket);

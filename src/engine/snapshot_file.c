@@ -47,6 +47,10 @@ enum {
     ERROR_TEXT_MAX = 128
 };
 
+_Static_assert(HEAD_HASHED == 8 + 2 * 4 + 6 * 8 && HEAD == HEAD_HASHED + 8, "as above");
+_Static_assert(BLOCK_HEAD == 8 + 2 * 4 && TRAILER == 3 * 8, "as above");
+_Static_assert(SNAPSHOT_HEAD == 2 * 4, "lengths of key and value");
+
 static const char head_magic[8] = {'h', 'f', '-', 's', 'n', 'a', 'p', '\n'};
 static const char trailer_magic[8] = {'h', 'f', '-', 's', 'n', 'a', 'p', '.'};
 

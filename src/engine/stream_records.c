@@ -1,7 +1,7 @@
 /*
  * engine/stream_records.c: the records that changes leave behind, and the numbers they get.
  *
- * A record goes into the same batch as its change, with room for its sequence number;
+ * A record goes into the same batch as its change, with room in its key for its sequence number;
  * hf__sequence_begin() fills the numbers in just before the batch is applied. Numbers are reserved
  * in blocks: the end of the block is stored with the first batch that uses it, and a restart goes
  * on behind it, so that a number is never used twice even when its record was trimmed.
@@ -10,9 +10,12 @@
 
 #include "store/store.h"
 
-enum { SEQUENCE_BLOCK = 1 << 20, BATCH_OP_HEAD = 9 };
+enum { SEQUENCE_BLOCK = 1 << 20 };
 
 /* ---- the form of a record ------------------------------------------------------------------- */
+
+_Static_assert(RECORD_KEY == 15, "space, stream, shard, sequence number");
+_Static_assert(RECORD_HEAD == 4 + 8 + 4 * 4, "four bytes, when, three lengths, size");
 
 void hf__record_key(uint8_t key[RECORD_KEY], uint32_t stream, uint16_t shard, uint64_t sequence)
 {
@@ -76,10 +79,10 @@ void hf__stream_add(struct hf_scope *s, struct engine *e, struct change_set *set
     struct record_head head = {.by_service = change->by_service, .view = (uint8_t)view};
     struct hf__buf value = {.scope = s};
     uint8_t head_bytes[RECORD_HEAD];
-    uint8_t key[RECORD_KEY];
-    size_t number_at;
+    uint8_t *key = hf_scope_alloc(s, RECORD_KEY);
+    uint8_t *number;
 
-    if (hf__item_poisoned(keys)) {
+    if (!key || hf__item_poisoned(keys)) {
         set->batch.ops.failed = true;
         return;
     }
@@ -107,9 +110,10 @@ void hf__stream_add(struct hf_scope *s, struct engine *e, struct change_set *set
         return;
     }
     hf__record_key(key, hf__stream_id(stream), shard_of(table, there), 0);
-    number_at = set->batch.ops.len + BATCH_OP_HEAD + RECORD_KEY - 8;
-    hf__batch_put(&set->batch, hf_bytes_of(key, sizeof(key)), hf_bytes_of(value.ptr, value.len));
-    hf__buf_put(&set->records, &number_at, sizeof(number_at));
+    hf__batch_put_parts(&set->batch, hf_bytes_of(key, RECORD_KEY), hf_bytes_of(NULL, 0),
+                        hf_bytes_of(value.ptr, value.len), false);
+    number = key + RECORD_KEY - 8;
+    hf__buf_put(&set->records, &number, sizeof(number));
 }
 
 /* ---- numbers -------------------------------------------------------------------------------- */
@@ -119,7 +123,7 @@ static const char reserved_setting[] = "sequence";
 enum hf_status hf__sequence_begin(struct hf_scope *s, struct engine *e, struct change_set *set)
 {
     struct sequencer *q = &e->sequencer;
-    size_t count = set->records.len / sizeof(size_t);
+    size_t count = set->records.len / sizeof(uint8_t *);
     uint8_t limit[8];
 
     set->use = (struct sequence_use){.count = count};
@@ -146,10 +150,10 @@ enum hf_status hf__sequence_begin(struct hf_scope *s, struct engine *e, struct c
         return hf__fail_nomem(s);
     }
     for (size_t i = 0; i < count; i++) {
-        size_t at;
+        uint8_t *number;
 
-        memcpy(&at, set->records.ptr + i * sizeof(at), sizeof(at));
-        store_u64be(set->batch.ops.ptr + at, set->use.from + i);
+        memcpy(&number, set->records.ptr + i * sizeof(number), sizeof(number));
+        store_u64be(number, set->use.from + i);
     }
     return HF_OK;
 }

@@ -175,11 +175,15 @@ enum hf_status hf__token_look(struct hf_scope *s, struct engine *e, struct hf_st
     return HF_OK;
 }
 
+_Static_assert(TOKEN_HEAD == 8 + sizeof(struct token_digest) && TOKEN_SIZE == 4,
+               "u64be time, digest, u32be for each action");
+
 void hf__token_add(struct hf_scope *s, struct engine *e, struct store_batch *batch,
                    struct hf_str token, const struct token_digest *digest, struct hf_bytes sizes)
 {
     struct hf__buf key = {.scope = s};
     struct hf__buf age = {.scope = s};
+    struct hf__buf value = {.scope = s};
     uint64_t now = (uint64_t)hf__env_wall_us(&e->env);
     uint8_t head[TOKEN_HEAD];
 
@@ -187,12 +191,13 @@ void hf__token_add(struct hf_scope *s, struct engine *e, struct store_batch *bat
     memcpy(head + 8, digest->bytes, sizeof(digest->bytes));
     token_key(&key, token);
     age_key(&age, now, token);
-    if (key.failed || age.failed) {
+    hf__buf_put(&value, head, sizeof(head));
+    hf__buf_put(&value, sizes.ptr, sizes.len);
+    if (key.failed || age.failed || value.failed) {
         batch->ops.failed = true;
         return;
     }
-    hf__batch_put_parts(batch, hf_bytes_of(key.ptr, key.len), hf_bytes_of(head, sizeof(head)),
-                        sizes, false);
+    hf__batch_put(batch, hf_bytes_of(key.ptr, key.len), hf_bytes_of(value.ptr, value.len));
     hf__batch_put(batch, hf_bytes_of(age.ptr, age.len), hf_bytes_of(NULL, 0));
 }
 

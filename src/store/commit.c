@@ -14,24 +14,19 @@
  *  (1) `durable` <= what was synced; `safe` <= what was flushed, and in the full mode == durable.
  *      Both only grow.
  *  (2) After a failed flush or sync `stopped` is set for good and `first_error` does not change.
- *  (3) A file of the journal is dropped only after the database had its changes in tables, and
- *      after that was noted durably.
  */
 #include "store/commit.h"
 
 #include <errno.h>
 
+#include "base/assert_held.h"
 #include "base/brief.h"
 #include "base/kill.h"
 #include "base/steady.h"
-#include "base/turns.h"
 
 enum {
-    POLL_MS = 10,              /* how long a waiter sleeps before it looks at its scope again */
-    PENDING_MAX = 1024 * 1024, /* bytes that wait for a flush; more, and the writer sees to it */
-    TEND_MS = 1000,            /* how long before an attempt to write tables is made again */
-    QUIET_CHANGES = 100,       /* at most so many, and it is quiet */
-    CHANGES_KEPT = 1000000 /* in the journal alone: an open after a crash takes about a second */
+    POLL_MS = 10,             /* how long a waiter sleeps before it looks at its scope again */
+    PENDING_MAX = 1024 * 1024 /* bytes that wait for a flush; more, and the writer sees to it */
 };
 
 void hf__commit_init(struct commit *commit)
@@ -39,11 +34,24 @@ void hf__commit_init(struct commit *commit)
     steady_cond_init(&commit->served[0]);
     steady_cond_init(&commit->served[1]);
     steady_cond_init(&commit->dirtied);
-    steady_cond_init(&commit->wanted);
+    steady_cond_init(&commit->work);
     pthread_mutex_init(&commit->lock, NULL);
     pthread_mutex_init(&commit->flush_lock, NULL);
     pthread_mutex_init(&commit->record_lock, NULL);
     commit->has_lock = true;
+}
+
+/* (1) and (2). What is raised first is read last. */
+static void commit_check(struct commit *commit)
+{
+    uint64_t safe = atomic_load(&commit->safe);
+    uint64_t durable = atomic_load(&commit->durable);
+    uint64_t last = hf__journal_last(commit->journal);
+
+    ASSERT_HELD(&commit->lock);
+    assert(safe <= last && durable <= last && commit->target <= last);
+    assert(commit->mode != STORE_SYNC_FULL || safe <= durable);
+    assert(atomic_load(&commit->stopped) == (commit->first_error[0] != '\0'));
 }
 
 /* ---- stopping ------------------------------------------------------------------------------- */
@@ -52,14 +60,14 @@ void hf__commit_init(struct commit *commit)
  * an older format stays as it is until tables have everything. */
 static void note_failed(struct commit *commit)
 {
-    struct home_marks marks;
+    struct store_marks marks;
 
     pthread_mutex_lock(&commit->record_lock);
     commit->boot = 0;
-    marks = commit->home->marks;
+    marks = commit->store_dir->marks;
     marks.boot = 0;
-    if (commit->journal && commit->home->format == HOME_FORMAT)
-        hf__marks_note(commit->home, marks);
+    if (commit->journal && commit->store_dir->format == STORE_DIR_FORMAT)
+        hf__marks_note(commit->store_dir, marks);
     pthread_mutex_unlock(&commit->record_lock);
 }
 
@@ -75,19 +83,19 @@ void hf__commit_stop(struct commit *commit, const char *what, const char *error)
     }
     pthread_cond_broadcast(&commit->served[0]);
     pthread_cond_broadcast(&commit->served[1]);
-    pthread_cond_signal(&commit->wanted);
+    pthread_cond_signal(&commit->work);
     pthread_mutex_unlock(&commit->lock);
     if (!first)
         return;
     note_failed(commit);
-    hf__env_log(commit->env, HF_LOG_ERROR, "store %s: writes are stopped: %s", commit->home->path,
-                commit->first_error);
+    hf__env_log(commit->env, HF_LOG_ERROR, "store %s: writes are stopped: %s",
+                commit->store_dir->path, commit->first_error);
 }
 
 enum hf_status hf__commit_fail(struct hf_scope *s, struct commit *commit, enum hf_status status)
 {
     return hf__fail(s, status, "Writes to the store in %s are stopped until it is reopened: %s",
-                    commit->home->path, commit->first_error);
+                    commit->store_dir->path, commit->first_error);
 }
 
 static void stop_for_errno(struct commit *commit, const char *what)
@@ -100,24 +108,23 @@ static void stop_for_errno(struct commit *commit, const char *what)
 
 /* ---- notes ---------------------------------------------------------------------------------- */
 
-/* Whoever notes something has record_lock for it, and notes which file of the journal is the
- * newest.
- */
-static bool note(struct commit *commit, struct home_marks marks)
+/* Whoever notes something notes which file of the journal is the newest as well. */
+static bool note(struct commit *commit, struct store_marks marks)
 {
     uint64_t number = hf__journal_number(commit->journal);
 
+    ASSERT_HELD(&commit->record_lock);
     if (marks.segment < number)
         marks.segment = number;
-    return hf__marks_note(commit->home, marks);
+    return hf__marks_note(commit->store_dir, marks);
 }
 
 static void note_durable(struct commit *commit, uint64_t change)
 {
-    struct home_marks marks;
+    struct store_marks marks;
 
     pthread_mutex_lock(&commit->record_lock);
-    marks = commit->home->marks;
+    marks = commit->store_dir->marks;
     if (change > marks.durable) {
         marks.durable = change;
         note(commit, marks);
@@ -127,46 +134,56 @@ static void note_durable(struct commit *commit, uint64_t change)
 
 /*
  * The database has everything up to `tabled` in tables. With `manifest`: and nothing else, and what
- * its manifest says is noted as well. One thread at a time: the keeper, or who opens or closes.
- * False: it could not be noted, or not be made durable.
+ * its manifest says is noted as well.
  */
-static bool note_tables(struct commit *commit, const struct manifest_mark *manifest, uint64_t clean,
-                        bool sync)
+static bool note_tables(struct commit *commit, uint64_t tabled,
+                        const struct manifest_mark *manifest, uint64_t clean, bool sync)
 {
-    struct home_marks marks;
+    struct store_marks marks;
     bool done, grew;
 
     pthread_mutex_lock(&commit->record_lock);
-    marks = commit->home->marks;
-    grew = commit->tabled > marks.based;
-    if (commit->tabled > marks.durable)
-        marks.durable = commit->tabled;
-    if (commit->tabled > marks.based)
-        marks.based = commit->tabled;
+    assert(tabled <= hf__journal_last(commit->journal));
+    marks = commit->store_dir->marks;
+    grew = tabled > marks.based;
+    if (tabled > marks.durable)
+        marks.durable = tabled;
+    if (tabled > marks.based)
+        marks.based = tabled;
     marks.clean = clean;
     if (manifest)
         marks.manifest = *manifest;
     else if (grew) /* marks.c (4) */
         marks.manifest = hf__manifest_any(marks.manifest.number);
     marks.boot = commit->boot;
-    done = note(commit, marks) && (!sync || hf__marks_sync(commit->home));
+    done = note(commit, marks) && (!sync || hf__marks_sync(commit->store_dir));
     pthread_mutex_unlock(&commit->record_lock);
     return done;
 }
 
-static bool note_manifest(struct commit *commit, uint64_t clean, bool sync)
+static bool note_manifest(struct commit *commit, uint64_t tabled, uint64_t clean, bool sync)
 {
     struct manifest_mark manifest;
 
-    return hf__manifest_note(commit->home, &manifest) &&
-           note_tables(commit, &manifest, clean, sync);
+    return hf__manifest_note(commit->store_dir, &manifest) &&
+           note_tables(commit, tabled, &manifest, clean, sync);
 }
 
-/* A new file of the journal. In the full mode the next sync notes it as well. */
-static void note_segment(struct commit *commit)
+void hf__commit_note_manifest(struct commit *commit, uint64_t tabled)
+{
+    (void)note_manifest(commit, tabled, 0, false);
+}
+
+bool hf__commit_note_tables(struct commit *commit, uint64_t tabled)
+{
+    return note_tables(commit, tabled, NULL, 0, true);
+}
+
+/* In the full mode the next sync notes it as well. */
+void hf__commit_note_segment(struct commit *commit)
 {
     pthread_mutex_lock(&commit->record_lock);
-    note(commit, commit->home->marks);
+    note(commit, commit->store_dir->marks);
     pthread_mutex_unlock(&commit->record_lock);
 }
 
@@ -186,10 +203,8 @@ static bool flush(struct commit *commit, bool sync)
 {
     uint64_t upto;
 
-    if (sync) {
-        commit->before_sync(commit->user);
+    if (sync)
         hf__kill_point("before_sync");
-    }
     if (!hf__journal_flush(commit->journal, atomic_load(&commit->durable), sync, &upto)) {
         stop_for_errno(commit, "a write of the journal");
         return false;
@@ -205,24 +220,27 @@ static bool flush(struct commit *commit, bool sync)
     return true;
 }
 
-/* Let the keeper look at the journal, if that asked for it. */
-static void call_keeper(struct commit *commit)
+/* Have the maintenance thread look at the journal, if that asked for it. */
+static void signal_work(struct commit *commit)
 {
-    if (commit->has_keeper && hf__journal_wants(commit->journal))
-        pthread_cond_signal(&commit->wanted);
+    ASSERT_HELD(&commit->lock);
+    if (hf__journal_needs_work(commit->journal))
+        pthread_cond_signal(&commit->work);
 }
 
 /* ---- rounds of a write() -------------------------------------------------------------------- */
 
-/* With flush_lock held, which is given back. */
+/* With flush_lock, which is given back. */
 static void flush_and_unlock(struct commit *commit, uint64_t change)
 {
+    ASSERT_HELD(&commit->flush_lock);
+    assert(commit->mode != STORE_SYNC_FULL);
     if (atomic_load(&commit->safe) < change && !atomic_load(&commit->stopped))
         flush(commit, false);
     pthread_mutex_unlock(&commit->flush_lock);
-    if (hf__journal_wants(commit->journal)) {
+    if (hf__journal_needs_work(commit->journal)) {
         pthread_mutex_lock(&commit->lock);
-        call_keeper(commit);
+        signal_work(commit);
         pthread_mutex_unlock(&commit->lock);
     }
 }
@@ -244,30 +262,35 @@ static enum hf_status wait_flushed(struct hf_scope *s, struct commit *commit, ui
 /* ---- rounds with a sync --------------------------------------------------------------------- */
 
 /*
- * Lead a round. Called and left with lock held, which is free meanwhile. Whoever this round serves
+ * Lead a round. The lock is given back meanwhile. Whoever this round serves
  * waits at its condition; those who came too late wait at the other one, and of them a single one
  * is woken, to lead: a thread that is woken for nothing costs as much as a write.
  */
 static void lead(struct commit *commit, bool sync)
 {
+    ASSERT_HELD(&commit->lock);
+    assert(commit->mode == STORE_SYNC_FULL && !atomic_load(&commit->leading));
     atomic_store(&commit->leading, true);
     commit->round++;
     commit->target = hf__journal_last(commit->journal);
     pthread_mutex_unlock(&commit->lock);
     flush(commit, sync);
     pthread_mutex_lock(&commit->lock);
+    commit_check(commit);
     atomic_store(&commit->leading, false);
-    commit->syncs += sync;
+    atomic_fetch_add(&commit->syncs, sync);
     pthread_cond_broadcast(&commit->served[commit->round % 2]);
     pthread_cond_signal(&commit->served[(commit->round + 1) % 2]);
-    call_keeper(commit);
+    signal_work(commit);
 }
 
-/* With lock held: until the change is safe, writes stop, or the scope has no more time. */
+/* Until the change is safe, writes stop, or the scope has no more time. */
 static enum hf_status wait_safe(struct hf_scope *s, struct commit *commit, uint64_t change)
 {
     enum hf_status status = HF_OK;
 
+    commit_check(commit);
+    assert(change <= hf__journal_last(commit->journal));
     commit->waits++;
     while (status == HF_OK && atomic_load(&commit->safe) < change) {
         uint64_t round = commit->round + (change > commit->target);
@@ -330,20 +353,21 @@ void hf__commit_appended(struct commit *commit)
     pthread_mutex_unlock(&commit->lock);
 }
 
-/* ---- threads -------------------------------------------------------------------------------- */
+/* ---- the thread of the batch mode ----------------------------------------------------------- */
 
-/* Sync beside those who flush. Called and left with lock held. */
+/* Sync beside those who flush. The lock is given back meanwhile. */
 static void sync_window(struct commit *commit)
 {
     uint64_t change;
 
-    commit->syncs++;
+    ASSERT_HELD(&commit->lock);
+    assert(commit->mode == STORE_SYNC_BATCH);
+    atomic_fetch_add(&commit->syncs, 1);
     pthread_mutex_unlock(&commit->lock);
     pthread_mutex_lock(&commit->flush_lock);
     flush_and_unlock(commit, UINT64_MAX);
     change = atomic_load(&commit->safe);
     if (!atomic_load(&commit->stopped)) {
-        commit->before_sync(commit->user);
         hf__kill_point("before_sync");
         if (hf__journal_sync(commit->journal)) {
             hf__kill_point("after_sync");
@@ -377,188 +401,65 @@ static void *window_thread(void *user)
     return NULL;
 }
 
-void hf__commit_want_tables(struct commit *commit)
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+enum hf_status hf__commit_open(struct hf_scope *s, struct commit *commit,
+                               const struct journal_options *options,
+                               const struct journal_marks *marks, journal_replay_fn *replay,
+                               void *user)
 {
-    atomic_store(&commit->wants_tables, true);
+    uint64_t last;
+
+    TRY(hf__journal_open(s, options, marks, replay, user, &commit->journal));
+    last = hf__journal_last(commit->journal);
+    atomic_store(&commit->safe, last);
+    atomic_store(&commit->durable,
+                 options->syncs || marks->fresh || marks->clean ? last : marks->durable);
+    if (!options->read_only && commit->mode != STORE_SYNC_FULL)
+        commit->boot = hf__marks_boot();
+    return HF_OK;
+}
+
+enum hf_status hf__commit_start(struct hf_scope *s, struct commit *commit, uint64_t tabled)
+{
+    hf__kill_point("before_first_note");
+    if (!note_manifest(commit, tabled, 0, true))
+        return hf__fail(s, HF_IO, "Cannot write %s/durable", commit->store_dir->path);
+    commit->store_dir->format = STORE_DIR_FORMAT;
+    hf__kill_point("after_first_note");
+    if (commit->mode != STORE_SYNC_BATCH)
+        return HF_OK;
+    commit->has_window = !pthread_create(&commit->window, NULL, window_thread, commit);
+    return commit->has_window ? HF_OK
+                              : hf__fail(s, HF_NOMEM, "The store in %s cannot start a thread",
+                                         commit->store_dir->path);
+}
+
+void hf__commit_stop_threads(struct commit *commit)
+{
     pthread_mutex_lock(&commit->lock);
-    pthread_cond_signal(&commit->wanted);
+    commit->closing = true;
+    pthread_cond_broadcast(&commit->dirtied);
     pthread_mutex_unlock(&commit->lock);
+    if (commit->has_window)
+        pthread_join(commit->window, NULL);
+    commit->has_window = false;
 }
 
-static bool write_tables(struct commit *commit)
+void hf__commit_quiesce(struct commit *commit)
 {
-    uint64_t last = hf__journal_last(commit->journal); /* before: more may come meanwhile */
-    uint64_t upto = 0;
-    bool done = commit->write_tables(commit->user, &upto);
-
-    commit->untidy |= upto > 0;
-    if (done && upto < last)
-        upto = last;
-    if (upto <= commit->tabled)
-        return done;
-    commit->tabled = upto;
-    if (done) /* otherwise the database may have more, of which it cannot be said how much */
-        (void)note_manifest(commit, 0, false);
-    return done;
-}
-
-/* Drop the files of the journal that tables have, but for those that wait for being used again: as
- * many as can be over at a time. False: not now. */
-static bool drop_old(struct commit *commit, uint64_t kept)
-{
-    uint64_t spares = kept + 1;
-    uint64_t number;
-
-    if (!hf__journal_old(commit->journal, commit->tabled, &number)) {
-        hf__journal_trim(commit->journal, number, spares);
-        return true;
-    }
-    hf__kill_point("journal_tables");
-    if (!note_tables(commit, NULL, 0, true))
-        return false;
-    hf__kill_point("journal_based");
-    hf__journal_trim(commit->journal, number, spares);
-    hf__kill_point("journal_trimmed");
-    return true;
-}
-
-static bool is_too_long(struct commit *commit, uint64_t kept)
-{
-    return hf__journal_over(commit->journal) > kept ||
-           hf__journal_last(commit->journal) > commit->tabled + CHANGES_KEPT;
-}
-
-/* Have a journal that is not too long. False: not now. */
-static bool tend_files(struct commit *commit)
-{
-    uint64_t kept = commit->files_kept(commit->user);
-
-    note_segment(commit);
-    if (!drop_old(commit, kept))
-        return false;
-    if (!is_too_long(commit, kept))
-        return true;
-    return !atomic_load(&commit->stopped) && write_tables(commit) && drop_old(commit, kept);
-}
-
-/* Until there is something to do, which with time is tidying. With the lock. */
-static void keeper_wait(struct commit *commit)
-{
-    uint64_t last = hf__journal_last(commit->journal);
-
-    if (!commit->untidy) {
-        pthread_cond_wait(&commit->wanted, &commit->lock);
-        return;
-    }
-    if (steady_wait_ms(&commit->wanted, &commit->lock, commit->quiet_ms) != ETIMEDOUT ||
-        commit->closing || hf__journal_last(commit->journal) > last + QUIET_CHANGES)
-        return;
-    pthread_mutex_unlock(&commit->lock);
-    commit->untidy = !atomic_load(&commit->stopped) && !commit->tidy(commit->user);
+    assert(atomic_load(&commit->stopped));
     pthread_mutex_lock(&commit->lock);
-}
-
-/* Writes are stopped: when the last round is over, no other one begins. Called and left with lock
- * held. */
-static void fall_back(struct commit *commit)
-{
-    commit->fell_back = true;
     while (atomic_load(&commit->leading))
         steady_wait_ms(&commit->served[0], &commit->lock, POLL_MS);
     pthread_mutex_unlock(&commit->lock);
     pthread_mutex_lock(&commit->flush_lock);
     pthread_mutex_unlock(&commit->flush_lock);
-    commit->fall_back(commit->user);
-    pthread_mutex_lock(&commit->lock);
-}
-
-static void *keeper_thread(void *user)
-{
-    struct commit *commit = user;
-    bool again = true; /* an open may have left files behind */
-    bool tended;
-
-    (void)take_turns(SHORT_TURN_NS);
-    commit->untidy = true;
-    pthread_mutex_lock(&commit->lock);
-    while (!commit->closing) {
-        if (atomic_load(&commit->stopped) && !commit->fell_back)
-            fall_back(commit);
-        if (!again && !hf__journal_wants(commit->journal) && !atomic_load(&commit->wants_tables)) {
-            keeper_wait(commit);
-            continue;
-        }
-        pthread_mutex_unlock(&commit->lock);
-        tended = hf__journal_tend(commit->journal);
-        again = atomic_exchange(&commit->wants_tables, false) && !atomic_load(&commit->stopped) &&
-                !write_tables(commit);
-        if (again)
-            atomic_store(&commit->wants_tables, true);
-        again |= !tend_files(commit) || !tended;
-        pthread_mutex_lock(&commit->lock);
-        if (again && !commit->closing)
-            steady_wait_ms(&commit->wanted, &commit->lock, TEND_MS);
-    }
-    pthread_mutex_unlock(&commit->lock);
-    return NULL;
-}
-
-/* ---- opening and closing -------------------------------------------------------------------- */
-
-static enum hf_status start(struct hf_scope *s, struct commit *commit)
-{
-    if (commit->mode == STORE_SYNC_BATCH)
-        commit->has_window = !pthread_create(&commit->window, NULL, window_thread, commit);
-    commit->has_keeper = !pthread_create(&commit->keeper, NULL, keeper_thread, commit);
-    if (commit->has_keeper && (commit->has_window || commit->mode != STORE_SYNC_BATCH))
-        return HF_OK;
-    return hf__fail(s, HF_NOMEM, "The store in %s cannot start a thread", commit->home->path);
-}
-
-enum hf_status hf__commit_open(struct hf_scope *s, struct commit *commit,
-                               const struct journal_options *options,
-                               const struct journal_marks *marks, journal_replay_fn *replay)
-{
-    uint64_t last;
-
-    TRY(hf__journal_open(s, options, marks, replay, commit->user, &commit->journal));
-    last = hf__journal_last(commit->journal);
-    atomic_store(&commit->safe, last);
-    atomic_store(&commit->durable,
-                 options->syncs || marks->fresh || marks->clean ? last : marks->durable);
-    commit->tabled = commit->home->marks.based; /* replaying may have written tables */
-    if (options->read_only)
-        return HF_OK;
-    if (commit->mode != STORE_SYNC_FULL)
-        commit->boot = hf__marks_boot();
-    if (commit->home->format != HOME_FORMAT) {
-        TRY(commit->settle(s, commit->user, last));
-        commit->tabled = last;
-    }
-    hf__kill_point("before_first_note");
-    if (!note_manifest(commit, 0, true))
-        return hf__fail(s, HF_IO, "Cannot write %s/durable", commit->home->path);
-    commit->home->format = HOME_FORMAT;
-    hf__kill_point("after_first_note");
-    return start(s, commit);
-}
-
-void hf__commit_rest(struct commit *commit)
-{
-    pthread_mutex_lock(&commit->lock);
-    commit->closing = true;
-    pthread_cond_broadcast(&commit->dirtied);
-    pthread_cond_broadcast(&commit->wanted);
-    pthread_mutex_unlock(&commit->lock);
-    if (commit->has_window)
-        pthread_join(commit->window, NULL);
-    if (commit->has_keeper)
-        pthread_join(commit->keeper, NULL);
-    commit->has_window = commit->has_keeper = false;
 }
 
 void hf__commit_finish(struct commit *commit)
 {
+    assert(!commit->has_window && commit->closing);
     if (!atomic_load(&commit->stopped))
         (void)flush(commit, true);
 }
@@ -567,10 +468,10 @@ void hf__commit_clean(struct commit *commit)
 {
     uint64_t last = hf__journal_last(commit->journal);
 
-    commit->tabled = last;
-    if (last && !note_manifest(commit, last, true))
+    assert(!commit->has_window && !atomic_load(&commit->stopped));
+    if (last && !note_manifest(commit, last, last, true))
         hf__env_log(commit->env, HF_LOG_WARNING, "store %s: cannot sync the durable record",
-                    commit->home->path);
+                    commit->store_dir->path);
 }
 
 void hf__commit_close(struct commit *commit)
@@ -584,5 +485,5 @@ void hf__commit_close(struct commit *commit)
     pthread_cond_destroy(&commit->served[0]);
     pthread_cond_destroy(&commit->served[1]);
     pthread_cond_destroy(&commit->dirtied);
-    pthread_cond_destroy(&commit->wanted);
+    pthread_cond_destroy(&commit->work);
 }

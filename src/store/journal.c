@@ -2,9 +2,9 @@
  * store/journal.c: writing the journal. How it lies in its files is in journal_form.h, how it is
  * read again in journal_read.c.
  *
- * Appending copies a record to the end of a buffer. Flushing takes the buffer away, so that others
- * go on with another, gives each record the rest of its head, and hands all of them to the file in
- * one write. Between two records it may begin the next segment.
+ * A record is written to the end of a buffer, and appended when it is whole. Flushing takes the
+ * buffer away, so that others go on with another, gives each record the rest of its head, and hands
+ * all of them to the file in one write. Between two records it may begin the next segment.
  *
  * A sync is cheap when the file's space is there and has been written before: no block has to be
  * found, no size to be changed, only data goes to the disk. So a segment is filled with zeros ahead
@@ -19,10 +19,10 @@
  *      behind `filled`, and whoever writes beyond `filled` waits until nobody fills.
  *  (3) A name that a segment is begun under is in the directory, durably, before. Its head is
  *      durable with its first record: a sync is one of the whole file.
- *  (4) `order` is held only to copy, and by the store to apply what was appended.
+ *  (4) `order` is held only to write a record to memory, and by the store to apply it.
  *  (5) Flushing and syncing need no descriptor that is not there. While no file can be opened for
  *      the next segment, records go on in this one; when it is STRETCH times as long as it should
- *      be, the store is told to append no more.
+ *      be, hf__journal_is_stretched() asks for no more.
  */
 #include "store/journal.h"
 
@@ -35,6 +35,7 @@
 
 #include <xxhash.h>
 
+#include "base/assert_held.h"
 #include "base/brief.h"
 #include "base/buf.h"
 #include "base/kill.h"
@@ -77,9 +78,22 @@ struct journal {
     int spare;               /* the next file, or -1 */
     int syncing;             /* the file that hf__journal_sync() is at, or -1 */
     bool names_failed;       /* a sync of the directory did, and it would not say so again */
-    atomic_bool wants;
+    atomic_bool needs_work;
     atomic_bool stretched; /* see (5) */
 };
+
+/* Files, and where records go, as they are while `lock` is held by nobody. */
+static void journal_check(struct journal *journal)
+{
+    uint64_t number = journal->number;
+
+    ASSERT_HELD(&journal->lock);
+    assert(journal->file >= 0 && journal->file != journal->spare);
+    assert(number && journal->oldest && journal->oldest <= number);
+    assert(journal->ready >= number + (journal->spare >= 0));
+    assert(journal->at >= JOURNAL_START && journal->at % JOURNAL_ALIGN == 0);
+    assert(journal->firsts[number % FIRSTS] <= atomic_load(&journal->last) + 1);
+}
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
@@ -113,12 +127,13 @@ static bool write_at(int fd, const void *bytes, size_t len, uint64_t at)
     return true;
 }
 
-/* Make the file of that number, or -1. Its name is durable. With `lock` held. */
+/* Make the file of that number, or -1. Its name is durable. */
 static int make_file(struct journal *journal, uint64_t number)
 {
     char name[JOURNAL_NAME];
     int fd;
 
+    assert(number > journal->number);
     hf__journal_name(number, name);
     fd = openat(journal->dir, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, MODE_FILE);
     if (fd >= 0 && fsync(journal->dir)) {
@@ -137,7 +152,7 @@ static uint64_t size_of(int fd)
     return fstat(fd, &info) ? 0 : (uint64_t)info.st_size;
 }
 
-/* The file of the next segment, or -1. With `lock` held. */
+/* The file of the next segment, or -1. With `lock`, or before others know the journal. */
 static int next_file(struct journal *journal)
 {
     uint64_t number = journal->number + 1;
@@ -155,13 +170,14 @@ static int next_file(struct journal *journal)
     return fd;
 }
 
-/* Begin the next segment with change `first`. With `lock` held. Whoever syncs has synced all before
- * that. */
+/* Begin the next segment with change `first`. Whoever syncs has synced all before that. */
 static bool begin_segment(struct journal *journal, uint64_t first, uint64_t durable)
 {
     uint8_t head[JOURNAL_HEAD];
     int file = journal->spare;
 
+    ASSERT_HELD(&journal->lock);
+    assert(first && !journal->is_filling);
     if (file < 0)
         file = next_file(journal);
     journal->spare = -1;
@@ -193,7 +209,8 @@ static bool begin_segment(struct journal *journal, uint64_t first, uint64_t dura
     if (journal->filled < JOURNAL_START)
         journal->filled = JOURNAL_START;
     if (journal->oldest < journal->number)
-        atomic_store(&journal->wants, true);
+        atomic_store(&journal->needs_work, true);
+    journal_check(journal);
     hf__kill_point("journal_segment");
     return true;
 }
@@ -237,7 +254,7 @@ static struct journal *journal_new(const struct journal_options *options)
     journal->filling.env = journal->writing.env = &journal->env;
     atomic_init(&journal->last, 0);
     atomic_init(&journal->pending, 0);
-    atomic_init(&journal->wants, false);
+    atomic_init(&journal->needs_work, false);
     atomic_init(&journal->stretched, false);
     pthread_mutex_init(&journal->order, NULL);
     pthread_mutex_init(&journal->lock, NULL);
@@ -416,23 +433,35 @@ size_t hf__journal_pending(const struct journal *journal)
     return atomic_load_explicit(&journal->pending, memory_order_relaxed);
 }
 
-/* What flushing knows better is left 0. */
-uint64_t hf__journal_append(struct journal *journal, struct hf_bytes record)
+uint8_t *hf__journal_reserve(struct journal *journal, size_t len)
 {
-    size_t size = journal_record_size(record.len);
-    uint64_t change = atomic_load_explicit(&journal->last, memory_order_relaxed) + 1;
-    uint8_t *to =
-        record.len <= UINT32_MAX - JOURNAL_START ? hf__buf_reserve(&journal->filling, size) : NULL;
+    uint8_t *to;
 
-    if (!to) {
-        journal->filling.failed = false; /* what is in it already is whole */
-        return 0;
-    }
+    ASSERT_HELD(&journal->order);
+    to = len <= UINT32_MAX - JOURNAL_START
+             ? hf__buf_reserve(&journal->filling, journal_record_size(len))
+             : NULL;
+
+    if (to)
+        return to + JOURNAL_RECORD_HEAD;
+    journal->filling.failed = false; /* what is in it already is whole */
+    return NULL;
+}
+
+/* What flushing knows better is left 0. */
+uint64_t hf__journal_append(struct journal *journal, size_t len)
+{
+    size_t size = journal_record_size(len);
+    uint64_t change = atomic_load_explicit(&journal->last, memory_order_relaxed) + 1;
+    uint8_t *to = journal->filling.ptr + journal->filling.len;
+
+    ASSERT_HELD(&journal->order);
+    assert(len && size <= journal->filling.cap - journal->filling.len);
+    assert(journal->filling.len % JOURNAL_ALIGN == 0 && !journal->options.read_only);
     memset(to, 0, JOURNAL_RECORD_HEAD);
     store_u64le(to + 8, change);
-    store_u32le(to + 24, (uint32_t)record.len);
-    memcpy(to + JOURNAL_RECORD_HEAD, record.ptr, record.len);
-    memset(to + JOURNAL_RECORD_HEAD + record.len, 0, size - JOURNAL_RECORD_HEAD - record.len);
+    store_u32le(to + 24, (uint32_t)len);
+    memset(to + JOURNAL_RECORD_HEAD + len, 0, size - JOURNAL_RECORD_HEAD - len);
     journal->filling.len += size;
     atomic_store_explicit(&journal->pending, journal->filling.len, memory_order_relaxed);
     atomic_store(&journal->last, change);
@@ -443,6 +472,7 @@ uint64_t hf__journal_append(struct journal *journal, struct hf_bytes record)
 
 static void finish_record(uint8_t *head, uint64_t number, uint64_t durable)
 {
+    assert(durable < journal_change(head) && journal_len(head));
     store_u64le(head + 16, durable);
     store_u32le(head + 28, (uint32_t)number);
     store_u64le(head,
@@ -471,7 +501,8 @@ static bool write_out(struct journal *journal, const uint8_t *bytes, size_t len)
         journal->filled = journal->at;
     if (journal->options.syncs && journal->filled < journal->options.segment_bytes &&
         journal->filled - journal->at < fill_ahead(journal) / 2)
-        atomic_store(&journal->wants, true);
+        atomic_store(&journal->needs_work, true);
+    journal_check(journal);
     pthread_mutex_unlock(&journal->lock);
     return write_at(journal->file, bytes, len, at);
 }
@@ -500,7 +531,7 @@ static bool has_next(struct journal *journal)
         journal->spare = next_file(journal);
     has = journal->spare >= 0 || journal->names_failed;
     if (!has) {
-        atomic_store(&journal->wants, true);
+        atomic_store(&journal->needs_work, true);
         atomic_store(&journal->stretched, journal->at > STRETCH * journal->options.segment_bytes);
     }
     pthread_mutex_unlock(&journal->lock);
@@ -517,6 +548,7 @@ static bool write_records(struct journal *journal, uint64_t durable)
     for (uint8_t *head = from; head < end;) {
         size_t size = journal_record_size(journal_len(head));
 
+        assert(size <= (size_t)(end - head));
         if (at > JOURNAL_START && at + size > journal->options.segment_bytes && has_next(journal)) {
             if (!write_out(journal, from, (size_t)(head - from)) ||
                 !next_segment(journal, journal_change(head), durable))
@@ -601,16 +633,16 @@ bool hf__journal_sync(struct journal *journal)
     return done;
 }
 
-/* ---- tending -------------------------------------------------------------------------------- */
+/* ---- maintenance ---------------------------------------------------------------------------- */
 
 bool hf__journal_is_stretched(const struct journal *journal)
 {
     return atomic_load_explicit(&journal->stretched, memory_order_relaxed);
 }
 
-bool hf__journal_wants(const struct journal *journal)
+bool hf__journal_needs_work(const struct journal *journal)
 {
-    return atomic_load_explicit(&journal->wants, memory_order_relaxed);
+    return atomic_load_explicit(&journal->needs_work, memory_order_relaxed);
 }
 
 static bool write_zeros(int fd, size_t len, uint64_t at)
@@ -644,11 +676,13 @@ static bool fill(const struct journal *journal, uint64_t number, size_t len, uin
     return done;
 }
 
-/* Is there something to fill? Then it is ours until is_filling is false again. With `lock` held. */
+/* Is there something to fill? Then it is ours until is_filling is false again. */
 static bool fill_due(struct journal *journal, uint64_t *at, size_t *len)
 {
     uint64_t end = journal->options.segment_bytes;
 
+    ASSERT_HELD(&journal->lock);
+    assert(!journal->is_filling);
     if (!journal->options.syncs || journal->filled >= end ||
         journal->filled >= journal->at + fill_ahead(journal))
         return false;
@@ -658,7 +692,7 @@ static bool fill_due(struct journal *journal, uint64_t *at, size_t *len)
     return true;
 }
 
-bool hf__journal_tend(struct journal *journal)
+bool hf__journal_preallocate(struct journal *journal)
 {
     bool made = true;
     bool tended;
@@ -666,7 +700,7 @@ bool hf__journal_tend(struct journal *journal)
     size_t len;
 
     pthread_mutex_lock(&journal->lock);
-    atomic_store(&journal->wants, false);
+    atomic_store(&journal->needs_work, false);
     while (made && fill_due(journal, &at, &len)) {
         uint64_t number = journal->number; /* stays the newest while somebody fills it */
 
@@ -683,11 +717,12 @@ bool hf__journal_tend(struct journal *journal)
     tended = journal->spare >= 0 || journal->at <= journal->options.segment_bytes;
     if (journal->spare >= 0)
         atomic_store(&journal->stretched, false); /* the next flush uses it */
+    journal_check(journal);
     pthread_mutex_unlock(&journal->lock);
     return tended;
 }
 
-uint64_t hf__journal_over(struct journal *journal)
+uint64_t hf__journal_closed_count(struct journal *journal)
 {
     uint64_t over;
 
@@ -697,15 +732,17 @@ uint64_t hf__journal_over(struct journal *journal)
     return over;
 }
 
-/* The first change of a segment, or one behind it. With `lock` held. */
-static uint64_t first_of(const struct journal *journal, uint64_t number)
+/* The first change of a segment, or one behind it. */
+static uint64_t first_of(struct journal *journal, uint64_t number)
 {
+    ASSERT_HELD(&journal->lock);
+    assert(number <= journal->number);
     if (journal->number - number >= FIRSTS)
         number = journal->number - FIRSTS + 1;
     return journal->firsts[number % FIRSTS];
 }
 
-bool hf__journal_old(struct journal *journal, uint64_t tabled, uint64_t *number)
+bool hf__journal_reclaimable(struct journal *journal, uint64_t tabled, uint64_t *number)
 {
     bool old;
 
@@ -718,13 +755,14 @@ bool hf__journal_old(struct journal *journal, uint64_t tabled, uint64_t *number)
     return old;
 }
 
-/* Give the oldest file the name behind `ready`, unless it is one of a single large record. With
- * `lock` held. */
+/* Give the oldest file the name behind `ready`, unless it is one of a single large record. */
 static bool use_again(struct journal *journal)
 {
     char name[JOURNAL_NAME], next[JOURNAL_NAME];
     struct stat info;
 
+    ASSERT_HELD(&journal->lock);
+    assert(journal->oldest < journal->number && journal->ready >= journal->number);
     hf__journal_name(journal->oldest, name);
     hf__journal_name(journal->ready + 1, next);
     if (fstatat(journal->dir, name, &info, 0) ||
@@ -735,18 +773,20 @@ static bool use_again(struct journal *journal)
     return true;
 }
 
-/* Remove files that wait for being used again. With `lock` held. */
+/* Remove files that wait for being used again. */
 static void drop_ready(struct journal *journal, uint64_t kept)
 {
     char name[JOURNAL_NAME];
 
+    ASSERT_HELD(&journal->lock);
+    assert(kept >= 1); /* which may be open */
     for (; journal->ready > journal->number + kept; journal->ready--) {
         hf__journal_name(journal->ready, name);
         unlinkat(journal->dir, name, 0);
     }
 }
 
-void hf__journal_trim(struct journal *journal, uint64_t number, uint64_t spares)
+void hf__journal_reclaim(struct journal *journal, uint64_t number, uint64_t spares)
 {
     char name[JOURNAL_NAME];
     bool renamed = false;
@@ -755,6 +795,7 @@ void hf__journal_trim(struct journal *journal, uint64_t number, uint64_t spares)
     pthread_mutex_lock(&journal->lock);
     if (spares < 1 || !journal->options.syncs) /* others gain nothing from filled files */
         spares = 1;                            /* which may be open already */
+    assert(number <= journal->number);
     first = journal->oldest;
     for (; journal->oldest < number; journal->oldest++)
         if (journal->ready < journal->number + spares)
@@ -762,6 +803,7 @@ void hf__journal_trim(struct journal *journal, uint64_t number, uint64_t spares)
     if (renamed && fsync(journal->dir)) /* what is open had its name before */
         journal->ready = journal->number + (journal->spare >= 0);
     drop_ready(journal, spares);
+    journal_check(journal);
     pthread_mutex_unlock(&journal->lock);
     for (; first < number; first++) { /* nobody else knows these names, and it takes long */
         hf__journal_name(first, name);

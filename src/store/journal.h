@@ -2,17 +2,19 @@
  * store/journal.h: the journal of a store on disk: every batch that was applied, in order, until
  * the database below has it in a table of its own.
  *
- * RocksDB has a log of its own, which grows with every write, so that each sync has to commit the
+ * RocksDB has a write-ahead log, which grows with every write, so that each sync has to commit the
  * file's new size as well, and which takes damage at its end for a torn write. This one is written
  * into space that is there already: a sync is one write of data. And it knows what was durable.
  *
  *     hf__journal_begin(journal);                        from here on nobody else appends
- *     n = hf__journal_append(journal, bytes);            the nth change; 0: no memory
+ *     to = hf__journal_reserve(journal, len);            room for a record; NULL: no memory
+ *     ... write the record there ...
+ *     n = hf__journal_append(journal, len);              it is the nth change
  *     ... apply it to the database ...
  *     hf__journal_end(journal);
  *     hf__journal_flush(journal, durable, true, &upto)   hand it to the file, and sync that
  *
- * Any thread appends; one at a time flushes, and one at a time tends.
+ * Any thread appends; one at a time flushes, and one at a time does maintenance.
  */
 #ifndef HF_STORE_JOURNAL_H
 #define HF_STORE_JOURNAL_H
@@ -71,8 +73,12 @@ void hf__journal_close(struct journal *journal);
 /* ---- writing -------------------------------------------------------------------------------- */
 
 void hf__journal_begin(struct journal *journal);
-uint64_t hf__journal_append(struct journal *journal, struct hf_bytes record);
 void hf__journal_end(struct journal *journal);
+
+/* Between those two: room for a record of `len` bytes, and it is appended. What is reserved and not
+ * appended is forgotten. */
+uint8_t *hf__journal_reserve(struct journal *journal, size_t len);
+uint64_t hf__journal_append(struct journal *journal, size_t len);
 
 /* Bytes that were appended and not flushed. */
 size_t hf__journal_pending(const struct journal *journal);
@@ -92,32 +98,32 @@ bool hf__journal_flush(struct journal *journal, uint64_t durable, bool sync, uin
 /* Sync what was flushed, beside somebody who flushes. False: errno says why. */
 bool hf__journal_sync(struct journal *journal);
 
-/* ---- tending -------------------------------------------------------------------------------- */
+/* ---- maintenance ---------------------------------------------------------------------------- */
 
-/* Does the journal want one of the next three? Set by a flush; cheap to ask. */
-bool hf__journal_wants(const struct journal *journal);
+/* Is maintenance due? Set by a flush; cheap to ask. */
+bool hf__journal_needs_work(const struct journal *journal);
 
 /* Fill the file ahead and prepare the next one; as much as is due. Failing is harmless; false: the
  * next one is wanted and cannot be opened now. */
-bool hf__journal_tend(struct journal *journal);
+bool hf__journal_preallocate(struct journal *journal);
 
 /* Is there no file for the next segment, and this one much too long? Append nothing more for now.
  */
 bool hf__journal_is_stretched(const struct journal *journal);
 
-/* How many files are there that nothing is written to any more? */
-uint64_t hf__journal_over(struct journal *journal);
+/* How many files are closed: nothing is written to them any more? */
+uint64_t hf__journal_closed_count(struct journal *journal);
 
-/* Are there such files with changes up to `tabled` only? Those are the files below *number. */
-bool hf__journal_old(struct journal *journal, uint64_t tabled, uint64_t *number);
+/* Are there closed files with changes up to `tabled` only? Those are the files below *number. */
+bool hf__journal_reclaimable(struct journal *journal, uint64_t tabled, uint64_t *number);
 
 /* Those changes are in the database's tables, and that was noted: drop the files below `number`, or
  * use them again as long as there are fewer than `spares` that wait for it, or one without `syncs`.
  * Files of single large records are not used again. */
-void hf__journal_trim(struct journal *journal, uint64_t number, uint64_t spares);
+void hf__journal_reclaim(struct journal *journal, uint64_t number, uint64_t spares);
 
 /* Read what was flushed, as hf__journal_open() does: what is behind `based`, and up to `upto` at
- * least. Nobody flushes or tends meanwhile. */
+ * least. Nobody flushes meanwhile, and there is no maintenance. */
 enum hf_status hf__journal_replay(struct hf_scope *s, struct journal *journal, uint64_t based,
                                   uint64_t upto, journal_replay_fn *replay, void *user);
 

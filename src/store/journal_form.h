@@ -36,6 +36,14 @@ enum {
     JOURNAL_ALIGN = 8
 };
 
+_Static_assert(JOURNAL_HEAD == 8 + 5 * 8, "magic, four numbers, XXH3");
+_Static_assert(JOURNAL_HEAD_2 == 8 + 3 * 8, "magic, two numbers, XXH3");
+_Static_assert(JOURNAL_HEAD <= JOURNAL_START, "the head is before the records");
+_Static_assert(JOURNAL_RECORD_HEAD == 3 * 8 + 2 * 4, "XXH3, change, durable, length, segment");
+_Static_assert((JOURNAL_ALIGN & (JOURNAL_ALIGN - 1)) == 0, "sizes are rounded up by a mask");
+_Static_assert(JOURNAL_START % JOURNAL_ALIGN == 0 && JOURNAL_RECORD_HEAD % JOURNAL_ALIGN == 0,
+               "records are looked for at multiples of this");
+
 static const char journal_magic[8] = {'h', 'f', 'l', 'o', 'g', 's', 'e', '3'};
 static const char journal_magic_2[8] = {'h', 'f', 'l', 'o', 'g', 's', 'e', 'g'};
 

@@ -228,6 +228,7 @@ static bool is_record(const struct segment *segment, size_t at)
 static enum hf_status replay(struct hf_scope *s, const struct journal_reading *reading,
                              const struct segment *segment, uint64_t *last, size_t *at)
 {
+    assert(segment->first == *last + 1);
     *at = JOURNAL_START;
     while (is_record(segment, *at) && journal_change(segment->bytes + *at) == *last + 1) {
         const uint8_t *head = segment->bytes + *at;

@@ -23,7 +23,7 @@
 
 #include <xxhash.h>
 
-#include "store/home.h"
+#include "store/store_dir.h"
 
 enum { BLOCK_BYTES = 4096, NAME_MAX_BYTES = 64 };
 
@@ -36,10 +36,10 @@ static void file_name(uint64_t number, char name[NAME_MAX_BYTES])
 }
 
 /* The number of the manifest that CURRENT names; 0: it names none. -1 is a failed call. */
-static int read_current(const struct home *home, uint64_t *number)
+static int read_current(const struct store_dir *store_dir, uint64_t *number)
 {
     char text[NAME_MAX_BYTES] = "", again[NAME_MAX_BYTES];
-    int fd = openat(home->dir, CURRENT_FILE, O_RDONLY | O_CLOEXEC);
+    int fd = openat(store_dir->fd, CURRENT_FILE, O_RDONLY | O_CLOEXEC);
     ssize_t len;
 
     *number = 0;
@@ -95,81 +95,83 @@ static bool add_up(int fd, struct manifest_sum *sum, uint64_t bytes, uint64_t *h
 
 /* ---- checking ------------------------------------------------------------------------------- */
 
-static enum hf_status damaged(struct hf_scope *s, const struct home *home, const char *name,
-                              const char *how)
+static enum hf_status damaged(struct hf_scope *s, const struct store_dir *store_dir,
+                              const char *name, const char *how)
 {
-    return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: %s %s" HOME_DAMAGED, home->path,
-                    name, how);
+    return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: %s %s" STORE_DIR_DAMAGED,
+                    store_dir->path, name, how);
 }
 
-static enum hf_status failed(struct hf_scope *s, const struct home *home, const char *name)
+static enum hf_status failed(struct hf_scope *s, const struct store_dir *store_dir,
+                             const char *name)
 {
     int error = errno;
     char room[128];
 
-    return hf__fail(s, HF_IO, "Cannot read %s/%s: %s", home->path, name,
+    return hf__fail(s, HF_IO, "Cannot read %s/%s: %s", store_dir->path, name,
                     strerror_r(error, room, sizeof(room)));
 }
 
 /* The manifest that was noted begins with what was noted. */
-static enum hf_status compare(struct hf_scope *s, const struct home *home, const char *name,
-                              struct manifest_sum *sum, bool *noted)
+static enum hf_status compare(struct hf_scope *s, const struct store_dir *store_dir,
+                              const char *name, struct manifest_sum *sum, bool *noted)
 {
-    const struct manifest_mark *mark = &home->marks.manifest;
-    int fd = openat(home->dir, name, O_RDONLY | O_CLOEXEC);
+    const struct manifest_mark *mark = &store_dir->marks.manifest;
+    int fd = openat(store_dir->fd, name, O_RDONLY | O_CLOEXEC);
     enum hf_status status = HF_OK;
     struct stat info = {0};
     uint64_t hash = 0;
 
     if (fd < 0 && errno == ENOENT)
-        return damaged(s, home, name, "is missing");
+        return damaged(s, store_dir, name, "is missing");
     if (fd < 0 || fstat(fd, &info))
-        status = failed(s, home, name);
+        status = failed(s, store_dir, name);
     else if ((uint64_t)info.st_size < mark->bytes)
-        status = damaged(s, home, name, "was cut short, or replaced by an older copy");
+        status = damaged(s, store_dir, name, "was cut short, or replaced by an older copy");
     else if (!add_up(fd, sum, mark->bytes, &hash))
-        status = failed(s, home, name);
+        status = failed(s, store_dir, name);
     else if (hash != mark->hash)
-        status = damaged(s, home, name, "was changed, or belongs to another database");
+        status = damaged(s, store_dir, name, "was changed, or belongs to another database");
     if (fd >= 0)
         close(fd);
     *noted = (uint64_t)info.st_size == mark->bytes;
     return status;
 }
 
-enum hf_status hf__manifest_check(struct hf_scope *s, struct home *home, bool *noted)
+enum hf_status hf__manifest_check(struct hf_scope *s, struct store_dir *store_dir, bool *noted)
 {
-    const struct manifest_mark *mark = &home->marks.manifest;
+    const struct manifest_mark *mark = &store_dir->marks.manifest;
     char name[NAME_MAX_BYTES];
     struct stat info;
     uint64_t number;
 
     *noted = false;
-    if (!home->has_database)
-        return mark->number ? damaged(s, home, CURRENT_FILE, "is missing") : HF_OK;
-    if (read_current(home, &number))
-        return failed(s, home, CURRENT_FILE);
+    if (!store_dir->has_database)
+        return mark->number ? damaged(s, store_dir, CURRENT_FILE, "is missing") : HF_OK;
+    if (read_current(store_dir, &number))
+        return failed(s, store_dir, CURRENT_FILE);
     if (!number)
-        return damaged(s, home, CURRENT_FILE, "is");
+        return damaged(s, store_dir, CURRENT_FILE, "is");
     file_name(number, name);
     if (number < mark->number)
-        return damaged(s, home, "db", "is older than the file durable");
+        return damaged(s, store_dir, "db", "is older than the file durable");
     if (number == mark->number) {
-        home->manifest = (struct manifest_sum){.number = number};
-        return compare(s, home, name, &home->manifest, noted);
+        store_dir->manifest = (struct manifest_sum){.number = number};
+        return compare(s, store_dir, name, &store_dir->manifest, noted);
     }
-    if (fstatat(home->dir, name, &info, 0))
-        return errno == ENOENT ? damaged(s, home, name, "is missing") : failed(s, home, name);
+    if (fstatat(store_dir->fd, name, &info, 0))
+        return errno == ENOENT ? damaged(s, store_dir, name, "is missing")
+                               : failed(s, store_dir, name);
     return HF_OK;
 }
 
 /* ---- noting --------------------------------------------------------------------------------- */
 
 /* The name of another manifest than the one that was noted last. */
-static bool sync_name(const struct home *home)
+static bool sync_name(const struct store_dir *store_dir)
 {
-    int current = openat(home->dir, CURRENT_FILE, O_RDONLY | O_CLOEXEC);
-    int folder = openat(home->dir, "db", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int current = openat(store_dir->fd, CURRENT_FILE, O_RDONLY | O_CLOEXEC);
+    int folder = openat(store_dir->fd, "db", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool done = current >= 0 && folder >= 0 && fdatasync(current) == 0 && fsync(folder) == 0;
 
     if (current >= 0)
@@ -179,9 +181,10 @@ static bool sync_name(const struct home *home)
     return done;
 }
 
-static bool note_file(struct home *home, int fd, uint64_t number, struct manifest_mark *mark)
+static bool note_file(struct store_dir *store_dir, int fd, uint64_t number,
+                      struct manifest_mark *mark)
 {
-    struct manifest_sum sum = home->manifest;
+    struct manifest_sum sum = store_dir->manifest;
     struct stat info;
 
     if (sum.number != number)
@@ -191,11 +194,11 @@ static bool note_file(struct home *home, int fd, uint64_t number, struct manifes
     *mark = (struct manifest_mark){.number = number, .bytes = (uint64_t)info.st_size};
     if (!add_up(fd, &sum, mark->bytes, &mark->hash) || fdatasync(fd))
         return false;
-    home->manifest = sum;
+    store_dir->manifest = sum;
     return true;
 }
 
-bool hf__manifest_note(struct home *home, struct manifest_mark *mark)
+bool hf__manifest_note(struct store_dir *store_dir, struct manifest_mark *mark)
 {
     char name[NAME_MAX_BYTES];
     uint64_t number;
@@ -203,17 +206,17 @@ bool hf__manifest_note(struct home *home, struct manifest_mark *mark)
     int fd;
 
     *mark = (struct manifest_mark){0};
-    if (read_current(home, &number))
-        return errno == ENOENT && !home->manifest.number; /* there is no database yet */
+    if (read_current(store_dir, &number))
+        return errno == ENOENT && !store_dir->manifest.number; /* there is no database yet */
     file_name(number, name);
-    fd = number ? openat(home->dir, name, O_RDONLY | O_CLOEXEC) : -1;
+    fd = number ? openat(store_dir->fd, name, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0)
         return false;
-    known = number == home->manifest.number;
-    done = note_file(home, fd, number, mark);
+    known = number == store_dir->manifest.number;
+    done = note_file(store_dir, fd, number, mark);
     close(fd);
-    if (done && !known && !sync_name(home)) {
-        home->manifest = (struct manifest_sum){0};
+    if (done && !known && !sync_name(store_dir)) {
+        store_dir->manifest = (struct manifest_sum){0};
         done = false;
     }
     return done;

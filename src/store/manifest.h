@@ -18,16 +18,16 @@ struct manifest_sum {
 };
 
 /*
- * Compare what is there with home->marks.manifest, and change nothing. *noted: it is the same to
- * the byte. Otherwise it is longer, or a newer one, or none was noted: the tables themselves have
- * to say what they hold.
+ * Compare what is there with store_dir->marks.manifest, and change nothing. *noted: it is the same
+ * to the byte. Otherwise it is longer, or a newer one, or none was noted: the tables themselves
+ * have to say what they hold.
  *
  * HF_CORRUPT  what was noted is not there
  */
-enum hf_status hf__manifest_check(struct hf_scope *s, struct home *home, bool *noted);
+enum hf_status hf__manifest_check(struct hf_scope *s, struct store_dir *store_dir, bool *noted);
 
 /* What is there, made durable. Beside RocksDB, one thread at a time. False: that failed. */
-bool hf__manifest_note(struct home *home, struct manifest_mark *mark);
+bool hf__manifest_note(struct store_dir *store_dir, struct manifest_mark *mark);
 
 /* Nothing is known of that manifest: it is never the noted one, so that the tables are asked. */
 struct manifest_mark hf__manifest_any(uint64_t number);

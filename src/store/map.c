@@ -38,6 +38,8 @@
  */
 #include "store/map.h"
 
+#include "base/assert_held.h"
+
 enum {
     NODE_MAX = 64,     /* entries of a leaf, separators of an inner node */
     NODE_THIN = 16,    /* below this a node looks for a neighbour to merge with */
@@ -62,6 +64,10 @@ struct map_node {
 
 enum { LEAF_SIZE = sizeof(struct map_node) };
 enum { INNER_SIZE = LEAF_SIZE + (NODE_MAX + 1) * sizeof(struct map_node *) };
+
+_Static_assert(offsetof(struct map_node, heads) == LINE, "a node's first cache line is its head");
+_Static_assert(_Alignof(struct map_entry) > 1, "the lowest bit of a slot is free");
+_Static_assert(offsetof(struct map_entry, bytes) == 12, "what an entry costs beside its bytes");
 
 static struct map_entry *entry_of(uintptr_t slot)
 {
@@ -99,7 +105,9 @@ static void *take(struct map *map, size_t size)
 
 static void give(struct map *map, void *ptr, size_t size)
 {
-    atomic_fetch_sub_explicit(&map->bytes, size, memory_order_relaxed);
+    size_t before = atomic_fetch_sub_explicit(&map->bytes, size, memory_order_relaxed);
+
+    assert(before >= size);
     hf__env_free(map->env, ptr, size);
 }
 
@@ -107,7 +115,9 @@ static void give(struct map *map, void *ptr, size_t size)
 
 static void entry_retain(struct map_entry *entry)
 {
-    atomic_fetch_add_explicit(&entry->refs, 1, memory_order_relaxed);
+    unsigned refs = atomic_fetch_add_explicit(&entry->refs, 1, memory_order_relaxed);
+
+    assert(refs > 0);
 }
 
 static size_t entry_size(const struct map_entry *entry)
@@ -116,22 +126,24 @@ static size_t entry_size(const struct map_entry *entry)
 }
 
 struct map_entry *hf__map_entry_make(const struct hf_env *env, struct hf_bytes key,
-                                     struct hf_bytes value)
+                                     struct hf_bytes head, struct hf_bytes body)
 {
-    struct map_entry *entry = hf__env_alloc(env, sizeof(*entry) + key.len + value.len);
+    struct map_entry *entry = hf__env_alloc(env, sizeof(*entry) + key.len + head.len + body.len);
 
     if (!entry)
         return NULL;
-    assert(key.len <= KEY_LEN_MAX);
+    assert(key.len <= KEY_LEN_MAX && body.len <= UINT32_MAX - head.len);
     atomic_init(&entry->refs, 1);
     entry->key_len = (uint32_t)key.len & KEY_LEN_MAX;
     entry->gone = false;
     entry->fresh = false;
-    entry->value_len = (uint32_t)value.len;
+    entry->value_len = (uint32_t)(head.len + body.len);
     if (key.len)
         memcpy(entry->bytes, key.ptr, key.len);
-    if (value.len)
-        memcpy(entry->bytes + key.len, value.ptr, value.len);
+    if (head.len)
+        memcpy(entry->bytes + key.len, head.ptr, head.len);
+    if (body.len)
+        memcpy(entry->bytes + key.len + head.len, body.ptr, body.len);
     return entry;
 }
 
@@ -147,21 +159,27 @@ void hf__map_entry_disown(struct map *map, const struct map_entry *entry)
 
 void hf__map_entry_drop(const struct hf_env *env, struct map_entry *entry)
 {
+    assert(atomic_load(&entry->refs) == 1);
     hf__env_free(env, entry, entry_size(entry));
 }
 
-struct map_entry *hf__map_entry_new(struct map *map, struct hf_bytes key, struct hf_bytes value)
+/* One that says where a leaf begins. */
+static struct map_entry *separator_new(struct map *map, struct hf_bytes key)
 {
-    struct map_entry *entry = hf__map_entry_make(map->env, key, value);
+    const struct hf_bytes none = hf_bytes_of(NULL, 0);
+    struct map_entry *separator = hf__map_entry_make(map->env, key, none, none);
 
-    if (entry)
-        hf__map_entry_adopt(map, entry);
-    return entry;
+    if (separator)
+        hf__map_entry_adopt(map, separator);
+    return separator;
 }
 
 void hf__map_entry_release(struct map *map, struct map_entry *entry)
 {
-    if (atomic_fetch_sub_explicit(&entry->refs, 1, memory_order_acq_rel) == 1)
+    unsigned refs = atomic_fetch_sub_explicit(&entry->refs, 1, memory_order_acq_rel);
+
+    assert(refs > 0);
+    if (refs == 1)
         give(map, entry, entry_size(entry));
 }
 
@@ -202,7 +220,7 @@ static bool is_ours(struct map_node *node)
 }
 
 /* Make *at a node that only the map holds, given that it holds all above it alone. */
-static bool unshare(struct map *map, struct map_node **at)
+static bool node_unshare(struct map *map, struct map_node **at)
 {
     struct map_node *old = *at;
     struct map_node *copy;
@@ -377,12 +395,23 @@ static void lengthen_skip(struct map_node *node)
         set_skip(node, shared);
 }
 
+/* (4), and the heads in order. Keys that are still to be moved are not looked at. */
+static void node_check(const struct map_node *node)
+{
+    assert(node->count <= NODE_MAX);
+    for (int i = 0; i < node->count; i++) {
+        assert(key_at(node, i).len >= node->skip);
+        assert(node->heads[i] == head_of(key_at(node, i), node->skip));
+        assert(i == 0 || node->heads[i - 1] <= node->heads[i]);
+    }
+}
+
 static void insert_slot(struct map_node *node, int at, uintptr_t slot)
 {
     struct hf_bytes key = map_key(entry_of(slot));
     size_t behind = (size_t)(node->count - at);
 
-    assert(node->count < NODE_MAX);
+    assert(node->count < NODE_MAX && at >= 0 && at <= node->count && is_ours(node));
     if (node->count == 0) {
         set_prefix(node, key, (uint32_t)key.len);
     } else {
@@ -396,6 +425,8 @@ static void insert_slot(struct map_node *node, int at, uintptr_t slot)
     node->heads[at] = head_of(key, node->skip);
     node->slots[at] = slot;
     node->count++;
+    if (DEV_CHECKS)
+        node_check(node);
 }
 
 /* Move the slots from `from` on, and the children behind them, to the empty node `to`. */
@@ -403,6 +434,7 @@ static void move_tail(struct map_node *node, int from, struct map_node *to)
 {
     size_t moved = (size_t)(node->count - from);
 
+    assert(from >= 0 && from <= node->count && to->count == 0 && to->leaf == node->leaf);
     memcpy(to->heads, node->heads + from, moved * sizeof(node->heads[0]));
     memcpy(to->slots, node->slots + from, moved * sizeof(node->slots[0]));
     if (!node->leaf)
@@ -425,13 +457,14 @@ static bool split_child(struct map *map, struct map_node *parent, int i, struct 
     bool equal;
     int at = search(left, key, false, &equal) == left->count ? left->count - 1 : left->count / 2;
 
+    assert(is_ours(left) && left->count == NODE_MAX && parent->count < NODE_MAX);
     if (!right)
         return false;
     if (left->leaf) {
         struct hf_bytes first = key_at(left, at);
 
         first.len = common_prefix(key_at(left, at - 1), first) + 1;
-        separator = hf__map_entry_new(map, first, hf_bytes_of(NULL, 0));
+        separator = separator_new(map, first);
         if (!separator) {
             give(map, right, node_size(right));
             return false;
@@ -472,6 +505,8 @@ static void merge_children(struct map *map, struct map_node *parent, int i)
     memcpy(left->slots + left->count, right->slots, right->count * sizeof(right->slots[0]));
     left->count = (uint16_t)sum;
     set_skip(left, sum ? common_prefix(key_at(left, 0), key_at(left, sum - 1)) : 0);
+    if (DEV_CHECKS)
+        node_check(left);
     give(map, right, node_size(right));
     memmove(parent->heads + i, parent->heads + i + 1, (size_t)behind * sizeof(parent->heads[0]));
     memmove(parent->slots + i, parent->slots + i + 1, (size_t)behind * sizeof(parent->slots[0]));
@@ -491,7 +526,7 @@ static bool prepare_root(struct map *map, struct hf_bytes key)
         map->root = node_new(map, true);
         return map->root != NULL;
     }
-    if (!unshare(map, &map->root))
+    if (!node_unshare(map, &map->root))
         return false;
     if (map->root->count < NODE_MAX)
         return true;
@@ -523,7 +558,7 @@ bool hf__map_prepare_put(struct map *map, struct map_entry *entry)
     node = map->root;
     while (!node->leaf) {
         i = route(node, key);
-        if (!unshare(map, &node->children[i]))
+        if (!node_unshare(map, &node->children[i]))
             return false;
         if (node->children[i]->count == NODE_MAX) {
             if (!split_child(map, node, i, key))
@@ -557,17 +592,17 @@ static void touched(const struct map_node *node, const struct map_span *span, in
     }
 }
 
-static bool unshare_span(struct map *map, struct map_node **at, const struct map_span *span)
+static bool span_unshare(struct map *map, struct map_node **at, const struct map_span *span)
 {
     int from, to;
 
-    if (!unshare(map, at))
+    if (!node_unshare(map, at))
         return false;
     if ((*at)->leaf)
         return true;
     touched(*at, span, &from, &to);
     for (int i = from; i < to; i++)
-        if (!unshare_span(map, &(*at)->children[i], span))
+        if (!span_unshare(map, &(*at)->children[i], span))
             return false;
     return true;
 }
@@ -576,7 +611,7 @@ bool hf__map_prepare_delete(struct map *map, const struct map_span *span)
 {
     if (!map->root || (span->closed && !hf__map_find(map->root, span->lower)))
         return true;
-    return unshare_span(map, &map->root, span);
+    return span_unshare(map, &map->root, span);
 }
 
 /* The slot that was prepared for a key. */
@@ -600,6 +635,7 @@ static void fill_slot(struct map *map, uintptr_t *slot, struct map_entry *entry)
 {
     struct map_entry *old = entry_of(*slot);
 
+    assert(entry->key_len == old->key_len);
     *slot = (uintptr_t)entry;
     hf__map_entry_release(map, old);
 }
@@ -772,7 +808,7 @@ void hf__map_seek_end(struct map_cursor *cursor, const struct map_node *root)
 }
 
 /* Leave the leaf for its neighbour; -1 when there is none. */
-static void turn(struct map_cursor *cursor, int step)
+static void cursor_cross(struct map_cursor *cursor, int step)
 {
     int depth = cursor->depth - 1;
 
@@ -796,7 +832,7 @@ const struct map_entry *hf__map_next(struct map_cursor *cursor)
     int at;
 
     if (cursor->depth >= 0 && cursor->at[cursor->depth] == cursor->nodes[cursor->depth]->count)
-        turn(cursor, 1);
+        cursor_cross(cursor, 1);
     if (cursor->depth < 0)
         return NULL;
     leaf = cursor->nodes[cursor->depth];
@@ -812,7 +848,7 @@ const struct map_entry *hf__map_prev(struct map_cursor *cursor)
     int at;
 
     if (cursor->depth >= 0 && cursor->at[cursor->depth] == 0)
-        turn(cursor, -1);
+        cursor_cross(cursor, -1);
     if (cursor->depth < 0)
         return NULL;
     leaf = cursor->nodes[cursor->depth];

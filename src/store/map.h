@@ -46,13 +46,12 @@ static inline struct hf_bytes map_value(const struct map_entry *entry)
     return hf_bytes_of(entry->bytes + entry->key_len, entry->value_len);
 }
 
-struct map_entry *hf__map_entry_new(struct map *map, struct hf_bytes key, struct hf_bytes value);
 void hf__map_entry_release(struct map *map, struct map_entry *entry);
 
 /* An entry that belongs to no map yet, of an env that is the map's, too; adopted before it is put
- * there. So entries can be made before it is known where they go. */
+ * there. So entries can be made before it is known where they go. The value is head and body. */
 struct map_entry *hf__map_entry_make(const struct hf_env *env, struct hf_bytes key,
-                                     struct hf_bytes value);
+                                     struct hf_bytes head, struct hf_bytes body);
 void hf__map_entry_adopt(struct map *map, const struct map_entry *entry);
 void hf__map_entry_disown(struct map *map, const struct map_entry *entry);
 void hf__map_entry_drop(const struct hf_env *env, struct map_entry *entry);

@@ -22,9 +22,9 @@
  * mapping is a signal that ends the process. A note need not be synced unless this is said below:
  * an older one says less, and what it says still holds.
  *
- *     slot i at i * 512:  8 bytes "hfmarks3", u64be turn, id, durable, based, clean, segment, boot,
- *                         number, length and checksum of the manifest, and XXH3 of those 88 bytes;
- *                         the higher turn is the newer one
+ *     slot i at i * 512:  8 bytes "hfmarks3", u64be sequence, id, durable, based, clean, segment,
+ *                         boot, number, length and checksum of the manifest, and XXH3 of those 88
+ *                         bytes; the higher sequence is the newer one
  *
  * The states of a store are those of its record. R is the record, J the journal, T the tables, H
  * the file HOLDFAST. The moves, each with its writes in order:
@@ -80,8 +80,8 @@
  *  (4) The tables of the noted manifest have every change up to `based`, as it was noted then, and
  *      none behind it. So they need not be asked when the manifest is exactly the noted one.
  *
- * Format 2 had "hfmarks2", u64be turn, durable, based, clean, XXH3 of those 40 bytes; format 1 had
- * the database's own log, and "hfdurabl", u64be durable, XXH3.
+ * Format 2 had "hfmarks2", u64be sequence, durable, based, clean, XXH3 of those 40 bytes; format 1
+ * had the database's own log, and "hfdurabl", u64be durable, XXH3.
  */
 #include "store/marks.h"
 
@@ -91,47 +91,54 @@
 
 #include <xxhash.h>
 
-#include "store/home.h"
+#include "store/store_dir.h"
 #include "store/tables.h"
 
 enum {
     MODE_FILE = 0600,
     SLOTS = 2,
     SLOT_STRIDE = 512,
-    SLOT_NUMBERS = 10,                  /* the turn and the marks */
+    SLOT_NUMBERS = 10,                  /* the sequence and the marks */
     SLOT_HASHED = 8 + 8 * SLOT_NUMBERS, /* with the magic */
     SLOT_BYTES = SLOT_HASHED + 8,
-    SLOT_NUMBERS_2 = 4, /* of format 2: the turn, durable, based, clean */
+    SLOT_NUMBERS_2 = 4, /* of format 2: the sequence, durable, based, clean */
     SLOT_NUMBERS_1 = 1, /* of format 1: durable */
     BOOT_ID_MAX = 64
 };
 
 _Static_assert(SLOT_BYTES <= SLOT_STRIDE, "a slot is within one sector");
+_Static_assert(SLOT_HASHED == 88 && SLOT_BYTES == 96, "magic, ten numbers, XXH3");
+_Static_assert(sizeof(struct store_marks) == (SLOT_NUMBERS - 1) * sizeof(uint64_t),
+               "all but the sequence number, and no padding: notes are compared as bytes");
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
-static const char *const slot_magic[HOME_FORMAT + 1] = {"", "hfdurabl", "hfmarks2", "hfmarks3"};
+static const char *const slot_magic[STORE_DIR_FORMAT + 1] = {"", "hfdurabl", "hfmarks2",
+                                                             "hfmarks3"};
 
-static enum hf_status fail_errno(struct hf_scope *s, const struct home *home, const char *what)
+static enum hf_status fail_errno(struct hf_scope *s, const struct store_dir *store_dir,
+                                 const char *what)
 {
     int error = errno;
     char room[128];
 
     return hf__fail(s, error == ENOSPC || error == EDQUOT ? HF_NO_SPACE : HF_IO,
-                    "Cannot %s %s/durable: %s", what, home->path,
+                    "Cannot %s %s/durable: %s", what, store_dir->path,
                     strerror_r(error, room, sizeof(room)));
 }
 
-static enum hf_status damaged(struct hf_scope *s, const struct home *home, const char *how)
+static enum hf_status damaged(struct hf_scope *s, const struct store_dir *store_dir,
+                              const char *how)
 {
-    return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: %s" HOME_DAMAGED, home->path, how);
+    return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: %s" STORE_DIR_DAMAGED,
+                    store_dir->path, how);
 }
 
 /* ---- slots ---------------------------------------------------------------------------------- */
 
-static void slot_fill(uint8_t slot[SLOT_BYTES], uint64_t turn, const struct home_marks *marks)
+static void slot_fill(uint8_t slot[SLOT_BYTES], uint64_t sequence, const struct store_marks *marks)
 {
-    const uint64_t numbers[SLOT_NUMBERS] = {turn,
+    const uint64_t numbers[SLOT_NUMBERS] = {sequence,
                                             marks->id,
                                             marks->durable,
                                             marks->based,
@@ -142,15 +149,16 @@ static void slot_fill(uint8_t slot[SLOT_BYTES], uint64_t turn, const struct home
                                             marks->manifest.bytes,
                                             marks->manifest.hash};
 
-    memcpy(slot, slot_magic[HOME_FORMAT], 8);
+    memcpy(slot, slot_magic[STORE_DIR_FORMAT], 8);
     for (int i = 0; i < SLOT_NUMBERS; i++)
         store_u64be(slot + 8 + 8 * i, numbers[i]);
     store_u64be(slot + SLOT_HASHED, XXH3_64bits(slot, SLOT_HASHED));
 }
 
-static bool slot_write(const struct home *home, const uint8_t slot[SLOT_BYTES], uint64_t turn)
+static bool slot_write(const struct store_dir *store_dir, const uint8_t slot[SLOT_BYTES],
+                       uint64_t sequence)
 {
-    return pwrite(home->record, slot, SLOT_BYTES, (off_t)(turn % SLOTS) * SLOT_STRIDE) ==
+    return pwrite(store_dir->record, slot, SLOT_BYTES, (off_t)(sequence % SLOTS) * SLOT_STRIDE) ==
            SLOT_BYTES;
 }
 
@@ -163,29 +171,29 @@ static bool slot_is(const uint8_t slot[SLOT_BYTES], ssize_t len, int format, int
            load_u64be(slot + hashed) == XXH3_64bits(slot, (size_t)hashed);
 }
 
-/* The slot's format, turn and marks; 0 when it is not whole. */
-static int slot_read(const struct home *home, unsigned number, uint64_t *turn,
-                     struct home_marks *marks)
+/* The slot's format, sequence and marks; 0 when it is not whole. */
+static int slot_read(const struct store_dir *store_dir, unsigned number, uint64_t *sequence,
+                     struct store_marks *marks)
 {
     uint8_t slot[SLOT_BYTES] = {0};
-    ssize_t len = pread(home->record, slot, SLOT_BYTES, (off_t)number * SLOT_STRIDE);
+    ssize_t len = pread(store_dir->record, slot, SLOT_BYTES, (off_t)number * SLOT_STRIDE);
     uint64_t n[SLOT_NUMBERS];
 
     for (int i = 0; i < SLOT_NUMBERS; i++)
         n[i] = load_u64be(slot + 8 + 8 * i);
     if (slot_is(slot, len, 3, SLOT_NUMBERS)) {
-        *turn = n[0];
-        *marks = (struct home_marks){n[1], n[2], n[3], n[4], n[5], n[6], {n[7], n[8], n[9]}};
+        *sequence = n[0];
+        *marks = (struct store_marks){n[1], n[2], n[3], n[4], n[5], n[6], {n[7], n[8], n[9]}};
         return 3;
     }
     if (slot_is(slot, len, 2, SLOT_NUMBERS_2)) {
-        *turn = n[0];
-        *marks = (struct home_marks){.durable = n[1], .based = n[2], .clean = n[3]};
+        *sequence = n[0];
+        *marks = (struct store_marks){.durable = n[1], .based = n[2], .clean = n[3]};
         return 2;
     }
     if (slot_is(slot, len, 1, SLOT_NUMBERS_1)) {
-        *turn = number; /* that of what comes next must be higher, and go to the other slot */
-        *marks = (struct home_marks){.durable = n[0]};
+        *sequence = number; /* that of what comes next must be higher, and go to the other slot */
+        *marks = (struct store_marks){.durable = n[0]};
         return 1;
     }
     return 0;
@@ -193,30 +201,42 @@ static int slot_read(const struct home *home, unsigned number, uint64_t *turn,
 
 /* ---- noting --------------------------------------------------------------------------------- */
 
-bool hf__marks_note(struct home *home, struct home_marks marks)
+/* (1), as far as it can be seen here, and that a note is of this store. */
+static void marks_check(const struct store_dir *store_dir, const struct store_marks *marks)
+{
+    const struct store_marks *before = &store_dir->marks;
+
+    assert(store_dir->record >= 0 && !store_dir->read_only);
+    assert(marks->id && marks->id == store_dir->id);
+    assert(marks->durable >= before->durable && marks->based >= before->based);
+    assert(marks->segment >= before->segment);
+}
+
+bool hf__marks_note(struct store_dir *store_dir, struct store_marks marks)
 {
     uint8_t slot[SLOT_BYTES];
 
-    if (!home->unnoted && memcmp(&marks, &home->marks, sizeof(marks)) == 0)
+    marks_check(store_dir, &marks);
+    if (!store_dir->unnoted && memcmp(&marks, &store_dir->marks, sizeof(marks)) == 0)
         return true;
-    slot_fill(slot, home->turn + 1, &marks);
-    home->marks = marks;
-    home->unnoted = !slot_write(home, slot, home->turn + 1);
+    slot_fill(slot, store_dir->sequence + 1, &marks);
+    store_dir->marks = marks;
+    store_dir->unnoted = !slot_write(store_dir, slot, store_dir->sequence + 1);
     /* A failure leaves the record in the other slot, so the next one must go here again. */
-    if (home->unnoted)
-        hf__env_log(&home->env, HF_LOG_WARNING, "store %s: cannot write the durable record",
-                    home->path);
+    if (store_dir->unnoted)
+        hf__env_log(&store_dir->env, HF_LOG_WARNING, "store %s: cannot write the durable record",
+                    store_dir->path);
     else
-        home->turn++;
-    return !home->unnoted;
+        store_dir->sequence++;
+    return !store_dir->unnoted;
 }
 
-bool hf__marks_sync(struct home *home)
+bool hf__marks_sync(struct store_dir *store_dir)
 {
-    bool done = fdatasync(home->record) == 0;
+    bool done = fdatasync(store_dir->record) == 0;
 
     if (!done)
-        home->unnoted = true; /* the system has forgotten it, and would sync nothing next time */
+        store_dir->unnoted = true; /* the system forgot it, and would sync nothing next time */
     return done;
 }
 
@@ -224,144 +244,151 @@ bool hf__marks_sync(struct home *home)
 
 /* An id for a store that has none. It tells stores on real disks apart, so it is not one of the
  * program's random numbers, which may be the same for two of them. */
-static void give_id(struct home *home)
+static void give_id(struct store_dir *store_dir)
 {
     const struct hf_env world = hf__env_fill(NULL);
 
-    while (!home->marks.id)
-        hf__env_random(&world, &home->marks.id, sizeof(home->marks.id));
-    home->id = home->marks.id;
+    while (!store_dir->marks.id)
+        hf__env_random(&world, &store_dir->marks.id, sizeof(store_dir->marks.id));
+    store_dir->id = store_dir->marks.id;
+    assert(store_dir->id);
 }
 
-static enum hf_status make_record(struct hf_scope *s, struct home *home)
+static enum hf_status make_record(struct hf_scope *s, struct store_dir *store_dir)
 {
     uint8_t slot[SLOT_BYTES];
 
-    home->record = openat(home->dir, "durable", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, MODE_FILE);
-    if (home->record < 0)
-        return fail_errno(s, home, "create");
-    give_id(home);
+    store_dir->record =
+        openat(store_dir->fd, "durable", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, MODE_FILE);
+    if (store_dir->record < 0)
+        return fail_errno(s, store_dir, "create");
+    give_id(store_dir);
     errno = ENOSPC;
-    for (home->turn = 0; home->turn < SLOTS; home->turn++) {
-        slot_fill(slot, home->turn, &home->marks);
-        if (!slot_write(home, slot, home->turn))
-            return fail_errno(s, home, "write");
+    for (store_dir->sequence = 0; store_dir->sequence < SLOTS; store_dir->sequence++) {
+        slot_fill(slot, store_dir->sequence, &store_dir->marks);
+        if (!slot_write(store_dir, slot, store_dir->sequence))
+            return fail_errno(s, store_dir, "write");
     }
     return HF_OK;
 }
 
 /* The newer one of the slots that are whole: its format, or 0. */
-static int newest_slot(struct home *home)
+static int newest_slot(struct store_dir *store_dir)
 {
     int newest = 0;
 
     for (unsigned i = 0; i < SLOTS; i++) {
-        struct home_marks marks;
-        uint64_t turn;
-        int format = slot_read(home, i, &turn, &marks);
+        struct store_marks marks;
+        uint64_t sequence;
+        int format = slot_read(store_dir, i, &sequence, &marks);
 
         if (!format || format < newest)
             continue;
-        if (format > newest ||
-            (format == 1 ? marks.durable > home->marks.durable : turn > home->turn)) {
-            home->turn = turn;
-            home->marks = marks;
+        if (format > newest || (format == 1 ? marks.durable > store_dir->marks.durable
+                                            : sequence > store_dir->sequence)) {
+            store_dir->sequence = sequence;
+            store_dir->marks = marks;
             newest = format;
         }
     }
     return newest;
 }
 
-enum hf_status hf__marks_open(struct hf_scope *s, struct home *home)
+enum hf_status hf__marks_open(struct hf_scope *s, struct store_dir *store_dir)
 {
     int format;
 
-    if (home->fresh)
-        return make_record(s, home);
-    home->record = openat(home->dir, "durable", (home->read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC);
-    if (home->record < 0 && errno == ENOENT)
-        return damaged(s, home, "the file durable is missing");
-    if (home->record < 0)
-        return fail_errno(s, home, "open");
-    format = newest_slot(home);
+    if (store_dir->fresh)
+        return make_record(s, store_dir);
+    store_dir->record =
+        openat(store_dir->fd, "durable", (store_dir->read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC);
+    if (store_dir->record < 0 && errno == ENOENT)
+        return damaged(s, store_dir, "the file durable is missing");
+    if (store_dir->record < 0)
+        return fail_errno(s, store_dir, "open");
+    format = newest_slot(store_dir);
     if (!format)
-        return damaged(s, home, "the file durable is");
-    if (format < home->format)
-        return damaged(s, home, "the files durable and HOLDFAST are of different formats");
-    home->format = format; /* higher: all but HOLDFAST had become that when the last open ended */
-    home->unnoted = format != HOME_FORMAT;
-    give_id(home);
-    if (!home->has_database && (home->marks.based || format == 1))
-        return damaged(s, home, "db/CURRENT is missing");
+        return damaged(s, store_dir, "the file durable is");
+    if (format < store_dir->format)
+        return damaged(s, store_dir, "the files durable and HOLDFAST are of different formats");
+    if (store_dir->marks.clean && store_dir->marks.clean < store_dir->marks.based)
+        return damaged(s, store_dir, "the file durable is"); /* (3) */
+    /* Higher: all but HOLDFAST had become that when the last open ended. */
+    store_dir->format = format;
+    store_dir->unnoted = format != STORE_DIR_FORMAT;
+    give_id(store_dir);
+    if (!store_dir->has_database && (store_dir->marks.based || format == 1))
+        return damaged(s, store_dir, "db/CURRENT is missing");
     return HF_OK;
 }
 
 /* ---- comparing ------------------------------------------------------------------------------ */
 
 /* What is on disk says less. */
-static void raise(struct home *home, uint64_t *mark, uint64_t to)
+static void raise(struct store_dir *store_dir, uint64_t *mark, uint64_t to)
 {
     if (*mark >= to)
         return;
     *mark = to;
-    home->unnoted = true;
+    store_dir->unnoted = true;
 }
 
-void hf__marks_based(struct home *home, uint64_t change)
+void hf__marks_based(struct store_dir *store_dir, uint64_t change)
 {
-    raise(home, &home->marks.based, change);
+    raise(store_dir, &store_dir->marks.based, change);
 }
 
-static enum hf_status too_old(struct hf_scope *s, const struct home *home, uint64_t have,
+static enum hf_status too_old(struct hf_scope *s, const struct store_dir *store_dir, uint64_t have,
                               uint64_t want)
 {
     return hf__fail(s, HF_CORRUPT,
                     "The store in %s is damaged: its tables in db end at change %llu and must have "
-                    "%llu; the manifest of db is damaged, or db is an older copy" HOME_DAMAGED,
-                    home->path, (unsigned long long)have, (unsigned long long)want);
+                    "%llu; the manifest of db is damaged, or db is an older copy" STORE_DIR_DAMAGED,
+                    store_dir->path, (unsigned long long)have, (unsigned long long)want);
 }
 
 /* Of a store of an older format, whose tables need not have a mark. RocksDB's own count of changes
  * was the store's in format 1, and is in format 2 until tables are written. */
-static enum hf_status compare_old(struct hf_scope *s, struct home *home,
+static enum hf_status compare_old(struct hf_scope *s, struct store_dir *store_dir,
                                   const struct tables_mark *mark)
 {
-    uint64_t want = home->format == 1 ? home->marks.durable : home->marks.based;
-    uint64_t have = home->format == 1 || !mark->last ? mark->sequence : mark->last;
+    uint64_t want = store_dir->format == 1 ? store_dir->marks.durable : store_dir->marks.based;
+    uint64_t have = store_dir->format == 1 || !mark->last ? mark->sequence : mark->last;
 
-    if (have < want && home->format == 1)
+    if (have < want && store_dir->format == 1)
         return hf__fail(s, HF_CORRUPT,
                         "The store in %s is damaged: a log file is missing or cut short, or the "
                         "manifest of db is damaged (it ends at change %llu, and %llu were made "
-                        "durable)" HOME_DAMAGED,
-                        home->path, (unsigned long long)have, (unsigned long long)want);
+                        "durable)" STORE_DIR_DAMAGED,
+                        store_dir->path, (unsigned long long)have, (unsigned long long)want);
     if (have < want)
-        return too_old(s, home, have, want);
-    if (home->format == 1)
-        raise(home, &home->marks.durable, have);
+        return too_old(s, store_dir, have, want);
+    if (store_dir->format == 1)
+        raise(store_dir, &store_dir->marks.durable, have);
     else
-        raise(home, &home->marks.based, mark->last);
+        raise(store_dir, &store_dir->marks.based, mark->last);
     return HF_OK;
 }
 
-enum hf_status hf__marks_compare(struct hf_scope *s, struct home *home,
+enum hf_status hf__marks_compare(struct hf_scope *s, struct store_dir *store_dir,
                                  const struct tables_mark *mark)
 {
-    struct home_marks *marks = &home->marks;
+    struct store_marks *marks = &store_dir->marks;
 
-    if (home->fresh)
+    if (store_dir->fresh)
         return HF_OK;
-    if (home->format != HOME_FORMAT)
-        return compare_old(s, home, mark);
+    if (store_dir->format != STORE_DIR_FORMAT)
+        return compare_old(s, store_dir, mark);
     if (mark->last && (!mark->whole || mark->id != marks->id))
-        return damaged(s, home, "the tables in db and the file durable are of different databases");
+        return damaged(s, store_dir,
+                       "the tables in db and the file durable are of different databases");
     if (mark->last < marks->based)
-        return too_old(s, home, mark->last, marks->based);
+        return too_old(s, store_dir, mark->last, marks->based);
     if (marks->clean && mark->last > marks->clean)
-        return damaged(s, home, "the file durable is older than the tables in db");
-    raise(home, &marks->based, mark->last);
-    raise(home, &marks->durable, mark->durable);
-    raise(home, &marks->segment, mark->segment);
+        return damaged(s, store_dir, "the file durable is older than the tables in db");
+    raise(store_dir, &marks->based, mark->last);
+    raise(store_dir, &marks->durable, mark->durable);
+    raise(store_dir, &marks->segment, mark->segment);
     return HF_OK;
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-struct home;
+struct store_dir;
 struct tables_mark;
 
 /* A beginning of the manifest of the database, which is durable; see manifest.h. */
@@ -17,7 +17,7 @@ struct manifest_mark {
     uint64_t hash; /* of those */
 };
 
-struct home_marks {
+struct store_marks {
     uint64_t id;      /* of the store: its journal and its tables have it, too */
     uint64_t durable; /* every change up to here is */
     uint64_t based;   /* every change up to here is in tables of the database */
@@ -28,23 +28,24 @@ struct home_marks {
     struct manifest_mark manifest;
 };
 
-/* Read the record into home->marks; make it in a fresh store, where it is not synced yet. Nothing
- * else is changed. HF_CORRUPT: it is damaged, or says that something must be there that is not. */
-enum hf_status hf__marks_open(struct hf_scope *s, struct home *home);
+/* Read the record into store_dir->marks; make it in a fresh store, where it is not synced yet.
+ * Nothing else is changed. HF_CORRUPT: it is damaged, or says that something must be there that is
+ * not. */
+enum hf_status hf__marks_open(struct hf_scope *s, struct store_dir *store_dir);
 
 /* What tables say of themselves agrees with the marks; these are raised to it. HF_CORRUPT: it does
  * not. */
-enum hf_status hf__marks_compare(struct hf_scope *s, struct home *home,
+enum hf_status hf__marks_compare(struct hf_scope *s, struct store_dir *store_dir,
                                  const struct tables_mark *mark);
 
 /* Tables have every change up to this one: that is noted with what comes next. */
-void hf__marks_based(struct home *home, uint64_t change);
+void hf__marks_based(struct store_dir *store_dir, uint64_t change);
 
 /* Note where the store stands. One thread at a time. False: an older note is there. */
-bool hf__marks_note(struct home *home, struct home_marks marks);
+bool hf__marks_note(struct store_dir *store_dir, struct store_marks marks);
 
 /* Make the newest note durable. False when that failed. */
-bool hf__marks_sync(struct home *home);
+bool hf__marks_sync(struct store_dir *store_dir);
 
 /* Which start of the machine this is; 0: nobody knows. */
 uint64_t hf__marks_boot(void);

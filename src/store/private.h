@@ -37,8 +37,8 @@ struct store_kind {
 /* The first member of every store. */
 struct hf__store {
     const struct store_kind *kind;
-    struct hf_env env;   /* whole */
-    atomic_bool settled; /* see hf__store_is_settled() */
+    struct hf_env env;       /* whole */
+    atomic_bool rolled_back; /* see hf__store_is_rolled_back() */
 };
 
 /* The first member of every iterator. */
@@ -51,13 +51,24 @@ struct hf__store_iter {
 enum batch_kind { BATCH_PUT = 1, BATCH_DELETE = 2, BATCH_DELETE_RANGE = 3 };
 
 struct batch_op {
-    enum batch_kind kind;
-    bool fresh;            /* a put of a key that had no value */
-    struct hf_bytes key;   /* or the lower end of a range */
-    struct hf_bytes value; /* or the upper end of a range, which is not in it */
+    uint8_t kind;
+    bool fresh; /* a put of a key that had no value */
+    uint8_t head_len;
+    uint8_t head[BATCH_HEAD_MAX]; /* the value of a put begins with this */
+    struct hf_bytes key;          /* or the lower end of a range */
+    struct hf_bytes body;         /* or the upper end of a range, which is not in it */
 };
 
-/* Read the change at *at and move *at behind it; false at the end. */
-bool hf__batch_next(const struct store_batch *batch, size_t *at, struct batch_op *op);
+/* The change at `i`, from 0 on. */
+static inline const struct batch_op *batch_at(const struct store_batch *batch, size_t i)
+{
+    assert(i < batch->count && batch->ops.len == batch->count * sizeof(struct batch_op));
+    return (const struct batch_op *)(const void *)batch->ops.ptr + i;
+}
+
+static inline struct hf_bytes batch_head(const struct batch_op *op)
+{
+    return hf_bytes_of(op->head, op->head_len);
+}
 
 #endif

@@ -21,11 +21,16 @@ enum {
     VARINT_MAX = 5
 };
 
+_Static_assert(RECORD_HEAD == 8 + 4, "u64 0, u32le count");
+_Static_assert(NUMBER_BYTES == sizeof(uint64_t) && NUMBER_BYTES < 0x80, "its length is one byte");
+_Static_assert(7 * VARINT_MAX >= 32, "a varint has every length of 32 bits");
+
 void hf__changes_init(struct changes *changes, struct hf_scope *s, const struct hf_env *env)
 {
+    assert(s && env);
     changes->s = s;
     changes->env = env;
-    changes->record = (struct hf__buf){.scope = s};
+    changes->record_len = RECORD_HEAD + RECORD_TAIL;
     changes->entries = changes->few;
     changes->len = 0;
     changes->cap = CHANGES_INLINE;
@@ -40,15 +45,13 @@ void hf__changes_drop(struct changes *changes)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-enum hf_status hf__changes_begin(struct changes *changes, size_t bytes)
+static size_t varint_size(size_t value)
 {
-    uint8_t *head = hf__buf_reserve(&changes->record, RECORD_HEAD + RECORD_TAIL + bytes);
+    size_t size = 1;
 
-    if (!head)
-        return hf__fail_nomem(changes->s);
-    memset(head, 0, RECORD_HEAD);
-    changes->record.len = RECORD_HEAD;
-    return HF_OK;
+    for (; value >= 0x80; value >>= 7)
+        size++;
+    return size;
 }
 
 static uint8_t *append_varint(uint8_t *to, size_t value)
@@ -71,6 +74,7 @@ static bool changes_grow(struct changes *changes)
 {
     struct map_entry **more;
 
+    assert(changes->len <= changes->cap);
     if (changes->len < changes->cap)
         return true;
     more = hf_scope_alloc(changes->s, 2 * changes->cap * sizeof(more[0]));
@@ -82,55 +86,47 @@ static bool changes_grow(struct changes *changes)
     return true;
 }
 
-/* The entry alone: what is replayed has its record already. */
-static enum hf_status add_entry(struct changes *changes, enum change_kind kind, struct hf_bytes key,
-                                struct hf_bytes value)
+enum hf_status hf__changes_add(struct changes *changes, enum change_kind kind, struct hf_bytes key,
+                               struct hf_bytes head, struct hf_bytes body)
 {
+    size_t value_len = head.len + body.len;
     struct map_entry *entry = NULL;
 
+    assert(key.len && (kind != CHANGE_DELETE || value_len == 0));
     if (changes_grow(changes))
-        entry = hf__map_entry_make(changes->env, key, value);
+        entry = hf__map_entry_make(changes->env, key, head, body);
     if (!entry)
         return hf__fail_nomem(changes->s);
     entry->gone = kind == CHANGE_DELETE;
     entry->fresh = kind == CHANGE_INSERT;
     changes->entries[changes->len++] = entry;
-    return HF_OK;
-}
-
-enum hf_status hf__changes_add(struct changes *changes, enum change_kind kind, struct hf_bytes key,
-                               struct hf_bytes value)
-{
-    uint8_t *to =
-        hf__buf_reserve(&changes->record, 1 + 2 * (size_t)VARINT_MAX + key.len + value.len);
-
-    if (!to)
-        return hf__fail_nomem(changes->s);
-    *to++ = kind == CHANGE_DELETE ? CHANGE_DELETE : CHANGE_PUT;
-    to = append_bytes(to, key);
+    changes->record_len += 1 + varint_size(key.len) + key.len;
     if (kind != CHANGE_DELETE)
-        to = append_bytes(to, value);
-    changes->record.len = (size_t)(to - changes->record.ptr);
-    return add_entry(changes, kind, key, value);
-}
-
-enum hf_status hf__changes_end(struct changes *changes)
-{
-    uint8_t *to = hf__buf_reserve(&changes->record, RECORD_TAIL);
-
-    if (!to || changes->len >= UINT32_MAX)
-        return hf__fail_nomem(changes->s);
-    memset(to, 0, RECORD_TAIL);
-    to[0] = CHANGE_PUT;
-    to[2] = NUMBER_BYTES;
-    changes->record.len += RECORD_TAIL;
-    store_u32le(changes->record.ptr + 8, (uint32_t)changes->len + 1);
+        changes->record_len += varint_size(value_len) + value_len;
     return HF_OK;
 }
 
-void hf__changes_number(struct changes *changes, uint64_t number)
+void hf__changes_write(const struct changes *changes, uint64_t number, uint8_t *to)
 {
-    store_u64be(changes->record.ptr + changes->record.len - NUMBER_BYTES, number);
+    const uint8_t *end = to + changes->record_len;
+
+    assert(number && changes->len < UINT32_MAX);
+    memset(to, 0, 8);
+    store_u32le(to + 8, (uint32_t)changes->len + 1);
+    to += RECORD_HEAD;
+    for (size_t i = 0; i < changes->len; i++) {
+        const struct map_entry *entry = changes->entries[i];
+
+        *to++ = entry->gone ? CHANGE_DELETE : CHANGE_PUT;
+        to = append_bytes(to, map_key(entry));
+        if (!entry->gone)
+            to = append_bytes(to, map_value(entry));
+    }
+    *to++ = CHANGE_PUT;
+    *to++ = 0; /* the empty key */
+    *to++ = NUMBER_BYTES;
+    store_u64be(to, number);
+    assert(to + NUMBER_BYTES == end);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -173,7 +169,7 @@ enum hf_status hf__changes_read(struct changes *changes, struct hf_bytes record,
         if (!*good)
             break;
         if (key.len)
-            TRY(add_entry(changes, kind, key, value));
+            TRY(hf__changes_add(changes, kind, key, hf_bytes_of(NULL, 0), value));
         else if (value.len == NUMBER_BYTES)
             *number = load_u64be(value.ptr);
     }

@@ -17,7 +17,7 @@ enum change_kind { CHANGE_DELETE = 0, CHANGE_PUT = 1, CHANGE_INSERT };
 struct changes {
     struct hf_scope *s;
     const struct hf_env *env; /* of the entries */
-    struct hf__buf record;    /* in the scope */
+    size_t record_len;        /* of the record that they make */
     struct map_entry **entries;
     size_t len, cap;
     struct map_entry *few[CHANGES_INLINE];
@@ -30,15 +30,12 @@ void hf__changes_drop(struct changes *changes);
 
 /* ---- making a record ------------------------------------------------------------------------ */
 
-/* `bytes`: about how many there will be. */
-enum hf_status hf__changes_begin(struct changes *changes, size_t bytes);
-
+/* The value is head and body. HF_NOMEM */
 enum hf_status hf__changes_add(struct changes *changes, enum change_kind kind, struct hf_bytes key,
-                               struct hf_bytes value);
+                               struct hf_bytes head, struct hf_bytes body);
 
-/* The end of the record, whose number is not known yet, and then its number. */
-enum hf_status hf__changes_end(struct changes *changes);
-void hf__changes_number(struct changes *changes, uint64_t number);
+/* Write all of them as the record of that number, of record_len bytes. */
+void hf__changes_write(const struct changes *changes, uint64_t number, uint8_t *to);
 
 /* ---- reading one ---------------------------------------------------------------------------- */
 

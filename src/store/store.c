@@ -1,97 +1,91 @@
 /*
- * store/store.c: the calls of store.h, handed to the kind of store at hand, and the form of a
- * batch.
+ * store/store.c: the calls of store.h, handed to the kind of store at hand, and batches.
  *
- * A batch is its changes one after the other in one buffer:
- *
- *     1 byte    kind; with the highest bit: fresh
- *     4 bytes   length of the key, little-endian
- *     4 bytes   length of the value
- *     ...       key, value
- *
- * It never leaves the process, so it has no version and no checksum. A change is appended whole or
- * not at all: room for all of it is taken first.
+ * A batch is an array of changes. It points at keys and values: at the caller's, or at copies in
+ * its scope. So the bytes of an item are copied only to where they stay: to the map, and on disk to
+ * the journal's buffer as well. A change is added whole or not at all.
  */
 #include "store/private.h"
 
-enum { OP_HEADER = 9, OP_FRESH = 0x80 };
+enum { PART_MAX = UINT32_MAX / 4 }; /* bytes of a key, a head or a body */
 
 /* ---- batches -------------------------------------------------------------------------------- */
 
-static uint8_t *append(uint8_t *to, struct hf_bytes bytes)
+static struct batch_op *batch_add(struct store_batch *batch, enum batch_kind kind,
+                                  struct hf_bytes key, struct hf_bytes body)
 {
-    if (bytes.len)
-        memcpy(to, bytes.ptr, bytes.len);
-    return to + bytes.len;
+    struct batch_op *op;
+
+    assert(batch->ops.scope);
+    assert(key.len || kind == BATCH_DELETE_RANGE);
+    if (key.len > PART_MAX || body.len > PART_MAX)
+        batch->ops.failed = true;
+    op = (struct batch_op *)(void *)hf__buf_reserve(&batch->ops, sizeof(*op));
+    if (!op)
+        return NULL;
+    *op = (struct batch_op){.kind = (uint8_t)kind, .key = key, .body = body};
+    batch->ops.len += sizeof(*op);
+    batch->count++;
+    batch->bytes += key.len + body.len;
+    return op;
 }
 
-/* The value comes in two parts, so that nobody has to join them first. */
-static void batch_add(struct store_batch *batch, uint8_t kind, struct hf_bytes key,
-                      struct hf_bytes head, struct hf_bytes body)
+/* Add a change of which the caller keeps nothing. */
+static void batch_copy(struct store_batch *batch, enum batch_kind kind, struct hf_bytes key,
+                       struct hf_bytes body)
 {
-    uint8_t *to;
+    uint8_t *to = NULL;
 
-    assert(key.len || kind == BATCH_DELETE_RANGE);
-    if (key.len > UINT32_MAX / 4 || head.len > UINT32_MAX / 4 || body.len > UINT32_MAX / 4) {
+    if (!batch->ops.failed && key.len <= PART_MAX && body.len <= PART_MAX)
+        to = hf_scope_alloc(batch->ops.scope, key.len + body.len);
+    if (!to) {
         batch->ops.failed = true;
         return;
     }
-    to = hf__buf_reserve(&batch->ops, OP_HEADER + key.len + head.len + body.len);
-    if (!to)
-        return;
-    to[0] = kind;
-    store_u32le(to + 1, (uint32_t)key.len);
-    store_u32le(to + 5, (uint32_t)(head.len + body.len));
-    append(append(append(to + OP_HEADER, key), head), body);
-    batch->ops.len += OP_HEADER + key.len + head.len + body.len;
-    batch->count++;
+    if (key.len)
+        memcpy(to, key.ptr, key.len);
+    if (body.len)
+        memcpy(to + key.len, body.ptr, body.len);
+    (void)batch_add(batch, kind, hf_bytes_of(to, key.len), hf_bytes_of(to + key.len, body.len));
 }
 
 void hf__batch_put(struct store_batch *batch, struct hf_bytes key, struct hf_bytes value)
 {
-    batch_add(batch, BATCH_PUT, key, value, hf_bytes_of(NULL, 0));
+    batch_copy(batch, BATCH_PUT, key, value);
 }
 
 void hf__batch_put_parts(struct store_batch *batch, struct hf_bytes key, struct hf_bytes head,
                          struct hf_bytes body, bool fresh)
 {
-    batch_add(batch, (uint8_t)(fresh ? BATCH_PUT | OP_FRESH : BATCH_PUT), key, head, body);
+    struct batch_op *op = batch_add(batch, BATCH_PUT, key, body);
+
+    assert(head.len <= BATCH_HEAD_MAX);
+    if (!op)
+        return;
+    op->fresh = fresh;
+    op->head_len = (uint8_t)head.len;
+    if (head.len)
+        memcpy(op->head, head.ptr, head.len);
+    batch->bytes += head.len;
 }
 
 void hf__batch_delete(struct store_batch *batch, struct hf_bytes key)
 {
-    batch_add(batch, BATCH_DELETE, key, hf_bytes_of(NULL, 0), hf_bytes_of(NULL, 0));
+    batch_copy(batch, BATCH_DELETE, key, hf_bytes_of(NULL, 0));
 }
 
 void hf__batch_delete_range(struct store_batch *batch, struct hf_bytes lower, struct hf_bytes upper)
 {
-    /* An empty range is no change, and RocksDB would refuse one that is upside down. */
+    /* An empty range is no change, and neither is one that is upside down. */
     if (bytes_compare(lower.ptr, lower.len, upper.ptr, upper.len) < 0)
-        batch_add(batch, BATCH_DELETE_RANGE, lower, upper, hf_bytes_of(NULL, 0));
-}
-
-bool hf__batch_next(const struct store_batch *batch, size_t *at, struct batch_op *op)
-{
-    const uint8_t *from;
-
-    if (*at == batch->ops.len)
-        return false;
-    from = batch->ops.ptr + *at;
-    assert(batch->ops.len - *at >= OP_HEADER);
-    op->kind = from[0] & ~OP_FRESH;
-    op->fresh = from[0] & OP_FRESH;
-    op->key = hf_bytes_of(from + OP_HEADER, load_u32le(from + 1));
-    op->value = hf_bytes_of(from + OP_HEADER + op->key.len, load_u32le(from + 5));
-    *at += OP_HEADER + op->key.len + op->value.len;
-    assert(*at <= batch->ops.len);
-    return true;
+        batch_copy(batch, BATCH_DELETE_RANGE, lower, upper);
 }
 
 /* ---- dispatch ------------------------------------------------------------------------------- */
 
-bool hf__store_is_settled(const struct hf__store *store)
+bool hf__store_is_rolled_back(const struct hf__store *store)
 {
-    return atomic_load(&store->settled);
+    return atomic_load(&store->rolled_back);
 }
 
 void hf__store_close(struct hf__store *store)
@@ -104,7 +98,7 @@ enum hf_status hf__store_get(struct hf_scope *s, struct hf__store *store,
                              const struct hf__store_snapshot *snapshot, struct hf_bytes key,
                              struct hf_bytes *value)
 {
-    assert(key.len);
+    assert(key.len && key.ptr);
     *value = hf_bytes_of(NULL, 0);
     return store->kind->get(s, store, snapshot, key, value);
 }

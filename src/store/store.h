@@ -1,6 +1,7 @@
 /*
- * store/store.h: ordered bytes. The one seam between the engine and what keeps its data: RocksDB in
- * a directory, a map in memory, and a wrapper that makes either fail on demand.
+ * store/store.h: ordered bytes. The one seam between the engine and what keeps its data: a store on
+ * disk, which is a journal, a memtable and tables of RocksDB; a store in memory, which is a map;
+ * and a wrapper that makes either fail on demand.
  *
  * A store maps keys to values, both plain bytes, in the order of memcmp(). A key is not empty.
  * Reads are of the newest state or of a snapshot. Writes are batches that happen wholly or not at
@@ -49,7 +50,7 @@ enum store_sync {
 struct store_options {
     enum store_sync sync;
     uint32_t window_ms;     /* for STORE_SYNC_BATCH; default 100 */
-    uint32_t quiet_ms;      /* tables are tidied after so long without writes; default 1000 */
+    uint32_t quiet_ms;      /* tables are compacted after so long without writes; default 1000 */
     size_t memtable_bytes;  /* bytes of newest writes kept in memory; default 64 MiB */
     size_t cache_bytes;     /* cache of blocks that were read; default 32 MiB */
     uint64_t reserve_bytes; /* free space that is never written into; default from memtables */
@@ -69,14 +70,13 @@ enum hf_status hf__store_open_memory(struct hf_scope *s, const struct hf_env *en
  *
  * HF_LOCKED   another process, or this one, has it open
  * HF_FORMAT   it was written by a newer version; the message has both numbers
- * HF_CORRUPT  it is damaged: a log is missing or broken, a file is gone; the message names it
+ * HF_CORRUPT  it is damaged: a file is missing or broken; the message names it
  * HF_NO_SPACE the disk has less room than an open takes
  * HF_NOT_FOUND  there is none, with read_only or no_create
  * HF_INVALID  the directory holds something else
  */
-enum hf_status hf__store_open_rocksdb(struct hf_scope *s, const struct hf_env *env,
-                                      struct hf_str path, const struct store_options *options,
-                                      struct hf__store **store);
+enum hf_status hf__store_open_disk(struct hf_scope *s, const struct hf_env *env, struct hf_str path,
+                                   const struct store_options *options, struct hf__store **store);
 
 /* Flush, make durable, close. NULL is accepted. No iterator or snapshot may be open. */
 void hf__store_close(struct hf__store *store);
@@ -123,20 +123,26 @@ void hf__store_iter_close(struct hf__store_iter *iter);
 /* ---- writing -------------------------------------------------------------------------------- */
 
 /*
- * A batch is a list of changes in a buffer; later ones win over earlier ones on the same key.
- * Memory comes from the scope, or from an env, as the buffer says.
+ * A batch is a list of changes in a scope; later ones win over earlier ones on the same key. Begin
+ * with {.ops = {.scope = s}}. What does not fit is remembered in ops.failed.
  */
 struct store_batch {
-    struct hf__buf ops; /* kind, u32le key length, u32le value length, key, value; ... */
-    size_t count;
+    struct hf__buf ops; /* struct batch_op of private.h */
+    size_t count;       /* of the changes */
+    size_t bytes;       /* of their keys and values */
     bool frees; /* it makes room in the end, and is taken on a disk that is full for others */
     bool opens; /* a few bytes that an open cannot do without: the room that it found is enough */
 };
+
+enum { BATCH_HEAD_MAX = 4 }; /* bytes of a value's head */
+
+/* Key and value are copied, as with the deletes below. */
 void hf__batch_put(struct store_batch *batch, struct hf_bytes key, struct hf_bytes value);
 /*
- * The value is head and body. `fresh`: the key has no value in the newest state, as the caller
- * knows, and as it stays until the batch is applied. A delete that comes soon enough leaves no
- * trace of it then.
+ * The value is head and body. The head is copied; key and body are not: they stay as they are until
+ * the batch was written, or nobody needs it any more. `fresh`: the key has no value in the newest
+ * state, as the caller knows, and as it stays until the batch is applied. A delete that comes soon
+ * enough leaves no trace of it then.
  */
 void hf__batch_put_parts(struct store_batch *batch, struct hf_bytes key, struct hf_bytes head,
                          struct hf_bytes body, bool fresh);
@@ -170,12 +176,12 @@ uint64_t hf__store_durable(struct hf__store *store);
  * what was applied and could not be made durable is taken back, in memory, so that all reads can go
  * on. It may be there again after the next open.
  */
-bool hf__store_is_settled(const struct hf__store *store);
+bool hf__store_is_rolled_back(const struct hf__store *store);
 
 /* ---- care ----------------------------------------------------------------------------------- */
 
 struct store_stats {
-    uint64_t syncs;        /* fsyncs of the log */
+    uint64_t syncs;        /* fsyncs of the journal */
     uint64_t sync_waits;   /* tickets that waited for one */
     uint64_t disk_bytes;   /* 0 for memory */
     uint64_t memory_bytes; /* what the store itself holds: memtables, caches, or the whole map */

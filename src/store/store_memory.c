@@ -171,7 +171,7 @@ static void memory_iter_close(struct hf__store_iter *iter)
 static struct map_span span_of(const struct batch_op *op)
 {
     if (op->kind == BATCH_DELETE_RANGE)
-        return (struct map_span){.lower = op->key, .upper = op->value};
+        return (struct map_span){.lower = op->key, .upper = op->body};
     return (struct map_span){.lower = op->key, .upper = op->key, .closed = true};
 }
 
@@ -179,36 +179,34 @@ static struct map_span span_of(const struct batch_op *op)
 static bool prepare(struct map *map, const struct store_batch *batch, struct map_entry **entries,
                     size_t *done)
 {
-    struct batch_op op;
-
-    *done = 0;
-    for (size_t at = 0; hf__batch_next(batch, &at, &op); ++*done) {
-        struct map_span span = span_of(&op);
+    for (*done = 0; *done < batch->count; ++*done) {
+        const struct batch_op *op = batch_at(batch, *done);
+        struct map_span span = span_of(op);
+        struct map_entry *entry;
 
         entries[*done] = NULL;
-        if (op.kind != BATCH_PUT) {
+        if (op->kind != BATCH_PUT) {
             if (!hf__map_prepare_delete(map, &span))
                 return false;
             continue;
         }
-        entries[*done] = hf__map_entry_new(map, op.key, op.value);
-        if (!entries[*done])
+        entry = hf__map_entry_make(map->env, op->key, batch_head(op), op->body);
+        if (!entry)
             return false;
-        if (!hf__map_prepare_put(map, entries[*done])) {
-            hf__map_entry_release(map, entries[*done]);
+        hf__map_entry_adopt(map, entry);
+        if (!hf__map_prepare_put(map, entry)) {
+            hf__map_entry_release(map, entry);
             return false;
         }
+        entries[*done] = entry;
     }
     return true;
 }
 
 static void apply(struct map *map, const struct store_batch *batch, struct map_entry **entries)
 {
-    struct batch_op op;
-    size_t i = 0;
-
-    for (size_t at = 0; hf__batch_next(batch, &at, &op); i++) {
-        struct map_span span = span_of(&op);
+    for (size_t i = 0; i < batch->count; i++) {
+        struct map_span span = span_of(batch_at(batch, i));
 
         if (entries[i])
             hf__map_put(map, entries[i]);
@@ -220,13 +218,11 @@ static void apply(struct map *map, const struct store_batch *batch, struct map_e
 /* Remove the slots that the deletes, or the puts that are not to be, left dead. */
 static void sweep(struct map *map, const struct store_batch *batch, bool puts, size_t len)
 {
-    struct batch_op op;
-    size_t i = 0;
+    for (size_t i = 0; i < len; i++) {
+        const struct batch_op *op = batch_at(batch, i);
+        struct map_span span = span_of(op);
 
-    for (size_t at = 0; i < len && hf__batch_next(batch, &at, &op); i++) {
-        struct map_span span = span_of(&op);
-
-        if ((op.kind == BATCH_PUT) == puts)
+        if ((op->kind == BATCH_PUT) == puts)
             hf__map_sweep(map, &span);
     }
 }
@@ -243,6 +239,7 @@ static bool write_locked(struct map *map, const struct store_batch *batch,
         sweep(map, batch, true, done);
         return false;
     }
+    assert(done == batch->count);
     apply(map, batch, entries);
     sweep(map, batch, false, done);
     return true;
@@ -261,6 +258,7 @@ static enum hf_status memory_write(struct hf_scope *s, struct hf__store *store,
         entries = hf__env_alloc(&store->env, size);
     if (!entries)
         return hf__fail_nomem(s);
+    assert(batch->ops.len == batch->count * sizeof(struct batch_op));
     lock_to_write(memory);
     done = write_locked(&memory->map, batch, entries);
     if (done)

@@ -3,8 +3,8 @@
  *
  * RocksDB on a full disk is at best stopped, and this build may abort the process, so it must never
  * find out. Before a write we ask the file system for its free space, every CHECK_BYTES of writes
- * and once per sync, and refuse below a reserve. The reserve is what may be written after the last
- * write that we let through:
+ * and once per sync, and refuse below a reserve. The reserve is what may be written after the
+ * last write that we let through:
  *
  *     the maps, which become tables                           memtable_bytes, or as large as they
  *                                                             are
@@ -51,9 +51,9 @@ static uint64_t reserve_bytes(struct disk *disk, bool frees)
         return frees ? disk->options.reserve_bytes / 2 : disk->options.reserve_bytes;
     if (atomic_load(&disk->opened)) {
         tables = hf__tables_bytes(disk->tables);
-        maps = hf__front_bytes(&disk->front);
+        maps = hf__memtable_bytes(&disk->memtable);
     } else { /* an open: a journal is replayed into tables, and compactions start at once */
-        tables = hf__home_used_bytes(&disk->home);
+        tables = hf__store_dir_used_bytes(&disk->store_dir);
     }
     if (!frees && maps < disk->options.memtable_bytes)
         maps = disk->options.memtable_bytes;
@@ -70,20 +70,22 @@ bool hf__disk_has_room(struct disk *disk, uint64_t bytes, uint64_t *have, uint64
 {
     bool room;
 
+    assert(!disk->options.read_only);
     pthread_mutex_lock(&disk->space_lock);
     atomic_store_explicit(&disk->unchecked, 0, memory_order_relaxed);
-    *have = hf__home_free_bytes(&disk->home);
-    *need = reserve_bytes(disk, false) + bytes + (disk->home.ballast_full ? 0 : HOME_BALLAST_BYTES);
+    *have = hf__store_dir_free_bytes(&disk->store_dir);
+    *need = reserve_bytes(disk, false) + bytes +
+            (disk->store_dir.ballast_full ? 0 : STORE_DIR_BALLAST_BYTES);
     room = *have >= *need;
-    if (!room && disk->home.ballast_full)
-        hf__home_drop_ballast(&disk->home);
-    if (room && !disk->home.ballast_full)
-        hf__home_fill_ballast(&disk->home);
+    if (!room && disk->store_dir.ballast_full)
+        hf__store_dir_drop_ballast(&disk->store_dir);
+    if (room && !disk->store_dir.ballast_full)
+        hf__store_dir_fill_ballast(&disk->store_dir);
     if (!room && !atomic_load(&disk->no_space))
-        hf__commit_want_tables(&disk->commit); /* then files of the journal can go */
+        hf__maintenance_want_tables(disk); /* then files of the journal can go */
     if (room == atomic_load(&disk->no_space))
         hf__env_log(&disk->base.env, HF_LOG_WARNING, "store %s: %s (%llu bytes are free)",
-                    disk->home.path, room ? "there is room again" : "too little space",
+                    disk->store_dir.path, room ? "there is room again" : "too little space",
                     (unsigned long long)*have);
     atomic_store(&disk->no_space, !room);
     pthread_mutex_unlock(&disk->space_lock);
@@ -92,7 +94,18 @@ bool hf__disk_has_room(struct disk *disk, uint64_t bytes, uint64_t *have, uint64
 
 bool hf__disk_can_free(struct disk *disk, uint64_t bytes)
 {
-    return hf__home_free_bytes(&disk->home) >= reserve_bytes(disk, true) + batch_room(disk, bytes);
+    return hf__store_dir_free_bytes(&disk->store_dir) >=
+           reserve_bytes(disk, true) + batch_room(disk, bytes);
+}
+
+void hf__disk_look_between_syncs(struct disk *disk)
+{
+    uint_fast64_t looked = atomic_load_explicit(&disk->looked, memory_order_relaxed);
+    uint64_t syncs = atomic_load_explicit(&disk->commit.syncs, memory_order_relaxed);
+    uint64_t have, need;
+
+    if (looked != syncs && atomic_compare_exchange_strong(&disk->looked, &looked, syncs))
+        hf__disk_has_room(disk, 0, &have, &need);
 }
 
 enum hf_status hf__disk_check_room(struct hf_scope *s, struct disk *disk, uint64_t bytes,
@@ -101,6 +114,7 @@ enum hf_status hf__disk_check_room(struct hf_scope *s, struct disk *disk, uint64
     uint64_t before = atomic_fetch_add_explicit(&disk->unchecked, bytes, memory_order_relaxed);
     uint64_t have, need;
 
+    assert(!disk->options.read_only);
     if (before + bytes < CHECK_BYTES && !atomic_load(&disk->no_space))
         return HF_OK;
     if (hf__disk_has_room(disk, batch_room(disk, bytes), &have, &need)) {
@@ -114,7 +128,7 @@ enum hf_status hf__disk_check_room(struct hf_scope *s, struct disk *disk, uint64
     }
     return hf__fail(s, HF_NO_SPACE,
                     "The disk of the store in %s has %llu bytes free; writing needs %llu",
-                    disk->home.path, (unsigned long long)have, (unsigned long long)need);
+                    disk->store_dir.path, (unsigned long long)have, (unsigned long long)need);
 }
 
 bool hf__disk_has_room_for_table(struct disk *disk)
@@ -123,24 +137,17 @@ bool hf__disk_has_room_for_table(struct disk *disk)
 
     if (disk->options.reserve_bytes && disk->options.reserve_bytes < slack)
         slack = disk->options.reserve_bytes;
-    return hf__home_free_bytes(&disk->home) >= hf__front_frozen_bytes(&disk->front) + slack;
+    return hf__store_dir_free_bytes(&disk->store_dir) >=
+           hf__memtable_frozen_bytes(&disk->memtable) + slack;
 }
 
-uint64_t hf__disk_files_kept(void *user)
+uint64_t hf__disk_files_kept(struct disk *disk)
 {
-    struct disk *disk = user;
     uint64_t times = disk_is_synced(disk) ? JOURNAL_TIMES_SYNCED : JOURNAL_TIMES;
     uint64_t bytes = times * disk->options.memtable_bytes;
-    uint64_t free = hf__home_free_bytes(&disk->home) / JOURNAL_OF_FREE;
+    uint64_t free = hf__store_dir_free_bytes(&disk->store_dir) / JOURNAL_OF_FREE;
 
     if (atomic_load(&disk->no_space))
         return 0;
     return (bytes < free ? bytes : free) / disk_segment_bytes(disk);
-}
-
-void hf__disk_look(void *user)
-{
-    uint64_t have, need;
-
-    hf__disk_has_room(user, 0, &have, &need);
 }

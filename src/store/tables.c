@@ -53,6 +53,9 @@ enum {
     MARK_BYTES = 32   /* under the empty key: four numbers */
 };
 
+_Static_assert(MARK_BYTES == 4 * 8, "last change, id, durable, segment");
+_Static_assert(NUMBER_BYTES == 8 && NUMBER_BYTES < MARK_BYTES, "their lengths tell marks apart");
+
 /*
  * RocksDB counts every comparison of keys in counters of the calling thread, which nobody here
  * reads and which cost more than the comparison. The switch belongs to the thread as well, so it
@@ -152,12 +155,15 @@ void hf__tables_state_empty(struct tables_state *state)
         rocksdb_readoptions_destroy(state->options);
         hf__rocksdb_release(state->tables->db, state->snapshot);
     }
+    assert(atomic_load(&state->tables->states) > 0);
     atomic_fetch_sub(&state->tables->states, 1);
 }
 
 struct tables_state *hf__tables_retain(struct tables_state *state)
 {
-    atomic_fetch_add_explicit(&state->refs, 1, memory_order_relaxed);
+    unsigned refs = atomic_fetch_add_explicit(&state->refs, 1, memory_order_relaxed);
+
+    assert(refs > 0);
     return state;
 }
 
@@ -332,6 +338,7 @@ enum hf_status hf__tables_iter_next(struct hf_scope *s, struct tables_iter *iter
     *found = false;
     if (iter->ended)
         return HF_OK;
+    assert(iter->it);
     iter_step(iter);
     if (!rocksdb_iter_valid(iter->it)) {
         iter->ended = true;
@@ -339,6 +346,7 @@ enum hf_status hf__tables_iter_next(struct hf_scope *s, struct tables_iter *iter
         return error ? read_failed(s, iter->tables, error) : HF_OK;
     }
     ptr = rocksdb_iter_key(iter->it, &len);
+    assert(len > 0); /* (2) */
     *key = hf_bytes_of(ptr, len);
     ptr = rocksdb_iter_value(iter->it, &len);
     *value = hf_bytes_of(ptr, len);
@@ -367,7 +375,7 @@ static uint64_t property(struct tables *tables, const char *name)
     return value;
 }
 
-/* Writes what is in the batch, and empties it. NULL: it is in the memtable. */
+/* Writes what is in the batch, and empties it. NULL: it is in RocksDB's memtable. */
 static char *write_batch(struct tables *tables, rocksdb_writebatch_t *batch)
 {
     char *error = NULL;
@@ -414,7 +422,7 @@ static char *fill_memtable(struct tables *tables, const struct map_node *root,
     return error;
 }
 
-/* NULL: the memtable is a table now, which is synced and noted. */
+/* NULL: RocksDB's memtable is a table now, which is synced and noted. */
 static char *flush_memtable(struct tables *tables)
 {
     rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
@@ -463,41 +471,41 @@ static char *make_database(struct tables *tables)
 
 /* How many files in level 0 start a compaction. Who adds tables has better things to do than to
  * merge every single one; who reads looks at each of them. */
-static bool set_tidies(struct tables *tables, bool tidies)
+static bool set_eager(struct tables *tables, bool eager)
 {
     const char *name = "level0_file_num_compaction_trigger";
     const char *text;
     char *error = NULL;
     char files[8];
 
-    if (tables->tidies == tidies)
+    if (tables->eager == eager)
         return true;
-    tables->tidies = true; /* to be set back: RocksDB may have it although it says that it failed */
-    snprintf(files, sizeof(files), "%d", tidies ? 1 : LEVEL0_COMPACT);
+    tables->eager = true; /* to be set back: RocksDB may have it although it says that it failed */
+    snprintf(files, sizeof(files), "%d", eager ? 1 : LEVEL0_COMPACT);
     text = files;
     rocksdb_set_options(tables->db, 1, &name, &text, &error);
     if (!error)
-        tables->tidies = tidies;
+        tables->eager = eager;
     rocksdb_free(error);
     return !error;
 }
 
-static bool has_untidy(struct tables *tables)
+static bool has_level0(struct tables *tables)
 {
     char *files = rocksdb_property_value(tables->db, "rocksdb.num-files-at-level0");
-    bool untidy = files && strcmp(files, "0") != 0;
+    bool some = files && strcmp(files, "0") != 0;
 
     rocksdb_free(files);
-    return untidy;
+    return some;
 }
 
-bool hf__tables_tidy(struct tables *tables)
+bool hf__tables_compact_idle(struct tables *tables)
 {
     bool done = true;
 
     pthread_rwlock_rdlock(&hf__rocksdb_in_use);
-    if (!atomic_load(&hf__rocksdb_ended) && tables->db && has_untidy(tables))
-        done = set_tidies(tables, true);
+    if (!atomic_load(&hf__rocksdb_ended) && tables->db && has_level0(tables))
+        done = set_eager(tables, true);
     pthread_rwlock_unlock(&hf__rocksdb_in_use);
     return done;
 }
@@ -543,8 +551,9 @@ static char *add(struct tables *tables, const struct map_node *root, const struc
 {
     char *failed = make_database(tables);
 
+    assert(mark->last && mark->id);
     if (!failed) {
-        (void)set_tidies(tables, false); /* or it is merged at once, which does no harm */
+        (void)set_eager(tables, false); /* or it is merged at once, which does no harm */
         failed = fill_memtable(tables, root, mark);
     }
     hf__kill_point("table_begun");

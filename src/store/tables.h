@@ -94,7 +94,7 @@ void hf__tables_hurry(struct tables *tables);
 /* Nobody writes for now: have what was added lately merged with the rest, in the background, so
  * that reads have fewer places to look at. Beside hf__tables_add() only by who calls that. False:
  * this could not be noted. */
-bool hf__tables_tidy(struct tables *tables);
+bool hf__tables_compact_idle(struct tables *tables);
 
 /* ---- reading -------------------------------------------------------------------------------- */
 

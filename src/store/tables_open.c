@@ -362,7 +362,7 @@ static enum hf_status open_whole(struct hf_scope *s, struct tables *tables)
 }
 
 /* Close the database, if it is open, and open it. False: it is closed, and the log says why. */
-static bool turn_over(struct tables *tables)
+static bool reopen_database(struct tables *tables)
 {
     struct hf_scope *s = hf_scope_new(&tables->env);
     enum hf_status status = s ? HF_OK : HF_NOMEM;
@@ -372,7 +372,7 @@ static bool turn_over(struct tables *tables)
         hf__rocksdb_close(tables->db);
         tables->db = NULL;
         tables->is_down = true;
-        tables->tidies = false;
+        tables->eager = false;
         rocksdb_options_set_create_if_missing(tables->db_options, 0);
         status = open_whole(s, tables);
     }
@@ -395,7 +395,7 @@ bool hf__tables_reopen(struct tables *tables)
 {
     if (!has_descriptors() || pthread_rwlock_trywrlock(&tables->in_use))
         return false;
-    if (wait_alone(tables) && turn_over(tables)) {
+    if (wait_alone(tables) && reopen_database(tables)) {
         tables->lacks = false;
         hf__env_log(&tables->env, HF_LOG_WARNING,
                     "store %s: the tables were opened again, after a lack of descriptors or memory",

@@ -53,7 +53,7 @@ struct tables {
     uint64_t last;           /* the newest change that is known to be in tables */
     bool lacks;              /* it has to be opened again before something can be added */
     bool is_down;            /* it was closed for that, and could not be opened */
-    bool tidies;             /* every file in level 0 starts a compaction */
+    bool eager;              /* every file in level 0 starts a compaction */
 
     pthread_mutex_t iters_lock; /* guards the next two */
     struct tables_iter *iters;  /* spare ones */

@@ -268,7 +268,7 @@ class Serving(InDirectory):
         if tuple(int(n) for n in re.findall(r"\d+", platform.release())[:2]) < (6, 12):
             self.skipTest("Linux knows of turns from 6.12 on")
         mine = os.nice(0)
-        # The loops', the workers', and with a store on disk its keeper's and the syncer's.
+        # The loops', the workers', and with a store on disk its maintenance thread's and the syncer's.
         for args, threads in (["--in-memory"], 6), (["--db-path", self.path("db")], 8):
             with Server("--port", "0", "--loops", "3", *args,
                         preexec_fn=lambda: os.nice(3)) as server:

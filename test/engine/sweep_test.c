@@ -99,8 +99,7 @@ static void bench_open_in(struct bench *b, struct test *t, const char *path)
     t->wall_us = 1767225600000000;
     b->w = (struct world){.t = t, .scope = hf_scope_new(test_env(t)), .url = "memory:"};
     if (path)
-        CHECK_OK(
-            hf__store_open_rocksdb(b->w.scope, test_env(t), hf_str_from(path), &plain, &inner));
+        CHECK_OK(hf__store_open_disk(b->w.scope, test_env(t), hf_str_from(path), &plain, &inner));
     else
         CHECK_OK(hf__store_open_memory(b->w.scope, test_env(t), &inner));
     open_on(b, inner);

@@ -1,5 +1,5 @@
 /*
- * test/fuzz/fuzz_mark.c: store/home.c and marks.c on any files HOLDFAST and durable.
+ * test/fuzz/fuzz_mark.c: store/store_dir.c and marks.c on any files HOLDFAST and durable.
  *
  * The first byte has flags: the directory has db/CURRENT, the format file is what follows up to a
  * newline (otherwise that of this version), the slots of the durable record get right checksums.
@@ -15,7 +15,7 @@
 #include <xxhash.h>
 
 #include "files.h"
-#include "store/home.h"
+#include "store/store_dir.h"
 
 enum {
     HAS_DATABASE = 1,
@@ -33,7 +33,8 @@ static void write_files(struct input *input)
     char format[32];
     uint8_t record[RECORD_MAX] = {0};
     unsigned flags = input_byte(input);
-    int format_len = snprintf(format, sizeof(format), "holdfast store format %d\n", HOME_FORMAT);
+    int format_len =
+        snprintf(format, sizeof(format), "holdfast store format %d\n", STORE_DIR_FORMAT);
     const uint8_t *bytes;
     size_t len;
 
@@ -60,15 +61,15 @@ static void write_files(struct input *input)
     files_write("store/durable", 0, record, len);
 }
 
-static enum hf_status open_home(struct hf_scope *s, const struct hf_env *env, struct hf_str path,
-                                struct home *home)
+static enum hf_status open_store_dir(struct hf_scope *s, const struct hf_env *env,
+                                     struct hf_str path, struct store_dir *store_dir)
 {
     enum hf_status status;
 
-    TRY(hf__home_open(s, env, path, false, false, home));
-    status = hf__marks_open(s, home);
+    TRY(hf__store_dir_open(s, env, path, false, false, store_dir));
+    status = hf__marks_open(s, store_dir);
     if (status != HF_OK)
-        hf__home_close(home);
+        hf__store_dir_close(store_dir);
     return status;
 }
 
@@ -78,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct input input = {data, size};
     struct hf_env env = hf__env_fill(NULL);
     struct hf_scope *s = hf_scope_new(NULL);
-    struct home home;
+    struct store_dir store_dir;
     enum hf_status status;
 
     if (!path[0]) {
@@ -90,18 +91,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     write_files(&input);
     MUST(s);
-    status = open_home(s, &env, hf_str_from(path), &home);
-    if (status == HF_OK && (home.format != HOME_FORMAT || home.turn == UINT64_MAX)) {
-        hf__home_close(&home); /* what is noted has another form, or no number is left */
+    status = open_store_dir(s, &env, hf_str_from(path), &store_dir);
+    if (status == HF_OK &&
+        (store_dir.format != STORE_DIR_FORMAT || store_dir.sequence == UINT64_MAX ||
+         store_dir.marks.durable == UINT64_MAX)) {
+        hf__store_dir_close(&store_dir); /* what is noted has another form, or no number is left */
     } else if (status == HF_OK) {
-        struct home_marks marks = home.marks;
+        struct store_marks marks = store_dir.marks;
 
         marks.durable++;
-        MUST(hf__marks_note(&home, marks));
-        hf__home_close(&home);
-        MUST(open_home(s, &env, hf_str_from(path), &home) == HF_OK);
-        MUST(memcmp(&marks, &home.marks, sizeof(marks)) == 0);
-        hf__home_close(&home);
+        MUST(hf__marks_note(&store_dir, marks));
+        hf__store_dir_close(&store_dir);
+        MUST(open_store_dir(s, &env, hf_str_from(path), &store_dir) == HF_OK);
+        MUST(memcmp(&marks, &store_dir.marks, sizeof(marks)) == 0);
+        hf__store_dir_close(&store_dir);
     } else {
         MUST(status == HF_CORRUPT || status == HF_FORMAT || status == HF_INVALID);
         MUST(strstr(hf_scope_error_text(s), path));

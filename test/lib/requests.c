@@ -215,7 +215,7 @@ void machine_open(struct machine *m, const char *directory)
                              .sleep = sleep_of};
     m->s = hf_scope_new(&m->env);
     status = directory
-                 ? hf__store_open_rocksdb(m->s, &m->env, hf_str_from(directory), &options, &inner)
+                 ? hf__store_open_disk(m->s, &m->env, hf_str_from(directory), &options, &inner)
                  : hf__store_open_memory(m->s, &m->env, &inner);
     if (status != HF_OK) {
         fprintf(stderr, "%s: %s\n", directory, hf_scope_error_text(m->s));

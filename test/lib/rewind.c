@@ -100,10 +100,9 @@ static enum hf_status rewind_write(struct hf_scope *s, struct hf__store *store,
                                    const struct store_batch *batch, uint64_t *ticket)
 {
     struct rewind_store *rewind = rewind_of(store);
-    struct batch_op op;
 
-    for (size_t at = 0; hf__batch_next(batch, &at, &op);)
-        rewind->wrote[op.key.ptr[0]] = true;
+    for (size_t i = 0; i < batch->count; i++)
+        rewind->wrote[batch_at(batch, i)->key.ptr[0]] = true;
     return hf__store_write(s, rewind->inner, batch, ticket);
 }
 

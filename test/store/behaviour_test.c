@@ -29,6 +29,37 @@ TEST(store, get_put_delete)
     }
 }
 
+/* What is put or deleted is copied; of parts the batch has only the head, until it is written. */
+TEST(store, a_batch_copies_or_points)
+{
+    EACH_KIND(kind)
+    {
+        struct fixture f;
+        struct store_batch batch;
+        char key[] = "k", value[] = "value", body[] = "body";
+        uint64_t ticket;
+
+        fixture_open(t, &f, kind);
+        put(&f, "x", "old");
+        batch = (struct store_batch){.ops = {.scope = f.s}};
+        hf__batch_put(&batch, bytes_from(key), bytes_from(value));
+        value[0] = 'V';
+        key[0] = 'x';
+        hf__batch_delete(&batch, bytes_from(key));
+        key[0] = 'y';
+        hf__batch_put_parts(&batch, bytes_from("p"), bytes_from(key), bytes_from(body), false);
+        key[0] = 'z';
+        body[0] = 'B';
+        hf__batch_put_parts(&batch, bytes_from("q"), bytes_from("head"), bytes_from(""), false);
+        CHECK_INT(4, batch.count);
+        CHECK_INT(1 + 5 + 1 + 1 + 1 + 4 + 1 + 4, batch.bytes);
+        CHECK_OK(hf__store_write(f.s, f.store, &batch, &ticket));
+        body[1] = 'O';
+        CHECK_STR("k=value p=yBody q=head", walk(&f, NULL, "", "", false));
+        fixture_close(&f);
+    }
+}
+
 TEST(store, the_last_change_of_a_batch_wins)
 {
     EACH_KIND(kind)

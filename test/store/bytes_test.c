@@ -46,7 +46,7 @@ static struct hf__store *open_mode(struct test *t, struct hf_scope *s, const cha
                                           .reserve_bytes = 1};
     struct hf__store *store;
 
-    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+    CHECK_OK(hf__store_open_disk(s, test_env(t), hf_str_from(path), &options, &store));
     return store;
 }
 
@@ -136,7 +136,7 @@ static void try_it(struct field *f, bool may_tear, const char *what)
                                           .reserve_bytes = 1};
     struct hf__store *store;
     enum hf_status status =
-        hf__store_open_rocksdb(f->s, test_env(f->t), hf_str_from(f->path), &options, &store);
+        hf__store_open_disk(f->s, test_env(f->t), hf_str_from(f->path), &options, &store);
 
     if (status != HF_OK) {
         check_refused(f, status, what);
@@ -319,18 +319,18 @@ TEST(store_damage, what_rocksdb_reads_before_it_verifies)
 /* Without syncs the end may be torn, and nothing else: what is behind a gap shows it. */
 TEST(store_damage, every_byte_of_a_store_that_did_not_sync)
 {
-    struct newest log;
+    struct newest segment;
     struct field f;
     char name[TREE_NAME];
     size_t at = JOURNAL_START;
     const struct tree_file *file;
 
     field_open(t, &f, STORE_SYNC_NONE, false);
-    log = newest_log(f.s, f.path);
-    snprintf(name, sizeof(name), "journal/%016llx", (unsigned long long)log.number);
+    segment = newest_segment(f.s, f.path);
+    snprintf(name, sizeof(name), "journal/%016llx", (unsigned long long)segment.number);
     f.newest = name;
     file = tree_find(&f.base, name);
-    for (; at < log.end; at += journal_record_size(journal_len(file->bytes + at)))
+    for (; at < segment.end; at += journal_record_size(journal_len(file->bytes + at)))
         f.torn_from = at;
     damage_all(&f);
     CHECK(f.refused > 300 && f.harmless > 10);

@@ -110,7 +110,7 @@ static void work(struct hf_scope *s, struct hf__store *store, struct dice *dice)
         if (roll(dice, 25) == 0)
             set_fault(dice, true);
         if (roll(dice, 100) == 0)
-            usleep(roll(dice, 20000)); /* the keeper goes on */
+            usleep(roll(dice, 20000)); /* maintenance goes on */
         (void)write_junk(s, store, dice);
         if (write_items(s, store, 0, last + 1, last + 1, true) == HF_OK)
             last++; /* otherwise it may be there, and is written once more */
@@ -137,7 +137,7 @@ CHILD(store_chaos)
         set_fault(&dice, true);
     if (roll(&dice, 6) == 0) /* in the midst of opening, too */
         ualarm(1 + roll(&dice, 30000), 0);
-    status = hf__store_open_rocksdb(s, NULL, hf_str_from(args[0]), &options, &store);
+    status = hf__store_open_disk(s, NULL, hf_str_from(args[0]), &options, &store);
     if (status == HF_CORRUPT)
         fprintf(stderr, "child: %s\n", hf_scope_error_text(s));
     if (status != HF_OK)
@@ -162,7 +162,7 @@ static void look(struct test *t, const char *path, bool read_only, struct acked 
     struct hf_scope *s = hf_scope_new(test_env(t));
     struct hf__store *store;
     enum hf_status status =
-        hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store);
+        hf__store_open_disk(s, test_env(t), hf_str_from(path), &options, &store);
 
     if (status == HF_INVALID && read_only && !acked->by_thread[0]) { /* not made yet */
         hf_scope_free(s);

@@ -215,7 +215,7 @@ static int child_fill(struct hf_scope *s, const char *path, unsigned count)
     for (unsigned round = 0; round < count; round++) {
         enum hf_status status = HF_OK;
 
-        if (hf__store_open_rocksdb(s, NULL, inside, &options, &store) != HF_OK) {
+        if (hf__store_open_disk(s, NULL, inside, &options, &store) != HF_OK) {
             fprintf(stderr, "child: round %u: %s\n", round, hf_scope_error_text(s));
             return CHILD_ERROR;
         }
@@ -234,7 +234,7 @@ static int child_fill(struct hf_scope *s, const char *path, unsigned count)
         /* Full at close and at open; what the close itself frees is taken away. */
         hf__store_close(store);
         fill(filler2, 96, 4);
-        if (hf__store_open_rocksdb(s, NULL, inside, &options, &store) != HF_OK ||
+        if (hf__store_open_disk(s, NULL, inside, &options, &store) != HF_OK ||
             !acked_is_there(s, store, &acked) ||
             write_items(s, store, 0, acked.by_thread[0] + 1, acked.by_thread[0] + 1, true) !=
                 HF_NO_SPACE) {
@@ -249,7 +249,7 @@ static int child_fill(struct hf_scope *s, const char *path, unsigned count)
         filler2 = hf_scope_format(s, "%s/filler2", path).ptr;
         inside = hf_scope_format(s, "%s/store", path);
         filler = hf_scope_format(s, "%s/filler", path).ptr;
-        if (hf__store_open_rocksdb(s, NULL, inside, &options, &store) != HF_OK ||
+        if (hf__store_open_disk(s, NULL, inside, &options, &store) != HF_OK ||
             write_soon(s, store, acked.by_thread[0] + 1, acked.by_thread[0] + 10)) {
             fprintf(stderr, "child: round %u: freed: %s\n", round, hf_scope_error_text(s));
             return CHILD_WRONG;
@@ -319,7 +319,7 @@ static int child_large(struct hf_scope *s, const char *path, unsigned mib)
 
     if (!mount_disk(path))
         return CHILD_SKIPPED;
-    if (hf__store_open_rocksdb(s, NULL, inside, &options, &store) != HF_OK)
+    if (hf__store_open_disk(s, NULL, inside, &options, &store) != HF_OK)
         return CHILD_ERROR;
     first = write_large(s, store, mib, &random);
     second = write_large(s, store, mib, &random); /* which has the first one flushed */
@@ -329,7 +329,7 @@ static int child_large(struct hf_scope *s, const char *path, unsigned mib)
     }
     hf__store_stats(store, &stats);
     hf__store_close(store);
-    if (stats.stopped || hf__store_open_rocksdb(s, NULL, inside, &options, &store) != HF_OK) {
+    if (stats.stopped || hf__store_open_disk(s, NULL, inside, &options, &store) != HF_OK) {
         fprintf(stderr, "child: %u MiB: stopped, or %s\n", mib, hf_scope_error_text(s));
         return CHILD_WRONG;
     }
@@ -350,7 +350,7 @@ static int child_fill_and_die(struct hf_scope *s, struct hf_str inside)
     enum hf_status status;
     struct hf__store *store;
 
-    if (hf__store_open_rocksdb(s, NULL, inside, &options, &store) != HF_OK)
+    if (hf__store_open_disk(s, NULL, inside, &options, &store) != HF_OK)
         return CHILD_ERROR;
     do {
         uint32_t last = last_of(s, store, 0);
@@ -394,7 +394,7 @@ static int child_free(struct hf_scope *s, const char *path)
         return CHILD_SKIPPED;
     pid = child_start("fill_and_die", inside.ptr, 0, 0, NULL, &out);
     if (!WIFSIGNALED(child_wait(pid, out, &none)) ||
-        hf__store_open_rocksdb(s, NULL, inside, &options, &store) != HF_OK) {
+        hf__store_open_disk(s, NULL, inside, &options, &store) != HF_OK) {
         fprintf(stderr, "child: after the kill: %s\n", hf_scope_error_text(s));
         return CHILD_WRONG;
     }
@@ -441,12 +441,12 @@ static int child_main(const char *mode, const char *path, unsigned threads, unsi
         return result;
     }
     if (strcmp(mode, "open") == 0) {
-        result = (int)hf__store_open_rocksdb(s, NULL, hf_str_from(path), &options, &store);
+        result = (int)hf__store_open_disk(s, NULL, hf_str_from(path), &options, &store);
         hf__store_close(store);
         hf_scope_free(s);
         return result;
     }
-    if (hf__store_open_rocksdb(s, NULL, hf_str_from(path), &options, &store) != HF_OK) {
+    if (hf__store_open_disk(s, NULL, hf_str_from(path), &options, &store) != HF_OK) {
         if (strcmp(mode, "check") != 0)
             fprintf(stderr, "child: %s\n", hf_scope_error_text(s));
         hf_scope_free(s);
@@ -473,7 +473,7 @@ static void child_exit(const char *path, unsigned count)
     struct hf_scope *s = hf_scope_new(NULL);
 
     if (atexit(close_at_exit) ||
-        hf__store_open_rocksdb(s, NULL, hf_str_from(path), &options, &at_exit) != HF_OK ||
+        hf__store_open_disk(s, NULL, hf_str_from(path), &options, &at_exit) != HF_OK ||
         write_items(s, at_exit, 0, 1, count, true) != HF_OK)
         _exit(CHILD_ERROR);
     hf_scope_free(s);
@@ -489,7 +489,7 @@ static void *keep_busy(void *user)
     struct hf_scope *s = hf_scope_new(NULL);
     struct hf__store *store;
 
-    if (hf__store_open_rocksdb(s, NULL, hf_str_from(user), &options, &store) != HF_OK)
+    if (hf__store_open_disk(s, NULL, hf_str_from(user), &options, &store) != HF_OK)
         _exit(CHILD_ERROR);
     for (uint32_t n = 1; write_items(s, store, 0, n, n, false) == HF_OK; n++)
         ;
@@ -522,7 +522,7 @@ static void child_small(const char *path, unsigned count)
     enum hf_status status;
     struct hf__store *store;
 
-    status = hf__store_open_rocksdb(s, NULL, hf_str_from(path), &options, &store);
+    status = hf__store_open_disk(s, NULL, hf_str_from(path), &options, &store);
     for (unsigned i = 0; status == HF_OK && i < count; i++) {
         struct hf__mark mark = hf__scope_mark(s);
         struct store_batch batch = {.ops = {.scope = s}};
@@ -598,7 +598,7 @@ static void check_acked(struct test *t, const char *path, const struct acked *ac
     struct hf_scope *s = hf_scope_new(test_env(t));
     struct hf__store *store;
 
-    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), NULL, &store));
+    CHECK_OK(hf__store_open_disk(s, test_env(t), hf_str_from(path), NULL, &store));
     CHECK(acked_is_there(s, store, acked));
     CHECK_OK(hf__store_verify(s, store, NULL));
     hf__store_close(store);
@@ -705,7 +705,7 @@ TEST(store_child, closed_at_exit)
         int status = child_wait(pid, out, &reported);
 
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) == CHILD_OK);
-        CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), NULL, &store));
+        CHECK_OK(hf__store_open_disk(s, test_env(t), hf_str_from(path), NULL, &store));
         CHECK(acked_is_there(s, store, &acked));
         hf__store_close(store);
         hf_scope_free(s);

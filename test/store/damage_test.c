@@ -1,6 +1,7 @@
 /*
  * store/damage_test.c: files of a store that are gone, cut short or changed. What was durable and
- * is missing is noticed, and nothing wrong is ever given out; a torn end of the log is forgiven.
+ * is missing is noticed, and nothing wrong is ever given out; a torn end of the journal is
+ * forgiven.
  */
 #include "child.h"
 #include "image.h"
@@ -13,8 +14,8 @@
 #include "store/journal_form.h"
 
 /*
- * A store with batches in a table, durable ones in the log, and others in the log; it stays open.
- * One table only: four would be compacted, and when that fails RocksDB sleeps for a second.
+ * A store with batches in a table, durable ones in the journal, and others there too; it stays
+ * open. One table only: four would be compacted, and when that fails RocksDB sleeps for a second.
  */
 enum { IN_TABLE = 400, DURABLE = 430, WRITTEN = 440 };
 
@@ -39,7 +40,7 @@ TEST(store_damage, a_lost_log_is_noticed)
     const char *image = crash_image(t, s, path);
     struct hf__store *broken;
 
-    CHECK(unlink(newest_log(s, image).file) == 0);
+    CHECK(unlink(newest_segment(s, image).file) == 0);
     for (int i = 0; i < 2; i++) { /* and it stays noticed */
         CHECK_STATUS(HF_CORRUPT, open_at(t, s, image, &broken));
         CHECK(strstr(hf_scope_error_text(s), "is missing"));
@@ -50,8 +51,8 @@ TEST(store_damage, a_lost_log_is_noticed)
 }
 
 /*
- * Cut the log at many places, or lose a block of it: what was synced is there, or the store does
- * not open. The record is from before the last sync, as if the power had gone during it.
+ * Cut the journal at many places, or lose a block of it: what was synced is there, or the store
+ * does not open. The record is from before the last sync, as if the power had gone during it.
  */
 TEST(store_damage, a_torn_end_is_forgiven_a_torn_middle_is_not)
 {
@@ -65,17 +66,17 @@ TEST(store_damage, a_torn_end_is_forgiven_a_torn_middle_is_not)
     int opened[2] = {0}, refused[2] = {0};
 
     CHECK_OK(hf__store_sync(s, store, hf__store_written(store)));
-    end = newest_log(s, path).end;
+    end = newest_segment(s, path).end;
     for (size_t cut = 1; cut < end; cut += 97 + test_random_below(t, 500)) {
         for (int lose = 0; lose < 2; lose++) {
             const char *image = crash_image(t, s, path);
-            const char *log = newest_log(s, image).file;
+            const char *segment = newest_segment(s, image).file;
             enum hf_status status;
             size_t len;
-            uint8_t *bytes = read_file(log, &len);
+            uint8_t *bytes = read_file(segment, &len);
 
             memset(bytes + end - cut, 0, lose && cut > 64 ? 64 : cut);
-            write_file(log, bytes, len);
+            write_file(segment, bytes, len);
             write_file(in(s, image, "durable"), record, record_len);
             free(bytes);
             status = open_at(t, s, image, &torn);
@@ -107,7 +108,7 @@ TEST(store_damage, what_was_torn_stays_gone)
     struct hf_bytes value;
     uint8_t *record, *bytes;
     size_t record_len, len, at = JOURNAL_START;
-    struct newest log;
+    struct newest segment;
     const char *image, *next;
 
     CHECK_OK(open_at(t, s, path, &store));
@@ -126,11 +127,11 @@ TEST(store_damage, what_was_torn_stays_gone)
 
     /* Of a, b and c the second is lost. */
     write_file(in(s, image, "durable"), record, record_len);
-    log = newest_log(s, image);
-    bytes = read_file(log.file, &len);
+    segment = newest_segment(s, image);
+    bytes = read_file(segment.file, &len);
     at += journal_record_size(journal_len(bytes + at));
     bytes[at + JOURNAL_RECORD_HEAD] ^= 1;
-    write_file(log.file, bytes, len);
+    write_file(segment.file, bytes, len);
     free(bytes);
     free(record);
     for (int i = 0; i < 3; i++) {
@@ -162,12 +163,12 @@ TEST(store_damage, a_flipped_byte_in_the_log_is_refused)
 
     for (int i = 0; i < 10; i++) {
         const char *image = crash_image(t, s, path);
-        struct newest log = newest_log(s, image);
-        size_t len, records = log.end - JOURNAL_START;
-        uint8_t *bytes = read_file(log.file, &len);
+        struct newest segment = newest_segment(s, image);
+        size_t len, records = segment.end - JOURNAL_START;
+        uint8_t *bytes = read_file(segment.file, &len);
 
         bytes[JOURNAL_START + records / 2 + test_random_below(t, records / 8)] ^= 0x10;
-        write_file(log.file, bytes, len);
+        write_file(segment.file, bytes, len);
         free(bytes);
         CHECK_STATUS(HF_CORRUPT, open_at(t, s, image, &broken));
     }
@@ -191,13 +192,13 @@ TEST(store_damage, a_gap_is_damage_until_the_machine_is_started_again)
     size_t len, record;
     uint8_t *bytes;
 
-    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+    CHECK_OK(hf__store_open_disk(s, test_env(t), hf_str_from(path), &options, &store));
     CHECK_OK(write_items(s, store, 0, 1, 10, true));
     image = crash_image(t, s, path);
-    bytes = read_file(newest_log(s, image).file, &len);
+    bytes = read_file(newest_segment(s, image).file, &len);
     record = journal_record_size(journal_len(bytes + JOURNAL_START));
     bytes[JOURNAL_START + 5 * record + record / 2] ^= 1; /* of the sixth */
-    write_file(newest_log(s, image).file, bytes, len);
+    write_file(newest_segment(s, image).file, bytes, len);
     CHECK_STATUS(HF_CORRUPT, open_at(t, s, image, &broken));
     CHECK(strstr(hf_scope_error_text(s), "change 6 is missing"));
     start_again(s, image);
@@ -207,7 +208,7 @@ TEST(store_damage, a_gap_is_damage_until_the_machine_is_started_again)
     free(bytes);
 
     image = crash_image(t, s, path);
-    CHECK(unlink(newest_log(s, image).file) == 0);
+    CHECK(unlink(newest_segment(s, image).file) == 0);
     for (int i = 0; i < 2; i++) {
         CHECK_STATUS(HF_CORRUPT, open_at(t, s, image, &broken));
         CHECK(strstr(hf_scope_error_text(s), "journal/0000000000000001 is missing"));
@@ -316,7 +317,7 @@ TEST(store_damage, no_flipped_bit_gives_wrong_data)
         each_file(s, in(s, image, folder), pick_file, &pick);
         file = in(s, in(s, image, folder), pick.name);
         bytes = read_file(file, &len);
-        at = test_random_below(t, i % 3 ? len : newest_log(s, image).end);
+        at = test_random_below(t, i % 3 ? len : newest_segment(s, image).end);
         bytes[at] ^= (uint8_t)(1 << test_random_below(t, 8));
         write_file(file, bytes, len);
         free(bytes);

@@ -174,7 +174,7 @@ TEST(store_disk, read_from_where_nothing_can_be_synced)
         enum hf_status status;
 
         atomic_store(&sync_errno, errors[i]);
-        status = hf__store_open_rocksdb(s, test_env(t), hf_str_from(image), &to_read, &store);
+        status = hf__store_open_disk(s, test_env(t), hf_str_from(image), &to_read, &store);
         atomic_store(&sync_errno, 0);
         CHECK_INT(errors[i] == EIO ? HF_IO : HF_OK, status);
         if (status != HF_OK)
@@ -192,7 +192,7 @@ TEST(store_disk, a_reopened_store_has_everything)
     struct acked acked = {.by_thread = {50}};
     struct hf__store *store;
     struct store_stats stats;
-    struct newest log;
+    struct newest segment;
     struct stat info;
 
     CHECK_OK(open_at(t, s, path, &store));
@@ -201,9 +201,9 @@ TEST(store_disk, a_reopened_store_has_everything)
     CHECK_OK(write_items(s, store, 0, 26, 50, false));
     CHECK(hf__store_durable(store) < hf__store_written(store));
     hf__store_close(store);
-    /* It is in tables: there is no log to replay, not even what is in it. */
-    log = newest_log(s, path);
-    CHECK(log.end > JOURNAL_START && truncate(log.file, JOURNAL_START) == 0);
+    /* It is in tables: there is no journal to replay, not even what is in it. */
+    segment = newest_segment(s, path);
+    CHECK(segment.end > JOURNAL_START && truncate(segment.file, JOURNAL_START) == 0);
     CHECK_OK(open_at(t, s, path, &store));
     CHECK(acked_is_there(s, store, &acked));
     CHECK_INT(hf__store_written(store), hf__store_durable(store));
@@ -228,7 +228,7 @@ TEST(store_disk, all_settings_open)
     struct hf__store *store;
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &cases[i], &store));
+        CHECK_OK(hf__store_open_disk(s, test_env(t), hf_str_from(path), &cases[i], &store));
         CHECK(acked_is_there(s, store, &acked));
         CHECK_OK(write_items(s, store, 0, acked.by_thread[0] + 1, acked.by_thread[0] + 20, true));
         acked.by_thread[0] += 20;
@@ -307,7 +307,7 @@ TEST(store_disk, a_newer_format_is_refused)
     hf_scope_free(s);
 }
 
-/* What format 1 was: the database's own log, a record of its sequence numbers, no log of ours. */
+/* What format 1 was: the database's own log, a record of its sequence numbers, no journal. */
 static uint64_t make_format_1(struct hf_scope *s, const char *path, uint64_t more)
 {
     rocksdb_options_t *options = rocksdb_options_create();
@@ -411,12 +411,12 @@ TEST(store_disk, a_reserve_larger_than_the_disk)
     const char *path = test_directory(t);
     struct hf__store *store;
 
-    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+    CHECK_OK(hf__store_open_disk(s, test_env(t), hf_str_from(path), &options, &store));
     CHECK_STATUS(HF_NO_SPACE, write_items(s, store, 0, 1, 1, true));
     CHECK(hf_scope_error(s)->may_retry);
     hf__store_close(store);
     options.reserve_bytes = 1;
-    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+    CHECK_OK(hf__store_open_disk(s, test_env(t), hf_str_from(path), &options, &store));
     CHECK_OK(write_items(s, store, 0, 1, 5, true));
     hf__store_close(store);
     hf_scope_free(s);
@@ -479,7 +479,7 @@ TEST(store_sync, threads_share_syncs)
     struct store_stats stats;
     int before;
 
-    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(test_directory(t)), NULL, &store));
+    CHECK_OK(hf__store_open_disk(s, test_env(t), hf_str_from(test_directory(t)), NULL, &store));
     before = atomic_load(&sync_calls);
     for (unsigned i = 0; i < CROWD; i++) {
         syncers[i] = (struct syncer){.t = t, .store = store, .thread = i, .count = EACH};
@@ -495,7 +495,7 @@ TEST(store_sync, threads_share_syncs)
     CHECK(stats.syncs * 2 <
           CROWD * EACH); /* usually by ten and more; a loaded machine shares less */
     CHECK_INT(hf__store_written(store), hf__store_durable(store));
-    /* It was the log that was synced, that often. */
+    /* It was the journal that was synced, that often. */
     CHECK((uint64_t)(atomic_load(&sync_calls) - before) >= stats.syncs);
     hf__store_close(store);
     hf_scope_free(s);
@@ -529,11 +529,11 @@ TEST(store_sync, a_waiter_keeps_its_deadline)
 }
 
 /* (2) of store.h: what could not be made durable is taken back, in memory. */
-static bool settles_soon(struct hf__store *store)
+static bool rolls_back_soon(struct hf__store *store)
 {
-    for (int i = 0; !hf__store_is_settled(store) && i < 1000; i++)
+    for (int i = 0; !hf__store_is_rolled_back(store) && i < 1000; i++)
         usleep(5000);
-    return hf__store_is_settled(store);
+    return hf__store_is_rolled_back(store);
 }
 
 /* (2) of store.h, and H33: a failed sync is not tried again. */
@@ -561,7 +561,7 @@ TEST(store_sync, a_failed_sync_stops_writes)
     hf__store_stats(store, &stats);
     CHECK(stats.stopped);
     CHECK(hf__store_durable(store) < hf__store_written(store));
-    CHECK(settles_soon(store));
+    CHECK(rolls_back_soon(store));
     CHECK(acked_is_there(s, store, &acked));
     CHECK_OK(hf__store_get(s, store, NULL, bytes_from("item/0/00000006"), &value));
     CHECK(!value.ptr);
@@ -593,7 +593,7 @@ TEST(store_sync, a_failed_write_stops_writes)
         enum hf_status status;
         bool in_journal;
 
-        CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+        CHECK_OK(hf__store_open_disk(s, test_env(t), hf_str_from(path), &options, &store));
         CHECK_OK(write_items(s, store, 0, 1, 5, true));
         atomic_store(&write_target, targets[i / 4]);
         atomic_store(&write_errno, i & 2 ? ENOSPC : EIO);
@@ -609,7 +609,7 @@ TEST(store_sync, a_failed_write_stops_writes)
         CHECK(acked_is_there(s, store, &acked)); /* reads go on */
         hf__store_stats(store, &stats);
         CHECK(stats.stopped);
-        CHECK(settles_soon(store));
+        CHECK(rolls_back_soon(store));
         CHECK(acked_is_there(s, store, &acked));
         hf__store_close(store);
         CHECK_OK(open_at(t, s, path, &store));

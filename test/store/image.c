@@ -20,7 +20,7 @@ static const struct store_options full_options = {.quiet_ms = UINT32_MAX, .memta
 enum hf_status open_at(struct test *t, struct hf_scope *s, const char *path,
                        struct hf__store **store)
 {
-    return hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &full_options, store);
+    return hf__store_open_disk(s, test_env(t), hf_str_from(path), &full_options, store);
 }
 
 const char *in(struct hf_scope *s, const char *path, const char *name)
@@ -190,7 +190,7 @@ static void note_log(struct hf_scope *s, const char *dir, const char *name, void
     free(bytes);
 }
 
-struct newest newest_log(struct hf_scope *s, const char *path)
+struct newest newest_segment(struct hf_scope *s, const char *path)
 {
     struct newest newest = {NULL, 0, 0};
 

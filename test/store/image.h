@@ -23,8 +23,8 @@ void each_file(struct hf_scope *s, const char *dir, file_fn *fn, void *user);
 
 /*
  * What a crash now would leave of the store at `from`, in an empty directory. The store is open,
- * and moves changes from its log to tables and notes that in its record, which would be ahead of
- * tables that were copied before: then all is copied again. So it is when files came or went.
+ * and moves changes from its journal to tables and notes that in its record, which would be ahead
+ * of tables that were copied before: then all is copied again. So it is when files came or went.
  */
 void copy_store(struct hf_scope *s, const char *from, const char *to);
 /* The same where it was before: there is one image at a time. */
@@ -33,12 +33,12 @@ const char *crash_image(struct test *t, struct hf_scope *s, const char *path);
 /* As if the machine had been started again since: what was not synced may be lost in part. */
 void start_again(struct hf_scope *s, const char *path);
 
-/* The newest segment of the log that was begun: its file, and where its records end. */
+/* The newest segment of the journal that was begun: its file, and where its records end. */
 struct newest {
     const char *file;
     uint64_t number;
     size_t end;
 };
-struct newest newest_log(struct hf_scope *s, const char *path);
+struct newest newest_segment(struct hf_scope *s, const char *path);
 
 #endif

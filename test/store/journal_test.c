@@ -33,7 +33,7 @@ static void open_store(struct test *t, struct fixture *f, enum store_sync sync)
 {
     struct store_options options = {.memtable_bytes = MEMTABLE, .sync = sync};
 
-    CHECK_OK(hf__store_open_rocksdb(f->s, test_env(t), hf_str_from(f->path), &options, &f->store));
+    CHECK_OK(hf__store_open_disk(f->s, test_env(t), hf_str_from(f->path), &options, &f->store));
 }
 
 static void begin(struct test *t, struct fixture *f, enum store_sync sync)
@@ -129,7 +129,7 @@ TEST(store_journal_files, a_part_of_what_is_free)
     int kept = 6;
 
     atomic_store(&system_bytes_free, OF_FREE * (uint64_t)kept * times * SEGMENT);
-    CHECK_OK(hf__store_open_rocksdb(f.s, test_env(t), hf_str_from(f.path), &options, &f.store));
+    CHECK_OK(hf__store_open_disk(f.s, test_env(t), hf_str_from(f.path), &options, &f.store));
     for (uint32_t n = 0; n < (FILES - 4) * times * WRITES_OF_FILE; n++)
         CHECK_OK(put_hot(f.s, f.store, n));
     CHECK(has_shrunk(&f, kept + 2));
@@ -203,7 +203,7 @@ TEST(store_journal_files, synced_files_are_used_again)
     for (uint32_t n = 0; n < 6 * (SYNCED + 1) * WRITES_OF_FILE; n++)
         CHECK_OK(put_hot(f.s, f.store, n));
     journal_bytes(&f, since, &made);
-    CHECK(made <= 2); /* a keeper that comes late has one more made */
+    CHECK(made <= 2); /* maintenance that comes late has one more made */
     fixture_close(&f);
 }
 
@@ -265,7 +265,7 @@ TEST(store_journal_files, replaying_needs_little_memory)
     int status = child_wait(pid, out, &reported);
 
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == CHILD_OK);
-    CHECK_OK(hf__store_open_rocksdb(s, &env, hf_str_from(path), &options, &store));
+    CHECK_OK(hf__store_open_disk(s, &env, hf_str_from(path), &options, &store));
     CHECK(atomic_load(&memory.most) < 4 * 1024 * KIB); /* a file of the journal, and a little */
     hf__store_close(store);
     hf_scope_free(s);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum kind { KIND_MEMORY, KIND_FAULTY, KIND_ROCKSDB, KINDS };
+enum kind { KIND_MEMORY, KIND_FAULTY, KIND_DISK, KINDS };
 
 struct fixture {
     struct hf_scope *s;
@@ -29,12 +29,11 @@ static inline void fixture_open(struct test *t, struct fixture *f, enum kind kin
     memset(f, 0, sizeof(*f));
     f->s = hf_scope_new(test_env(t));
     CHECK(f->s);
-    if (kind == KIND_ROCKSDB) {
+    if (kind == KIND_DISK) {
         struct store_options options = {.sync = STORE_SYNC_NONE, .memtable_bytes = 1 << 20};
 
         f->path = test_directory(t);
-        CHECK_OK(
-            hf__store_open_rocksdb(f->s, test_env(t), hf_str_from(f->path), &options, &f->store));
+        CHECK_OK(hf__store_open_disk(f->s, test_env(t), hf_str_from(f->path), &options, &f->store));
         return;
     }
     CHECK_OK(hf__store_open_memory(f->s, test_env(t), &f->store));

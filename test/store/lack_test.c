@@ -157,13 +157,13 @@ CHILD(store_lack)
     int result;
 
     if (setrlimit(RLIMIT_NOFILE, &limit) ||
-        hf__store_open_rocksdb(s, NULL, hf_str_from(args[0]), &options, &store) != HF_OK)
+        hf__store_open_disk(s, NULL, hf_str_from(args[0]), &options, &store) != HF_OK)
         return complain("open", s);
     result = lack_rounds(s, store, &acked);
     hf__store_close(store);
     if (result != CHILD_OK)
         return result;
-    if (hf__store_open_rocksdb(s, NULL, hf_str_from(args[0]), &options, &store) != HF_OK)
+    if (hf__store_open_disk(s, NULL, hf_str_from(args[0]), &options, &store) != HF_OK)
         return complain("open again", s);
     if (!acked_is_there(s, store, &acked) || hf__store_verify(s, store, NULL) != HF_OK)
         result = complain("what is there", s);

@@ -26,8 +26,8 @@
 
 #include <xxhash.h>
 
-#include "store/home.h"
 #include "store/journal_form.h"
+#include "store/store_dir.h"
 #include "store/tables.h"
 
 enum { SEGMENTS = 12, VERSIONS = 160, ID = 7, BOOT = 5, REAL_EVERY = 1009 };
@@ -166,25 +166,25 @@ static bool really_opens(struct model *model, const struct j_part *j,
 
 /* The rules of marks.c and manifest.c. *noted: the tables need not be asked. */
 static bool tables_open(struct model *model, const struct t_part *t, const struct r_part *r,
-                        struct home *home)
+                        struct store_dir *store_dir)
 {
     const struct tables_mark mark = {
         .whole = true, .last = t->last, .id = ID, .durable = t->durable, .segment = t->segment};
 
-    home->marks = (struct home_marks){.id = ID,
-                                      .durable = r->durable,
-                                      .based = r->based,
-                                      .clean = r->clean,
-                                      .segment = r->segment};
-    home->path = (char *)(uintptr_t) "model";
-    home->format = HOME_FORMAT;
+    store_dir->marks = (struct store_marks){.id = ID,
+                                            .durable = r->durable,
+                                            .based = r->based,
+                                            .clean = r->clean,
+                                            .segment = r->segment};
+    store_dir->path = (char *)(uintptr_t) "model";
+    store_dir->format = STORE_DIR_FORMAT;
     if (!t->there)
         return !r->manifest && !r->based;
     if (t->manifest < r->manifest || (t->manifest == r->manifest && t->bytes < r->bytes))
         return false;
     if (t->manifest == r->manifest && t->bytes == r->bytes)
         return true;
-    return hf__marks_compare(model->s, home, &mark) == HF_OK;
+    return hf__marks_compare(model->s, store_dir, &mark) == HF_OK;
 }
 
 /* Does this open? *last is its newest change then, and *wrong that it holds something else. */
@@ -192,22 +192,23 @@ static bool opens(struct model *model, const struct t_part *t, const struct j_pa
                   const struct r_part *r, bool booted, uint64_t *last, bool *wrong,
                   struct journal_marks *marks)
 {
-    struct home home = {.dir = -1};
+    struct store_dir store_dir = {.fd = -1};
     bool good;
 
-    if (!tables_open(model, t, r, &home))
+    if (!tables_open(model, t, r, &store_dir))
         return false;
     *marks = (struct journal_marks){.whole = r->boot && !booted,
                                     .id = ID,
-                                    .durable = home.marks.durable,
-                                    .based = home.marks.based,
-                                    .clean = home.marks.clean,
-                                    .segment = home.marks.segment};
+                                    .durable = store_dir.marks.durable,
+                                    .based = store_dir.marks.based,
+                                    .clean = store_dir.marks.clean,
+                                    .segment = store_dir.marks.segment};
     good = journal_opens(j, marks, last);
     if (++model->opens % REAL_EVERY == 0 && good != really_opens(model, j, marks))
         fail_msg("the real code says %s", good ? "no" : "yes");
     /* What is skipped must be there, and what is there must not be overwritten by older changes. */
-    *wrong = t->last < home.marks.based || (t->last > home.marks.based && *last < t->last);
+    *wrong =
+        t->last < store_dir.marks.based || (t->last > store_dir.marks.based && *last < t->last);
     return good;
 }
 

@@ -113,11 +113,11 @@ CHILD(store_media)
     unsigned failures;
     bool good;
 
-    if (hf__store_open_rocksdb(s, NULL, hf_str_from(args[0]), &options, &store) != HF_OK ||
+    if (hf__store_open_disk(s, NULL, hf_str_from(args[0]), &options, &store) != HF_OK ||
         write_items(s, store, 0, 1, MEDIA_ITEMS, false) != HF_OK)
         return CHILD_ERROR;
     hf__store_close(store);
-    if (hf__store_open_rocksdb(s, NULL, hf_str_from(args[0]), &options, &store) != HF_OK ||
+    if (hf__store_open_disk(s, NULL, hf_str_from(args[0]), &options, &store) != HF_OK ||
         !read_each(s, store, &failures) || failures > 0)
         return CHILD_ERROR;
     if (strcmp(args[1], "eio") == 0) {

@@ -220,5 +220,5 @@ TEST(store_model, faulty_without_faults)
 
 TEST(store_model, rocksdb)
 {
-    run_model(t, KIND_ROCKSDB, 300);
+    run_model(t, KIND_DISK, 300);
 }

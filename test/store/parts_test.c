@@ -100,8 +100,7 @@ static void live(struct test *t, struct hf_scope *s, struct life *life, enum sto
     for (uint32_t n = 1; life->len + 3 <= MOMENTS; n += 3) {
         const struct tree *killed;
 
-        CHECK_OK(
-            hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), options_of(mode), &store));
+        CHECK_OK(hf__store_open_disk(s, test_env(t), hf_str_from(path), options_of(mode), &store));
         note_moment(s, life, store, path);
         CHECK_OK(write_items(s, store, 0, n, n + 2, true));
         note_moment(s, life, store, path);
@@ -134,8 +133,8 @@ static bool open_mixture(struct test *t, struct hf_scope *s, const struct tree *
     const char *different;
 
     tree_write(s, mixture, path);
-    status = hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), options_of(STORE_SYNC_FULL),
-                                    &store);
+    status =
+        hf__store_open_disk(s, test_env(t), hf_str_from(path), options_of(STORE_SYNC_FULL), &store);
     if (status == HF_OK) {
         CHECK(store_digest(s, store, digest));
         hf__store_close(store);

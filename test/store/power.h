@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Around a write and power_wrote(): a sync that begins meanwhile waits, so that what a write has done
- * is recorded before a sync that covers it. */
+/* Around a write and power_wrote(): a sync that begins meanwhile waits, so that what a write has
+ * done is recorded before a sync that covers it. */
 void power_write_begins(void);
 void power_write_ends(void);
 

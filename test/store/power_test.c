@@ -683,7 +683,7 @@ static struct hf__store *open_one(struct test *t, struct hf_scope *s, const char
                                           .reserve_bytes = 1};
     struct hf__store *store;
 
-    if (hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store) != HF_OK)
+    if (hf__store_open_disk(s, test_env(t), hf_str_from(path), &options, &store) != HF_OK)
         fail_msg("%s", hf_scope_error_text(s));
     return store;
 }
@@ -792,8 +792,13 @@ static void append_some(struct journal *journal, uint8_t kind, int count)
 
     memset(record, kind, sizeof(record));
     for (int i = 0; i < count; i++) {
+        uint8_t *to;
+
         hf__journal_begin(journal);
-        CHECK(hf__journal_append(journal, hf_bytes_of(record, sizeof(record))));
+        to = hf__journal_reserve(journal, sizeof(record));
+        CHECK(to);
+        memcpy(to, record, sizeof(record));
+        CHECK(hf__journal_append(journal, sizeof(record)));
         hf__journal_end(journal);
     }
     CHECK(hf__journal_flush(journal, 0, false, &upto));

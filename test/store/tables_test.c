@@ -22,7 +22,7 @@ static enum hf_status open_store(struct test *t, struct hf_scope *s, const char 
                                     .reserve_bytes = reserve,
                                     .sync = STORE_SYNC_NONE};
 
-    return hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, store);
+    return hf__store_open_disk(s, test_env(t), hf_str_from(path), &options, store);
 }
 
 /* A batch without changes is none: a store that had no other ones is empty, and opens again. */
@@ -115,7 +115,7 @@ TEST(store_tables, memory_that_is_missing_for_a_while)
 
     (void)t;
     memory.writer = pthread_self();
-    CHECK_OK(hf__store_open_rocksdb(s, &env, hf_str_from(test_directory(t)), &options, &store));
+    CHECK_OK(hf__store_open_disk(s, &env, hf_str_from(test_directory(t)), &options, &store));
     for (int round = 0; round < 2; round++) {
         atomic_store(&memory.fails, true);
         for (uint32_t end = n + SOON; status == HF_OK && n < end; n += status == HF_OK)

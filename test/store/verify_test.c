@@ -44,8 +44,8 @@ TEST(store_verify, compactions_beside_it_are_no_damage)
     struct churn churn = {.t = t};
     pthread_t thread;
 
-    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(test_directory(t)), &options,
-                                    &churn.store));
+    CHECK_OK(hf__store_open_disk(s, test_env(t), hf_str_from(test_directory(t)), &options,
+                                 &churn.store));
     CHECK(pthread_create(&thread, NULL, churn_thread, &churn) == 0);
     for (int i = 0; !atomic_load(&churn.stop); i++) {
         enum hf_status status = hf__store_verify(s, churn.store, NULL);

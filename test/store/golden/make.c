@@ -22,7 +22,7 @@ int main(int argc, char **argv)
         return 2;
     for (unsigned n = 1; n <= GOLDEN_BATCHES; n++) {
         if (n % GOLDEN_HALF == 1 &&
-            hf__store_open_rocksdb(s, NULL, hf_str_from(argv[1]), &options, &store) != HF_OK)
+            hf__store_open_disk(s, NULL, hf_str_from(argv[1]), &options, &store) != HF_OK)
             break;
         if (golden_write(s, store, n) != HF_OK)
             break;

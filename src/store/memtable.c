@@ -1,5 +1,5 @@
 /*
- * store/front.c: two maps and tables, read as one.
+ * store/memtable.c: two maps and tables, read as one.
  *
  * A map with all that belongs to it is a layer. Who reads a state holds on to its layers, to the
  * root that the active map had, and to the tables' state; so nobody holds the lock between calls,
@@ -22,25 +22,26 @@
  *      written and soon deleted (jobs that are done, entries of an index that move) makes no map
  *      grow and no table, and no walk has to pass over it.
  */
-#include "store/front.h"
+#include "store/memtable.h"
 
 #include <stdatomic.h>
 
+#include "base/assert_held.h"
 #include "base/brief.h"
 #include "store/private.h"
 
 enum { MAPS = 2 };
 
-struct front_layer {
+struct memtable_layer {
     atomic_uint refs;
     struct map map;
     uint64_t last; /* change */
 };
 
-struct front_walk {
+struct memtable_walk {
     struct hf__store_iter base; /* its caller's */
     struct hf_env env;
-    struct front_view own; /* 0 when the view is somebody else's */
+    struct memtable_view own; /* 0 when the view is somebody else's */
     bool reverse;
     struct map_walk maps[MAPS];
     const struct map_entry *heads[MAPS]; /* the next entry of each map, or NULL */
@@ -54,9 +55,9 @@ struct front_walk {
 
 /* ---- layers --------------------------------------------------------------------------------- */
 
-static struct front_layer *layer_new(const struct hf_env *env)
+static struct memtable_layer *layer_new(const struct hf_env *env)
 {
-    struct front_layer *layer = hf__env_alloc(env, sizeof(*layer));
+    struct memtable_layer *layer = hf__env_alloc(env, sizeof(*layer));
 
     if (!layer)
         return NULL;
@@ -66,14 +67,17 @@ static struct front_layer *layer_new(const struct hf_env *env)
     return layer;
 }
 
-static struct front_layer *layer_retain(struct front_layer *layer)
+static struct memtable_layer *layer_retain(struct memtable_layer *layer)
 {
-    if (layer)
-        atomic_fetch_add_explicit(&layer->refs, 1, memory_order_relaxed);
+    if (layer) {
+        unsigned refs = atomic_fetch_add_explicit(&layer->refs, 1, memory_order_relaxed);
+
+        assert(refs > 0);
+    }
     return layer;
 }
 
-static void layer_release(struct front_layer *layer)
+static void layer_release(struct memtable_layer *layer)
 {
     if (!layer || atomic_fetch_sub_explicit(&layer->refs, 1, memory_order_acq_rel) != 1)
         return;
@@ -82,96 +86,120 @@ static void layer_release(struct front_layer *layer)
     hf__env_free(layer->map.env, layer, sizeof(*layer));
 }
 
-static size_t layer_bytes(struct front_layer *layer)
+static size_t layer_bytes(struct memtable_layer *layer)
 {
     return layer ? atomic_load_explicit(&layer->map.bytes, memory_order_relaxed) : 0;
 }
 
-static const struct map_node *layer_root(const struct front_layer *layer)
+static const struct map_node *layer_root(const struct memtable_layer *layer)
 {
     return layer ? layer->map.root : NULL;
 }
 
+/* (1), while the lock is held to write. */
+static void memtable_check(const struct memtable *memtable)
+{
+    const struct memtable_layer *active = memtable->active;
+    const struct memtable_layer *frozen = memtable->frozen;
+
+    assert(active && active != frozen && memtable->tables);
+    assert(atomic_load_explicit(&active->refs, memory_order_relaxed) > 0);
+    assert(!frozen || frozen->last);
+    assert(!frozen || !active->last || active->last > frozen->last);
+}
+
 /* ---- opening and closing -------------------------------------------------------------------- */
 
-enum hf_status hf__front_open(struct hf_scope *s, struct front *front, const struct hf_env *env,
-                              struct tables_state *tables)
+enum hf_status hf__memtable_open(struct hf_scope *s, struct memtable *memtable,
+                                 const struct hf_env *env, struct tables_state *tables)
 {
-    *front = (struct front){.env = env, .active = layer_new(env), .tables = tables};
-    atomic_init(&front->active_bytes, 0);
-    brief_rwlock_init(&front->lock);
-    return front->active ? HF_OK : hf__fail_nomem(s);
+    *memtable = (struct memtable){.env = env, .active = layer_new(env), .tables = tables};
+    atomic_init(&memtable->active_bytes, 0);
+    brief_rwlock_init(&memtable->lock);
+    return memtable->active ? HF_OK : hf__fail_nomem(s);
 }
 
-void hf__front_close(struct front *front)
+void hf__memtable_close(struct memtable *memtable)
 {
-    if (!front->env)
+    if (!memtable->env)
         return;
-    layer_release(front->active);
-    layer_release(front->frozen);
-    hf__tables_release(front->tables);
-    pthread_rwlock_destroy(&front->lock);
+    layer_release(memtable->active);
+    layer_release(memtable->frozen);
+    hf__tables_release(memtable->tables);
+    pthread_rwlock_destroy(&memtable->lock);
 }
 
-size_t hf__front_active_bytes(struct front *front)
+size_t hf__memtable_active_bytes(struct memtable *memtable)
 {
-    return atomic_load_explicit(&front->active_bytes, memory_order_relaxed);
+    return atomic_load_explicit(&memtable->active_bytes, memory_order_relaxed);
 }
 
-size_t hf__front_frozen_bytes(struct front *front)
-{
-    size_t bytes;
-
-    brief_rdlock(&front->lock);
-    bytes = layer_bytes(front->frozen);
-    pthread_rwlock_unlock(&front->lock);
-    return bytes;
-}
-
-size_t hf__front_bytes(struct front *front)
+size_t hf__memtable_frozen_bytes(struct memtable *memtable)
 {
     size_t bytes;
 
-    brief_rdlock(&front->lock);
-    bytes = layer_bytes(front->active) + layer_bytes(front->frozen);
-    pthread_rwlock_unlock(&front->lock);
+    brief_rdlock(&memtable->lock);
+    bytes = layer_bytes(memtable->frozen);
+    pthread_rwlock_unlock(&memtable->lock);
     return bytes;
 }
 
-bool hf__front_is_frozen(struct front *front)
+size_t hf__memtable_bytes(struct memtable *memtable)
+{
+    size_t bytes;
+
+    brief_rdlock(&memtable->lock);
+    bytes = layer_bytes(memtable->active) + layer_bytes(memtable->frozen);
+    pthread_rwlock_unlock(&memtable->lock);
+    return bytes;
+}
+
+uint64_t hf__memtable_last(struct memtable *memtable)
+{
+    uint64_t last;
+
+    brief_rdlock(&memtable->lock);
+    last = memtable->active->last;
+    if (!last && memtable->frozen)
+        last = memtable->frozen->last;
+    pthread_rwlock_unlock(&memtable->lock);
+    return last;
+}
+
+bool hf__memtable_is_frozen(struct memtable *memtable)
 {
     bool frozen;
 
-    brief_rdlock(&front->lock);
-    frozen = front->frozen != NULL;
-    pthread_rwlock_unlock(&front->lock);
+    brief_rdlock(&memtable->lock);
+    frozen = memtable->frozen != NULL;
+    pthread_rwlock_unlock(&memtable->lock);
     return frozen;
 }
 
-bool hf__front_check(struct front *front)
+bool hf__memtable_check(struct memtable *memtable)
 {
     bool good;
 
-    brief_rdlock(&front->lock);
-    good = hf__map_check(&front->active->map) &&
-           (!front->frozen || hf__map_check(&front->frozen->map));
-    pthread_rwlock_unlock(&front->lock);
+    brief_rdlock(&memtable->lock);
+    good = hf__map_check(&memtable->active->map) &&
+           (!memtable->frozen || hf__map_check(&memtable->frozen->map));
+    pthread_rwlock_unlock(&memtable->lock);
     return good;
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-void hf__front_view(struct front *front, struct front_view *view)
+void hf__memtable_view(struct memtable *memtable, struct memtable_view *view)
 {
-    brief_rdlock(&front->lock);
-    view->active = layer_retain(front->active);
-    view->root = hf__map_retain(front->active->map.root);
-    view->frozen = layer_retain(front->frozen);
-    view->tables = hf__tables_retain(front->tables);
-    pthread_rwlock_unlock(&front->lock);
+    brief_rdlock(&memtable->lock);
+    view->active = layer_retain(memtable->active);
+    view->root = hf__map_retain(memtable->active->map.root);
+    view->frozen = layer_retain(memtable->frozen);
+    view->tables = hf__tables_retain(memtable->tables);
+    pthread_rwlock_unlock(&memtable->lock);
 }
 
-void hf__front_view_close(struct front_view *view)
+void hf__memtable_view_close(struct memtable_view *view)
 {
     if (!view->active)
         return;
@@ -181,16 +209,17 @@ void hf__front_view_close(struct front_view *view)
     hf__tables_release(view->tables);
 }
 
-static const struct map_entry *find(const struct map_node *root, const struct front_layer *frozen,
-                                    struct hf_bytes key)
+static const struct map_entry *find(const struct map_node *root,
+                                    const struct memtable_layer *frozen, struct hf_bytes key)
 {
     const struct map_entry *entry = hf__map_find(root, key);
 
     return entry ? entry : hf__map_find(layer_root(frozen), key);
 }
 
-enum hf_status hf__front_get(struct hf_scope *s, struct front *front, const struct front_view *view,
-                             struct hf_bytes key, struct hf_bytes *value)
+enum hf_status hf__memtable_get(struct hf_scope *s, struct memtable *memtable,
+                                const struct memtable_view *view, struct hf_bytes key,
+                                struct hf_bytes *value)
 {
     const struct map_entry *entry;
     struct tables_state *tables;
@@ -201,15 +230,15 @@ enum hf_status hf__front_get(struct hf_scope *s, struct front *front, const stru
         return entry ? hf__map_copy_value(s, entry, value)
                      : hf__tables_get(s, view->tables, key, value);
     }
-    brief_rdlock(&front->lock);
-    entry = find(front->active->map.root, front->frozen, key);
+    brief_rdlock(&memtable->lock);
+    entry = find(memtable->active->map.root, memtable->frozen, key);
     if (entry) {
         status = hf__map_copy_value(s, entry, value);
-        pthread_rwlock_unlock(&front->lock);
+        pthread_rwlock_unlock(&memtable->lock);
         return status;
     }
-    tables = hf__tables_retain(front->tables);
-    pthread_rwlock_unlock(&front->lock);
+    tables = hf__tables_retain(memtable->tables);
+    pthread_rwlock_unlock(&memtable->lock);
     status = hf__tables_get(s, tables, key, value);
     hf__tables_release(tables);
     return status;
@@ -217,12 +246,12 @@ enum hf_status hf__front_get(struct hf_scope *s, struct front *front, const stru
 
 /* ---- walking -------------------------------------------------------------------------------- */
 
-static void step_map(struct front_walk *walk, int map)
+static void step_map(struct memtable_walk *walk, int map)
 {
     walk->heads[map] = hf__map_walk_next(&walk->maps[map]);
 }
 
-static enum hf_status step_tables(struct hf_scope *s, struct front_walk *walk)
+static enum hf_status step_tables(struct hf_scope *s, struct memtable_walk *walk)
 {
     enum hf_status status = HF_OK;
 
@@ -236,7 +265,7 @@ static enum hf_status step_tables(struct hf_scope *s, struct front_walk *walk)
 }
 
 /* Where the walk ends it needs its own copy of the bound. */
-static void begin_map(struct front_walk *walk, int map, const struct map_node *root,
+static void begin_map(struct memtable_walk *walk, int map, const struct map_node *root,
                       const struct store_range *range)
 {
     struct hf_bytes lower = range->lower, upper = range->upper;
@@ -249,33 +278,33 @@ static void begin_map(struct front_walk *walk, int map, const struct map_node *r
     step_map(walk, map);
 }
 
-enum hf_status hf__front_walk_open(struct hf_scope *s, struct front *front,
-                                   const struct front_view *view, const struct store_range *range,
-                                   struct front_walk **walk)
+enum hf_status hf__memtable_walk_open(struct hf_scope *s, struct memtable *memtable,
+                                      const struct memtable_view *view,
+                                      const struct store_range *range, struct memtable_walk **walk)
 {
     struct hf_bytes stop = range->reverse ? range->lower : range->upper;
-    size_t size = sizeof(struct front_walk) + stop.len;
-    struct front_walk *mine = hf__env_alloc(front->env, size);
+    size_t size = sizeof(struct memtable_walk) + stop.len;
+    struct memtable_walk *mine = hf__env_alloc(memtable->env, size);
     enum hf_status status;
 
     *walk = NULL;
     if (!mine)
         return hf__fail_nomem(s);
-    mine->env = *front->env;
+    mine->env = *memtable->env;
     mine->size = size;
     mine->reverse = range->reverse;
-    mine->own = (struct front_view){0};
+    mine->own = (struct memtable_view){0};
     if (stop.len)
         memcpy(mine->bytes, stop.ptr, stop.len);
     if (!view) {
-        hf__front_view(front, &mine->own);
+        hf__memtable_view(memtable, &mine->own);
         view = &mine->own;
     }
     mine->has_head = false;
     mine->step_tables = true;
     status = hf__tables_iter_open(s, view->tables, range, &mine->tables);
     if (status != HF_OK) {
-        hf__front_walk_close(mine);
+        hf__memtable_walk_close(mine);
         return status;
     }
     begin_map(mine, 0, view->root, range);
@@ -285,7 +314,7 @@ enum hf_status hf__front_walk_open(struct hf_scope *s, struct front *front,
 }
 
 /* Is a key before another, in the direction of the walk? 0: they are equal. */
-static int order_of(const struct front_walk *walk, struct hf_bytes a, struct hf_bytes b)
+static int order_of(const struct memtable_walk *walk, struct hf_bytes a, struct hf_bytes b)
 {
     int order = bytes_compare(a.ptr, a.len, b.ptr, b.len);
 
@@ -293,7 +322,7 @@ static int order_of(const struct front_walk *walk, struct hf_bytes a, struct hf_
 }
 
 /* The map whose entry is the nearest, or -1: the tables'. Places of the same key move on. */
-static int nearest(struct front_walk *walk)
+static int nearest(struct memtable_walk *walk)
 {
     int best = -1;
 
@@ -321,8 +350,8 @@ static int nearest(struct front_walk *walk)
     return best;
 }
 
-enum hf_status hf__front_walk_next(struct hf_scope *s, struct front_walk *walk, bool *found,
-                                   struct hf_bytes *key, struct hf_bytes *value)
+enum hf_status hf__memtable_walk_next(struct hf_scope *s, struct memtable_walk *walk, bool *found,
+                                      struct hf_bytes *key, struct hf_bytes *value)
 {
     *found = false;
     for (;;) {
@@ -352,12 +381,12 @@ enum hf_status hf__front_walk_next(struct hf_scope *s, struct front_walk *walk, 
     return HF_OK;
 }
 
-void hf__front_walk_close(struct front_walk *walk)
+void hf__memtable_walk_close(struct memtable_walk *walk)
 {
     struct hf_env env = walk->env;
 
     hf__tables_iter_close(walk->tables);
-    hf__front_view_close(&walk->own);
+    hf__memtable_view_close(&walk->own);
     hf__env_free(&env, walk, walk->size);
 }
 
@@ -374,13 +403,13 @@ static void sweep(struct map *map, struct map_entry *const *entries, size_t len)
     }
 }
 
-bool hf__front_prepare(struct front *front, struct map_entry *const *entries, size_t len)
+bool hf__memtable_prepare(struct memtable *memtable, struct map_entry *const *entries, size_t len)
 {
     struct map *map;
     size_t done = 0;
 
-    brief_wrlock(&front->lock);
-    map = &front->active->map;
+    brief_wrlock(&memtable->lock);
+    map = &memtable->active->map;
     for (size_t i = 0; i < len; i++)
         hf__map_entry_adopt(map, entries[i]);
     while (done < len && hf__map_prepare_put(map, entries[done]))
@@ -390,7 +419,7 @@ bool hf__front_prepare(struct front *front, struct map_entry *const *entries, si
     sweep(map, entries, done);
     for (size_t i = 0; i < len; i++)
         hf__map_entry_disown(map, entries[i]);
-    pthread_rwlock_unlock(&front->lock);
+    pthread_rwlock_unlock(&memtable->lock);
     return false;
 }
 
@@ -408,92 +437,92 @@ static void put_all(struct map *map, struct map_entry **entries, size_t len)
         hf__map_entry_release(map, entries[i]);
 }
 
-void hf__front_apply(struct front *front, struct map_entry **entries, size_t len, uint64_t change)
+void hf__memtable_apply(struct memtable *memtable, struct map_entry **entries, size_t len,
+                        uint64_t change)
 {
-    put_all(&front->active->map, entries, len);
-    front->active->last = change;
-    atomic_store_explicit(&front->active_bytes, layer_bytes(front->active), memory_order_relaxed);
-    pthread_rwlock_unlock(&front->lock);
+    assert(change > memtable->active->last);
+    put_all(&memtable->active->map, entries, len);
+    memtable->active->last = change;
+    memtable_check(memtable);
+    atomic_store_explicit(&memtable->active_bytes, layer_bytes(memtable->active),
+                          memory_order_relaxed);
+    pthread_rwlock_unlock(&memtable->lock);
 }
 
-void hf__front_undo(struct front *front, struct map_entry *const *entries, size_t len)
+bool hf__memtable_freeze(struct memtable *memtable)
 {
-    struct map *map = &front->active->map;
+    struct memtable_layer *layer;
 
-    sweep(map, entries, len);
-    for (size_t i = 0; i < len; i++)
-        hf__map_entry_release(map, entries[i]);
-    pthread_rwlock_unlock(&front->lock);
-}
-
-bool hf__front_freeze(struct front *front)
-{
-    struct front_layer *layer;
-
-    if (!front->active->last)
+    if (!memtable->active->last)
         return true;
-    layer = layer_new(front->env);
+    layer = layer_new(memtable->env);
     if (!layer)
         return false;
-    brief_wrlock(&front->lock);
-    assert(!front->frozen);
-    front->frozen = front->active;
-    front->active = layer;
-    atomic_store_explicit(&front->active_bytes, 0, memory_order_relaxed);
-    pthread_rwlock_unlock(&front->lock);
+    brief_wrlock(&memtable->lock);
+    assert(!memtable->frozen);
+    memtable->frozen = memtable->active;
+    memtable->active = layer;
+    atomic_store_explicit(&memtable->active_bytes, 0, memory_order_relaxed);
+    memtable_check(memtable);
+    if (DEV_CHECKS)
+        assert(hf__map_check(&memtable->frozen->map));
+    pthread_rwlock_unlock(&memtable->lock);
     return true;
 }
 
-bool hf__front_frozen(struct front *front, const struct map_node **root, uint64_t *last)
+bool hf__memtable_frozen(struct memtable *memtable, const struct map_node **root, uint64_t *last)
 {
-    if (!front->frozen)
+    if (!memtable->frozen)
         return false;
-    *root = front->frozen->map.root;
-    *last = front->frozen->last;
+    *root = memtable->frozen->map.root;
+    *last = memtable->frozen->last;
     return true;
 }
 
-void hf__front_replace(struct front *front, struct front *other)
+void hf__memtable_replace(struct memtable *memtable, struct memtable *other)
 {
-    struct front_layer *active = front->active;
-    struct front_layer *frozen = front->frozen;
-    struct tables_state *tables = front->tables;
+    struct memtable_layer *active = memtable->active;
+    struct memtable_layer *frozen = memtable->frozen;
+    struct tables_state *tables = memtable->tables;
 
-    brief_wrlock(&front->lock);
-    front->active = other->active;
-    front->frozen = other->frozen;
-    front->tables = other->tables;
-    atomic_store_explicit(&front->active_bytes, layer_bytes(front->active), memory_order_relaxed);
-    pthread_rwlock_unlock(&front->lock);
+    brief_wrlock(&memtable->lock);
+    memtable->active = other->active;
+    memtable->frozen = other->frozen;
+    memtable->tables = other->tables;
+    atomic_store_explicit(&memtable->active_bytes, layer_bytes(memtable->active),
+                          memory_order_relaxed);
+    memtable_check(memtable);
+    pthread_rwlock_unlock(&memtable->lock);
     other->active = active;
     other->frozen = frozen;
     other->tables = tables;
-    hf__front_close(other);
+    hf__memtable_close(other);
 }
 
-bool hf__front_reopen(struct front *front, struct tables *tables)
+bool hf__memtable_reopen(struct memtable *memtable, struct tables *tables)
 {
     bool done;
 
-    brief_wrlock(&front->lock);
-    hf__tables_release(front->tables);
+    brief_wrlock(&memtable->lock);
+    hf__tables_release(memtable->tables);
     done = hf__tables_reopen(tables);
-    front->tables = hf__tables_newest(tables);
-    pthread_rwlock_unlock(&front->lock);
+    memtable->tables = hf__tables_newest(tables);
+    pthread_rwlock_unlock(&memtable->lock);
     return done;
 }
 
-void hf__front_settle(struct front *front, struct tables_state *tables)
+void hf__memtable_flushed(struct memtable *memtable, struct tables_state *tables)
 {
-    struct front_layer *layer;
+    struct memtable_layer *layer;
     struct tables_state *older;
 
-    brief_wrlock(&front->lock);
-    layer = front->frozen;
-    older = front->tables;
-    front->frozen = NULL;
-    front->tables = tables;
-    pthread_rwlock_unlock(&front->lock);
+    brief_wrlock(&memtable->lock);
+    layer = memtable->frozen;
+    older = memtable->tables;
+    memtable->frozen = NULL;
+    memtable->tables = tables;
+    memtable_check(memtable);
+    pthread_rwlock_unlock(&memtable->lock);
     layer_release(layer);
     hf__tables_release(older);
 }

@@ -1,5 +1,5 @@
 /*
- * store/tidy_test.c: tables that are merged when nobody writes, and when they are not.
+ * store/compact_idle_test.c: tables that are merged when nobody writes, and when they are not.
  */
 #include <errno.h>
 #include <glob.h>
@@ -40,7 +40,7 @@ static struct hf__store *open_quiet(struct test *t, struct hf_scope *s, const ch
                                     .reserve_bytes = 1 << 20};
     struct hf__store *store;
 
-    CHECK_OK(hf__store_open_rocksdb(s, test_env(t), hf_str_from(path), &options, &store));
+    CHECK_OK(hf__store_open_disk(s, test_env(t), hf_str_from(path), &options, &store));
     return store;
 }
 
@@ -55,8 +55,8 @@ static void add_table(struct hf_scope *s, struct hf__store *store, uint32_t n)
 }
 
 /* Three tables, and their store, opened just now. */
-static struct hf__store *untidy_store(struct test *t, struct hf_scope *s, const char *path,
-                                      uint32_t quiet_ms)
+static struct hf__store *store_with_tables(struct test *t, struct hf_scope *s, const char *path,
+                                           uint32_t quiet_ms)
 {
     for (uint32_t n = 1; n <= 3; n++) {
         add_table(s, open_quiet(t, s, path, UINT32_MAX), n);
@@ -69,11 +69,11 @@ static struct hf__store *untidy_store(struct test *t, struct hf_scope *s, const 
 
 /* Of three tables, too few for a compaction, one is left when nobody writes; and after the next
  * ones, which come without compactions, again. */
-TEST(store_tidy, tables_are_merged_when_nobody_writes)
+TEST(store_compact_idle, tables_are_merged_when_nobody_writes)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
     const char *path = test_directory(t);
-    struct hf__store *store = untidy_store(t, s, path, SOON_MS);
+    struct hf__store *store = store_with_tables(t, s, path, SOON_MS);
     struct acked acked = {{500}};
 
     for (uint32_t n = 4; n <= 5; n++) {
@@ -89,11 +89,11 @@ TEST(store_tidy, tables_are_merged_when_nobody_writes)
 }
 
 /* After a failed write nothing more is written, not even that. */
-TEST(store_tidy, a_stopped_store_stays_as_it_is)
+TEST(store_compact_idle, a_stopped_store_stays_as_it_is)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
     const char *path = test_directory(t);
-    struct hf__store *store = untidy_store(t, s, path, QUIET_MS);
+    struct hf__store *store = store_with_tables(t, s, path, QUIET_MS);
 
     write_target = "/journal/";
     write_errno = EIO;
@@ -107,11 +107,11 @@ TEST(store_tidy, a_stopped_store_stays_as_it_is)
 }
 
 /* Somebody else has filled the disk since the last write: they wait until there is room again. */
-TEST(store_tidy, a_full_disk_is_not_filled_any_more)
+TEST(store_compact_idle, a_full_disk_is_not_filled_any_more)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
     const char *path = test_directory(t);
-    struct hf__store *store = untidy_store(t, s, path, QUIET_MS);
+    struct hf__store *store = store_with_tables(t, s, path, QUIET_MS);
     struct acked acked = {{300}};
 
     system_bytes_free = 64 * 1024;

@@ -1,25 +1,26 @@
 /*
- * store/home.h: the directory of a store on disk, as far as it is ours: its format, its ballast,
- * the space around it. Where it stands is noted by marks.c; the database inside is tables.c's.
+ * store/store_dir.h: the directory of a store on disk, as far as it is ours: its format, its
+ * ballast, the space around it. Where it stands is noted by marks.c; the database inside is
+ * tables.c's.
  */
-#ifndef HF_STORE_HOME_H
-#define HF_STORE_HOME_H
+#ifndef HF_STORE_STORE_DIR_H
+#define HF_STORE_STORE_DIR_H
 
 #include "store/manifest.h"
 #include "store/marks.h"
 
-enum { HOME_FORMAT = 3, HOME_BALLAST_BYTES = 16 * 1024 * 1024 };
+enum { STORE_DIR_FORMAT = 3, STORE_DIR_BALLAST_BYTES = 16 * 1024 * 1024 };
 
 /* What a message about damage ends with. */
-#define HOME_DAMAGED ". Nothing was changed; restore the whole directory from one copy"
+#define STORE_DIR_DAMAGED ". Nothing was changed; restore the whole directory from one copy"
 
-struct home {
+struct store_dir {
     struct hf_env env;
     char *path;         /* with a NUL */
     char *db_path;      /* where the database goes */
     char *journal_path; /* where the journal goes */
     size_t path_size, db_path_size, journal_path_size;
-    int dir; /* file descriptors, or -1 */
+    int fd; /* file descriptors, or -1 */
     int record;
     int ballast;
     bool fresh;        /* the store is being made */
@@ -30,9 +31,10 @@ struct home {
     bool has_database; /* which is made when it gets its first table */
     bool ballast_full; /* the ballast holds its space */
     uint64_t id;       /* of the store, also in the marks; stays what it is */
-    struct home_marks marks;
-    bool unnoted;  /* what is on disk is not known to hold them */
-    uint64_t turn; /* of the record that holds them; odd ones are in one slot, even in the other */
+    struct store_marks marks;
+    bool unnoted; /* what is on disk is not known to hold them */
+    uint64_t
+        sequence; /* of the record that holds them; odd ones are in one slot, even in the other */
     struct manifest_sum manifest; /* of who notes it */
 };
 
@@ -46,22 +48,22 @@ struct home {
  * HF_FORMAT   it was made by a newer version
  * HF_CORRUPT  it is a store, and a file that must be there is not
  */
-enum hf_status hf__home_open(struct hf_scope *s, const struct hf_env *env, struct hf_str path,
-                             bool read_only, bool no_create, struct home *home);
+enum hf_status hf__store_dir_open(struct hf_scope *s, const struct hf_env *env, struct hf_str path,
+                                  bool read_only, bool no_create, struct store_dir *store_dir);
 
 /* All else is there: from now on this is a store. */
-enum hf_status hf__home_seal(struct hf_scope *s, struct home *home);
+enum hf_status hf__store_dir_seal(struct hf_scope *s, struct store_dir *store_dir);
 
 /* Bytes that this user may still write; UINT64_MAX when the system does not say. */
-uint64_t hf__home_free_bytes(const struct home *home);
+uint64_t hf__store_dir_free_bytes(const struct store_dir *store_dir);
 
-/* Take the space of the ballast, when it can be had, or give it back. */
-void hf__home_fill_ballast(struct home *home);
-void hf__home_drop_ballast(struct home *home);
+/* Take the space of the ballast, if there is room, or give it back. */
+void hf__store_dir_fill_ballast(struct store_dir *store_dir);
+void hf__store_dir_drop_ballast(struct store_dir *store_dir);
 
 /* The bytes of all files of the database. */
-uint64_t hf__home_used_bytes(const struct home *home);
+uint64_t hf__store_dir_used_bytes(const struct store_dir *store_dir);
 
-void hf__home_close(struct home *home);
+void hf__store_dir_close(struct store_dir *store_dir);
 
 #endif
