@@ -8,6 +8,7 @@ kind: 1, 2, or none.
 import http.client
 import json
 import os
+import queue
 import re
 import resource
 import signal
@@ -219,20 +220,40 @@ class Pulse:
                                         preexec_fn=go_first)
         assert self.process.stdout.readline() == "begun\n"
 
+    def take(self):
+        """Milliseconds since the last time: of the slowest, and of the slowest but one in a hundred."""
+        self.process.stdin.write("take\n")
+        self.process.stdin.flush()
+        return self.read(self.process.stdout.readline())
+
     def stop(self):
-        """Milliseconds: of the slowest, and of the slowest but one in a hundred."""
-        out, _ = self.process.communicate("end\n", timeout=WAIT_S)
-        self.failures, times = json.loads(out)
+        """The same, and the end."""
+        return self.read(self.process.communicate("end\n", timeout=WAIT_S)[0])
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+
+    def read(self, line):
+        self.failures, times = json.loads(line)
         return times[-1], times[len(times) * 99 // 100]
 
 
 def pulse(port):
     box = Box.__new__(Box)
     box.port = port
-    ends, times, failures = threading.Event(), [], []
+    asked, times, failures = queue.SimpleQueue(), [], []
     live, item = box.client(15), box.client(15)
-    threading.Thread(target=lambda: (sys.stdin.readline(), ends.set())).start()
-    while not ends.is_set():
+
+    def listen():
+        for line in sys.stdin:
+            asked.put(line)
+        asked.put("end\n")
+
+    threading.Thread(target=listen, daemon=True).start()
+    print("begun", flush=True)
+    while True:
         begun = time.monotonic()
         try:
             live.request("GET", "/livez")
@@ -244,12 +265,18 @@ def pulse(port):
                 failures.append((answer.status, status))
         except (OSError, http.client.HTTPException) as error:
             failures.append(repr(error))
-            break
-        if not times:
-            print("begun", flush=True)
+            middle = time.monotonic()
+            live.close()
+            item.close()
         times += [(middle - begun) * 1e3, (time.monotonic() - middle) * 1e3]
-        time.sleep(0.001)
-    print(json.dumps([failures, sorted(times)]))
+        try:
+            line = asked.get(timeout=0.001)
+        except queue.Empty:
+            continue
+        print(json.dumps([failures, sorted(times)]), flush=True)
+        if line == "end\n":
+            return
+        times, failures = [], []
 
 
 if __name__ == "__main__":

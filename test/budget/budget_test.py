@@ -10,6 +10,7 @@ With HF_BUDGET_STRICT=1, on a machine that does nothing else, others wait no lon
 20 ms for 99 of 100, 50 ms for all. An ordinary test run shares its machine with other tests, and its
 limits only tell a request that waits behind a bomb, which took seconds, from one that does not.
 """
+import functools
 import gzip
 import json
 import os
@@ -40,6 +41,25 @@ def say(text):
     print("    " + text, flush=True)
 
 
+class Slow(AssertionError):
+    """Others waited too long; this machine may have been busy with something else."""
+
+
+def repeated(test):
+    """Who is slow five times in a row is."""
+    @functools.wraps(test)
+    def run(self):
+        for left in reversed(range(5)):
+            try:
+                return test(self)
+            except Slow:
+                if not left:
+                    raise
+                self.doCleanups()
+                self.setUp()
+    return run
+
+
 class Attack(unittest.TestCase):
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="holdfast-budget-")
@@ -50,9 +70,30 @@ class Attack(unittest.TestCase):
         self.addCleanup(box.close)
         return box
 
+    def silent(self, box):
+        """A connection that reads little, and is closed in the end."""
+        connection = box.connect(receive=4096)
+        self.addCleanup(connection.close)
+        return connection
+
     def put(self, box, item, client=None):
         status, text = box.call("PutItem", {"TableName": "tab", "Item": item}, client)
         self.assertEqual(status, 200, text[:300])
+
+    def calm(self):
+        """What is asked of a server that nobody attacks, meanwhile: how busy this machine is."""
+        box = Box(COMMAND, "--in-memory")
+        self.addCleanup(box.close)
+        box.make_table()
+        self.put(box, {"pk": {"S": "small"}})
+        pulse = Pulse(box)
+        self.addCleanup(pulse.close)
+        return pulse
+
+    def in_time(self, most, calm):
+        limit = MOST_MS + (0 if STRICT else 5 * calm.stop()[1])
+        if most >= limit and not SLOW_BUILD:
+            raise Slow(f"99 % of what others asked took {most:.1f} ms, not less than {limit:.1f}")
 
     def ends_well(self, box):
         self.assertTrue(box.alive(), "the server is gone")
@@ -86,12 +127,13 @@ class Memory(Attack):
         say(f"peak {box.peak() // MIB} MiB; {box.how}")
         self.assertLess(box.peak(), self.LIMIT)
 
+    @repeated
     def test_silent_readers_of_the_largest_answers(self):
         box = self.box(memory=self.LIMIT)
         self.fill(box)
         request = request_bytes("BatchGetItem", self.BATCH)
-        pulse = Pulse(box)
-        silent = [box.connect(receive=4096) for _ in range(25)]
+        pulse, calm = Pulse(box), self.calm()
+        silent = [self.silent(box) for _ in range(25)]
         for each in silent:
             each.sendall(request)
         status, text = box.call("BatchGetItem", self.BATCH)  # whoever reads gets an answer, too
@@ -100,8 +142,7 @@ class Memory(Attack):
         slowest, most = pulse.stop()
         say(f"others meanwhile: 99 % below {most:.1f} ms, all below {slowest:.1f} ms")
         self.assertEqual(pulse.failures, [])
-        if not SLOW_BUILD:
-            self.assertLess(most, MOST_MS)
+        self.in_time(most, calm)
         self.assertGreater(box.metric("holdfast_connections_evicted_total"), 0)
         self.check_peak(box)
         for each in silent:
@@ -109,24 +150,24 @@ class Memory(Attack):
         self.settled(box)
         self.ends_well(box)
 
+    @repeated
     def test_silent_readers_of_many_answers(self):
         """A page of 1 MB is 6 MB as JSON; small ones are sent again and again."""
         box = self.box(memory=self.LIMIT)
         self.fill(box)
-        pulse = Pulse(box)
+        pulse, calm = Pulse(box), self.calm()
         request = request_bytes("Scan", {"TableName": "tab"})
-        silent = [box.connect(receive=4096) for _ in range(150)]
+        silent = [self.silent(box) for _ in range(150)]
         for each in silent:
             each.sendall(request)
         get = request_bytes("GetItem", {"TableName": "tab", "Key": {"pk": {"S": "k1"}}})
         for i in range(100):
-            silent.append(box.connect(receive=4096))
+            silent.append(self.silent(box))
             silent[-1].sendall(get * 5)
         time.sleep(max(1.0, SECONDS))
         _, most = pulse.stop()
         self.assertEqual(pulse.failures, [])
-        if not SLOW_BUILD:
-            self.assertLess(most, MOST_MS)
+        self.in_time(most, calm)
         self.check_peak(box)
         for each in silent:
             each.close()
@@ -189,7 +230,7 @@ class Memory(Attack):
         """ulimit -v: what cannot be allocated is refused, and nothing ends."""
         box = self.box("--memory", "32MiB", limits=((resource.RLIMIT_AS, 1024 * MIB, 1024 * MIB),))
         self.fill(box)
-        held = [box.connect(receive=4096) for _ in range(25)]
+        held = [self.silent(box) for _ in range(25)]
         for each in held:
             each.sendall(request_bytes("BatchGetItem", self.BATCH))
         time.sleep(0.5)
@@ -203,18 +244,34 @@ class Memory(Attack):
 
 
 class Descriptors(Attack):
+    def put_by_a_stranger(self, box, item):
+        """On a connection of its own. An attacker that was let in only now has its second first, and so has who was
+        too slow to say something in that time: then it is tried again."""
+        until = time.monotonic() + 10
+        while True:
+            try:
+                return self.put(box, item)
+            except ConnectionError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.1)
+
     def attack(self, limit, idle):
         box = self.box(limits=((resource.RLIMIT_NOFILE, limit, limit),))
         box.make_table()
         honest = box.client()
         self.put(box, {"pk": {"S": "small"}}, honest)
         attackers = [box.connect() for _ in range(idle)]
-        self.assertLess(box.descriptors(), limit - (limit - 32) // 2 if limit < 1024 else limit - 600)
+        most = limit - (limit - 32) // 2 if limit < 1024 else limit - 600
+        until = time.monotonic() + 10
+        while box.descriptors() >= most and time.monotonic() < until:  # what was refused is being closed
+            time.sleep(0.05)
+        self.assertLess(box.descriptors(), most)
         for i in range(30):
             self.put(box, {"pk": {"S": f"a{i}"}, "v": {"S": "x" * 300000}}, honest)
         time.sleep(1.05)  # who has said nothing for a second makes place
         for i in range(30):
-            self.put(box, {"pk": {"S": f"b{i}"}, "v": {"S": "x" * 1000}})
+            self.put_by_a_stranger(box, {"pk": {"S": f"b{i}"}, "v": {"S": "x" * 1000}})
         self.assertEqual(box.get("/readyz")[0], 200)
         self.assertGreater(box.metric("holdfast_connections_displaced_total"), 0)
         for each in attackers:
@@ -520,7 +577,7 @@ class Time(Attack):
         yield "a filter of small items", "Scan", scan(
             "pages", " OR ".join(["contains(v,:v)"] * 100), {"S": "x"}), {}
 
-    def run_bomb(self, box, name, operation, body, fields):
+    def run_bomb(self, box, pulse, name, operation, body, fields):
         text = body if isinstance(body, bytes) else json.dumps(body).encode()
         statuses, until = [], time.monotonic() + SECONDS
 
@@ -531,12 +588,12 @@ class Time(Attack):
             client.close()
 
         threads = [threading.Thread(target=send) for _ in range(2)]
-        pulse = Pulse(box)
+        pulse.take()
         for each in threads:
             each.start()
         for each in threads:
             each.join()
-        slowest, most = pulse.stop()
+        slowest, most = pulse.take()
         say(f"{name}: {len(statuses)} x {sorted(set(statuses))}; others: 99 % below {most:.1f} ms, "
             f"all below {slowest:.1f} ms")
         self.assertEqual(pulse.failures, [], name)
@@ -548,16 +605,19 @@ class Time(Attack):
     def test_bombs(self):
         box = self.box("--sync", "none", "--loops", "2")
         self.fill(box)
+        pulse = Pulse(box)
+        self.addCleanup(pulse.close)
         slow = []
         for bomb in self.bombs():
             for _ in range(5):  # this machine may be busy with something else for a moment
-                slowest, most = self.run_bomb(box, *bomb)
+                slowest, most = self.run_bomb(box, pulse, *bomb)
                 if most < MOST_MS and slowest < SLOWEST_MS:
                     break
             else:
                 slow.append((bomb[0], round(slowest, 1), round(most, 1)))
         if not SLOW_BUILD:
             self.assertEqual(slow, [])
+        pulse.stop()
         if STRICT:
             self.assertEqual(box.metric("holdfast_requests_long_total"), 0)
         self.ends_well(box)

@@ -687,7 +687,7 @@ TEST(chaos, no_fault_makes_the_client_lie)
     crew->seed = test_random(t);
     crew->only = getenv("HF_CHAOS_ONLY");
     crew->plans = (size_t)SPECS * CHAOS_FAULTS * POSITIONS;
-    crew->total = crew->plans + (cases ? strtoul(cases, NULL, 10) : RANDOM_CASES);
+    crew->total = crew->plans + (cases ? strtoul(cases, NULL, 10) : test_times(RANDOM_CASES));
     failed = run_crew(crew);
     free(crew);
     if (failed)

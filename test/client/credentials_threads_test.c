@@ -52,7 +52,6 @@ struct asker {
     struct aws *a;
     pthread_t thread;
     uint32_t timeout_ms;
-    int start_ms; /* wait so long before asking */
     enum hf_status status;
     bool may_retry;
     int64_t took_ms;
@@ -66,7 +65,6 @@ static void *ask(void *user)
     struct hf_scope *s = hf_scope_new(&asker->a->env);
     int64_t began;
 
-    usleep((useconds_t)asker->start_ms * 1000);
     hf_scope_timeout_ms(s, asker->timeout_ms);
     atomic_store(&asker->scope, s);
     began = real_ms();
@@ -82,6 +80,13 @@ static void ask_start(struct asker *asker, struct aws *a)
 {
     asker->a = a;
     CHECK_INT(0, pthread_create(&asker->thread, NULL, ask, asker));
+}
+
+/* Wait for a thread to ask the source, so that it is the one who refreshes, however slow this machine. */
+static void is_asked(struct source_mock *mock)
+{
+    while (atomic_load(&mock->mock.requests) == 0)
+        usleep(1000);
 }
 
 static void ask_all(struct aws *a, struct asker *askers, size_t len)
@@ -119,14 +124,14 @@ TEST(threads, go_on_with_valid_keys_while_one_refreshes)
     source_open(t, &a, &mock);
     CHECK_STR("AKID1", aws_key(&a));
     aws_advance_s(&a, 3600 - 290);
-    atomic_store(&mock.delay_ms, 400);
+    atomic_store(&mock.delay_ms, 1000);
     ask_all(&a, askers, THREADS);
     for (int i = 0; i < THREADS; i++) {
         bool is_new = strcmp(askers[i].key, "AKID2") == 0;
 
         CHECK_OK(askers[i].status);
         CHECK(is_new || strcmp(askers[i].key, "AKID1") == 0);
-        CHECK(is_new || askers[i].took_ms < 300);
+        CHECK(is_new || askers[i].took_ms < 800);
         refreshed += is_new;
     }
     CHECK_INT(1, refreshed);
@@ -185,25 +190,28 @@ TEST(threads, that_waited_for_a_failure_fail_with_it)
 
 TEST(threads, wait_no_longer_than_their_own_scope_allows) /* (2) (4) */
 {
-    struct asker slow = {.timeout_ms = 0}, hasty = {.timeout_ms = 150, .start_ms = 50};
-    struct asker canceled = {.timeout_ms = 0, .start_ms = 50};
+    struct asker slow = {.timeout_ms = 0}, hasty = {.timeout_ms = 150},
+                 canceled = {.timeout_ms = 0};
     struct aws a;
     struct source_mock mock;
 
     source_open(t, &a, &mock);
-    atomic_store(&mock.delay_ms, 700);
+    atomic_store(&mock.delay_ms, 1000);
     ask_start(&slow, &a);
+    is_asked(&mock);
     ask_start(&hasty, &a);
     ask_start(&canceled, &a);
-    usleep(300 * 1000);
+    while (!atomic_load(&canceled.scope))
+        usleep(1000);
+    usleep(100 * 1000); /* it waits now */
     hf_scope_cancel(atomic_load(&canceled.scope));
     pthread_join(canceled.thread, NULL);
     pthread_join(hasty.thread, NULL);
     pthread_join(slow.thread, NULL);
     CHECK_STATUS(HF_TIMEOUT, hasty.status);
-    CHECK(hasty.took_ms < 400);
+    CHECK(hasty.took_ms < 800);
     CHECK_STATUS(HF_CANCELED, canceled.status);
-    CHECK(canceled.took_ms < 500);
+    CHECK(canceled.took_ms < 800);
     CHECK_OK(slow.status);
     CHECK_INT(1, atomic_load(&mock.mock.requests));
     source_close(&mock);
@@ -212,13 +220,14 @@ TEST(threads, wait_no_longer_than_their_own_scope_allows) /* (2) (4) */
 /* (4): the refresher's own haste is not an answer for who waits. */
 TEST(threads, take_over_from_a_refresher_that_has_no_time)
 {
-    struct asker hasty = {.timeout_ms = 100}, patient = {.timeout_ms = 0, .start_ms = 50};
+    struct asker hasty = {.timeout_ms = 300}, patient = {.timeout_ms = 0};
     struct aws a;
     struct source_mock mock;
 
     source_open(t, &a, &mock);
-    atomic_store(&mock.delay_ms, 300);
+    atomic_store(&mock.delay_ms, 1000);
     ask_start(&hasty, &a);
+    is_asked(&mock);
     ask_start(&patient, &a);
     pthread_join(hasty.thread, NULL);
     pthread_join(patient.thread, NULL);
@@ -230,7 +239,7 @@ TEST(threads, take_over_from_a_refresher_that_has_no_time)
 /* (3) */
 TEST(threads, spend_half_of_their_time_on_a_refresh_that_can_wait)
 {
-    struct asker asker = {.timeout_ms = 600};
+    struct asker asker = {.timeout_ms = 3000};
     struct aws a;
     struct source_mock mock;
 
@@ -241,7 +250,7 @@ TEST(threads, spend_half_of_their_time_on_a_refresh_that_can_wait)
     ask_all(&a, &asker, 1);
     CHECK_OK(asker.status);
     CHECK_STR("AKID1", hf_str_from(asker.key));
-    CHECK(asker.took_ms >= 250 && asker.took_ms < 550);
+    CHECK(asker.took_ms >= 1250 && asker.took_ms < 2750);
     source_close(&mock);
 }
 

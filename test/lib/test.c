@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -266,6 +267,13 @@ uint32_t test_times(uint32_t count)
     return (count + SHARE - 1) / SHARE;
 }
 
+bool test_one_in(struct test *t, uint32_t times)
+{
+    const uint32_t whole = 1000;
+
+    return test_random_below(t, (uint64_t)times * whole) < test_times(whole);
+}
+
 static const char *directory_in(const char *parent)
 {
     char *path;
@@ -350,13 +358,39 @@ static uint64_t hash_of(const char *text)
     return hash;
 }
 
+static double processor_s(int who)
+{
+    struct rusage used;
+
+    getrusage(who, &used);
+    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+}
+
+/* What a test costs: seconds of processors, with those of its children, and of the clock. */
+static void print_cost(const struct test *t, double processor, const struct timespec *begin)
+{
+    struct timespec end;
+
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    fprintf(stderr, "cost %8.3f %8.3f %s.%s\n",
+            processor_s(RUSAGE_SELF) + processor_s(RUSAGE_CHILDREN) - processor,
+            (double)(end.tv_sec - begin->tv_sec) + (double)(end.tv_nsec - begin->tv_nsec) / 1e9,
+            t->group, t->name);
+}
+
 static void run_one(void **state)
 {
     struct test *t = *state;
+    double processor = processor_s(RUSAGE_SELF) + processor_s(RUSAGE_CHILDREN);
+    struct timespec begin;
 
+    clock_gettime(CLOCK_MONOTONIC, &begin);
     running = t;
     t->seed = run_seed ^ hash_of(t->group) ^ hash_of(t->name);
     t->run(t);
+    if (getenv("HF_TEST_COSTS"))
+        print_cost(t, processor, &begin);
     remove_directories(); /* of a test that fails, at exit: something may be open there */
     if (t->sweep_at)
         fail_msg("a sweep was left before its end");

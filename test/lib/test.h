@@ -10,6 +10,8 @@
  * A program runs all of its tests, or those whose "group.name$" contains one of its arguments; an
  * argument that begins with "-" leaves out those that contain the rest of it.
  *
+ * With HF_TEST_COSTS=1 each prints what it cost: seconds of processors and of the clock.
+ *
  * Tests that need randomness take it from test_random(t): its seed is printed when the test fails
  * and HF_SEED=n repeats it.
  */
@@ -117,6 +119,9 @@ void test_check_error(enum hf_status status, const char *message, const struct h
  * a sanitizer makes each cost several times as much, HF_TEST_TIMES times as many where that is set.
  */
 uint32_t test_times(uint32_t count);
+
+/* The same for a test that tries one of `times` cases, by its seed: is this one tried? */
+bool test_one_in(struct test *t, uint32_t times);
 
 /*
  * A part of a test in a process of its own, which may be killed: this program, started again, as

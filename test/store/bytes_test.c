@@ -175,7 +175,7 @@ static void try_bytes(struct field *f, size_t at, uint8_t *bytes, size_t len, bo
 /* Is this one tried? Of `times` one is, or all. */
 static bool is_tried(struct field *f, unsigned times)
 {
-    return f->all || test_random_below(f->t, times) == 0;
+    return f->all || test_one_in(f->t, times);
 }
 
 static bool in_last_record(const struct field *f, const struct tree_file *file, size_t at)
@@ -261,7 +261,7 @@ TEST(store_damage, every_byte_of_a_closed_store)
 
     field_open(t, &f, STORE_SYNC_FULL, true);
     damage_all(&f);
-    CHECK(f.refused > 2000 && f.harmless > 10 && f.torn == 0);
+    CHECK(f.refused > test_times(2000) && f.harmless > test_times(10) && f.torn == 0);
     field_close(&f);
 }
 
@@ -271,7 +271,7 @@ TEST(store_damage, every_byte_of_a_killed_store)
 
     field_open(t, &f, STORE_SYNC_FULL, false);
     damage_all(&f);
-    CHECK(f.refused > 300 && f.harmless > 10 && f.torn == 0);
+    CHECK(f.refused > test_times(300) && f.harmless > test_times(10) && f.torn == 0);
     field_close(&f);
 }
 
@@ -333,6 +333,6 @@ TEST(store_damage, every_byte_of_a_store_that_did_not_sync)
     for (; at < segment.end; at += journal_record_size(journal_len(file->bytes + at)))
         f.torn_from = at;
     damage_all(&f);
-    CHECK(f.refused > 300 && f.harmless > 10);
+    CHECK(f.refused > test_times(300) && f.harmless > test_times(10));
     field_close(&f);
 }

@@ -193,13 +193,15 @@ static void check_mixtures(struct test *t, const struct life *life, bool synced)
         const char *what;
         uint64_t digest;
         size_t one;
-        bool opened;
+        bool is_one = is_one_moment(life, at, &one), opened;
 
+        if (!is_one && !test_one_in(t, 1))
+            continue;
         tree_take(&mixture, &life->moments[at[0]], "db");
         tree_take(&mixture, &life->moments[at[1]], "journal");
         what = hf_scope_format(s, "db %zu, journal %zu, durable %zu", at[0], at[1], at[2]).ptr;
         opened = open_mixture(t, s, &mixture, path, what, &counts, &digest);
-        if (is_one_moment(life, at, &one)) {
+        if (is_one) {
             if (!opened || digest != life->moments[one].digest)
                 fail_msg("%s: %s", what, opened ? "other items" : hf_scope_error_text(s));
         } else if (opened && synced && digest != life->moments[newest_of(life, at)].digest) {
@@ -210,7 +212,8 @@ static void check_mixtures(struct test *t, const struct life *life, bool synced)
         hf__scope_rewind(s, mark);
     }
     print_message("opened %u, refused %u\n", counts.opened, counts.refused);
-    CHECK(counts.opened >= life->len && counts.refused > counts.opened);
+    CHECK(counts.opened >= life->len && counts.refused > 0);
+    CHECK(test_times(4) < 4 || counts.refused > counts.opened); /* a part has others */
     hf_scope_free(s);
 }
 

@@ -851,7 +851,7 @@ TEST(store_power, any_part_of_what_was_not_synced)
 {
     enum { EACH = 8, RUNS = 5 };
     const char *wanted = getenv("HF_POWER_STATES");
-    int left = wanted ? (int)strtol(wanted, NULL, 10) : 240;
+    int left = wanted ? (int)strtol(wanted, NULL, 10) : (int)test_times(240);
     struct hf_scope *s = hf_scope_new(test_env(t));
     const char *path = test_directory(t), *image = test_directory(t);
     struct story *story = malloc(sizeof(*story));

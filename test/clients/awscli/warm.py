@@ -1,11 +1,13 @@
 """The aws command with its modules loaded: warm.py SOCKET, run by the Python that aws is run by.
 
-A start of aws is most of what it does: it loads modules for half a second. Here they are loaded once,
-and each command is a process that is forked after that, with an environment, arguments and output of
-its own, as a new one would have. run.py connects to the socket for each command and sends one message,
-JSON with "args" and "env", with descriptors of standard output and standard error; the answer is the
+A start of aws is most of what it does: it loads modules and its description of the service for more
+than half a second. Here they are loaded once, and each command is a process that is forked after that,
+with an environment, arguments and output of its own, as a new one would have. run.py connects to the
+socket for each command and sends one message, JSON with "args" and "env", with descriptors of standard output and standard error; the answer is the
 exit status, or nothing when the process was ended by something else.
 """
+import functools
+import gc
 import json
 import os
 import signal
@@ -14,6 +16,7 @@ import sys
 
 import awscli.clidriver
 
+LOADERS = sys.modules.get("awscli.botocore.loaders") or sys.modules["botocore.loaders"]
 OWN = {"AWS_DATA_PATH": os.environ["AWS_DATA_PATH"]}  # which it has set when it was loaded
 
 
@@ -37,10 +40,29 @@ def run(connection, message, out, err):
     connection.send(str(status or 0).encode())
 
 
+def warm_up():
+    """Load what a command loads when it begins, and keep what it reads. Nothing is called: that starts threads."""
+    read = LOADERS.JSONFileLoader.load_file
+    kept = functools.lru_cache(maxsize=None)(lambda path: read(None, path))
+    LOADERS.JSONFileLoader.load_file = lambda self, path: kept(path)
+    loader = awscli.clidriver.create_clidriver().session.get_component("data_loader")
+    names = [f"{service}/2012-08-10/{kind}" for service in ("dynamodb", "dynamodbstreams")
+             for kind in ("service-2", "paginators-1", "waiters-2", "endpoint-rule-set-1")]
+    for name in ["endpoints", "partitions", "sdk-default-configuration", *names]:
+        try:
+            loader.load_data(name)
+        except Exception:  # not every version of aws has all of them
+            pass
+    gc.collect()
+    gc.freeze()  # no child copies all of it just to look for garbage
+
+
 def main():
+    path = sys.argv[1]
+    warm_up()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        listener.bind(sys.argv[1])
+        listener.bind(path)
         listener.listen(64)
         print("ready", flush=True)
         while True:
